@@ -1,0 +1,73 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The same sources build twice: as Embedded Swift for the firmware (CAUSEWAY_EMBEDDED=1, set by the
+// Makefile with a sysroot's toolset) and as normal Swift for tests, sanitizers and fuzzers.
+let embedded = Context.environment["CAUSEWAY_EMBEDDED"] == "1"
+
+let language: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableExperimentalFeature("Lifetimes"),
+]
+let mode: [SwiftSetting] = embedded
+  ? [.enableExperimentalFeature("Embedded"), .unsafeFlags(["-wmo"])]
+  : []
+/// Modules of the forwarding path: the compiler rejects every heap allocation in them.
+let allocationFree: [SwiftSetting] = embedded ? [.unsafeFlags(["-no-allocations"])] : []
+
+func core(_ name: String, _ dependencies: [Target.Dependency] = [], allocates: Bool = true) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: language + mode + (allocates ? [] : allocationFree))
+}
+func rim(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: language + mode)
+}
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .testTarget(name: name, dependencies: dependencies, swiftSettings: [.swiftLanguageMode(.v6)])
+}
+
+let package = Package(
+  name: "causeway",
+  targets: [
+    // Core: pure, sans-IO. A module imports only those above it.
+    core("Primitives", allocates: false),
+    core("Journal", ["Primitives"], allocates: false),
+    core("Frame", ["Primitives"], allocates: false),
+    core("Link", ["Primitives", "Frame"], allocates: false),
+    core("Mesh", ["Primitives", "Frame"], allocates: false),
+    core("Channel", ["Primitives", "Frame"]),
+    core("Session", ["Primitives", "Frame", "Channel"]),
+    core("Node", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Session"]),
+
+    // Rim: system calls, libraries, radios.
+    .target(name: "CSystem", linkerSettings: [.linkedLibrary("m")]),
+    .target(name: "CMbedTLS", dependencies: ["CSystem"], linkerSettings: [
+      .linkedLibrary("mbedtls"), .linkedLibrary("mbedx509"), .linkedLibrary("mbedcrypto"),
+    ]),
+    .target(name: "CAvahi", dependencies: ["CSystem"], linkerSettings: [
+      .linkedLibrary("avahi-client"), .linkedLibrary("avahi-core"), .linkedLibrary("avahi-common"), .linkedLibrary("dbus-1"),
+    ]),
+    .target(name: "CBluetooth", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("bluetooth")]),
+    .target(name: "CWPA", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("wpa_client")]),
+    .target(name: "CFormats", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("inih"), .linkedLibrary("jansson")]),
+    rim("Reactor", ["CSystem", "Primitives"]),
+    rim("SecureTransport", ["CSystem", "CMbedTLS", "Primitives", "Frame"]),
+    rim("Bearer", ["Primitives"]),
+    rim("BearerIP", ["CSystem", "Reactor", "Bearer", "Primitives"]),
+    rim("BearerBluetooth", ["CSystem", "CBluetooth", "Reactor", "Bearer", "Primitives"]),
+    rim("WiFiDirect", ["CSystem", "CWPA", "Reactor", "Bearer", "Primitives"]),
+    rim("Discovery", ["CSystem", "CAvahi", "Reactor", "Bearer", "Primitives"]),
+    rim("Diagnostics", ["CSystem", "CFormats", "Reactor", "Primitives", "Journal", "Node"]),
+    .executableTarget(
+      name: "causeway",
+      dependencies: [
+        "CSystem", "CMbedTLS", "CAvahi", "CBluetooth", "CWPA", "CFormats", "Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Session", "Node", "Reactor",
+        "SecureTransport", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Diagnostics",
+      ],
+      swiftSettings: language + mode,
+      linkerSettings: embedded
+        ? [.unsafeFlags(["-Xclang-linker", "-static", "-use-ld=lld", "-Xlinker", "--gc-sections"])]
+        : []),
+  ] + (embedded ? [] : [
+    tests("PrimitivesTests", ["Primitives"]),
+  ])
+)

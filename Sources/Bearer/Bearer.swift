@@ -1,0 +1,42 @@
+import Primitives
+
+/// A connected byte stream handed over by a bearer: whoever receives it owns the descriptor.
+public struct StreamHandoff {
+  public var descriptor: CInt
+  public var bearer: BearerKind
+  /// True when the other side dialled; that side is the TLS client.
+  public var isInbound: Bool
+  /// The token given to `dial`, zero for inbound streams.
+  public var token: UInt32
+  /// The most bytes one `send` may carry: SDU size of a Bluetooth channel, `Int.max` for a TCP socket.
+  public var unitBytesMax: Int
+  /// The interface index the stream runs over, 0 when unknown or not an IP bearer.
+  public var interfaceIndex: UInt32
+  /// The remote address as people write it, for status and logs; at most 63 bytes.
+  public var remote: String
+
+  public init(
+    descriptor: CInt, bearer: BearerKind, isInbound: Bool, token: UInt32, unitBytesMax: Int,
+    interfaceIndex: UInt32, remote: String
+  ) {
+    self.descriptor = descriptor
+    self.bearer = bearer
+    self.isInbound = isInbound
+    self.token = token
+    self.unitBytesMax = unitBytesMax
+    self.interfaceIndex = interfaceIndex
+    self.remote = remote
+  }
+}
+
+/// What a bearer or a discovery source tells the executable. All calls come from the reactor's thread.
+public protocol BearerDelegate: AnyObject {
+  /// A stream is connected. `found`'s candidates are dialled through the bearer's `dial`.
+  func bearerOpened(_ stream: StreamHandoff)
+  /// The dial with this token came to nothing; `reason` is one short sentence for the log.
+  func bearerDialFailed(token: UInt32, reason: String)
+  func bearerFound(_ candidate: Candidate)
+  func bearerLost(_ candidate: Candidate)
+  /// One line for whoever sets up the box: what is absent, what came back (`isFault` false).
+  func bearerReport(_ source: StaticString, _ text: String, isFault: Bool)
+}

@@ -1,0 +1,53 @@
+import Primitives
+
+/// A place where a node may be reached, as discovery found it. Nothing in it is proven: the node's
+/// identity comes from the TLS handshake alone.
+public struct Candidate: Equatable, Sendable {
+  public var bearer: BearerKind
+  public var address: CandidateAddress
+  /// The first 8 bytes of the node id that the discovery record claims, zero when it claims none.
+  /// Used only to avoid dialling a node that is already linked, and to choose who dials.
+  public var hint: UInt64
+
+  public init(bearer: BearerKind, address: CandidateAddress, hint: UInt64) {
+    self.bearer = bearer
+    self.address = address
+    self.hint = hint
+  }
+}
+
+public enum CandidateAddress: Equatable, Sendable {
+  case ip(IPEndpoint)
+  case bluetooth(BluetoothEndpoint)
+}
+
+/// An IPv4 or IPv6 address and port. IPv4 stands in `high`/`low` as ::ffff:a.b.c.d.
+public struct IPEndpoint: Equatable, Sendable {
+  public var high: UInt64
+  public var low: UInt64
+  public var port: UInt16
+  /// The interface index, needed for link-local addresses; 0 for any.
+  public var scope: UInt32
+
+  public init(high: UInt64, low: UInt64, port: UInt16, scope: UInt32) {
+    self.high = high
+    self.low = low
+    self.port = port
+    self.scope = scope
+  }
+
+  public var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
+}
+
+/// A Bluetooth device address. The PSM is read from its GATT service once connected.
+public struct BluetoothEndpoint: Equatable, Sendable {
+  /// The 48-bit address, most significant byte first as people write it.
+  public var address: UInt64
+  /// Random addresses are dialled as such (Core Specification 5.4, Vol 6, Part B, 1.3).
+  public var isRandom: Bool
+
+  public init(address: UInt64, isRandom: Bool) {
+    self.address = address
+    self.isRandom = isRandom
+  }
+}

@@ -1,0 +1,4 @@
+#pragma once
+#include <CSystem.h>
+#include <ini.h>
+#include <jansson.h>

@@ -1,0 +1,29 @@
+#include "CSystem.h"
+
+static int saved_argc;
+static char **saved_argv;
+
+__attribute__((constructor)) static void save_arguments(int argc, char **argv) {
+  saved_argc = argc;
+  saved_argv = argv;
+}
+
+int csystem_argc(void) { return saved_argc; }
+char **csystem_argv(void) { return saved_argv; }
+
+// Debian 13's static libraries call functions that glibc has since 2.38; a Debian 12 host, where only
+// the tests run, has none of them. In the firmware's own build this file defines nothing here.
+#if !__GLIBC_PREREQ(2, 38)
+long __isoc23_strtol(const char *s, char **end, int base) { return strtol(s, end, base); }
+long long __isoc23_strtoll(const char *s, char **end, int base) { return strtoll(s, end, base); }
+unsigned long __isoc23_strtoul(const char *s, char **end, int base) { return strtoul(s, end, base); }
+size_t strlcpy(char *to, const char *from, size_t size) {
+  size_t length = strlen(from);
+  if (size > 0) {
+    size_t n = length < size ? length : size - 1;
+    memcpy(to, from, n);
+    to[n] = 0;
+  }
+  return length;
+}
+#endif

@@ -1,0 +1,1 @@
+#include "CWPA.h"

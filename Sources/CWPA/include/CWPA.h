@@ -1,0 +1,3 @@
+#pragma once
+#include <CSystem.h>
+#include <wpa_ctrl.h>

@@ -1,0 +1,31 @@
+/// What carries a link. The raw value is on the wire (link-state advertisements, hello).
+public enum BearerKind: UInt8, Sendable {
+  case ethernet = 1
+  case wifi = 2
+  case wifiDirect = 3
+  case bluetoothLE = 4
+  case loopback = 5
+
+  /// Routing cost of one hop over this bearer before anything was measured: about the
+  /// microseconds that one KiB takes at the bearer's usual goodput.
+  public var cost: UInt16 {
+    switch self {
+    case .loopback: 1
+    case .ethernet: 10
+    case .wifi: 100
+    case .wifiDirect: 120
+    case .bluetoothLE: 8000
+    }
+  }
+
+  /// The word used in status, logs and documentation.
+  public var name: StaticString {
+    switch self {
+    case .ethernet: "ethernet"
+    case .wifi: "wifi"
+    case .wifiDirect: "wifi-direct"
+    case .bluetoothLE: "bluetooth-le"
+    case .loopback: "loopback"
+    }
+  }
+}

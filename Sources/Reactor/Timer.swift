@@ -1,0 +1,82 @@
+import CSystem
+import Primitives
+
+/// A one-shot timer of an `EventLoop`. It fires in a wake-up of its own, at priority `clock`.
+public final class Timer {
+  /// When it fires; `.never` when it is not set.
+  public private(set) var deadline = Instant.never
+  private let loop: EventLoop
+  fileprivate let fired: () -> Void
+
+  public init(_ loop: EventLoop, _ fired: @escaping () -> Void) {
+    self.loop = loop
+    self.fired = fired
+  }
+
+  /// Fire at `deadline`, instead of whenever it was set to. An instant that has passed fires at once.
+  public func set(_ deadline: Instant) {
+    if deadline == self.deadline { return }
+    self.deadline = deadline
+    loop.timers.changed(self)
+  }
+
+  public func set(after span: TimeSpan) { set(loop.now + span) }
+
+  public func cancel() { set(.never) }
+
+  fileprivate func expire() {
+    deadline = .never
+    fired()
+  }
+}
+
+/// All set timers behind one timerfd. Tens of them, so a scan beats a heap.
+final class TimerQueue: EventSource {
+  let descriptor: CInt
+  private var pending: [Timer] = []
+  private var armed = Instant.never
+
+  init() throws(SystemError) {
+    descriptor = timerfd_create(CLOCK_MONOTONIC, CInt(TFD_CLOEXEC | TFD_NONBLOCK))
+    if descriptor < 0 { throw SystemError.last }
+  }
+
+  deinit { close(descriptor) }
+
+  func changed(_ timer: Timer) {
+    let index = pending.firstIndex { $0 === timer }
+    if timer.deadline == .never {
+      if let index { pending.swapAt(index, pending.count - 1); pending.removeLast() }
+    } else if index == nil {
+      pending.append(timer)
+    }
+    arm()
+  }
+
+  func ready(_ events: UInt32) {
+    var expirations: UInt64 = 0
+    _ = read(descriptor, &expirations, 8)
+    armed = .never
+    let now = monotonicNow()
+    let due = pending.filter { $0.deadline <= now }
+    pending.removeAll { $0.deadline <= now }
+    // A handler may set, cancel or drop any timer, its own too.
+    for timer in due where timer.deadline <= now { timer.expire() }
+    arm()
+  }
+
+  private func arm() {
+    var earliest = Instant.never
+    for timer in pending where timer.deadline < earliest { earliest = timer.deadline }
+    if earliest == armed { return }
+    armed = earliest
+    var setting = itimerspec()
+    if earliest != .never {
+      // A zero value would disarm the clock: an instant of the past fires at once as nanosecond 1.
+      let nanoseconds = max(earliest.nanoseconds, 1)
+      setting.it_value.tv_sec = Int(nanoseconds / 1_000_000_000)
+      setting.it_value.tv_nsec = Int(nanoseconds % 1_000_000_000)
+    }
+    timerfd_settime(descriptor, CInt(TFD_TIMER_ABSTIME), &setting, nil)
+  }
+}

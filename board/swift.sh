@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# board/swift.sh firmware x86_64|aarch64   build the static firmware into build/ARCH/causeway
+# board/swift.sh host ARGUMENTS…           swift with the third-party libraries of the sysroot (build, test, run)
+#
+# Every compiler run is capped in memory and time: a generics bug can otherwise eat the machine.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+SWIFT_MEMORY_KB_MAX=${SWIFT_MEMORY_KB_MAX:-12000000}
+SWIFT_SECONDS_MAX=${SWIFT_SECONDS_MAX:-900}
+root=$(pwd)
+
+capped() { (ulimit -v "$SWIFT_MEMORY_KB_MAX"; exec timeout --kill-after=10 "$SWIFT_SECONDS_MAX" "$@"); }
+
+# The toolset tells SwiftPM how to reach a sysroot: its headers for C and Swift, its libraries for the linker.
+write_toolset() {
+  local arch=$1 sysroot=$2 swift_bin
+  swift_bin=$(dirname "$(readlink -f "$(command -v swift)")")
+  cat > "$root/build/toolset-$arch.json" <<JSON
+{"schemaVersion": "1.0", "rootPath": "$swift_bin",
+ "cCompiler": {"extraCLIOptions": ["--target=$arch-linux-gnu", "--sysroot=$sysroot", "-Os", "-ffunction-sections", "-fdata-sections",
+   "-isystem", "$sysroot/usr/include/dbus-1.0", "-isystem", "$sysroot/usr/lib/$arch-linux-gnu/dbus-1.0/include"]},
+ "swiftCompiler": {"extraCLIOptions": ["-use-ld=lld", "-Xcc", "--sysroot=$sysroot",
+   "-Xcc", "-isystem", "-Xcc", "$sysroot/usr/include/$arch-linux-gnu", "-Xcc", "-isystem", "-Xcc", "$sysroot/usr/include",
+   "-Xclang-linker", "--target=$arch-linux-gnu", "-Xclang-linker", "--sysroot=$sysroot"]}}
+JSON
+}
+
+firmware() {
+  local arch=$1 sysroot triple scratch=build/.firmware-$1
+  board/sysroot.sh "$arch"
+  sysroot=$(readlink -f "build/sysroot/$arch")
+  write_toolset "$arch" "$sysroot"
+  case $arch in
+    x86_64) triple=x86_64-unknown-linux-gnu ;;
+    aarch64) triple=aarch64-none-none-elf ;;
+  esac
+  CAUSEWAY_EMBEDDED=1 capped swift build -c release --product causeway --disable-local-rpath \
+    --triple "$triple" --toolset "build/toolset-$arch.json" --scratch-path "$scratch"
+  mkdir -p "build/$arch"
+  "$(dirname "$(readlink -f "$(command -v swift)")")/llvm-objcopy" --strip-all \
+    "$scratch/$triple/release/causeway" "build/$arch/causeway.new"
+  mv "build/$arch/causeway.new" "build/$arch/causeway"
+}
+
+host() {
+  board/sysroot.sh x86_64 > /dev/null
+  local third=$root/build/sysroot/x86_64/third-party command=$1
+  shift
+  SWIFT_BACKTRACE=${SWIFT_BACKTRACE:-enable=no} capped swift "$command" --scratch-path "${SWIFT_SCRATCH:-.build}" \
+    -Xcc -isystem -Xcc "$third/include" -Xlinker -L"$third/lib" "$@"
+}
+
+case ${1:-} in
+  firmware)
+    case ${2:-} in x86_64|aarch64) firmware "$2" ;; *) echo "usage: board/swift.sh firmware x86_64|aarch64" >&2; exit 2 ;; esac ;;
+  host) shift; host "$@" ;;
+  *) sed -n '2,3p' "$0" >&2; exit 2 ;;
+esac

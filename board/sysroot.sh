@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# board/sysroot.sh x86_64|aarch64: make build/sysroot/ARCH from Debian 13 packages.
+#
+# The firmware is linked statically against Debian 13's libraries (mbedTLS 3.6) whatever the host runs.
+# Nothing is installed on the host: a private apt fetches, dpkg-deb unpacks. The result is cached by its
+# inputs and put in place in one rename, so a run that was cut short leaves no half-made sysroot.
+#
+#   build/sysroot/ARCH/               the target's / (headers, static libraries)
+#   build/sysroot/ARCH/third-party/   only the libraries the host has not: for builds in normal Swift,
+#                                     which must keep the host's own glibc
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. board/private-apt.sh
+
+SUITE=trixie
+PACKAGES="libc6-dev linux-libc-dev libgcc-14-dev libmbedtls-dev libbluetooth-dev libdbus-1-dev
+ libavahi-client-dev libavahi-core-dev libavahi-common-dev libinih-dev libjansson-dev libwpa-client-dev"
+PACKAGES="$PACKAGES libc6 libgcc-s1 libcrypt-dev"   # what the -dev packages' linker scripts point at
+THIRD_PARTY_LIBRARIES="mbedtls mbedx509 mbedcrypto bluetooth dbus-1 avahi-client avahi-core avahi-common inih jansson wpa_client"
+THIRD_PARTY_HEADERS="mbedtls psa bluetooth avahi-client avahi-common avahi-core ini.h jansson.h jansson_config.h wpa_ctrl.h"
+
+arch=${1:-}
+case $arch in
+  x86_64) deb=amd64 ;;
+  aarch64) deb=arm64 ;;
+  *) echo "usage: board/sysroot.sh x86_64|aarch64" >&2; exit 2 ;;
+esac
+triple=$arch-linux-gnu
+cache=${CAUSEWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/causeway}
+stamp=$(cat board/sysroot.sh board/private-apt.sh | sha256sum | cut -c1-12)
+home=$cache/sysroot-$arch-$stamp
+
+mkdir -p "$cache" build/sysroot
+exec 9> "$cache/sysroot-$arch.lock"
+flock 9
+if [ ! -d "$home" ]; then
+  echo "sysroot $arch: fetching Debian $SUITE packages"
+  work=$(mktemp -d "$cache/sysroot-$arch.XXXXXX")
+  trap 'rm -rf "$work"' EXIT
+  private_apt "$work/apt" $deb $SUITE
+  mkdir -p "$work/debs" "$work/root"
+  (cd "$work/debs" && apt-get -qq download $PACKAGES)
+  for d in "$work"/debs/*.deb; do dpkg-deb -x "$d" "$work/root"; done
+  rm -rf "$work/root/usr/share" "$work/root/etc" "$work/root/var"
+  for d in lib lib64; do [ -e "$work/root/$d" ] || ln -s "usr/$d" "$work/root/$d"; done
+  mkdir -p "$work/root/third-party/include" "$work/root/third-party/lib"
+  for h in $THIRD_PARTY_HEADERS; do cp -r "$work/root/usr/include/$h" "$work/root/third-party/include/"; done
+  cp -r "$work/root/usr/include/dbus-1.0/dbus" "$work/root/third-party/include/"
+  for l in $THIRD_PARTY_LIBRARIES; do cp "$work/root/usr/lib/$triple/lib$l.a" "$work/root/third-party/lib/"; done
+  ls "$work/debs" > "$work/root/packages.txt"
+  mv "$work/root" "$home"
+fi
+ln -sfn "$home" "build/sysroot/$arch"
+echo "sysroot $arch: $(readlink -f "build/sysroot/$arch")"
