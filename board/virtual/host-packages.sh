@@ -1,0 +1,33 @@
+#!/bin/bash
+# host-packages.sh: install what the radio lab needs on a Debian 12 or 13 host, and only what is missing.
+#
+# usage: board/virtual/host-packages.sh [amd64|arm64 ...]     (default: both guests)
+set -euo pipefail
+
+architectures=("$@")
+[ ${#architectures[@]} -gt 0 ] || architectures=(amd64 arm64)
+
+# xz-utils unpacks the kernel source, python3-pip fetches the Bluetooth controller model, util-linux has flock.
+wanted=(ca-certificates coreutils debian-archive-keyring python3 python3-pip util-linux xz-utils)
+for architecture in "${architectures[@]}"; do
+    case $architecture in
+        amd64) wanted+=(qemu-system-x86) ;;
+        arm64) wanted+=(qemu-system-arm qemu-user-static) ;;
+        *) echo "host-packages: no such architecture: $architecture" >&2; exit 126 ;;
+    esac
+done
+
+missing=()
+for package in "${wanted[@]}"; do
+    state=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)
+    [ "$state" = installed ] || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+echo "host-packages: installing ${missing[*]}" >&2
+export DEBIAN_FRONTEND=noninteractive
+install_missing() {
+    apt-get -qq -y -o Dpkg::Use-Pty=0 --no-install-recommends install "${missing[@]}" >/dev/null
+}
+# The package lists of a fresh machine may be absent or stale: fetch them only when the first attempt fails.
+install_missing 2>/dev/null || { apt-get -qq update && install_missing; }

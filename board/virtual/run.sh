@@ -1,0 +1,111 @@
+#!/bin/bash
+# run.sh [-a amd64|arm64] [-t SECONDS] [-o DIRECTORY] [-m MIB] [-c CPUS] SCENARIO [ARGUMENT...]
+#
+# Boot the radio lab and run one scenario in it: a Python or bash file, named by its path or by its name in
+# Tests/Lab/scenarios. The scenario's output appears on stdout as it is written, nothing else does.
+#
+# exit status: the scenario's; 125 if the machine hung, panicked or ran out of time; 126 for a wrong call.
+# left behind: DIRECTORY (default build/lab/SCENARIO-ARCH) with console.log (kernel), scenario.log and the nodes' logs.
+#
+# The guest gets Tests/Lab, the Bluetooth air, the firmware (build/{x86_64,aarch64}/causeway, where it exists) and
+# config/causeway.conf. Runs share no state but the read-only image, so any number of them can go side by side.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+project=$(cd "$here/../.." && pwd)
+
+usage() { sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 126; }
+
+arch=amd64 seconds=300 memory=768 cpus=2 output=
+while getopts a:t:o:m:c: option; do
+    case $option in
+        a) arch=$OPTARG ;;
+        t) seconds=$OPTARG ;;
+        o) output=$OPTARG ;;
+        m) memory=$OPTARG ;;
+        c) cpus=$OPTARG ;;
+        *) usage ;;
+    esac
+done
+shift $((OPTIND - 1))
+[ $# -ge 1 ] || usage
+case $arch in amd64) machine=x86_64 ;; arm64) machine=aarch64 ;; *) usage ;; esac
+
+scenario=
+for candidate in "$1" "$project/Tests/Lab/scenarios/$1" "$project/Tests/Lab/scenarios/$1.py" "$project/Tests/Lab/scenarios/$1.sh"; do
+    if [ -f "$candidate" ]; then scenario=$(realpath "$candidate"); break; fi
+done
+[ -n "$scenario" ] || { echo "run.sh: no such scenario: $1" >&2; exit 126; }
+shift
+case $scenario in
+    *.py) interpreter=python3 ;;
+    *.sh) interpreter=bash ;;
+    *) echo "run.sh: a scenario is a .py or .sh file: $scenario" >&2; exit 126 ;;
+esac
+
+name=$(basename "${scenario%.*}")
+output=${output:-$project/build/lab/$name-$arch}
+mkdir -p "$output"
+output=$(realpath "$output")
+rm -rf "${output:?}"/*
+
+image=$("$here/image.sh" "$arch") || { echo "run.sh: no image" >&2; exit 125; }
+
+# --- what travels with this run, as a second archive behind the image's --------------------------------------------
+work=$(mktemp -d)
+qemu=
+finish() {
+    [ -z "$qemu" ] || kill "$qemu" 2>/dev/null || true
+    rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+lab=$work/overlay/lab
+mkdir -p "$lab" "$work/overlay/usr/bin" "$work/overlay/etc/causeway"
+cp -r "$project/Tests/Lab/." "$here/air" "$lab/"
+find "$lab" -name __pycache__ -prune -exec rm -rf {} +
+cp "$scenario" "$lab/"
+printf 'exec %s %q' "$interpreter" "/lab/$(basename "$scenario")" > "$lab/command"
+[ $# -eq 0 ] || printf ' %q' "$@" >> "$lab/command"
+firmware=$project/build/$machine/causeway
+[ ! -f "$firmware" ] || install -m 755 "$firmware" "$work/overlay/usr/bin/causeway"
+[ ! -f "$project/config/causeway.conf" ] || cp "$project/config/causeway.conf" "$work/overlay/etc/causeway/"
+{ cat "$image/base.cpio"; python3 "$here/image/cpio.py" "$work/overlay"; } > "$work/initrd"
+
+# --- the machine -------------------------------------------------------------------------------------------------------
+accelerator=tcg,thread=multi,tb-size=512
+case $arch in
+    amd64)
+        board=(qemu-system-x86_64 -M q35) cpu=max serial=ttyS0
+        # A /dev/kvm without either flag (nested, paravirtual) creates machines but cannot run a stock kernel.
+        if [ "$(uname -m)" = x86_64 ] && [ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo; then
+            accelerator=kvm cpu=host
+        fi
+        ;;
+    arm64) board=(qemu-system-aarch64 -M virt) cpu=cortex-a72 serial=ttyAMA0 ;;
+esac
+
+timeout --kill-after=5 "$seconds" "${board[@]}" -accel "$accelerator" -cpu "$cpu" -smp "$cpus" -m "$memory" \
+    -nodefaults -no-user-config -display none -no-reboot \
+    -kernel "$image/vmlinuz" -initrd "$work/initrd" \
+    -append "console=$serial panic=-1 quiet loglevel=4 rdinit=/init net.ifnames=0 random.trust_cpu=on mitigations=off" \
+    -chardev file,id=console,path="$output/console.log" -serial chardev:console \
+    -device virtio-serial-pci \
+    -chardev stdio,id=story,signal=off,logfile="$output/scenario.log" -device virtserialport,chardev=story,name=lab.story \
+    -chardev file,id=status,path="$work/status" -device virtserialport,chardev=status,name=lab.status \
+    -fsdev local,id=out,path="$output",security_model=none -device virtio-9p-pci,fsdev=out,mount_tag=out \
+    -device virtio-rng-pci \
+    < /dev/null &
+qemu=$!
+ended=0
+wait "$qemu" || ended=$?
+qemu=
+
+if [ "$ended" = 0 ] && [ -s "$work/status" ]; then
+    exit "$(cat "$work/status")"
+fi
+if [ "$ended" = 124 ] || [ "$ended" = 137 ]; then reason="did not finish in $seconds s"; else reason="stopped without a result"; fi
+echo "run.sh: the machine $reason; its console is in $output/console.log" >&2
+exit 125
