@@ -69,5 +69,6 @@ let package = Package(
         : []),
   ] + (embedded ? [] : [
     tests("PrimitivesTests", ["Primitives"]),
+    tests("JournalTests", ["Journal", "Primitives"]),
   ])
 )

@@ -1,1 +1,154 @@
+import Primitives
+import Synchronization
 
+/// Writes the ring of records described in `JournalLayout`.
+///
+/// A value of a few words that points to memory owned by the rim: copy it to whoever has something to say.
+/// One thread writes. Writing a record makes no system call and allocates nothing; a reader in another
+/// process, or after this one died, sees each record whole or not at all.
+public struct Journal: @unchecked Sendable {
+  /// Records less important than this are dropped.
+  public var level: Level
+  private let base: UnsafeMutableRawPointer?
+  private let capacity: UInt64
+
+  /// A journal that drops everything.
+  public static let none = Journal()
+
+  private init() {
+    level = .fault
+    base = nil
+    capacity = 1
+  }
+
+  /// Continue the journal in `memory`, or format it when it holds none.
+  /// - `memory`: page-aligned, at least `JournalLayout.fileBytes(capacity: JournalLayout.capacityMin)`
+  ///   bytes, valid for as long as this journal or a copy of it is used. A smaller one gives `.none`.
+  /// - `wallOffset`: wall clock minus monotonic clock, in nanoseconds.
+  /// - `boot`: the machine's boot, by which a monotonic clock that began anew is recognised.
+  public init(_ memory: UnsafeMutableRawBufferPointer, level: Level, wallOffset: Int64, boot: MachineBoot) {
+    guard let base = memory.baseAddress,
+      memory.count >= JournalLayout.fileBytes(capacity: JournalLayout.capacityMin)
+    else {
+      self = .none
+      return
+    }
+    let capacity = (memory.count - JournalLayout.headerBytes) / JournalLayout.recordBytes
+    self.level = level
+    self.base = base
+    self.capacity = UInt64(capacity)
+    let isOurs = JournalLayout.fault(in: UnsafeRawBufferPointer(memory)) == nil
+      && base.load(fromByteOffset: JournalLayout.capacityOffset, as: UInt64.self) == self.capacity
+    if !isOurs { format(base) }
+    beginBase(base, wallOffset, boot)
+  }
+
+  /// Write one record; what `a`, `b`, `c` and `node` mean stands at the event.
+  @inline(never)
+  public func record(
+    _ level: Level, _ event: Event, at now: Instant, link: UInt8 = 0xFF,
+    _ a: UInt64 = 0, _ b: UInt64 = 0, _ c: UInt64 = 0, node: NodeID = .none
+  ) {
+    write(level, event, now, link, a, b, c, node.high.bigEndian, node.low.bigEndian)
+  }
+
+  /// Write one record whose 16 bytes are the start of a text.
+  @inline(never)
+  public func record(
+    _ level: Level, _ event: Event, at now: Instant, link: UInt8 = 0xFF,
+    _ a: UInt64 = 0, _ b: UInt64 = 0, _ c: UInt64 = 0, text: JournalText
+  ) {
+    write(level, event, now, link, a, b, c, text.first, text.second)
+  }
+
+  /// The wall clock stepped: times of this boot's records are counted with the new offset from now on.
+  public func wallClockStepped(offset: Int64, at now: Instant) {
+    guard let base else { return }
+    let entry = clockBase(base, Int(base.load(fromByteOffset: JournalLayout.baseCountOffset, as: UInt64.self)) - 1)
+    let before = entry.load(fromByteOffset: 8, as: Int64.self)
+    entry.storeBytes(of: offset, toByteOffset: 8, as: Int64.self)
+    record(.notice, .clockStepped, at: now, UInt64(bitPattern: offset), UInt64(bitPattern: before))
+  }
+
+  @inline(__always)
+  private func write(
+    _ level: Level, _ event: Event, _ now: Instant, _ link: UInt8,
+    _ a: UInt64, _ b: UInt64, _ c: UInt64, _ first: UInt64, _ second: UInt64
+  ) {
+    guard let base, level <= self.level else { return }
+    let newest = base.advanced(by: JournalLayout.newestOffset).assumingMemoryBound(to: Atomic<UInt64>.self)
+    let sequence = newest.pointee.load(ordering: .relaxed) &+ 1
+    let slot = Int((sequence &- 1) % capacity)
+    let record = base + (JournalLayout.headerBytes &+ slot &* JournalLayout.recordBytes)
+    let mark = record.assumingMemoryBound(to: Atomic<UInt64>.self)
+    // Sequence lock: the slot is invalid before its first byte changes and valid after its last has.
+    mark.pointee.store(0, ordering: .relaxed)
+    atomicMemoryFence(ordering: .releasing)
+    record.storeBytes(of: now.nanoseconds, toByteOffset: 8, as: UInt64.self)
+    let kind = UInt64(event.rawValue) | UInt64(level.rawValue) << 16 | UInt64(link) << 24
+    record.storeBytes(of: kind.littleEndian, toByteOffset: 16, as: UInt64.self)
+    record.storeBytes(of: a, toByteOffset: 24, as: UInt64.self)
+    record.storeBytes(of: b, toByteOffset: 32, as: UInt64.self)
+    record.storeBytes(of: c, toByteOffset: 40, as: UInt64.self)
+    record.storeBytes(of: first, toByteOffset: 48, as: UInt64.self)
+    record.storeBytes(of: second, toByteOffset: 56, as: UInt64.self)
+    mark.pointee.store(sequence, ordering: .releasing)
+    newest.pointee.store(sequence, ordering: .releasing)
+  }
+
+  private func format(_ base: UnsafeMutableRawPointer) {
+    let bytes = JournalLayout.fileBytes(capacity: Int(capacity))
+    base.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
+    base.storeBytes(of: UInt64(JournalLayout.recordBytes), toByteOffset: JournalLayout.recordSizeOffset, as: UInt64.self)
+    base.storeBytes(of: capacity, toByteOffset: JournalLayout.capacityOffset, as: UInt64.self)
+    base.storeBytes(of: JournalLayout.magic, toByteOffset: JournalLayout.magicOffset, as: UInt64.self)
+  }
+
+  private func clockBase(_ base: UnsafeMutableRawPointer, _ index: Int) -> UnsafeMutableRawPointer {
+    base + (JournalLayout.basesOffset + index * JournalLayout.baseBytes)
+  }
+
+  private func beginBase(_ base: UnsafeMutableRawPointer, _ wallOffset: Int64, _ boot: MachineBoot) {
+    var count = Int(base.load(fromByteOffset: JournalLayout.baseCountOffset, as: UInt64.self))
+    var isSameBoot = false
+    if count > 0 {
+      let last = clockBase(base, count - 1)
+      isSameBoot = last.load(fromByteOffset: 16, as: UInt64.self) == boot.high
+        && last.load(fromByteOffset: 24, as: UInt64.self) == boot.low
+    }
+    if !isSameBoot {
+      if count == JournalLayout.clockBasesMax {
+        clockBase(base, 0).copyMemory(from: clockBase(base, 1), byteCount: (count - 1) * JournalLayout.baseBytes)
+        count -= 1
+      }
+      let newest = base.load(fromByteOffset: JournalLayout.newestOffset, as: UInt64.self)
+      let entry = clockBase(base, count)
+      entry.storeBytes(of: newest &+ 1, toByteOffset: 0, as: UInt64.self)
+      entry.storeBytes(of: boot.high, toByteOffset: 16, as: UInt64.self)
+      entry.storeBytes(of: boot.low, toByteOffset: 24, as: UInt64.self)
+      count += 1
+    }
+    clockBase(base, count - 1).storeBytes(of: wallOffset, toByteOffset: 8, as: Int64.self)
+    base.storeBytes(of: UInt64(count), toByteOffset: JournalLayout.baseCountOffset, as: UInt64.self)
+  }
+}
+
+/// The first 16 bytes of a text, as a record keeps them: no more, zero-filled.
+public struct JournalText: Equatable, Sendable {
+  public static let byteCount = 16
+  let first: UInt64
+  let second: UInt64
+
+  public init(_ bytes: UnsafeRawBufferPointer) {
+    var words: (UInt64, UInt64) = (0, 0)
+    withUnsafeMutableBytes(of: &words) { target in
+      target.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes.prefix(Self.byteCount)))
+    }
+    first = words.0
+    second = words.1
+  }
+
+  public init(_ text: StaticString) {
+    self.init(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  }
+}

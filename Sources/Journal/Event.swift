@@ -1,0 +1,202 @@
+/// What happened. Raw values stand in journal files and are never reused; each event's text is in
+/// `eventText` (Diagnostics), the only place that knows how to print it.
+///
+/// A comment names what the record's integers `a`, `b`, `c` and its 16 bytes (`node` or `text`) hold.
+/// The record's `link` byte is the slot of the link concerned, 0xFF where there is none.
+public enum Event: UInt16, Sendable {
+  // The box
+  /// a: boot epoch · b: process id · node: own id
+  case boxStarted = 1
+  /// a: the signal that asked for it, 0 for none
+  case boxStopped = 2
+  /// text: up to 40 bytes of the message, over a, b, c and the 16 bytes; long messages take several records
+  case panic = 3
+  /// a: new wall-clock offset (ns, two's complement) · b: the one before
+  case clockStepped = 4
+  /// A new node key was made. node: own id
+  case identityCreated = 5
+  /// a: bytes free in the pool · b: pool size in bytes
+  case memoryLow = 6
+  /// a: errno · text: which file
+  case stateWriteFailed = 7
+  /// a: milliseconds one wake-up took
+  case loopSlow = 8
+  /// a: errno · text: what could not start
+  case startFailed = 9
+
+  // Links
+  /// A stream was opened and the TLS handshake begins. a: bearer · b: 1 inbound, 0 dialled
+  case linkOpening = 20
+  /// The link is in use. a: bearer · b: capabilities agreed · c: frame bytes at most · node: neighbour
+  case linkUp = 21
+  /// a: bearer · b: reason (link) · c: seconds it was up · node: neighbour
+  case linkDown = 22
+  /// a: bearer · b: mbedTLS error, positive
+  case handshakeFailed = 23
+  /// a: bearer · b: milliseconds waited
+  case handshakeTimedOut = 24
+  /// a: reason (hello) · b: version offered · node: the id claimed
+  case helloRefused = 25
+  /// The claimed id is not the certificate's. node: the id claimed
+  case identityMismatch = 26
+  /// Nothing was heard. a: milliseconds since the last frame · node: neighbour
+  case neighbourDead = 27
+  /// A second link to one neighbour: one of them is closed. a: bearer kept · b: bearer closed · node: neighbour
+  case linkDuplicate = 28
+  /// The neighbour said goodbye. a: reason · b: retry after, milliseconds · node: neighbour
+  case goodbyeReceived = 29
+  /// a: reason · b: retry after, milliseconds · node: neighbour
+  case goodbyeSent = 30
+  /// The same key, an older epoch: refused. a: epoch offered · b: epoch known · node: who
+  case epochStale = 31
+  /// The neighbour restarted: its old state is dropped. a: new epoch · b: old epoch · node: who
+  case epochNewer = 32
+  /// All link slots are taken. a: links · b: most
+  case linkSlotsFull = 33
+  /// Our own node answered. a: bearer
+  case selfDialled = 34
+  /// a: round trip in microseconds · node: neighbour
+  case roundTripMeasured = 35
+  /// a: priority · b: bytes queued · c: bytes at most
+  case queueOverflow = 36
+  /// The neighbour's credit is used up. a: bytes waiting
+  case linkStalled = 37
+  /// a: bytes still waiting
+  case linkResumed = 38
+
+  // Frames
+  /// a: reason (frame) · b: frame type · c: bytes
+  case frameRefused = 50
+  /// Skipped: a type this version does not know. a: type · b: bytes
+  case frameTypeUnknown = 51
+  /// a: type · b: bytes · node: source
+  case frameForwarded = 52
+  /// a: type · b: reason (drop) · node: destination
+  case frameDropped = 53
+  /// A sealed frame's header was not authentic, or came out of order. a: sequence seen · b: sequence expected
+  case bypassRefused = 54
+  /// A sealed frame is beside a link that never agreed to it.
+  case bypassUnexpected = 55
+
+  // Discovery and dialling
+  /// a: bearer · b: first 8 bytes of the id claimed · text: address
+  case candidateFound = 70
+  /// a: bearer · b: first 8 bytes of the id claimed · text: address
+  case candidateLost = 71
+  /// a: bearer · b: token · text: address
+  case dialStarted = 72
+  /// a: bearer · b: token · c: errno or 0 · text: reason
+  case dialFailed = 73
+  /// a: bearer · b: milliseconds until the next attempt
+  case dialDeferred = 74
+  /// a: bearer · b: token
+  case dialTimedOut = 75
+  /// a: candidates · b: most
+  case candidatesFull = 76
+
+  // Mesh
+  /// a: hops · b: cost · c: link of the next hop · node: destination
+  case routeChanged = 90
+  /// node: destination
+  case routeLost = 91
+  /// a: hops · b: bearer of the first hop · node: who
+  case peerAppeared = 92
+  /// node: who
+  case peerVanished = 93
+  /// a: sequence · b: epoch · c: links listed · node: origin
+  case advertisementAccepted = 94
+  /// a: reason (advertisement) · b: sequence · node: origin claimed
+  case advertisementRefused = 95
+  /// Own advertisement flooded. a: sequence · b: links listed
+  case advertisementSent = 96
+  /// Somebody uses our key. a: epoch seen · b: own epoch
+  case identityDuplicated = 97
+  /// a: nodes known · b: most
+  case nodesFull = 98
+  /// a: quota's number · b: used · c: allowed · node: who
+  case quotaExceeded = 99
+
+  // Channels and messages
+  /// a: epoch · node: far end
+  case channelOpened = 110
+  /// a: reason (channel) · node: far end
+  case channelReset = 111
+  /// a: sequence · b: attempt · node: far end
+  case channelRetransmitted = 112
+  /// a: milliseconds without an acknowledgement · b: bytes in flight · node: far end
+  case channelTimedOut = 113
+  /// a: reason (channel) · node: far end
+  case channelClosed = 114
+  /// a: channels · b: most
+  case channelsFull = 115
+  /// a: request · b: bytes · node: to
+  case messageSent = 116
+  /// a: request · b: status · c: milliseconds · node: to
+  case messageDelivered = 117
+  /// a: request · b: status · node: to
+  case messageFailed = 118
+  /// a: kind · b: lane · c: bytes · node: from
+  case messageReceived = 119
+  /// a: reason (channel) · b: bytes · node: source claimed
+  case segmentRefused = 120
+  /// a: lane · b: bytes · node: from
+  case messageRefused = 121
+
+  // Bearers
+  /// a: bearer · b: errno or 0 · text: what is missing
+  case bearerAbsent = 140
+  /// a: bearer · text: what came back
+  case bearerBack = 141
+  /// a: bearer · b: errno or 0 · text: which call
+  case bearerFailed = 142
+  /// a: bearer · b: interface index · text: its name
+  case interfaceUp = 143
+  /// a: bearer · b: interface index · text: its name
+  case interfaceDown = 144
+  /// a: port · b: interface index or 0
+  case listening = 145
+  /// a: errno · b: connections · c: most
+  case acceptFailed = 146
+  /// a: frequency in MHz · b: 1 group owner, 0 client · text: start of the SSID
+  case wifiGroupStarted = 150
+  /// a: reason as wpa_supplicant counts them · text: start of the SSID
+  case wifiGroupRemoved = 151
+  /// a: station's address
+  case wifiStationJoined = 152
+  /// a: station's address
+  case wifiStationLeft = 153
+  /// a: attempt · text: reason
+  case wifiJoinFailed = 154
+  /// WPS was opened for joiners. a: seconds
+  case wifiButtonPressed = 155
+  /// a: adapter index · b: PSM
+  case bluetoothAdvertising = 160
+  /// a: adapter index · b: status
+  case bluetoothAdvertisingFailed = 161
+  /// a: adapter index
+  case bluetoothScanning = 162
+  /// a: adapter index · b: status
+  case bluetoothScanFailed = 163
+  /// a: adapter index · b: its address
+  case bluetoothAdapterUp = 164
+  /// a: adapter index
+  case bluetoothAdapterDown = 165
+  /// a: adapter index · b: step of the ladder
+  case bluetoothRecovery = 166
+  /// a: mode (1 daemon, 2 embedded)
+  case dnsServiceRegistered = 170
+  /// a: avahi's error, positive
+  case dnsServiceFailed = 171
+  /// The name is taken by somebody else; another is tried.
+  case dnsNameCollision = 172
+
+  // Diagnostics
+  /// a: client slot · b: its process id · c: its user id
+  case controlAttached = 190
+  /// a: client slot · b: reason
+  case controlDetached = 191
+  /// a: reason · b: bytes
+  case controlRefused = 192
+  /// a: operation's byte · b: process id of the client
+  case controlRequest = 193
+}

@@ -1,0 +1,81 @@
+import Primitives
+import Synchronization
+
+/// One record as it was written.
+public struct JournalRecord: Sendable {
+  public var sequence: UInt64
+  public var instant: Instant
+  /// Nanoseconds since 1970 (UTC), as far as the wall clock is known by now.
+  public var wallNanoseconds: Int64
+  /// The raw values: a journal of a later version may hold levels and events that this one does not know.
+  public var level: UInt8
+  public var event: UInt16
+  public var link: UInt8
+  public var a: UInt64
+  public var b: UInt64
+  public var c: UInt64
+  /// The 16 bytes as a node id; their bytes, first to last, are also the start of the text.
+  public var node: NodeID
+}
+
+/// Reads a journal that may be written to meanwhile by another process.
+public struct JournalReader: @unchecked Sendable {
+  private let base: UnsafeRawPointer
+  private let capacity: UInt64
+
+  /// `memory` stays valid for as long as the reader is used.
+  public init(_ memory: UnsafeRawBufferPointer) throws(JournalFault) {
+    if let fault = JournalLayout.fault(in: memory) { throw fault }
+    guard let base = memory.baseAddress else { throw .truncated }
+    self.base = base
+    capacity = base.load(fromByteOffset: JournalLayout.capacityOffset, as: UInt64.self)
+  }
+
+  /// The sequence of the newest record; 0 when there is none.
+  public var newest: UInt64 { word(JournalLayout.newestOffset) }
+
+  /// The sequence of the oldest record still in the ring; 1 when there is none.
+  public var oldest: UInt64 { newest > capacity ? newest - capacity + 1 : 1 }
+
+  /// The record with this sequence; nil when it was overwritten, is being written or never was.
+  public func record(_ sequence: UInt64) -> JournalRecord? {
+    guard sequence > 0 else { return nil }
+    let offset = JournalLayout.headerBytes + Int((sequence - 1) % capacity) * JournalLayout.recordBytes
+    guard word(offset) == sequence else { return nil }
+    let record = base + offset
+    let instant = record.load(fromByteOffset: 8, as: UInt64.self)
+    let kind = UInt64(littleEndian: record.load(fromByteOffset: 16, as: UInt64.self))
+    let a = record.load(fromByteOffset: 24, as: UInt64.self)
+    let b = record.load(fromByteOffset: 32, as: UInt64.self)
+    let c = record.load(fromByteOffset: 40, as: UInt64.self)
+    let first = record.load(fromByteOffset: 48, as: UInt64.self)
+    let second = record.load(fromByteOffset: 56, as: UInt64.self)
+    atomicMemoryFence(ordering: .acquiring)
+    guard word(offset) == sequence else { return nil }
+    return JournalRecord(
+      sequence: sequence, instant: Instant(nanoseconds: instant),
+      wallNanoseconds: Int64(truncatingIfNeeded: instant) &+ wallOffset(of: sequence),
+      level: UInt8(truncatingIfNeeded: kind >> 16), event: UInt16(truncatingIfNeeded: kind),
+      link: UInt8(truncatingIfNeeded: kind >> 24), a: a, b: b, c: c,
+      node: NodeID(high: UInt64(bigEndian: first), low: UInt64(bigEndian: second)))
+  }
+
+  private func wallOffset(of sequence: UInt64) -> Int64 {
+    var offset: Int64 = 0
+    let count = min(Int(truncatingIfNeeded: word(JournalLayout.baseCountOffset)), JournalLayout.clockBasesMax)
+    var index = 0
+    while index < count {
+      let entry = base + (JournalLayout.basesOffset + index * JournalLayout.baseBytes)
+      if index == 0 || entry.load(as: UInt64.self) <= sequence {
+        offset = entry.load(fromByteOffset: 8, as: Int64.self)
+      }
+      index += 1
+    }
+    return offset
+  }
+
+  private func word(_ offset: Int) -> UInt64 {
+    let pointer = UnsafeMutableRawPointer(mutating: base + offset).assumingMemoryBound(to: Atomic<UInt64>.self)
+    return pointer.pointee.load(ordering: .acquiring)
+  }
+}
