@@ -1,1 +1,242 @@
+import Frame
+import Primitives
 
+/// One neighbour over one bearer, above an authenticated byte stream: hello, liveness, outgoing queues.
+///
+/// Sans-IO: `open`, `receive` and `handleTimeout` take events; `pop` gives the bytes to send; `deadline` says
+/// when `handleTimeout` is due. Whoever calls one of them afterwards looks at `state`.
+///
+/// A byte stream carries frames of any length whole, so a link does not fragment: messages are cut to the
+/// path's frame size end to end.
+public struct Link {
+  public enum State: Equatable, Sendable {
+    /// The slot is free.
+    case idle
+    /// Hello is sent, the other side's has not come.
+    case opening
+    /// Frames of every type flow.
+    case up
+    /// To be torn down; a goodbye may still wait in the queue.
+    case closed(CloseReason)
+  }
+
+  /// Hello must come within this time.
+  public static let helloTimeout = TimeSpan.seconds(5)
+  /// A ping is sent when nothing was heard for this long.
+  public static let pingInterval = TimeSpan.seconds(3)
+  /// The neighbour is dead when nothing was heard for this long: three pings.
+  public static let deadInterval = TimeSpan.seconds(10)
+
+  public private(set) var state = State.idle
+  /// The node that the link's certificate proves.
+  public private(set) var peer = NodeID.none
+  public private(set) var bearer = BearerKind.ethernet
+  /// True when the other side dialled.
+  public private(set) var isInbound = false
+  /// What the neighbour's hello said; meaningful once the link is up.
+  public private(set) var peerEpoch: UInt64 = 0
+  public private(set) var peerCapabilities = Capabilities.none
+  public private(set) var peerName: DisplayName?
+  /// The longest frame payload that both ends take.
+  public private(set) var payloadBytesMax = Limits.framePayloadBytesFloor
+  /// How long the neighbour asked to be left alone when it said goodbye.
+  public private(set) var retryAfterSeconds: UInt16 = 0
+  /// The last measured round trip; zero before the first.
+  public private(set) var roundTrip = TimeSpan(nanoseconds: 0)
+  public private(set) var upSince = Instant.zero
+  public private(set) var bytesIn: UInt64 = 0
+  public private(set) var bytesOut: UInt64 = 0
+
+  private var queue: FrameQueue
+  private var openedAt = Instant.zero
+  private var heardAt = Instant.zero
+  private var pingSentAt = Instant.zero
+
+  /// `memory` has `FrameQueue.byteCount` bytes for the outgoing queues.
+  public init(_ memory: UnsafeMutableRawBufferPointer) { queue = FrameQueue(memory) }
+
+  /// What this node says of itself on a link.
+  public struct Local {
+    public var node: NodeID
+    public var epoch: UInt64
+    public var capabilities: Capabilities
+    public var name: DisplayName
+    public init(node: NodeID, epoch: UInt64, capabilities: Capabilities, name: DisplayName) {
+      self.node = node
+      self.epoch = epoch
+      self.capabilities = capabilities
+      self.name = name
+    }
+  }
+
+  /// The longest frame payload this node takes over a bearer. Slow bearers take short ones, so that an
+  /// urgent frame does not wait long behind a bulk one: 4 KiB is 33 ms at 1 Mbit/s.
+  public static func payloadBytesMax(over bearer: BearerKind) -> Int {
+    switch bearer {
+    case .bluetoothLE: 4_096
+    case .ethernet, .wifi, .wifiDirect, .loopback: Limits.framePayloadBytesMax
+    }
+  }
+
+  /// The stream is authenticated: its other end holds the key of `peer`. Queues hello.
+  public mutating func open(
+    peer: NodeID, bearer: BearerKind, isInbound: Bool, local: Local, now: Instant
+  ) {
+    queue.removeAll()
+    self.peer = peer
+    self.bearer = bearer
+    self.isInbound = isInbound
+    peerEpoch = 0
+    peerCapabilities = .none
+    peerName = nil
+    retryAfterSeconds = 0
+    roundTrip = TimeSpan(nanoseconds: 0)
+    bytesIn = 0
+    bytesOut = 0
+    payloadBytesMax = Limits.framePayloadBytesFloor
+    openedAt = now
+    heardAt = now
+    pingSentAt = now
+    state = .opening
+    let hello = Hello(
+      payloadBytesMax: UInt16(Self.payloadBytesMax(over: bearer)), capabilities: local.capabilities,
+      epoch: local.epoch, node: local.node, name: local.name)
+    enqueue(.hello, hello.byteCount, local.node) { output in hello.write(to: &output) }
+  }
+
+  /// A frame between neighbours arrived. Answers are queued; `state` may change.
+  ///
+  /// Throws why a frame is refused; the link stays as `state` says.
+  public mutating func receive(
+    _ header: FrameHeader, _ payload: RawSpan, _ type: FrameType, local: NodeID, now: Instant
+  ) throws(FrameRefusal) {
+    switch type {
+    case .hello: try receiveHello(header, payload, local, now)
+    case .ping:
+      if state != .up || payload.byteCount != Self.pingByteCount { throw .unexpected }
+      _ = append(
+        FrameHeader(
+          type: .pong, priority: .control, payloadByteCount: payload.byteCount, source: local, identifier: 0),
+        payload)
+    case .pong:
+      var reader = ByteReader(payload)
+      let sentAt = Instant(nanoseconds: try reader.u64())
+      // The echo is the neighbour's word: only the ping under way counts.
+      if state != .up || sentAt != pingSentAt || sentAt > now { throw .unexpected }
+      roundTrip = now - sentAt
+    case .goodbye:
+      let goodbye = try Goodbye(payload)
+      retryAfterSeconds = goodbye.retryAfterSeconds
+      state = .closed(goodbye.reason)
+    case .advertisement, .segment, .acknowledgement, .datagram, .reset:
+      throw .unexpected
+    }
+  }
+
+  /// Bytes of any kind arrived: the neighbour lives.
+  public mutating func heard(_ byteCount: Int, now: Instant) {
+    heardAt = now
+    bytesIn &+= UInt64(byteCount)
+  }
+
+  /// Queue a frame. False when its priority's queue is full: the frame is dropped.
+  public mutating func append(_ header: FrameHeader, _ payload: RawSpan) -> Bool { queue.append(header, payload) }
+
+  /// Close with a goodbye, which `pop` still gives.
+  public mutating func close(_ reason: CloseReason, retryAfterSeconds: UInt16, local: NodeID) {
+    switch state {
+    case .idle, .closed: return
+    case .opening, .up: break
+    }
+    queue.removeAll()
+    let goodbye = Goodbye(reason: reason, retryAfterSeconds: retryAfterSeconds)
+    enqueue(.goodbye, Goodbye.byteCount, local) { output in goodbye.write(to: &output) }
+    state = .closed(reason)
+  }
+
+  /// The stream is gone: the slot is free again.
+  public mutating func reset() {
+    queue.removeAll()
+    state = .idle
+    peer = .none
+  }
+
+  /// When `handleTimeout` is due.
+  public var deadline: Instant {
+    switch state {
+    case .idle, .closed: .never
+    case .opening: openedAt + Self.helloTimeout
+    case .up: min(max(heardAt, pingSentAt) + Self.pingInterval, heardAt + Self.deadInterval)
+    }
+  }
+
+  /// Send a ping that is due, or close a link that is dead.
+  public mutating func handleTimeout(local: NodeID, now: Instant) {
+    if deadline > now { return }
+    if state == .up && heardAt + Self.deadInterval > now {
+      sendPing(local, now)
+    } else {
+      close(.timedOut, retryAfterSeconds: 0, local: local)
+    }
+  }
+
+  /// Move whole frames that wait into `output`, the most urgent first; returns the bytes written.
+  public mutating func pop(into output: UnsafeMutableRawBufferPointer) -> Int {
+    let written = queue.pop(into: output)
+    bytesOut &+= UInt64(written)
+    return written
+  }
+
+  public var queuedByteCount: Int { queue.byteCount }
+  public var hasFrames: Bool { !queue.isEmpty }
+  /// Room in one priority's queue, in bytes.
+  public func free(_ priority: FramePriority) -> Int { queue.free(priority) }
+  public func capacity(_ priority: FramePriority) -> Int { queue.capacity(priority) }
+
+  private static let pingByteCount = 8
+
+  private mutating func receiveHello(
+    _ header: FrameHeader, _ payload: RawSpan, _ local: NodeID, _ now: Instant
+  ) throws(FrameRefusal) {
+    if state != .opening { throw .unexpected }
+    let hello: Hello
+    do {
+      hello = try Hello(payload)
+    } catch {
+      state = .closed(error == .unknownVersion ? .unsupportedVersion : .protocolError)
+      throw error
+    }
+    if hello.node != peer || header.source != peer {
+      state = .closed(.identityMismatch)
+      throw .wrongSignature
+    }
+    peerEpoch = hello.epoch
+    peerCapabilities = hello.capabilities
+    peerName = hello.name
+    payloadBytesMax = min(Int(hello.payloadBytesMax), Self.payloadBytesMax(over: bearer))
+    upSince = now
+    state = .up
+    // A first ping at once, so that the round trip is known early.
+    sendPing(local, now)
+  }
+
+  private mutating func sendPing(_ local: NodeID, _ now: Instant) {
+    pingSentAt = now
+    enqueue(.ping, Self.pingByteCount, local) { output in output.append(bigEndian: now.nanoseconds) }
+  }
+
+  private mutating func enqueue(
+    _ type: FrameType, _ byteCount: Int, _ local: NodeID, _ write: (inout OutputRawSpan) -> Void
+  ) {
+    var payload = InlineArray<128, UInt8>(repeating: 0)
+    var span = payload.mutableSpan
+    span.withUnsafeMutableBytes { bytes in
+      var output = OutputRawSpan(buffer: bytes, initializedCount: 0)
+      write(&output)
+    }
+    // The control queue is never full here: it was emptied, or a ping waits for an answer before the next.
+    _ = queue.append(
+      FrameHeader(type: type, priority: .control, payloadByteCount: byteCount, source: local, identifier: 0),
+      payload.span.bytes.extracting(0..<byteCount))
+  }
+}

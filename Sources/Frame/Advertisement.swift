@@ -1,0 +1,217 @@
+import Primitives
+
+/// What an advertisement tells of its node.
+public enum AdvertisementKind: UInt8, Sendable {
+  /// Its links: what routes are computed from.
+  case topology = 1
+  /// Its display name, service type and discovery info.
+  case profile = 2
+
+  public static let count = 2
+}
+
+/// A checked view of a signed advertisement. docs/protocol.md, "Advertisement".
+///
+/// Checked: lengths, kind, reserved fields, the body's own form. Not checked here: the signature, and that
+/// the source's id is the hash of `point`; both need cryptography, which the owner of the view brings.
+public struct AdvertisementView: ~Escapable {
+  /// Bytes before the body: kind, reserved, lifetime, epoch, sequence, point.
+  static let fixedByteCount = 20 + pointByteCount
+  public static let pointByteCount = 65
+  public static let signatureByteCount = 64
+
+  public let kind: AdvertisementKind
+  /// How long the advertisement holds, from when it is heard; 1 … 3600.
+  public let lifetimeSeconds: UInt16
+  public let epoch: UInt64
+  public let sequence: UInt64
+  /// The node's public key: an uncompressed P-256 point (SEC 1, 2.3.3).
+  public let point: RawSpan
+  public let body: RawSpan
+  /// ECDSA with SHA-256 over `signed`: r then s, 32 bytes each.
+  public let signature: RawSpan
+  /// All bytes that the signature covers.
+  public let signed: RawSpan
+
+  /// Throws `.truncated`, `.overLength`, `.malformed`.
+  @_lifetime(copy payload)
+  public init(_ payload: RawSpan) throws(FrameRefusal) {
+    if payload.byteCount > Limits.advertisementBytesMax { throw .overLength }
+    if payload.byteCount < Self.fixedByteCount + Self.signatureByteCount { throw .truncated }
+    let signedByteCount = payload.byteCount - Self.signatureByteCount
+    signed = payload.extracting(0..<signedByteCount)
+    signature = payload.extracting(signedByteCount..<payload.byteCount)
+    var reader = ByteReader(signed)
+    let kind = AdvertisementKind(rawValue: try reader.u8())
+    let reserved = try reader.u8()
+    lifetimeSeconds = try reader.u16()
+    epoch = try reader.u64()
+    sequence = try reader.u64()
+    point = try reader.span(Self.pointByteCount)
+    body = try reader.span(reader.remaining)
+    guard let kind, reserved == 0, point.unsafeLoad(fromByteOffset: 0, as: UInt8.self) == 4,
+      (1...Advertisement.lifetimeSecondsMax).contains(lifetimeSeconds)
+    else { throw .malformed }
+    self.kind = kind
+    switch kind {
+    case .topology: _ = try TopologyView(body)
+    case .profile: _ = try ProfileView(body)
+    }
+  }
+}
+
+/// Writing advertisements.
+public enum Advertisement {
+  public static let lifetimeSecondsMax: UInt16 = 3_600
+
+  /// Write everything before the body; the caller appends the body, then the signature.
+  @_lifetime(output: copy output)
+  public static func writeHead(
+    _ kind: AdvertisementKind, lifetimeSeconds: UInt16, epoch: UInt64, sequence: UInt64, point: RawSpan,
+    to output: inout OutputRawSpan
+  ) {
+    output.append(kind.rawValue)
+    output.append(0)
+    output.append(bigEndian: lifetimeSeconds)
+    output.append(bigEndian: epoch)
+    output.append(bigEndian: sequence)
+    output.append(bytes: point)
+  }
+}
+
+/// One neighbour in a topology advertisement.
+public struct Neighbour: Equatable, Sendable {
+  public static let byteCount = 24
+  public var node: NodeID
+  /// Cost of the hop towards it, 1 … 65535; see `BearerKind.cost`.
+  public var cost: UInt16
+  /// The longest frame payload that the link takes, in bytes.
+  public var payloadBytesMax: UInt16
+  public var bearer: BearerKind
+
+  public init(node: NodeID, cost: UInt16, payloadBytesMax: UInt16, bearer: BearerKind) {
+    self.node = node
+    self.cost = cost
+    self.payloadBytesMax = payloadBytesMax
+    self.bearer = bearer
+  }
+
+  @_lifetime(output: copy output)
+  public func write(to output: inout OutputRawSpan) {
+    output.append(node)
+    output.append(bigEndian: cost)
+    output.append(bigEndian: payloadBytesMax)
+    output.append(bearer.rawValue)
+    output.append(0)
+    output.append(bigEndian: UInt16(0))
+  }
+}
+
+/// The body of a topology advertisement.
+public struct TopologyView: ~Escapable {
+  /// Flag bit 0: the node forwards frames for others.
+  public static let relays: UInt8 = 1
+
+  public let flags: UInt8
+  public let count: Int
+  private let entries: RawSpan
+
+  /// Throws `.truncated`, `.overLength`, `.malformed`.
+  @_lifetime(copy body)
+  public init(_ body: RawSpan) throws(FrameRefusal) {
+    var reader = ByteReader(body)
+    flags = try reader.u8()
+    count = Int(try reader.u8())
+    if count > Limits.neighboursMax { throw .overLength }
+    if try reader.u16() != 0 { throw .malformed }
+    entries = try reader.span(count * Neighbour.byteCount)
+    if reader.remaining != 0 { throw .malformed }
+    for index in 0..<count { _ = try entry(index) }
+  }
+
+  /// Neighbour `index`, 0 … `count` − 1. Throws nothing for a view that was made.
+  public func entry(_ index: Int) throws(FrameRefusal) -> Neighbour {
+    var reader = ByteReader(entries.extracting(index * Neighbour.byteCount..<(index + 1) * Neighbour.byteCount))
+    let node = try reader.nodeID()
+    let cost = try reader.u16()
+    let payloadBytesMax = try reader.u16()
+    let bearer = BearerKind(rawValue: try reader.u8())
+    guard let bearer, cost > 0, Int(payloadBytesMax) >= Limits.framePayloadBytesFloor, node != .none else {
+      throw .malformed
+    }
+    return Neighbour(node: node, cost: cost, payloadBytesMax: payloadBytesMax, bearer: bearer)
+  }
+
+  @_lifetime(output: copy output)
+  public static func writeHead(flags: UInt8, count: Int, to output: inout OutputRawSpan) {
+    output.append(flags)
+    output.append(UInt8(count))
+    output.append(bigEndian: UInt16(0))
+  }
+}
+
+/// The body of a profile advertisement: display name, service type, discovery info.
+public struct ProfileView: ~Escapable {
+  public let name: DisplayName
+  /// Lower-case letters, digits and hyphens (RFC 6335, 5.1).
+  public let serviceType: RawSpan
+  public let pairCount: Int
+  private let pairs: RawSpan
+
+  /// Throws `.truncated`, `.overLength`, `.malformed`.
+  @_lifetime(copy body)
+  public init(_ body: RawSpan) throws(FrameRefusal) {
+    var reader = ByteReader(body)
+    name = try DisplayName(&reader)
+    serviceType = try reader.span(Int(try reader.u8()))
+    if serviceType.byteCount > Limits.serviceTypeBytesMax { throw .overLength }
+    if !isServiceType(serviceType) { throw .malformed }
+    pairCount = Int(try reader.u8())
+    pairs = try reader.span(reader.remaining)
+    if pairs.byteCount > Limits.infoBytesMax { throw .overLength }
+    var pairReader = ByteReader(pairs)
+    for _ in 0..<pairCount {
+      if !isInfoPair(try pairReader.span(Int(try pairReader.u8()))) { throw .malformed }
+    }
+    if pairReader.remaining != 0 { throw .malformed }
+  }
+
+  /// Call `body` with each `key=value`, in order.
+  public func forEachPair(_ body: (RawSpan) -> Void) {
+    var reader = ByteReader(pairs)
+    for _ in 0..<pairCount {
+      guard let count = try? reader.u8(), let pair = try? reader.span(Int(count)) else { return }
+      body(pair)
+    }
+  }
+}
+
+/// 1 … 15 of `a–z 0–9 -`, at least one letter, no hyphen at either end nor two together (RFC 6335, 5.1).
+public func isServiceType(_ bytes: RawSpan) -> Bool {
+  var hasLetter = false
+  var previous = UInt8(ascii: "-")
+  for offset in bytes.byteOffsets {
+    let byte = bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self)
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"): hasLetter = true
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): break
+    case UInt8(ascii: "-"): if previous == byte { return false }
+    default: return false
+    }
+    previous = byte
+  }
+  return hasLetter && previous != UInt8(ascii: "-") && bytes.byteCount <= Limits.serviceTypeBytesMax
+}
+
+/// `key=value`: a key of printable ASCII without `=`, not empty; a value of UTF-8 (RFC 6763, 6.4 and 6.5).
+public func isInfoPair(_ bytes: RawSpan) -> Bool {
+  for offset in bytes.byteOffsets {
+    let byte = bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self)
+    if byte == UInt8(ascii: "=") {
+      let value = bytes.extracting(offset + 1..<bytes.byteCount)
+      return offset > 0 && (value.byteCount == 0 || isPlainText(value))
+    }
+    if !(0x20...0x7E).contains(byte) { return false }
+  }
+  return false
+}

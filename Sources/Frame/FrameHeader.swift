@@ -1,0 +1,111 @@
+import Primitives
+
+/// What a frame is. docs/protocol.md, "Frame types".
+public enum FrameType: UInt8, Sendable {
+  // Between neighbours: never forwarded.
+  case hello = 1
+  case ping = 2
+  case pong = 3
+  case goodbye = 4
+  // Flooded to every node.
+  case advertisement = 16
+  // Routed to one node.
+  case segment = 32
+  case acknowledgement = 33
+  case datagram = 34
+  case reset = 35
+
+  /// Whether the frame is between neighbours only.
+  public var isLinkLocal: Bool { rawValue < 16 }
+  /// Whether the frame has one destination and is forwarded towards it.
+  public var isRouted: Bool { rawValue >= 32 }
+}
+
+/// In which order a link sends what waits for it. Lower goes first.
+public enum FramePriority: UInt8, Sendable {
+  case control = 0
+  case realtime = 1
+  case interactive = 2
+  case bulk = 3
+
+  public static let count = 4
+}
+
+/// The 48 bytes at the head of every frame, all fields legal. docs/protocol.md, "Frame header".
+public struct FrameHeader: Equatable, Sendable {
+  /// The first byte: 0x80, which no TLS record begins with, and the version.
+  public static let marker: UInt8 = 0x81
+  public static let byteCount = Limits.frameHeaderBytes
+
+  /// Flag bit 0: the payload is sealed by the end nodes, so the frame may travel beside TLS.
+  public static let sealed: UInt8 = 1
+
+  /// Unknown types are legal: whoever meets one skips it by its length.
+  public var type: UInt8
+  public var flags: UInt8
+  public var ttl: UInt8
+  public var priority: FramePriority
+  /// 1 … `Limits.framePayloadBytesMax`.
+  public var payloadByteCount: Int
+  public var destination: NodeID
+  public var source: NodeID
+  /// The low half of the source's boot epoch, and a counter: no two forwarded frames of one source share it.
+  /// Zero between neighbours.
+  public var identifier: UInt64
+
+  public init(
+    type: FrameType, flags: UInt8 = 0, ttl: UInt8 = 1, priority: FramePriority, payloadByteCount: Int,
+    destination: NodeID = .none, source: NodeID, identifier: UInt64
+  ) {
+    self.type = type.rawValue
+    self.flags = flags
+    self.ttl = ttl
+    self.priority = priority
+    self.payloadByteCount = payloadByteCount
+    self.destination = destination
+    self.source = source
+    self.identifier = identifier
+  }
+
+  /// The type, where this node knows it.
+  public var knownType: FrameType? { FrameType(rawValue: type) }
+  public var frameByteCount: Int { Self.byteCount + payloadByteCount }
+
+  /// Read a header from the first 48 bytes of `bytes`.
+  ///
+  /// Throws `.truncated`, `.unknownVersion`, `.zeroLength`, `.overLength`, `.ttlZero`, `.malformed`.
+  public init(_ bytes: RawSpan) throws(FrameRefusal) {
+    var reader = ByteReader(bytes)
+    if reader.remaining < Self.byteCount { throw .truncated }
+    if try reader.u8() != Self.marker { throw .unknownVersion }
+    type = try reader.u8()
+    flags = try reader.u8()
+    ttl = try reader.u8()
+    let priority = FramePriority(rawValue: try reader.u8())
+    let reserved = try reader.u8()
+    payloadByteCount = Int(try reader.u16())
+    destination = try reader.nodeID()
+    source = try reader.nodeID()
+    identifier = try reader.u64()
+    if payloadByteCount == 0 { throw .zeroLength }
+    if payloadByteCount > Limits.framePayloadBytesMax { throw .overLength }
+    if ttl == 0 { throw .ttlZero }
+    guard let priority, reserved == 0, flags & ~Self.sealed == 0, source != .none else { throw .malformed }
+    self.priority = priority
+  }
+
+  /// Write the header. There must be 48 bytes of room.
+  @_lifetime(output: copy output)
+  public func write(to output: inout OutputRawSpan) {
+    output.append(Self.marker)
+    output.append(type)
+    output.append(flags)
+    output.append(ttl)
+    output.append(priority.rawValue)
+    output.append(0)
+    output.append(bigEndian: UInt16(payloadByteCount))
+    output.append(destination)
+    output.append(source)
+    output.append(bigEndian: identifier)
+  }
+}

@@ -1,0 +1,197 @@
+import Primitives
+
+/// What a node can do, announced in its hello. Unknown bits are ignored.
+/// (Not an `OptionSet`: its array literals allocate.)
+public struct Capabilities: Equatable, Sendable {
+  public let rawValue: UInt32
+  public init(rawValue: UInt32) { self.rawValue = rawValue }
+  public static let none = Capabilities(rawValue: 0)
+  /// Forwards frames for others.
+  public static let relay = Capabilities(rawValue: 1)
+  /// Takes sealed frames beside the TLS records.
+  public static let bypass = Capabilities(rawValue: 2)
+
+  public func contains(_ other: Capabilities) -> Bool { rawValue & other.rawValue == other.rawValue }
+  public func union(_ other: Capabilities) -> Capabilities { Capabilities(rawValue: rawValue | other.rawValue) }
+}
+
+/// The first frame on a link, from each side. docs/protocol.md, "Hello".
+public struct Hello: Equatable, Sendable {
+  public static let version: UInt8 = 1
+  /// Bytes before the display name.
+  static let fixedByteCount = 33
+
+  public var versionMin: UInt8
+  public var versionMax: UInt8
+  /// The longest frame payload that the sender takes on this link, in bytes.
+  public var payloadBytesMax: UInt16
+  public var capabilities: Capabilities
+  /// The sender's boot epoch: a restarted node has a greater one.
+  public var epoch: UInt64
+  /// Must be the id that the link's certificate proves.
+  public var node: NodeID
+  public var name: DisplayName
+
+  public init(payloadBytesMax: UInt16, capabilities: Capabilities, epoch: UInt64, node: NodeID, name: DisplayName) {
+    versionMin = Self.version
+    versionMax = Self.version
+    self.payloadBytesMax = payloadBytesMax
+    self.capabilities = capabilities
+    self.epoch = epoch
+    self.node = node
+    self.name = name
+  }
+
+  /// Throws `.truncated`, `.overLength`, `.malformed`; `.unknownVersion` when the two share no version.
+  public init(_ payload: RawSpan) throws(FrameRefusal) {
+    var reader = ByteReader(payload)
+    versionMin = try reader.u8()
+    versionMax = try reader.u8()
+    payloadBytesMax = try reader.u16()
+    capabilities = Capabilities(rawValue: try reader.u32())
+    epoch = try reader.u64()
+    node = try reader.nodeID()
+    name = try DisplayName(&reader)
+    if versionMin > Self.version || versionMax < Self.version { throw .unknownVersion }
+    // Bytes behind the name are a later version's: ignored.
+    if Int(payloadBytesMax) < Limits.framePayloadBytesFloor || node == .none { throw .malformed }
+  }
+
+  public var byteCount: Int { Self.fixedByteCount + name.byteCount }
+
+  @_lifetime(output: copy output)
+  public func write(to output: inout OutputRawSpan) {
+    output.append(versionMin)
+    output.append(versionMax)
+    output.append(bigEndian: payloadBytesMax)
+    output.append(bigEndian: capabilities.rawValue)
+    output.append(bigEndian: epoch)
+    output.append(node)
+    name.write(to: &output)
+  }
+}
+
+/// A display name: 1 … 63 bytes of UTF-8 without control characters, kept without allocation.
+public struct DisplayName: Equatable, Sendable {
+  private var storage: InlineArray<64, UInt8>
+  public let byteCount: Int
+
+  /// Throws `.malformed` for an empty name, control characters or bytes that are no UTF-8, `.overLength`
+  /// above 63 bytes.
+  public init(_ bytes: RawSpan) throws(FrameRefusal) {
+    if bytes.byteCount == 0 { throw .malformed }
+    if bytes.byteCount > Limits.displayNameBytesMax { throw .overLength }
+    if !isPlainText(bytes) { throw .malformed }
+    storage = InlineArray(repeating: 0)
+    byteCount = bytes.byteCount
+    for offset in bytes.byteOffsets { storage[offset] = bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self) }
+  }
+
+  /// A length byte, then the name.
+  public init(_ reader: inout ByteReader) throws(FrameRefusal) {
+    let count = Int(try reader.u8())
+    self = try DisplayName(try reader.span(count))
+  }
+
+  /// A length byte, then the name.
+  @_lifetime(output: copy output)
+  public func write(to output: inout OutputRawSpan) {
+    output.append(UInt8(byteCount))
+    for offset in 0..<byteCount { output.append(storage[offset]) }
+  }
+
+  public func byte(_ index: Int) -> UInt8 { storage[index] }
+
+  public static func == (a: DisplayName, b: DisplayName) -> Bool {
+    if a.byteCount != b.byteCount { return false }
+    for index in 0..<a.byteCount where a.storage[index] != b.storage[index] { return false }
+    return true
+  }
+}
+
+/// Why a link is closed. On the wire in goodbye.
+public enum CloseReason: UInt8, Error, Sendable {
+  case shutdown = 1
+  /// Another link to the same node over the same bearer was kept.
+  case duplicate = 2
+  /// No slot is free; come back after the time given.
+  case full = 3
+  case protocolError = 4
+  /// The hello claims an id that the certificate does not prove.
+  case identityMismatch = 5
+  case unsupportedVersion = 6
+  /// Nothing was heard for too long.
+  case timedOut = 7
+  /// The stream below broke.
+  case streamLost = 8
+
+  public var name: StaticString {
+    switch self {
+    case .shutdown: "shutdown"
+    case .duplicate: "duplicate"
+    case .full: "full"
+    case .protocolError: "protocol-error"
+    case .identityMismatch: "identity-mismatch"
+    case .unsupportedVersion: "unsupported-version"
+    case .timedOut: "timed-out"
+    case .streamLost: "stream-lost"
+    }
+  }
+}
+
+/// The last frame on a link. docs/protocol.md, "Goodbye".
+public struct Goodbye: Equatable, Sendable {
+  public static let byteCount = 4
+  public var reason: CloseReason
+  /// How long the other side should wait before it dials again; 0 to 3600.
+  public var retryAfterSeconds: UInt16
+
+  public static let retryAfterSecondsMax: UInt16 = 3_600
+
+  public init(reason: CloseReason, retryAfterSeconds: UInt16) {
+    self.reason = reason
+    self.retryAfterSeconds = min(retryAfterSeconds, Self.retryAfterSecondsMax)
+  }
+
+  /// Throws `.truncated`. A reason of a later version reads as `.protocolError`.
+  public init(_ payload: RawSpan) throws(FrameRefusal) {
+    var reader = ByteReader(payload)
+    reason = CloseReason(rawValue: try reader.u8()) ?? .protocolError
+    _ = try reader.u8()
+    retryAfterSeconds = min(try reader.u16(), Self.retryAfterSecondsMax)
+  }
+
+  @_lifetime(output: copy output)
+  public func write(to output: inout OutputRawSpan) {
+    output.append(reason.rawValue)
+    output.append(0)
+    output.append(bigEndian: retryAfterSeconds)
+  }
+}
+
+/// Whether `bytes` are UTF-8 (RFC 3629) without control characters (U+0000–U+001F, U+007F–U+009F).
+public func isPlainText(_ bytes: RawSpan) -> Bool {
+  var offset = 0
+  while offset < bytes.byteCount {
+    let lead = bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self)
+    let length: Int
+    let least: UInt32
+    switch lead {
+    case 0x20...0x7E: offset += 1; continue
+    case 0xC2...0xDF: length = 2; least = 0x80
+    case 0xE0...0xEF: length = 3; least = 0x800
+    case 0xF0...0xF4: length = 4; least = 0x10000
+    default: return false
+    }
+    if offset + length > bytes.byteCount { return false }
+    var scalar = UInt32(lead) & (0x7F >> UInt32(length))
+    for following in 1..<length {
+      let byte = bytes.unsafeLoad(fromByteOffset: offset + following, as: UInt8.self)
+      if byte & 0xC0 != 0x80 { return false }
+      scalar = scalar << 6 | UInt32(byte & 0x3F)
+    }
+    if scalar < least || scalar > 0x10FFFF || (0xD800...0xDFFF).contains(scalar) || scalar <= 0x9F { return false }
+    offset += length
+  }
+  return true
+}

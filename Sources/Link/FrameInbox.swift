@@ -1,0 +1,59 @@
+import Frame
+import Primitives
+
+/// Cuts a byte stream into frames. Frames that lie whole in the bytes at hand are returned in place; one
+/// that does not is put together in the inbox's own memory.
+public struct FrameInbox {
+  private let memory: UnsafeMutableRawBufferPointer
+  private var held = 0
+
+  /// `memory` holds one frame: at least `Limits.frameBytesMax` bytes, for the inbox alone.
+  public init(_ memory: UnsafeMutableRawBufferPointer) {
+    precondition(memory.count >= Limits.frameBytesMax)
+    self.memory = memory
+  }
+
+  /// The next frame, or nil when `input` from `offset` on does not complete one: those bytes are then kept
+  /// and `offset` stands at the end. The result is valid until the next call, and while `input` is.
+  ///
+  /// Throws `.unknownVersion` or `.overLength`: the stream has lost its frames, and its link must close.
+  public mutating func next(
+    _ input: UnsafeRawBufferPointer, _ offset: inout Int
+  ) throws(FrameRefusal) -> UnsafeRawBufferPointer? {
+    if held == 0 {
+      let rest = UnsafeRawBufferPointer(rebasing: input[offset...])
+      if let byteCount = try Self.frameByteCount(rest), byteCount <= rest.count {
+        offset += byteCount
+        return UnsafeRawBufferPointer(rebasing: rest[..<byteCount])
+      }
+    }
+    // First enough to know the length, then the rest of the frame.
+    take(upTo: Self.lengthEnd, input, &offset)
+    guard let byteCount = try Self.frameByteCount(UnsafeRawBufferPointer(rebasing: memory[..<held])) else { return nil }
+    take(upTo: byteCount, input, &offset)
+    if held < byteCount { return nil }
+    held = 0
+    return UnsafeRawBufferPointer(rebasing: memory[..<byteCount])
+  }
+
+  /// The bytes of a header up to the end of its length field.
+  private static let lengthEnd = 8
+
+  /// The frame's length once its length field is there.
+  private static func frameByteCount(_ bytes: UnsafeRawBufferPointer) throws(FrameRefusal) -> Int? {
+    if bytes.count > 0, bytes[0] != FrameHeader.marker { throw .unknownVersion }
+    if bytes.count < lengthEnd { return nil }
+    let payload = Int(bytes[6]) << 8 | Int(bytes[7])
+    if payload > Limits.framePayloadBytesMax { throw .overLength }
+    return Limits.frameHeaderBytes + payload
+  }
+
+  private mutating func take(upTo end: Int, _ input: UnsafeRawBufferPointer, _ offset: inout Int) {
+    let count = min(max(end - held, 0), input.count - offset)
+    if count <= 0 { return }
+    UnsafeMutableRawBufferPointer(rebasing: memory[held..<held + count])
+      .copyMemory(from: UnsafeRawBufferPointer(rebasing: input[offset..<offset + count]))
+    held += count
+    offset += count
+  }
+}

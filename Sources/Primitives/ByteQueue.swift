@@ -1,0 +1,71 @@
+/// A first-in first-out queue of bytes in a ring of memory that somebody else owns.
+///
+/// When it empties it starts again at the ring's beginning, so that a queue which is rarely long touches
+/// only the first pages of its memory.
+public struct ByteQueue {
+  private let memory: UnsafeMutableRawBufferPointer
+  private var head = 0
+  public private(set) var count = 0
+
+  /// `memory` must outlive the queue; it is the queue's alone.
+  public init(_ memory: UnsafeMutableRawBufferPointer) { self.memory = memory }
+
+  public var capacity: Int { memory.count }
+  public var free: Int { memory.count - count }
+  public var isEmpty: Bool { count == 0 }
+
+  /// Add all of `bytes`. There must be room for them: ask `free` first.
+  public mutating func append(_ bytes: RawSpan) {
+    bytes.withUnsafeBytes { append($0) }
+  }
+
+  public mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    precondition(bytes.count <= free)
+    guard let source = bytes.baseAddress, let base = memory.baseAddress else { return }
+    var tail = head + count
+    if tail >= memory.count { tail -= memory.count }
+    let first = min(bytes.count, memory.count - tail)
+    (base + tail).copyMemory(from: source, byteCount: first)
+    base.copyMemory(from: source + first, byteCount: bytes.count - first)
+    count += bytes.count
+  }
+
+  /// Copy the first `byteCount` bytes out and remove them. There must be as many.
+  public mutating func pop(_ byteCount: Int, into destination: UnsafeMutableRawPointer) {
+    copy(byteCount, from: 0, into: destination)
+    drop(byteCount)
+  }
+
+  /// Copy `byteCount` bytes that begin `offset` bytes behind the first, without removing any.
+  public func copy(_ byteCount: Int, from offset: Int, into destination: UnsafeMutableRawPointer) {
+    precondition(offset >= 0 && byteCount >= 0 && offset + byteCount <= count)
+    guard let base = memory.baseAddress else { return }
+    var start = head + offset
+    if start >= memory.count { start -= memory.count }
+    let first = min(byteCount, memory.count - start)
+    destination.copyMemory(from: base + start, byteCount: first)
+    (destination + first).copyMemory(from: base, byteCount: byteCount - first)
+  }
+
+  /// The byte `offset` bytes behind the first.
+  public subscript(offset: Int) -> UInt8 {
+    precondition(offset >= 0 && offset < count)
+    var index = head + offset
+    if index >= memory.count { index -= memory.count }
+    return memory[index]
+  }
+
+  /// Remove the first `byteCount` bytes. There must be as many.
+  public mutating func drop(_ byteCount: Int) {
+    precondition(byteCount >= 0 && byteCount <= count)
+    count -= byteCount
+    head += byteCount
+    if head >= memory.count { head -= memory.count }
+    if count == 0 { head = 0 }
+  }
+
+  public mutating func removeAll() {
+    head = 0
+    count = 0
+  }
+}
