@@ -56,12 +56,13 @@ let package = Package(
     rim("BearerBluetooth", ["CSystem", "CBluetooth", "Reactor", "Bearer", "Primitives"]),
     rim("WiFiDirect", ["CSystem", "CWPA", "Reactor", "Bearer", "Primitives"]),
     rim("Discovery", ["CSystem", "CAvahi", "Reactor", "Bearer", "Primitives"]),
+    rim("Configuration", ["CSystem", "CFormats", "Primitives", "Journal", "Bearer"]),
     rim("Diagnostics", ["CSystem", "CFormats", "Reactor", "Primitives", "Journal", "Node"]),
     .executableTarget(
       name: "causeway",
       dependencies: [
         "CSystem", "CMbedTLS", "CAvahi", "CBluetooth", "CWPA", "CFormats", "Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Session", "Node", "Reactor",
-        "SecureTransport", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Diagnostics",
+        "SecureTransport", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Configuration", "Diagnostics",
       ],
       swiftSettings: language + mode,
       linkerSettings: embedded
@@ -69,6 +70,7 @@ let package = Package(
         : []),
   ] + (embedded ? [] : [
     tests("PrimitivesTests", ["Primitives"]),
+    tests("ConfigurationTests", ["Configuration"]),
     tests("JournalTests", ["Journal", "Primitives"]),
   ])
 )

@@ -4,6 +4,7 @@ import CAvahi
 import CBluetooth
 import CWPA
 import CFormats
+import Configuration
 
 @main struct Main {
   static func main() {
@@ -13,5 +14,6 @@ import CFormats
     let w = wpa_ctrl_open("/nonexistent"); print(w == nil)
     print(ini_parse("/nonexistent", nil, nil))
     print(avahi_strerror(-1) != nil)
+    do throws(ConfigurationError) { print(try Configuration.load(path: nil).node.displayName) } catch { print(error.text) }
   }
 }

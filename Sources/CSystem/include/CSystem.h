@@ -41,3 +41,6 @@ static inline int csystem_errno(void) { return errno; }
 /// Embedded Swift has no CommandLine: glibc hands argc and argv to constructors.
 int csystem_argc(void);
 char *_Nullable *_Nonnull csystem_argv(void);
+
+/// open(2): variadic functions are closed to Swift. `mode` counts only when a file is made.
+static inline int csystem_open(const char *_Nonnull path, int flags, mode_t mode) { return open(path, flags, mode); }

@@ -1,0 +1,142 @@
+import Bearer
+import Journal
+
+/// Everything that can be set about a box: one struct per section of `causeway.conf`, each property with
+/// its default. `ConfigurationKeys` says how each is written; `config/causeway.conf` explains them all.
+public struct Configuration {
+  public var node = NodeSettings()
+  public var ip = IPSettings()
+  public var bluetooth = BluetoothSettings()
+  public var wifiDirect = WiFiDirectSettings()
+  public var discovery = DiscoverySettings()
+  public var journal = JournalSettings()
+  /// What is accepted but unwise, one sentence each.
+  public var warnings: [String] = []
+
+  public init() {}
+
+  /// The unix socket of the daemon that runs with this configuration.
+  public var controlSocketPath: String { node.runtimeDirectory + "/control.sock" }
+  /// The journal of the daemon that runs with this configuration.
+  public var journalPath: String { node.runtimeDirectory + "/journal" }
+}
+
+/// `[node]`
+public struct NodeSettings {
+  /// What people see: 1–63 bytes of UTF-8 without control characters. Empty until the host's name is read.
+  public var displayName = ""
+  /// RFC 6335, section 5.1: 1–15 of a–z, 0–9 and hyphen.
+  public var serviceType = "causeway"
+  public var discoveryInfo: [DiscoveryPair] = []
+  public var stateDirectory = "/var/lib/causeway"
+  public var runtimeDirectory = "/run/causeway"
+  /// Whether frames of others are passed on.
+  public var isRelay = true
+  /// How many neighbours may be linked at once: 1–64.
+  public var peersMax = 64
+  public init() {}
+}
+
+/// One key and value that others see before they connect (a string of the DNS-SD TXT record, RFC 6763, 6.4).
+public struct DiscoveryPair {
+  public var key: String
+  public var value: String
+  public init(key: String, value: String) {
+    self.key = key
+    self.value = value
+  }
+}
+
+/// `[ip]`
+public struct IPSettings {
+  public var isEnabled = true
+  /// Interfaces to use; none named means all.
+  public var interfaces: [String] = []
+  public var port: UInt16 = 41820
+  /// Nodes to dial whether or not discovery sees them.
+  public var peers: [StaticPeer] = []
+  /// Use 127.0.0.1 and ::1 too, for several nodes on one machine.
+  public var usesLoopback = false
+  public init() {}
+}
+
+/// A node at a known address.
+public struct StaticPeer {
+  /// Its scope is 0: look up `interface` when dialling, since interfaces come and go.
+  public var endpoint: IPEndpoint
+  /// The interface of a link-local address, else empty.
+  public var interface: String
+  /// The address as it was written.
+  public var text: String
+}
+
+/// `[bluetooth]`
+public struct BluetoothSettings {
+  public var isEnabled = true
+  public var adapter = BluetoothAdapter.automatic
+  /// The LE L2CAP channel's PSM: 0x80–0xFF (Core Specification 5.4, Vol 3, Part A, 4.22).
+  public var psm: UInt16 = 0xC1
+  public init() {}
+}
+
+public enum BluetoothAdapter {
+  /// The first one that can do LE.
+  case automatic
+  /// hciN
+  case index(UInt16)
+  /// The 48-bit address, most significant byte first.
+  case address(UInt64)
+}
+
+/// `[wifi-direct]`
+public struct WiFiDirectSettings {
+  public var isEnabled = true
+  public var mode = WiFiDirectMode.groupOwner
+  public var interface = "wlan0"
+  /// wpa_supplicant's global control socket.
+  public var controlSocket = "/run/wpa_supplicant/global"
+  /// MHz; 0 leaves it to wpa_supplicant.
+  public var frequency: UInt16 = 0
+  public var wps = WPSMode.always
+  /// Empty leaves it to wpa_supplicant.
+  public var ssid = ""
+  /// WPA2 passphrase, 8–63 printable ASCII; empty leaves it to wpa_supplicant.
+  public var passphrase = ""
+  /// The group owner's device name begins with it, and a client joins only such owners.
+  public var deviceNamePrefix = "Causeway"
+  public init() {}
+}
+
+public enum WiFiDirectMode {
+  case groupOwner
+  case client
+}
+
+/// When joiners may come in by WPS push button.
+public enum WPSMode {
+  case always
+  case button
+  case off
+}
+
+/// `[discovery]`
+public struct DiscoverySettings {
+  public var dnsSD = DNSSDMode.automatic
+  public init() {}
+}
+
+public enum DNSSDMode {
+  /// avahi-daemon where one answers, else our own responder.
+  case automatic
+  case daemon
+  case embedded
+  case off
+}
+
+/// `[journal]`
+public struct JournalSettings {
+  /// KiB of the ring: 16–65536; 16 records each.
+  public var sizeKiB = 256
+  public var level = Level.info
+  public init() {}
+}

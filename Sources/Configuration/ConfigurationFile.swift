@@ -1,0 +1,153 @@
+import CFormats
+import CSystem
+
+extension Configuration {
+  public static let defaultPath = "/etc/causeway/causeway.conf"
+  /// A larger file is refused.
+  public static let fileBytesMax = 65_536
+
+  /// Read a configuration file and complete it from the host (its name).
+  /// - `path`: the file named on the command line; nil reads `defaultPath`, which may be absent.
+  public static func load(path: String?) throws(ConfigurationError) -> Configuration {
+    let name = path ?? defaultPath
+    var configuration = Configuration()
+    if let bytes = try read(name, mayBeAbsent: path == nil) {
+      configuration = try parse(bytes, file: name)
+    }
+    if configuration.node.displayName.utf8.isEmpty { configuration.node.displayName = hostName() }
+    return configuration
+  }
+
+  /// Parse the bytes of a configuration file; `file` is its name in errors.
+  public static func parse(_ bytes: [UInt8], file: String) throws(ConfigurationError) -> Configuration {
+    if let zero = bytes.firstIndex(of: 0) {
+      throw ConfigurationError("\(file):\(lineNumber(of: zero, in: bytes)): a zero byte; expected plain text")
+    }
+    let reader = ConfigurationReader(file)
+    let line = bytes.withUnsafeBytes { raw in
+      raw.withMemoryRebound(to: CChar.self) { text in
+        guard let start = text.baseAddress else { return CInt(0) }
+        return cformats_parse_ini(start, text.count, handleEntry, Unmanaged.passUnretained(reader).toOpaque())
+      }
+    }
+    if let error = reader.error { throw error }
+    if line != 0 {
+      throw ConfigurationError(
+        "\(file):\(line): not understood; expected “[section]”, “key = value” or “# comment”, "
+          + "at most \(CFORMATS_INI_LINE_MAX) bytes")
+    }
+    reader.configuration.checkTogether()
+    return reader.configuration
+  }
+
+  private mutating func checkTogether() {
+    var bytes = 0
+    for pair in node.discoveryInfo { bytes += pair.key.utf8.count + pair.value.utf8.count + 2 }
+    if bytes > DiscoveryPair.totalBytesAdvised {
+      warnings.append(
+        "[node] discovery-info: \(bytes) bytes in all; above \(DiscoveryPair.totalBytesAdvised) "
+          + "some networks do not carry the announcement")
+    }
+  }
+
+  private static func read(_ path: String, mayBeAbsent: Bool) throws(ConfigurationError) -> [UInt8]? {
+    let descriptor = csystem_open(path, O_RDONLY | O_CLOEXEC, 0)
+    if descriptor < 0 {
+      if mayBeAbsent && csystem_errno() == ENOENT { return nil }
+      throw ConfigurationError("\(path): \(errorText()); name a readable file after --config")
+    }
+    defer { close(descriptor) }
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    while true {
+      let count = chunk.withUnsafeMutableBytes { CSystem.read(descriptor, $0.baseAddress, $0.count) }
+      if count < 0 { throw ConfigurationError("\(path): \(errorText())") }
+      if count == 0 { return bytes }
+      bytes.append(contentsOf: chunk[..<count])
+      if bytes.count > fileBytesMax {
+        throw ConfigurationError("\(path): more than \(fileBytesMax) bytes; this is not a configuration")
+      }
+    }
+  }
+
+  private static func errorText() -> String { String(cString: strerror(csystem_errno())) }
+
+  /// The host's name, cut to what a display name may be; "causeway" where it is unusable.
+  private static func hostName() -> String {
+    var name = [CChar](repeating: 0, count: 256)
+    _ = name.withUnsafeMutableBufferPointer { gethostname($0.baseAddress!, $0.count - 1) }
+    var bytes: [UInt8] = []
+    for character in name {
+      if character == 0 || bytes.count == DisplayName.bytesMax { break }
+      bytes.append(UInt8(bitPattern: character))
+    }
+    return DisplayName.parse(bytes[...]) ?? "causeway"
+  }
+
+  private static func lineNumber(of offset: Int, in bytes: [UInt8]) -> Int {
+    var line = 1
+    for index in 0..<offset where bytes[index] == 0x0A { line += 1 }
+    return line
+  }
+}
+
+/// What the parser's callback works on.
+private final class ConfigurationReader {
+  let file: String
+  var configuration = Configuration()
+  var error: ConfigurationError?
+  private var keysSeen: [Int] = []
+
+  init(_ file: String) { self.file = file }
+
+  func entry(_ section: Text, _ name: Text, _ value: Text, line: CInt) -> Bool {
+    let keys = configurationKeys
+    guard keys.contains(where: { section.equals($0.section) }) else {
+      if section.isEmpty {
+        return fail(line, "“\(name.string)” stands before any [section]", accepted: sectionNames(keys))
+      }
+      return fail(line, "unknown section [\(section.string)]", accepted: sectionNames(keys))
+    }
+    guard let index = keys.firstIndex(where: { section.equals($0.section) && name.equals($0.name) }) else {
+      return fail(line, "[\(section.string)] has no key “\(name.string)”", accepted: keyNames(keys, section))
+    }
+    let key = keys[index]
+    if !key.isRepeatable && keysSeen.contains(index) {
+      return fail(line, "[\(section.string)] \(name.string): given twice", accepted: "one line of it")
+    }
+    keysSeen.append(index)
+    if key.set(&configuration, value) { return true }
+    return fail(
+      line, "[\(section.string)] \(name.string): “\(value.string)” is not accepted", accepted: "\(key.accepted)")
+  }
+
+  private func fail(_ line: CInt, _ problem: String, accepted: String) -> Bool {
+    error = ConfigurationError("\(file):\(line): \(problem); expected \(accepted)")
+    return false
+  }
+
+  private func sectionNames(_ keys: [ConfigurationKey]) -> String {
+    var names = ""
+    for (index, key) in keys.enumerated()
+    where index == 0 || key.section.utf8Start != keys[index - 1].section.utf8Start {
+      names += names.utf8.isEmpty ? "[\(key.section)]" : ", [\(key.section)]"
+    }
+    return names
+  }
+
+  private func keyNames(_ keys: [ConfigurationKey], _ section: Text) -> String {
+    var names = ""
+    for key in keys where section.equals(key.section) {
+      names += names.utf8.isEmpty ? "\(key.name)" : ", \(key.name)"
+    }
+    return names
+  }
+}
+
+private func handleEntry(
+  _ user: UnsafeMutableRawPointer?, _ section: UnsafePointer<CChar>, _ name: UnsafePointer<CChar>,
+  _ value: UnsafePointer<CChar>, _ line: CInt
+) -> CInt {
+  let reader = Unmanaged<ConfigurationReader>.fromOpaque(user!).takeUnretainedValue()
+  return reader.entry(Text(section), Text(name), Text(value), line: line) ? 1 : 0
+}

@@ -1,0 +1,180 @@
+import Journal
+
+/// One key: where it stands, what it accepts (the end of its error text) and how it is stored.
+struct ConfigurationKey {
+  let section: StaticString
+  let name: StaticString
+  let accepted: StaticString
+  /// May stand on several lines, which add up.
+  var isRepeatable = false
+  /// False when the value is not accepted.
+  let set: (inout Configuration, Text) -> Bool
+}
+
+/// Every key there is, the keys of a section together.
+var configurationKeys: [ConfigurationKey] {
+  nodeKeys + ipKeys + bluetoothKeys + wifiDirectKeys + [
+    ConfigurationKey(section: "discovery", name: "dns-sd", accepted: "auto, daemon, embedded or off") { to, text in
+      store(&to.discovery.dnsSD, choice(text, ("auto", .automatic), ("daemon", .daemon), ("embedded", .embedded), ("off", .off)))
+    },
+    ConfigurationKey(section: "journal", name: "size", accepted: "a number of KiB from 16 to 65536") { to, text in
+      store(&to.journal.sizeKiB, text.number(in: 16...65536).map { Int($0) })
+    },
+    ConfigurationKey(section: "journal", name: "level", accepted: Level.accepted) { to, text in
+      store(&to.journal.level, Level.parse(text))
+    },
+  ]
+}
+
+private let yesOrNo: StaticString = "yes or no"
+private let absolutePath: StaticString = "an absolute path of at most 80 bytes"
+
+private var nodeKeys: [ConfigurationKey] {
+  [
+    ConfigurationKey(section: "node", name: "display-name", accepted: DisplayName.accepted) { to, text in
+      store(&to.node.displayName, DisplayName.parse(text.bytes))
+    },
+    ConfigurationKey(section: "node", name: "service-type", accepted: ServiceType.accepted) { to, text in
+      store(&to.node.serviceType, ServiceType.parse(text.bytes))
+    },
+    ConfigurationKey(
+      section: "node", name: "discovery-info", accepted: DiscoveryPair.accepted, isRepeatable: true,
+      set: addDiscoveryInfo),
+    ConfigurationKey(section: "node", name: "state-directory", accepted: absolutePath) { to, text in
+      store(&to.node.stateDirectory, path(text))
+    },
+    ConfigurationKey(section: "node", name: "runtime-directory", accepted: absolutePath) { to, text in
+      store(&to.node.runtimeDirectory, path(text))
+    },
+    ConfigurationKey(section: "node", name: "relay", accepted: yesOrNo) { to, text in
+      store(&to.node.isRelay, bool(text))
+    },
+    ConfigurationKey(section: "node", name: "peers-max", accepted: "a number from 1 to 64") { to, text in
+      store(&to.node.peersMax, text.number(in: 1...64).map { Int($0) })
+    },
+  ]
+}
+
+private var ipKeys: [ConfigurationKey] {
+  [
+    ConfigurationKey(section: "ip", name: "enabled", accepted: yesOrNo) { to, text in
+      store(&to.ip.isEnabled, bool(text))
+    },
+    ConfigurationKey(
+      section: "ip", name: "interfaces", accepted: "names of network interfaces, separated by commas", isRepeatable: true
+    ) { to, text in
+      append(&to.ip.interfaces, text, parseInterface)
+    },
+    ConfigurationKey(section: "ip", name: "port", accepted: "a number from 1 to 65535") { to, text in
+      store(&to.ip.port, text.number(in: 1...65535).map { UInt16($0) })
+    },
+    ConfigurationKey(section: "ip", name: "peers", accepted: StaticPeer.accepted, isRepeatable: true) { to, text in
+      append(&to.ip.peers, text, StaticPeer.parse)
+    },
+    ConfigurationKey(section: "ip", name: "loopback", accepted: yesOrNo) { to, text in
+      store(&to.ip.usesLoopback, bool(text))
+    },
+  ]
+}
+
+private var bluetoothKeys: [ConfigurationKey] {
+  [
+    ConfigurationKey(section: "bluetooth", name: "enabled", accepted: yesOrNo) { to, text in
+      store(&to.bluetooth.isEnabled, bool(text))
+    },
+    ConfigurationKey(section: "bluetooth", name: "adapter", accepted: BluetoothAdapter.accepted) { to, text in
+      store(&to.bluetooth.adapter, BluetoothAdapter.parse(text))
+    },
+    ConfigurationKey(section: "bluetooth", name: "psm", accepted: "a number from 0x80 to 0xFF") { to, text in
+      store(&to.bluetooth.psm, text.number(in: 0x80...0xFF).map { UInt16($0) })
+    },
+  ]
+}
+
+private var wifiDirectKeys: [ConfigurationKey] {
+  [
+    ConfigurationKey(section: "wifi-direct", name: "enabled", accepted: yesOrNo) { to, text in
+      store(&to.wifiDirect.isEnabled, bool(text))
+    },
+    ConfigurationKey(section: "wifi-direct", name: "mode", accepted: "group-owner or client") { to, text in
+      store(&to.wifiDirect.mode, choice(text, ("group-owner", .groupOwner), ("client", .client)))
+    },
+    ConfigurationKey(section: "wifi-direct", name: "interface", accepted: "the name of a wireless interface") { to, text in
+      store(&to.wifiDirect.interface, parseInterface(text))
+    },
+    ConfigurationKey(section: "wifi-direct", name: "control-socket", accepted: absolutePath) { to, text in
+      store(&to.wifiDirect.controlSocket, path(text))
+    },
+    ConfigurationKey(section: "wifi-direct", name: "frequency", accepted: "auto, or MHz from 2412 to 7125") { to, text in
+      if text.equals("auto") { return store(&to.wifiDirect.frequency, 0) }
+      return store(&to.wifiDirect.frequency, text.number(in: 2412...7125).map { UInt16($0) })
+    },
+    ConfigurationKey(section: "wifi-direct", name: "wps", accepted: "always, button or off") { to, text in
+      store(&to.wifiDirect.wps, choice(text, ("always", .always), ("button", .button), ("off", .off)))
+    },
+    ConfigurationKey(
+      section: "wifi-direct", name: "ssid", accepted: "1 to 32 bytes of UTF-8 without control characters"
+    ) { to, text in
+      store(&to.wifiDirect.ssid, text.bytes.count <= 32 ? DisplayName.parse(text.bytes) : nil)
+    },
+    ConfigurationKey(section: "wifi-direct", name: "passphrase", accepted: "8 to 63 printable ASCII characters") { to, text in
+      let isPrintable = text.bytes.allSatisfy { (0x20...0x7E).contains($0) }
+      return store(&to.wifiDirect.passphrase, isPrintable && (8...63).contains(text.bytes.count) ? text.string : nil)
+    },
+    ConfigurationKey(
+      section: "wifi-direct", name: "device-name-prefix", accepted: "1 to 32 bytes of UTF-8 without control characters"
+    ) { to, text in
+      store(&to.wifiDirect.deviceNamePrefix, text.bytes.count <= 32 ? DisplayName.parse(text.bytes) : nil)
+    },
+  ]
+}
+
+extension Level {
+  public static let accepted: StaticString = "fault, error, warning, notice, info or debug"
+
+  /// A level by its name; nil for any other word.
+  public static func parse(_ text: Text) -> Level? {
+    choice(
+      text, ("fault", .fault), ("error", .error), ("warning", .warning), ("notice", .notice), ("info", .info),
+      ("debug", .debug))
+  }
+}
+
+private func store<Value>(_ target: inout Value, _ value: Value?) -> Bool {
+  guard let value else { return false }
+  target = value
+  return true
+}
+
+private func append<Value>(_ target: inout [Value], _ text: Text, _ parse: (Text) -> Value?) -> Bool {
+  for part in text.commaParts {
+    guard let value = parse(part) else { return false }
+    target.append(value)
+  }
+  return true
+}
+
+private func choice<Value>(_ text: Text, _ choices: (StaticString, Value)...) -> Value? {
+  for (word, value) in choices where text.equals(word) { return value }
+  return nil
+}
+
+private func bool(_ text: Text) -> Bool? { choice(text, ("yes", true), ("no", false)) }
+
+/// Short enough that a socket in the directory fits sockaddr_un (108 bytes).
+private func path(_ text: Text) -> String? {
+  guard text.hasPrefix("/"), text.bytes.count <= 80 else { return nil }
+  let isDirectory = text.bytes.count > 1 && text.bytes.last == UInt8(ascii: "/")
+  return DisplayName.printable(isDirectory ? text.bytes.dropLast() : text.bytes)
+}
+
+private func addDiscoveryInfo(_ to: inout Configuration, _ text: Text) -> Bool {
+  for part in text.commaParts {
+    guard let pair = DiscoveryPair.parse(part) else { return false }
+    for other in to.node.discoveryInfo where Text(other.key).equals(Text(pair.key)) { return false }
+    to.node.discoveryInfo.append(pair)
+  }
+  var bytes = 0
+  for pair in to.node.discoveryInfo { bytes += pair.key.utf8.count + pair.value.utf8.count + 2 }
+  return bytes <= DiscoveryPair.totalBytesMax
+}

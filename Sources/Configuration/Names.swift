@@ -1,0 +1,67 @@
+/// What a node may be called.
+public enum DisplayName {
+  public static let bytesMax = 63
+  public static let accepted: StaticString = "1 to 63 bytes of UTF-8 without control characters"
+
+  /// The name, or nil when the bytes are none.
+  public static func parse(_ bytes: ArraySlice<UInt8>) -> String? {
+    guard !bytes.isEmpty, bytes.count <= bytesMax else { return nil }
+    return printable(bytes)
+  }
+
+  /// Valid UTF-8 without control characters (Unicode general category Cc), or nil.
+  static func printable(_ bytes: ArraySlice<UInt8>) -> String? {
+    var decoder = UTF8()
+    var iterator = bytes.makeIterator()
+    while true {
+      switch decoder.decode(&iterator) {
+      case .scalarValue(let scalar):
+        if scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) { return nil }
+      case .emptyInput: return String(decoding: bytes, as: UTF8.self)
+      case .error: return nil
+      }
+    }
+  }
+}
+
+/// What a service may be called (RFC 6335, section 5.1).
+public enum ServiceType {
+  public static let accepted: StaticString =
+    "1 to 15 of a–z, 0–9 and hyphen, with a letter, no hyphen at an end nor two in a row"
+
+  public static func parse(_ bytes: ArraySlice<UInt8>) -> String? {
+    guard (1...15).contains(bytes.count) else { return nil }
+    var hasLetter = false
+    var previous = UInt8(ascii: "-")
+    for byte in bytes {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"): hasLetter = true
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): break
+      case UInt8(ascii: "-"): if previous == byte { return nil }
+      default: return nil
+      }
+      previous = byte
+    }
+    return hasLetter && previous != UInt8(ascii: "-") ? String(decoding: bytes, as: UTF8.self) : nil
+  }
+}
+
+extension DiscoveryPair {
+  /// Bytes of one `key=value` (RFC 6763, section 6.1).
+  public static let bytesMax = 255
+  /// Bytes of all pairs with their length bytes: more is refused, respectively unwise (RFC 6763, section 6.2).
+  public static let totalBytesMax = 1300
+  public static let totalBytesAdvised = 400
+  public static let accepted: StaticString =
+    "key=value, …: each at most 255 bytes of UTF-8 without control characters, the key printable ASCII and used once, all together at most 1300 bytes"
+
+  /// One `key=value`; nil when it is none.
+  public static func parse(_ text: Text) -> DiscoveryPair? {
+    guard text.bytes.count <= bytesMax, let equals = text.bytes.firstIndex(of: UInt8(ascii: "=")) else { return nil }
+    let key = text.bytes[..<equals]
+    guard !key.isEmpty, key.allSatisfy({ (0x20...0x7E).contains($0) }),
+      let value = DisplayName.printable(text.bytes[(equals + 1)...])
+    else { return nil }
+    return DiscoveryPair(key: String(decoding: key, as: UTF8.self), value: value)
+  }
+}

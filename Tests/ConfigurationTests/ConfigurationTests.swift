@@ -1,0 +1,193 @@
+import Configuration
+import CSystem
+import Testing
+
+private func parse(_ text: String) throws -> Configuration {
+  try Configuration.parse(Array(text.utf8), file: "box.conf")
+}
+
+/// The error text that `text` is refused with; nil when it is accepted.
+private func refusal(_ text: String) -> String? {
+  do throws(ConfigurationError) {
+    _ = try Configuration.parse(Array(text.utf8), file: "box.conf")
+    return nil
+  } catch { return error.text }
+}
+
+@Test func anEmptyFileGivesTheDefaults() throws {
+  let configuration = try parse("")
+  #expect(configuration.ip.port == 41820 && configuration.ip.isEnabled && configuration.ip.peers.isEmpty)
+  #expect(configuration.node.serviceType == "causeway" && configuration.node.isRelay)
+  #expect(configuration.controlSocketPath == "/run/causeway/control.sock")
+  #expect(configuration.journalPath == "/run/causeway/journal")
+  #expect(configuration.journal.sizeKiB == 256 && configuration.journal.level == .info)
+}
+
+@Test func everyKeyIsStored() throws {
+  let c = try parse(
+    """
+    # comment
+    ; comment
+    [node]
+    display-name = Küche ; oben
+    service-type = my-chat
+    discovery-info = room=kitchen, board=pi 4
+    discovery-info = empty=
+    state-directory = /s/
+    runtime-directory = /r
+    relay = no
+    peers-max = 8
+    [ip]
+    enabled = no
+    interfaces = eth0,wlan0
+    port = 1
+    peers = 10.0.0.2:41820, [2001:db8::2]:9
+    peers = [fe80::1%eth1]:65535
+    loopback = yes
+    [bluetooth]
+    enabled = no
+    adapter = hci3
+    psm = 0xff
+    [wifi-direct]
+    enabled = no
+    mode = client
+    interface = wlp3s0
+    control-socket = /c
+    frequency = 2437
+    wps = off
+    ssid = DIRECT-x
+    passphrase = a;b#c d%e
+    device-name-prefix = P
+    [discovery]
+    dns-sd = embedded
+    [journal]
+    size = 16
+    level = debug
+    """)
+  #expect(c.node.displayName == "Küche ; oben" && c.node.serviceType == "my-chat")
+  #expect(c.node.discoveryInfo.map { "\($0.key)=\($0.value)" } == ["room=kitchen", "board=pi 4", "empty="])
+  #expect(c.node.stateDirectory == "/s" && c.node.runtimeDirectory == "/r")
+  #expect(!c.node.isRelay && c.node.peersMax == 8)
+  #expect(!c.ip.isEnabled && c.ip.interfaces == ["eth0", "wlan0"] && c.ip.port == 1 && c.ip.usesLoopback)
+  #expect(c.ip.peers.map(\.text) == ["10.0.0.2:41820", "[2001:db8::2]:9", "[fe80::1%eth1]:65535"])
+  #expect(!c.bluetooth.isEnabled && c.bluetooth.psm == 0xFF)
+  guard case .index(3) = c.bluetooth.adapter else { Issue.record("adapter"); return }
+  #expect(!c.wifiDirect.isEnabled && c.wifiDirect.mode == .client && c.wifiDirect.interface == "wlp3s0")
+  #expect(c.wifiDirect.controlSocket == "/c" && c.wifiDirect.frequency == 2437 && c.wifiDirect.wps == .off)
+  #expect(c.wifiDirect.ssid == "DIRECT-x" && c.wifiDirect.passphrase == "a;b#c d%e")
+  #expect(c.wifiDirect.deviceNamePrefix == "P")
+  #expect(c.discovery.dnsSD == .embedded && c.journal.sizeKiB == 16 && c.journal.level == .debug)
+}
+
+@Test func anErrorNamesFileLineKeyAndWhatIsAccepted() {
+  #expect(
+    refusal("[ip]\n\nport = 99999\n")
+      == "box.conf:3: [ip] port: “99999” is not accepted; expected a number from 1 to 65535")
+}
+
+@Test func anUnknownKeyIsRefusedWithThoseThatExist() {
+  #expect(
+    refusal("[discovery]\nmdns = yes")
+      == "box.conf:2: [discovery] has no key “mdns”; expected dns-sd")
+}
+
+@Test func anUnknownSectionIsRefusedWithThoseThatExist() {
+  #expect(
+    refusal("[wifi]\nx = 1")
+      == "box.conf:2: unknown section [wifi]; expected "
+      + "[node], [ip], [bluetooth], [wifi-direct], [discovery], [journal]")
+}
+
+@Test func aKeyBeforeAnySectionIsRefused() {
+  #expect(refusal("port = 1")?.hasPrefix("box.conf:1: “port” stands before any [section]") == true)
+}
+
+@Test func whatIsNoEntryIsRefused() {
+  #expect(refusal("[ip]\nport 7\n")?.hasPrefix("box.conf:2: not understood") == true)
+  #expect(refusal("[ip\nport = 7\n")?.hasPrefix("box.conf:1: not understood") == true)
+  #expect(refusal("[ip]\nport = 7\n\0")?.hasPrefix("box.conf:3: a zero byte") == true)
+}
+
+@Test func aKeyMayStandOnlyOnceUnlessItIsAList() {
+  #expect(refusal("[ip]\nport = 1\nport = 2") == "box.conf:3: [ip] port: given twice; expected one line of it")
+}
+
+@Test func longLinesAreReadWholeAndTooLongOnesRefused() throws {
+  let value = String(repeating: "x", count: 250)
+  #expect(try parse("[node]\ndiscovery-info = k=\(value), l=\(value), m=\(value)\n").node.discoveryInfo.count == 3)
+  #expect(refusal("[node]\n#\(String(repeating: "y", count: 2000))\n") != nil)
+}
+
+@Test(arguments: [
+  "display-name = ", "display-name = a\u{7}b", "display-name = \(String(repeating: "é", count: 32))",
+  "display-name = a\u{85}b", "service-type = -a", "service-type = a--b", "service-type = 123",
+  "service-type = A", "service-type = abcdefghijklmnop", "service-type = a-", "discovery-info = novalue",
+  "discovery-info = =v", "discovery-info = k=1, k=2", "discovery-info = ké=1",
+  "discovery-info = k=\(String(repeating: "x", count: 254))", "state-directory = relative",
+  "runtime-directory = /\(String(repeating: "x", count: 80))", "relay = true", "peers-max = 0", "peers-max = 65",
+])
+func badNodeValuesAreRefused(_ line: String) {
+  #expect(refusal("[node]\n" + line)?.hasPrefix("box.conf:2: [node] ") == true)
+}
+
+@Test(arguments: [
+  "[ip]\ninterfaces = eth0,", "[ip]\ninterfaces = a/b", "[ip]\ninterfaces = abcdefghijklmnop", "[ip]\nport = 0",
+  "[ip]\nport = -1", "[ip]\nport = 0x", "[ip]\nport = 99999999999999999999", "[ip]\npeers = host:1",
+  "[ip]\npeers = 10.0.0.1", "[ip]\npeers = 10.0.0.1:0", "[ip]\npeers = ::1:5", "[ip]\npeers = [::1:5",
+  "[ip]\npeers = [fe80::1]:5", "[ip]\npeers = [2001:db8::1%eth0]:5", "[bluetooth]\nadapter = hci",
+  "[bluetooth]\nadapter = hci70000", "[bluetooth]\nadapter = 00:11:22:33:44", "[bluetooth]\nadapter = 00:11:22:33:44:5g",
+  "[bluetooth]\npsm = 0x7f", "[wifi-direct]\nmode = ap", "[wifi-direct]\nfrequency = 100",
+  "[wifi-direct]\npassphrase = short", "[wifi-direct]\nssid = \(String(repeating: "s", count: 33))",
+  "[discovery]\ndns-sd = on", "[journal]\nsize = 15", "[journal]\nlevel = loud",
+])
+func badValuesOfOtherSectionsAreRefused(_ text: String) {
+  #expect(refusal(text)?.contains("is not accepted; expected ") == true)
+}
+
+@Test func addressesAreParsedIntoTheirBytes() throws {
+  let c = try parse("[ip]\npeers = 10.1.2.3:5, [fe80::1:2%eth0]:6\n[bluetooth]\nadapter = 00:1a:7D:da:71:13")
+  #expect(c.ip.peers[0].endpoint.low == 0xFFFF_0A01_0203 && c.ip.peers[0].endpoint.high == 0)
+  #expect(c.ip.peers[0].endpoint.port == 5 && c.ip.peers[0].interface == "")
+  #expect(c.ip.peers[1].endpoint.high == 0xFE80_0000_0000_0000 && c.ip.peers[1].endpoint.low == 0x1_0002)
+  #expect(c.ip.peers[1].interface == "eth0" && c.ip.peers[1].endpoint.port == 6)
+  guard case .address(0x001A_7DDA_7113) = c.bluetooth.adapter else { Issue.record("adapter"); return }
+}
+
+@Test func muchDiscoveryInfoWarnsAndTooMuchIsRefused() throws {
+  let value = String(repeating: "x", count: 220)
+  func lines(_ count: Int) -> String { (0..<count).map { "discovery-info = k\($0)=\(value)\n" }.joined() }
+  #expect(try parse("[node]\n" + lines(1)).warnings.isEmpty)
+  #expect(try parse("[node]\n" + lines(2)).warnings.count == 1)
+  #expect(refusal("[node]\n" + lines(6))?.hasPrefix("box.conf:7: [node] discovery-info") == true)
+}
+
+@Test func aMissingNamedFileIsAnErrorAndAMissingDefaultFileIsNot() throws {
+  #expect(throws: ConfigurationError.self) { try Configuration.load(path: "/nonexistent/box.conf") }
+  if access(Configuration.defaultPath, F_OK) != 0 {
+    #expect(try !Configuration.load(path: nil).node.displayName.isEmpty)
+  }
+}
+
+@Test func theShippedFileNamesEveryKeyAndItsExamplesAreAccepted() throws {
+  let path = #filePath.replacing("Tests/ConfigurationTests/ConfigurationTests.swift", with: "config/causeway.conf")
+  #expect(try Configuration.load(path: path).warnings.isEmpty)
+  let file = try #require(fopen(path, "r"))
+  defer { fclose(file) }
+  var bytes = [UInt8](repeating: 0, count: 65536)
+  let count = fread(&bytes, 1, bytes.count, file)
+  let text = String(decoding: bytes[..<count], as: UTF8.self)
+  let uncommented = text.split(separator: "\n").map { line in
+    line.hasPrefix("#") && !line.hasPrefix("# ") && line.contains(" = ") ? String(line.dropFirst()) : String(line)
+  }
+  let c = try parse(uncommented.joined(separator: "\n"))
+  #expect(c.node.displayName == "living room" && c.wifiDirect.passphrase == "correct horse battery")
+  let keys = uncommented.filter { !$0.hasPrefix("#") && $0.contains(" = ") }.map { String($0.prefix { $0 != " " }) }
+  for word in refusedKeyLists() { #expect(keys.contains(word), "\(word) is missing in config/causeway.conf") }
+}
+
+/// Every key name, as the errors about unknown keys list them.
+private func refusedKeyLists() -> [String] {
+  ["node", "ip", "bluetooth", "wifi-direct", "discovery", "journal"].flatMap { section in
+    (refusal("[\(section)]\nno-such-key = 1") ?? "").split(separator: "expected ")[1].split(separator: ", ").map(String.init)
+  }
+}
