@@ -36,6 +36,9 @@ public struct FrameInbox {
     return UnsafeRawBufferPointer(rebasing: memory[..<byteCount])
   }
 
+  /// Forget a frame that was begun.
+  public mutating func removeAll() { held = 0 }
+
   /// The bytes of a header up to the end of its length field.
   private static let lengthEnd = 8
 

@@ -1,1 +1,275 @@
+import Frame
+import Journal
+import Link
+import Mesh
+import Primitives
 
+/// One node, whole and sans-IO: links, mesh, discovery of peers, delivery. The firmware and the simulator
+/// drive the same one.
+///
+/// The drain rule. Tell it what happened with `handle` or `receive`; then call `nextCommand` until it gives
+/// nil and carry each command out, and call `handle(.timeout)` no later than `nextDeadline`. Peers, messages
+/// and completions for the application are drained likewise: `nextPeerEvent`, `nextMessage`,
+/// `nextCompletion`. Time is an argument; nothing here reads a clock, a file or a random source.
+public final class Node {
+  public enum Event {
+    /// Discovery sees a place where a node may be reached. The caller's handle names it from now on; `hint`
+    /// is the first 8 bytes of the id that it claims, 0 when it claims none.
+    case candidateFound(UInt32, BearerKind, hint: UInt64)
+    case candidateLost(UInt32)
+    /// A dial that was commanded came to nothing.
+    case dialFailed(UInt32)
+    /// The stream of a link slot is gone.
+    case linkClosed(Int)
+    /// `nextDeadline` has come.
+    case timeout
+  }
+
+  public enum Command: Equatable {
+    /// Connect to the candidate with this handle; answer with `openLink` or `.dialFailed`.
+    case dial(UInt32)
+    /// Frames wait for this link: take them with `pop` as its stream has room.
+    case transmit(Int)
+    /// Send what `pop` still gives, end the stream, answer with `.linkClosed`.
+    case close(Int)
+  }
+
+  public let settings: NodeSettings
+  public private(set) var counters = NodeCounters()
+
+  let cryptography: any NodeCryptography
+  var journal: Journal
+  let local: Link.Local
+  let links: UnsafeMutableBufferPointer<Link>
+  private let inboxes: UnsafeMutableBufferPointer<FrameInbox>
+  private let memory: UnsafeMutableRawBufferPointer
+  var mesh: Mesh
+  var connector: Connector
+  var directory = Directory()
+  var delivery: Delivery
+  var originator = Originator()
+  /// The last profile advertisement made, for links that come up.
+  var ownProfile: [UInt8] = []
+  /// The latest epoch above this boot's that somebody else signed with this node's key; 0 when none did.
+  /// The rim starts the node again with a greater one.
+  public internal(set) var staleEpoch: UInt64 = 0
+
+  /// Slots with something to tell the caller.
+  private var transmitPending: UInt64 = 0
+  private var closePending: UInt64 = 0
+  private var identifierCounter: UInt32 = 0
+
+  /// All memory of the forwarding path is taken here, once. Pages are touched as they are used.
+  public init(_ settings: NodeSettings, _ cryptography: any NodeCryptography, journal: Journal, now: Instant) {
+    self.settings = settings
+    self.cryptography = cryptography
+    self.journal = journal
+    local = Link.Local(
+      node: settings.id, epoch: settings.epoch, capabilities: settings.capabilities, name: settings.name)
+    let perLink = FrameQueue.byteCount + Limits.frameBytesMax
+    memory = .allocate(byteCount: Mesh.byteCount + Limits.linksMax * perLink, alignment: 4096)
+    mesh = Mesh(local: settings.id, UnsafeMutableRawBufferPointer(rebasing: memory[..<Mesh.byteCount]))
+    links = .allocate(capacity: Limits.linksMax)
+    inboxes = .allocate(capacity: Limits.linksMax)
+    var offset = Mesh.byteCount
+    for slot in 0..<Limits.linksMax {
+      let queueEnd = offset + FrameQueue.byteCount
+      (links.baseAddress! + slot).initialize(to: Link(UnsafeMutableRawBufferPointer(rebasing: memory[offset..<queueEnd])))
+      (inboxes.baseAddress! + slot).initialize(
+        to: FrameInbox(UnsafeMutableRawBufferPointer(rebasing: memory[queueEnd..<offset + perLink])))
+      offset += perLink
+    }
+    connector = Connector(local: settings.id)
+    delivery = Delivery(epoch: settings.epoch)
+    originator.profileChanged()
+    settle(now)
+  }
+
+  deinit {
+    links.deinitialize().deallocate()
+    inboxes.deinitialize().deallocate()
+    memory.deallocate()
+  }
+
+  // MARK: Events
+
+  /// A stream is authenticated: its other end holds the key of `peer`. Gives the slot of the new link, nil
+  /// when all are taken (tell the other side to come back later, and end the stream).
+  /// `handle` is the candidate's that was dialled, nil when the other side dialled.
+  public func openLink(peer: NodeID, bearer: BearerKind, dialled handle: UInt32?, now: Instant) -> Int? {
+    guard peer != settings.id else {
+      journal.record(.notice, .selfDialled, at: now, UInt64(bearer.rawValue))
+      if let handle { connector.lost(handle) }
+      return nil
+    }
+    guard let slot = links.indices.first(where: { links[$0].state == .idle }) else {
+      journal.record(.warning, .linkSlotsFull, at: now, UInt64(Limits.linksMax), UInt64(Limits.linksMax))
+      if let handle { connector.dialFailed(handle, now: now) }
+      return nil
+    }
+    inboxes[slot].removeAll()
+    links[slot].open(peer: peer, bearer: bearer, isInbound: handle == nil, local: local, now: now)
+    connector.linkOpened(slot, handle, peer: peer)
+    wantTransmit(slot)
+    return slot
+  }
+
+  public func handle(_ event: Event, now: Instant) {
+    switch event {
+    case .candidateFound(let handle, let bearer, let hint):
+      if !connector.found(handle, bearer, hint: hint, now: now) {
+        journal.record(.warning, .candidatesFull, at: now, UInt64(Limits.candidatesMax), UInt64(Limits.candidatesMax))
+      }
+    case .candidateLost(let handle): connector.lost(handle)
+    case .dialFailed(let handle): connector.dialFailed(handle, now: now)
+    case .linkClosed(let slot): linkClosed(slot, now)
+    case .timeout: handleTimeouts(now)
+    }
+    settle(now)
+  }
+
+  /// Bytes of a link's stream, in order, cut anywhere. They were inside TLS.
+  public func receive(_ bytes: UnsafeRawBufferPointer, on slot: Int, now: Instant) {
+    guard isOpen(slot) else { return }
+    links[slot].heard(bytes.count, now: now)
+    var offset = 0
+    do throws(FrameRefusal) {
+      while isOpen(slot), let frame = try inboxes[slot].next(bytes, &offset) {
+        do throws(FrameRefusal) {
+          try receiveFrame(frame.bytes, on: slot, now: now)
+        } catch {
+          refuse(error, on: slot, now)
+        }
+      }
+    } catch {
+      // The stream has lost its frames.
+      refuse(error, on: slot, now)
+      closeLink(slot, .protocolError, now: now)
+    }
+    settle(now)
+  }
+
+  /// A sealed frame that came beside TLS, its header authenticated by the link.
+  public func receiveSealed(_ frame: UnsafeRawBufferPointer, on slot: Int, now: Instant) {
+    guard isOpen(slot) else { return }
+    links[slot].heard(frame.count, now: now)
+    do throws(FrameRefusal) {
+      let header = try FrameHeader(frame.bytes)
+      if header.flags & FrameHeader.sealed == 0 { throw .unexpected }
+      try receiveFrame(frame.bytes, on: slot, now: now)
+    } catch {
+      refuse(error, on: slot, now)
+    }
+    settle(now)
+  }
+
+  // MARK: Commands
+
+  public func nextCommand(now: Instant) -> Command? {
+    if closePending != 0 { return .close(Self.takeLowest(&closePending)) }
+    if transmitPending != 0 { return .transmit(Self.takeLowest(&transmitPending)) }
+    if let handle = connector.nextDial(now: now, isLinked: isLinked) { return .dial(handle) }
+    return nil
+  }
+
+  /// When `handle(.timeout)` is due.
+  public var nextDeadline: Instant {
+    var earliest = min(min(mesh.expiryDeadline, connector.deadline), min(directory.deadline, delivery.deadline))
+    earliest = min(earliest, originator.deadline)
+    for slot in links.indices { earliest = min(earliest, links[slot].deadline) }
+    return earliest
+  }
+
+  /// Move whole frames of a link into `output`, the most urgent first; returns the bytes written, 0 when
+  /// none waits or the next one does not fit. `Limits.frameBytesMax` of room always suffice for one.
+  public func pop(_ slot: Int, into output: UnsafeMutableRawBufferPointer, now: Instant) -> Int {
+    let written = links[slot].pop(into: output)
+    if written > 0 && links[slot].state == .up { pumpDelivery(now) }
+    return written
+  }
+
+  /// Say goodbye on every link. The caller drains the commands once more and exits.
+  public func shutDown(now: Instant) {
+    for slot in links.indices where isOpen(slot) { closeLink(slot, .shutdown, now: now) }
+  }
+
+  // MARK: Inside
+
+  /// What follows from a change, in one place and always in this order.
+  private func settle(_ now: Instant) {
+    if mesh.needsRoutes {
+      mesh.computeRoutes()
+      originator.topologyChanged()
+      directory.update(mesh, now: now) { links[$0].bearer }
+      delivery.routesChanged(mesh, directory, now: now)
+    }
+    originate(now)
+    pumpDelivery(now)
+  }
+
+  private func handleTimeouts(_ now: Instant) {
+    for slot in links.indices where links[slot].deadline <= now {
+      links[slot].handleTimeout(local: settings.id, now: now)
+      if case .closed(let reason) = links[slot].state {
+        journal.record(.warning, .neighbourDead, at: now, link: UInt8(slot), node: links[slot].peer)
+        linkWentDown(slot, reason, now)
+      } else {
+        wantTransmit(slot)
+      }
+    }
+    mesh.expire(now: now)
+    delivery.handleTimeouts(now: now)
+    directory.update(mesh, now: now) { links[$0].bearer }
+  }
+
+  func isOpen(_ slot: Int) -> Bool {
+    switch links[slot].state {
+    case .opening, .up: true
+    case .idle, .closed: false
+    }
+  }
+
+  func wantTransmit(_ slot: Int) { transmitPending |= 1 << UInt64(slot) }
+  func wantClose(_ slot: Int) { closePending |= 1 << UInt64(slot) }
+
+  func refuse(_ refusal: FrameRefusal, on slot: Int, _ now: Instant) {
+    counters.refusals.count(refusal)
+    // A duplicate or an unknown type is everyday life in a mesh; the counters tell of those.
+    if refusal != .duplicate && refusal != .unknownType {
+      journal.record(.info, .frameRefused, at: now, link: UInt8(slot), UInt64(refusal.rawValue), node: links[slot].peer)
+    }
+  }
+
+  func nextIdentifier() -> UInt64 {
+    identifierCounter &+= 1
+    return settings.epoch << 32 | UInt64(identifierCounter)
+  }
+
+  func count(_ change: (inout NodeCounters) -> Void) { change(&counters) }
+
+  private func isLinked(_ hint: UInt64, _ bearer: BearerKind) -> Bool {
+    links.contains { link in
+      (link.state == .opening || link.state == .up) && link.peer.high == hint && link.bearer == bearer
+    }
+  }
+
+  private static func takeLowest(_ bits: inout UInt64) -> Int {
+    let slot = bits.trailingZeroBitCount
+    bits &= bits &- 1
+    return slot
+  }
+}
+
+/// What a node counts from its start on.
+public struct NodeCounters: Sendable {
+  public var refusals = RefusalCounters()
+  public var framesForwarded: UInt64 = 0
+  public var bytesForwarded: UInt64 = 0
+  /// Routed frames for which there was no way.
+  public var dropsNoRoute: UInt64 = 0
+  /// Frames whose queue was full.
+  public var dropsQueueFull: UInt64 = 0
+  /// Frames longer than the way takes.
+  public var dropsTooLong: UInt64 = 0
+  public var advertisementsAccepted: UInt64 = 0
+}

@@ -1,0 +1,107 @@
+import Frame
+import Mesh
+import Primitives
+
+/// A node that this one can reach and that said who it is.
+public struct Peer {
+  public var id: NodeID
+  public var epoch: UInt64
+  public var name: DisplayName
+  public var serviceType: [UInt8]
+  /// `key=value` pairs in the order advertised.
+  public var info: [[UInt8]]
+  /// Links on the way to it.
+  public var hops: UInt8
+  /// The bearer of the first link on the way.
+  public var bearer: BearerKind
+  /// The neighbour at the end of that link: the peer itself when `hops` is 1.
+  public var firstHop: NodeID
+}
+
+public enum PeerEvent {
+  case found(Peer)
+  /// Its profile, its epoch or the way to it changed.
+  case changed(Peer)
+  case lost(NodeID)
+}
+
+/// Turns routes and profiles into peers that are found once and lost once, however many bearers show them.
+struct Directory {
+  private struct Entry {
+    var peer: Peer
+    var profileSequence: UInt64
+    var unreachableSince: Instant?
+  }
+
+  private var entries: [Entry] = []
+  private var events: [PeerEvent] = []
+
+  var peers: [Peer] { entries.map { $0.peer } }
+
+  func peer(_ id: NodeID) -> Peer? { entries.first { $0.peer.id == id }?.peer }
+
+  mutating func nextEvent() -> PeerEvent? { events.isEmpty ? nil : events.removeFirst() }
+
+  /// A node without a route for `Timing.peerGrace` is lost then.
+  var deadline: Instant {
+    var earliest = Instant.never
+    for entry in entries {
+      if let since = entry.unreachableSince { earliest = min(earliest, since + Timing.peerGrace) }
+    }
+    return earliest
+  }
+
+  /// Compare with what the mesh knows now. `bearer` names a link slot's bearer.
+  mutating func update(_ mesh: borrowing Mesh, now: Instant, bearer: (Int) -> BearerKind) {
+    for index in 0..<mesh.nodeCount {
+      let id = mesh.node(at: index)
+      guard let route = mesh.route(to: id), let bytes = mesh.advertisement(of: index, .profile),
+        let advertisement = try? AdvertisementView(bytes), let profile = try? ProfileView(advertisement.body)
+      else { continue }
+      let epoch = mesh.epoch(of: id) ?? advertisement.epoch
+      let first = bearer(Int(route.link))
+      if let known = entries.firstIndex(where: { $0.peer.id == id }) {
+        entries[known].unreachableSince = nil
+        let old = entries[known].peer
+        let isSame = old.epoch == epoch && entries[known].profileSequence == advertisement.sequence
+          && old.hops == route.hops && old.bearer == first && old.firstHop == route.firstHop
+        if isSame { continue }
+        entries[known] = Self.entry(id, epoch, profile, advertisement.sequence, route, first)
+        events.append(.changed(entries[known].peer))
+      } else {
+        let entry = Self.entry(id, epoch, profile, advertisement.sequence, route, first)
+        entries.append(entry)
+        events.append(.found(entry.peer))
+      }
+    }
+    forgetUnreachable(mesh, now)
+  }
+
+  private mutating func forgetUnreachable(_ mesh: borrowing Mesh, _ now: Instant) {
+    for index in entries.indices.reversed() where mesh.route(to: entries[index].peer.id) == nil {
+      guard let since = entries[index].unreachableSince else {
+        entries[index].unreachableSince = now
+        continue
+      }
+      if since + Timing.peerGrace <= now {
+        events.append(.lost(entries[index].peer.id))
+        entries.remove(at: index)
+      }
+    }
+  }
+
+  private static func entry(
+    _ id: NodeID, _ epoch: UInt64, _ profile: borrowing ProfileView, _ sequence: UInt64, _ route: Route,
+    _ bearer: BearerKind
+  ) -> Entry {
+    var info: [[UInt8]] = []
+    profile.forEachPair { info.append(array($0)) }
+    let peer = Peer(
+      id: id, epoch: epoch, name: profile.name, serviceType: array(profile.serviceType), info: info,
+      hops: route.hops, bearer: bearer, firstHop: route.firstHop)
+    return Entry(peer: peer, profileSequence: sequence, unreachableSince: nil)
+  }
+}
+
+/// The bytes of a span, copied.
+func array(_ span: RawSpan) -> [UInt8] { span.withUnsafeBytes { [UInt8]($0) } }

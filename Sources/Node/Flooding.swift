@@ -1,0 +1,144 @@
+import Frame
+import Journal
+import Link
+import Mesh
+import Primitives
+
+/// When this node's own advertisements are due.
+struct Originator {
+  private var sequences: (topology: UInt64, profile: UInt64) = (0, 0)
+  private var topologyDue = Instant.never
+  private var profileDue = Instant.never
+  private var lastTopology = Instant.zero
+
+  mutating func topologyChanged() { topologyDue = min(topologyDue, lastTopology + Timing.advertisementPause) }
+  mutating func profileChanged() { profileDue = .zero }
+
+  var deadline: Instant { min(topologyDue, profileDue) }
+
+  /// The kind that is due and its sequence number, counted up; nil when none is.
+  mutating func next(now: Instant) -> (AdvertisementKind, UInt64)? {
+    if topologyDue <= now {
+      lastTopology = now
+      topologyDue = now + Timing.advertisementInterval
+      sequences.topology += 1
+      return (.topology, sequences.topology)
+    }
+    if profileDue <= now {
+      profileDue = now + Timing.advertisementInterval
+      sequences.profile += 1
+      return (.profile, sequences.profile)
+    }
+    return nil
+  }
+}
+
+/// Signed advertisements: taking them in, passing them on, making this node's own.
+extension Node {
+  func receiveAdvertisement(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal) {
+    let view = try AdvertisementView(payload)
+    switch mesh.assess(header.source, view) {
+    case .new: break
+    case .duplicate: throw .duplicate
+    case .stale: throw .stale
+    case .full:
+      journal.record(.warning, .nodesFull, at: now, UInt64(mesh.nodeCount), UInt64(Limits.nodesMax))
+      throw .overLength
+    case .ownFromElsewhere: return try receiveOwnAdvertisement(view, now)
+    }
+    guard cryptography.verify(view.signature, over: view.signed, by: view.point, of: header.source) else {
+      throw .wrongSignature
+    }
+    mesh.install(header.source, view, payload, now: now)
+    count { $0.advertisementsAccepted &+= 1 }
+    journal.record(
+      .debug, .advertisementAccepted, at: now, link: UInt8(slot), view.sequence, view.epoch, node: header.source)
+    if view.kind == .profile { directory.update(mesh, now: now) { links[$0].bearer } }
+    if header.ttl > 1 {
+      var onward = header
+      onward.ttl -= 1
+      flood(onward, payload, except: slot)
+    }
+  }
+
+  /// Bring a link that came up to this node's knowledge: own advertisements and everybody else's.
+  func sendAllAdvertisements(on slot: Int) {
+    for index in 0..<mesh.nodeCount {
+      for kind in [AdvertisementKind.topology, .profile] {
+        guard let payload = mesh.advertisement(of: index, kind) else { continue }
+        append(payload, of: mesh.node(at: index), on: slot)
+      }
+    }
+    let ownProfile = ownProfile
+    if !ownProfile.isEmpty { append(ownProfile.span.bytes, of: settings.id, on: slot) }
+    // The own topology follows by itself: this link changes it.
+  }
+
+  /// Make and flood the own advertisements that are due.
+  func originate(_ now: Instant) {
+    while let (kind, sequence) = originator.next(now: now) {
+      let bytes = ownAdvertisement(kind, sequence)
+      if kind == .profile { ownProfile = bytes }
+      let header = FrameHeader(
+        type: .advertisement, ttl: Limits.hopsMax, priority: .control, payloadByteCount: bytes.count,
+        source: settings.id, identifier: nextIdentifier())
+      flood(header, bytes.span.bytes, except: nil)
+      journal.record(.debug, .advertisementSent, at: now, sequence)
+    }
+  }
+
+  private func flood(_ header: FrameHeader, _ payload: RawSpan, except slot: Int?) {
+    for link in links.indices where link != slot && links[link].state == .up {
+      if links[link].append(header, payload) { wantTransmit(link) } else { count { $0.dropsQueueFull &+= 1 } }
+    }
+  }
+
+  private func append(_ payload: RawSpan, of source: NodeID, on slot: Int) {
+    let header = FrameHeader(
+      type: .advertisement, ttl: Limits.hopsMax, priority: .control, payloadByteCount: payload.byteCount,
+      source: source, identifier: 0)
+    if links[slot].append(header, payload) { wantTransmit(slot) } else { count { $0.dropsQueueFull &+= 1 } }
+  }
+
+  /// An advertisement of this node's own comes back. The usual echo is a duplicate; a later epoch than this
+  /// boot's means that the persisted counter was lost, or that the key is in use twice.
+  private func receiveOwnAdvertisement(_ view: borrowing AdvertisementView, _ now: Instant) throws(FrameRefusal) {
+    if view.epoch > settings.epoch
+      && cryptography.verify(view.signature, over: view.signed, by: view.point, of: settings.id)
+    {
+      journal.record(.error, .identityDuplicated, at: now, view.epoch, settings.epoch)
+      staleEpoch = max(staleEpoch, view.epoch)
+    }
+    throw .loopedSource
+  }
+
+  private func ownAdvertisement(_ kind: AdvertisementKind, _ sequence: UInt64) -> [UInt8] {
+    let settings = settings
+    return [UInt8](unsafeUninitializedCapacity: Limits.advertisementBytesMax) { buffer, count in
+      var output = OutputRawSpan(buffer: UnsafeMutableRawBufferPointer(buffer), initializedCount: 0)
+      Advertisement.writeHead(
+        kind, lifetimeSeconds: Timing.advertisementLifetimeSeconds, epoch: settings.epoch, sequence: sequence,
+        point: settings.point.span.bytes, to: &output)
+      switch kind {
+      case .topology: mesh.writeTopology(relays: settings.relays, to: &output)
+      case .profile: writeProfile(to: &output)
+      }
+      let signature = cryptography.sign(output.bytes)
+      output.append(bytes: signature.span.bytes)
+      count = output.byteCount
+    }
+  }
+
+  @_lifetime(output: copy output)
+  private func writeProfile(to output: inout OutputRawSpan) {
+    let settings = settings
+    settings.name.write(to: &output)
+    output.append(UInt8(settings.serviceType.count))
+    output.append(bytes: settings.serviceType.span.bytes)
+    output.append(UInt8(settings.info.count))
+    for pair in settings.info {
+      output.append(UInt8(pair.count))
+      output.append(bytes: pair.span.bytes)
+    }
+  }
+}
