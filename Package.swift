@@ -54,7 +54,7 @@ let package = Package(
     rim("Bearer", ["Primitives"]),
     rim("BearerIP", ["CSystem", "Reactor", "Bearer", "Primitives"]),
     rim("BearerBluetooth", ["CSystem", "CBluetooth", "Reactor", "Bearer", "Primitives"]),
-    rim("WiFiDirect", ["CSystem", "CWPA", "Reactor", "Bearer", "Primitives"]),
+    rim("WiFiDirect", ["CSystem", "CWPA", "Reactor", "Bearer", "BearerIP", "Primitives"]),
     rim("Discovery", ["CSystem", "CAvahi", "Reactor", "Bearer", "Primitives"]),
     rim("Configuration", ["CSystem", "CFormats", "Primitives", "Journal", "Bearer"]),
     rim("Diagnostics", ["CSystem", "CFormats", "Reactor", "Primitives", "Journal", "Node"]),
@@ -72,5 +72,7 @@ let package = Package(
     tests("PrimitivesTests", ["Primitives"]),
     tests("ConfigurationTests", ["Configuration"]),
     tests("JournalTests", ["Journal", "Primitives"]),
+    tests("ReactorTests", ["Reactor", "CSystem", "Primitives"]),
+    tests("BearerIPTests", ["BearerIP", "Bearer", "Reactor", "CSystem", "Primitives"]),
   ])
 )

@@ -1,0 +1,226 @@
+import Bearer
+import CSystem
+import Primitives
+import Reactor
+
+/// Links over TCP, whatever IP runs on: Ethernet, Wi-Fi, a Wi-Fi Direct group.
+///
+/// It listens on one port for both families, dials what it is told to, and knows the interfaces. Every call
+/// and every call back is on the loop's thread; nothing calls back from within `dial`.
+public final class IPBearer {
+  /// The interfaces links may use now, at most `NetworkInterface.countMax`.
+  public private(set) var interfaces: [NetworkInterface] = []
+  /// Called after `interfaces` changed.
+  public var interfacesChanged: (() -> Void)?
+  /// The port that is listened on; 0 while there is none.
+  public var port: UInt16 { listener?.port ?? 0 }
+  /// The interface that carries a Wi-Fi Direct group although it has no `p2p-` name, as with drivers that have
+  /// no second interface.
+  public var wifiDirectInterface: String? {
+    get { rules.wifiDirectInterface }
+    set {
+      rules.wifiDirectInterface = newValue
+      if watch != nil { refresh() }
+    }
+  }
+  /// Inbound connections closed because their interface is not in the settings.
+  public private(set) var refusedCount: UInt64 = 0
+
+  /// How long until a port that was taken is tried again.
+  public static let listenRetryTime = TimeSpan.seconds(5)
+
+  private let loop: EventLoop
+  private let settings: IPBearerSettings
+  private let delegate: any BearerDelegate
+  private var rules: InterfaceRules
+  private var watch: InterfaceWatch?
+  private var listener: StreamListener?
+  private var dialer: StreamDialer?
+  private var listenTimer: Timer?
+  private var isListenFaultReported = false
+  private var staticPeers: [StaticPeer]
+
+  private struct StaticPeer {
+    var text: String
+    var reported: Candidate?
+    var isFaultReported = false
+  }
+
+  public init(_ loop: EventLoop, _ settings: IPBearerSettings, _ delegate: any BearerDelegate) {
+    self.loop = loop
+    self.settings = settings
+    self.delegate = delegate
+    rules = InterfaceRules(
+      patterns: Array(settings.interfaces.prefix(IPBearerSettings.entriesMax)), allowsLoopback: settings.allowsLoopback)
+    staticPeers = settings.peers.prefix(IPBearerSettings.entriesMax).map { StaticPeer(text: $0) }
+  }
+
+  /// Begin. What does not work yet (a port in use) is reported as a fault and tried again.
+  public func start() {
+    guard dialer == nil else { return }
+    dialer = StreamDialer(
+      loop, connected: { [self] in dialled($0, $1, $2) },
+      failed: { [self] in delegate.bearerDialFailed(token: $0, reason: $1) })
+    listenTimer = Timer(loop) { [self] in listen() }
+    do {
+      watch = try InterfaceWatch(loop) { [self] in refresh() }
+    } catch {
+      delegate.bearerReport("ip", "cannot watch the interfaces: \(error.text). New ones go unnoticed.", isFault: true)
+    }
+    listen()
+    refresh()
+  }
+
+  /// End: no call back comes after this. Streams that were handed over stay as they are.
+  public func stop() {
+    watch?.close()
+    listener?.close()
+    dialer?.close()
+    listenTimer?.cancel()
+    watch = nil
+    listener = nil
+    dialer = nil
+    listenTimer = nil
+    interfaces = []
+  }
+
+  /// Connect to an IP candidate. `bearerOpened` or `bearerDialFailed` follows within
+  /// 5 s, unless `cancelDial` or `stop` comes first.
+  public func dial(_ candidate: Candidate, token: UInt32) {
+    switch candidate.address {
+    case .ip(let endpoint): dialer?.dial(endpoint, token: token)
+    case .bluetooth: preconditionFailure("a Bluetooth candidate is for the Bluetooth bearer")
+    }
+  }
+
+  /// Give up a dial. Nothing is called back for it.
+  public func cancelDial(token: UInt32) { dialer?.cancel(token: token) }
+
+  /// The interface a local address belongs to.
+  public func interface(having endpoint: IPEndpoint) -> NetworkInterface? {
+    for interface in interfaces {
+      if endpoint.scope != 0 {
+        if interface.index == endpoint.scope { return interface }
+      } else if interface.addresses.contains(where: { $0.isSame(endpoint) }) {
+        return interface
+      } else if interface.kind == .loopback, interface.addresses.contains(where: { $0.reaches(endpoint) }) {
+        return interface  // all of 127.0.0.0/8 is local
+      }
+    }
+    return nil
+  }
+
+  /// The kind of bearer that leads to an address, as far as the interfaces' own networks tell; else Ethernet.
+  public func kind(reaching endpoint: IPEndpoint) -> BearerKind {
+    for interface in interfaces {
+      let leadsThere =
+        endpoint.scope != 0
+        ? interface.index == endpoint.scope : interface.addresses.contains { $0.reaches(endpoint) }
+      if leadsThere { return interface.kind }
+    }
+    return .ethernet
+  }
+
+  // MARK: - Interfaces
+
+  private func refresh() {
+    let current = enumerateInterfaces(rules)
+    let isChanged = current != interfaces
+    interfaces = current
+    reportStaticPeers()
+    if isChanged { interfacesChanged?() }
+  }
+
+  /// A peer's interface may come later, and come back under another index.
+  private func reportStaticPeers() {
+    for index in staticPeers.indices {
+      var candidate: Candidate?
+      do {
+        let endpoint = try IPEndpoint(parsing: staticPeers[index].text)
+        candidate = Candidate(bearer: kind(reaching: endpoint), address: .ip(endpoint), hint: 0)
+      } catch {
+        switch error {
+        case .malformed: reportMalformedPeer(index)
+        case .unknownInterface: break
+        }
+      }
+      let before = staticPeers[index].reported
+      if before == candidate { continue }
+      staticPeers[index].reported = candidate
+      if let before { delegate.bearerLost(before) }
+      if let candidate { delegate.bearerFound(candidate) }
+    }
+  }
+
+  private func reportMalformedPeer(_ index: Int) {
+    if staticPeers[index].isFaultReported { return }
+    staticPeers[index].isFaultReported = true
+    let text = String(decoding: staticPeers[index].text.utf8.prefix(IPEndpoint.textBytesMax), as: UTF8.self)
+    delegate.bearerReport(
+      "ip", "peer \"\(text)\" is no address: write 192.0.2.1:41820 or [fe80::1%eth0]:41820", isFault: true)
+  }
+
+  // MARK: - Streams
+
+  private func listen() {
+    do {
+      listener = try StreamListener(
+        loop, port: settings.port, accepted: { [self] in accepted($0, $1) },
+        shortage: { [self] in
+          delegate.bearerReport("ip", "cannot accept connections: \($0.text). Trying every second.", isFault: true)
+        })
+      if isListenFaultReported {
+        delegate.bearerReport("ip", "listening on port \(port)", isFault: false)
+        isListenFaultReported = false
+      }
+    } catch {
+      listenTimer?.set(after: Self.listenRetryTime)
+      if isListenFaultReported { return }
+      isListenFaultReported = true
+      delegate.bearerReport(
+        "ip", "cannot listen on port \(settings.port): \(error.text). Stop what uses it, or set another port.",
+        isFault: true)
+    }
+  }
+
+  private func accepted(_ descriptor: CInt, _ remote: IPEndpoint) {
+    guard let interface = allowedInterface(of: descriptor) else {
+      close(descriptor)
+      refusedCount &+= 1
+      if refusedCount == 1 {
+        delegate.bearerReport(
+          "ip", "refused \(remote.text): it came over an interface that the settings do not allow", isFault: false)
+      }
+      return
+    }
+    tuneStream(descriptor)
+    hand(over: descriptor, remote, interface, isInbound: true, token: 0)
+  }
+
+  private func dialled(_ descriptor: CInt, _ remote: IPEndpoint, _ token: UInt32) {
+    guard let interface = allowedInterface(of: descriptor) else {
+      close(descriptor)
+      delegate.bearerDialFailed(
+        token: token, reason: "\(remote.text) is reached over an interface that the settings do not allow")
+      return
+    }
+    hand(over: descriptor, remote, interface, isInbound: false, token: token)
+  }
+
+  private func hand(
+    over descriptor: CInt, _ remote: IPEndpoint, _ interface: NetworkInterface, isInbound: Bool, token: UInt32
+  ) {
+    delegate.bearerOpened(
+      StreamHandoff(
+        descriptor: descriptor, bearer: interface.kind, isInbound: isInbound, token: token, unitBytesMax: .max,
+        interfaceIndex: interface.index, remote: remote.text))
+  }
+
+  private func allowedInterface(of descriptor: CInt) -> NetworkInterface? {
+    guard let local = localEndpoint(descriptor) else { return nil }
+    if let interface = interface(having: local) { return interface }
+    // A connection may be quicker than the announcement of the address it came to.
+    refresh()
+    return interface(having: local)
+  }
+}

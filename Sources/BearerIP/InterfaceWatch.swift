@@ -1,0 +1,63 @@
+import CSystem
+import Primitives
+import Reactor
+
+/// Hears the kernel's announcements of interfaces and addresses that come and go (rtnetlink(7)).
+/// It does not read what they say: `changed` runs once, `settleTime` after the first of a burst, and looks anew.
+final class InterfaceWatch: EventSource {
+  /// How long a burst of announcements is collected.
+  static let settleTime = TimeSpan.milliseconds(100)
+  /// The most announcements one wake-up reads; what is left is reported again.
+  private static let readsMax = 32
+
+  private let loop: EventLoop
+  private let descriptor: CInt
+  private var registration: Registration?
+  private var timer: Timer?
+
+  /// Errors: what socket, bind and epoll_ctl say.
+  init(_ loop: EventLoop, _ changed: @escaping () -> Void) throws(SystemError) {
+    self.loop = loop
+    let type = CInt(bitPattern: SOCK_RAW.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    descriptor = socket(AF_NETLINK, type, CInt(NETLINK_ROUTE))
+    if descriptor < 0 { throw SystemError.last }
+    var address = sockaddr_nl()
+    address.nl_family = sa_family_t(AF_NETLINK)
+    address.nl_groups = UInt32(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR)
+    let bound = withUnsafePointer(to: address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: $0), socklen_t(MemoryLayout<sockaddr_nl>.size))
+      }
+    }
+    if bound != 0 {
+      let error = SystemError.last
+      CSystem.close(descriptor)
+      throw error
+    }
+    timer = Timer(loop, changed)
+    do {
+      registration = try loop.add(descriptor, .read, .newcomer, self)
+    } catch {
+      CSystem.close(descriptor)
+      throw error
+    }
+  }
+
+  func ready(_ events: UInt32) {
+    var buffer: [UInt8] = [UInt8](repeating: 0, count: 4096)
+    for _ in 0..<Self.readsMax {
+      // ENOBUFS means that announcements were lost: something changed then, too.
+      if recv(descriptor, &buffer, buffer.count, 0) < 0, csystem_errno() != ENOBUFS { break }
+    }
+    if let timer, timer.deadline == .never { timer.set(after: Self.settleTime) }
+  }
+
+  func close() {
+    guard let registration else { return }
+    self.registration = nil
+    loop.remove(registration)
+    CSystem.close(descriptor)
+    timer?.cancel()
+    timer = nil
+  }
+}

@@ -1,0 +1,104 @@
+import Bearer
+import CSystem
+import Reactor
+
+/// A `sockaddr` of either family.
+struct SocketAddress {
+  var storage = sockaddr_storage()
+  var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+
+  init() {}
+
+  init(_ endpoint: IPEndpoint) {
+    if let ipv4 = endpoint.ipv4 {
+      var address = sockaddr_in()
+      address.sin_family = sa_family_t(AF_INET)
+      address.sin_port = endpoint.port.bigEndian
+      address.sin_addr.s_addr = ipv4.bigEndian
+      length = socklen_t(MemoryLayout<sockaddr_in>.size)
+      withUnsafeMutableBytes(of: &storage) { $0.storeBytes(of: address, as: sockaddr_in.self) }
+    } else {
+      var address = sockaddr_in6()
+      address.sin6_family = sa_family_t(AF_INET6)
+      address.sin6_port = endpoint.port.bigEndian
+      address.sin6_scope_id = endpoint.scope
+      let bytes = endpoint.addressBytes
+      withUnsafeMutableBytes(of: &address.sin6_addr) { $0.copyBytes(from: bytes) }
+      length = socklen_t(MemoryLayout<sockaddr_in6>.size)
+      withUnsafeMutableBytes(of: &storage) { $0.storeBytes(of: address, as: sockaddr_in6.self) }
+    }
+  }
+
+  /// Every address of the family, at `port`.
+  init(anyOf family: CInt, port: UInt16) {
+    self.init(
+      family == AF_INET
+        ? IPEndpoint(ipv4: 0, port: port) : IPEndpoint(high: 0, low: 0, port: port, scope: 0))
+  }
+
+  /// Nil when it is not an IP address.
+  var endpoint: IPEndpoint? {
+    withUnsafeBytes(of: storage) { bytes in
+      switch CInt(storage.ss_family) {
+      case AF_INET:
+        let address = bytes.loadUnaligned(as: sockaddr_in.self)
+        return IPEndpoint(ipv4: UInt32(bigEndian: address.sin_addr.s_addr), port: UInt16(bigEndian: address.sin_port))
+      case AF_INET6:
+        var address = bytes.loadUnaligned(as: sockaddr_in6.self)
+        let (high, low) = withUnsafeBytes(of: &address.sin6_addr) { (bigEndian($0[0..<8]), bigEndian($0[8..<16])) }
+        return IPEndpoint(
+          high: high, low: low, port: UInt16(bigEndian: address.sin6_port), scope: address.sin6_scope_id)
+      default:
+        return nil
+      }
+    }
+  }
+
+  /// Calls `body` with what bind and connect take.
+  func with(_ body: (__CONST_SOCKADDR_ARG, socklen_t) -> CInt) -> CInt {
+    withUnsafePointer(to: storage) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body(__CONST_SOCKADDR_ARG(__sockaddr__: $0), length) }
+    }
+  }
+
+  /// Calls `body` with what accept4, getsockname and getpeername fill in.
+  mutating func fill(_ body: (__SOCKADDR_ARG, UnsafeMutablePointer<socklen_t>) -> CInt) -> CInt {
+    var filled = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let result = withUnsafeMutablePointer(to: &storage) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body(__SOCKADDR_ARG(__sockaddr__: $0), &filled) }
+    }
+    length = filled
+    return result
+  }
+}
+
+/// The local end of a connected or bound socket.
+func localEndpoint(_ descriptor: CInt) -> IPEndpoint? {
+  var address = SocketAddress()
+  return address.fill({ getsockname(descriptor, $0, $1) }) == 0 ? address.endpoint : nil
+}
+
+/// A TCP socket that never blocks and is not inherited.
+func openStreamSocket(_ family: CInt) throws(SystemError) -> CInt {
+  let type = CInt(bitPattern: SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+  let descriptor = socket(family, type, 0)
+  if descriptor < 0 { throw SystemError.last }
+  return descriptor
+}
+
+func setOption(_ descriptor: CInt, _ level: CInt, _ name: CInt, _ value: CInt) -> Bool {
+  var value = value
+  return setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<CInt>.size)) == 0
+}
+
+/// How every link's socket is set up. Keep-alive stays off: the link layer has its own liveness.
+func tuneStream(_ descriptor: CInt) {
+  _ = setOption(descriptor, CInt(IPPROTO_TCP), TCP_NODELAY, 1)
+  _ = setOption(descriptor, CInt(IPPROTO_TCP), TCP_USER_TIMEOUT, unacknowledgedMillisecondsMax)
+  _ = setOption(descriptor, CInt(IPPROTO_TCP), TCP_NOTSENT_LOWAT, unsentBytesMax)
+}
+
+/// Data that stays unacknowledged this long ends the connection (RFC 5482).
+let unacknowledgedMillisecondsMax: CInt = 20_000
+/// What the kernel queues beyond the congestion window: more would stand between an urgent frame and the wire.
+let unsentBytesMax: CInt = 131_072

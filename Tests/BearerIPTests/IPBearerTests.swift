@@ -1,0 +1,207 @@
+import Bearer
+import CSystem
+import Primitives
+import Reactor
+import Testing
+
+@testable import BearerIP
+
+@Suite struct IPBearerTests {
+  @Test func aDialAndItsAcceptAreHandedOverOnBothSides() throws {
+    let loop = try EventLoop()
+    let (a, b) = (Node(loop), Node(loop))
+    defer { a.bearer.stop(); b.bearer.stop() }
+    a.bearer.dial(candidate(IPEndpoint(ipv4: loopbackIPv4, port: b.bearer.port)), token: 7)
+    serve(loop) { !a.recorder.opened.isEmpty && !b.recorder.opened.isEmpty }
+    let out = try #require(a.recorder.opened.first)
+    let inbound = try #require(b.recorder.opened.first)
+    #expect(out.token == 7)
+    #expect(!out.isInbound)
+    #expect(out.bearer == .loopback)
+    #expect(out.unitBytesMax == .max)
+    #expect(out.interfaceIndex == if_nametoindex("lo"))
+    #expect(out.remote == "127.0.0.1:\(b.bearer.port)")
+    #expect(inbound.isInbound)
+    #expect(inbound.token == 0)
+    #expect(inbound.remote == localEndpoint(out.descriptor)?.text)
+
+    var byte: UInt8 = 0x81
+    #expect(send(out.descriptor, &byte, 1, 0) == 1)
+    var got: UInt8 = 0
+    #expect(recv(inbound.descriptor, &got, 1, 0) == 1)
+    #expect(got == 0x81)
+  }
+
+  @Test(.enabled(if: hasIPv6Loopback())) func theSamePortListensOnIPv6() throws {
+    let loop = try EventLoop()
+    let (a, b) = (Node(loop), Node(loop))
+    defer { a.bearer.stop(); b.bearer.stop() }
+    a.bearer.dial(candidate(IPEndpoint(high: 0, low: 1, port: b.bearer.port, scope: 0)), token: 1)
+    serve(loop) { !a.recorder.opened.isEmpty && !b.recorder.opened.isEmpty }
+    #expect(a.recorder.opened.first?.remote == "[::1]:\(b.bearer.port)")
+    #expect(b.recorder.opened.first?.bearer == .loopback)
+  }
+
+  @Test func handedOverSocketsNeverBlockAndSendSmallFramesAtOnce() throws {
+    let loop = try EventLoop()
+    let (a, b) = (Node(loop), Node(loop))
+    defer { a.bearer.stop(); b.bearer.stop() }
+    a.bearer.dial(candidate(IPEndpoint(ipv4: loopbackIPv4, port: b.bearer.port)), token: 1)
+    serve(loop) { !a.recorder.opened.isEmpty && !b.recorder.opened.isEmpty }
+    for stream in a.recorder.opened + b.recorder.opened {
+      var byte: UInt8 = 0
+      #expect(recv(stream.descriptor, &byte, 1, 0) == -1)
+      #expect(csystem_errno() == EAGAIN)
+      var value: CInt = 0
+      var length = socklen_t(MemoryLayout<CInt>.size)
+      #expect(getsockopt(stream.descriptor, CInt(IPPROTO_TCP), TCP_NODELAY, &value, &length) == 0)
+      #expect(value == 1)
+    }
+  }
+
+  @Test func aRefusedDialNamesItsAddressAndReason() throws {
+    let loop = try EventLoop()
+    let (a, b) = (Node(loop), Node(loop))
+    let port = b.bearer.port
+    b.bearer.stop()
+    defer { a.bearer.stop() }
+    a.bearer.dial(candidate(IPEndpoint(ipv4: loopbackIPv4, port: port)), token: 9)
+    #expect(a.recorder.failed.isEmpty, "nothing may call back from within dial")
+    serve(loop) { !a.recorder.failed.isEmpty }
+    #expect(a.recorder.failed.count == 1)
+    #expect(a.recorder.failed.first?.token == 9)
+    #expect(a.recorder.failed.first?.reason == "127.0.0.1:\(port): Connection refused")
+  }
+
+  @Test func aLinkLocalAddressWithoutItsInterfaceIsRefusedWithTheRemedy() throws {
+    let loop = try EventLoop()
+    let a = Node(loop)
+    defer { a.bearer.stop() }
+    a.bearer.dial(candidate(IPEndpoint(high: 0xFE80 << 48, low: 1, port: 1, scope: 0)), token: 3)
+    #expect(a.recorder.failed.isEmpty, "nothing may call back from within dial")
+    serve(loop) { !a.recorder.failed.isEmpty }
+    #expect(a.recorder.failed.first?.token == 3)
+    #expect(a.recorder.failed.first?.reason.contains("write it with its interface") == true)
+  }
+
+  @Test func aDialOverAnInterfaceThatIsNotAllowedFails() throws {
+    let loop = try EventLoop()
+    let b = Node(loop)
+    let a = Node(loop) { $0.allowsLoopback = false }
+    defer { a.bearer.stop(); b.bearer.stop() }
+    a.bearer.dial(candidate(IPEndpoint(ipv4: loopbackIPv4, port: b.bearer.port)), token: 4)
+    serve(loop) { !a.recorder.failed.isEmpty }
+    #expect(a.recorder.opened.isEmpty)
+    #expect(a.recorder.failed.first?.reason.contains("settings do not allow") == true)
+  }
+
+  @Test func aConnectionOverAnInterfaceThatIsNotAllowedIsClosedAndToldOnce() throws {
+    let loop = try EventLoop()
+    let a = Node(loop)
+    let b = Node(loop) { $0.allowsLoopback = false }
+    defer { a.bearer.stop(); b.bearer.stop() }
+    for token in 1...2 {
+      a.bearer.dial(candidate(IPEndpoint(ipv4: loopbackIPv4, port: b.bearer.port)), token: UInt32(token))
+    }
+    serve(loop) { b.bearer.refusedCount == 2 && a.recorder.opened.count == 2 }
+    #expect(b.bearer.refusedCount == 2)
+    #expect(b.recorder.opened.isEmpty)
+    #expect(b.recorder.reports.count == 1)
+    var byte: UInt8 = 0
+    for stream in a.recorder.opened { #expect(recv(stream.descriptor, &byte, 1, 0) == 0) }
+  }
+
+  @Test func aPortInUseIsReportedAndLeavesTheBearerDialling() throws {
+    let loop = try EventLoop()
+    let b = Node(loop)
+    let a = Node(loop) { $0.port = b.bearer.port }
+    defer { a.bearer.stop(); b.bearer.stop() }
+    #expect(a.bearer.port == 0)
+    #expect(a.recorder.reports.count == 1)
+    #expect(a.recorder.reports.first?.isFault == true)
+    #expect(a.recorder.reports.first?.text.contains("cannot listen on port \(b.bearer.port)") == true)
+    a.bearer.dial(candidate(IPEndpoint(ipv4: loopbackIPv4, port: b.bearer.port)), token: 1)
+    serve(loop) { !a.recorder.opened.isEmpty }
+    #expect(a.recorder.opened.count == 1)
+  }
+
+  @Test func aStaticPeerIsACandidateWithoutAHint() throws {
+    let loop = try EventLoop()
+    let a = Node(loop) { $0.peers = ["127.0.0.1:41820"] }
+    defer { a.bearer.stop() }
+    #expect(a.recorder.found == [candidate(IPEndpoint(ipv4: loopbackIPv4, port: 41_820))])
+  }
+
+  @Test func aMalformedPeerIsReportedWithWhatToWrite() throws {
+    let loop = try EventLoop()
+    let a = Node(loop) { $0.peers = ["box.local:41820"] }
+    defer { a.bearer.stop() }
+    #expect(a.recorder.found.isEmpty)
+    #expect(
+      a.recorder.reports.map(\.text)
+        == ["peer \"box.local:41820\" is no address: write 192.0.2.1:41820 or [fe80::1%eth0]:41820"])
+  }
+
+  @Test func nothingIsCalledBackAfterStop() throws {
+    let loop = try EventLoop()
+    let (a, b) = (Node(loop), Node(loop))
+    defer { b.bearer.stop() }
+    a.bearer.dial(candidate(IPEndpoint(ipv4: loopbackIPv4, port: b.bearer.port)), token: 1)
+    a.bearer.dial(candidate(IPEndpoint(high: 0xFE80 << 48, low: 1, port: 1, scope: 0)), token: 2)
+    a.bearer.stop()
+    serve(loop) { !b.recorder.opened.isEmpty }
+    #expect(a.recorder.opened.isEmpty)
+    #expect(a.recorder.failed.isEmpty)
+  }
+}
+
+@Suite struct StreamDialerTests {
+  @Test func aDialWithoutAnAnswerFailsInItsTime() throws {
+    let loop = try EventLoop()
+    let full = try makeFullListener()
+    defer { close(full.descriptor); close(full.filler) }
+    var reasons: [String] = []
+    let dialer = StreamDialer(
+      loop, connectTime: .milliseconds(30), connected: { descriptor, _, _ in close(descriptor) },
+      failed: { reasons.append("\($0) \($1)") })
+    dialer.dial(IPEndpoint(ipv4: loopbackIPv4, port: full.port), token: 5)
+    let begin = monotonicNow()
+    serve(loop) { !reasons.isEmpty }
+    #expect(reasons == ["5 127.0.0.1:\(full.port): no answer in 30 ms"])
+    #expect((monotonicNow() - begin).milliseconds >= 25)
+    dialer.close()
+  }
+
+  @Test func moreDialsThanTheLimitAreRefusedAndTheRestGoesOn() throws {
+    let loop = try EventLoop()
+    let full = try makeFullListener()
+    defer { close(full.descriptor); close(full.filler) }
+    var failed: [UInt32] = []
+    let dialer = StreamDialer(
+      loop, connected: { descriptor, _, _ in close(descriptor) }, failed: { token, _ in failed.append(token) })
+    for token in 0...StreamDialer.dialsMax {
+      dialer.dial(IPEndpoint(ipv4: loopbackIPv4, port: full.port), token: UInt32(token))
+    }
+    serve(loop) { !failed.isEmpty }
+    #expect(failed == [UInt32(StreamDialer.dialsMax)])
+    dialer.close()
+  }
+
+  @Test func aCancelledDialStaysSilentAndFreesItsPlace() throws {
+    let loop = try EventLoop()
+    let full = try makeFullListener()
+    defer { close(full.descriptor); close(full.filler) }
+    var failed: [UInt32] = []
+    let dialer = StreamDialer(
+      loop, connectTime: .milliseconds(20), connected: { descriptor, _, _ in close(descriptor) },
+      failed: { token, _ in failed.append(token) })
+    for token in 0..<StreamDialer.dialsMax {
+      dialer.dial(IPEndpoint(ipv4: loopbackIPv4, port: full.port), token: UInt32(token))
+    }
+    for token in 0..<StreamDialer.dialsMax { dialer.cancel(token: UInt32(token)) }
+    dialer.dial(IPEndpoint(ipv4: loopbackIPv4, port: full.port), token: 99)
+    serve(loop) { !failed.isEmpty }
+    #expect(failed == [99])
+    dialer.close()
+  }
+}

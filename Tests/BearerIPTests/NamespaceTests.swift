@@ -1,0 +1,95 @@
+import Bearer
+import CSystem
+import Primitives
+import Reactor
+import Testing
+
+@testable import BearerIP
+
+/// Runs `body` in a network namespace of its own; false where that is not permitted.
+/// Only the calling thread moves, and it comes back before it returns.
+private func inPrivateNamespace(_ body: () throws -> Void) rethrows -> Bool {
+  let home = csystem_open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC, 0)
+  guard home >= 0, unshare(CLONE_NEWNET) == 0 else { return false }
+  defer {
+    #expect(setns(home, CLONE_NEWNET) == 0)
+    close(home)
+  }
+  try body()
+  return true
+}
+
+/// Sets or clears IFF_UP of `lo`.
+private func setLoopback(up: Bool) throws {
+  var message = NetlinkMessage(UInt16(RTM_NEWLINK), 0)
+  message.append(UInt32(AF_UNSPEC))  // ifinfomsg: family, padding, type
+  message.append(UInt32(if_nametoindex("lo")))
+  message.append(UInt32(up ? IFF_UP : 0))
+  message.append(UInt32(IFF_UP))  // what to change
+  try message.exchange()
+}
+
+private let canUnshare = inPrivateNamespace {}
+
+@Suite(.enabled(if: canUnshare)) struct NamespaceTests {
+  @Test func anInterfaceThatComesUpIsNoticedAndSoIsItsEnd() throws {
+    _ = try inPrivateNamespace {
+      let loop = try EventLoop()
+      let node = Node(loop)
+      defer { node.bearer.stop() }
+      var changes = 0
+      node.bearer.interfacesChanged = { changes += 1 }
+      #expect(node.bearer.interfaces.isEmpty)
+      try setLoopback(up: true)
+      serve(loop) { changes == 1 }
+      #expect(node.bearer.interfaces.map(\.name) == ["lo"])
+      #expect(node.bearer.interfaces.first?.kind == .loopback)
+      try setLoopback(up: false)
+      serve(loop) { changes == 2 }
+      #expect(node.bearer.interfaces.isEmpty)
+    }
+  }
+
+  @Test func anAddressGivenToAnInterfaceCarriesLinks() throws {
+    _ = try inPrivateNamespace {
+      try setLoopback(up: true)
+      let loop = try EventLoop()
+      let (a, b) = (Node(loop), Node(loop))
+      defer { a.bearer.stop(); b.bearer.stop() }
+      let lo = if_nametoindex("lo")
+      try addInterfaceAddress(lo, ipv4: 0xC0A8_3101, prefixLength: 24)
+      try addInterfaceAddress(lo, ipv4: 0xC0A8_3101, prefixLength: 24)  // again: no error
+      a.bearer.dial(candidate(IPEndpoint(ipv4: 0xC0A8_3101, port: b.bearer.port)), token: 1)
+      serve(loop) { !a.recorder.opened.isEmpty && !b.recorder.opened.isEmpty }
+      #expect(a.recorder.opened.first?.remote == "192.168.49.1:\(b.bearer.port)")
+      #expect(b.recorder.opened.count == 1, "an address is known although its announcement has not settled")
+      try removeInterfaceAddress(lo, ipv4: 0xC0A8_3101, prefixLength: 24)
+      #expect(throws: SystemError(code: EADDRNOTAVAIL)) {
+        try removeInterfaceAddress(lo, ipv4: 0xC0A8_3101, prefixLength: 24)
+      }
+    }
+  }
+
+  @Test func anAddressForAnInterfaceThatIsGoneIsAnError() throws {
+    _ = inPrivateNamespace {
+      #expect(throws: SystemError(code: ENODEV)) {
+        try addInterfaceAddress(4242, ipv4: 0xC0A8_3101, prefixLength: 24)
+      }
+    }
+  }
+
+  @Test func aStaticPeersInterfaceMayComeLater() throws {
+    _ = try inPrivateNamespace {
+      try setLoopback(up: true)
+      let loop = try EventLoop()
+      let node = Node(loop) { $0.peers = ["[fe80::1%cw0]:41820", "192.168.49.1:41820"] }
+      defer { node.bearer.stop() }
+      #expect(node.recorder.found.map(\.bearer) == [.ethernet])
+      #expect(node.recorder.reports.isEmpty)
+      try addInterfaceAddress(if_nametoindex("lo"), ipv4: 0xC0A8_3109, prefixLength: 24)
+      serve(loop) { node.recorder.found.count == 2 }
+      #expect(node.recorder.found.last?.bearer == .loopback, "the address is on that interface's network now")
+      #expect(node.recorder.lost.count == 1)
+    }
+  }
+}

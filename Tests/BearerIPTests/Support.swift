@@ -1,0 +1,69 @@
+import Bearer
+import CSystem
+import Primitives
+import Reactor
+import Testing
+
+@testable import BearerIP
+
+/// Writes down what a bearer says.
+final class Recorder: BearerDelegate {
+  var opened: [StreamHandoff] = []
+  var failed: [(token: UInt32, reason: String)] = []
+  var found: [Candidate] = []
+  var lost: [Candidate] = []
+  var reports: [(text: String, isFault: Bool)] = []
+
+  func bearerOpened(_ stream: StreamHandoff) { opened.append(stream) }
+  func bearerDialFailed(token: UInt32, reason: String) { failed.append((token, reason)) }
+  func bearerFound(_ candidate: Candidate) { found.append(candidate) }
+  func bearerLost(_ candidate: Candidate) { lost.append(candidate) }
+  func bearerReport(_ source: StaticString, _ text: String, isFault: Bool) { reports.append((text, isFault)) }
+
+  deinit { for stream in opened { close(stream.descriptor) } }
+}
+
+/// Serves the loop until `isDone`, for two seconds at most.
+func serve(_ loop: EventLoop, until isDone: () -> Bool) {
+  let end = monotonicNow() + .seconds(2)
+  while !isDone(), monotonicNow() < end { loop.turn(waitMilliseconds: 10) }
+}
+
+/// A node on loopback with a port of its own.
+struct Node {
+  let loop: EventLoop
+  let recorder = Recorder()
+  let bearer: IPBearer
+
+  init(_ loop: EventLoop, _ change: (inout IPBearerSettings) -> Void = { _ in }) {
+    self.loop = loop
+    var settings = IPBearerSettings()
+    settings.allowsLoopback = true
+    settings.port = 0
+    change(&settings)
+    bearer = IPBearer(loop, settings, recorder)
+    bearer.start()
+  }
+}
+
+let loopbackIPv4: UInt32 = 0x7F00_0001
+
+func candidate(_ endpoint: IPEndpoint) -> Candidate { Candidate(bearer: .loopback, address: .ip(endpoint), hint: 0) }
+
+/// A socket that listens but never accepts: its queue holds one connection, the next gets no answer.
+func makeFullListener() throws -> (descriptor: CInt, port: UInt16, filler: CInt) {
+  let descriptor = try openStreamSocket(AF_INET)
+  let address = SocketAddress(IPEndpoint(ipv4: loopbackIPv4, port: 0))
+  try #require(address.with({ bind(descriptor, $0, $1) }) == 0 && listen(descriptor, 0) == 0)
+  let port = try #require(localEndpoint(descriptor)?.port)
+  let filler = try openStreamSocket(AF_INET)
+  let target = SocketAddress(IPEndpoint(ipv4: loopbackIPv4, port: port))
+  _ = target.with { connect(filler, $0, $1) }
+  return (descriptor, port, filler)
+}
+
+func hasIPv6Loopback() -> Bool {
+  guard let descriptor = try? openStreamSocket(AF_INET6) else { return false }
+  defer { close(descriptor) }
+  return SocketAddress(IPEndpoint(high: 0, low: 1, port: 0, scope: 0)).with({ bind(descriptor, $0, $1) }) == 0
+}

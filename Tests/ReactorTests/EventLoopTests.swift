@@ -1,0 +1,173 @@
+import CSystem
+import Primitives
+import Reactor
+import Testing
+
+/// A pipe end that counts its wake-ups and runs a closure in each.
+final class Probe: EventSource {
+  var count = 0
+  var events: UInt32 = 0
+  var action: () -> Void = {}
+
+  func ready(_ events: UInt32) {
+    count += 1
+    self.events = events
+    action()
+  }
+}
+
+func makePipe() throws -> (read: CInt, write: CInt) {
+  var ends: [CInt] = [-1, -1]
+  try #require(pipe2(&ends, CInt(O_NONBLOCK | O_CLOEXEC)) == 0)
+  return (ends[0], ends[1])
+}
+
+func put(_ descriptor: CInt) {
+  var byte: UInt8 = 1
+  #expect(write(descriptor, &byte, 1) == 1)
+}
+
+@Test func oneBatchServesSourcesInOrderOfPriority() throws {
+  let loop = try EventLoop()
+  var order: [Priority] = []
+  var ends: [(read: CInt, write: CInt)] = []
+  defer { for end in ends { close(end.read); close(end.write) } }
+  // Ready in the opposite order, so that the kernel's own order would show.
+  for priority in Priority.allCases.reversed() {
+    let end = try makePipe()
+    ends.append(end)
+    let probe = Probe()
+    probe.action = { order.append(priority) }
+    _ = try loop.add(end.read, .read, priority, probe)
+    put(end.write)
+  }
+  loop.turn(waitMilliseconds: 0)
+  #expect(order == [.clock, .link, .newcomer, .diagnostics])
+}
+
+@Test func anEventOfADescriptorRemovedInTheSameBatchIsDropped() throws {
+  let loop = try EventLoop()
+  let (first, second) = (try makePipe(), try makePipe())
+  defer { for end in [first.read, first.write, second.read, second.write] { close(end) } }
+  let victim = Probe()
+  let registration = try loop.add(second.read, .read, .diagnostics, victim)
+  let killer = Probe()
+  killer.action = { loop.remove(registration) }
+  _ = try loop.add(first.read, .read, .link, killer)
+  put(first.write)
+  put(second.write)
+  loop.turn(waitMilliseconds: 0)
+  #expect(killer.count == 1)
+  #expect(victim.count == 0)
+}
+
+@Test func anEventDoesNotReachTheNewOwnerOfAReusedDescriptorAndSlot() throws {
+  let loop = try EventLoop()
+  let (first, second) = (try makePipe(), try makePipe())
+  let victim = Probe()
+  let newcomer = Probe()
+  let registration = try loop.add(second.read, .read, .diagnostics, victim)
+  var reused: CInt = -1
+  let killer = Probe()
+  killer.action = {
+    loop.remove(registration)
+    close(second.read)
+    // An idle pipe under the very number, in the very slot, at the very priority of the dead one.
+    var ends: [CInt] = [-1, -1]
+    _ = pipe2(&ends, CInt(O_NONBLOCK | O_CLOEXEC))
+    reused = dup2(ends[0], second.read)
+    _ = try? loop.add(reused, .read, .diagnostics, newcomer)
+  }
+  _ = try loop.add(first.read, .read, .link, killer)
+  put(first.write)
+  put(second.write)
+  loop.turn(waitMilliseconds: 0)
+  #expect(reused == second.read)
+  #expect(victim.count == 0)
+  #expect(newcomer.count == 0)
+  for end in [first.read, first.write, second.read, second.write] { close(end) }
+}
+
+@Test func aHandleKeptAfterRemoveChangesNothing() throws {
+  let loop = try EventLoop()
+  let (first, second) = (try makePipe(), try makePipe())
+  defer { for end in [first.read, first.write, second.read, second.write] { close(end) } }
+  let old = try loop.add(first.read, .read, .link, Probe())
+  loop.remove(old)
+  let probe = Probe()
+  _ = try loop.add(second.read, .read, .link, probe)  // takes the free slot
+  loop.modify(old, [])
+  loop.remove(old)
+  put(second.write)
+  loop.turn(waitMilliseconds: 0)
+  #expect(probe.count == 1)
+}
+
+@Test func anInterestChangedToNothingSilencesASource() throws {
+  let loop = try EventLoop()
+  let end = try makePipe()
+  defer { close(end.read); close(end.write) }
+  let probe = Probe()
+  let registration = try loop.add(end.read, .read, .link, probe)
+  put(end.write)
+  loop.modify(registration, [])
+  loop.turn(waitMilliseconds: 0)
+  #expect(probe.count == 0)
+  loop.modify(registration, .read)
+  loop.turn(waitMilliseconds: 0)
+  #expect(probe.count == 1)
+}
+
+@Test func whatIsLeftUnreadIsReportedAgain() throws {
+  let loop = try EventLoop()
+  let end = try makePipe()
+  defer { close(end.read); close(end.write) }
+  let probe = Probe()
+  _ = try loop.add(end.read, .read, .link, probe)
+  put(end.write)
+  loop.turn(waitMilliseconds: 0)
+  loop.turn(waitMilliseconds: 0)
+  #expect(probe.count == 2)
+}
+
+@Test func batchEndedRunsOnceAfterAllSourcesAndNotForAnEmptyWakeUp() throws {
+  let loop = try EventLoop()
+  let (first, second) = (try makePipe(), try makePipe())
+  defer { for end in [first.read, first.write, second.read, second.write] { close(end) } }
+  var story: [String] = []
+  let probe = Probe()
+  probe.action = { story.append("ready") }
+  _ = try loop.add(first.read, .read, .link, probe)
+  _ = try loop.add(second.read, .read, .diagnostics, probe)
+  loop.batchEnded = { story.append("ended") }
+  loop.turn(waitMilliseconds: 0)
+  #expect(story == [])
+  put(first.write)
+  put(second.write)
+  loop.turn(waitMilliseconds: 0)
+  #expect(story == ["ready", "ready", "ended"])
+}
+
+@Test func addingAClosedDescriptorIsAnErrorAndLosesNoSlot() throws {
+  let loop = try EventLoop()
+  #expect(throws: SystemError(code: EBADF)) { try loop.add(-1, .read, .link, Probe()) }
+  let end = try makePipe()
+  defer { close(end.read); close(end.write) }
+  let probe = Probe()
+  _ = try loop.add(end.read, .read, .link, probe)
+  put(end.write)
+  loop.turn(waitMilliseconds: 0)
+  #expect(probe.count == 1)
+}
+
+@Test func stopEndsRunAfterTheCurrentWakeUp() throws {
+  let loop = try EventLoop()
+  var fired = 0
+  let timer = Timer(loop) {
+    fired += 1
+    loop.stop()
+  }
+  timer.set(after: .milliseconds(1))
+  loop.run()
+  #expect(fired == 1)
+}

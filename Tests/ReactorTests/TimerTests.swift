@@ -1,0 +1,103 @@
+import Primitives
+import Reactor
+import Testing
+
+/// Serves wake-ups until nothing has happened for `quiet` milliseconds; at most a hundred.
+func settle(_ loop: EventLoop, quiet: CInt = 20) {
+  var isBusy = true
+  let before = loop.batchEnded
+  for _ in 0..<100 where isBusy {
+    isBusy = false
+    loop.batchEnded = { isBusy = true }
+    loop.turn(waitMilliseconds: quiet)
+  }
+  loop.batchEnded = before
+}
+
+@Test func aTimerFiresOnceAndNotBeforeItsTime() throws {
+  let loop = try EventLoop()
+  var firedAt: [Instant] = []
+  let timer = Timer(loop) { firedAt.append(monotonicNow()) }
+  let deadline = monotonicNow() + .milliseconds(5)
+  timer.set(deadline)
+  settle(loop)
+  #expect(firedAt.count == 1)
+  #expect(firedAt.allSatisfy { $0 >= deadline })
+  #expect(timer.deadline == .never)
+}
+
+@Test func anInstantOfThePastFiresAtOnce() throws {
+  let loop = try EventLoop()
+  var fired = 0
+  let timer = Timer(loop) { fired += 1 }
+  timer.set(.zero)
+  loop.turn(waitMilliseconds: 50)
+  #expect(fired == 1)
+}
+
+@Test func aCancelledTimerStaysSilent() throws {
+  let loop = try EventLoop()
+  var fired = 0
+  let timer = Timer(loop) { fired += 1 }
+  timer.set(after: .milliseconds(2))
+  timer.cancel()
+  settle(loop)
+  #expect(fired == 0)
+}
+
+@Test func settingATimerAgainReplacesItsDeadline() throws {
+  let loop = try EventLoop()
+  var order: [Int] = []
+  let first = Timer(loop) { order.append(1) }
+  let second = Timer(loop) { order.append(2) }
+  first.set(after: .milliseconds(1))
+  second.set(after: .milliseconds(5))
+  first.set(after: .milliseconds(10))
+  settle(loop)
+  #expect(order == [2, 1])
+}
+
+@Test func aTimerMayCancelAnotherThatIsDueInTheSameWakeUp() throws {
+  let loop = try EventLoop()
+  var fired: [Int] = []
+  var second: Timer?
+  let first = Timer(loop) {
+    fired.append(1)
+    second?.cancel()
+  }
+  second = Timer(loop) { fired.append(2) }
+  first.set(.zero)
+  second?.set(Instant(nanoseconds: 1))
+  settle(loop)
+  #expect(fired == [1])
+}
+
+@Test func aTimerMaySetItselfAgainFromItsOwnHandler() throws {
+  let loop = try EventLoop()
+  var fired = 0
+  var timer: Timer?
+  timer = Timer(loop) {
+    fired += 1
+    if fired < 3 { timer?.set(after: .milliseconds(1)) }
+  }
+  timer?.set(after: .milliseconds(1))
+  settle(loop)
+  #expect(fired == 3)
+  timer = nil
+}
+
+/// The queue must not keep a timer that has fired.
+@Test func aTimerPostponedIntoThePastByAnotherFiresOnceAndIsForgotten() throws {
+  let loop = try EventLoop()
+  var fired = 0
+  var second: Timer? = Timer(loop) { fired += 1 }
+  let first = Timer(loop) { [second] in second?.set(Instant(nanoseconds: 7)) }
+  first.set(.zero)
+  second?.set(Instant(nanoseconds: 1))
+  settle(loop)
+  #expect(fired == 1)
+  second?.set(after: .milliseconds(1))
+  settle(loop)
+  #expect(fired == 2)
+  second = nil
+}
