@@ -87,6 +87,11 @@ case $arch in
     arm64) board=(qemu-system-aarch64 -M virt) cpu=cortex-a72 serial=ttyAMA0 ;;
 esac
 
+# The story goes through a pipe of our own (QEMU would make the caller's stdout non-blocking), and stdin is a pipe that
+# never ends (at end of file QEMU would consider the scenario's port unplugged).
+mkfifo "$work/story" "$work/silence"
+cat "$work/story" &
+relay=$!
 timeout --kill-after=5 "$seconds" "${board[@]}" -accel "$accelerator" -cpu "$cpu" -smp "$cpus" -m "$memory" \
     -nodefaults -no-user-config -display none -no-reboot \
     -kernel "$image/vmlinuz" -initrd "$work/initrd" \
@@ -97,11 +102,12 @@ timeout --kill-after=5 "$seconds" "${board[@]}" -accel "$accelerator" -cpu "$cpu
     -chardev file,id=status,path="$work/status" -device virtserialport,chardev=status,name=lab.status \
     -fsdev local,id=out,path="$output",security_model=none -device virtio-9p-pci,fsdev=out,mount_tag=out \
     -device virtio-rng-pci \
-    < /dev/null &
+    <> "$work/silence" > "$work/story" &
 qemu=$!
 ended=0
 wait "$qemu" || ended=$?
 qemu=
+wait "$relay" || true
 
 if [ "$ended" = 0 ] && [ -s "$work/status" ]; then
     exit "$(cat "$work/status")"

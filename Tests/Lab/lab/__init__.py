@@ -1,0 +1,44 @@
+"""What scenarios of the radio lab are written with. Standard library only; runs inside the lab's machine.
+
+    story.py        telling what happens, checking it, waiting for it; the frame of a scenario
+    process.py      programs: start, log, kill, resident memory
+    box.py          "computers": namespaces, cables and networks between them, Wi-Fi radios
+    wifi.py         wpa_supplicant and its control sockets
+    mdns.py         Avahi
+    bluetooth.py    the virtual Bluetooth air; the kernel's management and L2CAP sockets
+    node.py         a Causeway daemon on a box
+
+A scenario:
+
+    from lab import Box, cable, check, main, say
+
+    def scenario():
+        a, b = Box("a"), Box("b")
+        cable(a, b)
+        check(b.ping(a.address), "b reaches a")
+
+    main(scenario)
+"""
+
+from .bluetooth import (
+    BluetoothAir,
+    Management,
+    accept,
+    att_listener,
+    close_hard,
+    connect_att,
+    connect_channel,
+    listen_channel,
+)
+from .box import Box, Lan, cable, load_radios
+from .mdns import MulticastDNS
+from .node import Node
+from .process import Process, run
+from .story import CheckFailed, check, main, say, step, wait_until
+from .wifi import Supplicant, WPAControl
+
+__all__ = [
+    "BluetoothAir", "Box", "CheckFailed", "Lan", "Management", "MulticastDNS", "Node", "Process", "Supplicant",
+    "WPAControl", "accept", "att_listener", "cable", "check", "close_hard", "connect_att", "connect_channel",
+    "listen_channel", "load_radios", "main", "run", "say", "step", "wait_until",
+]

@@ -1,0 +1,159 @@
+"""Boxes, i.e. small computers within the lab's machine, and what connects them.
+
+A box is a network, mount and host-name namespace with directories /run and /var/lib of its own, so that daemons with
+their usual paths run in several boxes side by side. /tmp is shared by all. Bluetooth controllers belong to the machine:
+every program sees all of them and is told which one to use."""
+
+import itertools
+import os
+import pathlib
+import re
+
+from .process import Process, run
+from .story import check, wait_until
+
+_subnets = itertools.count(1)
+_cable_numbers = itertools.count()
+
+
+class Box:
+    def __init__(self, name):
+        self.name = name
+        self.address = None                          # IPv4 address on the first network it was attached to
+        self._next_interface = itertools.count()
+        script = (
+            "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/lib && "
+            f"mkdir -p /run/dbus /run/avahi-daemon && echo {name} > /proc/sys/kernel/hostname && "
+            "ip link set lo up && touch /run/box-is-ready && exec sleep infinity"
+        )
+        self.keeper = Process(f"{name}.box", "unshare", "--net", "--mount", "--uts", "bash", "-c", script)
+        self.pid = self.keeper.child.pid
+        wait_until(f"box {name} is up", lambda: self.path("/run/box-is-ready").exists())
+
+    def path(self, path):
+        """A path of the box, as the scenario has to write it: Box("a").path("/run/x")."""
+        return pathlib.Path(f"/proc/{self.pid}/root{path}")
+
+    def _enter(self, bluetooth=False):
+        if bluetooth:                                # nsbt enters the network itself and lends Bluetooth from outside
+            return ["nsenter", "-t", self.pid, "-m", "-u", "nsbt", f"/proc/{self.pid}/ns/net"]
+        return ["nsenter", "-t", self.pid, "-m", "-u", "-n"]
+
+    def run(self, *command, check=True, timeout=30, input=None, bluetooth=False):
+        """Run a command in the box to its end and return its output."""
+        return run(*self._enter(bluetooth), *command, check=check, timeout=timeout, input=input)
+
+    def spawn(self, name, *command, bluetooth=False, environment=None):
+        """Start a program in the box. Its log is called after box and program."""
+        return Process(f"{self.name}.{name}", *self._enter(bluetooth), *command, environment=environment)
+
+    def ping(self, address, count=3, interface=None):
+        """Whether all of some echo requests come back."""
+        options = ["-I", interface] if interface else []
+        output = self.run("ping", "-c", count, "-i", "0.2", "-W", "2", *options, address, check=False)
+        return bool(re.search(r"\b0% packet loss", output))
+
+    # --- interfaces --------------------------------------------------------------------------------------------------
+
+    def adopt(self, interface, name=None, address=None):
+        """Move an interface of the machine into this box, bring it up and give it an address (with prefix length)."""
+        run("ip", "link", "set", interface, "netns", self.pid)
+        name = name or interface
+        if name != interface:
+            self.run("ip", "link", "set", interface, "name", name)
+        self.run("ip", "link", "set", name, "up", "multicast", "on")
+        if address:
+            self.run("ip", "address", "add", address, "dev", name)
+            self.address = self.address or address.split("/")[0]
+        return name
+
+    def next_ethernet(self):
+        return f"eth{next(self._next_interface)}"
+
+    def set_link(self, interface, up):
+        """Pull the plug of an interface, or put it back."""
+        self.run("ip", "link", "set", interface, "up" if up else "down")
+
+    def impair(self, interface, *netem):
+        """Damage what the interface sends, in the words of tc-netem: impair("eth0", "loss", "20%"). None: repair."""
+        self.run("tc", "qdisc", "del", "dev", interface, "root", check=False)
+        if netem:
+            self.run("tc", "qdisc", "add", "dev", interface, "root", "netem", *netem)
+
+    def link_local(self, interface):
+        """The interface's IPv6 link-local address, once duplicate detection is through with it."""
+
+        def find():
+            output = self.run("ip", "-6", "-o", "address", "show", "dev", interface, "scope", "link")
+            match = re.search(r"inet6 (fe80\S+)/64", output)
+            return match and "tentative" not in output and match[1]
+
+        return wait_until(f"{self.name}: link-local address of {interface}", find)
+
+    # --- Wi-Fi -------------------------------------------------------------------------------------------------------
+
+    def take_radio(self, number):
+        """Give radio phyN with its interface wlanN to this box; the name of the interface."""
+        run("iw", "phy", f"phy{number}", "set", "netns", self.pid)
+        return f"wlan{number}"
+
+
+class Lan:
+    """An Ethernet switch; boxes are attached to it with interfaces eth0, eth1, ... of their own."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, *boxes, subnet=None):
+        self.name = f"lan{next(self._numbers)}"
+        self.subnet = subnet or f"10.{next(_subnets)}.0"
+        self._hosts = itertools.count(1)
+        run("ip", "link", "add", self.name, "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
+        run("ip", "link", "set", self.name, "up")
+        self.ports = {}                              # box -> (its interface, our end of the cable)
+        for box in boxes:
+            self.attach(box)
+
+    def attach(self, box, address=None):
+        """Returns the interface's name in the box."""
+        ours, theirs = _make_cable()
+        run("ip", "link", "set", ours, "master", self.name, "up")
+        address = address or f"{self.subnet}.{next(self._hosts)}/24"
+        interface = box.adopt(theirs, box.next_ethernet(), address)
+        self.ports[box] = interface, ours
+        return interface
+
+    def plug(self, box, connected):
+        """Connect or disconnect the cable at the switch: the box sees its carrier come or go."""
+        run("ip", "link", "set", self.ports[box][1], "up" if connected else "down")
+
+
+def cable(a, b, subnet=None):
+    """An Ethernet cable between two boxes. Returns the names of the interfaces."""
+    subnet = subnet or f"10.{next(_subnets)}.0"
+    end_a, end_b = _make_cable()
+    return (
+        a.adopt(end_a, a.next_ethernet(), f"{subnet}.1/24"),
+        b.adopt(end_b, b.next_ethernet(), f"{subnet}.2/24"),
+    )
+
+
+def _make_cable():
+    number = next(_cable_numbers)
+    ends = f"cable{number}a", f"cable{number}b"
+    run("ip", "link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
+    return ends
+
+
+def load_radios(count):
+    """Create Wi-Fi radios phy0 ... that all hear each other. Call it once, before Box.take_radio."""
+    # Two channels at once, as a station on one and a group on another need them.
+    run("modprobe", "mac80211_hwsim", f"radios={count}", "channels=2")
+    run("iw", "reg", "set", "US")
+    present = pathlib.Path("/sys/class/ieee80211")
+    wait_until("the radios are there", lambda: len(os.listdir(present)) >= count)
+    check(sorted(os.listdir(present))[0] == "phy0", "radios are counted from phy0")
+
+
+def set_radio_range(number, group):
+    """Radios hear each other when their groups (a mask of bits, 1 at the start) have a bit in common."""
+    pathlib.Path(f"/sys/kernel/debug/ieee80211/phy{number}/hwsim/group").write_text(f"{group}\n")

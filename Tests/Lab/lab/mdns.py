@@ -1,0 +1,37 @@
+"""Avahi with its D-Bus on a box."""
+
+from .story import wait_until
+
+
+class MulticastDNS:
+    """dbus-daemon and avahi-daemon of a box; ready when the constructor returns."""
+
+    def __init__(self, box):
+        self.box = box
+        self.bus = box.spawn("dbus", "dbus-daemon", "--system", "--nofork", "--nopidfile")
+        wait_until(f"{box.name}: D-Bus", lambda: box.path("/run/dbus/system_bus_socket").exists())
+        self.start()
+
+    def start(self):
+        self.daemon = self.box.spawn("avahi", "avahi-daemon", "--no-drop-root", "--no-chroot", "--no-rlimits")
+        wait_until(f"{self.box.name}: Avahi", lambda: self.box.path("/run/avahi-daemon/socket").exists())
+
+    def publish(self, instance, service, port, *text):
+        """Announce a service for as long as the returned process runs."""
+        announcer = self.box.spawn("avahi-publish", "avahi-publish", "-s", instance, service, port, *text)
+        wait_until(f"{self.box.name} announces", lambda: "Established" in announcer.output())
+        return announcer
+
+    def browse(self, service, seconds=10):
+        """What is on the network: [(interface, family, instance, host, address, port)], resolved."""
+        output = self.box.run(
+            "timeout", seconds, "avahi-browse", "--resolve", "--terminate", "--parsable", service,
+            check=False, timeout=seconds + 10,
+        )
+        found = []
+        for line in output.splitlines():
+            fields = line.split(";")
+            if fields[0] == "=":
+                _, interface, family, instance, _, _, host, address, port = fields[:9]
+                found.append((interface, family, instance, host, address, int(port)))
+        return found

@@ -1,0 +1,132 @@
+"""A Causeway daemon on a box.
+
+Everything this library knows of the daemon's configuration and command line is in this file."""
+
+import json
+import pathlib
+import shutil
+
+from .process import run
+from .story import CheckFailed, wait_until
+
+PROGRAM = "/usr/bin/causeway"
+NODES = pathlib.Path("/tmp/nodes")
+
+
+class Node:
+    """One daemon. Its state outlives restarts; `kill` is a power cut, `stop` an orderly end.
+
+    adapter:    the Bluetooth controller ("hci0"), or None for a node without Bluetooth
+    wifi:       the interface for Wi-Fi Direct ("wlan0"; a Supplicant must run in the box), or None
+    interfaces: the IP interfaces (["eth0"]), or None
+    extra:      {section: {key: value}}, added to or replacing what is derived from the above"""
+
+    def __init__(self, box, name=None, adapter=None, wifi=None, interfaces=None, extra=None, start=True):
+        self.box = box
+        self.name = name or box.name
+        self.adapter = adapter
+        self.directory = NODES / self.name
+        self.state = self.directory / "state"
+        self.runtime = self.directory / "run"
+        self.configuration_file = self.directory / "causeway.conf"
+        self.state.mkdir(parents=True, exist_ok=True)
+        self.runtime.mkdir(parents=True, exist_ok=True)
+        self.process = None
+        self.configure(wifi, interfaces, extra or {})
+        if start:
+            self.start()
+
+    def configure(self, wifi, interfaces, extra):
+        sections = {
+            "node": {
+                "display-name": self.name,
+                "state-directory": self.state,
+                "runtime-directory": self.runtime,
+            },
+            "bluetooth": {"enabled": _yes(self.adapter)},
+            "wifi-direct": {"enabled": _yes(wifi)},
+            "ip": {"enabled": _yes(interfaces)},
+        }
+        if self.adapter:
+            sections["bluetooth"]["adapter"] = self.adapter
+        if wifi:
+            sections["wifi-direct"]["interface"] = wifi
+        if interfaces:
+            sections["ip"]["interfaces"] = " ".join(interfaces)
+        for section, keys in extra.items():
+            sections.setdefault(section, {}).update(keys)
+        lines = []
+        for section, keys in sections.items():
+            lines.append(f"[{section}]")
+            lines += [f"{key} = {value}" for key, value in keys.items()]
+            lines.append("")
+        self.configuration_file.write_text("\n".join(lines))
+
+    # --- life --------------------------------------------------------------------------------------------------------
+
+    def start(self, wait=True):
+        self.process = self.box.spawn(
+            f"causeway-{self.name}", PROGRAM, "run", "--config", self.configuration_file, bluetooth=bool(self.adapter)
+        )
+        if wait:
+            wait_until(f"{self.name} answers", self.is_answering, timeout=20, interval=0.1)
+
+    def is_answering(self):
+        if not self.process.is_running():
+            raise CheckFailed(f"{self.name} ended with {self.process.wait()}: {self.process.output()[-2000:]}")
+        try:
+            return bool(self.status())
+        except (CheckFailed, ValueError):
+            return False
+
+    def stop(self):
+        """SIGTERM; the exit status."""
+        return self.process.terminate()
+
+    def kill(self):
+        """SIGKILL."""
+        return self.process.kill()
+
+    def restart(self):
+        self.stop()
+        self.start()
+
+    def forget(self):
+        """Remove the state of a node that does not run: it comes back as somebody new."""
+        shutil.rmtree(self.state)
+        self.state.mkdir()
+
+    # --- the command line --------------------------------------------------------------------------------------------
+
+    def cli(self, *arguments, check=True, timeout=30, input=None):
+        """Run `causeway ARGUMENTS` against this daemon and return its output."""
+        verb, *rest = arguments
+        return self.box.run(
+            PROGRAM, verb, "--config", self.configuration_file, *rest, check=check, timeout=timeout, input=input
+        )
+
+    def status(self):
+        """`causeway status --json`, parsed."""
+        return json.loads(self.cli("status", "--json"))
+
+    def wait_status(self, description, predicate, timeout=20):
+        """Wait until predicate(status) holds; what it returned."""
+        try:
+            return wait_until(f"{self.name}: {description}", lambda: predicate(self.status()), timeout, 0.2)
+        except CheckFailed as failure:
+            raise CheckFailed(f"{failure}; status: {self.cli('status', '--json', check=False)}") from None
+
+    def resident_kib(self):
+        return self.process.resident_kib()
+
+
+def _yes(value):
+    return "yes" if value else "no"
+
+
+def firmware_exists():
+    return pathlib.Path(PROGRAM).exists()
+
+
+def firmware_version():
+    return run(PROGRAM, "--version", check=False)

@@ -1,0 +1,106 @@
+"""Programs on the lab's machine. Their output is kept in /tmp/log (memory), which is handed out when the machine stops:
+writing to the shared directory directly would slow daemons down enough to miss what they wait for."""
+
+import os
+import pathlib
+import signal
+import subprocess
+
+from .story import CheckFailed, wait_until
+
+LOGS = pathlib.Path("/tmp/log")
+
+
+def run(*command, check=True, timeout=30, input=None):
+    """Run a command to its end and return its output (stdout and stderr), stripped."""
+    words = [str(word) for word in command]
+    done = subprocess.run(
+        words, text=True, input=input, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout
+    )
+    if check and done.returncode:
+        raise CheckFailed(f"`{' '.join(words)}` ended with {done.returncode}: {done.stdout.strip()}")
+    return done.stdout.strip()
+
+
+class Process:
+    """A program that runs beside the scenario; its output goes to /tmp/log/NAME.log (appended over restarts)."""
+
+    def __init__(self, name, *command, environment=None):
+        self.name = name
+        self.command = [str(word) for word in command]
+        LOGS.mkdir(parents=True, exist_ok=True)
+        self.log = LOGS / f"{name}.log"
+        with open(self.log, "ab") as log:
+            self.child = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                env={**os.environ, **(environment or {})},
+            )
+
+    @property
+    def pid(self):
+        """The program itself, also when it runs under nsbt; None if it is gone."""
+        if not self.is_running():
+            return None
+        pid = self.child.pid
+        if _command_name(pid) != "nsbt":
+            return pid
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return int(children[0]) if children else None
+
+    def is_running(self):
+        return self.child.poll() is None
+
+    def terminate(self, timeout=10):
+        """Ask the program to end (SIGTERM) and return its exit status."""
+        if self.is_running():
+            self.child.send_signal(signal.SIGTERM)
+        return self.wait(timeout)
+
+    def kill(self):
+        """Kill the program (SIGKILL), as a power cut of its box would: it learns nothing of it."""
+        if pid := self.pid:
+            os.kill(pid, signal.SIGKILL)
+            wait_until(f"{self.name} is gone", lambda: not os.path.exists(f"/proc/{pid}") or _is_zombie(pid))
+        return self.wait(10)
+
+    def wait(self, timeout=30):
+        """The exit status, when the program has ended."""
+        try:
+            return self.child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise CheckFailed(f"{self.name} still runs after {timeout} s") from None
+
+    def resident_kib(self):
+        """Resident memory in KiB."""
+        return _status_kib(self.pid, "VmRSS")
+
+    def peak_resident_kib(self):
+        return _status_kib(self.pid, "VmHWM")
+
+    def descriptors(self):
+        """How many files the program has open."""
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def output(self):
+        return self.log.read_text(errors="replace")
+
+
+def _command_name(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return None
+
+
+def _is_zombie(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def _status_kib(pid, field):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1])
+    raise CheckFailed(f"process {pid} has no {field}")

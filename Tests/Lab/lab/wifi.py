@@ -1,0 +1,147 @@
+"""wpa_supplicant and its control sockets.
+
+Events of Wi-Fi Direct arrive at the global socket and at p2p-dev-wlanN; wlanN itself hears none of them. On the global
+socket, events of one group carry a prefix IFNAME=p2p-wlanN-M."""
+
+import itertools
+import os
+import re
+import select
+import socket
+import time
+
+from .story import CheckFailed, wait_until
+
+CONTROL_DIRECTORY = "/run/wpa_supplicant"
+
+CONFIGURATION = """\
+ctrl_interface=DIR={directory}
+update_config=0
+device_name={device_name}
+device_type=1-0050F204-1
+manufacturer=Causeway
+model_name=lab
+config_methods=virtual_push_button
+persistent_reconnect=0
+p2p_go_intent=7
+p2p_go_ht40=0
+country=US
+ip_addr_go=192.168.49.1
+ip_addr_mask=255.255.255.0
+ip_addr_start=192.168.49.10
+ip_addr_end=192.168.49.200
+"""
+
+
+class WPAControl:
+    """A control socket of wpa_supplicant or hostapd: commands, and the events it announces."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, path, events=True):
+        wait_until(f"control socket {path}", lambda: os.path.exists(path))
+        self.path = str(path)
+        self.events = []                             # those not waited for yet, oldest first
+        self._commands = self._connect()
+        self._events = self._connect() if events else None
+        if events:
+            answer = self._ask(self._events, "ATTACH")
+            if answer != "OK":
+                raise CheckFailed(f"{self.path}: ATTACH: {answer}")
+
+    def _connect(self):
+        own = f"/tmp/wpa-client-{os.getpid()}-{next(self._numbers)}"
+        connected = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        connected.bind(own)
+        connected.connect(self.path)
+        connected.settimeout(15)
+        return connected
+
+    def _ask(self, connected, command):
+        connected.send(command.encode())
+        while True:
+            answer = connected.recv(65536).decode(errors="replace")
+            if not answer.startswith("<"):
+                return answer.rstrip("\n")
+            self.events.append(answer)
+
+    def request(self, command):
+        """Send a command and return the answer, whatever it is."""
+        return self._ask(self._commands, command)
+
+    def command(self, command):
+        """Send a command that must succeed; its answer."""
+        answer = self.request(command)
+        if answer.startswith(("FAIL", "UNKNOWN COMMAND")):
+            raise CheckFailed(f"{self.path}: {command}: {answer}")
+        return answer
+
+    def status(self):
+        """The answer to STATUS as a dictionary."""
+        return dict(line.split("=", 1) for line in self.request("STATUS").splitlines() if "=" in line)
+
+    def wait_event(self, pattern, timeout=30):
+        """The next event that matches the regular expression, as a match object; drops the ones before it."""
+        deadline = time.monotonic() + timeout
+        while True:
+            while self.events:
+                if match := re.search(pattern, self.events.pop(0)):
+                    return match
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise CheckFailed(f"{self.path}: no event {pattern!r} within {timeout} s")
+            if select.select([self._events], [], [], left)[0]:
+                self.events.append(self._events.recv(65536).decode(errors="replace"))
+
+
+class Supplicant:
+    """wpa_supplicant on a box that owns a radio, set up for Wi-Fi Direct. Its sockets are where it has them by default,
+    in the box's /run/wpa_supplicant: one per interface, and `global`."""
+
+    def __init__(self, box, interface, device_name=None, configuration=""):
+        self.box = box
+        self.interface = interface
+        self.device_name = device_name or box.name
+        file = f"/tmp/wpa-{box.name}.conf"
+        with open(file, "w") as output:
+            output.write(CONFIGURATION.format(directory=CONTROL_DIRECTORY, device_name=self.device_name))
+            output.write(configuration)
+        self._command = (
+            "wpa_supplicant", "-t", "-Dnl80211", f"-i{interface}", f"-c{file}", f"-g{CONTROL_DIRECTORY}/global",
+        )
+        box.run("mkdir", "-p", CONTROL_DIRECTORY)
+        self.start()
+
+    def start(self):
+        self.process = self.box.spawn("wpa_supplicant", *self._command)
+        self.control("global", events=False)
+        self.control(self.interface, events=False)
+
+    def control(self, name="global", events=True):
+        """A client of one of the control sockets: "global" or the name of an interface."""
+        return WPAControl(self.box.path(f"{CONTROL_DIRECTORY}/{name}"), events)
+
+
+def group_started(control, timeout=30):
+    """Wait for a group; its interface, role and the event's key=value pairs."""
+    match = control.wait_event(r"P2P-GROUP-STARTED (\S+) (GO|client) (.*)", timeout)
+    fields = dict(re.findall(r'(\w+)=("[^"]*"|\S+)', match[3]))
+    return match[1], match[2], fields
+
+
+def join_group(owner, member, frequency=2437):
+    """Two Supplicants: the first opens a group of its own (unless it has one), the second joins it by push button.
+    Returns (owner's interface, member's interface) with their addresses set."""
+    host, guest = owner.control(), member.control()
+    host.command("P2P_SET disallow_freq 5000-6000")  # 2.4 GHz only: shorter scans
+    guest.command("P2P_SET disallow_freq 5000-6000")
+    host.command(f"P2P_GROUP_ADD freq={frequency}")
+    owner_interface, _, fields = group_started(host)
+    owner.box.run("ip", "address", "add", "192.168.49.1/24", "dev", owner_interface)
+    owner.control(owner_interface, events=False).command("WPS_PBC")
+    guest.command(f"P2P_FIND 15 freq={frequency}")
+    found = guest.wait_event(rf"P2P-DEVICE-FOUND .*p2p_dev_addr=(\S+) .*name='{re.escape(owner.device_name)}'", 20)
+    guest.command(f"P2P_CONNECT {found[1]} pbc join")
+    member_interface, _, fields = group_started(guest)
+    member.box.run("ip", "address", "add", f"{fields['ip_addr']}/24", "dev", member_interface)
+    return owner_interface, member_interface

@@ -1,0 +1,465 @@
+"""One controller: bumble's, completed for a Linux host and for a medium with distance."""
+
+import asyncio
+import collections
+import sys
+
+from bumble import controller as bumble_controller
+from bumble import hci, ll
+from bumble.core import PhysicalTransport
+
+from .advertiser import AdvertisingSet, EventType, LegacyAdvertiser
+
+ErrorCode = hci.HCI_ErrorCode
+Feature = hci.LmpFeatureMask
+
+ACL_PACKET = 2
+ENHANCED_CONNECTION_COMPLETE = 1 << 9    # bit of the LE event mask
+REPORT_DATA = 229                        # bytes of advertising data in one extended report
+MORE_TO_COME = 1 << 5                    # data status in the event type of an extended report
+PAGE_TIMEOUT = 2.0                       # s; nobody is there to answer a BR/EDR page
+
+EXTENDED_COMMANDS = {
+    hci.HCI_LE_SET_ADVERTISING_SET_RANDOM_ADDRESS_COMMAND,
+    hci.HCI_LE_SET_EXTENDED_ADVERTISING_PARAMETERS_COMMAND,
+    hci.HCI_LE_SET_EXTENDED_ADVERTISING_DATA_COMMAND,
+    hci.HCI_LE_SET_EXTENDED_SCAN_RESPONSE_DATA_COMMAND,
+    hci.HCI_LE_SET_EXTENDED_ADVERTISING_ENABLE_COMMAND,
+    hci.HCI_LE_READ_MAXIMUM_ADVERTISING_DATA_LENGTH_COMMAND,
+    hci.HCI_LE_READ_NUMBER_OF_SUPPORTED_ADVERTISING_SETS_COMMAND,
+    hci.HCI_LE_REMOVE_ADVERTISING_SET_COMMAND,
+    hci.HCI_LE_CLEAR_ADVERTISING_SETS_COMMAND,
+    hci.HCI_LE_SET_EXTENDED_SCAN_PARAMETERS_COMMAND,
+    hci.HCI_LE_SET_EXTENDED_SCAN_ENABLE_COMMAND,
+    hci.HCI_LE_EXTENDED_CREATE_CONNECTION_COMMAND,
+}
+
+# What a host that believes in BR/EDR asks while it starts, and bumble does not answer: return parameters after the
+# status. Every other unknown command is answered with success and nothing.
+BREDR_ANSWERS = {
+    0x080E: bytes(2),                    # Read Default Link Policy Settings
+    0x0C0D: bytes(4),                    # Read Stored Link Key: room for none, none there
+    0x0C12: bytes(2),                    # Delete Stored Link Key
+    0x0C1B: b"\x00\x08\x12\x00",         # Read Page Scan Activity: interval, window
+    0x0C1D: b"\x00\x08\x12\x00",         # Read Inquiry Scan Activity
+    0x0C25: b"\x60\x00",                 # Read Voice Setting
+    0x0C38: b"\x01",                     # Read Number of Supported IAC
+    0x0C39: b"\x01\x33\x8b\x9e",         # Read Current IAC LAP: the general one
+    0x0C44: b"\x00",                     # Read Inquiry Mode
+    0x0C46: b"\x00",                     # Read Page Scan Type
+    0x0C58: b"\x00",                     # Read Inquiry Response Transmit Power Level
+    0x0C5A: b"\x00",                     # Read Default Erroneous Data Reporting
+}
+
+LinkParameters = collections.namedtuple("LinkParameters", "interval latency supervision_timeout")
+
+
+class LinkEnd(bumble_controller.Connection):
+    """A connection as one controller sees it."""
+
+    air_link = None
+    # The dataclass compares by value; the ends of links are told apart by identity.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+class Controller(bumble_controller.Controller):
+    def __init__(self, name, medium, address, *, extended, forget_duplicates):
+        super().__init__(name, link=medium, public_address=hci.Address(address, hci.Address.PUBLIC_DEVICE_ADDRESS))
+        self.extended = extended
+        self.forget_duplicates = forget_duplicates   # s after which a filtered advertiser is reported again
+        self.port = None
+        self.busy_until = 0.0
+        self.active_scan = False
+        self.reported = {}
+        self.accept_list = set()
+        self.le_legacy_advertiser = LegacyAdvertiser(self)
+
+        self.acl_data_packet_length = 1021
+        self.le_acl_data_packet_length = 251
+        self.total_num_acl_data_packets = self.total_num_le_acl_data_packets = 16
+        self.supported_max_tx_octets = self.supported_max_rx_octets = self.suggested_max_tx_octets = 251
+
+        self.lmp_features = (
+            Feature.LE_SUPPORTED_CONTROLLER
+            | Feature.SIMULTANEOUS_LE_AND_BR_EDR_TO_SAME_DEVICE_CAPABLE_CONTROLLER
+            | Feature.EXTENDED_FEATURES
+            | Feature.ENCRYPTION
+            | Feature.ROLE_SWITCH
+            | Feature.SECURE_SIMPLE_PAIRING_CONTROLLER_SUPPORT
+            | Feature.RSSI_WITH_INQUIRY_RESULTS
+            | Feature.EXTENDED_INQUIRY_RESPONSE
+        )
+        self.lmp_features_max_page_number = 1
+        # Private addresses are not resolved here and there is one PHY, so the host must not count on more.
+        self.le_features &= ~(hci.LeFeatureMask.LL_PRIVACY | hci.LeFeatureMask.LE_CODED_PHY)
+        self.le_features &= ~hci.LeFeatureMask.LE_PERIODIC_ADVERTISING
+        self.supported_commands = set(type(self).supported_commands)
+        if extended:
+            self.supported_commands |= EXTENDED_COMMANDS
+        else:
+            self.le_features &= ~hci.LeFeatureMask.LE_EXTENDED_ADVERTISING
+
+    # --- the host's side -------------------------------------------------------------------------------------------
+
+    def on_packet(self, packet):
+        """A packet from the host. Data goes straight to the medium, in the fragments the host made."""
+        if packet[0] == ACL_PACKET:
+            handle = packet[1] | packet[2] << 8
+            connection = self.find_le_connection_by_handle(handle & 0xFFF)
+            if connection:
+                self.link.send_acl(connection, handle >> 12 & 3, packet[5:])
+            return
+        try:
+            super().on_packet(packet)
+        except Exception as error:                   # one bad command must not stop the air for everybody
+            print(f"air: {self.name}: {packet[:40].hex()}: {type(error).__name__}: {error}", file=sys.stderr)
+
+    def send_hci_packet(self, packet):
+        """To the host at once: bumble's detour through the event loop would let data overtake events."""
+        self.send_raw(bytes(packet))
+
+    def send_raw(self, packet):
+        if self.port:
+            self.port.send(packet)
+
+    def on_hci_command_packet(self, command):
+        if hasattr(self, "on_" + command.name.lower()):
+            super().on_hci_command_packet(command)
+            return
+        answer = bytes([ErrorCode.SUCCESS]) + BREDR_ANSWERS.get(command.op_code, b"")
+        complete = bytes([1]) + command.op_code.to_bytes(2, "little") + answer
+        self.send_raw(bytes([hci.HCI_EVENT_PACKET, hci.HCI_COMMAND_COMPLETE_EVENT, len(complete)]) + complete)
+
+    def power_down(self):
+        """Silence: advertising, scanning and connecting stop; the other ends of links notice by their timeout."""
+        self.le_legacy_advertiser.stop()
+        for advertising_set in self.advertising_sets.values():
+            advertising_set.stop()
+        self.advertising_sets.clear()
+        self.le_scan_enable = False
+        self.pending_le_connection = None
+        self.accept_list.clear()
+        for connection in tuple(self.le_connections.values()):
+            connection.air_link.alive.discard(connection)
+            if not connection.air_link.alive:
+                self.link.links.remove(connection.air_link)
+        self.le_connections.clear()
+
+    def on_hci_reset_command(self, command):
+        self.power_down()
+        self.le_event_mask = 0x1F
+        return super().on_hci_reset_command(command)
+
+    # --- data --------------------------------------------------------------------------------------------------------
+
+    def on_acl_sent(self, connection):
+        if self.le_connections.get(connection.peer_address) is connection:
+            self.send_raw(b"\x04\x13\x05\x01" + connection.handle.to_bytes(2, "little") + b"\x01\x00")
+
+    def on_acl_received(self, connection, boundary, data):
+        # A host starts a message with boundary flag 0, a controller hands it over with flag 2; 1 continues in both.
+        handle = connection.handle | (boundary or 2) << 12
+        self.send_raw(bytes([ACL_PACKET]) + handle.to_bytes(2, "little") + len(data).to_bytes(2, "little") + data)
+
+    # --- advertising -------------------------------------------------------------------------------------------------
+
+    def on_hci_le_set_extended_advertising_parameters_command(self, command):
+        self.advertising_sets.setdefault(command.advertising_handle, AdvertisingSet(self, command.advertising_handle))
+        return super().on_hci_le_set_extended_advertising_parameters_command(command)
+
+    def on_hci_le_set_advertising_set_random_address_command(self, command):
+        self.advertising_sets.setdefault(command.advertising_handle, AdvertisingSet(self, command.advertising_handle))
+        return super().on_hci_le_set_advertising_set_random_address_command(command)
+
+    def on_hci_le_set_extended_advertising_enable_command(self, command):
+        result = super().on_hci_le_set_extended_advertising_enable_command(command)
+        if command.enable:
+            for handle, duration in zip(command.advertising_handles, command.durations):
+                if duration and handle in self.advertising_sets:
+                    self.advertising_sets[handle].limit(duration * 0.01)
+        return result
+
+    def send_set_terminated(self, advertising_set, status, connection_handle):
+        self.send_hci_packet(
+            hci.HCI_LE_Advertising_Set_Terminated_Event(
+                status=status,
+                advertising_handle=advertising_set.handle,
+                connection_handle=connection_handle,
+                num_completed_extended_advertising_events=0,
+            )
+        )
+
+    # --- scanning ----------------------------------------------------------------------------------------------------
+
+    def on_hci_le_set_scan_parameters_command(self, command):
+        self.active_scan = command.le_scan_type == 1
+        return super().on_hci_le_set_scan_parameters_command(command)
+
+    def on_hci_le_set_extended_scan_parameters_command(self, command):
+        self.active_scan = command.scan_types[0] == 1
+        return super().on_hci_le_set_extended_scan_parameters_command(command)
+
+    def on_hci_le_set_scan_enable_command(self, command):
+        self.reported.clear()
+        return super().on_hci_le_set_scan_enable_command(command)
+
+    def on_hci_le_set_extended_scan_enable_command(self, command):
+        self.reported.clear()
+        return super().on_hci_le_set_extended_scan_enable_command(command)
+
+    def on_advertisement(self, advertiser, rssi):
+        """An advertising event of another controller was heard."""
+        if self.le_scan_enable and self.passes_scan_filter(advertiser.address):
+            self.report(advertiser, advertiser.event_type, advertiser.payload, rssi)
+            if self.active_scan and advertiser.event_type & EventType.SCANNABLE_ADVERTISING:
+                response = advertiser.event_type | EventType.SCAN_RESPONSE
+                self.report(advertiser, response, advertiser.scan_response, rssi)
+        if self.pending_le_connection and advertiser.event_type & EventType.CONNECTABLE_ADVERTISING:
+            self.initiate(advertiser)
+
+    def passes_scan_filter(self, address):
+        return not self.le_scanning_filter_policy & 1 or self.accepts(address)
+
+    def report(self, advertiser, event_type, data, rssi):
+        if self.filter_duplicates:
+            # A controller's table of what it has reported is small, so entries fall out of it after a while.
+            key, now = (advertiser.address, advertiser.sid, event_type, data), self.link.now()
+            if now < self.reported.get(key, 0):
+                return
+            self.reported[key] = now + self.forget_duplicates
+        if self.extended:
+            self.report_extended(advertiser, event_type, data, rssi)
+        elif event_type & EventType.LEGACY_ADVERTISING_PDU_USED:
+            self.report_legacy(advertiser, event_type, data, rssi)
+
+    def report_extended(self, advertiser, event_type, data, rssi):
+        Event = hci.HCI_LE_Extended_Advertising_Report_Event
+        parts = [data[start : start + REPORT_DATA] for start in range(0, len(data), REPORT_DATA)] or [b""]
+        legacy = event_type & EventType.LEGACY_ADVERTISING_PDU_USED
+        for number, part in enumerate(parts, 1):
+            report = Event.Report(
+                event_type=event_type | (MORE_TO_COME if number < len(parts) else 0),
+                address_type=advertiser.address.address_type,
+                address=advertiser.address,
+                primary_phy=hci.Phy.LE_1M,
+                secondary_phy=0 if legacy else hci.Phy.LE_1M,
+                advertising_sid=advertiser.sid,
+                tx_power=Event.TX_POWER_INFORMATION_NOT_AVAILABLE,
+                rssi=rssi,
+                periodic_advertising_interval=0,
+                direct_address_type=0,
+                direct_address=hci.Address.ANY,
+                data=part,
+            )
+            self.send_hci_packet(Event([report]))
+
+    def report_legacy(self, advertiser, event_type, data, rssi):
+        Event = hci.HCI_LE_Advertising_Report_Event
+        if event_type & EventType.SCAN_RESPONSE:
+            kind = Event.EventType.SCAN_RSP
+        else:
+            kind = hci.HCI_LE_Extended_Advertising_Report_Event.LEGACY_PDU_TYPE_MAP[int(event_type) & 0xF]
+        report = Event.Report(
+            event_type=kind,
+            address_type=advertiser.address.address_type,
+            address=advertiser.address,
+            data=data,
+            rssi=rssi,
+        )
+        self.send_hci_packet(Event([report]))
+
+    # --- the accept list ---------------------------------------------------------------------------------------------
+
+    def accepts(self, address):
+        return (int(address.is_random), bytes(address)) in self.accept_list
+
+    def on_hci_le_clear_filter_accept_list_command(self, command):
+        self.accept_list.clear()
+        return super().on_hci_le_clear_filter_accept_list_command(command)
+
+    def on_hci_le_add_device_to_filter_accept_list_command(self, command):
+        self.accept_list.add((int(command.address_type), bytes(command.address)))
+        return super().on_hci_le_add_device_to_filter_accept_list_command(command)
+
+    def on_hci_le_remove_device_from_filter_accept_list_command(self, command):
+        self.accept_list.discard((int(command.address_type), bytes(command.address)))
+        return super().on_hci_le_remove_device_from_filter_accept_list_command(command)
+
+    # --- connecting --------------------------------------------------------------------------------------------------
+
+    def on_hci_le_create_connection_command(self, command):
+        if not self.refuses_second_link(command):
+            super().on_hci_le_create_connection_command(command)
+
+    def on_hci_le_extended_create_connection_command(self, command):
+        if not self.refuses_second_link(command):
+            super().on_hci_le_extended_create_connection_command(command)
+
+    def refuses_second_link(self, command):
+        exists = not command.initiator_filter_policy and command.peer_address in self.le_connections
+        if exists:
+            self._send_hci_command_status(ErrorCode.CONNECTION_ALREADY_EXISTS_ERROR, command.op_code)
+        return exists
+
+    def on_hci_le_create_connection_cancel_command(self, command):
+        pending, self.pending_le_connection = self.pending_le_connection, None
+        if not pending:
+            return hci.HCI_StatusReturnParameters(ErrorCode.COMMAND_DISALLOWED_ERROR)
+        # The command completes first; then the attempt does, with this status.
+        status = ErrorCode.UNKNOWN_CONNECTION_IDENTIFIER_ERROR
+        peer = pending.peer_address
+        asyncio.get_running_loop().call_soon(
+            self.send_connection_complete, status, 0, hci.Role.CENTRAL, peer, LinkParameters(0, 0, 0)
+        )
+        return hci.HCI_StatusReturnParameters(ErrorCode.SUCCESS)
+
+    def initiate(self, advertiser):
+        """Connect, if this advertiser is the one the host is waiting for."""
+        pending = self.pending_le_connection
+        if pending.initiator_filter_policy:
+            wanted = self.accepts(advertiser.address)
+        else:
+            wanted = pending.peer_address == advertiser.address
+        if not wanted:
+            return
+        # Address types 2 and 3 fall back to public and random when there is nothing to resolve.
+        own_address = self.public_address if pending.own_address_type in (0, 2) else self.random_address
+        if isinstance(pending, hci.HCI_LE_Extended_Create_Connection_Command):
+            parameters = LinkParameters(
+                pending.connection_interval_mins[0], pending.max_latencies[0], pending.supervision_timeouts[0]
+            )
+        else:
+            parameters = LinkParameters(
+                pending.connection_interval_min, pending.max_latency, pending.supervision_timeout
+            )
+        connection = self.link.connect(self, advertiser, own_address, parameters)
+        if connection:
+            self.pending_le_connection = None
+            self.send_connection_complete(
+                ErrorCode.SUCCESS, connection.handle, connection.role, connection.peer_address, parameters
+            )
+
+    def on_connected_as_peripheral(self, connection, advertiser, parameters):
+        advertiser.stop()
+        self.send_connection_complete(
+            ErrorCode.SUCCESS, connection.handle, connection.role, connection.peer_address, parameters
+        )
+        if isinstance(advertiser, AdvertisingSet):
+            self.send_set_terminated(advertiser, ErrorCode.SUCCESS, connection.handle)
+
+    def make_connection(self, role, self_address, peer_address):
+        connection = LinkEnd(
+            controller=self,
+            handle=self.allocate_connection_handle(),
+            role=role,
+            self_address=self_address,
+            peer_address=peer_address,
+            link=self.link,
+            transport=PhysicalTransport.LE,
+            link_type=hci.HCI_Connection_Complete_Event.LinkType.ACL,
+        )
+        self.le_connections[peer_address] = connection
+        return connection
+
+    def send_connection_complete(self, status, handle, role, peer, parameters):
+        fields = {
+            "status": status,
+            "connection_handle": handle,
+            "role": role,
+            "peer_address_type": peer.address_type,
+            "peer_address": peer,
+            "connection_interval": parameters.interval,
+            "peripheral_latency": parameters.latency,
+            "supervision_timeout": parameters.supervision_timeout,
+            "central_clock_accuracy": 0,
+        }
+        # A host that asked for the enhanced event gets that one and not the other: Linux with extended advertising.
+        if self.le_event_mask & ENHANCED_CONNECTION_COMPLETE:
+            none = hci.Address.ANY
+            event = hci.HCI_LE_Enhanced_Connection_Complete_Event(
+                local_resolvable_private_address=none, peer_resolvable_private_address=none, **fields
+            )
+        else:
+            event = hci.HCI_LE_Connection_Complete_Event(**fields)
+        self.send_hci_packet(event)
+
+    # --- connected ---------------------------------------------------------------------------------------------------
+
+    def on_hci_disconnect_command(self, command):
+        connection = self.find_le_connection_by_handle(command.connection_handle)
+        if not connection:
+            self._send_hci_command_status(ErrorCode.UNKNOWN_CONNECTION_IDENTIFIER_ERROR, command.op_code)
+            return
+        self._send_hci_command_status(hci.HCI_COMMAND_STATUS_PENDING, command.op_code)
+        link = connection.air_link
+        connection.send_ll_control_pdu(ll.TerminateInd(command.reason))
+        link.end_at(connection, ErrorCode.CONNECTION_TERMINATED_BY_LOCAL_HOST_ERROR)
+
+    def on_hci_le_connection_update_command(self, command):
+        if connection := self.find_le_connection_by_handle(command.connection_handle):
+            connection.air_link.supervision_timeout = command.supervision_timeout * 0.01
+        super().on_hci_le_connection_update_command(command)
+
+    def on_hci_le_set_data_length_command(self, command):
+        octets, time = 251, 2120
+        event = hci.HCI_LE_Data_Length_Change_Event(command.connection_handle, octets, time, octets, time)
+        asyncio.get_running_loop().call_soon(self.send_hci_packet, event)
+        return hci.HCI_StatusAndConnectionHandleReturnParameters(ErrorCode.SUCCESS, command.connection_handle)
+
+    def on_hci_le_set_phy_command(self, command):
+        self._send_hci_command_status(hci.HCI_COMMAND_STATUS_PENDING, command.op_code)
+        self.send_hci_packet(
+            hci.HCI_LE_PHY_Update_Complete_Event(
+                ErrorCode.SUCCESS, command.connection_handle, hci.Phy.LE_1M, hci.Phy.LE_1M
+            )
+        )
+
+    def on_hci_read_rssi_command(self, command):
+        connection = self.find_le_connection_by_handle(command.handle)
+        if not connection:
+            return hci.HCI_Read_RSSI_ReturnParameters(
+                ErrorCode.UNKNOWN_CONNECTION_IDENTIFIER_ERROR, command.handle, 127
+            )
+        sender = connection.air_link.other(connection).controller
+        rssi = self.link.rssi(sender, self)
+        return hci.HCI_Read_RSSI_ReturnParameters(ErrorCode.SUCCESS, command.handle, 127 if rssi is None else rssi)
+
+    def on_hci_read_remote_version_information_command(self, command):
+        self._send_hci_command_status(hci.HCI_COMMAND_STATUS_PENDING, command.op_code)
+        self.send_hci_packet(
+            hci.HCI_Read_Remote_Version_Information_Complete_Event(
+                status=ErrorCode.SUCCESS,
+                connection_handle=command.connection_handle,
+                version=self.lmp_version,
+                manufacturer_name=self.manufacturer_company_identifier,
+                subversion=self.lmp_subversion,
+            )
+        )
+
+    # --- BR/EDR: an empty world --------------------------------------------------------------------------------------
+
+    def on_hci_inquiry_command(self, command):
+        self._send_hci_command_status(hci.HCI_COMMAND_STATUS_PENDING, command.op_code)
+        self.inquiry = asyncio.get_running_loop().call_later(
+            command.inquiry_length * 1.28, self.send_hci_packet, hci.HCI_Inquiry_Complete_Event(ErrorCode.SUCCESS)
+        )
+
+    def on_hci_inquiry_cancel_command(self, _command):
+        if inquiry := getattr(self, "inquiry", None):
+            inquiry.cancel()
+        return hci.HCI_StatusReturnParameters(ErrorCode.SUCCESS)
+
+    def on_hci_create_connection_command(self, command):
+        self._send_hci_command_status(hci.HCI_COMMAND_STATUS_PENDING, command.op_code)
+        asyncio.get_running_loop().call_later(
+            PAGE_TIMEOUT,
+            self.send_hci_packet,
+            hci.HCI_Connection_Complete_Event(
+                status=ErrorCode.PAGE_TIMEOUT_ERROR,
+                connection_handle=0,
+                bd_addr=command.bd_addr,
+                link_type=hci.HCI_Connection_Complete_Event.LinkType.ACL,
+                encryption_enabled=0,
+            ),
+        )

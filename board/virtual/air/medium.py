@@ -1,0 +1,192 @@
+"""The medium: who hears whom and how well, and the links between controllers."""
+
+import asyncio
+
+from bumble import hci, ll
+from bumble.link import LocalLink
+
+DEFAULT_RSSI = -60                       # dBm, at one hop's distance
+SUPERVISION_TICK = 0.05                  # s
+BYTES_OVERHEAD = 14                      # preamble, address, header, checksum and the empty packet that acknowledges
+
+
+class Link:
+    """One LE connection: its two ends, and what is under way between them.
+
+    A packet that the other end cannot hear is repeated by the link layer until it gets through or the supervision
+    timeout ends the link, so it waits here meanwhile."""
+
+    def __init__(self, medium, central, peripheral, supervision_timeout):
+        self.medium = medium
+        self.ends = (central, peripheral)            # bumble Connection objects
+        self.supervision_timeout = supervision_timeout
+        self.waiting = {central: [], peripheral: []}
+        self.heard_last = medium.now()
+        self.alive = {central, peripheral}           # ends whose host still believes in the link
+
+    def other(self, end):
+        return self.ends[1] if end is self.ends[0] else self.ends[0]
+
+    def is_audible(self):
+        a, b = (end.controller for end in self.ends)
+        return len(self.alive) == 2 and self.medium.hears(a, b) and self.medium.hears(b, a)
+
+    def send(self, end, deliver):
+        """Run deliver() once the other end hears this one; in order."""
+        if self.waiting[end] or not self.is_audible():
+            self.waiting[end].append(deliver)
+        else:
+            deliver()
+
+    def supervise(self, now):
+        if self.is_audible():
+            self.heard_last = now
+            for queue in self.waiting.values():
+                packets, queue[:] = queue[:], []
+                for deliver in packets:
+                    deliver()
+        elif now - self.heard_last > self.supervision_timeout:
+            self.break_off()
+
+    def break_off(self):
+        """Both ends find out that the other is gone."""
+        for end in tuple(self.alive):
+            self.end_at(end, hci.HCI_ErrorCode.CONNECTION_TIMEOUT_ERROR)
+
+    def end_at(self, end, reason):
+        """The link is over as far as this end is concerned."""
+        if end not in self.alive:
+            return
+        self.alive.discard(end)
+        end.controller.on_le_disconnected(end, reason)
+        if not self.alive:
+            self.medium.links.remove(self)
+
+    def describe(self):
+        central, peripheral = self.ends
+        return {
+            "central": central.controller.name,
+            "peripheral": peripheral.controller.name,
+            "supervision_timeout": self.supervision_timeout,
+            "audible": self.is_audible(),
+        }
+
+
+class Medium(LocalLink):
+    """bumble's link bus, with distance.
+
+    The bus of bumble finds the receiver of a packet by its address, delivers everything to everybody and raises when a
+    receiver has gone. Here a connection belongs to a Link that knows its ends."""
+
+    def __init__(self, rate=None):
+        super().__init__()
+        self.nodes = []                              # controllers, in order of creation
+        self.links = []
+        self.rate = rate                             # bit/s of payload, None: as fast as it goes
+        self.path_rssi = {}                          # (sender, receiver) -> dBm; None: not heard
+
+    @staticmethod
+    def now():
+        return asyncio.get_running_loop().time()
+
+    def add_controller(self, controller):
+        super().add_controller(controller)
+        self.nodes.append(controller)
+
+    def node(self, name):
+        for controller in self.nodes:
+            if controller.name == name:
+                return controller
+        raise LookupError(f"no node {name}")
+
+    # --- distance --------------------------------------------------------------------------------------------------
+
+    def rssi(self, sender, receiver):
+        return self.path_rssi.get((sender, receiver), DEFAULT_RSSI)
+
+    def hears(self, sender, receiver):
+        return self.rssi(sender, receiver) is not None
+
+    def set_path(self, sender, receiver, rssi):
+        self.path_rssi[sender, receiver] = rssi
+
+    # --- advertising -----------------------------------------------------------------------------------------------
+
+    def advertise(self, advertiser):
+        """One advertising event: every controller in range hears it, and may connect."""
+        sender = advertiser.controller
+        for receiver in self.nodes:
+            if receiver is not sender and (rssi := self.rssi(sender, receiver)) is not None:
+                receiver.on_advertisement(advertiser, rssi)
+            if not advertiser.enabled:               # a receiver has connected
+                break
+
+    def connect(self, initiator, advertiser, own_address, parameters):
+        """Make the link between an initiator and the advertiser it has just heard."""
+        peripheral_node = advertiser.controller
+        # One link per pair of addresses and direction of radio contact both ways: otherwise the request is not heard.
+        if own_address in peripheral_node.le_connections or advertiser.address in initiator.le_connections:
+            return None
+        if not self.hears(initiator, peripheral_node):
+            return None
+        peripheral = peripheral_node.make_connection(hci.Role.PERIPHERAL, advertiser.address, own_address)
+        central = initiator.make_connection(hci.Role.CENTRAL, own_address, advertiser.address)
+        link = Link(self, central, peripheral, max(0.1, parameters.supervision_timeout * 0.01))
+        central.air_link = peripheral.air_link = link
+        self.links.append(link)
+        peripheral_node.on_connected_as_peripheral(peripheral, advertiser, parameters)
+        return central
+
+    # --- data and control on links -------------------------------------------------------------------------------
+
+    def send_acl(self, connection, boundary, data):
+        """A fragment of the host's data. The credit goes back when the fragment has left, at the rate of the air."""
+        link = connection.air_link
+        receiver = link.other(connection)
+
+        def deliver():
+            def arrive():
+                connection.controller.on_acl_sent(connection)
+                if receiver in link.alive:
+                    receiver.controller.on_acl_received(receiver, boundary, data)
+
+            if not self.rate:
+                arrive()
+                return
+            # Both radios are busy for as long as the packet takes: a node's links share its air time.
+            ends = (connection.controller, receiver.controller)
+            start = max(self.now(), *(node.busy_until for node in ends))
+            finish = start + (len(data) + BYTES_OVERHEAD) * 8 / self.rate
+            for node in ends:
+                node.busy_until = finish
+            asyncio.get_running_loop().call_at(finish, arrive)
+
+        link.send(connection, deliver)
+
+    def send_ll_control_pdu(self, sender_address, receiver_address, packet):
+        """Called by bumble's Connection. Several links may join the same two addresses' nodes; one matches exactly."""
+        for link in self.links:
+            for end in link.ends:
+                if (end.self_address, end.peer_address) == (sender_address, receiver_address):
+                    receiver = link.other(end)
+                    link.send(end, lambda: self._deliver_control(link, receiver, packet))
+                    return
+
+    @staticmethod
+    def _deliver_control(link, receiver, packet):
+        if receiver not in link.alive:
+            return
+        if isinstance(packet, ll.TerminateInd):
+            link.end_at(receiver, packet.error_code)
+            return
+        if isinstance(packet, ll.ConnectionUpdateInd):
+            link.supervision_timeout = packet.timeout * 0.01
+        receiver.controller.on_ll_control_pdu(receiver.peer_address, packet)
+
+    async def supervise(self):
+        """Until cancelled: notice links that are out of range, and what can be delivered again."""
+        while True:
+            await asyncio.sleep(SUPERVISION_TICK)
+            now = self.now()
+            for link in tuple(self.links):
+                link.supervise(now)
