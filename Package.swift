@@ -74,5 +74,6 @@ let package = Package(
     tests("JournalTests", ["Journal", "Primitives"]),
     tests("ReactorTests", ["Reactor", "CSystem", "Primitives"]),
     tests("BearerIPTests", ["BearerIP", "Bearer", "Reactor", "CSystem", "Primitives"]),
+    tests("ChannelTests", ["Primitives", "Channel"]),
   ])
 )

@@ -1,1 +1,282 @@
+import Primitives
 
+/// Reliable delivery between this node and one other, through whatever loses, delays, doubles and reorders
+/// frames between them.
+///
+/// A channel carries two lanes, each an ordered stream of messages in either direction. What one end sends
+/// arrives once, whole and in the order of its lane, or its sender learns that it may not have. Sequence numbers
+/// count bytes, so a change of the path MTU merely cuts later segments differently.
+///
+/// **Drain rule.** The channel does no I/O and reads no clock. After every call that changes it (`send`,
+/// `receive…`, `handleTimeout`, `routeChanged`, `remoteRestarted`, `takeMessage`, `nextMessage`) the owner
+/// 1. calls `nextFrame` as long as the way to the other node takes frames, until it answers nil;
+/// 2. calls `nextCompletion` until it answers nil;
+/// 3. takes messages with `nextMessage` or `takeMessage` as far as the application wants them: what it leaves
+///    closes the window of its lane, and nothing else;
+/// 4. sets its timer to `nextDeadline` and then calls `handleTimeout`.
+/// When a link takes frames again it goes through the same steps.
+///
+/// **Epochs.** An epoch is one life of one end. An owner that forgets a channel and later makes it anew without
+/// having restarted must give it a later `localEpoch`, because both streams begin at 0 again.
+///
+/// **Sealing.** Payloads are written and read here in the clear. End-to-end sealing goes around `nextFrame` and
+/// the `receive…` calls: whoever seals hands in a path MTU that is smaller by its overhead, and opens a payload
+/// before it hands it in. Nothing in this module knows whether it happens.
+///
+/// **Memory.** All of it is taken in `init`: four rings and two tables. `nextMessage` makes the array it answers
+/// with; `takeMessage` makes nothing.
+public final class Channel {
+  public let localEpoch: UInt64
+  public private(set) var remoteEpoch: UInt64
+
+  private let senders: (LaneSender, LaneSender)
+  private let receivers: (LaneReceiver, LaneReceiver)
+  private var pathMTU = ChannelLimits.pathMTUMin
+  private var hasRoute = false
+  private var isClosed = false
+  private var messagesTaken: UInt64 = 0
+
+  /// Without a route until `routeChanged` names one.
+  public init(localEpoch: UInt64, remoteEpoch: UInt64, settings: ChannelSettings = ChannelSettings()) {
+    self.localEpoch = localEpoch
+    self.remoteEpoch = remoteEpoch
+    let interactive = max(settings.interactiveRingBytes, ChannelLimits.ringBytesMin)
+    let bulk = max(settings.bulkRingBytes, ChannelLimits.ringBytesMin)
+    let segmentBytes = ChannelLimits.pathMTUMin - Segment.headerBytes
+    senders = (
+      LaneSender(ringBytes: interactive, segmentBytes: segmentBytes, deliveryDeadline: settings.deliveryDeadline),
+      LaneSender(ringBytes: bulk, segmentBytes: segmentBytes, deliveryDeadline: settings.deliveryDeadline)
+    )
+    receivers = (LaneReceiver(ringBytes: interactive), LaneReceiver(ringBytes: bulk))
+  }
+
+  // MARK: Sending
+
+  /// Takes a message of `kind` to be delivered in `lane`, all of it or nothing. Throws `.full` for back-pressure,
+  /// `.tooLong` above `ChannelLimits.messageBytesMax`, `.closed`.
+  public func send(
+    kind: UInt8, _ message: RawSpan, lane: Lane, now: Instant
+  ) throws(SendRefusal) -> MessageID {
+    guard !isClosed else { throw .closed }
+    let id = MessageID(number: messagesTaken)
+    try sender(lane).send(id, kind: kind, message, now: now)
+    messagesTaken += 1
+    return id
+  }
+
+  /// Whether `send` would take a message of `byteCount` bytes now.
+  public func canSend(byteCount: Int, lane: Lane) -> Bool { !isClosed && sender(lane).canSend(byteCount: byteCount) }
+
+  /// The end of a send; every send that was taken has exactly one, in the order of its lane.
+  public func nextCompletion() -> Completion? {
+    for lane in Lane.allCases {
+      if let next = sender(lane).nextCompletion() {
+        return Completion(message: next.id, lane: lane, outcome: next.outcome)
+      }
+    }
+    return nil
+  }
+
+  /// Whether a send awaits its completion: a channel that has none may be forgotten without telling anybody.
+  public var hasUnfinishedSends: Bool {
+    Lane.allCases.contains { sender($0).failureDeadline != .never }
+  }
+
+  // MARK: Receiving messages
+
+  /// The message that `takeMessage` would take from `lane`.
+  public func pendingMessage(_ lane: Lane) -> PendingMessage? {
+    guard let next = receiver(lane).pending else { return nil }
+    return PendingMessage(kind: next.kind, lane: lane, byteCount: next.byteCount)
+  }
+
+  /// Takes the pending message of `lane` into the start of `buffer` and opens the window by as much. Answers
+  /// nil, and takes nothing, when none is pending or the buffer is shorter than it.
+  public func takeMessage(_ lane: Lane, into buffer: UnsafeMutableRawBufferPointer) -> PendingMessage? {
+    guard let pending = pendingMessage(lane), pending.byteCount <= buffer.count else { return nil }
+    receiver(lane).take(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<pending.byteCount]))
+    return pending
+  }
+
+  /// Takes the next message of `lane` and opens the window by as much.
+  public func nextMessage(_ lane: Lane) -> ReceivedMessage? {
+    guard let pending = pendingMessage(lane) else { return nil }
+    let bytes = [UInt8](unsafeUninitializedCapacity: pending.byteCount) { buffer, count in
+      receiver(lane).take(
+        into: UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: pending.byteCount))
+      count = pending.byteCount
+    }
+    return ReceivedMessage(kind: pending.kind, lane: lane, bytes: bytes)
+  }
+
+  /// Takes the next message, interactive before bulk.
+  public func nextMessage() -> ReceivedMessage? { nextMessage(.interactive) ?? nextMessage(.bulk) }
+
+  // MARK: Payloads from the network
+
+  /// A payload of frame type 32. A refusal has changed nothing; `.otherDestinationEpoch` asks the owner to send
+  /// back a `Reset`.
+  public func receiveSegment(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
+    guard !isClosed else { throw .closed }
+    let view: SegmentView
+    let segment: Segment
+    do throws(PayloadRefusal) {
+      view = try SegmentView(payload)
+      segment = try view.checked()
+    } catch { throw .malformed(error) }
+    try check(segment.epochs)
+    try receiver(segment.lane).receive(segment, view.data, now: now)
+  }
+
+  /// A payload of frame type 33.
+  public func receiveAcknowledgement(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
+    guard !isClosed else { throw .closed }
+    let acknowledgement: Acknowledgement
+    do throws(PayloadRefusal) {
+      acknowledgement = try AcknowledgementView(payload).checked()
+    } catch { throw .malformed(error) }
+    try check(acknowledgement.epochs)
+    try sender(acknowledgement.lane).receive(acknowledgement, now: now)
+  }
+
+  /// A payload of frame type 35. When it counts, the channel has begun again with the other end's new epoch, as
+  /// after `remoteRestarted`.
+  public func receiveReset(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
+    guard !isClosed else { throw .closed }
+    let reset: Reset
+    do throws(PayloadRefusal) { reset = try Reset(payload) } catch { throw .malformed(error) }
+    guard reset.meantEpoch == remoteEpoch else { throw .staleReset }
+    remoteRestarted(epoch: reset.currentEpoch)
+  }
+
+  private func check(_ epochs: EpochPair) throws(ChannelRefusal) {
+    guard epochs.destination == localEpoch else { throw .otherDestinationEpoch(epochs.destination) }
+    guard epochs.source == remoteEpoch else { throw .otherSourceEpoch(epochs.source) }
+  }
+
+  // MARK: Life and route
+
+  /// The other end lives under a new epoch: unfinished sends fail with `.peerRestarted` and both lanes begin at
+  /// offset 0. Whole messages of its former life stay to be read. The same epoch again changes nothing.
+  public func remoteRestarted(epoch: UInt64) {
+    guard epoch != remoteEpoch else { return }
+    remoteEpoch = epoch
+    for lane in Lane.allCases {
+      sender(lane).restart()
+      receiver(lane).restart()
+    }
+  }
+
+  /// There is a route, and its next hop or its MTU is another than before. `pathMTU` counts payload bytes of a
+  /// frame and is held within `ChannelLimits.pathMTUMin … pathMTUMax`. What is unacknowledged is sent again at once.
+  public func routeChanged(pathMTU: Int, now: Instant) {
+    self.pathMTU = min(max(pathMTU, ChannelLimits.pathMTUMin), ChannelLimits.pathMTUMax)
+    hasRoute = true
+    for lane in Lane.allCases {
+      sender(lane).routeChanged(segmentBytes: self.pathMTU - Segment.headerBytes, now: now)
+    }
+  }
+
+  /// There is no route: nothing is sent and nothing sent again until `routeChanged`. The delivery deadline runs on.
+  public func routeLost() { hasRoute = false }
+
+  /// Every unfinished send fails with `.closed`, to be taken with `nextCompletion`; everything else is refused.
+  public func close() {
+    isClosed = true
+    for lane in Lane.allCases { sender(lane).failPending(.closed) }
+  }
+
+  // MARK: Payloads to the network
+
+  /// Writes the next payload to the start of `buffer`, which has room for `ChannelLimits.pathMTUMin` bytes at
+  /// least and for the path MTU ideally. Acknowledgements come first, then what was lost, then new data; within
+  /// each interactive before bulk. Nil: nothing now.
+  public func nextFrame(into buffer: UnsafeMutableRawBufferPointer, now: Instant) -> OutgoingPayload? {
+    precondition(buffer.count >= ChannelLimits.pathMTUMin)
+    guard hasRoute, !isClosed else { return nil }
+    let epochs = EpochPair(destination: remoteEpoch, source: localEpoch)
+    for lane in Lane.allCases {
+      if let next = receiver(lane).nextAcknowledgement(epochs: epochs, lane: lane) {
+        next.encode(into: buffer)
+        return OutgoingPayload(type: .acknowledgement, byteCount: next.byteCount, lane: lane)
+      }
+    }
+    let dataMax = UInt64(min(pathMTU, buffer.count) - Segment.headerBytes)
+    for lane in Lane.allCases {
+      if let range = sender(lane).nextRetransmission(dataMax: dataMax, now: now) {
+        return writeSegment(range, lane, epochs, into: buffer, now)
+      }
+    }
+    for lane in Lane.allCases {
+      if let range = sender(lane).nextNew(dataMax: dataMax, now: now) {
+        return writeSegment(range, lane, epochs, into: buffer, now)
+      }
+    }
+    return nil
+  }
+
+  private func writeSegment(
+    _ range: ByteRange, _ lane: Lane, _ epochs: EpochPair, into buffer: UnsafeMutableRawBufferPointer, _ now: Instant
+  ) -> OutgoingPayload {
+    let from = sender(lane)
+    Segment(epochs: epochs, lane: lane, timestamp: now.timestamp, offset: range.start).encodeHeader(into: buffer)
+    let byteCount = Segment.headerBytes + Int(range.byteCount)
+    from.ring.read(
+      at: range.start, into: UnsafeMutableRawBufferPointer(rebasing: buffer[Segment.headerBytes..<byteCount]))
+    from.counters.segmentsSent += 1
+    from.counters.bytesSent += range.byteCount
+    return OutgoingPayload(type: .segment, byteCount: byteCount, lane: lane)
+  }
+
+  // MARK: Time
+
+  /// When `handleTimeout` is due; `.never` when nothing is. After `handleTimeout(now)` it lies after `now`: what
+  /// waits for a link to take it sets no deadline.
+  public var nextDeadline: Instant {
+    guard !isClosed else { return .never }
+    var result = Instant.never
+    for lane in Lane.allCases {
+      result = min(result, sender(lane).failureDeadline)
+      guard hasRoute else { continue }
+      result = min(result, sender(lane).pathDeadline, receiver(lane).deadline)
+    }
+    return result
+  }
+
+  /// Time has come to `now`. Early calls are harmless.
+  public func handleTimeout(now: Instant) {
+    guard !isClosed else { return }
+    for lane in Lane.allCases {
+      sender(lane).handleFailureTimeout(now: now)
+      guard hasRoute else { continue }
+      sender(lane).handlePathTimeout(now: now)
+      receiver(lane).handleTimeout(now: now)
+    }
+  }
+
+  /// Counters of one lane.
+  public func statistics(_ lane: Lane) -> LaneStatistics {
+    var result = sender(lane).statistics
+    let received = receiver(lane).statistics
+    result.acknowledgementsSent = received.acknowledgementsSent
+    result.segmentsReceived = received.segmentsReceived
+    result.bytesReceived = received.bytesReceived
+    result.duplicatesReceived = received.duplicatesReceived
+    result.unplacedReceived = received.unplacedReceived
+    return result
+  }
+
+  private func sender(_ lane: Lane) -> LaneSender {
+    switch lane {
+    case .interactive: senders.0
+    case .bulk: senders.1
+    }
+  }
+
+  private func receiver(_ lane: Lane) -> LaneReceiver {
+    switch lane {
+    case .interactive: receivers.0
+    case .bulk: receivers.1
+    }
+  }
+}

@@ -1,0 +1,98 @@
+/// Payload of frame type 33, as bytes whose length was checked.
+///
+///     0–7 destination epoch · 8–15 source epoch · 16 lane · 17 range count 0–4 · 18–19 reserved 0 ·
+///     20–23 echo of the timestamp of the segment that caused it, 0 when none did ·
+///     24–31 cumulative offset: everything below has arrived ·
+///     32–39 window limit: the highest offset the receiver has room for ·
+///     40… ranges that arrived beyond the cumulative offset, u64 start, u64 end, ascending, disjoint
+public struct AcknowledgementView: ~Escapable {
+  let payload: RawSpan
+
+  @_lifetime(copy payload)
+  public init(_ payload: RawSpan) throws(PayloadRefusal) {
+    guard payload.byteCount >= Acknowledgement.headerBytes else { throw .tooShort }
+    let rangeCount = Int(payload.octet(17))
+    guard rangeCount <= Acknowledgement.rangesMax else { throw .tooManyRanges }
+    let length = Acknowledgement.headerBytes + rangeCount * Acknowledgement.rangeBytes
+    guard payload.byteCount >= length else { throw .tooShort }
+    guard payload.byteCount == length else { throw .tooLong }
+    self.payload = payload
+  }
+
+  /// The legal values.
+  public func checked() throws(PayloadRefusal) -> Acknowledgement {
+    let lane = try checkedLane(payload.octet(16), reserved: payload.word16(18))
+    var result = Acknowledgement(
+      epochs: EpochPair(destination: payload.word64(0), source: payload.word64(8)),
+      lane: lane, echo: payload.word32(20), cumulative: payload.word64(24), windowLimit: payload.word64(32))
+    guard result.cumulative <= ChannelLimits.offsetMax, result.windowLimit <= ChannelLimits.offsetMax else {
+      throw .offsetTooLarge
+    }
+    guard result.windowLimit >= result.cumulative else { throw .windowBelowCumulative }
+    var floor = result.cumulative
+    for index in 0..<Int(payload.octet(17)) {
+      let at = Acknowledgement.headerBytes + index * Acknowledgement.rangeBytes
+      let range = ByteRange(start: payload.word64(at), end: payload.word64(at + 8))
+      guard range.start > floor, range.end > range.start else { throw .rangesUnordered }
+      guard range.end <= ChannelLimits.offsetMax else { throw .offsetTooLarge }
+      result.append(range)
+      floor = range.end
+    }
+    return result
+  }
+}
+
+/// What one end has of a lane, and for how much more it has room.
+public struct Acknowledgement: Sendable {
+  public static let headerBytes = 40
+  public static let rangeBytes = 16
+  public static let rangesMax = 4
+  public static let bytesMax = headerBytes + rangesMax * rangeBytes
+
+  public var epochs: EpochPair
+  public var lane: Lane
+  public var echo: UInt32
+  public var cumulative: UInt64
+  public var windowLimit: UInt64
+  public private(set) var rangeCount = 0
+  private var ranges = InlineArray<4, ByteRange>(repeating: ByteRange(start: 0, end: 0))
+
+  public init(epochs: EpochPair, lane: Lane, echo: UInt32, cumulative: UInt64, windowLimit: UInt64) {
+    self.epochs = epochs
+    self.lane = lane
+    self.echo = echo
+    self.cumulative = cumulative
+    self.windowLimit = windowLimit
+  }
+
+  /// Range `index` of `rangeCount`.
+  public func range(_ index: Int) -> ByteRange {
+    precondition(index < rangeCount)
+    return ranges[index]
+  }
+
+  /// Adds a range above all others; there must be room.
+  public mutating func append(_ range: ByteRange) {
+    precondition(rangeCount < Self.rangesMax)
+    ranges[rangeCount] = range
+    rangeCount += 1
+  }
+
+  public var byteCount: Int { Self.headerBytes + rangeCount * Self.rangeBytes }
+
+  /// Writes `byteCount` bytes to the start of `buffer`, which must have them.
+  public func encode(into buffer: UnsafeMutableRawBufferPointer) {
+    buffer.store(bigEndian: epochs.destination, at: 0)
+    buffer.store(bigEndian: epochs.source, at: 8)
+    buffer.store(bigEndian: lane.rawValue, at: 16)
+    buffer.store(bigEndian: UInt8(rangeCount), at: 17)
+    buffer.store(bigEndian: UInt16(0), at: 18)
+    buffer.store(bigEndian: echo, at: 20)
+    buffer.store(bigEndian: cumulative, at: 24)
+    buffer.store(bigEndian: windowLimit, at: 32)
+    for index in 0..<rangeCount {
+      buffer.store(bigEndian: ranges[index].start, at: Self.headerBytes + index * Self.rangeBytes)
+      buffer.store(bigEndian: ranges[index].end, at: Self.headerBytes + index * Self.rangeBytes + 8)
+    }
+  }
+}

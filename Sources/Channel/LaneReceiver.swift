@@ -1,0 +1,162 @@
+import Primitives
+
+/// The receiving half of one lane: puts segments in order, hands out whole messages, tells the other end what
+/// arrived and for how much more there is room.
+///
+/// Positions count from the channel's beginning; offset 0 of the other end's present life is at `base`.
+/// Always: readPosition ≤ completeEnd ≤ cumulative ≤ readPosition + capacity.
+final class LaneReceiver {
+  private let ring: ByteRing
+  private var base: UInt64 = 0
+  /// Where the next message that the application takes begins.
+  private var readPosition: UInt64 = 0
+  /// The end of the last message that is whole.
+  private var completeEnd: UInt64 = 0
+  /// Everything below has arrived.
+  private var cumulative: UInt64 = 0
+  private var ranges = RangeSet()
+  private var isBroken = false
+
+  private var acknowledgementDue = false
+  private var acknowledgementDeadline = Instant.never
+  private var segmentsUnacknowledged = 0
+  /// The timestamp to echo; 0 once it was echoed.
+  private var echo: UInt32 = 0
+  /// Where the newest segment above the cumulative position lies: its range is told first of all.
+  private var newest: UInt64 = 0
+  private var advertisedLimit: UInt64
+
+  var statistics = LaneStatistics()
+
+  init(ringBytes: Int) {
+    ring = ByteRing(capacity: ringBytes)
+    advertisedLimit = min(UInt64(ringBytes), ChannelLimits.initialWindowBytes)
+  }
+
+  // MARK: Segments
+
+  func receive(_ segment: Segment, _ data: RawSpan, now: Instant) throws(ChannelRefusal) {
+    guard !isBroken else { throw .messageTooLong }
+    statistics.segmentsReceived += 1
+    echo = segment.timestamp
+    let start = base + segment.offset
+    let low = max(start, cumulative)
+    let high = min(start + UInt64(data.byteCount), limit)
+    guard low < high else {
+      // An old segment or a probe of a closed window: its sender lacks an acknowledgement.
+      if start >= limit { statistics.unplacedReceived += 1 } else { statistics.duplicatesReceived += 1 }
+      acknowledgementDue = true
+      return
+    }
+    let part = data.extracting(Int(low - start)..<Int(high - start))
+    if low > cumulative || !ranges.isEmpty { acknowledgementDue = true }
+    if low == cumulative {
+      ring.write(part, at: low)
+      advance(to: high)
+    } else {
+      switch ranges.insert(ByteRange(start: low, end: high)) {
+      case nil:
+        statistics.unplacedReceived += 1
+        return
+      case 0?: statistics.duplicatesReceived += 1
+      case _?: ring.write(part, at: low)
+      }
+      newest = low
+    }
+    segmentsUnacknowledged += 1
+    if segmentsUnacknowledged >= 2 { acknowledgementDue = true }
+    if !acknowledgementDue, acknowledgementDeadline == .never {
+      acknowledgementDeadline = now + .milliseconds(ChannelLimits.acknowledgementDelayMilliseconds)
+    }
+    try findMessages()
+  }
+
+  private var limit: UInt64 { readPosition + UInt64(ring.capacity) }
+
+  private func advance(to position: UInt64) {
+    let before = cumulative
+    cumulative = position
+    while !ranges.isEmpty, ranges[0].start <= cumulative {
+      cumulative = max(cumulative, ranges[0].end)
+      ranges.removeBelow(cumulative)
+    }
+    statistics.bytesReceived += cumulative - before
+  }
+
+  private func findMessages() throws(ChannelRefusal) {
+    while cumulative - completeEnd >= UInt64(ChannelLimits.messageHeaderBytes) {
+      let length = ring.messageHeader(at: completeEnd).length
+      guard length <= UInt32(ChannelLimits.messageBytesMax) else {
+        isBroken = true
+        throw .messageTooLong
+      }
+      let end = completeEnd + UInt64(ChannelLimits.messageHeaderBytes) + UInt64(length)
+      guard end <= cumulative else { return }
+      completeEnd = end
+    }
+  }
+
+  /// The other end begins again at offset 0. What it had completed before stays to be read.
+  func restart() {
+    base = completeEnd
+    cumulative = completeEnd
+    ranges.removeAll()
+    isBroken = false
+    acknowledgementDue = false
+    acknowledgementDeadline = .never
+    segmentsUnacknowledged = 0
+    echo = 0
+    advertisedLimit = min(limit, base + ChannelLimits.initialWindowBytes)
+  }
+
+  // MARK: Messages
+
+  var pending: (kind: UInt8, byteCount: Int)? {
+    guard readPosition < completeEnd else { return nil }
+    let header = ring.messageHeader(at: readPosition)
+    return (header.kind, Int(header.length))
+  }
+
+  /// Moves the pending message into `target`, which has exactly its size, and makes room for others.
+  func take(into target: UnsafeMutableRawBufferPointer) {
+    precondition(readPosition < completeEnd)
+    ring.read(at: readPosition + UInt64(ChannelLimits.messageHeaderBytes), into: target)
+    readPosition += UInt64(ChannelLimits.messageHeaderBytes + target.count)
+    let gain = limit - advertisedLimit
+    let capacity = UInt64(ring.capacity)
+    // The other end may stand at the limit with a message that nobody can read before it is whole: then a
+    // sixteenth is told, because beside a message of the greatest length that much is left of the smallest ring.
+    let isNarrow = advertisedLimit - min(advertisedLimit, cumulative) < capacity / 4
+    if gain >= capacity / 2 || (isNarrow && gain >= capacity / 16) { acknowledgementDue = true }
+  }
+
+  // MARK: Acknowledgements
+
+  /// `.never` once the acknowledgement is due: then it waits for the owner to take it, not for time.
+  var deadline: Instant { acknowledgementDue ? .never : acknowledgementDeadline }
+
+  func handleTimeout(now: Instant) {
+    if acknowledgementDeadline <= now { acknowledgementDue = true }
+  }
+
+  /// The acknowledgement that is due, to be sent now.
+  func nextAcknowledgement(epochs: EpochPair, lane: Lane) -> Acknowledgement? {
+    guard acknowledgementDue else { return nil }
+    var result = Acknowledgement(
+      epochs: epochs, lane: lane, echo: echo, cumulative: cumulative - base, windowLimit: limit - base)
+    let told = Acknowledgement.rangesMax
+    let newestIndex = ranges.index(holding: newest) ?? 0
+    for index in 0..<min(ranges.count, told) {
+      // The lowest ones, and the newest in the last place when it is not among them.
+      let range = ranges[index == told - 1 ? max(index, newestIndex) : index]
+      result.append(ByteRange(start: range.start - base, end: range.end - base))
+    }
+    acknowledgementDue = false
+    acknowledgementDeadline = .never
+    segmentsUnacknowledged = 0
+    echo = 0
+    advertisedLimit = limit
+    statistics.acknowledgementsSent += 1
+    return result
+  }
+}

@@ -1,0 +1,52 @@
+/// Why bytes are not a legal payload. Counted by name.
+public enum PayloadRefusal: UInt8, Error, Sendable, CaseIterable {
+  /// Shorter than its fixed part, or than its range count says.
+  case tooShort
+  /// Longer than its range count says, or than any frame.
+  case tooLong
+  case unknownLane
+  /// Flags or reserved bytes are not 0.
+  case reservedNotZero
+  /// More than 4 ranges.
+  case tooManyRanges
+  /// A range is empty, touches its predecessor or the cumulative offset, or is out of order.
+  case rangesUnordered
+  /// The window ends below the cumulative offset.
+  case windowBelowCumulative
+  /// An offset beyond `ChannelLimits.offsetMax`.
+  case offsetTooLarge
+  /// A reset that names one epoch twice.
+  case sameEpoch
+}
+
+/// A half-open range of stream offsets.
+public struct ByteRange: Equatable, Sendable {
+  public var start: UInt64
+  public var end: UInt64
+
+  public init(start: UInt64, end: UInt64) {
+    self.start = start
+    self.end = end
+  }
+
+  var byteCount: UInt64 { end - start }
+}
+
+/// Which life of which end sent a payload, and for which life of the other end. Segments and
+/// acknowledgements begin with it.
+public struct EpochPair: Equatable, Sendable {
+  public var destination: UInt64
+  public var source: UInt64
+
+  public init(destination: UInt64, source: UInt64) {
+    self.destination = destination
+    self.source = source
+  }
+}
+
+/// Bytes 16–19 of segments and acknowledgements: lane, one octet that the payload defines, 2 reserved.
+func checkedLane(_ raw: UInt8, reserved: UInt16) throws(PayloadRefusal) -> Lane {
+  guard let lane = Lane(rawValue: raw) else { throw .unknownLane }
+  guard reserved == 0 else { throw .reservedNotZero }
+  return lane
+}

@@ -1,0 +1,86 @@
+/// A bounded set of disjoint, ascending ranges of stream positions that do not touch each other.
+struct RangeSet {
+  private var ranges = InlineArray<32, ByteRange>(repeating: ByteRange(start: 0, end: 0))
+  private(set) var count = 0
+
+  var isEmpty: Bool { count == 0 }
+
+  subscript(index: Int) -> ByteRange {
+    precondition(index < count)
+    return ranges[index]
+  }
+
+  /// Adds `range` and answers how many of its bytes are new; nil, and no change, when it would need one more
+  /// range than there is room for.
+  mutating func insert(_ range: ByteRange) -> UInt64? {
+    var first = 0
+    while first < count, ranges[first].end < range.start { first += 1 }
+    var last = first
+    var merged = range
+    var known: UInt64 = 0
+    while last < count, ranges[last].start <= range.end {
+      merged.start = min(merged.start, ranges[last].start)
+      merged.end = max(merged.end, ranges[last].end)
+      known += ranges[last].byteCount
+      last += 1
+    }
+    if first == last {
+      guard count < ChannelLimits.rangesMax else { return nil }
+      var index = count
+      while index > first {
+        ranges[index] = ranges[index - 1]
+        index -= 1
+      }
+      count += 1
+    } else {
+      close(gapFrom: first + 1, to: last)
+    }
+    ranges[first] = merged
+    return merged.byteCount - known
+  }
+
+  /// Forgets everything below `position`.
+  mutating func removeBelow(_ position: UInt64) {
+    var gone = 0
+    while gone < count, ranges[gone].end <= position { gone += 1 }
+    close(gapFrom: 0, to: gone)
+    if count > 0, ranges[0].start < position { ranges[0].start = position }
+  }
+
+  mutating func removeAll() { count = 0 }
+
+  /// Bytes of the set within `start ..< end`.
+  func bytes(from start: UInt64, to end: UInt64) -> UInt64 {
+    var sum: UInt64 = 0
+    for index in 0..<count {
+      let low = max(ranges[index].start, start)
+      let high = min(ranges[index].end, end)
+      if low < high { sum += high - low }
+    }
+    return sum
+  }
+
+  /// The first stretch at or after `position` that is not in the set: its start, and its end when a range
+  /// follows it.
+  func gap(from position: UInt64) -> (start: UInt64, end: UInt64?) {
+    var start = position
+    for index in 0..<count {
+      if ranges[index].start > start { return (start, ranges[index].start) }
+      start = max(start, ranges[index].end)
+    }
+    return (start, nil)
+  }
+
+  /// The index of the range that holds `position`.
+  func index(holding position: UInt64) -> Int? {
+    for index in 0..<count where ranges[index].start <= position && position < ranges[index].end { return index }
+    return nil
+  }
+
+  private mutating func close(gapFrom first: Int, to last: Int) {
+    let width = last - first
+    guard width > 0 else { return }
+    for index in last..<max(last, count) { ranges[index - width] = ranges[index] }
+    count -= width
+  }
+}

@@ -1,0 +1,59 @@
+/// Payload of frame type 32, as bytes whose length was checked.
+///
+///     0–7 destination epoch · 8–15 source epoch · 16 lane · 17 flags 0 · 18–19 reserved 0 ·
+///     20–23 sender's timestamp in ms, never 0 · 24–31 offset of the first byte · 32… data, at least 1 byte
+public struct SegmentView: ~Escapable {
+  let payload: RawSpan
+
+  @_lifetime(copy payload)
+  public init(_ payload: RawSpan) throws(PayloadRefusal) {
+    guard payload.byteCount > Segment.headerBytes else { throw .tooShort }
+    guard payload.byteCount <= ChannelLimits.pathMTUMax else { throw .tooLong }
+    self.payload = payload
+  }
+
+  /// The part of the stream that the segment carries.
+  public var data: RawSpan {
+    @_lifetime(copy self) get { payload.extracting(Segment.headerBytes...) }
+  }
+
+  /// The legal values.
+  public func checked() throws(PayloadRefusal) -> Segment {
+    let lane = try checkedLane(payload.octet(16), reserved: payload.word16(18))
+    guard payload.octet(17) == 0 else { throw .reservedNotZero }
+    let offset = payload.word64(24)
+    guard offset <= ChannelLimits.offsetMax else { throw .offsetTooLarge }
+    return Segment(
+      epochs: EpochPair(destination: payload.word64(0), source: payload.word64(8)),
+      lane: lane, timestamp: payload.word32(20), offset: offset)
+  }
+}
+
+/// The header of a segment.
+public struct Segment: Equatable, Sendable {
+  public static let headerBytes = 32
+
+  public var epochs: EpochPair
+  public var lane: Lane
+  /// Opaque to the receiver, who echoes it.
+  public var timestamp: UInt32
+  public var offset: UInt64
+
+  public init(epochs: EpochPair, lane: Lane, timestamp: UInt32, offset: UInt64) {
+    self.epochs = epochs
+    self.lane = lane
+    self.timestamp = timestamp
+    self.offset = offset
+  }
+
+  /// Writes the header into the first `headerBytes` bytes of `buffer`, which must have them.
+  public func encodeHeader(into buffer: UnsafeMutableRawBufferPointer) {
+    buffer.store(bigEndian: epochs.destination, at: 0)
+    buffer.store(bigEndian: epochs.source, at: 8)
+    buffer.store(bigEndian: lane.rawValue, at: 16)
+    buffer.store(bigEndian: UInt8(0), at: 17)
+    buffer.store(bigEndian: UInt16(0), at: 18)
+    buffer.store(bigEndian: timestamp, at: 20)
+    buffer.store(bigEndian: offset, at: 24)
+  }
+}

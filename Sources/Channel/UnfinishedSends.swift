@@ -1,0 +1,71 @@
+/// The sends of one lane whose completion was not taken yet, oldest first.
+struct UnfinishedSends {
+  private enum State { case pending, delivered, failed(SendFailure) }
+  private struct Entry {
+    var id: MessageID
+    var stream: ByteRange
+    var state: State
+  }
+  private var entries: [Entry]
+  private var first = 0
+  private var count = 0
+
+  init(capacity: Int) {
+    let unused = Entry(id: MessageID(number: 0), stream: ByteRange(start: 0, end: 0), state: .delivered)
+    entries = [Entry](repeating: unused, count: capacity)
+  }
+
+  var isFull: Bool { count == entries.count }
+
+  /// Whether a send is pending whose last byte is not below `acknowledged`.
+  func hasPending(above acknowledged: UInt64) -> Bool {
+    guard count > 0 else { return false }
+    let newest = entries[slot(count - 1)]
+    return if case .pending = newest.state { newest.stream.end > acknowledged } else { false }
+  }
+
+  mutating func append(_ id: MessageID, stream: ByteRange) {
+    precondition(!isFull)
+    entries[slot(count)] = Entry(id: id, stream: stream, state: .pending)
+    count += 1
+  }
+
+  /// Ends every pending send: delivered when wholly below `acknowledged`, else failed.
+  mutating func failPending(_ failure: SendFailure, acknowledged: UInt64) {
+    for index in 0..<count {
+      let at = slot(index)
+      guard case .pending = entries[at].state else { continue }
+      entries[at].state = entries[at].stream.end <= acknowledged ? .delivered : .failed(failure)
+    }
+  }
+
+  /// The end of the message that `position` lies in, or `position` itself between two messages. Only pending
+  /// sends count.
+  func messageEnd(at position: UInt64) -> UInt64 {
+    for index in 0..<count {
+      let entry = entries[slot(index)]
+      guard case .pending = entry.state, entry.stream.start < position, position < entry.stream.end else { continue }
+      return entry.stream.end
+    }
+    return position
+  }
+
+  /// Takes the oldest send if it is over.
+  mutating func next(acknowledged: UInt64) -> (id: MessageID, outcome: Completion.Outcome)? {
+    guard count > 0 else { return nil }
+    let entry = entries[first]
+    let outcome: Completion.Outcome
+    switch entry.state {
+    case .pending:
+      guard entry.stream.end <= acknowledged else { return nil }
+      outcome = .delivered
+    case .delivered: outcome = .delivered
+    case .failed(let failure): outcome = .failed(failure)
+    }
+    first = slot(1)
+    count -= 1
+    return (entry.id, outcome)
+  }
+
+  private func slot(_ index: Int) -> Int { (first + index) % entries.count }
+}

@@ -1,0 +1,89 @@
+import Channel
+import Primitives
+
+func at(_ milliseconds: UInt64) -> Instant { .zero + .milliseconds(milliseconds) }
+
+/// "00 01 ff" → bytes. Spaces are free.
+func bytes(_ hex: String) -> [UInt8] {
+  var result: [UInt8] = []
+  var high: UInt8?
+  for character in hex where !character.isWhitespace {
+    let digit = UInt8(character.hexDigitValue!)
+    if let first = high {
+      result.append(first << 4 | digit)
+      high = nil
+    } else {
+      high = digit
+    }
+  }
+  return result
+}
+
+func encoded(_ count: Int, _ encode: (UnsafeMutableRawBufferPointer) -> Void) -> [UInt8] {
+  var result = [UInt8](repeating: 0xee, count: count)
+  result.withUnsafeMutableBytes { encode($0) }
+  return result
+}
+
+extension Channel {
+  func send(_ message: [UInt8], kind: UInt8 = 1, lane: Lane = .interactive, now: Instant) throws(SendRefusal) -> MessageID {
+    try send(kind: kind, message.span.bytes, lane: lane, now: now)
+  }
+
+  /// Everything `nextFrame` has to say.
+  func frames(_ now: Instant, max: Int = .max) -> [(type: PayloadType, bytes: [UInt8])] {
+    var result: [(PayloadType, [UInt8])] = []
+    var buffer = [UInt8](repeating: 0, count: ChannelLimits.pathMTUMax)
+    while result.count < max, let out = buffer.withUnsafeMutableBytes({ nextFrame(into: $0, now: now) }) {
+      result.append((out.type, [UInt8](buffer[..<out.byteCount])))
+    }
+    return result
+  }
+
+  func receive(_ frame: (type: PayloadType, bytes: [UInt8]), now: Instant) throws(ChannelRefusal) {
+    switch frame.type {
+    case .segment: try receiveSegment(frame.bytes.span.bytes, now: now)
+    case .acknowledgement: try receiveAcknowledgement(frame.bytes.span.bytes, now: now)
+    case .reset: try receiveReset(frame.bytes.span.bytes, now: now)
+    }
+  }
+
+  func completions() -> [Completion] {
+    var result: [Completion] = []
+    while let next = nextCompletion() { result.append(next) }
+    return result
+  }
+
+  func messages(_ lane: Lane) -> [ReceivedMessage] {
+    var result: [ReceivedMessage] = []
+    while let next = nextMessage(lane) { result.append(next) }
+    return result
+  }
+}
+
+/// Two channels that know each other, with a route.
+func pair(
+  pathMTU: Int = 1_000, settings: ChannelSettings = ChannelSettings(), now: Instant = at(1_000)
+) -> (a: Channel, b: Channel) {
+  let a = Channel(localEpoch: 0xa1, remoteEpoch: 0xb1, settings: settings)
+  let b = Channel(localEpoch: 0xb1, remoteEpoch: 0xa1, settings: settings)
+  a.routeChanged(pathMTU: pathMTU, now: now)
+  b.routeChanged(pathMTU: pathMTU, now: now)
+  return (a, b)
+}
+
+/// Hands every frame over at once, both ways, until nothing moves.
+func exchange(_ a: Channel, _ b: Channel, now: Instant) throws {
+  var moved = true
+  while moved {
+    moved = false
+    for frame in a.frames(now) {
+      try b.receive(frame, now: now)
+      moved = true
+    }
+    for frame in b.frames(now) {
+      try a.receive(frame, now: now)
+      moved = true
+    }
+  }
+}
