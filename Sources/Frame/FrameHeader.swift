@@ -12,13 +12,10 @@ public enum FrameType: UInt8, Sendable {
   // Routed to one node.
   case segment = 32
   case acknowledgement = 33
-  case datagram = 34
   case reset = 35
 
   /// Whether the frame is between neighbours only.
   public var isLinkLocal: Bool { rawValue < 16 }
-  /// Whether the frame has one destination and is forwarded towards it.
-  public var isRouted: Bool { rawValue >= 32 }
 }
 
 /// In which order a link sends what waits for it. Lower goes first.
@@ -69,6 +66,8 @@ public struct FrameHeader: Equatable, Sendable {
 
   /// The type, where this node knows it.
   public var knownType: FrameType? { FrameType(rawValue: type) }
+  /// Whether the frame has one destination and is forwarded towards it, known type or not.
+  public var isRouted: Bool { type >= 32 }
   public var frameByteCount: Int { Self.byteCount + payloadByteCount }
 
   /// Read a header from the first 48 bytes of `bytes`.

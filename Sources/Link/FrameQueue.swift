@@ -32,8 +32,8 @@ public struct FrameQueue {
 
   public var isEmpty: Bool { byteCount == 0 }
 
-  public func free(_ priority: FramePriority) -> Int { queues[Int(priority.rawValue)].free }
-  public func capacity(_ priority: FramePriority) -> Int { queues[Int(priority.rawValue)].capacity }
+  /// Bytes waiting in one priority.
+  public func byteCount(_ priority: FramePriority) -> Int { queues[Int(priority.rawValue)].count }
 
   /// Queue a frame at its priority. False, with nothing queued, when it has no room there.
   public mutating func append(_ header: FrameHeader, _ payload: RawSpan) -> Bool {

@@ -128,7 +128,7 @@ public struct Link {
       let goodbye = try Goodbye(payload)
       retryAfterSeconds = goodbye.retryAfterSeconds
       state = .closed(goodbye.reason)
-    case .advertisement, .segment, .acknowledgement, .datagram, .reset:
+    case .advertisement, .segment, .acknowledgement, .reset:
       throw .unexpected
     }
   }
@@ -189,9 +189,8 @@ public struct Link {
 
   public var queuedByteCount: Int { queue.byteCount }
   public var hasFrames: Bool { !queue.isEmpty }
-  /// Room in one priority's queue, in bytes.
-  public func free(_ priority: FramePriority) -> Int { queue.free(priority) }
-  public func capacity(_ priority: FramePriority) -> Int { queue.capacity(priority) }
+  /// Bytes waiting in one priority.
+  public func queuedByteCount(_ priority: FramePriority) -> Int { queue.byteCount(priority) }
 
   private static let pingByteCount = 8
 

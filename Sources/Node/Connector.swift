@@ -27,8 +27,12 @@ struct Connector {
   static let dialsMax = 8
   /// How long the node with the higher id leaves the dialling to the other.
   static let courtesy = TimeSpan.seconds(2)
+  /// Pauses between failed dials double from the least to the middle one, so that a box that restarts is back
+  /// within seconds; after `patience` failures in a row it is not restarting, and the long pause spares the air.
   static let pauseMin = TimeSpan.milliseconds(250)
+  static let pauseMiddle = TimeSpan.seconds(3)
   static let pauseMax = TimeSpan.seconds(30)
+  static let patience: UInt32 = 16
 
   private let localHint: UInt64
   private(set) var candidates: [Candidate] = []
@@ -55,7 +59,7 @@ struct Connector {
 
   mutating func dialFailed(_ handle: UInt32, now: Instant) {
     guard let index = index(of: handle) else { return }
-    candidates[index].failures = min(candidates[index].failures + 1, 16)
+    candidates[index].failures = min(candidates[index].failures + 1, Self.patience)
     candidates[index].phase = .waiting(now + pause(candidates[index]))
   }
 
@@ -75,7 +79,7 @@ struct Connector {
   mutating func linkClosed(_ slot: Int, peer: NodeID, retryAfterSeconds: UInt16, now: Instant) {
     for index in candidates.indices {
       let isThisLink = candidates[index].phase == .linked(slot)
-      if isThisLink { candidates[index].failures = min(candidates[index].failures + 1, 16) }
+      if isThisLink { candidates[index].failures = min(candidates[index].failures + 1, Self.patience) }
       guard isThisLink || (candidates[index].hint == peer.high && retryAfterSeconds > 0) else { continue }
       let asked = TimeSpan.seconds(UInt64(retryAfterSeconds))
       candidates[index].phase = .waiting(now + max(asked, pause(candidates[index])))
@@ -116,9 +120,10 @@ struct Connector {
     candidates.contains { $0.phase == .dialling && $0.hint == other.hint && $0.bearer == other.bearer }
   }
 
-  /// Doubles with each failure, spread by up to a quarter so that two boxes do not dial in step.
+  /// Spread by up to a quarter, so that two boxes do not dial in step.
   private func pause(_ candidate: Candidate) -> TimeSpan {
-    let base = min(TimeSpan(nanoseconds: Self.pauseMin.nanoseconds << UInt64(min(candidate.failures, 10))), Self.pauseMax)
+    let doubled = TimeSpan(nanoseconds: Self.pauseMin.nanoseconds << UInt64(candidate.failures))
+    let base = candidate.failures < Self.patience ? min(doubled, Self.pauseMiddle) : Self.pauseMax
     let spread = (localHint ^ UInt64(candidate.handle) &* 0x9E37_79B9_7F4A_7C15) >> 48
     return TimeSpan(nanoseconds: base.nanoseconds + base.nanoseconds / 4 * spread / 65_536)
   }

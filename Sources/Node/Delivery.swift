@@ -1,14 +1,253 @@
+import Channel
 import Frame
+import Journal
+import Link
 import Mesh
 import Primitives
 
-struct Delivery {
-  init(epoch: UInt64) {}
-  var deadline: Instant { .never }
-  mutating func routesChanged(_ mesh: borrowing Mesh, _ directory: Directory, now: Instant) {}
-  mutating func handleTimeouts(now: Instant) {}
+/// Why a message was not taken.
+public enum DeliveryRefusal: Error, Equatable, Sendable {
+  /// No such peer is known, or there is no way to it.
+  case unknownPeer
+  /// Messages are under way to `Limits.channelsMax` peers already.
+  case tooManyPeers
+  /// The channel is full, or the message too long.
+  case channel(SendRefusal)
 }
+
+/// One peer with which messages are exchanged.
+final class Conversation {
+  let peer: NodeID
+  let channel: Channel
+  var route: Route?
+  /// Frames are ready, but the link's queue is as full as it should be: it is looked at again when the link
+  /// has sent, not by the clock.
+  var isBlocked = false
+
+  init(_ peer: NodeID, _ channel: Channel) {
+    self.peer = peer
+    self.channel = channel
+  }
+}
+
+/// The conversations of a node, in the order in which they began.
+struct Delivery {
+  /// A link's queue takes this many of its longest frames from this node at once; the rest waits in the
+  /// channel, where an urgent message still overtakes it.
+  static let framesAhead = 2
+
+  private(set) var conversations: [Conversation] = []
+  private let epoch: UInt64
+  /// Counts up when a channel is made after one was forgotten, so that no two lives share an epoch.
+  private var lives: UInt64 = 0
+
+  init(epoch: UInt64) { self.epoch = epoch }
+
+  func conversation(with peer: NodeID) -> Conversation? { conversations.first { $0.peer == peer } }
+
+  /// A new conversation; nil when all places are taken by peers that are reachable or have sends under way.
+  mutating func begin(with peer: NodeID, epoch remoteEpoch: UInt64, route: Route?, now: Instant) -> Conversation? {
+    if conversations.count == Limits.channelsMax {
+      guard let idle = conversations.firstIndex(where: { $0.route == nil && !$0.channel.hasUnfinishedSends }) else {
+        return nil
+      }
+      conversations.remove(at: idle)
+      lives += 1
+    }
+    let conversation = Conversation(peer, Channel(localEpoch: epoch &+ lives, remoteEpoch: remoteEpoch))
+    conversations.append(conversation)
+    Self.setRoute(conversation, route, now)
+    return conversation
+  }
+
+  func routesChanged(_ mesh: borrowing Mesh, now: Instant) {
+    for conversation in conversations {
+      if let epoch = mesh.epoch(of: conversation.peer), epoch > conversation.channel.remoteEpoch {
+        conversation.channel.remoteRestarted(epoch: epoch)
+      }
+      Self.setRoute(conversation, mesh.route(to: conversation.peer), now)
+    }
+  }
+
+  func handleTimeouts(now: Instant) {
+    for conversation in conversations { conversation.channel.handleTimeout(now: now) }
+  }
+
+  func deadline(now: Instant) -> Instant {
+    var earliest = Instant.never
+    for conversation in conversations {
+      let deadline = conversation.channel.nextDeadline
+      if deadline > now || !conversation.isBlocked { earliest = min(earliest, deadline) }
+    }
+    return earliest
+  }
+
+  private static func setRoute(_ conversation: Conversation, _ route: Route?, _ now: Instant) {
+    let old = conversation.route
+    conversation.route = route
+    guard let route else { return conversation.channel.routeLost() }
+    if old?.link != route.link || old?.firstHop != route.firstHop || old?.payloadBytesMax != route.payloadBytesMax {
+      conversation.channel.routeChanged(pathMTU: route.payloadBytesMax, now: now)
+    }
+  }
+}
+
+/// Messages between this node and its peers.
 extension Node {
-  func deliver(_ header: FrameHeader, _ type: FrameType, _ payload: RawSpan, _ now: Instant) throws(FrameRefusal) {}
-  func pumpDelivery(_ now: Instant) {}
+  /// Take a message for reliable delivery: whole, once, in the order of its lane. Its completion comes through
+  /// `nextCompletion`. Throws why nothing was taken; `.channel(.full)` means: later.
+  public func send(
+    kind: UInt8, _ message: RawSpan, to peer: NodeID, lane: Lane, now: Instant
+  ) throws(DeliveryRefusal) -> MessageID {
+    guard let conversation = try conversation(with: peer, now) else { throw .tooManyPeers }
+    let id: MessageID
+    do throws(SendRefusal) {
+      id = try conversation.channel.send(kind: kind, message, lane: lane, now: now)
+    } catch {
+      throw .channel(error)
+    }
+    pumpDelivery(now)
+    return id
+  }
+
+  /// Whether `send` would take a message of this length now.
+  public func canSend(byteCount: Int, to peer: NodeID, lane: Lane) -> Bool {
+    guard let conversation = delivery.conversation(with: peer) else { return mesh.route(to: peer) != nil }
+    return conversation.channel.canSend(byteCount: byteCount, lane: lane)
+  }
+
+  /// The end of a send, of whichever peer; each send that was taken has exactly one.
+  public func nextCompletion() -> (peer: NodeID, Completion)? {
+    for conversation in delivery.conversations {
+      if let completion = conversation.channel.nextCompletion() { return (conversation.peer, completion) }
+    }
+    return nil
+  }
+
+  /// The next message that arrived and that `wants` wants; one that nobody wants stays, and in time its sender
+  /// stops sending in that lane.
+  public func nextMessage(
+    now: Instant, _ wants: (_ from: NodeID, PendingMessage) -> Bool
+  ) -> (from: NodeID, ReceivedMessage)? {
+    for conversation in delivery.conversations {
+      for lane in [Lane.interactive, .bulk] {
+        guard let pending = conversation.channel.pendingMessage(lane), wants(conversation.peer, pending),
+          let message = conversation.channel.nextMessage(lane)
+        else { continue }
+        pumpDelivery(now)
+        return (conversation.peer, message)
+      }
+    }
+    return nil
+  }
+
+  /// Counters of the lanes to one peer, nil when no message was exchanged with it.
+  public func statistics(of peer: NodeID, _ lane: Lane) -> LaneStatistics? {
+    delivery.conversation(with: peer)?.channel.statistics(lane)
+  }
+
+  /// A routed frame for this node.
+  func deliver(_ header: FrameHeader, _ payload: RawSpan, _ now: Instant) throws(FrameRefusal) {
+    guard let type = header.knownType else { throw .unknownType }
+    guard let conversation = try? conversation(with: header.source, now) else { throw .unexpected }
+    do throws(ChannelRefusal) {
+      try receive(type, payload, conversation, now)
+    } catch {
+      journal.record(.debug, .segmentRefused, at: now, UInt64(type.rawValue), UInt64(payload.byteCount), node: header.source)
+      switch error {
+      case .otherDestinationEpoch(let meant):
+        if type == .segment { sendReset(meant, conversation) }
+        throw .stale
+      case .otherSourceEpoch(let epoch):
+        // A later life of the other end that its advertisement has not told of yet.
+        guard epoch > conversation.channel.remoteEpoch else { throw .stale }
+        conversation.channel.remoteRestarted(epoch: epoch)
+        do throws(ChannelRefusal) { try receive(type, payload, conversation, now) } catch { throw .malformed }
+      case .malformed, .acknowledgesUnsent, .messageTooLong: throw .malformed
+      case .staleReset, .closed: throw .stale
+      }
+    }
+  }
+
+  /// Move frames from the channels to the links, a frame of each peer in turn, while the links want more.
+  func pumpDelivery(_ now: Instant) {
+    var isMoving = true
+    while isMoving {
+      isMoving = false
+      for conversation in delivery.conversations {
+        if pump(conversation, now) { isMoving = true }
+      }
+    }
+  }
+
+  private func receive(
+    _ type: FrameType, _ payload: RawSpan, _ conversation: Conversation, _ now: Instant
+  ) throws(ChannelRefusal) {
+    switch type {
+    case .segment: try conversation.channel.receiveSegment(payload, now: now)
+    case .acknowledgement: try conversation.channel.receiveAcknowledgement(payload, now: now)
+    case .reset: try conversation.channel.receiveReset(payload, now: now)
+    case .hello, .ping, .pong, .goodbye, .advertisement: preconditionFailure("not a routed type")
+    }
+  }
+
+  /// The conversation with a peer, begun if need be; nil when there are too many.
+  private func conversation(with peer: NodeID, _ now: Instant) throws(DeliveryRefusal) -> Conversation? {
+    if let known = delivery.conversation(with: peer) { return known }
+    guard let epoch = mesh.epoch(of: peer), let route = mesh.route(to: peer) else { throw .unknownPeer }
+    journal.record(.info, .channelOpened, at: now, epoch, node: peer)
+    return delivery.begin(with: peer, epoch: epoch, route: route, now: now)
+  }
+
+  private func pump(_ conversation: Conversation, _ now: Instant) -> Bool {
+    conversation.isBlocked = false
+    guard let route = conversation.route else { return false }
+    let slot = Int(route.link)
+    let ahead = Delivery.framesAhead * (links[slot].payloadBytesMax + FrameHeader.byteCount)
+    for priority in [FramePriority.interactive, .bulk] where links[slot].queuedByteCount(priority) >= ahead {
+      conversation.isBlocked = true
+      return false
+    }
+    let frame = conversation.channel.nextFrame(into: payloadScratch, now: now)
+    guard let frame else { return false }
+    let header = FrameHeader(
+      type: FrameType(frame.type), ttl: Limits.hopsMax, priority: FramePriority(frame),
+      payloadByteCount: frame.byteCount, destination: conversation.peer, source: settings.id,
+      identifier: nextIdentifier())
+    let payload = UnsafeRawBufferPointer(rebasing: payloadScratch[..<frame.byteCount])
+    return send(header, payload.bytes, over: route)
+  }
+
+  private func sendReset(_ meant: UInt64, _ conversation: Conversation) {
+    guard let route = conversation.route else { return }
+    var bytes = InlineArray<16, UInt8>(repeating: 0)
+    var span = bytes.mutableSpan
+    span.withUnsafeMutableBytes { buffer in
+      Reset(meantEpoch: meant, currentEpoch: conversation.channel.localEpoch).encode(into: buffer)
+    }
+    let header = FrameHeader(
+      type: .reset, ttl: Limits.hopsMax, priority: .interactive, payloadByteCount: Reset.byteCount,
+      destination: conversation.peer, source: settings.id, identifier: nextIdentifier())
+    _ = send(header, bytes.span.bytes, over: route)
+  }
+}
+
+extension FrameType {
+  fileprivate init(_ type: PayloadType) {
+    switch type {
+    case .segment: self = .segment
+    case .acknowledgement: self = .acknowledgement
+    case .reset: self = .reset
+    }
+  }
+}
+
+extension FramePriority {
+  /// Acknowledgements are small and hold up whole windows: they never wait behind bulk.
+  fileprivate init(_ payload: OutgoingPayload) {
+    switch payload.lane {
+    case .interactive: self = .interactive
+    case .bulk: self = payload.type == .segment ? .bulk : .interactive
+    }
+  }
 }

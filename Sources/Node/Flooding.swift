@@ -100,14 +100,14 @@ extension Node {
     if links[slot].append(header, payload) { wantTransmit(slot) } else { count { $0.dropsQueueFull &+= 1 } }
   }
 
-  /// An advertisement of this node's own comes back. The usual echo is a duplicate; a later epoch than this
-  /// boot's means that the persisted counter was lost, or that the key is in use twice.
+  /// An advertisement of this node's own comes back. Usually that is an echo. A later epoch than this boot's means
+  /// that the persisted counter was lost, which mends itself when the old advertisement ages out, or that the
+  /// key is in use twice, which people must know of.
   private func receiveOwnAdvertisement(_ view: borrowing AdvertisementView, _ now: Instant) throws(FrameRefusal) {
     if view.epoch > settings.epoch
       && cryptography.verify(view.signature, over: view.signed, by: view.point, of: settings.id)
     {
       journal.record(.error, .identityDuplicated, at: now, view.epoch, settings.epoch)
-      staleEpoch = max(staleEpoch, view.epoch)
     }
     throw .loopedSource
   }

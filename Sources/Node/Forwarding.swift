@@ -7,19 +7,17 @@ import Primitives
 /// Frames on their way: to the neighbour, to everybody, or towards one node.
 extension Node {
   /// Throws why the frame is refused; the link stays open.
-  func receiveFrame(_ bytes: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal) {
-    let header = try FrameHeader(bytes)
-    let payload = bytes.extracting(FrameHeader.byteCount..<header.frameByteCount)
+  func receiveFrame(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal) {
+    if header.isRouted {
+      if links[slot].state != .up { throw .unexpected }
+      if header.source == settings.id { throw .loopedSource }
+      if header.destination != settings.id { return try forward(header, payload, cameFrom: slot) }
+      return try deliver(header, payload, now)
+    }
     guard let type = header.knownType else { throw .unknownType }
     if type.isLinkLocal { return try receiveLinkLocal(header, payload, type, on: slot, now: now) }
     if links[slot].state != .up { throw .unexpected }
-    if header.source == settings.id && type != .advertisement { throw .loopedSource }
-    if type == .advertisement { return try receiveAdvertisement(header, payload, on: slot, now: now) }
-    if header.destination == settings.id {
-      try deliver(header, type, payload, now)
-    } else {
-      try forward(header, payload, cameFrom: slot)
-    }
+    try receiveAdvertisement(header, payload, on: slot, now: now)
   }
 
   /// Send a frame of this node's own towards its destination. False when there is no way or no room.

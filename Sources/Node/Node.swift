@@ -8,7 +8,7 @@ import Primitives
 /// drive the same one.
 ///
 /// The drain rule. Tell it what happened with `handle` or `receive`; then call `nextCommand` until it gives
-/// nil and carry each command out, and call `handle(.timeout)` no later than `nextDeadline`. Peers, messages
+/// nil and carry each command out, and call `handle(.timeout)` no later than `nextDeadline(now:)`. Peers, messages
 /// and completions for the application are drained likewise: `nextPeerEvent`, `nextMessage`,
 /// `nextCompletion`. Time is an argument; nothing here reads a clock, a file or a random source.
 public final class Node {
@@ -21,7 +21,7 @@ public final class Node {
     case dialFailed(UInt32)
     /// The stream of a link slot is gone.
     case linkClosed(Int)
-    /// `nextDeadline` has come.
+    /// The next deadline has come.
     case timeout
   }
 
@@ -43,6 +43,8 @@ public final class Node {
   let links: UnsafeMutableBufferPointer<Link>
   private let inboxes: UnsafeMutableBufferPointer<FrameInbox>
   private let memory: UnsafeMutableRawBufferPointer
+  /// Where a payload is written before it is queued.
+  let payloadScratch: UnsafeMutableRawBufferPointer
   var mesh: Mesh
   var connector: Connector
   var directory = Directory()
@@ -50,9 +52,6 @@ public final class Node {
   var originator = Originator()
   /// The last profile advertisement made, for links that come up.
   var ownProfile: [UInt8] = []
-  /// The latest epoch above this boot's that somebody else signed with this node's key; 0 when none did.
-  /// The rim starts the node again with a greater one.
-  public internal(set) var staleEpoch: UInt64 = 0
 
   /// Slots with something to tell the caller.
   private var transmitPending: UInt64 = 0
@@ -68,6 +67,7 @@ public final class Node {
       node: settings.id, epoch: settings.epoch, capabilities: settings.capabilities, name: settings.name)
     let perLink = FrameQueue.byteCount + Limits.frameBytesMax
     memory = .allocate(byteCount: Mesh.byteCount + Limits.linksMax * perLink, alignment: 4096)
+    payloadScratch = .allocate(byteCount: Limits.framePayloadBytesMax, alignment: 16)
     mesh = Mesh(local: settings.id, UnsafeMutableRawBufferPointer(rebasing: memory[..<Mesh.byteCount]))
     links = .allocate(capacity: Limits.linksMax)
     inboxes = .allocate(capacity: Limits.linksMax)
@@ -89,6 +89,7 @@ public final class Node {
     links.deinitialize().deallocate()
     inboxes.deinitialize().deallocate()
     memory.deallocate()
+    payloadScratch.deallocate()
   }
 
   // MARK: Events
@@ -136,7 +137,9 @@ public final class Node {
     do throws(FrameRefusal) {
       while isOpen(slot), let frame = try inboxes[slot].next(bytes, &offset) {
         do throws(FrameRefusal) {
-          try receiveFrame(frame.bytes, on: slot, now: now)
+          let header = try FrameHeader(frame.bytes)
+          let payload = frame.bytes.extracting(FrameHeader.byteCount..<header.frameByteCount)
+          try receiveFrame(header, payload, on: slot, now: now)
         } catch {
           refuse(error, on: slot, now)
         }
@@ -149,19 +152,37 @@ public final class Node {
     settle(now)
   }
 
-  /// A sealed frame that came beside TLS, its header authenticated by the link.
-  public func receiveSealed(_ frame: UnsafeRawBufferPointer, on slot: Int, now: Instant) {
+  /// A sealed frame that came beside TLS, its 48-byte header authenticated by the link.
+  public func receiveSealed(
+    _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, on slot: Int, now: Instant
+  ) {
     guard isOpen(slot) else { return }
-    links[slot].heard(frame.count, now: now)
+    links[slot].heard(header.count + payload.count, now: now)
     do throws(FrameRefusal) {
-      let header = try FrameHeader(frame.bytes)
-      if header.flags & FrameHeader.sealed == 0 { throw .unexpected }
-      try receiveFrame(frame.bytes, on: slot, now: now)
+      let checked = try FrameHeader(header.bytes)
+      if checked.flags & FrameHeader.sealed == 0 || checked.payloadByteCount != payload.count { throw .unexpected }
+      try receiveFrame(checked, payload.bytes, on: slot, now: now)
     } catch {
       refuse(error, on: slot, now)
     }
     settle(now)
   }
+
+  /// Whether both ends of a link take sealed frames beside TLS.
+  public func isBypassAgreed(_ slot: Int) -> Bool {
+    settings.bypass && links[slot].state == .up && links[slot].peerCapabilities.contains(.bypass)
+  }
+
+  // MARK: What it knows
+
+  /// Peers that can be reached now.
+  public var peers: [Peer] { directory.peers }
+
+  /// What happened to peers since the last call, one event a call.
+  public func nextPeerEvent() -> PeerEvent? { directory.nextEvent() }
+
+  /// A link slot as it stands.
+  public func link(_ slot: Int) -> Link { links[slot] }
 
   // MARK: Commands
 
@@ -173,9 +194,9 @@ public final class Node {
   }
 
   /// When `handle(.timeout)` is due.
-  public var nextDeadline: Instant {
-    var earliest = min(min(mesh.expiryDeadline, connector.deadline), min(directory.deadline, delivery.deadline))
-    earliest = min(earliest, originator.deadline)
+  public func nextDeadline(now: Instant) -> Instant {
+    var earliest = min(mesh.expiryDeadline, connector.deadline, directory.deadline)
+    earliest = min(earliest, originator.deadline, delivery.deadline(now: now))
     for slot in links.indices { earliest = min(earliest, links[slot].deadline) }
     return earliest
   }
@@ -201,7 +222,7 @@ public final class Node {
       mesh.computeRoutes()
       originator.topologyChanged()
       directory.update(mesh, now: now) { links[$0].bearer }
-      delivery.routesChanged(mesh, directory, now: now)
+      delivery.routesChanged(mesh, now: now)
     }
     originate(now)
     pumpDelivery(now)
