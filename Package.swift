@@ -57,7 +57,7 @@ let package = Package(
     rim("WiFiDirect", ["CSystem", "CWPA", "Reactor", "Bearer", "BearerIP", "Primitives"]),
     rim("Discovery", ["CSystem", "CAvahi", "Reactor", "Bearer", "Primitives"]),
     rim("Configuration", ["CSystem", "CFormats", "Primitives", "Journal", "Bearer"]),
-    rim("Diagnostics", ["CSystem", "CFormats", "Reactor", "Primitives", "Journal", "Node"]),
+    rim("Diagnostics", ["CSystem", "CFormats", "Reactor", "Primitives", "Journal", "Frame"]),
     .executableTarget(
       name: "causeway",
       dependencies: [
@@ -70,6 +70,7 @@ let package = Package(
         : []),
   ] + (embedded ? [] : [
     tests("PrimitivesTests", ["Primitives"]),
+    tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Journal", "Primitives", "Reactor"]),
     tests("ConfigurationTests", ["Configuration"]),
     tests("JournalTests", ["Journal", "Primitives"]),
     tests("ReactorTests", ["Reactor", "CSystem", "Primitives"]),

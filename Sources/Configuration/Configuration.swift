@@ -4,12 +4,12 @@ import Journal
 /// Everything that can be set about a box: one struct per section of `causeway.conf`, each property with
 /// its default. `ConfigurationKeys` says how each is written; `config/causeway.conf` explains them all.
 public struct Configuration {
-  public var node = NodeSettings()
-  public var ip = IPSettings()
-  public var bluetooth = BluetoothSettings()
-  public var wifiDirect = WiFiDirectSettings()
-  public var discovery = DiscoverySettings()
-  public var journal = JournalSettings()
+  public var node = NodeSection()
+  public var ip = IPSection()
+  public var bluetooth = BluetoothSection()
+  public var wifiDirect = WiFiDirectSection()
+  public var discovery = DiscoverySection()
+  public var journal = JournalSection()
   /// What is accepted but unwise, one sentence each.
   public var warnings: [String] = []
 
@@ -22,7 +22,7 @@ public struct Configuration {
 }
 
 /// `[node]`
-public struct NodeSettings {
+public struct NodeSection {
   /// What people see: 1–63 bytes of UTF-8 without control characters. Empty until the host's name is read.
   public var displayName = ""
   /// RFC 6335, section 5.1: 1–15 of a–z, 0–9 and hyphen.
@@ -48,7 +48,7 @@ public struct DiscoveryPair {
 }
 
 /// `[ip]`
-public struct IPSettings {
+public struct IPSection {
   public var isEnabled = true
   /// Interfaces to use; none named means all.
   public var interfaces: [String] = []
@@ -71,7 +71,7 @@ public struct StaticPeer {
 }
 
 /// `[bluetooth]`
-public struct BluetoothSettings {
+public struct BluetoothSection {
   public var isEnabled = true
   public var adapter = BluetoothAdapter.automatic
   /// The LE L2CAP channel's PSM: 0x80–0xFF (Core Specification 5.4, Vol 3, Part A, 4.22).
@@ -89,7 +89,7 @@ public enum BluetoothAdapter {
 }
 
 /// `[wifi-direct]`
-public struct WiFiDirectSettings {
+public struct WiFiDirectSection {
   public var isEnabled = true
   public var mode = WiFiDirectMode.groupOwner
   public var interface = "wlan0"
@@ -120,7 +120,7 @@ public enum WPSMode {
 }
 
 /// `[discovery]`
-public struct DiscoverySettings {
+public struct DiscoverySection {
   public var dnsSD = DNSSDMode.automatic
   public init() {}
 }
@@ -134,7 +134,7 @@ public enum DNSSDMode {
 }
 
 /// `[journal]`
-public struct JournalSettings {
+public struct JournalSection {
   /// KiB of the ring: 16–65536; 16 records each.
   public var sizeKiB = 256
   public var level = Level.info

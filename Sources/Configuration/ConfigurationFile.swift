@@ -78,10 +78,10 @@ extension Configuration {
     _ = name.withUnsafeMutableBufferPointer { gethostname($0.baseAddress!, $0.count - 1) }
     var bytes: [UInt8] = []
     for character in name {
-      if character == 0 || bytes.count == DisplayName.bytesMax { break }
+      if character == 0 || bytes.count == DisplayNameSyntax.bytesMax { break }
       bytes.append(UInt8(bitPattern: character))
     }
-    return DisplayName.parse(bytes[...]) ?? "causeway"
+    return DisplayNameSyntax.parse(bytes[...]) ?? "causeway"
   }
 
   private static func lineNumber(of offset: Int, in bytes: [UInt8]) -> Int {

@@ -31,11 +31,11 @@ private let absolutePath: StaticString = "an absolute path of at most 80 bytes"
 
 private var nodeKeys: [ConfigurationKey] {
   [
-    ConfigurationKey(section: "node", name: "display-name", accepted: DisplayName.accepted) { to, text in
-      store(&to.node.displayName, DisplayName.parse(text.bytes))
+    ConfigurationKey(section: "node", name: "display-name", accepted: DisplayNameSyntax.accepted) { to, text in
+      store(&to.node.displayName, DisplayNameSyntax.parse(text.bytes))
     },
-    ConfigurationKey(section: "node", name: "service-type", accepted: ServiceType.accepted) { to, text in
-      store(&to.node.serviceType, ServiceType.parse(text.bytes))
+    ConfigurationKey(section: "node", name: "service-type", accepted: ServiceTypeSyntax.accepted) { to, text in
+      store(&to.node.serviceType, ServiceTypeSyntax.parse(text.bytes))
     },
     ConfigurationKey(
       section: "node", name: "discovery-info", accepted: DiscoveryPair.accepted, isRepeatable: true,
@@ -115,7 +115,7 @@ private var wifiDirectKeys: [ConfigurationKey] {
     ConfigurationKey(
       section: "wifi-direct", name: "ssid", accepted: "1 to 32 bytes of UTF-8 without control characters"
     ) { to, text in
-      store(&to.wifiDirect.ssid, text.bytes.count <= 32 ? DisplayName.parse(text.bytes) : nil)
+      store(&to.wifiDirect.ssid, text.bytes.count <= 32 ? DisplayNameSyntax.parse(text.bytes) : nil)
     },
     ConfigurationKey(section: "wifi-direct", name: "passphrase", accepted: "8 to 63 printable ASCII characters") { to, text in
       let isPrintable = text.bytes.allSatisfy { (0x20...0x7E).contains($0) }
@@ -124,7 +124,7 @@ private var wifiDirectKeys: [ConfigurationKey] {
     ConfigurationKey(
       section: "wifi-direct", name: "device-name-prefix", accepted: "1 to 32 bytes of UTF-8 without control characters"
     ) { to, text in
-      store(&to.wifiDirect.deviceNamePrefix, text.bytes.count <= 32 ? DisplayName.parse(text.bytes) : nil)
+      store(&to.wifiDirect.deviceNamePrefix, text.bytes.count <= 32 ? DisplayNameSyntax.parse(text.bytes) : nil)
     },
   ]
 }
@@ -165,7 +165,7 @@ private func bool(_ text: Text) -> Bool? { choice(text, ("yes", true), ("no", fa
 private func path(_ text: Text) -> String? {
   guard text.hasPrefix("/"), text.bytes.count <= 80 else { return nil }
   let isDirectory = text.bytes.count > 1 && text.bytes.last == UInt8(ascii: "/")
-  return DisplayName.printable(isDirectory ? text.bytes.dropLast() : text.bytes)
+  return DisplayNameSyntax.printable(isDirectory ? text.bytes.dropLast() : text.bytes)
 }
 
 private func addDiscoveryInfo(_ to: inout Configuration, _ text: Text) -> Bool {

@@ -1,5 +1,5 @@
 /// What a node may be called.
-public enum DisplayName {
+public enum DisplayNameSyntax {
   public static let bytesMax = 63
   public static let accepted: StaticString = "1 to 63 bytes of UTF-8 without control characters"
 
@@ -25,7 +25,7 @@ public enum DisplayName {
 }
 
 /// What a service may be called (RFC 6335, section 5.1).
-public enum ServiceType {
+public enum ServiceTypeSyntax {
   public static let accepted: StaticString =
     "1 to 15 of a–z, 0–9 and hyphen, with a letter, no hyphen at an end nor two in a row"
 
@@ -60,7 +60,7 @@ extension DiscoveryPair {
     guard text.bytes.count <= bytesMax, let equals = text.bytes.firstIndex(of: UInt8(ascii: "=")) else { return nil }
     let key = text.bytes[..<equals]
     guard !key.isEmpty, key.allSatisfy({ (0x20...0x7E).contains($0) }),
-      let value = DisplayName.printable(text.bytes[(equals + 1)...])
+      let value = DisplayNameSyntax.printable(text.bytes[(equals + 1)...])
     else { return nil }
     return DiscoveryPair(key: String(decoding: key, as: UTF8.self), value: value)
   }

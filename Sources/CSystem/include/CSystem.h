@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -45,3 +46,8 @@ char *_Nullable *_Nonnull csystem_argv(void);
 
 /// open(2): variadic functions are closed to Swift. `mode` counts only when a file is made.
 static inline int csystem_open(const char *_Nonnull path, int flags, mode_t mode) { return open(path, flags, mode); }
+
+/// Names of enumerations and casts that Swift does not import.
+static const int csystem_timer_cancel_on_set = TFD_TIMER_CANCEL_ON_SET;
+
+static inline void csystem_set_errno(int code) { errno = code; }

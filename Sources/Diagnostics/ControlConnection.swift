@@ -1,0 +1,213 @@
+import CSystem
+import Journal
+import Primitives
+import Reactor
+
+/// Why a client's connection ended; the raw value is in the journal.
+enum ControlClosing: UInt8 {
+  case left = 1
+  case shutdown = 2
+  case syntax = 3
+  case stalled = 4
+  case overflow = 5
+  case full = 6
+  case failed = 7
+
+  /// What the client is told; nil when it is gone.
+  var text: StaticString? {
+    switch self {
+    case .left, .failed: nil
+    case .shutdown: "the daemon stops"
+    case .syntax: "not understood; is the command of the same version as the daemon?"
+    case .stalled: "nothing was read for 30 s"
+    case .overflow: "events were not read and piled up"
+    case .full: "too many clients"
+    }
+  }
+}
+
+/// One client of the control socket.
+final class ControlConnection: EventSource {
+  /// Packets served in one wake-up.
+  private static let packetsPerCall = 4
+
+  let serial: UInt32
+  private(set) var isAttached = false
+  private let descriptor: CInt
+  private var server: ControlServer?
+  private var registration: Registration!
+  private var stall: Timer?
+  private var kinds: UInt32 = 0
+  private var queue: [[UInt8]] = []
+  private var queuedBytes = 0
+  /// A message that the node had no room for.
+  private var held: (request: UInt32, message: ControlMessage)?
+  private var outstanding = 0
+  private var interest: Interest = .read
+  private var processID: UInt64 = 0
+
+  init(_ server: ControlServer, _ descriptor: CInt, serial: UInt32) throws(SystemError) {
+    self.server = server
+    self.descriptor = descriptor
+    self.serial = serial
+    registration = try server.loop.add(descriptor, .read, .diagnostics, self)
+    stall = Timer(server.loop) { [self] in close(.stalled) }
+    var credentials = ucred()
+    var size = socklen_t(MemoryLayout<ucred>.size)
+    getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size)
+    processID = UInt64(truncatingIfNeeded: credentials.pid)
+    server.journal.record(
+      .debug, .controlAttached, at: server.loop.now, UInt64(serial), processID, UInt64(credentials.uid))
+  }
+
+  /// Packets wait for this client: it takes no message now.
+  var isBusy: Bool { !queue.isEmpty }
+
+  func wants(_ kind: UInt8) -> Bool { isAttached && kind < 32 && kinds >> UInt32(kind) & 1 == 1 }
+
+  /// Send a packet now, or when the client reads.
+  func send(_ packet: [UInt8]) {
+    guard server != nil else { return }
+    queue.append(packet)
+    queuedBytes += packet.count
+    if queue.count == 1 { flush() }
+    if queuedBytes > ControlProtocol.queuedBytesMax { close(.overflow) }
+  }
+
+  func completed(request: UInt32, _ outcome: SendOutcome) {
+    outstanding -= 1
+    send(ControlEvent.completed(request: request, outcome).encoded())
+    updateInterest()
+  }
+
+  /// Offer the held message again.
+  func resume() {
+    guard let (request, message) = held else { return }
+    held = nil
+    offer(request, message)
+    updateInterest()
+  }
+
+  func ready(_ events: UInt32) {
+    if events & EPOLLOUT.rawValue != 0 {
+      flush()
+      if !isBusy { server?.roomAppeared() }
+    }
+    if events & EPOLLIN.rawValue != 0 && isReading { receive() }
+    // A client that is gone while it is not read from would be reported for ever.
+    if events & (EPOLLHUP.rawValue | EPOLLERR.rawValue | EPOLLRDHUP.rawValue) != 0 {
+      if isReading && events & EPOLLIN.rawValue != 0 { return }
+      close(.left)
+    }
+    updateInterest()
+  }
+
+  func close(_ reason: ControlClosing) {
+    guard let server else { return }
+    self.server = nil
+    if let text = reason.text {
+      let packet = ControlEvent.closing("\(text)").encoded()
+      _ = packet.withUnsafeBytes { CSystem.send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
+    }
+    stall?.cancel()
+    stall = nil
+    server.loop.remove(registration)
+    CSystem.close(descriptor)
+    server.journal.record(
+      reason == .left || reason == .shutdown ? .debug : .warning, .controlDetached, at: server.loop.now,
+      UInt64(serial), UInt64(reason.rawValue))
+    server.closed(self)
+  }
+
+  private var isReading: Bool { server != nil && held == nil && outstanding < ControlProtocol.outstandingMax }
+
+  private func updateInterest() {
+    guard let server else { return }
+    var wanted: Interest = []
+    if isReading { wanted.insert(.read) }
+    if !queue.isEmpty { wanted.insert(.write) }
+    if wanted == interest { return }
+    interest = wanted
+    server.loop.modify(registration, wanted)
+  }
+
+  private func receive() {
+    for _ in 0..<Self.packetsPerCall where isReading {
+      guard let server else { return }
+      let count = server.buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, 0) }
+      if count < 0 {
+        if csystem_errno() != EAGAIN && csystem_errno() != EINTR { close(.failed) }
+        return
+      }
+      if count == 0 { return close(.left) }
+      guard count <= ControlProtocol.packetBytesMax, let request = try? ControlRequest(Array(server.buffer[..<count]))
+      else {
+        server.journal.record(
+          .warning, .controlRefused, at: server.loop.now, UInt64(ControlClosing.syntax.rawValue), UInt64(count))
+        return close(.syntax)
+      }
+      server.journal.record(
+        .debug, .controlRequest, at: server.loop.now, UInt64(server.buffer[0]), processID)
+      handle(request)
+    }
+  }
+
+  private func handle(_ request: ControlRequest) {
+    guard let delegate = server?.delegate else { return }
+    switch request {
+    case .status:
+      // One answer at a time: a client that asks without reading would pile them up.
+      if isBusy { return close(.overflow) }
+      let text = delegate.controlStatus().toJSON()
+      var offset = 0
+      while offset < text.count {
+        let end = min(offset + ControlProtocol.statusPieceBytesMax, text.count)
+        send(ControlEvent.statusPiece(Array(text[offset..<end])).encoded())
+        offset = end
+      }
+      send(ControlEvent.statusPiece([]).encoded())
+    case .attach(let kinds):
+      self.kinds = kinds
+      isAttached = true
+      for peer in delegate.controlPeers() { send(ControlEvent.peerPresent(peer).encoded()) }
+      let (id, name) = delegate.controlIdentity()
+      send(ControlEvent.ready(id: id, name: name).encoded())
+      // Messages may have waited for somebody who wants them.
+      server?.roomAppeared()
+    case .send(let request, let message):
+      offer(request, message)
+    }
+  }
+
+  private func offer(_ request: UInt32, _ message: ControlMessage) {
+    guard let delegate = server?.delegate else { return }
+    switch delegate.controlSend(message, token: UInt64(serial) << 32 | UInt64(request)) {
+    case .taken: outstanding += 1
+    case .later: held = (request, message)
+    case .failed(let outcome): send(ControlEvent.completed(request: request, outcome).encoded())
+    }
+  }
+
+  private func flush() {
+    guard server != nil else { return }
+    var sent = 0
+    while sent < queue.count {
+      let count = queue[sent].withUnsafeBytes {
+        CSystem.send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL | MSG_DONTWAIT))
+      }
+      if count < 0 {
+        if csystem_errno() == EAGAIN || csystem_errno() == ENOBUFS { break }
+        return close(.failed)
+      }
+      queuedBytes -= queue[sent].count
+      sent += 1
+    }
+    queue.removeFirst(sent)
+    if queue.isEmpty {
+      stall?.cancel()
+    } else if sent > 0 || stall?.deadline == .never {
+      stall?.set(after: .seconds(ControlProtocol.stallSecondsMax))
+    }
+    updateInterest()
+  }
+}

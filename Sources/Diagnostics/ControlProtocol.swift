@@ -1,0 +1,186 @@
+import Primitives
+
+/// The protocol of the control socket, spoken between the daemon and the commands of the same binary.
+///
+/// A unix SOCK_SEQPACKET socket, `control.sock` in the runtime directory, mode 0660. One packet is one
+/// operation or event: a byte that names it, then its fields. Integers are big-endian; a text is a length
+/// byte and its UTF-8; an id is 16 bytes.
+///
+///     client → server
+///     'S'  status                               answered by 'S' packets
+///     'A'  attach: u32 kinds                    bit k: messages of kind k are wanted (k < 32)
+///     'M'  send: u32 request, id, u8 kind, u8 lane, bytes ≤ 65536
+///
+///     server → client
+///     'S'  a piece of the status JSON; an empty piece ends it
+///     'P'  peer is there or changed: id, u8 hops, u8 bearer, id via, text name, text service type,
+///          u8 count, that many texts key=value
+///     'R'  all peers known at attach were told: id own, text own name
+///     'L'  peer is gone: id
+///     'M'  message: id from, u8 kind, u8 lane, bytes
+///     'C'  a send ended: u32 request, u8 outcome (`SendOutcome`)
+///     'E'  the server closes: text why
+///
+/// Back-pressure: while the node cannot take a client's message, or `outstandingMax` of its sends have not
+/// ended, the server reads nothing more from that client. While a client does not read, messages for it stay
+/// in the node, which stops acknowledging them to the sender; a client that reads nothing for
+/// `stallSecondsMax`, or lets more than `queuedBytesMax` of other events pile up, is closed.
+public enum ControlProtocol {
+  public static let clientsMax = 16
+  public static let messageBytesMax = 65_536
+  /// The longest packet: a send with the longest message.
+  public static let packetBytesMax = messageBytesMax + 23
+  /// One piece of the status.
+  public static let statusPieceBytesMax = 32_768
+  /// Sends of one client that have not ended.
+  public static let outstandingMax = 64
+  /// Events waiting for one client: every peer of a full mesh, twice.
+  public static let queuedBytesMax = 1_048_576
+  public static let stallSecondsMax: UInt64 = 30
+}
+
+/// How a send ended. The raw value is on the control socket.
+public enum SendOutcome: UInt8, Sendable {
+  /// The other node has the whole message.
+  case delivered = 0
+  /// The other node restarted and may have lost it.
+  case peerRestarted = 1
+  /// No acknowledgement for too long.
+  case timedOut = 2
+  /// The channel to the other node was closed.
+  case closed = 3
+  /// No such peer can be reached.
+  case unreachable = 4
+  /// The node does not send such a message: too long, no such lane.
+  case refused = 5
+
+  /// A sentence's end for people.
+  public var text: StaticString {
+    switch self {
+    case .delivered: "delivered"
+    case .peerRestarted: "the peer restarted meanwhile"
+    case .timedOut: "the peer did not acknowledge in time"
+    case .closed: "the channel to the peer was closed"
+    case .unreachable: "the peer cannot be reached"
+    case .refused: "the message was refused: too long, or an unknown lane"
+    }
+  }
+}
+
+/// A message on the control socket, in either direction.
+public struct ControlMessage: Equatable, Sendable {
+  /// To whom, or from whom.
+  public var peer: NodeID
+  public var kind: UInt8
+  /// The raw value of the channel's lane.
+  public var lane: UInt8
+  public var bytes: [UInt8]
+
+  public init(peer: NodeID, kind: UInt8, lane: UInt8, bytes: [UInt8]) {
+    self.peer = peer
+    self.kind = kind
+    self.lane = lane
+    self.bytes = bytes
+  }
+}
+
+/// What a client asks for.
+public enum ControlRequest {
+  case status
+  case attach(kinds: UInt32)
+  case send(request: UInt32, ControlMessage)
+}
+
+/// What a client is told.
+public enum ControlEvent {
+  case statusPiece([UInt8])
+  case peerPresent(PeerStatus)
+  case ready(id: NodeID, name: String)
+  case peerLost(NodeID)
+  case message(ControlMessage)
+  case completed(request: UInt32, SendOutcome)
+  case closing(String)
+}
+
+/// Bytes that are no packet of this protocol.
+public struct ControlSyntaxError: Error {
+  public init() {}
+}
+
+extension ControlRequest {
+  public func encoded() -> [UInt8] {
+    var packet = PacketWriter()
+    switch self {
+    case .status: packet.u8(UInt8(ascii: "S"))
+    case .attach(let kinds):
+      packet.u8(UInt8(ascii: "A"))
+      packet.u32(kinds)
+    case .send(let request, let message):
+      packet.u8(UInt8(ascii: "M"))
+      packet.u32(request)
+      packet.message(message)
+    }
+    return packet.bytes
+  }
+
+  public init(_ packet: [UInt8]) throws(ControlSyntaxError) {
+    var reader = PacketReader(packet)
+    switch try reader.u8() {
+    case UInt8(ascii: "S"): self = .status
+    case UInt8(ascii: "A"): self = .attach(kinds: try reader.u32())
+    case UInt8(ascii: "M"): self = .send(request: try reader.u32(), try reader.message())
+    default: throw ControlSyntaxError()
+    }
+    try reader.end()
+  }
+}
+
+extension ControlEvent {
+  public func encoded() -> [UInt8] {
+    var packet = PacketWriter()
+    switch self {
+    case .statusPiece(let bytes):
+      packet.u8(UInt8(ascii: "S"))
+      packet.bytes += bytes
+    case .peerPresent(let peer):
+      packet.u8(UInt8(ascii: "P"))
+      packet.peer(peer)
+    case .ready(let id, let name):
+      packet.u8(UInt8(ascii: "R"))
+      packet.id(id)
+      packet.text(name)
+    case .peerLost(let id):
+      packet.u8(UInt8(ascii: "L"))
+      packet.id(id)
+    case .message(let message):
+      packet.u8(UInt8(ascii: "M"))
+      packet.message(message)
+    case .completed(let request, let outcome):
+      packet.u8(UInt8(ascii: "C"))
+      packet.u32(request)
+      packet.u8(outcome.rawValue)
+    case .closing(let text):
+      packet.u8(UInt8(ascii: "E"))
+      packet.text(text)
+    }
+    return packet.bytes
+  }
+
+  public init(_ packet: [UInt8]) throws(ControlSyntaxError) {
+    var reader = PacketReader(packet)
+    switch try reader.u8() {
+    case UInt8(ascii: "S"): self = .statusPiece(reader.rest())
+    case UInt8(ascii: "P"): self = .peerPresent(try reader.peer())
+    case UInt8(ascii: "R"): self = .ready(id: try reader.id(), name: try reader.text())
+    case UInt8(ascii: "L"): self = .peerLost(try reader.id())
+    case UInt8(ascii: "M"): self = .message(try reader.message())
+    case UInt8(ascii: "C"):
+      let request = try reader.u32()
+      guard let outcome = SendOutcome(rawValue: try reader.u8()) else { throw ControlSyntaxError() }
+      self = .completed(request: request, outcome)
+    case UInt8(ascii: "E"): self = .closing(try reader.text())
+    default: throw ControlSyntaxError()
+    }
+    try reader.end()
+  }
+}

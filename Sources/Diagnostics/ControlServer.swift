@@ -1,0 +1,205 @@
+import CSystem
+import Journal
+import Primitives
+import Reactor
+
+/// The node, as the control socket sees it. All calls come from the reactor's thread.
+public protocol ControlDelegate: AnyObject {
+  func controlStatus() -> StatusSnapshot
+  /// The node's own id and display name.
+  func controlIdentity() -> (id: NodeID, name: String)
+  /// Every peer that can be reached now.
+  func controlPeers() -> [PeerStatus]
+  /// Send a message for a client. After `.taken` the node calls `ControlServer.completed` once with `token`.
+  func controlSend(_ message: ControlMessage, token: UInt64) -> ControlAnswer
+  /// A client has room again: offer the messages that `deliver` called busy.
+  func controlHasRoom()
+}
+
+/// What became of a client's message.
+public enum ControlAnswer {
+  case taken
+  /// The node has no room: the server holds it, reads nothing more from this client and asks again at `resume`.
+  case later
+  /// It ended at once.
+  case failed(SendOutcome)
+}
+
+/// What became of a message for clients.
+public enum ControlDelivery {
+  case taken
+  /// A client who wants it does not read: leave it in the channel and offer it again at `controlHasRoom`.
+  case busy
+  /// No client wants its kind.
+  case nobody
+}
+
+/// Listens on the control socket and serves its clients. The protocol stands at `ControlProtocol`.
+///
+/// The server and its delegate refer to each other until `close`.
+public final class ControlServer: EventSource {
+  let loop: EventLoop
+  let journal: Journal
+  private(set) var delegate: (any ControlDelegate)?
+  private let path: String
+  private let descriptor: CInt
+  private var registration: Registration!
+  private var acceptPause: Timer?
+  private var roomCall: Timer?
+  private var clients: [ControlConnection] = []
+  private var serial: UInt32 = 0
+  /// One packet as it is received, and one byte to see that it was longer.
+  var buffer = [UInt8](repeating: 0, count: ControlProtocol.packetBytesMax + 1)
+
+  /// Listen at `path`, whose directory exists. A socket left by a daemon that died is replaced.
+  /// Errors: another daemon answers there, no permission, path longer than 107 bytes.
+  public init(
+    _ loop: EventLoop, path: String, journal: Journal, delegate: any ControlDelegate
+  ) throws(DiagnosticsError) {
+    self.loop = loop
+    self.path = path
+    self.journal = journal
+    self.delegate = delegate
+    descriptor = try listenAt(path)
+    do throws(SystemError) {
+      registration = try loop.add(descriptor, .read, .diagnostics, self)
+    } catch {
+      CSystem.close(descriptor)
+      throw DiagnosticsError("\(path): \(error.text)")
+    }
+    acceptPause = Timer(loop) { [self] in loop.modify(registration, .read) }
+    roomCall = Timer(loop) { [self] in self.delegate?.controlHasRoom() }
+  }
+
+  /// Close every client and remove the socket.
+  public func close() {
+    for client in clients { client.close(.shutdown) }
+    acceptPause?.cancel()
+    acceptPause = nil
+    roomCall?.cancel()
+    roomCall = nil
+    loop.remove(registration)
+    CSystem.close(descriptor)
+    unlink(path)
+    delegate = nil
+  }
+
+  /// Tell attached clients that a peer is there, or that what is known of it changed.
+  public func peerPresent(_ peer: PeerStatus) { tellAttached(.peerPresent(peer)) }
+
+  /// Tell attached clients that a peer is gone.
+  public func peerLost(_ id: NodeID) { tellAttached(.peerLost(id)) }
+
+  /// Give a message to every client that wants its kind, or to none of them.
+  public func deliver(_ message: ControlMessage) -> ControlDelivery {
+    var isWanted = false
+    for client in clients where client.wants(message.kind) {
+      if client.isBusy { return .busy }
+      isWanted = true
+    }
+    guard isWanted else { return .nobody }
+    let packet = ControlEvent.message(message).encoded()
+    for client in clients where client.wants(message.kind) { client.send(packet) }
+    return .taken
+  }
+
+  /// The one end of a send that was taken. Nothing happens when its client is gone.
+  public func completed(token: UInt64, _ outcome: SendOutcome) {
+    let serial = UInt32(truncatingIfNeeded: token >> 32)
+    guard let client = clients.first(where: { $0.serial == serial }) else { return }
+    client.completed(request: UInt32(truncatingIfNeeded: token), outcome)
+  }
+
+  /// The node has room again: offer it what clients wait to send.
+  public func resume() {
+    for client in clients { client.resume() }
+  }
+
+  public func ready(_ events: UInt32) {
+    let accepted = accept4(descriptor, __SOCKADDR_ARG(), nil, CInt(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue))
+    if accepted < 0 {
+      let error = csystem_errno()
+      if error == EAGAIN || error == EINTR || error == ECONNABORTED { return }
+      // No descriptor is free, and the listener stays ready: look again in a second instead of spinning.
+      journal.record(
+        .warning, .acceptFailed, at: loop.now, UInt64(error), UInt64(clients.count), UInt64(ControlProtocol.clientsMax))
+      loop.modify(registration, [])
+      acceptPause?.set(after: .seconds(1))
+      return
+    }
+    serve(accepted)
+  }
+
+  private func serve(_ accepted: CInt) {
+    guard clients.count < ControlProtocol.clientsMax else {
+      refuse(accepted, "\(ControlProtocol.clientsMax) clients are attached; close one of them")
+      return
+    }
+    serial &+= 1
+    do throws(SystemError) {
+      clients.append(try ControlConnection(self, accepted, serial: serial))
+    } catch {
+      refuse(accepted, error.text)
+    }
+  }
+
+  private func refuse(_ accepted: CInt, _ reason: String) {
+    let packet = ControlEvent.closing(reason).encoded()
+    _ = packet.withUnsafeBytes { CSystem.send(accepted, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
+    CSystem.close(accepted)
+    journal.record(.warning, .controlRefused, at: loop.now, UInt64(ControlClosing.full.rawValue))
+  }
+
+  private func tellAttached(_ event: ControlEvent) {
+    let packet = event.encoded()
+    for client in clients where client.isAttached { client.send(packet) }
+  }
+
+  func closed(_ client: ControlConnection) {
+    clients.removeAll { $0 === client }
+    roomAppeared()
+  }
+
+  /// Tell the delegate in a call of its own: it may be in the middle of giving messages to us.
+  func roomAppeared() { roomCall?.set(.zero) }
+}
+
+/// A listening socket, made so that nobody can connect before its mode is set.
+private func listenAt(_ path: String) throws(DiagnosticsError) -> CInt {
+  let descriptor = socket(AF_UNIX, CInt(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+  if descriptor < 0 { throw .system(path) }
+  var result = withControlAddress(path) { bind(descriptor, $0, $1) }
+  if result != 0 && csystem_errno() == EADDRINUSE {
+    let probe = socket(AF_UNIX, CInt(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    let isAlive = withControlAddress(path) { connect(probe, $0, $1) } == 0
+    close(probe)
+    if isAlive {
+      close(descriptor)
+      throw DiagnosticsError("\(path): another causeway answers there; stop it, or set another [node] runtime-directory")
+    }
+    unlink(path)
+    result = withControlAddress(path) { bind(descriptor, $0, $1) }
+  }
+  if result != 0 || chmod(path, 0o660) != 0 || listen(descriptor, CInt(ControlProtocol.clientsMax)) != 0 {
+    let error = DiagnosticsError.system(path)
+    close(descriptor)
+    throw error
+  }
+  return descriptor
+}
+
+/// Call `body` with the unix address of `path`; -1 with ENAMETOOLONG when it does not fit.
+func withControlAddress(_ path: String, _ body: (__CONST_SOCKADDR_ARG, socklen_t) -> CInt) -> CInt {
+  var address = sockaddr_un()
+  address.sun_family = sa_family_t(AF_UNIX)
+  let utf8 = Array(path.utf8)
+  let room = MemoryLayout.size(ofValue: address.sun_path) - 1
+  if utf8.count > room {
+    csystem_set_errno(ENAMETOOLONG)
+    return -1
+  }
+  withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: utf8) }
+  return withUnsafePointer(to: &address) { pointer in
+    body(__CONST_SOCKADDR_ARG(__sockaddr_un__: pointer), socklen_t(MemoryLayout<sockaddr_un>.size))
+  }
+}

@@ -1,0 +1,156 @@
+import CSystem
+import Frame
+import Journal
+import Primitives
+
+/// Turns journal records into lines.
+public enum EventFormatter {
+  /// `2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with 0a1b2c3d…` and a line end.
+  public static func line(_ record: JournalRecord) -> TextBuilder {
+    var text = TextBuilder()
+    addTime(record.wallNanoseconds, to: &text)
+    text.add(byte: 0x20)
+    let start = text.bytes.count
+    if let level = Level(rawValue: record.level) { text.add(level.name) } else { text.add("level \(record.level)") }
+    text.pad(from: start, to: 8)
+    if record.link != 0xFF { text.add("link \(record.link): ") }
+    if let event = Event(rawValue: record.event) {
+      addMessage(eventText(event), record, to: &text)
+    } else {
+      text.add("event \(record.event), unknown to this version: \(record.a) \(record.b) \(record.c) \(record.node.text)")
+    }
+    text.add(byte: 0x0A)
+    return text
+  }
+
+  /// RFC 3339 in UTC with milliseconds.
+  static func addTime(_ wallNanoseconds: Int64, to text: inout TextBuilder) {
+    let nanoseconds = max(wallNanoseconds, 0)
+    var seconds = time_t(nanoseconds / 1_000_000_000)
+    var parts = tm()
+    gmtime_r(&seconds, &parts)
+    text.add(UInt64(parts.tm_year + 1900), digits: 4)
+    text.add("-")
+    text.add(UInt64(parts.tm_mon + 1), digits: 2)
+    text.add("-")
+    text.add(UInt64(parts.tm_mday), digits: 2)
+    text.add("T")
+    text.add(UInt64(parts.tm_hour), digits: 2)
+    text.add(":")
+    text.add(UInt64(parts.tm_min), digits: 2)
+    text.add(":")
+    text.add(UInt64(parts.tm_sec), digits: 2)
+    text.add(".")
+    text.add(UInt64(nanoseconds / 1_000_000 % 1000), digits: 3)
+    text.add("Z")
+  }
+
+  private static func addMessage(_ template: StaticString, _ record: JournalRecord, to text: inout TextBuilder) {
+    template.withUTF8Buffer { bytes in
+      var index = 0
+      while index < bytes.count {
+        guard bytes[index] == UInt8(ascii: "{"), let end = bytes[index...].firstIndex(of: UInt8(ascii: "}")) else {
+          text.add(byte: bytes[index])
+          index += 1
+          continue
+        }
+        addField(Field(UnsafeBufferPointer(rebasing: bytes[(index + 1)..<end])), record, to: &text)
+        index = end + 1
+      }
+    }
+  }
+
+  private static func addField(_ field: Field, _ record: JournalRecord, to text: inout TextBuilder) {
+    if field.isNamed("node") {
+      if record.node == .none { return text.add("?") }
+      return text.add(field.isShown("full") ? record.node.text : record.node.shortText + "…")
+    }
+    if field.isNamed("text") { return addText(record, isLong: field.isShown("long"), to: &text) }
+    let value = field.isNamed("a") ? record.a : field.isNamed("b") ? record.b : record.c
+    addValue(value, field, record, to: &text)
+  }
+
+  private static func addValue(
+    _ value: UInt64, _ field: Field, _ record: JournalRecord, to text: inout TextBuilder
+  ) {
+    let small = UInt8(clamping: value)
+    if field.isShown("bearer") {
+      text.add(BearerKind(rawValue: small)?.name ?? "an unknown bearer")
+    } else if field.isShown("close") {
+      if let reason = CloseReason(rawValue: small) { text.add(reason.name) } else { text.add("reason \(value)") }
+    } else if field.isShown("frame") {
+      if let reason = FrameRefusal(rawValue: small) { text.add(reason.name) } else { text.add("reason \(value)") }
+    } else if field.isShown("type") {
+      if let type = FrameType(rawValue: small) { text.add(name(of: type)) } else { text.add(value) }
+    } else if field.isShown("direction") {
+      text.add(value == 1 ? "inbound" : "dialled")
+    } else if field.isShown("role") {
+      text.add(value == 1 ? "as group owner" : "as client")
+    } else if field.isShown("responder") {
+      text.add(value == 1 ? "by avahi-daemon" : "by the embedded responder")
+    } else if field.isShown("errno") {
+      if value != 0 { text.add(": \(String(cString: strerror(CInt(small))))") }
+    } else if field.isShown("signal") {
+      if value != 0 { text.add(" by signal \(value)") }
+    } else if field.isShown("hex") {
+      text.add("0x")
+      text.add(hex: value, digits: value >> 32 != 0 ? 16 : value >> 16 != 0 ? 8 : 4)
+    } else if field.isShown("hint") {
+      if value == 0 { text.add("nobody") } else { text.add(hex: value >> 32, digits: 8) }
+    } else if field.isShown("address") {
+      for octet in (0..<6).reversed() {
+        text.add(hex: value >> UInt64(octet * 8), digits: 2)
+        if octet > 0 { text.add(":") }
+      }
+    } else if field.isShown("step") {
+      text.add("\((Int64(bitPattern: value) &- Int64(bitPattern: record.b)) / 1_000_000_000)")
+    } else if field.isShown("character") {
+      text.add(untrusted: CollectionOfOne(small))
+    } else {
+      text.add(value)
+    }
+  }
+
+  private static func name(of type: FrameType) -> StaticString {
+    switch type {
+    case .hello: "hello"
+    case .ping: "ping"
+    case .pong: "pong"
+    case .goodbye: "goodbye"
+    case .advertisement: "advertisement"
+    case .segment: "segment"
+    case .acknowledgement: "acknowledgement"
+    case .reset: "reset"
+    }
+  }
+
+  private static func addText(_ record: JournalRecord, isLong: Bool, to text: inout TextBuilder) {
+    var bytes: [UInt8] = []
+    if isLong {
+      for word in [record.a, record.b, record.c] {
+        for shift in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: word.littleEndian >> UInt64(shift * 8))) }
+      }
+    }
+    for index in 0..<NodeID.byteCount { bytes.append(record.node.byte(index)) }
+    text.add(untrusted: bytes.prefix { $0 != 0 })
+  }
+}
+
+/// `name` or `name:shown` between braces.
+private struct Field {
+  private let name: UnsafeBufferPointer<UInt8>
+  private let shown: UnsafeBufferPointer<UInt8>
+
+  init(_ bytes: UnsafeBufferPointer<UInt8>) {
+    let colon = bytes.firstIndex(of: UInt8(ascii: ":")) ?? bytes.count
+    name = UnsafeBufferPointer(rebasing: bytes[..<colon])
+    shown = UnsafeBufferPointer(rebasing: bytes[min(colon + 1, bytes.count)...])
+  }
+
+  func isNamed(_ other: StaticString) -> Bool { name.elementsEqual(UnsafeBufferPointer(other)) }
+  func isShown(_ other: StaticString) -> Bool { shown.elementsEqual(UnsafeBufferPointer(other)) }
+}
+
+extension UnsafeBufferPointer<UInt8> {
+  fileprivate init(_ text: StaticString) { self.init(start: text.utf8Start, count: text.utf8CodeUnitCount) }
+}

@@ -1,0 +1,131 @@
+import CFormats
+import CSystem
+import Primitives
+
+extension StatusSnapshot {
+  /// The JSON text (RFC 8259) that `causeway status --json` prints. Keys are stable: more may come, none go.
+  public func toJSON() -> [UInt8] {
+    let root = JSONObject()
+    root.set("box", boxJSON())
+    root.set("bearers", JSONArray(bearers) { bearer, object in
+      object.set("name", bearer.name)
+      object.set("state", bearer.state)
+      object.set("detail", bearer.detail)
+      object.set("problem", bearer.problem)
+    })
+    root.set("links", JSONArray(links) { link, object in
+      object.set("slot", UInt64(link.slot))
+      object.set("peer", link.peer.text)
+      object.set("name", link.name)
+      object.set("bearer", "\(link.bearer.name)")
+      object.set("state", link.state)
+      object.set("remote", link.remote)
+      object.set("inbound", link.isInbound)
+      object.set("since_seconds", link.sinceSeconds)
+      if let roundTrip = link.roundTripMicroseconds { object.set("round_trip_microseconds", roundTrip) }
+      object.set("bytes_received", link.bytesReceived)
+      object.set("bytes_sent", link.bytesSent)
+      object.set("bytes_queued", link.bytesQueued)
+    })
+    root.set("peers", JSONArray(peers) { peer, object in
+      object.set("id", peer.id.text)
+      object.set("name", peer.name)
+      object.set("service_type", peer.serviceType)
+      object.set("hops", UInt64(peer.hops))
+      object.set("bearer", "\(peer.bearer.name)")
+      object.set("via", peer.via.text)
+      let info = JSONArray()
+      for pair in peer.info { info.append(pair) }
+      object.set("info", info)
+    })
+    return root.text()
+  }
+
+  private func boxJSON() -> JSONObject {
+    let object = JSONObject()
+    object.set("name", box.name)
+    object.set("id", box.id.text)
+    object.set("epoch", box.epoch)
+    object.set("version", box.version)
+    object.set("service_type", box.serviceType)
+    object.set("relay", box.isRelay)
+    object.set("uptime_seconds", box.uptimeSeconds)
+    object.set("resident_bytes", box.residentBytes)
+    object.set("frames_forwarded", box.framesForwarded)
+    object.set("bytes_forwarded", box.bytesForwarded)
+    let refusals = JSONObject()
+    for refusal in box.refusals { refusals.set(refusal.reason, refusal.count) }
+    object.set("refusals", refusals)
+    return object
+  }
+}
+
+/// This process's resident memory, from /proc/self/statm; 0 where that cannot be read.
+public func residentMemoryBytes() -> UInt64 {
+  let descriptor = csystem_open("/proc/self/statm", O_RDONLY | O_CLOEXEC, 0)
+  guard descriptor >= 0 else { return 0 }
+  defer { close(descriptor) }
+  var text = [UInt8](repeating: 0, count: 128)
+  let count = text.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+  let fields = text[..<max(count, 0)].split(separator: UInt8(ascii: " "))
+  guard fields.count > 1 else { return 0 }
+  var pages: UInt64 = 0
+  for byte in fields[1] { pages = pages &* 10 &+ UInt64(byte &- 0x30) }
+  return pages &* UInt64(sysconf(CInt(_SC_PAGESIZE)))
+}
+
+/// A JSON object being built. jansson owns the values; `handle` is given away once.
+final class JSONObject {
+  fileprivate let handle = json_object()!
+
+  func set(_ key: StaticString, _ value: String) { set(key, jsonString(value)) }
+  func set(_ key: StaticString, _ value: UInt64) { set(key, json_integer(json_int_t(clamping: value))) }
+  func set(_ key: StaticString, _ value: Bool) { set(key, value ? json_true() : json_false()) }
+  func set(_ key: StaticString, _ value: JSONObject) { set(key, value.handle) }
+  func set(_ key: StaticString, _ value: JSONArray) { set(key, value.handle) }
+
+  private func set(_ key: StaticString, _ value: OpaqueJSON?) {
+    key.withUTF8Buffer { bytes in
+      bytes.withMemoryRebound(to: CChar.self) { _ = json_object_set_new(handle, $0.baseAddress, value) }
+    }
+  }
+
+  /// The text of this object, which is given back to jansson.
+  func text() -> [UInt8] {
+    defer { json_decref(handle) }
+    guard let text = json_dumps(handle, 2) else { return Array("{}".utf8) }
+    defer { free(text) }
+    return Array(UnsafeRawBufferPointer(start: text, count: strlen(text))) + [0x0A]
+  }
+}
+
+/// A JSON array being built.
+final class JSONArray {
+  fileprivate let handle = json_array()!
+
+  init() {}
+
+  init<Element>(_ elements: [Element], _ fill: (Element, JSONObject) -> Void) {
+    for element in elements {
+      let object = JSONObject()
+      fill(element, object)
+      json_array_append_new(handle, object.handle)
+    }
+  }
+
+  func append(_ text: String) { json_array_append_new(handle, jsonString(text)) }
+}
+
+typealias OpaqueJSON = UnsafeMutablePointer<json_t>
+
+/// A Swift string is valid UTF-8 by construction, which is all that jansson asks for.
+private func jsonString(_ text: String) -> OpaqueJSON? {
+  var text = text
+  return text.withUTF8 { bytes in
+    bytes.withMemoryRebound(to: CChar.self) { json_stringn($0.baseAddress ?? emptyText, $0.count) }
+  }
+}
+
+private var emptyText: UnsafePointer<CChar> {
+  UnsafeRawPointer(("" as StaticString).utf8Start).assumingMemoryBound(to: CChar.self)
+}

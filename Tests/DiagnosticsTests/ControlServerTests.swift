@@ -1,0 +1,199 @@
+import CSystem
+import Diagnostics
+import Primitives
+import Reactor
+import Testing
+
+@Suite(.serialized) struct ControlServerTests {
+  let box: Box
+  init() throws { box = try Box() }
+
+  func message(_ text: String, kind: UInt8 = 1) -> ControlMessage {
+    ControlMessage(peer: bobID, kind: kind, lane: 0, bytes: Array(text.utf8))
+  }
+
+  @Test func aClientIsToldOfThePeersThenOfItself() throws {
+    box.node.peers = [peer(bobID, "bob", info: ["room=kitchen", "k=v"], hops: 2)]
+    let client = try ControlClient(path: box.socketPath)
+    client.send(.attach(kinds: 1))
+    guard case .peerPresent(let bob) = box.event(client) else { Issue.record("no peer"); return }
+    #expect(bob.id == bobID && bob.name == "bob" && bob.hops == 2 && bob.bearer == .wifiDirect && bob.via == bobID)
+    #expect(bob.info == ["room=kitchen", "k=v"] && bob.serviceType == "causeway")
+    guard case .ready(let id, let name) = box.event(client) else { Issue.record("not ready"); return }
+    #expect(id == aliceID && name == "alice")
+  }
+
+  @Test func changesReachAttachedClientsOnly() throws {
+    let attached = try box.attached()
+    let other = try ControlClient(path: box.socketPath)
+    box.turn()
+    box.server.peerPresent(peer(bobID, "bob"))
+    box.server.peerLost(bobID)
+    guard case .peerPresent = box.event(attached), case .peerLost(bobID) = box.event(attached) else {
+      Issue.record("not told"); return
+    }
+    #expect(box.event(other) == nil)
+  }
+
+  @Test func aMessageReachesTheClientsThatWantItsKind() throws {
+    let both = try box.attached(kinds: 0b110)
+    let one = try box.attached(kinds: 0b010)
+    #expect(box.server.deliver(message("hi", kind: 2)) == .taken)
+    #expect(box.server.deliver(message("hi", kind: 3)) == .nobody)
+    #expect(box.server.deliver(message("hi", kind: 200)) == .nobody)
+    guard case .message(let got) = box.event(both) else { Issue.record("no message"); return }
+    #expect(got == message("hi", kind: 2))
+    #expect(box.event(one) == nil)
+  }
+
+  @Test func aSendIsHandedToTheNodeAndItsEndComesBack() throws {
+    let client = try box.attached()
+    client.send(.send(request: 99, message("hello")))
+    box.turn()
+    #expect(box.node.sent.count == 1 && box.node.sent[0].message == message("hello"))
+    box.server.completed(token: box.node.sent[0].token, .timedOut)
+    guard case .completed(99, .timedOut) = box.event(client) else { Issue.record("no completion"); return }
+  }
+
+  @Test func aSendThatEndsAtOnceIsTold() throws {
+    box.node.answer = { _, _ in .failed(.unreachable) }
+    let client = try box.attached()
+    client.send(.send(request: 5, message("x")))
+    guard case .completed(5, .unreachable) = box.event(client) else { Issue.record("no completion"); return }
+  }
+
+  @Test func aClientIsNotReadWhileTheNodeHasNoRoomAndNothingIsLost() throws {
+    let client = try box.attached()
+    box.node.answer = { _, _ in .later }
+    for index in 0..<10 { client.send(.send(request: UInt32(index), message("\(index)"))) }
+    box.turn()
+    #expect(box.node.sent.isEmpty)
+    box.node.answer = { _, _ in .taken }
+    box.turn()
+    #expect(box.node.sent.isEmpty, "nothing moves before resume")
+    box.server.resume()
+    box.turn()
+    #expect(box.node.sent.map { String(decoding: $0.message.bytes, as: UTF8.self) } == (0..<10).map { "\($0)" })
+  }
+
+  @Test func aClientHasABoundedNumberOfSendsUnderWay() throws {
+    let client = try box.attached()
+    for index in 0..<80 { client.send(.send(request: UInt32(index), message("x"))) }
+    box.turn(60)
+    #expect(box.node.sent.count == ControlProtocol.outstandingMax)
+    box.server.completed(token: box.node.sent[0].token, .delivered)
+    box.turn()
+    #expect(box.node.sent.count == ControlProtocol.outstandingMax + 1)
+  }
+
+  @Test func aClientThatDoesNotReadMakesItsMessagesWaitInTheNode() throws {
+    let client = try box.attached()
+    let large = ControlMessage(peer: bobID, kind: 1, lane: 1, bytes: [UInt8](repeating: 7, count: 65_536))
+    var taken = 0
+    while box.server.deliver(large) == .taken && taken < 100 { taken += 1 }
+    #expect((1..<100).contains(taken))
+    box.turn()
+    let before = box.node.roomCalls
+    for _ in 0..<taken {
+      guard case .message(let got) = box.event(client) else { Issue.record("lost"); return }
+      #expect(got == large)
+    }
+    box.turn()
+    #expect(box.node.roomCalls > before && box.server.deliver(large) == .taken)
+  }
+
+  @Test func aClientThatLetsEventsPileUpIsClosed() throws {
+    let client = try box.attached()
+    let long = peer(bobID, String(repeating: "x", count: 63), info: [String](repeating: String(repeating: "y", count: 250), count: 5))
+    for _ in 0..<2000 { box.server.peerPresent(long) }
+    var reason = ""
+    for _ in 0..<2000 {
+      if case .closed(let text) = client.next(milliseconds: 0) { reason = text; break }
+    }
+    #expect(!reason.isEmpty)
+    #expect(box.server.deliver(message("x")) == .nobody)
+  }
+
+  @Test func bytesThatAreNoRequestCloseTheConnection() throws {
+    for packet in [[], [0x00], [0x41], [0x41, 0, 0, 0, 0, 0], Array("M123".utf8), [UInt8](repeating: 0x4D, count: 65_600)] {
+      let socket = try connectRaw()
+      defer { close(socket) }
+      _ = packet.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, 0) }
+      box.turn()
+      var answer = [UInt8](repeating: 0, count: 256)
+      let count = recv(socket, &answer, answer.count, Int32(MSG_DONTWAIT))
+      #expect(count == 0 || (count > 0 && answer[0] == UInt8(ascii: "E")), "\(packet.prefix(6))")
+    }
+  }
+
+  @Test func theSeventeenthClientIsRefusedWithAReason() throws {
+    let clients = try (0..<ControlProtocol.clientsMax).map { _ in try box.attached() }
+    let late = try ControlClient(path: box.socketPath)
+    guard case .closing(let reason) = box.event(late) else { Issue.record("not refused"); return }
+    #expect(reason.contains("16 clients"))
+    _ = clients
+  }
+
+  @Test func aClientThatLeavesFreesItsPlace() throws {
+    for _ in 0..<40 { _ = try box.attached() }
+  }
+
+  @Test func statusIsFetchedWholeHoweverLong() throws {
+    box.node.peers = (0..<256).map { peer(NodeID(high: UInt64($0), low: 1), "peer \($0)", info: [String](repeating: "k=\(String(repeating: "v", count: 200))", count: 4)) }
+    let client = try ControlClient(path: box.socketPath)
+    client.send(.status)
+    var text: [UInt8] = []
+    while case .statusPiece(let piece) = box.event(client) {
+      text += piece
+      if piece.isEmpty { break }
+    }
+    #expect(text == box.node.controlStatus().toJSON() && text.count > 200_000)
+  }
+
+  @Test func theSocketIsForOwnerAndGroupAndGoesAwayAtClose() throws {
+    var information = stat()
+    #expect(stat(box.socketPath, &information) == 0 && information.st_mode & 0o777 == 0o660)
+    box.server.close()
+    #expect(access(box.socketPath, F_OK) != 0)
+  }
+
+  @Test func aSecondDaemonIsRefusedAndAStaleSocketReplaced() throws {
+    #expect(throws: DiagnosticsError.self) {
+      try ControlServer(box.loop, path: box.socketPath, journal: .none, delegate: box.node)
+    }
+    let directory = TemporaryDirectory()
+    let path = directory.path + "/control.sock"
+    do {
+      let left = socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0)
+      var address = sockaddr_un()
+      address.sun_family = UInt16(AF_UNIX)
+      withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
+      withUnsafePointer(to: &address) {
+        _ = bind(left, __CONST_SOCKADDR_ARG(__sockaddr_un__: $0), socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+      close(left)
+    }
+    let server = try ControlServer(box.loop, path: path, journal: .none, delegate: box.node)
+    server.close()
+  }
+
+  @Test func aMissingDaemonIsToldWithWhatToDo() {
+    do throws(DiagnosticsError) {
+      _ = try ControlClient(path: "/nonexistent/control.sock")
+      Issue.record("connected")
+    } catch { #expect(error.text.hasPrefix("no daemon answers at /nonexistent/control.sock")) }
+  }
+
+  private func connectRaw() throws -> Int32 {
+    let descriptor = socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0)
+    var address = sockaddr_un()
+    address.sun_family = UInt16(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(box.socketPath.utf8)) }
+    let result = withUnsafePointer(to: &address) {
+      connect(descriptor, __CONST_SOCKADDR_ARG(__sockaddr_un__: $0), socklen_t(MemoryLayout<sockaddr_un>.size))
+    }
+    try #require(result == 0)
+    box.turn()
+    return descriptor
+  }
+}

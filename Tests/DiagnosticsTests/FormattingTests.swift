@@ -1,0 +1,110 @@
+@testable import Diagnostics
+@testable import Journal
+import Primitives
+import Testing
+
+private func line(
+  _ level: Level, _ event: Event, link: UInt8 = 0xFF, _ a: UInt64 = 0, _ b: UInt64 = 0, _ c: UInt64 = 0,
+  node: NodeID = .none, wall: Int64 = 1_795_267_677_123_456_789
+) -> String {
+  let record = JournalRecord(
+    sequence: 1, instant: .zero, wallNanoseconds: wall, level: level.rawValue, event: event.rawValue, link: link,
+    a: a, b: b, c: c, node: node)
+  return String(decoding: EventFormatter.line(record).bytes, as: UTF8.self)
+}
+
+@Test func aLineHasTimeLevelLinkAndWords() {
+  #expect(
+    line(.notice, .linkUp, link: 3, 3, 1, 16640, node: aliceID)
+      == "2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with a11ce000…: capabilities 0x0001, frames up to 16640 bytes\n")
+}
+
+@Test func codesAreShownAsWords() {
+  #expect(line(.notice, .linkDown, 4, 7, 9).hasSuffix("down: bluetooth-le with ?, timed-out, after 9 s\n"))
+  #expect(line(.warning, .frameRefused, 4, 32, 10).hasSuffix("frame refused: ttl-zero, type segment, 10 bytes\n"))
+  #expect(line(.warning, .frameRefused, 99, 77, 10).hasSuffix("frame refused: reason 99, type 77, 10 bytes\n"))
+  #expect(line(.notice, .boxStopped, 15).hasSuffix("box stopped by signal 15\n"))
+  #expect(line(.notice, .boxStopped).hasSuffix("box stopped\n"))
+  #expect(line(.notice, .wifiStationJoined, 0x0200_0000_0A0B).hasSuffix("station 02:00:00:00:0a:0b joined the group\n"))
+  #expect(line(.notice, .clockStepped, 5_000_000_000, 2_000_000_000).hasSuffix("set, by 3 s\n"))
+}
+
+@Test func textFromElsewhereCannotSteerTheTerminal() {
+  let escape = NodeID(high: 0x1B5B_324A_0741_4243, low: 0x7F62_0000_0000_0000)
+  #expect(line(.notice, .bearerBack, 1, node: escape).hasSuffix("ethernet is back: ?[2J?ABC?b\n"))
+  var text = TextBuilder()
+  text.add(untrusted: [0x61, 0xC2, 0x9B, 0xC3, 0xA9])
+  #expect(text.bytes == [0x61, 0x3F, 0xC3, 0xA9])
+}
+
+@Test func anEventOfALaterVersionIsShownByItsNumbers() {
+  let record = JournalRecord(
+    sequence: 1, instant: .zero, wallNanoseconds: 0, level: 9, event: 60000, link: 0xFF, a: 1, b: 2, c: 3, node: aliceID)
+  let text = String(decoding: EventFormatter.line(record).bytes, as: UTF8.self)
+  #expect(text == "1970-01-01T00:00:00.000Z level 9 event 60000, unknown to this version: 1 2 3 \(aliceID.text)\n")
+}
+
+@Test func everyEventHasATextWhoseFieldsExist() {
+  let shown = [
+    "", "bearer", "close", "frame", "type", "direction", "role", "responder", "errno", "signal", "hex", "hint",
+    "address", "step", "character", "full", "long",
+  ]
+  for raw in UInt16.min...1000 {
+    guard let event = Event(rawValue: raw) else { continue }
+    let template = "\(eventText(event))"
+    #expect(!template.isEmpty)
+    for part in template.split(separator: "{", omittingEmptySubsequences: false).dropFirst() {
+      let field = part.prefix { $0 != "}" }.split(separator: ":", omittingEmptySubsequences: false)
+      #expect(["a", "b", "c", "node", "text"].contains(field[0]), "\(template)")
+      if field.count > 1 { #expect(shown.contains(String(field[1])), "\(template)") }
+    }
+  }
+}
+
+@Test func peersAreNamedExactlyOrByTheStartOfTheirID() {
+  var book = PeerBook()
+  let isNew = [peer(aliceID, "alice"), peer(bobID, "bob"), peer(bobID, "bob", hops: 2)].map { book.present($0) }
+  #expect(isNew == [true, true, false])
+  guard case .one(aliceID) = book.match("alice"), case .one(bobID) = book.match("B0B0"), case .none = book.match("ali"),
+    case .none = book.match("b0b"), case .none = book.match("b0b1"), case .none = book.match("")
+  else { Issue.record("wrong match"); return }
+  let other = NodeID(high: 0xB0B0_FFFF_0000_0000, low: 0)
+  _ = book.present(peer(other, "bob"))
+  guard case .several(let ids) = book.match("bob"), ids == [bobID, other], case .several = book.match("b0b0"),
+    case .one(other) = book.match("b0b0f")
+  else { Issue.record("wrong match"); return }
+  let lost = [book.lost(other), book.lost(other)]
+  #expect(lost[0]?.name == "bob" && lost[1] == nil)
+}
+
+@Test func statusIsShownAsTables() throws {
+  let node = FakeNode()
+  node.peers = [peer(bobID, "b\u{1B}ob", info: ["room=kitchen"]), peer(aliceID, "alice")]
+  node.peers[1].via = bobID
+  let report = try StatusReport(node.controlStatus().toJSON())
+  defer { report.release() }
+  let text = String(decoding: report.text().bytes, as: UTF8.self)
+  #expect(
+    text == """
+      box  a11ce000000000010000000000000001
+      causeway 1, up 1 min 15 s, epoch 7, 4.2 MB resident, relays, service “causeway”
+      forwarded 0 frames, 0 B; refused ttl-zero 2
+
+      BEARER    STATE  DETAIL
+      ethernet  up     eth0
+
+      LINK  NEIGHBOUR  BEARER        STATE  SINCE  RTT     RECEIVED  SENT    QUEUED  ADDRESS
+      3     bob        bluetooth-le  up     5 s    1.5 ms  1 B       2.0 kB  0 B     00:11:22:33:44:55 (inbound)
+
+      PEER   ID        HOPS  BEARER       VIA   INFO
+      b?ob   b0b00000  1     wifi-direct  –     room=kitchen
+      alice  a11ce000  1     wifi-direct  b?ob
+
+      """)
+}
+
+@Test func anAnswerThatIsNoJSONIsRefused() {
+  for text in ["", "[]", "{", "hello"] {
+    #expect(throws: DiagnosticsError.self) { try StatusReport(Array(text.utf8)) }
+  }
+}

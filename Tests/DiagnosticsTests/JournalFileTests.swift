@@ -1,0 +1,87 @@
+import CSystem
+@testable import Diagnostics
+import Journal
+import Primitives
+import Testing
+
+@Suite(.serialized) struct JournalFileTests {
+  let directory = TemporaryDirectory()
+  var path: String { directory.path + "/journal" }
+
+  @Test func theJournalOutlivesItsWriter() throws {
+    do {
+      let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
+      file.journal.record(.notice, .listening, at: .zero, 41820)
+    }
+    #expect(try JournalMapping(path: path).record(1)?.a == 41820)
+    let again = try JournalFile(path: path, sizeKiB: 16, level: .info)
+    again.journal.record(.notice, .listening, at: .zero, 2)
+    #expect(try JournalMapping(path: path).newest == 2)
+  }
+
+  @Test func anotherSizeMakesANewFileAndTheReaderOfTheOldOneKeepsIt() throws {
+    let first = try JournalFile(path: path, sizeKiB: 16, level: .info)
+    first.journal.record(.notice, .listening, at: .zero, 1)
+    let mapping = try JournalMapping(path: path)
+    #expect(!mapping.isReplaced(at: path))
+    withExtendedLifetime(first) {}
+    _ = consume first
+    let second = try JournalFile(path: path, sizeKiB: 32, level: .info)
+    #expect(mapping.isReplaced(at: path))
+    #expect(mapping.record(1)?.a == 1)
+    #expect(try JournalMapping(path: path).newest == 0)
+    withExtendedLifetime(second) {}
+  }
+
+  @Test func aSecondWriterIsRefused() throws {
+    let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
+    #expect(throws: DiagnosticsError.self) { try JournalFile(path: path, sizeKiB: 16, level: .info) }
+    withExtendedLifetime(file) {}
+  }
+
+  @Test func whatIsNoJournalIsNamed() throws {
+    func text(_ content: String) -> String? {
+      let file = fopen(directory.path + "/other", "w")
+      fputs(content, file)
+      fclose(file)
+      do throws(DiagnosticsError) { _ = try JournalMapping(path: directory.path + "/other") } catch { return error.text }
+      return nil
+    }
+    #expect(text("")?.contains("empty") == true)
+    #expect(text("hello")?.contains("shorter") == true)
+    #expect(text(String(repeating: "hello", count: 2000))?.contains("not a Causeway journal") == true)
+    do throws(DiagnosticsError) {
+      _ = try JournalMapping(path: "/nonexistent/journal")
+    } catch { #expect(error.text.contains("has “causeway run” been started")) }
+  }
+
+  @Test func aPanicMessageIsReadBackWhole() throws {
+    let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
+    recordPanic("the number of the counting shall be three, and three the number", in: file.journal)
+    let reader = try JournalMapping(path: path)
+    #expect(reader.newest == 2)
+    let lines = [1, 2].map { String(decoding: EventFormatter.line(reader.record($0)!).bytes, as: UTF8.self) }
+    #expect(lines[0].hasSuffix("fault   panic: the number of the counting shall be thre\n"))
+    #expect(lines[1].hasSuffix("fault   panic: e, and three the number\n"))
+  }
+
+  @Test func aRecordCostsAtMostAHundredNanoseconds() throws {
+    let file = try JournalFile(path: path, sizeKiB: 256, level: .info)
+    let count: UInt64 = 200_000
+    var best = UInt64.max
+    for _ in 0..<5 {
+      let start = monotonicNanoseconds()
+      for index in 0..<count { file.journal.record(.info, .frameForwarded, at: .zero, index, 1, 2, node: aliceID) }
+      best = min(best, (monotonicNanoseconds() - start) / count)
+    }
+    print("journal: \(best) ns a record (debug build)")
+    // The optimized figure is `causeway selftest --bench`; this bound only catches a system call or allocation.
+    #expect(best < 1500)
+  }
+
+  private func monotonicNanoseconds() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+  }
+}

@@ -1,0 +1,95 @@
+import CSystem
+import Diagnostics
+import Journal
+import Primitives
+import Reactor
+import Testing
+
+/// A directory that goes away with the test.
+final class TemporaryDirectory {
+  let path: String
+  init() {
+    var template = Array("/tmp/causeway-test-XXXXXX".utf8CString)
+    path = String(cString: mkdtemp(&template))
+  }
+  deinit {
+    for name in ["control.sock", "journal", "other"] { unlink(path + "/" + name) }
+    rmdir(path)
+  }
+}
+
+let aliceID = NodeID(high: 0xA11C_E000_0000_0001, low: 1)
+let bobID = NodeID(high: 0xB0B0_0000_0000_0002, low: 2)
+
+func peer(_ id: NodeID, _ name: String, info: [String] = [], hops: UInt8 = 1) -> PeerStatus {
+  PeerStatus(
+    id: id, name: name, serviceType: "causeway", info: info, hops: hops, bearer: .wifiDirect, via: id)
+}
+
+/// A node that answers as the test says.
+final class FakeNode: ControlDelegate {
+  var peers: [PeerStatus] = []
+  var answer: (ControlMessage, UInt64) -> ControlAnswer = { _, _ in .taken }
+  var sent: [(message: ControlMessage, token: UInt64)] = []
+  var roomCalls = 0
+
+  func controlStatus() -> StatusSnapshot {
+    var snapshot = StatusSnapshot(
+      box: BoxStatus(
+        name: "box", id: aliceID, epoch: 7, version: "1", serviceType: "causeway", isRelay: true, uptimeSeconds: 75,
+        residentBytes: 4_200_000))
+    snapshot.box.refusals = [("ttl-zero", 2)]
+    snapshot.bearers = [BearerStatus(name: "ethernet", state: "up", detail: "eth0", problem: "")]
+    snapshot.links = [
+      LinkStatus(
+        slot: 3, peer: bobID, name: "bob", bearer: .bluetoothLE, state: "up", remote: "00:11:22:33:44:55",
+        isInbound: true, sinceSeconds: 5, roundTripMicroseconds: 1500, bytesReceived: 1, bytesSent: 2000, bytesQueued: 0)
+    ]
+    snapshot.peers = peers
+    return snapshot
+  }
+  func controlIdentity() -> (id: NodeID, name: String) { (aliceID, "alice") }
+  func controlPeers() -> [PeerStatus] { peers }
+  func controlSend(_ message: ControlMessage, token: UInt64) -> ControlAnswer {
+    let answer = answer(message, token)
+    if case .taken = answer { sent.append((message, token)) }
+    return answer
+  }
+  func controlHasRoom() { roomCalls += 1 }
+}
+
+/// A control server on a loop of its own, driven by the test.
+final class Box {
+  let directory = TemporaryDirectory()
+  let loop: EventLoop
+  let node = FakeNode()
+  let server: ControlServer
+  var socketPath: String { directory.path + "/control.sock" }
+
+  init() throws {
+    loop = try EventLoop()
+    server = try ControlServer(loop, path: directory.path + "/control.sock", journal: .none, delegate: node)
+  }
+  deinit { server.close() }
+
+  /// Let the server serve what is ready.
+  func turn(_ times: Int = 6) { for _ in 0..<times { loop.turn(waitMilliseconds: 0) } }
+
+  /// The client's next event; nil when there is none.
+  func event(_ client: ControlClient) -> ControlEvent? {
+    turn()
+    if case .event(let event) = client.next(milliseconds: 0) { return event }
+    return nil
+  }
+
+  /// A client that has attached and was told of every peer.
+  func attached(kinds: UInt32 = 0b11) throws -> ControlClient {
+    let client = try ControlClient(path: socketPath)
+    client.send(.attach(kinds: kinds))
+    while let event = event(client) {
+      if case .ready = event { return client }
+    }
+    Issue.record("not attached")
+    return client
+  }
+}
