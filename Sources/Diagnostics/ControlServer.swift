@@ -90,14 +90,13 @@ public final class ControlServer: EventSource {
   /// Tell attached clients that a peer is gone.
   public func peerLost(_ id: NodeID) { tellAttached(.peerLost(id)) }
 
+  /// Whether `deliver` would take a message of this kind now, be it to drop it because nobody wants it.
+  public func canDeliver(kind: UInt8) -> Bool { !clients.contains { $0.wants(kind) && $0.isBusy } }
+
   /// Give a message to every client that wants its kind, or to none of them.
   public func deliver(_ message: ControlMessage) -> ControlDelivery {
-    var isWanted = false
-    for client in clients where client.wants(message.kind) {
-      if client.isBusy { return .busy }
-      isWanted = true
-    }
-    guard isWanted else { return .nobody }
+    guard clients.contains(where: { $0.wants(message.kind) }) else { return .nobody }
+    guard canDeliver(kind: message.kind) else { return .busy }
     let packet = ControlEvent.message(message).encoded()
     for client in clients where client.wants(message.kind) { client.send(packet) }
     return .taken

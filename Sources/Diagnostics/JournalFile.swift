@@ -155,6 +155,18 @@ public final class WallClockWatch: EventSource {
   }
 }
 
+extension JournalText {
+  /// The start of a text, at a character's end.
+  public init(_ text: String) {
+    var bytes = Array(text.utf8.prefix(Self.byteCount))
+    // A cut character is left out: its bytes after the first are 0b10xxxxxx.
+    if text.utf8.count > bytes.count, let next = text.utf8.dropFirst(bytes.count).first, next & 0xC0 == 0x80 {
+      while let last = bytes.popLast(), last & 0xC0 == 0x80 {}
+    }
+    self = bytes.withUnsafeBytes { JournalText($0) }
+  }
+}
+
 /// A shared mapping of a whole file, its pages at hand; nil with errno set.
 private func map(_ descriptor: CInt, _ size: Int, _ protection: CInt) -> UnsafeMutableRawPointer? {
   let mapped = mmap(nil, size, protection, CInt(MAP_SHARED) | CInt(MAP_POPULATE), descriptor, 0)

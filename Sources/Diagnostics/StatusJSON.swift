@@ -14,7 +14,7 @@ extension StatusSnapshot {
       object.set("problem", bearer.problem)
     })
     root.set("links", JSONArray(links) { link, object in
-      object.set("slot", UInt64(link.slot))
+      if let slot = link.slot { object.set("slot", UInt64(slot)) }
       object.set("peer", link.peer.text)
       object.set("name", link.name)
       object.set("bearer", "\(link.bearer.name)")

@@ -60,7 +60,8 @@ public struct BearerStatus {
 }
 
 public struct LinkStatus {
-  public var slot: Int
+  /// nil while the other side has yet to prove who it is.
+  public var slot: Int?
   /// `.none` until the neighbour has proved who it is.
   public var peer: NodeID
   public var name: String
@@ -78,7 +79,7 @@ public struct LinkStatus {
   public var bytesQueued: UInt64
 
   public init(
-    slot: Int, peer: NodeID, name: String, bearer: BearerKind, state: String, remote: String, isInbound: Bool,
+    slot: Int?, peer: NodeID, name: String, bearer: BearerKind, state: String, remote: String, isInbound: Bool,
     sinceSeconds: UInt64, roundTripMicroseconds: UInt64?, bytesReceived: UInt64, bytesSent: UInt64, bytesQueued: UInt64
   ) {
     self.slot = slot

@@ -37,6 +37,12 @@ private func line(
   #expect(text.bytes == [0x61, 0x3F, 0xC3, 0xA9])
 }
 
+@Test func textIsCutBetweenCharacters() {
+  #expect(JournalText("123456789012345é") == JournalText("123456789012345" as StaticString))
+  #expect(JournalText("12345678901234é") == JournalText("12345678901234é" as StaticString))
+  #expect(JournalText("short" as String) == JournalText("short" as StaticString))
+}
+
 @Test func anEventOfALaterVersionIsShownByItsNumbers() {
   let record = JournalRecord(
     sequence: 1, instant: .zero, wallNanoseconds: 0, level: 9, event: 60000, link: 0xFF, a: 1, b: 2, c: 3, node: aliceID)
