@@ -1,5 +1,23 @@
+// The kernel's Bluetooth sockets. Opcodes of the management interface have no public header: see
+// Sources/BearerBluetooth/ManagementCommand.swift.
 #pragma once
 #include <CSystem.h>
 #include <bluetooth/bluetooth.h>
 #include <bluetooth/hci.h>
 #include <bluetooth/l2cap.h>
+
+// glibc declares socket addresses as a transparent union, which Swift cannot pass a pointer for.
+static inline int cbluetooth_bind_control(int descriptor, const struct sockaddr_hci *address) {
+  return bind(descriptor, (const struct sockaddr *)address, sizeof *address);
+}
+static inline int cbluetooth_bind(int descriptor, const struct sockaddr_l2 *address) {
+  return bind(descriptor, (const struct sockaddr *)address, sizeof *address);
+}
+static inline int cbluetooth_connect(int descriptor, const struct sockaddr_l2 *address) {
+  return connect(descriptor, (const struct sockaddr *)address, sizeof *address);
+}
+/// The accepted socket is non-blocking and closed on exec.
+static inline int cbluetooth_accept(int descriptor, struct sockaddr_l2 *peer) {
+  socklen_t size = sizeof *peer;
+  return accept4(descriptor, (struct sockaddr *)peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}

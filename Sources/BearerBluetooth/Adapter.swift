@@ -1,0 +1,313 @@
+import Bearer
+import CBluetooth
+import CSystem
+import Primitives
+import Reactor
+
+/// Finds the controller that the settings name, brings it up, notices when it goes, and brings it back.
+///
+/// Nothing is fatal: a kernel without Bluetooth is asked again every `noSupportRetry`, a missing controller is
+/// waited for, a failing one is set up again with back-off, from the second failure in a row on after
+/// a power cycle; a controller that has worked for `retryMax` starts afresh.
+/// Each new trouble is reported once, and its end once.
+final class Adapter {
+  /// No event tells that a kernel has loaded its Bluetooth module.
+  static let noSupportRetry = TimeSpan.seconds(30)
+  static let retryMin = TimeSpan.seconds(1)
+  static let retryMax = TimeSpan.seconds(30)
+
+  /// A controller that is up.
+  struct Working: Equatable {
+    let index: UInt16
+    let address: UInt64
+    let isExtended: Bool
+  }
+
+  private enum State {
+    case stopped
+    /// No socket, or no controller: waiting for an event or for the timer.
+    case waiting
+    /// Commands are on their way for this controller; a stale answer is told by the generation.
+    case settingUp(UInt16)
+    case working(Working)
+    /// To be set up again when the timer fires.
+    case broken(UInt16)
+  }
+
+  var report: ((String, _ isFault: Bool) -> Void)?
+  var cameUp: ((Working) -> Void)?
+  /// It had come up, and is gone or switched off.
+  var wentDown: (() -> Void)?
+  /// Events of the working controller.
+  var eventReceived: ((ManagementEvent) -> Void)?
+
+  private let loop: EventLoop
+  private let choice: AdapterChoice
+  private let openSocket: () -> Result<CInt, SystemError>
+  private var channel: ManagementChannel?
+  private var state = State.stopped
+  private var generation: UInt32 = 0
+  private var failures: UInt64 = 0
+  private var workingSince = Instant.never
+  private var trouble: String?
+  private var timer: Timer?
+
+  /// `openSocket` gives the management socket: tests put one end of a socket pair there.
+  init(_ loop: EventLoop, _ choice: AdapterChoice, openSocket: @escaping () -> Result<CInt, SystemError>) {
+    self.loop = loop
+    self.choice = choice
+    self.openSocket = openSocket
+  }
+
+  var working: Working? {
+    if case .working(let working) = state { working } else { nil }
+  }
+
+  /// What is wrong now, as it was reported.
+  var problem: String? { trouble }
+
+  func start() {
+    guard case .stopped = state else { return }
+    timer = Timer(loop) { [self] in retry() }
+    openChannel()
+  }
+
+  /// Close the management socket. Nothing is called afterwards.
+  func stop() {
+    state = .stopped
+    generation &+= 1
+    report = nil
+    cameUp = nil
+    wentDown = nil
+    eventReceived = nil
+    timer?.cancel()
+    timer = nil
+    channel?.close()
+    channel = nil
+  }
+
+  /// Ask the working controller; nothing is sent, and `done` hears so, when there is none.
+  func send(_ command: ManagementCommand, _ done: @escaping (ManagementOutcome) -> Void) {
+    guard let channel else { return done(.notSent) }
+    channel.send(command, done)
+  }
+
+  /// The controller does not do what it is told: set it up from the start, after a power cycle if it fails again.
+  func recover(_ text: String) {
+    guard case .working(let working) = state else { return }
+    broken(working.index, text)
+  }
+
+  /// Last words before `stop`: sent at once, the answers are not waited for.
+  func post(_ command: ManagementCommand) { channel?.post(command) }
+
+  // MARK: Finding
+
+  private func openChannel() {
+    switch openSocket() {
+    case .failure(let error):
+      wait(for: openProblem(error), retryAfter: Self.noSupportRetry)
+    case .success(let descriptor):
+      do throws(SystemError) {
+        let channel = try ManagementChannel(loop, descriptor)
+        channel.eventReceived = { [self] index, event in received(index, event) }
+        channel.failed = { [self] error in lostChannel(error) }
+        self.channel = channel
+        search()
+      } catch {
+        _ = close(descriptor)
+        wait(for: "cannot watch the management socket: \(error.text)", retryAfter: Self.noSupportRetry)
+      }
+    }
+  }
+
+  private func openProblem(_ error: SystemError) -> String {
+    switch error.code {
+    case EAFNOSUPPORT, EPROTONOSUPPORT:
+      "this kernel offers no Bluetooth here (load the bluetooth module; only the first network namespace has it)"
+    case EPERM, EACCES: "no permission for Bluetooth: run with CAP_NET_ADMIN"
+    case _: "cannot open the Bluetooth management socket: \(error.text)"
+    }
+  }
+
+  private func lostChannel(_ error: SystemError) {
+    channel = nil
+    leaveWorking()
+    wait(for: "the Bluetooth management socket closed: \(error.text)", retryAfter: Self.retryMin)
+  }
+
+  private func search() {
+    generation &+= 1
+    ask(.readIndexList) { [self] outcome in
+      guard case .done(let parameters) = outcome, let indexes = indexList(parameters) else {
+        return wait(for: "cannot list controllers: \(outcome.problem ?? "malformed answer")", retryAfter: Self.retryMax)
+      }
+      examine(indexes.sorted(), 0, otherwise: absence)
+    }
+  }
+
+  private var absence: String {
+    if case .automatic = choice { return "no Bluetooth controller: plug one in or switch it on (it is watched for)" }
+    return "no Bluetooth controller \(choice.text): check the adapter setting (it is watched for)"
+  }
+
+  /// Take the first controller from `position` on that fits.
+  private func examine(_ indexes: [UInt16], _ position: Int, otherwise text: String) {
+    guard position < indexes.count else { return wait(for: text, retryAfter: nil) }
+    let index = indexes[position]
+    if case .index(let wanted) = choice, wanted != index { return examine(indexes, position + 1, otherwise: text) }
+    ask(.readInformation(index)) { [self] outcome in
+      guard case .done(let parameters) = outcome, let information = ControllerInformation(parameters) else {
+        return examine(indexes, position + 1, otherwise: "hci\(index) cannot be read: \(outcome.problem ?? "malformed answer")")
+      }
+      if case .address(let wanted) = choice, wanted != information.address {
+        return examine(indexes, position + 1, otherwise: text)
+      }
+      guard information.supported.contains(.lowEnergy) else {
+        return examine(indexes, position + 1, otherwise: "hci\(index) cannot do Bluetooth LE: use another adapter")
+      }
+      setUp(index, information)
+    }
+  }
+
+  // MARK: Bringing up
+
+  private func setUp(_ index: UInt16, _ information: ControllerInformation) {
+    state = .settingUp(index)
+    var steps: [(StaticString, ManagementCommand, isNeeded: Bool)] = []
+    // From the second failure on: whatever is wedged inside is gone with the power.
+    if failures > 1, information.current.contains(.powered) {
+      steps.append(("switch off", .setPowered(index, false), false))
+    }
+    if !information.current.contains(.lowEnergy) { steps.append(("enable LE on", .setLowEnergy(index, true), true)) }
+    // A bonded phone would reconnect by itself and hold a slot; TLS above proves who is who.
+    if information.current.contains(.bondable) { steps.append(("set bonding off on", .setBondable(index, false), false)) }
+    // Kernels before 5.9 have no such command and keep their defaults.
+    steps.append(("set defaults of", .setDefaults(index, RadioDefault.ours), false))
+    steps.append(("switch on", .setPowered(index, true), true))
+    perform(steps, 0, index)
+  }
+
+  private func perform(_ steps: [(StaticString, ManagementCommand, isNeeded: Bool)], _ position: Int, _ index: UInt16) {
+    guard position < steps.count else { return readResult(index) }
+    let (name, command, isNeeded) = steps[position]
+    ask(command) { [self] outcome in
+      if isNeeded, let problem = outcome.problem {
+        return broken(index, problemText(name, index, outcome, problem))
+      }
+      perform(steps, position + 1, index)
+    }
+  }
+
+  private func problemText(
+    _ name: StaticString, _ index: UInt16, _ outcome: ManagementOutcome, _ problem: String
+  ) -> String {
+    switch outcome {
+    case .refused(.blockedByRFKill): "hci\(index) is blocked: run `rfkill unblock bluetooth`"
+    case .refused(.permissionDenied): "may not configure hci\(index): run with CAP_NET_ADMIN"
+    case .done, .refused, .timedOut, .notSent: "cannot \(name) hci\(index): \(problem); it is tried again"
+    }
+  }
+
+  private func readResult(_ index: UInt16) {
+    ask(.readInformation(index)) { [self] outcome in
+      guard case .done(let parameters) = outcome, let information = ControllerInformation(parameters) else {
+        return broken(index, "hci\(index) cannot be read: \(outcome.problem ?? "malformed answer")")
+      }
+      guard information.address != 0 else {
+        return broken(index, "hci\(index) has no public address: set one with `btmgmt public-addr`")
+      }
+      ask(.readAdvertisingFeatures(index)) { [self] outcome in
+        var isExtended = false
+        if case .done(let features) = outcome { isExtended = supportsExtendedAdvertising(features) }
+        isUp(Working(index: index, address: information.address, isExtended: isExtended))
+      }
+    }
+  }
+
+  private func isUp(_ working: Working) {
+    state = .working(working)
+    workingSince = loop.now
+    let address = BluetoothEndpoint(address: working.address, isRandom: false).text
+    trouble = nil
+    report?("hci\(working.index) \(address) is up", false)
+    cameUp?(working)
+  }
+
+  // MARK: Watching and mending
+
+  private func received(_ index: UInt16, _ event: ManagementEvent) {
+    switch event {
+    case .indexAdded: if case .waiting = state { search() }
+    case .indexRemoved: if index == current { removed() }
+    case .newSettings(let settings):
+      guard working?.index == index else { return }
+      if !settings.contains(.powered) || !settings.contains(.lowEnergy) {
+        broken(index, "hci\(index) was switched off; it is switched on again")
+      }
+    case .reply, .controllerError, .deviceConnected, .deviceDisconnected, .connectFailed, .pinCodeRequest,
+      .confirmationRequest, .passkeyRequest, .deviceFound, .discovering, .advertisingRemoved, .other:
+      if working?.index == index { eventReceived?(event) }
+    }
+  }
+
+  private var current: UInt16? {
+    switch state {
+    case .settingUp(let index), .broken(let index): index
+    case .working(let working): working.index
+    case .stopped, .waiting: nil
+    }
+  }
+
+  private func removed() {
+    leaveWorking()
+    failures = 0
+    state = .waiting
+    search()
+  }
+
+  private func broken(_ index: UInt16, _ text: String) {
+    leaveWorking()
+    generation &+= 1
+    state = .broken(index)
+    fault(text)
+    failures += 1
+    timer?.set(after: min(Self.retryMin * (1 << min(failures - 1, 5)), Self.retryMax))
+  }
+
+  /// Nothing to work with until an event, or until the timer.
+  private func wait(for text: String, retryAfter span: TimeSpan?) {
+    generation &+= 1
+    state = .waiting
+    fault(text)
+    if let span { timer?.set(after: span) } else { timer?.cancel() }
+  }
+
+  private func retry() {
+    switch state {
+    case .waiting, .broken: if channel == nil { openChannel() } else { search() }
+    case .stopped, .settingUp, .working: break
+    }
+  }
+
+  private func leaveWorking() {
+    guard case .working = state else { return }
+    state = .waiting
+    if loop.now - workingSince >= Self.retryMax { failures = 0 }
+    wentDown?()
+  }
+
+  private func fault(_ text: String) {
+    if trouble?.utf8.elementsEqual(text.utf8) ?? false { return }
+    trouble = text
+    report?(text, true)
+  }
+
+  /// Send for the present attempt: the answer is dropped when another attempt has begun meanwhile.
+  private func ask(_ command: ManagementCommand, _ done: @escaping (ManagementOutcome) -> Void) {
+    let asked = generation
+    send(command) { [self] outcome in
+      if asked == generation { done(outcome) }
+    }
+  }
+}

@@ -1,0 +1,220 @@
+/// The attribute protocol's server over a fixed table: request in, response out, nothing kept but the MTU
+/// (Core Specification 5.4, Vol 3, Part F; table per Part G and Part C, 12).
+///
+/// handle 1–5: GAP service with device name and appearance, which every server has to have;
+/// handle 6–8: the Causeway service with its PSM characteristic.
+struct AttributeServer {
+  /// The MTU of both sides before an exchange (Part G, 5.2.1).
+  static let defaultUnitBytes = 23
+  /// The MTU we offer: one link-layer packet of 251 bytes less the L2CAP header.
+  static let unitBytesMax = 247
+
+  /// The negotiated MTU.
+  private(set) var unitBytes = defaultUnitBytes
+  private let attributes: [Attribute]
+
+  /// A server whose PSM characteristic reads `psm`.
+  init(psm: UInt16) {
+    let service: [UInt8] = [0x00, 0x28]
+    let characteristic: [UInt8] = [0x03, 0x28]
+    let readable: UInt8 = 0x02
+    attributes = [
+      Attribute(type: service, value: [0x00, 0x18], groupEnd: 5),
+      Attribute(type: characteristic, value: [readable, 3, 0, 0x00, 0x2A]),
+      Attribute(type: [0x00, 0x2A], value: Array("Causeway".utf8)),
+      Attribute(type: characteristic, value: [readable, 5, 0, 0x01, 0x2A]),
+      Attribute(type: [0x01, 0x2A], value: [0, 0]),
+      Attribute(type: service, value: CausewayService.uuid, groupEnd: 8),
+      Attribute(type: characteristic, value: [readable, 8, 0] + CausewayService.psmCharacteristic),
+      Attribute(
+        type: CausewayService.psmCharacteristic,
+        value: [UInt8(truncatingIfNeeded: psm), UInt8(truncatingIfNeeded: psm >> 8)]),
+    ]
+  }
+
+  /// The answer to one PDU, at most `unitBytes` long; nil for PDUs that get none: commands, confirmations
+  /// and responses.
+  mutating func respond(to pdu: [UInt8]) -> [UInt8]? {
+    guard let opcode = pdu.first else { return nil }
+    let isCommand = opcode & 0x40 != 0
+    let isResponse = opcode & 1 == 1
+    if isCommand || isResponse || opcode == handleValueConfirmation { return nil }
+    do throws(Refusal) {
+      return try answer(opcode, ByteReader(pdu, from: 1))
+    } catch {
+      var out: [UInt8] = [0x01, opcode]
+      out.append(u16: error.handle)
+      return out + [error.code.rawValue]
+    }
+  }
+
+  private mutating func answer(_ opcode: UInt8, _ reader: ByteReader) throws(Refusal) -> [UInt8] {
+    switch opcode {
+    case 0x02: try exchangeUnit(reader)
+    case 0x04: try findInformation(reader)
+    case 0x06: try findByTypeValue(reader)
+    case 0x08: try readByType(reader)
+    case 0x0A: try read(reader, hasOffset: false)
+    case 0x0C: try read(reader, hasOffset: true)
+    case 0x10: try readByGroupType(reader)
+    case 0x12: try refuseWrite(reader)
+    case _: throw Refusal(.requestNotSupported)
+    }
+  }
+
+  /// 3.4.2.1 Exchange MTU.
+  private mutating func exchangeUnit(_ request: ByteReader) throws(Refusal) -> [UInt8] {
+    var reader = request
+    guard let theirs = reader.u16(), reader.remaining == 0 else { throw Refusal(.invalidPDU) }
+    unitBytes = max(Self.defaultUnitBytes, min(Int(theirs), Self.unitBytesMax))
+    return [0x03, UInt8(Self.unitBytesMax), 0]
+  }
+
+  /// 3.4.3.1 Find Information: pairs of handle and type, all types of the first one's size.
+  private func findInformation(_ request: ByteReader) throws(Refusal) -> [UInt8] {
+    var reader = request
+    let range = try handles(&reader)
+    guard reader.remaining == 0 else { throw Refusal(.invalidPDU) }
+    var out: [UInt8] = [0x05, 0]
+    var size = 0
+    for (handle, attribute) in table(range) {
+      if size == 0 { size = attribute.type.count }
+      guard attribute.type.count == size, out.count + 2 + size <= unitBytes else { break }
+      out.append(u16: handle)
+      out += attribute.type
+    }
+    out[1] = size == 2 ? 1 : 2
+    if size == 0 { throw Refusal(.attributeNotFound, range.lowerBound) }
+    return out
+  }
+
+  /// 3.4.3.3 Find By Type Value: a client that looks for one service by its UUID.
+  private func findByTypeValue(_ request: ByteReader) throws(Refusal) -> [UInt8] {
+    var reader = request
+    let range = try handles(&reader)
+    guard let type = reader.take(2) else { throw Refusal(.invalidPDU) }
+    let value = reader.rest()
+    var out: [UInt8] = [0x07]
+    for (handle, attribute) in table(range) where attribute.type == type && attribute.value == value {
+      guard out.count + 4 <= unitBytes else { break }
+      out.append(u16: handle)
+      out.append(u16: attribute.groupEnd ?? handle)
+    }
+    if out.count == 1 { throw Refusal(.attributeNotFound, range.lowerBound) }
+    return out
+  }
+
+  /// 3.4.4.1 Read By Type: handles and values, all values of the first one's size.
+  private func readByType(_ request: ByteReader) throws(Refusal) -> [UInt8] {
+    var reader = request
+    let range = try handles(&reader)
+    let type = try anyType(reader.rest())
+    let valueBytesMax = min(unitBytes - 4, 253)
+    var out: [UInt8] = [0x09, 0]
+    for (handle, attribute) in table(range) where attribute.type == type {
+      let value = attribute.value.prefix(valueBytesMax)
+      let size = UInt8(value.count + 2)
+      if out[1] == 0 { out[1] = size }
+      guard out[1] == size, out.count + Int(size) <= unitBytes else { break }
+      out.append(u16: handle)
+      out += value
+    }
+    if out[1] == 0 { throw Refusal(.attributeNotFound, range.lowerBound) }
+    return out
+  }
+
+  /// 3.4.4.3 Read and 3.4.4.5 Read Blob.
+  private func read(_ request: ByteReader, hasOffset: Bool) throws(Refusal) -> [UInt8] {
+    var reader = request
+    guard let handle = reader.u16(), let offset = hasOffset ? reader.u16() : 0, reader.remaining == 0
+    else { throw Refusal(.invalidPDU) }
+    guard let attribute = attribute(handle) else { throw Refusal(.invalidHandle, handle) }
+    guard Int(offset) <= attribute.value.count else { throw Refusal(.invalidOffset, handle) }
+    return [hasOffset ? 0x0D : 0x0B] + attribute.value[Int(offset)...].prefix(unitBytes - 1)
+  }
+
+  /// 3.4.4.9 Read By Group Type: primary services with the last handle of each.
+  private func readByGroupType(_ request: ByteReader) throws(Refusal) -> [UInt8] {
+    var reader = request
+    let range = try handles(&reader)
+    let type = try anyType(reader.rest())
+    let isGroup = type == [0x00, 0x28] || type == [0x01, 0x28]
+    guard isGroup else { throw Refusal(.unsupportedGroupType, range.lowerBound) }
+    var out: [UInt8] = [0x11, 0]
+    for (handle, attribute) in table(range) where attribute.type == type {
+      let size = UInt8(attribute.value.count + 4)
+      if out[1] == 0 { out[1] = size }
+      guard out[1] == size, out.count + Int(size) <= unitBytes else { break }
+      out.append(u16: handle)
+      out.append(u16: attribute.groupEnd ?? handle)
+      out += attribute.value
+    }
+    if out[1] == 0 { throw Refusal(.attributeNotFound, range.lowerBound) }
+    return out
+  }
+
+  /// 3.4.5.1 Write: nothing here can be written.
+  private func refuseWrite(_ request: ByteReader) throws(Refusal) -> [UInt8] {
+    var reader = request
+    guard let handle = reader.u16() else { throw Refusal(.invalidPDU) }
+    throw Refusal(attribute(handle) == nil ? .invalidHandle : .writeNotPermitted, handle)
+  }
+
+  /// The starting and ending handle of a request; the start may be neither 0 nor above the end.
+  private func handles(_ reader: inout ByteReader) throws(Refusal) -> ClosedRange<UInt16> {
+    guard let first = reader.u16(), let last = reader.u16() else { throw Refusal(.invalidPDU) }
+    guard first > 0, first <= last else { throw Refusal(.invalidHandle, first) }
+    return first...last
+  }
+
+  /// A 16-bit UUID or a 128-bit one; a 128-bit form of a 16-bit UUID is shortened (Vol 3, Part B, 2.5.1).
+  private func anyType(_ type: [UInt8]) throws(Refusal) -> [UInt8] {
+    let base: [UInt8] = [0xFB, 0x34, 0x9B, 0x5F, 0x80, 0x00, 0x00, 0x80, 0x00, 0x10, 0x00, 0x00]
+    switch type.count {
+    case 2: return type
+    case 16: return type.holds(base, at: 0) && type[14] == 0 && type[15] == 0 ? Array(type[12..<14]) : type
+    case _: throw Refusal(.invalidPDU)
+    }
+  }
+
+  private func attribute(_ handle: UInt16) -> Attribute? {
+    handle > 0 && Int(handle) <= attributes.count ? attributes[Int(handle) - 1] : nil
+  }
+
+  private func table(_ range: ClosedRange<UInt16>) -> [(UInt16, Attribute)] {
+    guard Int(range.lowerBound) <= attributes.count else { return [] }
+    let last = min(Int(range.upperBound), attributes.count)
+    return (Int(range.lowerBound)...last).map { (UInt16($0), attributes[$0 - 1]) }
+  }
+}
+
+/// One row of the table; its handle is its position, counted from 1.
+private struct Attribute {
+  /// UUID, least significant byte first: 2 or 16 bytes.
+  let type: [UInt8]
+  let value: [UInt8]
+  /// The last handle of a service.
+  var groupEnd: UInt16?
+}
+
+private let handleValueConfirmation: UInt8 = 0x1E
+
+/// An Error Response to be (3.4.1.1).
+private struct Refusal: Error {
+  enum Code: UInt8 {
+    case invalidHandle = 0x01
+    case writeNotPermitted = 0x03
+    case invalidPDU = 0x04
+    case requestNotSupported = 0x06
+    case invalidOffset = 0x07
+    case attributeNotFound = 0x0A
+    case unsupportedGroupType = 0x10
+  }
+  let code: Code
+  let handle: UInt16
+
+  init(_ code: Code, _ handle: UInt16 = 0) {
+    self.code = code
+    self.handle = handle
+  }
+}

@@ -1,0 +1,75 @@
+import Bearer
+
+extension BluetoothEndpoint {
+  /// `AA:BB:CC:DD:EE:FF`, as people and BlueZ write it.
+  public var text: String {
+    var out = ""
+    for index in 0..<6 {
+      if index > 0 { out += ":" }
+      out += hexByte(UInt8(truncatingIfNeeded: address >> UInt64((5 - index) * 8)))
+    }
+    return out
+  }
+
+  /// Read `AA:BB:CC:DD:EE:FF` in either case; nil for anything else. The result is a public address.
+  public static func parse(_ text: [UInt8]) -> BluetoothEndpoint? {
+    guard text.count == 17 else { return nil }
+    var address: UInt64 = 0
+    for (index, character) in text.enumerated() {
+      if index % 3 == 2 {
+        if character != UInt8(ascii: ":") { return nil }
+      } else {
+        guard let digit = hexDigit(character) else { return nil }
+        address = address << 4 | UInt64(digit)
+      }
+    }
+    return BluetoothEndpoint(address: address, isRandom: false)
+  }
+
+  /// The six bytes as they travel: least significant first.
+  var wireBytes: [UInt8] { (0..<6).map { UInt8(truncatingIfNeeded: address >> UInt64($0 * 8)) } }
+
+  /// mgmt's and L2CAP's address type: 1 LE public, 2 LE random.
+  var wireType: UInt8 { isRandom ? 2 : 1 }
+}
+
+/// A device address with its mgmt type; BR/EDR devices (type 0) are none of ours.
+struct WireAddress: Equatable {
+  var address: UInt64
+  var type: UInt8
+
+  /// The LE address, nil for a BR/EDR device.
+  var endpoint: BluetoothEndpoint? {
+    type == 1 || type == 2 ? BluetoothEndpoint(address: address, isRandom: type == 2) : nil
+  }
+}
+
+extension ByteReader {
+  /// Six address bytes, least significant first.
+  mutating func address() -> UInt64? {
+    guard let bytes = take(6) else { return nil }
+    return bytes.reversed().reduce(0) { $0 << 8 | UInt64($1) }
+  }
+
+  /// Six address bytes and the type byte.
+  mutating func typedAddress() -> WireAddress? {
+    guard remaining >= 7, let address = address(), let type = u8() else { return nil }
+    return WireAddress(address: address, type: type)
+  }
+}
+
+private func hexDigit(_ character: UInt8) -> UInt8? {
+  switch character {
+  case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
+  case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
+  case UInt8(ascii: "A")...UInt8(ascii: "F"): character - UInt8(ascii: "A") + 10
+  case _: nil
+  }
+}
+
+func hexByte(_ value: UInt8) -> String {
+  let digits: StaticString = "0123456789ABCDEF"
+  return digits.withUTF8Buffer {
+    String(UnicodeScalar($0[Int(value >> 4)])) + String(UnicodeScalar($0[Int(value & 15)]))
+  }
+}

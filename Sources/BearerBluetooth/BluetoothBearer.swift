@@ -1,0 +1,315 @@
+import Bearer
+import CBluetooth
+import CSystem
+import Primitives
+import Reactor
+
+/// What the bearer is doing, for status.
+public struct BluetoothSnapshot: Equatable, Sendable {
+  /// The controller in use: its `hciN` and address; nil while there is none.
+  public var adapterIndex: UInt16?
+  public var adapterAddress: UInt64?
+  /// Why there is no working controller; nil when there is one.
+  public var problem: String?
+  /// The controller knows extended advertising: it can advertise and dial at once.
+  public var isExtended: Bool
+  public var isAdvertising: Bool
+  public var isScanning: Bool
+  public var isDialling: Bool
+  /// LE links now, and how many there may be.
+  public var links: Int
+  public var linksMax: Int
+  /// Peers heard and not lost yet.
+  public var candidates: Int
+  /// Dials waiting for the one that runs.
+  public var dialsQueued: Int
+  /// Attribute channels open.
+  public var attributeChannels: Int
+  public var psm: UInt16
+}
+
+/// Bluetooth LE as a bearer, on the kernel's own sockets (no bluetoothd): it advertises and serves the
+/// Causeway service, scans for it, dials, and hands over credit-based L2CAP channels as streams.
+///
+/// No pairing and no bonding: requests are refused, and TLS above the channel proves who is who. A missing or
+/// failing controller is reported once and watched for; see `Adapter`. What the radio does when is `RadioPlan`'s.
+///
+/// Streams are SEQPACKET sockets: one `send` carries at most `unitBytesMax` bytes, and one `recv` has to offer
+/// at least `receiveBytesMax`, or the rest of the unit is lost.
+public final class BluetoothBearer {
+  /// The largest unit a stream of ours receives.
+  public static let receiveBytesMax = Int(ChannelSocket.receiveUnitBytesMax)
+  /// Dials waiting: every candidate once. More fail at once.
+  public static let dialsQueuedMax = CandidateTable.entriesMax
+  /// After this many commands without an answer in a row the controller is set up anew.
+  private static let unansweredMax = 2
+
+  private let loop: EventLoop
+  private let settings: BluetoothSettings
+  private let hint: UInt64
+  private var delegate: (any BearerDelegate)?
+  private let adapter: Adapter
+  private let attributes: AttributeConnections
+  private var plan: RadioPlan
+  private var candidates = CandidateTable()
+  private var listeners: [ChannelListener] = []
+  private var linked: [BluetoothEndpoint] = []
+  private var dials: [(endpoint: BluetoothEndpoint, token: UInt32)] = []
+  private var dial: (process: ChannelDial, token: UInt32)?
+  private var unanswered = 0
+  private var timer: Timer?
+
+  /// `hint`: the first 8 bytes of our node id, put into the scan response. `settings.problem` must be nil.
+  public convenience init(
+    _ loop: EventLoop, _ settings: BluetoothSettings, hint: UInt64, _ delegate: any BearerDelegate
+  ) {
+    self.init(loop, settings, hint: hint, delegate) {
+      do throws(SystemError) {
+        return .success(try ManagementChannel.openSocket())
+      } catch {
+        return .failure(error)
+      }
+    }
+  }
+
+  init(
+    _ loop: EventLoop, _ settings: BluetoothSettings, hint: UInt64, _ delegate: any BearerDelegate,
+    openSocket: @escaping () -> Result<CInt, SystemError>
+  ) {
+    self.loop = loop
+    self.settings = settings
+    self.hint = hint
+    self.delegate = delegate
+    adapter = Adapter(loop, settings.adapter, openSocket: openSocket)
+    attributes = AttributeConnections(loop, psm: settings.psm)
+    plan = RadioPlan(
+      linksMax: settings.linksMax, mayAdvertise: settings.isAdvertising, mayScan: settings.isScanning)
+  }
+
+  /// Look for the controller and begin. What is missing is reported to the delegate, never thrown.
+  public func start() {
+    guard timer == nil else { return }
+    timer = Timer(loop) { [self] in advance() }
+    adapter.report = { [self] text, isFault in delegate?.bearerReport("bluetooth", text, isFault: isFault) }
+    adapter.cameUp = { [self] working in cameUp(working) }
+    adapter.wentDown = { [self] in wentDown() }
+    adapter.eventReceived = { [self] event in received(event) }
+    adapter.start()
+  }
+
+  /// Queue a dial. It ends with `bearerOpened` or `bearerDialFailed` for this token, within
+  /// `settings.dialTimeout` from when its turn comes; candidates of other bearers fail at once.
+  public func dial(_ candidate: Candidate, token: UInt32) {
+    guard case .bluetooth(let endpoint) = candidate.address else {
+      delegate?.bearerDialFailed(token: token, reason: "not a Bluetooth address")
+      return
+    }
+    guard adapter.working != nil else {
+      delegate?.bearerDialFailed(token: token, reason: "no Bluetooth controller is up")
+      return
+    }
+    guard dials.count < Self.dialsQueuedMax else {
+      delegate?.bearerDialFailed(token: token, reason: "\(Self.dialsQueuedMax) dials wait already")
+      return
+    }
+    dials.append((endpoint, token))
+    plan.handle(.dialsWaiting(true), loop.now)
+    advance()
+  }
+
+  /// Take our advertising off the air and close every socket of the bearer; streams that were handed over
+  /// live on. Nothing is told to the delegate any more.
+  public func stop() {
+    delegate = nil
+    timer?.cancel()
+    timer = nil
+    if let working = adapter.working {
+      adapter.post(.removeAdvertising(working.index))
+      if plan.isScanning { adapter.post(.stopDiscovery(working.index)) }
+    }
+    wentDown()
+    adapter.stop()
+  }
+
+  public var snapshot: BluetoothSnapshot {
+    BluetoothSnapshot(
+      adapterIndex: adapter.working?.index, adapterAddress: adapter.working?.address, problem: adapter.problem,
+      isExtended: adapter.working?.isExtended ?? false, isAdvertising: plan.isAdvertising,
+      isScanning: plan.isScanning, isDialling: plan.isDialling, links: plan.links, linksMax: settings.linksMax,
+      candidates: candidates.count, dialsQueued: dials.count, attributeChannels: attributes.count, psm: settings.psm)
+  }
+
+  // MARK: Controller up and down
+
+  private func cameUp(_ working: Adapter.Working) {
+    unanswered = 0
+    // Before anything is in the air: the kernel gives a link its attribute channel only when a listener stands.
+    listen("attribute channel", { () throws(SystemError) in try ChannelSocket.listenForAttributes(working.address) }) {
+      [self] descriptor, peer in attributes.adopt(descriptor, peer)
+    }
+    let psm = settings.psm
+    listen("channel listener", { () throws(SystemError) in try ChannelSocket.listen(working.address, psm: psm) }) {
+      [self] descriptor, peer in accepted(descriptor, peer)
+    }
+    plan.handle(.adapterUp(isExtended: working.isExtended), loop.now)
+    advance()
+  }
+
+  private func listen(
+    _ name: StaticString, _ open: () throws(SystemError) -> CInt, _ accepted: @escaping (CInt, BluetoothEndpoint) -> Void
+  ) {
+    do throws(SystemError) {
+      listeners.append(try ChannelListener(loop, try open(), accepted))
+    } catch {
+      let remedy: StaticString =
+        error.code == EADDRINUSE ? "another program has it: stop bluetoothd" : "phones cannot connect until it opens"
+      delegate?.bearerReport("bluetooth", "cannot open the \(name): \(error.text) (\(remedy))", isFault: true)
+    }
+  }
+
+  private func wentDown() {
+    let now = loop.now
+    plan.handle(.adapterDown, now)
+    for listener in listeners { listener.close() }
+    listeners = []
+    attributes.closeAll()
+    linked = []
+    dial?.process.cancel()
+    let failed = (dial.map { [$0.token] } ?? []) + dials.map { $0.token }
+    dial = nil
+    dials = []
+    for token in failed { delegate?.bearerDialFailed(token: token, reason: "the Bluetooth controller went down") }
+    for candidate in candidates.removeAll(now) { delegate?.bearerLost(candidate) }
+    advance()
+  }
+
+  // MARK: Carrying out the plan
+
+  private func advance() {
+    while let command = plan.nextCommand(loop.now) { carryOut(command) }
+    timer?.set(plan.deadline)
+  }
+
+  private func carryOut(_ command: RadioPlan.Command) {
+    guard let index = adapter.working?.index else { return }
+    switch command {
+    case .advertise:
+      ask(.addAdvertising(
+        index, data: CausewayService.advertisement, scanResponse: CausewayService.scanResponse(hint: hint)))
+    case .stopAdvertising: ask(.removeAdvertising(index))
+    case .scan: ask(.startDiscovery(index))
+    case .stopScanning: ask(.stopDiscovery(index))
+    case .dial: startDial()
+    }
+  }
+
+  private func ask(_ command: ManagementCommand) {
+    adapter.send(command) { [self] outcome in
+      unanswered = outcome == .timedOut ? unanswered + 1 : 0
+      if unanswered >= Self.unansweredMax { return adapter.recover("the controller does not answer; it is set up anew") }
+      plan.handle(.commandDone(isSuccess: outcome.problem == nil), loop.now)
+      candidates.scanning(plan.isScanning, loop.now)
+      advance()
+    }
+  }
+
+  // MARK: Events
+
+  private func received(_ event: ManagementEvent) {
+    let now = loop.now
+    guard let index = adapter.working?.index else { return }
+    switch event {
+    case .deviceConnected(let device): connected(device)
+    case .deviceDisconnected(let device): disconnected(device)
+    case .deviceFound(let found): heard(found)
+    case .discovering(let isOn):
+      plan.handle(.discovering(isOn), now)
+      candidates.scanning(isOn, now)
+      if !isOn { for candidate in candidates.expire(now) { delegate?.bearerLost(candidate) } }
+    case .advertisingRemoved(let instance):
+      if instance == ManagementCommand.advertisingInstance { plan.handle(.advertisingRemoved, now) }
+    case .pinCodeRequest(let device): adapter.send(.refusePIN(index, device)) { _ in }
+    case .confirmationRequest(let device): adapter.send(.refuseConfirmation(index, device)) { _ in }
+    case .passkeyRequest(let device): adapter.send(.refusePasskey(index, device)) { _ in }
+    case .controllerError(let code):
+      delegate?.bearerReport("bluetooth", "the controller reports hardware error \(code)", isFault: true)
+    case .reply, .indexAdded, .indexRemoved, .newSettings, .connectFailed, .other: break
+    }
+    advance()
+  }
+
+  private func connected(_ device: WireAddress) {
+    guard let endpoint = device.endpoint, !linked.contains(endpoint) else { return }
+    linked.append(endpoint)
+    candidates.linked(endpoint, true, loop.now)
+    plan.handle(.linkUp, loop.now)
+  }
+
+  private func disconnected(_ device: WireAddress) {
+    guard let endpoint = device.endpoint, let position = linked.firstIndex(of: endpoint) else { return }
+    linked.remove(at: position)
+    candidates.linked(endpoint, false, loop.now)
+    plan.handle(.linkDown, loop.now)
+  }
+
+  private func heard(_ found: FoundDevice) {
+    guard found.isConnectable, let endpoint = found.device.endpoint, let claimed = CausewayService.hint(in: found.data),
+      claimed == 0 || claimed != hint
+    else { return }
+    let change = candidates.heard(endpoint, hint: claimed, loop.now)
+    if let lost = change.lost { delegate?.bearerLost(lost) }
+    if let newcomer = change.found {
+      plan.handle(.foundNewcomer, loop.now)
+      delegate?.bearerFound(newcomer)
+    }
+  }
+
+  // MARK: Streams
+
+  private func accepted(_ descriptor: CInt, _ peer: BluetoothEndpoint) {
+    guard let delegate, let unitBytesMax = try? ChannelSocket.sendUnitBytesMax(descriptor) else {
+      _ = close(descriptor)
+      return
+    }
+    delegate.bearerOpened(stream(descriptor, peer, unitBytesMax, token: 0, isInbound: true))
+  }
+
+  private func startDial() {
+    guard let working = adapter.working, !dials.isEmpty else { return dialEnded() }
+    let (endpoint, token) = dials.removeFirst()
+    plan.handle(.dialsWaiting(!dials.isEmpty), loop.now)
+    guard plan.hasFreeSlot || linked.contains(endpoint) else {
+      delegate?.bearerDialFailed(token: token, reason: "all \(settings.linksMax) Bluetooth link slots are in use")
+      return dialEnded()
+    }
+    let process = ChannelDial(loop, from: working.address, to: endpoint, attributes)
+    dial = (process, token)
+    process.start(timeout: settings.dialTimeout) { [self] outcome in
+      dial = nil
+      switch outcome {
+      case .opened(let descriptor, let unitBytesMax):
+        if let delegate {
+          delegate.bearerOpened(stream(descriptor, endpoint, unitBytesMax, token: token, isInbound: false))
+        } else {
+          _ = close(descriptor)
+        }
+      case .failed(let reason): delegate?.bearerDialFailed(token: token, reason: reason)
+      }
+      dialEnded()
+    }
+  }
+
+  private func dialEnded() {
+    plan.handle(.dialEnded, loop.now)
+    // Not from here: a dial may end while `advance` is carrying it out.
+    timer?.set(loop.now)
+  }
+
+  private func stream(
+    _ descriptor: CInt, _ peer: BluetoothEndpoint, _ unitBytesMax: Int, token: UInt32, isInbound: Bool
+  ) -> StreamHandoff {
+    StreamHandoff(
+      descriptor: descriptor, bearer: .bluetoothLE, isInbound: isInbound, token: token, unitBytesMax: unitBytesMax,
+      interfaceIndex: 0, remote: peer.text)
+  }
+}

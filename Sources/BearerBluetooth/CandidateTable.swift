@@ -1,0 +1,106 @@
+import Bearer
+import Primitives
+
+/// Who was heard advertising our service. Its clock runs only while we scan, so that nobody is lost for
+/// having been silent while nobody listened.
+struct CandidateTable {
+  /// Everybody in radio range can hold a slot by advertising our UUID. A full table takes a newcomer only in
+  /// place of somebody who has been silent for `replaceableAfter`.
+  static let entriesMax = 64
+  /// Scanning time without being heard, three whole sessions, after which an unlinked peer is lost.
+  static let lostAfter = TimeSpan.seconds(30)
+  static let replaceableAfter = TimeSpan.seconds(12)
+
+  struct Change: Equatable {
+    var lost: Candidate?
+    var found: Candidate?
+    static let none = Change()
+  }
+
+  private struct Entry {
+    var candidate: Candidate
+    let endpoint: BluetoothEndpoint
+    var heardAt: TimeSpan
+    var isLinked = false
+  }
+
+  private var entries: [Entry] = []
+  private var scanned = TimeSpan(nanoseconds: 0)
+  private var scanningSince: Instant?
+
+  var count: Int { entries.count }
+
+  /// Scanning began or ended.
+  mutating func scanning(_ isOn: Bool, _ now: Instant) {
+    if isOn {
+      if scanningSince == nil { scanningSince = now }
+    } else {
+      scanned = clock(now)
+      scanningSince = nil
+    }
+  }
+
+  /// Somebody advertises our service. A report without a hint does not take a known hint away: the scan
+  /// response that carries it is lost now and then.
+  mutating func heard(_ endpoint: BluetoothEndpoint, hint: UInt64, _ now: Instant) -> Change {
+    let heardAt = clock(now)
+    if let index = entries.firstIndex(where: { $0.endpoint == endpoint }) {
+      entries[index].heardAt = heardAt
+      let known = entries[index].candidate
+      if hint == 0 || hint == known.hint { return .none }
+      entries[index].candidate.hint = hint
+      return Change(lost: known, found: entries[index].candidate)
+    }
+    let candidate = Candidate(bearer: .bluetoothLE, address: .bluetooth(endpoint), hint: hint)
+    let entry = Entry(candidate: candidate, endpoint: endpoint, heardAt: heardAt)
+    if entries.count < Self.entriesMax {
+      entries.append(entry)
+      return Change(found: candidate)
+    }
+    guard let index = stalest(heardAt) else { return .none }
+    let lost = entries[index].candidate
+    entries[index] = entry
+    return Change(lost: lost, found: candidate)
+  }
+
+  /// A link to this address came up or went down. Linked peers are not lost: many advertise no more.
+  mutating func linked(_ endpoint: BluetoothEndpoint, _ isLinked: Bool, _ now: Instant) {
+    guard let index = entries.firstIndex(where: { $0.endpoint == endpoint }) else { return }
+    entries[index].isLinked = isLinked
+    entries[index].heardAt = clock(now)
+  }
+
+  /// Take out those not heard for `lostAfter` of scanning.
+  mutating func expire(_ now: Instant) -> [Candidate] {
+    let clock = clock(now)
+    let silent = entries.filter { isSilent($0, Self.lostAfter, clock) }
+    entries = entries.filter { !isSilent($0, Self.lostAfter, clock) }
+    return silent.map { $0.candidate }
+  }
+
+  /// Forget everybody: the adapter is gone.
+  mutating func removeAll(_ now: Instant) -> [Candidate] {
+    let lost = entries.map { $0.candidate }
+    entries = []
+    scanning(false, now)
+    return lost
+  }
+
+  private func clock(_ now: Instant) -> TimeSpan {
+    guard let scanningSince else { return scanned }
+    return TimeSpan(nanoseconds: scanned.nanoseconds &+ (now - scanningSince).nanoseconds)
+  }
+
+  private func isSilent(_ entry: Entry, _ span: TimeSpan, _ clock: TimeSpan) -> Bool {
+    !entry.isLinked && clock.nanoseconds - min(entry.heardAt.nanoseconds, clock.nanoseconds) > span.nanoseconds
+  }
+
+  private func stalest(_ clock: TimeSpan) -> Int? {
+    var stalest: Int?
+    for index in entries.indices where isSilent(entries[index], Self.replaceableAfter, clock) {
+      if let known = stalest, entries[known].heardAt <= entries[index].heardAt { continue }
+      stalest = index
+    }
+    return stalest
+  }
+}

@@ -1,0 +1,54 @@
+/// The GATT service by which Causeway nodes and phones know each other, and what stands in the air about it.
+///
+/// The advertisement proper carries the flags (added by the kernel) and the service UUID, so that phones in
+/// the background find it: 3 + 18 of 31 bytes. The 8-byte node hint does not fit beside it as 128-bit
+/// service data and travels in the scan response: 26 of 31 bytes.
+enum CausewayService {
+  /// 8A1C0001-6F5B-4E0B-9E5C-CA05E4A10001, least significant byte first as it travels.
+  static let uuid: [UInt8] = [
+    0x01, 0x00, 0xA1, 0xE4, 0x05, 0xCA, 0x5C, 0x9E, 0x0B, 0x4E, 0x5B, 0x6F, 0x01, 0x00, 0x1C, 0x8A,
+  ]
+  /// ABDD3056-28FA-441D-A470-55A75A52553A: the characteristic whose value is the PSM, little-endian.
+  static let psmCharacteristic: [UInt8] = [
+    0x3A, 0x55, 0x52, 0x5A, 0xA7, 0x55, 0x70, 0xA4, 0x1D, 0x44, 0xFA, 0x28, 0x56, 0x30, 0xDD, 0xAB,
+  ]
+
+  /// AD types (Core Specification Supplement, Part A, 1.1 and 1.11; Assigned Numbers, 2.3).
+  private static let incompleteUUIDs: UInt8 = 0x06
+  private static let completeUUIDs: UInt8 = 0x07
+  private static let serviceData: UInt8 = 0x21
+
+  /// The advertisement without the flags, which the kernel puts before it.
+  static var advertisement: [UInt8] { [UInt8(1 + uuid.count), completeUUIDs] + uuid }
+
+  /// The scan response: the hint, most significant byte first, as our service's data.
+  static func scanResponse(hint: UInt64) -> [UInt8] {
+    let hintBytes = (0..<8).map { UInt8(truncatingIfNeeded: hint >> UInt64((7 - $0) * 8)) }
+    return [UInt8(1 + uuid.count + hintBytes.count), serviceData] + uuid + hintBytes
+  }
+
+  /// Read an advertisement and scan response as mgmt joins them (the EIR of Device Found). Nil when our
+  /// service is not in it; else the hint it claims, 0 for none. A malformed structure ends the reading:
+  /// what stands before it counts (Core Specification 5.4, Vol 3, Part C, 11).
+  static func hint(in data: [UInt8]) -> UInt64? {
+    var isOurs = false
+    var hint: UInt64 = 0
+    var reader = ByteReader(data)
+    while let length = reader.u8(), length > 0, let structure = reader.take(Int(length)) {
+      switch structure[0] {
+      case incompleteUUIDs, completeUUIDs:
+        var offset = 1
+        while structure.count - offset >= uuid.count {
+          if structure.holds(uuid, at: offset) { isOurs = true }
+          offset += uuid.count
+        }
+      case serviceData:
+        guard structure.count == 1 + uuid.count + 8, structure.holds(uuid, at: 1) else { break }
+        isOurs = true
+        hint = structure[(1 + uuid.count)...].reduce(0) { $0 << 8 | UInt64($1) }
+      case _: break
+      }
+    }
+    return isOurs ? hint : nil
+  }
+}

@@ -1,0 +1,148 @@
+import Bearer
+import CBluetooth
+import CSystem
+import Primitives
+import Reactor
+
+/// One dial: attribute channel, PSM, credit-based channel. It ends exactly once, within `timeout`.
+final class ChannelDial: EventSource {
+  enum Outcome {
+    /// Whoever hears this owns the descriptor.
+    case opened(CInt, unitBytesMax: Int)
+    case failed(String)
+  }
+
+  private enum Step {
+    case connectingAttributes(CInt, Registration)
+    case asking(AttributeConnection)
+    case openingChannel(CInt, Registration)
+    case ended
+  }
+
+  private let loop: EventLoop
+  private let adapter: UInt64
+  private let peer: BluetoothEndpoint
+  private let attributes: AttributeConnections
+  private var finished: ((Outcome) -> Void)?
+  private var step = Step.ended
+  /// The attribute channel when this dial made it. It outlives a dial that succeeds.
+  private var own: AttributeConnection?
+  private var timer: Timer?
+
+  init(_ loop: EventLoop, from adapter: UInt64, to peer: BluetoothEndpoint, _ attributes: AttributeConnections) {
+    self.loop = loop
+    self.adapter = adapter
+    self.peer = peer
+    self.attributes = attributes
+  }
+
+  /// Begin. `finished` may be called before this returns.
+  func start(timeout: TimeSpan, _ finished: @escaping (Outcome) -> Void) {
+    self.finished = finished
+    timer = Timer(loop) { [self] in expire(timeout) }
+    timer?.set(after: timeout)
+    // A link that the peer made has its attribute channel already, and there can be only one.
+    if let connection = attributes.existing(peer) { return ask(connection) }
+    do throws(SystemError) {
+      let descriptor = try ChannelSocket.connectAttributes(adapter, to: peer)
+      step = .connectingAttributes(descriptor, try watch(descriptor))
+    } catch {
+      finish(.failed("cannot connect: \(error.text)"))
+    }
+  }
+
+  /// Give up without telling anybody; a pending connection is cancelled by the kernel when its socket closes.
+  func cancel() {
+    finished = nil
+    finish(.failed("cancelled"))
+  }
+
+  func ready(_ events: UInt32) {
+    switch step {
+    case .connectingAttributes(let descriptor, let registration):
+      if let error = ChannelSocket.connectError(descriptor) {
+        return finish(.failed("no connection: \(error.text)"))
+      }
+      loop.remove(registration)
+      step = .ended
+      guard let connection = attributes.adopt(descriptor, peer) else {
+        return finish(.failed("all \(AttributeConnections.countMax) attribute channels are in use"))
+      }
+      own = connection
+      ask(connection)
+    case .openingChannel(let descriptor, let registration):
+      if let error = ChannelSocket.connectError(descriptor) {
+        return finish(.failed("the peer refused the channel: \(error.text)"))
+      }
+      do throws(SystemError) {
+        let unitBytesMax = try ChannelSocket.sendUnitBytesMax(descriptor)
+        loop.remove(registration)
+        step = .ended
+        finish(.opened(descriptor, unitBytesMax: unitBytesMax))
+      } catch {
+        finish(.failed("the channel closed at once: \(error.text)"))
+      }
+    case .asking, .ended: break
+    }
+  }
+
+  private func ask(_ connection: AttributeConnection) {
+    step = .asking(connection)
+    connection.askPSM { [self] answer in
+      switch answer {
+      case .psm(let psm): open(psm)
+      case .refused(let code): finish(.failed("the peer offers no Causeway service (attribute error \(code))"))
+      case .malformed: finish(.failed("the peer's answer about its PSM cannot be read"))
+      case nil: finish(.failed("the link ended before the peer named its PSM"))
+      }
+    }
+  }
+
+  private func open(_ psm: UInt16) {
+    do throws(SystemError) {
+      let descriptor = try ChannelSocket.connectChannel(adapter, to: peer, psm: psm)
+      step = .openingChannel(descriptor, try watch(descriptor))
+    } catch {
+      finish(.failed("cannot open the channel: \(error.text)"))
+    }
+  }
+
+  private func watch(_ descriptor: CInt) throws(SystemError) -> Registration {
+    do throws(SystemError) {
+      return try loop.add(descriptor, .write, .newcomer, self)
+    } catch {
+      _ = close(descriptor)
+      throw error
+    }
+  }
+
+  private func expire(_ timeout: TimeSpan) {
+    let doing: StaticString
+    switch step {
+    case .connectingAttributes: doing = "not reached"
+    case .asking: doing = "its attribute server did not answer"
+    case .openingChannel: doing = "its channel did not open"
+    case .ended: doing = "gave up"
+    }
+    finish(.failed("\(doing) within \(timeout.milliseconds) ms"))
+  }
+
+  private func finish(_ outcome: Outcome) {
+    switch step {
+    case .connectingAttributes(let descriptor, let registration), .openingChannel(let descriptor, let registration):
+      loop.remove(registration)
+      _ = close(descriptor)
+    case .asking(let connection): connection.cancelQuestion()
+    case .ended: break
+    }
+    step = .ended
+    timer?.cancel()
+    timer = nil
+    // The link of a failed dial must not hold a slot until the attribute channel has been idle long enough.
+    if case .failed = outcome { own?.close() }
+    own = nil
+    let finished = finished
+    self.finished = nil
+    finished?(outcome)
+  }
+}

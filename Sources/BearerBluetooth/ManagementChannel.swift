@@ -1,0 +1,186 @@
+import CBluetooth
+import CSystem
+import Primitives
+import Reactor
+
+/// What became of a command.
+enum ManagementOutcome: Equatable {
+  case done([UInt8])
+  case refused(ManagementStatus)
+  /// No answer in time. An answer that comes later is dropped.
+  case timedOut
+  /// The channel was closed, or its queue was full, before the command was answered.
+  case notSent
+
+  /// Nil when the command was done; else why not, for a log line.
+  var problem: String? {
+    switch self {
+    case .done: nil
+    case .refused(let status): status.text
+    case .timedOut: "no answer from the controller"
+    case .notSent: "not sent"
+    }
+  }
+}
+
+/// The kernel's Bluetooth management socket: commands one at a time per controller, each with a deadline;
+/// events as they come.
+///
+/// `done` of each command is called exactly once, from `ready`, from a timer, or from `close`.
+final class ManagementChannel: EventSource {
+  /// Commands waiting behind the outstanding ones: a dozen for bringing a controller up, three for its radio
+  /// plan, the rest for refusing pairings that arrive in a burst.
+  static let queuedMax = 32
+  /// Packets read per `ready`.
+  private static let packetsPerCallMax = 32
+  /// Firmware download at power-on takes a few seconds on USB controllers.
+  static let answerTimeout = TimeSpan.seconds(10)
+
+  private struct Pending {
+    let command: ManagementCommand
+    let done: (ManagementOutcome) -> Void
+    var deadline = Instant.never
+  }
+
+  var eventReceived: ((UInt16, ManagementEvent) -> Void)?
+  /// The socket failed and the channel closed itself.
+  var failed: ((SystemError) -> Void)?
+
+  private let loop: EventLoop
+  private let descriptor: CInt
+  private var registration: Registration?
+  private var queued: [Pending] = []
+  private var outstanding: [Pending] = []
+  private var timer: Timer?
+  private var buffer = [UInt8](repeating: 0, count: ManagementEvent.packetBytesMax)
+
+  /// Takes over `descriptor`, a non-blocking socket that keeps packet boundaries.
+  init(_ loop: EventLoop, _ descriptor: CInt) throws(SystemError) {
+    self.loop = loop
+    self.descriptor = descriptor
+    registration = try loop.add(descriptor, .read, .newcomer, self)
+    timer = Timer(loop) { [self] in expire() }
+  }
+
+  /// The kernel's control channel. Errors: EAFNOSUPPORT (a kernel without Bluetooth, or a network namespace
+  /// other than the first), EPERM.
+  static func openSocket() throws(SystemError) -> CInt {
+    let descriptor = socket(
+      AF_BLUETOOTH, CInt(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), BTPROTO_HCI)
+    if descriptor < 0 { throw SystemError.last }
+    var address = sockaddr_hci()
+    address.hci_family = UInt16(AF_BLUETOOTH)
+    address.hci_dev = ManagementCommand.noIndex
+    address.hci_channel = UInt16(HCI_CHANNEL_CONTROL)
+    if cbluetooth_bind_control(descriptor, &address) != 0 {
+      let error = SystemError.last
+      _ = CSystem.close(descriptor)
+      throw error
+    }
+    return descriptor
+  }
+
+  /// Ask the kernel. `done` hears what became of it.
+  func send(_ command: ManagementCommand, _ done: @escaping (ManagementOutcome) -> Void) {
+    guard registration != nil, queued.count < Self.queuedMax else { return done(.notSent) }
+    queued.append(Pending(command: command, done: done))
+    sendQueued()
+  }
+
+  /// Tell the kernel past the queue, and leave the answer unread: for the last words before `close`.
+  func post(_ command: ManagementCommand) {
+    guard registration != nil else { return }
+    _ = transmit(command)
+  }
+
+  /// Close the socket. Every command that waits ends as `notSent`; no event is delivered any more.
+  func close() {
+    guard let registration else { return }
+    self.registration = nil
+    loop.remove(registration)
+    _ = CSystem.close(descriptor)
+    timer?.cancel()
+    timer = nil
+    eventReceived = nil
+    failed = nil
+    let ended = outstanding + queued
+    outstanding = []
+    queued = []
+    for pending in ended { pending.done(.notSent) }
+  }
+
+  func ready(_ events: UInt32) {
+    for _ in 0..<Self.packetsPerCallMax {
+      guard registration != nil else { return }
+      // With MSG_TRUNC the kernel tells the whole length, so that a cut packet is recognised and dropped.
+      let count = recv(descriptor, &buffer, buffer.count, CInt(MSG_DONTWAIT) | CInt(MSG_TRUNC))
+      if count < 0 {
+        let error = SystemError.last
+        if error.code == EAGAIN || error.code == EINTR { return }
+        return fail(error)
+      }
+      if count == 0 { return fail(SystemError(code: ECONNRESET)) }
+      guard count <= buffer.count, let (index, event) = ManagementEvent.decode(Array(buffer[..<count])) else { continue }
+      if case .reply(let opcode, let status, let parameters) = event {
+        answered(index, opcode, status == .success ? .done(parameters) : .refused(status))
+      } else {
+        eventReceived?(index, event)
+      }
+    }
+  }
+
+  private func fail(_ error: SystemError) {
+    let failed = failed
+    close()
+    failed?(error)
+  }
+
+  private func answered(_ index: UInt16, _ opcode: UInt16, _ outcome: ManagementOutcome) {
+    guard let position = outstanding.firstIndex(where: { $0.command.index == index && $0.command.opcode == opcode })
+    else { return }
+    let pending = outstanding.remove(at: position)
+    arm()
+    pending.done(outcome)
+    sendQueued()
+  }
+
+  private func expire() {
+    let now = loop.now
+    let late = outstanding.filter { $0.deadline <= now }
+    outstanding.removeAll { $0.deadline <= now }
+    arm()
+    for pending in late { pending.done(.timedOut) }
+    sendQueued()
+  }
+
+  private func sendQueued() {
+    var position = 0
+    while registration != nil, position < queued.count {
+      let index = queued[position].command.index
+      if outstanding.contains(where: { $0.command.index == index }) {
+        position += 1
+        continue
+      }
+      var pending = queued.remove(at: position)
+      if transmit(pending.command) {
+        pending.deadline = loop.now + Self.answerTimeout
+        outstanding.append(pending)
+        arm()
+      } else {
+        pending.done(.notSent)
+        position = 0
+      }
+    }
+  }
+
+  private func transmit(_ command: ManagementCommand) -> Bool {
+    let bytes = command.bytes
+    return CSystem.send(descriptor, bytes, bytes.count, CInt(MSG_NOSIGNAL)) == bytes.count
+  }
+
+  private func arm() {
+    var earliest = Instant.never
+    for pending in outstanding where pending.deadline < earliest { earliest = pending.deadline }
+    timer?.set(earliest)
+  }
+}

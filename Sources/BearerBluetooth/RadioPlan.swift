@@ -1,0 +1,163 @@
+import Primitives
+
+/// What one controller's radio does next: advertise, scan, dial. One command at a time, chosen by comparing
+/// what is wanted with what is; pure, so that the order is tested without a radio.
+///
+/// - The kernel ends our advertising set when a central connects: it is armed again on every link.
+/// - A dial is alone: scanning stops first, and on legacy controllers advertising too, since Broadcom chips
+///   wedge (HCI error 0x3C) when asked for both roles at once.
+/// - With every link slot taken the box neither advertises nor scans.
+/// - Scans are sessions of 10.24 s with a rest between, which doubles while sessions find nothing new.
+///
+/// Drain rule: after every `handle`, call `nextCommand` until it gives nil, carry each out, and report it
+/// with `handle(.commandDone)`; call again at `deadline`.
+struct RadioPlan {
+  enum Command: Equatable {
+    case advertise, stopAdvertising, scan, stopScanning
+    /// Take the next dial; it ends with `dialEnded`, not with `commandDone`.
+    case dial
+  }
+
+  enum Event: Equatable {
+    case adapterUp(isExtended: Bool)
+    case adapterDown
+    case commandDone(isSuccess: Bool)
+    /// The kernel's own word on scanning.
+    case discovering(Bool)
+    case advertisingRemoved
+    case linkUp
+    case linkDown
+    /// Dials wait, or wait no more.
+    case dialsWaiting(Bool)
+    case dialEnded
+    /// A scan met somebody new.
+    case foundNewcomer
+  }
+
+  private enum Advertising { case off, on, ended }
+
+  static let restMin = TimeSpan.seconds(1)
+  /// Long enough to leave a shared antenna to Wi-Fi most of the time, short enough to be found by a newcomer
+  /// that only advertises.
+  static let restMax = TimeSpan.seconds(5)
+  /// After a refused Add Advertising.
+  static let advertiseRetry = TimeSpan.seconds(1)
+
+  private(set) var isScanning = false
+  private(set) var isDialling = false
+  private(set) var links = 0
+  private let linksMax: Int
+  private let mayAdvertise: Bool
+  private let mayScan: Bool
+  private var isUp = false
+  private var isExtended = false
+  private var advertising = Advertising.off
+  private var advertiseAfter = Instant.zero
+  private var hasDials = false
+  private var outstanding: Command?
+  /// A central connected while Add Advertising was on its way: the set may have ended again.
+  private var linkedMeanwhile = false
+  private var rest = restMin
+  private var scanAfter = Instant.zero
+  private var foundInSession = false
+
+  init(linksMax: Int, mayAdvertise: Bool, mayScan: Bool) {
+    self.linksMax = linksMax
+    self.mayAdvertise = mayAdvertise
+    self.mayScan = mayScan
+  }
+
+  var isAdvertising: Bool { advertising == .on }
+  var hasFreeSlot: Bool { links < linksMax }
+
+  mutating func handle(_ event: Event, _ now: Instant) {
+    switch event {
+    case .adapterUp(let isExtended):
+      let dials = hasDials
+      self = RadioPlan(linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan)
+      isUp = true
+      self.isExtended = isExtended
+      hasDials = dials
+    case .adapterDown:
+      self = RadioPlan(linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan)
+    case .commandDone(let isSuccess): commandDone(isSuccess, now)
+    case .discovering(let isOn): discovering(isOn, now)
+    case .advertisingRemoved: advertising = .off
+    case .linkUp:
+      links += 1
+      if advertising == .on { advertising = .ended }
+      if outstanding == .advertise { linkedMeanwhile = true }
+    case .linkDown:
+      links = max(0, links - 1)
+      rest = Self.restMin
+      scanAfter = now
+    case .dialsWaiting(let isWaiting): hasDials = isWaiting
+    case .dialEnded: isDialling = false
+    case .foundNewcomer: foundInSession = true
+    }
+  }
+
+  mutating func nextCommand(_ now: Instant) -> Command? {
+    guard isUp, outstanding == nil, let command = wanted(now) else { return nil }
+    if command == .dial {
+      isDialling = true
+    } else {
+      outstanding = command
+    }
+    return command
+  }
+
+  /// When `nextCommand` may have something although nothing happened.
+  var deadline: Instant {
+    guard isUp, outstanding == nil else { return .never }
+    var deadline = Instant.never
+    if wantsAdvertising, advertising != .on { deadline = advertiseAfter }
+    if wantsScanning, !isScanning, scanAfter < deadline { deadline = scanAfter }
+    return deadline
+  }
+
+  private var isQuiet: Bool { hasDials || isDialling }
+  private var wantsAdvertising: Bool { mayAdvertise && hasFreeSlot && (isExtended || !isQuiet) }
+  private var wantsScanning: Bool { mayScan && hasFreeSlot && !isQuiet }
+
+  private func wanted(_ now: Instant) -> Command? {
+    if !wantsAdvertising, advertising != .off { return .stopAdvertising }
+    if isQuiet, isScanning { return .stopScanning }
+    if hasDials, !isDialling { return .dial }
+    if wantsAdvertising, advertising != .on, now >= advertiseAfter { return .advertise }
+    if wantsScanning, !isScanning, now >= scanAfter { return .scan }
+    return nil
+  }
+
+  private mutating func commandDone(_ isSuccess: Bool, _ now: Instant) {
+    guard let command = outstanding else { return }
+    outstanding = nil
+    switch command {
+    case .advertise:
+      if isSuccess {
+        advertising = linkedMeanwhile ? .ended : .on
+      } else {
+        advertiseAfter = now + Self.advertiseRetry
+      }
+      linkedMeanwhile = false
+    // A refusal to stop means that there was nothing to stop.
+    case .stopAdvertising: advertising = .off
+    case .stopScanning: isScanning = false
+    case .scan:
+      isScanning = isSuccess
+      foundInSession = false
+      if !isSuccess { takeRest(now) }
+    case .dial: break
+    }
+  }
+
+  private mutating func discovering(_ isOn: Bool, _ now: Instant) {
+    if isScanning, !isOn, outstanding != .stopScanning { takeRest(now) }
+    isScanning = isOn
+  }
+
+  private mutating func takeRest(_ now: Instant) {
+    rest = foundInSession ? Self.restMin : min(rest * 2, Self.restMax)
+    scanAfter = now + rest
+  }
+}
