@@ -71,6 +71,7 @@ let package = Package(
   ] + (embedded ? [] : [
     tests("PrimitivesTests", ["Primitives"]),
     tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Journal", "Primitives", "Reactor"]),
+    tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives"]),
     tests("ConfigurationTests", ["Configuration"]),
     tests("JournalTests", ["Journal", "Primitives"]),
     tests("ReactorTests", ["Reactor", "CSystem", "Primitives"]),

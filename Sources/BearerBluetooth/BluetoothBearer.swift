@@ -5,7 +5,7 @@ import Primitives
 import Reactor
 
 /// What the bearer is doing, for status.
-public struct BluetoothSnapshot: Equatable, Sendable {
+public struct BluetoothSnapshot: Sendable {
   /// The controller in use: its `hciN` and address; nil while there is none.
   public var adapterIndex: UInt16?
   public var adapterAddress: UInt64?

@@ -1,0 +1,168 @@
+import CSystem
+import Primitives
+import Reactor
+import Testing
+
+@testable import BearerBluetooth
+
+@Suite struct AdapterTests {
+  let kernel: FakeKernel
+  let story = Story()
+
+  final class Story {
+    var lines: [String] = []
+  }
+
+  init() throws { kernel = try FakeKernel() }
+
+  private func adapter(_ choice: AdapterChoice = .automatic, error: CInt? = nil) -> Adapter {
+    let descriptor = kernel.theirs
+    let adapter = Adapter(kernel.loop, choice) {
+      if let error { .failure(SystemError(code: error)) } else { .success(descriptor) }
+    }
+    let story = story
+    adapter.report = { text, isFault in story.lines.append((isFault ? "fault: " : "") + text) }
+    adapter.cameUp = { story.lines.append("up hci\($0.index)") }
+    adapter.wentDown = { story.lines.append("down") }
+    adapter.start()
+    return adapter
+  }
+
+  @Test func aControllerIsBroughtUpWithoutBonding() {
+    let adapter = adapter()
+    #expect(kernel.serve() == [0x03, 0x04, 0x0D, 0x09, 0x4C, 0x05, 0x04, 0x3D])
+    #expect(adapter.working == .init(index: 0, address: FakeKernel.address, isExtended: false))
+    #expect(story.lines == ["hci0 B8:27:EB:00:00:01 is up", "up hci0"])
+    #expect(adapter.problem == nil)
+    adapter.stop()
+  }
+
+  @Test func settingsThatAreRightAreNotTouched() {
+    let adapter = adapter()
+    #expect(kernel.serve(current: 0x0201, isExtended: true) == [0x03, 0x04, 0x4C, 0x05, 0x04, 0x3D])
+    #expect(adapter.working?.isExtended == true)
+    adapter.stop()
+  }
+
+  @Test func anOldKernelsRefusalOfTheDefaultsIsNoFault() {
+    let adapter = adapter()
+    kernel.serve(refusing: [0x4C: 0x01])
+    #expect(adapter.working != nil)
+    adapter.stop()
+  }
+
+  @Test func automaticTakesTheLowestIndex() {
+    let adapter = adapter()
+    kernel.serve(indexes: [3, 1, 2])
+    #expect(adapter.working?.index == 1)
+    adapter.stop()
+  }
+
+  @Test func aControllerIsFoundByItsIndexOrItsAddress() throws {
+    let byIndex = adapter(.index(2))
+    kernel.serve(indexes: [0, 1, 2])
+    #expect(byIndex.working?.index == 2)
+    byIndex.stop()
+
+    let other = try FakeKernel()
+    let descriptor = other.theirs
+    let byAddress = Adapter(other.loop, .address(FakeKernel.address + 1)) { .success(descriptor) }
+    byAddress.start()
+    other.serve(indexes: [0, 1, 2])
+    #expect(byAddress.working?.index == 1)
+    byAddress.stop()
+  }
+
+  @Test func aMissingControllerIsReportedOnceAndTakenWhenItComes() {
+    let adapter = adapter(.index(0))
+    kernel.serve(indexes: [])
+    kernel.tell(0x0004, 5)
+    kernel.serve(indexes: [5])
+    #expect(story.lines == ["fault: no Bluetooth controller hci0: check the adapter setting (it is watched for)"])
+    kernel.tell(0x0004, 0)
+    kernel.serve(indexes: [0, 5])
+    #expect(adapter.working?.index == 0)
+    adapter.stop()
+  }
+
+  @Test func aControllerWithoutLowEnergyIsPassedOver() {
+    let adapter = adapter()
+    kernel.serve(supported: 0x0001)
+    #expect(story.lines == ["fault: hci0 cannot do Bluetooth LE: use another adapter"])
+    adapter.stop()
+  }
+
+  @Test func aBlockedRadioSaysWhatToDo() {
+    let adapter = adapter()
+    kernel.serve(refusing: [0x05: 0x12])
+    #expect(story.lines == ["fault: hci0 is blocked: run `rfkill unblock bluetooth`"])
+    #expect(adapter.problem != nil)
+    adapter.stop()
+  }
+
+  @Test func missingPermissionSaysWhatToDo() {
+    let adapter = adapter()
+    kernel.serve(refusing: [0x0D: 0x14])
+    #expect(story.lines == ["fault: may not configure hci0: run with CAP_NET_ADMIN"])
+    adapter.stop()
+  }
+
+  @Test func aKernelWithoutBluetoothIsNoFatalFault() {
+    let adapter = adapter(error: EAFNOSUPPORT)
+    #expect(story.lines.count == 1)
+    #expect(story.lines[0].hasPrefix("fault: this kernel offers no Bluetooth here"))
+    adapter.stop()
+  }
+
+  @Test func aControllerThatIsPulledOutGoesDownAndComesBack() {
+    let adapter = adapter()
+    kernel.serve()
+    story.lines = []
+    kernel.tell(0x0005, 0)
+    kernel.serve(indexes: [])
+    #expect(story.lines.first == "down")
+    #expect(story.lines.count == 2)
+    kernel.tell(0x0004, 0)
+    kernel.serve()
+    #expect(story.lines.suffix(2) == ["hci0 B8:27:EB:00:00:01 is up", "up hci0"])
+    adapter.stop()
+  }
+
+  @Test func theRemovalOfAnotherControllerChangesNothing() {
+    let adapter = adapter()
+    kernel.serve(indexes: [0, 1])
+    kernel.tell(0x0005, 1)
+    #expect(adapter.working?.index == 0)
+    adapter.stop()
+  }
+
+  @Test func aControllerThatIsSwitchedOffGoesDown() {
+    let adapter = adapter()
+    kernel.serve()
+    story.lines = []
+    kernel.tell(0x0006, 0, [0x00, 0x02, 0, 0])
+    #expect(story.lines == ["down", "fault: hci0 was switched off; it is switched on again"])
+    #expect(adapter.working == nil)
+    adapter.stop()
+  }
+
+  @Test func eventsOfTheWorkingControllerAlonePassThrough() {
+    let adapter = adapter()
+    var events: [ManagementEvent] = []
+    adapter.eventReceived = { events.append($0) }
+    kernel.tell(0x0013, 0, [6, 1])
+    kernel.serve()
+    kernel.tell(0x0013, 0, [6, 0])
+    kernel.tell(0x0013, 1, [6, 1])
+    #expect(events == [.discovering(false)])
+    adapter.stop()
+  }
+
+  @Test func nothingIsToldAfterStop() {
+    let adapter = adapter()
+    kernel.serve()
+    story.lines = []
+    adapter.stop()
+    #expect(story.lines == [])
+  }
+}

@@ -1,0 +1,55 @@
+import Testing
+
+@testable import BearerBluetooth
+
+@Test func theAdvertisementCarriesTheServiceUUIDAndLeavesRoomForTheFlags() {
+  #expect(
+    CausewayService.advertisement == [
+      17, 0x07, 0x01, 0x00, 0xA1, 0xE4, 0x05, 0xCA, 0x5C, 0x9E, 0x0B, 0x4E, 0x5B, 0x6F, 0x01, 0x00, 0x1C, 0x8A,
+    ])
+  #expect(CausewayService.advertisement.count + 3 <= 31)
+}
+
+@Test func theScanResponseCarriesTheHintMostSignificantByteFirst() {
+  let response = CausewayService.scanResponse(hint: 0x0102_0304_0506_0708)
+  #expect(response.count == 26)
+  #expect(response.prefix(2) == [25, 0x21])
+  #expect(response.suffix(8) == [1, 2, 3, 4, 5, 6, 7, 8])
+}
+
+@Test func anAdvertisementJoinedWithItsScanResponseGivesTheHint() {
+  let flags: [UInt8] = [2, 1, 6]
+  let data = flags + CausewayService.advertisement + CausewayService.scanResponse(hint: 0xFEDC_BA98_7654_3210)
+  #expect(CausewayService.hint(in: data) == 0xFEDC_BA98_7654_3210)
+}
+
+@Test func anAdvertisementWithoutScanResponseIsOursWithoutHint() {
+  #expect(CausewayService.hint(in: [2, 1, 6] + CausewayService.advertisement) == 0)
+}
+
+@Test func ourServiceIsFoundBehindAnotherInAnIncompleteList() {
+  let other = [UInt8](repeating: 0x55, count: 16)
+  #expect(CausewayService.hint(in: [33, 0x06] + other + CausewayService.uuid) == 0)
+}
+
+@Test func anotherServiceIsNotOurs() {
+  var other = CausewayService.advertisement
+  other[2] = 0x02
+  #expect(CausewayService.hint(in: other) == nil)
+}
+
+@Test func serviceDataOfAnotherLengthIsIgnored() {
+  #expect(CausewayService.hint(in: [24, 0x21] + CausewayService.uuid + [1, 2, 3, 4, 5, 6, 7]) == nil)
+}
+
+@Test func aStructureThatRunsPastTheEndEndsTheReading() {
+  let advertisement = CausewayService.advertisement
+  for length in 0..<advertisement.count {
+    #expect(CausewayService.hint(in: Array(advertisement.prefix(length))) == nil)
+  }
+  #expect(CausewayService.hint(in: advertisement + [200, 0x21, 1]) == 0)
+}
+
+@Test func zeroPaddingEndsTheReading() {
+  #expect(CausewayService.hint(in: [0] + CausewayService.advertisement) == nil)
+}

@@ -1,0 +1,139 @@
+import Bearer
+import CSystem
+import Primitives
+import Reactor
+import Testing
+
+@testable import BearerBluetooth
+
+/// The bearer over a kernel that is played. Its L2CAP sockets belong to an address nobody here has, so
+/// listeners and dials fail; what they do with a real kernel the radio lab shows.
+@Suite struct BluetoothBearerTests {
+  let kernel: FakeKernel
+  let witness = Witness()
+  let bearer: BluetoothBearer
+
+  init() throws {
+    kernel = try FakeKernel()
+    let descriptor = kernel.theirs
+    bearer = BluetoothBearer(kernel.loop, BluetoothSettings(), hint: 0x11, witness) { .success(descriptor) }
+    bearer.start()
+  }
+
+  private func deviceFound(_ address: UInt64, hint: UInt64, flags: UInt8 = 0) -> [UInt8] {
+    let data = [2, 1, 6] + CausewayService.advertisement + CausewayService.scanResponse(hint: hint)
+    let device = BluetoothEndpoint(address: address, isRandom: true)
+    return device.wireBytes + [2, 0xC4, flags, 0, 0, 0, UInt8(data.count), 0] + data
+  }
+
+  private func candidate(_ address: UInt64, _ hint: UInt64) -> Candidate {
+    let endpoint = BluetoothEndpoint(address: address, isRandom: true)
+    return Candidate(bearer: .bluetoothLE, address: .bluetooth(endpoint), hint: hint)
+  }
+
+  @Test func aControllerThatIsUpAdvertisesAndScans() {
+    #expect(kernel.serve().suffix(2) == [0x3E, 0x23])
+    let snapshot = bearer.snapshot
+    #expect(snapshot.adapterAddress == FakeKernel.address)
+    #expect(snapshot.isAdvertising && snapshot.isScanning)
+    #expect(snapshot.problem == nil)
+    bearer.stop()
+  }
+
+  @Test func anAdvertiserOfOurServiceIsFoundOnce() {
+    kernel.serve()
+    kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0001, hint: 0x22))
+    kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0001, hint: 0x22))
+    #expect(witness.found == [candidate(0xC0FF_EE00_0001, 0x22)])
+    bearer.stop()
+  }
+
+  @Test func weDoNotFindOurselvesNorWhoTakesNoConnections() {
+    kernel.serve()
+    kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0001, hint: 0x11))
+    kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0002, hint: 0x22, flags: 4))
+    #expect(witness.found == [])
+    bearer.stop()
+  }
+
+  @Test func pairingIsRefused() {
+    kernel.serve()
+    let device = BluetoothEndpoint(address: 0xC0FF_EE00_0001, isRandom: true).wireBytes + [2]
+    kernel.tell(0x0F, 0, device + [1, 0, 0, 0, 0])
+    #expect(kernel.take() == .init(opcode: 0x1D, index: 0, parameters: device))
+    kernel.reply(0x1D, 0)
+    kernel.tell(0x10, 0, device)
+    #expect(kernel.take() == .init(opcode: 0x1F, index: 0, parameters: device))
+    kernel.reply(0x1F, 0)
+    kernel.tell(0x0E, 0, device + [0])
+    #expect(kernel.take() == .init(opcode: 0x17, index: 0, parameters: device))
+    bearer.stop()
+  }
+
+  @Test func eachLinkIsCountedOnceAndArmsAdvertisingAgain() {
+    kernel.serve()
+    let device = BluetoothEndpoint(address: 0xC0FF_EE00_0001, isRandom: true).wireBytes + [2]
+    kernel.tell(0x0B, 0, device + [0, 0, 0, 0, 0, 0])
+    kernel.tell(0x0B, 0, device + [0, 0, 0, 0, 0, 0])
+    #expect(kernel.serve() == [0x3E])
+    #expect(bearer.snapshot.links == 1)
+    kernel.tell(0x0C, 0, device + [1])
+    kernel.tell(0x0C, 0, device + [1])
+    #expect(bearer.snapshot.links == 0)
+    bearer.stop()
+  }
+
+  @Test func aClassicLinkIsNoneOfOurs() {
+    kernel.serve()
+    kernel.tell(0x0B, 0, [1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0, 0])
+    #expect(kernel.serve() == [])
+    #expect(bearer.snapshot.links == 0)
+    bearer.stop()
+  }
+
+  @Test func whoIsNotHeardInThreeSessionsOfScanningIsNotLostBefore() {
+    kernel.serve()
+    kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0001, hint: 0x22))
+    kernel.tell(0x13, 0, [6, 0])
+    #expect(witness.lost == [])
+    #expect(bearer.snapshot.candidates == 1)
+    bearer.stop()
+  }
+
+  @Test func aDialThatCannotBeMadeFailsWithItsToken() {
+    bearer.dial(candidate(0xC0FF_EE00_0001, 0), token: 5)
+    kernel.serve()
+    let address = CandidateAddress.ip(IPEndpoint(high: 0, low: 0, port: 1, scope: 0))
+    bearer.dial(Candidate(bearer: .ethernet, address: address, hint: 0), token: 6)
+    #expect(witness.failed.map(\.token) == [5, 6])
+    #expect(witness.failed.first?.reason == "no Bluetooth controller is up")
+    bearer.stop()
+  }
+
+  @Test func dialsBeyondTheQueueFailAtOnceAndTheQueuedOnesWithTheController() {
+    kernel.serve()
+    for token in 0...UInt32(BluetoothBearer.dialsQueuedMax) { bearer.dial(candidate(UInt64(token), 0), token: token) }
+    #expect(witness.failed.map(\.token) == [UInt32(BluetoothBearer.dialsQueuedMax)])
+    // The radio is being made quiet for the first one: removed now, all of them end.
+    kernel.tell(0x05, 0)
+    #expect(witness.failed.count == BluetoothBearer.dialsQueuedMax + 1)
+    #expect(bearer.snapshot.dialsQueued == 0)
+    bearer.stop()
+  }
+
+  @Test func candidatesAreLostWithTheController() {
+    kernel.serve()
+    kernel.tell(0x12, 0, deviceFound(0xC0FF_EE00_0001, hint: 0x22))
+    kernel.tell(0x05, 0)
+    #expect(witness.lost == [candidate(0xC0FF_EE00_0001, 0x22)])
+    bearer.stop()
+  }
+
+  @Test func stoppingTakesAdvertisingAndScanningOffTheAir() {
+    kernel.serve()
+    bearer.stop()
+    #expect(kernel.take()?.opcode == 0x3F)
+    #expect(kernel.take()?.opcode == 0x24)
+    #expect(kernel.take() == nil)
+  }
+}

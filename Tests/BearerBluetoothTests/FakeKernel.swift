@@ -1,0 +1,120 @@
+import Bearer
+import CSystem
+import Primitives
+import Reactor
+
+@testable import BearerBluetooth
+
+/// The other end of a management socket: takes commands, answers, tells events. The controllers it plays
+/// exist only in what the test lets it say.
+final class FakeKernel {
+  struct Command: Equatable {
+    var opcode: UInt16
+    var index: UInt16
+    var parameters: [UInt8]
+  }
+
+  let loop: EventLoop
+  /// What the side under test takes over.
+  let theirs: CInt
+  private var ours: CInt
+
+  init() throws {
+    loop = try EventLoop()
+    var ends: [CInt] = [-1, -1]
+    let kind = CInt(SOCK_SEQPACKET.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else { throw SystemError.last }
+    (theirs, ours) = (ends[0], ends[1])
+  }
+
+  deinit { hangUp() }
+
+  func hangUp() {
+    if ours >= 0 { close(ours) }
+    ours = -1
+  }
+
+  /// The next command, after the loop has served what is ready.
+  func take() -> Command? {
+    loop.turn(waitMilliseconds: 0)
+    var buffer = [UInt8](repeating: 0, count: 1024)
+    let count = recv(ours, &buffer, buffer.count, CInt(MSG_DONTWAIT))
+    guard count > 0 else { return nil }
+    var reader = ByteReader(Array(buffer[..<count]))
+    guard let opcode = reader.u16(), let index = reader.u16(), let length = reader.u16(),
+      Int(length) == reader.remaining
+    else { return nil }
+    return Command(opcode: opcode, index: index, parameters: reader.rest())
+  }
+
+  func reply(_ opcode: UInt16, _ index: UInt16, _ status: UInt8 = 0, _ parameters: [UInt8] = []) {
+    var body: [UInt8] = []
+    body.append(u16: opcode)
+    tell(0x0001, index, body + [status] + parameters)
+  }
+
+  func tell(_ code: UInt16, _ index: UInt16, _ parameters: [UInt8] = []) {
+    var packet: [UInt8] = []
+    packet.append(u16: code)
+    packet.append(u16: index)
+    packet.append(u16: UInt16(parameters.count))
+    put(packet + parameters)
+  }
+
+  func put(_ packet: [UInt8]) {
+    _ = send(ours, packet, packet.count, CInt(MSG_NOSIGNAL))
+    loop.turn(waitMilliseconds: 0)
+  }
+
+  static let address: UInt64 = 0xB827_EB00_0001
+
+  /// Answer as a healthy controller does until nothing more is asked; the opcodes that were asked.
+  /// `refusing` gives the status of commands that do not go well.
+  @discardableResult
+  func serve(
+    indexes: [UInt16] = [0], supported: UInt32 = 0x0000_0201, current: UInt32 = 0x0000_0010, isExtended: Bool = false,
+    refusing: [UInt16: UInt8] = [:]
+  ) -> [UInt16] {
+    var asked: [UInt16] = []
+    while let command = take() {
+      asked.append(command.opcode)
+      if let status = refusing[command.opcode] {
+        reply(command.opcode, command.index, status)
+        continue
+      }
+      var answer: [UInt8] = []
+      switch command.opcode {
+      case 0x0003:
+        answer.append(u16: UInt16(indexes.count))
+        for index in indexes { answer.append(u16: index) }
+      case 0x0004:
+        let address = Self.address + UInt64(command.index)
+        answer = BluetoothEndpoint(address: address, isRandom: false).wireBytes + [9, 0, 0]
+        answer.append(u32: supported)
+        answer.append(u32: current)
+      case 0x003D: answer.append(u32: isExtended ? 0x0001_FFFF : 0x0000_007F)
+      default: break
+      }
+      reply(command.opcode, command.index, 0, answer)
+    }
+    return asked
+  }
+}
+
+/// Writes down what a bearer tells.
+final class Witness: BearerDelegate {
+  var opened: [StreamHandoff] = []
+  var failed: [(token: UInt32, reason: String)] = []
+  var found: [Candidate] = []
+  var lost: [Candidate] = []
+  var faults: [String] = []
+  var news: [String] = []
+
+  func bearerOpened(_ stream: StreamHandoff) { opened.append(stream) }
+  func bearerDialFailed(token: UInt32, reason: String) { failed.append((token, reason)) }
+  func bearerFound(_ candidate: Candidate) { found.append(candidate) }
+  func bearerLost(_ candidate: Candidate) { lost.append(candidate) }
+  func bearerReport(_ source: StaticString, _ text: String, isFault: Bool) {
+    if isFault { faults.append(text) } else { news.append(text) }
+  }
+}

@@ -1,0 +1,120 @@
+import Testing
+
+@testable import BearerBluetooth
+
+private func bytes(_ hex: String) -> [UInt8] {
+  let digits = Array(hex.utf8)
+  return stride(from: 0, to: digits.count - 1, by: 2).map {
+    UInt8(String(decoding: digits[$0...($0 + 1)], as: UTF8.self), radix: 16)!
+  }
+}
+
+private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
+
+@Test func commandsAreHeaderAndParametersInLittleEndian() {
+  #expect(ManagementCommand.readIndexList.bytes == bytes("0300ffff0000"))
+  #expect(ManagementCommand.setPowered(2, true).bytes == bytes("05000200010001"))
+  #expect(ManagementCommand.setBondable(0, false).bytes == bytes("09000000010000"))
+  #expect(ManagementCommand.setLowEnergy(0, true).bytes == bytes("0d000000010001"))
+  #expect(ManagementCommand.startDiscovery(1).bytes == bytes("23000100010006"))
+  #expect(ManagementCommand.stopDiscovery(1).bytes == bytes("24000100010006"))
+  #expect(ManagementCommand.removeAdvertising(0).bytes == bytes("3f000000010001"))
+}
+
+@Test func addAdvertisingCarriesBothPartsAfterTheirLengths() {
+  let command = ManagementCommand.addAdvertising(1, data: [1, 2, 3], scanResponse: [4, 5])
+  #expect(command.bytes == bytes("3e0001001000" + "010b000000" + "00000000" + "0302" + "0102030405"))
+}
+
+@Test func defaultsAreTypeLengthValue() {
+  let command = ManagementCommand.setDefaults(0, [RadioDefault(type: 0x001A, value: 400)])
+  #expect(command.bytes == bytes("4c00000005001a00029001"))
+}
+
+@Test func refusalsOfPairingNameTheDevice() {
+  #expect(ManagementCommand.refusePIN(0, hub).bytes == bytes("170000000700" + "01000001aa0001"))
+  #expect(ManagementCommand.refuseConfirmation(0, hub).bytes == bytes("1d0000000700" + "01000001aa0001"))
+  #expect(ManagementCommand.refusePasskey(0, hub).bytes == bytes("1f0000000700" + "01000001aa0001"))
+}
+
+@Test func aDeviceFoundOfARealKernelIsRead() throws {
+  // Linux 6.12, one advertiser with flags, service UUID and service data.
+  let packet = bytes(
+    "120001003900" + "00000001aa0001c4000000002b00"
+      + "02010211079ecadc240ee5a9e093f3a3b50100406e15219ecadc240ee5a9e093f3a3b50100406edeadbeef")
+  let (index, event) = try #require(ManagementEvent.decode(packet))
+  #expect(index == 1)
+  guard case .deviceFound(let found) = event else { throw Unexpected() }
+  #expect(found.device == WireAddress(address: 0x00AA_0100_0000, type: 1))
+  #expect(found.isConnectable)
+  #expect(found.data.count == 43)
+}
+
+private struct Unexpected: Error {}
+
+@Test func aDeviceThatTakesNoConnectionsIsToldApart() throws {
+  let (_, event) = try #require(ManagementEvent.decode(bytes("120000000e00" + "00000001aa0001c4040000000000")))
+  guard case .deviceFound(let found) = event else { throw Unexpected() }
+  #expect(!found.isConnectable)
+}
+
+@Test(arguments: [
+  ("0b0000000d00" + "01000001aa0001000000000000", ManagementEvent.deviceConnected(hub)),
+  ("0c0000000800" + "01000001aa000103", .deviceDisconnected(hub)),
+  ("0d0000000800" + "01000001aa000104", .connectFailed(hub, ManagementStatus(rawValue: 4))),
+  ("0e0000000800" + "01000001aa000100", .pinCodeRequest(hub)),
+  ("0f0000000c00" + "01000001aa00010100000000", .confirmationRequest(hub)),
+  ("100000000700" + "01000001aa0001", .passkeyRequest(hub)),
+  ("130000000200" + "0601", .discovering(true)),
+  ("130000000200" + "0600", .discovering(false)),
+  ("060000000400" + "d3023c00", .newSettings(ControllerSettings(rawValue: 0x3C02D3))),
+  ("040000000000", .indexAdded),
+  ("050000000000", .indexRemoved),
+  ("030000000100" + "13", .controllerError(0x13)),
+  ("240000000100" + "01", .advertisingRemoved(instance: 1)),
+  ("010000000700" + "03000001000000", .reply(opcode: 3, .success, [1, 0, 0, 0])),
+  ("020000000300" + "050012", .reply(opcode: 5, .blockedByRFKill, [])),
+  ("190000000200" + "0000", .other(code: 0x19)),
+])
+func eventsAreRead(_ hex: String, _ expected: ManagementEvent) throws {
+  let (index, event) = try #require(ManagementEvent.decode(bytes(hex)))
+  #expect(index == 0)
+  #expect(event == expected)
+}
+
+@Test func everyCutOfAnEventIsRefused() {
+  let whole = bytes("120001001000" + "00000001aa0001c4000000000200" + "0000")
+  #expect(ManagementEvent.decode(whole) != nil)
+  for length in 0..<whole.count { #expect(ManagementEvent.decode(Array(whole.prefix(length))) == nil) }
+}
+
+@Test func anInnerLengthThatLiesIsRefused() {
+  #expect(ManagementEvent.decode(bytes("120001000f00" + "00000001aa0001c4000000000200" + "00")) == nil)
+  #expect(ManagementEvent.decode(bytes("120001000f00" + "00000001aa0001c400000000ffff" + "00")) == nil)
+}
+
+@Test func controllerInformationIsRead() throws {
+  let information = try #require(ControllerInformation(bytes("01000001aa00" + "09" + "f105" + "ff0e0d00" + "d3023c00")))
+  #expect(information.address == 0x00AA_0100_0001)
+  #expect(information.supported.contains(.lowEnergy))
+  #expect(information.current.contains([.powered, .bondable, .lowEnergy]))
+  #expect(ControllerInformation(bytes("01000001aa0009f105ff0e0d00d3023c")) == nil)
+}
+
+@Test func anIndexListShorterThanItsCountIsRefused() {
+  #expect(indexList([2, 0, 0, 0, 1, 0]) == [0, 1])
+  #expect(indexList([0, 0]) == [])
+  #expect(indexList([2, 0, 0, 0, 1]) == nil)
+  #expect(indexList([0xFF, 0xFF]) == nil)
+}
+
+@Test func secondaryChannelsTellExtendedAdvertising() {
+  #expect(supportsExtendedAdvertising(bytes("ffff0100fbfb0300")))
+  #expect(!supportsExtendedAdvertising(bytes("7f000000fbfb0300")))
+  #expect(!supportsExtendedAdvertising([]))
+}
+
+@Test func aStatusIsNamed() {
+  #expect(ManagementStatus.blockedByRFKill.text == "blocked by rfkill, mgmt status 18")
+  #expect(ManagementStatus(rawValue: 0xEE).text == "mgmt status 238")
+}

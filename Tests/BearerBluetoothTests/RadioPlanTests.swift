@@ -1,0 +1,177 @@
+import Primitives
+import Testing
+
+@testable import BearerBluetooth
+
+/// Drives a plan as the bearer does.
+private struct Radio {
+  var plan: RadioPlan
+  var now = Instant.zero
+
+  init(linksMax: Int = 3, isExtended: Bool = false, mayAdvertise: Bool = true, mayScan: Bool = true) {
+    plan = RadioPlan(linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan)
+    plan.handle(.adapterUp(isExtended: isExtended), now)
+  }
+
+  /// The commands that follow, each carried out with success.
+  mutating func drain() -> [RadioPlan.Command] {
+    var commands: [RadioPlan.Command] = []
+    while let command = plan.nextCommand(now) {
+      commands.append(command)
+      if command != .dial { plan.handle(.commandDone(isSuccess: true), now) }
+    }
+    return commands
+  }
+
+  mutating func handle(_ event: RadioPlan.Event) { plan.handle(event, now) }
+}
+
+@Test func anAdapterThatComesUpAdvertisesFirstAndThenScans() {
+  var radio = Radio()
+  #expect(radio.drain() == [.advertise, .scan])
+  #expect(radio.plan.isAdvertising && radio.plan.isScanning)
+}
+
+@Test func oneCommandIsOutstandingAtATime() {
+  var radio = Radio()
+  #expect(radio.plan.nextCommand(radio.now) == .advertise)
+  #expect(radio.plan.nextCommand(radio.now) == nil)
+}
+
+@Test func aLinkEndsTheAdvertisingSetSoItIsArmedAgain() {
+  var radio = Radio()
+  _ = radio.drain()
+  radio.handle(.linkUp)
+  #expect(!radio.plan.isAdvertising)
+  #expect(radio.drain() == [.advertise])
+}
+
+@Test func aLinkThatComesUpWhileAdvertisingIsBeingArmedArmsItOnceMore() {
+  var radio = Radio(mayScan: false)
+  #expect(radio.plan.nextCommand(radio.now) == .advertise)
+  radio.handle(.linkUp)
+  radio.handle(.commandDone(isSuccess: true))
+  #expect(radio.drain() == [.advertise])
+  #expect(radio.plan.isAdvertising)
+}
+
+@Test func withEverySlotTakenTheSetIsRemovedAndScanningDoesNotBegin() {
+  var radio = Radio(linksMax: 1)
+  _ = radio.drain()
+  radio.handle(.linkUp)
+  #expect(radio.drain() == [.stopAdvertising])
+  radio.handle(.discovering(false))
+  radio.now = radio.now + .seconds(60)
+  #expect(radio.drain() == [])
+  radio.handle(.linkDown)
+  #expect(radio.drain() == [.advertise, .scan])
+}
+
+@Test func aLegacyControllerStopsEverythingForADialAndResumesAfterIt() {
+  var radio = Radio()
+  _ = radio.drain()
+  radio.handle(.dialsWaiting(true))
+  #expect(radio.drain() == [.stopAdvertising, .stopScanning, .dial])
+  radio.handle(.dialsWaiting(false))
+  #expect(radio.drain() == [])
+  radio.handle(.dialEnded)
+  #expect(radio.drain() == [.advertise, .scan])
+}
+
+@Test func anExtendedControllerAdvertisesOnWhileDialling() {
+  var radio = Radio(isExtended: true)
+  _ = radio.drain()
+  radio.handle(.dialsWaiting(true))
+  #expect(radio.drain() == [.stopScanning, .dial])
+  #expect(radio.plan.isAdvertising)
+}
+
+@Test func dialsAreOneAfterTheOther() {
+  var radio = Radio(isExtended: true)
+  _ = radio.drain()
+  radio.handle(.dialsWaiting(true))
+  #expect(radio.drain() == [.stopScanning, .dial])
+  #expect(radio.plan.nextCommand(radio.now) == nil)
+  radio.handle(.dialEnded)
+  #expect(radio.drain() == [.dial])
+}
+
+@Test func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime() {
+  var radio = Radio(mayAdvertise: false)
+  var rests: [UInt64] = []
+  for _ in 0..<5 {
+    #expect(radio.drain() == [.scan])
+    radio.handle(.discovering(false))
+    rests.append((radio.plan.deadline - radio.now).milliseconds)
+    radio.now = radio.plan.deadline
+  }
+  #expect(rests == [2000, 4000, 5000, 5000, 5000])
+}
+
+@Test func aNewcomerShortensTheRestAndALostLinkEndsIt() {
+  var radio = Radio(mayAdvertise: false)
+  for _ in 0..<3 {
+    _ = radio.drain()
+    radio.handle(.discovering(false))
+    radio.now = radio.plan.deadline
+  }
+  _ = radio.drain()
+  radio.handle(.foundNewcomer)
+  radio.handle(.discovering(false))
+  #expect(radio.plan.deadline - radio.now == RadioPlan.restMin)
+  radio.handle(.linkUp)
+  radio.handle(.linkDown)
+  #expect(radio.drain() == [.scan])
+}
+
+@Test func refusedCommandsAreTriedAgainLater() {
+  var radio = Radio()
+  #expect(radio.plan.nextCommand(radio.now) == .advertise)
+  radio.handle(.commandDone(isSuccess: false))
+  #expect(radio.plan.nextCommand(radio.now) == .scan)
+  radio.handle(.commandDone(isSuccess: false))
+  #expect(radio.plan.nextCommand(radio.now) == nil)
+  #expect(radio.plan.deadline == radio.now + RadioPlan.advertiseRetry)
+  radio.now = radio.plan.deadline
+  #expect(radio.drain() == [.advertise])
+}
+
+@Test func aSessionThatADialInterruptedIsTakenUpAtOnce() {
+  var radio = Radio(mayAdvertise: false)
+  _ = radio.drain()
+  radio.handle(.dialsWaiting(true))
+  #expect(radio.plan.nextCommand(radio.now) == .stopScanning)
+  radio.handle(.discovering(false))
+  radio.handle(.commandDone(isSuccess: true))
+  #expect(radio.drain() == [.dial])
+  radio.handle(.dialsWaiting(false))
+  radio.handle(.dialEnded)
+  #expect(radio.drain() == [.scan])
+}
+
+@Test func nothingIsDoneWithoutAnAdapter() {
+  var radio = Radio()
+  _ = radio.drain()
+  radio.handle(.linkUp)
+  radio.handle(.adapterDown)
+  radio.handle(.dialsWaiting(true))
+  #expect(radio.drain() == [])
+  #expect(radio.plan.deadline == .never)
+  #expect(radio.plan.links == 0)
+  radio.handle(.adapterUp(isExtended: false))
+  #expect(radio.drain() == [.dial])
+}
+
+@Test func whatTheSettingsForbidIsNotDone() {
+  var listener = Radio(mayScan: false)
+  #expect(listener.drain() == [.advertise])
+  var dialler = Radio(mayAdvertise: false)
+  #expect(dialler.drain() == [.scan])
+}
+
+@Test func anAdvertisingSetThatSomebodyElseRemovedIsAddedAgain() {
+  var radio = Radio(mayScan: false)
+  _ = radio.drain()
+  radio.handle(.advertisingRemoved)
+  #expect(radio.drain() == [.advertise])
+}
