@@ -14,7 +14,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 project=$(cd "$here/../.." && pwd)
 
-usage() { sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 126; }
+usage() { sed -n '2s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 126; }
 
 arch=amd64 seconds=300 memory=768 cpus=2 output=
 while getopts a:t:o:m:c: option; do

@@ -18,7 +18,7 @@ class Node:
 
     adapter:    the Bluetooth controller ("hci0"), or None for a node without Bluetooth
     wifi:       the interface for Wi-Fi Direct ("wlan0"; a Supplicant must run in the box), or None
-    interfaces: the IP interfaces (["eth0"]), or None
+    interfaces: the IP interfaces (["eth0"]), or None for a node without IP
     extra:      {section: {key: value}}, added to or replacing what is derived from the above"""
 
     def __init__(self, box, name=None, adapter=None, wifi=None, interfaces=None, extra=None, start=True):
@@ -52,7 +52,7 @@ class Node:
         if wifi:
             sections["wifi-direct"]["interface"] = wifi
         if interfaces:
-            sections["ip"]["interfaces"] = " ".join(interfaces)
+            sections["ip"]["interfaces"] = ", ".join(interfaces)
         for section, keys in extra.items():
             sections.setdefault(section, {}).update(keys)
         lines = []

@@ -96,12 +96,13 @@ class WPAControl:
 
 class Supplicant:
     """wpa_supplicant on a box that owns a radio, set up for Wi-Fi Direct. Its sockets are where it has them by default,
-    in the box's /run/wpa_supplicant: one per interface, and `global`."""
+    in the box's /run/wpa_supplicant: one per interface, and `global`. The device name is what other devices are shown;
+    that of a Causeway group owner begins with "Causeway"."""
 
     def __init__(self, box, interface, device_name=None, configuration=""):
         self.box = box
         self.interface = interface
-        self.device_name = device_name or box.name
+        self.device_name = device_name or f"Causeway {box.name}"
         file = f"/tmp/wpa-{box.name}.conf"
         with open(file, "w") as output:
             output.write(CONFIGURATION.format(directory=CONTROL_DIRECTORY, device_name=self.device_name))

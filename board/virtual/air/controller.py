@@ -70,6 +70,7 @@ class Controller(bumble_controller.Controller):
         self.forget_duplicates = forget_duplicates   # s after which a filtered advertiser is reported again
         self.port = None
         self.busy_until = 0.0
+        self.local_name = name
         self.active_scan = False
         self.reported = {}
         self.accept_list = set()
