@@ -15,6 +15,9 @@ let mode: [SwiftSetting] = embedded
 /// Modules of the forwarding path: the compiler rejects every heap allocation in them.
 let allocationFree: [SwiftSetting] = embedded ? [.unsafeFlags(["-no-allocations"])] : []
 
+/// No D-Bus call holds up the reactor for libdbus's 25 s: see CAVAHI_CALL_MILLISECONDS_MAX.
+let boundedCalls = LinkerSetting.unsafeFlags(["-Xlinker", "--wrap=dbus_connection_send_with_reply_and_block"])
+
 func core(_ name: String, _ dependencies: [Target.Dependency] = [], allocates: Bool = true) -> Target {
   .target(name: name, dependencies: dependencies, swiftSettings: language + mode + (allocates ? [] : allocationFree))
 }
@@ -66,13 +69,14 @@ let package = Package(
       ],
       swiftSettings: language + mode,
       linkerSettings: embedded
-        ? [.unsafeFlags(["-Xclang-linker", "-static", "-use-ld=lld", "-Xlinker", "--gc-sections"])]
+        ? [.unsafeFlags(["-Xclang-linker", "-static", "-use-ld=lld", "-Xlinker", "--gc-sections"]), boundedCalls]
         : []),
   ] + (embedded ? [] : [
     tests("PrimitivesTests", ["Primitives"]),
     tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Journal", "Primitives", "Reactor"]),
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives"]),
     tests("ConfigurationTests", ["Configuration"]),
+    tests("DiscoveryTests", ["Discovery", "CAvahi", "CSystem", "Reactor", "Bearer", "Primitives"]),
     tests("JournalTests", ["Journal", "Primitives"]),
     tests("ReactorTests", ["Reactor", "CSystem", "Primitives"]),
     tests("BearerIPTests", ["BearerIP", "Bearer", "Reactor", "CSystem", "Primitives"]),

@@ -7,3 +7,22 @@ __attribute__((weak)) int sd_is_socket(int fd, int family, int type, int listeni
   (void)fd; (void)family; (void)type; (void)listening;
   return 0;
 }
+
+// A daemon that hangs must not hang the reactor. The names are the linker's: calls of
+// dbus_connection_send_with_reply_and_block arrive here when the program is linked with --wrap.
+typedef struct DBusConnection DBusConnection;
+typedef struct DBusMessage DBusMessage;
+typedef struct DBusError DBusError;
+__attribute__((weak)) DBusMessage *__real_dbus_connection_send_with_reply_and_block(
+    DBusConnection *connection, DBusMessage *message, int milliseconds, DBusError *error);
+DBusMessage *__wrap_dbus_connection_send_with_reply_and_block(
+    DBusConnection *connection, DBusMessage *message, int milliseconds, DBusError *error);
+DBusMessage *__wrap_dbus_connection_send_with_reply_and_block(
+    DBusConnection *connection, DBusMessage *message, int milliseconds, DBusError *error) {
+  if (milliseconds < 0 || milliseconds > CAVAHI_CALL_MILLISECONDS_MAX) milliseconds = CAVAHI_CALL_MILLISECONDS_MAX;
+  return __real_dbus_connection_send_with_reply_and_block(connection, message, milliseconds, error);
+}
+
+static void ignore_log(AvahiLogLevel level, const char *text) { (void)level; (void)text; }
+
+void cavahi_silence_log(void) { avahi_set_log_function(ignore_log); }

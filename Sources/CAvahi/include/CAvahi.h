@@ -12,3 +12,12 @@
 #include <avahi-core/core.h>
 #include <avahi-core/lookup.h>
 #include <avahi-core/publish.h>
+#include <avahi-core/log.h>
+#include <sys/time.h>
+
+/// The longest that one D-Bus call may hold up the reactor, in milliseconds. libavahi-client makes its calls
+/// blocking with libdbus's default of 25 s; the firmware is linked with `--wrap` so that this bound holds instead.
+#define CAVAHI_CALL_MILLISECONDS_MAX 1000
+
+/// libavahi-core logs to standard error; the box says what matters in lines of its own.
+void cavahi_silence_log(void);

@@ -1,0 +1,250 @@
+import CAvahi
+import CSystem
+import Primitives
+import Reactor
+
+/// Avahi's main-loop interface (`AvahiPoll`, avahi-common/watch.h) over our `EventLoop`.
+///
+/// Avahi may put several watches on one descriptor (libdbus has one for reading, one for writing) while epoll
+/// takes a descriptor once, so watches are grouped by descriptor. Any watch or timeout may be freed inside any
+/// callback, its own too. The owner frees the Avahi object first and calls `close` after it.
+final class AvahiPollAdapter {
+  /// What Avahi's constructors are given; valid until `close`.
+  let api: UnsafeMutablePointer<AvahiPoll>
+  fileprivate let loop: EventLoop
+  fileprivate let screen: PacketScreen?
+  fileprivate var descriptors: [WatchedDescriptor] = []
+
+  /// With a `screen`, datagrams on UDP sockets are looked at before Avahi reads them.
+  init(_ loop: EventLoop, screen: PacketScreen?) {
+    self.loop = loop
+    self.screen = screen
+    api = .allocate(capacity: 1)
+    api.initialize(
+      to: AvahiPoll(
+        userdata: nil, watch_new: watchNew, watch_update: watchUpdate, watch_get_events: watchGetEvents,
+        watch_free: watchFree, timeout_new: timeoutNew, timeout_update: timeoutUpdate, timeout_free: timeoutFree))
+    api.pointee.userdata = Unmanaged.passUnretained(self).toOpaque()
+  }
+
+  /// Descriptors that have at least one watch.
+  var descriptorCount: Int { descriptors.count }
+
+  /// Give the interface back, after the Avahi object that used it was freed.
+  func close() {
+    for descriptor in descriptors { descriptor.abandon(loop) }
+    descriptors = []
+    api.deinitialize(count: 1)
+    api.deallocate()
+  }
+
+  fileprivate func watch(
+    _ descriptor: CInt, _ events: UInt32, _ callback: @escaping AvahiWatchCallback, _ userdata: UnsafeMutableRawPointer?
+  ) -> Watch {
+    let group: WatchedDescriptor
+    if let index = descriptors.firstIndex(where: { $0.descriptor == descriptor }) {
+      group = descriptors[index]
+    } else {
+      group = WatchedDescriptor(self, descriptor)
+      descriptors.append(group)
+    }
+    let watch = Watch(group, events, callback, userdata)
+    group.watches.append(watch)
+    group.refresh()
+    return watch
+  }
+
+  fileprivate func unwatch(_ watch: Watch) {
+    guard let group = watch.group else { return }
+    watch.group = nil
+    group.watches.removeAll { $0 === watch }
+    group.refresh()
+    if group.watches.isEmpty { descriptors.removeAll { $0 === group } }
+  }
+}
+
+/// One descriptor and everybody in Avahi who watches it.
+private final class WatchedDescriptor: EventSource {
+  let descriptor: CInt
+  let adapter: AvahiPollAdapter
+  var watches: [Watch] = []
+  private let isScreened: Bool
+  private var registration: Registration?
+  private var interest: Interest = []
+
+  init(_ adapter: AvahiPollAdapter, _ descriptor: CInt) {
+    self.adapter = adapter
+    self.descriptor = descriptor
+    isScreened = adapter.screen != nil && isInternetDatagramSocket(descriptor)
+  }
+
+  /// Wait for what the watches want together. A descriptor that nobody wants anything of leaves epoll,
+  /// which would report its hang-up again and again.
+  func refresh() {
+    var wanted: Interest = []
+    for watch in watches {
+      if watch.requested & AVAHI_WATCH_IN.rawValue != 0 { wanted.insert(.read) }
+      if watch.requested & AVAHI_WATCH_OUT.rawValue != 0 { wanted.insert(.write) }
+    }
+    if wanted == interest { return }
+    interest = wanted
+    if wanted.isEmpty {
+      if let registration { adapter.loop.remove(registration) }
+      registration = nil
+    } else if let registration {
+      adapter.loop.modify(registration, wanted)
+    } else {
+      registration = try? adapter.loop.add(descriptor, wanted, .newcomer, self)
+    }
+  }
+
+  func abandon(_ loop: EventLoop) {
+    if let registration { loop.remove(registration) }
+    registration = nil
+    for watch in watches { watch.group = nil }
+    watches = []
+  }
+
+  func ready(_ events: UInt32) {
+    var bits: UInt32 = 0
+    if events & EPOLLIN.rawValue != 0 { bits |= AVAHI_WATCH_IN.rawValue }
+    if events & EPOLLOUT.rawValue != 0 { bits |= AVAHI_WATCH_OUT.rawValue }
+    if events & EPOLLERR.rawValue != 0 { bits |= AVAHI_WATCH_ERR.rawValue }
+    // A half-closed stream is told as hung up, for a watch that waits only to write.
+    if events & (EPOLLHUP.rawValue | EPOLLRDHUP.rawValue) != 0 { bits |= AVAHI_WATCH_HUP.rawValue }
+    if isScreened, bits & AVAHI_WATCH_IN.rawValue != 0, let screen = adapter.screen, !screen.admitsNext(of: descriptor) {
+      return
+    }
+    for watch in watches where watch.group != nil {
+      let happened = bits & (watch.requested | AVAHI_WATCH_ERR.rawValue | AVAHI_WATCH_HUP.rawValue)
+      if happened == 0 { continue }
+      watch.happened = happened
+      watch.callback(watch.handle, descriptor, AvahiWatchEvent(rawValue: happened), watch.userdata)
+      watch.happened = 0
+    }
+  }
+}
+
+/// One `AvahiWatch`. Avahi holds one reference, from `watch_new` to `watch_free`.
+private final class Watch {
+  /// Nil once freed.
+  var group: WatchedDescriptor?
+  var requested: UInt32
+  var happened: UInt32 = 0
+  let callback: AvahiWatchCallback
+  let userdata: UnsafeMutableRawPointer?
+
+  init(
+    _ group: WatchedDescriptor, _ requested: UInt32, _ callback: @escaping AvahiWatchCallback,
+    _ userdata: UnsafeMutableRawPointer?
+  ) {
+    self.group = group
+    self.requested = requested
+    self.callback = callback
+    self.userdata = userdata
+  }
+
+  var handle: OpaquePointer { OpaquePointer(Unmanaged.passUnretained(self).toOpaque()) }
+}
+
+/// One `AvahiTimeout`. Avahi holds one reference, from `timeout_new` to `timeout_free`.
+private final class Timeout {
+  private var timer: Timer?
+  private let callback: AvahiTimeoutCallback
+  private let userdata: UnsafeMutableRawPointer?
+
+  init(_ loop: EventLoop, _ callback: @escaping AvahiTimeoutCallback, _ userdata: UnsafeMutableRawPointer?) {
+    self.callback = callback
+    self.userdata = userdata
+    timer = Timer(loop) { [self] in
+      callback(OpaquePointer(Unmanaged.passUnretained(self).toOpaque()), userdata)
+    }
+  }
+
+  /// `time` is a wall-clock instant, nil to disable.
+  func set(_ time: UnsafePointer<timeval>?) {
+    guard let time else {
+      timer?.cancel()
+      return
+    }
+    var wall = timeval()
+    gettimeofday(&wall, nil)
+    let (seconds, overflow) = Int64(time.pointee.tv_sec).subtractingReportingOverflow(Int64(wall.tv_sec))
+    let microseconds = Int64(time.pointee.tv_usec) &- Int64(wall.tv_usec)
+    // Beyond a year, or nonsense from a clock that was never set: a year.
+    let ahead = overflow ? 0 : min(seconds, 31_536_000) &* 1_000_000 &+ microseconds
+    timer?.set(monotonicNow() + TimeSpan(nanoseconds: UInt64(max(ahead, 0)) &* 1000))
+  }
+
+  func free() {
+    timer?.cancel()
+    timer = nil
+  }
+}
+
+private func isInternetDatagramSocket(_ descriptor: CInt) -> Bool {
+  var type: CInt = 0
+  var domain: CInt = 0
+  var size = socklen_t(MemoryLayout<CInt>.size)
+  guard getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) == 0 else { return false }
+  size = socklen_t(MemoryLayout<CInt>.size)
+  guard getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 else { return false }
+  return type == CInt(SOCK_DGRAM.rawValue) && (domain == AF_INET || domain == AF_INET6)
+}
+
+// The functions of the AvahiPoll table.
+
+private func watchNew(
+  _ api: UnsafePointer<AvahiPoll>?, _ descriptor: CInt, _ events: AvahiWatchEvent, _ callback: AvahiWatchCallback?,
+  _ userdata: UnsafeMutableRawPointer?
+) -> OpaquePointer? {
+  guard let adapter = adapter(of: api), let callback else { return nil }
+  let watch = adapter.watch(descriptor, events.rawValue, callback, userdata)
+  return OpaquePointer(Unmanaged.passRetained(watch).toOpaque())
+}
+
+private func watchUpdate(_ handle: OpaquePointer?, _ events: AvahiWatchEvent) {
+  guard let watch = watch(handle) else { return }
+  watch.requested = events.rawValue
+  watch.group?.refresh()
+}
+
+private func watchGetEvents(_ handle: OpaquePointer?) -> AvahiWatchEvent {
+  AvahiWatchEvent(rawValue: watch(handle)?.happened ?? 0)
+}
+
+private func watchFree(_ handle: OpaquePointer?) {
+  guard let handle else { return }
+  let watch = Unmanaged<Watch>.fromOpaque(UnsafeRawPointer(handle)).takeRetainedValue()
+  watch.group?.adapter.unwatch(watch)
+}
+
+private func timeoutNew(
+  _ api: UnsafePointer<AvahiPoll>?, _ time: UnsafePointer<timeval>?, _ callback: AvahiTimeoutCallback?,
+  _ userdata: UnsafeMutableRawPointer?
+) -> OpaquePointer? {
+  guard let adapter = adapter(of: api), let callback else { return nil }
+  let timeout = Timeout(adapter.loop, callback, userdata)
+  timeout.set(time)
+  return OpaquePointer(Unmanaged.passRetained(timeout).toOpaque())
+}
+
+private func timeoutUpdate(_ handle: OpaquePointer?, _ time: UnsafePointer<timeval>?) {
+  guard let handle else { return }
+  Unmanaged<Timeout>.fromOpaque(UnsafeRawPointer(handle)).takeUnretainedValue().set(time)
+}
+
+private func timeoutFree(_ handle: OpaquePointer?) {
+  guard let handle else { return }
+  Unmanaged<Timeout>.fromOpaque(UnsafeRawPointer(handle)).takeRetainedValue().free()
+}
+
+private func adapter(of api: UnsafePointer<AvahiPoll>?) -> AvahiPollAdapter? {
+  guard let userdata = api?.pointee.userdata else { return nil }
+  return Unmanaged<AvahiPollAdapter>.fromOpaque(userdata).takeUnretainedValue()
+}
+
+private func watch(_ handle: OpaquePointer?) -> Watch? {
+  guard let handle else { return nil }
+  return Unmanaged<Watch>.fromOpaque(UnsafeRawPointer(handle)).takeUnretainedValue()
+}

@@ -1,0 +1,332 @@
+import Bearer
+import CAvahi
+import CSystem
+import Primitives
+import Reactor
+
+/// Publishes this node by DNS-SD over multicast DNS (RFC 6762, RFC 6763) and reports the others as candidates.
+///
+/// avahi-daemon is used where it answers; where it does not, a responder inside this process takes over until it
+/// does. What is found passes through a table of `ServiceTable.servicesMax` entries, so that no announcement on
+/// the network costs memory beyond it.
+public final class DNSServiceDiscovery {
+  /// Who speaks multicast DNS at the moment.
+  public enum Source: Sendable {
+    case none
+    case daemon
+    case embedded
+  }
+
+  /// How often an absent daemon, a taken port, and the wall clock are looked at.
+  public static let checkInterval = TimeSpan.seconds(30)
+  /// The longest wait between attempts to reach a system bus that answers with errors.
+  public static let busRetryLongest = TimeSpan.seconds(600)
+  /// How long a new responder has for seeing again what its predecessor saw.
+  public static let confirmationSpan = TimeSpan.seconds(15)
+  /// A step of the wall clock beyond this restarts the built-in responder, whose timers are wall-clock instants.
+  public static let clockStepMax = TimeSpan.seconds(5)
+
+  /// Who speaks multicast DNS at the moment.
+  public private(set) var source = Source.none
+  /// Services known now, at most `ServiceTable.servicesMax`.
+  public var serviceCount: Int { table.services.count }
+  /// Services that found no slot since the start.
+  public var refusedServices: Int { refusedServicesBefore &+ table.refusals }
+  /// Packets that the built-in responder was spared: not well-formed, or holding CNAME records.
+  public var refusedPackets: Int { refusedPacketsBefore &+ (embedded?.refusedPackets ?? 0) }
+
+  private let loop: EventLoop
+  private var settings: DiscoverySettings
+  private let hint: UInt64
+  private let bearerKind: (UInt32) -> BearerKind
+  private let delegate: any BearerDelegate
+
+  private var daemon: DaemonResponder?
+  private var embedded: EmbeddedResponder?
+  private var active: (any Responder)?
+  /// Responders to close outside their callbacks.
+  private var retired: [any Responder] = []
+  private(set) var table = ServiceTable()
+  private var chores: Timer?
+  private var check: Timer?
+  private var confirmation: Timer?
+  private var isStarted = false
+  private var lastReport = ""
+  private var refusedServicesBefore = 0
+  private var refusedPacketsBefore = 0
+  private var busRetryAt = Instant.zero
+  private var busRetry = DNSServiceDiscovery.checkInterval
+  private var wallOffset: Int64 = 0
+
+  /// `hint` is the first 8 bytes of the own node id: what carries it is not reported. `bearerKind` says what an
+  /// interface is.
+  public init(
+    _ loop: EventLoop, _ settings: DiscoverySettings, hint: UInt64,
+    bearerKind: @escaping (_ interfaceIndex: UInt32) -> BearerKind, _ delegate: any BearerDelegate
+  ) {
+    self.loop = loop
+    self.settings = settings
+    self.hint = hint
+    self.bearerKind = bearerKind
+    self.delegate = delegate
+  }
+
+  /// Publish and browse until `stop`. What goes wrong is reported to the delegate and tried again.
+  public func start() {
+    if isStarted { return }
+    isStarted = true
+    chores = Timer(loop) { [self] in doChores() }
+    check = Timer(loop) { [self] in lookAround() }
+    confirmation = Timer(loop) { [self] in dropUnconfirmed() }
+    busRetryAt = .zero
+    lookAround()
+  }
+
+  /// Say goodbye to the network. Candidates are not reported as lost.
+  public func stop() {
+    if !isStarted { return }
+    isStarted = false
+    for timer in [chores, check, confirmation] { timer?.cancel() }
+    chores = nil
+    check = nil
+    confirmation = nil
+    for service in table.services { service.responder?.endLookup(service) }
+    table = ServiceTable()
+    closeEmbedded()
+    if let daemon { retired.append(daemon) }
+    daemon = nil
+    active = nil
+    source = .none
+    closeRetired()
+  }
+
+  /// Publish other TXT strings in place of those of the settings.
+  public func updateTXT(_ txt: [(key: String, value: String)]) {
+    settings.txt = txt
+    active?.updateTXT(settings)
+  }
+
+  // Responders.
+
+  private func lookAround() {
+    check?.set(monotonicNow() + Self.checkInterval)
+    if daemon == nil { openDaemon() }
+    daemon?.interfacesMayHaveChanged()
+    chooseResponder()
+    restartEmbeddedAfterClockStep()
+    if table.refusals > 0, table.services.count < ServiceTable.servicesMax / 4 * 3 {
+      refusedServicesBefore &+= table.takeRefusals()
+      active?.browseAgain(settings)
+    }
+  }
+
+  private func openDaemon() {
+    let now = monotonicNow()
+    guard now >= busRetryAt, isSystemBusPresent() else { return }
+    daemon = DaemonResponder.open(loop, self).responder
+    // A bus that takes its time to refuse us is asked less and less often: asking holds up the reactor.
+    busRetry = daemon != nil ? Self.checkInterval : min(busRetry * 2, Self.busRetryLongest)
+    busRetryAt = monotonicNow() + (daemon != nil ? TimeSpan(nanoseconds: 0) : busRetry)
+  }
+
+  private func chooseResponder() {
+    if let daemon, daemon.isReady {
+      if active === daemon { return }
+      closeEmbedded()
+      report("avahi-daemon answers: publishing and browsing through it", isFault: false)
+      take(daemon, .daemon)
+    } else if embedded == nil {
+      active = nil
+      source = .none
+      openEmbedded()
+    }
+  }
+
+  private func openEmbedded() {
+    wallOffset = currentWallOffset()
+    let (responder, reason) = EmbeddedResponder.open(loop, settings, hostName: hostName(), self)
+    guard let responder else {
+      let text = "no avahi-daemon, and the built-in responder cannot start: \(reason). "
+      report(text + "Is UDP port 5353 held by another program? Trying again every 30 s", isFault: true)
+      return
+    }
+    embedded = responder
+    report("no avahi-daemon: publishing and browsing by the built-in responder", isFault: false)
+    if responder.isReady { take(responder, .embedded) }
+  }
+
+  func take(_ responder: any Responder, _ source: Source) {
+    if active !== responder {
+      for service in table.services {
+        service.responder?.endLookup(service)
+        service.phase = .waiting
+        service.isConfirmed = false
+      }
+      active = responder
+      confirmation?.set(monotonicNow() + Self.confirmationSpan)
+    }
+    self.source = source
+    responder.activate(settings)
+  }
+
+  private func closeEmbedded() {
+    guard let embedded else { return }
+    for service in table.services where service.responder === embedded {
+      embedded.endLookup(service)
+      service.phase = .waiting
+    }
+    refusedPacketsBefore &+= embedded.refusedPackets
+    if active === embedded { active = nil }
+    self.embedded = nil
+    retired.append(embedded)
+    chores?.set(monotonicNow())
+  }
+
+  private func closeRetired() {
+    let responders = retired
+    retired = []
+    for responder in responders { responder.close() }
+  }
+
+  private func restartEmbeddedAfterClockStep() {
+    guard embedded != nil else { return }
+    let step = currentWallOffset() &- wallOffset
+    if step.magnitude <= Self.clockStepMax.nanoseconds { return }
+    closeEmbedded()
+    closeRetired()
+    openEmbedded()
+  }
+
+  /// The wall clock minus the monotonic one, in nanoseconds.
+  private func currentWallOffset() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    let wall = Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+    return wall &- Int64(truncatingIfNeeded: monotonicNow().nanoseconds)
+  }
+
+  /// libdbus's own default path, unless the environment names another bus.
+  private func isSystemBusPresent() -> Bool {
+    getenv("DBUS_SYSTEM_BUS_ADDRESS") != nil || access("/run/dbus/system_bus_socket", F_OK) == 0
+  }
+
+  private func hostName() -> String {
+    "causeway-" + String(decoding: hexadecimal(NodeID(high: hint, low: 0)).utf8.prefix(16), as: UTF8.self)
+  }
+
+  private func report(_ text: String, isFault: Bool) {
+    if text.utf8.elementsEqual(lastReport.utf8) { return }
+    lastReport = text
+    delegate.bearerReport("dns-sd", text, isFault: isFault)
+  }
+
+  // Services.
+
+  private func doChores() {
+    closeRetired()
+    if daemon == nil, monotonicNow() >= busRetryAt { openDaemon() }
+    chooseResponder()
+    startLookups()
+  }
+
+  private func startLookups() {
+    guard let active else { return }
+    let now = monotonicNow()
+    while let service = table.nextToLookUp(now) {
+      service.phase = .lookingUp
+      if !active.lookUp(service, settings) { lookupFailed(service) }
+    }
+    let deadline = table.nextDeadline
+    if deadline != .never { chores?.set(max(deadline, now)) }
+  }
+
+  private func lookupFailed(_ service: Service) {
+    service.responder?.endLookup(service)
+    withdraw(service)
+    service.failures = min(service.failures + 1, 100)
+    service.phase = .resting(until: monotonicNow() + ServiceTable.rest(afterFailures: service.failures))
+  }
+
+  private func remove(_ service: Service) {
+    service.responder?.endLookup(service)
+    table.remove(service)
+    withdraw(service)
+  }
+
+  /// Take back the service's candidate; it is lost when no other service leads there.
+  private func withdraw(_ service: Service) {
+    guard let candidate = service.candidate else { return }
+    service.candidate = nil
+    if table.count(leadingTo: candidate) == 0 { delegate.bearerLost(candidate) }
+  }
+
+  private func dropUnconfirmed() {
+    for service in table.services where !service.isConfirmed { remove(service) }
+  }
+}
+
+extension DNSServiceDiscovery: ResponderOwner {
+  func responderReady(_ responder: any Responder) {
+    if responder === daemon {
+      if active === responder { responder.activate(settings) } else { chores?.set(monotonicNow()) }
+    } else if responder === embedded {
+      take(responder, .embedded)
+    }
+  }
+
+  func responderFailed(_ responder: any Responder, _ reason: String) {
+    if responder === daemon {
+      for service in table.services where service.responder === responder { responder.endLookup(service) }
+      daemon = nil
+      retired.append(responder)
+      if active === responder { active = nil }
+      busRetryAt = .zero
+    } else if responder === embedded {
+      closeEmbedded()
+    } else {
+      return
+    }
+    chores?.set(monotonicNow())
+  }
+
+  func responderFound(_ responder: any Responder, _ key: ServiceKey) {
+    guard responder === active, NodeHint.ofInstanceName(key.name) != hint else { return }
+    if let service = table.find(key) {
+      service.isConfirmed = true
+    } else if table.insert(key, evicting: { $0.responder?.endLookup($0) }) == nil {
+      if table.refusals == 1 {
+        report("\(ServiceTable.servicesMax) services are announced here: further ones are ignored", isFault: true)
+      }
+      return
+    }
+    chores?.set(monotonicNow())
+  }
+
+  func responderLost(_ responder: any Responder, _ key: ServiceKey) {
+    guard responder === active, let service = table.find(key) else { return }
+    remove(service)
+    chores?.set(monotonicNow())
+  }
+
+  func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, hint txtHint: UInt64?) {
+    guard responder === active else { return }
+    chores?.set(monotonicNow())
+    let kind = bearerKind(UInt32(service.key.interface))
+    // Somebody else's 127.0.0.1 is this box.
+    guard let endpoint, !endpoint.isLoopback || kind == .loopback else { return lookupFailed(service) }
+    service.phase = .known
+    service.failures = 0
+    let claimed = NodeHint.ofInstanceName(service.key.name) ?? txtHint ?? 0
+    if claimed == hint { return withdraw(service) }
+    let candidate = Candidate(bearer: kind, address: .ip(endpoint), hint: claimed)
+    if candidate == service.candidate { return }
+    withdraw(service)
+    let isNew = table.count(leadingTo: candidate) == 0
+    service.candidate = candidate
+    if isNew { delegate.bearerFound(candidate) }
+  }
+
+  func responderTrouble(_ responder: any Responder, _ text: String) {
+    if responder === active { report(text, isFault: true) }
+  }
+}

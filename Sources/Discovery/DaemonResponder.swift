@@ -1,0 +1,207 @@
+import Bearer
+import CAvahi
+import CSystem
+import Reactor
+
+/// The machine's avahi-daemon, spoken to over D-Bus by libavahi-client.
+///
+/// The library's calls wait for the daemon's answer: a fraction of a millisecond, and at most
+/// CAVAHI_CALL_MILLISECONDS_MAX in the firmware. It waits for a daemon that is not there yet without calls.
+final class DaemonResponder: Responder {
+  private(set) var isReady = false
+
+  let owner: any ResponderOwner
+  private let poll: AvahiPollAdapter
+  private var client: OpaquePointer?
+  private var group: OpaquePointer?
+  private var browser: OpaquePointer?
+  private var settings: DiscoverySettings?
+  private var name = InstanceName("")
+  private var publishedOn: [AvahiIfIndex] = []
+  private var isFailed = false
+
+  /// Nil, with the reason, when there is no system bus to ask. A daemon that is absent is waited for: see `isReady`.
+  static func open(_ loop: EventLoop, _ owner: any ResponderOwner) -> (responder: DaemonResponder?, reason: String) {
+    let responder = DaemonResponder(loop, owner)
+    var code: CInt = 0
+    // The first state arrives before avahi_client_new returns.
+    responder.client = avahi_client_new(
+      responder.poll.api, AVAHI_CLIENT_NO_FAIL, clientChanged, responder.userdata, &code)
+    if responder.client != nil, !responder.isFailed { return (responder, "") }
+    responder.close()
+    return (nil, avahiText(code))
+  }
+
+  private init(_ loop: EventLoop, _ owner: any ResponderOwner) {
+    self.owner = owner
+    poll = AvahiPollAdapter(loop, screen: nil)
+  }
+
+  private var userdata: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+
+  fileprivate func stateChanged(_ client: OpaquePointer?, _ state: AvahiClientState) {
+    isReady = state == AVAHI_CLIENT_S_RUNNING
+    if isReady {
+      owner.responderReady(self)
+    } else if state == AVAHI_CLIENT_FAILURE {
+      isFailed = true
+      owner.responderFailed(self, avahiText(avahi_client_errno(client)))
+    } else if state != AVAHI_CLIENT_CONNECTING, let group {
+      // The host's name is being changed: the service that names it returns with `isReady`.
+      avahi_entry_group_reset(group)
+    }
+  }
+
+  func activate(_ settings: DiscoverySettings) {
+    self.settings = settings
+    name = InstanceName(settings.instanceName)
+    publish()
+    if browser == nil { browse(settings) }
+  }
+
+  /// With a list of interfaces, publish anew when one of them has come or gone.
+  func interfacesMayHaveChanged() {
+    guard let settings, !settings.interfaces.isEmpty, isReady, publishedOn != interfaces(settings) else { return }
+    publish()
+  }
+
+  private func interfaces(_ settings: DiscoverySettings) -> [AvahiIfIndex] {
+    if settings.interfaces.isEmpty { return [AvahiIfIndex(AVAHI_IF_UNSPEC)] }
+    return settings.interfaces.compactMap {
+      let index = if_nametoindex($0)
+      return index == 0 ? nil : AvahiIfIndex(index)
+    }
+  }
+
+  private func publish() {
+    guard let settings, let client else { return }
+    publishedOn = interfaces(settings)
+    if group == nil { group = avahi_entry_group_new(client, groupChanged, userdata) }
+    guard let group else { return trouble("cannot publish") }
+    avahi_entry_group_reset(group)
+    if publishedOn.isEmpty { return }
+    var code = add(settings, group)
+    while code == AVAHI_ERR_COLLISION, name.next() {
+      avahi_entry_group_reset(group)
+      code = add(settings, group)
+    }
+    if code < 0 || avahi_entry_group_commit(group) < 0 { trouble("cannot publish") }
+  }
+
+  private func add(_ settings: DiscoverySettings, _ group: OpaquePointer) -> CInt {
+    withStringList(settings.txt) { txt in
+      for interface in publishedOn {
+        let code = avahi_entry_group_add_service_strlst(
+          group, interface, AvahiProtocol(AVAHI_PROTO_UNSPEC), AvahiPublishFlags(rawValue: 0), name.current,
+          settings.serviceType, nil, nil, settings.port, txt)
+        if code < 0 { return code }
+      }
+      return 0
+    }
+  }
+
+  fileprivate func groupStateChanged(_ state: AvahiEntryGroupState) {
+    if state == AVAHI_ENTRY_GROUP_COLLISION {
+      if name.next() { publish() } else { trouble("every name for this service is taken") }
+    } else if state == AVAHI_ENTRY_GROUP_FAILURE {
+      trouble("cannot publish")
+    }
+  }
+
+  func updateTXT(_ settings: DiscoverySettings) {
+    self.settings = settings
+    guard let group, isReady else { return }
+    for interface in publishedOn {
+      let code = withStringList(settings.txt) {
+        avahi_entry_group_update_service_txt_strlst(
+          group, interface, AvahiProtocol(AVAHI_PROTO_UNSPEC), AvahiPublishFlags(rawValue: 0), name.current,
+          settings.serviceType, nil, $0)
+      }
+      if code < 0 { return trouble("cannot change the published TXT record") }
+    }
+  }
+
+  private func browse(_ settings: DiscoverySettings) {
+    browser = avahi_service_browser_new(
+      client, AvahiIfIndex(AVAHI_IF_UNSPEC), AvahiProtocol(AVAHI_PROTO_UNSPEC), settings.serviceType, nil,
+      AvahiLookupFlags(rawValue: 0), browserEvent, userdata)
+    if browser == nil { trouble("cannot browse") }
+  }
+
+  func browseAgain(_ settings: DiscoverySettings) {
+    if let browser { avahi_service_browser_free(browser) }
+    browse(settings)
+  }
+
+  func lookUp(_ service: Service, _ settings: DiscoverySettings) -> Bool {
+    service.responder = self
+    service.lookup = avahi_service_resolver_new(
+      client, service.key.interface, service.key.networkProtocol, nameCString(service.key), settings.serviceType, nil,
+      service.key.networkProtocol, AvahiLookupFlags(rawValue: 0), resolverEvent, lookupUserdata(service))
+    return service.lookup != nil
+  }
+
+  func endLookup(_ service: Service) {
+    if let lookup = service.lookup { avahi_service_resolver_free(lookup) }
+    service.lookup = nil
+    service.responder = nil
+  }
+
+  func close() {
+    if let client { avahi_client_free(client) }
+    client = nil
+    group = nil
+    browser = nil
+    poll.close()
+  }
+
+  private func trouble(_ what: String) {
+    owner.responderTrouble(self, "\(what): \(avahiText(avahi_client_errno(client)))")
+  }
+
+  fileprivate func browserChanged(_ event: AvahiBrowserEvent, _ key: ServiceKey?) {
+    if event == AVAHI_BROWSER_FAILURE {
+      trouble("browsing failed")
+    } else if let key, isAllowed(key.interface) {
+      if event == AVAHI_BROWSER_NEW { owner.responderFound(self, key) }
+      if event == AVAHI_BROWSER_REMOVE { owner.responderLost(self, key) }
+    }
+  }
+
+  private func isAllowed(_ interface: AvahiIfIndex) -> Bool {
+    guard let settings, !settings.interfaces.isEmpty else { return true }
+    return interfaces(settings).contains(interface)
+  }
+}
+
+// Callbacks of libavahi-client.
+
+private func responder(_ userdata: UnsafeMutableRawPointer?) -> DaemonResponder? {
+  guard let userdata else { return nil }
+  return Unmanaged<DaemonResponder>.fromOpaque(userdata).takeUnretainedValue()
+}
+
+private func clientChanged(_ client: OpaquePointer?, _ state: AvahiClientState, _ userdata: UnsafeMutableRawPointer?) {
+  responder(userdata)?.stateChanged(client, state)
+}
+
+private func groupChanged(_ group: OpaquePointer?, _ state: AvahiEntryGroupState, _ userdata: UnsafeMutableRawPointer?) {
+  responder(userdata)?.groupStateChanged(state)
+}
+
+private func browserEvent(
+  _ browser: OpaquePointer?, _ interface: AvahiIfIndex, _ networkProtocol: AvahiProtocol, _ event: AvahiBrowserEvent,
+  _ name: UnsafePointer<CChar>?, _ type: UnsafePointer<CChar>?, _ domain: UnsafePointer<CChar>?,
+  _ flags: AvahiLookupResultFlags, _ userdata: UnsafeMutableRawPointer?
+) {
+  responder(userdata)?.browserChanged(event, serviceKey(interface, networkProtocol, name))
+}
+
+private func resolverEvent(
+  _ resolver: OpaquePointer?, _ interface: AvahiIfIndex, _ networkProtocol: AvahiProtocol, _ event: AvahiResolverEvent,
+  _ name: UnsafePointer<CChar>?, _ type: UnsafePointer<CChar>?, _ domain: UnsafePointer<CChar>?,
+  _ host: UnsafePointer<CChar>?, _ address: UnsafePointer<AvahiAddress>?, _ port: UInt16,
+  _ txt: UnsafeMutablePointer<AvahiStringList>?, _ flags: AvahiLookupResultFlags, _ userdata: UnsafeMutableRawPointer?
+) {
+  lookupAnswered(userdata, event, interface, address, port, txt)
+}

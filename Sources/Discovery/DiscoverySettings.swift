@@ -1,0 +1,78 @@
+import CAvahi
+import Primitives
+
+/// What the box says of itself by DNS-SD, and where (RFC 6763).
+public struct DiscoverySettings: Sendable {
+  /// RFC 6763, section 4.1.1: a service instance name is at most 63 bytes of UTF-8.
+  public static let nameBytesMax = 63
+  /// RFC 6763, section 6.1: one TXT string, "key=value", is at most 255 bytes.
+  public static let txtStringBytesMax = 255
+  /// The most strings of a TXT record: with 255 bytes each they still fit one packet beside the other records.
+  public static let txtStringsMax = 8
+
+  public var serviceType = "_causeway._tcp"
+  /// The TCP port of the listener.
+  public var port: UInt16
+  /// Key and value of each TXT string. A value that makes its string too long is cut between characters.
+  public var txt: [(key: String, value: String)]
+  /// Made of the node's key and not of what people call it, so that nobody is renamed by a collision.
+  public var instanceName: String
+  /// Names of the interfaces to publish and browse on; all of them when empty.
+  public var interfaces: [String] = []
+
+  public init(port: UInt16, txt: [(key: String, value: String)], instanceName: String) {
+    self.port = port
+    self.txt = txt
+    self.instanceName = instanceName
+  }
+
+  /// The record of a Causeway node: named by its id, TXT `id`, `v` (version of this record) and `name`.
+  public init(node: NodeID, port: UInt16, displayName: String) {
+    let id = hexadecimal(node)
+    self.init(port: port, txt: [("id", id), ("v", "1"), ("name", displayName)], instanceName: id)
+  }
+}
+
+/// The id as 32 lower-case hexadecimal digits.
+func hexadecimal(_ node: NodeID) -> String {
+  var digits: [UInt8] = []
+  for index in 0..<NodeID.byteCount {
+    for nibble in [node.byte(index) >> 4, node.byte(index) & 15] {
+      digits.append(nibble < 10 ? 0x30 + nibble : 0x61 + nibble - 10)
+    }
+  }
+  return String(decoding: digits, as: UTF8.self)
+}
+
+/// "key=value", at most `txtStringBytesMax` bytes; empty when the key is none (RFC 6763, section 6.4: printable
+/// ASCII without "=").
+func txtString(key: String, value: String) -> [UInt8] {
+  var bytes = Array(key.utf8)
+  let isKey = !bytes.isEmpty && bytes.count < DiscoverySettings.txtStringBytesMax
+  guard isKey, bytes.allSatisfy({ $0 >= 0x20 && $0 <= 0x7E && $0 != 0x3D }) else { return [] }
+  bytes.append(0x3D)
+  bytes.append(contentsOf: value.utf8)
+  return cutUTF8(bytes, bytesMax: DiscoverySettings.txtStringBytesMax)
+}
+
+/// The longest prefix of at most `bytesMax` bytes that does not end inside a character.
+func cutUTF8(_ bytes: [UInt8], bytesMax: Int) -> [UInt8] {
+  if bytes.count <= bytesMax { return bytes }
+  var end = bytesMax
+  while end > 0, bytes[end] & 0xC0 == 0x80 { end -= 1 }
+  return Array(bytes[..<end])
+}
+
+/// Avahi's list of the TXT strings, for the length of `body`.
+func withStringList<Result>(
+  _ txt: [(key: String, value: String)], _ body: (UnsafeMutablePointer<AvahiStringList>?) -> Result
+) -> Result {
+  var list: UnsafeMutablePointer<AvahiStringList>?
+  // Avahi's list is built from its end.
+  for pair in txt.prefix(DiscoverySettings.txtStringsMax).reversed() {
+    let bytes = txtString(key: pair.key, value: pair.value)
+    if !bytes.isEmpty { list = avahi_string_list_add_arbitrary(list, bytes, bytes.count) }
+  }
+  defer { avahi_string_list_free(list) }
+  return body(list)
+}

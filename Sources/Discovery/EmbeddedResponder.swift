@@ -1,0 +1,209 @@
+import Bearer
+import CAvahi
+import CSystem
+import Reactor
+
+/// libavahi-core's responder inside this process, for machines without avahi-daemon. It follows the kernel's
+/// interfaces and addresses by itself.
+final class EmbeddedResponder: Responder {
+  /// Records it remembers per interface and IP version: `ServiceTable.servicesMax` services of 4 records each.
+  static let cachedRecordsMax: UInt32 = 1024
+
+  private(set) var isReady = false
+  /// Packets of the network that were kept away from libavahi-core.
+  var refusedPackets: Int { screen.refusedCount }
+
+  let owner: any ResponderOwner
+  private let poll: AvahiPollAdapter
+  private let screen = PacketScreen()
+  private var server: OpaquePointer?
+  private var group: OpaquePointer?
+  private var browser: OpaquePointer?
+  private var settings: DiscoverySettings?
+  private var name = InstanceName("")
+
+  /// Nil, with the reason, when no multicast DNS socket can be opened (port 5353 is held exclusively, no IP).
+  static func open(
+    _ loop: EventLoop, _ settings: DiscoverySettings, hostName: String, _ owner: any ResponderOwner
+  ) -> (responder: EmbeddedResponder?, reason: String) {
+    let responder = EmbeddedResponder(loop, owner)
+    let code = responder.startServer(settings, hostName)
+    if responder.server != nil { return (responder, "") }
+    responder.poll.close()
+    return (nil, avahiText(code))
+  }
+
+  private init(_ loop: EventLoop, _ owner: any ResponderOwner) {
+    self.owner = owner
+    poll = AvahiPollAdapter(loop, screen: screen)
+  }
+
+  private var userdata: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+
+  private func startServer(_ settings: DiscoverySettings, _ hostName: String) -> CInt {
+    cavahi_silence_log()
+    var config = AvahiServerConfig()
+    avahi_server_config_init(&config)
+    defer { avahi_server_config_free(&config) }
+    avahi_free(config.host_name)
+    config.host_name = avahi_strdup(hostName)
+    config.publish_hinfo = 0
+    config.publish_workstation = 0
+    config.publish_domain = 0
+    config.add_service_cookie = 0
+    config.enable_wide_area = 0
+    config.enable_reflector = 0
+    config.allow_point_to_point = 1
+    config.n_cache_entries_max = CUnsignedInt(Self.cachedRecordsMax)
+    for interface in settings.interfaces {
+      config.allow_interfaces = avahi_string_list_add(config.allow_interfaces, interface)
+    }
+    var code: CInt = 0
+    // The first state arrives before avahi_server_new returns.
+    server = avahi_server_new(poll.api, &config, serverChanged, userdata, &code)
+    return code
+  }
+
+  fileprivate func stateChanged(_ server: OpaquePointer?, _ state: AvahiServerState) {
+    isReady = state == AVAHI_SERVER_RUNNING
+    if isReady {
+      owner.responderReady(self)
+    } else if state == AVAHI_SERVER_FAILURE {
+      owner.responderFailed(self, avahiText(avahi_server_errno(server)))
+    } else {
+      // The published service names the host: it returns when the host's name is established.
+      if let group { avahi_s_entry_group_reset(group) }
+      if state == AVAHI_SERVER_COLLISION, let other = avahi_alternative_host_name(avahi_server_get_host_name(server)) {
+        avahi_server_set_host_name(server, other)
+        avahi_free(other)
+      }
+    }
+  }
+
+  func activate(_ settings: DiscoverySettings) {
+    self.settings = settings
+    name = InstanceName(settings.instanceName)
+    publish()
+    if browser == nil { browse(settings) }
+  }
+
+  private func publish() {
+    guard let settings else { return }
+    if group == nil { group = avahi_s_entry_group_new(server, groupChanged, userdata) }
+    guard let group else { return trouble("cannot publish") }
+    avahi_s_entry_group_reset(group)
+    var code = add(settings)
+    while code == AVAHI_ERR_COLLISION, name.next() { code = add(settings) }
+    if code < 0 || avahi_s_entry_group_commit(group) < 0 { trouble("cannot publish") }
+  }
+
+  private func add(_ settings: DiscoverySettings) -> CInt {
+    withStringList(settings.txt) {
+      avahi_server_add_service_strlst(
+        server, group, AvahiIfIndex(AVAHI_IF_UNSPEC), AvahiProtocol(AVAHI_PROTO_UNSPEC), AvahiPublishFlags(rawValue: 0),
+        name.current, settings.serviceType, nil, nil, settings.port, $0)
+    }
+  }
+
+  fileprivate func groupStateChanged(_ state: AvahiEntryGroupState) {
+    if state == AVAHI_ENTRY_GROUP_COLLISION {
+      if name.next() { publish() } else { trouble("every name for this service is taken") }
+    } else if state == AVAHI_ENTRY_GROUP_FAILURE {
+      trouble("cannot publish")
+    }
+  }
+
+  func updateTXT(_ settings: DiscoverySettings) {
+    self.settings = settings
+    guard let group, avahi_s_entry_group_is_empty(group) == 0 else { return }
+    let code = withStringList(settings.txt) {
+      avahi_server_update_service_txt_strlst(
+        server, group, AvahiIfIndex(AVAHI_IF_UNSPEC), AvahiProtocol(AVAHI_PROTO_UNSPEC), AvahiPublishFlags(rawValue: 0),
+        name.current, settings.serviceType, nil, $0)
+    }
+    if code < 0 { trouble("cannot change the published TXT record") }
+  }
+
+  private func browse(_ settings: DiscoverySettings) {
+    browser = avahi_s_service_browser_new(
+      server, AvahiIfIndex(AVAHI_IF_UNSPEC), AvahiProtocol(AVAHI_PROTO_UNSPEC), settings.serviceType, nil,
+      AvahiLookupFlags(rawValue: 0), browserEvent, userdata)
+    if browser == nil { trouble("cannot browse") }
+  }
+
+  func browseAgain(_ settings: DiscoverySettings) {
+    if let browser { avahi_s_service_browser_free(browser) }
+    browse(settings)
+  }
+
+  func lookUp(_ service: Service, _ settings: DiscoverySettings) -> Bool {
+    service.responder = self
+    service.lookup = avahi_s_service_resolver_new(
+      server, service.key.interface, service.key.networkProtocol, nameCString(service.key), settings.serviceType, nil,
+      service.key.networkProtocol, AvahiLookupFlags(rawValue: 0), resolverEvent, lookupUserdata(service))
+    return service.lookup != nil
+  }
+
+  func endLookup(_ service: Service) {
+    if let lookup = service.lookup { avahi_s_service_resolver_free(lookup) }
+    service.lookup = nil
+    service.responder = nil
+  }
+
+  func close() {
+    // The group first and on its own: that is what sends the goodbye packets.
+    if let group { avahi_s_entry_group_free(group) }
+    if let server { avahi_server_free(server) }
+    server = nil
+    group = nil
+    browser = nil
+    poll.close()
+  }
+
+  private func trouble(_ what: String) {
+    owner.responderTrouble(self, "\(what): \(avahiText(avahi_server_errno(server)))")
+  }
+
+  fileprivate func browserChanged(_ event: AvahiBrowserEvent, _ key: ServiceKey?) {
+    if event == AVAHI_BROWSER_FAILURE {
+      trouble("browsing failed")
+    } else if let key {
+      if event == AVAHI_BROWSER_NEW { owner.responderFound(self, key) }
+      if event == AVAHI_BROWSER_REMOVE { owner.responderLost(self, key) }
+    }
+  }
+}
+
+// Callbacks of libavahi-core.
+
+private func responder(_ userdata: UnsafeMutableRawPointer?) -> EmbeddedResponder? {
+  guard let userdata else { return nil }
+  return Unmanaged<EmbeddedResponder>.fromOpaque(userdata).takeUnretainedValue()
+}
+
+private func serverChanged(_ server: OpaquePointer?, _ state: AvahiServerState, _ userdata: UnsafeMutableRawPointer?) {
+  responder(userdata)?.stateChanged(server, state)
+}
+
+private func groupChanged(
+  _ server: OpaquePointer?, _ group: OpaquePointer?, _ state: AvahiEntryGroupState, _ userdata: UnsafeMutableRawPointer?
+) {
+  responder(userdata)?.groupStateChanged(state)
+}
+
+private func browserEvent(
+  _ browser: OpaquePointer?, _ interface: AvahiIfIndex, _ networkProtocol: AvahiProtocol, _ event: AvahiBrowserEvent,
+  _ name: UnsafePointer<CChar>?, _ type: UnsafePointer<CChar>?, _ domain: UnsafePointer<CChar>?,
+  _ flags: AvahiLookupResultFlags, _ userdata: UnsafeMutableRawPointer?
+) {
+  responder(userdata)?.browserChanged(event, serviceKey(interface, networkProtocol, name))
+}
+
+private func resolverEvent(
+  _ resolver: OpaquePointer?, _ interface: AvahiIfIndex, _ networkProtocol: AvahiProtocol, _ event: AvahiResolverEvent,
+  _ name: UnsafePointer<CChar>?, _ type: UnsafePointer<CChar>?, _ domain: UnsafePointer<CChar>?,
+  _ host: UnsafePointer<CChar>?, _ address: UnsafePointer<AvahiAddress>?, _ port: UInt16,
+  _ txt: UnsafeMutablePointer<AvahiStringList>?, _ flags: AvahiLookupResultFlags, _ userdata: UnsafeMutableRawPointer?
+) {
+  lookupAnswered(userdata, event, interface, address, port, txt)
+}

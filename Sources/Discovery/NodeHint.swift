@@ -1,0 +1,56 @@
+import CAvahi
+
+/// The first 8 bytes of the node id that a DNS-SD record claims. Nothing is proven by it.
+enum NodeHint {
+  private static let digitsMax = 32
+
+  /// From an instance name: 32 hexadecimal digits, with the " #2" that a name collision appends.
+  static func ofInstanceName(_ name: [UInt8]) -> UInt64? {
+    guard let hint = ofDigits(name[...]) else { return nil }
+    let suffix = name[digitsMax...]
+    if suffix.isEmpty { return hint }
+    guard suffix.count > 2, suffix.starts(with: [0x20, 0x23]) else { return nil }  // " #"
+    return suffix.dropFirst(2).allSatisfy { $0 >= 0x30 && $0 <= 0x39 } ? hint : nil
+  }
+
+  /// From one string of a TXT record: "id=" and 32 hexadecimal digits. Keys are case-insensitive
+  /// (RFC 6763, section 6.4).
+  static func ofTXTString(_ string: [UInt8]) -> UInt64? {
+    guard string.count == 3 + digitsMax, string[0] | 0x20 == 0x69, string[1] | 0x20 == 0x64, string[2] == 0x3D else {
+      return nil
+    }
+    return ofDigits(string[3...])
+  }
+
+  /// From a whole TXT record; the first `id` counts (RFC 6763, section 6.4).
+  static func ofTXT(_ list: UnsafeMutablePointer<AvahiStringList>?) -> UInt64? {
+    var next = list
+    var left = DiscoverySettings.txtStringsMax
+    while let string = next, left > 0 {
+      let bytes = UnsafeBufferPointer(start: avahi_string_list_get_text(string), count: avahi_string_list_get_size(string))
+      if bytes.count == 3 + digitsMax, let hint = ofTXTString(Array(bytes)) { return hint }
+      next = avahi_string_list_get_next(string)
+      left -= 1
+    }
+    return nil
+  }
+
+  private static func ofDigits(_ digits: ArraySlice<UInt8>) -> UInt64? {
+    guard digits.count >= digitsMax else { return nil }
+    var hint: UInt64 = 0
+    for (index, byte) in digits.prefix(digitsMax).enumerated() {
+      guard let digit = value(byte) else { return nil }
+      if index < 16 { hint = hint << 4 | UInt64(digit) }
+    }
+    return hint
+  }
+
+  private static func value(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case 0x30...0x39: byte - 0x30
+    case 0x41...0x46: byte - 0x41 + 10
+    case 0x61...0x66: byte - 0x61 + 10
+    default: nil
+    }
+  }
+}

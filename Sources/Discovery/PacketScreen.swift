@@ -1,0 +1,70 @@
+import CSystem
+
+/// Looks at each multicast DNS packet before libavahi-core reads it, and throws away what it must not see.
+///
+/// libavahi-core 0.8 aborts, or reads freed memory, on some CNAME records (avahi issues 501, 678, 683); in the
+/// box's own process that would end the relay. DNS-SD needs no CNAME, so a packet that holds one is dropped,
+/// and so is one that is not well-formed DNS from end to end (RFC 1035, section 4.1).
+final class PacketScreen {
+  /// RFC 6762, section 17: the largest multicast DNS message, IP and UDP headers included.
+  static let packetBytesMax = 9000
+  /// More records than this fit no honest packet of `packetBytesMax` bytes (11 bytes is the shortest record).
+  static let recordsMax = packetBytesMax / 11
+
+  /// Packets thrown away so far.
+  private(set) var refusedCount = 0
+  private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: packetBytesMax, alignment: 8)
+
+  deinit { buffer.deallocate() }
+
+  /// True when the next datagram may be read by Avahi; otherwise it has been taken out of the queue.
+  func admitsNext(of descriptor: CInt) -> Bool {
+    let peek = CInt(MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT)
+    let count = recv(descriptor, buffer.baseAddress, buffer.count, peek)
+    if count < 0 { return true }  // an error, or nothing there: Avahi's own recvmsg will meet it
+    if count <= buffer.count, Self.admits(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { return true }
+    refusedCount &+= 1
+    _ = recv(descriptor, buffer.baseAddress, 1, CInt(MSG_DONTWAIT))
+    return false
+  }
+
+  /// Whether a packet is well-formed and free of CNAME records.
+  static func admits(_ packet: UnsafeRawBufferPointer) -> Bool {
+    guard packet.count >= 12 else { return false }
+    let questions = word(packet, 4)
+    let records = word(packet, 6) + word(packet, 8) + word(packet, 10)
+    guard questions <= recordsMax, records <= recordsMax else { return false }
+    var offset = 12
+    for _ in 0..<questions {
+      guard let end = nameEnd(packet, offset), packet.count - end >= 4 else { return false }
+      offset = end + 4
+    }
+    for _ in 0..<records {
+      guard let end = nameEnd(packet, offset), packet.count - end >= 10 else { return false }
+      let dataEnd = end + 10 + word(packet, end + 8)
+      if word(packet, end) == cname || dataEnd > packet.count { return false }
+      offset = dataEnd
+    }
+    return true
+  }
+
+  /// RFC 1035, section 3.2.2.
+  private static let cname = 5
+
+  private static func word(_ packet: UnsafeRawBufferPointer, _ offset: Int) -> Int {
+    Int(packet[offset]) << 8 | Int(packet[offset + 1])
+  }
+
+  /// Where the name at `offset` ends: after its root label or its pointer (RFC 1035, section 4.1.4).
+  private static func nameEnd(_ packet: UnsafeRawBufferPointer, _ start: Int) -> Int? {
+    var offset = start
+    while offset < packet.count {
+      let length = Int(packet[offset])
+      if length == 0 { return offset + 1 }
+      if length >= 0xC0 { return offset + 2 <= packet.count ? offset + 2 : nil }
+      if length > 63 { return nil }
+      offset += 1 + length
+    }
+    return nil
+  }
+}

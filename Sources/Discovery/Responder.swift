@@ -1,0 +1,123 @@
+import Bearer
+import CAvahi
+import CSystem
+
+/// Who speaks multicast DNS for us: the machine's avahi-daemon, or the responder inside this process.
+protocol Responder: AnyObject {
+  /// True when the host name is established, so that the responder may be activated.
+  var isReady: Bool { get }
+  var owner: any ResponderOwner { get }
+  /// Publish the service and browse for others; what was published or browsed before is replaced.
+  func activate(_ settings: DiscoverySettings)
+  func updateTXT(_ settings: DiscoverySettings)
+  /// Report all services anew, from the cache and the network.
+  func browseAgain(_ settings: DiscoverySettings)
+  /// Start the service's look-up; false when it could not start.
+  func lookUp(_ service: Service, _ settings: DiscoverySettings) -> Bool
+  func endLookup(_ service: Service)
+  /// Say goodbye and give everything back. Not from inside a callback of the owner.
+  func close()
+}
+
+/// What a responder tells; always from the reactor's thread. Events of a responder that is not the current one
+/// are the owner's to ignore.
+protocol ResponderOwner: AnyObject {
+  /// The responder may be activated, or must be once more (its host name changed).
+  func responderReady(_ responder: any Responder)
+  /// It will do nothing more and is to be closed, after the current callback.
+  func responderFailed(_ responder: any Responder, _ reason: String)
+  func responderFound(_ responder: any Responder, _ key: ServiceKey)
+  func responderLost(_ responder: any Responder, _ key: ServiceKey)
+  /// `endpoint` is nil when the look-up failed or led to an address that nobody can dial.
+  func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, hint: UInt64?)
+  /// Publishing or browsing went wrong in a way that leaves the responder usable.
+  func responderTrouble(_ responder: any Responder, _ text: String)
+}
+
+func avahiText(_ code: CInt) -> String {
+  guard let text = avahi_strerror(code) else { return "unknown error" }
+  return String(cString: text)
+}
+
+/// The published instance name, which changes to "name #2", "name #3", … while somebody else holds it.
+struct InstanceName {
+  /// How many other names are tried before publishing is given up.
+  static let alternativesMax = 8
+
+  private(set) var current: String
+  private var alternatives = 0
+
+  init(_ name: String) { current = name }
+
+  /// False when there were `alternativesMax` already.
+  mutating func next() -> Bool {
+    guard alternatives < Self.alternativesMax, let other = avahi_alternative_service_name(current) else { return false }
+    defer { avahi_free(other) }
+    current = String(cString: other)
+    alternatives += 1
+    return true
+  }
+}
+
+/// What a look-up's callback is given; the service outlives its look-up.
+func lookupUserdata(_ service: Service) -> UnsafeMutableRawPointer { Unmanaged.passUnretained(service).toOpaque() }
+
+/// A look-up's answer, which both libraries give in the same words.
+func lookupAnswered(
+  _ userdata: UnsafeMutableRawPointer?, _ event: AvahiResolverEvent, _ interface: AvahiIfIndex,
+  _ address: UnsafePointer<AvahiAddress>?, _ port: UInt16, _ txt: UnsafeMutablePointer<AvahiStringList>?
+) {
+  guard let userdata else { return }
+  let service = Unmanaged<Service>.fromOpaque(userdata).takeUnretainedValue()
+  guard let responder = service.responder else { return }
+  let place = event == AVAHI_RESOLVER_FOUND ? endpoint(address, port, on: interface) : nil
+  responder.owner.responderLookedUp(responder, service, place, hint: NodeHint.ofTXT(txt))
+}
+
+/// The key of a browser's event; nil when it is none of ours (no name, or one that is too long).
+func serviceKey(_ interface: AvahiIfIndex, _ networkProtocol: AvahiProtocol, _ name: UnsafePointer<CChar>?) -> ServiceKey? {
+  guard let name, interface > 0 else { return nil }
+  let count = strlen(name)
+  guard count > 0, count <= DiscoverySettings.nameBytesMax else { return nil }
+  let bytes = UnsafeRawBufferPointer(start: name, count: count)
+  return ServiceKey(interface: interface, networkProtocol: networkProtocol, name: Array(bytes))
+}
+
+/// The name of a key as C takes it.
+func nameCString(_ key: ServiceKey) -> [CChar] { key.name.map { CChar(bitPattern: $0) } + [0] }
+
+/// Where a resolved service is; nil for an address or port that is no place to dial.
+func endpoint(_ address: UnsafePointer<AvahiAddress>?, _ port: UInt16, on interface: AvahiIfIndex) -> IPEndpoint? {
+  guard let address, port != 0, interface > 0 else { return nil }
+  var high: UInt64 = 0
+  var low: UInt64 = 0
+  if address.pointee.proto == CInt(AVAHI_PROTO_INET) {
+    low = 0xFFFF << 32 | UInt64(UInt32(bigEndian: address.pointee.data.ipv4.address))
+  } else if address.pointee.proto == CInt(AVAHI_PROTO_INET6) {
+    withUnsafeBytes(of: address.pointee.data.ipv6.address) { bytes in
+      for index in 0..<8 { high = high << 8 | UInt64(bytes[index]) }
+      for index in 8..<16 { low = low << 8 | UInt64(bytes[index]) }
+    }
+  } else {
+    return nil
+  }
+  var endpoint = IPEndpoint(high: high, low: low, port: port, scope: 0)
+  if !endpoint.isUnicast { return nil }
+  if endpoint.isLinkLocal { endpoint.scope = UInt32(interface) }
+  return endpoint
+}
+
+extension IPEndpoint {
+  private var ipv4: UInt32 { UInt32(truncatingIfNeeded: low) }
+
+  /// fe80::/10 (RFC 4291, section 2.5.6) and 169.254/16 (RFC 3927): meaningful on one interface only.
+  var isLinkLocal: Bool { isIPv4 ? ipv4 >> 16 == 0xA9FE : high >> 54 == 0x3FA }
+
+  /// 127/8 and ::1.
+  var isLoopback: Bool { isIPv4 ? ipv4 >> 24 == 127 : high == 0 && low == 1 }
+
+  /// Neither "this network", multicast, reserved (0/8, 224/4, 240/4), unspecified nor ff00::/8.
+  var isUnicast: Bool {
+    isIPv4 ? ipv4 >> 24 != 0 && ipv4 >> 24 < 224 : (high != 0 || low > 1 || isLoopback) && high >> 56 != 0xFF
+  }
+}

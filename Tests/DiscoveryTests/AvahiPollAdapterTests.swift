@@ -1,0 +1,214 @@
+import CAvahi
+import CSystem
+import Primitives
+import Reactor
+import Testing
+
+@testable import Discovery
+
+/// Stands where Avahi stands: holds the table, counts calls, and does in a callback what the test wants done.
+private final class Client {
+  let loop: EventLoop
+  let adapter: AvahiPollAdapter
+  var calls: [(descriptor: CInt, events: UInt32)] = []
+  var timeouts = 0
+  var inWatch: ((OpaquePointer) -> Void)?
+  var inTimeout: ((OpaquePointer) -> Void)?
+
+  init() throws {
+    loop = try EventLoop()
+    adapter = AvahiPollAdapter(loop, screen: nil)
+  }
+
+  var api: AvahiPoll { adapter.api.pointee }
+  private var userdata: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+
+  func watch(_ descriptor: CInt, _ events: AvahiWatchEvent) -> OpaquePointer {
+    let callback: AvahiWatchCallback = { watch, descriptor, events, userdata in
+      let client = Unmanaged<Client>.fromOpaque(userdata!).takeUnretainedValue()
+      client.calls.append((descriptor, events.rawValue))
+      #expect(client.api.watch_get_events(watch).rawValue == events.rawValue)
+      client.inWatch?(watch!)
+    }
+    return api.watch_new(adapter.api, descriptor, events, callback, userdata)!
+  }
+
+  func timeout(milliseconds: Int?) -> OpaquePointer {
+    var time = timeval()
+    let callback: AvahiTimeoutCallback = { timeout, userdata in
+      let client = Unmanaged<Client>.fromOpaque(userdata!).takeUnretainedValue()
+      client.timeouts += 1
+      client.inTimeout?(timeout!)
+    }
+    guard let milliseconds else { return api.timeout_new(adapter.api, nil, callback, userdata)! }
+    gettimeofday(&time, nil)
+    time.tv_usec += milliseconds * 1000
+    while time.tv_usec >= 1_000_000 {
+      time.tv_usec -= 1_000_000
+      time.tv_sec += 1
+    }
+    return api.timeout_new(adapter.api, &time, callback, userdata)!
+  }
+
+  func turns(_ count: Int = 3, waiting milliseconds: CInt = 0) {
+    for _ in 0..<count { loop.turn(waitMilliseconds: milliseconds) }
+  }
+}
+
+/// Two ends of a stream; closed with the pair.
+private final class Pair {
+  private(set) var near: CInt
+  private(set) var far: CInt
+
+  init() {
+    var ends: [CInt] = [-1, -1]
+    socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0, &ends)
+    (near, far) = (ends[0], ends[1])
+  }
+
+  func send() { _ = write(far, "x", 1) }
+  func closeFar() {
+    close(far)
+    far = -1
+  }
+  deinit {
+    close(near)
+    if far >= 0 { close(far) }
+  }
+}
+
+struct AvahiPollAdapterTests {
+  @Test func `two watches on one descriptor each hear what they asked for`() throws {
+    let client = try Client()
+    let pair = Pair()
+    let reading = client.watch(pair.near, AVAHI_WATCH_IN)
+    let writing = client.watch(pair.near, AVAHI_WATCH_OUT)
+    pair.send()
+    client.turns(1)
+    #expect(client.calls.map(\.events).sorted() == [AVAHI_WATCH_IN.rawValue, AVAHI_WATCH_OUT.rawValue])
+    client.api.watch_free(reading)
+    client.api.watch_free(writing)
+    #expect(client.adapter.descriptorCount == 0)
+  }
+
+  @Test func `a watch updated to other events hears those instead`() throws {
+    let client = try Client()
+    let pair = Pair()
+    let watch = client.watch(pair.near, AVAHI_WATCH_IN)
+    client.api.watch_update(watch, AVAHI_WATCH_OUT)
+    pair.send()
+    client.turns(1)
+    #expect(client.calls.map(\.events) == [AVAHI_WATCH_OUT.rawValue])
+    client.api.watch_free(watch)
+  }
+
+  @Test func `a watch may be freed inside its own callback`() throws {
+    let client = try Client()
+    let pair = Pair()
+    _ = client.watch(pair.near, AVAHI_WATCH_IN)
+    client.inWatch = { client.api.watch_free($0) }
+    pair.send()
+    client.turns()
+    #expect(client.calls.count == 1)
+    #expect(client.adapter.descriptorCount == 0)
+  }
+
+  @Test func `a watch freed in another's callback is not called any more`() throws {
+    let client = try Client()
+    let pair = Pair()
+    let first = client.watch(pair.near, AVAHI_WATCH_IN)
+    let second = client.watch(pair.near, AVAHI_WATCH_IN)
+    client.inWatch = { client.api.watch_free($0 == first ? second : first) }
+    pair.send()
+    client.turns(1)
+    #expect(client.calls.count == 1)
+    client.inWatch = nil
+    client.api.watch_free(first)
+  }
+
+  @Test func `a new watch on the number of a freed and closed descriptor works`() throws {
+    let client = try Client()
+    var number: CInt = -1
+    do {
+      let pair = Pair()
+      number = pair.near
+      client.api.watch_free(client.watch(pair.near, AVAHI_WATCH_IN))
+    }
+    let pair = Pair()
+    let watch = client.watch(pair.near, AVAHI_WATCH_IN)
+    pair.send()
+    client.turns(1)
+    #expect(client.calls.map(\.descriptor) == [pair.near])
+    #expect(number >= 0)
+    client.api.watch_free(watch)
+  }
+
+  @Test func `a watch that wants nothing does not keep the loop awake on a hang-up`() throws {
+    let client = try Client()
+    let pair = Pair()
+    let watch = client.watch(pair.near, AvahiWatchEvent(rawValue: 0))
+    pair.closeFar()
+    client.turns()
+    #expect(client.calls.isEmpty)
+    client.api.watch_free(watch)
+  }
+
+  @Test func `a watch that waits only to write is told of a hang-up`() throws {
+    let client = try Client()
+    let pair = Pair()
+    let watch = client.watch(pair.near, AVAHI_WATCH_OUT)
+    pair.closeFar()
+    client.turns(1)
+    #expect((client.calls.first?.events ?? 0) & AVAHI_WATCH_HUP.rawValue != 0)
+    client.api.watch_free(watch)
+  }
+
+  @Test func `a timeout fires once, not before its time`() throws {
+    let client = try Client()
+    let timeout = client.timeout(milliseconds: 20)
+    client.turns(1, waiting: 0)
+    #expect(client.timeouts == 0)
+    client.turns(3, waiting: 40)
+    #expect(client.timeouts == 1)
+    client.api.timeout_free(timeout)
+  }
+
+  @Test func `a timeout of the past fires at once and may be set again in its callback`() throws {
+    let client = try Client()
+    let timeout = client.timeout(milliseconds: nil)
+    var past = timeval()
+    client.inTimeout = { if client.timeouts < 3 { client.api.timeout_update($0, &past) } }
+    client.api.timeout_update(timeout, &past)
+    client.turns(6, waiting: 10)
+    #expect(client.timeouts == 3)
+    client.api.timeout_free(timeout)
+  }
+
+  @Test func `a disabled timeout stays silent`() throws {
+    let client = try Client()
+    let timeout = client.timeout(milliseconds: 5)
+    client.api.timeout_update(timeout, nil)
+    client.turns(2, waiting: 15)
+    #expect(client.timeouts == 0)
+    client.api.timeout_free(timeout)
+  }
+
+  @Test func `a timeout may be freed inside its own callback`() throws {
+    let client = try Client()
+    _ = client.timeout(milliseconds: 0)
+    client.inTimeout = { client.api.timeout_free($0) }
+    client.turns(3, waiting: 5)
+    #expect(client.timeouts == 1)
+  }
+
+  @Test func `an instant far beyond the clock does not trap`() throws {
+    let client = try Client()
+    let timeout = client.timeout(milliseconds: nil)
+    for seconds in [Int.max, Int.min, -1] {
+      var time = timeval(tv_sec: seconds, tv_usec: 999_999)
+      client.api.timeout_update(timeout, &time)
+    }
+    client.turns(1)
+    client.api.timeout_free(timeout)
+  }
+}

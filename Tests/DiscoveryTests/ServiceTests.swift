@@ -1,0 +1,213 @@
+import Bearer
+import CAvahi
+import Primitives
+import Reactor
+import Testing
+
+@testable import Discovery
+
+/// Remembers what a delegate is told.
+final class Listener: BearerDelegate {
+  var present: [Candidate] = []
+  var foundCount = 0
+  var lostCount = 0
+  var reports: [String] = []
+
+  func bearerFound(_ candidate: Candidate) {
+    foundCount += 1
+    #expect(!present.contains(candidate), "reported twice")
+    present.append(candidate)
+  }
+  func bearerLost(_ candidate: Candidate) {
+    lostCount += 1
+    #expect(present.contains(candidate), "lost without being found")
+    present.removeAll { $0 == candidate }
+  }
+  func bearerReport(_ source: StaticString, _ text: String, isFault: Bool) { reports.append(text) }
+  func bearerOpened(_ stream: StreamHandoff) { Issue.record("discovery opens no streams") }
+  func bearerDialFailed(token: UInt32, reason: String) { Issue.record("discovery dials nobody") }
+}
+
+/// A responder that is told by the test what is on the network.
+private final class ScriptedResponder: Responder {
+  let isReady = true
+  let owner: any ResponderOwner
+  var lookups = 0
+  var browsedAgain = 0
+  var canLookUp = true
+
+  init(_ owner: any ResponderOwner) { self.owner = owner }
+  func activate(_ settings: DiscoverySettings) {}
+  func updateTXT(_ settings: DiscoverySettings) {}
+  func browseAgain(_ settings: DiscoverySettings) { browsedAgain += 1 }
+  func lookUp(_ service: Service, _ settings: DiscoverySettings) -> Bool {
+    lookups += 1
+    service.responder = self
+    return canLookUp
+  }
+  func endLookup(_ service: Service) { service.responder = nil }
+  func close() {}
+}
+
+/// A discovery that is not started: no socket, no daemon, only a scripted responder.
+private final class Stage {
+  let loop: EventLoop
+  let listener = Listener()
+  let discovery: DNSServiceDiscovery
+  let responder: ScriptedResponder
+
+  init() throws {
+    loop = try EventLoop()
+    let settings = DiscoverySettings(node: NodeID(high: 1, low: 2), port: 7777, displayName: "box")
+    discovery = DNSServiceDiscovery(loop, settings, hint: 1, bearerKind: { $0 == 1 ? .loopback : .ethernet }, listener)
+    responder = ScriptedResponder(discovery)
+    discovery.take(responder, .embedded)
+  }
+
+  static func key(_ number: Int, interface: CInt = 2, networkProtocol: Int = Int(AVAHI_PROTO_INET)) -> ServiceKey {
+    let name = hexadecimal(NodeID(high: UInt64(number), low: 0))
+    return ServiceKey(interface: interface, networkProtocol: CInt(networkProtocol), name: Array(name.utf8))
+  }
+
+  func find(_ key: ServiceKey) -> Service? {
+    discovery.responderFound(responder, key)
+    return discovery.table.find(key)
+  }
+
+  func answer(_ service: Service, _ address: UInt64, hint: UInt64? = nil) {
+    let place = IPEndpoint(high: 0, low: 0xFFFF_0000_0000 | address, port: 7777, scope: 0)
+    discovery.responderLookedUp(responder, service, place, hint: hint)
+  }
+}
+
+struct ServiceTests {
+  @Test func `a service becomes a candidate with the hint of its name and is lost with it`() throws {
+    let stage = try Stage()
+    let service = try #require(stage.find(Stage.key(0xABCD)))
+    stage.answer(service, 0x0A000001)
+    let place = IPEndpoint(high: 0, low: 0xFFFF_0A00_0001, port: 7777, scope: 0)
+    #expect(stage.listener.present == [Candidate(bearer: .ethernet, address: .ip(place), hint: 0xABCD)])
+    stage.discovery.responderLost(stage.responder, service.key)
+    #expect(stage.listener.present.isEmpty)
+    #expect(stage.discovery.serviceCount == 0)
+  }
+
+  @Test func `the own service is not reported, by name or by TXT record`() throws {
+    let stage = try Stage()
+    #expect(stage.find(Stage.key(1)) == nil)
+    var named = Stage.key(9)
+    named.name = Array("box".utf8)
+    let service = try #require(stage.find(named))
+    stage.answer(service, 0x0A000001, hint: 1)
+    #expect(stage.listener.present.isEmpty)
+  }
+
+  @Test func `a name that is no id gets its hint from the TXT record`() throws {
+    let stage = try Stage()
+    var named = Stage.key(9)
+    named.name = Array("phone".utf8)
+    stage.answer(try #require(stage.find(named)), 0x0A000001, hint: 77)
+    #expect(stage.listener.present.first?.hint == 77)
+  }
+
+  @Test func `two services that lead to one place are one candidate until both are gone`() throws {
+    let stage = try Stage()
+    let first = try #require(stage.find(Stage.key(5, interface: 2)))
+    let second = try #require(stage.find(Stage.key(5, interface: 3)))
+    stage.answer(first, 0x0A000001)
+    stage.answer(second, 0x0A000001)
+    #expect(stage.listener.foundCount == 1)
+    stage.discovery.responderLost(stage.responder, first.key)
+    #expect(stage.listener.lostCount == 0)
+    stage.discovery.responderLost(stage.responder, second.key)
+    #expect(stage.listener.lostCount == 1)
+  }
+
+  @Test func `a service that moves is lost at its old address and found at the new one`() throws {
+    let stage = try Stage()
+    let service = try #require(stage.find(Stage.key(5)))
+    stage.answer(service, 0x0A000001)
+    stage.answer(service, 0x0A000001)
+    stage.answer(service, 0x0A000002)
+    #expect(stage.listener.foundCount == 2)
+    #expect(stage.listener.lostCount == 1)
+  }
+
+  @Test func `a loopback address counts on the loopback interface only`() throws {
+    let stage = try Stage()
+    stage.answer(try #require(stage.find(Stage.key(5, interface: 2))), 0x7F000001)
+    #expect(stage.listener.present.isEmpty)
+    stage.answer(try #require(stage.find(Stage.key(5, interface: 1))), 0x7F000001)
+    #expect(stage.listener.present.map(\.bearer) == [.loopback])
+  }
+
+  @Test func `ten thousand names cost 256 entries and one line`() throws {
+    let stage = try Stage()
+    for number in 2..<10_002 { stage.discovery.responderFound(stage.responder, Stage.key(number)) }
+    #expect(stage.discovery.serviceCount == ServiceTable.servicesMax)
+    #expect(stage.discovery.refusedServices == 10_000 - ServiceTable.servicesMax)
+    #expect(stage.listener.reports.count == 1)
+    for number in 2..<10_002 { stage.discovery.responderLost(stage.responder, Stage.key(number)) }
+    #expect(stage.discovery.serviceCount == 0)
+  }
+
+  @Test func `a full table gives the slot of a service that does not answer to a newcomer`() throws {
+    let stage = try Stage()
+    for number in 2..<2 + ServiceTable.servicesMax { _ = stage.find(Stage.key(number)) }
+    let silent = try #require(stage.discovery.table.find(Stage.key(40)))
+    stage.discovery.responderLookedUp(stage.responder, silent, nil, hint: nil)
+    #expect(stage.find(Stage.key(9999)) != nil)
+    #expect(stage.discovery.table.find(silent.key) == nil)
+    #expect(stage.find(Stage.key(9998)) == nil)
+  }
+
+  @Test func `events of a responder that was replaced count for nothing`() throws {
+    let stage = try Stage()
+    let service = try #require(stage.find(Stage.key(5)))
+    stage.answer(service, 0x0A000001)
+    let next = ScriptedResponder(stage.discovery)
+    stage.discovery.take(next, .daemon)
+    stage.discovery.responderLost(stage.responder, service.key)
+    stage.discovery.responderFound(stage.responder, Stage.key(6))
+    #expect(stage.discovery.serviceCount == 1)
+    #expect(stage.listener.lostCount == 0, "a change of responder alone loses nobody")
+    #expect(stage.discovery.table.services.allSatisfy { !$0.isConfirmed })
+    stage.discovery.responderFound(next, service.key)
+    #expect(stage.discovery.table.services.allSatisfy { $0.isConfirmed })
+  }
+}
+
+struct ServiceTableTests {
+  private func filled() -> ServiceTable {
+    let table = ServiceTable()
+    for number in 0..<100 { _ = table.insert(Stage.key(number), evicting: { _ in }) }
+    return table
+  }
+
+  @Test func `at most 32 look-ups wait at once`() {
+    let table = filled()
+    var started = 0
+    while let service = table.nextToLookUp(.zero), started < 100 {
+      service.phase = .lookingUp
+      started += 1
+    }
+    #expect(started == ServiceTable.lookupsMax)
+    table.services[0].phase = .known
+    #expect(table.nextToLookUp(.zero) != nil)
+  }
+
+  @Test func `a resting service is looked up again when its rest ends`() {
+    let table = ServiceTable()
+    let service = table.insert(Stage.key(1), evicting: { _ in })
+    service?.phase = .resting(until: Instant(nanoseconds: 100))
+    #expect(table.nextDeadline == Instant(nanoseconds: 100))
+    #expect(table.nextToLookUp(Instant(nanoseconds: 99)) == nil)
+    #expect(table.nextToLookUp(Instant(nanoseconds: 100)) === service)
+  }
+
+  @Test func `rests double from 10 seconds to 640`() {
+    let rests = (1...9).map { ServiceTable.rest(afterFailures: $0).milliseconds / 1000 }
+    #expect(rests == [10, 20, 40, 80, 160, 320, 640, 640, 640])
+    #expect(ServiceTable.rest(afterFailures: .max).milliseconds == 640_000)
+  }
+}
