@@ -1,0 +1,137 @@
+import Bearer
+import CAvahi
+import CSystem
+import Primitives
+import Reactor
+import Testing
+
+@testable import Discovery
+
+/// Two boxes without avahi-daemon, on the two sides of a cable, in one event loop.
+private final class Boxes {
+  let namespaces: NetworkNamespaces
+  let loop: EventLoop
+  let near: DNSServiceDiscovery
+  let far: DNSServiceDiscovery
+  let nearListener = Listener()
+  let farListener = Listener()
+
+  init(farSettings: DiscoverySettings? = nil) throws {
+    namespaces = try NetworkNamespaces()
+    // The machine's own daemon would be asked otherwise: unix sockets do not belong to network namespaces.
+    setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent", 1)
+    let loop = try EventLoop()
+    self.loop = loop
+    func discovery(_ id: UInt64, _ listener: Listener, _ settings: DiscoverySettings?) -> DNSServiceDiscovery {
+      let own = DiscoverySettings(node: NodeID(high: id, low: 0), port: UInt16(7000 + id), displayName: "box \(id)")
+      return DNSServiceDiscovery(loop, settings ?? own, hint: id, bearerKind: { _ in .ethernet }, listener)
+    }
+    near = discovery(1, nearListener, nil)
+    far = discovery(2, farListener, farSettings)
+    try namespaces.plug("cable0", "10.77.0")
+    start()
+  }
+
+  func start() {
+    namespaces.on(.near) { near.start() }
+    namespaces.on(.far) { far.start() }
+  }
+
+  func stop() {
+    near.stop()
+    far.stop()
+  }
+
+  /// Serve events until the condition holds; false after 15 s without it.
+  func wait(_ condition: () -> Bool) -> Bool {
+    let deadline = monotonicNow() + .seconds(15)
+    while !condition() {
+      if monotonicNow() > deadline { return false }
+      loop.turn(waitMilliseconds: 50)
+    }
+    return true
+  }
+}
+
+private func ipv4(_ address: UInt64, port: UInt16) -> CandidateAddress {
+  .ip(IPEndpoint(high: 0, low: 0xFFFF_0000_0000 | address, port: port, scope: 0))
+}
+
+extension Listener {
+  func sees(_ address: CandidateAddress) -> Bool { present.contains { $0.address == address } }
+  var seesLinkLocal: Bool {
+    present.contains { if case .ip(let place) = $0.address { place.isLinkLocal && place.scope != 0 } else { false } }
+  }
+}
+
+@Suite(.serialized) struct EmbeddedResponderTests {
+  @Test func `two boxes find each other over IPv4 and IPv6, and lose who says goodbye`() throws {
+    let boxes = try Boxes()
+    let nearPlace = ipv4(0x0A4D_0001, port: 7001)
+    let farPlace = ipv4(0x0A4D_0002, port: 7002)
+    #expect(boxes.wait { boxes.nearListener.sees(farPlace) && boxes.farListener.sees(nearPlace) })
+    #expect(boxes.wait { boxes.nearListener.seesLinkLocal && boxes.farListener.seesLinkLocal })
+    #expect(boxes.nearListener.present.allSatisfy { $0.hint == 2 && $0.bearer == .ethernet })
+    #expect(boxes.near.source == .embedded)
+    boxes.far.stop()
+    #expect(boxes.wait { boxes.nearListener.present.isEmpty })
+    boxes.stop()
+  }
+
+  @Test func `an interface that appears later is used`() throws {
+    let boxes = try Boxes()
+    try boxes.namespaces.plug("cable1", "10.78.0")
+    #expect(boxes.wait { boxes.nearListener.sees(ipv4(0x0A4E_0002, port: 7002)) })
+    boxes.stop()
+  }
+
+  @Test func `a box whose name is taken is found under another one`() throws {
+    let taken = DiscoverySettings(node: NodeID(high: 1, low: 0), port: 7002, displayName: "clone")
+    let boxes = try Boxes(farSettings: taken)
+    #expect(boxes.wait { boxes.farListener.present.contains { $0.hint == 1 } })
+    boxes.stop()
+  }
+
+  @Test func `CNAME records that end an unguarded libavahi-core are kept from it`() throws {
+    let boxes = try Boxes()
+    let farPlace = ipv4(0x0A4D_0002, port: 7002)
+    #expect(boxes.wait { boxes.nearListener.sees(farPlace) })
+    boxes.namespaces.on(.far) { for _ in 0..<20 { sendMulticast(aliasPacket) } }
+    #expect(boxes.wait { boxes.near.refusedPackets >= 20 })
+    #expect(boxes.nearListener.sees(farPlace))
+    boxes.stop()
+  }
+
+  /// Aliases in a circle for the very name that is being browsed.
+  private var aliasPacket: [UInt8] {
+    var packet = PacketBuilder()
+    let browsed = PacketBuilder.name(["_causeway", "_tcp", "local"])
+    let other = PacketBuilder.name(["other", "local"])
+    packet.record(browsed, type: 5, seconds: 1, other)
+    packet.record(other, type: 5, seconds: 1, browsed)
+    return packet.bytes
+  }
+
+  private func sendMulticast(_ packet: [UInt8]) {
+    let socket = socket(AF_INET, CInt(SOCK_DGRAM.rawValue), 0)
+    defer { close(socket) }
+    var yes: CInt = 1
+    for option in [SO_REUSEADDR, SO_REUSEPORT] {
+      setsockopt(socket, SOL_SOCKET, option, &yes, socklen_t(MemoryLayout<CInt>.size))
+    }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = UInt16(5353).bigEndian
+    address.sin_addr.s_addr = UInt32(0x0A4D_0002).bigEndian
+    let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    var group = address
+    group.sin_addr.s_addr = UInt32(0xE000_00FB).bigEndian
+    withUnsafeBytes(of: &address) {
+      _ = bind(socket, .init(__sockaddr__: $0.baseAddress!.assumingMemoryBound(to: sockaddr.self)), size)
+    }
+    withUnsafeBytes(of: &group) {
+      let target = $0.baseAddress!.assumingMemoryBound(to: sockaddr.self)
+      _ = sendto(socket, packet, packet.count, 0, .init(__sockaddr__: target), size)
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import Glibc
+import Testing
+
+/// Two network namespaces joined by a cable (a veth pair), for one test. They exist as long as their descriptors:
+/// nothing is left behind, even when the test crashes. Namespaces belong to threads, and a test function that is not
+/// `async` stays on one. Needs root.
+final class NetworkNamespaces {
+  private let home: CInt
+  private let near: CInt
+  private let far: CInt
+
+  enum Side: Int {
+    case near = 1
+    case far = 2
+  }
+
+  init() throws {
+    home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)
+    near = try Self.create()
+    far = try Self.create()
+  }
+
+  deinit {
+    _ = setns(home, CLONE_NEWNET)
+    for descriptor in [home, near, far] { close(descriptor) }
+  }
+
+  private static func create() throws -> CInt {
+    try #require(unshare(CLONE_NEWNET) == 0, "this test makes network namespaces: run it as root")
+    return open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)
+  }
+
+  /// Do something as a process on that side would; sockets opened in it stay on that side.
+  func on<Result>(_ side: Side, _ body: () throws -> Result) rethrows -> Result {
+    _ = setns(side == .near ? near : far, CLONE_NEWNET)
+    defer { _ = setns(home, CLONE_NEWNET) }
+    return try body()
+  }
+
+  /// Plug a cable in on both sides, as interface `name` with the addresses `network`.1 and `network`.2.
+  func plug(_ name: String, _ network: String) throws {
+    try on(.near) { try run("ip link add \(name) type veth peer name \(name) netns /proc/\(getpid())/fd/\(far)") }
+    for side in [Side.near, .far] {
+      try on(side) {
+        try run("ip addr add \(network).\(side.rawValue)/24 dev \(name)")
+        try run("ip link set \(name) up")
+      }
+    }
+  }
+
+  private func run(_ command: String) throws {
+    let status = system(command)  // in the calling thread's namespace
+    try #require(status == 0, "\(command): exit status \(status); this test needs root and iproute2")
+  }
+}
