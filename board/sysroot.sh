@@ -44,9 +44,10 @@ if [ ! -d "$home" ]; then
   rm -rf "$work/root/usr/share" "$work/root/etc" "$work/root/var"
   for d in lib lib64; do [ -e "$work/root/$d" ] || ln -s "usr/$d" "$work/root/$d"; done
   # An internal function of libavahi-core has the name of a public one of libavahi-client: only one of the two could
-  # be linked, and the wrong one would be called.
+  # be linked, and the wrong one would be called. For the other function see CAvahi.c.
   "$(dirname "$(readlink -f "$(command -v swift)")")/llvm-objcopy" \
-    --redefine-sym avahi_entry_group_free=avahi_core_entry_group_free "$work/root/usr/lib/$triple/libavahi-core.a"
+    --redefine-sym avahi_entry_group_free=avahi_core_entry_group_free \
+    --redefine-sym avahi_reverse_lookup_name=cavahi_reverse_lookup_name "$work/root/usr/lib/$triple/libavahi-core.a"
   mkdir -p "$work/root/third-party/include" "$work/root/third-party/lib"
   for h in $THIRD_PARTY_HEADERS; do cp -r "$work/root/usr/include/$h" "$work/root/third-party/include/"; done
   cp -r "$work/root/usr/include/dbus-1.0/dbus" "$work/root/third-party/include/"

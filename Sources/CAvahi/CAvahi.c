@@ -26,3 +26,16 @@ DBusMessage *__wrap_dbus_connection_send_with_reply_and_block(
 static void ignore_log(AvahiLogLevel level, const char *text) { (void)level; (void)text; }
 
 void cavahi_silence_log(void) { avahi_set_log_function(ignore_log); }
+
+// libavahi-core calls this instead of avahi_reverse_lookup_name (board/sysroot.sh renames it). A responder claims the
+// reverse name of each of its addresses, such as 1.0.0.10.in-addr.arpa, for itself alone: two responders on one
+// machine would dispute every address and rename the host for ever. Ours claims a name below it that is its own.
+char *cavahi_reverse_lookup_name(const AvahiAddress *address, char *name, size_t size);
+char *cavahi_reverse_lookup_name(const AvahiAddress *address, char *name, size_t size) {
+  static unsigned token;
+  char reverse[128];
+  if (token == 0 && getrandom(&token, sizeof token, GRND_NONBLOCK) != sizeof token) token = (unsigned)getpid();
+  avahi_reverse_lookup_name(address, reverse, sizeof reverse);
+  snprintf(name, size, "causeway-%08x.%s", token, reverse);
+  return name;
+}

@@ -21,6 +21,8 @@ public final class DNSServiceDiscovery {
   public static let checkInterval = TimeSpan.seconds(30)
   /// The longest wait between attempts to reach a system bus that answers with errors.
   public static let busRetryLongest = TimeSpan.seconds(600)
+  /// How long a daemon that is there may take to establish its host name.
+  public static let patienceSpan = TimeSpan.seconds(60)
   /// How long a new responder has for seeing again what its predecessor saw.
   public static let confirmationSpan = TimeSpan.seconds(15)
   /// A step of the wall clock beyond this restarts the built-in responder, whose timers are wall-clock instants.
@@ -46,6 +48,7 @@ public final class DNSServiceDiscovery {
   private var active: (any Responder)?
   /// Responders to close outside their callbacks.
   private var retired: [any Responder] = []
+  private var retiredServices: [Service] = []
   private(set) var table = ServiceTable()
   private var chores: Timer?
   private var check: Timer?
@@ -56,6 +59,7 @@ public final class DNSServiceDiscovery {
   private var refusedPacketsBefore = 0
   private var busRetryAt = Instant.zero
   private var busRetry = DNSServiceDiscovery.checkInterval
+  private var daemonPatience = Instant.zero
   private var wallOffset: Int64 = 0
 
   /// `hint` is the first 8 bytes of the own node id: what carries it is not reported. `bearerKind` says what an
@@ -90,14 +94,11 @@ public final class DNSServiceDiscovery {
     chores = nil
     check = nil
     confirmation = nil
-    for service in table.services { service.responder?.endLookup(service) }
-    table = ServiceTable()
     closeEmbedded()
-    if let daemon { retired.append(daemon) }
+    if let daemon { retire(daemon) }
     daemon = nil
-    active = nil
-    source = .none
     closeRetired()
+    table = ServiceTable()
   }
 
   /// Publish other TXT strings in place of those of the settings.
@@ -126,7 +127,8 @@ public final class DNSServiceDiscovery {
     daemon = DaemonResponder.open(loop, self).responder
     // A bus that takes its time to refuse us is asked less and less often: asking holds up the reactor.
     busRetry = daemon != nil ? Self.checkInterval : min(busRetry * 2, Self.busRetryLongest)
-    busRetryAt = monotonicNow() + (daemon != nil ? TimeSpan(nanoseconds: 0) : busRetry)
+    busRetryAt = daemon != nil ? .zero : monotonicNow() + busRetry
+    if let daemon, daemon.isPresent { daemonPatience = monotonicNow() + Self.patienceSpan }
   }
 
   private func chooseResponder() {
@@ -135,9 +137,10 @@ public final class DNSServiceDiscovery {
       closeEmbedded()
       report("avahi-daemon answers: publishing and browsing through it", isFault: false)
       take(daemon, .daemon)
+    } else if let daemon, daemon.isPresent, daemonPatience > monotonicNow() {
+      // It is about to be ready; one machine needs one responder.
+      closeEmbedded()
     } else if embedded == nil {
-      active = nil
-      source = .none
       openEmbedded()
     }
   }
@@ -158,7 +161,6 @@ public final class DNSServiceDiscovery {
   func take(_ responder: any Responder, _ source: Source) {
     if active !== responder {
       for service in table.services {
-        service.responder?.endLookup(service)
         service.phase = .waiting
         service.isConfirmed = false
       }
@@ -171,21 +173,34 @@ public final class DNSServiceDiscovery {
 
   private func closeEmbedded() {
     guard let embedded else { return }
-    for service in table.services where service.responder === embedded {
-      embedded.endLookup(service)
-      service.phase = .waiting
-    }
     refusedPacketsBefore &+= embedded.refusedPackets
-    if active === embedded { active = nil }
     self.embedded = nil
-    retired.append(embedded)
-    chores?.set(monotonicNow())
+    retire(embedded)
+  }
+
+  /// Use a responder no more, and close it outside its callbacks. Its look-ups are not ended one by one: that would
+  /// be a call each to a daemon that perhaps does not answer.
+  private func retire(_ responder: any Responder) {
+    retired.append(responder)
+    for service in table.services where service.responder === responder {
+      service.lookup = nil
+      service.responder = nil
+      service.phase = .waiting
+      // Its look-up may call back until the responder is closed.
+      retiredServices.append(service)
+    }
+    if active === responder {
+      active = nil
+      source = .none
+    }
+    wake(at: monotonicNow())
   }
 
   private func closeRetired() {
     let responders = retired
     retired = []
     for responder in responders { responder.close() }
+    retiredServices = []
   }
 
   private func restartEmbeddedAfterClockStep() {
@@ -230,14 +245,19 @@ public final class DNSServiceDiscovery {
   }
 
   private func startLookups() {
-    guard let active else { return }
     let now = monotonicNow()
-    while let service = table.nextToLookUp(now) {
+    // Starting a look-up may find out that the daemon is gone.
+    while let active, let service = table.nextToLookUp(now) {
       service.phase = .lookingUp
-      if !active.lookUp(service, settings) { lookupFailed(service) }
+      if !active.lookUp(service, settings), self.active === active { lookupFailed(service) }
     }
     let deadline = table.nextDeadline
-    if deadline != .never { chores?.set(max(deadline, now)) }
+    if deadline != .never { wake(at: deadline) }
+  }
+
+  /// Do the chores then, or earlier if they are due earlier.
+  private func wake(at instant: Instant) {
+    if let chores, instant < chores.deadline { chores.set(instant) }
   }
 
   private func lookupFailed(_ service: Service) {
@@ -268,25 +288,26 @@ public final class DNSServiceDiscovery {
 extension DNSServiceDiscovery: ResponderOwner {
   func responderReady(_ responder: any Responder) {
     if responder === daemon {
-      if active === responder { responder.activate(settings) } else { chores?.set(monotonicNow()) }
+      if active === responder { responder.activate(settings) } else { wake(at: monotonicNow()) }
     } else if responder === embedded {
       take(responder, .embedded)
     }
   }
 
-  func responderFailed(_ responder: any Responder, _ reason: String) {
+  func responderNotReady(_ responder: any Responder) {
+    if responder !== daemon { return }
+    daemonPatience = monotonicNow() + Self.patienceSpan
+    wake(at: monotonicNow())
+  }
+
+  func responderFailed(_ responder: any Responder) {
     if responder === daemon {
-      for service in table.services where service.responder === responder { responder.endLookup(service) }
       daemon = nil
-      retired.append(responder)
-      if active === responder { active = nil }
+      retire(responder)
       busRetryAt = .zero
     } else if responder === embedded {
       closeEmbedded()
-    } else {
-      return
     }
-    chores?.set(monotonicNow())
   }
 
   func responderFound(_ responder: any Responder, _ key: ServiceKey) {
@@ -299,18 +320,18 @@ extension DNSServiceDiscovery: ResponderOwner {
       }
       return
     }
-    chores?.set(monotonicNow())
+    wake(at: monotonicNow())
   }
 
   func responderLost(_ responder: any Responder, _ key: ServiceKey) {
     guard responder === active, let service = table.find(key) else { return }
     remove(service)
-    chores?.set(monotonicNow())
+    wake(at: monotonicNow())
   }
 
   func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, hint txtHint: UInt64?) {
     guard responder === active else { return }
-    chores?.set(monotonicNow())
+    wake(at: monotonicNow())
     let kind = bearerKind(UInt32(service.key.interface))
     // Somebody else's 127.0.0.1 is this box.
     guard let endpoint, !endpoint.isLoopback || kind == .loopback else { return lookupFailed(service) }

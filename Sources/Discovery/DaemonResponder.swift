@@ -9,6 +9,8 @@ import Reactor
 /// CAVAHI_CALL_MILLISECONDS_MAX in the firmware. It waits for a daemon that is not there yet without calls.
 final class DaemonResponder: Responder {
   private(set) var isReady = false
+  /// True while the daemon runs, be it still busy with its host name.
+  private(set) var isPresent = false
 
   let owner: any ResponderOwner
   private let poll: AvahiPollAdapter
@@ -41,15 +43,24 @@ final class DaemonResponder: Responder {
 
   fileprivate func stateChanged(_ client: OpaquePointer?, _ state: AvahiClientState) {
     isReady = state == AVAHI_CLIENT_S_RUNNING
+    isPresent = state != AVAHI_CLIENT_CONNECTING && state != AVAHI_CLIENT_FAILURE
     if isReady {
       owner.responderReady(self)
     } else if state == AVAHI_CLIENT_FAILURE {
-      isFailed = true
-      owner.responderFailed(self, avahiText(avahi_client_errno(client)))
-    } else if state != AVAHI_CLIENT_CONNECTING, let group {
-      // The host's name is being changed: the service that names it returns with `isReady`.
-      avahi_entry_group_reset(group)
+      fail()
+    } else {
+      // While the host's name is being changed, the service that names it is withdrawn.
+      if let group { avahi_entry_group_reset(group) }
+      owner.responderNotReady(self)
     }
+  }
+
+  private func fail() {
+    isReady = false
+    isPresent = false
+    if isFailed { return }
+    isFailed = true
+    owner.responderFailed(self)
   }
 
   func activate(_ settings: DiscoverySettings) {
@@ -138,6 +149,7 @@ final class DaemonResponder: Responder {
     service.lookup = avahi_service_resolver_new(
       client, service.key.interface, service.key.networkProtocol, nameCString(service.key), settings.serviceType, nil,
       service.key.networkProtocol, AvahiLookupFlags(rawValue: 0), resolverEvent, lookupUserdata(service))
+    if service.lookup == nil { checkConnection() }
     return service.lookup != nil
   }
 
@@ -157,6 +169,17 @@ final class DaemonResponder: Responder {
 
   private func trouble(_ what: String) {
     owner.responderTrouble(self, "\(what): \(avahiText(avahi_client_errno(client)))")
+    checkConnection()
+  }
+
+  /// After a failed call: a daemon that does not answer is given up, for every further call would wait again.
+  private func checkConnection() {
+    guard let client else { return }
+    let code = avahi_client_errno(client)
+    let isGone =
+      code == AVAHI_ERR_DBUS_ERROR || code == AVAHI_ERR_TIMEOUT || code == AVAHI_ERR_DISCONNECTED
+      || code == AVAHI_ERR_NO_DAEMON
+    if isGone { fail() }
   }
 
   fileprivate func browserChanged(_ event: AvahiBrowserEvent, _ key: ServiceKey?) {

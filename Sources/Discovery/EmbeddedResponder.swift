@@ -69,7 +69,7 @@ final class EmbeddedResponder: Responder {
     if isReady {
       owner.responderReady(self)
     } else if state == AVAHI_SERVER_FAILURE {
-      owner.responderFailed(self, avahiText(avahi_server_errno(server)))
+      owner.responderFailed(self)
     } else {
       // The published service names the host: it returns when the host's name is established.
       if let group { avahi_s_entry_group_reset(group) }

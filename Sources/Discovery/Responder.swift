@@ -15,7 +15,7 @@ protocol Responder: AnyObject {
   /// Start the service's look-up; false when it could not start.
   func lookUp(_ service: Service, _ settings: DiscoverySettings) -> Bool
   func endLookup(_ service: Service)
-  /// Say goodbye and give everything back. Not from inside a callback of the owner.
+  /// Say goodbye and give everything back, look-ups too. Not from inside a callback of the owner.
   func close()
 }
 
@@ -24,8 +24,10 @@ protocol Responder: AnyObject {
 protocol ResponderOwner: AnyObject {
   /// The responder may be activated, or must be once more (its host name changed).
   func responderReady(_ responder: any Responder)
+  /// The responder was found, or lost its readiness.
+  func responderNotReady(_ responder: any Responder)
   /// It will do nothing more and is to be closed, after the current callback.
-  func responderFailed(_ responder: any Responder, _ reason: String)
+  func responderFailed(_ responder: any Responder)
   func responderFound(_ responder: any Responder, _ key: ServiceKey)
   func responderLost(_ responder: any Responder, _ key: ServiceKey)
   /// `endpoint` is nil when the look-up failed or led to an address that nobody can dial.

@@ -1,4 +1,4 @@
-import Glibc
+import CSystem
 import Testing
 
 /// Two network namespaces joined by a cable (a veth pair), for one test. They exist as long as their descriptors:
@@ -15,7 +15,7 @@ final class NetworkNamespaces {
   }
 
   init() throws {
-    home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)
+    home = csystem_open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC, 0)
     near = try Self.create()
     far = try Self.create()
   }
@@ -27,7 +27,7 @@ final class NetworkNamespaces {
 
   private static func create() throws -> CInt {
     try #require(unshare(CLONE_NEWNET) == 0, "this test makes network namespaces: run it as root")
-    return open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)
+    return csystem_open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC, 0)
   }
 
   /// Do something as a process on that side would; sockets opened in it stay on that side.
