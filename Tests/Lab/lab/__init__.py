@@ -6,6 +6,7 @@
     wifi.py         wpa_supplicant and its control sockets
     mdns.py         Avahi
     bluetooth.py    the virtual Bluetooth air; the kernel's management and L2CAP sockets
+    phone.py        a program: a Bluetooth host that is not Linux, for Process
     node.py         a Causeway daemon on a box
 
 A scenario:

@@ -235,15 +235,21 @@ class Management:
     def stop_discovery(self, index):
         self.command(self.STOP_DISCOVERY, index, self.LE_ADDRESSES, check=False)
 
-    def discover(self, index, address, timeout=15):
+    def discover(self, index, address, timeout=20):
         """Scan until a device with this address is heard; (its signal strength, its advertising data)."""
+        deadline = time.monotonic() + timeout
         self.forget_events()
-        self.start_discovery(index)
-        try:
-            found = self.wait_event(self.FOUND, index, lambda p: p[:6] == address_bytes(address), timeout)
-        finally:
-            self.stop_discovery(index)
-        return struct.unpack_from("b", found, 7)[0], found[14:]
+        while True:
+            self.start_discovery(index)
+            try:                                     # the kernel ends a discovery by itself after ten seconds
+                left = min(10.5, deadline - time.monotonic())
+                found = self.wait_event(self.FOUND, index, lambda p: p[:6] == address_bytes(address), left)
+                return struct.unpack_from("b", found, 7)[0], found[14:]
+            except CheckFailed:
+                if time.monotonic() > deadline:
+                    raise
+            finally:
+                self.stop_discovery(index)
 
     def connections(self, index):
         """Addresses of the devices with a link."""

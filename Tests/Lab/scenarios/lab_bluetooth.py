@@ -1,6 +1,8 @@
 """Proof of the lab: Bluetooth LE between three controllers of one kernel. Argument: legacy or extended (the default),
 the style of advertising the controllers know."""
 
+# variants: extended legacy
+
 import errno
 import sys
 import threading
@@ -100,11 +102,11 @@ def scenario():
         check(len(rates) == 4, "all four transfers end")
         remark(f"{sum(rates):.0f} kbit/s in total")
 
-    with step("hub connects to right's neighbour role: both roles on one controller"):
+    with step("left, central of one link, is peripheral of another"):
         kernel.advertise(LEFT, SERVICE_DATA)
         across = connect(RIGHT, LEFT)
         exchange(*across, b"across")
-        check(len(kernel.connections(LEFT)) == 2, "left is central of one link and peripheral of another")
+        check(len(kernel.connections(LEFT)) == 2, "left has both links")
 
     with step("links end when out of range, the others stay") as remark:
         kernel.forget_events()
@@ -159,14 +161,13 @@ def scenario():
     with step("power off and on"):
         kernel.power_off(HUB)
         ends_with(client, "ECONNRESET", "ETIMEDOUT", "end of file")
-        check(not kernel.connections(LEFT) or True, "left has lost the hub")
         kernel.power_on(HUB)
         kernel.advertise(HUB, SERVICE_DATA)
         again = connect_channel(address[LEFT], address[HUB], PSM)
         exchange(again, accept(listener[HUB]), b"after power cycle")
 
-    with step("hub and left dial each other at the same moment"):
-        for link in list(air.links()):
+    with step("hub and left dial each other at the same moment") as remark:
+        for link in air.links():
             air.cut(link["central"], link["peripheral"])
         time.sleep(1)
         kernel.advertise(HUB, SERVICE_DATA)
@@ -178,8 +179,9 @@ def scenario():
                 finish_connect(attempt, 8)
                 outcomes.append("connected")
             except Exception as error:
-                outcomes.append(type(error).__name__)
+                outcomes.append(str(error))
         check("connected" in outcomes, "at least one attempt succeeds", outcomes)
+        remark(", ".join(outcomes))
 
 
 main(scenario)

@@ -1,0 +1,79 @@
+#!/bin/bash
+# run-all.sh [-j N] [-a amd64|arm64] [-t SECONDS] [-o DIRECTORY] [SCENARIO...]
+#
+# Run scenarios of the radio lab (default: all of Tests/Lab/scenarios), N machines at a time (default 2, one processor
+# each). A scenario with arguments is one word here: "lab_bluetooth legacy". Without scenarios given, a file says with
+# lines `# variants: A B` which arguments it is to be run with, one machine for each.
+# Prints a line per scenario and, last, `N passed, M failed`; fails if one failed. Logs: build/lab/all-ARCH/SCENARIO.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+project=$(cd "$here/../.." && pwd)
+
+usage() { sed -n '2s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 126; }
+
+jobs=2 arch=amd64 seconds=300 output=
+while getopts j:a:t:o: option; do
+    case $option in
+        j) jobs=$OPTARG ;;
+        a) arch=$OPTARG ;;
+        t) seconds=$OPTARG ;;
+        o) output=$OPTARG ;;
+        *) usage ;;
+    esac
+done
+shift $((OPTIND - 1))
+output=${output:-$project/build/lab/all-$arch}
+
+scenarios=("$@")
+if [ ${#scenarios[@]} = 0 ]; then
+    for file in "$here"/scenarios/*.py "$here"/scenarios/*.sh; do
+        [ -f "$file" ] || continue
+        name=$(basename "${file%.*}")
+        read -ra variants <<< "$(sed -n 's/^# variants: //p' "$file")"
+        if [ ${#variants[@]} = 0 ]; then scenarios+=("$name"); fi
+        for variant in "${variants[@]}"; do scenarios+=("$name $variant"); done
+    done
+fi
+
+# Build the image once, before machines wait for each other's.
+"$project/board/virtual/image.sh" "$arch" > /dev/null
+rm -rf "$output"
+mkdir -p "$output"
+
+one() { # SCENARIO WITH ARGUMENTS: run it, print its line and, if it failed, the end of what it said
+    local words directory log started status result
+    read -ra words <<< "$1"
+    directory=$output/$(basename "${words[*]}" | tr ' /' '__')
+    log=$directory.txt
+    started=$EPOCHREALTIME
+    status=0
+    "$project/board/virtual/run.sh" -a "$arch" -t "$seconds" -c 1 -o "$directory" "${words[@]}" > "$log" 2>&1 || status=$?
+    result=PASS
+    [ "$status" = 0 ] || result=FAIL
+    {
+        printf '%-4s  %6.1f s  %s' "$result" "$(seconds_between "$started" "$EPOCHREALTIME")" "$1"
+        [ "$status" = 0 ] || printf ' (status %s)' "$status"
+        printf '\n'
+        [ "$status" = 0 ] || tail -n 25 "$log" | sed 's/^/      | /'
+    } > "$directory.result"
+    # One write, so that lines of machines that end together do not mix.
+    cat "$directory.result"
+    echo "$result" > "$directory.status"
+}
+
+seconds_between() { # START END, both as in EPOCHREALTIME: seconds with one decimal
+    local start=${1/[.,]/} end=${2/[.,]/}
+    printf '%d.%d' $(((end - start) / 1000000)) $(((end - start) / 100000 % 10))
+}
+
+for scenario in "${scenarios[@]}"; do
+    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n || true; done
+    one "$scenario" &
+done
+wait
+
+passed=$(cat "$output"/*.status 2>/dev/null | grep -c PASS || true)
+failed=$((${#scenarios[@]} - passed))
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
