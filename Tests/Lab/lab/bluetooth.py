@@ -49,7 +49,7 @@ class BluetoothAir:
         if wait:
             self.wait_ready()
 
-    def wait_ready(self, timeout=60):
+    def wait_ready(self, timeout=180):
         """Until the kernel has taken over all controllers. Starting the air takes seconds, so other things can be done
         between the constructor (with wait=False) and this."""
 
