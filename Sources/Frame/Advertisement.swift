@@ -136,9 +136,9 @@ public struct TopologyView: ~Escapable {
     let cost = try reader.u16()
     let payloadBytesMax = try reader.u16()
     let bearer = BearerKind(rawValue: try reader.u8())
-    guard let bearer, cost > 0, Int(payloadBytesMax) >= Limits.framePayloadBytesFloor, node != .none else {
-      throw .malformed
-    }
+    let reserved = (try reader.u8(), try reader.u16())
+    guard let bearer, cost > 0, Int(payloadBytesMax) >= Limits.framePayloadBytesFloor, node != .none, reserved == (0, 0)
+    else { throw .malformed }
     return Neighbour(node: node, cost: cost, payloadBytesMax: payloadBytesMax, bearer: bearer)
   }
 

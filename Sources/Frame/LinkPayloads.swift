@@ -47,12 +47,13 @@ public struct Hello: Equatable, Sendable {
     var reader = ByteReader(payload)
     versionMin = try reader.u8()
     versionMax = try reader.u8()
+    // First of all: the rest may have another form in another version.
+    if versionMin > Self.version || versionMax < Self.version { throw .unknownVersion }
     payloadBytesMax = try reader.u16()
     capabilities = Capabilities(rawValue: try reader.u32())
     epoch = try reader.u64()
     node = try reader.nodeID()
     name = try DisplayName(&reader)
-    if versionMin > Self.version || versionMax < Self.version { throw .unknownVersion }
     // Bytes behind the name are a later version's: ignored.
     if Int(payloadBytesMax) < Limits.framePayloadBytesFloor || node == .none { throw .malformed }
   }

@@ -51,6 +51,7 @@ public struct Link {
   private var openedAt = Instant.zero
   private var heardAt = Instant.zero
   private var pingSentAt = Instant.zero
+  private var awaitsPong = false
 
   /// `memory` has `FrameQueue.byteCount` bytes for the outgoing queues.
   public init(_ memory: UnsafeMutableRawBufferPointer) { queue = FrameQueue(memory) }
@@ -97,6 +98,7 @@ public struct Link {
     openedAt = now
     heardAt = now
     pingSentAt = now
+    awaitsPong = false
     state = .opening
     let hello = Hello(
       payloadBytesMax: UInt16(Self.payloadBytesMax(over: bearer)), capabilities: local.capabilities,
@@ -122,7 +124,8 @@ public struct Link {
       var reader = ByteReader(payload)
       let sentAt = Instant(nanoseconds: try reader.u64())
       // The echo is the neighbour's word: only the ping under way counts.
-      if state != .up || sentAt != pingSentAt || sentAt > now { throw .unexpected }
+      if state != .up || !awaitsPong || sentAt != pingSentAt || sentAt > now { throw .unexpected }
+      awaitsPong = false
       roundTrip = now - sentAt
     case .goodbye:
       let goodbye = try Goodbye(payload)
@@ -221,6 +224,7 @@ public struct Link {
 
   private mutating func sendPing(_ local: NodeID, _ now: Instant) {
     pingSentAt = now
+    awaitsPong = true
     enqueue(.ping, Self.pingByteCount, local) { output in output.append(bigEndian: now.nanoseconds) }
   }
 
