@@ -58,10 +58,12 @@ public struct Mesh {
     needsRoutes = true
   }
 
-  public mutating func removeLink(_ slot: Int) {
-    if links[slot].peer == .none { return }
+  /// False when the slot held no link that is up.
+  public mutating func removeLink(_ slot: Int) -> Bool {
+    if links[slot].peer == .none { return false }
     links[slot] = LocalLink()
     needsRoutes = true
+    return true
   }
 
   /// The slot of the cheapest link to a neighbour; of equals the lowest slot.

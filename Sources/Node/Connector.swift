@@ -89,9 +89,7 @@ struct Connector {
   /// The next candidate to dial, now marked as being dialled. `isLinked` says whether a link to the node that
   /// a hint names stands over a bearer.
   mutating func nextDial(now: Instant, isLinked: (_ hint: UInt64, _ bearer: BearerKind) -> Bool) -> UInt32? {
-    var dials = 0
-    for candidate in candidates where candidate.phase == .dialling { dials += 1 }
-    if dials >= Self.dialsMax { return nil }
+    if isDiallingAll { return nil }
     for index in candidates.indices {
       let candidate = candidates[index]
       guard case .waiting(let start) = candidate.phase, start <= now else { continue }
@@ -106,7 +104,10 @@ struct Connector {
     return nil
   }
 
+  /// When `nextDial` may have something new to say.
   var deadline: Instant {
+    // The end of a dial is an event of its own.
+    if isDiallingAll { return .never }
     var earliest = Instant.never
     for candidate in candidates {
       if case .waiting(let start) = candidate.phase { earliest = min(earliest, start) }
@@ -115,6 +116,12 @@ struct Connector {
   }
 
   private func index(of handle: UInt32) -> Int? { candidates.firstIndex { $0.handle == handle } }
+
+  private var isDiallingAll: Bool {
+    var dials = 0
+    for candidate in candidates where candidate.phase == .dialling { dials += 1 }
+    return dials >= Self.dialsMax
+  }
 
   private func isDialling(like other: Candidate) -> Bool {
     candidates.contains { $0.phase == .dialling && $0.hint == other.hint && $0.bearer == other.bearer }

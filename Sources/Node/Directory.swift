@@ -29,7 +29,8 @@ public enum PeerEvent {
 struct Directory {
   private struct Entry {
     var peer: Peer
-    var profileSequence: UInt64
+    /// Epoch and sequence of the profile shown.
+    var profile: (UInt64, UInt64)
     var unreachableSince: Instant?
   }
 
@@ -63,13 +64,13 @@ struct Directory {
       if let known = entries.firstIndex(where: { $0.peer.id == id }) {
         entries[known].unreachableSince = nil
         let old = entries[known].peer
-        let isSame = old.epoch == epoch && entries[known].profileSequence == advertisement.sequence
+        let isSame = old.epoch == epoch && entries[known].profile == (advertisement.epoch, advertisement.sequence)
           && old.hops == route.hops && old.bearer == first && old.firstHop == route.firstHop
         if isSame { continue }
-        entries[known] = Self.entry(id, epoch, profile, advertisement.sequence, route, first)
+        entries[known] = Self.entry(id, epoch, profile, (advertisement.epoch, advertisement.sequence), route, first)
         events.append(.changed(entries[known].peer))
       } else {
-        let entry = Self.entry(id, epoch, profile, advertisement.sequence, route, first)
+        let entry = Self.entry(id, epoch, profile, (advertisement.epoch, advertisement.sequence), route, first)
         entries.append(entry)
         events.append(.found(entry.peer))
       }
@@ -78,7 +79,11 @@ struct Directory {
   }
 
   private mutating func forgetUnreachable(_ mesh: borrowing Mesh, _ now: Instant) {
-    for index in entries.indices.reversed() where mesh.route(to: entries[index].peer.id) == nil {
+    for index in entries.indices.reversed() {
+      if mesh.route(to: entries[index].peer.id) != nil {
+        entries[index].unreachableSince = nil
+        continue
+      }
       guard let since = entries[index].unreachableSince else {
         entries[index].unreachableSince = now
         continue
@@ -91,7 +96,7 @@ struct Directory {
   }
 
   private static func entry(
-    _ id: NodeID, _ epoch: UInt64, _ profile: borrowing ProfileView, _ sequence: UInt64, _ route: Route,
+    _ id: NodeID, _ epoch: UInt64, _ profile: borrowing ProfileView, _ stamp: (UInt64, UInt64), _ route: Route,
     _ bearer: BearerKind
   ) -> Entry {
     var info: [[UInt8]] = []
@@ -99,7 +104,7 @@ struct Directory {
     let peer = Peer(
       id: id, epoch: epoch, name: profile.name, serviceType: array(profile.serviceType), info: info,
       hops: route.hops, bearer: bearer, firstHop: route.firstHop)
-    return Entry(peer: peer, profileSequence: sequence, unreachableSince: nil)
+    return Entry(peer: peer, profile: stamp, unreachableSince: nil)
   }
 }
 

@@ -33,6 +33,7 @@ extension Node {
     connector.linkClosed(
       slot, peer: links[slot].peer, retryAfterSeconds: links[slot].retryAfterSeconds, now: now)
     links[slot].reset()
+    forgetCommands(slot)
   }
 
   private func linkCameUp(_ slot: Int, _ now: Instant) {
@@ -44,6 +45,7 @@ extension Node {
     mesh.setLink(
       slot, peer: links[slot].peer, bearer: links[slot].bearer, cost: links[slot].bearer.cost,
       payloadBytesMax: links[slot].payloadBytesMax)
+    originator.topologyChanged()
     sendAllAdvertisements(on: slot)
   }
 
@@ -51,20 +53,22 @@ extension Node {
     journal.record(
       .notice, .linkDown, at: now, link: UInt8(slot), UInt64(links[slot].bearer.rawValue), UInt64(reason.rawValue),
       (now - links[slot].upSince).milliseconds / 1000, node: links[slot].peer)
-    mesh.removeLink(slot)
+    if mesh.removeLink(slot) { originator.topologyChanged() }
     wantClose(slot)
   }
 
-  /// Of two links to one neighbour over one bearer one stays: the one that the lower id dialled; when the same
-  /// side dialled both, the newer one, because that side has given the older one up.
+  /// Of two links to one neighbour over one bearer one stays: that of the neighbour's later life; in one life
+  /// the one that the lower id dialled; when the same side dialled both, the newer one, because that side has
+  /// given the older one up.
   private func keepsAgainstDuplicates(_ slot: Int, _ now: Instant) -> Bool {
     let peer = links[slot].peer
     for other in links.indices where other != slot && links[other].state == .up {
       guard links[other].peer == peer && links[other].bearer == links[slot].bearer else { continue }
       let peerShouldDial = peer < settings.id
       let keepsNew =
-        links[other].isInbound == links[slot].isInbound
-        || links[other].peerEpoch != links[slot].peerEpoch || links[slot].isInbound == peerShouldDial
+        links[other].peerEpoch != links[slot].peerEpoch
+        ? links[other].peerEpoch < links[slot].peerEpoch
+        : links[other].isInbound == links[slot].isInbound || links[slot].isInbound == peerShouldDial
       journal.record(
         .info, .linkDuplicate, at: now, link: UInt8(keepsNew ? other : slot), UInt64(links[slot].bearer.rawValue),
         UInt64(links[other].bearer.rawValue), node: peer)

@@ -160,7 +160,10 @@ public final class Node {
     links[slot].heard(header.count + payload.count, now: now)
     do throws(FrameRefusal) {
       let checked = try FrameHeader(header.bytes)
-      if checked.flags & FrameHeader.sealed == 0 || checked.payloadByteCount != payload.count { throw .unexpected }
+      // Only what the end nodes sealed travels beside TLS, and they seal nothing but routed frames.
+      if checked.flags & FrameHeader.sealed == 0 || !checked.isRouted || checked.payloadByteCount != payload.count {
+        throw .unexpected
+      }
       try receiveFrame(checked, payload.bytes, on: slot, now: now)
     } catch {
       refuse(error, on: slot, now)
@@ -220,7 +223,6 @@ public final class Node {
   private func settle(_ now: Instant) {
     if mesh.needsRoutes {
       mesh.computeRoutes()
-      originator.topologyChanged()
       directory.update(mesh, now: now) { links[$0].bearer }
       delivery.routesChanged(mesh, now: now)
     }
@@ -252,6 +254,11 @@ public final class Node {
 
   func wantTransmit(_ slot: Int) { transmitPending |= 1 << UInt64(slot) }
   func wantClose(_ slot: Int) { closePending |= 1 << UInt64(slot) }
+  /// The slot is free: what was wanted of its stream is void.
+  func forgetCommands(_ slot: Int) {
+    transmitPending &= ~(1 << UInt64(slot))
+    closePending &= ~(1 << UInt64(slot))
+  }
 
   func refuse(_ refusal: FrameRefusal, on slot: Int, _ now: Instant) {
     counters.refusals.count(refusal)
