@@ -24,8 +24,8 @@ func core(_ name: String, _ dependencies: [Target.Dependency] = [], allocates: B
 func rim(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .target(name: name, dependencies: dependencies, swiftSettings: language + mode)
 }
-func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .testTarget(name: name, dependencies: dependencies, swiftSettings: [.swiftLanguageMode(.v6)])
+func tests(_ name: String, _ dependencies: [Target.Dependency], path: String? = nil) -> Target {
+  .testTarget(name: name, dependencies: dependencies, path: path, swiftSettings: language)
 }
 
 let package = Package(
@@ -72,7 +72,12 @@ let package = Package(
         ? [.unsafeFlags(["-Xclang-linker", "-static", "-use-ld=lld", "-Xlinker", "--gc-sections"]), boundedCalls]
         : []),
   ] + (embedded ? [] : [
+    .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Node"], path: "Tests/Support", swiftSettings: language),
     tests("PrimitivesTests", ["Primitives"]),
+    tests("FrameTests", ["Primitives", "Frame", "TestSupport"]),
+    tests("LinkTests", ["Primitives", "Frame", "Link", "TestSupport"]),
+    tests("MeshTests", ["Primitives", "Frame", "Mesh", "TestSupport"]),
+    tests("NodeTests", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Node", "TestSupport"]),
     tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Journal", "Primitives", "Reactor"]),
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives"]),
     tests("ConfigurationTests", ["Configuration"]),

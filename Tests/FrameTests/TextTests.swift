@@ -1,0 +1,114 @@
+import Frame
+import Primitives
+import TestSupport
+import Testing
+
+private func isText(_ bytes: [UInt8]) -> Bool { isPlainText(bytes.span.bytes) }
+private func isService(_ text: String) -> Bool { isServiceType([UInt8](text.utf8).span.bytes) }
+private func isPair(_ bytes: [UInt8]) -> Bool { isInfoPair(bytes.span.bytes) }
+private func nameRefusal(_ bytes: [UInt8]) -> FrameRefusal? {
+  refusal { () throws(FrameRefusal) in _ = try DisplayName(bytes.span.bytes) }
+}
+
+@Test(arguments: [
+  "20", "7e", "c2a0", "dfbf", "e0a080", "ed9fbf", "ee8080", "efbfbf", "f0908080", "f48fbfbf", "e3818261c3a9f09f9a80",
+]) func utf8WithoutControlCharactersIsText(digits: String) {
+  #expect(isText(hex(digits)))
+}
+
+@Test(arguments: ["00", "0a", "1f", "7f", "c280", "c285", "c29f", "6100"])
+func controlCharactersAreNoText(digits: String) {
+  #expect(!isText(hex(digits)))
+}
+
+@Test(arguments: [
+  // A continuation first; overlong forms; surrogates; above U+10FFFF; bytes that UTF-8 never has.
+  "80", "bf", "c0af", "c1bf", "e08080", "e09fbf", "f0808080", "f08fbfbf", "eda080", "edbfbf", "f4908080", "f5808080", "fe",
+  "ff",
+]) func bytesThatAreNoUTF8AreNoText(digits: String) {
+  #expect(!isText(hex(digits)))
+}
+
+@Test(arguments: ["c2", "e0a0", "e1", "f09080", "f0", "c241", "e0a041", "f0908041", "61c2"])
+func aSequenceThatEndsEarlyIsNoText(digits: String) {
+  #expect(!isText(hex(digits)))
+}
+
+/// The standard library's decoder is the reference: over all scalars' encodings and over random bytes.
+@Test func theTextCheckAgreesWithTheStandardLibrary() {
+  func reference(_ bytes: [UInt8]) -> Bool {
+    guard let text = String(validating: bytes, as: UTF8.self) else { return false }
+    return text.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
+  }
+  for value in stride(from: UInt32(0), through: 0x10_FFFF, by: 37) {
+    guard let scalar = Unicode.Scalar(value) else { continue }
+    let bytes = [UInt8](UTF8.encode(scalar)!)
+    if isText(bytes) != reference(bytes) { Issue.record("U+\(String(value, radix: 16))") }
+  }
+  var random = SeededRandom(seed: 11)
+  let alphabet = hex("20417f 80909fa0bf c0c2df e0e1edef f0f1f4f5ff")
+  for _ in 0..<20_000 {
+    let bytes = (0..<1 + random.below(5)).map { _ in alphabet[Int(random.below(UInt64(alphabet.count)))] }
+    if isText(bytes) != reference(bytes) { Issue.record("\(bytes)") }
+  }
+}
+
+@Test func aDisplayNameHasOneToSixtyThreeBytes() {
+  #expect(nameRefusal([]) == .malformed)
+  #expect(nameRefusal([UInt8](repeating: 0x61, count: 63)) == nil)
+  #expect(nameRefusal([UInt8](repeating: 0x61, count: 64)) == .overLength)
+}
+
+@Test func aDisplayNameOfNoTextIsMalformed() {
+  #expect(nameRefusal(hex("61c3")) == .malformed)
+  #expect(nameRefusal(hex("610062")) == .malformed)
+}
+
+@Test func aDisplayNameIsALengthByteAndItsBytes() throws {
+  let wire = hex("05 4ac3bc7267")
+  var reader = ByteReader(wire.span.bytes)
+  let name = try DisplayName(&reader)
+  #expect(name.text == "Jürg" && reader.remaining == 0)
+  #expect(encoded { output in name.write(to: &output) } == wire)
+}
+
+@Test func displayNamesAreEqualByTheirBytes() {
+  #expect(DisplayName("box") == DisplayName("box"))
+  #expect(DisplayName("box") != DisplayName("bo"))
+  #expect(DisplayName("box") != DisplayName("boy"))
+}
+
+@Test(arguments: ["a", "chat", "a1", "1a", "file-share", "a-b-c", "x2345678901234z"])
+func aServiceTypeIsLowerCaseLettersDigitsAndHyphens(text: String) {
+  #expect(isService(text))
+}
+
+@Test(arguments: [
+  "", "123", "-a", "a-", "a--b", "Chat", "a_b", "a.b", "a b", "é", "x2345678901234zz", "1-2",
+]) func everythingElseIsNoServiceType(text: String) {
+  #expect(!isService(text))
+}
+
+@Test func anInfoPairIsAKeyAnEqualsSignAndText() {
+  #expect(isPair([UInt8]("key=value".utf8)))
+  #expect(isPair([UInt8]("a=".utf8)))
+  #expect(isPair([UInt8]("a b~=x=y".utf8)))
+  #expect(isPair([UInt8]("room=Küche".utf8)))
+}
+
+@Test func anInfoPairWithoutKeyOrEqualsSignIsRefused() {
+  #expect(!isPair([]))
+  #expect(!isPair([UInt8]("key".utf8)))
+  #expect(!isPair([UInt8]("=value".utf8)))
+}
+
+@Test func anInfoPairsKeyIsPrintableASCII() {
+  #expect(!isPair(hex("c3a9 3d 61")))
+  #expect(!isPair(hex("6109 3d 61")))
+  #expect(!isPair(hex("617f 3d 61")))
+}
+
+@Test func anInfoPairsValueIsText() {
+  #expect(!isPair(hex("61 3d 00")))
+  #expect(!isPair(hex("61 3d ff")))
+}

@@ -1,0 +1,280 @@
+import Frame
+import Link
+import Primitives
+import TestSupport
+import Testing
+
+private let here = NodeID(high: 1, low: 1)
+private let there = NodeID(high: 2, low: 2)
+private let start = Instant.zero + .seconds(100)
+
+/// One link of `here` towards `there`, opened at `start`.
+private final class Bench {
+  private let memory = Borrowed(FrameQueue.byteCount)
+  var link: Link
+
+  init(bearer: BearerKind = .ethernet, isInbound: Bool = false) {
+    link = Link(memory.bytes)
+    let local = Link.Local(node: here, epoch: 5, capabilities: .relay, name: DisplayName("here"))
+    link.open(peer: there, bearer: bearer, isInbound: isInbound, local: local, now: start)
+  }
+
+  /// The frames that wait, taken out.
+  func sent() -> [(header: FrameHeader, payload: [UInt8])] {
+    frames(in: [UInt8](unsafeUninitializedCapacity: 300_000) { buffer, count in
+      count = link.pop(into: UnsafeMutableRawBufferPointer(buffer))
+    })
+  }
+
+  /// Receive a frame as the node would; nil or why it was refused.
+  func receive(
+    _ type: FrameType, _ payload: [UInt8], from source: NodeID = there, at now: Instant = start
+  ) -> FrameRefusal? {
+    refusal { () throws(FrameRefusal) in
+      let header = FrameHeader(type: type, priority: .control, payloadByteCount: payload.count, source: source, identifier: 0)
+      link.heard(FrameHeader.byteCount + payload.count, now: now)
+      try link.receive(header, payload.span.bytes, type, local: here, now: now)
+    }
+  }
+
+  /// A link that is up at `start`, with nothing waiting; the ping sent on the way.
+  func comeUp() -> [UInt8] {
+    _ = sent()
+    #expect(receive(.hello, helloPayload(there, epoch: 9, name: "there", capabilities: .bypass)) == nil)
+    #expect(link.state == .up)
+    return sent().last?.payload ?? []
+  }
+}
+
+// MARK: Hello
+
+@Test func aLinkOpensWithAHelloThatSaysWhoThisNodeIs() throws {
+  let bench = Bench()
+  let sent = bench.sent()
+  #expect(bench.link.state == .opening && sent.count == 1)
+  #expect(sent[0].header.knownType == .hello && sent[0].header.source == here && sent[0].header.priority == .control)
+  let hello = try Hello(bytes: sent[0].payload)
+  #expect(hello.node == here && hello.epoch == 5 && hello.name == DisplayName("here") && hello.capabilities == .relay)
+}
+
+@Test(arguments: [
+  (BearerKind.bluetoothLE, 4096 as UInt16), (.wifi, 16_640), (.wifiDirect, 16_640), (.ethernet, 16_640),
+  (.loopback, 16_640),
+]) func aHelloStatesTheFrameLengthOfItsBearer(bearer: BearerKind, payloadBytesMax: UInt16) throws {
+  let hello = try Hello(bytes: Bench(bearer: bearer).sent()[0].payload)
+  #expect(hello.payloadBytesMax == payloadBytesMax)
+}
+
+@Test func aHelloFromTheProvenNodeBringsTheLinkUp() {
+  let bench = Bench()
+  let later = start + .milliseconds(30)
+  #expect(bench.receive(.hello, helloPayload(there, epoch: 9, name: "there", capabilities: .bypass), at: later) == nil)
+  #expect(bench.link.state == .up && bench.link.upSince == later)
+  #expect(bench.link.peerEpoch == 9 && bench.link.peerName == DisplayName("there"))
+  #expect(bench.link.peerCapabilities == .bypass)
+}
+
+@Test func theLinkTakesTheShorterOfBothFrameLengths() {
+  let low = Bench(bearer: .bluetoothLE)
+  _ = low.receive(.hello, helloPayload(there, payloadBytesMax: 16_640))
+  #expect(low.link.payloadBytesMax == 4096)
+  let high = Bench(bearer: .ethernet)
+  _ = high.receive(.hello, helloPayload(there, payloadBytesMax: 3000))
+  #expect(high.link.payloadBytesMax == 3000)
+}
+
+@Test func aHelloThatClaimsAnotherNodeClosesTheLink() {
+  let bench = Bench()
+  #expect(bench.receive(.hello, helloPayload(NodeID(high: 3, low: 3))) == .wrongSignature)
+  #expect(bench.link.state == .closed(.identityMismatch))
+}
+
+@Test func aHelloWhoseHeaderClaimsAnotherNodeClosesTheLink() {
+  let bench = Bench()
+  #expect(bench.receive(.hello, helloPayload(there), from: NodeID(high: 3, low: 3)) == .wrongSignature)
+  #expect(bench.link.state == .closed(.identityMismatch))
+}
+
+@Test func aHelloWithoutACommonVersionClosesTheLinkWithThatReason() {
+  let bench = Bench()
+  #expect(bench.receive(.hello, [2, 2] + helloPayload(there).dropFirst(2)) == .unknownVersion)
+  #expect(bench.link.state == .closed(.unsupportedVersion))
+}
+
+@Test func aBrokenHelloClosesTheLink() {
+  let bench = Bench()
+  #expect(bench.receive(.hello, [UInt8](helloPayload(there).prefix(20))) == .truncated)
+  #expect(bench.link.state == .closed(.protocolError))
+}
+
+@Test func aSecondHelloIsUnexpectedAndChangesNothing() {
+  let bench = Bench()
+  _ = bench.comeUp()
+  #expect(bench.receive(.hello, helloPayload(there, epoch: 77)) == .unexpected)
+  #expect(bench.link.state == .up && bench.link.peerEpoch == 9)
+}
+
+@Test func aLinkWithoutHelloTimesOutWithAGoodbye() throws {
+  let bench = Bench()
+  _ = bench.sent()
+  #expect(bench.link.deadline == start + .seconds(5))
+  bench.link.handleTimeout(local: here, now: start + .milliseconds(4999))
+  #expect(bench.link.state == .opening)
+  bench.link.handleTimeout(local: here, now: start + .seconds(5))
+  #expect(bench.link.state == .closed(.timedOut) && bench.link.deadline == .never)
+  let sent = bench.sent()
+  #expect(sent.map(\.header.knownType) == [.goodbye])
+  let goodbye = try Goodbye(bytes: sent[0].payload)
+  #expect(goodbye.reason == .timedOut)
+}
+
+// MARK: Liveness
+
+@Test func aLinkThatComesUpPingsAtOnce() {
+  let bench = Bench()
+  _ = bench.sent()
+  _ = bench.receive(.hello, helloPayload(there))
+  #expect(bench.sent().map(\.header.knownType) == [.ping])
+}
+
+@Test func aPingIsAnsweredWithItsOwnBytes() {
+  let bench = Bench()
+  _ = bench.comeUp()
+  #expect(bench.receive(.ping, [1, 2, 3, 4, 5, 6, 7, 8]) == nil)
+  let sent = bench.sent()
+  #expect(sent.map(\.header.knownType) == [.pong] && sent[0].payload == [1, 2, 3, 4, 5, 6, 7, 8])
+  #expect(sent[0].header.source == here)
+}
+
+@Test func aPingOfAnotherLengthOrBeforeHelloIsUnexpected() {
+  let bench = Bench()
+  #expect(bench.receive(.ping, [UInt8](repeating: 0, count: 8)) == .unexpected)
+  _ = bench.comeUp()
+  #expect(bench.receive(.ping, [1]) == .unexpected)
+  #expect(bench.receive(.ping, [UInt8](repeating: 0, count: 9)) == .unexpected)
+  #expect(bench.sent().isEmpty)
+}
+
+@Test func aPongGivesTheRoundTrip() {
+  let bench = Bench()
+  let ping = bench.comeUp()
+  #expect(bench.link.roundTrip == TimeSpan(nanoseconds: 0))
+  #expect(bench.receive(.pong, ping, at: start + .milliseconds(42)) == nil)
+  #expect(bench.link.roundTrip == .milliseconds(42))
+}
+
+@Test func aPongNobodyAskedForIsUnexpected() {
+  let bench = Bench()
+  let ping = bench.comeUp()
+  #expect(bench.receive(.pong, ping.dropLast() + [ping[7] ^ 1], at: start + .seconds(1)) == .unexpected)
+  #expect(bench.receive(.pong, [1, 2], at: start + .seconds(1)) == .truncated)
+  #expect(bench.link.roundTrip == TimeSpan(nanoseconds: 0))
+}
+
+@Test func aPongCountsOnce() {
+  let bench = Bench()
+  let ping = bench.comeUp()
+  #expect(bench.receive(.pong, ping, at: start + .milliseconds(42)) == nil)
+  #expect(bench.receive(.pong, ping, at: start + .milliseconds(900)) == .unexpected)
+  #expect(bench.link.roundTrip == .milliseconds(42))
+}
+
+@Test func aSilentLinkPingsEveryThreeSecondsAndDiesAfterTen() {
+  let bench = Bench()
+  _ = bench.comeUp()
+  var pings: [UInt64] = []
+  var now = start
+  while bench.link.state == .up {
+    now = bench.link.deadline
+    bench.link.handleTimeout(local: here, now: now)
+    if bench.sent().contains(where: { $0.header.knownType == .ping }) { pings.append((now - start).milliseconds) }
+  }
+  #expect(pings == [3000, 6000, 9000])
+  #expect(now == start + .seconds(10) && bench.link.state == .closed(.timedOut))
+}
+
+@Test func whateverIsHeardKeepsALinkAlive() {
+  let bench = Bench()
+  _ = bench.comeUp()
+  bench.link.heard(1, now: start + .seconds(9))
+  bench.link.handleTimeout(local: here, now: start + .seconds(10))
+  #expect(bench.link.state == .up)
+  #expect(bench.link.deadline <= start + .seconds(19))
+}
+
+@Test func aTimeoutBeforeItsTimeDoesNothing() {
+  let bench = Bench()
+  _ = bench.comeUp()
+  bench.link.handleTimeout(local: here, now: start + .milliseconds(2999))
+  #expect(bench.sent().isEmpty && bench.link.state == .up)
+}
+
+// MARK: The end
+
+@Test func closingDropsWhatWaitsAndSaysGoodbye() throws {
+  let bench = Bench()
+  _ = bench.comeUp()
+  let header = FrameHeader(type: .segment, priority: .bulk, payloadByteCount: 1, source: here, identifier: 1)
+  let payload: [UInt8] = [1]
+  _ = bench.link.append(header, payload.span.bytes)
+  #expect(bench.link.hasFrames)
+  bench.link.close(.full, retryAfterSeconds: 30, local: here)
+  let sent = bench.sent()
+  #expect(sent.map(\.header.knownType) == [.goodbye])
+  let goodbye = try Goodbye(bytes: sent[0].payload)
+  #expect(goodbye == Goodbye(reason: .full, retryAfterSeconds: 30))
+  #expect(bench.link.state == .closed(.full))
+}
+
+@Test func theFirstReasonToCloseStays() {
+  let bench = Bench()
+  bench.link.close(.shutdown, retryAfterSeconds: 0, local: here)
+  bench.link.close(.full, retryAfterSeconds: 9, local: here)
+  #expect(bench.link.state == .closed(.shutdown))
+  #expect(bench.sent().count == 1)
+}
+
+@Test func aGoodbyeClosesTheLinkAndTellsHowLongToStayAway() {
+  let bench = Bench()
+  _ = bench.comeUp()
+  #expect(bench.receive(.goodbye, hex("03 00 001e")) == nil)
+  #expect(bench.link.state == .closed(.full) && bench.link.retryAfterSeconds == 30)
+  #expect(bench.link.deadline == .never)
+}
+
+@Test(arguments: [FrameType.advertisement, .segment, .acknowledgement, .reset])
+func aFrameThatIsNotBetweenNeighboursIsUnexpected(type: FrameType) {
+  let bench = Bench()
+  _ = bench.comeUp()
+  #expect(bench.receive(type, [UInt8](repeating: 0, count: 100)) == .unexpected)
+  #expect(bench.link.state == .up)
+}
+
+@Test func aResetLinkIsIdleAndForgetsItsFrames() {
+  let bench = Bench()
+  bench.link.reset()
+  #expect(bench.link.state == .idle && bench.link.peer == .none)
+  #expect(!bench.link.hasFrames && bench.link.deadline == .never)
+}
+
+@Test func aLinkOpenedAgainKnowsNothingOfTheFormerOne() {
+  let bench = Bench()
+  let ping = bench.comeUp()
+  _ = bench.receive(.pong, ping, at: start + .milliseconds(42))
+  _ = bench.receive(.goodbye, hex("03 00 001e"))
+  bench.link.reset()
+  let local = Link.Local(node: here, epoch: 5, capabilities: .relay, name: DisplayName("here"))
+  bench.link.open(peer: there, bearer: .wifi, isInbound: true, local: local, now: start + .seconds(60))
+  #expect(bench.link.state == .opening && bench.link.isInbound && bench.link.bearer == .wifi)
+  #expect(bench.link.peerEpoch == 0 && bench.link.peerName == nil && bench.link.retryAfterSeconds == 0)
+  #expect(bench.link.roundTrip == TimeSpan(nanoseconds: 0) && bench.link.bytesIn == 0 && bench.link.bytesOut == 0)
+  #expect(bench.link.deadline == start + .seconds(65))
+}
+
+@Test func bytesAreCountedInBothDirections() {
+  let bench = Bench()
+  let hello = bench.sent().reduce(0) { $0 + $1.header.frameByteCount }
+  #expect(bench.link.bytesOut == UInt64(hello))
+  bench.link.heard(123, now: start)
+  #expect(bench.link.bytesIn == 123)
+}

@@ -1,0 +1,326 @@
+import Frame
+import Primitives
+import TestSupport
+import Testing
+
+@testable import Mesh
+
+private let start = Instant.zero + .seconds(1000)
+
+/// The mesh of one node, and the identities of others numbered from 1.
+private final class Bench {
+  private let memory = Borrowed(Mesh.byteCount)
+  var mesh: Mesh
+  static let identities = (0..<300).map { Identity(UInt64($0)) }
+
+  init() { mesh = Mesh(local: Self.identities[0].id, memory.bytes) }
+
+  func id(_ number: Int) -> NodeID { Self.identities[number].id }
+
+  func link(_ slot: Int, to number: Int, _ bearer: BearerKind = .ethernet, payloadBytesMax: Int = 16_640) {
+    mesh.setLink(slot, peer: id(number), bearer: bearer, cost: bearer.cost, payloadBytesMax: payloadBytesMax)
+  }
+
+  struct Side {
+    var number: Int
+    var bearer = BearerKind.ethernet
+    var payloadBytesMax = 16_640
+  }
+
+  /// Let node `number` state links to `others`.
+  func state(
+    _ number: Int, relays: Bool = true, _ others: [Side], epoch: UInt64 = 1, sequence: UInt64 = 1, lifetime: UInt16 = 180,
+    at now: Instant = start
+  ) {
+    let neighbours = others.map {
+      Neighbour(node: id($0.number), cost: $0.bearer.cost, payloadBytesMax: UInt16($0.payloadBytesMax), bearer: $0.bearer)
+    }
+    take(number, .topology, topologyBody(relays: relays, neighbours), epoch, sequence, lifetime, now)
+  }
+
+  func introduce(_ number: Int, epoch: UInt64 = 1, sequence: UInt64 = 1, lifetime: UInt16 = 180, at now: Instant = start) {
+    take(number, .profile, profileBody(), epoch, sequence, lifetime, now)
+  }
+
+  private func take(
+    _ number: Int, _ kind: AdvertisementKind, _ body: [UInt8], _ epoch: UInt64, _ sequence: UInt64, _ lifetime: UInt16,
+    _ now: Instant
+  ) {
+    let bytes = advertisement(
+      of: Self.identities[number], kind, epoch: epoch, sequence: sequence, lifetimeSeconds: lifetime, body: body)
+    guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }
+    if mesh.assess(id(number), view) == .new { mesh.install(id(number), view, bytes.span.bytes, now: now) }
+  }
+
+  func assess(_ number: Int, _ kind: AdvertisementKind = .topology, epoch: UInt64, sequence: UInt64) -> Mesh.Assessment {
+    let body = kind == .topology ? topologyBody([]) : profileBody()
+    let bytes = advertisement(of: Self.identities[number], kind, epoch: epoch, sequence: sequence, body: body)
+    guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }
+    return mesh.assess(id(number), view)
+  }
+
+  func route(to number: Int) -> Route? {
+    mesh.computeRoutes()
+    return mesh.route(to: id(number))
+  }
+
+  func bytes(of number: Int, _ kind: AdvertisementKind) -> [UInt8]? {
+    guard let index = mesh.index(of: id(number)), let span = mesh.advertisement(of: index, kind) else { return nil }
+    return span.array
+  }
+}
+
+// MARK: Routes
+
+@Test func aNeighbourThatListsThisNodeHasARoute() {
+  let bench = Bench()
+  bench.link(3, to: 1, .wifi)
+  bench.state(1, [.init(number: 0, bearer: .wifi)])
+  #expect(
+    bench.route(to: 1) == Route(link: 3, firstHop: bench.id(1), hops: 1, cost: 100, payloadBytesMax: 16_640))
+}
+
+@Test func aLinkThatOnlyThisNodeStatesIsNoRoute() {
+  let bench = Bench()
+  bench.link(0, to: 1)
+  bench.state(1, [.init(number: 2)])
+  #expect(bench.route(to: 1) == nil)
+}
+
+@Test func aLinkThatOnlyOneFarEndStatesIsNoRoute() {
+  let bench = Bench()
+  bench.link(0, to: 1)
+  bench.state(1, [.init(number: 0), .init(number: 2)])
+  bench.state(2, [])
+  #expect(bench.route(to: 2) == nil)
+  bench.state(2, [.init(number: 1)], sequence: 2)
+  #expect(bench.route(to: 2)?.hops == 2)
+}
+
+@Test func aLinkThatOnlyTheFarthestEndStatesIsNoRoute() {
+  let bench = Bench()
+  bench.link(0, to: 1)
+  bench.state(1, [.init(number: 0)])
+  bench.state(2, [.init(number: 1)])
+  #expect(bench.route(to: 2) == nil)
+}
+
+@Test func aNodeThatDoesNotRelayIsReachedButIsNoTransit() {
+  let bench = Bench()
+  bench.link(0, to: 1)
+  bench.state(1, relays: false, [.init(number: 0), .init(number: 2)])
+  bench.state(2, [.init(number: 1)])
+  #expect(bench.route(to: 1)?.hops == 1)
+  #expect(bench.route(to: 2) == nil)
+}
+
+@Test func theCheaperWayIsTakenEvenWhenItIsLonger() {
+  let bench = Bench()
+  bench.link(0, to: 1, .bluetoothLE)
+  bench.link(1, to: 2, .ethernet)
+  bench.state(1, [.init(number: 0, bearer: .bluetoothLE), .init(number: 2, bearer: .wifi)])
+  bench.state(2, [.init(number: 0), .init(number: 1, bearer: .wifi)])
+  #expect(
+    bench.route(to: 1) == Route(link: 1, firstHop: bench.id(2), hops: 2, cost: 110, payloadBytesMax: 16_640))
+}
+
+@Test func ofEquallyCheapWaysTheShorterIsTaken() {
+  let bench = Bench()
+  // 100 by one Wi-Fi link; 100 by ten Ethernet links.
+  bench.link(0, to: 1)
+  for number in 1..<10 { bench.state(number, [.init(number: number - 1), .init(number: number + 1)]) }
+  bench.link(1, to: 10, .wifi)
+  bench.state(10, [.init(number: 9), .init(number: 0, bearer: .wifi)])
+  #expect(bench.route(to: 10)?.hops == 1 && bench.route(to: 10)?.cost == 100)
+  #expect(bench.route(to: 9)?.hops == 9)
+}
+
+@Test func ofEqualWaysTheOneOverTheLowerNeighbourIsTaken() {
+  for order in [[1, 2, 3], [3, 2, 1], [2, 3, 1]] {
+    let bench = Bench()
+    for (slot, number) in order.enumerated() {
+      bench.link(slot, to: number)
+      bench.state(number, [.init(number: 0), .init(number: 4)])
+    }
+    bench.state(4, [.init(number: 1), .init(number: 2), .init(number: 3)])
+    #expect(bench.route(to: 4)?.firstHop == [bench.id(1), bench.id(2), bench.id(3)].min())
+  }
+}
+
+@Test func aWayTakesFramesAsLongAsItsNarrowestLink() {
+  let bench = Bench()
+  bench.link(0, to: 1)
+  bench.state(1, [.init(number: 0), .init(number: 2, payloadBytesMax: 4096)])
+  bench.state(2, [.init(number: 1, payloadBytesMax: 5000), .init(number: 3)])
+  bench.state(3, [.init(number: 2, payloadBytesMax: 3000)])
+  #expect(bench.route(to: 1)?.payloadBytesMax == 16_640)
+  #expect(bench.route(to: 2)?.payloadBytesMax == 4096)
+  #expect(bench.route(to: 3)?.payloadBytesMax == 3000)
+}
+
+@Test func aNodeIsReachedOverSixteenHopsAndNoMore() {
+  let bench = Bench()
+  bench.link(0, to: 1)
+  for number in 1...17 { bench.state(number, [.init(number: number - 1), .init(number: number + 1)]) }
+  #expect(bench.route(to: 16)?.hops == 16)
+  #expect(bench.route(to: 17) == nil)
+}
+
+@Test func aRemovedLinkTakesItsRoutesAlong() {
+  let bench = Bench()
+  bench.link(0, to: 1)
+  bench.state(1, [.init(number: 0), .init(number: 2)])
+  bench.state(2, [.init(number: 1)])
+  #expect(bench.route(to: 2) != nil)
+  let wasThere = bench.mesh.removeLink(0)
+  #expect(wasThere && bench.mesh.needsRoutes)
+  #expect(bench.route(to: 1) == nil && bench.route(to: 2) == nil)
+}
+
+@Test func removingALinkThatIsNotThereChangesNothing() {
+  let bench = Bench()
+  bench.mesh.computeRoutes()
+  let wasThere = bench.mesh.removeLink(5)
+  #expect(!wasThere && !bench.mesh.needsRoutes)
+}
+
+// MARK: This node's own links
+
+@Test func ofSeveralLinksToOneNeighbourTheCheapestCarries() {
+  let bench = Bench()
+  bench.link(0, to: 1, .bluetoothLE)
+  bench.link(1, to: 1, .ethernet)
+  bench.link(2, to: 1, .ethernet)
+  #expect(bench.mesh.link(to: bench.id(1)) == 1)
+  _ = bench.mesh.removeLink(1)
+  #expect(bench.mesh.link(to: bench.id(1)) == 2)
+  _ = bench.mesh.removeLink(2)
+  #expect(bench.mesh.link(to: bench.id(1)) == 0)
+  #expect(bench.mesh.link(to: bench.id(2)) == nil)
+}
+
+@Test func theOwnTopologyListsEachNeighbourOnceOverItsCheapestLink() throws {
+  let bench = Bench()
+  bench.link(0, to: 1, .bluetoothLE, payloadBytesMax: 4096)
+  bench.link(1, to: 1, .wifi)
+  bench.link(7, to: 2, .bluetoothLE, payloadBytesMax: 4096)
+  let body = encoded { output in bench.mesh.writeTopology(relays: true, to: &output) }
+  #expect(
+    body
+      == topologyBody([
+        Neighbour(node: bench.id(1), cost: 100, payloadBytesMax: 16_640, bearer: .wifi),
+        Neighbour(node: bench.id(2), cost: 8000, payloadBytesMax: 4096, bearer: .bluetoothLE),
+      ]))
+}
+
+@Test func theOwnTopologySaysWhetherThisNodeRelays() {
+  let bench = Bench()
+  #expect(encoded { output in bench.mesh.writeTopology(relays: true, to: &output) } == [1, 0, 0, 0])
+  #expect(encoded { output in bench.mesh.writeTopology(relays: false, to: &output) } == [0, 0, 0, 0])
+}
+
+// MARK: The database
+
+@Test func anAdvertisementIsNewByEpochThenBySequence() {
+  let bench = Bench()
+  bench.state(1, [], epoch: 5, sequence: 7)
+  #expect(bench.assess(1, epoch: 5, sequence: 7) == .duplicate)
+  #expect(bench.assess(1, epoch: 5, sequence: 6) == .stale)
+  #expect(bench.assess(1, epoch: 4, sequence: 99) == .stale)
+  #expect(bench.assess(1, epoch: 5, sequence: 8) == .new)
+  #expect(bench.assess(1, epoch: 6, sequence: 1) == .new)
+}
+
+@Test func topologyAndProfileAgeApart() {
+  let bench = Bench()
+  bench.state(1, [], epoch: 5, sequence: 7)
+  #expect(bench.assess(1, .profile, epoch: 1, sequence: 1) == .new)
+}
+
+@Test func anAdvertisementOfThisNodeItselfComesFromElsewhere() {
+  #expect(Bench().assess(0, epoch: 1, sequence: 1) == .ownFromElsewhere)
+}
+
+@Test func aFullDatabaseTakesNoFurtherNodeButGoesOnWithThoseItHas() {
+  let bench = Bench()
+  for number in 1...Limits.nodesMax { bench.state(number, []) }
+  #expect(bench.mesh.nodeCount == Limits.nodesMax)
+  #expect(bench.assess(Limits.nodesMax + 1, epoch: 1, sequence: 1) == .full)
+  #expect(bench.assess(1, epoch: 1, sequence: 2) == .new)
+}
+
+@Test func theHeldAdvertisementIsTheLastOneByteForByte() {
+  let bench = Bench()
+  bench.state(1, [.init(number: 0)])
+  bench.state(1, [.init(number: 0), .init(number: 2)], sequence: 2)
+  bench.introduce(1)
+  let links = [0, 2].map {
+    Neighbour(node: bench.id($0), cost: 10, payloadBytesMax: 16_640, bearer: .ethernet)
+  }
+  let one = Bench.identities[1]
+  #expect(bench.bytes(of: 1, .topology) == advertisement(of: one, .topology, sequence: 2, body: topologyBody(links)))
+  #expect(bench.bytes(of: 1, .profile) == advertisement(of: one, .profile, body: profileBody()))
+  #expect(bench.bytes(of: 2, .topology) == nil)
+}
+
+@Test func anAdvertisementAgesOutAfterItsLifetime() {
+  let bench = Bench()
+  bench.state(1, [], lifetime: 60)
+  #expect(bench.mesh.expiryDeadline == start + .seconds(60))
+  bench.mesh.expire(now: start + .milliseconds(59_999))
+  #expect(bench.mesh.nodeCount == 1)
+  bench.mesh.expire(now: start + .seconds(60))
+  #expect(bench.mesh.nodeCount == 0 && bench.mesh.expiryDeadline == .never)
+}
+
+@Test func aTopologyThatAgedOutIsNoLongerRoutedOver() {
+  let bench = Bench()
+  bench.link(0, to: 1)
+  bench.state(1, [.init(number: 0)], lifetime: 60)
+  bench.introduce(1, lifetime: 600)
+  #expect(bench.route(to: 1) != nil)
+  bench.mesh.expire(now: start + .seconds(60))
+  #expect(bench.mesh.needsRoutes)
+  #expect(bench.route(to: 1) == nil)
+  #expect(bench.bytes(of: 1, .topology) == nil && bench.bytes(of: 1, .profile) != nil)
+}
+
+@Test func theDeadlineIsThatOfTheFirstAdvertisementToAgeOut() {
+  let bench = Bench()
+  bench.state(1, [], lifetime: 90)
+  bench.introduce(1, lifetime: 70)
+  bench.state(2, [], lifetime: 80)
+  #expect(bench.mesh.expiryDeadline == start + .seconds(70))
+}
+
+@Test func aNodeThatGoesLeavesTheOthersAsTheyWere() {
+  let bench = Bench()
+  bench.link(0, to: 2)
+  bench.state(1, [], lifetime: 10)
+  bench.state(2, [.init(number: 0), .init(number: 3)])
+  bench.introduce(2)
+  bench.state(3, [.init(number: 2)])
+  bench.introduce(3)
+  let before = (2...3).flatMap { number in AdvertisementKind.both.map { bench.bytes(of: number, $0) } }
+  bench.mesh.expire(now: start + .seconds(10))
+  #expect(bench.mesh.nodeCount == 2)
+  #expect((2...3).flatMap { number in AdvertisementKind.both.map { bench.bytes(of: number, $0) } } == before)
+  #expect(bench.route(to: 2)?.hops == 1 && bench.route(to: 3)?.hops == 2)
+  #expect(bench.assess(3, epoch: 1, sequence: 1) == .duplicate)
+  #expect(bench.assess(1, epoch: 1, sequence: 1) == .new)
+}
+
+@Test func theEpochOfANodeIsTheGreaterOfItsAdvertisements() {
+  let bench = Bench()
+  #expect(bench.mesh.epoch(of: bench.id(1)) == nil)
+  bench.introduce(1, epoch: 4)
+  #expect(bench.mesh.epoch(of: bench.id(1)) == 4)
+  bench.state(1, [], epoch: 6)
+  #expect(bench.mesh.epoch(of: bench.id(1)) == 6)
+  bench.introduce(1, epoch: 9)
+  #expect(bench.mesh.epoch(of: bench.id(1)) == 9)
+}
+
+extension AdvertisementKind {
+  fileprivate static let both: [AdvertisementKind] = [.topology, .profile]
+}

@@ -1,0 +1,175 @@
+import Frame
+import Journal
+import Link
+import Node
+import Primitives
+import TestSupport
+
+/// One node, driven by hand: its neighbours are played by the test.
+final class Bench {
+  /// Identities in the order of their ids, so that a test may choose who is the lower one.
+  static let people = (0..<40).map { Identity(UInt64($0)) }.sorted { $0.id < $1.id }
+
+  let node: Node
+  let identity: Identity
+  private let cryptography: StandInCryptography
+  var now = Instant.zero + .seconds(1000)
+  /// Commands that were not carried out by the bench itself, oldest first.
+  private(set) var commands: [Node.Command] = []
+  /// What left through each slot and was not looked at.
+  private var sentBytes = [[UInt8]](repeating: [], count: Limits.linksMax)
+  /// False leaves the frames in the links' queues.
+  var carriesOutTransmit = true
+
+  init(_ person: Int = 20, relays: Bool = true, bypass: Bool = false, epoch: UInt64 = 7) {
+    identity = Self.people[person]
+    cryptography = StandInCryptography(identity)
+    let settings = NodeSettings(
+      id: identity.id, epoch: epoch, point: identity.point, name: DisplayName("here"), serviceType: [UInt8]("chat".utf8),
+      info: [[UInt8]("a=b".utf8)], relays: relays, bypass: bypass)
+    node = Node(settings, cryptography, journal: .none, now: now)
+    drain()
+  }
+
+  func id(_ person: Int) -> NodeID { Self.people[person].id }
+
+  // MARK: Driving
+
+  /// Take all commands; frames are taken at once.
+  func drain() {
+    while let command = node.nextCommand(now: now) {
+      switch command {
+      case .transmit(let slot):
+        if carriesOutTransmit { take(slot) }
+      case .close(let slot):
+        take(slot)
+        commands.append(command)
+      case .dial:
+        commands.append(command)
+      }
+    }
+  }
+
+  /// The commands since the last call.
+  func takeCommands() -> [Node.Command] {
+    defer { commands = [] }
+    return commands
+  }
+
+  func handle(_ event: Node.Event) {
+    node.handle(event, now: now)
+    drain()
+  }
+
+  func receive(_ bytes: [UInt8], on slot: Int) {
+    bytes.withUnsafeBytes { node.receive($0, on: slot, now: now) }
+    drain()
+  }
+
+  /// Let time pass, with every deadline on the way. Returns how many there were.
+  @discardableResult
+  func pass(_ span: TimeSpan) -> Int {
+    let end = now + span
+    var timeouts = 0
+    while node.nextDeadline(now: now) <= end {
+      now = max(now, node.nextDeadline(now: now))
+      handle(.timeout)
+      timeouts += 1
+      precondition(timeouts < 100_000, "a deadline that does not go away")
+    }
+    now = end
+    return timeouts
+  }
+
+  private func take(_ slot: Int) {
+    var buffer = [UInt8](repeating: 0, count: 300_000)
+    let count = buffer.withUnsafeMutableBytes { node.pop(slot, into: $0, now: now) }
+    sentBytes[slot] += buffer[..<count]
+  }
+
+  /// The frames that left through a slot since the last call.
+  func sent(on slot: Int) -> [(header: FrameHeader, payload: [UInt8])] {
+    if !carriesOutTransmit { take(slot) }
+    defer { sentBytes[slot] = [] }
+    return frames(in: sentBytes[slot])
+  }
+
+  func sent(_ type: FrameType, on slot: Int) -> [(header: FrameHeader, payload: [UInt8])] {
+    sent(on: slot).filter { $0.header.knownType == type }
+  }
+
+  // MARK: Neighbours
+
+  /// A link on which both hellos have passed; what the node sent meanwhile is forgotten.
+  func neighbour(
+    _ person: Int, _ bearer: BearerKind = .ethernet, dialled handle: UInt32? = nil, epoch: UInt64 = 1,
+    payloadBytesMax: Int = Limits.framePayloadBytesMax
+  ) -> Int {
+    let slot = open(person, bearer, dialled: handle)
+    hello(person, on: slot, epoch: epoch, payloadBytesMax: payloadBytesMax)
+    _ = sent(on: slot)
+    return slot
+  }
+
+  func open(_ person: Int, _ bearer: BearerKind = .ethernet, dialled handle: UInt32? = nil) -> Int {
+    guard let slot = node.openLink(peer: id(person), bearer: bearer, dialled: handle, now: now) else {
+      preconditionFailure("no link slot")
+    }
+    drain()
+    return slot
+  }
+
+  func hello(_ person: Int, on slot: Int, epoch: UInt64 = 1, payloadBytesMax: Int = Limits.framePayloadBytesMax) {
+    let payload = helloPayload(id(person), epoch: epoch, payloadBytesMax: payloadBytesMax)
+    receive(frame(.hello, from: id(person), payload), on: slot)
+  }
+
+  /// An advertisement of somebody as a frame.
+  func advertise(
+    _ person: Int, _ kind: AdvertisementKind, _ body: [UInt8], epoch: UInt64 = 1, sequence: UInt64 = 1, ttl: UInt8 = 16,
+    lifetimeSeconds: UInt16 = 180
+  ) -> [UInt8] {
+    let payload = advertisement(
+      of: Self.people[person], kind, epoch: epoch, sequence: sequence, lifetimeSeconds: lifetimeSeconds, body: body)
+    return frame(.advertisement, ttl: ttl, from: id(person), payload)
+  }
+
+  func topology(
+    _ person: Int, _ others: [Int], relays: Bool = true, epoch: UInt64 = 1, sequence: UInt64 = 1, ttl: UInt8 = 16,
+    lifetimeSeconds: UInt16 = 180
+  ) -> [UInt8] {
+    let neighbours = others.map {
+      Neighbour(node: id($0), cost: BearerKind.ethernet.cost, payloadBytesMax: 16_640, bearer: .ethernet)
+    }
+    return advertise(
+      person, .topology, topologyBody(relays: relays, neighbours), epoch: epoch, sequence: sequence, ttl: ttl,
+      lifetimeSeconds: lifetimeSeconds)
+  }
+
+  func profile(_ person: Int, name: String = "x", epoch: UInt64 = 1, sequence: UInt64 = 1, lifetimeSeconds: UInt16 = 180)
+    -> [UInt8]
+  {
+    advertise(
+      person, .profile, profileBody(name: [UInt8](name.utf8)), epoch: epoch, sequence: sequence,
+      lifetimeSeconds: lifetimeSeconds)
+  }
+
+  // MARK: What the node says
+
+  var signCount: Int { cryptography.signCount }
+
+  func refusals(_ reason: FrameRefusal) -> UInt64 { node.counters.refusals[reason] }
+
+  /// The peer events since the last call, in a word each: what, whose name, how many hops.
+  func peerEvents() -> [String] {
+    var words: [String] = []
+    while let event = node.nextPeerEvent() {
+      switch event {
+      case .found(let peer): words.append("found \(peer.name.text) \(peer.hops)")
+      case .changed(let peer): words.append("changed \(peer.name.text) \(peer.hops)")
+      case .lost(let id): words.append("lost \(Self.people.firstIndex { $0.id == id } ?? -1)")
+      }
+    }
+    return words
+  }
+}

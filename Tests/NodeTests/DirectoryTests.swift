@@ -1,0 +1,113 @@
+import Frame
+import Node
+import Primitives
+import TestSupport
+import Testing
+
+@Test func aPeerIsFoundOnceWhenItIsReachableAndSaidWhoItIs() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  bench.receive(bench.topology(1, [20]), on: slot)
+  #expect(bench.peerEvents() == [])
+  bench.receive(bench.profile(1, name: "bob"), on: slot)
+  #expect(bench.peerEvents() == ["found bob 1"])
+  bench.receive(bench.topology(1, [20], sequence: 2) + bench.profile(1, name: "bob"), on: slot)
+  #expect(bench.peerEvents() == [])
+}
+
+@Test func aProfileWithoutAWayIsNoPeer() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  bench.receive(bench.profile(5, name: "eve"), on: slot)
+  #expect(bench.peerEvents() == [] && bench.node.peers.isEmpty)
+}
+
+@Test func aPeerTellsItsProfileAndTheWayToIt() throws {
+  let bench = Bench()
+  let slot = bench.neighbour(1, .wifi)
+  bench.receive(bench.topology(1, [20, 3]) + bench.topology(3, [1], epoch: 4), on: slot)
+  let body = profileBody(name: [UInt8]("carol".utf8), service: [UInt8]("chat".utf8), pairs: [[UInt8]("a=b".utf8)])
+  bench.receive(bench.advertise(3, .profile, body, epoch: 4), on: slot)
+  let peer = try #require(bench.node.peers.first)
+  #expect(peer.id == bench.id(3) && peer.epoch == 4 && peer.name.text == "carol")
+  #expect(peer.serviceType == [UInt8]("chat".utf8) && peer.info == [[UInt8]("a=b".utf8)])
+  #expect(peer.hops == 2 && peer.bearer == .wifi && peer.firstHop == bench.id(1))
+}
+
+@Test func aPeerWithoutAWayIsLostOnceAfterTheGrace() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
+  _ = bench.peerEvents()
+  bench.handle(.linkClosed(slot))
+  bench.pass(.milliseconds(2999))
+  #expect(bench.peerEvents() == [])
+  bench.pass(.milliseconds(2))
+  #expect(bench.peerEvents() == ["lost 1"])
+  bench.pass(.seconds(300))
+  #expect(bench.peerEvents() == [])
+}
+
+@Test func aChangeOfBearerWithinTheGraceIsNoLoss() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
+  _ = bench.peerEvents()
+  bench.handle(.linkClosed(slot))
+  bench.pass(.seconds(2))
+  _ = bench.neighbour(1, .bluetoothLE)
+  bench.pass(.seconds(10))
+  #expect(bench.peerEvents() == ["changed bob 1"])
+}
+
+@Test func aPeerThatComesBackLaterIsFoundAgain() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
+  bench.handle(.linkClosed(slot))
+  bench.pass(.seconds(5))
+  _ = bench.neighbour(1)
+  #expect(bench.peerEvents() == ["found bob 1", "lost 1", "found bob 1"])
+}
+
+@Test func aShorterWayIsAChange() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  bench.receive(bench.topology(1, [20, 3]) + bench.topology(3, [1, 20]) + bench.profile(3, name: "carol"), on: slot)
+  #expect(bench.peerEvents() == ["found carol 2"])
+  _ = bench.neighbour(3)
+  #expect(bench.peerEvents() == ["changed carol 1"])
+}
+
+@Test func aNewNameIsAChange() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
+  bench.receive(bench.profile(1, name: "bobby", sequence: 2), on: slot)
+  #expect(bench.peerEvents() == ["found bob 1", "changed bobby 1"])
+}
+
+@Test func aRestartedPeerIsTheSamePeerWithItsNewName() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
+  _ = bench.peerEvents()
+  // Its links are known before its new profile is.
+  bench.receive(bench.topology(1, [20], epoch: 2), on: slot)
+  bench.receive(bench.profile(1, name: "rob", epoch: 2), on: slot)
+  #expect(bench.peerEvents() == ["changed bob 1", "changed rob 1"])
+}
+
+@Test func aPeerThatIsBackWithoutItsProfileKeepsNoDeadlineInThePast() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  let others = bench.neighbour(2)
+  bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob", lifetimeSeconds: 4), on: slot)
+  bench.receive(bench.topology(2, [20]), on: others)
+  bench.pass(.seconds(2))
+  bench.handle(.linkClosed(slot))
+  bench.pass(.milliseconds(2500))
+  // The profile has aged out at 4 s; at 4.5 s the link is back.
+  _ = bench.neighbour(1)
+  #expect(bench.pass(.seconds(4)) < 50)
+}

@@ -1,0 +1,101 @@
+import Frame
+import Link
+import Node
+import Primitives
+import TestSupport
+import Testing
+
+/// The one link that stays of two to one neighbour: whether this node dialled it.
+private func keptIsDialled(here: Int, there: Int, ownFirst: Bool) -> Bool? {
+  let bench = Bench(here)
+  let first = bench.neighbour(there, dialled: ownFirst ? 1 : nil)
+  let second = bench.neighbour(there, dialled: ownFirst ? nil : 1)
+  let up = [first, second].filter { bench.node.link($0).state == .up }
+  #expect(up.count == 1)
+  return up.first.map { !bench.node.link($0).isInbound }
+}
+
+@Test(arguments: [true, false]) func theLinkThatTheLowerNodeDialledStaysOnBothSidesInEitherOrder(ownFirst: Bool) {
+  #expect(keptIsDialled(here: 5, there: 9, ownFirst: ownFirst) == true)
+  #expect(keptIsDialled(here: 9, there: 5, ownFirst: ownFirst) == false)
+}
+
+@Test func theLinkThatGoesIsToldSo() throws {
+  let bench = Bench(5)
+  let own = bench.neighbour(9, dialled: 1)
+  let other = bench.neighbour(9)
+  #expect(bench.takeCommands() == [.close(other)])
+  #expect(bench.node.link(own).state == .up && bench.node.link(other).state == .closed(.duplicate))
+}
+
+@Test func ofTwoLinksThatOneSideDialledTheNewerStays() {
+  let bench = Bench(5)
+  let old = bench.neighbour(9)
+  let new = bench.neighbour(9)
+  #expect(bench.node.link(old).state == .closed(.duplicate) && bench.node.link(new).state == .up)
+}
+
+@Test func theLinkOfTheNeighboursLaterLifeStaysInEitherOrder() {
+  for laterFirst in [true, false] {
+    // The lower node dialled the link of its former life: that alone would keep it.
+    let bench = Bench(9)
+    let first = bench.neighbour(5, dialled: laterFirst ? 1 : nil, epoch: laterFirst ? 2 : 1)
+    let second = bench.neighbour(5, dialled: laterFirst ? nil : 1, epoch: laterFirst ? 1 : 2)
+    let later = laterFirst ? first : second
+    let up = [first, second].filter { bench.node.link($0).state == .up }
+    #expect(up == [later], "later life first: \(laterFirst)")
+  }
+}
+
+@Test func linksOverTwoBearersBothStay() {
+  let bench = Bench(5)
+  let slots = [bench.neighbour(9, .wifi), bench.neighbour(9, .bluetoothLE)]
+  #expect(slots.allSatisfy { bench.node.link($0).state == .up })
+}
+
+@Test func aLinkToThisNodeItselfIsRefused() {
+  let bench = Bench(5)
+  #expect(bench.node.openLink(peer: bench.identity.id, bearer: .ethernet, dialled: nil, now: bench.now) == nil)
+}
+
+@Test func theSixtyFifthLinkIsRefusedAndASlotIsFreeAgainAfterAnEnd() {
+  let bench = Bench(5)
+  for _ in 0..<Limits.linksMax { _ = bench.open(9) }
+  #expect(bench.node.openLink(peer: bench.id(8), bearer: .ethernet, dialled: nil, now: bench.now) == nil)
+  bench.handle(.linkClosed(17))
+  #expect(bench.node.openLink(peer: bench.id(8), bearer: .ethernet, dialled: nil, now: bench.now) == 17)
+}
+
+@Test func aStreamThatIsGoneIsNotAskedToCloseNorToSend() {
+  let bench = Bench(5)
+  bench.carriesOutTransmit = false
+  let slot = bench.open(9)
+  bench.node.handle(.linkClosed(slot), now: bench.now)
+  var commands: [Node.Command] = []
+  while let command = bench.node.nextCommand(now: bench.now) { commands.append(command) }
+  #expect(commands == [])
+}
+
+@Test func aDeadNeighbourIsClosedAndItsRoutesGo() {
+  let bench = Bench(5)
+  let slot = bench.neighbour(9)
+  bench.receive(bench.topology(9, [5]) + bench.profile(9), on: slot)
+  #expect(bench.node.peers.count == 1)
+  bench.pass(.seconds(10))
+  #expect(bench.takeCommands() == [.close(slot)])
+  #expect(bench.node.link(slot).state == .closed(.timedOut))
+  bench.pass(.seconds(3))
+  #expect(bench.node.peers.isEmpty)
+}
+
+@Test func shuttingDownSaysGoodbyeOnEveryLink() throws {
+  let bench = Bench(5)
+  let slots = [bench.neighbour(9), bench.neighbour(8), bench.open(7)]
+  bench.node.shutDown(now: bench.now)
+  bench.drain()
+  #expect(Set(bench.takeCommands().map { "\($0)" }) == Set(slots.map { "\(Node.Command.close($0))" }))
+  for slot in slots {
+    let goodbye = try Goodbye(bytes: #require(bench.sent(.goodbye, on: slot).first).payload)
+    #expect(goodbye.reason == .shutdown)
+  }
+}

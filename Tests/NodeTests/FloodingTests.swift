@@ -1,0 +1,114 @@
+import Frame
+import Link
+import Node
+import Primitives
+import TestSupport
+import Testing
+
+private func advertisements(_ sent: [(header: FrameHeader, payload: [UInt8])], of id: NodeID) -> [(ttl: UInt8, kind: UInt8)] {
+  sent.filter { $0.header.knownType == .advertisement && $0.header.source == id }
+    .map { ($0.header.ttl, $0.payload[0]) }
+}
+
+@Test func aNewAdvertisementIsPassedToEveryOtherNeighbourWithOneHopLess() {
+  let bench = Bench()
+  let slots = [bench.neighbour(1), bench.neighbour(2), bench.neighbour(3)]
+  let opening = bench.open(4)
+  bench.receive(bench.profile(1), on: slots[0])
+  #expect(advertisements(bench.sent(on: slots[0]), of: bench.id(1)).isEmpty)
+  #expect(advertisements(bench.sent(on: slots[1]), of: bench.id(1)).map(\.ttl) == [15])
+  #expect(advertisements(bench.sent(on: slots[2]), of: bench.id(1)).map(\.ttl) == [15])
+  #expect(advertisements(bench.sent(on: opening), of: bench.id(1)).isEmpty)
+}
+
+@Test func anAdvertisementOnItsLastHopIsTakenAndNotPassedOn() {
+  let bench = Bench()
+  let slots = [bench.neighbour(1), bench.neighbour(2)]
+  bench.receive(bench.topology(1, [20], ttl: 1), on: slots[0])
+  #expect(bench.node.counters.advertisementsAccepted == 1)
+  #expect(advertisements(bench.sent(on: slots[1]), of: bench.id(1)).isEmpty)
+}
+
+@Test func aNeighbourThatComesUpLearnsEverythingThatIsKnown() {
+  let bench = Bench()
+  let first = bench.neighbour(1)
+  bench.receive(bench.topology(1, [20, 3]) + bench.profile(1) + bench.topology(3, [1]) + bench.profile(3), on: first)
+  bench.pass(.seconds(1))
+  let second = bench.open(2)
+  _ = bench.sent(on: second)
+  bench.hello(2, on: second)
+  bench.pass(.milliseconds(200))
+  let sent = bench.sent(on: second)
+  for person in [1, 3, 20] {
+    #expect(Set(advertisements(sent, of: bench.id(person)).map(\.kind)) == [1, 2], "\(person)")
+  }
+}
+
+/// How many neighbours the last topology of the bench's own lists, and its sequence number.
+private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, sequence: UInt64) {
+  let sent = bench.sent(.advertisement, on: slot).filter { $0.header.source == bench.identity.id && $0.payload[0] == 1 }
+  let payload = try #require(sent.last).payload
+  let view = try AdvertisementView(payload.span.bytes)
+  return (try TopologyView(view.body).count, view.sequence)
+}
+
+@Test func theOwnTopologyFollowsTheLinks() throws {
+  let bench = Bench()
+  let first = bench.neighbour(1)
+  bench.pass(.seconds(1))
+  _ = bench.sent(on: first)
+  let second = bench.neighbour(2)
+  bench.pass(.milliseconds(100))
+  let withBoth = try ownTopology(bench, on: first)
+  bench.handle(.linkClosed(second))
+  bench.pass(.milliseconds(100))
+  let withOne = try ownTopology(bench, on: first)
+  #expect(withBoth.count == 2 && withOne.count == 1 && withOne.sequence > withBoth.sequence)
+}
+
+@Test func aBurstOfLinksCostsOneSignatureInATenthOfASecond() {
+  let bench = Bench()
+  _ = bench.neighbour(0)
+  bench.pass(.seconds(1))
+  let before = bench.signCount
+  for person in 1..<16 { _ = bench.neighbour(person) }
+  bench.pass(.milliseconds(100))
+  #expect(bench.signCount - before <= 2)
+}
+
+/// What another node says of its links moves routes; it is no news of this node's own links.
+@Test func anotherNodesTopologyDoesNotMakeThisOneAdvertise() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  bench.pass(.seconds(1))
+  let before = bench.signCount
+  for sequence in 1...20 {
+    bench.receive(bench.topology(1, [20], sequence: UInt64(sequence)), on: slot)
+    bench.pass(.milliseconds(150))
+  }
+  #expect(bench.signCount == before)
+}
+
+@Test func aMeshAtRestRenewsEachAdvertisementOnceAMinute() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  bench.receive(bench.topology(1, [20], lifetimeSeconds: 3600), on: slot)
+  bench.pass(.seconds(2))
+  _ = bench.sent(on: slot)
+  let before = bench.signCount
+  for second in 1...600 {
+    bench.pass(.seconds(1))
+    bench.receive(frame(.ping, from: bench.id(1), [0, 0, 0, 0, 0, 0, 0, UInt8(second & 0xff)]), on: slot)
+  }
+  #expect(bench.signCount - before == 20)
+}
+
+@Test func aNodeThatForgotItsEpochIsToldByItsNeighbours() {
+  // Node 2 comes back with epoch 1 where epoch 9 was known: it is sent what it once said.
+  let bench = Bench()
+  let first = bench.neighbour(1)
+  bench.receive(bench.profile(2, epoch: 9), on: first)
+  let second = bench.open(2)
+  bench.hello(2, on: second)
+  #expect(advertisements(bench.sent(on: second), of: bench.id(2)).map(\.kind) == [2])
+}

@@ -1,0 +1,77 @@
+import Frame
+import Node
+import Primitives
+import TestSupport
+import Testing
+
+/// A node between 1 and 2, which both list it.
+private func between(relays: Bool = true, payloadBytesMax: Int = 16_640) -> (bench: Bench, left: Int, right: Int) {
+  let bench = Bench(relays: relays)
+  let left = bench.neighbour(1)
+  let right = bench.neighbour(2, payloadBytesMax: payloadBytesMax)
+  bench.receive(bench.topology(1, [20]), on: left)
+  bench.receive(bench.topology(2, [20]), on: right)
+  _ = bench.sent(on: left)
+  _ = bench.sent(on: right)
+  return (bench, left, right)
+}
+
+private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier: UInt64 = 1) -> [UInt8] {
+  frame(.segment, ttl: 5, priority: .bulk, to: bench.id(2), from: bench.id(1), identifier: identifier, payload)
+}
+
+@Test func aFrameIsPassedOnUnreadWithOneHopLess() {
+  let (bench, left, right) = between()
+  bench.receive(segment(bench), on: left)
+  let sent = bench.sent(on: right)
+  #expect(sent.count == 1 && sent[0].payload == [1, 2, 3])
+  let expected = FrameHeader(
+    type: .segment, ttl: 4, priority: .bulk, payloadByteCount: 3, destination: bench.id(2), source: bench.id(1),
+    identifier: 1)
+  #expect(sent[0].header == expected)
+  #expect(bench.node.counters.framesForwarded == 1 && bench.node.counters.bytesForwarded == 51)
+}
+
+@Test func aRoutedFrameOfAnUnknownTypeIsPassedOnAlike() {
+  let (bench, left, right) = between()
+  bench.receive(segment(bench).with { $0[1] = 0xfe; $0[2] = 1 }, on: left)
+  let sent = bench.sent(on: right)
+  #expect(sent.count == 1 && sent[0].header.type == 0xfe && sent[0].header.flags == 1)
+}
+
+@Test func aNodeThatDoesNotRelayPassesNothingOn() {
+  let (bench, left, right) = between(relays: false)
+  bench.receive(segment(bench), on: left)
+  #expect(bench.sent(on: right).isEmpty && bench.refusals(.unexpected) == 1)
+}
+
+@Test func aFrameWithoutAWayIsCounted() {
+  let (bench, left, _) = between()
+  bench.receive(segment(bench).with { $0[8] ^= 1 }, on: left)
+  #expect(bench.node.counters.dropsNoRoute == 1)
+}
+
+@Test func aFrameIsNotSentBackWhereItCameFrom() {
+  let (bench, left, right) = between()
+  bench.receive(segment(bench), on: right)
+  #expect(bench.sent(on: left).isEmpty && bench.sent(on: right).isEmpty)
+  #expect(bench.node.counters.dropsNoRoute == 1)
+}
+
+@Test func aFrameLongerThanTheNextLinkTakesIsCounted() {
+  let (bench, left, right) = between(payloadBytesMax: 4000)
+  bench.receive(segment(bench, [UInt8](repeating: 1, count: 4001), identifier: 1), on: left)
+  #expect(bench.node.counters.dropsTooLong == 1 && bench.sent(on: right).isEmpty)
+  bench.receive(segment(bench, [UInt8](repeating: 1, count: 4000), identifier: 2), on: left)
+  #expect(bench.sent(on: right).count == 1)
+}
+
+@Test func aNeighbourThatDoesNotReadCostsNoMoreThanItsQueue() {
+  let (bench, left, right) = between()
+  bench.carriesOutTransmit = false
+  for identifier in 1...200 {
+    bench.receive(segment(bench, [UInt8](repeating: 1, count: 4048), identifier: UInt64(identifier)), on: left)
+  }
+  #expect(bench.node.link(right).queuedByteCount(.bulk) == 64 * 4096)
+  #expect(bench.node.counters.framesForwarded == 64 && bench.node.counters.dropsQueueFull == 136)
+}

@@ -1,0 +1,199 @@
+import Frame
+import Node
+import Primitives
+import TestSupport
+import Testing
+
+/// A segment from node 1 to node 2, passing through.
+private func segment(_ bench: Bench, ttl: UInt8 = 5, identifier: UInt64 = 1) -> [UInt8] {
+  frame(.segment, ttl: ttl, priority: .bulk, to: bench.id(2), from: bench.id(1), identifier: identifier, [1, 2, 3])
+}
+
+/// A frame was refused for `reason`, once, and the link goes on.
+private func expectRefused(
+  _ reason: FrameRefusal, _ bench: Bench, _ slot: Int, _ bytes: [UInt8], sourceLocation: SourceLocation = #_sourceLocation
+) {
+  let before = bench.refusals(reason)
+  bench.receive(bytes, on: slot)
+  #expect(bench.refusals(reason) == before + 1, sourceLocation: sourceLocation)
+  #expect(bench.node.link(slot).state == .up, sourceLocation: sourceLocation)
+  bench.receive(frame(.ping, from: bench.id(1), [0, 0, 0, 0, 0, 0, 0, 9]), on: slot)
+  #expect(bench.sent(.pong, on: slot).count == 1, sourceLocation: sourceLocation)
+}
+
+@Test func aFrameOfZeroLengthIsCountedAndSkipped() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  expectRefused(.zeroLength, bench, slot, [UInt8](segment(bench).prefix(48)).with { $0.replaceSubrange(6...7, with: [0, 0]) })
+}
+
+@Test func aFrameWithoutHopsIsCountedAndSkipped() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  expectRefused(.ttlZero, bench, slot, segment(bench).with { $0[3] = 0 })
+}
+
+@Test func aFrameOnItsLastHopIsNotPassedOn() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  expectRefused(.ttlZero, bench, slot, segment(bench, ttl: 1))
+}
+
+@Test func aMalformedHeaderIsCountedAndSkipped() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  expectRefused(.malformed, bench, slot, segment(bench).with { $0[5] = 1 })
+}
+
+@Test(arguments: [5, 15, 17, 31] as [UInt8]) func anUnknownTypeThatIsNotRoutedIsSkippedByItsLength(type: UInt8) {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  expectRefused(.unknownType, bench, slot, segment(bench).with { $0[1] = type })
+}
+
+@Test func anUnknownTypeForThisNodeIsSkippedByItsLength() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  let bytes = frame(.segment, to: bench.identity.id, from: bench.id(1), identifier: 1, [1]).with { $0[1] = 200 }
+  expectRefused(.unknownType, bench, slot, bytes)
+}
+
+@Test func aRoutedFrameOfThisNodesOwnIsALoop() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  let bytes = frame(.segment, ttl: 5, to: bench.id(2), from: bench.identity.id, identifier: 1, [1])
+  expectRefused(.loopedSource, bench, slot, bytes)
+}
+
+@Test func anAdvertisementOfThisNodesOwnIsALoop() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  expectRefused(.loopedSource, bench, slot, bench.topology(20, [1]))
+}
+
+@Test func anAdvertisementWithAnyByteChangedIsRefused() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  let good = bench.topology(1, [20])
+  // The sequence, the key, a cost, the signature.
+  for place in [48 + 19, 48 + 50, 48 + 85 + 4 + 17, good.count - 1] {
+    expectRefused(.wrongSignature, bench, slot, good.with { $0[place] ^= 0x40 })
+  }
+  #expect(bench.node.counters.advertisementsAccepted == 0)
+}
+
+@Test func anAdvertisementUnderAnotherNodesNameIsRefused() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  let payload = advertisement(of: Bench.people[1], .topology, body: topologyBody([]))
+  expectRefused(.wrongSignature, bench, slot, frame(.advertisement, from: bench.id(2), payload))
+}
+
+@Test func aRefusedAdvertisementIsNotPassedOn() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  let other = bench.neighbour(2)
+  bench.receive(bench.topology(1, [20]).with { $0[$0.count - 1] ^= 1 }, on: slot)
+  #expect(bench.sent(.advertisement, on: other).filter { $0.header.source == bench.id(1) }.isEmpty)
+}
+
+@Test func anAdvertisementSeenBeforeIsADuplicate() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  bench.receive(bench.topology(1, [20]), on: slot)
+  expectRefused(.duplicate, bench, slot, bench.topology(1, [20]))
+}
+
+@Test func anOlderAdvertisementIsStale() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  bench.receive(bench.topology(1, [20], epoch: 3, sequence: 5), on: slot)
+  expectRefused(.stale, bench, slot, bench.topology(1, [20], epoch: 3, sequence: 4))
+  expectRefused(.stale, bench, slot, bench.topology(1, [20], epoch: 2, sequence: 9))
+}
+
+@Test func anAdvertisementTooLongOrTooShortIsCounted() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  expectRefused(.overLength, bench, slot, frame(.advertisement, from: bench.id(1), [UInt8](repeating: 1, count: 2049)))
+  expectRefused(.truncated, bench, slot, frame(.advertisement, from: bench.id(1), [1, 0, 0]))
+}
+
+@Test func aFrameSeenBeforeIsNotForwardedAgain() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  bench.receive(segment(bench, identifier: 4), on: slot)
+  expectRefused(.duplicate, bench, slot, segment(bench, identifier: 4))
+}
+
+@Test func aSecondHelloIsUnexpected() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  expectRefused(.unexpected, bench, slot, frame(.hello, from: bench.id(1), helloPayload(bench.id(1))))
+}
+
+@Test func dataBeforeHelloIsUnexpected() {
+  let bench = Bench()
+  let slot = bench.open(1)
+  bench.receive(segment(bench) + bench.topology(1, []), on: slot)
+  #expect(bench.refusals(.unexpected) == 2)
+  #expect(bench.node.link(slot).state == .opening)
+}
+
+@Test func aMessageFrameOfASourceNobodyKnowsIsUnexpected() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  expectRefused(.unexpected, bench, slot, frame(.segment, to: bench.identity.id, from: bench.id(5), identifier: 1, [1]))
+}
+
+@Test func aStreamThatLosesItsFramesIsClosedWithAGoodbye() throws {
+  for (bytes, reason) in [(hex("8120000100004101"), FrameRefusal.overLength), ([0x17], .unknownVersion)] {
+    let bench = Bench()
+    let slot = bench.neighbour(1)
+    bench.receive(bytes, on: slot)
+    #expect(bench.refusals(reason) == 1)
+    #expect(bench.node.link(slot).state == .closed(.protocolError))
+    #expect(bench.takeCommands() == [.close(slot)])
+    let goodbye = try Goodbye(bytes: bench.sent(.goodbye, on: slot)[0].payload)
+    #expect(goodbye.reason == .protocolError)
+  }
+}
+
+@Test func bytesBehindTheEndOfALinkAreNotLookedAt() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  bench.receive(frame(.goodbye, from: bench.id(1), [1, 0, 0, 0]) + bench.topology(1, [20]), on: slot)
+  bench.receive(bench.topology(1, [20]), on: slot)
+  #expect(bench.node.counters.advertisementsAccepted == 0)
+}
+
+@Test func aHelloWithAClaimThatTheCertificateDoesNotProveEndsTheLink() {
+  let bench = Bench()
+  let slot = bench.open(1)
+  bench.hello(2, on: slot)
+  #expect(bench.refusals(.wrongSignature) == 1)
+  #expect(bench.node.link(slot).state == .closed(.identityMismatch))
+  #expect(bench.takeCommands() == [.close(slot)])
+}
+
+@Test func aSealedFrameMustBeWholeRoutedAndSaySo() {
+  let bench = Bench(bypass: true)
+  let slot = bench.neighbour(1)
+  func receive(_ bytes: [UInt8], cutBy missing: Int = 0) {
+    bytes.withUnsafeBytes { bytes in
+      bench.node.receiveSealed(
+        UnsafeRawBufferPointer(rebasing: bytes[..<48]), UnsafeRawBufferPointer(rebasing: bytes[48..<bytes.count - missing]),
+        on: slot, now: bench.now)
+    }
+  }
+  let sealed = segment(bench).with { $0[2] = FrameHeader.sealed }
+  receive(segment(bench))
+  #expect(bench.refusals(.unexpected) == 1)
+  receive(sealed, cutBy: 1)
+  #expect(bench.refusals(.unexpected) == 2)
+  receive(frame(.goodbye, flags: FrameHeader.sealed, from: bench.id(1), [1, 0, 0, 0]))
+  #expect(bench.refusals(.unexpected) == 3)
+  #expect(bench.node.link(slot).state == .up)
+  receive(sealed)
+  #expect(bench.refusals(.unexpected) == 3 && bench.node.counters.dropsNoRoute == 1)
+}
