@@ -119,6 +119,7 @@ final class LaneSender {
     }
 
     if advance > 0 || filled > 0 { measure(echo: acknowledgement.echo, now: now) }
+    if advance > 0 { retransmissionDeadline = next > acknowledged ? now + timeout : .never }
     if advance == 0, filled > 0 { duplicates += 1 }
     judge(echo: acknowledgement.echo, advanced: advance > 0, flight: flight)
     if advance > 0 {
@@ -141,7 +142,6 @@ final class LaneSender {
     headResentAt = lastResentAt
     backoff = 0
     lastProgress = now
-    retransmissionDeadline = next > acknowledged ? now + timeout : .never
   }
 
   private func measure(echo: UInt32, now: Instant) {

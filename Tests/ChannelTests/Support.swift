@@ -1,5 +1,6 @@
 import Channel
 import Primitives
+import Testing
 
 func at(_ milliseconds: UInt64) -> Instant { .zero + .milliseconds(milliseconds) }
 
@@ -86,4 +87,54 @@ func exchange(_ a: Channel, _ b: Channel, now: Instant) throws {
       moved = true
     }
   }
+}
+
+/// As `exchange`, and waits for acknowledgements that are held back.
+func settle(_ a: Channel, _ b: Channel, now: Instant) throws {
+  var now = now
+  var carried: UInt64
+  repeat {
+    carried = Lane.allCases.reduce(0) { $0 + a.statistics($1).segmentsSent + b.statistics($1).segmentsSent }
+    try exchange(a, b, now: now)
+    now = now + .milliseconds(ChannelLimits.acknowledgementDelayMilliseconds)
+    a.handleTimeout(now: now)
+    b.handleTimeout(now: now)
+    try exchange(a, b, now: now)
+  } while carried != Lane.allCases.reduce(0) { $0 + a.statistics($1).segmentsSent + b.statistics($1).segmentsSent }
+}
+
+/// A segment from the channel that `pair` calls a to b.
+func segmentFromA(_ offset: UInt64, _ data: [UInt8], lane: Lane = .interactive, timestamp: UInt32 = 77) -> [UInt8] {
+  let epochs = EpochPair(destination: 0xb1, source: 0xa1)
+  let segment = Segment(epochs: epochs, lane: lane, timestamp: timestamp, offset: offset)
+  return encoded(Segment.headerBytes) { segment.encodeHeader(into: $0) } + data
+}
+
+/// An acknowledgement from the channel that `pair` calls b to a.
+func acknowledgementFromB(
+  _ cumulative: UInt64, window: UInt64, _ ranges: [ByteRange] = [], lane: Lane = .interactive, echo: UInt32 = 0
+) -> [UInt8] {
+  var value = Acknowledgement(
+    epochs: EpochPair(destination: 0xa1, source: 0xb1), lane: lane, echo: echo, cumulative: cumulative,
+    windowLimit: window)
+  for range in ranges { value.append(range) }
+  return encoded(value.byteCount) { value.encode(into: $0) }
+}
+
+func segmentOf(_ frame: (type: PayloadType, bytes: [UInt8])) throws -> (header: Segment, count: UInt64) {
+  #expect(frame.type == .segment)
+  return (try SegmentView(frame.bytes.span.bytes).checked(), UInt64(frame.bytes.count - Segment.headerBytes))
+}
+
+func acknowledgementOf(_ frame: (type: PayloadType, bytes: [UInt8])) throws -> Acknowledgement {
+  #expect(frame.type == .acknowledgement)
+  return try AcknowledgementView(frame.bytes.span.bytes).checked()
+}
+
+/// What `body` is refused with.
+func refusal(_ body: () throws(ChannelRefusal) -> Void) -> ChannelRefusal? {
+  do throws(ChannelRefusal) {
+    try body()
+    return nil
+  } catch { return error }
 }

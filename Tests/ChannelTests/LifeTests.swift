@@ -1,0 +1,224 @@
+import Channel
+import Primitives
+import Testing
+
+private let start = at(1_000)
+
+@Suite struct DeadlineTests {
+  @Test func `a send without progress for the deadline fails once`() throws {
+    let (a, _) = pair()
+    let id = try a.send([1], now: start)
+    _ = a.frames(start)
+    a.handleTimeout(now: at(60_999))
+    #expect(a.completions().isEmpty)
+    a.handleTimeout(now: at(61_000))
+    a.handleTimeout(now: at(200_000))
+    #expect(a.completions() == [Completion(message: id, lane: .interactive, outcome: .failed(.timedOut))])
+    #expect(!a.hasUnfinishedSends)
+  }
+
+  @Test func `progress moves the deadline`() throws {
+    let (a, _) = pair()
+    _ = try a.send([UInt8](repeating: 0, count: 2_000), now: start)
+    _ = a.frames(start)
+    try a.receiveAcknowledgement(acknowledgementFromB(968, window: 50_000).span.bytes, now: at(50_000))
+    a.handleTimeout(now: at(109_999))
+    #expect(a.completions().isEmpty)
+    a.handleTimeout(now: at(110_000))
+    #expect(a.completions().count == 1)
+  }
+
+  @Test func `the lane of a peer that never reads times out, the other does not`() throws {
+    let (a, b) = pair()
+    for _ in 0..<5 {
+      if a.canSend(byteCount: 60_000, lane: .bulk) {
+        _ = try a.send([UInt8](repeating: 0, count: 60_000), lane: .bulk, now: start)
+      }
+      try exchange(a, b, now: start)
+    }
+    let before = a.completions().count
+    for second: UInt64 in 2...70 {
+      let now = at(second * 1_000)
+      a.handleTimeout(now: now)
+      b.handleTimeout(now: now)
+      _ = try a.send([1], now: now)
+      try exchange(a, b, now: now)
+      _ = b.messages(.interactive)
+    }
+    let outcomes = a.completions()
+    #expect(before == 4)
+    #expect(outcomes.filter { $0.lane == .bulk }.map(\.outcome) == [.failed(.timedOut)])
+    #expect(outcomes.filter { $0.lane == .interactive }.allSatisfy { $0.outcome == .delivered })
+  }
+
+  @Test func `after a timeout what was begun still arrives whole, and what was not is gone`() throws {
+    let (a, b) = pair()
+    let begun = [UInt8](repeating: 1, count: 30_000)
+    _ = try a.send(begun, now: start)
+    _ = try a.send([2], now: start)
+    _ = a.frames(start, max: 3)
+    a.handleTimeout(now: at(61_000))
+    #expect(a.completions().map(\.outcome) == [.failed(.timedOut), .failed(.timedOut)])
+    // A second time, while only the message that was kept is on its way.
+    let third = try a.send([3], now: at(61_000))
+    a.handleTimeout(now: at(121_000))
+    #expect(a.completions() == [Completion(message: third, lane: .interactive, outcome: .failed(.timedOut))])
+    let fourth = try a.send([4], now: at(121_000))
+    a.routeChanged(pathMTU: 1_000, now: at(121_000))
+    try exchange(a, b, now: at(121_000))
+    b.handleTimeout(now: at(121_025))
+    try exchange(a, b, now: at(121_025))
+    #expect(b.messages(.interactive).map(\.bytes) == [begun, [4]])
+    #expect(a.completions() == [Completion(message: fourth, lane: .interactive, outcome: .delivered)])
+  }
+
+  @Test func `a closed channel fails what is unfinished once and refuses the rest`() throws {
+    let (a, b) = pair()
+    let id = try a.send([1], lane: .bulk, now: start)
+    let frame = a.frames(start)[0]
+    a.close()
+    a.close()
+    #expect(a.completions() == [Completion(message: id, lane: .bulk, outcome: .failed(.closed))])
+    #expect(throws: SendRefusal.closed) { try a.send([1], now: start) }
+    #expect(a.nextDeadline == .never)
+    try b.receive(frame, now: start)
+    b.handleTimeout(now: at(1_025))
+    let answer = b.frames(at(1_025))[0]
+    #expect(refusal { () throws(ChannelRefusal) in try a.receive(answer, now: start) } == .closed)
+    #expect(a.frames(start).isEmpty)
+  }
+}
+
+@Suite struct RestartTests {
+  @Test func `unfinished sends fail once when the peer restarted, finished ones do not`() throws {
+    let (a, b) = pair()
+    let first = try a.send([1], now: start)
+    try exchange(a, b, now: start)
+    b.handleTimeout(now: at(1_025))
+    try exchange(a, b, now: at(1_025))
+    let second = try a.send([2], now: at(1_030))
+    let third = try a.send([3], lane: .bulk, now: at(1_030))
+    a.remoteRestarted(epoch: 0xb2)
+    a.remoteRestarted(epoch: 0xb2)
+    #expect(
+      a.completions() == [
+        Completion(message: first, lane: .interactive, outcome: .delivered),
+        Completion(message: second, lane: .interactive, outcome: .failed(.peerRestarted)),
+        Completion(message: third, lane: .bulk, outcome: .failed(.peerRestarted)),
+      ])
+    a.remoteRestarted(epoch: 0xb3)
+    #expect(a.completions().isEmpty)
+  }
+
+  @Test func `after a restart both directions begin at offset 0`() throws {
+    let (a, b) = pair()
+    _ = try a.send([1, 2, 3], now: start)
+    _ = try b.send([4, 5, 6], now: start)
+    try exchange(a, b, now: start)
+    let fresh = Channel(localEpoch: 0xb2, remoteEpoch: 0xa1)
+    fresh.routeChanged(pathMTU: 500, now: start)
+    a.remoteRestarted(epoch: 0xb2)
+    _ = try a.send([7], now: start)
+    _ = try fresh.send([8], now: start)
+    let frames = a.frames(start)
+    #expect(try segmentOf(frames[0]).header.offset == 0)
+    for frame in frames { try fresh.receive(frame, now: start) }
+    try exchange(a, fresh, now: start)
+    #expect(fresh.messages(.interactive).map(\.bytes) == [[7]])
+    #expect(a.messages(.interactive).map(\.bytes) == [[4, 5, 6], [8]])
+  }
+
+  @Test func `half a message of the former life is dropped, whole ones stay to be read`() throws {
+    let (_, b) = pair()
+    try b.receiveSegment(segmentFromA(0, bytes("00000001 05 77 00000009 06 1122")).span.bytes, now: start)
+    b.remoteRestarted(epoch: 0xa2)
+    b.remoteRestarted(epoch: 0xa1)
+    try b.receiveSegment(segmentFromA(0, bytes("00000001 07 88")).span.bytes, now: start)
+    #expect(b.messages(.interactive).map(\.bytes) == [[0x77], [0x88]])
+  }
+
+  @Test func `unread messages of the former life narrow the window of the new one`() throws {
+    let (a, b) = pair()
+    _ = try a.send([UInt8](repeating: 0, count: 60_000), now: start)
+    try exchange(a, b, now: start)
+    b.remoteRestarted(epoch: 0xa2)
+    b.remoteRestarted(epoch: 0xa1)
+    try b.receiveSegment(segmentFromA(0, [0]).span.bytes, now: start)
+    b.handleTimeout(now: at(1_025))
+    let value = try acknowledgementOf(b.frames(at(1_025))[0])
+    #expect(value.windowLimit == UInt64(ChannelLimits.interactiveRingBytes) - 60_005)
+  }
+
+  @Test func `a segment for another life of ours is refused with the epoch it meant`() throws {
+    let (a, _) = pair()
+    let late = Channel(localEpoch: 0xb2, remoteEpoch: 0xa1)
+    _ = try a.send([1], now: start)
+    let frame = a.frames(start)[0]
+    #expect(refusal { () throws(ChannelRefusal) in try late.receive(frame, now: start) }
+      == .otherDestinationEpoch(0xb1))
+  }
+
+  @Test func `a segment from another life of the peer is refused with its epoch`() throws {
+    let (a, _) = pair()
+    let other = Channel(localEpoch: 0xb1, remoteEpoch: 0xa0)
+    _ = try a.send([1], now: start)
+    let frame = a.frames(start)[0]
+    #expect(refusal { () throws(ChannelRefusal) in try other.receive(frame, now: start) } == .otherSourceEpoch(0xa1))
+  }
+
+  @Test func `an acknowledgement of another life is refused`() throws {
+    let (a, _) = pair()
+    a.remoteRestarted(epoch: 0xb2)
+    #expect(refusal { () throws(ChannelRefusal) in
+      try a.receiveAcknowledgement(acknowledgementFromB(0, window: 1).span.bytes, now: start)
+    } == .otherSourceEpoch(0xb1))
+  }
+
+  @Test func `a reset for the epoch we send to begins anew with the one it names`() throws {
+    let (a, _) = pair()
+    _ = try a.send([1], now: start)
+    let reset = encoded(Reset.byteCount) { Reset(meantEpoch: 0xb1, currentEpoch: 0xb2).encode(into: $0) }
+    try a.receiveReset(reset.span.bytes, now: start)
+    #expect(a.remoteEpoch == 0xb2)
+    #expect(a.completions().map(\.outcome) == [.failed(.peerRestarted)])
+  }
+
+  @Test func `a stale reset cannot end a fresh channel`() throws {
+    let (a, _) = pair()
+    let reset = encoded(Reset.byteCount) { Reset(meantEpoch: 0xb1, currentEpoch: 0xb2).encode(into: $0) }
+    try a.receiveReset(reset.span.bytes, now: start)
+    _ = try a.send([1], now: start)
+    #expect(refusal { () throws(ChannelRefusal) in try a.receiveReset(reset.span.bytes, now: start) } == .staleReset)
+    #expect(a.remoteEpoch == 0xb2)
+    #expect(a.completions().isEmpty)
+  }
+
+  @Test func `bytes that are no payload are refused with their reason`() {
+    let (a, _) = pair()
+    #expect(refusal { () throws(ChannelRefusal) in try a.receiveSegment([1].span.bytes, now: start) }
+      == .malformed(.tooShort))
+    #expect(refusal { () throws(ChannelRefusal) in try a.receiveAcknowledgement([1].span.bytes, now: start) }
+      == .malformed(.tooShort))
+    #expect(refusal { () throws(ChannelRefusal) in try a.receiveReset([1].span.bytes, now: start) }
+      == .malformed(.tooShort))
+  }
+
+  @Test func `random bytes behind a right header never trap`() {
+    let (a, b) = pair()
+    var random = SeededRandom(seed: 5)
+    _ = try? a.send([UInt8](repeating: 0, count: 60_000), now: start)
+    _ = a.frames(start)
+    for _ in 0..<20_000 {
+      var octets = bytes("00000000000000a1 00000000000000b1") + (0..<random.below(120)).map { _ in
+        random.chance(perThousand: 500) ? 0 : UInt8(truncatingIfNeeded: random.next())
+      }
+      if octets.count > 17 { octets[17] &= 7 }
+      _ = refusal { () throws(ChannelRefusal) in try a.receiveSegment(octets.span.bytes, now: start) }
+      _ = refusal { () throws(ChannelRefusal) in try a.receiveAcknowledgement(octets.span.bytes, now: start) }
+      _ = a.frames(start)
+      _ = a.messages(.interactive)
+      _ = a.messages(.bulk)
+    }
+    #expect(b.completions().isEmpty)
+  }
+}

@@ -1,0 +1,207 @@
+import Channel
+import Primitives
+import Testing
+
+private let start = at(1_000)
+private let wide: UInt64 = 60_000
+
+@Suite struct RetransmissionTests {
+  /// a with `count` segments of 968 bytes on their way.
+  private func flying(_ count: Int) throws -> Channel {
+    let (a, _) = pair()
+    _ = try a.send([UInt8](repeating: 0, count: count * 968 - 5), now: start)
+    #expect(a.frames(start).count == count)
+    return a
+  }
+
+  private func acknowledge(
+    _ a: Channel, _ cumulative: UInt64, _ ranges: [ByteRange] = [], echo: UInt32 = 1_000, now: Instant
+  ) throws {
+    try a.receiveAcknowledgement(
+      acknowledgementFromB(cumulative, window: wide, ranges, echo: echo).span.bytes, now: now)
+  }
+
+  @Test func `silence is answered after a second, then after ever longer, up to ten`() throws {
+    let a = try flying(1)
+    var last = start
+    var gaps: [UInt64] = []
+    for _ in 0..<6 {
+      let now = a.nextDeadline
+      a.handleTimeout(now: now)
+      #expect(a.nextDeadline > now)
+      let frames = a.frames(now)
+      #expect(frames.count == 1)
+      #expect(try segmentOf(frames[0]).header.offset == 0)
+      gaps.append((now - last).milliseconds)
+      last = now
+    }
+    #expect(gaps == [1_000, 2_000, 4_000, 8_000, 10_000, 10_000])
+  }
+
+  @Test func `the timeout follows the measured round trip but is never below 200 ms`() throws {
+    let a = try flying(2)
+    try acknowledge(a, 968, now: at(1_400))
+    // RFC 6298: 400 + 4 × 200.
+    #expect(a.nextDeadline == at(1_400 + 1_200))
+    let (quick, _) = pair()
+    _ = try quick.send([UInt8](repeating: 0, count: 1_500), now: start)
+    _ = quick.frames(start)
+    try acknowledge(quick, 968, now: at(1_010))
+    #expect(quick.nextDeadline == at(1_010 + 200))
+  }
+
+  @Test func `an absurd echo is not measured`() throws {
+    let a = try flying(2)
+    try acknowledge(a, 968, echo: 0x8000_0000, now: at(1_010))
+    #expect(a.statistics(.interactive).roundTripMilliseconds == 0)
+  }
+
+  @Test func `a hole is filled as soon as three segments above it have arrived`() throws {
+    let a = try flying(8)
+    try acknowledge(a, 968, now: at(1_050))
+    try acknowledge(a, 968, [ByteRange(start: 1_936, end: 2_904)], now: at(1_050))
+    try acknowledge(a, 968, [ByteRange(start: 1_936, end: 3_872)], now: at(1_051))
+    #expect(a.frames(at(1_051)).isEmpty)
+    try acknowledge(a, 968, [ByteRange(start: 1_936, end: 4_840)], now: at(1_052))
+    let frames = a.frames(at(1_052))
+    #expect(frames.count == 1)
+    #expect(try segmentOf(frames[0]).header.offset == 968)
+    #expect(try segmentOf(frames[0]).count == 968)
+    #expect(a.statistics(.interactive).fastRecoveries == 1)
+  }
+
+  @Test func `a retransmission that is lost too is found by what was sent after it`() throws {
+    let a = try flying(8)
+    try acknowledge(a, 0, [ByteRange(start: 968, end: 4_840)], now: at(1_050))
+    #expect(a.frames(at(1_050)).count == 1)
+    // Sent before the retransmission: proves nothing.
+    try acknowledge(a, 0, [ByteRange(start: 968, end: 5_808)], now: at(1_060))
+    #expect(a.frames(at(1_060)).isEmpty)
+    _ = try a.send([UInt8](repeating: 0, count: 963), now: at(1_080))
+    #expect(a.frames(at(1_080)).count == 1)
+    try acknowledge(a, 0, [ByteRange(start: 968, end: 5_808), ByteRange(start: 7_744, end: 8_712)], echo: 1_080, now: at(1_130))
+    let offsets = try a.frames(at(1_130)).map { try segmentOf($0).header.offset }
+    #expect(offsets.first == 0)
+    #expect(a.statistics(.interactive).timeouts == 0)
+  }
+
+  @Test func `loss halves the window once for all that was out`() throws {
+    let a = try flying(10)
+    try acknowledge(a, 0, [ByteRange(start: 2_904, end: 9_680)], now: at(1_050))
+    let cut = a.statistics(.interactive).congestionWindowBytes
+    #expect(cut == 4_840)
+    try acknowledge(a, 968, [ByteRange(start: 2_904, end: 9_680)], now: at(1_060))
+    #expect(a.statistics(.interactive).congestionWindowBytes == cut)
+    #expect(a.statistics(.interactive).fastRecoveries == 1)
+  }
+
+  @Test func `a timeout that was only delay is undone`() throws {
+    let a = try flying(8)
+    let before = a.statistics(.interactive).congestionWindowBytes
+    a.handleTimeout(now: at(2_000))
+    #expect(a.frames(at(2_000)).count == 1)
+    #expect(a.statistics(.interactive).congestionWindowBytes == 968)
+    try acknowledge(a, 1_936, echo: 1_000, now: at(2_010))
+    #expect(a.statistics(.interactive).spuriousTimeouts == 1)
+    #expect(a.statistics(.interactive).congestionWindowBytes >= before)
+    #expect(a.frames(at(2_010)).isEmpty)
+  }
+
+  @Test func `after a real timeout everything unacknowledged is sent again, slowly at first`() throws {
+    let a = try flying(4)
+    a.handleTimeout(now: at(2_000))
+    #expect(try a.frames(at(2_000)).map { try segmentOf($0).header.offset } == [0])
+    try acknowledge(a, 968, echo: 2_000, now: at(2_050))
+    #expect(try a.frames(at(2_050)).map { try segmentOf($0).header.offset } == [968, 1_936])
+  }
+
+  @Test func `what has arrived is not sent again after a timeout`() throws {
+    let a = try flying(4)
+    try acknowledge(a, 0, [ByteRange(start: 968, end: 1_936)], now: at(1_010))
+    a.handleTimeout(now: a.nextDeadline)
+    #expect(try a.frames(at(2_000)).map { try segmentOf($0).header.offset } == [0])
+    try acknowledge(a, 1_936, echo: 2_000, now: at(2_050))
+    #expect(try a.frames(at(2_050)).map { try segmentOf($0).header.offset } == [1_936, 2_904])
+  }
+
+  @Test func `an acknowledgement of what was never sent is refused and changes nothing`() throws {
+    let a = try flying(1)
+    #expect(refusal { () throws(ChannelRefusal) in
+      try a.receiveAcknowledgement(acknowledgementFromB(969, window: wide).span.bytes, now: start)
+    } == .acknowledgesUnsent)
+    #expect(refusal { () throws(ChannelRefusal) in
+      try a.receiveAcknowledgement(
+        acknowledgementFromB(0, window: wide, [ByteRange(start: 100, end: 969)]).span.bytes, now: start)
+    } == .acknowledgesUnsent)
+    #expect(a.completions().isEmpty)
+    #expect(a.statistics(.interactive).bytesInFlight == 968)
+  }
+
+  @Test func `a window limit never goes back`() throws {
+    let a = try flying(1)
+    try a.receiveAcknowledgement(acknowledgementFromB(968, window: 50_000).span.bytes, now: start)
+    try a.receiveAcknowledgement(acknowledgementFromB(968, window: 968).span.bytes, now: start)
+    _ = try a.send([1], now: start)
+    #expect(a.frames(start).count == 1)
+  }
+}
+
+@Suite struct RouteTests {
+  @Test func `without a route nothing is sent and only the delivery deadline runs`() throws {
+    let a = Channel(localEpoch: 0xa1, remoteEpoch: 0xb1)
+    _ = try a.send([1], now: start)
+    #expect(a.frames(start).isEmpty)
+    #expect(a.nextDeadline == at(61_000))
+    a.routeChanged(pathMTU: 500, now: at(3_000))
+    #expect(a.frames(at(3_000)).count == 1)
+    a.routeLost()
+    #expect(a.nextDeadline == at(61_000))
+    a.handleTimeout(now: at(30_000))
+    #expect(a.frames(at(30_000)).isEmpty)
+    #expect(a.statistics(.interactive).timeouts == 0)
+  }
+
+  @Test func `a new route sends at once what is unacknowledged, in pieces that it carries`() throws {
+    let (a, b) = pair(pathMTU: 1_000)
+    let message = (0..<900).map { UInt8(truncatingIfNeeded: $0) }
+    _ = try a.send(message, now: start)
+    #expect(a.frames(start).count == 1)
+    a.routeChanged(pathMTU: 400, now: at(1_010))
+    let frames = a.frames(at(1_010))
+    #expect(frames.map(\.bytes.count) == [400, 400, 905 - 2 * 368 + 32])
+    for frame in frames { try b.receive(frame, now: at(1_020)) }
+    #expect(b.nextMessage(.interactive)?.bytes == message)
+  }
+
+  @Test func `a new route starts its measurements anew`() throws {
+    let (a, b) = pair()
+    _ = try a.send([UInt8](repeating: 0, count: 5_000), now: start)
+    for frame in a.frames(start) { try b.receive(frame, now: at(1_100)) }
+    for frame in b.frames(at(1_100)) { try a.receive(frame, now: at(1_200)) }
+    #expect(a.statistics(.interactive).roundTripMilliseconds > 0)
+    a.routeChanged(pathMTU: 1_000, now: at(1_300))
+    #expect(a.statistics(.interactive).roundTripMilliseconds == 0)
+  }
+
+  @Test func `when the old route still delivers, the rest is not sent again`() throws {
+    let (a, _) = pair()
+    _ = try a.send([UInt8](repeating: 0, count: 60_000), now: start)
+    let out = a.frames(start).count
+    #expect(out == 10)
+    a.routeChanged(pathMTU: 128, now: at(1_010))
+    #expect(a.frames(at(1_010), max: 1).count == 1)
+    try a.receiveAcknowledgement(acknowledgementFromB(9 * 968, window: wide, echo: 1_000).span.bytes, now: at(1_011))
+    let next = try segmentOf(a.frames(at(1_011))[0]).header.offset
+    #expect(next == 9_680)
+  }
+
+  @Test func `an MTU out of bounds is held within them`() throws {
+    let (a, _) = pair()
+    _ = try a.send([UInt8](repeating: 0, count: 60_000), now: start)
+    a.routeChanged(pathMTU: 1, now: start)
+    #expect(a.frames(start, max: 1)[0].bytes.count == ChannelLimits.pathMTUMin)
+    a.routeChanged(pathMTU: .max, now: start)
+    _ = try a.send([UInt8](repeating: 0, count: 60_000), lane: .bulk, now: start)
+    #expect(a.frames(start).map(\.bytes.count).max() == ChannelLimits.pathMTUMax)
+  }
+}
