@@ -86,5 +86,6 @@ let package = Package(
     tests("ReactorTests", ["Reactor", "CSystem", "Primitives"]),
     tests("BearerIPTests", ["BearerIP", "Bearer", "Reactor", "CSystem", "Primitives"]),
     tests("ChannelTests", ["Primitives", "Channel"]),
+    tests("SessionTests", ["Primitives", "Session"]),
   ])
 )

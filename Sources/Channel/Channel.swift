@@ -29,6 +29,10 @@ public final class Channel {
   public let localEpoch: UInt64
   public private(set) var remoteEpoch: UInt64
 
+  // Made once: iterating must not allocate.
+  private static let all: [Lane] = [.interactive, .bulk]
+  private static let interactive: [Lane] = [.interactive]
+
   private let senders: (LaneSender, LaneSender)
   private let receivers: (LaneReceiver, LaneReceiver)
   private var pathMTU = ChannelLimits.pathMTUMin
@@ -69,7 +73,7 @@ public final class Channel {
 
   /// The end of a send; every send that was taken has exactly one, in the order of its lane.
   public func nextCompletion() -> Completion? {
-    for lane in Lane.allCases {
+    for lane in Self.all {
       if let next = sender(lane).nextCompletion() {
         return Completion(message: next.id, lane: lane, outcome: next.outcome)
       }
@@ -79,7 +83,7 @@ public final class Channel {
 
   /// Whether a send awaits its completion: a channel that has none may be forgotten without telling anybody.
   public var hasUnfinishedSends: Bool {
-    Lane.allCases.contains { sender($0).failureDeadline != .never }
+    Self.all.contains { sender($0).failureDeadline != .never }
   }
 
   // MARK: Receiving messages
@@ -161,7 +165,7 @@ public final class Channel {
   public func remoteRestarted(epoch: UInt64) {
     guard epoch != remoteEpoch else { return }
     remoteEpoch = epoch
-    for lane in Lane.allCases {
+    for lane in Self.all {
       sender(lane).restart()
       receiver(lane).restart()
     }
@@ -172,7 +176,7 @@ public final class Channel {
   public func routeChanged(pathMTU: Int, now: Instant) {
     self.pathMTU = min(max(pathMTU, ChannelLimits.pathMTUMin), ChannelLimits.pathMTUMax)
     hasRoute = true
-    for lane in Lane.allCases {
+    for lane in Self.all {
       sender(lane).routeChanged(segmentBytes: self.pathMTU - Segment.headerBytes, now: now)
     }
   }
@@ -183,31 +187,35 @@ public final class Channel {
   /// Every unfinished send fails with `.closed`, to be taken with `nextCompletion`; everything else is refused.
   public func close() {
     isClosed = true
-    for lane in Lane.allCases { sender(lane).failPending(.closed) }
+    for lane in Self.all { sender(lane).failPending(.closed) }
   }
 
   // MARK: Payloads to the network
 
   /// Writes the next payload to the start of `buffer`, which has room for `ChannelLimits.pathMTUMin` bytes at
   /// least and for the path MTU ideally. Acknowledgements come first, then what was lost, then new data; within
-  /// each interactive before bulk. Nil: nothing now.
-  public func nextFrame(into buffer: UnsafeMutableRawBufferPointer, now: Instant) -> OutgoingPayload? {
+  /// each interactive before bulk. `interactiveOnly` is for a link whose bulk queue is full: bulk waits here, where
+  /// interactive overtakes it. Nil: nothing now.
+  public func nextFrame(
+    into buffer: UnsafeMutableRawBufferPointer, now: Instant, interactiveOnly: Bool = false
+  ) -> OutgoingPayload? {
     precondition(buffer.count >= ChannelLimits.pathMTUMin)
     guard hasRoute, !isClosed else { return nil }
     let epochs = EpochPair(destination: remoteEpoch, source: localEpoch)
-    for lane in Lane.allCases {
+    let lanes = interactiveOnly ? Self.interactive : Self.all
+    for lane in lanes {
       if let next = receiver(lane).nextAcknowledgement(epochs: epochs, lane: lane) {
         next.encode(into: buffer)
         return OutgoingPayload(type: .acknowledgement, byteCount: next.byteCount, lane: lane)
       }
     }
     let dataMax = UInt64(min(pathMTU, buffer.count) - Segment.headerBytes)
-    for lane in Lane.allCases {
+    for lane in lanes {
       if let range = sender(lane).nextRetransmission(dataMax: dataMax, now: now) {
         return writeSegment(range, lane, epochs, into: buffer, now)
       }
     }
-    for lane in Lane.allCases {
+    for lane in lanes {
       if let range = sender(lane).nextNew(dataMax: dataMax, now: now) {
         return writeSegment(range, lane, epochs, into: buffer, now)
       }
@@ -235,7 +243,7 @@ public final class Channel {
   public var nextDeadline: Instant {
     guard !isClosed else { return .never }
     var result = Instant.never
-    for lane in Lane.allCases {
+    for lane in Self.all {
       result = min(result, sender(lane).failureDeadline)
       guard hasRoute else { continue }
       result = min(result, sender(lane).pathDeadline, receiver(lane).deadline)
@@ -246,7 +254,7 @@ public final class Channel {
   /// Time has come to `now`. Early calls are harmless.
   public func handleTimeout(now: Instant) {
     guard !isClosed else { return }
-    for lane in Lane.allCases {
+    for lane in Self.all {
       sender(lane).handleFailureTimeout(now: now)
       guard hasRoute else { continue }
       sender(lane).handlePathTimeout(now: now)

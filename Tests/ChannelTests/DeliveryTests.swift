@@ -80,6 +80,17 @@ private let start = at(1_000)
     #expect(lanes.dropFirst().allSatisfy { $0 == .bulk })
   }
 
+  @Test func `a link that takes no bulk still gets the interactive lane`() throws {
+    let (a, _) = pair()
+    _ = try a.send([UInt8](repeating: 0, count: 5_000), lane: .bulk, now: start)
+    var buffer = [UInt8](repeating: 0, count: 1_000)
+    let nothing = buffer.withUnsafeMutableBytes { a.nextFrame(into: $0, now: start, interactiveOnly: true) }
+    #expect(nothing == nil)
+    _ = try a.send([1], lane: .interactive, now: start)
+    let out = buffer.withUnsafeMutableBytes { a.nextFrame(into: $0, now: start, interactiveOnly: true) }
+    #expect(out?.lane == .interactive)
+  }
+
   @Test func `acknowledgements go first, then what was lost, then new data`() throws {
     let (a, b) = pair()
     _ = try a.send([UInt8](repeating: 1, count: 100), lane: .bulk, now: start)
