@@ -58,10 +58,12 @@ final class TimerQueue: EventSource {
     _ = read(descriptor, &expirations, 8)
     armed = .never
     let now = monotonicNow()
-    let due = pending.filter { $0.deadline <= now }
+    let due = pending.filter { $0.deadline <= now }.sorted { $0.deadline < $1.deadline }
     pending.removeAll { $0.deadline <= now }
     // A handler may set, cancel or drop any timer, its own too.
     for timer in due where timer.deadline <= now { timer.expire() }
+    // One that a handler set to an instant of the past was queued again and has fired since.
+    pending.removeAll { $0.deadline == .never }
     arm()
   }
 
