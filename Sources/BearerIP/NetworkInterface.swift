@@ -97,13 +97,12 @@ struct InterfaceRules {
     return false
   }
 
-  func kind(_ name: String, isLoopback: Bool) -> BearerKind {
+  func kind(_ name: String, isLoopback: Bool, wireless: BearerKind?) -> BearerKind {
     if isLoopback { return .loopback }
+    // Drivers without P2P interface types still get wpa_supplicant's name, or are the interface it was told to use.
     if name.utf8.starts(with: "p2p-".utf8) { return .wifiDirect }
     if let wifiDirectInterface, sameText(wifiDirectInterface, name) { return .wifiDirect }
-    // cfg80211 links every wireless interface to its phy; the older name is what out-of-tree drivers offer.
-    for file in ["phy80211", "wireless"] where access("/sys/class/net/\(name)/\(file)", F_OK) == 0 { return .wifi }
-    return .ethernet
+    return wireless ?? .ethernet
   }
 }
 
@@ -112,6 +111,8 @@ func enumerateInterfaces(_ rules: InterfaceRules) -> [NetworkInterface] {
   var list: UnsafeMutablePointer<ifaddrs>?
   guard getifaddrs(&list) == 0 else { return [] }
   defer { freeifaddrs(list) }
+  let wireless = WirelessTypes()
+  defer { wireless?.close() }
   var interfaces: [NetworkInterface] = []
   var next = list
   while let entry = next?.pointee {
@@ -125,7 +126,7 @@ func enumerateInterfaces(_ rules: InterfaceRules) -> [NetworkInterface] {
     if known == nil, interfaces.count < NetworkInterface.countMax {
       let index = if_nametoindex(rawName)
       guard index != 0 else { continue }
-      let kind = rules.kind(name, isLoopback: isLoopback)
+      let kind = rules.kind(name, isLoopback: isLoopback, wireless: wireless?.kind(index))
       interfaces.append(NetworkInterface(name: name, index: index, kind: kind, addresses: []))
       known = interfaces.count - 1
     }

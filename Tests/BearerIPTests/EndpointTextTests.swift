@@ -62,11 +62,12 @@ import Testing
 
   @Test func aGroupsInterfaceIsKnownByItsNameOrByWhoMadeIt() {
     var rules = InterfaceRules(patterns: [], allowsLoopback: false)
-    #expect(rules.kind("p2p-wlan0-0", isLoopback: false) == .wifiDirect)
-    #expect(rules.kind("cwnone0", isLoopback: false) == .ethernet)
-    rules.wifiDirectInterface = "cwnone0"
-    #expect(rules.kind("cwnone0", isLoopback: false) == .wifiDirect)
-    #expect(rules.kind("lo", isLoopback: true) == .loopback)
+    #expect(rules.kind("p2p-wlan0-0", isLoopback: false, wireless: nil) == .wifiDirect)
+    #expect(rules.kind("wlan0", isLoopback: false, wireless: .wifi) == .wifi)
+    rules.wifiDirectInterface = "wlan0"
+    #expect(rules.kind("wlan0", isLoopback: false, wireless: .wifi) == .wifiDirect)
+    #expect(rules.kind("eth0", isLoopback: false, wireless: nil) == .ethernet)
+    #expect(rules.kind("lo", isLoopback: true, wireless: nil) == .loopback)
   }
 
   @Test(arguments: [

@@ -5,11 +5,14 @@
 #endif
 #include <argp.h>
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
+#include <linux/genetlink.h>
 #include <linux/netlink.h>
+#include <linux/nl80211.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netdb.h>

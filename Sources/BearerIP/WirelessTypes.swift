@@ -1,0 +1,50 @@
+import CSystem
+import Primitives
+import Reactor
+
+/// Asks nl80211 what an interface is: unlike /sys it answers for the network namespace the program is in.
+struct WirelessTypes {
+  private let socket: NetlinkSocket
+  private let family: UInt16
+
+  /// Nil where there is no nl80211: no radio, or no driver for one.
+  init?() {
+    guard let socket = try? NetlinkSocket(NETLINK_GENERIC) else { return nil }
+    var question = NetlinkMessage(UInt16(GENL_ID_CTRL), 0)
+    question.append(genericHeader: UInt8(CTRL_CMD_GETFAMILY), version: 1)
+    question.append(attribute: UInt16(CTRL_ATTR_FAMILY_NAME), "nl80211")
+    guard let reply = try? socket.request(question),
+      let id = reply.attribute(UInt16(CTRL_ATTR_FAMILY_ID), from: 4), id.count == 2
+    else {
+      socket.close()
+      return nil
+    }
+    self.socket = socket
+    family = id.native(id.startIndex, as: UInt16.self)
+  }
+
+  func close() { socket.close() }
+
+  /// Nil for an interface that is not wireless.
+  func kind(_ interfaceIndex: UInt32) -> BearerKind? {
+    var question = NetlinkMessage(family, 0)
+    question.append(genericHeader: UInt8(NL80211_CMD_GET_INTERFACE.rawValue), version: 0)
+    question.append(attribute: UInt16(NL80211_ATTR_IFINDEX.rawValue), interfaceIndex)
+    guard let reply = try? socket.request(question),
+      let type = reply.attribute(UInt16(NL80211_ATTR_IFTYPE.rawValue), from: 4), type.count == 4
+    else { return nil }
+    switch type.native(type.startIndex, as: UInt32.self) {
+    case NL80211_IFTYPE_P2P_CLIENT.rawValue, NL80211_IFTYPE_P2P_GO.rawValue: return .wifiDirect
+    default: return .wifi
+    }
+  }
+}
+
+extension NetlinkMessage {
+  /// A genlmsghdr.
+  fileprivate mutating func append(genericHeader command: UInt8, version: UInt8) {
+    append(command)
+    append(version)
+    append(UInt16(0))
+  }
+}
