@@ -84,6 +84,7 @@ let package = Package(
     tests("DiscoveryTests", ["Discovery", "CAvahi", "CSystem", "Reactor", "Bearer", "Primitives"]),
     tests("JournalTests", ["Journal", "Primitives"]),
     tests("ReactorTests", ["Reactor", "CSystem", "Primitives"]),
+    tests("WiFiDirectTests", ["WiFiDirect", "BearerIP", "Bearer", "Reactor", "CSystem", "Primitives"]),
     tests("BearerIPTests", ["BearerIP", "Bearer", "Reactor", "CSystem", "Primitives"]),
     tests("ChannelTests", ["Primitives", "Channel"]),
     tests("SessionTests", ["Primitives", "Session"]),

@@ -1,0 +1,23 @@
+/// The P2P device name of a node: "Causeway-0123456789abcdef". The digits are its candidate hint.
+enum DeviceName {
+  /// Wi-Fi Simple Configuration 2.0.8, table 28: a device name is at most 32 bytes.
+  static let bytesMax = 32
+  /// What is left of it for the prefix.
+  static let prefixBytesMax = bytesMax - 17
+
+  static func make(prefix: String, hint: UInt64) -> String { "\(prefix)-\(hexadecimal(hint))" }
+
+  static func has(_ name: String, prefix: String) -> Bool { name.utf8.starts(with: prefix.utf8) }
+
+  /// The hint a name ends with, 0 when it has none.
+  static func hint(of name: String) -> UInt64 {
+    let tail = Array(name.utf8.suffix(17))
+    guard tail.count == 17, tail[0] == UInt8(ascii: "-") else { return 0 }
+    var value: UInt64 = 0
+    for byte in tail[1...] {
+      guard let digit = hexadecimalDigit(byte) else { return 0 }
+      value = value << 4 | UInt64(digit)
+    }
+    return value
+  }
+}

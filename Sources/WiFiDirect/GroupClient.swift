@@ -1,0 +1,209 @@
+import Bearer
+import BearerIP
+import CSystem
+import Primitives
+import Reactor
+
+/// Joins the group of a node by push button: looks for owners with pauses, joins, takes the assigned address,
+/// looks again when the group is gone.
+final class GroupClient: RadioActivity {
+  /// How long one look takes. Looks on the social channels alone leave the air to others; every third one
+  /// begins with all channels, since an owner may be anywhere.
+  static let searchSeconds = 6
+  static let fullSearchEvery = 3
+  /// How long joining may take: provision discovery, WPS, association.
+  static let joinTime = TimeSpan.seconds(40)
+
+  private enum Phase {
+    case resting
+    case searching
+    case joining
+    case member
+  }
+
+  private let radio: WiFiDirectRadio
+  private var options: WiFiDirectOptions { radio.options }
+  private var phase = Phase.resting
+  private var backoff = Backoff(first: .seconds(1), longest: .seconds(60))
+  private var searches = 0
+  private var timer: Timer?
+  private var owner: FoundDevice?
+  private var group: StartedGroup?
+  private var reported: Candidate?
+
+  init(_ radio: WiFiDirectRadio) { self.radio = radio }
+
+  func begin() {
+    timer = Timer(radio.loop) { [self] in timedOut() }
+    search()
+  }
+
+  func received(_ message: SupplicantMessage) {
+    switch message.event {
+    case .deviceFound(let device):
+      if phase == .searching, isWanted(device) { join(device) }
+    case .findStopped:
+      if phase == .searching { rest() }
+    case .groupStarted(let group):
+      if phase == .joining, !group.isOwner { joined(group) }
+    case .groupRemoved(let name, let reason):
+      if let group, sameText(group.interface, name) {
+        left(reason)
+      } else if phase == .joining {
+        failed("the group ended while it was being joined: \(reason)")
+      }
+    case .formationFailed:
+      if phase == .joining { failed("the group owner did not let this node in") }
+    case .pushButtonRequested, .pushButtonEnded, .pushButtonOverlap, .stationConnected, .stationDisconnected,
+      .connected, .disconnected, .terminating, .other:
+      break
+    }
+  }
+
+  func pushButton() {}
+
+  func checkLiveness() {
+    guard let interface = group?.interface else { return }
+    radio.supplicant?.send(to: interface, "STATUS") { [self] reply in
+      guard let group, sameText(group.interface, interface) else { return }
+      if reply.value("wpa_state") == nil { left("it is not there any more") }
+    }
+  }
+
+  func leave() {
+    switch phase {
+    case .resting: break
+    case .searching: radio.supplicant?.sendLast("P2P_STOP_FIND")
+    case .joining: radio.supplicant?.sendLast("P2P_CANCEL")
+    case .member: if let group { radio.supplicant?.sendLast("P2P_GROUP_REMOVE \(group.interface)") }
+    }
+  }
+
+  func end() {
+    timer?.cancel()
+    timer = nil
+    forgetGroup()
+  }
+
+  // MARK: - Looking
+
+  private func search() {
+    phase = .searching
+    radio.snapshot.state = .searching
+    timer?.set(after: .seconds(UInt64(Self.searchSeconds * 2)))
+    let kind =
+      options.frequency != 0
+      ? " freq=\(options.frequency)" : searches % Self.fullSearchEvery == Self.fullSearchEvery - 1 ? "" : " type=social"
+    searches += 1
+    radio.supplicant?.send("P2P_FIND \(Self.searchSeconds)\(kind)") { [self] reply in
+      if !reply.isOK, phase == .searching { failed("wpa_supplicant does not look for groups: \(reply.text)") }
+    }
+  }
+
+  private func isWanted(_ device: FoundDevice) -> Bool {
+    guard device.isGroupOwner else { return false }
+    if let peer = options.peer { return device.address == peer }
+    return DeviceName.has(device.name, prefix: options.deviceNamePrefix)
+  }
+
+  /// Nobody there: the radio is left to others for a while. A little chance keeps two clients out of step.
+  private func rest() {
+    phase = .resting
+    radio.snapshot.state = .searching
+    let pause = backoff.take()
+    timer?.set(after: TimeSpan(nanoseconds: pause.nanoseconds + chance() % (pause.nanoseconds / 2 + 1)))
+  }
+
+  private func timedOut() {
+    switch phase {
+    case .resting: search()
+    case .searching:
+      radio.supplicant?.send("P2P_STOP_FIND")
+      rest()
+    case .joining:
+      let name = owner?.name ?? "the group owner"
+      failed("\(name) did not let this node in within \(Self.joinTime.milliseconds / 1000) s")
+    case .member: break
+    }
+  }
+
+  // MARK: - Joining
+
+  private func join(_ device: FoundDevice) {
+    phase = .joining
+    owner = device
+    radio.snapshot.state = .joining
+    radio.snapshot.owner = device.address
+    timer?.set(after: Self.joinTime)
+    radio.supplicant?.send("P2P_PEER \(device.address.text)") { [self] reply in
+      if phase == .joining { join(device, on: reply.value("oper_freq") ?? "0") }
+    }
+  }
+
+  /// Told the owner's frequency, wpa_supplicant looks for it there alone and not on all channels again.
+  private func join(_ device: FoundDevice, on frequency: String) {
+    let hint = sameText(frequency, "0") ? "" : " freq=\(frequency)"
+    radio.supplicant?.send("P2P_CONNECT \(device.address.text) pbc join\(hint)") { [self] reply in
+      if !reply.isOK, phase == .joining { failed("wpa_supplicant does not join \(device.name): \(reply.text)") }
+    }
+  }
+
+  private func failed(_ reason: String) {
+    radio.report(fault: reason)
+    if phase == .joining { radio.supplicant?.send("P2P_CANCEL") }
+    owner = nil
+    radio.snapshot.owner = nil
+    rest()
+  }
+
+  private func joined(_ group: StartedGroup) {
+    phase = .member
+    self.group = group
+    timer?.cancel()
+    backoff.reset()
+    searches = 0
+    radio.snapshot.state = .member
+    radio.snapshot.ssid = group.ssid
+    radio.snapshot.frequency = group.frequency
+    takeAddress(group)
+    radio.groupCame(group.interface)
+    radio.report("member of \(group.ssid) on \(group.interface), \(group.frequency) MHz")
+    // Without an assigned address there is IPv6 link-local, and discovery finds the owner by it.
+    guard group.address != 0, group.ownerAddress != 0, options.port != 0 else { return }
+    let candidate = Candidate(
+      bearer: .wifiDirect, address: .ip(IPEndpoint(ipv4: group.ownerAddress, port: options.port)),
+      hint: DeviceName.hint(of: owner?.name ?? ""))
+    reported = candidate
+    radio.delegate.bearerFound(candidate)
+  }
+
+  private func takeAddress(_ group: StartedGroup) {
+    guard group.address != 0 else { return }
+    do {
+      let prefixLength = group.mask == 0 ? WiFiDirectOptions.prefixLength : UInt8(group.mask.nonzeroBitCount)
+      try addInterfaceAddress(if_nametoindex(group.interface), ipv4: group.address, prefixLength: prefixLength)
+    } catch {
+      radio.report(fault: "\(group.interface) has no IPv4 address: \(error.text). The program needs CAP_NET_ADMIN.")
+    }
+  }
+
+  private func left(_ reason: String) {
+    forgetGroup()
+    radio.report("left the group: \(reason)")
+    rest()
+  }
+
+  private func forgetGroup() {
+    group = nil
+    owner = nil
+    if let reported { radio.delegate.bearerLost(reported) }
+    reported = nil
+    radio.groupWent()
+  }
+}
+
+private func chance() -> UInt64 {
+  var random: UInt64 = 0
+  _ = getrandom(&random, 8, 0)
+  return random
+}

@@ -1,0 +1,219 @@
+import BearerIP
+import CSystem
+import Primitives
+import Reactor
+
+/// Owns a group: makes it, gives it an address, keeps its push button pressed, makes it again when it is removed.
+final class GroupOwner: RadioActivity {
+  /// How long making a group may take: a scan for a free channel included.
+  static let creationTime = TimeSpan.seconds(15)
+  /// A group that lived this long was no failure: the next one is made without a long pause.
+  static let stableTime = TimeSpan.seconds(60)
+  /// The push button's two minutes (Wi-Fi Simple Configuration 2.0.8, 12.1) less a margin.
+  static let pushButtonTime = TimeSpan.seconds(110)
+  /// How soon the push button is pressed again after it was used, and after two devices pushed at once.
+  static let pushButtonAgainTime = TimeSpan.milliseconds(300)
+  static let overlapTime = TimeSpan.seconds(5)
+
+  private let radio: WiFiDirectRadio
+  private var options: WiFiDirectOptions { radio.options }
+  private var backoff = Backoff(first: .seconds(1), longest: .seconds(60))
+  private var timer: Timer?
+  private var pushButtonTimer: Timer?
+  /// Whether the timer ends a pause, not a creation that takes too long.
+  private var isResting = false
+  private var interface = ""
+  private var startedAt = Instant.zero
+  /// The network that holds a name and passphrase of our choice; made once per wpa_supplicant.
+  private var network: String?
+
+  init(_ radio: WiFiDirectRadio) { self.radio = radio }
+
+  func begin() {
+    timer = Timer(radio.loop) { [self] in timedOut() }
+    pushButtonTimer = Timer(radio.loop) { [self] in pushButton() }
+    radio.snapshot.state = .creatingGroup
+    create()
+  }
+
+  func received(_ message: SupplicantMessage) {
+    switch message.event {
+    case .groupStarted(let group):
+      if group.isOwner, interface.utf8.isEmpty { started(group) }
+    case .groupRemoved(let name, let reason):
+      if !interface.utf8.isEmpty, sameText(name, interface) { removed(reason) }
+    case .stationConnected(let address):
+      if isOurs(message) { joined(address) }
+    case .stationDisconnected(let address):
+      if isOurs(message) { radio.snapshot.stations.removeAll { $0 == address } }
+    case .pushButtonRequested:
+      if options.pushButton == .always { pushButton() }
+    case .pushButtonEnded:
+      if isOurs(message), options.pushButton == .always { pushButtonTimer?.set(after: Self.pushButtonAgainTime) }
+    case .pushButtonOverlap:
+      if isOurs(message), options.pushButton == .always { pushButtonTimer?.set(after: Self.overlapTime) }
+    case .deviceFound, .findStopped, .formationFailed, .connected, .disconnected, .terminating, .other:
+      break
+    }
+  }
+
+  func pushButton() {
+    guard !interface.utf8.isEmpty, options.pushButton != .never else { return }
+    radio.supplicant?.send(to: interface, "WPS_PBC") { [self] reply in
+      // FAIL-PBC-OVERLAP: two devices pushed within the last two minutes.
+      guard options.pushButton == .always else { return }
+      pushButtonTimer?.set(after: reply.isOK ? Self.pushButtonTime : Self.overlapTime)
+    }
+  }
+
+  func checkLiveness() {
+    guard !interface.utf8.isEmpty else { return }
+    let asked = interface
+    radio.supplicant?.send(to: asked, "STATUS") { [self] reply in
+      guard sameText(asked, interface) else { return }
+      if reply.value("mode") == nil { removed("it is not there any more") }
+    }
+  }
+
+  func leave() {
+    if !interface.utf8.isEmpty { radio.supplicant?.sendLast("P2P_GROUP_REMOVE \(interface)") }
+    if let network { radio.supplicant?.sendLast(to: radio.deviceInterface, "REMOVE_NETWORK \(network)") }
+  }
+
+  func end() {
+    timer?.cancel()
+    pushButtonTimer?.cancel()
+    timer = nil
+    pushButtonTimer = nil
+    interface = ""
+    radio.groupWent()
+  }
+
+  // MARK: - Making the group
+
+  private func create() {
+    timer?.set(after: Self.creationTime)
+    if network == nil, !options.ssid.utf8.isEmpty || !options.passphrase.utf8.isEmpty {
+      defineNetwork()
+    } else {
+      add()
+    }
+  }
+
+  /// A persistent group's network: the only way to give a group a name and passphrase of our choice.
+  private func defineNetwork() {
+    let device = radio.deviceInterface
+    radio.supplicant?.send(to: device, "ADD_NETWORK") { [self] reply in
+      guard !reply.isFailure, reply.bytes.count <= 4 else {
+        return failed("wpa_supplicant adds no network: \(reply.text)")
+      }
+      let network = reply.text
+      let passphrase = options.passphrase.utf8.isEmpty ? makePassphrase() : options.passphrase
+      var isRefused = false
+      for setting in [
+        "ssid \(hexadecimal(groupName()))", "psk \"\(passphrase)\"", "mode 3", "disabled 2", "key_mgmt WPA-PSK",
+        "proto RSN", "pairwise CCMP", "auth_alg OPEN",
+      ] {
+        radio.supplicant?.send(to: device, "SET_NETWORK \(network) \(setting)") { [self] reply in
+          if reply.isOK || isRefused { return }
+          isRefused = true
+          failed("wpa_supplicant does not take the group's name or passphrase")
+        }
+      }
+      radio.supplicant?.send("PING") { [self] _ in
+        if isRefused { return }
+        self.network = network
+        add()
+      }
+    }
+  }
+
+  /// The configured name, or one made from the hint. It must begin with "DIRECT-" and two characters.
+  private func groupName() -> [UInt8] {
+    if options.ssid.utf8.isEmpty { return Array("DIRECT-cw-\(hexadecimal(radio.hint))".utf8) }
+    if options.ssid.utf8.starts(with: "DIRECT-".utf8) { return Array(options.ssid.utf8) }
+    return Array("DIRECT-cw-\(options.ssid)".utf8.prefix(32))
+  }
+
+  /// Unless told otherwise the group is on 2.4 GHz, where clients look first and find it within a second; a
+  /// station that holds the radio on another band leaves no choice.
+  private func add() {
+    if options.frequency != 0 { return add(" freq=\(options.frequency)") { [self] in refused($0) } }
+    add(" freq=2") { [self] _ in add("") { [self] in refused($0) } }
+  }
+
+  private func add(_ frequency: String, refused: @escaping (SupplicantReply) -> Void) {
+    let persistent = network.map { " persistent=\($0)" } ?? ""
+    radio.supplicant?.send(to: radio.deviceInterface, "P2P_GROUP_ADD\(persistent)\(frequency)") { reply in
+      if !reply.isOK { refused(reply) }
+    }
+  }
+
+  private func refused(_ reply: SupplicantReply) {
+    failed("wpa_supplicant makes no group on \(options.interface): \(reply.text)")
+  }
+
+  private func started(_ group: StartedGroup) {
+    interface = group.interface
+    startedAt = radio.loop.now
+    timer?.cancel()
+    radio.snapshot.state = .groupOwner
+    radio.snapshot.ssid = group.ssid
+    radio.snapshot.passphrase = group.passphrase.utf8.isEmpty ? options.passphrase : group.passphrase
+    radio.snapshot.frequency = group.frequency
+    do {
+      try addInterfaceAddress(
+        if_nametoindex(interface), ipv4: WiFiDirectOptions.ownerAddress, prefixLength: WiFiDirectOptions.prefixLength)
+    } catch {
+      radio.report(fault: "\(interface) has no IPv4 address: \(error.text). The program needs CAP_NET_ADMIN.")
+    }
+    radio.groupCame(interface)
+    radio.report("group \(group.ssid) on \(interface), \(group.frequency) MHz")
+    if options.pushButton == .always { pushButton() }
+  }
+
+  private func removed(_ reason: String) {
+    if radio.loop.now - startedAt >= Self.stableTime { backoff.reset() }
+    interface = ""
+    pushButtonTimer?.cancel()
+    radio.groupWent()
+    failed("the group was removed: \(reason)")
+  }
+
+  private func failed(_ reason: String) {
+    radio.snapshot.state = .creatingGroup
+    radio.report(fault: reason)
+    timer?.set(after: backoff.take())
+    isResting = true
+  }
+
+  private func timedOut() {
+    if isResting {
+      isResting = false
+      create()
+    } else {
+      failed("wpa_supplicant did not start the group within \(Self.creationTime.milliseconds / 1000) s")
+    }
+  }
+
+  private func isOurs(_ message: SupplicantMessage) -> Bool {
+    // Without a global socket the p2p-dev socket tells of the group's stations.
+    sameText(message.interface, interface) || sameText(message.interface, radio.deviceInterface)
+  }
+
+  private func joined(_ address: MACAddress) {
+    if radio.snapshot.stations.contains(address) || radio.snapshot.stations.count >= WiFiDirectSnapshot.stationsMax {
+      return
+    }
+    radio.snapshot.stations.append(address)
+  }
+}
+
+/// Sixteen characters that nobody confuses: 80 bits.
+private func makePassphrase() -> String {
+  let alphabet = Array("abcdefghjkmnpqrstuvwxyz23456789X".utf8)
+  var random: [UInt8] = [UInt8](repeating: 0, count: 16)
+  // Never short: requests up to 256 bytes are filled whole (getrandom(2)).
+  _ = getrandom(&random, random.count, 0)
+  return String(decoding: random.map { alphabet[Int($0 & 31)] }, as: UTF8.self)
+}

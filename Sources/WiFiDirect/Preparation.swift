@@ -1,0 +1,96 @@
+import BearerIP
+
+/// Makes sure that wpa_supplicant has the interface and knows what Wi-Fi Direct needs, one command after the other.
+/// It lives in the completions of its commands and ends with `prepared` or `unavailable`.
+final class Preparation {
+  private let radio: WiFiDirectRadio
+  private var options: WiFiDirectOptions { radio.options }
+  private var isAdded = false
+
+  init(_ radio: WiFiDirectRadio) { self.radio = radio }
+
+  func run() {
+    radio.supplicant?.send("INTERFACES") { [self] reply in
+      let interfaces = reply.lines
+      if contains(interfaces, options.interface) {
+        removeLeftGroups(interfaces)
+        let device = p2pDeviceInterface(options.interface)
+        checkDevice(contains(interfaces, device) ? device : options.interface)
+      } else {
+        addInterface()
+      }
+    }
+  }
+
+  private func addInterface() {
+    guard let supplicant = radio.supplicant else { return }
+    guard supplicant.isGlobal, !isAdded else {
+      return radio.unavailable(
+        "wpa_supplicant does not drive \(options.interface): start it with -i \(options.interface)")
+    }
+    isAdded = true
+    // Name, configuration file, driver, control directory. The group's interface inherits the directory.
+    supplicant.send("INTERFACE_ADD \(options.interface)\t\tnl80211\t\t") { [self] reply in
+      if reply.isOK {
+        run()
+      } else {
+        radio.unavailable(
+          "wpa_supplicant cannot use \(options.interface): is the radio there, unblocked and unmanaged?")
+      }
+    }
+  }
+
+  /// Groups of an earlier run of ours are in the way of the next one.
+  private func removeLeftGroups(_ interfaces: [String]) {
+    let prefix = "p2p-\(options.interface)-"
+    for name in interfaces where name.utf8.starts(with: prefix.utf8) {
+      radio.supplicant?.send("P2P_GROUP_REMOVE \(name)")
+    }
+  }
+
+  private func checkDevice(_ device: String) {
+    if options.role == .client, !options.ssid.utf8.isEmpty { return radio.prepared(deviceInterface: device) }
+    radio.supplicant?.send(to: device, "STATUS") { [self] reply in
+      if reply.value("p2p_device_address") == nil {
+        radio.unavailable(
+          "\(options.interface) or its wpa_supplicant cannot do Wi-Fi Direct (p2p_disabled, or the driver)")
+      } else {
+        set(device)
+      }
+    }
+  }
+
+  private func set(_ device: String) {
+    var settings = [
+      "SET device_name \(DeviceName.make(prefix: options.deviceNamePrefix, hint: radio.hint))",
+      // Network infrastructure, access point (Wi-Fi Simple Configuration 2.0.8, table 41).
+      "SET device_type 6-0050F204-1",
+      "SET config_methods virtual_push_button",
+      "SET persistent_reconnect 0",
+    ]
+    if options.role == .groupOwner {
+      settings += [
+        "SET p2p_ssid_postfix -\(options.deviceNamePrefix)",
+        "SET max_num_sta \(options.stationsMax)",
+        "SET ip_addr_go \(WiFiDirectOptions.ownerAddressText)",
+        "SET ip_addr_mask \(WiFiDirectOptions.maskText)",
+        "SET ip_addr_start \(WiFiDirectOptions.firstAddressText)",
+        "SET ip_addr_end \(WiFiDirectOptions.lastAddressText)",
+      ]
+    } else {
+      // Seconds without its owner after which a client gives a group up; an owner that was away for a moment is
+      // back before. wpa_supplicant's own limit is 10.
+      settings.append("SET p2p_group_idle 4")
+    }
+    for setting in settings {
+      radio.supplicant?.send(to: device, setting) { [self] reply in
+        if !reply.isOK { radio.report("wpa_supplicant does not take \"\(setting)\": \(reply.text)") }
+      }
+    }
+    // Every reply is in when this one is: commands are answered in order.
+    let band = options.frequency > 0 && options.frequency < 3000 ? "5000-6000" : ""
+    radio.supplicant?.send("P2P_SET disallow_freq \(band)") { [self] _ in radio.prepared(deviceInterface: device) }
+  }
+
+  private func contains(_ names: [String], _ name: String) -> Bool { names.contains { sameText($0, name) } }
+}

@@ -1,0 +1,98 @@
+import BearerIP
+import Primitives
+import Reactor
+
+/// Joins a group by its name and passphrase, as an ordinary station: for radios without Wi-Fi Direct, and where
+/// nobody can push a button. wpa_supplicant itself connects again; the owner is found by discovery.
+final class Station: RadioActivity {
+  /// How long until a network that wpa_supplicant refused is offered again.
+  static let retryTime = TimeSpan.seconds(10)
+
+  private let radio: WiFiDirectRadio
+  private var options: WiFiDirectOptions { radio.options }
+  private var network: String?
+  private var timer: Timer?
+
+  init(_ radio: WiFiDirectRadio) { self.radio = radio }
+
+  func begin() {
+    timer = Timer(radio.loop) { [self] in define() }
+    define()
+  }
+
+  func received(_ message: SupplicantMessage) {
+    guard sameText(message.interface, options.interface) else { return }
+    switch message.event {
+    case .connected: joined()
+    case .disconnected: left()
+    case .deviceFound, .findStopped, .groupStarted, .groupRemoved, .formationFailed, .pushButtonRequested,
+      .pushButtonEnded, .pushButtonOverlap, .stationConnected, .stationDisconnected, .terminating, .other:
+      break
+    }
+  }
+
+  func pushButton() {}
+
+  func checkLiveness() {}
+
+  func leave() {
+    if let network { radio.supplicant?.sendLast(to: options.interface, "REMOVE_NETWORK \(network)") }
+  }
+
+  func end() {
+    timer?.cancel()
+    timer = nil
+    radio.groupWent()
+  }
+
+  private func define() {
+    radio.snapshot.state = .joining
+    radio.supplicant?.send(to: options.interface, "ADD_NETWORK") { [self] reply in
+      guard !reply.isFailure, reply.bytes.count <= 4 else { return failed("adds no network: \(reply.text)") }
+      network = reply.text
+      configure(reply.text)
+    }
+  }
+
+  private func configure(_ network: String) {
+    var settings = ["ssid \(hexadecimal(Array(options.ssid.utf8)))", "scan_ssid 1"]
+    if options.passphrase.utf8.isEmpty {
+      settings.append("key_mgmt NONE")
+    } else {
+      settings += ["psk \"\(options.passphrase)\"", "key_mgmt WPA-PSK"]
+    }
+    if options.frequency != 0 { settings.append("scan_freq \(options.frequency)") }
+    var isRefused = false
+    for setting in settings {
+      radio.supplicant?.send(to: options.interface, "SET_NETWORK \(network) \(setting)") { [self] reply in
+        if reply.isOK || isRefused { return }
+        isRefused = true
+        radio.supplicant?.send(to: options.interface, "REMOVE_NETWORK \(network)")
+        failed("does not take the network's name or passphrase")
+      }
+    }
+    radio.supplicant?.send(to: options.interface, "ENABLE_NETWORK \(network)")
+  }
+
+  private func failed(_ reason: String) {
+    network = nil
+    radio.report(fault: "wpa_supplicant \(reason)")
+    timer?.set(after: Self.retryTime)
+  }
+
+  private func joined() {
+    radio.snapshot.state = .member
+    radio.snapshot.ssid = options.ssid
+    radio.snapshot.passphrase = options.passphrase
+    radio.snapshot.frequency = UInt32(options.frequency)
+    radio.groupCame(options.interface)
+    radio.report("station of \(options.ssid) on \(options.interface)")
+  }
+
+  private func left() {
+    if radio.snapshot.state != .member { return }
+    radio.groupWent()
+    radio.snapshot.state = .joining
+    radio.report("\(options.ssid) is out of reach; wpa_supplicant looks for it")
+  }
+}

@@ -1,0 +1,132 @@
+import BearerIP
+import CSystem
+import Primitives
+import Reactor
+
+/// wpa_supplicant as one thing, whether it is reached through its global socket or through an interface's own.
+///
+/// On the global socket a command for an interface carries its name. Without one, P2P events are heard on the
+/// p2p-dev socket or, with drivers that have no such device, on the interface's; other interfaces (the group's)
+/// get channels of their own when they are first spoken to.
+final class Supplicant {
+  /// The most interfaces with a channel of their own.
+  private static let channelsMax = 4
+
+  /// Whether INTERFACE_ADD and the like can be used.
+  let isGlobal: Bool
+  private let loop: EventLoop
+  private let directory: String
+  private let clientDirectory: String
+  private let mainInterface: String
+  private var main: SupplicantChannel?
+  private var others: [(interface: String, channel: SupplicantChannel)] = []
+  private let received: (SupplicantMessage) -> Void
+
+  /// `failed` runs at most once, from the loop; it closes everything itself.
+  /// Errors: the one sentence of what is absent and how to get it.
+  init(
+    _ loop: EventLoop, _ options: WiFiDirectOptions, received: @escaping (SupplicantMessage) -> Void,
+    failed: @escaping (String) -> Void
+  ) throws(SupplicantAbsent) {
+    self.loop = loop
+    self.received = received
+    clientDirectory = options.clientDirectory
+    directory = parentDirectory(options.controlSocket)
+    let device = p2pDeviceInterface(options.interface)
+    let places: [(path: String, interface: String)] = [
+      (options.controlSocket, ""), ("\(directory)/\(device)", device),
+      ("\(directory)/\(options.interface)", options.interface),
+    ]
+    var error = SystemError(code: ENOENT)
+    for place in places where access(place.path, F_OK) == 0 {
+      do {
+        let interface = place.interface
+        main = try SupplicantChannel(
+          loop, path: place.path, clientDirectory: clientDirectory,
+          received: { message in
+            var message = message
+            if message.interface.utf8.isEmpty { message.interface = interface }
+            received(message)
+          }, failed: failed)
+        mainInterface = interface
+        isGlobal = interface.utf8.isEmpty
+        return
+      } catch let failure {
+        error = failure
+      }
+    }
+    throw SupplicantAbsent(
+      text: error.code == ENOENT
+        ? "no wpa_supplicant at \(options.controlSocket): start it with -g \(options.controlSocket)"
+        : "wpa_supplicant at \(options.controlSocket): \(error.text)")
+  }
+
+  /// A command for wpa_supplicant as such, or for Wi-Fi Direct.
+  func send(_ command: String, _ completion: @escaping (SupplicantReply) -> Void = { _ in }) {
+    main?.send(command, completion)
+  }
+
+  /// A command for one interface. Without a global socket, `completion` never runs when the interface has none.
+  func send(
+    to interface: String, _ command: String, _ completion: @escaping (SupplicantReply) -> Void = { _ in }
+  ) {
+    if isGlobal {
+      main?.send("IFNAME=\(interface) \(command)", completion)
+    } else {
+      channel(interface)?.send(command, completion)
+    }
+  }
+
+  /// The last words to an interface before `close`.
+  func sendLast(to interface: String, _ command: String) {
+    if isGlobal {
+      main?.sendLast("IFNAME=\(interface) \(command)")
+    } else {
+      channel(interface)?.sendLast(command)
+    }
+  }
+
+  func sendLast(_ command: String) { main?.sendLast(command) }
+
+  /// Whether every command was answered.
+  var isIdle: Bool { main?.isIdle ?? true }
+
+  func close() {
+    main?.close()
+    main = nil
+    for other in others { other.channel.close() }
+    others = []
+  }
+
+  private func channel(_ interface: String) -> SupplicantChannel? {
+    if sameText(interface, mainInterface) { return main }
+    for other in others where sameText(other.interface, interface) { return other.channel }
+    if others.count >= Self.channelsMax { others.removeFirst().channel.close() }
+    let received = received
+    let opened = try? SupplicantChannel(
+      loop, path: "\(directory)/\(interface)", clientDirectory: clientDirectory,
+      received: { message in
+        var message = message
+        message.interface = interface
+        received(message)
+      }, failed: { [self] _ in others.removeAll { sameText($0.interface, interface) } })
+    if let opened { others.append((interface, opened)) }
+    return opened
+  }
+}
+
+/// There is nobody to talk to; the sentence says why and what to do.
+struct SupplicantAbsent: Error {
+  var text: String
+}
+
+/// wpa_supplicant's name for the P2P device of an interface: the kernel's limit of 15 bytes cuts it.
+func p2pDeviceInterface(_ interface: String) -> String {
+  String(decoding: "p2p-dev-\(interface)".utf8.prefix(15), as: UTF8.self)
+}
+
+private func parentDirectory(_ path: String) -> String {
+  let bytes = Array(path.utf8)
+  guard let slash = bytes.lastIndex(of: UInt8(ascii: "/")) else { return "." }
+  return String(decoding: bytes[..<slash], as: UTF8.self)
+}

@@ -1,0 +1,145 @@
+import CSystem
+import CWPA
+import Primitives
+import Reactor
+
+/// One control socket of wpa_supplicant: commands in a queue, one under way at a time, and its events.
+///
+/// libwpa_client opens and closes the socket; its request function would block, so datagrams are sent and
+/// received here. A channel that failed is closed and stays so.
+final class SupplicantChannel: EventSource {
+  /// How long wpa_supplicant may take to answer.
+  static let replyTimeDefault = TimeSpan.seconds(10)
+  /// The most commands that wait: what bringing up a group takes, twice.
+  static let queueMax = 48
+  /// The most datagrams one wake-up reads; what is left is reported again.
+  private static let readsMax = 32
+
+  private struct Command {
+    var text: [UInt8]
+    var completion: (SupplicantReply) -> Void
+  }
+
+  private let loop: EventLoop
+  private let replyTime: TimeSpan
+  private let descriptor: CInt
+  private var control: OpaquePointer?
+  private var registration: Registration?
+  private var queue: [Command] = []
+  private var isAwaitingReply = false
+  private var timer: Timer?
+  private var received: ((SupplicantMessage) -> Void)?
+  private var failed: ((String) -> Void)?
+
+  /// Connects to the socket at `path`; replies come to a socket made in `clientDirectory`, which wpa_supplicant
+  /// must see under the same name. `failed` runs at most once, from the loop.
+  /// Errors: the errno of socket, bind or connect (ECONNREFUSED: nobody listens any more).
+  init(
+    _ loop: EventLoop, path: String, clientDirectory: String, replyTime: TimeSpan = replyTimeDefault,
+    received: @escaping (SupplicantMessage) -> Void, failed: @escaping (String) -> Void
+  ) throws(SystemError) {
+    self.loop = loop
+    self.replyTime = replyTime
+    guard let control = wpa_ctrl_open2(path, clientDirectory) else { throw SystemError.last }
+    descriptor = wpa_ctrl_get_fd(control)
+    self.received = received
+    self.failed = failed
+    do {
+      registration = try loop.add(descriptor, .read, .newcomer, self)
+    } catch {
+      wpa_ctrl_close(control)
+      throw error
+    }
+    self.control = control
+    timer = Timer(loop) { [self] in fail("has not answered for \(replyTime.milliseconds) ms") }
+    send("ATTACH") { [self] reply in
+      if !reply.isOK { fail("does not send its events: \(reply.text)") }
+    }
+  }
+
+  var isIdle: Bool { queue.isEmpty }
+
+  /// Queue a command. `completion` runs when it was answered; never, once the channel has failed or was closed.
+  func send(_ command: String, _ completion: @escaping (SupplicantReply) -> Void = { _ in }) {
+    guard control != nil else { return }
+    if queue.count >= Self.queueMax { return failSoon("is too slow: \(Self.queueMax) commands wait") }
+    queue.append(Command(text: Array(command.utf8), completion: completion))
+    transmit()
+  }
+
+  /// Send a command past the queue and without waiting for its answer: the last words before `close`.
+  func sendLast(_ command: String) {
+    guard control != nil else { return }
+    let text = Array(command.utf8)
+    _ = CSystem.send(descriptor, text, text.count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
+  }
+
+  func ready(_ events: UInt32) {
+    if events & EPOLLOUT.rawValue != 0, let registration {
+      loop.modify(registration, .read)
+      transmit()
+    }
+    var buffer: [UInt8] = [UInt8](repeating: 0, count: SupplicantParser.messageBytesMax)
+    for _ in 0..<Self.readsMax {
+      guard control != nil else { return }  // closed by what the last message caused
+      let count = recv(descriptor, &buffer, buffer.count, CInt(MSG_DONTWAIT))
+      if count < 0 {
+        let error = SystemError.last
+        if error.code != EAGAIN, error.code != EINTR { fail("is gone: \(error.text)") }
+        return
+      }
+      take(buffer[..<count])
+    }
+  }
+
+  func close() {
+    guard let control else { return }
+    self.control = nil
+    if let registration { loop.remove(registration) }
+    registration = nil
+    timer?.cancel()
+    timer = nil
+    queue = []
+    received = nil
+    failed = nil
+    wpa_ctrl_close(control)
+  }
+
+  private func take(_ message: ArraySlice<UInt8>) {
+    if let event = SupplicantParser.parse(message) {
+      received?(event)
+    } else if isAwaitingReply {
+      isAwaitingReply = false
+      timer?.cancel()
+      let command = queue.removeFirst()
+      command.completion(SupplicantReply(message))
+      transmit()
+    }
+  }
+
+  private func transmit() {
+    guard let command = queue.first, !isAwaitingReply, let registration else { return }
+    let flags = CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL)
+    if CSystem.send(descriptor, command.text, command.text.count, flags) < 0 {
+      let error = SystemError.last
+      // wpa_supplicant's receive queue is full: the socket becomes writable when it has read.
+      if error.code == EAGAIN { loop.modify(registration, [.read, .write]) } else { return failSoon("is gone: \(error.text)") }
+    } else {
+      isAwaitingReply = true
+    }
+    timer?.set(monotonicNow() + replyTime)
+  }
+
+  /// `send` must not call back its caller.
+  private func failSoon(_ reason: String) {
+    timer?.cancel()
+    timer = Timer(loop) { [self] in fail(reason) }
+    timer?.set(.zero)
+  }
+
+  private func fail(_ reason: String) {
+    let failed = failed
+    close()
+    failed?(reason)
+  }
+}

@@ -1,0 +1,181 @@
+import BearerIP
+
+/// Reads wpa_supplicant's messages: "<3>EVENT …", on the global socket also "IFNAME=wlan0 <3>EVENT …".
+///
+/// Device names, SSIDs and passphrases are what a stranger chose. Fields are therefore looked for only behind
+/// the last such text of a message.
+public enum SupplicantParser {
+  /// wpa_supplicant sends no longer message (CTRL_IFACE_MAX_LEN 4096, doubled for what may come).
+  public static let messageBytesMax = 8192
+
+  /// Nil when it is the reply to a command.
+  public static func parse(_ message: ArraySlice<UInt8>) -> SupplicantMessage? {
+    var text = message
+    while let last = text.last, last == 0x0A || last == 0x20 { text.removeLast() }
+    var interface = ""
+    if let rest = text.after("IFNAME=") {
+      guard let blank = rest.firstIndex(of: 0x20) else { return nil }
+      interface = string(rest[..<blank])
+      text = rest[(blank + 1)...]
+    }
+    // "<", the level's digits, ">".
+    guard text.first == UInt8(ascii: "<"), let end = text.prefix(4).firstIndex(of: UInt8(ascii: ">")) else {
+      return nil
+    }
+    return SupplicantMessage(interface: interface, event: event(text[(end + 1)...]))
+  }
+
+  private static func event(_ text: ArraySlice<UInt8>) -> SupplicantEvent {
+    if let rest = text.after("P2P-DEVICE-FOUND ") { return deviceFound(rest) }
+    if let rest = text.after("P2P-GROUP-STARTED ") { return groupStarted(rest) }
+    if let rest = text.after("P2P-GROUP-REMOVED ") {
+      let reason = rest.field("reason=", behind: rest.startIndex) ?? []
+      return .groupRemoved(interface: string(rest.word), reason: string(reason))
+    }
+    if let rest = text.after("P2P-PROV-DISC-PBC-REQ ") { return station(rest, SupplicantEvent.pushButtonRequested) }
+    if let rest = text.after("AP-STA-CONNECTED ") { return station(rest, SupplicantEvent.stationConnected) }
+    if let rest = text.after("AP-STA-DISCONNECTED ") { return station(rest, SupplicantEvent.stationDisconnected) }
+    return simpleEvent(string(text.word))
+  }
+
+  private static func simpleEvent(_ name: String) -> SupplicantEvent {
+    for (known, event) in simpleEvents where sameText(name, known) { return event }
+    return .other
+  }
+
+  private static var simpleEvents: [(String, SupplicantEvent)] {
+    [
+      ("P2P-FIND-STOPPED", .findStopped),
+      ("P2P-GROUP-FORMATION-FAILURE", .formationFailed),
+      ("P2P-GO-NEG-FAILURE", .formationFailed),
+      ("P2P-PROV-DISC-FAILURE", .formationFailed),
+      ("WPS-PBC-DISABLE", .pushButtonEnded),
+      ("WPS-TIMEOUT", .pushButtonEnded),
+      ("WPS-OVERLAP-DETECTED", .pushButtonOverlap),
+      ("CTRL-EVENT-CONNECTED", .connected),
+      ("CTRL-EVENT-DISCONNECTED", .disconnected),
+      ("CTRL-EVENT-TERMINATING", .terminating),
+    ]
+  }
+
+  private static func station(
+    _ text: ArraySlice<UInt8>, _ make: (MACAddress) -> SupplicantEvent
+  ) -> SupplicantEvent {
+    guard let address = MACAddress(parsing: text.word) else { return .other }
+    return make(address)
+  }
+
+  /// "46:… p2p_dev_addr=42:… pri_dev_type=… name='Node1' config_methods=0x80 dev_capab=0x27 group_capab=0x89 new=0"
+  private static func deviceFound(_ text: ArraySlice<UInt8>) -> SupplicantEvent {
+    guard let nameStart = text.first("name='"), let nameEnd = text.last("' config_methods="), nameStart <= nameEnd,
+      let address = text[..<nameStart].field("p2p_dev_addr=", behind: text.startIndex),
+      let device = MACAddress(parsing: address),
+      let capability = text.field("group_capab=0x", behind: nameEnd), let lastDigit = capability.last,
+      let bits = hexadecimalDigit(lastDigit)
+    else { return .other }
+    let name = string(text[nameStart..<nameEnd])
+    return .deviceFound(FoundDevice(address: device, name: name, isGroupOwner: bits & 1 != 0))
+  }
+
+  /// "p2p-wlan0-0 GO ssid="…" freq=2462 passphrase="…" go_dev_addr=42:…", or for a client
+  /// "p2p-wlan1-0 client ssid="…" freq=2462 psk=… go_dev_addr=42:… ip_addr=… ip_mask=… go_ip_addr=…"
+  private static func groupStarted(_ text: ArraySlice<UInt8>) -> SupplicantEvent {
+    let interface = text.word
+    let role = text[interface.endIndex...].dropFirst().word
+    guard !interface.isEmpty, interface.count < 16, let ssidStart = text.first("ssid=\""),
+      let (ssid, ssidEnd) = unescaped(text, from: ssidStart), let ownerStart = text.last("go_dev_addr="),
+      ownerStart > ssidEnd
+    else { return .other }
+    var group = StartedGroup(
+      interface: string(interface), isOwner: role.elementsEqual("GO".utf8), ssid: string(ssid[...]), frequency: 0,
+      passphrase: "", address: 0, mask: 0, ownerAddress: 0)
+    guard group.isOwner || role.elementsEqual("client".utf8) else { return .other }
+    if let frequency = text.field("freq=", behind: ssidEnd) { group.frequency = number(frequency) }
+    if let start = text[ssidEnd...].first("passphrase=\""), let end = text.last("\" go_dev_addr="), start <= end {
+      group.passphrase = string(text[start..<end])
+    }
+    func address(_ name: StaticString) -> UInt32 {
+      text.field(name, behind: ownerStart).flatMap { parseIPv4($0) } ?? 0
+    }
+    group.address = address(" ip_addr=")
+    group.mask = address(" ip_mask=")
+    group.ownerAddress = address(" go_ip_addr=")
+    return .groupStarted(group)
+  }
+
+  /// What wpa_supplicant's printf_encode wrote, up to the closing quote; and where that is.
+  private static func unescaped(_ text: ArraySlice<UInt8>, from start: Int) -> ([UInt8], Int)? {
+    var bytes: [UInt8] = []
+    var at = start
+    while at < text.endIndex {
+      let byte = text[at]
+      at += 1
+      if byte == UInt8(ascii: "\"") { return (bytes, at) }
+      guard byte == UInt8(ascii: "\\") else {
+        bytes.append(byte)
+        continue
+      }
+      guard at < text.endIndex else { return nil }
+      let escape = text[at]
+      at += 1
+      switch escape {
+      case UInt8(ascii: "n"): bytes.append(0x0A)
+      case UInt8(ascii: "r"): bytes.append(0x0D)
+      case UInt8(ascii: "t"): bytes.append(0x09)
+      case UInt8(ascii: "e"): bytes.append(0x1B)
+      case UInt8(ascii: "x"):
+        guard at + 1 < text.endIndex, let high = hexadecimalDigit(text[at]), let low = hexadecimalDigit(text[at + 1])
+        else { return nil }
+        bytes.append(high << 4 | low)
+        at += 2
+      default: bytes.append(escape)
+      }
+    }
+    return nil
+  }
+
+  private static func number(_ digits: ArraySlice<UInt8>) -> UInt32 {
+    var value: UInt32 = 0
+    for digit in digits.prefix(6) {
+      guard digit >= UInt8(ascii: "0"), digit <= UInt8(ascii: "9") else { return 0 }
+      value = value * 10 + UInt32(digit - UInt8(ascii: "0"))
+    }
+    return value
+  }
+}
+
+func string(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
+
+extension ArraySlice<UInt8> {
+  /// What follows when it begins with `prefix`.
+  func after(_ prefix: StaticString) -> ArraySlice<UInt8>? {
+    isText(prefix, at: startIndex) ? self[(startIndex + prefix.utf8CodeUnitCount)...] : nil
+  }
+
+  /// Up to the first blank.
+  var word: ArraySlice<UInt8> { prefix { $0 != 0x20 } }
+
+  /// The word behind the first `name` at or after `behind`.
+  func field(_ name: StaticString, behind: Int) -> ArraySlice<UInt8>? {
+    self[behind...].first(name).map { self[$0...].word }
+  }
+
+  /// Where the first occurrence of `text` ends.
+  func first(_ text: StaticString) -> Int? {
+    for index in indices where isText(text, at: index) { return index + text.utf8CodeUnitCount }
+    return nil
+  }
+
+  /// Where the last occurrence of `text` begins.
+  func last(_ text: StaticString) -> Int? {
+    for index in indices.reversed() where isText(text, at: index) { return index }
+    return nil
+  }
+
+  private func isText(_ text: StaticString, at index: Int) -> Bool {
+    let count = text.utf8CodeUnitCount
+    guard index + count <= endIndex else { return false }
+    for offset in 0..<count where self[index + offset] != text.utf8Start[offset] { return false }
+    return true
+  }
+}

@@ -1,0 +1,30 @@
+import BearerIP
+
+/// What wpa_supplicant answered to a command.
+public struct SupplicantReply {
+  /// Without the line's end.
+  public let bytes: [UInt8]
+
+  init(_ message: ArraySlice<UInt8>) {
+    var text = message
+    while text.last == 0x0A { text.removeLast() }
+    bytes = Array(text)
+  }
+
+  public var isOK: Bool { bytes.elementsEqual("OK".utf8) }
+  /// FAIL, FAIL-NO-IFNAME-MATCH, FAIL-PBC-OVERLAP, UNKNOWN COMMAND …
+  public var isFailure: Bool { bytes[...].after("FAIL") != nil || bytes[...].after("UNKNOWN") != nil }
+  /// At most 80 bytes, for the log.
+  public var text: String { string(bytes.prefix(80)) }
+
+  /// The reply's lines, as INTERFACES gives them.
+  public var lines: [String] { bytes.split(separator: 0x0A).map { string($0) } }
+
+  /// The value of a "name=value" line, as STATUS gives them.
+  public func value(_ name: StaticString) -> String? {
+    for line in bytes.split(separator: 0x0A) {
+      if let rest = line.after(name), rest.first == UInt8(ascii: "=") { return string(rest.dropFirst()) }
+    }
+    return nil
+  }
+}

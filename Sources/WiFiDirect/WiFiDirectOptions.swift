@@ -1,0 +1,84 @@
+import BearerIP
+
+/// What a node does with its Wi-Fi radio.
+public enum WiFiDirectRole: Sendable {
+  /// Own a group that others join, by push button or by passphrase.
+  case groupOwner
+  /// Join the group of a node: by push button, or by passphrase as an ordinary station when one is set.
+  case client
+}
+
+/// When the group owner lets others join by WPS push button.
+public enum PushButtonPolicy: Sendable {
+  case always
+  /// For two minutes after `WiFiDirectRadio.pushButton`.
+  case onRequest
+  case never
+}
+
+/// What the configuration says about Wi-Fi Direct.
+public struct WiFiDirectOptions: Sendable {
+  public var role = WiFiDirectRole.groupOwner
+  /// The wireless interface, as the kernel names it.
+  public var interface = "wlan0"
+  /// wpa_supplicant's global control socket. Where there is none, the interface's own sockets in the same
+  /// directory are tried.
+  public var controlSocket = "/run/wpa_supplicant/global"
+  /// Where the near end of the control socket is made. wpa_supplicant must see it under this name: a private
+  /// /tmp does not do.
+  public var clientDirectory = "/tmp"
+  /// MHz; 0 leaves it to wpa_supplicant.
+  public var frequency: UInt16 = 0
+  public var pushButton = PushButtonPolicy.always
+  /// 1 to 32 bytes. A group's name that does not begin with "DIRECT-" is given that beginning
+  /// (Wi-Fi P2P 1.7, 3.2.1). Empty: wpa_supplicant makes one up, with `passphrase` a name is made from the hint.
+  public var ssid = ""
+  /// 8 to 63 printable ASCII characters. Empty: wpa_supplicant makes one up; a client joins by push button.
+  public var passphrase = ""
+  /// At most 15 bytes. The owner's device name begins with it, and a client joins no other group.
+  public var deviceNamePrefix = "Causeway"
+  /// A client joins this owner only.
+  public var peer: MACAddress?
+  /// The TCP port of the group owner's node; 0 leaves finding it to discovery.
+  public var port: UInt16 = IPBearerSettings.portDefault
+  /// The most stations the group takes. A Raspberry Pi's firmware is known to halt at the eighth.
+  public var stationsMax: UInt8 = 7
+
+  public init() {}
+
+  /// The group owner's address (what Android expects), a /24; and what it assigns.
+  static let ownerAddress: UInt32 = 0xC0A8_3101
+  static let ownerAddressText = "192.168.49.1"
+  static let maskText = "255.255.255.0"
+  static let firstAddressText = "192.168.49.10"
+  static let lastAddressText = "192.168.49.200"
+  static let prefixLength: UInt8 = 24
+
+  /// One sentence on what cannot work, nil when everything can.
+  var problem: String? {
+    if !Self.isName(interface, bytesMax: 15) {
+      return "\"\(Self.shown(interface))\" is no interface: write a name such as wlan0"
+    }
+    if !Self.isName(deviceNamePrefix, bytesMax: DeviceName.prefixBytesMax) {
+      return "the device name prefix takes 1 to \(DeviceName.prefixBytesMax) letters, digits and hyphens"
+    }
+    if ssid.utf8.count > 32 { return "the SSID has \(ssid.utf8.count) bytes: 32 is the most" }
+    if !passphrase.utf8.isEmpty {
+      let isPrintable = passphrase.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
+      if !isPrintable || passphrase.utf8.count < 8 || passphrase.utf8.count > 63 {
+        return "the passphrase takes 8 to 63 printable ASCII characters"
+      }
+    }
+    if role == .client, !passphrase.utf8.isEmpty, ssid.utf8.isEmpty {
+      return "a passphrase without an SSID names no network to join: set both"
+    }
+    return nil
+  }
+
+  private static func isName(_ text: String, bytesMax: Int) -> Bool {
+    !text.utf8.isEmpty && text.utf8.count <= bytesMax
+      && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") }
+  }
+
+  private static func shown(_ text: String) -> String { String(decoding: text.utf8.prefix(32), as: UTF8.self) }
+}
