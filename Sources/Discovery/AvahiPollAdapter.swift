@@ -112,7 +112,8 @@ private final class WatchedDescriptor: EventSource {
     if events & EPOLLERR.rawValue != 0 { bits |= AVAHI_WATCH_ERR.rawValue }
     // A half-closed stream is told as hung up, for a watch that waits only to write.
     if events & (EPOLLHUP.rawValue | EPOLLRDHUP.rawValue) != 0 { bits |= AVAHI_WATCH_HUP.rawValue }
-    if isScreened, bits & AVAHI_WATCH_IN.rawValue != 0, let screen = adapter.screen, !screen.admitsNext(of: descriptor) {
+    if isScreened, bits & AVAHI_WATCH_IN.rawValue != 0, let screen = adapter.screen, !screen.admitsNext(of: descriptor)
+    {
       return
     }
     for watch in watches where watch.group != nil {

@@ -329,7 +329,8 @@ extension DNSServiceDiscovery: ResponderOwner {
     wake(at: monotonicNow())
   }
 
-  func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, hint txtHint: UInt64?) {
+  func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, hint txtHint: UInt64?)
+  {
     guard responder === active else { return }
     wake(at: monotonicNow())
     let kind = bearerKind(UInt32(service.key.interface))

@@ -208,7 +208,8 @@ private func clientChanged(_ client: OpaquePointer?, _ state: AvahiClientState, 
   responder(userdata)?.stateChanged(client, state)
 }
 
-private func groupChanged(_ group: OpaquePointer?, _ state: AvahiEntryGroupState, _ userdata: UnsafeMutableRawPointer?) {
+private func groupChanged(_ group: OpaquePointer?, _ state: AvahiEntryGroupState, _ userdata: UnsafeMutableRawPointer?)
+{
   responder(userdata)?.groupStateChanged(state)
 }
 

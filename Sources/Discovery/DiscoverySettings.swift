@@ -10,6 +10,7 @@ public struct DiscoverySettings: Sendable {
   /// The most strings of a TXT record: with 255 bytes each they still fit one packet beside the other records.
   public static let txtStringsMax = 8
 
+  /// Service and transport, as the DNS-SD registry forms them (RFC 6335).
   public var serviceType = "_causeway._tcp"
   /// The TCP port of the listener.
   public var port: UInt16

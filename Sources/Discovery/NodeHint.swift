@@ -27,7 +27,8 @@ enum NodeHint {
     var next = list
     var left = DiscoverySettings.txtStringsMax
     while let string = next, left > 0 {
-      let bytes = UnsafeBufferPointer(start: avahi_string_list_get_text(string), count: avahi_string_list_get_size(string))
+      let bytes = UnsafeBufferPointer(
+        start: avahi_string_list_get_text(string), count: avahi_string_list_get_size(string))
       if bytes.count == 3 + digitsMax, let hint = ofTXTString(Array(bytes)) { return hint }
       next = avahi_string_list_get_next(string)
       left -= 1

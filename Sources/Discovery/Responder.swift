@@ -77,7 +77,9 @@ func lookupAnswered(
 }
 
 /// The key of a browser's event; nil when it is none of ours (no name, or one that is too long).
-func serviceKey(_ interface: AvahiIfIndex, _ networkProtocol: AvahiProtocol, _ name: UnsafePointer<CChar>?) -> ServiceKey? {
+func serviceKey(_ interface: AvahiIfIndex, _ networkProtocol: AvahiProtocol, _ name: UnsafePointer<CChar>?)
+  -> ServiceKey?
+{
   guard let name, interface > 0 else { return nil }
   let count = strlen(name)
   guard count > 0, count <= DiscoverySettings.nameBytesMax else { return nil }

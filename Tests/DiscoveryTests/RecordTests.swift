@@ -36,7 +36,9 @@ struct RecordTests {
     }
   }
 
-  @Test(arguments: ["id", "id=", "id=0011", "ix=00112233445566778899aabbccddeeff", "id=00112233445566778899aabbccddeefg"])
+  @Test(arguments: [
+    "id", "id=", "id=0011", "ix=00112233445566778899aabbccddeeff", "id=00112233445566778899aabbccddeefg",
+  ])
   func `a TXT string of another form gives no hint`(string: String) {
     #expect(NodeHint.ofTXTString(Array(string.utf8)) == nil)
   }

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""The rules of STYLE.md that a machine can check.
+
+check.py          print findings as file:line: message; exit status 1 if there are any
+check.py --fix    first let `swift format` lay out the Swift sources anew
+
+A line that begins with "warning:" after its place is a guess of a heuristic and does not fail the check.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LINES_MAX = 500
+COLUMNS_MAX = 120
+
+# A core module imports only core modules above it, and what Swift itself brings.
+CORE = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Session", "Node"]
+SWIFT = {"Synchronization"}
+# What a rim module may import. The executable joins rim to core and may import all of them.
+BASE = {"CSystem", "Primitives"}
+RIM = {
+    "Reactor": BASE,
+    "Bearer": {"Primitives"},
+    "SecureTransport": BASE | {"CMbedTLS", "Frame", "Link"},
+    "BearerIP": BASE | {"Reactor", "Bearer"},
+    "BearerBluetooth": BASE | {"CBluetooth", "Reactor", "Bearer"},
+    "WiFiDirect": BASE | {"CWPA", "Reactor", "Bearer", "BearerIP"},
+    "Discovery": BASE | {"CAvahi", "Reactor", "Bearer"},
+    "Configuration": BASE | {"CFormats", "Journal", "Bearer"},
+    "Diagnostics": BASE | {"CFormats", "Reactor", "Journal", "Frame"},
+}
+EXECUTABLES = {"causeway"}
+
+SOURCE_SUFFIXES = {".swift", ".c", ".h", ".py", ".sh"}
+TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".conf", ".service", ".json", ".yml", ".yaml", ""}
+
+# Written in pieces, so that this file does not find itself.
+UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+FOREIGN = [
+    (re.compile(r"(?<![\w.])/wo" r"rk/"), "a path of one machine"),
+    (re.compile(r"\.\./sha" r"red\b"), "a path outside the project"),
+    (re.compile(r"\b(arti" r"factory|pypi\.python|deb\.deb" r"ian\.org|github\.com/[\w-]+/(releases|archive))"),
+     "a package server's name: use whatever the host is set to"),
+]
+
+findings = 0
+
+
+def report(path, line, message, warning=False):
+    global findings
+    findings += 0 if warning else 1
+    print(f"{path.relative_to(ROOT)}:{line}: {'warning: ' if warning else ''}{message}")
+
+
+def tracked_files():
+    """What git knows or would add: never build products."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+    return [ROOT / name for name in sorted(set(names)) if name and (ROOT / name).is_file()]
+
+
+def check_text(path, lines):
+    if path.suffix in SOURCE_SUFFIXES and len(lines) > LINES_MAX:
+        report(path, LINES_MAX + 1, f"more than {LINES_MAX} lines: split the file by subject")
+    for number, line in enumerate(lines, 1):
+        if path.suffix in SOURCE_SUFFIXES:
+            if "\t" in line and path.relative_to(ROOT).parts[0] in ("Sources", "Tests"):
+                report(path, number, "tab: indent by spaces")
+            if UNFINISHED.search(line):
+                report(path, number, "a note of unfinished work: finish it, or describe it in the papers")
+        if line != line.rstrip():
+            report(path, number, "space at the end of the line")
+        for pattern, what in FOREIGN:
+            if pattern.search(line):
+                report(path, number, f"{what} does not belong here")
+
+
+IMPORT = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|private|fileprivate)\s+)?"
+                    r"import\s+(?:(?:struct|class|enum|protocol|func|var|typealias)\s+)?(\w+)")
+
+
+def check_imports(path, lines):
+    module = path.relative_to(ROOT / "Sources").parts[0]
+    if module in EXECUTABLES:
+        allowed = None
+    elif module in CORE:
+        allowed = set(CORE[:CORE.index(module)]) | SWIFT
+    elif module in RIM:
+        allowed = RIM[module] | SWIFT
+    else:
+        report(path, 1, f"module {module} stands in neither table of {pathlib.Path(__file__).name}: add it there")
+        return
+    for number, line in enumerate(lines, 1):
+        match = IMPORT.match(line)
+        if not match:
+            continue
+        name = match.group(1)
+        if name in ("Foundation", "Glibc", "Dispatch"):
+            report(path, number, f"{name} is not there in Embedded Swift")
+        elif allowed is not None and name not in allowed:
+            report(path, number, f"{module} may not import {name}")
+
+
+PUBLIC_TYPE = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*public\s+(?:\w+\s+)*?(?:struct|class|enum|protocol)\s+\w+")
+
+
+def check_documentation(path, lines):
+    """A public type says what it is. Whether its members need words, people judge."""
+    covered = False
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if text.startswith("///"):
+            covered = True
+        elif not text.startswith("@"):
+            if PUBLIC_TYPE.match(line) and not covered:
+                report(path, number, "public type without a doc comment")
+            covered = False
+
+
+def check_default(path, lines):
+    """`default:` beside cases like `.name`: perhaps an enum of our own, which deserves its cases by name."""
+    for number, line in enumerate(lines, 1):
+        match = re.match(r"^(\s*)default:", line)
+        if not match:
+            continue
+        margin = match.group(1)
+        for above in reversed(lines[:number - 1]):
+            if above.startswith(margin + "case "):
+                if above.startswith(margin + "case ."):
+                    report(path, number, "default: over an enum? name its cases", warning=True)
+                break
+            if above.strip() and len(above) - len(above.lstrip()) < len(margin):
+                break
+
+
+def check_format(swift_files):
+    command = ["swift", "format", "lint", "--configuration", str(ROOT / ".swift-format")] + [str(f) for f in swift_files]
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    for line in output.stderr.splitlines() + output.stdout.splitlines():
+        match = re.match(r"^(/.*?):(\d+):\d+: (?:warning|error): (.*)$", line)
+        if match:
+            report(pathlib.Path(match.group(1)), match.group(2), match.group(3))
+    if output.returncode != 0 and not output.stderr:
+        sys.exit("swift format failed: is the Swift toolchain installed?")
+
+
+def main():
+    files = tracked_files()
+    # The manifest is laid out by hand, as a table.
+    swift_files = [f for f in files if f.suffix == ".swift" and f.name != "Package.swift"]
+    if sys.argv[1:] == ["--fix"]:
+        command = ["swift", "format", "--in-place", "--configuration", str(ROOT / ".swift-format")]
+        subprocess.run(command + [str(f) for f in swift_files], cwd=ROOT, check=True)
+    elif sys.argv[1:]:
+        sys.exit(__doc__)
+    for path in files:
+        if path.suffix not in TEXT_SUFFIXES:
+            continue
+        try:
+            lines = path.read_text(encoding="utf-8").split("\n")
+        except UnicodeDecodeError:
+            continue
+        if lines and not lines[-1]:
+            lines.pop()
+        check_text(path, lines)
+        if path.suffix == ".swift":
+            in_sources = path.is_relative_to(ROOT / "Sources")
+            if in_sources:
+                check_imports(path, lines)
+                if path.relative_to(ROOT / "Sources").parts[0] not in EXECUTABLES:
+                    check_documentation(path, lines)
+            check_default(path, lines)
+    check_format(swift_files)
+    if findings:
+        print(f"{findings} findings")
+    sys.exit(1 if findings else 0)
+
+
+main()
