@@ -16,6 +16,7 @@ public struct Candidate: Equatable, Sendable {
   }
 }
 
+/// What a bearer dials.
 public enum CandidateAddress: Equatable, Sendable {
   case ip(IPEndpoint)
   case bluetooth(BluetoothEndpoint)

@@ -158,7 +158,8 @@ final class Adapter {
     if case .index(let wanted) = choice, wanted != index { return examine(indexes, position + 1, otherwise: text) }
     ask(.readInformation(index)) { [self] outcome in
       guard case .done(let parameters) = outcome, let information = ControllerInformation(parameters) else {
-        return examine(indexes, position + 1, otherwise: "hci\(index) cannot be read: \(outcome.problem ?? "malformed answer")")
+        return examine(
+          indexes, position + 1, otherwise: "hci\(index) cannot be read: \(outcome.problem ?? "malformed answer")")
       }
       if case .address(let wanted) = choice, wanted != information.address {
         return examine(indexes, position + 1, otherwise: text)
@@ -181,7 +182,9 @@ final class Adapter {
     }
     if !information.current.contains(.lowEnergy) { steps.append(("enable LE on", .setLowEnergy(index, true), true)) }
     // A bonded phone would reconnect by itself and hold a slot; TLS above proves who is who.
-    if information.current.contains(.bondable) { steps.append(("set bonding off on", .setBondable(index, false), false)) }
+    if information.current.contains(.bondable) {
+      steps.append(("set bonding off on", .setBondable(index, false), false))
+    }
     // Kernels before 5.9 have no such command and keep their defaults.
     steps.append(("set defaults of", .setDefaults(index, RadioDefault.ours), false))
     steps.append(("switch on", .setPowered(index, true), true))

@@ -120,7 +120,9 @@ final class ManagementChannel: EventSource {
         return fail(error)
       }
       if count == 0 { return fail(SystemError(code: ECONNRESET)) }
-      guard count <= buffer.count, let (index, event) = ManagementEvent.decode(Array(buffer[..<count])) else { continue }
+      guard count <= buffer.count, let (index, event) = ManagementEvent.decode(Array(buffer[..<count])) else {
+        continue
+      }
       if case .reply(let opcode, let status, let parameters) = event {
         answered(index, opcode, status == .success ? .done(parameters) : .refused(status))
       } else {

@@ -93,7 +93,8 @@ struct ControllerInformation: Equatable {
   /// Nil when the reply is short.
   init?(_ parameters: [UInt8]) {
     var reader = ByteReader(parameters)
-    guard let address = reader.address(), reader.take(3) != nil, let supported = reader.u32(), let current = reader.u32()
+    guard let address = reader.address(), reader.take(3) != nil, let supported = reader.u32(),
+      let current = reader.u32()
     else { return nil }
     self.address = address
     self.supported = ControllerSettings(rawValue: supported)

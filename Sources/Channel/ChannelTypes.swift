@@ -44,6 +44,7 @@ public enum SendFailure: Equatable, Sendable {
 
 /// The one end of one send.
 public struct Completion: Equatable, Sendable {
+  /// How a send ended.
   public enum Outcome: Equatable, Sendable {
     /// The other end's channel has acknowledged the message's last byte.
     case delivered

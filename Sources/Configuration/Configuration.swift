@@ -79,6 +79,7 @@ public struct BluetoothSection {
   public init() {}
 }
 
+/// Which Bluetooth adapter the box uses.
 public enum BluetoothAdapter {
   /// The first one that can do LE.
   case automatic
@@ -107,6 +108,7 @@ public struct WiFiDirectSection {
   public init() {}
 }
 
+/// Whether the box makes the Wi-Fi Direct group or joins one.
 public enum WiFiDirectMode {
   case groupOwner
   case client
@@ -125,6 +127,7 @@ public struct DiscoverySection {
   public init() {}
 }
 
+/// Who speaks multicast DNS for the box.
 public enum DNSSDMode {
   /// avahi-daemon where one answers, else our own responder.
   case automatic

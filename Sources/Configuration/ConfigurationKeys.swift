@@ -15,7 +15,9 @@ struct ConfigurationKey {
 var configurationKeys: [ConfigurationKey] {
   nodeKeys + ipKeys + bluetoothKeys + wifiDirectKeys + [
     ConfigurationKey(section: "discovery", name: "dns-sd", accepted: "auto, daemon, embedded or off") { to, text in
-      store(&to.discovery.dnsSD, choice(text, ("auto", .automatic), ("daemon", .daemon), ("embedded", .embedded), ("off", .off)))
+      store(
+        &to.discovery.dnsSD,
+        choice(text, ("auto", .automatic), ("daemon", .daemon), ("embedded", .embedded), ("off", .off)))
     },
     ConfigurationKey(section: "journal", name: "size", accepted: "a number of KiB from 16 to 65536") { to, text in
       store(&to.journal.sizeKiB, text.number(in: 16...65536).map { Int($0) })
@@ -61,7 +63,8 @@ private var ipKeys: [ConfigurationKey] {
       store(&to.ip.isEnabled, bool(text))
     },
     ConfigurationKey(
-      section: "ip", name: "interfaces", accepted: "names of network interfaces, separated by commas", isRepeatable: true
+      section: "ip", name: "interfaces", accepted: "names of network interfaces, separated by commas",
+      isRepeatable: true
     ) { to, text in
       append(&to.ip.interfaces, text, parseInterface)
     },
@@ -99,13 +102,15 @@ private var wifiDirectKeys: [ConfigurationKey] {
     ConfigurationKey(section: "wifi-direct", name: "mode", accepted: "group-owner or client") { to, text in
       store(&to.wifiDirect.mode, choice(text, ("group-owner", .groupOwner), ("client", .client)))
     },
-    ConfigurationKey(section: "wifi-direct", name: "interface", accepted: "the name of a wireless interface") { to, text in
+    ConfigurationKey(section: "wifi-direct", name: "interface", accepted: "the name of a wireless interface") {
+      to, text in
       store(&to.wifiDirect.interface, parseInterface(text))
     },
     ConfigurationKey(section: "wifi-direct", name: "control-socket", accepted: absolutePath) { to, text in
       store(&to.wifiDirect.controlSocket, path(text))
     },
-    ConfigurationKey(section: "wifi-direct", name: "frequency", accepted: "auto, or MHz from 2412 to 7125") { to, text in
+    ConfigurationKey(section: "wifi-direct", name: "frequency", accepted: "auto, or MHz from 2412 to 7125") {
+      to, text in
       if text.equals("auto") { return store(&to.wifiDirect.frequency, 0) }
       return store(&to.wifiDirect.frequency, text.number(in: 2412...7125).map { UInt16($0) })
     },
@@ -117,7 +122,8 @@ private var wifiDirectKeys: [ConfigurationKey] {
     ) { to, text in
       store(&to.wifiDirect.ssid, text.bytes.count <= 32 ? DisplayNameSyntax.parse(text.bytes) : nil)
     },
-    ConfigurationKey(section: "wifi-direct", name: "passphrase", accepted: "8 to 63 printable ASCII characters") { to, text in
+    ConfigurationKey(section: "wifi-direct", name: "passphrase", accepted: "8 to 63 printable ASCII characters") {
+      to, text in
       let isPrintable = text.bytes.allSatisfy { (0x20...0x7E).contains($0) }
       return store(&to.wifiDirect.passphrase, isPrintable && (8...63).contains(text.bytes.count) ? text.string : nil)
     },

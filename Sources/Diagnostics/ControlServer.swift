@@ -174,7 +174,8 @@ private func listenAt(_ path: String) throws(DiagnosticsError) -> CInt {
     close(probe)
     if isAlive {
       close(descriptor)
-      throw DiagnosticsError("\(path): another causeway answers there; stop it, or set another [node] runtime-directory")
+      throw DiagnosticsError(
+        "\(path): another causeway answers there; stop it, or set another [node] runtime-directory")
     }
     unlink(path)
     result = withControlAddress(path) { bind(descriptor, $0, $1) }

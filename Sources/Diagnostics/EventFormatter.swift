@@ -17,7 +17,8 @@ public enum EventFormatter {
     if let event = Event(rawValue: record.event) {
       addMessage(eventText(event), record, to: &text)
     } else {
-      text.add("event \(record.event), unknown to this version: \(record.a) \(record.b) \(record.c) \(record.node.text)")
+      text.add(
+        "event \(record.event), unknown to this version: \(record.a) \(record.b) \(record.c) \(record.node.text)")
     }
     text.add(byte: 0x0A)
     return text

@@ -39,7 +39,8 @@ public final class JournalFile {
     if reserved != 0 {
       close(descriptor)
       let reason = SystemError(code: reserved).text
-      throw DiagnosticsError("\(path): cannot reserve \(size) bytes: \(reason); free some, or set a smaller [journal] size")
+      throw DiagnosticsError(
+        "\(path): cannot reserve \(size) bytes: \(reason); free some, or set a smaller [journal] size")
     }
     guard let mapped = map(descriptor, size, PROT_READ | PROT_WRITE) else {
       close(descriptor)

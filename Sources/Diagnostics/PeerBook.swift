@@ -26,6 +26,7 @@ public struct PeerBook {
   /// The display name of a node; its short id when it is not known.
   public func name(_ id: NodeID) -> String { peer(id)?.name ?? id.shortText }
 
+  /// What a name given by a person leads to.
   public enum Match {
     case one(NodeID)
     case none

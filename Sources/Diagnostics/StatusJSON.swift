@@ -7,37 +7,43 @@ extension StatusSnapshot {
   public func toJSON() -> [UInt8] {
     let root = JSONObject()
     root.set("box", boxJSON())
-    root.set("bearers", JSONArray(bearers) { bearer, object in
-      object.set("name", bearer.name)
-      object.set("state", bearer.state)
-      object.set("detail", bearer.detail)
-      object.set("problem", bearer.problem)
-    })
-    root.set("links", JSONArray(links) { link, object in
-      if let slot = link.slot { object.set("slot", UInt64(slot)) }
-      object.set("peer", link.peer.text)
-      object.set("name", link.name)
-      object.set("bearer", "\(link.bearer.name)")
-      object.set("state", link.state)
-      object.set("remote", link.remote)
-      object.set("inbound", link.isInbound)
-      object.set("since_seconds", link.sinceSeconds)
-      if let roundTrip = link.roundTripMicroseconds { object.set("round_trip_microseconds", roundTrip) }
-      object.set("bytes_received", link.bytesReceived)
-      object.set("bytes_sent", link.bytesSent)
-      object.set("bytes_queued", link.bytesQueued)
-    })
-    root.set("peers", JSONArray(peers) { peer, object in
-      object.set("id", peer.id.text)
-      object.set("name", peer.name)
-      object.set("service_type", peer.serviceType)
-      object.set("hops", UInt64(peer.hops))
-      object.set("bearer", "\(peer.bearer.name)")
-      object.set("via", peer.via.text)
-      let info = JSONArray()
-      for pair in peer.info { info.append(pair) }
-      object.set("info", info)
-    })
+    root.set(
+      "bearers",
+      JSONArray(bearers) { bearer, object in
+        object.set("name", bearer.name)
+        object.set("state", bearer.state)
+        object.set("detail", bearer.detail)
+        object.set("problem", bearer.problem)
+      })
+    root.set(
+      "links",
+      JSONArray(links) { link, object in
+        if let slot = link.slot { object.set("slot", UInt64(slot)) }
+        object.set("peer", link.peer.text)
+        object.set("name", link.name)
+        object.set("bearer", "\(link.bearer.name)")
+        object.set("state", link.state)
+        object.set("remote", link.remote)
+        object.set("inbound", link.isInbound)
+        object.set("since_seconds", link.sinceSeconds)
+        if let roundTrip = link.roundTripMicroseconds { object.set("round_trip_microseconds", roundTrip) }
+        object.set("bytes_received", link.bytesReceived)
+        object.set("bytes_sent", link.bytesSent)
+        object.set("bytes_queued", link.bytesQueued)
+      })
+    root.set(
+      "peers",
+      JSONArray(peers) { peer, object in
+        object.set("id", peer.id.text)
+        object.set("name", peer.name)
+        object.set("service_type", peer.serviceType)
+        object.set("hops", UInt64(peer.hops))
+        object.set("bearer", "\(peer.bearer.name)")
+        object.set("via", peer.via.text)
+        let info = JSONArray()
+        for pair in peer.info { info.append(pair) }
+        object.set("info", info)
+      })
     return root.text()
   }
 

@@ -70,7 +70,8 @@ public struct StatusReport {
     root["links"].forEach { link in
       let roundTrip = link["round_trip_microseconds"]
       table.add([
-        link["slot"].exists ? "\(link["slot"].number)" : "–", link["name"].string, link["bearer"].string, link["state"].string,
+        link["slot"].exists ? "\(link["slot"].number)" : "–", link["name"].string, link["bearer"].string,
+        link["state"].string,
         secondsText(link["since_seconds"].number), roundTrip.exists ? millisecondsText(roundTrip.number) : "–",
         bytesText(link["bytes_received"].number), bytesText(link["bytes_sent"].number),
         bytesText(link["bytes_queued"].number),

@@ -9,6 +9,7 @@ public struct StatusSnapshot {
   public init(box: BoxStatus) { self.box = box }
 }
 
+/// The box itself: who it is and how it fares.
 public struct BoxStatus {
   public var name: String
   public var id: NodeID
@@ -59,6 +60,7 @@ public struct BearerStatus {
   }
 }
 
+/// One link to a neighbour.
 public struct LinkStatus {
   /// nil while the other side has yet to prove who it is.
   public var slot: Int?

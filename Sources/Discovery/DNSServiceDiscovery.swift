@@ -123,7 +123,7 @@ public final class DNSServiceDiscovery {
 
   private func openDaemon() {
     let now = monotonicNow()
-    guard now >= busRetryAt, isSystemBusPresent() else { return }
+    guard settings.responder != .embedded, now >= busRetryAt, isSystemBusPresent() else { return }
     daemon = DaemonResponder.open(loop, self).responder
     // A bus that takes its time to refuse us is asked less and less often: asking holds up the reactor.
     busRetry = daemon != nil ? Self.checkInterval : min(busRetry * 2, Self.busRetryLongest)
@@ -146,6 +146,9 @@ public final class DNSServiceDiscovery {
   }
 
   private func openEmbedded() {
+    if settings.responder == .daemon {
+      return report("no avahi-daemon: start it, or let the built-in responder stand in (dns-sd = auto)", isFault: true)
+    }
     wallOffset = currentWallOffset()
     let (responder, reason) = EmbeddedResponder.open(loop, settings, hostName: hostName(), self)
     guard let responder else {

@@ -21,6 +21,17 @@ public struct DiscoverySettings: Sendable {
   /// Names of the interfaces to publish and browse on; all of them when empty.
   public var interfaces: [String] = []
 
+  /// Who may speak multicast DNS for us.
+  public enum ResponderChoice: Sendable {
+    /// avahi-daemon where it answers, else the responder built in.
+    case automatic
+    case daemon
+    case embedded
+  }
+
+  /// Who may speak multicast DNS for us.
+  public var responder = ResponderChoice.automatic
+
   public init(port: UInt16, txt: [(key: String, value: String)], instanceName: String) {
     self.port = port
     self.txt = txt

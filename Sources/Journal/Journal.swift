@@ -37,7 +37,8 @@ public struct Journal: @unchecked Sendable {
     self.level = level
     self.base = base
     self.capacity = UInt64(capacity)
-    let isOurs = JournalLayout.fault(in: UnsafeRawBufferPointer(memory)) == nil
+    let isOurs =
+      JournalLayout.fault(in: UnsafeRawBufferPointer(memory)) == nil
       && base.load(fromByteOffset: JournalLayout.capacityOffset, as: UInt64.self) == self.capacity
     if !isOurs { format(base) }
     beginBase(base, wallOffset, boot)
@@ -99,7 +100,8 @@ public struct Journal: @unchecked Sendable {
   private func format(_ base: UnsafeMutableRawPointer) {
     let bytes = JournalLayout.fileBytes(capacity: Int(capacity))
     base.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
-    base.storeBytes(of: UInt64(JournalLayout.recordBytes), toByteOffset: JournalLayout.recordSizeOffset, as: UInt64.self)
+    base.storeBytes(
+      of: UInt64(JournalLayout.recordBytes), toByteOffset: JournalLayout.recordSizeOffset, as: UInt64.self)
     base.storeBytes(of: capacity, toByteOffset: JournalLayout.capacityOffset, as: UInt64.self)
     base.storeBytes(of: JournalLayout.magic, toByteOffset: JournalLayout.magicOffset, as: UInt64.self)
   }
@@ -113,7 +115,8 @@ public struct Journal: @unchecked Sendable {
     var isSameBoot = false
     if count > 0 {
       let last = clockBase(base, count - 1)
-      isSameBoot = last.load(fromByteOffset: 16, as: UInt64.self) == boot.high
+      isSameBoot =
+        last.load(fromByteOffset: 16, as: UInt64.self) == boot.high
         && last.load(fromByteOffset: 24, as: UInt64.self) == boot.low
     }
     if !isSameBoot {

@@ -6,7 +6,8 @@ public struct FrameQueue {
   private var queues: InlineArray<4, ByteQueue>
 
   public static let byteCount =
-    Limits.queueBytesMaxControl + Limits.queueBytesMaxRealtime + Limits.queueBytesMaxInteractive + Limits.queueBytesMaxBulk
+    Limits.queueBytesMaxControl + Limits.queueBytesMaxRealtime + Limits.queueBytesMaxInteractive
+    + Limits.queueBytesMaxBulk
 
   /// `memory` has `byteCount` bytes and is the queue's alone.
   public init(_ memory: UnsafeMutableRawBufferPointer) {

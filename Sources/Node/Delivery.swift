@@ -153,7 +153,8 @@ extension Node {
     do throws(ChannelRefusal) {
       try receive(type, payload, conversation, now)
     } catch {
-      journal.record(.debug, .segmentRefused, at: now, UInt64(type.rawValue), UInt64(payload.byteCount), node: header.source)
+      journal.record(
+        .debug, .segmentRefused, at: now, UInt64(type.rawValue), UInt64(payload.byteCount), node: header.source)
       switch error {
       case .otherDestinationEpoch(let meant):
         if type == .segment { sendReset(meant, conversation) }

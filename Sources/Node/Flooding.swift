@@ -35,7 +35,8 @@ struct Originator {
 
 /// Signed advertisements: taking them in, passing them on, making this node's own.
 extension Node {
-  func receiveAdvertisement(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal) {
+  func receiveAdvertisement(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal)
+  {
     let view = try AdvertisementView(payload)
     switch mesh.assess(header.source, view) {
     case .new: break

@@ -13,7 +13,9 @@ public struct TimeSpan: Comparable, Sendable {
     let (product, overflow) = a.nanoseconds.multipliedReportingOverflow(by: factor)
     return TimeSpan(nanoseconds: overflow ? .max : product)
   }
-  @inlinable public static func / (a: TimeSpan, divisor: UInt64) -> TimeSpan { TimeSpan(nanoseconds: a.nanoseconds / divisor) }
+  @inlinable public static func / (a: TimeSpan, divisor: UInt64) -> TimeSpan {
+    TimeSpan(nanoseconds: a.nanoseconds / divisor)
+  }
 }
 
 /// A point on the monotonic clock, in nanoseconds since an origin that only the rim knows.

@@ -135,7 +135,8 @@ func badNodeValuesAreRefused(_ line: String) {
   "[ip]\nport = -1", "[ip]\nport = 0x", "[ip]\nport = 99999999999999999999", "[ip]\npeers = host:1",
   "[ip]\npeers = 10.0.0.1", "[ip]\npeers = 10.0.0.1:0", "[ip]\npeers = ::1:5", "[ip]\npeers = [::1:5",
   "[ip]\npeers = [fe80::1]:5", "[ip]\npeers = [2001:db8::1%eth0]:5", "[bluetooth]\nadapter = hci",
-  "[bluetooth]\nadapter = hci70000", "[bluetooth]\nadapter = 00:11:22:33:44", "[bluetooth]\nadapter = 00:11:22:33:44:5g",
+  "[bluetooth]\nadapter = hci70000", "[bluetooth]\nadapter = 00:11:22:33:44",
+  "[bluetooth]\nadapter = 00:11:22:33:44:5g",
   "[bluetooth]\npsm = 0x7f", "[wifi-direct]\nmode = ap", "[wifi-direct]\nfrequency = 100",
   "[wifi-direct]\npassphrase = short", "[wifi-direct]\nssid = \(String(repeating: "s", count: 33))",
   "[discovery]\ndns-sd = on", "[journal]\nsize = 15", "[journal]\nlevel = loud",
@@ -188,6 +189,7 @@ func badValuesOfOtherSectionsAreRefused(_ text: String) {
 /// Every key name, as the errors about unknown keys list them.
 private func refusedKeyLists() -> [String] {
   ["node", "ip", "bluetooth", "wifi-direct", "discovery", "journal"].flatMap { section in
-    (refusal("[\(section)]\nno-such-key = 1") ?? "").split(separator: "expected ")[1].split(separator: ", ").map(String.init)
+    (refusal("[\(section)]\nno-such-key = 1") ?? "").split(separator: "expected ")[1].split(separator: ", ").map(
+      String.init)
   }
 }

@@ -104,7 +104,8 @@ import Testing
 
   @Test func aClientThatLetsEventsPileUpIsClosed() throws {
     let client = try box.attached()
-    let long = peer(bobID, String(repeating: "x", count: 63), info: [String](repeating: String(repeating: "y", count: 250), count: 5))
+    let long = peer(
+      bobID, String(repeating: "x", count: 63), info: [String](repeating: String(repeating: "y", count: 250), count: 5))
     for _ in 0..<2000 { box.server.peerPresent(long) }
     var reason = ""
     for _ in 0..<2000 {
@@ -115,7 +116,9 @@ import Testing
   }
 
   @Test func bytesThatAreNoRequestCloseTheConnection() throws {
-    for packet in [[], [0x00], [0x41], [0x41, 0, 0, 0, 0, 0], Array("M123".utf8), [UInt8](repeating: 0x4D, count: 65_600)] {
+    for packet in [
+      [], [0x00], [0x41], [0x41, 0, 0, 0, 0, 0], Array("M123".utf8), [UInt8](repeating: 0x4D, count: 65_600),
+    ] {
       let socket = try connectRaw()
       defer { close(socket) }
       _ = packet.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, 0) }
@@ -139,7 +142,11 @@ import Testing
   }
 
   @Test func statusIsFetchedWholeHoweverLong() throws {
-    box.node.peers = (0..<256).map { peer(NodeID(high: UInt64($0), low: 1), "peer \($0)", info: [String](repeating: "k=\(String(repeating: "v", count: 200))", count: 4)) }
+    box.node.peers = (0..<256).map {
+      peer(
+        NodeID(high: UInt64($0), low: 1), "peer \($0)",
+        info: [String](repeating: "k=\(String(repeating: "v", count: 200))", count: 4))
+    }
     let client = try ControlClient(path: box.socketPath)
     client.send(.status)
     var text: [UInt8] = []

@@ -16,7 +16,8 @@ private func line(
 @Test func aLineHasTimeLevelLinkAndWords() {
   #expect(
     line(.notice, .linkUp, link: 3, 3, 1, 16640, node: aliceID)
-      == "2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with a11ce000…: capabilities 0x0001, frames up to 16640 bytes\n")
+      == "2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with a11ce000…: capabilities 0x0001, frames up to 16640 bytes\n"
+  )
 }
 
 @Test func codesAreShownAsWords() {
@@ -45,7 +46,8 @@ private func line(
 
 @Test func anEventOfALaterVersionIsShownByItsNumbers() {
   let record = JournalRecord(
-    sequence: 1, instant: .zero, wallNanoseconds: 0, level: 9, event: 60000, link: 0xFF, a: 1, b: 2, c: 3, node: aliceID)
+    sequence: 1, instant: .zero, wallNanoseconds: 0, level: 9, event: 60000, link: 0xFF, a: 1, b: 2, c: 3, node: aliceID
+  )
   let text = String(decoding: EventFormatter.line(record).bytes, as: UTF8.self)
   #expect(text == "1970-01-01T00:00:00.000Z level 9 event 60000, unknown to this version: 1 2 3 \(aliceID.text)\n")
 }

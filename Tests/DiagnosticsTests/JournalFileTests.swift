@@ -44,7 +44,9 @@ import Testing
       let file = fopen(directory.path + "/other", "w")
       fputs(content, file)
       fclose(file)
-      do throws(DiagnosticsError) { _ = try JournalMapping(path: directory.path + "/other") } catch { return error.text }
+      do throws(DiagnosticsError) { _ = try JournalMapping(path: directory.path + "/other") } catch {
+        return error.text
+      }
       return nil
     }
     #expect(text("")?.contains("empty") == true)

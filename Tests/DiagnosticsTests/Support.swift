@@ -43,7 +43,8 @@ final class FakeNode: ControlDelegate {
     snapshot.links = [
       LinkStatus(
         slot: 3, peer: bobID, name: "bob", bearer: .bluetoothLE, state: "up", remote: "00:11:22:33:44:55",
-        isInbound: true, sinceSeconds: 5, roundTripMicroseconds: 1500, bytesReceived: 1, bytesSent: 2000, bytesQueued: 0)
+        isInbound: true, sinceSeconds: 5, roundTripMicroseconds: 1500, bytesReceived: 1, bytesSent: 2000, bytesQueued: 0
+      )
     ]
     snapshot.peers = peers
     return snapshot

@@ -78,6 +78,15 @@ extension Listener {
     boxes.stop()
   }
 
+  @Test func `without a daemon, a box that may use nothing else says so and stays silent`() throws {
+    var settings = DiscoverySettings(node: NodeID(high: 2, low: 0), port: 7002, displayName: "box 2")
+    settings.responder = .daemon
+    let boxes = try Boxes(farSettings: settings)
+    #expect(boxes.far.source == .none)
+    #expect(boxes.farListener.reports.count == 1)
+    boxes.stop()
+  }
+
   @Test func `an interface that appears later is used`() throws {
     let boxes = try Boxes()
     try boxes.namespaces.plug("cable1", "10.78.0")
