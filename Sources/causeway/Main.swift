@@ -1,19 +1,51 @@
-import CSystem
-import CMbedTLS
-import CAvahi
-import CBluetooth
-import CWPA
-import CFormats
 import Configuration
+import CSystem
+import Diagnostics
+
+/// One command of the binary.
+struct Command {
+  let name: StaticString
+  let summary: StaticString
+  let run: (CommandWords) -> CInt
+}
 
 @main struct Main {
   static func main() {
-    print(mbedtls_sha256_self_test(0))
-    var a = bdaddr_t(b: (1, 2, 3, 4, 5, 6)); var b = a
-    print(bacmp(&a, &b)); print(json_object() != nil)
-    let w = wpa_ctrl_open("/nonexistent"); print(w == nil)
-    print(ini_parse("/nonexistent", nil, nil))
-    print(avahi_strerror(-1) != nil)
-    do throws(ConfigurationError) { print(try Configuration.load(path: nil).node.displayName) } catch { print(error.text) }
+    exit(dispatch(CommandWords.all, "causeway", commands, help: "A relay between Bluetooth, Wi-Fi Direct and Ethernet peers."))
   }
+
+  private static var commands: [Command] {
+    [
+      Command(name: "run", summary: "be the relay until a signal ends it", run: commandRun),
+      Command(name: "status", summary: "show the box, its bearers, links and peers", run: commandStatus),
+      Command(name: "peers", summary: "show who can be reached", run: commandPeers),
+      Command(name: "log", summary: "show the journal, also after the daemon died", run: commandLog),
+      Command(name: "peer", summary: "be a peer: browse, chat, send and receive files", run: commandPeer),
+      Command(name: "selftest", summary: "check this binary on this machine", run: commandSelftest),
+      Command(name: "version", summary: "show what this binary is made of", run: commandVersion),
+    ]
+  }
+}
+
+/// Run the command that the first word behind the program's or group's name chooses.
+func dispatch(_ words: CommandWords, _ group: StaticString, _ commands: [Command], help: StaticString) -> CInt {
+  let name = Text(words[1])
+  if let command = commands.first(where: { name.equals($0.name) }) { return command.run(words.rest) }
+  let isHelp = name.isEmpty || name.equals("--help") || name.equals("-?") || name.equals("help")
+  var text = TextBuilder()
+  if !isHelp {
+    text.add("\(group): there is no command “")
+    text.add(untrusted: name.bytes)
+    text.add("”\n\n")
+  }
+  text.add("Usage: \(group) COMMAND [OPTION...]\n\(help)\n\n")
+  for command in commands {
+    let start = text.bytes.count
+    text.add("  \(command.name)")
+    text.pad(from: start, to: 12)
+    text.add("\(command.summary)\n")
+  }
+  text.add("\n“\(group) COMMAND --help” tells more. \(ExitCode.help)\n")
+  text.write(to: isHelp ? STDOUT_FILENO : STDERR_FILENO)
+  return isHelp ? ExitCode.done : ExitCode.usage
 }

@@ -54,3 +54,11 @@ static inline int csystem_open(const char *_Nonnull path, int flags, mode_t mode
 static const int csystem_timer_cancel_on_set = TFD_TIMER_CANCEL_ON_SET;
 
 static inline void csystem_set_errno(int code) { errno = code; }
+
+/// argp_error(3): one line on stderr, a pointer to --help, and the end of the process.
+static inline void csystem_argp_error(const struct argp_state *_Nullable state, const char *_Nonnull message) {
+  argp_error(state, "%s", message);
+}
+
+/// The exit status of argp's own errors.
+static inline void csystem_argp_set_error_status(int status) { argp_err_exit_status = status; }
