@@ -54,6 +54,8 @@ final class GroupClient: RadioActivity {
       }
     case .formationFailed:
       if phase == .joining { failed("the group owner did not let this node in") }
+    case .full:
+      if phase == .joining { failed("the group is full: its owner takes no more stations") }
     case .pushButtonRequested, .pushButtonEnded, .pushButtonOverlap, .stationConnected, .stationDisconnected,
       .connected, .disconnected, .terminating, .other:
       break

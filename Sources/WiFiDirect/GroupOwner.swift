@@ -52,7 +52,7 @@ final class GroupOwner: RadioActivity {
       if isOurs(message), options.pushButton == .always { pushButtonTimer?.set(after: Self.pushButtonAgainTime) }
     case .pushButtonOverlap:
       if isOurs(message), options.pushButton == .always { pushButtonTimer?.set(after: Self.overlapTime) }
-    case .deviceFound, .findStopped, .formationFailed, .connected, .disconnected, .terminating, .other:
+    case .deviceFound, .findStopped, .formationFailed, .full, .connected, .disconnected, .terminating, .other:
       break
     }
   }

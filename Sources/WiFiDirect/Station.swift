@@ -25,6 +25,7 @@ final class Station: RadioActivity {
     switch message.event {
     case .connected: joined()
     case .disconnected: left()
+    case .full: radio.report(fault: "\(options.ssid) is full: it takes no more stations")
     case .deviceFound, .findStopped, .groupStarted, .groupRemoved, .formationFailed, .pushButtonRequested,
       .pushButtonEnded, .pushButtonOverlap, .stationConnected, .stationDisconnected, .terminating, .other:
       break

@@ -123,7 +123,8 @@ final class SupplicantChannel: EventSource {
     if CSystem.send(descriptor, command.text, command.text.count, flags) < 0 {
       let error = SystemError.last
       // wpa_supplicant's receive queue is full: the socket becomes writable when it has read.
-      if error.code == EAGAIN { loop.modify(registration, [.read, .write]) } else { return failSoon("is gone: \(error.text)") }
+      guard error.code == EAGAIN else { return failSoon("is gone: \(error.text)") }
+      loop.modify(registration, [.read, .write])
     } else {
       isAwaitingReply = true
     }

@@ -6,6 +6,8 @@ public enum SupplicantEvent: Equatable, Sendable {
   case groupRemoved(interface: String, reason: String)
   /// Negotiation, provision discovery or WPS of a group that was to come failed.
   case formationFailed
+  /// The network takes no more stations (IEEE 802.11-2020, table 9-50, status 17).
+  case full
   /// Somebody asks to join by push button.
   case pushButtonRequested(MACAddress)
   /// The push button's two minutes are over, or somebody has used them.

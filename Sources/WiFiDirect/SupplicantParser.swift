@@ -32,9 +32,13 @@ public enum SupplicantParser {
       let reason = rest.field("reason=", behind: rest.startIndex) ?? []
       return .groupRemoved(interface: string(rest.word), reason: string(reason))
     }
-    if let rest = text.after("P2P-PROV-DISC-PBC-REQ ") { return station(rest, SupplicantEvent.pushButtonRequested) }
-    if let rest = text.after("AP-STA-CONNECTED ") { return station(rest, SupplicantEvent.stationConnected) }
-    if let rest = text.after("AP-STA-DISCONNECTED ") { return station(rest, SupplicantEvent.stationDisconnected) }
+    if let rest = text.after("P2P-PROV-DISC-PBC-REQ ") { return station(rest) { .pushButtonRequested($0) } }
+    if let rest = text.after("AP-STA-CONNECTED ") { return station(rest) { .stationConnected($0) } }
+    if let rest = text.after("AP-STA-DISCONNECTED ") { return station(rest) { .stationDisconnected($0) } }
+    if let rest = text.after("CTRL-EVENT-AUTH-REJECT ") ?? text.after("CTRL-EVENT-ASSOC-REJECT ") {
+      let status = rest.field("status_code=", behind: rest.startIndex) ?? []
+      return number(status) == 17 ? .full : .other
+    }
     return simpleEvent(string(text.word))
   }
 

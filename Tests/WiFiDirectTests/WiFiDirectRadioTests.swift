@@ -292,6 +292,20 @@ private let ownerStarted =
     #expect(supplicant.count("P2P_FIND") == 2)
   }
 
+  @Test func aFullGroupIsGivenUpAtOnce() throws {
+    let supplicant = try makeSupplicant()
+    let radio = makeRadio { $0.role = .client }
+    radio.start()
+    defer { radio.stop() }
+    serve(loop) { supplicant.count("P2P_FIND") == 1 }
+    supplicant.say(ownerFound)
+    serve(loop) { radio.snapshot.state == .joining }
+    supplicant.say(
+      "IFNAME=p2p-cwtest-0 <3>CTRL-EVENT-AUTH-REJECT 46:00:00:00:01:00 auth_type=0 auth_transaction=2 status_code=17")
+    serve(loop) { supplicant.count("P2P_CANCEL") == 1 }
+    #expect(recorder.reports.map(\.text) == ["the group is full: its owner takes no more stations"])
+  }
+
   @Test func aClientWithAPassphraseIsAnOrdinaryStation() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio {
