@@ -10,7 +10,11 @@ let language: [SwiftSetting] = [
   .enableExperimentalFeature("Lifetimes"),
 ]
 let mode: [SwiftSetting] = embedded
-  ? [.enableExperimentalFeature("Embedded"), .unsafeFlags(["-wmo"])]
+  ? [
+    .enableExperimentalFeature("Embedded"),
+    // A section for each function: modules carry copies of what they use of each other, and the linker keeps one.
+    .unsafeFlags(["-wmo", "-Osize", "-Xfrontend", "-function-sections"]),
+  ]
   : []
 /// Modules of the forwarding path: the compiler rejects every heap allocation in them.
 let allocationFree: [SwiftSetting] = embedded ? [.unsafeFlags(["-no-allocations"])] : []

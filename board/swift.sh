@@ -9,13 +9,14 @@ cd "$(dirname "$0")/.."
 SWIFT_MEMORY_KB_MAX=${SWIFT_MEMORY_KB_MAX:-12000000}
 SWIFT_SECONDS_MAX=${SWIFT_SECONDS_MAX:-900}
 root=$(pwd)
+swift_bin=$(dirname "$(readlink -f "$(command -v swift)")")
+swift_lib=$(realpath "$swift_bin/../lib/swift")
 
 capped() { (ulimit -v "$SWIFT_MEMORY_KB_MAX"; exec timeout --kill-after=10 "$SWIFT_SECONDS_MAX" "$@"); }
 
 # The toolset tells SwiftPM how to reach a sysroot: its headers for C and Swift, its libraries for the linker.
 write_toolset() {
-  local arch=$1 sysroot=$2 swift_bin
-  swift_bin=$(dirname "$(readlink -f "$(command -v swift)")")
+  local arch=$1 sysroot=$2
   cat > "$root/build/toolset-$arch.json" <<JSON
 {"schemaVersion": "1.0", "rootPath": "$swift_bin",
  "cCompiler": {"extraCLIOptions": ["--target=$arch-linux-gnu", "--sysroot=$sysroot", "-Os", "-ffunction-sections", "-fdata-sections",
@@ -36,9 +37,11 @@ firmware() {
     aarch64) triple=aarch64-none-none-elf ;;
   esac
   CAUSEWAY_EMBEDDED=1 capped swift build -c release --product causeway --disable-local-rpath \
-    --triple "$triple" --toolset "build/toolset-$arch.json" --scratch-path "$scratch"
+    --triple "$triple" --toolset "build/toolset-$arch.json" --scratch-path "$scratch" \
+    -Xlinker -L"$swift_lib/embedded/$triple" -Xlinker -lswiftUnicodeDataTables \
+    -Xlinker --icf=all -Xlinker --no-eh-frame-hdr -Xlinker -T -Xlinker "$root/board/no-unwind.ld"
   mkdir -p "build/$arch"
-  "$(dirname "$(readlink -f "$(command -v swift)")")/llvm-objcopy" --strip-all \
+  "$swift_bin/llvm-objcopy" --strip-all \
     "$scratch/$triple/release/causeway" "build/$arch/causeway.new"
   mv "build/$arch/causeway.new" "build/$arch/causeway"
 }

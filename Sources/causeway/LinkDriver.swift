@@ -1,0 +1,227 @@
+import Bearer
+import CSystem
+import Frame
+import Link
+import Node
+import Primitives
+import Reactor
+import SecureTransport
+
+/// What a driver needs of the relay. All calls come from the reactor's thread.
+protocol LinkDriverDelegate: AnyObject {
+  var node: Node { get }
+  /// Bytes in and out pass through it: one of each for all links, because one thread serves them in turn.
+  var scratch: LinkScratch { get }
+  /// The driver is done; its descriptor is closed.
+  func linkEnded(_ driver: LinkDriver, reason: String)
+}
+
+/// Memory that all links share.
+final class LinkScratch {
+  let incoming = UnsafeMutableRawBufferPointer.allocate(byteCount: EventLoop.callBytesMax, alignment: 16)
+  let outgoing = UnsafeMutableRawBufferPointer.allocate(byteCount: Limits.frameBytesMax, alignment: 16)
+}
+
+/// One connected stream: descriptor, TLS, and a link of the node above it.
+final class LinkDriver: EventSource {
+  /// A handshake that is not done by then is given up: three round trips on a slow Bluetooth link.
+  static let handshakeTime = TimeSpan.seconds(10)
+  /// How long the last bytes of a closing link may take.
+  static let lingerTime = TimeSpan.seconds(2)
+
+  let handoff: StreamHandoff
+  /// The node's link slot, once the peer is authenticated.
+  private(set) var slot: Int?
+  var peer: NodeID { secure.peer }
+  var protocolText: String { secure.protocolText }
+
+  private let loop: EventLoop
+  private let secure: SecureStream
+  private let delegate: any LinkDriverDelegate
+  private var registration: Registration?
+  private var timer: Timer?
+  private var wantsWrite = false
+  private var isEnding = false
+
+  /// Errors: no memory for TLS, no watch for the descriptor. The descriptor is closed then.
+  init(
+    _ loop: EventLoop, _ handoff: StreamHandoff, _ identity: NodeIdentity, _ delegate: any LinkDriverDelegate
+  ) throws(LinkDriverError) {
+    self.loop = loop
+    self.handoff = handoff
+    self.delegate = delegate
+    do throws(SecureStreamError) {
+      secure = try SecureStream(identity: identity, role: handoff.isInbound ? .server : .client)
+    } catch {
+      close(handoff.descriptor)
+      throw LinkDriverError(text: error.text)
+    }
+    secure.outgoingLimit = Self.outgoingBytesMax(handoff.bearer)
+    do throws(SystemError) {
+      registration = try loop.add(handoff.descriptor, .read, .link, self)
+    } catch {
+      close(handoff.descriptor)
+      throw LinkDriverError(text: error.text)
+    }
+  }
+
+  /// Begin the handshake. The delegate knows the driver by now: it may end at once.
+  func start() {
+    // The timer keeps the driver alive until `end`.
+    let timer = Timer(loop) { [self] in timeUp() }
+    self.timer = timer
+    timer.set(after: Self.handshakeTime)
+    flush()
+  }
+
+  func ready(_ events: UInt32) {
+    if events & EPOLLOUT.rawValue != 0 { transmit() }
+    if events & EPOLLIN.rawValue != 0 { receive() }
+    if events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 && events & EPOLLIN.rawValue == 0 {
+      end("the connection broke")
+    }
+  }
+
+  /// Send what waits in the node, as far as the stream takes it.
+  func transmit() {
+    guard registration != nil else { return }
+    if let slot, !isEnding { fill(slot) }
+    flush()
+  }
+
+  /// Send what the node still has, say goodbye to TLS, and close.
+  func finish() {
+    guard registration != nil, !isEnding else { return }
+    if let slot { fill(slot) }
+    isEnding = true
+    secure.close()
+    timer?.set(after: Self.lingerTime)
+    flush()
+  }
+
+  // MARK: Inside
+
+  /// How much is encrypted ahead: little on a slow bearer, so that an urgent frame overtakes early.
+  private static func outgoingBytesMax(_ bearer: BearerKind) -> Int {
+    switch bearer {
+    case .bluetoothLE: 3 * Link.payloadBytesMax(over: .bluetoothLE)
+    case .ethernet, .wifi, .wifiDirect, .loopback: SecureStream.outgoingLimitMax
+    }
+  }
+
+  private func receive() {
+    let buffer = delegate.scratch.incoming
+    var total = 0
+    while total < EventLoop.callBytesMax, registration != nil {
+      let count = recv(handoff.descriptor, buffer.baseAddress!, buffer.count, 0)
+      if count == 0 { return end("the other side closed the connection") }
+      if count < 0 {
+        let code = csystem_errno()
+        if code == EAGAIN || code == EINTR { break }
+        return end(SystemError(code: code).text)
+      }
+      total += count
+      secure.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { input in take(input) }
+      if count < buffer.count && handoff.unitBytesMax == Int.max { break }
+    }
+    flush()
+  }
+
+  private func take(_ input: SecureStream.Input) {
+    switch input {
+    case .established: established()
+    case .plaintext(let bytes):
+      guard let slot, !isEnding else { return }
+      delegate.node.receive(bytes, on: slot, now: loop.now)
+      if !secure.isBypassAllowed && delegate.node.isBypassAgreed(slot) { secure.allowBypass() }
+    case .sealed(let header, let payload):
+      guard let slot, !isEnding else { return }
+      delegate.node.receiveSealed(header, payload, on: slot, now: loop.now)
+    }
+  }
+
+  private func established() {
+    timer?.cancel()
+    slot = delegate.node.openLink(
+      peer: secure.peer, bearer: handoff.bearer, dialled: handoff.isInbound ? nil : handoff.token, now: loop.now)
+    if slot == nil { finish() }
+  }
+
+  /// Encrypt frames while the stream wants more.
+  private func fill(_ slot: Int) {
+    while secure.state == .established, secure.outgoing.count < secure.outgoingLimit / 2 {
+      // What is taken from the node fits the stream whole: half of its limit, or one longest frame.
+      let room = min(secure.outgoingLimit - secure.outgoing.count, delegate.scratch.outgoing.count)
+      let buffer = UnsafeMutableRawBufferPointer(rebasing: delegate.scratch.outgoing[..<room])
+      let count = delegate.node.pop(slot, into: buffer, now: loop.now)
+      if count == 0 { return }
+      write(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    }
+  }
+
+  /// Frames that the end nodes sealed go beside TLS where both sides agreed; all others inside it.
+  private func write(_ frames: UnsafeRawBufferPointer) {
+    var plainStart = 0
+    var offset = 0
+    while offset < frames.count {
+      let next = offset + FrameHeader.byteCount + (Int(frames[offset + 6]) << 8 | Int(frames[offset + 7]))
+      if secure.isBypassAllowed && frames[offset + 2] & FrameHeader.sealed != 0 {
+        writePlain(frames[plainStart..<offset])
+        let headerEnd = offset + FrameHeader.byteCount
+        _ = secure.writeSealed(
+          header: UnsafeRawBufferPointer(rebasing: frames[offset..<headerEnd]),
+          payload: UnsafeRawBufferPointer(rebasing: frames[headerEnd..<next]))
+        plainStart = next
+      }
+      offset = next
+    }
+    writePlain(frames[plainStart..<frames.count])
+  }
+
+  private func writePlain(_ frames: Slice<UnsafeRawBufferPointer>) {
+    if !frames.isEmpty { _ = secure.write(UnsafeRawBufferPointer(rebasing: frames)) }
+  }
+
+  /// Send what is encrypted; then look whether the stream is over.
+  private func flush() {
+    while registration != nil, !secure.outgoing.isEmpty {
+      let bytes = secure.outgoing
+      let unit = min(bytes.count, handoff.unitBytesMax)
+      let count = send(handoff.descriptor, bytes.baseAddress!, unit, CInt(MSG_NOSIGNAL))
+      if count < 0 {
+        let code = csystem_errno()
+        if code == EINTR { continue }
+        if code != EAGAIN { return end(SystemError(code: code).text) }
+        break
+      }
+      secure.consume(count)
+    }
+    guard let registration else { return }
+    if case .closed(let reason) = secure.state, secure.outgoing.isEmpty { return end(reason.text) }
+    let waits = !secure.outgoing.isEmpty
+    if waits != wantsWrite {
+      wantsWrite = waits
+      loop.modify(registration, waits ? [.read, .write] : .read)
+    }
+  }
+
+  private func timeUp() {
+    if isEnding { return end("closed") }
+    end("no TLS handshake within \(Self.handshakeTime.milliseconds / 1000) s")
+  }
+
+  private func end(_ reason: String) {
+    guard let registration else { return }
+    self.registration = nil
+    timer?.cancel()
+    timer = nil
+    loop.remove(registration)
+    close(handoff.descriptor)
+    delegate.linkEnded(self, reason: reason)
+  }
+}
+
+/// Why a stream could not become a link; one line.
+struct LinkDriverError: Error {
+  let text: String
+}

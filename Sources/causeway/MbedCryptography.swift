@@ -1,0 +1,21 @@
+import Node
+import Primitives
+import SecureTransport
+
+/// The node's cryptography by mbedTLS and this node's key.
+final class MbedCryptography: NodeCryptography {
+  private let identity: NodeIdentity
+
+  init(_ identity: NodeIdentity) { self.identity = identity }
+
+  func sign(_ message: RawSpan) -> InlineArray<64, UInt8> { message.withUnsafeBytes { identity.sign($0) } }
+
+  func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool {
+    point.withUnsafeBytes { point in
+      guard NodeIdentity.nodeID(ofPoint: point) == node else { return false }
+      return message.withUnsafeBytes { message in
+        signature.withUnsafeBytes { NodeIdentity.verify(point: point, message: message, signature: $0) }
+      }
+    }
+  }
+}

@@ -1,0 +1,237 @@
+import Bearer
+import BearerBluetooth
+import BearerIP
+import CSystem
+import Channel
+import Configuration
+import Diagnostics
+import Discovery
+import Frame
+import Journal
+import Node
+import Primitives
+import Reactor
+import SecureTransport
+import WiFiDirect
+
+/// `causeway run`: be the relay until a signal ends it. Gives the exit code.
+func runRelay(_ configuration: Configuration) -> CInt {
+  do throws(StartError) {
+    return try startRelay(configuration).run()
+  } catch {
+    complain(error.text)
+    return ExitCode.failed
+  }
+}
+
+/// Everything that has to be there before the first byte flows: journal, identity, epoch, loop.
+private func startRelay(_ configuration: Configuration) throws(StartError) -> Relay {
+  let journal: JournalFile
+  do throws(DiagnosticsError) {
+    journal = try JournalFile(
+      path: configuration.journalPath, sizeKiB: configuration.journal.sizeKiB, level: configuration.journal.level)
+  } catch {
+    throw StartError(error.text)
+  }
+  let identity: NodeIdentity
+  let epoch: UInt64
+  do throws(IdentityError) {
+    identity = try NodeIdentity.loadOrCreate(directory: configuration.node.stateDirectory)
+    epoch = try NodeIdentity.nextEpoch(directory: configuration.node.stateDirectory)
+  } catch {
+    throw StartError(error.text)
+  }
+  let loop: EventLoop
+  let clock: WallClockWatch
+  do throws(SystemError) {
+    loop = try EventLoop()
+    clock = try WallClockWatch(loop, journal.journal)
+  } catch {
+    throw StartError("cannot start the event loop: \(error.text)")
+  }
+  return try Relay(configuration, loop, clock, identity, epoch: epoch, journal: journal)
+}
+
+/// The box: joins the node to bearers, discovery, control socket and clock. Nothing is decided here.
+final class Relay: LinkDriverDelegate {
+  let configuration: Configuration
+  let loop: EventLoop
+  let node: Node
+  let identity: NodeIdentity
+  let journal: Journal
+  let scratch = LinkScratch()
+  let startedAt: Instant
+
+  var drivers: [LinkDriver] = []
+  var candidates = CandidateBook()
+  var ip: IPBearer?
+  var bluetooth: BluetoothBearer?
+  var wifiDirect: WiFiDirectRadio?
+  var dnsSD: DNSServiceDiscovery?
+  var control: ControlServer?
+  /// The last fault of each source that has one, for status.
+  var problems: [(source: StaticString, text: String)] = []
+  /// Sends of control clients that have not ended.
+  var sends: [ControlSend] = []
+
+  private let journalFile: JournalFile
+  private let clock: WallClockWatch
+  private var signals: SignalSource?
+  private var deadline: Timer?
+  private var isStopping = false
+
+  init(
+    _ configuration: Configuration, _ loop: EventLoop, _ clock: WallClockWatch, _ identity: NodeIdentity, epoch: UInt64,
+    journal file: JournalFile
+  ) throws(StartError) {
+    self.configuration = configuration
+    self.loop = loop
+    self.clock = clock
+    self.identity = identity
+    journalFile = file
+    journal = file.journal
+    startedAt = monotonicNow()
+    let name: DisplayName
+    do throws(FrameRefusal) {
+      name = try DisplayName(Array(configuration.node.displayName.utf8).span.bytes)
+    } catch {
+      throw StartError("display name \"\(configuration.node.displayName)\": 1 to 63 bytes of UTF-8 are needed")
+    }
+    node = Node(
+      .init(
+        id: identity.id, epoch: epoch, point: (0..<65).map { identity.publicPoint[$0] }, name: name,
+        serviceType: Array(configuration.node.serviceType.utf8),
+        info: configuration.node.discoveryInfo.map { Array(($0.key + "=" + $0.value).utf8) },
+        relays: configuration.node.isRelay, bypass: true),
+      MbedCryptography(identity), journal: journal, now: startedAt)
+  }
+
+  /// Run until a signal asks for the end. Gives the exit code.
+  func run() throws(StartError) -> CInt {
+    let deadline = Timer(loop) { [self] in node.handle(.timeout, now: loop.now) }
+    self.deadline = deadline
+    loop.batchEnded = { [self] in drain() }
+    do throws(SystemError) {
+      signals = try SignalSource(loop, [SIGTERM, SIGINT]) { [self] signal in stop(signal) }
+    } catch {
+      throw StartError("cannot watch for signals: \(error.text)")
+    }
+    do throws(DiagnosticsError) {
+      control = try ControlServer(loop, path: configuration.controlSocketPath, journal: journal, delegate: self)
+    } catch {
+      throw StartError(error.text)
+    }
+    journal.record(.notice, .boxStarted, at: startedAt, node.settings.epoch, UInt64(getpid()), node: node.settings.id)
+    startBearers()
+    drain()
+    loop.run()
+    return ExitCode.done
+  }
+
+  // MARK: Streams
+
+  /// A bearer connected: from here on it is a link that has to prove itself.
+  func begin(_ stream: StreamHandoff) {
+    journal.record(
+      .info, .linkOpening, at: loop.now, UInt64(stream.bearer.rawValue), stream.isInbound ? 1 : 0)
+    guard drivers.count < Limits.linksMax else {
+      journal.record(.warning, .linkSlotsFull, at: loop.now, UInt64(drivers.count), UInt64(Limits.linksMax))
+      close(stream.descriptor)
+      if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
+      return
+    }
+    do throws(LinkDriverError) {
+      let driver = try LinkDriver(loop, stream, identity, self)
+      drivers.append(driver)
+      driver.start()
+    } catch {
+      say("link", error.text)
+      if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
+    }
+  }
+
+  func linkEnded(_ driver: LinkDriver, reason: String) {
+    drivers.removeAll { $0 === driver }
+    if let slot = driver.slot {
+      node.handle(.linkClosed(slot), now: loop.now)
+    } else {
+      journal.record(
+        .notice, .handshakeFailed, at: loop.now, UInt64(driver.handoff.bearer.rawValue), text: JournalText(reason))
+      say("link", "\(driver.handoff.remote): \(reason)")
+      if !driver.handoff.isInbound { node.handle(.dialFailed(driver.handoff.token), now: loop.now) }
+    }
+  }
+
+  // MARK: Commands of the node
+
+  /// Carry out what the node wants until it wants nothing more.
+  private func drain() {
+    let now = monotonicNow()
+    while let command = node.nextCommand(now: now) {
+      switch command {
+      case .dial(let handle): dial(handle, now)
+      case .transmit(let slot): driver(of: slot)?.transmit()
+      case .close(let slot): driver(of: slot)?.finish()
+      }
+    }
+    tellControl(now)
+    deadline?.set(node.nextDeadline(now: now))
+    if isStopping && drivers.isEmpty { finish() }
+  }
+
+  private func dial(_ handle: UInt32, _ now: Instant) {
+    guard let candidate = candidates[handle] else { return node.handle(.dialFailed(handle), now: now) }
+    journal.record(.info, .dialStarted, at: now, UInt64(candidate.bearer.rawValue), UInt64(handle))
+    switch candidate.address {
+    case .ip:
+      guard let ip else { return node.handle(.dialFailed(handle), now: now) }
+      ip.dial(candidate, token: handle)
+    case .bluetooth:
+      guard let bluetooth else { return node.handle(.dialFailed(handle), now: now) }
+      bluetooth.dial(candidate, token: handle)
+    }
+  }
+
+  private func driver(of slot: Int) -> LinkDriver? { drivers.first { $0.slot == slot } }
+
+  // MARK: The end
+
+  private func stop(_ signal: CInt) {
+    if isStopping { return finish() }
+    isStopping = true
+    journal.record(.notice, .boxStopped, at: loop.now, UInt64(signal))
+    node.shutDown(now: loop.now)
+    // Streams that have not become links have nobody to say goodbye to.
+    for driver in drivers where driver.slot == nil { driver.finish() }
+  }
+
+  private func finish() {
+    dnsSD?.stop()
+    bluetooth?.stop()
+    wifiDirect?.stop()
+    ip?.stop()
+    control?.close()
+    loop.batchEnded = nil
+    loop.stop()
+  }
+}
+
+/// Why the box could not start; one line that says what to do.
+struct StartError: Error {
+  let text: String
+  init(_ text: String) { self.text = text }
+}
+
+/// One line for whoever watches the box, on standard error.
+func say(_ source: StaticString, _ text: String) {
+  let line = Array("causeway: \(source): \(text)\n".utf8)
+  _ = line.withUnsafeBytes { write(2, $0.baseAddress!, $0.count) }
+}
+
+extension JournalText {
+  /// The start of a text.
+  init(_ text: String) {
+    var text = text
+    self = text.withUTF8 { JournalText(UnsafeRawBufferPointer($0)) }
+  }
+}

@@ -1,0 +1,158 @@
+import Bearer
+import Channel
+import Configuration
+import Diagnostics
+import Frame
+import Link
+import Node
+import Primitives
+import Reactor
+import Session
+
+/// A message that a control client sent, until it ends.
+struct ControlSend {
+  let peer: NodeID
+  let message: MessageID
+  let token: UInt64
+}
+
+/// What control clients ask for, and what they are told.
+extension Relay: ControlDelegate {
+  func controlStatus() -> StatusSnapshot {
+    var box = BoxStatus(
+      name: configuration.node.displayName, id: node.settings.id, epoch: node.settings.epoch, version: causewayVersion,
+      serviceType: configuration.node.serviceType, isRelay: configuration.node.isRelay,
+      uptimeSeconds: (loop.now - startedAt).milliseconds / 1000, residentBytes: residentMemoryBytes())
+    box.framesForwarded = node.counters.framesForwarded
+    box.bytesForwarded = node.counters.bytesForwarded
+    for reason in 0..<UInt8(FrameRefusal.count) {
+      guard let refusal = FrameRefusal(rawValue: reason) else { continue }
+      let count = node.counters.refusals[refusal]
+      if count > 0 { box.refusals.append((refusal.name, count)) }
+    }
+    var snapshot = StatusSnapshot(box: box)
+    snapshot.bearers = bearerStatus()
+    for driver in drivers { snapshot.links.append(linkStatus(driver)) }
+    snapshot.peers = controlPeers()
+    return snapshot
+  }
+
+  func controlIdentity() -> (id: NodeID, name: String) { (node.settings.id, configuration.node.displayName) }
+
+  func controlPeers() -> [PeerStatus] { node.peers.map { PeerStatus($0) } }
+
+  func controlSend(_ message: Diagnostics.ControlMessage, token: UInt64) -> ControlAnswer {
+    guard let lane = Lane(rawValue: message.lane) else { return .failed(.refused) }
+    do throws(DeliveryRefusal) {
+      let id = try node.send(
+        kind: message.kind, message.bytes.span.bytes, to: message.peer, lane: lane, now: loop.now)
+      sends.append(ControlSend(peer: message.peer, message: id, token: token))
+      return .taken
+    } catch {
+      switch error {
+      case .unknownPeer: return .failed(.unreachable)
+      case .tooManyPeers: return .failed(.refused)
+      case .channel(.full): return .later
+      case .channel(.tooLong): return .failed(.refused)
+      case .channel(.closed): return .failed(.closed)
+      }
+    }
+  }
+
+  func controlHasRoom() { deliverMessages(loop.now) }
+
+  /// After each wake-up: peers that came and went, messages that arrived, sends that ended.
+  func tellControl(_ now: Instant) {
+    while let event = node.nextPeerEvent() {
+      switch event {
+      case .found(let peer), .changed(let peer): control?.peerPresent(PeerStatus(peer))
+      case .lost(let id): control?.peerLost(id)
+      }
+    }
+    deliverMessages(now)
+    var hasEnded = false
+    while let (peer, completion) = node.nextCompletion() {
+      hasEnded = true
+      guard let index = sends.firstIndex(where: { $0.peer == peer && $0.message == completion.message }) else { continue }
+      control?.completed(token: sends.remove(at: index).token, SendOutcome(completion.outcome))
+    }
+    if hasEnded { control?.resume() }
+  }
+
+  /// Hand messages to the clients that want them. What a client is too busy for stays in its channel.
+  private func deliverMessages(_ now: Instant) {
+    guard let control else { return }
+    while let (from, message) = node.nextMessage(now: now, { _, pending in control.canDeliver(kind: pending.kind) }) {
+      let delivery = control.deliver(
+        .init(peer: from, kind: message.kind, lane: message.lane.rawValue, bytes: message.bytes))
+      switch delivery {
+      case .taken, .busy: break
+      case .nobody: refuse(message.kind, to: from, now)
+      }
+    }
+  }
+
+  /// No application here listens for a kind: its sender should know. Told once a message, never about telling.
+  private func refuse(_ kind: UInt8, to peer: NodeID, _ now: Instant) {
+    if kind == MessageKind.control.rawValue { return }
+    let answer = Session.ControlMessage(code: .noListener, kind: kind).message
+    // When the channel has no room, the sender finds out by its own deadline.
+    _ = try? node.send(kind: answer.kind.rawValue, answer.bytes.span.bytes, to: peer, lane: .interactive, now: now)
+  }
+
+  private func linkStatus(_ driver: LinkDriver) -> LinkStatus {
+    let handoff = driver.handoff
+    guard let slot = driver.slot else {
+      return LinkStatus(
+        slot: -1, peer: .none, name: "", bearer: handoff.bearer, state: "handshake", remote: handoff.remote,
+        isInbound: handoff.isInbound, sinceSeconds: 0, roundTripMicroseconds: nil, bytesReceived: 0, bytesSent: 0,
+        bytesQueued: 0)
+    }
+    let link = node.link(slot)
+    let roundTrip = link.roundTrip.nanoseconds
+    return LinkStatus(
+      slot: slot, peer: link.peer, name: link.peerName.map { String($0) } ?? "", bearer: handoff.bearer,
+      state: link.stateName, remote: handoff.remote, isInbound: handoff.isInbound,
+      sinceSeconds: (loop.now - link.upSince).milliseconds / 1000,
+      roundTripMicroseconds: roundTrip == 0 ? nil : roundTrip / 1000, bytesReceived: link.bytesIn,
+      bytesSent: link.bytesOut, bytesQueued: UInt64(link.queuedByteCount))
+  }
+}
+
+extension PeerStatus {
+  init(_ peer: Peer) {
+    self.init(
+      id: peer.id, name: String(peer.name), serviceType: String(decoding: peer.serviceType, as: UTF8.self),
+      info: peer.info.map { String(decoding: $0, as: UTF8.self) }, hops: peer.hops, bearer: peer.bearer,
+      via: peer.firstHop)
+  }
+}
+
+extension SendOutcome {
+  init(_ outcome: Completion.Outcome) {
+    switch outcome {
+    case .delivered: self = .delivered
+    case .failed(.peerRestarted): self = .peerRestarted
+    case .failed(.timedOut): self = .timedOut
+    case .failed(.closed): self = .closed
+    }
+  }
+}
+
+extension String {
+  init(_ name: DisplayName) {
+    self.init(decoding: (0..<name.byteCount).map { name.byte($0) }, as: UTF8.self)
+  }
+}
+
+extension Link {
+  /// One word for status.
+  var stateName: String {
+    switch state {
+    case .idle: "idle"
+    case .opening: "opening"
+    case .up: "up"
+    case .closed: "closing"
+    }
+  }
+}
