@@ -1,13 +1,34 @@
+// mbedTLS 3.6 for SecureTransport: its headers, and the function-like macros that Swift does not import.
 #pragma once
 #include <CSystem.h>
-#include <mbedtls/ctr_drbg.h>
 #include <mbedtls/ecdsa.h>
-#include <mbedtls/entropy.h>
-#include <mbedtls/error.h>
+#include <mbedtls/ecp.h>
 #include <mbedtls/gcm.h>
 #include <mbedtls/pem.h>
 #include <mbedtls/pk.h>
+#include <mbedtls/platform_util.h>
+#include <mbedtls/psa_util.h>
 #include <mbedtls/sha256.h>
 #include <mbedtls/ssl.h>
+#include <mbedtls/ssl_ciphersuites.h>
 #include <mbedtls/x509_crt.h>
 #include <psa/crypto.h>
+
+/// Signing is deterministic (RFC 6979): a weak random number can then never give the key away.
+static inline psa_algorithm_t cmbedtls_ecdsa_sha256(void) {
+  return PSA_ALG_DETERMINISTIC_ECDSA(PSA_ALG_SHA_256);
+}
+static inline psa_key_type_t cmbedtls_p256_public_key(void) {
+  return PSA_KEY_TYPE_ECC_PUBLIC_KEY(PSA_ECC_FAMILY_SECP_R1);
+}
+static inline psa_key_attributes_t cmbedtls_key_attributes(void) { return psa_key_attributes_init(); }
+/// The elliptic-curve part of a key context that holds an EC key.
+static inline mbedtls_ecp_keypair *_Nonnull cmbedtls_ec(const mbedtls_pk_context *_Nonnull pk) {
+  return mbedtls_pk_ec(*pk);
+}
+/// The description byte of the alert that ended the connection. Valid right after a call returned
+/// MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE: the library leaves the alert's two bytes in its message buffer
+/// and has no call that returns them.
+static inline uint8_t cmbedtls_alert_description(const mbedtls_ssl_context *_Nonnull ssl) {
+  return ssl->MBEDTLS_PRIVATE(in_msg)[1];
+}

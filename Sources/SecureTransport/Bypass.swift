@@ -1,0 +1,96 @@
+import CMbedTLS
+import Link
+
+/// The sealed frames of one stream: their keys, link sequences and the frame that is still coming in.
+final class Bypass {
+  /// RFC 5705 and RFC 8446, section 7.5; without context.
+  static let exporterLabel: StaticString = "EXPORTER-causeway-bypass-v1"
+
+  enum Reading {
+    /// The frame's last byte has not come.
+    case incomplete
+    /// Authentic. Valid until the next call.
+    case frame(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer)
+    case replayed
+    case forged
+  }
+
+  private let sending: HeaderAuthenticator
+  private let receiving: HeaderAuthenticator
+  private var lastSent: UInt64 = 0
+  private var lastReceived: UInt64 = 0
+  /// A frame that arrived in several pieces is joined here.
+  private let partial = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: StreamDemultiplexer.sealedOverheadBytes + StreamDemultiplexer.sealedPayloadBytesMax, alignment: 16)
+  private var partialCount = 0
+
+  /// Keys from the session's exporter: 16 bytes for client to server, then 16 for server to client.
+  init(_ tls: UnsafeMutablePointer<mbedtls_ssl_context>, role: SecureStream.Role) throws(SecureStreamError) {
+    var keys = InlineArray<32, UInt8>(repeating: 0)
+    defer { withUnsafeMutableBytes(of: &keys) { mbedtls_platform_zeroize($0.baseAddress, $0.count) } }
+    let code = withUnsafeMutableBytes(of: &keys) {
+      Bypass.export(tls, label: Bypass.exporterLabel, into: $0)
+    }
+    if code != 0 { throw .library(code: code) }
+    let (fromClient, fromServer) = try withUnsafeBytes(of: keys) { bytes throws(SecureStreamError) in
+      (
+        try HeaderAuthenticator(key: UnsafeRawBufferPointer(rebasing: bytes[..<16])),
+        try HeaderAuthenticator(key: UnsafeRawBufferPointer(rebasing: bytes[16...]))
+      )
+    }
+    sending = role == .client ? fromClient : fromServer
+    receiving = role == .client ? fromServer : fromClient
+  }
+
+  deinit { partial.deallocate() }
+
+  /// Keying material of the established session; returns mbedTLS's error number or 0.
+  static func export(
+    _ tls: UnsafeMutablePointer<mbedtls_ssl_context>, label: StaticString, into key: UnsafeMutableRawBufferPointer
+  ) -> Int32 {
+    mbedtls_ssl_export_keying_material(
+      tls, key.bindMemory(to: UInt8.self).baseAddress, key.count,
+      UnsafeRawPointer(label.utf8Start).assumingMemoryBound(to: CChar.self), label.utf8CodeUnitCount, nil, 0, 0)
+  }
+
+  /// Writes header ‖ sequence ‖ tag ‖ payload at `room`, which has space for them.
+  func write(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer, to room: UnsafeMutableRawPointer) -> Bool
+  {
+    // 2⁶⁴ frames never come: sequences do not repeat.
+    lastSent &+= 1
+    room.copyMemory(from: header.baseAddress!, byteCount: Offset.sequence)
+    (room + Offset.sequence).storeBytes(of: lastSent.bigEndian, as: UInt64.self)
+    guard sending.seal(header.baseAddress!, sequence: lastSent, tag: room + Offset.tag) else { return false }
+    (room + Offset.payload).copyMemory(from: payload.baseAddress!, byteCount: payload.count)
+    return true
+  }
+
+  /// Takes the next bytes of a frame; checks it when it is whole.
+  func read(_ bytes: UnsafeRawBufferPointer, begins: Bool, ends: Bool) -> Reading {
+    if begins {
+      partialCount = 0
+      if ends { return check(bytes) }
+    }
+    // The demultiplexer has held the frame's length against its limits, which are this buffer's size.
+    UnsafeMutableRawBufferPointer(rebasing: partial[partialCount...]).copyMemory(from: bytes)
+    partialCount += bytes.count
+    return ends ? check(UnsafeRawBufferPointer(rebasing: partial[..<partialCount])) : .incomplete
+  }
+
+  private func check(_ frame: UnsafeRawBufferPointer) -> Reading {
+    let sequence = UInt64(bigEndian: frame.loadUnaligned(fromByteOffset: Offset.sequence, as: UInt64.self))
+    let start = frame.baseAddress!
+    guard receiving.check(start, sequence: sequence, tag: start + Offset.tag) else { return .forged }
+    guard sequence > lastReceived else { return .replayed }
+    lastReceived = sequence
+    return .frame(
+      header: UnsafeRawBufferPointer(rebasing: frame[..<Offset.sequence]),
+      payload: UnsafeRawBufferPointer(rebasing: frame[Offset.payload...]))
+  }
+
+  private enum Offset {
+    static let sequence = StreamDemultiplexer.sealedHeaderBytes
+    static let tag = sequence + StreamDemultiplexer.sealedSequenceBytes
+    static let payload = StreamDemultiplexer.sealedOverheadBytes
+  }
+}

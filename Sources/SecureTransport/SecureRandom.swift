@@ -1,0 +1,15 @@
+import CSystem
+
+/// Fills the buffer from the kernel's generator. Blocks until that has been seeded once after boot
+/// (getrandom(2) without GRND_NONBLOCK), which no key may be made before.
+public func secureRandom(into buffer: UnsafeMutableRawBufferPointer) throws(IdentityError) {
+  var done = 0
+  while done < buffer.count {
+    let n = getrandom(buffer.baseAddress! + done, buffer.count - done, 0)
+    if n > 0 {
+      done += n
+    } else if csystem_errno() != EINTR {
+      throw .noRandomness(code: csystem_errno())
+    }
+  }
+}

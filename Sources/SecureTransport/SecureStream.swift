@@ -1,0 +1,267 @@
+import CMbedTLS
+import Link
+import Primitives
+
+/// Mutual TLS over any byte stream, and sealed frames beside it. Sans-IO: it is given the bytes that came
+/// (`receive`) and holds the bytes to send (`outgoing`, `consume`).
+///
+/// After every call look at `state` and send `outgoing`; also after the end, because it may hold an alert. How long a
+/// handshake may take is the driver's business. A client may be established and still be refused by the server: in
+/// TLS 1.3 it is done before the server has seen its certificate.
+///
+/// TLS 1.2 and 1.3, ECDHE-ECDSA with AES-GCM or ChaCha20-Poly1305; no renegotiation, tickets or session cache. The
+/// peer proves possession of a P-256 key, which is who it is (`peer`); names, dates and authorities do not count. Our
+/// TLS 1.3 cannot renew its keys: a link that has carried 2²⁴ full records (256 GB) under AES-GCM one way should be
+/// made anew (RFC 8446, section 5.5).
+public final class SecureStream {
+  /// Which end of the handshake a stream is.
+  public enum Role: Sendable {
+    /// Dialled, and speaks first.
+    case client
+    case server
+  }
+
+  /// How far a stream is.
+  public enum State: Equatable, Sendable {
+    /// No data flows yet.
+    case handshaking
+    /// The peer is authenticated.
+    case established
+    /// Over; further input is ignored.
+    case closed(SecureStreamEnd)
+  }
+
+  /// What the peer sent, in its order. The bytes are valid during the call that hands them over.
+  public enum Input {
+    /// Once, before everything else: `peer` is known.
+    case established
+    case plaintext(UnsafeRawBufferPointer)
+    /// A sealed frame whose header (48 bytes) is authentic. The payload (1…16640 bytes) is as the end node sealed it.
+    case sealed(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer)
+  }
+
+  /// From this many queued bytes on nothing more is taken; the last record or frame may exceed it.
+  public static let outgoingLimitMax = 65536
+  /// From this many queued bytes on `isWritable` is false. The less, the sooner an urgent frame is on its way: a slow
+  /// bearer wants little. What is written all the same is taken up to `outgoingLimitMax`: a batch of frames as long as
+  /// the longest frame, begun below half of that, is taken whole whatever encryption adds.
+  public var outgoingLimit = SecureStream.outgoingLimitMax {
+    didSet { outgoingLimit = min(max(outgoingLimit, 1), Self.outgoingLimitMax) }
+  }
+  /// True while the stream wants something to send.
+  public var isWritable: Bool { state == .established && buffers.pointee.outgoingCount < outgoingLimit }
+
+  public private(set) var state = State.handshaking
+  /// Who the peer is; `NodeID.none` until established.
+  public private(set) var peer = NodeID.none
+  /// The peer's public key, uncompressed; zeros until established.
+  public var peerPoint: InlineArray<65, UInt8> { buffers.pointee.peerPoint }
+  /// True once `allowBypass` was called.
+  public var isBypassAllowed: Bool { bypass != nil }
+
+  let tls: UnsafeMutablePointer<mbedtls_ssl_context>
+  private let buffers: UnsafeMutablePointer<StreamBuffers>
+  private let configuration: TLSConfiguration
+  private var demultiplexer = StreamDemultiplexer()
+  private var bypass: Bypass?
+
+  /// A client's first message is in `outgoing` at once.
+  public init(identity: NodeIdentity, role: Role, versionMax: TLSVersion = .tls13) throws(SecureStreamError) {
+    configuration = try identity.configuration(role, versionMax)
+    buffers = .allocate(capacity: 1)
+    buffers.initialize(to: StreamBuffers())
+    tls = .allocate(capacity: 1)
+    mbedtls_ssl_init(tls)
+    let code = mbedtls_ssl_setup(tls, configuration.settings)
+    if code != 0 { throw .library(code: code) }
+    mbedtls_ssl_set_bio(
+      tls, buffers, { StreamBuffers.send($0, $1, $2) }, { StreamBuffers.receive($0, $1, $2) }, nil)
+    mbedtls_ssl_set_verify(tls, { PeerKey.verify($0, $1, $2, $3) }, buffers)
+    // Says that host names are left unchecked on purpose; mbedTLS otherwise refuses to verify a server.
+    if mbedtls_ssl_set_hostname(tls, nil) != 0 { throw .library(code: MBEDTLS_ERR_SSL_ALLOC_FAILED) }
+    if role == .client {
+      let code = mbedtls_ssl_handshake(tls)
+      if code != MBEDTLS_ERR_SSL_WANT_READ { throw .library(code: code) }
+    }
+  }
+
+  deinit {
+    mbedtls_ssl_free(tls)
+    tls.deallocate()
+    buffers.pointee.free()
+    buffers.deallocate()
+  }
+
+  /// Takes bytes of the stream, in any split, and hands over what they mean. `deliver` may call anything on this stream
+  /// but `receive`, and nothing that makes another stream of this identity and role receive.
+  public func receive(_ raw: UnsafeRawBufferPointer, _ deliver: (Input) -> Void) {
+    var rest = raw
+    while isOpen, !rest.isEmpty {
+      let piece: StreamDemultiplexer.Piece
+      do throws(StreamDemultiplexer.Refusal) {
+        guard let next = try demultiplexer.next(in: rest) else { return }
+        piece = next
+      } catch {
+        return fail(.notAUnit(error), alert: MBEDTLS_SSL_ALERT_MSG_UNEXPECTED_MESSAGE)
+      }
+      switch piece {
+      case .records(let count):
+        readRecords(UnsafeRawBufferPointer(rebasing: rest[..<count]), deliver)
+        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+      case .sealed(let count, let begins, let ends):
+        readSealed(UnsafeRawBufferPointer(rebasing: rest[..<count]), begins: begins, ends: ends, deliver)
+        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+      }
+    }
+  }
+
+  /// The byte stream has ended. An orderly end came with close_notify before; this one is a cut.
+  public func receiveEnd() {
+    if isOpen { state = .closed(.truncated) }
+  }
+
+  /// Encrypts and queues as much as `outgoingLimitMax` lets in, in records of up to 16 KiB. One call is at least one
+  /// record, so hand over small frames together. Returns how many bytes were taken; none before the stream is established.
+  public func write(_ plaintext: UnsafeRawBufferPointer) -> Int {
+    var taken = 0
+    while state == .established, taken < plaintext.count, buffers.pointee.outgoingCount < Self.outgoingLimitMax {
+      let rest = plaintext.baseAddress! + taken
+      let code = mbedtls_ssl_write(tls, rest.assumingMemoryBound(to: UInt8.self), plaintext.count - taken)
+      if code <= 0 {
+        fail(end(code))
+        break
+      }
+      taken += Int(code)
+    }
+    return taken
+  }
+
+  /// Queues one sealed frame beside the TLS records. False, and nothing queued, while `outgoing` is at
+  /// `outgoingLimitMax` and once the stream is over. `header` is the 48-byte frame header whose bytes 6–7 are the length of `payload`
+  /// (1…16640 bytes); `allowBypass` was called before.
+  public func writeSealed(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> Bool {
+    guard state == .established, let bypass, buffers.pointee.outgoingCount < Self.outgoingLimitMax else {
+      return false
+    }
+    precondition(header.count == StreamDemultiplexer.sealedHeaderBytes)
+    precondition(header[0] == StreamDemultiplexer.sealedMarker)
+    precondition(Int(header[6]) << 8 | Int(header[7]) == payload.count && !payload.isEmpty)
+    precondition(payload.count <= StreamDemultiplexer.sealedPayloadBytesMax)
+    let count = StreamDemultiplexer.sealedOverheadBytes + payload.count
+    guard let room = buffers.pointee.append(count) else { return false }
+    guard bypass.write(header: header, payload: payload, to: room) else {
+      fail(.library(code: MBEDTLS_ERR_SSL_INTERNAL_ERROR))
+      return false
+    }
+    return true
+  }
+
+  /// From now on sealed frames may pass both ways: call it when both sides have announced the capability. Does nothing
+  /// unless established.
+  public func allowBypass() {
+    guard state == .established, bypass == nil else { return }
+    do throws(SecureStreamError) {
+      bypass = try Bypass(tls, role: configuration.role)
+    } catch {
+      switch error {
+      case .library(let code): fail(.library(code: code), alert: MBEDTLS_SSL_ALERT_MSG_INTERNAL_ERROR)
+      }
+    }
+  }
+
+  /// The bytes to send, valid until the next call on this stream.
+  public var outgoing: UnsafeRawBufferPointer { buffers.pointee.outgoingBytes }
+
+  /// Forgets the first `count` bytes of `outgoing`: they are sent.
+  public func consume(_ count: Int) { buffers.pointee.consume(count) }
+
+  /// Ends the stream in order: close_notify stands in `outgoing` afterwards.
+  public func close() {
+    guard isOpen else { return }
+    state = .closed(.closedHere)
+    _ = mbedtls_ssl_close_notify(tls)
+  }
+
+  /// Version and suite, like "TLSv1.3 TLS1-3-AES-128-GCM-SHA256".
+  public var protocolText: String {
+    guard state == .established, let version = mbedtls_ssl_get_version(tls) else { return "" }
+    guard let suite = mbedtls_ssl_get_ciphersuite(tls) else { return "" }
+    return String(cString: version) + " " + String(cString: suite)
+  }
+
+  // MARK: - Reading
+
+  private var isOpen: Bool {
+    switch state {
+    case .handshaking, .established: true
+    case .closed: false
+    }
+  }
+
+  private func readRecords(_ records: UnsafeRawBufferPointer, _ deliver: (Input) -> Void) {
+    buffers.pointee.incoming = records
+    defer { buffers.pointee.incoming = UnsafeRawBufferPointer(start: nil, count: 0) }
+    if state == .handshaking {
+      let code = mbedtls_ssl_handshake(tls)
+      if code == MBEDTLS_ERR_SSL_WANT_READ { return }
+      if code != 0 { return fail(end(code)) }
+      guard buffers.pointee.peerKey == .accepted else { return fail(.noPeerCertificate) }
+      peer = withUnsafeBytes(of: buffers.pointee.peerPoint) { NodeIdentity.nodeID(ofPoint: $0) }
+      state = .established
+      deliver(.established)
+    }
+    precondition(!configuration.isDelivering, "receive called from within deliver")
+    configuration.isDelivering = true
+    defer { configuration.isDelivering = false }
+    while isOpen, readPlaintext(deliver) {}
+  }
+
+  /// Decrypts until the input or the buffer is used up and hands that over. True while there may be more.
+  private func readPlaintext(_ deliver: (Input) -> Void) -> Bool {
+    let buffer = configuration.plaintext
+    var filled = 0
+    var code = Int32(0)
+    while filled < buffer.count {
+      let room = (buffer.baseAddress! + filled).assumingMemoryBound(to: UInt8.self)
+      code = mbedtls_ssl_read(tls, room, buffer.count - filled)
+      if code > 0 {
+        filled += Int(code)
+      } else if code != MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET {
+        break
+      }
+    }
+    if filled > 0 { deliver(.plaintext(UnsafeRawBufferPointer(start: buffer.baseAddress!, count: filled))) }
+    if code > 0 || !isOpen { return true }
+    if code == MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY { _ = mbedtls_ssl_close_notify(tls) }
+    if code != MBEDTLS_ERR_SSL_WANT_READ { fail(end(code)) }
+    return false
+  }
+
+  private func readSealed(
+    _ bytes: UnsafeRawBufferPointer, begins: Bool, ends: Bool, _ deliver: (Input) -> Void
+  ) {
+    guard state == .established, let bypass else {
+      return fail(.sealedTooEarly, alert: MBEDTLS_SSL_ALERT_MSG_UNEXPECTED_MESSAGE)
+    }
+    switch bypass.read(bytes, begins: begins, ends: ends) {
+    case .incomplete: return
+    case .frame(let header, let payload): deliver(.sealed(header: header, payload: payload))
+    case .replayed: fail(.sealedReplayed, alert: MBEDTLS_SSL_ALERT_MSG_ILLEGAL_PARAMETER)
+    case .forged: fail(.sealedForged, alert: MBEDTLS_SSL_ALERT_MSG_BAD_RECORD_MAC)
+    }
+  }
+
+  // MARK: - Ending
+
+  private func end(_ code: Int32) -> SecureStreamEnd {
+    let alert = code == MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE ? cmbedtls_alert_description(tls) : 0
+    return SecureStreamEnd(code: code, peerKey: buffers.pointee.peerKey, alert: alert)
+  }
+
+  /// mbedTLS has sent the alert for its own failures; ours are told here.
+  private func fail(_ end: SecureStreamEnd, alert: Int32? = nil) {
+    guard isOpen else { return }
+    if let alert { _ = mbedtls_ssl_send_alert_message(tls, UInt8(MBEDTLS_SSL_ALERT_LEVEL_FATAL), UInt8(alert)) }
+    state = .closed(end)
+  }
+}

@@ -1,0 +1,160 @@
+import CSystem
+import Primitives
+import Testing
+
+@testable import SecureTransport
+
+// No Foundation here: its view of the system's headers and CSystem's (_GNU_SOURCE) do not go into one program.
+
+/// A directory that is gone with its test.
+final class Scratch {
+  let path: String
+
+  init() {
+    var template = Array("/tmp/causeway-test-XXXXXX".utf8CString)
+    path = String(cString: mkdtemp(&template)!)
+  }
+  deinit { _ = shell("rm -rf \(path)") }
+
+  func file(_ name: String) -> String { path + "/" + name }
+  func bytes(_ name: String) -> [UInt8]? { try? IdentityFiles.read(file(name)) }
+  func remove(_ name: String) throws { try #require(unlink(file(name)) == 0) }
+  func chmod(_ name: String, _ mode: UInt32) throws { try #require(CSystem.chmod(file(name), mode) == 0) }
+  func mode(_ name: String) throws -> UInt32 {
+    var status = stat()
+    try #require(stat(file(name), &status) == 0)
+    return status.st_mode & 0o777
+  }
+  func write(_ name: String, _ text: String) throws {
+    let file = try #require(fopen(file(name), "w"))
+    defer { fclose(file) }
+    try #require(fwrite(text, 1, text.utf8.count, file) == text.utf8.count)
+  }
+
+  /// Runs openssl in this directory and returns what it printed.
+  @discardableResult
+  func openssl(_ arguments: String) throws -> String {
+    let (status, text) = shell("cd \(path) && openssl \(arguments) 2>&1")
+    try #require(status == 0, "openssl \(arguments): \(text)")
+    return text
+  }
+}
+
+/// Runs a shell command; its exit status and what it printed.
+func shell(_ command: String) -> (status: Int32, output: String) {
+  guard let pipe = popen(command, "re") else { return (-1, "") }
+  var output: [UInt8] = []
+  var buffer = [UInt8](repeating: 0, count: 4096)
+  while true {
+    let count = fread(&buffer, 1, buffer.count, pipe)
+    if count == 0 { break }
+    output += buffer[..<count]
+  }
+  return (pclose(pipe), String(decoding: output, as: UTF8.self))
+}
+
+func makeIdentity() throws -> NodeIdentity {
+  let scratch = Scratch()
+  return try withExtendedLifetime(scratch) { try NodeIdentity.loadOrCreate(directory: scratch.path + "/made") }
+}
+
+/// SplitMix64: splits that a seed replays.
+struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+}
+
+/// One end of a stream and what it was handed.
+final class End {
+  let stream: SecureStream
+  var isEstablishedFirst: Bool?
+  var plaintext: [UInt8] = []
+  var frames: [[UInt8]] = []
+  var onInput: (() -> Void)?
+
+  init(_ identity: NodeIdentity, _ role: SecureStream.Role, _ version: TLSVersion = .tls13) throws {
+    stream = try SecureStream(identity: identity, role: role, versionMax: version)
+  }
+
+  func receive(_ bytes: [UInt8]) {
+    bytes.withUnsafeBytes { raw in
+      stream.receive(raw) { input in
+        switch input {
+        case .established: isEstablishedFirst = isEstablishedFirst == nil
+        case .plaintext(let bytes):
+          if isEstablishedFirst == nil { isEstablishedFirst = false }
+          plaintext += bytes
+        case .sealed(let header, let payload): frames.append(Array(header) + Array(payload))
+        }
+        onInput?()
+      }
+    }
+  }
+
+  func write(_ bytes: [UInt8]) -> Int { bytes.withUnsafeBytes { stream.write($0) } }
+  func writeSealed(_ frame: [UInt8]) -> Bool {
+    frame.withUnsafeBytes {
+      stream.writeSealed(
+        header: UnsafeRawBufferPointer(rebasing: $0[..<48]), payload: UnsafeRawBufferPointer(rebasing: $0[48...]))
+    }
+  }
+  func take(_ count: Int = .max) -> [UInt8] {
+    let bytes = Array(stream.outgoing.prefix(count))
+    stream.consume(bytes.count)
+    return bytes
+  }
+}
+
+/// Two ends with nothing but memory between them.
+final class Pair {
+  let client: End
+  let server: End
+  private var random: SplitMix
+
+  init(_ version: TLSVersion = .tls13, seed: UInt64 = 1) throws {
+    client = try End(try makeIdentity(), .client, version)
+    server = try End(try makeIdentity(), .server, version)
+    random = SplitMix(state: seed)
+  }
+
+  /// Carries bytes both ways in random splits until there are none.
+  func pump(splitMax: Int = 40000) {
+    while !client.stream.outgoing.isEmpty || !server.stream.outgoing.isEmpty {
+      server.receive(client.take(Int.random(in: 1...splitMax, using: &random)))
+      client.receive(server.take(Int.random(in: 1...splitMax, using: &random)))
+    }
+  }
+
+  static func established(_ version: TLSVersion = .tls13, bypass: Bool = false) throws -> Pair {
+    let pair = try Pair(version)
+    pair.pump()
+    try #require(pair.client.stream.state == .established)
+    try #require(pair.server.stream.state == .established)
+    if bypass {
+      pair.client.stream.allowBypass()
+      pair.server.stream.allowBypass()
+    }
+    return pair
+  }
+}
+
+/// A frame as writeSealed takes it: header and payload.
+func frame(payload: Int, _ mark: UInt8 = 7) -> [UInt8] {
+  var header = [UInt8](repeating: mark, count: 48)
+  header[0] = 0x81
+  header[6] = UInt8(payload >> 8)
+  header[7] = UInt8(payload & 0xFF)
+  return header + (0..<payload).map { UInt8(truncatingIfNeeded: $0) ^ mark }
+}
+
+func hex(_ bytes: some Sequence<UInt8>) -> String {
+  bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+}
+func array<let count: Int>(_ bytes: InlineArray<count, UInt8>) -> [UInt8] { bytes.indices.map { bytes[$0] } }
+func hex(_ id: NodeID) -> String { hex((0..<16).map { id.byte($0) }) }
