@@ -111,12 +111,18 @@ private let start = at(1_000)
   @Test func `a message announced longer than any stops its lane until the other end restarts`() throws {
     let (_, b) = pair()
     let header = bytes("00010001 01")
-    #expect(refusal { () throws(ChannelRefusal) in
-      try b.receiveSegment(segmentFromA(0, header).span.bytes, now: start) } == .messageTooLong)
-    #expect(refusal { () throws(ChannelRefusal) in
-      try b.receiveSegment(segmentFromA(5, [0]).span.bytes, now: start) } == .messageTooLong)
-    #expect(refusal { () throws(ChannelRefusal) in
-      try b.receiveSegment(segmentFromA(0, [0], lane: .bulk).span.bytes, now: start) } == nil)
+    #expect(
+      refusal { () throws(ChannelRefusal) in
+        try b.receiveSegment(segmentFromA(0, header).span.bytes, now: start)
+      } == .messageTooLong)
+    #expect(
+      refusal { () throws(ChannelRefusal) in
+        try b.receiveSegment(segmentFromA(5, [0]).span.bytes, now: start)
+      } == .messageTooLong)
+    #expect(
+      refusal { () throws(ChannelRefusal) in
+        try b.receiveSegment(segmentFromA(0, [0], lane: .bulk).span.bytes, now: start)
+      } == nil)
     b.remoteRestarted(epoch: 0xa2)
     b.remoteRestarted(epoch: 0xa1)
     try b.receiveSegment(segmentFromA(0, bytes("00000001 05 77")).span.bytes, now: start)

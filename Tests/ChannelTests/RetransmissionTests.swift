@@ -70,6 +70,28 @@ private let wide: UInt64 = 60_000
     #expect(a.statistics(.interactive).fastRecoveries == 1)
   }
 
+  @Test func `a short segment is sent again after three acknowledgements of others`() throws {
+    let (a, _) = pair()
+    for index: UInt8 in 0..<5 {
+      _ = try a.send([index], now: start)
+      #expect(a.frames(start).count == 1)
+    }
+    for arrived: UInt64 in 2...4 {
+      #expect(a.frames(at(1_050)).isEmpty)
+      try acknowledge(a, 0, [ByteRange(start: 6, end: 6 * arrived)], now: at(1_050))
+    }
+    let frames = a.frames(at(1_050))
+    #expect(try frames.map { try segmentOf($0).header.offset } == [0])
+    #expect(try segmentOf(frames[0]).count == 6)
+  }
+
+  @Test func `an acknowledgement that tells nothing new is not measured`() throws {
+    let a = try flying(4)
+    try acknowledge(a, 968, now: at(1_050))
+    try acknowledge(a, 968, now: at(9_000))
+    #expect(a.statistics(.interactive).roundTripMilliseconds == 50)
+  }
+
   @Test func `a retransmission that is lost too is found by what was sent after it`() throws {
     let a = try flying(8)
     try acknowledge(a, 0, [ByteRange(start: 968, end: 4_840)], now: at(1_050))
@@ -79,7 +101,8 @@ private let wide: UInt64 = 60_000
     #expect(a.frames(at(1_060)).isEmpty)
     _ = try a.send([UInt8](repeating: 0, count: 963), now: at(1_080))
     #expect(a.frames(at(1_080)).count == 1)
-    try acknowledge(a, 0, [ByteRange(start: 968, end: 5_808), ByteRange(start: 7_744, end: 8_712)], echo: 1_080, now: at(1_130))
+    let later = [ByteRange(start: 968, end: 5_808), ByteRange(start: 7_744, end: 8_712)]
+    try acknowledge(a, 0, later, echo: 1_080, now: at(1_130))
     let offsets = try a.frames(at(1_130)).map { try segmentOf($0).header.offset }
     #expect(offsets.first == 0)
     #expect(a.statistics(.interactive).timeouts == 0)
@@ -126,13 +149,15 @@ private let wide: UInt64 = 60_000
 
   @Test func `an acknowledgement of what was never sent is refused and changes nothing`() throws {
     let a = try flying(1)
-    #expect(refusal { () throws(ChannelRefusal) in
-      try a.receiveAcknowledgement(acknowledgementFromB(969, window: wide).span.bytes, now: start)
-    } == .acknowledgesUnsent)
-    #expect(refusal { () throws(ChannelRefusal) in
-      try a.receiveAcknowledgement(
-        acknowledgementFromB(0, window: wide, [ByteRange(start: 100, end: 969)]).span.bytes, now: start)
-    } == .acknowledgesUnsent)
+    #expect(
+      refusal { () throws(ChannelRefusal) in
+        try a.receiveAcknowledgement(acknowledgementFromB(969, window: wide).span.bytes, now: start)
+      } == .acknowledgesUnsent)
+    #expect(
+      refusal { () throws(ChannelRefusal) in
+        try a.receiveAcknowledgement(
+          acknowledgementFromB(0, window: wide, [ByteRange(start: 100, end: 969)]).span.bytes, now: start)
+      } == .acknowledgesUnsent)
     #expect(a.completions().isEmpty)
     #expect(a.statistics(.interactive).bytesInFlight == 968)
   }
