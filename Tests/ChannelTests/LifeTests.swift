@@ -75,7 +75,7 @@ private let start = at(1_000)
   @Test func `a closed channel fails what is unfinished once and refuses the rest`() throws {
     let (a, b) = pair()
     let id = try a.send([1], lane: .bulk, now: start)
-    let frame = a.frames(start)[0]
+    let frame = try #require(a.frames(start).first)
     a.close()
     a.close()
     #expect(a.completions() == [Completion(message: id, lane: .bulk, outcome: .failed(.closed))])
@@ -83,7 +83,7 @@ private let start = at(1_000)
     #expect(a.nextDeadline == .never)
     try b.receive(frame, now: start)
     b.handleTimeout(now: at(1_025))
-    let answer = b.frames(at(1_025))[0]
+    let answer = try #require(b.frames(at(1_025)).first)
     #expect(refusal { () throws(ChannelRefusal) in try a.receive(answer, now: start) } == .closed)
     #expect(a.frames(start).isEmpty)
   }
@@ -121,7 +121,7 @@ private let start = at(1_000)
     _ = try a.send([7], now: start)
     _ = try fresh.send([8], now: start)
     let frames = a.frames(start)
-    #expect(try segmentOf(frames[0]).header.offset == 0)
+    #expect(try segmentOf(try #require(frames.first)).header.offset == 0)
     for frame in frames { try fresh.receive(frame, now: start) }
     try exchange(a, fresh, now: start)
     #expect(fresh.messages(.interactive).map(\.bytes) == [[7]])
@@ -144,7 +144,7 @@ private let start = at(1_000)
     b.remoteRestarted(epoch: 0xa1)
     try b.receiveSegment(segmentFromA(0, [0]).span.bytes, now: start)
     b.handleTimeout(now: at(1_025))
-    let value = try acknowledgementOf(b.frames(at(1_025))[0])
+    let value = try acknowledgementOf(try #require(b.frames(at(1_025)).first))
     #expect(value.windowLimit == UInt64(ChannelLimits.interactiveRingBytes) - 60_005)
   }
 
@@ -174,7 +174,7 @@ private let start = at(1_000)
     let (a, _) = pair()
     let late = Channel(localEpoch: 0xb2, remoteEpoch: 0xa1)
     _ = try a.send([1], now: start)
-    let frame = a.frames(start)[0]
+    let frame = try #require(a.frames(start).first)
     #expect(
       refusal { () throws(ChannelRefusal) in try late.receive(frame, now: start) }
         == .otherDestinationEpoch(0xb1))
@@ -184,7 +184,7 @@ private let start = at(1_000)
     let (a, _) = pair()
     let other = Channel(localEpoch: 0xb1, remoteEpoch: 0xa0)
     _ = try a.send([1], now: start)
-    let frame = a.frames(start)[0]
+    let frame = try #require(a.frames(start).first)
     #expect(refusal { () throws(ChannelRefusal) in try other.receive(frame, now: start) } == .otherSourceEpoch(0xa1))
   }
 

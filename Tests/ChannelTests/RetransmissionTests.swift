@@ -31,7 +31,7 @@ private let wide: UInt64 = 60_000
       #expect(a.nextDeadline > now)
       let frames = a.frames(now)
       #expect(frames.count == 1)
-      #expect(try segmentOf(frames[0]).header.offset == 0)
+      #expect(try segmentOf(try #require(frames.first)).header.offset == 0)
       gaps.append((now - last).milliseconds)
       last = now
     }
@@ -65,8 +65,8 @@ private let wide: UInt64 = 60_000
     try acknowledge(a, 968, [ByteRange(start: 1_936, end: 4_840)], now: at(1_052))
     let frames = a.frames(at(1_052))
     #expect(frames.count == 1)
-    #expect(try segmentOf(frames[0]).header.offset == 968)
-    #expect(try segmentOf(frames[0]).count == 968)
+    #expect(try segmentOf(try #require(frames.first)).header.offset == 968)
+    #expect(try segmentOf(try #require(frames.first)).count == 968)
     #expect(a.statistics(.interactive).fastRecoveries == 1)
   }
 
@@ -82,7 +82,7 @@ private let wide: UInt64 = 60_000
     }
     let frames = a.frames(at(1_050))
     #expect(try frames.map { try segmentOf($0).header.offset } == [0])
-    #expect(try segmentOf(frames[0]).count == 6)
+    #expect(try segmentOf(try #require(frames.first)).count == 6)
   }
 
   @Test func `an acknowledgement that tells nothing new is not measured`() throws {
@@ -216,7 +216,7 @@ private let wide: UInt64 = 60_000
     a.routeChanged(pathMTU: 128, now: at(1_010))
     #expect(a.frames(at(1_010), max: 1).count == 1)
     try a.receiveAcknowledgement(acknowledgementFromB(9 * 968, window: wide, echo: 1_000).span.bytes, now: at(1_011))
-    let next = try segmentOf(a.frames(at(1_011))[0]).header.offset
+    let next = try segmentOf(try #require(a.frames(at(1_011)).first)).header.offset
     #expect(next == 9_680)
   }
 
@@ -224,7 +224,7 @@ private let wide: UInt64 = 60_000
     let (a, _) = pair()
     _ = try a.send([UInt8](repeating: 0, count: 60_000), now: start)
     a.routeChanged(pathMTU: 1, now: start)
-    #expect(a.frames(start, max: 1)[0].bytes.count == ChannelLimits.pathMTUMin)
+    #expect(try #require(a.frames(start, max: 1).first).bytes.count == ChannelLimits.pathMTUMin)
     a.routeChanged(pathMTU: .max, now: start)
     _ = try a.send([UInt8](repeating: 0, count: 60_000), lane: .bulk, now: start)
     #expect(a.frames(start).map(\.bytes.count).max() == ChannelLimits.pathMTUMax)
