@@ -3,20 +3,7 @@ import Primitives
 /// The sending half of one lane: keeps the bytes until they are acknowledged and decides which to send next.
 ///
 /// Stream offsets: acknowledged ≤ next ≤ end, and `next` is the first byte never sent (but for a window probe).
-/// Loss is found as in RFC 6675: bytes are missing when enough others above them have arrived. Without records
-/// of single segments: everything unacknowledged below `lostEnd` counts as lost, everything of it below
-/// `resentEnd` has been sent again, in pieces of whatever size the path carries by then.
 final class LaneSender {
-  enum Phase {
-    /// Nothing is known to be lost.
-    case open
-    /// Holes are being filled until everything that was out at their discovery is acknowledged.
-    case recovering(until: UInt64)
-    /// Everything out is sent again, after silence or on a new route, from `startedAt` on. `before` is the window
-    /// to return to when the silence was only delay.
-    case resending(until: UInt64, startedAt: UInt32, before: CongestionWindow?)
-  }
-
   let ring: ByteRing
   private(set) var acknowledged: UInt64 = 0
   private(set) var next: UInt64 = 0
@@ -28,17 +15,7 @@ final class LaneSender {
   private var windowLimit = ChannelLimits.initialWindowBytes
   private var unfinished = UnfinishedSends(capacity: ChannelLimits.unfinishedMessagesMax)
 
-  private var phase = Phase.open
-  private var selective = RangeSet()
-  private var lostEnd: UInt64 = 0
-  private var resentEnd: UInt64 = 0
-  private var duplicates = 0
-  /// The first missing byte must be sent again although it was sent again already.
-  private var headIsLost = false
-  /// When the first missing byte was last sent again, or later.
-  private var headResentAt: UInt32 = 0
-  private var lastResentAt: UInt32 = 0
-
+  private var recovery = LossRecovery()
   private var roundTrip = RoundTripEstimator()
   private var window: CongestionWindow
   private var segmentBytes: UInt64
@@ -87,9 +64,7 @@ final class LaneSender {
     failPending(.peerRestarted)
     (acknowledged, next, end, sentEnd, keptEnd) = (0, 0, 0, 0, 0)
     windowLimit = ChannelLimits.initialWindowBytes
-    phase = .open
-    selective.removeAll()
-    (lostEnd, resentEnd, duplicates, headIsLost) = (0, 0, 0, false)
+    recovery = LossRecovery()
     window = CongestionWindow(bytesMax: UInt64(ring.capacity), segmentBytes: segmentBytes)
     backoff = 0
     retransmissionDeadline = .never
@@ -109,9 +84,8 @@ final class LaneSender {
     if advance > 0 { acknowledge(to: acknowledgement.cumulative, now: now) }
     var filled: UInt64 = 0
     for index in 0..<ranges where acknowledgement.range(index).end > acknowledged {
-      filled += selective.insert(acknowledgement.range(index)) ?? 0
+      filled += recovery.arrive(acknowledgement.range(index))
     }
-    selective.removeBelow(acknowledged)
     if acknowledgement.windowLimit > windowLimit {
       windowLimit = acknowledgement.windowLimit
       // Probes of a closed window wait longer and longer; that says nothing about the path.
@@ -120,15 +94,20 @@ final class LaneSender {
 
     if advance > 0 || filled > 0 { measure(echo: acknowledgement.echo, now: now) }
     if advance > 0 { retransmissionDeadline = next > acknowledged ? now + timeout : .never }
-    if advance == 0, filled > 0 { duplicates += 1 }
-    judge(echo: acknowledgement.echo, advanced: advance > 0, flight: flight)
-    if advance > 0 {
-      switch phase {
-      case .open, .resending:
-        window.acknowledged(
-          advance, flight: flight, segmentBytes: segmentBytes, queueing: roundTrip.queueing)
-      case .recovering: break
-      }
+    if advance == 0, filled > 0 { recovery.countDuplicate() }
+    let judgement = recovery.judge(
+      acknowledged: acknowledged, next: next, echo: acknowledgement.echo, hasAdvanced: advance > 0,
+      segmentBytes: segmentBytes, roundTrip: roundTrip.smoothed)
+    if let restored = judgement.restored {
+      window = restored
+      counters.spuriousTimeouts += 1
+    }
+    if judgement.isNewLoss {
+      window.lost(flight: flight, segmentBytes: segmentBytes)
+      counters.fastRecoveries += 1
+    }
+    if advance > 0, !recovery.isRecovering {
+      window.acknowledged(advance, flight: flight, segmentBytes: segmentBytes, queueing: roundTrip.queueing)
     }
     watchWindow(now)
   }
@@ -136,10 +115,7 @@ final class LaneSender {
   private func acknowledge(to offset: UInt64, now: Instant) {
     acknowledged = offset
     next = max(next, offset)
-    duplicates = 0
-    headIsLost = false
-    // When this byte was sent again is not recorded; certainly not after the last one that was.
-    headResentAt = lastResentAt
+    recovery.acknowledge(to: offset)
     backoff = 0
     lastProgress = now
   }
@@ -151,78 +127,20 @@ final class LaneSender {
     roundTrip.measured(UInt64(sample))
   }
 
-  /// Decides what is lost, and which phase follows.
-  private func judge(echo: UInt32, advanced: Bool, flight: UInt64) {
-    switch phase {
-    case .open: break
-    case .recovering(let until):
-      if acknowledged >= until { close() }
-    case .resending(let until, let startedAt, let before):
-      if acknowledged >= until {
-        close()
-      } else if advanced, echo != 0, startedAt.elapsed(since: echo) > 0 {
-        // What was sent before the silence arrives after all (Eifel, RFC 3522): it is not sent again.
-        if let before {
-          window = before
-          counters.spuriousTimeouts += 1
-        }
-        close()
-      }
-    }
-    lostEnd = max(lostEnd, lossEdge())
-    guard lostEnd > acknowledged else { return }
-    if case .open = phase {
-      phase = .recovering(until: next)
-      resentEnd = max(resentEnd, acknowledged)
-      window.lost(flight: flight, segmentBytes: segmentBytes)
-      counters.fastRecoveries += 1
-    }
-    // The first missing byte was sent again, and something sent a good while after it has arrived: lost again.
-    if resentEnd > acknowledged, !headIsLost, echo != 0,
-      echo.elapsed(since: headResentAt) > Int64(max(roundTrip.smoothed / 4, 2))
-    {
-      headIsLost = true
-    }
-  }
-
-  private func close() {
-    phase = .open
-    lostEnd = acknowledged
-    resentEnd = max(min(resentEnd, next), acknowledged)
-  }
-
-  /// RFC 6675 IsLost: bytes are lost when three separate ranges, or more than two segments' bytes, have arrived
-  /// above them; and the first hole after the third acknowledgement that filled something else.
-  private func lossEdge() -> UInt64 {
-    guard !selective.isEmpty else { return 0 }
-    var above: UInt64 = 0
-    var index = selective.count
-    while index > 0 {
-      index -= 1
-      above += selective[index].byteCount
-      if selective.count - index >= 3 || above > 2 * segmentBytes { return selective[index].start }
-    }
-    return duplicates >= 3 ? selective[0].start : 0
-  }
-
   // MARK: What to send
 
   /// Something lost, if the congestion window allows it.
   func nextRetransmission(dataMax: UInt64, now: Instant) -> ByteRange? {
-    if headIsLost {
-      headIsLost = false
-      return resend(from: acknowledged, to: selective.gap(from: acknowledged).end ?? next, dataMax, now)
-    }
-    guard let hole = unsentHole() else { return nil }
-    let length = min(hole.byteCount, dataMax)
-    guard hole.start == acknowledged || mayFly(length) else { return nil }
-    resentEnd = hole.start + length
-    return resend(from: hole.start, to: hole.end, dataMax, now)
+    if let head = recovery.takeLostHead(acknowledged: acknowledged, next: next) { return resend(head, dataMax, now) }
+    guard let hole = recovery.hole(acknowledged: acknowledged, next: next) else { return nil }
+    // The first one goes in any case: nothing else can set acknowledgements going again.
+    guard hole.start == acknowledged || mayFly(min(hole.byteCount, dataMax)) else { return nil }
+    return resend(hole, dataMax, now)
   }
 
   /// Something new, or the probe of a closed window.
   func nextNew(dataMax: UInt64, now: Instant) -> ByteRange? {
-    guard unsentHole() == nil, next < end else { return nil }
+    guard next < end, recovery.hole(acknowledged: acknowledged, next: next) == nil else { return nil }
     let room = windowLimit - min(windowLimit, next)
     guard room > 0 else {
       guard probeDue else { return nil }
@@ -247,27 +165,14 @@ final class LaneSender {
     return range
   }
 
-  private func resend(from start: UInt64, to limit: UInt64, _ dataMax: UInt64, _ now: Instant) -> ByteRange {
-    let range = ByteRange(start: start, end: min(limit, start + dataMax))
-    lastResentAt = now.timestamp
-    if start == acknowledged {
-      headResentAt = lastResentAt
-      retransmissionDeadline = now + timeout
-    } else if retransmissionDeadline == .never {
-      retransmissionDeadline = now + timeout
-    }
+  private func resend(_ hole: ByteRange, _ dataMax: UInt64, _ now: Instant) -> ByteRange {
+    let range = ByteRange(start: hole.start, end: min(hole.end, hole.start + dataMax))
+    recovery.resent(range, acknowledged: acknowledged, at: now.timestamp)
+    if range.start == acknowledged || retransmissionDeadline == .never { retransmissionDeadline = now + timeout }
     lastSent = now
     counters.segmentsRetransmitted += 1
     counters.bytesRetransmitted += range.byteCount
     return range
-  }
-
-  /// The first lost bytes that were not sent again yet.
-  private func unsentHole() -> ByteRange? {
-    guard case let edge = min(lostEnd, next), edge > acknowledged else { return nil }
-    let hole = selective.gap(from: max(resentEnd, acknowledged))
-    guard hole.start < edge else { return nil }
-    return ByteRange(start: hole.start, end: min(hole.end ?? edge, edge))
   }
 
   private func mayFly(_ length: UInt64) -> Bool {
@@ -275,14 +180,7 @@ final class LaneSender {
     return flight == 0 || flight + length <= window.bytes
   }
 
-  /// Bytes that are believed to be on their way: RFC 6675's pipe.
-  private var bytesInFlight: UInt64 {
-    let out = next - acknowledged - selective.bytes(from: acknowledged, to: next)
-    let from = max(resentEnd, acknowledged)
-    let edge = min(lostEnd, next)
-    guard from < edge else { return out }
-    return out - (edge - from - selective.bytes(from: from, to: edge))
-  }
+  private var bytesInFlight: UInt64 { recovery.bytesInFlight(acknowledged: acknowledged, next: next) }
 
   // MARK: Time and route
 
@@ -309,11 +207,8 @@ final class LaneSender {
     guard next > acknowledged else { return }
     counters.timeouts += 1
     backoff = min(backoff + 1, 6)
-    var startedAt = now.timestamp
-    var before: CongestionWindow? = window
-    if case .resending(_, let firstStart, let firstBefore) = phase { (startedAt, before) = (firstStart, firstBefore) }
+    recovery.timedOut(acknowledged: acknowledged, next: next, at: now.timestamp, window: window)
     window.timedOut(flight: next - acknowledged, segmentBytes: segmentBytes)
-    resendAll(.resending(until: next, startedAt: startedAt, before: before))
   }
 
   func handleFailureTimeout(now: Instant) {
@@ -331,19 +226,12 @@ final class LaneSender {
     window = CongestionWindow(bytesMax: UInt64(ring.capacity), segmentBytes: self.segmentBytes)
     backoff = 0
     retransmissionDeadline = .never
-    if next > acknowledged { resendAll(.resending(until: next, startedAt: now.timestamp, before: nil)) }
+    if next > acknowledged { recovery.rerouted(acknowledged: acknowledged, next: next, at: now.timestamp) }
     if probeDeadline != .never {
       probeDeadline = .never
       probeDue = true
     }
     watchWindow(now)
-  }
-
-  private func resendAll(_ phase: Phase) {
-    self.phase = phase
-    lostEnd = next
-    resentEnd = acknowledged
-    headIsLost = false
   }
 
   /// With nothing in flight and the window closed only a probe finds out that it opened.

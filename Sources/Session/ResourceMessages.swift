@@ -84,7 +84,8 @@ public enum ResourceStatus: UInt8, Sendable, CaseIterable {
 
 /// Kind 3: the answer to an offer, and the last word on a transfer.
 ///
-///     0–3 transfer · 4 status · 5–6 reserved 0 · 7 length of the explanation · 8–15 resume offset · 16… explanation, UTF-8
+///     0–3 transfer · 4 status · 5–6 reserved 0 · 7 length of the explanation · 8–15 resume offset ·
+///     16… explanation, UTF-8
 public struct ResourceAnswer: Equatable, Sendable {
   public static let headerBytes = 16
 
@@ -190,8 +191,10 @@ public enum ResourceRole: UInt8, Sendable, CaseIterable {
 
 /// Kind 6: one end gives a transfer up; nothing of it follows, and nothing is answered.
 ///
-///     0–3 transfer · 4 role of who cancels · 5 reason · 6 reserved 0 · 7 length of the explanation · 8… explanation, UTF-8
+///     0–3 transfer · 4 role of who cancels · 5 reason · 6 reserved 0 · 7 length of the explanation ·
+///     8… explanation, UTF-8
 public struct ResourceCancel: Equatable, Sendable {
+  /// Why.
   public enum Reason: UInt8, Sendable, CaseIterable {
     /// A person or a program wanted it so.
     case wanted = 0

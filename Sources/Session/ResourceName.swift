@@ -4,7 +4,7 @@ public enum ResourceName {
   public static func isSafe(_ name: [UInt8]) -> Bool { !name.isEmpty && sanitised(name) == name }
 
   /// A file name made of `name`:
-  /// - `/`, `\`, control characters (U+0000–001F, U+007F–009F), the line separators U+2028–2029 and the marks that
+  /// - `/`, `\`, control characters (U+0000–001F, U+007F–009F), line separators (U+2028–2029) and marks that
   ///   reverse the reading direction (U+202A–202E, U+2066–2069) become `_`, one for each;
   /// - bytes that are not UTF-8 become `_`, one for each;
   /// - a leading `.` or `-` becomes `_`: no `.`, no `..`, no hidden file, nothing that a command takes for an option;

@@ -26,6 +26,7 @@ public struct TextMessage: Equatable, Sendable {
 ///
 ///     0 code · 1 the kind it is about · 2–3 reserved 0
 public struct ControlMessage: Equatable, Sendable {
+  /// What is told.
   public enum Code: UInt8, Sendable, CaseIterable {
     /// No application there listens for messages of the kind; the message was dropped.
     case noListener = 1

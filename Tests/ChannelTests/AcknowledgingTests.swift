@@ -12,7 +12,7 @@ private let start = at(1_000)
     #expect(b.nextDeadline == at(1_025))
     b.handleTimeout(now: at(1_025))
     let frames = b.frames(at(1_025))
-    let value = try acknowledgementOf(frames[0])
+    let value = try acknowledgementOf(try #require(frames.first))
     #expect(value.cumulative == 2)
     #expect(value.echo == 77)
     #expect(value.windowLimit == UInt64(ChannelLimits.interactiveRingBytes))
@@ -23,7 +23,7 @@ private let start = at(1_000)
     let (_, b) = pair()
     try b.receiveSegment(segmentFromA(0, [0, 0]).span.bytes, now: start)
     try b.receiveSegment(segmentFromA(2, [0, 0], timestamp: 78).span.bytes, now: start)
-    let value = try acknowledgementOf(b.frames(start)[0])
+    let value = try acknowledgementOf(try #require(b.frames(start).first))
     #expect(value.cumulative == 4)
     #expect(value.echo == 78)
   }
@@ -31,7 +31,7 @@ private let start = at(1_000)
   @Test func `a segment out of order is acknowledged at once, with its range`() throws {
     let (_, b) = pair()
     try b.receiveSegment(segmentFromA(10, [0, 0]).span.bytes, now: start)
-    let value = try acknowledgementOf(b.frames(start)[0])
+    let value = try acknowledgementOf(try #require(b.frames(start).first))
     #expect(value.cumulative == 0)
     #expect(value.rangeCount == 1)
     #expect(value.range(0) == ByteRange(start: 10, end: 12))
@@ -40,7 +40,7 @@ private let start = at(1_000)
   @Test func `an old segment is acknowledged at once and changes nothing`() throws {
     let (a, b) = pair()
     _ = try a.send([1], now: start)
-    let frame = a.frames(start)[0]
+    let frame = try #require(a.frames(start).first)
     try b.receive(frame, now: start)
     try b.receive(frame, now: start)
     #expect(b.frames(start).map(\.type) == [.acknowledgement])
@@ -53,10 +53,10 @@ private let start = at(1_000)
     for offset: UInt64 in [10, 20, 30, 50, 60, 40] {
       try b.receiveSegment(segmentFromA(offset, [0, 0]).span.bytes, now: start)
     }
-    let first = try acknowledgementOf(b.frames(start)[0])
+    let first = try acknowledgementOf(try #require(b.frames(start).first))
     #expect((0..<first.rangeCount).map { first.range($0).start } == [10, 20, 30, 40])
     try b.receiveSegment(segmentFromA(62, [0, 0]).span.bytes, now: start)
-    let second = try acknowledgementOf(b.frames(start)[0])
+    let second = try acknowledgementOf(try #require(b.frames(start).first))
     #expect((0..<second.rangeCount).map { second.range($0).start } == [10, 20, 30, 60])
     #expect(second.range(3).end == 64)
   }
@@ -68,7 +68,7 @@ private let start = at(1_000)
     }
     _ = b.frames(start)
     try b.receiveSegment(segmentFromA(0, [UInt8](repeating: 0, count: 31)).span.bytes, now: start)
-    let value = try acknowledgementOf(b.frames(start)[0])
+    let value = try acknowledgementOf(try #require(b.frames(start).first))
     #expect(value.cumulative == 32)
     #expect(value.rangeCount == 1)
     #expect(value.range(0) == ByteRange(start: 50, end: 52))
@@ -86,7 +86,7 @@ private let start = at(1_000)
     let (_, b) = pair()
     let limit = UInt64(ChannelLimits.interactiveRingBytes)
     try b.receiveSegment(segmentFromA(limit - 2, [0, 0, 0, 0]).span.bytes, now: start)
-    let value = try acknowledgementOf(b.frames(start)[0])
+    let value = try acknowledgementOf(try #require(b.frames(start).first))
     #expect(value.range(0) == ByteRange(start: limit - 2, end: limit))
     try b.receiveSegment(segmentFromA(limit, [0]).span.bytes, now: start)
     try b.receiveSegment(segmentFromA(ChannelLimits.offsetMax, [0]).span.bytes, now: start)
@@ -103,20 +103,26 @@ private let start = at(1_000)
     let measured = a.statistics(.interactive).roundTripMilliseconds
     #expect(b.messages(.interactive).count == 1)
     let frames = b.frames(at(9_000))
-    #expect(try acknowledgementOf(frames[0]).echo == 0)
-    try a.receive(frames[0], now: at(9_000))
+    #expect(try acknowledgementOf(try #require(frames.first)).echo == 0)
+    try a.receive(try #require(frames.first), now: at(9_000))
     #expect(a.statistics(.interactive).roundTripMilliseconds == measured)
   }
 
   @Test func `a message announced longer than any stops its lane until the other end restarts`() throws {
     let (_, b) = pair()
     let header = bytes("00010001 01")
-    #expect(refusal { () throws(ChannelRefusal) in
-      try b.receiveSegment(segmentFromA(0, header).span.bytes, now: start) } == .messageTooLong)
-    #expect(refusal { () throws(ChannelRefusal) in
-      try b.receiveSegment(segmentFromA(5, [0]).span.bytes, now: start) } == .messageTooLong)
-    #expect(refusal { () throws(ChannelRefusal) in
-      try b.receiveSegment(segmentFromA(0, [0], lane: .bulk).span.bytes, now: start) } == nil)
+    #expect(
+      refusal { () throws(ChannelRefusal) in
+        try b.receiveSegment(segmentFromA(0, header).span.bytes, now: start)
+      } == .messageTooLong)
+    #expect(
+      refusal { () throws(ChannelRefusal) in
+        try b.receiveSegment(segmentFromA(5, [0]).span.bytes, now: start)
+      } == .messageTooLong)
+    #expect(
+      refusal { () throws(ChannelRefusal) in
+        try b.receiveSegment(segmentFromA(0, [0], lane: .bulk).span.bytes, now: start)
+      } == nil)
     b.remoteRestarted(epoch: 0xa2)
     b.remoteRestarted(epoch: 0xa1)
     try b.receiveSegment(segmentFromA(0, bytes("00000001 05 77")).span.bytes, now: start)

@@ -24,7 +24,7 @@ private let start = at(1_000)
     let frames = a.frames(start)
     #expect(frames.count == 1)
     #expect(
-      frames[0].bytes
+      try #require(frames.first).bytes
         == bytes("00000000000000b1 00000000000000a1 01 00 0000 000003e8 0000000000000000 00000002 09 aabb"))
   }
 
@@ -53,6 +53,19 @@ private let start = at(1_000)
       try settle(a, b, now: start)
       #expect(taken == round + 1)
     }
+    #expect(a.statistics(.interactive).windowProbes == 0)
+  }
+
+  @Test func `a longest message goes on although reading freed less than half the ring`() throws {
+    let (a, b) = pair()
+    _ = try a.send([UInt8](repeating: 1, count: 30_000), now: start)
+    try settle(a, b, now: start)
+    _ = try a.send([UInt8](repeating: 2, count: ChannelLimits.messageBytesMax), now: start)
+    try settle(a, b, now: start)
+    #expect(b.messages(.interactive).count == 1)
+    try exchange(a, b, now: at(1_100))
+    try settle(a, b, now: at(1_100))
+    #expect(b.messages(.interactive).map(\.bytes.count) == [ChannelLimits.messageBytesMax])
     #expect(a.statistics(.interactive).windowProbes == 0)
   }
 
@@ -119,7 +132,7 @@ private let start = at(1_000)
   @Test func `segments are as long as the path carries, and no longer than the buffer`() throws {
     let (a, _) = pair(pathMTU: 500)
     _ = try a.send([UInt8](repeating: 0, count: 2_000), now: start)
-    #expect(a.frames(start, max: 1)[0].bytes.count == 500)
+    #expect(try #require(a.frames(start, max: 1).first).bytes.count == 500)
     var buffer = [UInt8](repeating: 0, count: 200)
     let out = buffer.withUnsafeMutableBytes { a.nextFrame(into: $0, now: start) }
     #expect(out == OutgoingPayload(type: .segment, byteCount: 200, lane: .interactive))
@@ -227,11 +240,11 @@ private let start = at(1_000)
       let frames = a.frames(next)
       guard !frames.isEmpty else { continue }
       #expect(frames.count == 1)
-      #expect(try segmentOf(frames[0]).count == 1)
-      try b.receive(frames[0], now: next)
+      #expect(try segmentOf(try #require(frames.first)).count == 1)
+      try b.receive(try #require(frames.first), now: next)
       let answers = b.frames(next)
       #expect(answers.map(\.type) == [.acknowledgement])
-      try a.receive(answers[0], now: next)
+      try a.receive(try #require(answers.first), now: next)
       gaps.append((next - now).milliseconds)
       now = next
     }

@@ -137,7 +137,8 @@ private func play(seed: UInt64) -> String? {
   return problem
 }
 
-@Test(arguments: 0..<10) func `every message arrives once, whole and in order, whatever the path does`(_ block: UInt64) {
+@Test(arguments: 0..<10) func `every message arrives once, whole and in order, whatever the path does`(_ block: UInt64)
+{
   for seed in block * 30..<(block + 1) * 30 {
     if let problem = play(seed: seed) { Issue.record("seed \(seed): \(problem)") }
   }

@@ -31,7 +31,7 @@ private let wide: UInt64 = 60_000
       #expect(a.nextDeadline > now)
       let frames = a.frames(now)
       #expect(frames.count == 1)
-      #expect(try segmentOf(frames[0]).header.offset == 0)
+      #expect(try segmentOf(try #require(frames.first)).header.offset == 0)
       gaps.append((now - last).milliseconds)
       last = now
     }
@@ -65,9 +65,31 @@ private let wide: UInt64 = 60_000
     try acknowledge(a, 968, [ByteRange(start: 1_936, end: 4_840)], now: at(1_052))
     let frames = a.frames(at(1_052))
     #expect(frames.count == 1)
-    #expect(try segmentOf(frames[0]).header.offset == 968)
-    #expect(try segmentOf(frames[0]).count == 968)
+    #expect(try segmentOf(try #require(frames.first)).header.offset == 968)
+    #expect(try segmentOf(try #require(frames.first)).count == 968)
     #expect(a.statistics(.interactive).fastRecoveries == 1)
+  }
+
+  @Test func `a short segment is sent again after three acknowledgements of others`() throws {
+    let (a, _) = pair()
+    for index: UInt8 in 0..<5 {
+      _ = try a.send([index], now: start)
+      #expect(a.frames(start).count == 1)
+    }
+    for arrived: UInt64 in 2...4 {
+      #expect(a.frames(at(1_050)).isEmpty)
+      try acknowledge(a, 0, [ByteRange(start: 6, end: 6 * arrived)], now: at(1_050))
+    }
+    let frames = a.frames(at(1_050))
+    #expect(try frames.map { try segmentOf($0).header.offset } == [0])
+    #expect(try segmentOf(try #require(frames.first)).count == 6)
+  }
+
+  @Test func `an acknowledgement that tells nothing new is not measured`() throws {
+    let a = try flying(4)
+    try acknowledge(a, 968, now: at(1_050))
+    try acknowledge(a, 968, now: at(9_000))
+    #expect(a.statistics(.interactive).roundTripMilliseconds == 50)
   }
 
   @Test func `a retransmission that is lost too is found by what was sent after it`() throws {
@@ -79,7 +101,8 @@ private let wide: UInt64 = 60_000
     #expect(a.frames(at(1_060)).isEmpty)
     _ = try a.send([UInt8](repeating: 0, count: 963), now: at(1_080))
     #expect(a.frames(at(1_080)).count == 1)
-    try acknowledge(a, 0, [ByteRange(start: 968, end: 5_808), ByteRange(start: 7_744, end: 8_712)], echo: 1_080, now: at(1_130))
+    let later = [ByteRange(start: 968, end: 5_808), ByteRange(start: 7_744, end: 8_712)]
+    try acknowledge(a, 0, later, echo: 1_080, now: at(1_130))
     let offsets = try a.frames(at(1_130)).map { try segmentOf($0).header.offset }
     #expect(offsets.first == 0)
     #expect(a.statistics(.interactive).timeouts == 0)
@@ -126,13 +149,15 @@ private let wide: UInt64 = 60_000
 
   @Test func `an acknowledgement of what was never sent is refused and changes nothing`() throws {
     let a = try flying(1)
-    #expect(refusal { () throws(ChannelRefusal) in
-      try a.receiveAcknowledgement(acknowledgementFromB(969, window: wide).span.bytes, now: start)
-    } == .acknowledgesUnsent)
-    #expect(refusal { () throws(ChannelRefusal) in
-      try a.receiveAcknowledgement(
-        acknowledgementFromB(0, window: wide, [ByteRange(start: 100, end: 969)]).span.bytes, now: start)
-    } == .acknowledgesUnsent)
+    #expect(
+      refusal { () throws(ChannelRefusal) in
+        try a.receiveAcknowledgement(acknowledgementFromB(969, window: wide).span.bytes, now: start)
+      } == .acknowledgesUnsent)
+    #expect(
+      refusal { () throws(ChannelRefusal) in
+        try a.receiveAcknowledgement(
+          acknowledgementFromB(0, window: wide, [ByteRange(start: 100, end: 969)]).span.bytes, now: start)
+      } == .acknowledgesUnsent)
     #expect(a.completions().isEmpty)
     #expect(a.statistics(.interactive).bytesInFlight == 968)
   }
@@ -191,7 +216,7 @@ private let wide: UInt64 = 60_000
     a.routeChanged(pathMTU: 128, now: at(1_010))
     #expect(a.frames(at(1_010), max: 1).count == 1)
     try a.receiveAcknowledgement(acknowledgementFromB(9 * 968, window: wide, echo: 1_000).span.bytes, now: at(1_011))
-    let next = try segmentOf(a.frames(at(1_011))[0]).header.offset
+    let next = try segmentOf(try #require(a.frames(at(1_011)).first)).header.offset
     #expect(next == 9_680)
   }
 
@@ -199,7 +224,7 @@ private let wide: UInt64 = 60_000
     let (a, _) = pair()
     _ = try a.send([UInt8](repeating: 0, count: 60_000), now: start)
     a.routeChanged(pathMTU: 1, now: start)
-    #expect(a.frames(start, max: 1)[0].bytes.count == ChannelLimits.pathMTUMin)
+    #expect(try #require(a.frames(start, max: 1).first).bytes.count == ChannelLimits.pathMTUMin)
     a.routeChanged(pathMTU: .max, now: start)
     _ = try a.send([UInt8](repeating: 0, count: 60_000), lane: .bulk, now: start)
     #expect(a.frames(start).map(\.bytes.count).max() == ChannelLimits.pathMTUMax)

@@ -27,7 +27,9 @@ func encoded(_ count: Int, _ encode: (UnsafeMutableRawBufferPointer) -> Void) ->
 }
 
 extension Channel {
-  func send(_ message: [UInt8], kind: UInt8 = 1, lane: Lane = .interactive, now: Instant) throws(SendRefusal) -> MessageID {
+  func send(
+    _ message: [UInt8], kind: UInt8 = 1, lane: Lane = .interactive, now: Instant
+  ) throws(SendRefusal) -> MessageID {
     try send(kind: kind, message.span.bytes, lane: lane, now: now)
   }
 
@@ -104,8 +106,10 @@ func settle(_ a: Channel, _ b: Channel, now: Instant) throws {
 }
 
 /// A segment from the channel that `pair` calls a to b.
-func segmentFromA(_ offset: UInt64, _ data: [UInt8], lane: Lane = .interactive, timestamp: UInt32 = 77) -> [UInt8] {
-  let epochs = EpochPair(destination: 0xb1, source: 0xa1)
+func segmentFromA(
+  _ offset: UInt64, _ data: [UInt8], lane: Lane = .interactive, timestamp: UInt32 = 77, epoch: UInt64 = 0xa1
+) -> [UInt8] {
+  let epochs = EpochPair(destination: 0xb1, source: epoch)
   let segment = Segment(epochs: epochs, lane: lane, timestamp: timestamp, offset: offset)
   return encoded(Segment.headerBytes) { segment.encodeHeader(into: $0) } + data
 }

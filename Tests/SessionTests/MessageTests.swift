@@ -159,7 +159,9 @@ import Testing
 }
 
 @Suite struct ResourceNameTests {
-  private func sanitised(_ name: String) -> String { String(decoding: ResourceName.sanitised(Array(name.utf8)), as: UTF8.self) }
+  private func sanitised(_ name: String) -> String {
+    String(decoding: ResourceName.sanitised(Array(name.utf8)), as: UTF8.self)
+  }
 
   @Test(arguments: ["photo.jpg", "a", "Grüße aus Köln.txt", "🌉", "a..b", "name with spaces", "x-y"])
   func `harmless names stay as they are`(_ name: String) {

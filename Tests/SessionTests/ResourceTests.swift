@@ -259,9 +259,10 @@ private struct Transfer {
     var sender = try accepted()
     try sender.handle(ResourceAnswer(transfer: 6, status: .complete).message)
     try sender.handle(ResourceCancel(transfer: 5, role: .sender, reason: .wanted).message)
-    #expect(refusal { () throws(MessageRefusal) in
-      try sender.handle(Message(kind: .resourceAnswer, bytes: bytes("00000005 ff 0000 00 0000000000000000")))
-    } == .unknownCode)
+    #expect(
+      refusal { () throws(MessageRefusal) in
+        try sender.handle(Message(kind: .resourceAnswer, bytes: bytes("00000005 ff 0000 00 0000000000000000")))
+      } == .unknownCode)
     #expect(sender.commands() == [.read(offset: 0, byteCount: 15_360)])
   }
 
