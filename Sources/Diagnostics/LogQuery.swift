@@ -3,6 +3,7 @@ import Journal
 
 /// Which records of a journal are wanted.
 public struct LogQuery {
+  /// From when on.
   public enum Since {
     case everything
     /// From the last start of the daemon on.

@@ -13,14 +13,16 @@ func commandLog(_ words: CommandWords) -> CInt {
     "causeway log", words,
     help: """
       Show the journal, oldest record first. It is read from its file, so this works while the daemon runs and \
-      after it died.\u{0B}The journal is mapped memory, whose changes nobody announces: --follow looks ten times a second.
+      after it died.\u{0B}The journal is mapped memory, whose changes nobody announces: --follow looks ten times a \
+      second.
       """,
     options: [
       configOption,
-      CommandOption(name: "follow", key: 0x66, argument: nil, help: "Show the last 10, then go on as records are written"),
+      CommandOption(
+        name: "follow", key: 0x66, argument: nil, help: "Show the last 10, then go on as records are written"),
       CommandOption(
         name: "since", key: 0x73, argument: "WHEN",
-        help: "Only newer ones: 90s, 10m, 2h, 3d ago; a UTC time such as 2026-01-31T12:00:00Z; or boot, the last start"),
+        help: "Only newer ones: 90s, 10m, 2h, 3d ago; a UTC time as 2026-01-31T12:00:00Z; or boot, the last start"),
       CommandOption(
         name: "level", key: 0x6C, argument: "LEVEL",
         help: "Only this level and those that matter more: fault, error, warning, notice, info, debug"),

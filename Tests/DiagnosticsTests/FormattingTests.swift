@@ -16,7 +16,8 @@ private func line(
 @Test func aLineHasTimeLevelLinkAndWords() {
   #expect(
     line(.notice, .linkUp, link: 3, 3, 1, 16640, node: aliceID)
-      == "2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with a11ce000…: capabilities 0x0001, frames up to 16640 bytes\n"
+      == "2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with a11ce000…: "
+      + "capabilities 0x0001, frames up to 16640 bytes\n"
   )
 }
 
