@@ -67,7 +67,7 @@ private func showLog(_ path: String, _ query: LogQuery, _ isFollowing: Bool) thr
   // Taken first: what is written meanwhile is for the following.
   var next = journal.newest + 1
   for sequence in query.sequences(in: journal) where sequence < next {
-    if let record = journal.record(sequence) { EventFormatter.line(record).write(to: STDOUT_FILENO) }
+    EventFormatter.line(sequence, of: journal)?.write(to: STDOUT_FILENO)
   }
   var polls = 0
   while isFollowing {
@@ -84,7 +84,7 @@ private func showLog(_ path: String, _ query: LogQuery, _ isFollowing: Bool) thr
       }
       // A torn record is none: its writer died in the middle of it.
       if let record = journal.record(next), query.wants(record) {
-        if !EventFormatter.line(record).write(to: STDOUT_FILENO) { return }
+        if let line = EventFormatter.line(next, of: journal), !line.write(to: STDOUT_FILENO) { return }
       }
       next += 1
     }
