@@ -53,7 +53,10 @@ extension DiscoveryPair {
   public static let totalBytesMax = 1300
   public static let totalBytesAdvised = 400
   public static let accepted: StaticString =
-    "key=value, …: each at most 255 bytes of UTF-8 without control characters, the key printable ASCII and used once, all together at most 1300 bytes"
+    """
+    key=value, …: each at most 255 bytes of UTF-8 without control characters, the key printable ASCII and used once, \
+    all together at most 1300 bytes
+    """
 
   /// One `key=value`; nil when it is none.
   public static func parse(_ text: Text) -> DiscoveryPair? {

@@ -5,8 +5,35 @@ import Primitives
 
 /// Turns journal records into lines.
 public enum EventFormatter {
+  /// The line of record `sequence`, with the text that goes on in the records after it; nil for such a record,
+  /// and where there is none.
+  public static func line(_ sequence: UInt64, of journal: JournalMapping) -> TextBuilder? {
+    guard let record = journal.record(sequence), record.event != Event.textMore.rawValue else { return nil }
+    let more = (1...textRecordsMax).prefix { distance in
+      journal.record(sequence &+ UInt64(distance))?.event == Event.textMore.rawValue
+    }
+    if more.isEmpty { return line(record) }
+    // A text goes on until the zero that fills its last record.
+    var text = lineWithoutEnd(record)
+    for distance in more {
+      guard let next = journal.record(sequence &+ UInt64(distance)) else { break }
+      text.add(untrusted: textBytes(next, isLong: true))
+    }
+    text.add(byte: 0x0A)
+    return text
+  }
+
+  /// Records that one text may take.
+  static let textRecordsMax = 8
+
   /// `2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with 0a1b2c3d…` and a line end.
   public static func line(_ record: JournalRecord) -> TextBuilder {
+    var text = lineWithoutEnd(record)
+    text.add(byte: 0x0A)
+    return text
+  }
+
+  private static func lineWithoutEnd(_ record: JournalRecord) -> TextBuilder {
     var text = TextBuilder()
     addTime(record.wallNanoseconds, to: &text)
     text.add(byte: 0x20)
@@ -20,7 +47,6 @@ public enum EventFormatter {
       text.add(
         "event \(record.event), unknown to this version: \(record.a) \(record.b) \(record.c) \(record.node.text)")
     }
-    text.add(byte: 0x0A)
     return text
   }
 
@@ -66,7 +92,11 @@ public enum EventFormatter {
       if record.node == .none { return text.add("?") }
       return text.add(field.isShown("full") ? record.node.text : record.node.shortText + "…")
     }
-    if field.isNamed("text") { return addText(record, isLong: field.isShown("long"), to: &text) }
+    if field.isNamed("text") {
+      let bytes = textBytes(record, isLong: field.isShown("long"))
+      if field.isShown("lead") && !bytes.isEmpty { text.add(": ") }
+      return text.add(untrusted: bytes)
+    }
     let value = field.isNamed("a") ? record.a : field.isNamed("b") ? record.b : record.c
     addValue(value, field, record, to: &text)
   }
@@ -76,7 +106,7 @@ public enum EventFormatter {
   ) {
     let small = UInt8(clamping: value)
     if field.isShown("bearer") {
-      text.add(BearerKind(rawValue: small)?.name ?? "an unknown bearer")
+      text.add(BearerKind(rawValue: small)?.name ?? "a bearer")
     } else if field.isShown("close") {
       if let reason = CloseReason(rawValue: small) { text.add(reason.name) } else { text.add("reason \(value)") }
     } else if field.isShown("frame") {
@@ -125,7 +155,8 @@ public enum EventFormatter {
     }
   }
 
-  private static func addText(_ record: JournalRecord, isLong: Bool, to text: inout TextBuilder) {
+  /// The text that a record holds: in its 16 bytes, or `isLong` in its 40.
+  static func textBytes(_ record: JournalRecord, isLong: Bool) -> ArraySlice<UInt8> {
     var bytes: [UInt8] = []
     if isLong {
       for word in [record.a, record.b, record.c] {
@@ -133,7 +164,7 @@ public enum EventFormatter {
       }
     }
     for index in 0..<NodeID.byteCount { bytes.append(record.node.byte(index)) }
-    text.add(untrusted: bytes.prefix { $0 != 0 })
+    return bytes.prefix { $0 != 0 }
   }
 }
 

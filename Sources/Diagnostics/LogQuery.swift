@@ -3,6 +3,7 @@ import Journal
 
 /// Which records of a journal are wanted.
 public struct LogQuery {
+  /// From when on.
   public enum Since {
     case everything
     /// From the last start of the daemon on.
@@ -36,7 +37,7 @@ public struct LogQuery {
 
   /// Whether one record is wanted, its place among the others aside.
   public func wants(_ record: JournalRecord) -> Bool {
-    if record.level > level.rawValue { return false }
+    if record.level > level.rawValue || record.event == Event.textMore.rawValue { return false }
     if case .wall(let earliest) = since { return record.wallNanoseconds >= earliest }
     return true
   }

@@ -8,7 +8,7 @@ nonisolated(unsafe) var panicJournal = Journal.none
 
 /// Stop for a broken invariant: say so in the journal, which outlives the process, then on stderr; then abort.
 public func panic(_ message: StaticString) -> Never {
-  recordPanic(message, in: panicJournal)
+  message.withUTF8Buffer { panicJournal.recordText(.fault, .panic, at: monotonicNow(), UnsafeRawBufferPointer($0)) }
   tell("causeway: panic: ")
   tell(message)
   tell("\n")
@@ -17,22 +17,29 @@ public func panic(_ message: StaticString) -> Never {
 
 private func tell(_ text: StaticString) { text.withUTF8Buffer { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) } }
 
-/// One record for each 40 bytes of the message: a, b, c and the 16 bytes, as they stand.
-func recordPanic(_ message: StaticString, in journal: Journal) {
-  let now = monotonicNow()
-  var offset = 0
-  message.withUTF8Buffer { bytes in
+extension Journal {
+  /// Record words: “source: text”, at most 320 bytes of it. For what has no event of its own: a fault that
+  /// a library, a radio or a peer described.
+  public func report(_ level: Level, at now: Instant, _ source: StaticString, _ text: String) {
+    let bytes = Array("\(source): \(text)".utf8)
+    bytes.withUnsafeBytes { recordText(level, .report, at: now, $0) }
+  }
+
+  /// One record for each 40 bytes: a, b, c and the 16 bytes, as they stand.
+  func recordText(_ level: Level, _ event: Event, at now: Instant, _ bytes: UnsafeRawBufferPointer) {
+    let bytesMax = 40 * EventFormatter.textRecordsMax
+    let bytes = UnsafeRawBufferPointer(rebasing: bytes.prefix(bytesMax))
+    var offset = 0
     repeat {
       var words: (UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0)
       withUnsafeMutableBytes(of: &words) { target in
-        let part = bytes[offset..<min(offset + target.count, bytes.count)]
-        target.copyBytes(from: part)
-        offset += target.count
-        let text = JournalText(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(target)[24...]))
+        target.copyBytes(from: bytes[offset..<min(offset + target.count, bytes.count)])
         let raw = UnsafeRawBufferPointer(target)
-        journal.record(
-          .fault, .panic, at: now, raw.load(as: UInt64.self), raw.load(fromByteOffset: 8, as: UInt64.self),
-          raw.load(fromByteOffset: 16, as: UInt64.self), text: text)
+        record(
+          level, offset == 0 ? event : .textMore, at: now, raw.load(as: UInt64.self),
+          raw.load(fromByteOffset: 8, as: UInt64.self), raw.load(fromByteOffset: 16, as: UInt64.self),
+          text: JournalText(UnsafeRawBufferPointer(rebasing: raw[24...])))
+        offset += target.count
       }
     } while offset < bytes.count
   }

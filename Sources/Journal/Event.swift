@@ -9,7 +9,7 @@ public enum Event: UInt16, Sendable {
   case boxStarted = 1
   /// a: the signal that asked for it, 0 for none
   case boxStopped = 2
-  /// text: up to 40 bytes of the message, over a, b, c and the 16 bytes; long messages take several records
+  /// The last words. Up to 40 bytes of text stand in a, b, c and the 16 bytes; `textMore` goes on
   case panic = 3
   /// a: new wall-clock offset (ns, two's complement) · b: the one before
   case clockStepped = 4
@@ -23,6 +23,10 @@ public enum Event: UInt16, Sendable {
   case loopSlow = 8
   /// a: errno · text: what could not start
   case startFailed = 9
+  /// Whatever somebody had to say in words: “source: text”, kept as in `panic`
+  case report = 10
+  /// The next 40 bytes of the record before it
+  case textMore = 11
 
   // Links
   /// A stream was opened and the TLS handshake begins. a: bearer · b: 1 inbound, 0 dialled
@@ -31,7 +35,7 @@ public enum Event: UInt16, Sendable {
   case linkUp = 21
   /// a: bearer · b: reason (link) · c: seconds it was up · node: neighbour
   case linkDown = 22
-  /// a: bearer · b: mbedTLS error, positive
+  /// a: bearer · text: reason
   case handshakeFailed = 23
   /// a: bearer · b: milliseconds waited
   case handshakeTimedOut = 24
@@ -39,7 +43,7 @@ public enum Event: UInt16, Sendable {
   case helloRefused = 25
   /// The claimed id is not the certificate's. node: the id claimed
   case identityMismatch = 26
-  /// Nothing was heard. a: milliseconds since the last frame · node: neighbour
+  /// Nothing was heard for too long. node: neighbour
   case neighbourDead = 27
   /// A second link to one neighbour: one of them is closed. a: bearer kept · b: bearer closed · node: neighbour
   case linkDuplicate = 28
@@ -65,7 +69,7 @@ public enum Event: UInt16, Sendable {
   case linkResumed = 38
 
   // Frames
-  /// a: reason (frame) · b: frame type · c: bytes
+  /// a: reason (frame) · node: neighbour
   case frameRefused = 50
   /// Skipped: a type this version does not know. a: type · b: bytes
   case frameTypeUnknown = 51
@@ -103,11 +107,11 @@ public enum Event: UInt16, Sendable {
   case peerAppeared = 92
   /// node: who
   case peerVanished = 93
-  /// a: sequence · b: epoch · c: links listed · node: origin
+  /// a: sequence · b: epoch · node: origin
   case advertisementAccepted = 94
   /// a: reason (advertisement) · b: sequence · node: origin claimed
   case advertisementRefused = 95
-  /// Own advertisement flooded. a: sequence · b: links listed
+  /// Own advertisement flooded. a: sequence
   case advertisementSent = 96
   /// Somebody uses our key. a: epoch seen · b: own epoch
   case identityDuplicated = 97
@@ -137,7 +141,7 @@ public enum Event: UInt16, Sendable {
   case messageFailed = 118
   /// a: kind · b: lane · c: bytes · node: from
   case messageReceived = 119
-  /// a: reason (channel) · b: bytes · node: source claimed
+  /// a: frame type · b: bytes · node: source claimed
   case segmentRefused = 120
   /// a: lane · b: bytes · node: from
   case messageRefused = 121

@@ -13,7 +13,10 @@ enum ExitCode {
   static let timedOut: CInt = 4
 
   static let help: StaticString =
-    "Exit codes: 0 done, 1 failed (a line on stderr says why), 2 wrong usage or configuration, 3 no daemon answers, 4 the time given ran out."
+    """
+    Exit codes: 0 done, 1 failed (a line on stderr says why), 2 wrong usage or configuration, 3 no daemon answers, \
+    4 the time given ran out.
+    """
 }
 
 /// One option of a command.

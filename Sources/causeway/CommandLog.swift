@@ -13,14 +13,16 @@ func commandLog(_ words: CommandWords) -> CInt {
     "causeway log", words,
     help: """
       Show the journal, oldest record first. It is read from its file, so this works while the daemon runs and \
-      after it died.\u{0B}The journal is mapped memory, whose changes nobody announces: --follow looks ten times a second.
+      after it died.\u{0B}The journal is mapped memory, whose changes nobody announces: --follow looks ten times a \
+      second.
       """,
     options: [
       configOption,
-      CommandOption(name: "follow", key: 0x66, argument: nil, help: "Show the last 10, then go on as records are written"),
+      CommandOption(
+        name: "follow", key: 0x66, argument: nil, help: "Show the last 10, then go on as records are written"),
       CommandOption(
         name: "since", key: 0x73, argument: "WHEN",
-        help: "Only newer ones: 90s, 10m, 2h, 3d ago; a UTC time such as 2026-01-31T12:00:00Z; or boot, the last start"),
+        help: "Only newer ones: 90s, 10m, 2h, 3d ago; a UTC time as 2026-01-31T12:00:00Z; or boot, the last start"),
       CommandOption(
         name: "level", key: 0x6C, argument: "LEVEL",
         help: "Only this level and those that matter more: fault, error, warning, notice, info, debug"),
@@ -65,7 +67,7 @@ private func showLog(_ path: String, _ query: LogQuery, _ isFollowing: Bool) thr
   // Taken first: what is written meanwhile is for the following.
   var next = journal.newest + 1
   for sequence in query.sequences(in: journal) where sequence < next {
-    if let record = journal.record(sequence) { EventFormatter.line(record).write(to: STDOUT_FILENO) }
+    EventFormatter.line(sequence, of: journal)?.write(to: STDOUT_FILENO)
   }
   var polls = 0
   while isFollowing {
@@ -82,7 +84,7 @@ private func showLog(_ path: String, _ query: LogQuery, _ isFollowing: Bool) thr
       }
       // A torn record is none: its writer died in the middle of it.
       if let record = journal.record(next), query.wants(record) {
-        if !EventFormatter.line(record).write(to: STDOUT_FILENO) { return }
+        if let line = EventFormatter.line(next, of: journal), !line.write(to: STDOUT_FILENO) { return }
       }
       next += 1
     }

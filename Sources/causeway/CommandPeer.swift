@@ -11,7 +11,11 @@ func commandPeer(_ words: CommandWords) -> CInt {
       Command(name: "send", summary: "send a file", run: commandPeerSend),
       Command(name: "receive", summary: "receive files into a directory", run: commandPeerReceive),
     ],
-    help: "Be a peer, through the daemon that runs on this machine. NAME is a display name, or the first 4 or more hexadecimal digits of an id."
+    help:
+      """
+      Be a peer, through the daemon that runs on this machine. NAME is a display name, or the first 4 or more \
+      hexadecimal digits of an id.
+      """
   )
 }
 

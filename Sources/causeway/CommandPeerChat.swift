@@ -17,7 +17,8 @@ func commandPeerChat(_ words: CommandWords) -> CInt {
       stays until those are fulfilled. Exit code 1 tells that a line was not delivered.
       """,
     options: ClientOptions.options + [
-      CommandOption(name: "to", key: PeerOption.toKey, argument: "NAME", help: "Send to NAME alone; default: to everybody there"),
+      CommandOption(
+        name: "to", key: PeerOption.toKey, argument: "NAME", help: "Send to NAME alone; default: to everybody there"),
       CommandOption(name: "wait-for", key: 0x77, argument: "N", help: "Stay until N lines arrived, then end"),
       PeerOption.seconds("Stay this long; with --wait-for: at most this long, then exit with 4"),
     ]
@@ -58,7 +59,8 @@ private struct Chat {
     let connection = try PeerConnection(options, kinds: [MessageKind.text.rawValue])
     var only: NodeID?
     if let to {
-      only = try connection.peer(named: to, until: seconds == nil ? deadline(after: PeerConnection.appearSecondsDefault) : end)
+      only = try connection.peer(
+        named: to, until: seconds == nil ? deadline(after: PeerConnection.appearSecondsDefault) : end)
     }
     while true {
       if isFulfilled { break }
@@ -77,7 +79,8 @@ private struct Chat {
       case .timedOut:
         if waitFor != nil || !outstanding.isEmpty {
           throw CommandFailure(
-            saying: "the time ran out: \(received) lines arrived, \(outstanding.count) sent ones were not delivered yet",
+            saying:
+              "the time ran out: \(received) lines arrived, \(outstanding.count) sent ones were not delivered yet",
             ExitCode.timedOut)
         }
         return try finish()

@@ -14,7 +14,11 @@ func commandPeerReceive(_ words: CommandWords) -> CInt {
   var seconds: UInt64?
   CommandParser.parse(
     "causeway peer receive", words, arguments: "DIRECTORY", count: 1...1,
-    help: "Receive the files that peers send. A file appears in DIRECTORY when it is whole and its SHA-256 is right; until then its name ends in .part.",
+    help:
+      """
+      Receive the files that peers send. A file appears in DIRECTORY when it is whole and its SHA-256 is right; \
+      until then its name ends in .part.
+      """,
     options: ClientOptions.options + [
       CommandOption(name: "count", key: 0x63 + 0x100, argument: "N", help: "End after N files"),
       PeerOption.seconds("End after N seconds; exit code 4 when --count is not reached"),
@@ -64,7 +68,13 @@ private struct Receiving {
       if let count, completed >= count, transfers.isEmpty, outstanding.isEmpty { return }
       var wake = end
       for transfer in transfers { wake = min(wake, transfer.receiver.nextDeadline) }
-      let happening = try connection.next(until: wake)
+      let happening: PeerConnection.Happening
+      do throws(CommandFailure) {
+        happening = try connection.next(until: wake)
+      } catch {
+        for transfer in transfers { transfer.discard() }
+        throw error
+      }
       let now = monotonicNow()
       switch happening {
       case .message(let message): handle(message, now, mayAccept: count.map { completed < $0 } ?? true)

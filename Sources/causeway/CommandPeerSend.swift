@@ -13,7 +13,11 @@ func commandPeerSend(_ words: CommandWords) -> CInt {
   var seconds: UInt64?
   CommandParser.parse(
     "causeway peer send", words, arguments: "FILE", count: 1...1,
-    help: "Send a file to a peer that runs “causeway peer receive”. Exit code 0 tells that it has the whole file and its SHA-256 is right.",
+    help:
+      """
+      Send a file to a peer that runs “causeway peer receive”. Exit code 0 tells that it has the whole file and \
+      its SHA-256 is right.
+      """,
     options: ClientOptions.options + [
       PeerOption.to, PeerOption.seconds("Give up after N seconds, with exit code 4"),
     ]
@@ -44,12 +48,15 @@ private func send(
     throw CommandFailure(saying: "\(file): \(SystemError.last.text)")
   }
   defer { close(descriptor) }
-  guard information.st_mode & mode_t(S_IFMT) == mode_t(S_IFREG) else { throw CommandFailure(saying: "\(file): not a regular file") }
+  guard information.st_mode & mode_t(S_IFMT) == mode_t(S_IFREG) else {
+    throw CommandFailure(saying: "\(file): not a regular file")
+  }
   guard let digest = digest(ofFile: descriptor) else {
     throw CommandFailure(saying: "\(file): \(SystemError.last.text)")
   }
   let connection = try PeerConnection(
-    options, kinds: [MessageKind.resourceAnswer.rawValue, MessageKind.resourceCancel.rawValue, MessageKind.control.rawValue])
+    options,
+    kinds: [MessageKind.resourceAnswer.rawValue, MessageKind.resourceCancel.rawValue, MessageKind.control.rawValue])
   let appearEnd = seconds == nil ? deadline(after: PeerConnection.appearSecondsDefault) : end
   let peer = try connection.peer(named: to, until: appearEnd)
   let offer: ResourceOffer
@@ -117,7 +124,7 @@ private struct OutgoingTransfer {
           sender.handleTimeout(now: now)
         }
       }
-      drain()
+      drain(isLast: isOutOfTime)
       progress.update(sender.progress.delivered)
     }
     progress.end()
@@ -125,8 +132,9 @@ private struct OutgoingTransfer {
     try conclude()
   }
 
-  private mutating func drain() {
-    while outstanding.count < Self.outstandingMax, let command = sender.nextCommand(now: monotonicNow()) {
+  /// `isLast`: only the farewell is left, which is sent whatever is under way.
+  private mutating func drain(isLast: Bool = false) {
+    while isLast || outstanding.count < Self.outstandingMax, let command = sender.nextCommand(now: monotonicNow()) {
       switch command {
       case .send(let message):
         outstanding.append(
@@ -166,7 +174,11 @@ private struct OutgoingTransfer {
   private func conclude() throws(CommandFailure) {
     if outcome == .complete {
       let size = sender.offer.size
-      return show("sent ", "\(String(decoding: sender.offer.name, as: UTF8.self)) to \(name): \(size) bytes, \(progress.rate(size))/s, SHA-256 confirmed")
+      return show(
+        "sent ",
+        String(decoding: sender.offer.name, as: UTF8.self)
+          + " to \(name): \(size) bytes, \(progress.rate(size))/s, SHA-256 confirmed"
+      )
     }
     let reason = failure.map { "\($0.text)" } ?? outcome.map { describe($0) } ?? "it did not end"
     throw CommandFailure(saying: "not sent to \(name): \(reason)")

@@ -13,7 +13,8 @@ func commandSelftest(_ words: CommandWords) -> CInt {
   var isBench = false
   CommandParser.parse(
     "causeway selftest", words,
-    help: "Check this binary on this machine: cryptography, codecs, journal, files, clock. Uses no radio and no daemon.",
+    help:
+      "Check this binary on this machine: cryptography, codecs, journal, files, clock. Uses no radio and no daemon.",
     options: [CommandOption(name: "bench", key: 0x62, argument: nil, help: "Measure as well")]
   ) { _, _ in
     isBench = true

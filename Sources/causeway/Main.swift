@@ -11,7 +11,9 @@ struct Command {
 
 @main struct Main {
   static func main() {
-    exit(dispatch(CommandWords.all, "causeway", commands, help: "A relay between Bluetooth, Wi-Fi Direct and Ethernet peers."))
+    exit(
+      dispatch(
+        CommandWords.all, "causeway", commands, help: "A relay between Bluetooth, Wi-Fi Direct and Ethernet peers."))
   }
 
   private static var commands: [Command] {

@@ -80,7 +80,8 @@ final class PeerConnection {
         hasSaid = true
       }
       if case .timedOut = try next(until: deadline) {
-        throw CommandFailure(saying: "no peer “\(name)” appeared; “causeway peers” shows who is there", ExitCode.timedOut)
+        throw CommandFailure(
+          saying: "no peer “\(name)” appeared; “causeway peers” shows who is there", ExitCode.timedOut)
       }
     }
   }
@@ -101,7 +102,8 @@ func deadline(after seconds: UInt64?) -> Instant {
 
 /// A peer in one line: bob (b0b01234) over bluetooth-le, 2 hops, room=kitchen
 func describe(_ peer: PeerStatus) -> String {
-  var text = "\(peer.name) (\(peer.id.shortText)) over \(peer.bearer.name), \(peer.hops) hop\(peer.hops == 1 ? "" : "s")"
+  var text =
+    "\(peer.name) (\(peer.id.shortText)) over \(peer.bearer.name), \(peer.hops) hop\(peer.hops == 1 ? "" : "s")"
   for pair in peer.info { text += ", " + pair }
   return text
 }

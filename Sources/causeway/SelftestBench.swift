@@ -30,7 +30,8 @@ private func journalNanoseconds() -> UInt64 {
   let count: UInt64 = 1_000_000
   return nanosecondsOfBestRound(5) {
     for index in 0..<count {
-      journal.record(.info, .frameForwarded, at: Instant(nanoseconds: index), index, 1, 2, node: NodeID(high: 3, low: 4))
+      journal.record(
+        .info, .frameForwarded, at: Instant(nanoseconds: index), index, 1, 2, node: NodeID(high: 3, low: 4))
     }
   } / count
 }

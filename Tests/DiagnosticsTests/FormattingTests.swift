@@ -16,14 +16,17 @@ private func line(
 @Test func aLineHasTimeLevelLinkAndWords() {
   #expect(
     line(.notice, .linkUp, link: 3, 3, 1, 16640, node: aliceID)
-      == "2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with a11ce000…: capabilities 0x0001, frames up to 16640 bytes\n"
+      == "2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with a11ce000…: "
+      + "capabilities 0x0001, frames up to 16640 bytes\n"
   )
 }
 
 @Test func codesAreShownAsWords() {
   #expect(line(.notice, .linkDown, 4, 7, 9).hasSuffix("down: bluetooth-le with ?, timed-out, after 9 s\n"))
-  #expect(line(.warning, .frameRefused, 4, 32, 10).hasSuffix("frame refused: ttl-zero, type segment, 10 bytes\n"))
-  #expect(line(.warning, .frameRefused, 99, 77, 10).hasSuffix("frame refused: reason 99, type 77, 10 bytes\n"))
+  #expect(line(.warning, .frameRefused, 4, node: bobID).hasSuffix("frame of b0b00000… refused: ttl-zero\n"))
+  #expect(line(.debug, .segmentRefused, 32, 10, node: bobID).hasSuffix("segment of b0b00000… refused, 10 bytes\n"))
+  #expect(line(.warning, .frameRefused, 99).hasSuffix("frame of ? refused: reason 99\n"))
+  #expect(line(.info, .candidateFound, 1, 0xABCD_EF01_0000_0000).hasSuffix("over ethernet, claims abcdef01\n"))
   #expect(line(.notice, .boxStopped, 15).hasSuffix("box stopped by signal 15\n"))
   #expect(line(.notice, .boxStopped).hasSuffix("box stopped\n"))
   #expect(line(.notice, .wifiStationJoined, 0x0200_0000_0A0B).hasSuffix("station 02:00:00:00:0a:0b joined the group\n"))
@@ -55,7 +58,7 @@ private func line(
 @Test func everyEventHasATextWhoseFieldsExist() {
   let shown = [
     "", "bearer", "close", "frame", "type", "direction", "role", "responder", "errno", "signal", "hex", "hint",
-    "address", "step", "character", "full", "long",
+    "address", "step", "character", "full", "long", "lead",
   ]
   for raw in UInt16.min...1000 {
     guard let event = Event(rawValue: raw) else { continue }

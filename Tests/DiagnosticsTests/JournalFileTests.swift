@@ -59,12 +59,28 @@ import Testing
 
   @Test func aPanicMessageIsReadBackWhole() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
-    recordPanic("the number of the counting shall be three, and three the number", in: file.journal)
+    let message: StaticString = "the number of the counting shall be three, and three the number"
+    message.withUTF8Buffer { file.journal.recordText(.fault, .panic, at: .zero, UnsafeRawBufferPointer($0)) }
     let reader = try JournalMapping(path: path)
     #expect(reader.newest == 2)
-    let lines = [1, 2].map { String(decoding: EventFormatter.line(reader.record($0)!).bytes, as: UTF8.self) }
-    #expect(lines[0].hasSuffix("fault   panic: the number of the counting shall be thre\n"))
-    #expect(lines[1].hasSuffix("fault   panic: e, and three the number\n"))
+    let line = String(decoding: try #require(EventFormatter.line(1, of: reader)).bytes, as: UTF8.self)
+    #expect(line.hasSuffix(" fault   panic: \(message)\n"))
+    #expect(EventFormatter.line(2, of: reader) == nil)
+  }
+
+  @Test func aReportIsReadBackInOneLineAndBounded() throws {
+    let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
+    file.journal.report(.warning, at: .zero, "bluetooth", "no adapter")
+    file.journal.report(.warning, at: .zero, "bluetooth", String(repeating: "é\n", count: 500))
+    file.journal.report(.warning, at: .zero, "x", "")
+    let reader = try JournalMapping(path: path)
+    let lines = LogQuery().sequences(in: reader).map {
+      String(decoding: EventFormatter.line($0, of: reader)?.bytes ?? [], as: UTF8.self)
+    }
+    #expect(lines.count == 3)
+    #expect(lines[0].hasSuffix("warning bluetooth: no adapter\n"))
+    #expect(lines[1].hasPrefix(String(lines[0].prefix(24))) && lines[1].utf8.count < 400 && lines[1].contains("é?é?"))
+    #expect(lines[2].hasSuffix("warning x: \n"))
   }
 
   @Test func aRecordCostsAtMostAHundredNanoseconds() throws {
