@@ -275,32 +275,36 @@ public final class BluetoothBearer {
   }
 
   private func startDial() {
-    guard let working = adapter.working, !dials.isEmpty else { return dialEnded() }
+    guard let working = adapter.working, !dials.isEmpty else { return dialEnded(isSuccess: true) }
     let (endpoint, token) = dials.removeFirst()
     plan.handle(.dialsWaiting(!dials.isEmpty), loop.now)
     guard plan.hasFreeSlot || linked.contains(endpoint) else {
       delegate?.bearerDialFailed(token: token, reason: "all \(settings.linksMax) Bluetooth link slots are in use")
-      return dialEnded()
+      return dialEnded(isSuccess: true)
     }
     let process = ChannelDial(loop, from: working.address, to: endpoint, attributes)
     dial = (process, token)
     process.start(timeout: settings.dialTimeout) { [self] outcome in
       dial = nil
+      let isSuccess: Bool
       switch outcome {
       case .opened(let descriptor, let unitBytesMax):
+        isSuccess = true
         if let delegate {
           delegate.bearerOpened(stream(descriptor, endpoint, unitBytesMax, token: token, isInbound: false))
         } else {
           _ = close(descriptor)
         }
-      case .failed(let reason): delegate?.bearerDialFailed(token: token, reason: reason)
+      case .failed(let reason):
+        isSuccess = false
+        delegate?.bearerDialFailed(token: token, reason: reason)
       }
-      dialEnded()
+      dialEnded(isSuccess: isSuccess)
     }
   }
 
-  private func dialEnded() {
-    plan.handle(.dialEnded, loop.now)
+  private func dialEnded(isSuccess: Bool) {
+    plan.handle(.dialEnded(isSuccess: isSuccess), loop.now)
     // Not from here: a dial may end while `advance` is carrying it out.
     timer?.set(loop.now)
   }
