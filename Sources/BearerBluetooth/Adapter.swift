@@ -158,8 +158,8 @@ final class Adapter {
     if case .index(let wanted) = choice, wanted != index { return examine(indexes, position + 1, otherwise: text) }
     ask(.readInformation(index)) { [self] outcome in
       guard case .done(let parameters) = outcome, let information = ControllerInformation(parameters) else {
-        return examine(
-          indexes, position + 1, otherwise: "hci\(index) cannot be read: \(outcome.problem ?? "malformed answer")")
+        let problem = outcome.problem ?? "malformed answer"
+        return examine(indexes, position + 1, otherwise: "hci\(index) cannot be read: \(problem)")
       }
       if case .address(let wanted) = choice, wanted != information.address {
         return examine(indexes, position + 1, otherwise: text)
@@ -191,7 +191,9 @@ final class Adapter {
     perform(steps, 0, index)
   }
 
-  private func perform(_ steps: [(StaticString, ManagementCommand, isNeeded: Bool)], _ position: Int, _ index: UInt16) {
+  private func perform(
+    _ steps: [(StaticString, ManagementCommand, isNeeded: Bool)], _ position: Int, _ index: UInt16
+  ) {
     guard position < steps.count else { return readResult(index) }
     let (name, command, isNeeded) = steps[position]
     ask(command) { [self] outcome in

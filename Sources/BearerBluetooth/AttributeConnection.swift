@@ -96,7 +96,7 @@ final class AttributeConnection: EventSource {
 
 /// All attribute channels of the controller.
 final class AttributeConnections {
-  /// One per link, and links are limited already (`BluetoothSettings.linksMaxRange`); beyond it a channel is closed at once.
+  /// One per link, and links are limited already (`BluetoothSettings.linksMaxRange`).
   static let countMax = BluetoothSettings.linksMaxRange.upperBound
 
   private let loop: EventLoop
@@ -113,7 +113,8 @@ final class AttributeConnections {
   /// The channel of the link to `peer`, when there is one.
   func existing(_ peer: BluetoothEndpoint) -> AttributeConnection? { connections.first { $0.peer == peer } }
 
-  /// Serve a connected channel. Nil, and the descriptor closed, when there are `countMax` already or it cannot be watched.
+  /// Serve a connected channel. Nil, and the descriptor closed, when there are `countMax` already or it cannot
+  /// be watched.
   @discardableResult
   func adopt(_ descriptor: CInt, _ peer: BluetoothEndpoint) -> AttributeConnection? {
     guard connections.count < Self.countMax else {

@@ -11,21 +11,6 @@ extension BluetoothEndpoint {
     return out
   }
 
-  /// Read `AA:BB:CC:DD:EE:FF` in either case; nil for anything else. The result is a public address.
-  public static func parse(_ text: [UInt8]) -> BluetoothEndpoint? {
-    guard text.count == 17 else { return nil }
-    var address: UInt64 = 0
-    for (index, character) in text.enumerated() {
-      if index % 3 == 2 {
-        if character != UInt8(ascii: ":") { return nil }
-      } else {
-        guard let digit = hexDigit(character) else { return nil }
-        address = address << 4 | UInt64(digit)
-      }
-    }
-    return BluetoothEndpoint(address: address, isRandom: false)
-  }
-
   /// The six bytes as they travel: least significant first.
   var wireBytes: [UInt8] { (0..<6).map { UInt8(truncatingIfNeeded: address >> UInt64($0 * 8)) } }
 
@@ -58,16 +43,7 @@ extension ByteReader {
   }
 }
 
-private func hexDigit(_ character: UInt8) -> UInt8? {
-  switch character {
-  case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
-  case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
-  case UInt8(ascii: "A")...UInt8(ascii: "F"): character - UInt8(ascii: "A") + 10
-  case _: nil
-  }
-}
-
-func hexByte(_ value: UInt8) -> String {
+private func hexByte(_ value: UInt8) -> String {
   let digits: StaticString = "0123456789ABCDEF"
   return digits.withUTF8Buffer {
     String(UnicodeScalar($0[Int(value >> 4)])) + String(UnicodeScalar($0[Int(value & 15)]))

@@ -144,19 +144,21 @@ public final class BluetoothBearer {
   private func cameUp(_ working: Adapter.Working) {
     unanswered = 0
     // Before anything is in the air: the kernel gives a link its attribute channel only when a listener stands.
-    listen("attribute channel", { () throws(SystemError) in try ChannelSocket.listenForAttributes(working.address) }) {
-      [self] descriptor, peer in attributes.adopt(descriptor, peer)
-    }
-    let psm = settings.psm
-    listen("channel listener", { () throws(SystemError) in try ChannelSocket.listen(working.address, psm: psm) }) {
-      [self] descriptor, peer in accepted(descriptor, peer)
-    }
+    listen(
+      "attribute channel",
+      accepted: { [self] descriptor, peer in attributes.adopt(descriptor, peer) },
+      open: { () throws(SystemError) in try ChannelSocket.listenForAttributes(working.address) })
+    listen(
+      "channel listener",
+      accepted: { [self] descriptor, peer in accepted(descriptor, peer) },
+      open: { () throws(SystemError) in try ChannelSocket.listen(working.address, psm: settings.psm) })
     plan.handle(.adapterUp(isExtended: working.isExtended), loop.now)
     advance()
   }
 
   private func listen(
-    _ name: StaticString, _ open: () throws(SystemError) -> CInt, _ accepted: @escaping (CInt, BluetoothEndpoint) -> Void
+    _ name: StaticString, accepted: @escaping (CInt, BluetoothEndpoint) -> Void,
+    open: () throws(SystemError) -> CInt
   ) {
     do throws(SystemError) {
       listeners.append(try ChannelListener(loop, try open(), accepted))
@@ -206,7 +208,9 @@ public final class BluetoothBearer {
   private func ask(_ command: ManagementCommand) {
     adapter.send(command) { [self] outcome in
       unanswered = outcome == .timedOut ? unanswered + 1 : 0
-      if unanswered >= Self.unansweredMax { return adapter.recover("the controller does not answer; it is set up anew") }
+      if unanswered >= Self.unansweredMax {
+        return adapter.recover("the controller does not answer; it is set up anew")
+      }
       plan.handle(.commandDone(isSuccess: outcome.problem == nil), loop.now)
       candidates.scanning(plan.isScanning, loop.now)
       advance()
@@ -253,8 +257,8 @@ public final class BluetoothBearer {
   }
 
   private func heard(_ found: FoundDevice) {
-    guard found.isConnectable, let endpoint = found.device.endpoint, let claimed = CausewayService.hint(in: found.data),
-      claimed == 0 || claimed != hint
+    guard found.isConnectable, let endpoint = found.device.endpoint,
+      let claimed = CausewayService.hint(in: found.data), claimed == 0 || claimed != hint
     else { return }
     let change = candidates.heard(endpoint, hint: claimed, loop.now)
     if let lost = change.lost { delegate?.bearerLost(lost) }
@@ -275,32 +279,36 @@ public final class BluetoothBearer {
   }
 
   private func startDial() {
-    guard let working = adapter.working, !dials.isEmpty else { return dialEnded() }
+    guard let working = adapter.working, !dials.isEmpty else { return dialEnded(isSuccess: true) }
     let (endpoint, token) = dials.removeFirst()
     plan.handle(.dialsWaiting(!dials.isEmpty), loop.now)
     guard plan.hasFreeSlot || linked.contains(endpoint) else {
       delegate?.bearerDialFailed(token: token, reason: "all \(settings.linksMax) Bluetooth link slots are in use")
-      return dialEnded()
+      return dialEnded(isSuccess: true)
     }
     let process = ChannelDial(loop, from: working.address, to: endpoint, attributes)
     dial = (process, token)
     process.start(timeout: settings.dialTimeout) { [self] outcome in
       dial = nil
+      let isSuccess: Bool
       switch outcome {
       case .opened(let descriptor, let unitBytesMax):
+        isSuccess = true
         if let delegate {
           delegate.bearerOpened(stream(descriptor, endpoint, unitBytesMax, token: token, isInbound: false))
         } else {
           _ = close(descriptor)
         }
-      case .failed(let reason): delegate?.bearerDialFailed(token: token, reason: reason)
+      case .failed(let reason):
+        isSuccess = false
+        delegate?.bearerDialFailed(token: token, reason: reason)
       }
-      dialEnded()
+      dialEnded(isSuccess: isSuccess)
     }
   }
 
-  private func dialEnded() {
-    plan.handle(.dialEnded, loop.now)
+  private func dialEnded(isSuccess: Bool) {
+    plan.handle(.dialEnded(isSuccess: isSuccess), loop.now)
     // Not from here: a dial may end while `advance` is carrying it out.
     timer?.set(loop.now)
   }

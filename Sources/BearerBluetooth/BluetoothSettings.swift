@@ -10,24 +10,7 @@ public enum AdapterChoice: Equatable, Sendable {
   /// The controller with this public address: the one choice that survives a change of USB ports.
   case address(UInt64)
 
-  /// Read `auto`, `hciN` (N up to 65534) or `AA:BB:CC:DD:EE:FF`. Nil for anything else: say `usage` then.
-  public static func parse(_ text: String) -> AdapterChoice? {
-    let bytes = Array(text.utf8)
-    if bytes.holds(Array("auto".utf8), at: 0), bytes.count == 4 { return .automatic }
-    if let endpoint = BluetoothEndpoint.parse(bytes) { return .address(endpoint.address) }
-    guard bytes.holds(Array("hci".utf8), at: 0), (4...8).contains(bytes.count) else { return nil }
-    var index: UInt32 = 0
-    for digit in bytes[3...] {
-      guard (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(digit) else { return nil }
-      index = index * 10 + UInt32(digit - UInt8(ascii: "0"))
-    }
-    return index < 0xFFFF ? .index(UInt16(index)) : nil
-  }
-
-  /// What a setting that `parse` refuses should have been.
-  public static let usage: StaticString = "write auto, a name like hci0, or an address like AA:BB:CC:DD:EE:FF"
-
-  /// The choice as `parse` reads it.
+  /// As a box's owner writes it: `auto`, `hci0`, or the address.
   public var text: String {
     switch self {
     case .automatic: "auto"

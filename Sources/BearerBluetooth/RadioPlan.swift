@@ -5,7 +5,8 @@ import Primitives
 ///
 /// - The kernel ends our advertising set when a central connects: it is armed again on every link.
 /// - A dial is alone: scanning stops first, and on legacy controllers advertising too, since Broadcom chips
-///   wedge (HCI error 0x3C) when asked for both roles at once.
+///   wedge (HCI error 0x3C) when asked for both roles at once. After one that failed the box is seen and
+///   listens for `dialRest` before the next: a queue of peers that left must not hide it for minutes.
 /// - With every link slot taken the box neither advertises nor scans.
 /// - Scans are sessions of 10.24 s with a rest between, which doubles while sessions find nothing new.
 ///
@@ -29,7 +30,7 @@ struct RadioPlan {
     case linkDown
     /// Dials wait, or wait no more.
     case dialsWaiting(Bool)
-    case dialEnded
+    case dialEnded(isSuccess: Bool)
     /// A scan met somebody new.
     case foundNewcomer
   }
@@ -40,6 +41,8 @@ struct RadioPlan {
   /// Long enough to leave a shared antenna to Wi-Fi most of the time, short enough to be found by a newcomer
   /// that only advertises.
   static let restMax = TimeSpan.seconds(5)
+  /// Many advertising intervals of a peer that dials us.
+  static let dialRest = TimeSpan.seconds(2)
   /// After a refused Add Advertising.
   static let advertiseRetry = TimeSpan.seconds(1)
 
@@ -54,6 +57,7 @@ struct RadioPlan {
   private var advertising = Advertising.off
   private var advertiseAfter = Instant.zero
   private var hasDials = false
+  private var dialAfter = Instant.zero
   private var outstanding: Command?
   /// A central connected while Add Advertising was on its way: the set may have ended again.
   private var linkedMeanwhile = false
@@ -92,13 +96,16 @@ struct RadioPlan {
       rest = Self.restMin
       scanAfter = now
     case .dialsWaiting(let isWaiting): hasDials = isWaiting
-    case .dialEnded: isDialling = false
+    case .dialEnded(let isSuccess):
+      isDialling = false
+      if !isSuccess { dialAfter = now + Self.dialRest }
     case .foundNewcomer: foundInSession = true
     }
   }
 
   mutating func nextCommand(_ now: Instant) -> Command? {
-    guard isUp, outstanding == nil, let command = wanted(now) else { return nil }
+    guard isUp, outstanding == nil, let command = wanted(now, isQuiet: isDialling || hasDials && now >= dialAfter)
+    else { return nil }
     if command == .dial {
       isDialling = true
     } else {
@@ -109,23 +116,23 @@ struct RadioPlan {
 
   /// When `nextCommand` may have something although nothing happened.
   var deadline: Instant {
-    guard isUp, outstanding == nil else { return .never }
-    var deadline = Instant.never
-    if wantsAdvertising, advertising != .on { deadline = advertiseAfter }
-    if wantsScanning, !isScanning, scanAfter < deadline { deadline = scanAfter }
+    guard isUp, outstanding == nil, !isDialling else { return .never }
+    var deadline = hasDials ? dialAfter : .never
+    if wantsAdvertising(isQuiet: false), advertising != .on { deadline = min(deadline, advertiseAfter) }
+    if wantsScanning(isQuiet: false), !isScanning { deadline = min(deadline, scanAfter) }
     return deadline
   }
 
-  private var isQuiet: Bool { hasDials || isDialling }
-  private var wantsAdvertising: Bool { mayAdvertise && hasFreeSlot && (isExtended || !isQuiet) }
-  private var wantsScanning: Bool { mayScan && hasFreeSlot && !isQuiet }
+  private func wantsAdvertising(isQuiet: Bool) -> Bool { mayAdvertise && hasFreeSlot && (isExtended || !isQuiet) }
+  private func wantsScanning(isQuiet: Bool) -> Bool { mayScan && hasFreeSlot && !isQuiet }
 
-  private func wanted(_ now: Instant) -> Command? {
+  private func wanted(_ now: Instant, isQuiet: Bool) -> Command? {
+    let wantsAdvertising = wantsAdvertising(isQuiet: isQuiet)
     if !wantsAdvertising, advertising != .off { return .stopAdvertising }
     if isQuiet, isScanning { return .stopScanning }
-    if hasDials, !isDialling { return .dial }
+    if isQuiet, !isDialling { return .dial }
     if wantsAdvertising, advertising != .on, now >= advertiseAfter { return .advertise }
-    if wantsScanning, !isScanning, now >= scanAfter { return .scan }
+    if wantsScanning(isQuiet: isQuiet), !isScanning, now >= scanAfter { return .scan }
     return nil
   }
 

@@ -74,7 +74,7 @@ private struct Radio {
   #expect(radio.drain() == [.stopAdvertising, .stopScanning, .dial])
   radio.handle(.dialsWaiting(false))
   #expect(radio.drain() == [])
-  radio.handle(.dialEnded)
+  radio.handle(.dialEnded(isSuccess: true))
   #expect(radio.drain() == [.advertise, .scan])
 }
 
@@ -92,8 +92,20 @@ private struct Radio {
   radio.handle(.dialsWaiting(true))
   #expect(radio.drain() == [.stopScanning, .dial])
   #expect(radio.plan.nextCommand(radio.now) == nil)
-  radio.handle(.dialEnded)
+  radio.handle(.dialEnded(isSuccess: true))
   #expect(radio.drain() == [.dial])
+}
+
+@Test func afterAFailedDialTheRadioIsSeenAndListensBeforeTheNext() {
+  var radio = Radio()
+  _ = radio.drain()
+  radio.handle(.dialsWaiting(true))
+  #expect(radio.drain() == [.stopAdvertising, .stopScanning, .dial])
+  radio.handle(.dialEnded(isSuccess: false))
+  #expect(radio.drain() == [.advertise, .scan])
+  #expect(radio.plan.deadline == radio.now + RadioPlan.dialRest)
+  radio.now = radio.plan.deadline
+  #expect(radio.drain() == [.stopAdvertising, .stopScanning, .dial])
 }
 
 @Test func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime() {
@@ -145,7 +157,7 @@ private struct Radio {
   radio.handle(.commandDone(isSuccess: true))
   #expect(radio.drain() == [.dial])
   radio.handle(.dialsWaiting(false))
-  radio.handle(.dialEnded)
+  radio.handle(.dialEnded(isSuccess: true))
   #expect(radio.drain() == [.scan])
 }
 
