@@ -82,6 +82,8 @@ let package = Package(
     tests("LinkTests", ["Primitives", "Frame", "Link", "TestSupport"]),
     tests("MeshTests", ["Primitives", "Frame", "Mesh", "TestSupport"]),
     tests("NodeTests", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Node", "TestSupport"]),
+    tests("SimulatorTests", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Node", "TestSupport"],
+      path: "Tests/Simulator"),
     tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Journal", "Primitives", "Reactor"]),
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives"]),
     tests("ConfigurationTests", ["Configuration"]),

@@ -3,7 +3,7 @@ import Mesh
 import Primitives
 
 /// A node that this one can reach and that said who it is.
-public struct Peer {
+public struct Peer: Equatable {
   public var id: NodeID
   public var epoch: UInt64
   public var name: DisplayName
@@ -68,7 +68,8 @@ struct Directory {
           && old.hops == route.hops && old.bearer == first && old.firstHop == route.firstHop
         if isSame { continue }
         entries[known] = Self.entry(id, epoch, profile, (advertisement.epoch, advertisement.sequence), route, first)
-        events.append(.changed(entries[known].peer))
+        // A profile that was merely renewed is no news.
+        if entries[known].peer != old { events.append(.changed(entries[known].peer)) }
       } else {
         let entry = Self.entry(id, epoch, profile, (advertisement.epoch, advertisement.sequence), route, first)
         entries.append(entry)

@@ -87,6 +87,14 @@ import Testing
   #expect(bench.peerEvents() == ["found bob 1", "changed bobby 1"])
 }
 
+@Test func aRenewedProfileThatSaysTheSameIsNoChange() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
+  bench.receive(bench.profile(1, name: "bob", sequence: 2), on: slot)
+  #expect(bench.peerEvents() == ["found bob 1"])
+}
+
 @Test func aRestartedPeerIsTheSamePeerWithItsNewName() {
   let bench = Bench()
   let slot = bench.neighbour(1)
