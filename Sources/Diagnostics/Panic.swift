@@ -8,11 +8,39 @@ nonisolated(unsafe) var panicJournal = Journal.none
 
 /// Stop for a broken invariant: say so in the journal, which outlives the process, then on stderr; then abort.
 public func panic(_ message: StaticString) -> Never {
+  say(message)
+  abort()
+}
+
+/// Let the traps of a broken invariant (Swift's own say nothing) reach the journal too, before they end the process.
+/// Call it once the journal is open.
+public func reportTraps() {
+  // SIGABRT is not among them: it is how `panic` ends.
+  for trap in [SIGILL, SIGTRAP, SIGSEGV, SIGBUS, SIGFPE] {
+    signal(trap) { number in
+      signal(number, nil)  // the default action: a second trap, and the one raised below, end the process
+      // Stores into mapped memory: safe in a signal handler, unlike anything that allocates.
+      say(trapText(number))
+      raise(number)
+    }
+  }
+}
+
+private func trapText(_ number: CInt) -> StaticString {
+  switch number {
+  case SIGILL, SIGTRAP: "a check in the code failed (trap)"
+  case SIGSEGV: "memory that is not there (SIGSEGV)"
+  case SIGBUS: "memory that cannot be reached (SIGBUS)"
+  default: "arithmetic that has no result (SIGFPE)"
+  }
+}
+
+/// The last words, to journal and stderr.
+private func say(_ message: StaticString) {
   message.withUTF8Buffer { panicJournal.recordText(.fault, .panic, at: monotonicNow(), UnsafeRawBufferPointer($0)) }
   tell("causeway: panic: ")
   tell(message)
   tell("\n")
-  abort()
 }
 
 private func tell(_ text: StaticString) { text.withUTF8Buffer { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) } }

@@ -112,6 +112,10 @@ public final class Node {
     links[slot].open(peer: peer, bearer: bearer, isInbound: handle == nil, local: local, now: now)
     connector.linkOpened(slot, handle, peer: peer)
     wantTransmit(slot)
+    if links.count(where: { $0.state == .opening || $0.state == .up }) > settings.linksMax {
+      journal.record(.notice, .linkSlotsFull, at: now, UInt64(settings.linksMax), UInt64(settings.linksMax), node: peer)
+      closeLink(slot, .full, retryAfterSeconds: Timing.fullRetryAfterSeconds, now: now)
+    }
     return slot
   }
 

@@ -26,10 +26,12 @@ public struct NodeSettings {
   public var relays: Bool
   /// Whether sealed frames may travel beside TLS.
   public var bypass: Bool
+  /// Links at once, 1 … `Limits.linksMax`.
+  public var linksMax: Int
 
   public init(
     id: NodeID, epoch: UInt64, point: [UInt8], name: DisplayName, serviceType: [UInt8], info: [[UInt8]],
-    relays: Bool, bypass: Bool
+    relays: Bool, bypass: Bool, linksMax: Int = Limits.linksMax
   ) {
     self.id = id
     self.epoch = epoch
@@ -39,6 +41,7 @@ public struct NodeSettings {
     self.info = info
     self.relays = relays
     self.bypass = bypass
+    self.linksMax = min(max(linksMax, 1), Limits.linksMax)
   }
 
   var capabilities: Capabilities {
@@ -51,6 +54,8 @@ public struct NodeSettings {
 
 /// Times that shape a node's behaviour.
 enum Timing {
+  /// When a neighbour that found no free slot may come back.
+  static let fullRetryAfterSeconds: UInt16 = 30
   /// How long an advertisement holds, and how often it is renewed.
   static let advertisementLifetimeSeconds: UInt16 = 180
   static let advertisementInterval = TimeSpan.seconds(60)

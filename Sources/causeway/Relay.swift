@@ -33,6 +33,7 @@ private func startRelay(_ configuration: Configuration) throws(StartError) -> Re
   } catch {
     throw StartError(error.text)
   }
+  reportTraps()
   let identity: NodeIdentity
   let epoch: UInt64
   do throws(IdentityError) {
@@ -102,7 +103,7 @@ final class Relay: LinkDriverDelegate {
         id: identity.id, epoch: epoch, point: (0..<65).map { identity.publicPoint[$0] }, name: name,
         serviceType: Array(configuration.node.serviceType.utf8),
         info: configuration.node.discoveryInfo.map { Array(($0.key + "=" + $0.value).utf8) },
-        relays: configuration.node.isRelay, bypass: true),
+        relays: configuration.node.isRelay, bypass: true, linksMax: configuration.node.peersMax),
       MbedCryptography(identity), journal: journal, now: startedAt)
   }
 
@@ -134,8 +135,9 @@ final class Relay: LinkDriverDelegate {
   func begin(_ stream: StreamHandoff) {
     journal.record(
       .info, .linkOpening, at: loop.now, UInt64(stream.bearer.rawValue), stream.isInbound ? 1 : 0)
-    guard drivers.count < Limits.linksMax else {
-      journal.record(.warning, .linkSlotsFull, at: loop.now, UInt64(drivers.count), UInt64(Limits.linksMax))
+    // As many streams as links may be in the middle of proving who they are.
+    guard drivers.count < 2 * Limits.linksMax else {
+      journal.record(.warning, .linkSlotsFull, at: loop.now, UInt64(drivers.count), UInt64(2 * Limits.linksMax))
       close(stream.descriptor)
       if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
       return
@@ -145,7 +147,7 @@ final class Relay: LinkDriverDelegate {
       drivers.append(driver)
       driver.start()
     } catch {
-      say("link", error.text)
+      journal.report(.error, at: loop.now, "link", error.text)
       if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
     }
   }
@@ -155,9 +157,7 @@ final class Relay: LinkDriverDelegate {
     if let slot = driver.slot {
       node.handle(.linkClosed(slot), now: loop.now)
     } else {
-      journal.record(
-        .notice, .handshakeFailed, at: loop.now, UInt64(driver.handoff.bearer.rawValue), text: JournalText(reason))
-      say("link", "\(driver.handoff.remote): \(reason)")
+      journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote): \(reason)")
       if !driver.handoff.isInbound { node.handle(.dialFailed(driver.handoff.token), now: loop.now) }
     }
   }
@@ -226,12 +226,4 @@ struct StartError: Error {
 func say(_ source: StaticString, _ text: String) {
   let line = Array("causeway: \(source): \(text)\n".utf8)
   _ = line.withUnsafeBytes { write(2, $0.baseAddress!, $0.count) }
-}
-
-extension JournalText {
-  /// The start of a text.
-  init(_ text: String) {
-    var text = text
-    self = text.withUTF8 { JournalText(UnsafeRawBufferPointer($0)) }
-  }
 }

@@ -45,8 +45,7 @@ extension Relay: BearerDelegate {
   func bearerReport(_ source: StaticString, _ text: String, isFault: Bool) {
     problems.removeAll { $0.source == source }
     if isFault { problems.append((source, text)) }
-    journal.record(
-      isFault ? .warning : .notice, isFault ? .bearerAbsent : .bearerBack, at: loop.now, text: JournalText(text))
+    journal.report(isFault ? .warning : .notice, at: loop.now, source, text)
     say(source, text)
   }
 
