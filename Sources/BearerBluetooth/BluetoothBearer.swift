@@ -196,8 +196,9 @@ public final class BluetoothBearer {
     guard let index = adapter.working?.index else { return }
     switch command {
     case .advertise:
-      ask(.addAdvertising(
-        index, data: CausewayService.advertisement, scanResponse: CausewayService.scanResponse(hint: hint)))
+      ask(
+        .addAdvertising(
+          index, data: CausewayService.advertisement, scanResponse: CausewayService.scanResponse(hint: hint)))
     case .stopAdvertising: ask(.removeAdvertising(index))
     case .scan: ask(.startDiscovery(index))
     case .stopScanning: ask(.stopDiscovery(index))
