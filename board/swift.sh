@@ -46,12 +46,13 @@ firmware() {
   mv "build/$arch/causeway.new" "build/$arch/causeway"
 }
 
+# _GNU_SOURCE for all: CSystem and the toolchain's own Glibc module must see one and the same glibc.
 host() {
   board/sysroot.sh x86_64 > /dev/null
   local third=$root/build/sysroot/x86_64/third-party command=$1
   shift
   SWIFT_BACKTRACE=${SWIFT_BACKTRACE:-enable=no} capped swift "$command" --scratch-path "${SWIFT_SCRATCH:-.build}" \
-    -Xcc -isystem -Xcc "$third/include" -Xlinker -L"$third/lib" "$@"
+    -Xcc -D_GNU_SOURCE -Xcc -isystem -Xcc "$third/include" -Xlinker -L"$third/lib" "$@"
 }
 
 case ${1:-} in
