@@ -137,14 +137,14 @@ final class GroupClient: RadioActivity {
     radio.snapshot.state = .joining
     radio.snapshot.owner = device.address
     timer?.set(after: Self.joinTime)
-    radio.supplicant?.send("P2P_PEER \(device.address.text)") { [self] reply in
-      if phase == .joining { join(device, on: reply.value("oper_freq") ?? "0") }
+    radio.supplicant?.send(to: radio.deviceInterface, "BSS \(device.transmitter.text)") { [self] reply in
+      if phase == .joining { join(device, on: reply.value("freq")) }
     }
   }
 
   /// Told the owner's frequency, wpa_supplicant looks for it there alone and not on all channels again.
-  private func join(_ device: FoundDevice, on frequency: String) {
-    let hint = sameText(frequency, "0") ? "" : " freq=\(frequency)"
+  private func join(_ device: FoundDevice, on frequency: String?) {
+    let hint = frequency.map { " freq=\($0)" } ?? ""
     radio.supplicant?.send("P2P_CONNECT \(device.address.text) pbc join\(hint)") { [self] reply in
       if !reply.isOK, phase == .joining { failed("wpa_supplicant does not join \(device.name): \(reply.text)") }
     }

@@ -30,7 +30,7 @@ final class Supplicant {
   ) throws(SupplicantAbsent) {
     self.loop = loop
     self.received = received
-    clientDirectory = options.clientDirectory
+    clientDirectory = options.usedClientDirectory
     directory = parentDirectory(options.controlSocket)
     let device = p2pDeviceInterface(options.interface)
     let places: [(path: String, interface: String)] = [

@@ -28,6 +28,8 @@ public enum SupplicantEvent: Equatable, Sendable {
 public struct FoundDevice: Equatable, Sendable {
   /// Its P2P device address, which P2P_CONNECT takes.
   public var address: MACAddress
+  /// The address it was heard under: an owner's is its group's BSSID.
+  public var transmitter: MACAddress
   public var name: String
   /// Whether it owns a group now (Wi-Fi P2P 1.7, table 12, bit 0).
   public var isGroupOwner: Bool

@@ -71,14 +71,16 @@ public enum SupplicantParser {
 
   /// "46:… p2p_dev_addr=42:… pri_dev_type=… name='Node1' config_methods=0x80 dev_capab=0x27 group_capab=0x89 new=0"
   private static func deviceFound(_ text: ArraySlice<UInt8>) -> SupplicantEvent {
-    guard let nameStart = text.first("name='"), let nameEnd = text.last("' config_methods="), nameStart <= nameEnd,
+    guard let transmitter = MACAddress(parsing: text.word), let nameStart = text.first("name='"),
+      let nameEnd = text.last("' config_methods="), nameStart <= nameEnd,
       let address = text[..<nameStart].field("p2p_dev_addr=", behind: text.startIndex),
       let device = MACAddress(parsing: address),
       let capability = text.field("group_capab=0x", behind: nameEnd), let lastDigit = capability.last,
       let bits = hexadecimalDigit(lastDigit)
     else { return .other }
     let name = string(text[nameStart..<nameEnd])
-    return .deviceFound(FoundDevice(address: device, name: name, isGroupOwner: bits & 1 != 0))
+    return .deviceFound(
+      FoundDevice(address: device, transmitter: transmitter, name: name, isGroupOwner: bits & 1 != 0))
   }
 
   /// "p2p-wlan0-0 GO ssid="…" freq=2462 passphrase="…" go_dev_addr=42:…", or for a client

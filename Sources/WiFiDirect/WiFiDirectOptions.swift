@@ -1,4 +1,5 @@
 import BearerIP
+import CSystem
 
 /// What a node does with its Wi-Fi radio.
 public enum WiFiDirectRole: Sendable {
@@ -24,9 +25,9 @@ public struct WiFiDirectOptions: Sendable {
   /// wpa_supplicant's global control socket. Where there is none, the interface's own sockets in the same
   /// directory are tried.
   public var controlSocket = "/run/wpa_supplicant/global"
-  /// Where the near end of the control socket is made. wpa_supplicant must see it under this name: a private
-  /// /tmp does not do.
-  public var clientDirectory = "/tmp"
+  /// Where the near end of the control socket is made. wpa_supplicant must see it under this name, so a private
+  /// /tmp does not do. Empty: /run/causeway where it can be written, else /tmp.
+  public var clientDirectory = ""
   /// MHz; 0 leaves it to wpa_supplicant.
   public var frequency: UInt16 = 0
   public var pushButton = PushButtonPolicy.always
@@ -73,6 +74,12 @@ public struct WiFiDirectOptions: Sendable {
       return "a passphrase without an SSID names no network to join: set both"
     }
     return nil
+  }
+
+  /// `clientDirectory`, or what stands for it when it is empty.
+  var usedClientDirectory: String {
+    if !clientDirectory.utf8.isEmpty { return clientDirectory }
+    return access("/run/causeway", W_OK) == 0 ? "/run/causeway" : "/tmp"
   }
 
   private static func isName(_ text: String, bytesMax: Int) -> Bool {

@@ -14,7 +14,10 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
     #expect(message.interface == "")
     #expect(
       message.event
-        == .deviceFound(FoundDevice(address: MACAddress(0x4200_0000_0100), name: "Node1", isGroupOwner: true)))
+        == .deviceFound(
+          FoundDevice(
+            address: MACAddress(0x4200_0000_0100), transmitter: MACAddress(0x4600_0000_0100), name: "Node1",
+            isGroupOwner: true)))
   }
 
   @Test func aDeviceWithoutAGroupIsNoOwner() throws {
@@ -24,7 +27,10 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
           + "name='Node0' config_methods=0x80 dev_capab=0x25 group_capab=0x8 new=1"))
     #expect(
       message.event
-        == .deviceFound(FoundDevice(address: MACAddress(0x4200_0000_0000), name: "Node0", isGroupOwner: false)))
+        == .deviceFound(
+          FoundDevice(
+            address: MACAddress(0x4200_0000_0000), transmitter: MACAddress(0x4200_0000_0000), name: "Node0",
+            isGroupOwner: false)))
   }
 
   @Test func aStrangersDeviceNameCannotForgeFields() throws {
@@ -37,7 +43,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
       message.event
         == .deviceFound(
           FoundDevice(
-            address: MACAddress(0x4200_0000_0100),
+            address: MACAddress(0x4200_0000_0100), transmitter: MACAddress(0x4600_0000_0100),
             name: "x' config_methods=0x1 group_capab=0x1 p2p_dev_addr=66:66:66:66:66:66", isGroupOwner: false)))
   }
 

@@ -33,6 +33,7 @@ private let ownerStarted =
     supplicant.answer = { command in
       if command == "INTERFACES" { return "p2p-dev-cwtest\ncwtest" }
       if command.hasSuffix("ADD_NETWORK") { return "3" }
+      if command.contains(" BSS ") { return "" }
       return command.hasSuffix("STATUS") ? "p2p_device_address=42:00:00:00:00:00\nmode=P2P GO" : "OK"
     }
     return supplicant
@@ -229,7 +230,9 @@ private let ownerStarted =
   @Test func aClientSaysWhereTheOwnerIsWhenItIsKnown() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
-    supplicant.answer = { $0.hasPrefix("P2P_PEER") ? "42:00:00:00:01:00\nlevel=-50\noper_freq=2462" : usual($0) }
+    supplicant.answer = { command in
+      command == "IFNAME=p2p-dev-cwtest BSS 46:00:00:00:01:00" ? "id=4\nfreq=2462\nlevel=-50" : usual(command)
+    }
     let radio = makeRadio { $0.role = .client }
     radio.start()
     defer { radio.stop() }
