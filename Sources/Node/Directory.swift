@@ -64,7 +64,8 @@ struct Directory {
       if let known = entries.firstIndex(where: { $0.peer.id == id }) {
         entries[known].unreachableSince = nil
         let old = entries[known].peer
-        let isSame = old.epoch == epoch && entries[known].profile == (advertisement.epoch, advertisement.sequence)
+        let isSame =
+          old.epoch == epoch && entries[known].profile == (advertisement.epoch, advertisement.sequence)
           && old.hops == route.hops && old.bearer == first && old.firstHop == route.firstHop
         if isSame { continue }
         entries[known] = Self.entry(id, epoch, profile, (advertisement.epoch, advertisement.sequence), route, first)

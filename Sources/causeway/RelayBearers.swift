@@ -163,6 +163,8 @@ extension Relay: BearerDelegate {
       }
     let radio = WiFiDirectRadio(loop, options, hint: hint, self)
     wifiDirect = radio
+    // The group may be on an interface that looks like any other Wi-Fi.
+    radio.groupInterfaceChanged = { [self] interface in ip?.wifiDirectInterface = interface }
     radio.start()
   }
 

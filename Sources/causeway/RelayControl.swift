@@ -104,7 +104,7 @@ extension Relay: ControlDelegate {
     let handoff = driver.handoff
     guard let slot = driver.slot else {
       return LinkStatus(
-        slot: -1, peer: .none, name: "", bearer: handoff.bearer, state: "handshake", remote: handoff.remote,
+        slot: nil, peer: .none, name: "", bearer: handoff.bearer, state: "handshake", remote: handoff.remote,
         isInbound: handoff.isInbound, sinceSeconds: 0, roundTripMicroseconds: nil, bytesReceived: 0, bytesSent: 0,
         bytesQueued: 0)
     }

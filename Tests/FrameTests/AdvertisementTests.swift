@@ -141,7 +141,9 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameRefusal? {
   #expect(decodeTopology(topologyBytes.with { $0.replaceSubrange(20...21, with: [0, 0]) }) == .malformed)
   #expect(decodeTopology(topologyBytes.with { $0.replaceSubrange(22...23, with: [0x07, 0xff]) }) == .malformed)
   #expect(decodeTopology(topologyBytes.with { $0[24] = 9 }) == .malformed)
-  #expect(decodeTopology(topologyBytes.with { $0.replaceSubrange(4..<20, with: [UInt8](repeating: 0, count: 16)) }) == .malformed)
+  #expect(
+    decodeTopology(topologyBytes.with { $0.replaceSubrange(4..<20, with: [UInt8](repeating: 0, count: 16)) })
+      == .malformed)
 }
 
 // MARK: Profile

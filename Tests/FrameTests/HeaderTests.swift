@@ -50,7 +50,8 @@ private func decode(_ bytes: [UInt8]) -> FrameRefusal? {
   #expect(decode([UInt8](golden.prefix(byteCount))) == .truncated)
 }
 
-@Test(arguments: [0x80, 0x82, 0x16, 0x00] as [UInt8]) func aFirstByteOtherThanTheMarkerIsAnUnknownVersion(first: UInt8) {
+@Test(arguments: [0x80, 0x82, 0x16, 0x00] as [UInt8]) func aFirstByteOtherThanTheMarkerIsAnUnknownVersion(first: UInt8)
+{
   #expect(decode(golden.with { $0[0] = first }) == .unknownVersion)
 }
 

@@ -17,7 +17,8 @@ private func decode(_ bytes: [UInt8]) -> FrameRefusal? {
 
 @Test func aHelloIsWrittenByteForByteAsTheProtocolSays() {
   let hello = Hello(
-    payloadBytesMax: 16_640, capabilities: .relay.union(.bypass), epoch: 7 << 32 | 9, node: node, name: DisplayName("bob"))
+    payloadBytesMax: 16_640, capabilities: .relay.union(.bypass), epoch: 7 << 32 | 9, node: node,
+    name: DisplayName("bob"))
   #expect(encoded { output in hello.write(to: &output) } == golden)
   #expect(hello.byteCount == golden.count)
 }
@@ -48,7 +49,11 @@ private func decode(_ bytes: [UInt8]) -> FrameRefusal? {
 
 @Test func anotherVersionIsToldApartEvenWhenItsHelloHasAnotherForm() {
   #expect(decode([2, 3]) == .unknownVersion)
-  #expect(decode(golden.with { $0.replaceSubrange(0...1, with: [2, 2]); $0[32] = 0 }) == .unknownVersion)
+  #expect(
+    decode(
+      golden.with {
+        $0.replaceSubrange(0...1, with: [2, 2]); $0[32] = 0
+      }) == .unknownVersion)
 }
 
 @Test func aHelloThatTakesLessThanAnAdvertisementIsMalformed() {

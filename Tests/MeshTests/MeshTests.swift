@@ -29,16 +29,20 @@ private final class Bench {
 
   /// Let node `number` state links to `others`.
   func state(
-    _ number: Int, relays: Bool = true, _ others: [Side], epoch: UInt64 = 1, sequence: UInt64 = 1, lifetime: UInt16 = 180,
+    _ number: Int, relays: Bool = true, _ others: [Side], epoch: UInt64 = 1, sequence: UInt64 = 1,
+    lifetime: UInt16 = 180,
     at now: Instant = start
   ) {
     let neighbours = others.map {
-      Neighbour(node: id($0.number), cost: $0.bearer.cost, payloadBytesMax: UInt16($0.payloadBytesMax), bearer: $0.bearer)
+      Neighbour(
+        node: id($0.number), cost: $0.bearer.cost, payloadBytesMax: UInt16($0.payloadBytesMax), bearer: $0.bearer)
     }
     take(number, .topology, topologyBody(relays: relays, neighbours), epoch, sequence, lifetime, now)
   }
 
-  func introduce(_ number: Int, epoch: UInt64 = 1, sequence: UInt64 = 1, lifetime: UInt16 = 180, at now: Instant = start) {
+  func introduce(
+    _ number: Int, epoch: UInt64 = 1, sequence: UInt64 = 1, lifetime: UInt16 = 180, at now: Instant = start
+  ) {
     take(number, .profile, profileBody(), epoch, sequence, lifetime, now)
   }
 
@@ -52,7 +56,8 @@ private final class Bench {
     if mesh.assess(id(number), view) == .new { mesh.install(id(number), view, bytes.span.bytes, now: now) }
   }
 
-  func assess(_ number: Int, _ kind: AdvertisementKind = .topology, epoch: UInt64, sequence: UInt64) -> Mesh.Assessment {
+  func assess(_ number: Int, _ kind: AdvertisementKind = .topology, epoch: UInt64, sequence: UInt64) -> Mesh.Assessment
+  {
     let body = kind == .topology ? topologyBody([]) : profileBody()
     let bytes = advertisement(of: Self.identities[number], kind, epoch: epoch, sequence: sequence, body: body)
     guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }

@@ -4,6 +4,7 @@ import Link
 import Node
 import Primitives
 import TestSupport
+import Testing
 
 /// One node, driven by hand: its neighbours are played by the test.
 final class Bench {
@@ -25,7 +26,8 @@ final class Bench {
     identity = Self.people[person]
     cryptography = StandInCryptography(identity)
     let settings = NodeSettings(
-      id: identity.id, epoch: epoch, point: identity.point, name: DisplayName("here"), serviceType: [UInt8]("chat".utf8),
+      id: identity.id, epoch: epoch, point: identity.point, name: DisplayName("here"),
+      serviceType: [UInt8]("chat".utf8),
       info: [[UInt8]("a=b".utf8)], relays: relays, bypass: bypass)
     node = Node(settings, cryptography, journal: .none, now: now)
     drain()
@@ -75,7 +77,10 @@ final class Bench {
       now = max(now, node.nextDeadline(now: now))
       handle(.timeout)
       timeouts += 1
-      precondition(timeouts < 100_000, "a deadline that does not go away")
+      if timeouts == 10_000 {
+        Issue.record("a deadline that does not go away")
+        break
+      }
     }
     now = end
     return timeouts
@@ -113,7 +118,8 @@ final class Bench {
 
   func open(_ person: Int, _ bearer: BearerKind = .ethernet, dialled handle: UInt32? = nil) -> Int {
     guard let slot = node.openLink(peer: id(person), bearer: bearer, dialled: handle, now: now) else {
-      preconditionFailure("no link slot")
+      Issue.record("no link slot for \(person)")
+      return 63
     }
     drain()
     return slot
@@ -146,7 +152,9 @@ final class Bench {
       lifetimeSeconds: lifetimeSeconds)
   }
 
-  func profile(_ person: Int, name: String = "x", epoch: UInt64 = 1, sequence: UInt64 = 1, lifetimeSeconds: UInt16 = 180)
+  func profile(
+    _ person: Int, name: String = "x", epoch: UInt64 = 1, sequence: UInt64 = 1, lifetimeSeconds: UInt16 = 180
+  )
     -> [UInt8]
   {
     advertise(

@@ -23,7 +23,9 @@ private final class Dialler {
   func dials() -> [UInt32] {
     var handles: [UInt32] = []
     let linked = linked
-    while let handle = connector.nextDial(now: now, isLinked: { hint, _ in linked.contains(hint) }) { handles.append(handle) }
+    while let handle = connector.nextDial(now: now, isLinked: { hint, _ in linked.contains(hint) }) {
+      handles.append(handle)
+    }
     return handles
   }
 
@@ -111,7 +113,8 @@ private final class Dialler {
     #expect(waited.dials == [7])
     pauses.append(waited.after.milliseconds)
   }
-  let bases: [UInt64] = [500, 1000, 2000] + [UInt64](repeating: 3000, count: 12) + [UInt64](repeating: 30_000, count: 5)
+  let bases: [UInt64] =
+    [500, 1000, 2000] + [UInt64](repeating: 3000, count: 12) + [UInt64](repeating: 30_000, count: 5)
   for (pause, base) in zip(pauses, bases) { #expect((base...base * 5 / 4).contains(pause), "\(pauses)") }
 }
 

@@ -5,7 +5,9 @@ import Primitives
 import TestSupport
 import Testing
 
-private func advertisements(_ sent: [(header: FrameHeader, payload: [UInt8])], of id: NodeID) -> [(ttl: UInt8, kind: UInt8)] {
+private func advertisements(_ sent: [(header: FrameHeader, payload: [UInt8])], of id: NodeID) -> [(
+  ttl: UInt8, kind: UInt8
+)] {
   sent.filter { $0.header.knownType == .advertisement && $0.header.source == id }
     .map { ($0.header.ttl, $0.payload[0]) }
 }

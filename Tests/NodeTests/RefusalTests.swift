@@ -11,7 +11,8 @@ private func segment(_ bench: Bench, ttl: UInt8 = 5, identifier: UInt64 = 1) -> 
 
 /// A frame was refused for `reason`, once, and the link goes on.
 private func expectRefused(
-  _ reason: FrameRefusal, _ bench: Bench, _ slot: Int, _ bytes: [UInt8], sourceLocation: SourceLocation = #_sourceLocation
+  _ reason: FrameRefusal, _ bench: Bench, _ slot: Int, _ bytes: [UInt8],
+  sourceLocation: SourceLocation = #_sourceLocation
 ) {
   let before = bench.refusals(reason)
   bench.receive(bytes, on: slot)
@@ -24,7 +25,8 @@ private func expectRefused(
 @Test func aFrameOfZeroLengthIsCountedAndSkipped() {
   let bench = Bench()
   let slot = bench.neighbour(1)
-  expectRefused(.zeroLength, bench, slot, [UInt8](segment(bench).prefix(48)).with { $0.replaceSubrange(6...7, with: [0, 0]) })
+  expectRefused(
+    .zeroLength, bench, slot, [UInt8](segment(bench).prefix(48)).with { $0.replaceSubrange(6...7, with: [0, 0]) })
 }
 
 @Test func aFrameWithoutHopsIsCountedAndSkipped() {
@@ -154,7 +156,7 @@ private func expectRefused(
     #expect(bench.refusals(reason) == 1)
     #expect(bench.node.link(slot).state == .closed(.protocolError))
     #expect(bench.takeCommands() == [.close(slot)])
-    let goodbye = try Goodbye(bytes: bench.sent(.goodbye, on: slot)[0].payload)
+    let goodbye = try Goodbye(bytes: #require(bench.sent(.goodbye, on: slot).first).payload)
     #expect(goodbye.reason == .protocolError)
   }
 }
@@ -182,7 +184,8 @@ private func expectRefused(
   func receive(_ bytes: [UInt8], cutBy missing: Int = 0) {
     bytes.withUnsafeBytes { bytes in
       bench.node.receiveSealed(
-        UnsafeRawBufferPointer(rebasing: bytes[..<48]), UnsafeRawBufferPointer(rebasing: bytes[48..<bytes.count - missing]),
+        UnsafeRawBufferPointer(rebasing: bytes[..<48]),
+        UnsafeRawBufferPointer(rebasing: bytes[48..<bytes.count - missing]),
         on: slot, now: bench.now)
     }
   }

@@ -33,7 +33,8 @@ struct EventHeap<Event> {
     var parent = 0
     while true {
       var least = parent
-      for child in [2 * parent + 1, 2 * parent + 2] where child < entries.count && entries[child].isBefore(entries[least]) {
+      for child in [2 * parent + 1, 2 * parent + 2]
+      where child < entries.count && entries[child].isBefore(entries[least]) {
         least = child
       }
       if least == parent { return first.event }

@@ -58,7 +58,8 @@ extension Simulation {
   /// Both ends of a wire see each other in a while.
   func announce(_ wire: Int) {
     for machine in [wires[wire].ends.0, wires[wire].ends.1] {
-      plan(.seen(machine: machine, life: machines[machine].life, wire: wire), after: span(.milliseconds(1), .seconds(1)))
+      plan(
+        .seen(machine: machine, life: machines[machine].life, wire: wire), after: span(.milliseconds(1), .seconds(1)))
     }
   }
 

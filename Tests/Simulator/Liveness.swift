@@ -57,7 +57,9 @@ extension Simulation {
         if (peer != nil) != (way != nil) || machines[one].found.contains(other) != (way != nil) {
           return "\(names): shown as a peer \(peer != nil), reachable \(way != nil)"
         }
-        if let peer, let way, Int(peer.hops) != way.hops || peer.name.text != "machine \(other) life \(machines[other].life)" {
+        if let peer, let way,
+          Int(peer.hops) != way.hops || peer.name.text != "machine \(other) life \(machines[other].life)"
+        {
           return "\(names): shown as \(peer.name.text) with \(peer.hops) hops, it is in life \(machines[other].life)"
         }
       }
@@ -95,7 +97,9 @@ extension Simulation {
     if let missing = whatIsMissing() { fail("was whole and is no longer: \(missing)") }
     if machines.map(\.found) != found || changeCount != changes { fail("the peers changed in a mesh at rest") }
     for machine in machines.indices where machines[machine].cryptography.signCount - signed[machine] > 4 {
-      fail("machine \(machine) signed \(machines[machine].cryptography.signCount - signed[machine]) times in a minute of rest")
+      fail(
+        "machine \(machine) signed \(machines[machine].cryptography.signCount - signed[machine]) times in a minute of rest"
+      )
     }
   }
 
@@ -114,7 +118,9 @@ extension Simulation {
       }
     }
     let end = now + Self.deliveryMax
-    while violation == nil, now < end, ledger.deliveredCount - deliveredBefore < asked { run(until: now + .milliseconds(200)) }
+    while violation == nil, now < end, ledger.deliveredCount - deliveredBefore < asked {
+      run(until: now + .milliseconds(200))
+    }
     if violation != nil { return }
     let delivered = ledger.deliveredCount - deliveredBefore
     if delivered != asked || ledger.failedCount != failedBefore {

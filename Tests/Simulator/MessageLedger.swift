@@ -47,7 +47,8 @@ struct MessageLedger {
     let number = taken[route, default: 0]
     taken[route] = number + 1
     let send = Send(from: route.from, life: route.life, to: route.to, id: id)
-    return pending.updateValue(Name(route: route, number: number), forKey: send) == nil ? nil : "gives one id to two sends"
+    return pending.updateValue(Name(route: route, number: number), forKey: send) == nil
+      ? nil : "gives one id to two sends"
   }
 
   /// How many sends of a machine's life have not ended.
@@ -76,7 +77,9 @@ struct MessageLedger {
     func word(_ place: Int) -> UInt32 { (0..<4).reduce(0) { $0 << 8 | UInt32(bytes[place + $1]) } }
     let route = Route(from: Int(word(0)), life: Int(word(4)), to: Int(word(8)), lane: lane)
     let name = Name(route: route, number: word(12))
-    if route.from != sender || route.to != machine || bytes[16] != lane.rawValue { return "reads a message of somebody else" }
+    if route.from != sender || route.to != machine || bytes[16] != lane.rawValue {
+      return "reads a message of somebody else"
+    }
     if Self.message(name, bytes.count - Self.headBytes) != bytes { return "reads a message that was changed" }
     if !received.insert(name).inserted { return "reads message \(name.number) twice" }
     let reading = Reading(route: route, readerLife: life)

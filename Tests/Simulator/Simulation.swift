@@ -148,11 +148,15 @@ final class Simulation {
       switch event {
       case .found(let peer):
         trace.add(now, .found, machine, number(of: peer.id), Int(peer.hops))
-        if !machines[machine].found.insert(number(of: peer.id)).inserted { fail("machine \(machine) finds a peer twice") }
+        if !machines[machine].found.insert(number(of: peer.id)).inserted {
+          fail("machine \(machine) finds a peer twice")
+        }
       case .changed(let peer):
         trace.add(now, .changed, machine, number(of: peer.id), Int(peer.hops))
         changeCount += 1
-        if !machines[machine].found.contains(number(of: peer.id)) { fail("machine \(machine): an unknown peer changes") }
+        if !machines[machine].found.contains(number(of: peer.id)) {
+          fail("machine \(machine): an unknown peer changes")
+        }
       case .lost(let id):
         trace.add(now, .lost, machine, number(of: id))
         if machines[machine].found.remove(number(of: id)) == nil { fail("machine \(machine) loses an unknown peer") }
@@ -233,7 +237,11 @@ final class Simulation {
 
   private func observe(_ bytes: [UInt8], _ stream: Int, _ side: Int) {
     let end = streams[stream][end: side]
-    for frame in frames(in: bytes) {
+    let frames = frames(in: bytes)
+    if frames.reduce(0, { $0 + $1.header.frameByteCount }) != bytes.count {
+      fail("machine \(end.machine) sends what is not a row of frames")
+    }
+    for frame in frames {
       trace.add(now, .frame, end.machine, Int(frame.header.type), Int(truncatingIfNeeded: frame.header.identifier))
       let wrong = observer.sent(
         frame.header, frame.payload.span.bytes, by: end.machine, life: end.life,
@@ -246,7 +254,9 @@ final class Simulation {
     let wire = wires[streams[stream].wire]
     let end = streams[stream][end: 1 - side]
     if streams[stream].isDead || end.isGone { return }
-    guard machines[end.machine].life == end.life, let node = machines[end.machine].node, let slot = end.slot else { return }
+    guard machines[end.machine].life == end.life, let node = machines[end.machine].node, let slot = end.slot else {
+      return
+    }
     if wire.stalledUntil > now {
       return events.plan(.arrival(stream: stream, from: side), at: wire.stalledUntil)
     }

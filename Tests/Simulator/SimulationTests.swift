@@ -25,7 +25,8 @@ private var isVerbose: Bool { number("CAUSEWAY_SIM_SEED") != nil }
     frames += simulation.observer.frameCount
     delivered += simulation.ledger.deliveredCount
     if let violation = simulation.violation {
-      Issue.record("CAUSEWAY_SIM_SEED=\(seed) (\(options.shape) of \(options.nodeCount), \(options.faults)): \(violation)")
+      Issue.record(
+        "CAUSEWAY_SIM_SEED=\(seed) (\(options.shape) of \(options.nodeCount), \(options.faults)): \(violation)")
     }
     if isVerbose { print("seed \(seed): \(options), \(simulation.trace.count) events, trace \(simulation.trace.hash)") }
   }

@@ -15,8 +15,12 @@ struct Trace {
 
   mutating func add(_ now: Instant, _ kind: Kind, _ machine: Int, _ a: Int = 0, _ b: Int = 0) {
     count += 1
-    for word in [now.nanoseconds, kind.rawValue, UInt64(machine), UInt64(bitPattern: Int64(a)), UInt64(bitPattern: Int64(b))] {
-      for shift in stride(from: UInt64(0), to: 64, by: 8) { hash = (hash ^ (word >> shift & 0xff)) &* 0x0000_0100_0000_01b3 }
+    for word in [
+      now.nanoseconds, kind.rawValue, UInt64(machine), UInt64(bitPattern: Int64(a)), UInt64(bitPattern: Int64(b)),
+    ] {
+      for shift in stride(from: UInt64(0), to: 64, by: 8) {
+        hash = (hash ^ (word >> shift & 0xff)) &* 0x0000_0100_0000_01b3
+      }
     }
     if isVerbose && kind != .frame && kind != .bytes { note(now, "machine \(machine) \(kind) \(a) \(b)") }
   }

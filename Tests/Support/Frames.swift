@@ -12,14 +12,14 @@ public func frame(
   return encoded { output in header.write(to: &output) } + payload
 }
 
-/// The frames that lie one behind the other in `bytes`: headers and payloads.
+/// The frames that lie one behind the other in `bytes`, up to the first that is not whole or not legal.
 public func frames(in bytes: [UInt8]) -> [(header: FrameHeader, payload: [UInt8])] {
   var rest = bytes[...]
   var found: [(header: FrameHeader, payload: [UInt8])] = []
   while !rest.isEmpty {
     let head = [UInt8](rest.prefix(FrameHeader.byteCount))
     guard let header = try? FrameHeader(head.span.bytes), header.frameByteCount <= rest.count else {
-      preconditionFailure("not a row of whole frames")
+      return found
     }
     rest = rest.dropFirst(FrameHeader.byteCount)
     found.append((header, [UInt8](rest.prefix(header.payloadByteCount))))

@@ -1,0 +1,45 @@
+import Frame
+import Primitives
+import TestSupport
+
+/// Any bytes as an advertisement, and as the body of each kind. Everything that a view promises is read.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzAdvertisements(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+  let bytes = UnsafeRawBufferPointer(start: data, count: size).bytes
+  if let view = try? AdvertisementView(bytes) {
+    if view.signed.byteCount + view.signature.byteCount != size { fatalError("bytes outside of signed and signature") }
+    switch view.kind {
+    case .topology: readTopology(view.body)
+    case .profile: readProfile(view.body)
+    }
+  }
+  readTopology(bytes)
+  readProfile(bytes)
+  return 0
+}
+
+private func readTopology(_ body: RawSpan) {
+  guard let view = try? TopologyView(body) else { return }
+  var neighbours: [Neighbour] = []
+  for index in 0..<view.count {
+    guard let neighbour = try? view.entry(index) else { fatalError("a view that was made throws") }
+    neighbours.append(neighbour)
+  }
+  let written = encoded { output in
+    TopologyView.writeHead(flags: view.flags, count: view.count, to: &output)
+    for neighbour in neighbours { neighbour.write(to: &output) }
+  }
+  if written != body.array { fatalError("a topology is written otherwise than it was read") }
+}
+
+private func readProfile(_ body: RawSpan) {
+  guard let view = try? ProfileView(body) else { return }
+  var pairs: [[UInt8]] = []
+  view.forEachPair { pairs.append($0.array) }
+  if pairs.count != view.pairCount { fatalError("a view that was made loses pairs") }
+  let name = (0..<view.name.byteCount).map { view.name.byte($0) }
+  if profileBody(name: name, service: view.serviceType.array, pairs: pairs) != body.array {
+    fatalError("a profile is written otherwise than it was read")
+  }
+  if String(validating: name, as: UTF8.self) == nil { fatalError("a display name that is no UTF-8") }
+}

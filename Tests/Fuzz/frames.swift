@@ -1,0 +1,63 @@
+import Frame
+import Link
+import Primitives
+import TestSupport
+
+/// Any bytes as a link's stream: cut into frames, each header read, each payload between neighbours read as what
+/// its type says. What is legal must be written back as the bytes that were read.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzFrames(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+  let input = UnsafeRawBufferPointer(start: data, count: size)
+  inbox.removeAll()
+  // The same stream in two pieces gives the same frames.
+  let whole = cut(input, at: size)
+  if size > 1, whole != cut(input, at: size / 2) { fatalError("another cut, other frames") }
+  return 0
+}
+
+nonisolated(unsafe) private var inbox = FrameInbox(
+  .allocate(byteCount: Limits.frameBytesMax, alignment: 16))
+
+private struct Cut: Equatable {
+  var frameCount = 0
+  var byteCount = 0
+  var refusal: FrameRefusal?
+}
+
+private func cut(_ input: UnsafeRawBufferPointer, at place: Int) -> Cut {
+  inbox.removeAll()
+  var cut = Cut()
+  for piece in [input[..<place], input[place...]] {
+    let bytes = UnsafeRawBufferPointer(rebasing: piece)
+    var offset = 0
+    do throws(FrameRefusal) {
+      while let frame = try inbox.next(bytes, &offset) {
+        cut.frameCount += 1
+        cut.byteCount += frame.count
+        look(at: frame)
+      }
+    } catch {
+      cut.refusal = error
+      return cut
+    }
+  }
+  return cut
+}
+
+private func look(at frame: UnsafeRawBufferPointer) {
+  guard let header = try? FrameHeader(frame.bytes) else { return }
+  if header.frameByteCount != frame.count { fatalError("a frame of another length than its header says") }
+  if encoded({ output in header.write(to: &output) }) != [UInt8](frame.prefix(FrameHeader.byteCount)) {
+    fatalError("a header is written otherwise than it was read")
+  }
+  let payload = UnsafeRawBufferPointer(rebasing: frame.dropFirst(FrameHeader.byteCount)).bytes
+  switch header.knownType {
+  case .hello:
+    guard let hello = try? Hello(payload) else { return }
+    let written = encoded { output in hello.write(to: &output) }
+    if !payload.array.starts(with: written) { fatalError("a hello is written otherwise than it was read") }
+  case .goodbye: _ = try? Goodbye(payload)
+  case .advertisement: _ = try? AdvertisementView(payload)
+  case .ping, .pong, .segment, .acknowledgement, .reset, nil: break
+  }
+}

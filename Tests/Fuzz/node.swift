@@ -1,0 +1,97 @@
+import Frame
+import Journal
+import Node
+import Primitives
+import TestSupport
+
+/// Any bytes from a neighbour that has said hello, to a whole node that has another neighbour. Signatures pass, so
+/// that what lies behind them is reached. Afterwards time runs on, and the node must still keep its rules.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzNode(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+  let rig = Rig()
+  rig.receive(UnsafeRawBufferPointer(start: data, count: size))
+  rig.pass(.seconds(30))
+  return 0
+}
+
+/// Takes every signature.
+private final class Credulous: NodeCryptography {
+  func sign(_ message: RawSpan) -> InlineArray<64, UInt8> { InlineArray(repeating: 7) }
+  func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool { true }
+}
+
+private let here = NodeID(high: 0x1010_1010_1010_1010, low: 1)
+private let left = NodeID(high: 0x2020_2020_2020_2020, low: 2)
+private let right = NodeID(high: 0x3030_3030_3030_3030, low: 3)
+nonisolated(unsafe) private let scratch = UnsafeMutableRawBufferPointer.allocate(
+  byteCount: 4 * Limits.frameBytesMax, alignment: 16)
+
+private final class Rig {
+  private var now = Instant.zero + .seconds(1000)
+  private let node: Node
+
+  init() {
+    let settings = NodeSettings(
+      id: here, epoch: 1, point: [4] + [UInt8](repeating: 1, count: 64), name: DisplayName("here"),
+      serviceType: [UInt8]("fuzz".utf8), info: [], relays: true, bypass: false)
+    node = Node(settings, Credulous(), journal: .none, now: now)
+    for (slot, peer) in [(0, left), (1, right)] {
+      guard node.openLink(peer: peer, bearer: .ethernet, dialled: nil, now: now) == slot else { fatalError("no slot") }
+      let hello = frame(.hello, from: peer, helloPayload(peer))
+      hello.withUnsafeBytes { node.receive($0, on: slot, now: now) }
+    }
+    drain()
+  }
+
+  /// The first byte says where the stream is cut.
+  func receive(_ input: UnsafeRawBufferPointer) {
+    guard let first = input.first else { return }
+    var rest = input.dropFirst()
+    let step = first == 0 ? rest.count : Int(first) * 4
+    while !rest.isEmpty {
+      node.receive(UnsafeRawBufferPointer(rebasing: rest.prefix(step)), on: 0, now: now)
+      drain()
+      rest = rest.dropFirst(step)
+    }
+  }
+
+  func pass(_ span: TimeSpan) {
+    let end = now + span
+    var timeouts = 0
+    while node.nextDeadline(now: now) <= end {
+      now = max(now, node.nextDeadline(now: now))
+      node.handle(.timeout, now: now)
+      drain()
+      timeouts += 1
+      if timeouts > 5000 { fatalError("a deadline that does not go away") }
+    }
+  }
+
+  private func drain() {
+    var commandCount = 0
+    while let command = node.nextCommand(now: now) {
+      commandCount += 1
+      if commandCount > 5000 { fatalError("commands without an end") }
+      switch command {
+      case .transmit(let slot): take(slot)
+      case .close(let slot):
+        take(slot)
+        node.handle(.linkClosed(slot), now: now)
+      case .dial: fatalError("dials nobody")
+      }
+    }
+    while node.nextPeerEvent() != nil {}
+    while node.nextCompletion() != nil {}
+    while node.nextMessage(now: now, { _, _ in true }) != nil {}
+  }
+
+  /// Whole, legal frames come out, whatever went in.
+  private func take(_ slot: Int) {
+    while true {
+      let count = node.pop(slot, into: scratch, now: now)
+      if count == 0 { return }
+      let sent = frames(in: Array(scratch[..<count]))
+      if sent.reduce(0, { $0 + $1.header.frameByteCount }) != count { fatalError("sends what is not a row of frames") }
+    }
+  }
+}
