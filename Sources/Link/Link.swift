@@ -96,6 +96,7 @@ public struct Link {
     bytesOut = 0
     payloadBytesMax = Limits.framePayloadBytesFloor
     openedAt = now
+    upSince = now
     heardAt = now
     pingSentAt = now
     awaitsPong = false

@@ -203,13 +203,15 @@ extension Node {
   private func pump(_ conversation: Conversation, _ now: Instant) -> Bool {
     conversation.isBlocked = false
     guard let route = conversation.route else { return false }
-    let slot = Int(route.link)
-    let ahead = Delivery.framesAhead * (links[slot].payloadBytesMax + FrameHeader.byteCount)
-    for priority in [FramePriority.interactive, .bulk] where links[slot].queuedByteCount(priority) >= ahead {
+    let link = links[Int(route.link)]
+    let ahead = Delivery.framesAhead * (link.payloadBytesMax + FrameHeader.byteCount)
+    let isBulkFull = link.queuedByteCount(.bulk) >= ahead
+    conversation.isBlocked = isBulkFull
+    if link.queuedByteCount(.interactive) >= ahead {
       conversation.isBlocked = true
       return false
     }
-    let frame = conversation.channel.nextFrame(into: payloadScratch, now: now)
+    let frame = conversation.channel.nextFrame(into: payloadScratch, now: now, interactiveOnly: isBulkFull)
     guard let frame else { return false }
     let header = FrameHeader(
       type: FrameType(frame.type), ttl: Limits.hopsMax, priority: FramePriority(frame),

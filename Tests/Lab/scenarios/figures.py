@@ -1,0 +1,58 @@
+"""Figures of the main job: from start to every bearer on the air, goodput over Wi-Fi Direct and Bluetooth LE, memory.
+
+Rates and times of virtual radios under emulation compare runs with each other; they are no measure of real radios."""
+
+from lab import main, say, step, wait_until
+from lab.stage import Stage, send_file
+from lab.story import elapsed
+
+FILE_BYTES = 1 << 20
+
+
+def bearers_up(node):
+    """Which bearers are on the air, from status."""
+    up = set()
+    for bearer in node.status()["bearers"]:
+        if bearer["name"] == "bluetooth-le" and "advertising" in bearer["detail"]:
+            up.add("bluetooth-le")
+        if bearer["name"] == "wifi-direct" and bearer["state"] == "group-owner":
+            up.add("wifi-direct")
+        if bearer["name"] == "ethernet" and bearer["state"] == "up":
+            up.add("ethernet")
+        if bearer["name"] == "dns-sd" and bearer["state"] in ("built-in", "avahi-daemon"):
+            up.add("dns-sd")
+    return up
+
+
+def scenario():
+    with step("four nodes are up"):
+        stage = Stage()
+    box = stage["box"]
+    with step("everybody sees everybody"):
+        stage.wait_acquainted(90)
+
+    box.stop()
+    with step("the box, from start to every bearer on the air"):
+        began = elapsed()
+        box.start(wait=False)
+        wait_until("the box answers", box.is_answering, 20, 0.05)
+        missing = {"ethernet", "dns-sd", "bluetooth-le", "wifi-direct"}
+
+        def look():
+            for name in sorted(bearers_up(box) & missing):
+                missing.discard(name)
+                say(f"           {name:13} after {elapsed() - began:5.2f} s")
+            return not missing
+
+        wait_until("every bearer is on the air", look, 60, 0.05)
+    with step("everybody sees everybody again"):
+        stage.wait_acquainted(90)
+    for receiver, bearer in (("carol", "Wi-Fi Direct"), ("bob", "Bluetooth LE")):
+        with step(f"dave sends {receiver} 1 MiB, over Ethernet and {bearer}") as remark:
+            seconds = send_file(stage["dave"], stage[receiver], FILE_BYTES, name=f"to-{receiver}.bin")
+            remark(f"{FILE_BYTES / seconds / 1000:.0f} kB/s")
+    with step("memory of the box") as remark:
+        remark(f"{box.resident_kib() / 1024:.1f} MiB resident with three peers")
+
+
+main(scenario)
