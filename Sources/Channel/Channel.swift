@@ -194,8 +194,8 @@ public final class Channel {
 
   /// Writes the next payload to the start of `buffer`, which has room for `ChannelLimits.pathMTUMin` bytes at
   /// least and for the path MTU ideally. Acknowledgements come first, then what was lost, then new data; within
-  /// each interactive before bulk. `interactiveOnly` is for a link whose bulk queue is full: bulk waits here, where
-  /// interactive overtakes it. Nil: nothing now.
+  /// each interactive before bulk. `interactiveOnly` is for a link whose bulk queue is full: bulk data waits here, where
+  /// interactive overtakes it; acknowledgements of both lanes still come. Nil: nothing now.
   public func nextFrame(
     into buffer: UnsafeMutableRawBufferPointer, now: Instant, interactiveOnly: Bool = false
   ) -> OutgoingPayload? {
@@ -203,7 +203,7 @@ public final class Channel {
     guard hasRoute, !isClosed else { return nil }
     let epochs = EpochPair(destination: remoteEpoch, source: localEpoch)
     let lanes = interactiveOnly ? Self.interactive : Self.all
-    for lane in lanes {
+    for lane in Self.all {
       if let next = receiver(lane).nextAcknowledgement(epochs: epochs, lane: lane) {
         next.encode(into: buffer)
         return OutgoingPayload(type: .acknowledgement, byteCount: next.byteCount, lane: lane)
