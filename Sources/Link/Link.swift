@@ -9,6 +9,7 @@ import Primitives
 /// A byte stream carries frames of any length whole, so a link does not fragment: messages are cut to the
 /// path's frame size end to end.
 public struct Link {
+  /// Where a link stands.
   public enum State: Equatable, Sendable {
     /// The slot is free.
     case idle

@@ -21,7 +21,8 @@ public struct Mesh {
   }
 
   public static let byteCount =
-    Limits.nodesMax * (MemoryLayout<NodeRecord>.stride + AdvertisementKind.count * Limits.advertisementBytesMax
+    Limits.nodesMax
+    * (MemoryLayout<NodeRecord>.stride + AdvertisementKind.count * Limits.advertisementBytesMax
       + Limits.neighboursMax * MemoryLayout<Neighbour>.stride) + DuplicateCache.byteCount
 
   public let local: NodeID
@@ -104,7 +105,8 @@ public struct Mesh {
   }
 
   /// Keep a verified advertisement that `assess` called new. `payload` is what `view` looks at.
-  public mutating func install(_ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, now: Instant) {
+  public mutating func install(_ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, now: Instant)
+  {
     let index = index(of: source) ?? append(source)
     let stamp = Stamp(
       epoch: view.epoch, sequence: view.sequence, expiresAt: now + .seconds(UInt64(view.lifetimeSeconds)),

@@ -18,6 +18,7 @@ public struct Peer: Equatable {
   public var firstHop: NodeID
 }
 
+/// What happened to a peer.
 public enum PeerEvent {
   case found(Peer)
   /// Its profile, its epoch or the way to it changed.

@@ -12,6 +12,7 @@ import Primitives
 /// and completions for the application are drained likewise: `nextPeerEvent`, `nextMessage`,
 /// `nextCompletion`. Time is an argument; nothing here reads a clock, a file or a random source.
 public final class Node {
+  /// What the rim tells the node.
   public enum Event {
     /// Discovery sees a place where a node may be reached. The caller's handle names it from now on; `hint`
     /// is the first 8 bytes of the id that it claims, 0 when it claims none.
@@ -25,6 +26,7 @@ public final class Node {
     case timeout
   }
 
+  /// What the node wants of the rim.
   public enum Command: Equatable {
     /// Connect to the candidate with this handle; answer with `openLink` or `.dialFailed`.
     case dial(UInt32)
@@ -74,7 +76,8 @@ public final class Node {
     var offset = Mesh.byteCount
     for slot in 0..<Limits.linksMax {
       let queueEnd = offset + FrameQueue.byteCount
-      (links.baseAddress! + slot).initialize(to: Link(UnsafeMutableRawBufferPointer(rebasing: memory[offset..<queueEnd])))
+      (links.baseAddress! + slot).initialize(
+        to: Link(UnsafeMutableRawBufferPointer(rebasing: memory[offset..<queueEnd])))
       (inboxes.baseAddress! + slot).initialize(
         to: FrameInbox(UnsafeMutableRawBufferPointer(rebasing: memory[queueEnd..<offset + perLink])))
       offset += perLink

@@ -59,7 +59,9 @@ extension Relay: BearerDelegate {
           BearerStatus(
             name: String(interface.kind.name), state: "up", detail: "\(interface.name) port \(ip.port)", problem: ""))
       }
-      if let problem = problem("ip") { all.append(BearerStatus(name: "ip", state: "fault", detail: "", problem: problem)) }
+      if let problem = problem("ip") {
+        all.append(BearerStatus(name: "ip", state: "fault", detail: "", problem: problem))
+      }
     }
     if let bluetooth { all.append(bluetoothStatus(bluetooth.snapshot)) }
     if let wifiDirect { all.append(wifiDirectStatus(wifiDirect.snapshot)) }

@@ -73,7 +73,9 @@ extension Relay: ControlDelegate {
     var hasEnded = false
     while let (peer, completion) = node.nextCompletion() {
       hasEnded = true
-      guard let index = sends.firstIndex(where: { $0.peer == peer && $0.message == completion.message }) else { continue }
+      guard let index = sends.firstIndex(where: { $0.peer == peer && $0.message == completion.message }) else {
+        continue
+      }
       control?.completed(token: sends.remove(at: index).token, SendOutcome(completion.outcome))
     }
     if hasEnded { control?.resume() }

@@ -232,7 +232,13 @@ struct Unexpected: Error {}
   }
 
   @Test func aClientsPassphraseNeedsANetwork() {
-    #expect(problem { $0.role = .client; $0.passphrase = "correct horse" } != nil)
-    #expect(problem { $0.role = .client; $0.passphrase = "correct horse"; $0.ssid = "DIRECT-cw" } == nil)
+    #expect(
+      problem {
+        $0.role = .client; $0.passphrase = "correct horse"
+      } != nil)
+    #expect(
+      problem {
+        $0.role = .client; $0.passphrase = "correct horse"; $0.ssid = "DIRECT-cw"
+      } == nil)
   }
 }
