@@ -7,6 +7,7 @@
     mdns.py         Avahi
     bluetooth.py    the virtual Bluetooth air; the kernel's management and L2CAP sockets
     phone.py        a program: a Bluetooth host that is not Linux, for Process
+    client.py       a program: a Causeway client on such a host, written from docs/protocol.md
     node.py         a Causeway daemon on a box
 
 A scenario:

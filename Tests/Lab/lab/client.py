@@ -1,0 +1,375 @@
+#!/usr/bin/env python3
+"""client.py SOCKET NAME [SECONDS]: a Causeway client that shares no code with the firmware, written from
+docs/protocol.md alone: bumble's Bluetooth host as the radio of a phone, Python's `ssl` for TLS, the `openssl` command
+for keys and signatures.
+
+It looks for a box, links with it, announces itself with signed advertisements, verifies those of others, answers pings,
+and after SECONDS of that says goodbye. What happens is told on stdout, one line each: a word, then `key=value` pairs."""
+
+import asyncio
+import base64
+import hashlib
+import os
+import pathlib
+import ssl
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+SERVICE = "8A1C0001-6F5B-4E0B-9E5C-CA05E4A10001"
+PSM_CHARACTERISTIC = "ABDD3056-28FA-441D-A470-55A75A52553A"
+RANDOM_ADDRESS = "C0:FF:EE:00:00:01"
+
+MARKER = 0x81
+FRAME = struct.Struct(">BBBBBBH16s16s8s")
+PAYLOAD_BYTES_MAX = 16640
+ADVERTISEMENT_BYTES_MAX = 2048
+HELLO, PING, PONG, GOODBYE, ADVERTISEMENT = 1, 2, 3, 4, 16
+TTL, CONTROL = 16, 0
+NOBODY = bytes(16)
+TOPOLOGY, PROFILE = 1, 2
+LIFETIME_SECONDS = 180
+SHUTTING_DOWN = 1
+BLUETOOTH_LE, BLUETOOTH_LE_COST, BLUETOOTH_LE_PAYLOAD_MAX = 4, 8000, 4096
+
+SPKI_PREFIX = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d030107034200")
+POINT_BYTES = 65
+
+
+def tell(word, **pairs):
+    print(word, *(f"{key}={value}" for key, value in pairs.items()), flush=True)
+
+
+def openssl(*arguments, input=None):
+    done = subprocess.run(["openssl", *map(str, arguments)], input=input, capture_output=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"openssl {arguments[0]}: {done.stderr.decode().strip()}")
+    return done.stdout
+
+
+# --- identity ----------------------------------------------------------------------------------------------------------
+
+
+def node_id(point):
+    return hashlib.sha256(SPKI_PREFIX + point).digest()[:16]
+
+
+def point_of(certificate):
+    """The public key in a DER certificate."""
+    start = certificate.find(SPKI_PREFIX)
+    if start < 0:
+        raise ValueError("the certificate's key is not P-256")
+    point = certificate[start + len(SPKI_PREFIX) :][:POINT_BYTES]
+    if len(point) != POINT_BYTES or point[0] != 4:
+        raise ValueError("the certificate's key is not an uncompressed point")
+    return point
+
+
+class Identity:
+    """A new key with a self-signed certificate."""
+
+    def __init__(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp())
+        self.key, self.certificate = self.directory / "key.pem", self.directory / "certificate.pem"
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", self.key,
+                "-out", self.certificate, "-days", "3650", "-subj", "/CN=phone", "-sha256")
+        self.point = point_of(ssl.PEM_cert_to_DER_cert(self.certificate.read_text()))
+        self.id = node_id(self.point)
+        # The first start of this node: no counter was ever stored.
+        self.epoch = struct.pack(">I", 1) + os.urandom(4)
+
+    def sign(self, message):
+        """r and s, 32 bytes each."""
+        signature = openssl("dgst", "-sha256", "-sign", self.key, input=message)
+        numbers, rest = [], signature[2:]            # SEQUENCE { INTEGER r, INTEGER s }, shorter than 128 bytes
+        for _ in range(2):
+            length = rest[1]
+            numbers.append(int.from_bytes(rest[2 : 2 + length]))
+            rest = rest[2 + length :]
+        return b"".join(number.to_bytes(32) for number in numbers)
+
+
+def is_signed(message, signature, point):
+    def integer(raw):
+        raw = raw.lstrip(b"\0") or b"\0"
+        raw = b"\0" + raw if raw[0] & 0x80 else raw
+        return bytes([2, len(raw)]) + raw
+
+    numbers = integer(signature[:32]) + integer(signature[32:])
+    body = base64.encodebytes(SPKI_PREFIX + point).decode()
+    with tempfile.NamedTemporaryFile() as key, tempfile.NamedTemporaryFile() as der:
+        key.write(f"-----BEGIN PUBLIC KEY-----\n{body}-----END PUBLIC KEY-----\n".encode())
+        der.write(bytes([0x30, len(numbers)]) + numbers)
+        key.flush()
+        der.flush()
+        try:
+            openssl("dgst", "-sha256", "-verify", key.name, "-signature", der.name, input=message)
+        except RuntimeError:
+            return False
+    return True
+
+
+# --- TLS over a channel ------------------------------------------------------------------------------------------------
+
+
+class SecureChannel:
+    """The client's end of mutual TLS; `write` takes what is to go into the channel below."""
+
+    def __init__(self, identity, write):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE          # the key proves who it is, nobody vouches for it
+        context.load_cert_chain(identity.certificate, identity.key)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing)
+        self._write = write
+        self.is_established = False
+        self._go_on()
+
+    @property
+    def peer_certificate(self):
+        return self._tls.getpeercert(binary_form=True)
+
+    @property
+    def description(self):
+        return f"{self._tls.version()}/{self._tls.cipher()[0]}"
+
+    def receive(self, data):
+        """Bytes of the channel; the plaintext in them."""
+        self._incoming.write(data)
+        if not self.is_established:
+            self._go_on()
+        plaintext = b""
+        try:
+            while self.is_established and (piece := self._tls.read(65536)):
+                plaintext += piece
+        except ssl.SSLWantReadError:
+            pass
+        self._flush()
+        return plaintext
+
+    def send(self, plaintext):
+        self._tls.write(plaintext)
+        self._flush()
+
+    def _go_on(self):
+        try:
+            self._tls.do_handshake()
+            self.is_established = True
+        except ssl.SSLWantReadError:
+            pass
+        self._flush()
+
+    def _flush(self):
+        if data := self._outgoing.read():
+            self._write(data)
+
+
+# --- frames ------------------------------------------------------------------------------------------------------------
+
+
+def frame(kind, payload, source, ttl=TTL, identifier=bytes(8)):
+    return FRAME.pack(MARKER, kind, 0, ttl, CONTROL, 0, len(payload), NOBODY, source, identifier) + payload
+
+
+def text_field(text):
+    raw = text.encode()
+    return bytes([len(raw)]) + raw
+
+
+class Client:
+    """What is said over a link: `send` takes bytes of the TLS stream."""
+
+    def __init__(self, identity, name, peer_id, send):
+        self.identity, self.name, self.peer_id, self._send = identity, name, peer_id, send
+        self._stream, self._counter, self._sequences = b"", 0, {}
+        self._shown, self._newest = set(), {}
+        self.last_sent = time.monotonic()
+        self._write("hello", frame(HELLO, self._hello(), identity.id))
+
+    def _write(self, what, data):
+        self.last_sent = time.monotonic()
+        if what not in self._shown:                  # the first of each kind, for the protocol's worked example
+            self._shown.add(what)
+            tell("sent", what=what, bytes=data.hex())
+        self._send(data)
+
+    def _hello(self):
+        relays_not = 0
+        return (
+            bytes([1, 1]) + struct.pack(">HI", BLUETOOTH_LE_PAYLOAD_MAX, relays_not)
+            + self.identity.epoch + self.identity.id + text_field(self.name)
+        )
+
+    def ping(self):
+        self._write("ping", frame(PING, os.urandom(8), self.identity.id))
+
+    def goodbye(self):
+        self._write("goodbye", frame(GOODBYE, struct.pack(">BBH", SHUTTING_DOWN, 0, 0), self.identity.id))
+
+    def announce(self):
+        neighbour = self.peer_id + struct.pack(">HHB3x", BLUETOOTH_LE_COST, BLUETOOTH_LE_PAYLOAD_MAX, BLUETOOTH_LE)
+        self._advertise(TOPOLOGY, bytes([0, 1, 0, 0]) + neighbour)
+        self._advertise(PROFILE, text_field(self.name) + text_field("causeway") + b"\1" + text_field("speaks=text"))
+
+    def _advertise(self, kind, body):
+        self._sequences[kind] = self._sequences.get(kind, 0) + 1
+        message = (
+            struct.pack(">BBH", kind, 0, LIFETIME_SECONDS) + self.identity.epoch
+            + struct.pack(">Q", self._sequences[kind]) + self.identity.point + body
+        )
+        self._counter += 1
+        identifier = self.identity.epoch[4:] + struct.pack(">I", self._counter)
+        payload = message + self.identity.sign(message)
+        self._write(
+            {TOPOLOGY: "topology", PROFILE: "profile"}[kind],
+            frame(ADVERTISEMENT, payload, self.identity.id, identifier=identifier),
+        )
+
+    # --- what arrives --------------------------------------------------------------------------------------------------
+
+    def receive(self, data):
+        self._stream += data
+        while len(self._stream) >= FRAME.size:
+            marker, kind, flags, ttl, priority, zero, length, _, source, _ = FRAME.unpack_from(self._stream)
+            if marker != MARKER or not 1 <= length <= PAYLOAD_BYTES_MAX:
+                raise ValueError(f"the stream lost its frames: {self._stream[:48].hex()}")
+            if len(self._stream) < FRAME.size + length:
+                return
+            whole, self._stream = self._stream[: FRAME.size + length], self._stream[FRAME.size + length :]
+            self._take(kind, source, whole[FRAME.size :], whole)
+
+    def _take(self, kind, source, payload, whole):
+        if kind == HELLO:
+            self._take_hello(payload, whole)
+        elif kind == PING:
+            tell("ping", bytes=whole.hex())
+            self._write("pong", frame(PONG, payload, self.identity.id))
+        elif kind == PONG:
+            tell("pong", bytes=whole.hex())
+        elif kind == GOODBYE:
+            reason, _, seconds = struct.unpack_from(">BBH", payload)
+            tell("goodbye", reason=reason, seconds=seconds, bytes=whole.hex())
+        elif kind == ADVERTISEMENT:
+            self._take_advertisement(source, payload, whole)
+        else:
+            tell("skipped", type=kind, payload_bytes=len(payload))
+
+    def _take_hello(self, payload, whole):
+        lowest, highest, payload_max, capabilities = struct.unpack_from(">BBHI", payload)
+        epoch, claimed = payload[8:16], payload[16:32]
+        name = payload[33 : 33 + payload[32]].decode()
+        if claimed != self.peer_id:
+            raise ValueError(f"the hello's id is {claimed.hex()}, the certificate's {self.peer_id.hex()}")
+        tell("hello", name=name, id=claimed.hex(), epoch=epoch.hex(), versions=f"{lowest}-{highest}",
+             payload_max=payload_max, capabilities=capabilities, bytes=whole.hex())
+        self.announce()
+
+    def _take_advertisement(self, source, payload, whole):
+        message, signature = payload[:-64], payload[-64:]
+        kind, _, lifetime = struct.unpack_from(">BBH", message)
+        age = message[4:20]                          # epoch and sequence number: greater is newer
+        point, body = message[20:85], message[85:]
+        if len(payload) > ADVERTISEMENT_BYTES_MAX or node_id(point) != source:
+            raise ValueError(f"an advertisement that nobody should send: {whole.hex()}")
+        if age <= self._newest.get((source, kind), b""):
+            return
+        if not is_signed(message, signature, point):
+            raise ValueError(f"an advertisement with a wrong signature: {whole.hex()}")
+        self._newest[source, kind] = age
+        common = {"of": source.hex(), "lifetime": lifetime, "sequence": int.from_bytes(age[8:])}
+        if kind == TOPOLOGY:
+            neighbours = []
+            for number in range(body[1]):
+                neighbour, cost, payload_max, bearer = struct.unpack_from(">16sHHB", body, 4 + 24 * number)
+                neighbours.append(f"{neighbour.hex()}/{cost}/{payload_max}/{bearer}")
+            tell("topology", **common, relays=body[0] & 1, neighbours=",".join(neighbours), bytes=whole.hex())
+        elif kind == PROFILE:
+            fields, rest = [], body
+            for _ in range(2):
+                fields.append(rest[1 : 1 + rest[0]].decode())
+                rest = rest[1 + rest[0] :]
+            pairs, count, rest = [], rest[0], rest[1:]
+            for _ in range(count):
+                pairs.append(rest[1 : 1 + rest[0]].decode())
+                rest = rest[1 + rest[0] :]
+            tell("profile", **common, name=fields[0], service=fields[1], info=",".join(pairs), bytes=whole.hex())
+
+
+# --- the radio ---------------------------------------------------------------------------------------------------------
+
+
+async def open_channel(path):
+    """Find a box by its service, ask it for the PSM, open the channel."""
+    from bumble import core, hci, l2cap
+    from bumble.device import Device, Peer
+    from bumble.transport.unix import open_unix_client_transport
+
+    service = core.UUID(SERVICE)
+    transport = await open_unix_client_transport(path)
+    address = hci.Address(RANDOM_ADDRESS, hci.Address.RANDOM_DEVICE_ADDRESS)
+    device = Device.with_hci("phone", address, transport.source, transport.sink)
+    await device.power_on()
+    found = asyncio.get_running_loop().create_future()
+
+    def on_advertisement(advertisement):
+        data = advertisement.data
+        offered = data.get(core.AdvertisingData.COMPLETE_LIST_OF_128_BIT_SERVICE_CLASS_UUIDS) or []
+        if service not in offered:
+            return
+        hint = data.get(core.AdvertisingData.SERVICE_DATA_128_BIT_UUID)
+        # The scan response, which holds the start of the id, comes in a report of its own.
+        if hint and not found.done():
+            found.set_result((advertisement.address, hint[1]))
+
+    device.on("advertisement", on_advertisement)
+    await device.start_scanning(active=True)
+    address, hint = await asyncio.wait_for(found, 60)
+    await device.stop_scanning()
+    tell("found", address=address, hint=hint.hex())
+    connection = await device.connect(address, timeout=30)
+    connection.on("disconnection", lambda reason: tell("disconnected", reason=reason))
+    peer = Peer(connection)
+    await peer.request_mtu(247)
+    (remote_service,) = await peer.discover_service(service)
+    (characteristic,) = await remote_service.discover_characteristics([core.UUID(PSM_CHARACTERISTIC)])
+    (psm,) = struct.unpack("<H", await characteristic.read_value())
+    tell("psm", value=psm)
+    spec = l2cap.LeCreditBasedChannelSpec(psm=psm, mtu=2048, mps=245, max_credits=64)
+    return await connection.create_l2cap_channel(spec=spec), hint
+
+
+async def main(path, name, seconds="20"):
+    identity = Identity()
+    tell("self", id=identity.id.hex())
+    channel, hint = await open_channel(path)
+    incoming = asyncio.Queue()
+    channel.sink = lambda data: incoming.put_nowait(bytes(data))
+    secure = SecureChannel(identity, channel.write)
+    while not secure.is_established:
+        rest = secure.receive(await asyncio.wait_for(incoming.get(), 10))
+    peer_id = node_id(point_of(secure.peer_certificate))
+    if peer_id[:8] != hint:
+        raise ValueError(f"{hint.hex()} was looked for, {peer_id.hex()} was found")
+    tell("established", tls=secure.description, peer=peer_id.hex())
+    client = Client(identity, name, peer_id, secure.send)
+    client.receive(rest)
+    end, has_pinged = time.monotonic() + float(seconds), False
+    while (now := time.monotonic()) < end:
+        if not has_pinged and now > end - float(seconds) / 2:
+            client.ping()
+            has_pinged = True
+        try:
+            client.receive(secure.receive(await asyncio.wait_for(incoming.get(), 0.5)))
+        except TimeoutError:
+            pass
+    client.goodbye()
+    await channel.drain()
+    await asyncio.sleep(1)
+    tell("done")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,110 @@
+"""A phone is a full client with nothing but its system's Bluetooth and TLS: a program written from docs/protocol.md
+alone, with no line of the firmware and not on Linux's Bluetooth (lab/client.py), finds the box, links, and is a peer of
+dave on Ethernet. Prints the frames of the page's worked example."""
+
+import re
+
+from lab import BluetoothAir, Box, Node, Process, cable, check, main, say, step, wait_until
+
+NAME = "Ada’s phone"
+SECONDS = 25
+LE_COST = "8000"
+
+
+class Story:
+    """What client.py tells, as [(word, {key: value})]."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def lines(self, word, **wanted):
+        found = []
+        for line in self.process.output().splitlines():
+            first, *rest = re.split(r" (?=\w+=)", line)
+            pairs = dict(pair.split("=", 1) for pair in rest)
+            if first == word and wanted.items() <= pairs.items():
+                found.append(pairs)
+        return found
+
+    def wait(self, word, timeout=30, **wanted):
+        def look():
+            found = self.lines(word, **wanted)
+            if not found and not self.process.is_running():
+                raise AssertionError(f"the phone ended: {self.process.output()[-2000:]}")
+            return found
+
+        return wait_until(f"the phone tells “{word}”", look, timeout)[-1]
+
+
+def scenario():
+    with step("box with a Bluetooth controller, and dave on Ethernet"):
+        air = BluetoothAir(controllers=1, sockets=["phone"])
+        computer, neighbour = Box("box"), Box("dave")
+        near, far = cable(computer, neighbour)
+        box = Node(computer, adapter="hci0", interfaces=[near], extra={"node": {"discovery-info": "role=relay"}})
+        dave = Node(neighbour, interfaces=[far], extra={"node": {"relay": "no"}})
+        ids = {node.name: node.status()["box"]["id"] for node in (box, dave)}
+
+    with step("the phone finds the box, reads the PSM and opens the channel") as remark:
+        phone = Story(Process("phone", "python3", "/lab/lab/client.py", air.socket_path("phone"), NAME, SECONDS))
+        found = phone.wait("found", 90)
+        check(ids["box"].startswith(found["hint"]), "the scan response holds the start of the id", found)
+        remark(f"PSM {phone.wait('psm')['value']}")
+
+    with step("mutual TLS, and hellos both ways") as remark:
+        established = phone.wait("established")
+        check(established["peer"] == ids["box"], "the certificate proves the box's id", established)
+        hello = phone.wait("hello")
+        check(hello["name"] == "box" and hello["id"] == ids["box"], "the box's hello", hello)
+        remark(established["tls"])
+
+    with step("the box has a link with the phone"):
+        phone_id = phone.lines("self")[0]["id"]
+
+        def is_linked(status):
+            return [link for link in status["links"] if link["peer"] == phone_id and link["state"] == "up"]
+
+        (link,) = box.wait_status("link with the phone", is_linked, 10)
+        check(link["name"] == NAME and link["bearer"] == "bluetooth-le", "under its name", link)
+
+    with step("the phone verifies who is there, by their signatures"):
+        for node in (box, dave):
+            profile = phone.wait("profile", of=ids[node.name])
+            check(profile["name"] == node.name, "the name in the profile", profile)
+            phone.wait("topology", of=ids[node.name])
+        check(phone.lines("profile", of=ids["box"])[0]["info"] == "role=relay", "the box's discovery info")
+
+    with step("dave sees the phone through the box, and the box's topology lists it"):
+        dave.wait_status("sees the phone", lambda status: any(
+            peer["name"] == NAME and peer["id"] == phone_id and peer["hops"] == 2 and peer["info"] == ["speaks=text"]
+            for peer in status["peers"]))
+
+        def listed():
+            neighbours = phone.lines("topology", of=ids["box"])[-1]["neighbours"].split(",")
+            return any(neighbour.startswith(f"{phone_id}/{LE_COST}/") for neighbour in neighbours)
+
+        wait_until("the box tells of its link with the phone", listed, 20)
+
+    with step("pings are answered both ways"):
+        phone.wait("ping")
+        phone.wait("pong", 40)
+
+    with step("the phone says goodbye: the box lets it go at once") as remark:
+        phone.wait("sent", 40, what="goodbye")
+        box.wait_status("has no link with the phone", lambda status: not is_linked(status), 5)
+        dave.wait_status("sees the phone no more", lambda status: not any(
+            peer["id"] == phone_id for peer in status["peers"]), 15)
+        refusals = box.status()["box"]["refusals"]
+        check(not refusals, "the box found no fault with any frame", refusals)
+        complaints = box.cli("log", "--level", "warning")
+        remark(f"journal: {complaints or 'nothing to complain of'}")
+
+    say("\nFrames for docs/protocol.md:")
+    for what in ("hello", "topology", "profile", "ping", "pong", "goodbye"):
+        for pairs in phone.lines("sent", what=what):
+            say(f"sent {what}: {pairs['bytes']}")
+        for pairs in phone.lines(what)[:1]:
+            say(f"received {what}: {pairs['bytes']}")
+
+
+main(scenario)
