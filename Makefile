@@ -34,7 +34,7 @@ selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch6
 test-lab: build ## every scenario in the radio lab, and one of them on aarch64
 	@board/virtual/host-packages.sh amd64 arm64
 	Tests/Lab/run-all.sh
-	Tests/Lab/run-all.sh -a arm64 -j 1 bridge
+	Tests/Lab/run-all.sh -a arm64 -j 1 -t 900 demo
 
 sim: ## the simulation alone: SEEDS=n [FIRST=n] for many, SEED=n to replay one
 	CAUSEWAY_SIM_SEEDS=$(SEEDS) CAUSEWAY_SIM_FIRST=$(FIRST) CAUSEWAY_SIM_SEED=$(SEED) \
