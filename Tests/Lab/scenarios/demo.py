@@ -38,6 +38,8 @@ def scenario():
 
     heading("causeway status, on the box")
     say(box.cli("status"))
+    heading("causeway log --level notice, on the box")
+    say(box.cli("log", "--level", "notice"))
     resident = box.resident_kib()
     tell(f"the box holds {resident / 1024:.1f} MiB of memory")
     status = box.status()
