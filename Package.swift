@@ -81,7 +81,7 @@ let package = Package(
     tests("FrameTests", ["Primitives", "Frame", "TestSupport"]),
     tests("LinkTests", ["Primitives", "Frame", "Link", "TestSupport"]),
     tests("MeshTests", ["Primitives", "Frame", "Mesh", "TestSupport"]),
-    tests("NodeTests", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Node", "TestSupport"]),
+    tests("NodeTests", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Node", "TestSupport"]),
     tests("SimulatorTests", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Node", "TestSupport"],
       path: "Tests/Simulator"),
     tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Journal", "Primitives", "Reactor"]),

@@ -28,6 +28,13 @@ final class Conversation {
     self.peer = peer
     self.channel = channel
   }
+
+  /// Nobody would miss it: unreachable, nothing under way, and nothing that the sender was told is delivered
+  /// waits to be read.
+  var mayBeForgotten: Bool {
+    route == nil && !channel.hasUnfinishedSends
+      && Lane.allCases.allSatisfy { channel.pendingMessage($0) == nil }
+  }
 }
 
 /// The conversations of a node, in the order in which they began.
@@ -45,12 +52,10 @@ struct Delivery {
 
   func conversation(with peer: NodeID) -> Conversation? { conversations.first { $0.peer == peer } }
 
-  /// A new conversation; nil when all places are taken by peers that are reachable or have sends under way.
+  /// A new conversation; nil when all places are taken by peers that may not be forgotten.
   mutating func begin(with peer: NodeID, epoch remoteEpoch: UInt64, route: Route?, now: Instant) -> Conversation? {
     if conversations.count == Limits.channelsMax {
-      guard let idle = conversations.firstIndex(where: { $0.route == nil && !$0.channel.hasUnfinishedSends }) else {
-        return nil
-      }
+      guard let idle = conversations.firstIndex(where: { $0.mayBeForgotten }) else { return nil }
       conversations.remove(at: idle)
       lives += 1
     }

@@ -56,7 +56,7 @@ private struct Chat {
 
   mutating func run() throws(CommandFailure) {
     let end = deadline(after: seconds)
-    let connection = try PeerConnection(options, kinds: [MessageKind.text.rawValue])
+    let connection = try PeerConnection(options, kinds: [MessageKind.text.rawValue, MessageKind.control.rawValue])
     var only: NodeID?
     if let to {
       only = try connection.peer(
@@ -70,6 +70,7 @@ private struct Chat {
       case .appeared(let peer): complain("\(describe(peer)) is here")
       case .changed: continue
       case .vanished(let peer): complain("\(peer.name) (\(peer.id.shortText)) is gone")
+      case .message(let message) where message.kind == MessageKind.control.rawValue: control(message, connection)
       case .message(let message):
         guard let text = try? TextMessage(message.bytes.span.bytes) else { continue }
         received += 1
@@ -111,6 +112,15 @@ private struct Chat {
     if outcome == .delivered { return }
     hasFailed = true
     complain("not delivered to \(connection.book.name(peer)): \(outcome.text)")
+  }
+
+  /// A line reached the peer's daemon, and nobody who reads it.
+  private mutating func control(_ message: Diagnostics.ControlMessage, _ connection: PeerConnection) {
+    guard let control = try? Session.ControlMessage(message.bytes.span.bytes), control.code == .noListener,
+      control.kind == MessageKind.text.rawValue
+    else { return }
+    hasFailed = true
+    complain("\(connection.book.name(message.peer)) does not read: nobody runs “causeway peer chat” there")
   }
 
   private mutating func readInput(_ connection: PeerConnection, _ only: NodeID?) {

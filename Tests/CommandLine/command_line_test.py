@@ -276,6 +276,11 @@ class CommandLine(unittest.TestCase):
     def test_chat_tells_when_what_it_waits_for_does_not_come(self):
         self.assertEqual(self.run_command("peer", "chat", "--wait-for", "1", "--seconds", "1", node=ALICE)[0], 4)
 
+    def test_chat_tells_when_nobody_reads_there(self):
+        code, _, err = self.run_command("peer", "chat", "--seconds", "1", node=ALICE, input=b"hello\n")
+        self.assertEqual(code, 1)
+        self.assertIn("böb does not read", err)
+
     def test_a_long_line_is_cut_between_characters(self):
         line = "é" * 5000
         bob = self.start("peer", "chat", "--wait-for", "3", "--seconds", "20", node=BOB)
