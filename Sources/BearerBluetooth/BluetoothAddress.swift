@@ -23,6 +23,13 @@ struct WireAddress: Equatable {
   var address: UInt64
   var type: UInt8
 
+  init(address: UInt64, type: UInt8) {
+    self.address = address
+    self.type = type
+  }
+
+  init(_ endpoint: BluetoothEndpoint) { self.init(address: endpoint.address, type: endpoint.isRandom ? 2 : 1) }
+
   /// The LE address, nil for a BR/EDR device.
   var endpoint: BluetoothEndpoint? {
     type == 1 || type == 2 ? BluetoothEndpoint(address: address, isRandom: type == 2) : nil

@@ -303,6 +303,10 @@ public final class BluetoothBearer {
       case .failed(let reason):
         isSuccess = false
         delegate?.bearerDialFailed(token: token, reason: reason)
+      case .unanswered(let reason):
+        isSuccess = false
+        adapter.post(.disconnect(working.index, WireAddress(endpoint)))
+        delegate?.bearerDialFailed(token: token, reason: reason)
       }
       dialEnded(isSuccess: isSuccess)
     }

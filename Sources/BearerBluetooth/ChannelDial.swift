@@ -10,7 +10,13 @@ final class ChannelDial: EventSource {
     /// Whoever hears this owns the descriptor.
     case opened(CInt, unitBytesMax: Int)
     case failed(String)
+    /// The link stands, but nobody at its other end answers: a node that died and left its link behind. Only
+    /// a new link leads to its successor.
+    case unanswered(String)
   }
+
+  /// How long the peer may take to name its PSM over a link that stands: a few connection intervals of 2 s phones.
+  static let answerTime = TimeSpan.seconds(2)
 
   private enum Step {
     case connectingAttributes(CInt, Registration)
@@ -88,9 +94,12 @@ final class ChannelDial: EventSource {
 
   private func ask(_ connection: AttributeConnection) {
     step = .asking(connection)
+    timer?.set(after: Self.answerTime)
     connection.askPSM { [self] answer in
       switch answer {
-      case .psm(let psm): open(psm)
+      case .psm(let psm):
+        timer?.set(after: Self.answerTime)
+        open(psm)
       case .refused(let code): finish(.failed("the peer offers no Causeway service (attribute error \(code))"))
       case .malformed: finish(.failed("the peer's answer about its PSM cannot be read"))
       case nil: finish(.failed("the link ended before the peer named its PSM"))
@@ -117,14 +126,15 @@ final class ChannelDial: EventSource {
   }
 
   private func expire(_ timeout: TimeSpan) {
-    let doing: StaticString
+    let answerTime = Self.answerTime.milliseconds
     switch step {
-    case .connectingAttributes: doing = "not reached"
-    case .asking: doing = "its attribute server did not answer"
-    case .openingChannel: doing = "its channel did not open"
-    case .ended: doing = "gave up"
+    case .connectingAttributes: finish(.failed("not reached within \(timeout.milliseconds) ms"))
+    case .asking(let connection):
+      own = connection
+      finish(.unanswered("its attribute server did not answer within \(answerTime) ms"))
+    case .openingChannel: finish(.unanswered("its channel did not open within \(answerTime) ms"))
+    case .ended: finish(.failed("gave up"))
     }
-    finish(.failed("\(doing) within \(timeout.milliseconds) ms"))
   }
 
   private func finish(_ outcome: Outcome) {
@@ -139,7 +149,10 @@ final class ChannelDial: EventSource {
     timer?.cancel()
     timer = nil
     // The link of a failed dial must not hold a slot until the attribute channel has been idle long enough.
-    if case .failed = outcome { own?.close() }
+    switch outcome {
+    case .opened: break
+    case .failed, .unanswered: own?.close()
+    }
     own = nil
     let finished = finished
     self.finished = nil

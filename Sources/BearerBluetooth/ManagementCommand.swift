@@ -44,6 +44,11 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x000D, index: index, parameters: [isOn ? 1 : 0])
   }
 
+  /// End the link to a device, whatever uses it.
+  static func disconnect(_ index: UInt16, _ device: WireAddress) -> ManagementCommand {
+    ManagementCommand(opcode: 0x0014, index: index, parameters: typed(device))
+  }
+
   /// PIN Code Negative Reply.
   static func refusePIN(_ index: UInt16, _ device: WireAddress) -> ManagementCommand {
     ManagementCommand(opcode: 0x0017, index: index, parameters: typed(device))

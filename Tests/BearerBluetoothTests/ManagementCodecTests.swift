@@ -31,6 +31,10 @@ private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
   #expect(command.bytes == bytes("4c00000005001a00029001"))
 }
 
+@Test func disconnectNamesTheDevice() {
+  #expect(ManagementCommand.disconnect(0, hub).bytes == bytes("140000000700" + "01000001aa0001"))
+}
+
 @Test func refusalsOfPairingNameTheDevice() {
   #expect(ManagementCommand.refusePIN(0, hub).bytes == bytes("170000000700" + "01000001aa0001"))
   #expect(ManagementCommand.refuseConfirmation(0, hub).bytes == bytes("1d0000000700" + "01000001aa0001"))

@@ -24,7 +24,7 @@ class Stage:
         load_radios(2)
         self.boxes = {name: Box(name) for name in ("box", *peers)}
         box = self.boxes["box"]
-        Supplicant(box, box.take_radio(0))
+        self.supplicants = {"box": Supplicant(box, box.take_radio(0))}
         interfaces = ["p2p-*"]
         if "dave" in peers:
             near, far = cable(box, self.boxes["dave"])
@@ -39,7 +39,7 @@ class Stage:
             self.add("bob", "text,files", adapter="hci1")
         if "carol" in peers:
             carol = self.boxes["carol"]
-            Supplicant(carol, carol.take_radio(1))
+            self.supplicants["carol"] = Supplicant(carol, carol.take_radio(1))
             self.add("carol", "text", wifi="wlan1", interfaces=["p2p-*"],
                      extra={"wifi-direct": {"mode": "client", "frequency": 2437}})
         if "dave" in peers:

@@ -1,0 +1,126 @@
+"""The box loses its power in the middle of a file and comes back: within 5 s its peers see it again under the same id,
+at no time do they see anybody twice, and the file arrives whole."""
+
+import pathlib
+import re
+import time
+
+from lab import check, main, step, wait_until
+from lab.node import PROGRAM
+from lab.stage import Command, Stage, digest, make_file
+
+FILE_BYTES = 1 << 20
+BACK_SECONDS = 5
+DARK_SECONDS = 1
+
+
+class Watch:
+    """Looks at the peers' status, and finds fault with every look that shows somebody twice."""
+
+    def __init__(self, peers, box_id):
+        self.peers, self.box_id = peers, box_id
+
+    def look(self, node):
+        """Whether the node has a link to the box that is up, and the box among its peers."""
+        status = node.status()
+        for kind, key in (("name", "name"), ("id", "id")):
+            values = [peer[key] for peer in status["peers"]]
+            check(len(values) == len(set(values)), f"{node.name} sees nobody twice by {kind}", values)
+        ids = {peer["id"] for peer in status["peers"] if peer["name"] == "box"}
+        check(ids <= {self.box_id}, f"{node.name} sees the box under its id", ids)
+        is_linked = any(link["peer"] == self.box_id and link["state"] == "up" for link in status["links"])
+        return is_linked, bool(ids)
+
+    def is_dark(self):
+        return not any(self.look(node)[0] for node in self.peers)
+
+
+def part_bytes(directory):
+    """How much of a file has arrived."""
+    sizes = [path.stat().st_size for path in pathlib.Path(directory).glob("*.part")]
+    return max(sizes, default=0)
+
+
+def check_browsing(output):
+    """`peer browse --follow`: a peer that is found is found again only after it was lost. Returns the events."""
+    present, events = {}, []
+    for line in output.splitlines():
+        match = re.match(r"(found|changed|lost) (\S+) \((\w+)\)", line)
+        if not match:
+            continue
+        event, name, short_id = match.groups()
+        events.append(f"{event} {name}")
+        if event == "found":
+            check(short_id not in present and name not in present.values(), f"{name} is found once at a time", output)
+            present[short_id] = name
+        else:
+            check(present.get(short_id) == name, f"who is {event} was found before: {name}", output)
+            if event == "lost":
+                del present[short_id]
+    return events
+
+
+def scenario():
+    with step("box, bob on Bluetooth LE and dave on Ethernet see each other"):
+        stage = Stage(peers=("bob", "dave"))
+        box, bob, dave = (stage[name] for name in ("box", "bob", "dave"))
+        stage.wait_acquainted()
+        box_id = box.status()["box"]["id"]
+        watch = Watch((bob, dave), box_id)
+        browsing = dave.box.spawn(
+            "browse", PROGRAM, "peer", "browse", "--follow", "--config", dave.configuration_file
+        )
+
+    with step("dave sends bob a file; a third of it arrives") as remark:
+        source, target = pathlib.Path("/tmp/files/dave/photo.bin"), pathlib.Path("/tmp/files/bob")
+        target.mkdir(parents=True, exist_ok=True)
+        expected = make_file(source, FILE_BYTES)
+        receiving = Command(bob, "peer", "receive", target, "--count", "1", timeout=180)
+        sending = Command(dave, "peer", "send", source, "--to", "bob", timeout=180)
+        wait_until("a third is there", lambda: part_bytes(target) >= FILE_BYTES // 3, 90, 0.02)
+
+    with step(f"the power is cut for {DARK_SECONDS} s") as remark:
+        cut = time.monotonic()
+        box.kill()
+        remark(f"{part_bytes(target)} bytes had arrived")
+        check(not sending.is_done() and not receiving.is_done(), "the transfer is under way")
+        wait_until("bob and dave have lost their links", watch.is_dark, 12, 0.1)
+        time.sleep(max(0, cut + DARK_SECONDS - time.monotonic()))
+
+    with step("the box is back") as remark:
+        started = time.monotonic()
+        box.start(wait=False)
+        seconds = {}
+
+        def look():
+            for node in (bob, dave):
+                if node.name not in seconds and all(watch.look(node)):
+                    seconds[node.name] = time.monotonic() - started
+            return len(seconds) == 2
+
+        wait_until("both see the box", look, 30, 0.1)
+        remark(", ".join(f"{name} sees it after {value:.1f} s" for name, value in seconds.items()))
+        remark(f"{time.monotonic() - cut:.1f} s after the cut")
+        check(max(seconds.values()) <= BACK_SECONDS, f"both see the box within {BACK_SECONDS} s", seconds)
+        check(box.status()["box"]["id"] == box_id, "the box has the id that it had")
+
+    with step("the file arrives whole") as remark:
+
+        def both_done():
+            for node in (bob, dave):
+                watch.look(node)
+            return sending.is_done() and receiving.is_done()
+
+        wait_until("the transfer ends", both_done, 120, 0.5)
+        sending.wait()
+        receiving.wait()
+        check(digest(target / source.name) == expected, "the file arrived unaltered")
+        check(not list(target.glob("*.part")), "nothing unfinished is left")
+        remark(f"{sending.seconds:.1f} s with the cut")
+
+    with step("dave, who browsed all the time, was told of nobody twice") as remark:
+        browsing.terminate()
+        remark(", ".join(check_browsing(browsing.output())))
+
+
+main(scenario)
