@@ -93,6 +93,9 @@ public final class ControlServer: EventSource {
   /// Whether `deliver` would take a message of this kind now, be it to drop it because nobody wants it.
   public func canDeliver(kind: UInt8) -> Bool { !clients.contains { $0.wants(kind) && $0.isBusy } }
 
+  /// Whether a client wants messages of this kind.
+  public func isWanted(kind: UInt8) -> Bool { clients.contains { $0.wants(kind) } }
+
   /// Give a message to every client that wants its kind, or to none of them.
   public func deliver(_ message: ControlMessage) -> ControlDelivery {
     guard clients.contains(where: { $0.wants(message.kind) }) else { return .nobody }

@@ -74,6 +74,7 @@ final class Relay: LinkDriverDelegate {
   var problems: [(source: StaticString, text: String)] = []
   /// Sends of control clients that have not ended.
   var sends: [ControlSend] = []
+  var mailbox = Mailbox()
 
   private let journalFile: JournalFile
   private let clock: WallClockWatch
@@ -175,7 +176,7 @@ final class Relay: LinkDriverDelegate {
       }
     }
     tellControl(now)
-    deadline?.set(node.nextDeadline(now: now))
+    deadline?.set(min(node.nextDeadline(now: now), mailbox.deadline))
     if isStopping && drivers.isEmpty { finish() }
   }
 

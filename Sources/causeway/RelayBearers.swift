@@ -147,6 +147,7 @@ extension Relay: BearerDelegate {
     var options = WiFiDirectOptions()
     options.interface = chosen.interface
     options.controlSocket = chosen.controlSocket
+    options.clientDirectory = configuration.node.runtimeDirectory
     options.frequency = chosen.frequency
     options.ssid = chosen.ssid
     options.passphrase = chosen.passphrase

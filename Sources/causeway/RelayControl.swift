@@ -16,6 +16,36 @@ struct ControlSend {
   let token: UInt64
 }
 
+/// Messages that wait in their channels for somebody who wants their kind.
+struct Mailbox {
+  /// How long the first unwanted message of a lane waits before its sender is told that nobody listens.
+  static let patience = TimeSpan.seconds(5)
+
+  private var waiting: [(peer: NodeID, lane: Lane, since: Instant)] = []
+
+  /// Whether the lane's first message has waited long enough; from the first call on it waits.
+  mutating func hasWaited(_ peer: NodeID, _ lane: Lane, now: Instant) -> Bool {
+    if let entry = waiting.first(where: { $0.peer == peer && $0.lane == lane }) {
+      return entry.since + Self.patience <= now
+    }
+    waiting.append((peer, lane, now))
+    return false
+  }
+
+  /// The lane's first message was taken; the next one waits anew.
+  mutating func taken(_ peer: NodeID, _ lane: Lane) { waiting.removeAll { $0.peer == peer && $0.lane == lane } }
+
+  /// Forget who waited long enough and was not taken all the same: its channel may have begun anew.
+  mutating func forgetExpired(now: Instant) { waiting.removeAll { $0.since + Self.patience <= now } }
+
+  /// When a message will have waited long enough.
+  var deadline: Instant {
+    var earliest = Instant.never
+    for entry in waiting { earliest = min(earliest, entry.since + Self.patience) }
+    return earliest
+  }
+}
+
 /// What control clients ask for, and what they are told.
 extension Relay: ControlDelegate {
   func controlStatus() -> StatusSnapshot {
@@ -70,6 +100,7 @@ extension Relay: ControlDelegate {
       }
     }
     deliverMessages(now)
+    mailbox.forgetExpired(now: now)
     var hasEnded = false
     while let (peer, completion) = node.nextCompletion() {
       hasEnded = true
@@ -81,10 +112,18 @@ extension Relay: ControlDelegate {
     if hasEnded { control?.resume() }
   }
 
-  /// Hand messages to the clients that want them. What a client is too busy for stays in its channel.
+  /// Hand messages to the clients that want them. What a client is too busy for stays in its channel, and so does, for
+  /// a while, what nobody wants: its reader may be about to start.
   private func deliverMessages(_ now: Instant) {
     guard let control else { return }
-    while let (from, message) = node.nextMessage(now: now, { _, pending in control.canDeliver(kind: pending.kind) }) {
+    while let (from, message) = node.nextMessage(
+      now: now,
+      { from, pending in
+        guard control.canDeliver(kind: pending.kind) else { return false }
+        return control.isWanted(kind: pending.kind) || mailbox.hasWaited(from, pending.lane, now: now)
+      })
+    {
+      mailbox.taken(from, message.lane)
       let delivery = control.deliver(
         .init(peer: from, kind: message.kind, lane: message.lane.rawValue, bytes: message.bytes))
       switch delivery {
