@@ -84,15 +84,23 @@ final class LinkDriver: EventSource {
 
   /// Send what waits in the node, as far as the stream takes it.
   func transmit() {
-    guard registration != nil else { return }
-    if let slot, !isEnding { fill(slot) }
+    var moved = 0
+    while registration != nil, let slot, !isEnding {
+      let count = fill(slot)
+      flush()
+      moved += count
+      // Nothing waits any more, or the stream is full and says when it is not.
+      if count == 0 || !secure.outgoing.isEmpty { return }
+      // The stream takes more, but others want their turn: come back in the next wake-up.
+      if moved >= EventLoop.callBytesMax { return waitForWrite(true) }
+    }
     flush()
   }
 
   /// Send what the node still has, say goodbye to TLS, and close.
   func finish() {
     guard registration != nil, !isEnding else { return }
-    if let slot { fill(slot) }
+    if let slot { _ = fill(slot) }
     isEnding = true
     secure.close()
     timer?.set(after: Self.lingerTime)
@@ -147,16 +155,19 @@ final class LinkDriver: EventSource {
     if slot == nil { finish() }
   }
 
-  /// Encrypt frames while the stream wants more.
-  private func fill(_ slot: Int) {
+  /// Encrypt frames while the stream wants more. Gives the bytes taken from the node.
+  private func fill(_ slot: Int) -> Int {
+    var taken = 0
     while secure.state == .established, secure.outgoing.count < secure.outgoingLimit / 2 {
       // What is taken from the node fits the stream whole: half of its limit, or one longest frame.
       let room = min(secure.outgoingLimit - secure.outgoing.count, delegate.scratch.outgoing.count)
       let buffer = UnsafeMutableRawBufferPointer(rebasing: delegate.scratch.outgoing[..<room])
       let count = delegate.node.pop(slot, into: buffer, now: loop.now)
-      if count == 0 { return }
+      if count == 0 { break }
       write(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      taken += count
     }
+    return taken
   }
 
   /// Frames that the end nodes sealed go beside TLS where both sides agreed; all others inside it.
@@ -196,13 +207,14 @@ final class LinkDriver: EventSource {
       }
       secure.consume(count)
     }
-    guard let registration else { return }
     if case .closed(let reason) = secure.state, secure.outgoing.isEmpty { return end(reason.text) }
-    let waits = !secure.outgoing.isEmpty
-    if waits != wantsWrite {
-      wantsWrite = waits
-      loop.modify(registration, waits ? [.read, .write] : .read)
-    }
+    waitForWrite(!secure.outgoing.isEmpty)
+  }
+
+  private func waitForWrite(_ waits: Bool) {
+    guard let registration, waits != wantsWrite else { return }
+    wantsWrite = waits
+    loop.modify(registration, waits ? [.read, .write] : .read)
   }
 
   private func timeUp() {
