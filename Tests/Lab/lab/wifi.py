@@ -53,7 +53,15 @@ class WPAControl:
         own = f"/tmp/wpa-client-{os.getpid()}-{next(self._numbers)}"
         connected = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         connected.bind(own)
-        connected.connect(self.path)
+
+        def connect():
+            try:
+                connected.connect(self.path)
+            except (ConnectionRefusedError, FileNotFoundError):
+                return False                         # left behind by one that was killed, or not bound yet
+            return True
+
+        wait_until(f"control socket {self.path} answers", connect)
         connected.settimeout(15)
         return connected
 
