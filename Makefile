@@ -2,8 +2,6 @@
 .DEFAULT_GOAL := help
 .PHONY: help build run demo test test-unit test-lab selftest sim fuzz bench check clean
 
-export CAUSEWAY_LAB := board/virtual
-
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -17,6 +15,7 @@ run: ## the relay on this machine's own interfaces (CONFIG=file for another conf
 	build/x86_64/causeway run $(if $(CONFIG),--config $(CONFIG),--config config/causeway.conf)
 
 demo: ## the main job in the radio lab: Bluetooth, Wi-Fi Direct and Ethernet peers meet through a box
+	@mkdir -p build
 	@board/virtual/host-packages.sh amd64
 	@board/swift.sh firmware x86_64 > build/demo-build.log 2>&1 || { cat build/demo-build.log; exit 1; }
 	@board/virtual/run.sh -t 240 demo
