@@ -168,6 +168,15 @@ final class Relay: LinkDriverDelegate {
   /// Carry out what the node wants until it wants nothing more.
   private func drain() {
     let now = monotonicNow()
+    carryOut(now)
+    tellControl(now)
+    // What clients had waiting to send may have gone to the node just now.
+    carryOut(now)
+    deadline?.set(min(node.nextDeadline(now: now), mailbox.deadline))
+    if isStopping && drivers.isEmpty { finish() }
+  }
+
+  private func carryOut(_ now: Instant) {
     while let command = node.nextCommand(now: now) {
       switch command {
       case .dial(let handle): dial(handle, now)
@@ -175,9 +184,6 @@ final class Relay: LinkDriverDelegate {
       case .close(let slot): driver(of: slot)?.finish()
       }
     }
-    tellControl(now)
-    deadline?.set(min(node.nextDeadline(now: now), mailbox.deadline))
-    if isStopping && drivers.isEmpty { finish() }
   }
 
   private func dial(_ handle: UInt32, _ now: Instant) {

@@ -3,6 +3,7 @@ import Channel
 import Configuration
 import Diagnostics
 import Frame
+import Journal
 import Link
 import Node
 import Primitives
@@ -95,8 +96,14 @@ extension Relay: ControlDelegate {
   func tellControl(_ now: Instant) {
     while let event = node.nextPeerEvent() {
       switch event {
-      case .found(let peer), .changed(let peer): control?.peerPresent(PeerStatus(peer))
-      case .lost(let id): control?.peerLost(id)
+      case .found(let peer):
+        journal.record(
+          .notice, .peerAppeared, at: now, UInt64(peer.hops), UInt64(peer.bearer.rawValue), node: peer.id)
+        control?.peerPresent(PeerStatus(peer))
+      case .changed(let peer): control?.peerPresent(PeerStatus(peer))
+      case .lost(let id):
+        journal.record(.notice, .peerVanished, at: now, node: id)
+        control?.peerLost(id)
       }
     }
     deliverMessages(now)
