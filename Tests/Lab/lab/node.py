@@ -122,6 +122,11 @@ class Node:
         return self.process.resident_kib()
 
 
+def bearer(status, name):
+    """What a status tells of a bearer; of Wi-Fi Direct the radio, not the interface that its group has."""
+    return [bearer for bearer in status["bearers"] if bearer["name"] == name][-1]
+
+
 def _yes(value):
     return "yes" if value else "no"
 
