@@ -176,7 +176,9 @@ extension Relay: BearerDelegate {
   ) {
     var settings = Discovery.DiscoverySettings(
       node: node.settings.id, port: ip.port, displayName: configuration.node.displayName)
-    settings.interfaces = configuration.ip.interfaces
+    // Avahi compares names and knows no patterns. What it finds where no link may be, the IP bearer refuses to dial.
+    let hasPatterns = configuration.ip.interfaces.contains { $0.utf8.contains(UInt8(ascii: "*")) }
+    settings.interfaces = hasPatterns ? [] : configuration.ip.interfaces
     settings.responder = responder
     let discovery = DNSServiceDiscovery(
       loop, settings, hint: hint, bearerKind: { index in ip.interfaces.first { $0.index == index }?.kind ?? .ethernet },
