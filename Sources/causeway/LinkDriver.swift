@@ -41,6 +41,8 @@ final class LinkDriver: EventSource {
   private var registration: Registration?
   private var timer: Timer?
   private var wantsWrite = false
+  /// The node may hold frames that `fill` left there because enough was encrypted ahead.
+  private var mayHaveMore = false
   private var isEnding = false
 
   /// Errors: no memory for TLS, no watch for the descriptor. The descriptor is closed then.
@@ -92,7 +94,7 @@ final class LinkDriver: EventSource {
       // Nothing waits any more, or the stream is full and says when it is not.
       if count == 0 || !secure.outgoing.isEmpty { return }
       // The stream takes more, but others want their turn: come back in the next wake-up.
-      if moved >= EventLoop.callBytesMax { return waitForWrite(true) }
+      if moved >= EventLoop.callBytesMax { return }
     }
     flush()
   }
@@ -158,7 +160,12 @@ final class LinkDriver: EventSource {
   /// Encrypt frames while the stream wants more. Gives the bytes taken from the node.
   private func fill(_ slot: Int) -> Int {
     var taken = 0
-    while secure.state == .established, secure.outgoing.count < secure.outgoingLimit / 2 {
+    mayHaveMore = false
+    while secure.state == .established {
+      if secure.outgoing.count >= secure.outgoingLimit / 2 {
+        mayHaveMore = true
+        break
+      }
       // What is taken from the node fits the stream whole: half of its limit, or one longest frame.
       let room = min(secure.outgoingLimit - secure.outgoing.count, delegate.scratch.outgoing.count)
       let buffer = UnsafeMutableRawBufferPointer(rebasing: delegate.scratch.outgoing[..<room])
@@ -208,7 +215,8 @@ final class LinkDriver: EventSource {
       secure.consume(count)
     }
     if case .closed(let reason) = secure.state, secure.outgoing.isEmpty { return end(reason.text) }
-    waitForWrite(!secure.outgoing.isEmpty)
+    // Also when all went out: whoever flushes after a receipt does not fill.
+    waitForWrite(!secure.outgoing.isEmpty || (mayHaveMore && !isEnding))
   }
 
   private func waitForWrite(_ waits: Bool) {
