@@ -25,9 +25,10 @@ test: check test-unit selftest test-lab ## everything that CI runs
 test-unit: ## unit tests and the simulation, in normal Swift
 	board/swift.sh host test
 
-selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch64-static
+selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch64-static, and its command line
 	@board/virtual/host-packages.sh amd64 arm64
 	build/x86_64/causeway selftest
+	python3 Tests/CommandLine/command_line_test.py build/x86_64/causeway
 	qemu-aarch64-static build/aarch64/causeway selftest
 
 test-lab: build ## every scenario in the radio lab, and one of them on aarch64

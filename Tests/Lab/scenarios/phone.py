@@ -1,8 +1,12 @@
 """A phone is a full client with nothing but its system's Bluetooth and TLS: a program written from docs/protocol.md
 alone, with no line of the firmware and not on Linux's Bluetooth (lab/client.py), finds the box, links, and is a peer of
-dave on Ethernet. Prints the frames of the page's worked example."""
+dave on Ethernet. Prints the frames of the page's worked example. Argument: legacy or extended (the default), the style
+of advertising that the box's controller knows."""
+
+# variants: extended legacy
 
 import re
+import sys
 
 from lab import BluetoothAir, Box, Node, Process, cable, check, main, say, step, wait_until
 
@@ -38,7 +42,7 @@ class Story:
 
 def scenario():
     with step("box with a Bluetooth controller, and dave on Ethernet"):
-        air = BluetoothAir(controllers=1, sockets=["phone"])
+        air = BluetoothAir(controllers=1, sockets=["phone"], legacy="legacy" in sys.argv)
         computer, neighbour = Box("box"), Box("dave")
         near, far = cable(computer, neighbour)
         box = Node(computer, adapter="hci0", interfaces=[near], extra={"node": {"discovery-info": "role=relay"}})
