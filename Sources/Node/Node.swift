@@ -191,6 +191,9 @@ public final class Node {
   /// What happened to peers since the last call, one event a call.
   public func nextPeerEvent() -> PeerEvent? { directory.nextEvent() }
 
+  /// The way to a node that frames take now.
+  public func route(to node: NodeID) -> Route? { mesh.route(to: node) }
+
   /// A link slot as it stands.
   public func link(_ slot: Int) -> Link { links[slot] }
 

@@ -4,47 +4,17 @@ import Primitives
 /// What is built before the clock runs, and what goes wrong while it does.
 extension Simulation {
   func build() {
-    for number in 0..<options.nodeCount {
-      let relays = random.chance(perThousand: 800)
-      machines.append(Machine(number, seed: options.seed, relays: relays, epoch: 1 + random.below(1000)))
+    for number in network.relays.indices {
+      machines.append(
+        Machine(number, seed: options.seed, relays: network.relays[number], epoch: 1 + random.below(1000)))
     }
-    connect()
+    for wire in network.wires {
+      wires.append(Wire(ends: wire.ends, model: wire.model, announcesID: wire.announcesID))
+      wires[wires.count - 1].isUp = !wire.isLatent
+    }
     for machine in machines.indices { plan(.start(machine: machine), after: span(.milliseconds(0), .seconds(2))) }
     if !options.faults.isEmpty { plan(.fault, after: options.faultPause) }
     plan(.message, after: .seconds(1))
-  }
-
-  private func connect() {
-    let count = options.nodeCount
-    switch options.shape {
-    case .line: for number in 1..<count { addWire(number - 1, number) }
-    case .ring: for number in 0..<count where count > 2 || number == 0 { addWire(number, (number + 1) % count) }
-    case .star: for number in 1..<count { addWire(0, number) }
-    case .random:
-      for number in 1..<count { addWire(Int(random.below(UInt64(number))), number) }
-      for _ in 0..<random.below(UInt64(count)) {
-        let one = Int(random.below(UInt64(count)))
-        let other = Int(random.below(UInt64(count)))
-        if one != other { addWire(one, other) }
-      }
-    }
-    // Some pairs see each other twice: over another bearer, or under another address.
-    for wire in wires where random.chance(perThousand: 200) { addWire(wire.ends.0, wire.ends.1) }
-  }
-
-  private func addWire(_ one: Int, _ other: Int) {
-    let bearer: BearerKind
-    let delay: (TimeSpan, TimeSpan)
-    switch random.below(4) {
-    case 0: (bearer, delay) = (.bluetoothLE, (.milliseconds(8), .milliseconds(80)))
-    case 1: (bearer, delay) = (.wifi, (.milliseconds(1), .milliseconds(20)))
-    case 2: (bearer, delay) = (.wifiDirect, (.milliseconds(1), .milliseconds(30)))
-    default: (bearer, delay) = (.ethernet, (TimeSpan(nanoseconds: 100_000), .milliseconds(2)))
-    }
-    wires.append(
-      Wire(
-        ends: (one, other), bearer: bearer, announcesID: random.chance(perThousand: 700), delay: delay,
-        windowBytes: 1000 << Int(random.below(7))))
   }
 
   // MARK: Discovery
@@ -52,7 +22,7 @@ extension Simulation {
   func seen(_ machine: Int, _ life: Int, _ wire: Int) {
     guard machines[machine].life == life, wires[wire].isUp else { return }
     let hint = wires[wire].announcesID ? machines[wires[wire].other(machine)].identity.id.high : 0
-    tell(machine, .candidateFound(UInt32(wire), wires[wire].bearer, hint: hint))
+    tell(machine, .candidateFound(UInt32(wire), wires[wire].model.bearer, hint: hint))
   }
 
   /// Both ends of a wire see each other in a while.
@@ -83,7 +53,8 @@ extension Simulation {
     trace.add(now, .fault, wire, Options.Fault.allCases.firstIndex(of: kind) ?? 0, Int(length.milliseconds))
     switch kind {
     case .cut: cut(wire)
-    case .stall: wires[wire].stalledUntil = now + length
+    case .stall: for side in 0...1 { wires[wire][from: side].stalledUntil = now + length }
+    case .handOver: handOver(length)
     case .darkness: darken(wire, length)
     case .partition: partition(length)
     case .crash: crash(Int(random.below(UInt64(machines.count))), length)
@@ -107,6 +78,15 @@ extension Simulation {
     wires[wire].isUp = false
     for stream in streams.indices where streams[stream].wire == wire { streams[stream].isDead = true }
     plan(.lightAgain(wire: wire), after: length)
+  }
+
+  /// Something better, or another way, comes into reach and goes again.
+  private func handOver(_ length: TimeSpan) {
+    let latent = wires.indices.filter { network.wires[$0].isLatent }
+    if latent.isEmpty { return }
+    let wire = latent[Int(random.below(UInt64(latent.count)))]
+    if wires[wire].isUp { return darken(wire, length) }
+    lightAgain(wire)
   }
 
   func lightAgain(_ wire: Int) {

@@ -1,9 +1,8 @@
 import Channel
 import Frame
 import Mesh
+import Node
 import Primitives
-
-@testable import Node
 
 /// What must be true once the faults are over and everything is whole again.
 extension Simulation {
@@ -13,7 +12,7 @@ extension Simulation {
   static let deliveryMax = TimeSpan.seconds(70)
 
   /// A whole run: faults, healing, and everything that is then demanded.
-  func runAll() {
+  public func runAll() {
     run(until: faultsEnd)
     heal()
     let healed = now
@@ -30,7 +29,7 @@ extension Simulation {
   private func heal() {
     for wire in wires.indices {
       wires[wire].isUp = true
-      wires[wire].stalledUntil = .zero
+      for side in 0...1 { wires[wire][from: side].stalledUntil = .zero }
       announce(wire)
     }
     for machine in machines.indices {
@@ -48,7 +47,7 @@ extension Simulation {
       guard let node = machines[one].node else { return "machine \(one) does not run" }
       for other in machines.indices where other != one {
         let way = reference.way(from: one, to: other)
-        let route = node.mesh.route(to: machines[other].identity.id)
+        let route = node.route(to: machines[other].identity.id)
         let peer = node.peers.first { $0.id == machines[other].identity.id }
         let names = "machine \(one) to \(other)"
         if route?.cost != way?.cost || (route?.hops).map(Int.init) != way?.hops {
@@ -74,12 +73,12 @@ extension Simulation {
         machines[machine].streams.compactMap { $0 }.filter { stream in
           let other = wires[streams[stream].wire]
           let slot = machines[machine].streams.firstIndex(of: stream)!
-          return other.bearer == wire.bearer && (other.ends == wire.ends || other.ends == (wire.ends.1, wire.ends.0))
+          return other.model.bearer == wire.model.bearer && other.joins(wire.ends.0, wire.ends.1)
             && machines[machine].node?.link(slot).state == .up
         }
       }
       if up[0].count != 1 || up[0] != up[1] {
-        return "machines \(wire.ends) over \(wire.bearer): links \(up[0].count) and \(up[1].count)"
+        return "machines \(wire.ends) over \(wire.model.bearer): links \(up[0].count) and \(up[1].count)"
       }
     }
     return nil
@@ -112,7 +111,7 @@ extension Simulation {
     for from in machines.indices {
       for to in machines[from].found.sorted() {
         for lane in Lane.allCases {
-          sendMessage(from, to, lane, lane == .bulk ? 5000 : 20)
+          send(from, to, lane, lane == .bulk ? 5000 : 20)
           asked += 1
         }
       }

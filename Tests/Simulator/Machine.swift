@@ -20,6 +20,8 @@ struct Machine {
   var streams = [Int?](repeating: nil, count: Limits.linksMax)
   /// The peers that the node said are found.
   var found: Set<Int> = []
+  /// Bytes of messages that its applications have taken.
+  var bytesRead = 0
   /// The application takes no messages before.
   var readsFrom = Instant.zero
 

@@ -3,7 +3,7 @@ import Primitives
 
 /// How one simulated network is made; all of it follows from the seed.
 struct Options {
-  enum Shape: CaseIterable { case line, ring, star, random }
+  enum Shape: CaseIterable { case line, ring, star, grid, random }
 
   /// What may go wrong in a run; each seed switches some of it on.
   enum Fault: CaseIterable {
@@ -17,6 +17,8 @@ struct Options {
     case partition
     /// A machine loses power or its process dies, and starts again with a later epoch.
     case crash
+    /// A second wire between two machines comes into reach and goes again.
+    case handOver
     /// Discovery no longer sees the other end of a wire, and then does.
     case discoveryFlap
     /// The application of a machine takes no messages for a while.
@@ -32,6 +34,17 @@ struct Options {
   /// Mean time between two faults, and between two messages of the whole network.
   let faultPause: TimeSpan
   let messagePause: TimeSpan
+
+  /// Nothing happens by itself.
+  init(quiet seed: UInt64, nodeCount: Int) {
+    self.seed = seed
+    shape = .random
+    self.nodeCount = nodeCount
+    faults = []
+    faultSpan = .milliseconds(0)
+    faultPause = .seconds(1)
+    messagePause = .seconds(1)
+  }
 
   init(seed: UInt64) {
     var random = SeededRandom(seed: seed)

@@ -18,7 +18,7 @@ struct Reference {
   init(nodeCount: Int, wires: [Wire], relays: [Bool]) {
     ways = [[Way?]](repeating: [Way?](repeating: nil, count: nodeCount), count: nodeCount)
     for wire in wires where wire.isUp {
-      let way = Way(cost: UInt32(wire.bearer.cost), hops: 1)
+      let way = Way(cost: UInt32(wire.model.bearer.cost), hops: 1)
       for (a, b) in [wire.ends, (wire.ends.1, wire.ends.0)] where way.isBetter(than: ways[a][b]) { ways[a][b] = way }
     }
     for relay in 0..<nodeCount where relays[relay] {

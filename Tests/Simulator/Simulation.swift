@@ -3,17 +3,17 @@ import Frame
 import Link
 import Node
 import Primitives
-import TestSupport
 
 /// A whole network of real nodes in one thread: clock, wires, streams, crashes and applications are played, and
 /// all chance comes from one seed. docs/protocol.md is what the nodes must keep to; what they must never do is
 /// checked at every step, what they must reach is demanded once the faults are over (Liveness.swift).
-final class Simulation {
+public final class Simulation {
   enum Event {
     case deadline(machine: Int)
     case dialEnds(machine: Int, life: Int, wire: Int)
     case opens(stream: Int, side: Int)
     case arrival(stream: Int, from: Int)
+    case room(stream: Int, side: Int)
     case streamEnds(stream: Int, side: Int)
     case seen(machine: Int, life: Int, wire: Int)
     case unseen(machine: Int, life: Int, wire: Int)
@@ -25,8 +25,9 @@ final class Simulation {
   }
 
   let options: Options
+  let network: NetworkPlan
   var random: SeededRandom
-  var now = Instant.zero + .seconds(1000)
+  public internal(set) var now = Instant.zero + .seconds(1000)
   var events = EventHeap<Event>()
   var machines: [Machine] = []
   var wires: [Wire] = []
@@ -37,13 +38,25 @@ final class Simulation {
   /// Peers that a node said have changed.
   private(set) var changeCount = 0
   /// The first thing that went wrong.
-  private(set) var violation: String?
+  public private(set) var violation: String?
   /// Faults and messages happen until then.
   let faultsEnd: Instant
-  private var scratch = [UInt8](repeating: 0, count: 4 * Limits.frameBytesMax)
+  var scratch = [UInt8](repeating: 0, count: 4 * Limits.frameBytesMax)
 
-  init(_ options: Options, isVerbose: Bool = false) {
+  /// The network and the faults that a seed asks for.
+  convenience init(_ options: Options, isVerbose: Bool = false) {
+    var random = SeededRandom(seed: options.seed ^ 0x0a11)
+    self.init(.random(options, &random), options, isVerbose: isVerbose)
+  }
+
+  /// A network of the caller's making on which nothing goes wrong and nobody sends anything by himself.
+  public convenience init(_ network: NetworkPlan, seed: UInt64 = 1, isVerbose: Bool = false) {
+    self.init(network, Options(quiet: seed, nodeCount: network.relays.count), isVerbose: isVerbose)
+  }
+
+  private init(_ network: NetworkPlan, _ options: Options, isVerbose: Bool) {
     self.options = options
+    self.network = network
     random = SeededRandom(seed: options.seed ^ 0x5eed)
     trace = Trace(isVerbose: isVerbose)
     faultsEnd = now + options.faultSpan
@@ -56,7 +69,7 @@ final class Simulation {
   }
 
   /// Let everything happen up to `end`.
-  func run(until end: Instant) {
+  public func run(until end: Instant) {
     while violation == nil, events.nextInstant <= end {
       now = max(now, events.nextInstant)
       if let event = events.next() { happen(event) }
@@ -76,6 +89,7 @@ final class Simulation {
     case .dialEnds(let machine, let life, let wire): dialEnds(machine, life, wire)
     case .opens(let stream, let side): opens(stream, side)
     case .arrival(let stream, let side): arrival(stream, from: side)
+    case .room(let stream, let side): room(stream, side)
     case .streamEnds(let stream, let side): streamEnds(stream, side)
     case .seen(let machine, let life, let wire): seen(machine, life, wire)
     case .unseen(let machine, let life, let wire):
@@ -125,7 +139,8 @@ final class Simulation {
       trace.add(now, .dial, machine, Int(handle))
       let wire = wires[Int(handle)]
       // A handshake is three times there and back; into the dark it takes until somebody gives up.
-      let span = wire.isUp ? span(wire.delay.least * 4, wire.delay.most * 6) : span(.milliseconds(50), .seconds(4))
+      let delay = wire.model.delay
+      let span = wire.isUp ? span(delay.least * 4, delay.most * 6) : span(.milliseconds(50), .seconds(4))
       plan(.dialEnds(machine: machine, life: machines[machine].life, wire: Int(handle)), after: span)
     case .transmit(let slot):
       guard let stream = machines[machine].streams[slot] else { return fail("machine \(machine) sends on no stream") }
@@ -165,178 +180,4 @@ final class Simulation {
   }
 
   func number(of id: NodeID) -> Int { machines.firstIndex { $0.identity.id == id } ?? -1 }
-
-  // MARK: Streams
-
-  private func side(of stream: Int, _ machine: Int, _ slot: Int) -> Int {
-    streams[stream].ends.0.machine == machine && streams[stream].ends.0.slot == slot ? 0 : 1
-  }
-
-  private func dialEnds(_ machine: Int, _ life: Int, _ wire: Int) {
-    guard machines[machine].life == life, machines[machine].node != nil else { return }
-    let other = wires[wire].other(machine)
-    guard wires[wire].isUp, machines[other].node != nil else { return tell(machine, .dialFailed(UInt32(wire))) }
-    let ends = (
-      Stream.End(machine: machine, life: life), Stream.End(machine: other, life: machines[other].life)
-    )
-    streams.append(Stream(wire: wire, ends: ends))
-    // Either end may be the first to know that the handshake is over.
-    for side in 0...1 {
-      plan(.opens(stream: streams.count - 1, side: side), after: span(.milliseconds(0), wires[wire].delay.most))
-    }
-  }
-
-  private func opens(_ stream: Int, _ side: Int) {
-    let end = streams[stream][end: side]
-    let wire = streams[stream].wire
-    guard machines[end.machine].life == end.life, let node = machines[end.machine].node, !end.isGone else { return }
-    let peer = machines[wires[wire].other(end.machine)].identity.id
-    let handle = side == 0 ? UInt32(wire) : nil
-    guard let slot = node.openLink(peer: peer, bearer: wires[wire].bearer, dialled: handle, now: now) else {
-      streams[stream][end: side].isGone = true
-      plan(.streamEnds(stream: stream, side: 1 - side), after: wires[wire].delay.most)
-      return
-    }
-    trace.add(now, .open, end.machine, slot, wire)
-    streams[stream][end: side].slot = slot
-    machines[end.machine].streams[slot] = stream
-    events.plan(.arrival(stream: stream, from: 1 - side), at: now)
-    touched(end.machine)
-  }
-
-  /// Move frames from a link into its stream, while there is room in it or until `all` are gone.
-  private func send(_ stream: Int, _ side: Int, all: Bool) {
-    let end = streams[stream][end: side]
-    let wire = wires[streams[stream].wire]
-    guard let slot = end.slot, let node = machines[end.machine].node else { return }
-    while all || streams[stream][from: side].byteCount < wire.windowBytes {
-      let count = scratch.withUnsafeMutableBytes { node.pop(slot, into: $0, now: now) }
-      if count == 0 {
-        streams[stream][from: side].isFull = false
-        return
-      }
-      observe(Array(scratch[..<count]), stream, side)
-      if !streams[stream].isDead { cut(Array(scratch[..<count]), stream, side, wire) }
-    }
-    streams[stream][from: side].isFull = true
-  }
-
-  /// A stream keeps the order of bytes, but not where one piece ends and the next begins.
-  private func cut(_ bytes: [UInt8], _ stream: Int, _ side: Int, _ wire: Wire) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = random.chance(perThousand: 300) ? Int(random.below(UInt64(rest.count))) + 1 : rest.count
-      let at = max(streams[stream][from: side].lastArrival, now + span(wire.delay.least, wire.delay.most))
-      streams[stream][from: side].pieces.append((at, Array(rest.prefix(count))))
-      streams[stream][from: side].lastArrival = at
-      events.plan(.arrival(stream: stream, from: side), at: at)
-      rest = rest.dropFirst(count)
-    }
-    streams[stream][from: side].byteCount += bytes.count
-  }
-
-  private func observe(_ bytes: [UInt8], _ stream: Int, _ side: Int) {
-    let end = streams[stream][end: side]
-    let frames = frames(in: bytes)
-    if frames.reduce(0, { $0 + $1.header.frameByteCount }) != bytes.count {
-      fail("machine \(end.machine) sends what is not a row of frames")
-    }
-    for frame in frames {
-      trace.add(now, .frame, end.machine, Int(frame.header.type), Int(truncatingIfNeeded: frame.header.identifier))
-      let wrong = observer.sent(
-        frame.header, frame.payload.span.bytes, by: end.machine, life: end.life,
-        id: machines[end.machine].identity.id, stream: stream, side: side, to: streams[stream][end: 1 - side].machine)
-      if let wrong { fail("machine \(end.machine) \(wrong)") }
-    }
-  }
-
-  private func arrival(_ stream: Int, from side: Int) {
-    let wire = wires[streams[stream].wire]
-    let end = streams[stream][end: 1 - side]
-    if streams[stream].isDead || end.isGone { return }
-    guard machines[end.machine].life == end.life, let node = machines[end.machine].node, let slot = end.slot else {
-      return
-    }
-    if wire.stalledUntil > now {
-      return events.plan(.arrival(stream: stream, from: side), at: wire.stalledUntil)
-    }
-    while let first = streams[stream][from: side].pieces.first, first.at <= now {
-      streams[stream][from: side].pieces.removeFirst()
-      streams[stream][from: side].byteCount -= first.bytes.count
-      trace.add(now, .bytes, end.machine, slot, first.bytes.count)
-      first.bytes.withUnsafeBytes { node.receive($0, on: slot, now: now) }
-      touched(end.machine)
-      if streams[stream][end: 1 - side].isGone { break }
-    }
-    let sender = streams[stream][end: side]
-    if streams[stream][from: side].isFull, !sender.isGone, machines[sender.machine].life == sender.life {
-      send(stream, side, all: false)
-      touched(sender.machine)
-    }
-    if streams[stream][from: side].hasEnded, streams[stream][from: side].pieces.isEmpty { streamEnds(stream, 1 - side) }
-  }
-
-  /// The end `side` is told that the stream is gone.
-  func streamEnds(_ stream: Int, _ side: Int) {
-    let end = streams[stream][end: side]
-    guard !end.isGone, machines[end.machine].life == end.life else { return }
-    streams[stream][end: side].isGone = true
-    guard let slot = end.slot else { return }
-    machines[end.machine].streams[slot] = nil
-    trace.add(now, .gone, end.machine, slot)
-    tell(end.machine, .linkClosed(slot))
-  }
-
-  // MARK: Applications
-
-  private func message() {
-    if now >= faultsEnd { return }
-    plan(.message, after: span(.milliseconds(1), options.messagePause * 2))
-    let from = Int(random.below(UInt64(machines.count)))
-    let choice = machines[from].found.sorted()
-    let lane: Lane = random.chance(perThousand: 600) ? .interactive : .bulk
-    let size = Int(random.below(random.chance(perThousand: 100) ? 40_000 : 1500))
-    if choice.isEmpty { return }
-    sendMessage(from, choice[Int(random.below(UInt64(choice.count)))], lane, size)
-  }
-
-  func sendMessage(_ from: Int, _ to: Int, _ lane: Lane, _ fillerBytes: Int) {
-    guard let node = machines[from].node else { return }
-    let route = MessageLedger.Route(from: from, life: machines[from].life, to: to, lane: lane)
-    let bytes = ledger.next(on: route, fillerBytes: fillerBytes)
-    let id: MessageID
-    do throws(DeliveryRefusal) {
-      id = try node.send(kind: 7, bytes.span.bytes, to: machines[to].identity.id, lane: lane, now: now)
-    } catch {
-      trace.add(now, .refused, from, to)
-      return
-    }
-    trace.add(now, .sent, from, to, bytes.count)
-    if let wrong = ledger.sent(on: route, id) { fail("machine \(from) \(wrong)") }
-    touched(from)
-  }
-
-  /// True when something was taken that may have moved the node.
-  private func drainMessages(_ machine: Int, _ node: Node) -> Bool {
-    var hasRead = false
-    while let (peer, completion) = node.nextCompletion() {
-      let to = number(of: peer)
-      trace.add(now, .completed, machine, to, completion.outcome == .delivered ? 1 : 0)
-      let wrong = ledger.completed(
-        by: machine, life: machines[machine].life, peer: to, completion, readerLife: machines[to].life,
-        readerIsSlow: isSlow)
-      if let wrong { fail("machine \(machine) \(wrong)") }
-    }
-    if machines[machine].readsFrom > now { return false }
-    while let (peer, message) = node.nextMessage(now: now, { _, _ in true }) {
-      hasRead = true
-      trace.add(now, .read, machine, number(of: peer), message.bytes.count)
-      let wrong = ledger.read(
-        by: machine, life: machines[machine].life, from: number(of: peer), lane: message.lane, message.bytes)
-      if let wrong { fail("machine \(machine) \(wrong)") }
-    }
-    return hasRead
-  }
-
-  private var isSlow: Bool { options.faults.contains(.slowReader) }
 }

@@ -1,6 +1,8 @@
 import Glibc
 import Testing
 
+@testable import Simulator
+
 /// A number from the environment.
 private func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }
 

@@ -1,0 +1,165 @@
+import Frame
+import Link
+import Node
+import Primitives
+import TestSupport
+
+/// Streams over wires: handshakes, bytes under way, and their end.
+extension Simulation {
+  func side(of stream: Int, _ machine: Int, _ slot: Int) -> Int {
+    streams[stream].ends.0.machine == machine && streams[stream].ends.0.slot == slot ? 0 : 1
+  }
+
+  func dialEnds(_ machine: Int, _ life: Int, _ wire: Int) {
+    guard machines[machine].life == life, machines[machine].node != nil else { return }
+    let other = wires[wire].other(machine)
+    guard wires[wire].isUp, machines[other].node != nil else { return tell(machine, .dialFailed(UInt32(wire))) }
+    let ends = (
+      Stream.End(machine: machine, life: life), Stream.End(machine: other, life: machines[other].life)
+    )
+    streams.append(Stream(wire: wire, ends: ends, diallingSide: wires[wire].side(machine)))
+    // Either end may be the first to know that the handshake is over.
+    for side in 0...1 {
+      plan(.opens(stream: streams.count - 1, side: side), after: span(.milliseconds(0), wires[wire].model.delay.most))
+    }
+  }
+
+  func opens(_ stream: Int, _ side: Int) {
+    let end = streams[stream][end: side]
+    let wire = streams[stream].wire
+    guard machines[end.machine].life == end.life, let node = machines[end.machine].node, !end.isGone else { return }
+    let peer = machines[wires[wire].other(end.machine)].identity.id
+    let handle = side == 0 ? UInt32(wire) : nil
+    guard let slot = node.openLink(peer: peer, bearer: wires[wire].model.bearer, dialled: handle, now: now) else {
+      streams[stream][end: side].isGone = true
+      plan(.streamEnds(stream: stream, side: 1 - side), after: wires[wire].model.delay.most)
+      return
+    }
+    trace.add(now, .open, end.machine, slot, wire)
+    streams[stream][end: side].slot = slot
+    machines[end.machine].streams[slot] = stream
+    events.plan(.arrival(stream: stream, from: 1 - side), at: now)
+    touched(end.machine)
+  }
+
+  /// Move frames from a link into its stream, while there is room below it or until `all` are gone.
+  func send(_ stream: Int, _ side: Int, all: Bool) {
+    let end = streams[stream][end: side]
+    guard let slot = end.slot, let node = machines[end.machine].node else { return }
+    let most = wires[streams[stream].wire].model.bytesBelowMax
+    streams[stream][from: side].depart(now)
+    while all || streams[stream][from: side].bytesBelow < most {
+      let room = FrameHeader.byteCount + node.link(slot).payloadBytesMax
+      var count = scratch.withUnsafeMutableBytes { scratch in
+        node.pop(slot, into: UnsafeMutableRawBufferPointer(rebasing: scratch[..<room]), now: now)
+      }
+      if count == 0, node.link(slot).hasFrames {
+        count = scratch.withUnsafeMutableBytes { node.pop(slot, into: $0, now: now) }
+      }
+      if count == 0 {
+        streams[stream][from: side].isFull = false
+        return
+      }
+      let bytes = Array(scratch[..<count])
+      observe(bytes, stream, side)
+      put(bytes, stream, side)
+    }
+    if streams[stream][from: side].isFull { return }
+    streams[stream][from: side].isFull = true
+    if let departure = streams[stream][from: side].nextDeparture {
+      events.plan(.room(stream: stream, side: side), at: max(departure, now))
+    }
+  }
+
+  /// Bytes have left: there is room below the link of `side`.
+  func room(_ stream: Int, _ side: Int) {
+    let end = streams[stream][end: side]
+    guard streams[stream][from: side].isFull, !streams[stream][from: side].isDead, !end.isGone,
+      machines[end.machine].life == end.life
+    else { return }
+    streams[stream][from: side].isFull = false
+    send(stream, side, all: false)
+    touched(end.machine)
+  }
+
+  /// Hand bytes down. A stream keeps their order, but not where one piece ends and the next begins.
+  private func put(_ bytes: [UInt8], _ stream: Int, _ side: Int) {
+    var rest = hellosCut(bytes, wires[streams[stream].wire].model.framePayloadBytesMax)[...]
+    while !rest.isEmpty {
+      let count = random.chance(perThousand: 300) ? Int(random.below(UInt64(rest.count))) + 1 : rest.count
+      let piece = travel(Array(rest.prefix(count)), stream, side)
+      streams[stream][from: side].append(piece)
+      if !streams[stream][from: side].isDead { events.plan(.arrival(stream: stream, from: side), at: piece.arrivesAt) }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  /// When bytes that are handed down now leave and arrive.
+  private func travel(_ bytes: [UInt8], _ stream: Int, _ side: Int) -> Stream.Piece {
+    let wire = streams[stream].wire
+    let end = streams[stream].wireSide(side)
+    let model = wires[wire].model
+    let start = max(now, wires[wire][from: end].busyUntil, wires[wire][from: end].stalledUntil)
+    let leaves = start + model.time(for: bytes.count, from: end)
+    wires[wire][from: end].busyUntil = leaves
+    let arrives = max(streams[stream][from: side].lastArrival, leaves + span(model.delay.least, model.delay.most))
+    return Stream.Piece(leavesAt: leaves, arrivesAt: arrives, bytes: bytes)
+  }
+
+  /// A wire whose ends take shorter frames than the bearer allows: hellos say so.
+  private func hellosCut(_ bytes: [UInt8], _ most: Int) -> [UInt8] {
+    guard most < Limits.framePayloadBytesMax, bytes[1] == FrameType.hello.rawValue else { return bytes }
+    let offset = FrameHeader.byteCount + 2
+    let offered = Int(bytes[offset]) << 8 | Int(bytes[offset + 1])
+    return bytes.with {
+      $0[offset] = UInt8(min(offered, most) >> 8)
+      $0[offset + 1] = UInt8(truncatingIfNeeded: min(offered, most))
+    }
+  }
+
+  private func observe(_ bytes: [UInt8], _ stream: Int, _ side: Int) {
+    let end = streams[stream][end: side]
+    let frames = frames(in: bytes)
+    if frames.reduce(0, { $0 + $1.header.frameByteCount }) != bytes.count {
+      fail("machine \(end.machine) sends what is not a row of frames")
+    }
+    for frame in frames {
+      trace.add(now, .frame, end.machine, Int(frame.header.type), Int(truncatingIfNeeded: frame.header.identifier))
+      let wrong = observer.sent(
+        frame.header, frame.payload.span.bytes, by: end.machine, life: end.life,
+        id: machines[end.machine].identity.id, stream: stream, side: side, to: streams[stream][end: 1 - side].machine)
+      if let wrong { fail("machine \(end.machine) \(wrong)") }
+    }
+  }
+
+  func arrival(_ stream: Int, from side: Int) {
+    let wire = wires[streams[stream].wire]
+    let end = streams[stream][end: 1 - side]
+    if streams[stream][from: side].isDead || end.isGone { return }
+    guard machines[end.machine].life == end.life, let node = machines[end.machine].node, let slot = end.slot else {
+      return
+    }
+    let stalledUntil = wire[from: streams[stream].wireSide(side)].stalledUntil
+    if stalledUntil > now { return events.plan(.arrival(stream: stream, from: side), at: stalledUntil) }
+    streams[stream][from: side].depart(now)
+    while let first = streams[stream][from: side].first, first.arrivesAt <= now {
+      streams[stream][from: side].removeFirst()
+      trace.add(now, .bytes, end.machine, slot, first.bytes.count)
+      first.bytes.withUnsafeBytes { node.receive($0, on: slot, now: now) }
+      touched(end.machine)
+      if streams[stream][end: 1 - side].isGone { break }
+    }
+    if streams[stream][from: side].hasEnded, streams[stream][from: side].isEmpty { streamEnds(stream, 1 - side) }
+  }
+
+  /// The end `side` is told that the stream is gone.
+  func streamEnds(_ stream: Int, _ side: Int) {
+    let end = streams[stream][end: side]
+    guard !end.isGone, machines[end.machine].life == end.life else { return }
+    streams[stream][end: side].isGone = true
+    guard let slot = end.slot else { return }
+    machines[end.machine].streams[slot] = nil
+    trace.add(now, .gone, end.machine, slot)
+    tell(end.machine, .linkClosed(slot))
+  }
+}
