@@ -43,11 +43,16 @@ if [ ! -d "$home" ]; then
   for d in "$work"/debs/*.deb; do dpkg-deb -x "$d" "$work/root"; done
   rm -rf "$work/root/usr/share" "$work/root/etc" "$work/root/var"
   for d in lib lib64; do [ -e "$work/root/$d" ] || ln -s "usr/$d" "$work/root/$d"; done
+  objcopy=$(dirname "$(readlink -f "$(command -v swift)")")/llvm-objcopy
+  libraries=$work/root/usr/lib/$triple
   # An internal function of libavahi-core has the name of a public one of libavahi-client: only one of the two could
   # be linked, and the wrong one would be called. For the other function see CAvahi.c.
-  "$(dirname "$(readlink -f "$(command -v swift)")")/llvm-objcopy" \
-    --redefine-sym avahi_entry_group_free=avahi_core_entry_group_free \
-    --redefine-sym avahi_reverse_lookup_name=cavahi_reverse_lookup_name "$work/root/usr/lib/$triple/libavahi-core.a"
+  "$objcopy" --redefine-sym avahi_entry_group_free=avahi_core_entry_group_free \
+    --redefine-sym avahi_reverse_lookup_name=cavahi_reverse_lookup_name "$libraries/libavahi-core.a"
+  # What libdbus asks the machine's name services and system log: see NameService.c.
+  for name in getaddrinfo freeaddrinfo getnameinfo getpwnam_r getpwuid_r getgrouplist openlog __vsyslog_chk; do
+    "$objcopy" --redefine-sym "$name=cavahi_$name" "$libraries/libdbus-1.a"
+  done
   mkdir -p "$work/root/third-party/include" "$work/root/third-party/lib"
   for h in $THIRD_PARTY_HEADERS; do cp -r "$work/root/usr/include/$h" "$work/root/third-party/include/"; done
   cp -r "$work/root/usr/include/dbus-1.0/dbus" "$work/root/third-party/include/"
