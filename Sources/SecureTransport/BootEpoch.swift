@@ -7,12 +7,12 @@ extension NodeIdentity {
   /// count starts again at 1. Peers which still remember a larger epoch of this node then hold the new one for
   /// a stale duplicate until what they remember has expired; nothing else depends on the number.
   public static func nextEpoch(directory: String) throws(IdentityError) -> UInt64 {
-    try IdentityFiles.prepare(directory: directory)
-    let stored = try IdentityFiles.read(directory + "/epoch")
+    let directory = try StateDirectory(directory)
+    let stored = try directory.read("epoch", bytesMax: 64)
     let counter = stored.flatMap(parseCounter) ?? 0
     // 2³² starts are one a second for 136 years; the count then begins again like that of a lost file.
     let next = counter == UInt32.max ? 1 : counter + 1
-    try IdentityFiles.write(Array("\(next)\n".utf8), to: "epoch", in: directory, mode: 0o600)
+    try directory.write(Array("\(next)\n".utf8), to: "epoch", mode: 0o600)
 
     var random: UInt32 = 0
     try withUnsafeMutableBytes(of: &random) { bytes throws(IdentityError) in try secureRandom(into: bytes) }

@@ -6,8 +6,8 @@ public enum IdentityError: Error, Equatable {
   case directory(path: String, code: Int32)
   /// A file could not be opened or read.
   case unreadable(path: String, code: Int32)
-  /// A file is larger than any key or certificate: `IdentityFiles.bytesMax`.
-  case tooLarge(path: String)
+  /// A file is larger than what it should hold can be.
+  case tooLarge(path: String, bytesMax: Int)
   /// A file could not be written, synchronised or renamed.
   case unwritable(path: String, code: Int32)
   /// The key file can be read by others than its owner. `mode` is its permission bits.
@@ -22,6 +22,14 @@ public enum IdentityError: Error, Equatable {
   case certificateOfAnotherKey(certificate: String, key: String)
   /// A certificate without its key: making a new key would silently make a new node.
   case keyMissing(certificate: String, key: String)
+  /// An encrypted PEM file, and no password.
+  case passwordNeeded(path: String)
+  /// Another password than the PEM file was encrypted with.
+  case wrongPassword(path: String)
+  /// None of the certificates is for the key.
+  case noCertificateForKey(path: String)
+  /// A PKCS #12 file that cannot be used.
+  case pkcs12(path: String, PKCS12Error)
   /// The kernel gave no random bytes.
   case noRandomness(code: Int32)
   /// mbedTLS failed, in practice for lack of memory. `code` is its error number.
@@ -34,8 +42,8 @@ public enum IdentityError: Error, Equatable {
       "state directory \(path): \(errnoText(code)); create it or set another one"
     case .unreadable(let path, let code):
       "\(path): \(errnoText(code)); make it readable for the user that runs causeway"
-    case .tooLarge(let path):
-      "\(path): larger than \(IdentityFiles.bytesMax) bytes, so not ours; move it away"
+    case .tooLarge(let path, let bytesMax):
+      "\(path): larger than \(bytesMax) bytes, so not what belongs there"
     case .unwritable(let path, let code):
       "\(path): \(errnoText(code)); the state directory must be writable and have space"
     case .keyOpenToOthers(let path, let mode):
@@ -50,6 +58,14 @@ public enum IdentityError: Error, Equatable {
       "\(certificate): certifies another key than \(key); remove the certificate to have it written anew"
     case .keyMissing(let certificate, let key):
       "\(key): missing although \(certificate) exists; restore it, or remove the certificate to become a new node"
+    case .passwordNeeded(let path):
+      "\(path): encrypted; give its password"
+    case .wrongPassword(let path):
+      "\(path): the password is not the one that it was encrypted with"
+    case .noCertificateForKey(let path):
+      "\(path): none of its certificates is for its key; put the key's own certificate in"
+    case .pkcs12(let path, let error):
+      "\(path): \(error.text)"
     case .noRandomness(let code):
       "getrandom: \(errnoText(code)); the kernel must be 3.17 or later and allow the call"
     case .library(let code):

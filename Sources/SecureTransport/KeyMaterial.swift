@@ -15,13 +15,21 @@ final class Key {
     context.deallocate()
   }
 
-  /// Takes over the key of a PEM file. Refuses other kinds and pairs that do not belong together.
-  func parse(_ pem: [UInt8], path: String) throws(IdentityError) {
-    // mbedTLS tells PEM from DER by the terminating zero.
-    var text = pem + [0]
+  /// Takes over the key of a PEM file, or of a PKCS #8 or SEC 1 structure in DER. Refuses other kinds and pairs that do
+  /// not belong together. `password` opens an encrypted PEM.
+  func parse(_ bytes: [UInt8], path: String, password: [UInt8] = []) throws(IdentityError) {
+    // mbedTLS tells PEM from DER by the terminating zero, which DER bears.
+    var text = bytes + [0]
     defer { mbedtls_platform_zeroize(&text, text.count) }
-    let code = mbedtls_pk_parse_key(context, text, text.count, nil, 0, mbedtls_psa_get_random, nil)
-    if code != 0 { throw .notAPrivateKey(path: path) }
+    let count = bytes.first == 0x30 ? bytes.count : text.count
+    let code = mbedtls_pk_parse_key(context, text, count, password, password.count, mbedtls_psa_get_random, nil)
+    switch code {
+    case 0: break
+    case MBEDTLS_ERR_PK_PASSWORD_REQUIRED: throw .passwordNeeded(path: path)
+    case MBEDTLS_ERR_PK_PASSWORD_MISMATCH: throw .wrongPassword(path: path)
+    case MBEDTLS_ERR_PK_UNKNOWN_NAMED_CURVE: throw .notP256(path: path)
+    default: throw .notAPrivateKey(path: path)
+    }
     guard mbedtls_pk_get_type(context) == MBEDTLS_PK_ECKEY,
       mbedtls_ecp_keypair_get_group_id(cmbedtls_ec(context)) == MBEDTLS_ECP_DP_SECP256R1
     else { throw .notP256(path: path) }
@@ -36,6 +44,7 @@ final class Key {
   /// SEC 1 in PEM, as `openssl ecparam -genkey -noout` writes it.
   func pem() throws(IdentityError) -> [UInt8] {
     var text = [UInt8](repeating: 0, count: 1024)
+    defer { mbedtls_platform_zeroize(&text, text.count) }
     try check(mbedtls_pk_write_key_pem(context, &text, text.count))
     return Array(text.prefix { $0 != 0 })
   }
@@ -55,8 +64,7 @@ final class Key {
 
   /// A DER ECDSA-Sig-Value over the SHA-256 of `message`.
   func signDER(_ message: [UInt8]) throws(IdentityError) -> [UInt8] {
-    var digest = [UInt8](repeating: 0, count: 32)
-    try check(mbedtls_sha256(message, message.count, &digest, 0))
+    let digest = sha256(message)
     var signature = [UInt8](repeating: 0, count: 80)
     var count = 0
     try check(
@@ -90,19 +98,34 @@ final class Certificate {
     context.deallocate()
   }
 
-  /// One certificate, or a chain with the node's own first.
+  /// Takes over the certificates of a PEM file, in their order.
   func parse(_ pem: [UInt8], path: String) throws(IdentityError) {
     let text = pem + [0]
     if mbedtls_x509_crt_parse(context, text, text.count) != 0 { throw .notACertificate(path: path) }
   }
 
+  /// Takes over one more certificate in DER.
+  func append(der: [UInt8], path: String) throws(IdentityError) {
+    if mbedtls_x509_crt_parse_der(context, der, der.count) != 0 { throw .notACertificate(path: path) }
+  }
+
   /// SubjectPublicKeyInfo in DER of the first certificate.
-  var spki: [UInt8] {
-    Array(UnsafeBufferPointer(start: context.pointee.pk_raw.p, count: context.pointee.pk_raw.len))
+  var spki: [UInt8] { Array(UnsafeRawBufferPointer(context.pointee.pk_raw)) }
+
+  /// Each certificate in DER.
+  var ders: [[UInt8]] {
+    var all: [[UInt8]] = []
+    var next: UnsafeMutablePointer<mbedtls_x509_crt>? = context
+    while let certificate = next {
+      if certificate.pointee.raw.len > 0 { all.append(Array(UnsafeRawBufferPointer(certificate.pointee.raw))) }
+      next = certificate.pointee.next
+    }
+    return all
   }
 
   static func pem(_ der: [UInt8]) throws(IdentityError) -> [UInt8] {
-    var text = [UInt8](repeating: 0, count: 2048)
+    // Base64 is a third longer, and a line of it 65 bytes for 64.
+    var text = [UInt8](repeating: 0, count: der.count * 3 / 2 + 128)
     var count = 0
     try check(
       mbedtls_pem_write_buffer(
@@ -111,6 +134,19 @@ final class Certificate {
   }
 }
 
+extension UnsafeRawBufferPointer {
+  /// The bytes that a field of a parsed structure stands for; empty where there are none.
+  init(_ field: mbedtls_x509_buf) { self.init(start: field.p, count: field.p == nil ? 0 : field.len) }
+}
+
 private func check(_ code: Int32) throws(IdentityError) {
   if code != 0 { throw .library(code: code) }
+}
+
+extension Certificate {
+  /// Whether this certificate's subject is the issuer that `child` names, and it is not `child` itself.
+  func isNamed(issuerOf child: Certificate) -> Bool {
+    let issuer = UnsafeRawBufferPointer(child.context.pointee.issuer_raw)
+    return issuer.elementsEqual(UnsafeRawBufferPointer(context.pointee.subject_raw))
+  }
 }

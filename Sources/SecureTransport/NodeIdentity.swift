@@ -4,14 +4,18 @@ import Primitives
 
 /// Who this node is: an ECDSA P-256 key, and the self-signed certificate that carries it into TLS.
 ///
-/// On disk: `node.key` (PEM, mode 0600) and `node.crt` (PEM). Whoever has the key is the node: a copied card is
-/// a second box with the same identity. The certificate is only a wrapper and is written anew from the key when it
-/// is missing; one signed by a fleet's authority may be put in its place.
+/// On disk: `node.key`, PEM, mode 0600: the private key, and behind it the chain of certificates that begins with the
+/// key's own. Whoever has the key is the node: a copied card is a second box with the same identity. A self-signed
+/// certificate is only a wrapper, made anew from the key where it is missing; a chain of an operator's authority comes in
+/// by `importing`, or beside the key as `node.crt`.
 public final class NodeIdentity {
   /// The first 16 bytes of SHA-256 over the key's SubjectPublicKeyInfo.
   public let id: NodeID
   /// The public key: 0x04, then x and y (SEC 1, uncompressed).
   public let publicPoint: InlineArray<65, UInt8>
+
+  /// What was wrong with the files and did not prevent the start; one line.
+  public private(set) var notice: String?
 
   private let key: Key
   private let certificate: Certificate
@@ -20,46 +24,151 @@ public final class NodeIdentity {
 
   /// Reads the identity from `directory`, or makes and writes it at the first start. The directory is made
   /// (mode 0700) when only its last component is missing. Blocks until the kernel's generator is seeded.
-  public static func loadOrCreate(directory: String) throws(IdentityError) -> NodeIdentity {
-    try startLibrary()
-    try IdentityFiles.prepare(directory: directory)
-    let keyPath = directory + "/node.key", certificatePath = directory + "/node.crt"
-
-    let key = Key()
-    let storedCertificate = try IdentityFiles.read(certificatePath)
-    if let stored = try IdentityFiles.read(keyPath, secret: true) {
-      try key.parse(stored, path: keyPath)
-    } else {
-      if storedCertificate != nil { throw .keyMissing(certificate: certificatePath, key: keyPath) }
-      try key.generate()
-      try IdentityFiles.write(key.pem(), to: "node.key", in: directory, mode: 0o600)
-    }
-
-    let certificate = Certificate()
-    if let storedCertificate {
-      try certificate.parse(storedCertificate, path: certificatePath)
-      if certificate.spki != (try key.spki()) {
-        throw .certificateOfAnotherKey(certificate: certificatePath, key: keyPath)
-      }
-    } else {
-      let spki = try key.spki()
-      let id = spki.withUnsafeBytes { nodeID(ofSPKI: $0) }
-      let der = try NodeCertificate.make(spki: spki, id: id) { body throws(IdentityError) in try key.signDER(body) }
-      let pem = try Certificate.pem(der)
-      try IdentityFiles.write(pem, to: "node.crt", in: directory, mode: 0o644)
-      try certificate.parse(pem, path: certificatePath)
-    }
-    return try NodeIdentity(key, certificate)
+  public static func loadOrCreate(directory path: String) throws(IdentityError) -> NodeIdentity {
+    let directory = try StateDirectory(path)
+    if let identity = try load(directory) { return identity }
+    return try create(directory)
   }
 
-  private init(_ key: Key, _ certificate: Certificate) throws(IdentityError) {
+  /// Reads the identity; nil when there is none. A damaged key file gives way to the one before it: see `notice`.
+  public static func load(_ directory: StateDirectory) throws(IdentityError) -> NodeIdentity? {
+    try startLibrary()
+    let separate = try directory.read(certificateFile, bytesMax: fileBytesMax)
+    guard let stored = try directory.read(keyFile, bytesMax: fileBytesMax, secret: true) else {
+      if separate == nil { return nil }
+      throw .keyMissing(certificate: directory.file(certificateFile), key: directory.file(keyFile))
+    }
+    do throws(IdentityError) {
+      return try NodeIdentity(stored, separate, directory, keyFile)
+    } catch {
+      guard error == .notAPrivateKey(path: directory.file(keyFile)),
+        let previous = try? directory.read(keyFile + ".old", bytesMax: fileBytesMax, secret: true),
+        let identity = try? NodeIdentity(previous, separate, directory, keyFile + ".old")
+      else { throw error }
+      identity.notice = "\(error.text); until then the one before it, \(keyFile).old, is used"
+      return identity
+    }
+  }
+
+  /// Makes a key and writes it. What was there stays as `node.key.old`.
+  public static func create(_ directory: StateDirectory) throws(IdentityError) -> NodeIdentity {
+    try startLibrary()
+    let key = Key()
+    try key.generate()
+    return try write(key, [], directory)
+  }
+
+  /// Makes the contents of a PEM or PKCS #12 file the identity: its P-256 key, and the chain of certificates that begins
+  /// with the key's own. What was there stays as `node.key.old`. `password` opens an encrypted file.
+  /// Errors: see the last cases of `IdentityError`.
+  public static func importing(
+    _ file: [UInt8], path: String, password: [UInt8], into directory: StateDirectory
+  ) throws(IdentityError) -> NodeIdentity {
+    try startLibrary()
+    let key = Key()
+    let certificates: [[UInt8]]
+    if file.first == 0x30 {
+      let contents: PKCS12.Contents
+      do throws(PKCS12Error) {
+        contents = try PKCS12.open(file, password: password)
+      } catch {
+        throw .pkcs12(path: path, error)
+      }
+      try key.parse(contents.key, path: path)
+      certificates = contents.certificates
+    } else {
+      try key.parse(file, path: path, password: password)
+      let chain = Certificate()
+      if contains(file, certificateMark) { try chain.parse(file, path: path) }
+      certificates = chain.ders
+    }
+    return try write(key, certificates.isEmpty ? [] : chain(certificates, of: key, path: path), directory)
+  }
+
+  /// Key and chain are one file, so that no cut separates them.
+  private static func write(
+    _ key: Key, _ certificates: [[UInt8]], _ directory: StateDirectory
+  ) throws(IdentityError) -> NodeIdentity {
+    var text = try key.pem()
+    defer { mbedtls_platform_zeroize(&text, text.count) }
+    let chain = certificates.isEmpty ? [try selfSigned(key)] : certificates
+    for der in chain { text += try Certificate.pem(der) }
+    if text.count > fileBytesMax { throw .tooLarge(path: directory.file(keyFile), bytesMax: fileBytesMax) }
+    try directory.write(text, to: keyFile, mode: 0o600)
+    // It would belong to another key now, and counts for nothing beside a chain in the key file.
+    unlink(directory.file(certificateFile))
+    return try NodeIdentity(text, nil, directory, keyFile)
+  }
+
+  /// The certificate of `key`, then its issuers as far as they are there. Others are left out.
+  private static func chain(_ ders: [[UInt8]], of key: Key, path: String) throws(IdentityError) -> [[UInt8]] {
     let spki = try key.spki()
+    var rest: [Certificate] = []
+    for der in ders {
+      let certificate = Certificate()
+      try certificate.append(der: der, path: path)
+      rest.append(certificate)
+    }
+    guard let leaf = rest.firstIndex(where: { $0.spki == spki }) else { throw .noCertificateForKey(path: path) }
+    var ordered = [rest.remove(at: leaf)]
+    while ordered.count < certificatesMax, let last = ordered.last,
+      let issuer = rest.firstIndex(where: { $0.isNamed(issuerOf: last) })
+    {
+      ordered.append(rest.remove(at: issuer))
+    }
+    return ordered.map { $0.ders[0] }
+  }
+
+  /// One certificate and the authorities above it: more than mbedTLS verifies.
+  static let certificatesMax = 10
+  private static let fileBytesMax = 16_384
+  private static let keyFile = "node.key"
+  private static let certificateFile = "node.crt"
+  private static let certificateMark: StaticString = "-----BEGIN CERTIFICATE-----"
+
+  /// `stored` is the key in PEM, with the chain behind it or beside it in a file of its own (`separate`). Without any
+  /// the certificate is made anew from the key.
+  private init(
+    _ stored: [UInt8], _ separate: [UInt8]?, _ directory: StateDirectory, _ name: String
+  ) throws(IdentityError) {
+    let key = Key(), certificate = Certificate()
+    try key.parse(stored, path: directory.file(name))
+    let spki = try key.spki()
+    if contains(stored, Self.certificateMark) {
+      try certificate.parse(stored, path: directory.file(name))
+      if certificate.spki != spki {
+        throw .certificateOfAnotherKey(certificate: directory.file(name), key: directory.file(name))
+      }
+    } else if let separate {
+      let path = directory.file(Self.certificateFile)
+      try certificate.parse(separate, path: path)
+      if certificate.spki != spki { throw .certificateOfAnotherKey(certificate: path, key: directory.file(name)) }
+    } else {
+      try certificate.append(der: try Self.selfSigned(key), path: directory.file(name))
+    }
     signingKey = try key.importForSigning()
     id = spki.withUnsafeBytes { NodeIdentity.nodeID(ofSPKI: $0) }
     publicPoint = InlineArray { spki[NodeCertificate.spkiPrefix.count + $0] }
     self.key = key
     self.certificate = certificate
   }
+
+  private static func selfSigned(_ key: Key) throws(IdentityError) -> [UInt8] {
+    let spki = try key.spki()
+    return try NodeCertificate.make(spki: spki, id: spki.withUnsafeBytes { nodeID(ofSPKI: $0) }) {
+      body throws(IdentityError) in try key.signDER(body)
+    }
+  }
+
+  /// The chain in PEM, for others; with `key` the private key before it.
+  public func pem(withKey: Bool) throws(IdentityError) -> [UInt8] {
+    var text = withKey ? try key.pem() : []
+    for der in certificate.ders { text += try Certificate.pem(der) }
+    return text
+  }
+
+  /// The chain that this node shows, as others evaluate it.
+  public var chain: PeerChain { PeerChain(certificate.context) }
 
   deinit { psa_destroy_key(signingKey) }
 
@@ -134,6 +243,13 @@ public final class NodeIdentity {
         high: UInt64(bigEndian: digest.load(fromByteOffset: 0, as: UInt64.self)),
         low: UInt64(bigEndian: digest.load(fromByteOffset: 8, as: UInt64.self)))
     }
+  }
+}
+
+/// Whether a PEM file bears this line.
+private func contains(_ text: [UInt8], _ mark: StaticString) -> Bool {
+  text.withUnsafeBytes {
+    $0.count > 0 && memmem($0.baseAddress!, $0.count, mark.utf8Start, mark.utf8CodeUnitCount) != nil
   }
 }
 

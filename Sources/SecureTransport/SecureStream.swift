@@ -10,7 +10,8 @@ import Primitives
 /// TLS 1.3 it is done before the server has seen its certificate.
 ///
 /// TLS 1.2 and 1.3, ECDHE-ECDSA with AES-GCM or ChaCha20-Poly1305; no renegotiation, tickets or session cache. The
-/// peer proves possession of a P-256 key, which is who it is (`peer`); names, dates and authorities do not count. Our
+/// peer proves possession of a P-256 key, which is who it is (`peer`). Whether that key is wanted, and what its chain of
+/// certificates counts for, a `PeerJudge` decides before anything flows; without one every key is. Our
 /// TLS 1.3 cannot renew its keys: a link that has carried 2²⁴ full records (256 GB) under AES-GCM one way should be
 /// made anew (RFC 8446, section 5.5).
 public final class SecureStream {
@@ -62,12 +63,16 @@ public final class SecureStream {
   let tls: UnsafeMutablePointer<mbedtls_ssl_context>
   private let buffers: UnsafeMutablePointer<StreamBuffers>
   private let configuration: TLSConfiguration
+  private let judge: (any PeerJudge)?
   private var demultiplexer = StreamDemultiplexer()
   private var bypass: Bypass?
 
   /// A client's first message is in `outgoing` at once.
-  public init(identity: NodeIdentity, role: Role, versionMax: TLSVersion = .tls13) throws(SecureStreamError) {
+  public init(
+    identity: NodeIdentity, role: Role, versionMax: TLSVersion = .tls13, judge: (any PeerJudge)? = nil
+  ) throws(SecureStreamError) {
     configuration = try identity.configuration(role, versionMax)
+    self.judge = judge
     buffers = .allocate(capacity: 1)
     buffers.initialize(to: StreamBuffers())
     tls = .allocate(capacity: 1)
@@ -182,6 +187,16 @@ public final class SecureStream {
     _ = mbedtls_ssl_close_notify(tls)
   }
 
+  /// The certificates that the peer showed, while the stream lives; empty before it is established.
+  public var peerChain: PeerChain { PeerChain(mbedtls_ssl_get_peer_cert(tls)) }
+
+  /// Ask the judge again: a key may have been revoked, or the time become known. A peer that it refuses now is told by an
+  /// alert, and the stream is over.
+  public func reconsider() {
+    guard state == .established, let refusal = judge?.refusal(of: peerChain, peer) else { return }
+    fail(.refused(refusal), alert: Int32(refusal.alert))
+  }
+
   /// Version and suite, like "TLSv1.3 TLS1-3-AES-128-GCM-SHA256".
   public var protocolText: String {
     guard state == .established, let version = mbedtls_ssl_get_version(tls) else { return "" }
@@ -207,6 +222,9 @@ public final class SecureStream {
       if code != 0 { return fail(end(code)) }
       guard buffers.pointee.peerKey == .accepted else { return fail(.noPeerCertificate) }
       peer = withUnsafeBytes(of: buffers.pointee.peerPoint) { NodeIdentity.nodeID(ofPoint: $0) }
+      if let refusal = judge?.refusal(of: peerChain, peer) {
+        return fail(.refused(refusal), alert: Int32(refusal.alert))
+      }
       state = .established
       deliver(.established)
     }

@@ -26,6 +26,8 @@ public enum SecureStreamEnd: Equatable, Sendable {
   case noPeerCertificate
   /// The peer's key is not ECDSA P-256.
   case peerKeyNotP256
+  /// The peer proved its key and was refused all the same.
+  case refused(PeerRefusal)
   /// The peer ended the connection with this TLS alert (RFC 8446, section 6).
   case alert(UInt8)
   /// Any other failure of TLS, by mbedTLS's error number.
@@ -49,6 +51,7 @@ public enum SecureStreamEnd: Equatable, Sendable {
     case .truncated: "the connection was cut without close_notify"
     case .noPeerCertificate: "the peer sent no certificate; it needs one (self-signed will do) with an ECDSA P-256 key"
     case .peerKeyNotP256: "the peer's key is not ECDSA P-256 (uncompressed); it needs a certificate with such a key"
+    case .refused(let refusal): "the peer was refused: \(refusal.text)"
     case .alert(let description): "the peer refused with TLS alert \(description) (\(alertName(description)))"
     case .library(let code): libraryText(code)
     case .notAUnit(.unknownFirstByte): "bytes that are neither TLS nor a sealed frame; is the peer a Causeway node?"

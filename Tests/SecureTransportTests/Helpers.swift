@@ -17,7 +17,7 @@ final class Scratch {
   deinit { _ = shell("rm -rf \(path)") }
 
   func file(_ name: String) -> String { path + "/" + name }
-  func bytes(_ name: String) -> [UInt8]? { try? IdentityFiles.read(file(name)) }
+  func bytes(_ name: String) -> [UInt8]? { try? readFile(file(name), bytesMax: 65536) }
   func remove(_ name: String) throws { try #require(unlink(file(name)) == 0) }
   func chmod(_ name: String, _ mode: UInt32) throws { try #require(CSystem.chmod(file(name), mode) == 0) }
   func mode(_ name: String) throws -> UInt32 {
@@ -29,6 +29,11 @@ final class Scratch {
     let file = try #require(fopen(file(name), "w"))
     defer { fclose(file) }
     try #require(fwrite(text, 1, text.utf8.count, file) == text.utf8.count)
+  }
+  func write(_ name: String, _ bytes: [UInt8]) throws {
+    let file = try #require(fopen(file(name), "w"))
+    defer { fclose(file) }
+    try #require(fwrite(bytes, 1, bytes.count, file) == bytes.count)
   }
 
   /// Runs openssl in this directory and returns what it printed.
@@ -78,8 +83,10 @@ final class End {
   var frames: [[UInt8]] = []
   var onInput: (() -> Void)?
 
-  init(_ identity: NodeIdentity, _ role: SecureStream.Role, _ version: TLSVersion = .tls13) throws {
-    stream = try SecureStream(identity: identity, role: role, versionMax: version)
+  init(
+    _ identity: NodeIdentity, _ role: SecureStream.Role, _ version: TLSVersion = .tls13, judge: (any PeerJudge)? = nil
+  ) throws {
+    stream = try SecureStream(identity: identity, role: role, versionMax: version, judge: judge)
   }
 
   func receive(_ bytes: [UInt8]) {

@@ -21,11 +21,11 @@ struct NodeIdentityTests {
 
   @Test func aNodeIsTheSameAtItsSecondStart() throws {
     let first = try load()
-    let files = [scratch.bytes("node.key"), scratch.bytes("node.crt")]
+    let file = scratch.bytes("node.key")
     let second = try load()
     #expect(first.id == second.id)
     #expect(array(first.publicPoint) == array(second.publicPoint))
-    #expect(files == [scratch.bytes("node.key"), scratch.bytes("node.crt")])
+    #expect(file == scratch.bytes("node.key"))
   }
 
   @Test func twoNodesDiffer() throws {
@@ -35,16 +35,16 @@ struct NodeIdentityTests {
   @Test func theKeyIsForItsOwnerOnlyAndNothingElseIsLeft() throws {
     _ = try load()
     #expect(try scratch.mode("node.key") == 0o600)
-    #expect(shell("ls -A \(scratch.path)").output == "node.crt\nnode.key\n")
+    #expect(shell("ls -A \(scratch.path)").output == "node.key\n")
   }
 
   @Test func openSSLReadsTheCertificateAndFindsTheSameNode() throws {
     let identity = try load()
-    let text = try scratch.openssl("x509 -in node.crt -noout -subject -dates -ext basicConstraints")
+    let text = try scratch.openssl("x509 -in node.key -noout -subject -dates -ext basicConstraints")
     #expect(text.contains("CN = \(hex(identity.id))"))
     #expect(text.contains("notBefore=Jan  1 00:00:00 1970 GMT"))
     #expect(text.contains("notAfter=Dec 31 23:59:59 9999 GMT"))
-    #expect(try scratch.openssl("verify -CAfile node.crt node.crt").contains("node.crt: OK"))
+    #expect(try scratch.openssl("verify -CAfile node.key node.key").contains("node.key: OK"))
     #expect(try scratch.openssl("pkey -in node.key -pubout -outform DER -out spki.der").isEmpty)
     let digest = try scratch.openssl("dgst -sha256 -r spki.der")
     #expect(digest.hasPrefix(hex(identity.id)))
@@ -70,15 +70,21 @@ struct NodeIdentityTests {
     #expect(refusal() == nil)
   }
 
-  @Test func aLostCertificateIsWrittenAnewFromTheKey() throws {
-    let id = try load().id
-    try scratch.remove("node.crt")
-    #expect(try load().id == id)
-    #expect(scratch.bytes("node.crt") != nil)
+  @Test func aKeyWithoutCertificateIsGivenTheOneItHadAgain() throws {
+    let first = try load()
+    try scratch.openssl("ec -in node.key -out alone.key")
+    try scratch.openssl("x509 -in node.key -outform DER -out first.der")
+    try scratch.write("node.key", String(decoding: try #require(scratch.bytes("alone.key")), as: UTF8.self))
+    #expect(try load().id == first.id)
+    let again = try load()
+    withExtendedLifetime(again) {
+      #expect(Array(UnsafeRawBufferPointer(again.chain.first!.pointee.raw)) == scratch.bytes("first.der"))
+    }
   }
 
   @Test func aLostKeyIsNotSilentlyReplaced() throws {
     _ = try load()
+    try scratch.openssl("x509 -in node.key -out node.crt")
     try scratch.remove("node.key")
     #expect(refusal() == .keyMissing(certificate: scratch.file("node.crt"), key: scratch.file("node.key")))
     #expect(scratch.bytes("node.key") == nil)
@@ -113,21 +119,33 @@ struct NodeIdentityTests {
   @Test func anOversizedKeyFileIsRefused() throws {
     try scratch.write("node.key", String(repeating: "A", count: 16385))
     try scratch.chmod("node.key", 0o600)
-    #expect(refusal() == .tooLarge(path: scratch.file("node.key")))
+    #expect(refusal() == .tooLarge(path: scratch.file("node.key"), bytesMax: 16384))
   }
 
   @Test func aCertificateOfAnotherKeyIsRefused() throws {
     _ = try load()
-    try scratch.remove("node.key")
+    try scratch.openssl("x509 -in node.key -out node.crt")
     try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out node.key")
     #expect(
       refusal() == .certificateOfAnotherKey(certificate: scratch.file("node.crt"), key: scratch.file("node.key")))
   }
 
   @Test func whatIsNoCertificateIsRefused() throws {
-    _ = try load()
+    try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out node.key")
     try scratch.write("node.crt", "nonsense")
     #expect(refusal() == .notACertificate(path: scratch.file("node.crt")))
+  }
+
+  @Test func aDamagedKeyGivesWayToTheOneBeforeItAndSaysSo() throws {
+    let old = try load().id
+    let new = try NodeIdentity.create(StateDirectory(scratch.path)).id
+    #expect(old != new)
+    #expect(try load().id == new)
+    try scratch.write("node.key", "torn")
+    try scratch.chmod("node.key", 0o600)
+    let fallen = try load()
+    #expect(fallen.id == old)
+    #expect(fallen.notice?.hasSuffix("node.key.old, is used") == true)
   }
 
   @Test func aDirectoryThatCannotBeMadeIsAnError() {

@@ -1,16 +1,21 @@
 // mbedTLS 3.6 for SecureTransport: its headers, and the function-like macros that Swift does not import.
 #pragma once
 #include <CSystem.h>
+#include <mbedtls/constant_time.h>
+#include <mbedtls/des.h>
 #include <mbedtls/ecdsa.h>
 #include <mbedtls/ecp.h>
 #include <mbedtls/gcm.h>
+#include <mbedtls/md.h>
 #include <mbedtls/pem.h>
 #include <mbedtls/pk.h>
+#include <mbedtls/pkcs5.h>
 #include <mbedtls/platform_util.h>
 #include <mbedtls/psa_util.h>
 #include <mbedtls/sha256.h>
 #include <mbedtls/ssl.h>
 #include <mbedtls/ssl_ciphersuites.h>
+#include <mbedtls/x509_crl.h>
 #include <mbedtls/x509_crt.h>
 #include <psa/crypto.h>
 
@@ -32,3 +37,7 @@ static inline mbedtls_ecp_keypair *_Nonnull cmbedtls_ec(const mbedtls_pk_context
 static inline uint8_t cmbedtls_alert_description(const mbedtls_ssl_context *_Nonnull ssl) {
   return ssl->MBEDTLS_PRIVATE(in_msg)[1];
 }
+/// Basic constraints (RFC 5280, 4.2.1.9): 1 for a certificate of an authority.
+static inline int cmbedtls_is_authority(const mbedtls_x509_crt *_Nonnull crt) { return crt->MBEDTLS_PRIVATE(ca_istrue); }
+/// One more than the intermediates that may stand below this authority; 0 for any number.
+static inline int cmbedtls_path_length(const mbedtls_x509_crt *_Nonnull crt) { return crt->MBEDTLS_PRIVATE(max_pathlen); }

@@ -1,0 +1,231 @@
+import CMbedTLS
+
+/// Reads what PKCS #12 (RFC 7292) is used for in practice: one private key and its certificates, under a password. mbedTLS
+/// parses no such container.
+///
+/// Read: password integrity (MAC by SHA-1, SHA-256, SHA-384 or SHA-512), and contents that are plain or encrypted by
+/// PBES2 (what OpenSSL 3 writes: PBKDF2 and AES-CBC) or by pbeWithSHAAnd3-KeyTripleDES-CBC (the older form). Nothing behind
+/// the MAC is looked at before the MAC is right, and everything that takes time or memory has a limit.
+struct PKCS12 {
+  static let bytesMax = 65_536
+  /// Rounds of key derivation that one file may ask for, all its parts together: some seconds on a small board.
+  static let iterationsMax = 1_000_000
+  static let passwordBytesMax = 256
+  /// Parts looked at; an identity has a handful.
+  static let partsMax = 64
+
+  /// What a file holds.
+  struct Contents {
+    /// A PKCS #8 PrivateKeyInfo in DER.
+    var key: [UInt8]
+    /// X.509 certificates in DER, in the file's order.
+    var certificates: [[UInt8]]
+  }
+
+  private let password: [UInt8]
+  /// The password as a BMPString with its terminating zero (appendix B.1).
+  private let widePassword: [UInt8]
+  private var iterationsLeft = PKCS12.iterationsMax
+  private var partsLeft = PKCS12.partsMax
+  private var keys: [[UInt8]] = []
+  private var certificates: [[UInt8]] = []
+
+  /// `password` is UTF-8. Anything else than a well-formed file with the right password is an error.
+  static func open(_ file: [UInt8], password: [UInt8]) throws(PKCS12Error) -> Contents {
+    if file.count > bytesMax { throw .tooLarge }
+    guard password.count <= passwordBytesMax, let wide = PKCS12Key.bmpString(password) else { throw .unusablePassword }
+    var reader = PKCS12(password: password, widePassword: wide)
+    try reader.read(file)
+    guard let key = reader.keys.first else { throw .noKey }
+    if reader.keys.count > 1 { throw .severalKeys }
+    return Contents(key: key, certificates: reader.certificates)
+  }
+
+  private init(password: [UInt8], widePassword: [UInt8]) {
+    self.password = password
+    self.widePassword = widePassword
+  }
+
+  /// PFX (section 4): version 3, authSafe, macData.
+  private mutating func read(_ file: [UInt8]) throws(PKCS12Error) {
+    var outer = DERReader(file[...])
+    var pfx = try outer.enter(DERReader.sequence)
+    if try pfx.number() != 3 { throw .notPKCS12 }
+    var authSafe = try pfx.enter(DERReader.sequence)
+    // Integrity by signature has another type here.
+    if !matches(try authSafe.take(DERReader.objectIdentifier), .data) || pfx.isEmpty { throw .noMAC }
+    var content = try authSafe.enter(DERReader.context0)
+    let safes = try content.take(DERReader.octetString)
+    try checkMAC(try pfx.enter(DERReader.sequence), over: safes)
+    try readSafes(safes)
+  }
+
+  // MARK: Integrity
+
+  /// MacData: DigestInfo, salt, iterations (1 when absent).
+  private mutating func checkMAC(_ macData: DERReader, over safes: ArraySlice<UInt8>) throws(PKCS12Error) {
+    var macData = macData
+    var digestInfo = try macData.enter(DERReader.sequence)
+    var algorithm = try digestInfo.enter(DERReader.sequence)
+    let hash = try PKCS12Key.hash(of: try algorithm.take(DERReader.objectIdentifier))
+    let expected = Array(try digestInfo.take(DERReader.octetString))
+    let salt = Array(try macData.take(DERReader.octetString))
+    try spend(macData.isEmpty ? 1 : try macData.number())
+    let rounds = lastIterations
+    let key = PKCS12Key.derive(.mac, hash, widePassword, salt, rounds, byteCount: hash.byteCount)
+    var computed = [UInt8](repeating: 0, count: hash.byteCount)
+    let safes = Array(safes)
+    let code = mbedtls_md_hmac(mbedtls_md_info_from_type(hash.type), key, key.count, safes, safes.count, &computed)
+    guard code == 0, expected.count == computed.count,
+      mbedtls_ct_memcmp(expected, computed, computed.count) == 0
+    else { throw .wrongPassword }
+  }
+
+  // MARK: Contents
+
+  /// AuthenticatedSafe: a sequence of ContentInfo, each plain or encrypted.
+  private mutating func readSafes(_ bytes: ArraySlice<UInt8>) throws(PKCS12Error) {
+    var whole = DERReader(bytes)
+    var safes = try whole.enter(DERReader.sequence)
+    while !safes.isEmpty {
+      try countPart()
+      var info = try safes.enter(DERReader.sequence)
+      let type = try info.take(DERReader.objectIdentifier)
+      var content = try info.enter(DERReader.context0)
+      if matches(type, .data) {
+        try readBags(try content.take(DERReader.octetString))
+      } else if matches(type, .encryptedData) {
+        var encrypted = try content.enter(DERReader.sequence)
+        _ = try encrypted.number()
+        var inner = try encrypted.enter(DERReader.sequence)
+        _ = try inner.take(DERReader.objectIdentifier)
+        let algorithm = try inner.takeAny().whole
+        try readBags(try decrypt(try inner.take(DERReader.context0Primitive), algorithm)[...])
+      } else {
+        throw .unsupported(name: "its contents are encrypted for a public key, not under a password; not supported")
+      }
+    }
+  }
+
+  /// SafeContents: a sequence of bags. CRLs, secrets and nested contents are passed over.
+  private mutating func readBags(_ bytes: ArraySlice<UInt8>) throws(PKCS12Error) {
+    var whole = DERReader(bytes)
+    var bags = try whole.enter(DERReader.sequence)
+    while !bags.isEmpty {
+      try countPart()
+      var bag = try bags.enter(DERReader.sequence)
+      let type = try bag.take(DERReader.objectIdentifier)
+      var value = try bag.enter(DERReader.context0)
+      if matches(type, .keyBag) {
+        keys.append(Array(try value.takeAny().whole))
+      } else if matches(type, .shroudedKeyBag) {
+        // EncryptedPrivateKeyInfo (RFC 5208, section 6)
+        var encrypted = try value.enter(DERReader.sequence)
+        let algorithm = try encrypted.takeAny().whole
+        keys.append(try decrypt(try encrypted.take(DERReader.octetString), algorithm))
+      } else if matches(type, .certBag) {
+        var certBag = try value.enter(DERReader.sequence)
+        guard matches(try certBag.take(DERReader.objectIdentifier), .x509Certificate) else { continue }
+        var certificate = try certBag.enter(DERReader.context0)
+        certificates.append(Array(try certificate.take(DERReader.octetString)))
+      }
+    }
+  }
+
+  private mutating func decrypt(
+    _ bytes: ArraySlice<UInt8>, _ algorithm: ArraySlice<UInt8>
+  ) throws(PKCS12Error) -> [UInt8] {
+    var whole = DERReader(algorithm)
+    var identifier = try whole.enter(DERReader.sequence)
+    let name = try identifier.take(DERReader.objectIdentifier)
+    let parameters = try identifier.takeAny().whole
+    if matches(name, .pbes2) {
+      try spend(try Self.pbkdf2Iterations(parameters))
+      return try PKCS12Key.decryptPBES2(Array(bytes), Array(try DERReader.contents(parameters)), password: password)
+    }
+    if matches(name, .tripleDES) {
+      var reader = DERReader(parameters)
+      var pbe = try reader.enter(DERReader.sequence)
+      let salt = Array(try pbe.take(DERReader.octetString))
+      try spend(try pbe.number())
+      return try PKCS12Key.decryptTripleDES(Array(bytes), widePassword, salt, lastIterations)
+    }
+    if matches(name, .rc2) || matches(name, .rc2Long) {
+      throw .unsupported(
+        name: """
+          its certificates are encrypted by RC2, which is broken and not supported; make it anew with OpenSSL 3: \
+          openssl pkcs12 -legacy -in FILE -nodes | openssl pkcs12 -export -out NEW
+          """)
+    }
+    throw .unsupported(name: "encrypted by a cipher other than PBES2 with AES and triple DES; export it again")
+  }
+
+  /// PBES2-params (RFC 8018, A.4): keyDerivationFunc PBKDF2 { salt, iterationCount, … }, encryptionScheme.
+  private static func pbkdf2Iterations(_ parameters: ArraySlice<UInt8>) throws(PKCS12Error) -> Int {
+    var reader = DERReader(parameters)
+    var sequence = try reader.enter(DERReader.sequence)
+    var function = try sequence.enter(DERReader.sequence)
+    guard matches(try function.take(DERReader.objectIdentifier), .pbkdf2) else {
+      throw .unsupported(name: "a key derivation other than PBKDF2; export it again")
+    }
+    var derivation = try function.enter(DERReader.sequence)
+    _ = try derivation.take(DERReader.octetString)
+    return try derivation.number()
+  }
+
+  // MARK: Limits
+
+  private var lastIterations = 0
+
+  private mutating func spend(_ iterations: Int) throws(PKCS12Error) {
+    if iterations < 1 { throw .notPKCS12 }
+    if iterations > iterationsLeft { throw .tooManyIterations }
+    iterationsLeft -= iterations
+    lastIterations = iterations
+  }
+
+  private mutating func countPart() throws(PKCS12Error) {
+    if partsLeft == 0 { throw .notPKCS12 }
+    partsLeft -= 1
+  }
+}
+
+/// The object identifiers of PKCS #12 that are told apart, in DER without tag and length.
+enum ObjectName {
+  /// 1.2.840.113549.1.7.1 and .6
+  case data, encryptedData
+  /// 1.2.840.113549.1.12.10.1.1, .2 and .3
+  case keyBag, shroudedKeyBag, certBag
+  /// 1.2.840.113549.1.9.22.1
+  case x509Certificate
+  /// 1.2.840.113549.1.5.13 and .12
+  case pbes2, pbkdf2
+  /// 1.2.840.113549.1.12.1.3, .6 and .5
+  case tripleDES, rc2, rc2Long
+  /// 1.3.14.3.2.26, 2.16.840.1.101.3.4.2.1, .2 and .3
+  case sha1, sha256, sha384, sha512
+
+  fileprivate var bytes: [UInt8] {
+    let pkcs: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01]
+    let hash: [UInt8] = [0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02]
+    return switch self {
+    case .data: pkcs + [7, 1]
+    case .encryptedData: pkcs + [7, 6]
+    case .keyBag: pkcs + [12, 10, 1, 1]
+    case .shroudedKeyBag: pkcs + [12, 10, 1, 2]
+    case .certBag: pkcs + [12, 10, 1, 3]
+    case .x509Certificate: pkcs + [9, 22, 1]
+    case .pbes2: pkcs + [5, 13]
+    case .pbkdf2: pkcs + [5, 12]
+    case .tripleDES: pkcs + [12, 1, 3]
+    case .rc2: pkcs + [12, 1, 6]
+    case .rc2Long: pkcs + [12, 1, 5]
+    case .sha1: [0x2B, 0x0E, 0x03, 0x02, 0x1A]
+    case .sha256: hash + [1]
+    case .sha384: hash + [2]
+    case .sha512: hash + [3]
+    }
+  }
+}
+
+func matches(_ identifier: ArraySlice<UInt8>, _ name: ObjectName) -> Bool { identifier.elementsEqual(name.bytes) }

@@ -1,0 +1,76 @@
+import Primitives
+
+/// Why a peer who proved its key is not accepted all the same. The raw value stands in journal records.
+public enum PeerRefusal: UInt8, Error, Sendable {
+  /// A certificate of its chain has expired.
+  case expired = 1
+  case notYetValid = 2
+  /// Its chain does not lead to one of the anchors.
+  case unknownIssuer = 3
+  /// It shows a certificate that issues others, as its own.
+  case authorityAsLeaf = 4
+  /// An authority in its chain has more authorities below it than it may.
+  case pathTooLong = 5
+  /// A certificate of its chain was issued by one that must not issue.
+  case issuerNotAuthority = 6
+  /// Its certificate, or one above it, is on a revocation list.
+  case revoked = 7
+  /// Its certificate is not for TLS.
+  case wrongUsage = 8
+  /// A signature in its chain is wrong.
+  case wrongSignature = 9
+  /// A signature by an algorithm or key that is too weak, SHA-1 for one.
+  case weakAlgorithm = 10
+  /// The revocation list that the anchors directory holds for its authority is not by that authority.
+  case revocationListForged = 11
+  /// Its chain has more certificates than are looked at.
+  case chainTooLong = 12
+  /// It showed no certificate, or its key is not ECDSA P-256.
+  case noUsableKey = 13
+  /// Its key is on a deny-list.
+  case denied = 14
+  /// Another key is pinned under its name.
+  case keyChanged = 15
+  /// As many names as can be are pinned, and its is not among them.
+  case pinsFull = 16
+
+  /// One line: what is wrong and what to do.
+  public var text: StaticString {
+    switch self {
+    case .expired: "its certificate, or one above it, has expired; issue a new one"
+    case .notYetValid: "its certificate, or one above it, is not valid yet; is this box's clock right?"
+    case .unknownIssuer: "its certificate is by none of the authorities in the anchors directory"
+    case .authorityAsLeaf: "its certificate is an authority's (CA), not a node's"
+    case .pathTooLong: "an authority in its chain has more authorities below it than its path length allows"
+    case .issuerNotAuthority: "its certificate was issued by one that is no authority (CA)"
+    case .revoked: "its certificate, or one above it, is revoked (CRL)"
+    case .wrongUsage: "its certificate's key usage is not for TLS; it needs digitalSignature, clientAuth and serverAuth"
+    case .wrongSignature: "a signature in its chain is wrong"
+    case .weakAlgorithm: "its chain is signed by a weak algorithm or key; SHA-256 and P-256 or better are needed"
+    case .revocationListForged: "the revocation list (CRL) of its authority is not by that authority; replace the file"
+    case .chainTooLong: "its chain is longer than 8 intermediate certificates"
+    case .noUsableKey: "it shows no certificate with an ECDSA P-256 key"
+    case .denied: "its key is revoked (deny-list)"
+    case .keyChanged: "another key is pinned under its name; if the change is real: causeway identity untrust NAME"
+    case .pinsFull: "all pins are taken; remove one by: causeway identity untrust NAME"
+    }
+  }
+
+  /// The TLS alert that tells the peer (RFC 8446, section 6.2).
+  var alert: UInt8 {
+    switch self {
+    case .expired: 45
+    case .revoked, .denied: 44
+    case .unknownIssuer: 48
+    case .wrongUsage, .authorityAsLeaf, .noUsableKey: 43
+    case .notYetValid, .pathTooLong, .issuerNotAuthority, .wrongSignature, .weakAlgorithm, .chainTooLong: 42
+    case .revocationListForged, .keyChanged, .pinsFull: 46
+    }
+  }
+}
+
+/// Decides on peers who proved their key: on links, and at the far end of an inner session.
+public protocol PeerJudge: AnyObject {
+  /// Nil accepts. `chain` is what the peer showed, `peer` the key that it proved.
+  func refusal(of chain: PeerChain, _ peer: NodeID) -> PeerRefusal?
+}

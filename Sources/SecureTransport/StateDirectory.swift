@@ -1,0 +1,179 @@
+import CMbedTLS
+import CSystem
+
+/// The directory with what a node must not lose: its key, and the state that other files keep there.
+///
+/// A file is read whole and bounded. It is written so that a cut at any moment leaves the old or the new contents: a
+/// temporary file beside it, synchronised, renamed over it, directory synchronised. What it replaces stays beside it as
+/// `NAME.old`, for a file system that lost the newer one all the same.
+public final class StateDirectory {
+  public let path: String
+  /// System calls of writing that are still carried out; every later one fails with EIO, as if the process had been
+  /// killed. Only tests set it.
+  var stepsLeft = Int.max
+  private var lockDescriptor: CInt = -1
+
+  /// Makes the directory (mode 0700) if only its last component is missing.
+  public init(_ path: String) throws(IdentityError) {
+    self.path = path
+    var status = stat()
+    if stat(path, &status) == 0 {
+      if status.st_mode & mode_t(S_IFMT) != mode_t(S_IFDIR) { throw .directory(path: path, code: ENOTDIR) }
+      return
+    }
+    if mkdir(path, 0o700) != 0, csystem_errno() != EEXIST { throw .directory(path: path, code: csystem_errno()) }
+  }
+
+  deinit { if lockDescriptor >= 0 { close(lockDescriptor) } }
+
+  /// Be the only process that writes here, for as long as this object lives. False when another one is.
+  public func lock() throws(IdentityError) -> Bool {
+    if lockDescriptor >= 0 { return true }
+    let descriptor = csystem_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
+    if descriptor < 0 { throw .directory(path: path, code: csystem_errno()) }
+    if flock(descriptor, CInt(LOCK_EX | LOCK_NB)) != 0 {
+      let code = csystem_errno()
+      close(descriptor)
+      if code == EWOULDBLOCK { return false }
+      throw .directory(path: path, code: code)
+    }
+    lockDescriptor = descriptor
+    return true
+  }
+
+  public func file(_ name: String) -> String { path + "/" + name }
+
+  /// The file's bytes, or nil when there is no such file. A `secret` file must not be open to group or others.
+  public func read(_ name: String, bytesMax: Int, secret: Bool = false) throws(IdentityError) -> [UInt8]? {
+    try readFile(file(name), bytesMax: bytesMax, secret: secret)
+  }
+
+  /// Replaces the file and keeps what it held as `NAME.old`.
+  public func write(_ bytes: [UInt8], to name: String, mode: mode_t) throws(IdentityError) {
+    let file = file(name), temporary = file + ".new", previous = file + ".old"
+    _ = step { unlink(temporary) }
+    let descriptor = step { csystem_open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode) }
+    if descriptor < 0 { throw .unwritable(path: temporary, code: csystem_errno()) }
+    let failure = writeAll(bytes, descriptor)
+    close(descriptor)
+    if failure != 0 {
+      _ = step { unlink(temporary) }
+      throw .unwritable(path: temporary, code: failure)
+    }
+    // At its place by a rename too, so that there is a previous generation at every moment. A file system without hard
+    // links has none.
+    _ = step { unlink(previous + ".new") }
+    if step({ link(file, previous + ".new") }) == 0 { _ = step { rename(previous + ".new", previous) } }
+    if step({ rename(temporary, file) }) != 0 {
+      let code = csystem_errno()
+      _ = step { unlink(temporary) }
+      throw .unwritable(path: file, code: code)
+    }
+    let parent = step { csystem_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0) }
+    if parent < 0 { throw .unwritable(path: path, code: csystem_errno()) }
+    defer { close(parent) }
+    if step({ fsync(parent) }) != 0 { throw .unwritable(path: path, code: csystem_errno()) }
+  }
+
+  /// Zero, or the errno of the step that failed.
+  private func writeAll(_ bytes: [UInt8], _ descriptor: CInt) -> CInt {
+    var done = 0
+    while done < bytes.count {
+      let count = bytes.withUnsafeBytes { raw in
+        step { CInt(CSystem.write(descriptor, raw.baseAddress! + done, raw.count - done)) }
+      }
+      if count >= 0 {
+        done += Int(count)
+      } else if csystem_errno() != EINTR {
+        return csystem_errno()
+      }
+    }
+    return step { fsync(descriptor) } == 0 ? 0 : csystem_errno()
+  }
+
+  private func step(_ call: () -> CInt) -> CInt {
+    if stepsLeft == 0 {
+      csystem_set_errno(EIO)
+      return -1
+    }
+    stepsLeft -= 1
+    return call()
+  }
+}
+
+/// The bytes of a file, or nil when there is no such file. Errors: unreadable, not a regular file, more than `bytesMax`
+/// bytes; a `secret` file that group or others may open.
+public func readFile(_ path: String, bytesMax: Int, secret: Bool = false) throws(IdentityError) -> [UInt8]? {
+  let descriptor = csystem_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)
+  if descriptor < 0 {
+    if csystem_errno() == ENOENT { return nil }
+    throw .unreadable(path: path, code: csystem_errno())
+  }
+  defer { close(descriptor) }
+  var status = stat()
+  if fstat(descriptor, &status) != 0 { throw .unreadable(path: path, code: csystem_errno()) }
+  if status.st_mode & mode_t(S_IFMT) != mode_t(S_IFREG) { throw .unreadable(path: path, code: EINVAL) }
+  if secret, status.st_mode & 0o077 != 0 { throw .keyOpenToOthers(path: path, mode: status.st_mode & 0o777) }
+  if status.st_size > bytesMax { throw .tooLarge(path: path, bytesMax: bytesMax) }
+
+  var bytes = [UInt8](repeating: 0, count: bytesMax)
+  var count = 0
+  while count < bytes.count {
+    let n = bytes.withUnsafeMutableBytes { CSystem.read(descriptor, $0.baseAddress! + count, $0.count - count) }
+    if n > 0 {
+      count += n
+    } else if n == 0 {
+      break
+    } else if csystem_errno() != EINTR {
+      throw .unreadable(path: path, code: csystem_errno())
+    }
+  }
+  bytes.removeLast(bytes.count - count)
+  return bytes
+}
+
+extension StateDirectory {
+  /// What was found of a file with a checksum.
+  public enum Checked: Equatable {
+    /// There never was one.
+    case absent
+    case current([UInt8])
+    /// The newest one is damaged or gone; this is the one before it.
+    case previous([UInt8])
+    /// There was one, and nothing of it can be read.
+    case lost
+  }
+
+  /// Bytes behind the contents of a file with a checksum: its SHA-256.
+  static let checksumBytes = 32
+
+  public func writeChecked(_ bytes: [UInt8], to name: String) throws(IdentityError) {
+    try write(bytes + sha256(bytes), to: name, mode: 0o600)
+  }
+
+  public func readChecked(_ name: String, bytesMax: Int) -> Checked {
+    var wasThere = false
+    for candidate in [name, name + ".old"] {
+      do throws(IdentityError) {
+        guard let bytes = try read(candidate, bytesMax: bytesMax + Self.checksumBytes) else { continue }
+        wasThere = true
+        let contents = Array(bytes.dropLast(Self.checksumBytes))
+        guard bytes.count >= Self.checksumBytes, bytes.suffix(Self.checksumBytes).elementsEqual(sha256(contents)) else {
+          continue
+        }
+        return candidate.utf8.count == name.utf8.count ? .current(contents) : .previous(contents)
+      } catch {
+        wasThere = true
+      }
+    }
+    return wasThere ? .lost : .absent
+  }
+}
+
+/// SHA-256 (FIPS 180-4) of the bytes: 32 bytes.
+public func sha256(_ bytes: [UInt8]) -> [UInt8] {
+  var digest = [UInt8](repeating: 0, count: 32)
+  // Software SHA-256 over memory has no error to return.
+  mbedtls_sha256(bytes, bytes.count, &digest, 0)
+  return digest
+}

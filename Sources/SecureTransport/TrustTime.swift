@@ -1,0 +1,57 @@
+import CMbedTLS
+
+/// What is known of the time when a certificate is evaluated. Seconds since 1970, UTC.
+///
+/// A box may have no clock. What it always has is a floor that real time cannot be before: when this program was written,
+/// and the latest synchronised time that was kept on disk. The wall clock counts when the kernel calls it synchronised;
+/// an unsynchronised one says nothing, be it at 1970 or in twenty years. Peers never set the clock nor the floor.
+public struct TrustTime: Equatable, Sendable {
+  /// No clock is before this: 21 November 2026, raised with each release.
+  public static let releaseSeconds: Int64 = 1_795_219_200
+
+  /// Real time is not before this.
+  public var floor: Int64
+  public var wall: Int64
+  public var isSynchronised: Bool
+
+  /// `kept` is the latest synchronised time on disk, 0 when there is none.
+  public init(kept: Int64, wall: Int64, isSynchronised: Bool) {
+    floor = max(kept, Self.releaseSeconds)
+    self.wall = wall
+    self.isSynchronised = isSynchronised
+  }
+
+  /// The best guess at the time, never after it.
+  public var seconds: Int64 { isSynchronised ? max(wall, floor) : floor }
+}
+
+/// How a certificate's dates stand to the time.
+enum Validity {
+  case valid
+  case expired
+  case notYetValid
+  /// It begins after the floor, and the clock is not synchronised: nobody can tell.
+  case uncertain
+
+  init(_ certificate: mbedtls_x509_crt, _ time: TrustTime) {
+    if Validity.seconds(certificate.valid_to) < time.seconds {
+      self = .expired
+    } else if Validity.seconds(certificate.valid_from) > time.seconds {
+      self = time.isSynchronised ? .notYetValid : .uncertain
+    } else {
+      self = .valid
+    }
+  }
+
+  /// Seconds since 1970 of a date in the proleptic Gregorian calendar (days by the method of H. Hinnant's
+  /// days_from_civil).
+  static func seconds(_ time: mbedtls_x509_time) -> Int64 {
+    let month = Int64(time.mon), year = Int64(time.year) - (month <= 2 ? 1 : 0)
+    let era = (year >= 0 ? year : year - 399) / 400
+    let yearOfEra = year - era * 400
+    let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + Int64(time.day) - 1
+    let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
+    let days = era * 146_097 + dayOfEra - 719_468
+    return ((days * 24 + Int64(time.hour)) * 60 + Int64(time.min)) * 60 + Int64(time.sec)
+  }
+}
