@@ -41,7 +41,7 @@ public final class NodeIdentity {
     do throws(IdentityError) {
       return try NodeIdentity(stored, separate, directory, keyFile)
     } catch {
-      guard error == .notAPrivateKey(path: directory.file(keyFile)),
+      guard case .notAPrivateKey = error,
         let previous = try? directory.read(keyFile + ".old", bytesMax: fileBytesMax, secret: true),
         let identity = try? NodeIdentity(previous, separate, directory, keyFile + ".old")
       else { throw error }
