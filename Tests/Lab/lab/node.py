@@ -6,8 +6,8 @@ import json
 import pathlib
 import shutil
 
-from .process import run
-from .story import CheckFailed, wait_until
+from .process import LOGS, run
+from .story import CheckFailed, keep_at_end, wait_until
 
 PROGRAM = "/usr/bin/causeway"
 NODES = pathlib.Path("/tmp/nodes")
@@ -33,6 +33,7 @@ class Node:
         self.runtime.mkdir(parents=True, exist_ok=True)
         self.process = None
         self.configure(wifi, interfaces, extra or {})
+        keep_at_end(self.keep_journal)
         if start:
             self.start()
 
@@ -46,6 +47,7 @@ class Node:
             "bluetooth": {"enabled": _yes(self.adapter)},
             "wifi-direct": {"enabled": _yes(wifi)},
             "ip": {"enabled": _yes(interfaces)},
+            "journal": {"level": "debug"},
         }
         if self.adapter:
             sections["bluetooth"]["adapter"] = self.adapter
@@ -95,6 +97,11 @@ class Node:
         """Remove the state of a node that does not run: it comes back as somebody new."""
         shutil.rmtree(self.state)
         self.state.mkdir()
+
+    def keep_journal(self):
+        """Its journal, among the logs that the scenario leaves: it can be read after a kill, too."""
+        journal = self.cli("log", "--level", "debug", check=False)
+        (LOGS / f"{self.name}.journal.log").write_text(journal)
 
     # --- the command line --------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import time
 import traceback
 
 _started = time.monotonic()
+_keepers = []
 
 
 class CheckFailed(AssertionError):
@@ -56,6 +57,11 @@ def wait_until(description, predicate, timeout=10.0, interval=0.05):
         time.sleep(interval)
 
 
+def keep_at_end(keeper):
+    """Call `keeper` when the scenario is over, however it ended: it saves what explains a failure."""
+    _keepers.append(keeper)
+
+
 def main(scenario):
     """Run the scenario and leave with 0 if it came to its end, 1 if a check failed, 2 if something broke."""
     # Unbuffered output would split every line in two writes, and each costs a trip through the machine's port.
@@ -75,6 +81,9 @@ def main(scenario):
     else:
         say(f"{elapsed():7.2f}  passed")
         status = 0
+    for keeper in _keepers:
+        with contextlib.suppress(Exception):
+            keeper()
     sys.stdout.flush()
     # Threads of a failed scenario may still sit in a system call; the machine stops anyway.
     os._exit(status)
