@@ -45,6 +45,7 @@ fuzz: ## every fuzz target for TIME seconds each (default 20)
 
 bench: build ## measured figures: journal, TLS, relaying; ratios against limits taken in the same run
 	build/x86_64/causeway selftest --bench
+	python3 Tests/Bench/relay.py build/x86_64/causeway
 
 check: ## format, lint and import rules
 	python3 Tests/Style/check.py
