@@ -25,6 +25,10 @@ public struct Link {
   public static let helloTimeout = TimeSpan.seconds(5)
   /// A ping is sent when nothing was heard for this long.
   public static let pingInterval = TimeSpan.seconds(3)
+  /// A ping is sent at least this often, so that both ends measure the round trip.
+  public static let measureInterval = TimeSpan.seconds(15)
+  /// A link is proven when a pong came and it is up for this long.
+  public static let provingTime = TimeSpan.seconds(2)
   /// The neighbour is dead when nothing was heard for this long: three pings.
   public static let deadInterval = TimeSpan.seconds(10)
 
@@ -44,6 +48,10 @@ public struct Link {
   public private(set) var retryAfterSeconds: UInt16 = 0
   /// The last measured round trip; zero before the first.
   public private(set) var roundTrip = TimeSpan(nanoseconds: 0)
+  /// What the link costs by measurement.
+  public private(set) var meter = LinkMeter(.ethernet)
+  /// Frames passed in both directions, and the link has been up for a while.
+  public private(set) var isProven = false
   public private(set) var upSince = Instant.zero
   public private(set) var bytesIn: UInt64 = 0
   public private(set) var bytesOut: UInt64 = 0
@@ -53,6 +61,9 @@ public struct Link {
   private var heardAt = Instant.zero
   private var pingSentAt = Instant.zero
   private var awaitsPong = false
+  private var hasPonged = false
+  /// The ping under way was queued behind nothing.
+  private var isPingClean = false
 
   /// `memory` has `FrameQueue.byteCount` bytes for the outgoing queues.
   public init(_ memory: UnsafeMutableRawBufferPointer) { queue = FrameQueue(memory) }
@@ -101,6 +112,9 @@ public struct Link {
     heardAt = now
     pingSentAt = now
     awaitsPong = false
+    hasPonged = false
+    isProven = false
+    meter = LinkMeter(bearer)
     state = .opening
     let hello = Hello(
       payloadBytesMax: UInt16(Self.payloadBytesMax(over: bearer)), capabilities: local.capabilities,
@@ -129,6 +143,9 @@ public struct Link {
       if state != .up || !awaitsPong || sentAt != pingSentAt || sentAt > now { throw .unexpected }
       awaitsPong = false
       roundTrip = now - sentAt
+      hasPonged = true
+      if isPingClean { meter.measured(roundTrip: roundTrip, now: now) }
+      prove(now)
     case .goodbye:
       let goodbye = try Goodbye(payload)
       retryAfterSeconds = goodbye.retryAfterSeconds
@@ -171,19 +188,32 @@ public struct Link {
     switch state {
     case .idle, .closed: .never
     case .opening: openedAt + Self.helloTimeout
-    case .up: min(max(heardAt, pingSentAt) + Self.pingInterval, heardAt + Self.deadInterval)
+    case .up: min(pingDue, heardAt + Self.deadInterval, provenDue)
     }
   }
+
+  private var pingDue: Instant {
+    min(max(heardAt, pingSentAt) + Self.pingInterval, pingSentAt + Self.measureInterval)
+  }
+  private var provenDue: Instant { hasPonged && !isProven ? upSince + Self.provingTime : .never }
 
   /// Send a ping that is due, or close a link that is dead.
   public mutating func handleTimeout(local: NodeID, now: Instant) {
     if deadline > now { return }
     if state == .up && heardAt + Self.deadInterval > now {
-      sendPing(local, now)
+      prove(now)
+      if pingDue <= now { sendPing(local, now) }
     } else {
       close(.timedOut, retryAfterSeconds: 0, local: local)
     }
   }
+
+  private mutating func prove(_ now: Instant) {
+    if provenDue <= now { isProven = true }
+  }
+
+  /// The stream took `byteCount` bytes and has been offered what waits behind them.
+  public mutating func sent(_ byteCount: Int, now: Instant) { meter.sent(byteCount, isBusy: hasFrames, now: now) }
 
   /// Move whole frames that wait into `output`, the most urgent first; returns the bytes written.
   public mutating func pop(into output: UnsafeMutableRawBufferPointer) -> Int {
@@ -193,6 +223,9 @@ public struct Link {
   }
 
   public var queuedByteCount: Int { queue.byteCount }
+  /// Whether another advertisement should be queued: few wait in a queue, most in the database, where a newer one
+  /// takes their place.
+  public var takesAdvertisement: Bool { queue.byteCount(.control) < Limits.advertisementBytesMax }
   public var hasFrames: Bool { !queue.isEmpty }
   /// Bytes waiting in one priority.
   public func queuedByteCount(_ priority: FramePriority) -> Int { queue.byteCount(priority) }
@@ -227,6 +260,7 @@ public struct Link {
   private mutating func sendPing(_ local: NodeID, _ now: Instant) {
     pingSentAt = now
     awaitsPong = true
+    isPingClean = queue.isEmpty
     enqueue(.ping, Self.pingByteCount, local) { output in output.append(bigEndian: now.nanoseconds) }
   }
 

@@ -3,8 +3,9 @@ import Primitives
 
 /// The link-state database of one node, the routes computed from it, and the duplicate cache.
 ///
-/// Sans-IO and without cryptography: the owner verifies a signature between `assess` and `install`.
-/// After any change of links or advertisements the owner calls `computeRoutes` before it asks for routes.
+/// Sans-IO and without cryptography: the owner verifies a signature between `assess` and `install`. After any
+/// change of links or advertisements the owner looks at `needsRoutes` and calls `computeRoutes` before it asks for
+/// routes, and advertises its own topology anew when `takeTopologyChange` says so.
 public struct Mesh {
   /// How an advertisement stands to what is held.
   public enum Assessment: Equatable, Sendable {
@@ -12,162 +13,232 @@ public struct Mesh {
     case new
     /// The very one that is held.
     case duplicate
-    /// Older than what is held.
+    /// Older than what is held, or older than its lifetime.
     case stale
+    /// Of this node itself, as it made it or older.
+    case ownEcho
     /// Of this node itself, newer than it could have made: its state was lost, or its key is used twice.
     case ownFromElsewhere
     /// The database is full.
     case full
   }
 
-  public static let byteCount =
-    Limits.nodesMax
-    * (MemoryLayout<NodeRecord>.stride + AdvertisementKind.count * Limits.advertisementBytesMax
-      + Limits.neighboursMax * MemoryLayout<Neighbour>.stride) + DuplicateCache.byteCount
+  public static let byteCount = Database.byteCount + ShortestPaths.byteCount + DuplicateCache.byteCount
 
   public let local: NodeID
-  private let records: UnsafeMutablePointer<NodeRecord>
-  private let neighbours: UnsafeMutablePointer<Neighbour>
-  private let advertisements: UnsafeMutablePointer<UInt8>
-  private let duplicates: DuplicateCache
-  private var links = InlineArray<64, LocalLink>(repeating: LocalLink())
-  private var count = 0
+  private var database: Database
+  private let paths: ShortestPaths
+  private var duplicates: DuplicateCache
+  private var links = LocalLinks()
+  /// Links over which something may be owed, a bit each, and where each looks for it next.
+  private var owing: UInt64 = 0
+  private var newlyOwing: UInt64 = 0
+  private var cursors = InlineArray<64, UInt16>(repeating: 0)
   /// True after a change that may move a route.
   public private(set) var needsRoutes = false
+  private var hasTopologyChanged = false
 
-  /// `memory` has `byteCount` bytes, aligned to 16, and is the mesh's alone.
+  /// `memory` has `byteCount` bytes, aligned to 16, and is the mesh's alone. Little of it is touched before
+  /// nodes are known.
   public init(local: NodeID, _ memory: UnsafeMutableRawBufferPointer) {
     precondition(memory.count >= Self.byteCount)
     self.local = local
-    var next = memory.baseAddress!
-    records = next.bindMemory(to: NodeRecord.self, capacity: Limits.nodesMax)
-    next += Limits.nodesMax * MemoryLayout<NodeRecord>.stride
-    neighbours = next.bindMemory(to: Neighbour.self, capacity: Limits.nodesMax * Limits.neighboursMax)
-    next += Limits.nodesMax * Limits.neighboursMax * MemoryLayout<Neighbour>.stride
-    duplicates = DuplicateCache(UnsafeMutableRawBufferPointer(start: next, count: DuplicateCache.byteCount))
-    next += DuplicateCache.byteCount
-    advertisements = next.bindMemory(
-      to: UInt8.self, capacity: Limits.nodesMax * AdvertisementKind.count * Limits.advertisementBytesMax)
-    records.initialize(repeating: NodeRecord(), count: Limits.nodesMax)
+    let base = memory.baseAddress!
+    paths = ShortestPaths(base)
+    duplicates = DuplicateCache(
+      UnsafeMutableRawBufferPointer(start: base + ShortestPaths.byteCount, count: DuplicateCache.byteCount))
+    database = Database(local: local, base + ShortestPaths.byteCount + DuplicateCache.byteCount)
   }
 
   // MARK: Links of this node
 
-  /// A link to `peer` is up. Several links may lead to one peer: the cheapest carries.
+  /// A link to `peer` is up. Of several links to one neighbour one carries: see `proveLink`.
   public mutating func setLink(_ slot: Int, peer: NodeID, bearer: BearerKind, cost: UInt16, payloadBytesMax: Int) {
-    links[slot] = LocalLink(peer: peer, bearer: bearer, cost: max(cost, 1), payloadBytesMax: UInt16(payloadBytesMax))
-    needsRoutes = true
+    links.set(
+      slot, LocalLink(peer: peer, bearer: bearer, cost: max(cost, 1), payloadBytesMax: UInt16(payloadBytesMax)))
+    choose(peer)
+  }
+
+  /// A link's cost, as this node states it, is another now.
+  public mutating func setCost(_ slot: Int, _ cost: UInt16) {
+    if links[slot].peer == .none || links[slot].cost == max(cost, 1) { return }
+    links.setCost(slot, max(cost, 1))
+    if links[slot].carries { linksChanged() }
+    choose(links[slot].peer)
+  }
+
+  /// Frames pass over a link in both directions, and have for a while: it may take over from another one to the same
+  /// neighbour. A neighbour's only link carries at once.
+  public mutating func proveLink(_ slot: Int) {
+    if links[slot].peer == .none || links[slot].isProven { return }
+    links.prove(slot)
+    choose(links[slot].peer)
   }
 
   /// False when the slot held no link that is up.
+  @discardableResult
   public mutating func removeLink(_ slot: Int) -> Bool {
-    if links[slot].peer == .none { return false }
-    links[slot] = LocalLink()
-    needsRoutes = true
+    let peer = links[slot].peer
+    if peer == .none { return false }
+    let hasCarried = links[slot].hasCarried
+    if links[slot].carries { linksChanged() }
+    links.remove(slot)
+    database.moveOwed(1 << UInt64(slot), to: 0)
+    owing &= ~(1 << UInt64(slot))
+    choose(peer)
+    // What was under way on the link that is gone may be lost.
+    if hasCarried, let other = links.carrier(to: peer) { oweAll(other) }
     return true
   }
 
-  /// The slot of the cheapest link to a neighbour; of equals the lowest slot.
-  public func link(to peer: NodeID) -> Int? {
-    var best: Int?
-    for slot in links.indices where links[slot].peer == peer {
-      if let found = best, links[found].cost <= links[slot].cost { continue }
-      best = slot
-    }
-    return best
-  }
+  /// The slot that carries to a neighbour.
+  public func link(to peer: NodeID) -> Int? { links.carrier(to: peer) }
 
-  /// Write the body of this node's topology advertisement: each neighbour once, over its cheapest link.
+  /// The cost that this node states for a link; zero when none is up in the slot.
+  public func cost(of slot: Int) -> UInt16 { links[slot].cost }
+
+  /// Write the body of this node's topology advertisement: each neighbour once, over the link that carries.
   @_lifetime(output: copy output)
   public func writeTopology(relays: Bool, to output: inout OutputRawSpan) {
-    var count = 0
-    for slot in links.indices where isBest(slot) { count += 1 }
-    TopologyView.writeHead(flags: relays ? TopologyView.relays : 0, count: count, to: &output)
-    for slot in links.indices where isBest(slot) {
+    TopologyView.writeHead(
+      flags: relays ? TopologyView.relays : 0, count: links.carriers.nonzeroBitCount, to: &output)
+    for slot in Slots(links.carriers) {
       let link = links[slot]
       Neighbour(node: link.peer, cost: link.cost, payloadBytesMax: link.payloadBytesMax, bearer: link.bearer)
         .write(to: &output)
     }
   }
 
-  private func isBest(_ slot: Int) -> Bool { links[slot].peer != .none && link(to: links[slot].peer) == slot }
+  /// Whether what `writeTopology` writes has changed since the last call.
+  public mutating func takeTopologyChange() -> Bool {
+    defer { hasTopologyChanged = false }
+    return hasTopologyChanged
+  }
+
+  private mutating func choose(_ peer: NodeID) {
+    let (before, after) = links.choose(peer)
+    if before == after { return }
+    linksChanged()
+    guard let after else { return }
+    guard let before else { return oweAll(after) }
+    database.moveOwed(1 << UInt64(before), to: 1 << UInt64(after))
+    if owing & 1 << UInt64(before) != 0 { owe(1 << UInt64(after)) }
+  }
+
+  private mutating func linksChanged() {
+    needsRoutes = true
+    hasTopologyChanged = true
+  }
 
   // MARK: Advertisements
 
-  /// Say how an advertisement stands, before its signature is worth verifying.
-  public func assess(_ source: NodeID, _ view: borrowing AdvertisementView) -> Assessment {
-    if source == local { return .ownFromElsewhere }
-    guard let index = index(of: source) else { return count < Limits.nodesMax ? .new : .full }
-    let stamp = stamp(index, view.kind)
-    if !stamp.isHeld { return .new }
-    if stamp.epoch == view.epoch && stamp.sequence == view.sequence { return .duplicate }
-    return stamp.isOlder(thanEpoch: view.epoch, view.sequence) ? .new : .stale
+  /// Say how an advertisement stands, before its signature is worth verifying. `age` is how long ago it was made, in
+  /// milliseconds, as whoever told of it says.
+  public func assess(_ source: NodeID, _ view: borrowing AdvertisementView, age: UInt64 = 0) -> Assessment {
+    guard let number = database.find(source) else {
+      if age >= UInt64(view.lifetimeSeconds) * 1000 { return .stale }
+      return database.hasRoom ? .new : .full
+    }
+    let stamp = database.records[number][view.kind]
+    let isNewer = !stamp.isHeld || stamp.isOlder(thanEpoch: view.epoch, view.sequence)
+    if source == local { return isNewer ? .ownFromElsewhere : .ownEcho }
+    if stamp.isHeld && stamp.epoch == view.epoch && stamp.sequence == view.sequence { return .duplicate }
+    return isNewer && age < UInt64(view.lifetimeSeconds) * 1000 ? .new : .stale
   }
 
-  /// Keep a verified advertisement that `assess` called new. `payload` is what `view` looks at.
-  public mutating func install(_ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, now: Instant)
-  {
-    let index = index(of: source) ?? append(source)
-    let stamp = Stamp(
-      epoch: view.epoch, sequence: view.sequence, expiresAt: now + .seconds(UInt64(view.lifetimeSeconds)),
-      byteCount: payload.byteCount)
-    payload.withUnsafeBytes { bytes in
-      slab(index, view.kind).copyMemory(from: bytes)
-    }
-    switch view.kind {
-    case .topology:
-      records[index].topology = stamp
-      guard let body = try? TopologyView(view.body) else { return }
-      records[index].relays = body.flags & TopologyView.relays != 0
-      records[index].neighbourCount = body.count
-      for entry in 0..<body.count {
-        guard let neighbour = try? body.entry(entry) else { return }
-        neighbours[index * Limits.neighboursMax + entry] = neighbour
-      }
-      needsRoutes = true
-    case .profile:
-      records[index].profile = stamp
-    }
+  /// Keep a verified advertisement that `assess` called new, heard on link `slot`; all other neighbours are to be told.
+  /// `payload` is what `view` looks at.
+  public mutating func install(
+    _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, age: UInt64 = 0, from slot: Int,
+    now: Instant
+  ) {
+    let lifetime = TimeSpan.seconds(UInt64(view.lifetimeSeconds)).milliseconds
+    keep(source, view, payload, now + .milliseconds(lifetime - min(age, lifetime)), links.carriers & ~told(by: slot))
+  }
+
+  /// Keep an advertisement of this node's own; all neighbours are to be told.
+  public mutating func installOwn(_ view: borrowing AdvertisementView, _ payload: RawSpan) {
+    keep(local, view, payload, .never, links.carriers)
+  }
+
+  /// The neighbour on link `slot` sent an advertisement: when it is the very one that is held here, it need not be told.
+  public mutating func neighbour(on slot: Int, holds view: borrowing AdvertisementView, of source: NodeID) {
+    guard let number = database.find(source) else { return }
+    let stamp = database.records[number][view.kind]
+    if stamp.epoch != view.epoch || stamp.sequence != view.sequence { return }
+    database.records[number][view.kind].owed &= ~told(by: slot)
   }
 
   /// Drop what has aged out.
   public mutating func expire(now: Instant) {
-    var index = 0
-    while index < count {
-      if records[index].topology.isHeld && records[index].topology.expiresAt <= now {
-        records[index].topology = Stamp()
-        records[index].neighbourCount = 0
-        needsRoutes = true
-      }
-      if records[index].profile.isHeld && records[index].profile.expiresAt <= now { records[index].profile = Stamp() }
-      if records[index].topology.isHeld || records[index].profile.isHeld {
-        index += 1
-      } else {
-        remove(index)
-      }
-    }
+    if database.expire(now: now) { needsRoutes = true }
   }
 
-  /// When the next advertisement ages out.
-  public var expiryDeadline: Instant {
-    var earliest = Instant.never
-    for index in 0..<count {
-      if records[index].topology.isHeld { earliest = min(earliest, records[index].topology.expiresAt) }
-      if records[index].profile.isHeld { earliest = min(earliest, records[index].profile.expiresAt) }
-    }
-    return earliest
+  /// No advertisement ages out before.
+  public var expiryDeadline: Instant { database.expiryDeadline }
+
+  private mutating func keep(
+    _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, _ expiresAt: Instant, _ owed: UInt64
+  ) {
+    owe(owed)
+    let movesRoutes = database.install(source, view, payload, expiresAt: expiresAt, owed: owed)
+    if movesRoutes && source != local { needsRoutes = true }
   }
+
+  /// The link over which the neighbour on `slot` would be told.
+  private func told(by slot: Int) -> UInt64 {
+    links.carrier(to: links[slot].peer).map { 1 << UInt64($0) } ?? 0
+  }
+
+  // MARK: Who has yet to be told
+
+  /// Links over which something is owed since the last call, a bit each.
+  public mutating func takeNewlyOwing() -> UInt64 {
+    defer { newlyOwing = 0 }
+    return newlyOwing
+  }
+
+  /// The next advertisement for the neighbour on a link, which counts as told from now on. Its bytes are those of
+  /// `advertisement(of:_:)`.
+  public mutating func nextOwed(_ slot: Int) -> (index: Int, kind: AdvertisementKind)? {
+    let link: UInt64 = 1 << UInt64(slot)
+    if owing & link == 0 { return nil }
+    guard let (number, kind) = database.nextOwed(link, from: Int(cursors[slot])) else {
+      owing &= ~link
+      return nil
+    }
+    database.records[number][kind].owed &= ~link
+    cursors[slot] = UInt16(number)
+    return (number, kind)
+  }
+
+  private mutating func oweAll(_ slot: Int) {
+    database.oweAll(1 << UInt64(slot))
+    owe(1 << UInt64(slot))
+  }
+
+  private mutating func owe(_ links: UInt64) {
+    owing |= links
+    newlyOwing |= links
+  }
+
+  // MARK: Nodes
 
   /// How many nodes are known, this one not among them.
-  public var nodeCount: Int { count }
+  public var nodeCount: Int { database.count - 1 }
 
-  /// The node at `index`, 0 … `nodeCount` − 1. Indexes hold until the next `install` or `expire`.
-  public func node(at index: Int) -> NodeID { records[index].id }
+  /// Indexes of nodes are below this number. A node keeps its index while it is known.
+  public var indexEnd: Int { database.end }
+
+  /// The node at an index, `.none` at one that is free.
+  public func node(at index: Int) -> NodeID { database.records[index].id }
+
+  public func index(of node: NodeID) -> Int? { database.find(node) }
 
   /// The epoch that a node's newest advertisement states, nil for one without any.
   public func epoch(of node: NodeID) -> UInt64? {
-    guard let index = index(of: node) else { return nil }
-    let record = records[index]
+    guard let number = database.find(node) else { return nil }
+    let record = database.records[number]
     if !record.topology.isHeld { return record.profile.isHeld ? record.profile.epoch : nil }
     return record.profile.isHeld ? max(record.topology.epoch, record.profile.epoch) : record.topology.epoch
   }
@@ -175,113 +246,39 @@ public struct Mesh {
   /// The bytes of the advertisement held for a node, from its kind field to its signature.
   @_lifetime(borrow self)
   public func advertisement(of index: Int, _ kind: AdvertisementKind) -> RawSpan? {
-    let stamp = stamp(index, kind)
-    if !stamp.isHeld { return nil }
-    let bytes = UnsafeRawBufferPointer(rebasing: slab(index, kind)[..<stamp.byteCount])
+    guard let bytes = database.bytes(index, kind) else { return nil }
     return _overrideLifetime(bytes.bytes, borrowing: self)
   }
 
-  public func index(of node: NodeID) -> Int? {
-    for index in 0..<count where records[index].id == node { return index }
-    return nil
+  /// Epoch and sequence of the advertisement held for a node.
+  public func stamp(of index: Int, _ kind: AdvertisementKind) -> (epoch: UInt64, sequence: UInt64)? {
+    let stamp = database.records[index][kind]
+    return stamp.isHeld ? (stamp.epoch, stamp.sequence) : nil
+  }
+
+  /// How long ago the advertisement held for a node was made, in milliseconds.
+  public func age(of index: Int, _ kind: AdvertisementKind, now: Instant) -> UInt64 {
+    database.records[index][kind].age(now: now)
   }
 
   // MARK: Routes
 
-  public func route(to node: NodeID) -> Route? {
-    guard let index = index(of: node) else { return nil }
-    return records[index].route
-  }
-
-  /// True when the frame was not seen before; it is remembered.
-  public func isFirstSight(_ source: NodeID, _ identifier: UInt64) -> Bool { duplicates.insert(source, identifier) }
-
-  /// Shortest paths from this node over links that both ends state (Dijkstra, 1959: the plain O(n²) form,
-  /// which for `Limits.nodesMax` nodes needs no heap).
+  /// Routes by shortest paths; see `ShortestPaths` for what is preferred.
   public mutating func computeRoutes() {
     needsRoutes = false
-    for index in 0..<count {
-      records[index].route = nil
-      records[index].isSettled = false
-    }
-    for slot in links.indices where isBest(slot) {
-      let link = links[slot]
-      guard let index = index(of: link.peer), lists(index, local) != nil else { continue }
-      records[index].route = Route(
-        link: UInt8(slot), firstHop: link.peer, hops: 1, cost: UInt32(link.cost),
-        payloadBytesMax: Int(link.payloadBytesMax))
-    }
-    while let index = nearestUnsettled() {
-      records[index].isSettled = true
-      if records[index].relays { extend(from: index) }
-    }
+    paths.compute(database, links, local: local)
   }
 
-  private func nearestUnsettled() -> Int? {
-    var nearest: Int?
-    for index in 0..<count where !records[index].isSettled {
-      guard let route = records[index].route else { continue }
-      if let found = nearest, let best = records[found].route, !route.isBetter(than: best) { continue }
-      nearest = index
-    }
-    return nearest
+  public func route(to node: NodeID) -> Route? {
+    guard let number = database.find(node) else { return nil }
+    return database.records[number].route
   }
 
-  private func extend(from index: Int) {
-    guard let base = records[index].route, base.hops < Limits.hopsMax else { return }
-    for entry in 0..<records[index].neighbourCount {
-      let neighbour = neighbours[index * Limits.neighboursMax + entry]
-      guard let next = self.index(of: neighbour.node), !records[next].isSettled,
-        let back = lists(next, records[index].id)
-      else { continue }
-      let route = Route(
-        link: base.link, firstHop: base.firstHop, hops: base.hops + 1, cost: base.cost + UInt32(neighbour.cost),
-        payloadBytesMax: min(base.payloadBytesMax, Int(min(neighbour.payloadBytesMax, back.payloadBytesMax))))
-      if let known = records[next].route, !route.isBetter(than: known) { continue }
-      records[next].route = route
-    }
-  }
+  /// The route to the node at an index.
+  public func route(at index: Int) -> Route? { database.records[index].route }
 
-  /// The entry of `node` in what the node at `index` states.
-  private func lists(_ index: Int, _ node: NodeID) -> Neighbour? {
-    for entry in 0..<records[index].neighbourCount {
-      let neighbour = neighbours[index * Limits.neighboursMax + entry]
-      if neighbour.node == node { return neighbour }
-    }
-    return nil
-  }
-
-  // MARK: Memory
-
-  private func stamp(_ index: Int, _ kind: AdvertisementKind) -> Stamp {
-    switch kind {
-    case .topology: records[index].topology
-    case .profile: records[index].profile
-    }
-  }
-
-  private func slab(_ index: Int, _ kind: AdvertisementKind) -> UnsafeMutableRawBufferPointer {
-    let place = (index * AdvertisementKind.count + Int(kind.rawValue) - 1) * Limits.advertisementBytesMax
-    return UnsafeMutableRawBufferPointer(start: advertisements + place, count: Limits.advertisementBytesMax)
-  }
-
-  private mutating func append(_ node: NodeID) -> Int {
-    records[count] = NodeRecord()
-    records[count].id = node
-    count += 1
-    return count - 1
-  }
-
-  /// The last record takes the place of the one that goes.
-  private mutating func remove(_ index: Int) {
-    count -= 1
-    if index != count {
-      records[index] = records[count]
-      (neighbours + index * Limits.neighboursMax)
-        .update(from: neighbours + count * Limits.neighboursMax, count: Limits.neighboursMax)
-      slab(index, .topology).copyMemory(from: UnsafeRawBufferPointer(slab(count, .topology)))
-      slab(index, .profile).copyMemory(from: UnsafeRawBufferPointer(slab(count, .profile)))
-    }
-    needsRoutes = true
+  /// True when the frame was not seen before; it is remembered.
+  public mutating func isFirstSight(_ source: NodeID, _ identifier: UInt64) -> Bool {
+    duplicates.insert(source, identifier)
   }
 }

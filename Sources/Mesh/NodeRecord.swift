@@ -6,18 +6,28 @@ struct Stamp {
   var epoch: UInt64 = 0
   var sequence: UInt64 = 0
   var expiresAt = Instant.never
+  var lifetimeSeconds: UInt16 = 0
   /// Zero when none is held.
-  var byteCount = 0
+  var byteCount: UInt16 = 0
+  /// The link slots, a bit each, whose neighbours have yet to be told.
+  var owed: UInt64 = 0
 
   var isHeld: Bool { byteCount > 0 }
 
   func isOlder(thanEpoch epoch: UInt64, _ sequence: UInt64) -> Bool {
     self.epoch != epoch ? self.epoch < epoch : self.sequence < sequence
   }
+
+  /// How long ago the origin made it, in milliseconds.
+  func age(now: Instant) -> UInt64 {
+    let lifetime = TimeSpan.seconds(UInt64(lifetimeSeconds)).milliseconds
+    return lifetime - min(lifetime, (expiresAt - now).milliseconds)
+  }
 }
 
 /// What is known of one node, and the route to it.
 struct NodeRecord {
+  /// `.none` in a record that is free.
   var id = NodeID.none
   var topology = Stamp()
   var profile = Stamp()
@@ -25,8 +35,20 @@ struct NodeRecord {
   var neighbourCount = 0
   var route: Route?
 
-  // Scratch of the shortest-path run.
-  var isSettled = false
+  subscript(kind: AdvertisementKind) -> Stamp {
+    get {
+      switch kind {
+      case .topology: topology
+      case .profile: profile
+      }
+    }
+    set {
+      switch kind {
+      case .topology: topology = newValue
+      case .profile: profile = newValue
+      }
+    }
+  }
 }
 
 /// The way to a node, as the last shortest-path run found it.
@@ -41,20 +63,4 @@ public struct Route: Equatable, Sendable {
   public var cost: UInt32
   /// The longest frame payload that every link on the way takes.
   public var payloadBytesMax: Int
-
-  /// Whether this way is preferred: cheaper, then shorter, then by the lower first hop, so that all nodes
-  /// choose alike.
-  func isBetter(than other: Route) -> Bool {
-    if cost != other.cost { return cost < other.cost }
-    if hops != other.hops { return hops < other.hops }
-    return firstHop < other.firstHop
-  }
-}
-
-/// A link of this node that may carry routed frames.
-struct LocalLink {
-  var peer = NodeID.none
-  var bearer = BearerKind.ethernet
-  var cost: UInt16 = 0
-  var payloadBytesMax: UInt16 = 0
 }

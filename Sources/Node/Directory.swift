@@ -36,6 +36,8 @@ struct Directory {
   }
 
   private var entries: [Entry] = []
+  /// Where in `entries` the node at an index of the mesh stood last.
+  private var hints = [Int](repeating: 0, count: Limits.nodesMax)
   private var events: [PeerEvent] = []
 
   var peers: [Peer] { entries.map { $0.peer } }
@@ -55,30 +57,42 @@ struct Directory {
 
   /// Compare with what the mesh knows now. `bearer` names a link slot's bearer.
   mutating func update(_ mesh: borrowing Mesh, now: Instant, bearer: (Int) -> BearerKind) {
-    for index in 0..<mesh.nodeCount {
+    for index in 0..<mesh.indexEnd {
+      guard let route = mesh.route(at: index), let stamp = mesh.stamp(of: index, .profile) else { continue }
       let id = mesh.node(at: index)
-      guard let route = mesh.route(to: id), let bytes = mesh.advertisement(of: index, .profile),
-        let advertisement = try? AdvertisementView(bytes), let profile = try? ProfileView(advertisement.body)
-      else { continue }
-      let epoch = mesh.epoch(of: id) ?? advertisement.epoch
+      let epoch = mesh.epoch(of: id) ?? stamp.epoch
       let first = bearer(Int(route.link))
-      if let known = entries.firstIndex(where: { $0.peer.id == id }) {
+      let known = position(of: id, at: index)
+      if let known {
         entries[known].unreachableSince = nil
         let old = entries[known].peer
         let isSame =
-          old.epoch == epoch && entries[known].profile == (advertisement.epoch, advertisement.sequence)
-          && old.hops == route.hops && old.bearer == first && old.firstHop == route.firstHop
+          old.epoch == epoch && entries[known].profile == stamp && old.hops == route.hops && old.bearer == first
+          && old.firstHop == route.firstHop
         if isSame { continue }
-        entries[known] = Self.entry(id, epoch, profile, (advertisement.epoch, advertisement.sequence), route, first)
+      }
+      guard let bytes = mesh.advertisement(of: index, .profile), let advertisement = try? AdvertisementView(bytes),
+        let profile = try? ProfileView(advertisement.body)
+      else { continue }
+      let entry = Self.entry(id, epoch, profile, stamp, route, first)
+      if let known {
         // A profile that was merely renewed is no news.
-        if entries[known].peer != old { events.append(.changed(entries[known].peer)) }
+        if entries[known].peer != entry.peer { events.append(.changed(entry.peer)) }
+        entries[known] = entry
       } else {
-        let entry = Self.entry(id, epoch, profile, (advertisement.epoch, advertisement.sequence), route, first)
+        hints[index] = entries.count
         entries.append(entry)
         events.append(.found(entry.peer))
       }
     }
     forgetUnreachable(mesh, now)
+  }
+
+  private mutating func position(of id: NodeID, at index: Int) -> Int? {
+    if hints[index] < entries.count, entries[hints[index]].peer.id == id { return hints[index] }
+    guard let found = entries.firstIndex(where: { $0.peer.id == id }) else { return nil }
+    hints[index] = found
+    return found
   }
 
   private mutating func forgetUnreachable(_ mesh: borrowing Mesh, _ now: Instant) {

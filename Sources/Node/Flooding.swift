@@ -38,76 +38,57 @@ extension Node {
   func receiveAdvertisement(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal)
   {
     let view = try AdvertisementView(payload)
-    switch mesh.assess(header.source, view) {
+    // A flooded frame's identifier is the advertisement's age.
+    let age = header.identifier
+    switch mesh.assess(header.source, view, age: age) {
     case .new: break
-    case .duplicate: throw .duplicate
+    case .duplicate:
+      mesh.neighbour(on: slot, holds: view, of: header.source)
+      throw .duplicate
     case .stale: throw .stale
     case .full:
       journal.record(.warning, .nodesFull, at: now, UInt64(mesh.nodeCount), UInt64(Limits.nodesMax))
       throw .overLength
+    case .ownEcho:
+      mesh.neighbour(on: slot, holds: view, of: header.source)
+      throw .loopedSource
     case .ownFromElsewhere: return try receiveOwnAdvertisement(view, now)
     }
     guard cryptography.verify(view.signature, over: view.signed, by: view.point, of: header.source) else {
       throw .wrongSignature
     }
-    mesh.install(header.source, view, payload, now: now)
+    mesh.install(header.source, view, payload, age: age, from: slot, now: now)
     count { $0.advertisementsAccepted &+= 1 }
     journal.record(
       .debug, .advertisementAccepted, at: now, link: UInt8(slot), view.sequence, view.epoch, node: header.source)
     if view.kind == .profile { directory.update(mesh, now: now) { links[$0].bearer } }
-    if header.ttl > 1 {
-      var onward = header
-      onward.ttl -= 1
-      flood(onward, payload, except: slot)
-    }
   }
 
-  /// Bring a link that came up to this node's knowledge: own advertisements and everybody else's.
-  func sendAllAdvertisements(on slot: Int) {
-    for index in 0..<mesh.nodeCount {
-      for kind in [AdvertisementKind.topology, .profile] {
-        guard let payload = mesh.advertisement(of: index, kind) else { continue }
-        append(payload, of: mesh.node(at: index), on: slot)
-      }
-    }
-    let ownProfile = ownProfile
-    if !ownProfile.isEmpty { append(ownProfile.span.bytes, of: settings.id, on: slot) }
-    // The own topology follows by itself: this link changes it.
-  }
-
-  /// Make and flood the own advertisements that are due.
+  /// Make the own advertisements that are due.
   func originate(_ now: Instant) {
     while let (kind, sequence) = originator.next(now: now) {
       let bytes = ownAdvertisement(kind, sequence)
-      if kind == .profile { ownProfile = bytes }
-      let header = FrameHeader(
-        type: .advertisement, ttl: Limits.hopsMax, priority: .control, payloadByteCount: bytes.count,
-        source: settings.id, identifier: nextIdentifier())
-      flood(header, bytes.span.bytes, except: nil)
+      guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }
+      mesh.installOwn(view, bytes.span.bytes)
       journal.record(.debug, .advertisementSent, at: now, sequence)
     }
   }
 
-  private func flood(_ header: FrameHeader, _ payload: RawSpan, except slot: Int?) {
-    for link in links.indices where link != slot && links[link].state == .up {
-      if links[link].append(header, payload) { wantTransmit(link) } else { count { $0.dropsQueueFull &+= 1 } }
+  /// Queue what the neighbour on a link has yet to be told, as far as its queue takes it.
+  func queueOwed(on slot: Int, _ now: Instant) {
+    while links[slot].takesAdvertisement, let (index, kind) = mesh.nextOwed(slot) {
+      guard let payload = mesh.advertisement(of: index, kind) else { continue }
+      let header = FrameHeader(
+        type: .advertisement, ttl: Limits.hopsMax, priority: .control, payloadByteCount: payload.byteCount,
+        source: mesh.node(at: index), identifier: mesh.age(of: index, kind, now: now))
+      _ = links[slot].append(header, payload)
     }
   }
 
-  private func append(_ payload: RawSpan, of source: NodeID, on slot: Int) {
-    let header = FrameHeader(
-      type: .advertisement, ttl: Limits.hopsMax, priority: .control, payloadByteCount: payload.byteCount,
-      source: source, identifier: 0)
-    if links[slot].append(header, payload) { wantTransmit(slot) } else { count { $0.dropsQueueFull &+= 1 } }
-  }
-
-  /// An advertisement of this node's own comes back. Usually that is an echo. A later epoch than this boot's means
-  /// that the persisted counter was lost, which mends itself when the old advertisement ages out, or that the
-  /// key is in use twice, which people must know of.
+  /// An advertisement of this node's own, newer than it made any, comes back: the persisted counter was lost, which
+  /// mends itself when the old advertisement ages out, or the key is in use twice, which people must know of.
   private func receiveOwnAdvertisement(_ view: borrowing AdvertisementView, _ now: Instant) throws(FrameRefusal) {
-    if view.epoch > settings.epoch
-      && cryptography.verify(view.signature, over: view.signed, by: view.point, of: settings.id)
-    {
+    if cryptography.verify(view.signature, over: view.signed, by: view.point, of: settings.id) {
       journal.record(.error, .identityDuplicated, at: now, view.epoch, settings.epoch)
     }
     throw .loopedSource

@@ -15,6 +15,7 @@ extension Node {
       let after = links[slot].state
       if before == .opening && after == .up { linkCameUp(slot, now) }
       if case .closed(let reason) = after { linkWentDown(slot, reason, now) }
+      linkMeasured(slot)
       if links[slot].hasFrames { wantTransmit(slot) }
     }
     try links[slot].receive(header, payload, type, local: settings.id, now: now)
@@ -43,17 +44,22 @@ extension Node {
     guard keepsAgainstDuplicates(slot, now) else { return }
     connector.linkUp(slot)
     mesh.setLink(
-      slot, peer: links[slot].peer, bearer: links[slot].bearer, cost: links[slot].bearer.cost,
+      slot, peer: links[slot].peer, bearer: links[slot].bearer, cost: links[slot].meter.cost,
       payloadBytesMax: links[slot].payloadBytesMax)
-    originator.topologyChanged()
-    sendAllAdvertisements(on: slot)
+  }
+
+  /// Tell the mesh what a link has shown of itself.
+  func linkMeasured(_ slot: Int) {
+    guard links[slot].state == .up else { return }
+    mesh.setCost(slot, links[slot].meter.cost)
+    if links[slot].isProven { mesh.proveLink(slot) }
   }
 
   func linkWentDown(_ slot: Int, _ reason: CloseReason, _ now: Instant) {
     journal.record(
       .notice, .linkDown, at: now, link: UInt8(slot), UInt64(links[slot].bearer.rawValue), UInt64(reason.rawValue),
       (now - links[slot].upSince).milliseconds / 1000, node: links[slot].peer)
-    if mesh.removeLink(slot) { originator.topologyChanged() }
+    mesh.removeLink(slot)
     wantClose(slot)
   }
 

@@ -52,8 +52,6 @@ public final class Node {
   var directory = Directory()
   var delivery: Delivery
   var originator = Originator()
-  /// The last profile advertisement made, for links that come up.
-  var ownProfile: [UInt8] = []
 
   /// Slots with something to tell the caller.
   private var transmitPending: UInt64 = 0
@@ -217,8 +215,15 @@ public final class Node {
   /// Move whole frames of a link into `output`, the most urgent first; returns the bytes written, 0 when
   /// none waits or the next one does not fit. `Limits.frameBytesMax` of room always suffice for one.
   public func pop(_ slot: Int, into output: UnsafeMutableRawBufferPointer, now: Instant) -> Int {
+    queueOwed(on: slot, now)
     let written = links[slot].pop(into: output)
-    if written > 0 && links[slot].state == .up { pumpDelivery(now) }
+    if written > 0 && links[slot].state == .up {
+      pumpDelivery(now)
+      queueOwed(on: slot, now)
+      links[slot].sent(written, now: now)
+      linkMeasured(slot)
+      if mesh.needsRoutes { settle(now) }
+    }
     return written
   }
 
@@ -231,12 +236,14 @@ public final class Node {
 
   /// What follows from a change, in one place and always in this order.
   private func settle(_ now: Instant) {
+    if mesh.takeTopologyChange() { originator.topologyChanged() }
     if mesh.needsRoutes {
       mesh.computeRoutes()
       directory.update(mesh, now: now) { links[$0].bearer }
       delivery.routesChanged(mesh, now: now)
     }
     originate(now)
+    transmitPending |= mesh.takeNewlyOwing()
     pumpDelivery(now)
   }
 
@@ -247,12 +254,13 @@ public final class Node {
         journal.record(.warning, .neighbourDead, at: now, link: UInt8(slot), node: links[slot].peer)
         linkWentDown(slot, reason, now)
       } else {
+        linkMeasured(slot)
         wantTransmit(slot)
       }
     }
     mesh.expire(now: now)
     delivery.handleTimeouts(now: now)
-    directory.update(mesh, now: now) { links[$0].bearer }
+    if directory.deadline <= now { directory.update(mesh, now: now) { links[$0].bearer } }
   }
 
   func isOpen(_ slot: Int) -> Bool {

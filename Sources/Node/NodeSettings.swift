@@ -57,8 +57,8 @@ enum Timing {
   /// When a neighbour that found no free slot may come back.
   static let fullRetryAfterSeconds: UInt16 = 30
   /// How long an advertisement holds, and how often it is renewed.
-  static let advertisementLifetimeSeconds: UInt16 = 180
-  static let advertisementInterval = TimeSpan.seconds(60)
+  static let advertisementLifetimeSeconds: UInt16 = 600
+  static let advertisementInterval = TimeSpan.seconds(200)
   /// Own advertisements change at most this often, so that a burst of links costs one signature.
   static let advertisementPause = TimeSpan.milliseconds(100)
   /// A peer without a route is still shown for this long: a change of bearer is not a departure.

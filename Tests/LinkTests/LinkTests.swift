@@ -166,6 +166,36 @@ private final class Bench {
   #expect(bench.link.roundTrip == .milliseconds(42))
 }
 
+@Test func aLinkIsProvenWhenAPongCameAndItIsUpForTwoSeconds() {
+  let bench = Bench()
+  let ping = bench.comeUp()
+  #expect(bench.link.deadline == start + .seconds(3))
+  _ = bench.receive(.pong, ping, at: start + .milliseconds(42))
+  #expect(!bench.link.isProven && bench.link.deadline == start + .seconds(2))
+  bench.link.handleTimeout(local: here, now: start + .seconds(2))
+  #expect(bench.link.isProven && bench.sent().isEmpty)
+}
+
+@Test func aLinkWithoutAPongIsNotProven() {
+  let bench = Bench()
+  _ = bench.comeUp()
+  bench.link.heard(100, now: start + .seconds(4))
+  bench.link.handleTimeout(local: here, now: start + .seconds(4))
+  #expect(!bench.link.isProven)
+}
+
+@Test func aLinkThatIsNeverSilentPingsEveryFifteenSeconds() {
+  let bench = Bench()
+  _ = bench.comeUp()
+  var pings: [UInt64] = []
+  for second in 1...40 as ClosedRange<UInt64> {
+    bench.link.heard(100, now: start + .seconds(second))
+    bench.link.handleTimeout(local: here, now: start + .seconds(second))
+    if !bench.sent().isEmpty { pings.append(second) }
+  }
+  #expect(pings == [15, 30])
+}
+
 @Test func aPongNobodyAskedForIsUnexpected() {
   let bench = Bench()
   let ping = bench.comeUp()

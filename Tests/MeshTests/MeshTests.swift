@@ -5,76 +5,6 @@ import Testing
 
 @testable import Mesh
 
-private let start = Instant.zero + .seconds(1000)
-
-/// The mesh of one node, and the identities of others numbered from 1.
-private final class Bench {
-  private let memory = Borrowed(Mesh.byteCount)
-  var mesh: Mesh
-  static let identities = (0..<300).map { Identity(UInt64($0)) }
-
-  init() { mesh = Mesh(local: Self.identities[0].id, memory.bytes) }
-
-  func id(_ number: Int) -> NodeID { Self.identities[number].id }
-
-  func link(_ slot: Int, to number: Int, _ bearer: BearerKind = .ethernet, payloadBytesMax: Int = 16_640) {
-    mesh.setLink(slot, peer: id(number), bearer: bearer, cost: bearer.cost, payloadBytesMax: payloadBytesMax)
-  }
-
-  struct Side {
-    var number: Int
-    var bearer = BearerKind.ethernet
-    var payloadBytesMax = 16_640
-  }
-
-  /// Let node `number` state links to `others`.
-  func state(
-    _ number: Int, relays: Bool = true, _ others: [Side], epoch: UInt64 = 1, sequence: UInt64 = 1,
-    lifetime: UInt16 = 180,
-    at now: Instant = start
-  ) {
-    let neighbours = others.map {
-      Neighbour(
-        node: id($0.number), cost: $0.bearer.cost, payloadBytesMax: UInt16($0.payloadBytesMax), bearer: $0.bearer)
-    }
-    take(number, .topology, topologyBody(relays: relays, neighbours), epoch, sequence, lifetime, now)
-  }
-
-  func introduce(
-    _ number: Int, epoch: UInt64 = 1, sequence: UInt64 = 1, lifetime: UInt16 = 180, at now: Instant = start
-  ) {
-    take(number, .profile, profileBody(), epoch, sequence, lifetime, now)
-  }
-
-  private func take(
-    _ number: Int, _ kind: AdvertisementKind, _ body: [UInt8], _ epoch: UInt64, _ sequence: UInt64, _ lifetime: UInt16,
-    _ now: Instant
-  ) {
-    let bytes = advertisement(
-      of: Self.identities[number], kind, epoch: epoch, sequence: sequence, lifetimeSeconds: lifetime, body: body)
-    guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }
-    if mesh.assess(id(number), view) == .new { mesh.install(id(number), view, bytes.span.bytes, now: now) }
-  }
-
-  func assess(_ number: Int, _ kind: AdvertisementKind = .topology, epoch: UInt64, sequence: UInt64) -> Mesh.Assessment
-  {
-    let body = kind == .topology ? topologyBody([]) : profileBody()
-    let bytes = advertisement(of: Self.identities[number], kind, epoch: epoch, sequence: sequence, body: body)
-    guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }
-    return mesh.assess(id(number), view)
-  }
-
-  func route(to number: Int) -> Route? {
-    mesh.computeRoutes()
-    return mesh.route(to: id(number))
-  }
-
-  func bytes(of number: Int, _ kind: AdvertisementKind) -> [UInt8]? {
-    guard let index = mesh.index(of: id(number)), let span = mesh.advertisement(of: index, kind) else { return nil }
-    return span.array
-  }
-}
-
 // MARK: Routes
 
 @Test func aNeighbourThatListsThisNodeHasARoute() {
@@ -191,23 +121,11 @@ private final class Bench {
 
 // MARK: This node's own links
 
-@Test func ofSeveralLinksToOneNeighbourTheCheapestCarries() {
-  let bench = Bench()
-  bench.link(0, to: 1, .bluetoothLE)
-  bench.link(1, to: 1, .ethernet)
-  bench.link(2, to: 1, .ethernet)
-  #expect(bench.mesh.link(to: bench.id(1)) == 1)
-  _ = bench.mesh.removeLink(1)
-  #expect(bench.mesh.link(to: bench.id(1)) == 2)
-  _ = bench.mesh.removeLink(2)
-  #expect(bench.mesh.link(to: bench.id(1)) == 0)
-  #expect(bench.mesh.link(to: bench.id(2)) == nil)
-}
-
-@Test func theOwnTopologyListsEachNeighbourOnceOverItsCheapestLink() throws {
+@Test func theOwnTopologyListsEachNeighbourOnceOverTheLinkThatCarries() throws {
   let bench = Bench()
   bench.link(0, to: 1, .bluetoothLE, payloadBytesMax: 4096)
   bench.link(1, to: 1, .wifi)
+  bench.mesh.proveLink(1)
   bench.link(7, to: 2, .bluetoothLE, payloadBytesMax: 4096)
   let body = encoded { output in bench.mesh.writeTopology(relays: true, to: &output) }
   #expect(
@@ -246,12 +164,30 @@ private final class Bench {
   #expect(Bench().assess(0, epoch: 1, sequence: 1) == .ownFromElsewhere)
 }
 
-@Test func aFullDatabaseTakesNoFurtherNodeButGoesOnWithThoseItHas() {
+@Test func aDatabaseFullOfReachableNodesTakesNoFurtherOneButGoesOnWithThoseItHas() {
   let bench = Bench()
-  for number in 1...Limits.nodesMax { bench.state(number, []) }
-  #expect(bench.mesh.nodeCount == Limits.nodesMax)
-  #expect(bench.assess(Limits.nodesMax + 1, epoch: 1, sequence: 1) == .full)
+  let others = Limits.nodesMax - 1
+  bench.link(0, to: 1)
+  // Neighbour 1 has 63 others, each of which has three or four behind it.
+  bench.state(1, [.init(number: 0)] + (2...64).map { .init(number: $0) })
+  for number in 2...64 {
+    let behind = stride(from: number + 63, through: others, by: 63)
+    bench.state(number, [.init(number: 1)] + behind.map { .init(number: $0) })
+    for leaf in behind { bench.state(leaf, [.init(number: number)]) }
+  }
+  #expect(bench.route(to: others)?.hops == 3)
+  #expect(bench.mesh.nodeCount == others)
+  #expect(bench.assess(others + 1, epoch: 1, sequence: 1) == .full)
   #expect(bench.assess(1, epoch: 1, sequence: 2) == .new)
+}
+
+@Test func inAFullDatabaseANodeThatNobodyCanReachGivesWay() {
+  let bench = Bench()
+  for number in 1..<Limits.nodesMax { bench.state(number, [], lifetime: number == 7 ? 100 : 180) }
+  #expect(bench.assess(Limits.nodesMax, epoch: 1, sequence: 1) == .new)
+  bench.state(Limits.nodesMax, [])
+  #expect(bench.mesh.nodeCount == Limits.nodesMax - 1)
+  #expect(bench.mesh.index(of: bench.id(7)) == nil && bench.mesh.index(of: bench.id(Limits.nodesMax)) != nil)
 }
 
 @Test func theHeldAdvertisementIsTheLastOneByteForByte() {

@@ -88,8 +88,11 @@ final class Bench {
 
   private func take(_ slot: Int) {
     var buffer = [UInt8](repeating: 0, count: 300_000)
-    let count = buffer.withUnsafeMutableBytes { node.pop(slot, into: $0, now: now) }
-    sentBytes[slot] += buffer[..<count]
+    while true {
+      let count = buffer.withUnsafeMutableBytes { node.pop(slot, into: $0, now: now) }
+      if count == 0 { return }
+      sentBytes[slot] += buffer[..<count]
+    }
   }
 
   /// The frames that left through a slot since the last call.

@@ -10,8 +10,8 @@ struct FrameObserver {
     var identifier: UInt64
   }
   private struct News: Hashable {
-    var place: Int
-    var side: Int
+    var sender: Int
+    var receiver: Int
     var source: NodeID
     var kind: UInt8
     var epoch: UInt64
@@ -24,8 +24,13 @@ struct FrameObserver {
 
   private var forwarded: Set<Name> = []
   private var hopsLeft: [Routed: UInt8] = [:]
-  private var flooded: Set<News> = []
-  private var heard: [News: UInt8] = [:]
+  private struct Pair: Hashable {
+    var sender: Int
+    var receiver: Int
+  }
+
+  private var flooded: [News: Int] = [:]
+  private var streams: [Pair: Set<Int>] = [:]
   private(set) var frameCount = 0
 
   /// `sender` in its `life` sends a frame to `receiver` over a stream. What is wrong with that, or nil.
@@ -35,7 +40,7 @@ struct FrameObserver {
   ) -> String? {
     frameCount += 1
     if header.isRouted { return routed(header, sender, life, id) }
-    if header.knownType == .advertisement { return advertisement(header, payload, sender, stream, side, receiver) }
+    if header.knownType == .advertisement { return advertisement(header, payload, sender, stream, receiver) }
     return header.source == id ? nil : "sends a frame between neighbours in another's name"
   }
 
@@ -51,20 +56,19 @@ struct FrameObserver {
   }
 
   private mutating func advertisement(
-    _ header: FrameHeader, _ payload: RawSpan, _ sender: Int, _ stream: Int, _ side: Int, _ receiver: Int
+    _ header: FrameHeader, _ payload: RawSpan, _ sender: Int, _ stream: Int, _ receiver: Int
   ) -> String? {
     guard let view = try? AdvertisementView(payload) else { return "sends a bad advertisement" }
-    func news(_ place: Int, _ side: Int) -> News {
+    func news(_ sender: Int, _ receiver: Int) -> News {
       News(
-        place: place, side: side, source: header.source, kind: view.kind.rawValue, epoch: view.epoch,
+        sender: sender, receiver: receiver, source: header.source, kind: view.kind.rawValue, epoch: view.epoch,
         sequence: view.sequence)
     }
-    if !flooded.insert(news(stream, side)).inserted { return "sends an advertisement twice over one stream" }
-    let isAnew = header.ttl == Limits.hopsMax
-    if !isAnew, header.ttl >= heard[news(sender, -1), default: 0] {
-      return "passes an advertisement on with as many hops as it had"
-    }
-    heard[news(receiver, -1)] = max(header.ttl, heard[news(receiver, -1), default: 0])
+    streams[Pair(sender: sender, receiver: receiver), default: []].insert(stream)
+    flooded[news(sender, receiver), default: 0] += 1
+    let times = streams[Pair(sender: sender, receiver: receiver)]?.count ?? 0
+    if flooded[news(sender, receiver), default: 0] > times { return "tells a neighbour more often than it had streams" }
+    if header.identifier >= UInt64(view.lifetimeSeconds) * 1000 { return "tells what is too old to hold" }
     return nil
   }
 }

@@ -1,7 +1,7 @@
 import Primitives
 
 /// The naive router: all pairs' cheapest ways over the true network (Floyd 1962, Warshall 1962), of equally
-/// cheap ones the shortest, through relays only.
+/// cheap ones the shortest, through relays only. Costs are measured, so each node's own word for its links counts.
 struct Reference {
   struct Way: Equatable {
     var cost: UInt32
@@ -15,11 +15,11 @@ struct Reference {
 
   private var ways: [[Way?]]
 
-  init(nodeCount: Int, wires: [Wire], relays: [Bool]) {
+  /// `cost` is what the first of two machines states for its link to the second.
+  init(nodeCount: Int, wires: [Wire], relays: [Bool], cost: (Int, Int) -> UInt16) {
     ways = [[Way?]](repeating: [Way?](repeating: nil, count: nodeCount), count: nodeCount)
     for wire in wires where wire.isUp {
-      let way = Way(cost: UInt32(wire.model.bearer.cost), hops: 1)
-      for (a, b) in [wire.ends, (wire.ends.1, wire.ends.0)] where way.isBetter(than: ways[a][b]) { ways[a][b] = way }
+      for (a, b) in [wire.ends, (wire.ends.1, wire.ends.0)] { ways[a][b] = Way(cost: UInt32(cost(a, b)), hops: 1) }
     }
     for relay in 0..<nodeCount where relays[relay] {
       for a in 0..<nodeCount {

@@ -170,8 +170,9 @@ class SecureChannel:
 # --- frames ------------------------------------------------------------------------------------------------------------
 
 
-def frame(kind, payload, source, ttl=TTL, identifier=bytes(8)):
-    return FRAME.pack(MARKER, kind, 0, ttl, CONTROL, 0, len(payload), NOBODY, source, identifier) + payload
+def frame(kind, payload, source):
+    """A frame of this node; the identifier stays zero, which in an advertisement says that it was made just now."""
+    return FRAME.pack(MARKER, kind, 0, TTL, CONTROL, 0, len(payload), NOBODY, source, bytes(8)) + payload
 
 
 def text_field(text):
@@ -184,7 +185,7 @@ class Client:
 
     def __init__(self, identity, name, peer_id, send):
         self.identity, self.name, self.peer_id, self._send = identity, name, peer_id, send
-        self._stream, self._counter, self._sequences = b"", 0, {}
+        self._stream, self._sequences = b"", {}
         self._shown, self._newest = set(), {}
         self.last_sent = time.monotonic()
         self._write("hello", frame(HELLO, self._hello(), identity.id))
@@ -220,12 +221,10 @@ class Client:
             struct.pack(">BBH", kind, 0, LIFETIME_SECONDS) + self.identity.epoch
             + struct.pack(">Q", self._sequences[kind]) + self.identity.point + body
         )
-        self._counter += 1
-        identifier = self.identity.epoch[4:] + struct.pack(">I", self._counter)
         payload = message + self.identity.sign(message)
         self._write(
             {TOPOLOGY: "topology", PROFILE: "profile"}[kind],
-            frame(ADVERTISEMENT, payload, self.identity.id, identifier=identifier),
+            frame(ADVERTISEMENT, payload, self.identity.id),
         )
 
     # --- what arrives --------------------------------------------------------------------------------------------------

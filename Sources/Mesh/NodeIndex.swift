@@ -1,0 +1,59 @@
+import Primitives
+
+/// Finds a node's record by its id: open addressing with linear probing (Knuth, The Art of Computer Programming 3,
+/// 6.4, algorithms L and R), at most half full.
+struct NodeIndex {
+  private static let capacity = 2 * Limits.nodesMax
+  static let byteCount = capacity * MemoryLayout<UInt16>.stride
+
+  /// The number of a record and one; zero where none is.
+  private let places: UnsafeMutablePointer<UInt16>
+  private let records: UnsafeMutablePointer<NodeRecord>
+
+  /// `memory` has `byteCount` bytes and is the index's alone.
+  init(_ memory: UnsafeMutableRawPointer, over records: UnsafeMutablePointer<NodeRecord>) {
+    places = memory.bindMemory(to: UInt16.self, capacity: Self.capacity)
+    places.initialize(repeating: 0, count: Self.capacity)
+    self.records = records
+  }
+
+  func find(_ id: NodeID) -> Int? {
+    var place = Self.home(of: id)
+    while places[place] != 0 {
+      let number = Int(places[place]) - 1
+      if records[number].id == id { return number }
+      place = Self.next(place)
+    }
+    return nil
+  }
+
+  /// Record `number`, whose id is set, is found from now on.
+  func insert(_ number: Int) {
+    var place = Self.home(of: records[number].id)
+    while places[place] != 0 { place = Self.next(place) }
+    places[place] = UInt16(number + 1)
+  }
+
+  /// Record `number`, whose id still stands, is found no longer.
+  func remove(_ number: Int) {
+    var hole = Self.home(of: records[number].id)
+    while Int(places[hole]) != number + 1 { hole = Self.next(hole) }
+    var place = hole
+    while true {
+      place = Self.next(place)
+      if places[place] == 0 { break }
+      // Whoever sits behind the hole moves into it, unless his home lies between the two.
+      let home = Self.home(of: records[Int(places[place]) - 1].id)
+      if (place &- home) & (Self.capacity - 1) < (place &- hole) & (Self.capacity - 1) { continue }
+      places[hole] = places[place]
+      hole = place
+    }
+    places[hole] = 0
+  }
+
+  private static func next(_ place: Int) -> Int { (place + 1) & (capacity - 1) }
+
+  private static func home(of id: NodeID) -> Int {
+    Int(truncatingIfNeeded: ((id.high ^ id.low) &* 0x9E37_79B9_7F4A_7C15) >> 40) & (capacity - 1)
+  }
+}

@@ -1,0 +1,86 @@
+import Frame
+import Primitives
+
+/// Shortest paths from one node over links that both ends state (Dijkstra, 1959). For `Limits.nodesMax` nodes a scan
+/// of one dense row of numbers finds the nearest as fast as a heap, and is simpler.
+///
+/// A way is one number: its cost, then its links, then the rank of the first neighbour by id. The lower is preferred,
+/// so that all nodes choose alike, and every link costs at least 1, so that no way has a loop.
+struct ShortestPaths {
+  static let byteCount = Limits.nodesMax * (MemoryLayout<UInt64>.stride + MemoryLayout<UInt16>.stride)
+  private static let unreached = UInt64.max
+
+  /// Tentative ways by record; `unreached` again once a node is settled.
+  private let ways: UnsafeMutablePointer<UInt64>
+  /// The longest frame payload on the tentative way.
+  private let payloads: UnsafeMutablePointer<UInt16>
+
+  init(_ memory: UnsafeMutableRawPointer) {
+    ways = memory.bindMemory(to: UInt64.self, capacity: Limits.nodesMax)
+    payloads = (memory + Limits.nodesMax * MemoryLayout<UInt64>.stride)
+      .bindMemory(to: UInt16.self, capacity: Limits.nodesMax)
+  }
+
+  /// Set the route of every record.
+  func compute(_ database: borrowing Database, _ links: borrowing LocalLinks, local: NodeID) {
+    var settled = InlineArray<4, UInt64>(repeating: 0)
+    var slots = InlineArray<64, UInt8>(repeating: 0)
+    let end = database.end
+    for number in 0..<end {
+      ways[number] = Self.unreached
+      database.records[number].route = nil
+    }
+    for slot in Slots(links.carriers) {
+      let rank = rank(of: links[slot].peer, links)
+      slots[rank] = UInt8(slot)
+      guard let number = database.find(links[slot].peer), database.entry(number, of: local) != nil else { continue }
+      ways[number] = UInt64(links[slot].cost) << 16 | 1 << 8 | UInt64(rank)
+      payloads[number] = links[slot].payloadBytesMax
+    }
+    // This node is no transit.
+    settled[0] = 1
+    while let number = nearest(end) {
+      let way = ways[number]
+      ways[number] = Self.unreached
+      settled[number >> 6] |= 1 << UInt64(number & 63)
+      let slot = slots[Int(way & 0xff)]
+      let hops = UInt8(truncatingIfNeeded: way >> 8)
+      database.records[number].route = Route(
+        link: slot, firstHop: links[Int(slot)].peer, hops: hops, cost: UInt32(way >> 16),
+        payloadBytesMax: Int(payloads[number]))
+      if !database.records[number].relays || hops == Limits.hopsMax { continue }
+      let id = database.records[number].id
+      for neighbour in database.neighbours(of: number) {
+        guard let next = database.find(neighbour.node), settled[next >> 6] & 1 << UInt64(next & 63) == 0,
+          let back = database.entry(next, of: id)
+        else { continue }
+        let onward = way + (UInt64(neighbour.cost) << 16 | 1 << 8)
+        let payload = min(payloads[number], neighbour.payloadBytesMax, back.payloadBytesMax)
+        if onward < ways[next] {
+          ways[next] = onward
+          payloads[next] = payload
+        } else if onward == ways[next] {
+          // The neighbour may prefer the one or the other.
+          payloads[next] = min(payloads[next], payload)
+        }
+      }
+    }
+  }
+
+  private func nearest(_ end: Int) -> Int? {
+    var least = Self.unreached
+    var found: Int?
+    for number in 0..<end where ways[number] < least {
+      least = ways[number]
+      found = number
+    }
+    return found
+  }
+
+  /// How many neighbours have a lower id.
+  private func rank(of peer: NodeID, _ links: borrowing LocalLinks) -> Int {
+    var rank = 0
+    for slot in Slots(links.carriers) where links[slot].peer < peer { rank += 1 }
+    return rank
+  }
+}

@@ -1,0 +1,102 @@
+import Frame
+import Primitives
+import TestSupport
+
+@testable import Mesh
+
+let start = Instant.zero + .seconds(1000)
+
+/// The mesh of one node, and the identities of others numbered from 1.
+final class Bench {
+  private let memory = Borrowed(Mesh.byteCount)
+  var mesh: Mesh
+  static let identities = (0..<300).map { Identity(UInt64($0)) }
+
+  init() { mesh = Mesh(local: Self.identities[0].id, memory.bytes) }
+
+  func id(_ number: Int) -> NodeID { Self.identities[number].id }
+
+  func link(_ slot: Int, to number: Int, _ bearer: BearerKind = .ethernet, payloadBytesMax: Int = 16_640) {
+    mesh.setLink(slot, peer: id(number), bearer: bearer, cost: bearer.cost, payloadBytesMax: payloadBytesMax)
+  }
+
+  struct Side {
+    var number: Int
+    var bearer = BearerKind.ethernet
+    var payloadBytesMax = 16_640
+  }
+
+  /// Let node `number` state links to `others`.
+  func state(
+    _ number: Int, relays: Bool = true, _ others: [Side], epoch: UInt64 = 1, sequence: UInt64 = 1,
+    lifetime: UInt16 = 180, age: UInt64 = 0, from slot: Int = 63, at now: Instant = start
+  ) {
+    let neighbours = others.map {
+      Neighbour(
+        node: id($0.number), cost: $0.bearer.cost, payloadBytesMax: UInt16($0.payloadBytesMax), bearer: $0.bearer)
+    }
+    take(
+      number, .topology, topologyBody(relays: relays, neighbours), epoch, sequence, lifetime, age: age, from: slot, now)
+  }
+
+  func introduce(
+    _ number: Int, epoch: UInt64 = 1, sequence: UInt64 = 1, lifetime: UInt16 = 180, at now: Instant = start
+  ) {
+    take(number, .profile, profileBody(), epoch, sequence, lifetime, now)
+  }
+
+  private func take(
+    _ number: Int, _ kind: AdvertisementKind, _ body: [UInt8], _ epoch: UInt64, _ sequence: UInt64, _ lifetime: UInt16,
+    age: UInt64 = 0, from slot: Int = 63, _ now: Instant
+  ) {
+    let bytes = advertisement(
+      of: Self.identities[number], kind, epoch: epoch, sequence: sequence, lifetimeSeconds: lifetime, body: body)
+    guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }
+    if mesh.assess(id(number), view, age: age) == .new {
+      mesh.install(id(number), view, bytes.span.bytes, age: age, from: slot, now: now)
+    }
+  }
+
+  func assess(
+    _ number: Int, _ kind: AdvertisementKind = .topology, epoch: UInt64, sequence: UInt64, age: UInt64 = 0
+  ) -> Mesh.Assessment {
+    let body = kind == .topology ? topologyBody([]) : profileBody()
+    let bytes = advertisement(of: Self.identities[number], kind, epoch: epoch, sequence: sequence, body: body)
+    guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }
+    return mesh.assess(id(number), view, age: age)
+  }
+
+  func route(to number: Int) -> Route? {
+    mesh.computeRoutes()
+    return mesh.route(to: id(number))
+  }
+
+  func bytes(of number: Int, _ kind: AdvertisementKind) -> [UInt8]? {
+    guard let index = mesh.index(of: id(number)), let span = mesh.advertisement(of: index, kind) else { return nil }
+    return span.array
+  }
+
+  /// The neighbour on a link says what node `number` once stated.
+  func hears(_ number: Int, sequence: UInt64, from slot: Int) {
+    let bytes = advertisement(of: Self.identities[number], .topology, sequence: sequence, body: topologyBody([]))
+    guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }
+    mesh.neighbour(on: slot, holds: view, of: id(number))
+  }
+
+  /// A profile of this node's own.
+  func makeOwn(sequence: UInt64) {
+    let bytes = advertisement(of: Self.identities[0], .profile, sequence: sequence, body: profileBody())
+    guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }
+    mesh.installOwn(view, bytes.span.bytes)
+  }
+
+  /// What the neighbour on a link has yet to be told, told.
+  func told(_ slot: Int) -> [String] {
+    var all: [String] = []
+    while let (index, kind) = mesh.nextOwed(slot) {
+      let number = Self.identities.firstIndex { $0.id == mesh.node(at: index) } ?? -1
+      all.append("\(number) \(kind)")
+    }
+    return all
+  }
+}

@@ -1,0 +1,82 @@
+import Frame
+import Primitives
+import TestSupport
+import Testing
+
+@testable import Mesh
+
+@Test func aNeighboursOnlyLinkCarriesAtOnce() {
+  let bench = Bench()
+  bench.link(3, to: 1, .bluetoothLE)
+  #expect(bench.mesh.link(to: bench.id(1)) == 3 && bench.mesh.link(to: bench.id(2)) == nil)
+}
+
+@Test func aBetterLinkCarriesOnlyOnceItIsProven() {
+  let bench = Bench()
+  bench.link(0, to: 1, .bluetoothLE)
+  bench.link(1, to: 1, .ethernet)
+  #expect(bench.mesh.link(to: bench.id(1)) == 0)
+  bench.mesh.proveLink(1)
+  #expect(bench.mesh.link(to: bench.id(1)) == 1)
+}
+
+@Test func aLinkThatIsHardlyCheaperDoesNotTakeOver() {
+  let bench = Bench()
+  bench.link(0, to: 1, .wifi)
+  bench.link(1, to: 1, .wifiDirect)
+  bench.mesh.proveLink(0)
+  bench.mesh.proveLink(1)
+  bench.mesh.setCost(0, 100)
+  bench.mesh.setCost(1, 89)
+  #expect(bench.mesh.link(to: bench.id(1)) == 0)
+  bench.mesh.setCost(1, 88)
+  #expect(bench.mesh.link(to: bench.id(1)) == 1)
+  // And back no sooner.
+  bench.mesh.setCost(0, 79)
+  #expect(bench.mesh.link(to: bench.id(1)) == 1)
+  bench.mesh.setCost(0, 78)
+  #expect(bench.mesh.link(to: bench.id(1)) == 0)
+}
+
+@Test func aLinkThatGoesIsReplacedAtOnceByTheBestThatIsLeft() {
+  let bench = Bench()
+  bench.link(0, to: 1, .ethernet)
+  bench.link(1, to: 1, .bluetoothLE)
+  bench.link(2, to: 1, .wifi)
+  bench.mesh.proveLink(1)
+  bench.mesh.removeLink(0)
+  // Slow and proven before fast and new.
+  #expect(bench.mesh.link(to: bench.id(1)) == 1)
+  bench.mesh.removeLink(1)
+  #expect(bench.mesh.link(to: bench.id(1)) == 2)
+  bench.mesh.removeLink(2)
+  #expect(bench.mesh.link(to: bench.id(1)) == nil)
+}
+
+@Test func theTopologyIsAnotherWhenALinkThatCarriesIsAnother() {
+  let bench = Bench()
+  func change() -> Bool { bench.mesh.takeTopologyChange() }
+  bench.link(0, to: 1, .wifi)
+  #expect(change() && !change())
+  bench.link(1, to: 1, .bluetoothLE)
+  bench.mesh.setCost(1, 7000)
+  bench.mesh.setCost(0, 100)
+  #expect(!change())
+  bench.mesh.setCost(0, 200)
+  #expect(change())
+  bench.mesh.removeLink(1)
+  #expect(!change())
+  bench.mesh.removeLink(0)
+  #expect(change())
+}
+
+@Test func ofWaysThatCostTheSameTheFramesAreAsLongAsTheNarrowestTakes() {
+  // Node 1 reaches 4 over 2 or 3 at the same cost: which of them it takes is its own choice.
+  let bench = Bench()
+  bench.link(0, to: 1)
+  bench.state(1, [.init(number: 0), .init(number: 2), .init(number: 3)])
+  bench.state(2, [.init(number: 1), .init(number: 4)])
+  bench.state(3, [.init(number: 1), .init(number: 4, payloadBytesMax: 3000)])
+  bench.state(4, [.init(number: 2), .init(number: 3)])
+  #expect(bench.route(to: 4)?.payloadBytesMax == 3000)
+}

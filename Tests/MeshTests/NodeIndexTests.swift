@@ -1,0 +1,35 @@
+import Primitives
+import Testing
+
+@testable import Mesh
+
+/// Ids that share few homes, so that rows of the table fill up and holes open in their middle.
+@Test func everyNodeIsFoundWhateverCameAndWent() {
+  let records = UnsafeMutablePointer<NodeRecord>.allocate(capacity: Limits.nodesMax)
+  records.initialize(repeating: NodeRecord(), count: Limits.nodesMax)
+  let memory = UnsafeMutableRawPointer.allocate(byteCount: NodeIndex.byteCount, alignment: 16)
+  defer {
+    records.deallocate()
+    memory.deallocate()
+  }
+  let index = NodeIndex(memory, over: records)
+  var random = SeededRandom(seed: 5)
+  var held: [Int] = []
+  var free = Array(0..<Limits.nodesMax)
+  for step in 0..<20_000 {
+    if free.isEmpty || (!held.isEmpty && random.chance(perThousand: 500)) {
+      let number = held.remove(at: Int(random.below(UInt64(held.count))))
+      index.remove(number)
+      records[number].id = .none
+      free.append(number)
+    } else {
+      let number = free.removeLast()
+      records[number].id = NodeID(high: random.below(40), low: UInt64(step) << 58 | UInt64(step))
+      index.insert(number)
+      held.append(number)
+    }
+    let wrong = held.first { index.find(records[$0].id) != $0 }
+    if let wrong { Issue.record("step \(step): record \(wrong) is not found") }
+    #expect(index.find(NodeID(high: 99, low: UInt64(step))) == nil)
+  }
+}

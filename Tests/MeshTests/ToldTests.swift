@@ -1,0 +1,141 @@
+import Frame
+import Primitives
+import TestSupport
+import Testing
+
+@testable import Mesh
+
+@Test func aNeighbourThatComesUpIsToldEverythingOnce() {
+  let bench = Bench()
+  for number in 1...3 {
+    bench.state(number, [])
+    bench.introduce(number)
+  }
+  bench.link(5, to: 1)
+  #expect(bench.mesh.takeNewlyOwing() == 1 << 5)
+  #expect(bench.told(5).sorted() == ["1 profile", "1 topology", "2 profile", "2 topology", "3 profile", "3 topology"])
+  #expect(bench.told(5).isEmpty && bench.mesh.takeNewlyOwing() == 0)
+}
+
+@Test func whatIsNewIsToldToAllNeighboursButTheOneWhoSaidIt() {
+  let bench = Bench()
+  for number in 1...3 { bench.link(number, to: number) }
+  _ = bench.mesh.takeNewlyOwing()
+  bench.state(9, [], from: 2)
+  #expect(bench.mesh.takeNewlyOwing() == 0b1010)
+  #expect(bench.told(1) == ["9 topology"] && bench.told(2).isEmpty && bench.told(3) == ["9 topology"])
+}
+
+@Test func aNeighbourThatSaysWhatIsHeldNeedNotBeTold() {
+  let bench = Bench()
+  bench.link(1, to: 1)
+  bench.state(9, [], sequence: 4)
+  bench.introduce(9)
+  bench.hears(9, sequence: 4, from: 1)
+  #expect(bench.told(1) == ["9 profile"])
+}
+
+@Test func aNeighbourThatSaysWhatIsOlderIsTold() {
+  let bench = Bench()
+  bench.link(1, to: 1)
+  bench.state(9, [], sequence: 4)
+  bench.hears(9, sequence: 3, from: 1)
+  #expect(bench.told(1) == ["9 topology"])
+}
+
+@Test func whatIsNewerTakesThePlaceOfWhatWaits() {
+  let bench = Bench()
+  bench.link(1, to: 1)
+  for sequence in 1...1000 { bench.state(9, [], sequence: UInt64(sequence)) }
+  #expect(bench.told(1) == ["9 topology"])
+  #expect(bench.mesh.stamp(of: bench.mesh.index(of: bench.id(9))!, .topology)!.sequence == 1000)
+}
+
+@Test func aSecondLinkToANeighbourIsToldNothingUntilItCarries() {
+  let bench = Bench()
+  bench.state(9, [])
+  bench.link(0, to: 1, .bluetoothLE)
+  bench.link(1, to: 1, .wifi)
+  #expect(bench.told(1).isEmpty)
+  bench.state(8, [])
+  bench.mesh.proveLink(1)
+  // What was still to be told over the first link is told over the second.
+  #expect(bench.told(0).isEmpty && bench.told(1).sorted() == ["8 topology", "9 topology"])
+}
+
+@Test func whatALinkThatIsGoneMayHaveLostIsToldAgain() {
+  let bench = Bench()
+  bench.state(9, [])
+  bench.link(0, to: 1, .bluetoothLE)
+  bench.link(1, to: 1, .wifi)
+  #expect(bench.told(0) == ["9 topology"])
+  bench.mesh.removeLink(0)
+  #expect(bench.told(1) == ["9 topology"])
+}
+
+@Test func theEndOfALinkThatNeverCarriedTellsNothingAgain() {
+  let bench = Bench()
+  bench.state(9, [])
+  bench.link(0, to: 1, .wifi)
+  bench.link(1, to: 1, .bluetoothLE)
+  _ = bench.told(0)
+  bench.mesh.removeLink(1)
+  #expect(bench.told(0).isEmpty)
+}
+
+@Test func theOwnAdvertisementIsToldToEveryNeighbourAndKeptForThoseThatComeUp() {
+  let bench = Bench()
+  bench.link(1, to: 1)
+  bench.makeOwn(sequence: 1)
+  bench.link(2, to: 2)
+  #expect(bench.told(1) == ["0 profile"] && bench.told(2) == ["0 profile"])
+  #expect(bench.mesh.nodeCount == 0 && bench.route(to: 0) == nil)
+}
+
+@Test func anOwnAdvertisementThatComesBackIsAnEchoUnlessItIsNewer() {
+  let bench = Bench()
+  bench.makeOwn(sequence: 4)
+  #expect(bench.assess(0, .profile, epoch: 1, sequence: 4) == .ownEcho)
+  #expect(bench.assess(0, .profile, epoch: 1, sequence: 3) == .ownEcho)
+  #expect(bench.assess(0, .profile, epoch: 1, sequence: 5) == .ownFromElsewhere)
+  #expect(bench.assess(0, .profile, epoch: 2, sequence: 1) == .ownFromElsewhere)
+}
+
+// MARK: Ageing
+
+@Test func anAdvertisementHoldsForWhatItsAgeLeavesOfItsLifetime() {
+  let bench = Bench()
+  bench.state(1, [], lifetime: 60, age: 20_000)
+  #expect(bench.mesh.expiryDeadline == start + .seconds(40))
+  let index = bench.mesh.index(of: bench.id(1))!
+  #expect(bench.mesh.age(of: index, .topology, now: start + .seconds(5)) == 25_000)
+}
+
+@Test func anAdvertisementAsOldAsItsLifetimeIsStale() {
+  let bench = Bench()
+  #expect(bench.assess(1, epoch: 1, sequence: 1, age: 179_999) == .new)
+  #expect(bench.assess(1, epoch: 1, sequence: 1, age: 180_000) == .stale)
+  #expect(bench.assess(1, epoch: 1, sequence: 1, age: .max) == .stale)
+}
+
+@Test func theOwnAdvertisementDoesNotAge() {
+  let bench = Bench()
+  bench.makeOwn(sequence: 1)
+  bench.mesh.expire(now: start + .seconds(10_000))
+  #expect(bench.mesh.age(of: 0, .profile, now: start + .seconds(10_000)) == 0)
+  bench.link(1, to: 1)
+  #expect(bench.told(1) == ["0 profile"])
+}
+
+// MARK: What moves routes
+
+@Test func anAdvertisementThatIsMerelyRenewedMovesNoRoute() {
+  let bench = Bench()
+  bench.link(0, to: 1)
+  bench.state(1, [.init(number: 0)])
+  bench.mesh.computeRoutes()
+  bench.state(1, [.init(number: 0)], sequence: 2)
+  #expect(!bench.mesh.needsRoutes)
+  bench.state(1, [.init(number: 0)], epoch: 2)
+  #expect(bench.mesh.needsRoutes)
+}
