@@ -192,6 +192,11 @@ public final class Node {
   /// The way to a node that frames take now.
   public func route(to node: NodeID) -> Route? { mesh.route(to: node) }
 
+  /// The link that carries to a neighbour, and what this node states that it costs.
+  public func carrier(to neighbour: NodeID) -> (slot: Int, cost: UInt16)? {
+    mesh.link(to: neighbour).map { ($0, mesh.cost(of: $0)) }
+  }
+
   /// A link slot as it stands.
   public func link(_ slot: Int) -> Link { links[slot] }
 

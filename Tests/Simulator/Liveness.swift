@@ -43,8 +43,7 @@ extension Simulation {
   /// What the naive router says and the nodes do not, nil when they agree.
   private func whatIsMissing() -> String? {
     let reference = Reference(nodeCount: machines.count, wires: wires, relays: machines.map(\.relays)) { one, other in
-      guard let mesh = machines[one].node?.mesh, let slot = mesh.link(to: machines[other].identity.id) else { return 1 }
-      return mesh.cost(of: slot)
+      machines[one].node?.carrier(to: machines[other].identity.id)?.cost ?? 1
     }
     for one in machines.indices {
       guard let node = machines[one].node else { return "machine \(one) does not run" }
