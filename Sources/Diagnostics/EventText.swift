@@ -35,6 +35,9 @@ func eventText(_ event: Event) -> StaticString {
   case .queueOverflow: "queue of priority {a} is full: {b} of {c} bytes"
   case .linkStalled: "stalled with {a} bytes waiting"
   case .linkResumed: "goes on with {a} bytes waiting"
+  case .linkQuarantined: "{a:bearer} with {node} keeps breaking: for {b} s it carries only where there is no other way"
+  case .linkCostStated: "{a:bearer} with {node} costs {b}, it was {c}"
+  case .linkCarries: "{a:bearer} carries to {node} now, in place of {b:bearer}"
 
   case .frameRefused: "frame of {node} refused: {a:frame}"
   case .frameTypeUnknown: "frame of unknown type {a} skipped, {b} bytes"

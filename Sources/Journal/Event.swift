@@ -67,6 +67,12 @@ public enum Event: UInt16, Sendable {
   case linkStalled = 37
   /// a: bytes still waiting
   case linkResumed = 38
+  /// The link keeps breaking: it carries only where there is no other way. a: bearer · b: seconds · node: neighbour
+  case linkQuarantined = 39
+  /// By measurement. a: bearer · b: cost stated from now on · c: cost before · node: neighbour
+  case linkCostStated = 40
+  /// Of several links to a neighbour another one carries. a: its bearer · b: bearer before · node: neighbour
+  case linkCarries = 41
 
   // Frames
   /// a: reason (frame) · node: neighbour

@@ -1,72 +1,297 @@
 import Frame
 import Primitives
 
-/// Frames waiting for a link: one bounded queue for each priority, the most urgent first.
+/// Frames waiting for one link. What neighbours say to each other has a small memory of its own, so that it never
+/// starves; everything else waits in the pool that all links share.
+///
+/// The more urgent class goes first. Within a class flows take turns, each with as many bytes as the longest frame has
+/// (deficit round robin: Shreedhar and Varghese, 1995). A class that was passed over for long gets one frame through, so
+/// that nobody can shut out what is less urgent than his own.
 public struct FrameQueue {
-  private var queues: InlineArray<4, ByteQueue>
+  /// Classes that wait in the pool, the most urgent first.
+  private enum Class: Int {
+    case realtime = 0
+    case interactive = 1
+    case bulk = 2
 
-  public static let byteCount =
-    Limits.queueBytesMaxControl + Limits.queueBytesMaxRealtime + Limits.queueBytesMaxInteractive
-    + Limits.queueBytesMaxBulk
+    /// The class of a routed frame. Only neighbours have control frames: a routed one that says so is interactive.
+    init(_ priority: FramePriority) {
+      switch priority {
+      case .realtime: self = .realtime
+      case .control, .interactive: self = .interactive
+      case .bulk: self = .bulk
+      }
+    }
+
+    var flowBytesMax: Int {
+      switch self {
+      case .realtime: Limits.flowBytesMaxRealtime
+      case .interactive: Limits.flowBytesMaxInteractive
+      case .bulk: Limits.flowBytesMaxBulk
+      }
+    }
+  }
+
+  /// The flows of one class, in a ring: the one behind the last is the one whose turn it is.
+  private struct Ring {
+    var last = FramePool.none
+    var byteCount = 0
+    /// Of these bytes, those of this node's own.
+    var ownByteCount = 0
+    /// Bytes of more urgent frames that were sent since one of this class was, while some waited.
+    var passedOver = 0
+  }
+
+  /// The queue's own memory, for control frames.
+  public static let byteCount = Limits.queueBytesMaxControl
+
+  private var control: ByteQueue
+  private let pool: FramePool
+  private var rings = InlineArray<3, Ring>(repeating: Ring())
+  private var blocks = 0
+  /// The longest frame that the link takes, and what a flow may send in one turn.
+  public var frameBytesMax = Limits.frameHeaderBytes + Limits.framePayloadBytesFloor
 
   /// `memory` has `byteCount` bytes and is the queue's alone.
-  public init(_ memory: UnsafeMutableRawBufferPointer) {
+  public init(_ memory: UnsafeMutableRawBufferPointer, _ pool: FramePool) {
     precondition(memory.count >= Self.byteCount)
-    var offset = 0
-    func slice(_ count: Int) -> ByteQueue {
-      defer { offset += count }
-      return ByteQueue(UnsafeMutableRawBufferPointer(rebasing: memory[offset..<offset + count]))
-    }
-    let control = slice(Limits.queueBytesMaxControl)
-    let realtime = slice(Limits.queueBytesMaxRealtime)
-    let interactive = slice(Limits.queueBytesMaxInteractive)
-    let bulk = slice(Limits.queueBytesMaxBulk)
-    queues = [control, realtime, interactive, bulk]
+    control = ByteQueue(UnsafeMutableRawBufferPointer(rebasing: memory[..<Self.byteCount]))
+    self.pool = pool
   }
 
-  /// Bytes waiting in all priorities.
-  public var byteCount: Int {
-    var sum = 0
-    for index in queues.indices { sum += queues[index].count }
-    return sum
-  }
+  // MARK: What waits
 
+  public var byteCount: Int { control.count + rings[0].byteCount + rings[1].byteCount + rings[2].byteCount }
   public var isEmpty: Bool { byteCount == 0 }
+  public var controlByteCount: Int { control.count }
 
   /// Bytes waiting in one priority.
-  public func byteCount(_ priority: FramePriority) -> Int { queues[Int(priority.rawValue)].count }
+  public func byteCount(_ priority: FramePriority) -> Int {
+    priority == .control ? control.count : rings[Class(priority).rawValue].byteCount
+  }
 
-  /// Queue a frame at its priority. False, with nothing queued, when it has no room there.
-  public mutating func append(_ header: FrameHeader, _ payload: RawSpan) -> Bool {
-    let index = Int(header.priority.rawValue)
-    if queues[index].free < FrameHeader.byteCount + payload.byteCount { return false }
-    var head = InlineArray<48, UInt8>(repeating: 0)
-    var headBytes = head.mutableSpan
-    headBytes.withUnsafeMutableBytes { bytes in
-      var output = OutputRawSpan(buffer: bytes, initializedCount: 0)
+  /// Bytes of this node's own waiting in one priority.
+  public func ownByteCount(_ priority: FramePriority) -> Int {
+    priority == .control ? control.count : rings[Class(priority).rawValue].ownByteCount
+  }
+
+  /// Whether the pool and the link have room for a longest frame of `holder`.
+  public func hasRoom(for holder: Int) -> Bool {
+    let needed = (frameBytesMax + Limits.queueBlockBytes - 1) / Limits.queueBlockBytes
+    return (blocks + needed) * Limits.queueBlockBytes <= Limits.linkQueueBytesMax
+      && pool.refusal(holder, blocks: needed) == nil
+  }
+
+  // MARK: In
+
+  /// Queue a frame that came from `holder`: a link slot, or `FramePool.ownHolder`. False when it was dropped; the pool
+  /// counts why.
+  public mutating func append(_ header: FrameHeader, _ payload: RawSpan, from holder: Int) -> Bool {
+    var bytes = InlineArray<48, UInt8>(repeating: 0)
+    var head = bytes.mutableSpan
+    head.withUnsafeMutableBytes { buffer in
+      var output = OutputRawSpan(buffer: buffer, initializedCount: 0)
       header.write(to: &output)
     }
-    queues[index].append(head.span.bytes)
-    queues[index].append(payload)
+    if !header.isRouted { return appendControl(bytes.span.bytes, payload) }
+    let drop = append(header, bytes.span.bytes, payload, Class(header.priority), holder)
+    if let drop { pool.count(drop) }
+    return drop == nil
+  }
+
+  private mutating func appendControl(_ head: RawSpan, _ payload: RawSpan) -> Bool {
+    if control.free < head.byteCount + payload.byteCount {
+      pool.count(.controlFull)
+      return false
+    }
+    control.append(head)
+    control.append(payload)
     return true
   }
 
-  /// Move whole frames into `output`, the most urgent first, until the next one does not fit.
-  /// Returns the bytes written.
-  public mutating func pop(into output: UnsafeMutableRawBufferPointer) -> Int {
-    var written = 0
-    for index in queues.indices {
-      while !queues[index].isEmpty {
-        let byteCount = FrameHeader.byteCount + (Int(queues[index][6]) << 8 | Int(queues[index][7]))
-        guard byteCount <= output.count - written, let base = output.baseAddress else { return written }
-        queues[index].pop(byteCount, into: base + written)
-        written += byteCount
+  private mutating func append(
+    _ header: FrameHeader, _ head: RawSpan, _ payload: RawSpan, _ kind: Class, _ holder: Int
+  ) -> QueueDrop? {
+    let byteCount = head.byteCount + payload.byteCount
+    let known = find(header, kind, holder)
+    guard let flow = known ?? pool.makeFlow(header, holder: holder) else { return .flowsFull }
+    if known == nil { enter(flow, kind) }
+    while let drop = refusal(flow, byteCount, kind, holder) {
+      guard let victim = victim(of: drop, flow, kind, holder) else {
+        if pool.flows[Int(flow)].frames == 0 { leave(flow, kind) }
+        return drop
+      }
+      pool.count(.overtaken)
+      remove(victim, .realtime, into: nil)
+      if victim != flow && pool.flows[Int(victim)].frames == 0 { leave(victim, .realtime) }
+    }
+    blocks += pool.blocksNeeded(flow, for: byteCount)
+    pool.append(flow, head, payload)
+    rings[kind.rawValue].byteCount += byteCount
+    if holder == FramePool.ownHolder { rings[kind.rawValue].ownByteCount += byteCount }
+    return nil
+  }
+
+  /// The realtime flow whose oldest frame gives way: to a later one of its own, or to a frame that must arrive.
+  private func victim(of drop: QueueDrop, _ flow: UInt16, _ kind: Class, _ holder: Int) -> UInt16? {
+    switch kind {
+    case .realtime: return pool.flows[Int(flow)].frames > 0 ? flow : nil
+    case .interactive, .bulk:
+      guard let oldest = turn(.realtime) else { return nil }
+      switch drop {
+      case .poolFull, .linkQuota: return oldest
+      case .neighbourQuota: return Int(pool.flows[Int(oldest)].holder) == holder ? oldest : nil
+      case .flowQuota, .flowsFull, .overtaken, .controlFull: return nil
       }
     }
-    return written
+  }
+
+  private func refusal(_ flow: UInt16, _ byteCount: Int, _ kind: Class, _ holder: Int) -> QueueDrop? {
+    let held = pool.flows[Int(flow)]
+    if Int(held.byteCount) + byteCount > kind.flowBytesMax || Int(held.frames) >= Limits.flowFramesMax {
+      return .flowQuota
+    }
+    let needed = pool.blocksNeeded(flow, for: byteCount)
+    if (blocks + needed) * Limits.queueBlockBytes > Limits.linkQueueBytesMax { return .linkQuota }
+    return pool.refusal(holder, blocks: needed)
+  }
+
+  // MARK: Out
+
+  /// Move whole frames into `output`, until the next one does not fit or what was moved is as long as the link's
+  /// longest frame: whoever wants more asks again, and an urgent frame that came meanwhile goes first. Returns the bytes
+  /// written.
+  public mutating func pop(into output: UnsafeMutableRawBufferPointer) -> Int {
+    guard let base = output.baseAddress else { return 0 }
+    var written = 0
+    while true {
+      let overdue = overdue
+      if overdue == nil && !control.isEmpty {
+        let byteCount = FrameHeader.byteCount + (Int(control[6]) << 8 | Int(control[7]))
+        if !fits(byteCount, behind: written, output.count) { return written }
+        control.pop(byteCount, into: base + written)
+        passOver(nil, byteCount)
+        written += byteCount
+        continue
+      }
+      guard let kind = overdue ?? mostUrgent else { return written }
+      let flow = ready(kind)
+      let byteCount = pool.frameByteCount(flow)
+      if !fits(byteCount, behind: written, output.count) { return written }
+      remove(flow, kind, into: base + written)
+      pool.flows[Int(flow)].deficit -= Int32(byteCount)
+      if pool.flows[Int(flow)].frames == 0 { leave(flow, kind) }
+      passOver(kind, byteCount)
+      written += byteCount
+    }
   }
 
   public mutating func removeAll() {
-    for index in queues.indices { queues[index].removeAll() }
+    control.removeAll()
+    while let flow = turn(.realtime) { leave(flow, .realtime) }
+    while let flow = turn(.interactive) { leave(flow, .interactive) }
+    while let flow = turn(.bulk) { leave(flow, .bulk) }
+  }
+
+  private func fits(_ byteCount: Int, behind written: Int, _ room: Int) -> Bool {
+    written + byteCount <= (written == 0 ? room : min(room, frameBytesMax))
+  }
+
+  private var mostUrgent: Class? {
+    if rings[0].byteCount > 0 { return .realtime }
+    if rings[1].byteCount > 0 { return .interactive }
+    return rings[2].byteCount > 0 ? .bulk : nil
+  }
+
+  /// The class that was passed over for too long.
+  private var overdue: Class? {
+    if rings[2].passedOver >= Limits.passedOverBytesMax { return .bulk }
+    if rings[1].passedOver >= Limits.passedOverBytesMax { return .interactive }
+    return rings[0].passedOver >= Limits.passedOverBytesMax ? .realtime : nil
+  }
+
+  /// A frame of `kind`, or of control when it is nil, was sent.
+  private mutating func passOver(_ kind: Class?, _ byteCount: Int) {
+    for index in rings.indices {
+      if index > kind?.rawValue ?? -1 && rings[index].byteCount > 0 {
+        rings[index].passedOver += byteCount
+      } else if index == kind?.rawValue || rings[index].byteCount == 0 {
+        rings[index].passedOver = 0
+      }
+    }
+  }
+
+  // MARK: Flows
+
+  private func find(_ header: FrameHeader, _ kind: Class, _ holder: Int) -> UInt16? {
+    let last = rings[kind.rawValue].last
+    if last == FramePool.none { return nil }
+    var flow = last
+    repeat {
+      let known = pool.flows + Int(flow)
+      if known.pointee.source == header.source && known.pointee.destination == header.destination
+        && Int(known.pointee.holder) == holder
+      {
+        return flow
+      }
+      flow = known.pointee.next
+    } while flow != last
+    return nil
+  }
+
+  /// The flow whose turn it is.
+  private func turn(_ kind: Class) -> UInt16? {
+    let last = rings[kind.rawValue].last
+    return last == FramePool.none ? nil : pool.flows[Int(last)].next
+  }
+
+  /// The flow whose turn it is, once turns have passed on until one may send its first frame. There must be a flow.
+  private mutating func ready(_ kind: Class) -> UInt16 {
+    while true {
+      let flow = pool.flows[Int(rings[kind.rawValue].last)].next
+      if Int(pool.flows[Int(flow)].deficit) >= pool.frameByteCount(flow) { return flow }
+      rings[kind.rawValue].last = flow
+      pool.flows[Int(pool.flows[Int(flow)].next)].deficit += Int32(frameBytesMax)
+    }
+  }
+
+  /// A new flow is the last of its ring.
+  private mutating func enter(_ flow: UInt16, _ kind: Class) {
+    let last = rings[kind.rawValue].last
+    if last == FramePool.none {
+      pool.flows[Int(flow)].next = flow
+      pool.flows[Int(flow)].deficit = Int32(frameBytesMax)
+    } else {
+      pool.flows[Int(flow)].next = pool.flows[Int(last)].next
+      pool.flows[Int(last)].next = flow
+    }
+    rings[kind.rawValue].last = flow
+  }
+
+  /// A flow goes, and what waits in it.
+  private mutating func leave(_ flow: UInt16, _ kind: Class) {
+    while pool.flows[Int(flow)].frames > 0 { remove(flow, kind, into: nil) }
+    let last = rings[kind.rawValue].last
+    let following = pool.flows[Int(flow)].next
+    var before = last
+    while pool.flows[Int(before)].next != flow { before = pool.flows[Int(before)].next }
+    if following == flow {
+      rings[kind.rawValue] = Ring()
+    } else {
+      pool.flows[Int(before)].next = following
+      // Its turn is over: the next one's begins.
+      if before == last { pool.flows[Int(following)].deficit += Int32(frameBytesMax) }
+      if flow == last { rings[kind.rawValue].last = before }
+    }
+    pool.release(flow)
+  }
+
+  /// The first frame of a flow goes, copied or not. The flow stays in its ring.
+  private mutating func remove(_ flow: UInt16, _ kind: Class, into output: UnsafeMutableRawPointer?) {
+    let before = Int(pool.flows[Int(flow)].blocks)
+    let byteCount = pool.take(flow, into: output)
+    blocks -= before - Int(pool.flows[Int(flow)].blocks)
+    rings[kind.rawValue].byteCount -= byteCount
+    if Int(pool.flows[Int(flow)].holder) == FramePool.ownHolder { rings[kind.rawValue].ownByteCount -= byteCount }
   }
 }

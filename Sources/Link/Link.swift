@@ -65,8 +65,8 @@ public struct Link {
   /// The ping under way was queued behind nothing.
   private var isPingClean = false
 
-  /// `memory` has `FrameQueue.byteCount` bytes for the outgoing queues.
-  public init(_ memory: UnsafeMutableRawBufferPointer) { queue = FrameQueue(memory) }
+  /// `memory` has `FrameQueue.byteCount` bytes for control frames; all others wait in the pool.
+  public init(_ memory: UnsafeMutableRawBufferPointer, _ pool: FramePool) { queue = FrameQueue(memory, pool) }
 
   /// What this node says of itself on a link.
   public struct Local {
@@ -107,6 +107,7 @@ public struct Link {
     bytesIn = 0
     bytesOut = 0
     payloadBytesMax = Limits.framePayloadBytesFloor
+    queue.frameBytesMax = FrameHeader.byteCount + payloadBytesMax
     openedAt = now
     upSince = now
     heardAt = now
@@ -135,7 +136,7 @@ public struct Link {
       _ = append(
         FrameHeader(
           type: .pong, priority: .control, payloadByteCount: payload.byteCount, source: local, identifier: 0),
-        payload)
+        payload, from: FramePool.ownHolder)
     case .pong:
       var reader = ByteReader(payload)
       let sentAt = Instant(nanoseconds: try reader.u64())
@@ -161,8 +162,11 @@ public struct Link {
     bytesIn &+= UInt64(byteCount)
   }
 
-  /// Queue a frame. False when its priority's queue is full: the frame is dropped.
-  public mutating func append(_ header: FrameHeader, _ payload: RawSpan) -> Bool { queue.append(header, payload) }
+  /// Queue a frame that came from `holder`: a link slot, or `FramePool.ownHolder`. False when it was dropped; the pool
+  /// counts why.
+  public mutating func append(_ header: FrameHeader, _ payload: RawSpan, from holder: Int) -> Bool {
+    queue.append(header, payload, from: holder)
+  }
 
   /// Close with a goodbye, which `pop` still gives.
   public mutating func close(_ reason: CloseReason, retryAfterSeconds: UInt16, local: NodeID) {
@@ -188,7 +192,7 @@ public struct Link {
     switch state {
     case .idle, .closed: .never
     case .opening: openedAt + Self.helloTimeout
-    case .up: min(pingDue, heardAt + Self.deadInterval, provenDue)
+    case .up: min(pingDue, min(heardAt + Self.deadInterval, provenDue))
     }
   }
 
@@ -212,10 +216,13 @@ public struct Link {
     if provenDue <= now { isProven = true }
   }
 
-  /// The stream took `byteCount` bytes and has been offered what waits behind them.
-  public mutating func sent(_ byteCount: Int, now: Instant) { meter.sent(byteCount, isBusy: hasFrames, now: now) }
+  /// The stream took `byteCount` bytes, and what is to follow them waits already. True when the cost is another now.
+  public mutating func sent(_ byteCount: Int, now: Instant) -> Bool {
+    meter.sent(byteCount, isBusy: hasFrames, now: now)
+  }
 
-  /// Move whole frames that wait into `output`, the most urgent first; returns the bytes written.
+  /// Move whole frames that wait into `output`, the most urgent first, at most as much as the link's longest frame;
+  /// returns the bytes written.
   public mutating func pop(into output: UnsafeMutableRawBufferPointer) -> Int {
     let written = queue.pop(into: output)
     bytesOut &+= UInt64(written)
@@ -225,12 +232,19 @@ public struct Link {
   public var queuedByteCount: Int { queue.byteCount }
   /// Whether another advertisement should be queued: few wait in a queue, most in the database, where a newer one
   /// takes their place.
-  public var takesAdvertisement: Bool { queue.byteCount(.control) < Limits.advertisementBytesMax }
+  public var takesAdvertisement: Bool { queue.controlByteCount < Self.controlBytesAhead }
   public var hasFrames: Bool { !queue.isEmpty }
   /// Bytes waiting in one priority.
   public func queuedByteCount(_ priority: FramePriority) -> Int { queue.byteCount(priority) }
+  /// Whether a longest frame of this node's own finds room.
+  public var hasRoomForOwn: Bool { queue.hasRoom(for: FramePool.ownHolder) }
+  /// Bytes of this node's own waiting in one priority.
+  public func ownQueuedByteCount(_ priority: FramePriority) -> Int { queue.ownByteCount(priority) }
 
   private static let pingByteCount = 8
+  /// While less than this waits in the control queue, another advertisement is queued: so a longest one, and pings and
+  /// pongs for as long as it takes, have room.
+  private static let controlBytesAhead = 1_024
 
   private mutating func receiveHello(
     _ header: FrameHeader, _ payload: RawSpan, _ local: NodeID, _ now: Instant
@@ -251,6 +265,7 @@ public struct Link {
     peerCapabilities = hello.capabilities
     peerName = hello.name
     payloadBytesMax = min(Int(hello.payloadBytesMax), Self.payloadBytesMax(over: bearer))
+    queue.frameBytesMax = FrameHeader.byteCount + payloadBytesMax
     upSince = now
     state = .up
     // A first ping at once, so that the round trip is known early.
@@ -274,8 +289,8 @@ public struct Link {
       write(&output)
     }
     // The control queue is never full here: it was emptied, or a ping waits for an answer before the next.
-    _ = queue.append(
+    _ = append(
       FrameHeader(type: type, priority: .control, payloadByteCount: byteCount, source: local, identifier: 0),
-      payload.span.bytes.extracting(0..<byteCount))
+      payload.span.bytes.extracting(0..<byteCount), from: FramePool.ownHolder)
   }
 }

@@ -43,13 +43,13 @@ public struct LinkMeter {
   }
 
   /// A ping that waited behind nothing came back.
-  public mutating func measured(roundTrip: TimeSpan, now: Instant) {
+  mutating func measured(roundTrip: TimeSpan, now: Instant) {
     roundTrips = [roundTrips[1], roundTrips[2], roundTrip]
     update(now)
   }
 
-  /// The stream took frames; `isBusy` says that more wait already.
-  public mutating func sent(_ byteCount: Int, isBusy: Bool, now: Instant) {
+  /// The stream took frames; `isBusy` says that more wait already. True when the stated cost is another now.
+  mutating func sent(_ byteCount: Int, isBusy: Bool, now: Instant) -> Bool {
     defer {
       if !isBusy {
         windowStart = nil
@@ -59,26 +59,29 @@ public struct LinkMeter {
     guard let start = windowStart else {
       windowStart = now
       bytes = 0
-      return
+      return false
     }
     bytes += UInt64(byteCount)
-    if now - start < Self.windowTime || bytes < Self.windowBytes { return }
-    if !isFirstWindow {
-      let sample = bytes * 1_000_000 / ((now - start).nanoseconds / 1000)
-      goodput = goodput == 0 ? sample : (goodput * 3 + sample) / 4
-      goodputAt = now
-      update(now)
+    if now - start < Self.windowTime || bytes < Self.windowBytes { return false }
+    defer {
+      isFirstWindow = false
+      windowStart = now
+      bytes = 0
     }
-    isFirstWindow = false
-    windowStart = now
-    bytes = 0
+    if isFirstWindow { return false }
+    let sample = bytes * 1_000_000 / ((now - start).nanoseconds / 1000)
+    goodput = goodput == 0 ? sample : (goodput * 3 + sample) / 4
+    goodputAt = now
+    let before = cost
+    update(now)
+    return cost != before
   }
 
   /// The cost by measurement, in steps of an eighth.
   public var measuredCost: UInt16 {
     var micros = goodput == 0 ? UInt64(bearer.cost) : 1_024_000_000 / goodput
     micros = max(micros, UInt64(bearer.cost) / 4)
-    let least = min(roundTrips[0], roundTrips[1], roundTrips[2]).nanoseconds / 1000
+    let least = min(roundTrips[0], min(roundTrips[1], roundTrips[2])).nanoseconds / 1000
     micros = max(micros, least * 1024 / Self.bytesUnderWay)
     if micros == UInt64(bearer.cost) { return bearer.cost }
     return UInt16(min(max(Self.quantised(micros), 1), UInt64(Self.costMax)))

@@ -33,7 +33,10 @@ struct LocalLinks {
 
   /// The slot that carries to a neighbour.
   func carrier(to peer: NodeID) -> Int? {
-    for slot in Slots(carriers) where links[slot].peer == peer { return slot }
+    var slots = Slots(carriers)
+    while let slot = slots.next() {
+      if links[slot].peer == peer { return slot }
+    }
     return nil
   }
 
@@ -55,7 +58,9 @@ struct LocalLinks {
   mutating func choose(_ peer: NodeID) -> (before: Int?, after: Int?) {
     let before = carrier(to: peer)
     var best: Int?
-    for slot in Slots(used) where links[slot].peer == peer && slot != before {
+    var slots = Slots(used)
+    while let slot = slots.next() {
+      if links[slot].peer != peer || slot == before { continue }
       if let found = best, !isPreferred(slot, to: found) { continue }
       best = slot
     }
@@ -79,8 +84,8 @@ struct LocalLinks {
   }
 }
 
-/// The slots whose bits are set, ascending.
-struct Slots: Sequence, IteratorProtocol {
+/// The slots whose bits are set, ascending. No `Sequence`: that protocol can make arrays, which this module may not.
+struct Slots {
   private var bits: UInt64
   init(_ bits: UInt64) { self.bits = bits }
 

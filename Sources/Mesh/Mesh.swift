@@ -102,7 +102,8 @@ public struct Mesh {
   public func writeTopology(relays: Bool, to output: inout OutputRawSpan) {
     TopologyView.writeHead(
       flags: relays ? TopologyView.relays : 0, count: links.carriers.nonzeroBitCount, to: &output)
-    for slot in Slots(links.carriers) {
+    var slots = Slots(links.carriers)
+    while let slot = slots.next() {
       let link = links[slot]
       Neighbour(node: link.peer, cost: link.cost, payloadBytesMax: link.payloadBytesMax, bearer: link.bearer)
         .write(to: &output)

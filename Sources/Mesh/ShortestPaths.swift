@@ -30,7 +30,8 @@ struct ShortestPaths {
       ways[number] = Self.unreached
       database.records[number].route = nil
     }
-    for slot in Slots(links.carriers) {
+    var carriers = Slots(links.carriers)
+    while let slot = carriers.next() {
       let rank = rank(of: links[slot].peer, links)
       slots[rank] = UInt8(slot)
       guard let number = database.find(links[slot].peer), database.entry(number, of: local) != nil else { continue }
@@ -55,7 +56,7 @@ struct ShortestPaths {
           let back = database.entry(next, of: id)
         else { continue }
         let onward = way + (UInt64(neighbour.cost) << 16 | 1 << 8)
-        let payload = min(payloads[number], neighbour.payloadBytesMax, back.payloadBytesMax)
+        let payload = min(payloads[number], min(neighbour.payloadBytesMax, back.payloadBytesMax))
         if onward < ways[next] {
           ways[next] = onward
           payloads[next] = payload
@@ -80,7 +81,10 @@ struct ShortestPaths {
   /// How many neighbours have a lower id.
   private func rank(of peer: NodeID, _ links: borrowing LocalLinks) -> Int {
     var rank = 0
-    for slot in Slots(links.carriers) where links[slot].peer < peer { rank += 1 }
+    var slots = Slots(links.carriers)
+    while let slot = slots.next() {
+      if links[slot].peer < peer { rank += 1 }
+    }
     return rank
   }
 }

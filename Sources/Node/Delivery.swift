@@ -48,7 +48,16 @@ struct Delivery {
   /// Counts up when a channel is made after one was forgotten, so that no two lives share an epoch.
   private var lives: UInt64 = 0
 
+  /// Whose turn it was last.
+  private var turn = 0
+
   init(epoch: UInt64) { self.epoch = epoch }
+
+  /// The next conversation in turn. There must be one.
+  mutating func nextTurn() -> Conversation {
+    turn = turn + 1 < conversations.count ? turn + 1 : 0
+    return conversations[turn]
+  }
 
   func conversation(with peer: NodeID) -> Conversation? { conversations.first { $0.peer == peer } }
 
@@ -175,14 +184,12 @@ extension Node {
     }
   }
 
-  /// Move frames from the channels to the links, a frame of each peer in turn, while the links want more.
+  /// Move frames from the channels to the links, a frame of each peer in turn, while the links want more. The turn goes
+  /// on where it ended, so that room for one frame is everybody's in time.
   func pumpDelivery(_ now: Instant) {
-    var isMoving = true
-    while isMoving {
-      isMoving = false
-      for conversation in delivery.conversations {
-        if pump(conversation, now) { isMoving = true }
-      }
+    var idleCount = 0
+    while idleCount < delivery.conversations.count {
+      idleCount = pump(delivery.nextTurn(), now) ? 0 : idleCount + 1
     }
   }
 
@@ -210,9 +217,9 @@ extension Node {
     guard let route = conversation.route else { return false }
     let link = links[Int(route.link)]
     let ahead = Delivery.framesAhead * (link.payloadBytesMax + FrameHeader.byteCount)
-    let isBulkFull = link.queuedByteCount(.bulk) >= ahead
+    let isBulkFull = link.ownQueuedByteCount(.bulk) >= ahead
     conversation.isBlocked = isBulkFull
-    if link.queuedByteCount(.interactive) >= ahead {
+    if link.ownQueuedByteCount(.interactive) >= ahead || !link.hasRoomForOwn {
       conversation.isBlocked = true
       return false
     }

@@ -22,7 +22,7 @@ extension Node {
 
   /// Send a frame of this node's own towards its destination. False when there is no way or no room.
   func send(_ header: FrameHeader, _ payload: RawSpan, over route: Route) -> Bool {
-    guard links[Int(route.link)].append(header, payload) else { return false }
+    guard links[Int(route.link)].append(header, payload, from: FramePool.ownHolder) else { return false }
     wantTransmit(Int(route.link))
     return true
   }
@@ -40,7 +40,7 @@ extension Node {
     if payload.byteCount > links[next].payloadBytesMax { return count { $0.dropsTooLong &+= 1 } }
     var onward = header
     onward.ttl -= 1
-    guard links[next].append(onward, payload) else { return count { $0.dropsQueueFull &+= 1 } }
+    guard links[next].append(onward, payload, from: slot) else { return }
     wantTransmit(next)
     count {
       $0.framesForwarded &+= 1

@@ -15,7 +15,7 @@ extension Node {
       let after = links[slot].state
       if before == .opening && after == .up { linkCameUp(slot, now) }
       if case .closed(let reason) = after { linkWentDown(slot, reason, now) }
-      linkMeasured(slot)
+      linkMeasured(slot, now)
       if links[slot].hasFrames { wantTransmit(slot) }
     }
     try links[slot].receive(header, payload, type, local: settings.id, now: now)
@@ -44,35 +44,73 @@ extension Node {
     guard keepsAgainstDuplicates(slot, now) else { return }
     connector.linkUp(slot)
     mesh.setLink(
-      slot, peer: links[slot].peer, bearer: links[slot].bearer, cost: links[slot].meter.cost,
+      slot, peer: links[slot].peer, bearer: links[slot].bearer, cost: statedCost(slot, now),
       payloadBytesMax: links[slot].payloadBytesMax)
   }
 
   /// Tell the mesh what a link has shown of itself.
-  func linkMeasured(_ slot: Int) {
+  func linkMeasured(_ slot: Int, _ now: Instant) {
     guard links[slot].state == .up else { return }
-    mesh.setCost(slot, links[slot].meter.cost)
+    let peer = links[slot].peer
+    let bearer = UInt64(links[slot].bearer.rawValue)
+    let carrier = mesh.link(to: peer)
+    let cost = mesh.cost(of: slot)
+    mesh.setCost(slot, statedCost(slot, now))
     if links[slot].isProven { mesh.proveLink(slot) }
+    if mesh.cost(of: slot) != cost {
+      let new = UInt64(mesh.cost(of: slot))
+      journal.record(.info, .linkCostStated, at: now, link: UInt8(slot), bearer, new, UInt64(cost), node: peer)
+    }
+    if let after = mesh.link(to: peer), let carrier, after != carrier {
+      let (new, old) = (UInt64(links[after].bearer.rawValue), UInt64(links[carrier].bearer.rawValue))
+      journal.record(.notice, .linkCarries, at: now, link: UInt8(after), new, old, node: peer)
+    }
+  }
+
+  /// What a link costs by measurement; in quarantine more than any link that is not.
+  private func statedCost(_ slot: Int, _ now: Instant) -> UInt16 {
+    let cost = min(links[slot].meter.cost, LinkMeter.costMax)
+    return flaps.isQuarantined(links[slot].peer, links[slot].bearer, now: now) ? LinkMeter.costMax + 1 + cost : cost
+  }
+
+  /// Links whose quarantine has ended cost what they did.
+  func reviewQuarantine(_ now: Instant) {
+    quarantineEnd = flaps.deadline(after: now)
+    for slot in links.indices { linkMeasured(slot, now) }
   }
 
   func linkWentDown(_ slot: Int, _ reason: CloseReason, _ now: Instant) {
     journal.record(
       .notice, .linkDown, at: now, link: UInt8(slot), UInt64(links[slot].bearer.rawValue), UInt64(reason.rawValue),
       (now - links[slot].upSince).milliseconds / 1000, node: links[slot].peer)
-    mesh.removeLink(slot)
+    if mesh.removeLink(slot) { linkBroke(slot, reason, now) }
     wantClose(slot)
   }
 
-  /// Of two links to one neighbour over one bearer one stays: that of the neighbour's later life; in one life
-  /// the one that the lower id dialled; when the same side dialled both, the newer one, because that side has
-  /// given the older one up.
+  /// A link that was in use is gone. Whoever closes one means it; what breaks may be about to flap.
+  private func linkBroke(_ slot: Int, _ reason: CloseReason, _ now: Instant) {
+    switch reason {
+    case .shutdown, .duplicate, .full, .identityMismatch, .unsupportedVersion: return
+    case .timedOut, .streamLost, .protocolError: break
+    }
+    let life = now - links[slot].upSince
+    guard let span = flaps.linkBroke(links[slot].peer, links[slot].bearer, life: life, now: now) else { return }
+    quarantineEnd = flaps.deadline(after: now)
+    journal.record(
+      .notice, .linkQuarantined, at: now, link: UInt8(slot), UInt64(links[slot].bearer.rawValue),
+      span.milliseconds / 1000, node: links[slot].peer)
+  }
+
+  /// Links of a neighbour's former life go. Of two links to one neighbour over one bearer one stays: the one that the
+  /// lower id dialled; when the same side dialled both, the newer one, because that side has given the older one up.
   private func keepsAgainstDuplicates(_ slot: Int, _ now: Instant) -> Bool {
     let peer = links[slot].peer
     for other in links.indices where other != slot && links[other].state == .up {
-      guard links[other].peer == peer && links[other].bearer == links[slot].bearer else { continue }
+      let isOneLife = links[other].peerEpoch == links[slot].peerEpoch
+      guard links[other].peer == peer && !(isOneLife && links[other].bearer != links[slot].bearer) else { continue }
       let peerShouldDial = peer < settings.id
       let keepsNew =
-        links[other].peerEpoch != links[slot].peerEpoch
+        !isOneLife
         ? links[other].peerEpoch < links[slot].peerEpoch
         : links[other].isInbound == links[slot].isInbound || links[slot].isInbound == peerShouldDial
       journal.record(

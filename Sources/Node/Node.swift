@@ -45,10 +45,12 @@ public final class Node {
   let links: UnsafeMutableBufferPointer<Link>
   private let inboxes: UnsafeMutableBufferPointer<FrameInbox>
   private let memory: UnsafeMutableRawBufferPointer
+  private let pool: FramePool
   /// Where a payload is written before it is queued.
   let payloadScratch: UnsafeMutableRawBufferPointer
   var mesh: Mesh
   var connector: Connector
+  var flaps = FlapHistory()
   var directory = Directory()
   var delivery: Delivery
   var originator = Originator()
@@ -57,6 +59,8 @@ public final class Node {
   private var transmitPending: UInt64 = 0
   private var closePending: UInt64 = 0
   private var identifierCounter: UInt32 = 0
+  /// When a link's quarantine ends.
+  var quarantineEnd = Instant.never
 
   /// All memory of the forwarding path is taken here, once. Pages are touched as they are used.
   public init(_ settings: NodeSettings, _ cryptography: any NodeCryptography, journal: Journal, now: Instant) {
@@ -66,16 +70,18 @@ public final class Node {
     local = Link.Local(
       node: settings.id, epoch: settings.epoch, capabilities: settings.capabilities, name: settings.name)
     let perLink = FrameQueue.byteCount + Limits.frameBytesMax
-    memory = .allocate(byteCount: Mesh.byteCount + Limits.linksMax * perLink, alignment: 4096)
+    memory = .allocate(
+      byteCount: FramePool.byteCount + Mesh.byteCount + Limits.linksMax * perLink, alignment: 4096)
+    pool = FramePool(UnsafeMutableRawBufferPointer(rebasing: memory[..<FramePool.byteCount]))
     payloadScratch = .allocate(byteCount: Limits.framePayloadBytesMax, alignment: 16)
-    mesh = Mesh(local: settings.id, UnsafeMutableRawBufferPointer(rebasing: memory[..<Mesh.byteCount]))
+    mesh = Mesh(local: settings.id, UnsafeMutableRawBufferPointer(rebasing: memory[FramePool.byteCount...]))
     links = .allocate(capacity: Limits.linksMax)
     inboxes = .allocate(capacity: Limits.linksMax)
-    var offset = Mesh.byteCount
+    var offset = FramePool.byteCount + Mesh.byteCount
     for slot in 0..<Limits.linksMax {
       let queueEnd = offset + FrameQueue.byteCount
       (links.baseAddress! + slot).initialize(
-        to: Link(UnsafeMutableRawBufferPointer(rebasing: memory[offset..<queueEnd])))
+        to: Link(UnsafeMutableRawBufferPointer(rebasing: memory[offset..<queueEnd]), pool))
       (inboxes.baseAddress! + slot).initialize(
         to: FrameInbox(UnsafeMutableRawBufferPointer(rebasing: memory[queueEnd..<offset + perLink])))
       offset += perLink
@@ -197,6 +203,9 @@ public final class Node {
     mesh.link(to: neighbour).map { ($0, mesh.cost(of: $0)) }
   }
 
+  /// Frames dropped because they found no room, by reason.
+  public var queueDrops: QueueDropCounters { pool.drops }
+
   /// A link slot as it stands.
   public func link(_ slot: Int) -> Link { links[slot] }
 
@@ -212,7 +221,7 @@ public final class Node {
   /// When `handle(.timeout)` is due.
   public func nextDeadline(now: Instant) -> Instant {
     var earliest = min(mesh.expiryDeadline, connector.deadline, directory.deadline)
-    earliest = min(earliest, originator.deadline, delivery.deadline(now: now))
+    earliest = min(earliest, originator.deadline, delivery.deadline(now: now), quarantineEnd)
     for slot in links.indices { earliest = min(earliest, links[slot].deadline) }
     return earliest
   }
@@ -225,9 +234,10 @@ public final class Node {
     if written > 0 && links[slot].state == .up {
       pumpDelivery(now)
       queueOwed(on: slot, now)
-      links[slot].sent(written, now: now)
-      linkMeasured(slot)
-      if mesh.needsRoutes { settle(now) }
+      if links[slot].sent(written, now: now) {
+        linkMeasured(slot, now)
+        settle(now)
+      }
     }
     return written
   }
@@ -259,10 +269,11 @@ public final class Node {
         journal.record(.warning, .neighbourDead, at: now, link: UInt8(slot), node: links[slot].peer)
         linkWentDown(slot, reason, now)
       } else {
-        linkMeasured(slot)
+        linkMeasured(slot, now)
         wantTransmit(slot)
       }
     }
+    if quarantineEnd <= now { reviewQuarantine(now) }
     mesh.expire(now: now)
     delivery.handleTimeouts(now: now)
     if directory.deadline <= now { directory.update(mesh, now: now) { links[$0].bearer } }
@@ -318,8 +329,6 @@ public struct NodeCounters: Sendable {
   public var bytesForwarded: UInt64 = 0
   /// Routed frames for which there was no way.
   public var dropsNoRoute: UInt64 = 0
-  /// Frames whose queue was full.
-  public var dropsQueueFull: UInt64 = 0
   /// Frames longer than the way takes.
   public var dropsTooLong: UInt64 = 0
   public var advertisementsAccepted: UInt64 = 0

@@ -17,14 +17,35 @@ public enum Limits {
 
   /// Links at once, whatever the bearer: neighbours that proved their key, and streams that have yet to.
   public static let linksMax = 64
-  /// Bytes queued on one link by priority. Control: hellos, pings and a full exchange of advertisements.
-  public static let queueBytesMaxControl = 262_144
-  public static let queueBytesMaxRealtime = 32_768
-  public static let queueBytesMaxInteractive = 65_536
-  public static let queueBytesMaxBulk = 262_144
-  /// Sum of one link's memory: its four queues and one frame being put together.
-  public static let linkBytes =
-    queueBytesMaxControl + queueBytesMaxRealtime + queueBytesMaxInteractive + queueBytesMaxBulk + frameBytesMax
+  /// Bytes of control frames queued on one link, its own reserve: one advertisement at a time, and hellos, pings, pongs
+  /// and goodbyes. Who pings faster than its link takes pongs loses them.
+  public static let queueBytesMaxControl = 8_192
+  /// Sum of one link's own memory: the reserve and one frame being put together.
+  public static let linkBytes = queueBytesMaxControl + frameBytesMax
+
+  // MARK: Frames that wait
+
+  /// Frames of all links wait in one pool of blocks, 4 MiB: a second of Wi-Fi at 4 MB/s. Longer waits help nobody.
+  public static let queueBlockBytes = 2_048
+  public static let queueBlocksMax = 2_048
+  /// What one neighbour, or this node itself, may hold of the pool, as long as as much again is free. So one alone may
+  /// hold 1 MiB; n that want all hold a part of n + 1 each: 64 neighbours 64 KiB, never less than three longest frames.
+  public static let neighbourQueueBytesMax = 1_048_576
+  /// Frames that one neighbour, or this node itself, may have waiting: 256 bytes on average fill the quota in bytes.
+  public static let neighbourFramesMax = 4_096
+  /// What may wait for one link, whoever it came from: a neighbour that does not read costs no more.
+  public static let linkQueueBytesMax = 524_288
+  /// What may wait of one flow (source and destination, over one link): bulk as much as a window of delivery has under
+  /// way, interactive less, realtime what is worth having late.
+  public static let flowBytesMaxRealtime = 32_768
+  public static let flowBytesMaxInteractive = 65_536
+  public static let flowBytesMaxBulk = 262_144
+  public static let flowFramesMax = 1_024
+  /// Flows with frames waiting, of all links: eight neighbours with as many as one may have.
+  public static let flowsMax = 512
+  public static let flowsMaxPerNeighbour = 64
+  /// After so many bytes of more urgent frames one frame of a class that waits is sent.
+  public static let passedOverBytesMax = 65_536
 
   // MARK: Mesh
 

@@ -4,86 +4,312 @@ import Primitives
 import TestSupport
 import Testing
 
-private let node = NodeID(high: 1, low: 2)
-
-private func withQueue(_ body: (inout FrameQueue) throws -> Void) rethrows {
-  let memory = Borrowed(FrameQueue.byteCount)
-  var queue = FrameQueue(memory.bytes)
-  try body(&queue)
-}
-
-private func append(_ payload: [UInt8], _ priority: FramePriority, to queue: inout FrameQueue) -> Bool {
-  queue.append(
-    FrameHeader(type: .segment, priority: priority, payloadByteCount: payload.count, source: node, identifier: 0),
-    payload.span.bytes)
-}
-
-private func pop(_ room: Int, from queue: inout FrameQueue) -> [UInt8] {
-  [UInt8](unsafeUninitializedCapacity: max(room, 1)) { buffer, count in
-    count = queue.pop(into: UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: room))
-  }
-}
-
 @Test func theMostUrgentFrameLeavesFirst() {
-  withQueue { queue in
-    let order: [FramePriority] = [.bulk, .interactive, .control, .realtime]
-    for priority in order { _ = append([priority.rawValue], priority, to: &queue) }
-    #expect(frames(in: pop(10_000, from: &queue)).map(\.payload) == [[0], [1], [2], [3]])
-  }
+  let queue = Queue()
+  for priority in [FramePriority.bulk, .interactive, .realtime] { #expect(queue.append([priority.rawValue], priority)) }
+  #expect(queue.appendControl([0]))
+  #expect(queue.popAll().map(\.payload) == [[0], [1], [2], [3]])
 }
 
-@Test func framesOfOnePriorityKeepTheirOrder() {
-  withQueue { queue in
-    for number in 0..<5 { _ = append([UInt8(number)], .bulk, to: &queue) }
-    #expect(frames(in: pop(10_000, from: &queue)).map(\.payload) == [[0], [1], [2], [3], [4]])
+@Test func aRoutedFrameThatSaysItIsControlIsInteractive() {
+  let queue = Queue()
+  #expect(queue.append([9], .control) && queue.append([2], .realtime) && queue.appendControl([1]))
+  #expect(queue.popAll().map(\.payload) == [[1], [2], [9]])
+}
+
+@Test func framesOfAFlowKeepTheirOrder() {
+  let queue = Queue()
+  for number in 0..<100 { #expect(queue.append([UInt8](repeating: UInt8(number), count: number * 40 + 1), .bulk)) }
+  #expect(queue.popAll().map { Int($0.payload[0]) } == Array(0..<100))
+}
+
+@Test func framesOfEveryLengthLeaveAsTheyCame() {
+  let queue = Queue()
+  var random = SeededRandom(seed: 4)
+  for length in Array(1...100) + [1999, 2000, 2001, 2047, 2048, 2049, 4048, 16_639, 16_640] {
+    let payload = (0..<length).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+    #expect(queue.append(payload, .bulk, source: 7, destination: 8))
+    let popped = queue.popAll()
+    #expect(popped.map(\.payload) == [payload], "\(length)")
+    #expect(popped.first?.header.source == queue.id(7) && popped.first?.header.destination == queue.id(8))
   }
 }
 
 @Test func onlyWholeFramesArePopped() {
-  withQueue { queue in
-    _ = append([UInt8](repeating: 1, count: 100), .control, to: &queue)
-    _ = append([UInt8](repeating: 2, count: 100), .control, to: &queue)
-    #expect(pop(147, from: &queue).isEmpty)
-    #expect(pop(148 + 147, from: &queue).count == 148)
-    #expect(pop(148, from: &queue).count == 148)
-    #expect(queue.isEmpty)
-  }
+  let queue = Queue()
+  #expect(queue.append([UInt8](repeating: 1, count: 100), .bulk) && queue.append([2], .bulk))
+  #expect(queue.pop(147).isEmpty && queue.pop(148).count == 148 && queue.pop(48).isEmpty && queue.pop(49).count == 49)
+  #expect(queue.queue.isEmpty)
+}
+
+@Test func noMoreIsPoppedAtOnceThanTheLinksLongestFrame() {
+  let queue = Queue()
+  queue.queue.frameBytesMax = 4144
+  for _ in 0..<10 { #expect(queue.append([UInt8](repeating: 1, count: 4000), .bulk)) }
+  #expect(queue.pop(100_000).count == 4048)
+  for _ in 0..<100 { #expect(queue.append([1], .interactive)) }
+  #expect(queue.pop(100_000).count == 84 * 49)
 }
 
 @Test func aLessUrgentFrameDoesNotOvertakeOneThatDoesNotFit() {
-  withQueue { queue in
-    _ = append([UInt8](repeating: 1, count: 1000), .control, to: &queue)
-    _ = append([2], .bulk, to: &queue)
-    #expect(pop(500, from: &queue).isEmpty)
-  }
-}
-
-@Test(arguments: [
-  (FramePriority.control, 262_144), (.realtime, 32_768), (.interactive, 65_536), (.bulk, 262_144),
-]) func aFullPriorityRefusesTheFrameWhole(priority: FramePriority, capacity: Int) {
-  withQueue { queue in
-    let payload = [UInt8](repeating: 0, count: 4096 - 48)
-    for _ in 0..<capacity / 4096 { #expect(append(payload, priority, to: &queue)) }
-    #expect(queue.byteCount(priority) == capacity)
-    #expect(!append([1], priority, to: &queue))
-    #expect(queue.byteCount == capacity)
-  }
-}
-
-@Test func aFullPriorityLeavesTheOthersTheirRoom() {
-  withQueue { queue in
-    while append([UInt8](repeating: 0, count: 4000), .bulk, to: &queue) {}
-    #expect(append([1], .control, to: &queue))
-    #expect(append([1], .realtime, to: &queue))
-    #expect(append([1], .interactive, to: &queue))
-  }
+  let queue = Queue()
+  #expect(queue.append([UInt8](repeating: 1, count: 1000), .interactive) && queue.append([2], .bulk))
+  #expect(queue.pop(500).isEmpty)
 }
 
 @Test func anEmptiedQueueHoldsNothing() {
-  withQueue { queue in
-    _ = append([1], .bulk, to: &queue)
-    _ = append([1], .control, to: &queue)
-    queue.removeAll()
-    #expect(queue.isEmpty && queue.byteCount == 0 && pop(1000, from: &queue).isEmpty)
+  let queue = Queue()
+  for priority in [FramePriority.bulk, .interactive, .realtime] {
+    for source in 1...3 { #expect(queue.append([1], priority, source: UInt64(source))) }
   }
+  #expect(queue.appendControl([1]))
+  queue.queue.removeAll()
+  #expect(queue.queue.isEmpty && queue.pop(1000).isEmpty)
+  #expect(queue.pool.freeBytes == Limits.queueBlocksMax * Limits.queueBlockBytes)
+}
+
+@Test func ownFramesAreCountedApart() {
+  let queue = Queue()
+  #expect(queue.append([1], .bulk, from: 3) && queue.append([1, 2], .bulk, from: FramePool.ownHolder))
+  #expect(queue.queue.byteCount(.bulk) == 49 + 50 && queue.queue.ownByteCount(.bulk) == 50)
+  _ = queue.popAll()
+  #expect(queue.queue.byteCount(.bulk) == 0 && queue.queue.ownByteCount(.bulk) == 0)
+}
+
+// MARK: Turns
+
+@Test func flowsTakeTurnsByBytes() {
+  let queue = Queue()
+  queue.queue.frameBytesMax = 4144
+  // One flow of long frames, one of short ones, both with more than enough.
+  for _ in 0..<40 { #expect(queue.append([UInt8](repeating: 1, count: 4000), .bulk, source: 1)) }
+  for _ in 0..<900 { #expect(queue.append([UInt8](repeating: 2, count: 100), .bulk, source: 2)) }
+  var bytes: [UInt8: Int] = [:]
+  for _ in 0..<200 {
+    for frame in frames(in: queue.pop(4144)) { bytes[frame.payload[0], default: 0] += frame.header.frameByteCount }
+    if bytes[2, default: 0] > 80_000 { break }
+  }
+  let ratio = Double(bytes[1, default: 0]) / Double(bytes[2, default: 1])
+  #expect(ratio > 0.9 && ratio < 1.1, "\(bytes)")
+}
+
+@Test func aFlowThatComesLaterWaitsForNoMoreThanOneTurnOfEachOther() {
+  let queue = Queue()
+  queue.queue.frameBytesMax = 4144
+  for source in 1...3 {
+    for _ in 0..<40 {
+      #expect(queue.append([UInt8](repeating: UInt8(source), count: 4000), .bulk, source: UInt64(source)))
+    }
+  }
+  for _ in 0..<7 { _ = queue.pop(4144) }
+  #expect(queue.append([9], .bulk, source: 9))
+  var before = 0
+  while queue.pop(4144).last != 9 { before += 1 }
+  #expect(before <= 3)
+}
+
+@Test func everyFlowSendsItsShareHoweverManyThereAre() {
+  let queue = Queue()
+  queue.queue.frameBytesMax = 549
+  for source in 1...20 {
+    for _ in 0..<20 {
+      #expect(
+        queue.append(
+          [UInt8(source)] + [UInt8](repeating: 0, count: 500), .bulk, source: UInt64(source), from: source % 4))
+    }
+  }
+  var counts = [Int](repeating: 0, count: 21)
+  for _ in 0..<200 { counts[Int(queue.pop(549)[48])] += 1 }
+  #expect(counts.dropFirst().min() == 10 && counts.max() == 10)
+}
+
+@Test func aClassThatWasPassedOverForLongGetsOneFrameThrough() {
+  let queue = Queue()
+  for number in 0..<10 { #expect(queue.append([3, UInt8(number)], .bulk)) }
+  var sent = 0
+  var bulk: [Int] = []
+  for round in 0..<200 {
+    while queue.queue.byteCount(.interactive) < 20_000 {
+      #expect(queue.append([UInt8](repeating: 2, count: 5000), .interactive))
+    }
+    for frame in frames(in: queue.pop(5048)) {
+      if frame.payload[0] == 3 { bulk.append(sent) } else { sent += frame.header.frameByteCount }
+    }
+    if round > 0 && queue.queue.byteCount(.bulk) == 0 { break }
+  }
+  #expect(bulk.count == 10)
+  for (first, second) in zip([0] + bulk, bulk) { #expect(second - first >= 65_536 && second - first < 75_000) }
+}
+
+// MARK: Quotas
+
+@Test(arguments: [(FramePriority.interactive, 65_536), (.bulk, 262_144)])
+func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
+  let queue = Queue()
+  let payload = [UInt8](repeating: 0, count: 4096 - 48)
+  for _ in 0..<bytes / 4096 { #expect(queue.append(payload, priority)) }
+  #expect(!queue.append([1], priority) && queue.pool.drops[.flowQuota] == 1)
+  // Another flow has its own.
+  #expect(queue.append([1], priority, source: 2))
+  #expect(queue.queue.byteCount(priority) == bytes + 49)
+}
+
+@Test func aFlowHoldsNoMoreThanAThousandFrames() {
+  let queue = Queue()
+  for _ in 0..<Limits.flowFramesMax { #expect(queue.append([1], .bulk)) }
+  #expect(!queue.append([1], .bulk) && queue.pool.drops[.flowQuota] == 1)
+}
+
+@Test func ofRealtimeFramesTheOldestGiveWay() {
+  let queue = Queue()
+  for number in 0..<40 { #expect(queue.append([UInt8(number)] + [UInt8](repeating: 0, count: 4000), .realtime)) }
+  #expect(queue.popAll().map(\.payload[0]) == Array(32..<40))
+  #expect(queue.pool.drops[.overtaken] == 32 && queue.pool.drops.sum == 32)
+}
+
+@Test func whatMustArriveTakesTheRoomOfRealtimeFrames() {
+  let queue = Queue()
+  let payload = [UInt8](repeating: 0, count: 8000)
+  for source in 1...4 {
+    for _ in 0..<4 { #expect(queue.append(payload, .realtime, source: UInt64(source), from: source)) }
+  }
+  var accepted = 0
+  for source in 11...20 {
+    for _ in 0..<30 where queue.append(payload, .bulk, source: UInt64(source), from: source) { accepted += 1 }
+  }
+  #expect(queue.queue.byteCount(.realtime) == 0 && queue.pool.drops[.overtaken] == 16)
+  #expect(accepted * 8048 > Limits.linkQueueBytesMax - 10 * 8048)
+  #expect(queue.pool.drops[.linkQuota] == UInt64(300 - accepted))
+}
+
+@Test func aNeighbourThatDoesNotReadCostsNoMoreThanItsLinksQuota() {
+  let queue = Queue()
+  for source in 1...40 {
+    for _ in 0..<20 {
+      _ = queue.append([UInt8](repeating: 0, count: 2000), .bulk, source: UInt64(source), from: source)
+    }
+  }
+  let held = Limits.queueBlocksMax * Limits.queueBlockBytes - queue.pool.freeBytes
+  #expect(held == Limits.linkQueueBytesMax && queue.pool.drops[.linkQuota] > 0)
+}
+
+@Test func oneNeighbourHoldsNoMoreThanItsQuotaOverAllLinks() {
+  let queues = Queue.family(8)
+  for queue in queues {
+    for source in 1...8 {
+      for _ in 0..<60 { _ = queue.append([UInt8](repeating: 0, count: 4000), .bulk, source: UInt64(source), from: 5) }
+    }
+  }
+  #expect(queues[0].pool.heldBytes(by: 5) <= Limits.neighbourQueueBytesMax)
+  #expect(queues[0].pool.heldBytes(by: 5) > Limits.neighbourQueueBytesMax - 10_000)
+  #expect(queues[0].pool.drops[.neighbourQuota] > 0)
+}
+
+@Test func whoComesLastFindsAsMuchRoomAsEachOfTheGreedyHolds() {
+  let queues = Queue.family(30)
+  for _ in 0..<200 {
+    for queue in queues {
+      for holder in 0..<20 {
+        _ = queue.append([UInt8](repeating: 0, count: 16_640), .bulk, source: UInt64(holder), from: holder)
+      }
+    }
+  }
+  let pool = queues[0].pool
+  let held = (0..<20).map { pool.heldBytes(by: $0) }
+  #expect(held.min()! > 150_000 && held.max()! < 250_000)
+  #expect(pool.freeBytes >= held.max()! - 20_000)
+  for _ in 0..<9 { #expect(queues[29].append([UInt8](repeating: 0, count: 16_640), .bulk, source: 99, from: 63)) }
+}
+
+@Test func whetherThereIsRoomIsKnownBeforeAFrameIsMade() {
+  let queue = Queue()
+  #expect(queue.queue.hasRoom(for: 3))
+  var count = 0
+  var source: UInt64 = 1
+  while queue.queue.hasRoom(for: 3) {
+    if !queue.append([UInt8](repeating: 0, count: 16_640), .bulk, source: source, from: 3) {
+      source += 1
+    } else {
+      count += 1
+    }
+  }
+  #expect(count * 16_688 > Limits.linkQueueBytesMax - 3 * 16_688)
+  _ = queue.popAll()
+  #expect(queue.queue.hasRoom(for: 3))
+}
+
+@Test func aNeighbourHasNoMoreThanSixtyFourFlows() {
+  let queue = Queue()
+  for source in 0..<Limits.flowsMaxPerNeighbour {
+    #expect(queue.append([1], .bulk, source: UInt64(source + 1), from: 3))
+  }
+  #expect(!queue.append([1], .bulk, source: 1000, from: 3) && queue.pool.drops[.flowsFull] == 1)
+  #expect(queue.append([1], .bulk, source: 1000, from: 4))
+  _ = queue.popAll()
+  #expect(queue.append([1], .bulk, source: 1000, from: 3))
+}
+
+@Test func controlFramesHaveAReserveThatNobodyElseTakes() {
+  let queues = Queue.family(40)
+  for holder in 0..<40 {
+    for queue in queues {
+      while queue.append([UInt8](repeating: 0, count: 2000), .interactive, source: UInt64(holder), from: holder) {}
+    }
+  }
+  for queue in queues {
+    #expect(queue.appendControl([UInt8](repeating: 7, count: 2048)))
+    #expect(frames(in: queue.pop(5000)).first?.payload.count == 2048)
+  }
+}
+
+@Test func aControlReserveThatIsFullDropsTheFrame() {
+  let queue = Queue()
+  var count = 0
+  while queue.appendControl([UInt8](repeating: 1, count: 8)) { count += 1 }
+  #expect(count == Limits.queueBytesMaxControl / 56 && queue.pool.drops[.controlFull] == 1)
+}
+
+// MARK: The pool
+
+/// Frames of all lengths come and go on several links in any order: what leaves is what came, and in the end
+/// everything is free.
+@Test func thePoolLosesNothingAndMixesNothingUp() {
+  let queues = Queue.family(4)
+  var random = SeededRandom(seed: 11)
+  var waiting: [[UInt64: [UInt8]]] = Array(repeating: [:], count: 4)
+  var next: UInt8 = 0
+  for _ in 0..<20_000 {
+    let which = Int(random.below(4))
+    let queue = queues[which]
+    if random.chance(perThousand: 520) {
+      let source = random.below(6) + 1
+      let length = Int(random.below(random.chance(perThousand: 200) ? 16_640 : 300)) + 1
+      next &+= 1
+      if queue.append([UInt8](repeating: next, count: length), .bulk, source: source, from: Int(source)) {
+        waiting[which][source, default: []].append(next)
+      }
+    } else {
+      for frame in frames(in: queue.pop(Limits.frameBytesMax)) {
+        let source = frame.header.source.high
+        #expect(waiting[which][source]?.first == frame.payload[0] && Set(frame.payload).count == 1)
+        waiting[which][source]?.removeFirst()
+      }
+    }
+  }
+  for which in 0..<4 {
+    for frame in queues[which].popAll() { waiting[which][frame.header.source.high]?.removeFirst() }
+    #expect(waiting[which].values.reduce(0) { $0 + $1.count } == 0)
+  }
+  #expect(queues[0].pool.freeBytes == Limits.queueBlocksMax * Limits.queueBlockBytes)
+  #expect((0...64).allSatisfy { queues[0].pool.heldBytes(by: $0) == 0 })
+}
+
+@Test func whatIsGivenBackIsTakenAgainFirst() {
+  // A long row of frames one after the other touches no more memory than the longest of them.
+  let queue = Queue()
+  for _ in 0..<1000 {
+    #expect(queue.append([UInt8](repeating: 0xAB, count: 16_640), .bulk))
+    _ = queue.popAll()
+  }
+  #expect(queue.touchedBlocks(0xAB) <= 10)
 }

@@ -11,20 +11,25 @@ private let start = Instant.zero + .seconds(100)
 /// One link of `here` towards `there`, opened at `start`.
 private final class Bench {
   private let memory = Borrowed(FrameQueue.byteCount)
+  private let poolMemory = Borrowed(FramePool.byteCount)
   var link: Link
 
   init(bearer: BearerKind = .ethernet, isInbound: Bool = false) {
-    link = Link(memory.bytes)
+    link = Link(memory.bytes, FramePool(poolMemory.bytes))
     let local = Link.Local(node: here, epoch: 5, capabilities: .relay, name: DisplayName("here"))
     link.open(peer: there, bearer: bearer, isInbound: isInbound, local: local, now: start)
   }
 
   /// The frames that wait, taken out.
   func sent() -> [(header: FrameHeader, payload: [UInt8])] {
-    frames(
-      in: [UInt8](unsafeUninitializedCapacity: 300_000) { buffer, count in
+    var all: [(header: FrameHeader, payload: [UInt8])] = []
+    while true {
+      let bytes = [UInt8](unsafeUninitializedCapacity: Limits.frameBytesMax) { buffer, count in
         count = link.pop(into: UnsafeMutableRawBufferPointer(buffer))
-      })
+      }
+      if bytes.isEmpty { return all }
+      all += frames(in: bytes)
+    }
   }
 
   /// Receive a frame as the node would; nil or why it was refused.
@@ -249,7 +254,7 @@ private final class Bench {
   _ = bench.comeUp()
   let header = FrameHeader(type: .segment, priority: .bulk, payloadByteCount: 1, source: here, identifier: 1)
   let payload: [UInt8] = [1]
-  _ = bench.link.append(header, payload.span.bytes)
+  _ = bench.link.append(header, payload.span.bytes, from: 0)
   #expect(bench.link.hasFrames)
   bench.link.close(.full, retryAfterSeconds: 30, local: here)
   let sent = bench.sent()

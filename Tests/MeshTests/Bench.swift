@@ -8,7 +8,7 @@ let start = Instant.zero + .seconds(1000)
 
 /// The mesh of one node, and the identities of others numbered from 1.
 final class Bench {
-  private let memory = Borrowed(Mesh.byteCount)
+  let memory = Borrowed(Mesh.byteCount)
   var mesh: Mesh
   static let identities = (0..<300).map { Identity(UInt64($0)) }
 

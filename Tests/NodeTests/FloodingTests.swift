@@ -104,6 +104,73 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   #expect(bench.signCount - before == 6)
 }
 
+@Test func anAdvertisementCarriesItsAgeOn() {
+  let bench = Bench()
+  let first = bench.neighbour(1)
+  bench.receive(
+    bench.topology(3, [1]).with { $0.replaceSubrange(40..<48, with: [0, 0, 0, 0, 0, 0, 0x27, 0x10]) }, on: first)
+  bench.pass(.milliseconds(2500))
+  let second = bench.open(2)
+  bench.hello(2, on: second)
+  let told = bench.sent(.advertisement, on: second).first { $0.header.source == bench.id(3) }
+  #expect(told?.header.identifier == 12_500)
+}
+
+@Test func anAdvertisementThatIsTooOldIsRefused() {
+  let bench = Bench()
+  let first = bench.neighbour(1)
+  // 180 s.
+  bench.receive(
+    bench.topology(3, [1]).with { $0.replaceSubrange(40..<48, with: [0, 0, 0, 0, 0, 2, 0xBF, 0x20]) }, on: first)
+  #expect(bench.refusals(.stale) == 1 && bench.node.counters.advertisementsAccepted == 0)
+}
+
+/// 255 others, each with a profile as long as profiles get: half a megabyte.
+@Test func aNeighbourThatComesUpInALargeMeshLearnsAllOfItThoughItsLinkTakesAFrameAtATime() throws {
+  let bench = Bench()
+  let first = bench.neighbour(1)
+  let crowd = (0..<Limits.nodesMax - 2).map { Identity(UInt64(5000 + $0)) }
+  let body = profileBody(pairs: (0..<5).map { [UInt8]("\($0)=".utf8) + [UInt8](repeating: 0x78, count: 250) })
+  for identity in crowd {
+    bench.receive(
+      frame(.advertisement, from: identity.id, advertisement(of: identity, .profile, body: body)), on: first)
+  }
+  bench.carriesOutTransmit = false
+  let second = bench.open(2)
+  bench.hello(2, on: second)
+  var heard: Set<NodeID> = []
+  var buffer = [UInt8](repeating: 0, count: Limits.frameBytesMax)
+  var longestQueue = 0
+  while true {
+    let count = buffer.withUnsafeMutableBytes { bench.node.pop(second, into: $0, now: bench.now) }
+    if count == 0 { break }
+    longestQueue = max(longestQueue, bench.node.link(second).queuedByteCount(.control))
+    for frame in frames(in: Array(buffer[..<count]))
+    where frame.header.knownType == .advertisement && frame.header.source != bench.identity.id {
+      #expect(heard.insert(frame.header.source).inserted)
+    }
+  }
+  #expect(heard.isSuperset(of: crowd.map(\.id)) && bench.node.queueDrops.sum == 0 && longestQueue < 4000)
+}
+
+@Test func aNeighbourThatDoesNotReadLearnsTheNewestWhenItDoes() throws {
+  let bench = Bench()
+  let first = bench.neighbour(1)
+  let second = bench.neighbour(2)
+  bench.carriesOutTransmit = false
+  for sequence in 1...500 as ClosedRange<UInt64> {
+    for person in 3...9 { bench.receive(bench.topology(person, [1], sequence: sequence), on: first) }
+  }
+  let told = bench.sent(.advertisement, on: second)
+  for person in 3...9 {
+    let sequences = try told.filter { $0.header.source == bench.id(person) }.map { frame in
+      try AdvertisementView(frame.payload.span.bytes).sequence
+    }
+    #expect(sequences.last == 500 && sequences.count < 5)
+  }
+  #expect(bench.node.queueDrops.sum == 0)
+}
+
 @Test func aNodeThatForgotItsEpochIsToldByItsNeighbours() {
   // Node 2 comes back with epoch 1 where epoch 9 was known: it is sent what it once said.
   let bench = Bench()

@@ -89,8 +89,8 @@ extension Simulation {
   /// A mesh at rest does not change, and is quiet: each node renews its two advertisements once a minute.
   private func stayWhole() {
     // A link that nothing is routed over may have died unnoticed just before the end of the faults, and what was
-    // measured then is forgotten.
-    run(until: now + .seconds(120))
+    // measured then is forgotten, and no link is in quarantine.
+    run(until: now + .seconds(150))
     let found = machines.map(\.found)
     let changes = changeCount
     let signed = machines.map(\.cryptography.signCount)

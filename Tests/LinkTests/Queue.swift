@@ -1,0 +1,71 @@
+import Frame
+import Link
+import Primitives
+import TestSupport
+
+/// A queue over a pool of its own, or of a family of queues over one.
+final class Queue {
+  private let memory = Borrowed(FrameQueue.byteCount)
+  private let poolMemory: Borrowed
+  let pool: FramePool
+  var queue: FrameQueue
+
+  convenience init() {
+    let poolMemory = Borrowed(FramePool.byteCount)
+    poolMemory.bytes.initializeMemory(as: UInt8.self, repeating: 0)
+    self.init(poolMemory, FramePool(poolMemory.bytes))
+  }
+
+  private init(_ poolMemory: Borrowed, _ pool: FramePool) {
+    self.poolMemory = poolMemory
+    self.pool = pool
+    queue = FrameQueue(memory.bytes, pool)
+    queue.frameBytesMax = Limits.frameBytesMax
+  }
+
+  static func family(_ count: Int) -> [Queue] {
+    let first = Queue()
+    return [first] + (1..<count).map { _ in Queue(first.poolMemory, first.pool) }
+  }
+
+  func id(_ number: UInt64) -> NodeID { NodeID(high: number, low: 1) }
+
+  func append(
+    _ payload: [UInt8], _ priority: FramePriority, source: UInt64 = 1, destination: UInt64 = 2, from holder: Int = 0
+  ) -> Bool {
+    let header = FrameHeader(
+      type: .segment, priority: priority, payloadByteCount: payload.count, destination: id(destination),
+      source: id(source), identifier: 0)
+    return queue.append(header, payload.span.bytes, from: holder)
+  }
+
+  func appendControl(_ payload: [UInt8]) -> Bool {
+    let header = FrameHeader(
+      type: .advertisement, priority: .control, payloadByteCount: payload.count, source: id(1), identifier: 0)
+    return queue.append(header, payload.span.bytes, from: FramePool.ownHolder)
+  }
+
+  func pop(_ room: Int) -> [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: room) { buffer, count in
+      count = queue.pop(into: UnsafeMutableRawBufferPointer(buffer))
+    }
+  }
+
+  func popAll() -> [(header: FrameHeader, payload: [UInt8])] {
+    var all: [(header: FrameHeader, payload: [UInt8])] = []
+    while true {
+      let bytes = pop(Limits.frameBytesMax)
+      if bytes.isEmpty { return all }
+      all += frames(in: bytes)
+    }
+  }
+
+  /// Blocks in which a row of this byte stands.
+  func touchedBlocks(_ byte: UInt8) -> Int {
+    stride(
+      from: poolMemory.bytes.count - Limits.queueBlocksMax * Limits.queueBlockBytes, to: poolMemory.bytes.count,
+      by: Limits.queueBlockBytes
+    )
+    .count { start in poolMemory.bytes[start + 1000] == byte && poolMemory.bytes[start + 1001] == byte }
+  }
+}

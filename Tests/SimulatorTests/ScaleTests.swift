@@ -1,0 +1,55 @@
+import Glibc
+import Mesh
+import Primitives
+import Testing
+
+@testable import Simulator
+
+/// A ring with chords: four links a node.
+private func network(_ count: Int) -> NetworkPlan {
+  var random = SeededRandom(seed: UInt64(count))
+  var plan = NetworkPlan(relays: [Bool](repeating: true, count: count), wires: [])
+  var known: Set<[Int]> = []
+  func wire(_ one: Int, _ other: Int) {
+    if one == other || !known.insert([min(one, other), max(one, other)]).inserted { return }
+    plan.wires.append(.init(one, other, .ethernet))
+  }
+  for number in 0..<count { wire(number, (number + 1) % count) }
+  while plan.wires.count < count * 4 && count > 8 {
+    wire(Int(random.below(UInt64(count))), Int(random.below(UInt64(count))))
+  }
+  return plan
+}
+
+/// How many nodes: all sizes when CAUSEWAY_SCALE is set, which takes a minute where the build is optimised.
+private var sizes: [Int] { getenv("CAUSEWAY_SCALE") == nil ? [16] : [16, 32, 64, 128, 256] }
+
+/// Printed, never judged: control traffic of a mesh at rest, and how soon one comes together.
+@Test func whatAMeshSaysAtRest() {
+  for count in sizes {
+    let plan = network(count)
+    let simulation = Simulation(plan)
+    let start = simulation.now
+    func isWhole() -> Bool {
+      simulation.machines.allSatisfy { $0.found.count == count - 1 }
+    }
+    while !isWhole() && simulation.violation == nil && simulation.now < start + .seconds(120) {
+      simulation.run(until: simulation.now + .milliseconds(100))
+    }
+    let together = (simulation.now - start).milliseconds
+    func sent() -> UInt64 {
+      simulation.machines.reduce(0) { sum, machine in
+        (0..<Limits.linksMax).reduce(sum) { $0 + (machine.node?.link($1).bytesOut ?? 0) }
+      }
+    }
+    simulation.run(until: simulation.now + .seconds(30))
+    let before = sent()
+    simulation.run(until: simulation.now + .seconds(600))
+    let bytes = (sent() - before) / 10 / UInt64(count)
+    print(
+      "mesh of \(count) nodes, \(plan.wires.count) links: whole after \(together) ms, "
+        + "\(bytes) bytes of control a node a minute, of these \(bytes * UInt64(count) / UInt64(2 * plan.wires.count)) on each link's direction"
+    )
+    #expect(isWhole() && simulation.violation == nil)
+  }
+}
