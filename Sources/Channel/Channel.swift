@@ -17,7 +17,9 @@ import Primitives
 /// When a link takes frames again it goes through the same steps.
 ///
 /// **Epochs.** An epoch is one life of one end. An owner that forgets a channel and later makes it anew without
-/// having restarted must give it a later `localEpoch`, because both streams begin at 0 again.
+/// having restarted must give it a later `localEpoch`, because both streams begin at 0 again. For the same reason
+/// a channel that goes back to an earlier epoch of the other end, which lost its counter or has a double, takes a later
+/// `localEpoch` by itself: no pair of epochs ever has two beginnings.
 ///
 /// **Sealing.** Payloads are written and read here in the clear. End-to-end sealing goes around `nextFrame` and
 /// the `receive…` calls: whoever seals hands in a path MTU that is smaller by its overhead, and opens a payload
@@ -26,7 +28,7 @@ import Primitives
 /// **Memory.** All of it is taken in `init`: four rings and two tables. `nextMessage` makes the array it answers
 /// with; `takeMessage` makes nothing.
 public final class Channel {
-  public let localEpoch: UInt64
+  public private(set) var localEpoch: UInt64
   public private(set) var remoteEpoch: UInt64
 
   // Made once: iterating must not allocate.
@@ -164,6 +166,7 @@ public final class Channel {
   /// offset 0. Whole messages of its former life stay to be read. The same epoch again changes nothing.
   public func remoteRestarted(epoch: UInt64) {
     guard epoch != remoteEpoch else { return }
+    if epoch < remoteEpoch { localEpoch += 1 }
     remoteEpoch = epoch
     for lane in Self.all {
       sender(lane).restart()

@@ -65,8 +65,9 @@ struct Delivery {
   mutating func begin(with peer: NodeID, epoch remoteEpoch: UInt64, route: Route?, now: Instant) -> Conversation? {
     if conversations.count == Limits.channelsMax {
       guard let idle = conversations.firstIndex(where: { $0.mayBeForgotten }) else { return nil }
+      // Later than whatever the forgotten channel has come to.
+      lives = max(lives, conversations[idle].channel.localEpoch &- epoch) + 1
       conversations.remove(at: idle)
-      lives += 1
     }
     let conversation = Conversation(peer, Channel(localEpoch: epoch &+ lives, remoteEpoch: remoteEpoch))
     conversations.append(conversation)

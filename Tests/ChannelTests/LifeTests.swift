@@ -4,6 +4,19 @@ import Testing
 
 private let start = at(1_000)
 
+@Test func `going back to an earlier epoch of the other end takes a later one of the own`() throws {
+  let (a, b) = pair()
+  let (own, other) = (a.localEpoch, a.remoteEpoch)
+  a.remoteRestarted(epoch: other + 5)
+  #expect(a.localEpoch == own)
+  a.remoteRestarted(epoch: other)
+  #expect(a.localEpoch == own + 1)
+  // The other end, which noticed nothing, learns that both streams begin again.
+  _ = try a.send([1], now: start)
+  let sent = try #require(a.frames(start).first)
+  #expect(refusal { () throws(ChannelRefusal) in try b.receive(sent, now: start) } == .otherSourceEpoch(own + 1))
+}
+
 @Suite struct DeadlineTests {
   @Test func `a send without progress for the deadline fails once`() throws {
     let (a, _) = pair()
