@@ -1,86 +1,101 @@
 #!/usr/bin/env bash
-# Tests/Fuzz/run.sh SECONDS [TARGET…]   build each fuzz target and let libFuzzer run it for SECONDS
+# Tests/Fuzz/run.sh SECONDS [TARGET…]   let libFuzzer run each target (default: all) for SECONDS, two at a time
+# Tests/Fuzz/run.sh keep [TARGET…]      take what runs have found new, as few files as will do, into Tests/Fuzz/corpus
 #
-# Targets: frames advertisements payloads node. The corpus beside this script is where each begins; what a run
-# finds new stays in build/fuzz/corpus. A crash leaves its input in build/fuzz/crashes and fails the script:
-#   build/fuzz/SANITIZERS/TARGET build/fuzz/crashes/TARGET-crash-…      replays it
+# A target is a function of the input, one file here; its name stands in main.swift, and a folder of corpus/ holds what
+# it begins with. What a run finds new stays in build/fuzz/corpus. A finding leaves its input in build/fuzz/crashes and
+# fails the script, which says how to replay it.
 #
-# Decoders run under AddressSanitizer, which sees reads just outside of a buffer; the targets that make a whole
-# channel or node for each input run without, twenty times as often. FUZZ_SANITIZERS=fuzzer,address or =fuzzer
-# chooses one for all.
+# Decoders run under AddressSanitizer, which sees reads just outside of a buffer. Channels and nodes take megabytes for
+# each input, which makes it thirty times slower, and are one piece of memory, in which it sees little: they run without.
+# In both builds Swift's own checks of unsafe pointers are on, as otherwise in debug builds only.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-SECONDS_EACH=${1:?usage: Tests/Fuzz/run.sh SECONDS [TARGET…]}
+SECONDS_EACH=${1:?usage: Tests/Fuzz/run.sh SECONDS|keep [TARGET…]}
 shift
-TARGETS=("$@")
-[ ${#TARGETS[@]} -gt 0 ] || TARGETS=(frames advertisements payloads node)
-MODULES="Primitives Journal Frame Link Mesh Channel Session Node"
-export SWIFT_BACKTRACE=enable=no
+WITHOUT_ADDRESS="payloads node network"
+AT_ONCE=2
+INPUT_BYTES_MAX=20000
+INPUT_SECONDS_MAX=10
 
 out=build/fuzz
 mkdir -p "$out/crashes"
+export SWIFT_BACKTRACE=enable=no
 
-sanitizers_of() {
-  case ${FUZZ_SANITIZERS:-}:$1 in
-    :frames|:advertisements) echo fuzzer,address ;;
-    :*) echo fuzzer ;;
-    *) echo "$FUZZ_SANITIZERS" ;;
-  esac
-}
+if [ "$(ulimit -v)" != unlimited ]; then
+  echo "fuzz: AddressSanitizer reserves terabytes of address space: run this without a limit (ulimit -v unlimited)" >&2
+  exit 2
+fi
 
-compile() {
-  (ulimit -v 20000000000
-    exec timeout --kill-after=10 600 swiftc -swift-version 6 -enable-experimental-feature Lifetimes \
-      -parse-as-library -O -wmo "-sanitize=$sanitizers" -I "$objects" "$@")
-}
-
-# Whether a file among the arguments after the first is newer than the first.
-is_old() {
-  local product=$1
-  shift
-  [ ! -e "$product" ] || [ -n "$(find "$@" -newer "$product" -print -quit)" ]
-}
-
-# Modules in order; one is built again when a source of it, or a module before it, is newer.
-build_modules() {
-  local module sources previous=Tests/Fuzz/run.sh
-  linked=()
-  for module in $MODULES TestSupport; do
-    sources=Sources/$module
-    [ "$module" != TestSupport ] || sources=Tests/Support
-    if is_old "$objects/$module.o" "$sources" "$previous"; then
-      compile -module-name "$module" -emit-module -emit-module-path "$objects/$module.swiftmodule" \
-        -c "$sources"/*.swift -o "$objects/$module.o"
-    fi
-    previous=$objects/$module.o
-    linked+=("$previous")
+# One build for each sanitizer, both at a time; the same binary under the name of each target.
+build() { # address|plain
+  local variant=$1 sanitizers=fuzzer c_options=() name
+  if [ "$variant" = address ]; then
+    sanitizers=fuzzer,address
+    c_options=(-Xcc -fsanitize=address)
+  fi
+  if ! CAUSEWAY_FUZZ=1 SWIFT_SCRATCH=$out/build-$variant board/swift.sh host build -c release --product fuzz \
+    -Xswiftc "-sanitize=$sanitizers" -Xswiftc -enable-testing -Xswiftc -assert-config -Xswiftc Debug \
+    "${c_options[@]}" > "$out/build-$variant.log" 2>&1; then
+    echo "fuzz: the build failed; the log is $out/build-$variant.log" >&2
+    grep -E 'error:|undefined' "$out/build-$variant.log" >&2 || tail -n 20 "$out/build-$variant.log" >&2
+    return 1
+  fi
+  mkdir -p "$out/$variant"
+  for name in $("$out/build-$variant/release/fuzz"); do
+    ln -sf "../build-$variant/release/fuzz" "$out/$variant/$name"
   done
 }
 
+variant_of() { case " $WITHOUT_ADDRESS " in *" $1 "*) echo plain ;; *) echo address ;; esac; }
+
+statistic() { sed -n "s/^stat::$2: *//p" "$out/$1.log"; }
+
 run_target() {
-  local target=$1 binary=$objects/$1 log=$out/$1.log verdict=ok
-  if is_old "$binary" "Tests/Fuzz/$target.swift" "${linked[@]}"; then
-    compile -module-name "fuzz_$target" "Tests/Fuzz/$target.swift" "${linked[@]}" -o "$binary"
-  fi
+  local target=$1 binary verdict=ok finding
+  binary=$out/$(variant_of "$target")/$target
   mkdir -p "$out/corpus/$target"
-  "$binary" -max_total_time="$SECONDS_EACH" -max_len=20000 -timeout=10 -print_final_stats=1 \
-    -artifact_prefix="$out/crashes/$target-" "$out/corpus/$target" "Tests/Fuzz/corpus/$target" > "$log" 2>&1 \
+  "$binary" -max_total_time="$SECONDS_EACH" -max_len=$INPUT_BYTES_MAX -timeout=$INPUT_SECONDS_MAX -print_final_stats=1 \
+    -artifact_prefix="$out/crashes/$target-" "$out/corpus/$target" "Tests/Fuzz/corpus/$target" > "$out/$target.log" 2>&1 \
     || verdict=FAILED
-  stat() { sed -n "s/^stat::$1: *//p" "$log"; }
-  echo "fuzz $target ($sanitizers): $verdict, $(stat number_of_executed_units) executions," \
-    "$(stat average_exec_per_sec) a second, $(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -1) edges"
+  printf 'fuzz %-14s %-7s %s, %s executions, %s a second, %s inputs in the corpus\n' "$target" \
+    "($(variant_of "$target"))" $verdict "$(statistic "$target" number_of_executed_units)" \
+    "$(statistic "$target" average_exec_per_sec)" "$(find "$out/corpus/$target" "Tests/Fuzz/corpus/$target" -type f | wc -l)"
   [ $verdict = ok ] && return
-  grep -m 5 -E 'ERROR|Fatal|Precondition|SUMMARY|Test unit' "$log" || tail -5 "$log"
-  failed=1
+  finding=$(sed -n 's/.*Test unit written to //p' "$out/$target.log" | head -n 1)
+  {
+    grep -m 3 -E 'Fatal error|ERROR: (Addr|libF)|^SUMMARY' "$out/$target.log" || tail -n 5 "$out/$target.log"
+    [ -z "$finding" ] || echo "replay: $binary $finding"
+  } | sed 's/^/  | /'
+  return 1
 }
+
+# Coverage of edges alone decides, so that few files are kept.
+keep() {
+  local target=$1 merged
+  merged=$(mktemp -d)
+  "$out/$(variant_of "$target")/$target" -merge=1 -set_cover_merge=1 -use_counters=0 -max_len=$INPUT_BYTES_MAX \
+    "$merged" "Tests/Fuzz/corpus/$target" "$out/corpus/$target" > "$out/$target.log" 2>&1
+  cp "$merged"/* "Tests/Fuzz/corpus/$target/"
+  rm -rf "$merged"
+  echo "fuzz $target: $(find "Tests/Fuzz/corpus/$target" -type f | wc -l) inputs kept"
+}
+
+build address &
+build plain
+wait $!
+TARGETS=("$@")
+[ ${#TARGETS[@]} -gt 0 ] || mapfile -t TARGETS < <("$out/build-plain/release/fuzz")
 
 failed=0
 for target in "${TARGETS[@]}"; do
-  sanitizers=$(sanitizers_of "$target")
-  objects=$out/$sanitizers
-  mkdir -p "$objects"
-  build_modules
-  run_target "$target"
+  if [ ! -e "$out/plain/$target" ] || [ ! -d "Tests/Fuzz/corpus/$target" ]; then
+    echo "fuzz: $target: not in Tests/Fuzz/main.swift, or without a folder in Tests/Fuzz/corpus" >&2
+    exit 2
+  fi
+  while [ "$(jobs -rp | wc -l)" -ge $AT_ONCE ]; do wait -n || failed=1; done
+  if [ "$SECONDS_EACH" = keep ]; then keep "$target" & else run_target "$target" & fi
 done
+while [ "$(jobs -rp | wc -l)" -gt 0 ]; do wait -n || failed=1; done
 exit $failed

@@ -9,6 +9,8 @@
     phone.py        a program: a Bluetooth host that is not Linux, for Process
     client.py       a program: a Causeway client on such a host, written from docs/protocol.md
     node.py         a Causeway daemon on a box
+    stage.py        the cast of the main job: a box and its peers; what they say to each other
+    transfer.py     files on their way between nodes
 
 A scenario:
 

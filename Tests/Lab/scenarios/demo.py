@@ -3,8 +3,9 @@
 import re
 
 from lab import check, main, say, wait_until
-from lab.stage import Command, Stage, send_file
+from lab.stage import Command, Stage
 from lab.story import elapsed
+from lab.transfer import send_file
 
 FILE_BYTES = 1 << 20
 

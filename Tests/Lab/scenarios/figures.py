@@ -3,8 +3,9 @@
 Rates and times of virtual radios under emulation compare runs with each other; they are no measure of real radios."""
 
 from lab import main, say, step, wait_until
-from lab.stage import Stage, send_file
+from lab.stage import Stage
 from lab.story import elapsed
+from lab.transfer import send_file
 
 FILE_BYTES = 1 << 20
 

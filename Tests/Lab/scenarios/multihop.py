@@ -4,14 +4,12 @@ relays pass it on without a complaint in their journals.
     bob ── Bluetooth LE ── box1 ── Ethernet ── box2 ── Ethernet ── dave
 """
 
-import re
-
 from lab import BluetoothAir, Box, Node, cable, check, main, say, step
-from lab.stage import Command, send_file
+from lab.stage import chat
+from lab.transfer import send_file
 
 FILE_BYTES = 256 << 10
 HOPS = 3
-LINE = "Hello {}, this is {}."
 
 
 def build():
@@ -27,18 +25,6 @@ def build():
         "box2": Node(boxes["box2"], interfaces=[towards_box1, towards_dave]),
         "dave": Node(boxes["dave"], interfaces=[towards_box], extra=end),
     }
-
-
-def chat(a, b):
-    """Each says one line to the other, and gets one."""
-    talks = {
-        name: Command(node, "peer", "chat", "--to", other.name, "--wait-for", "1", "--seconds", "60",
-                      input=LINE.format(other.name, name) + "\n")
-        for name, node, other in ((a.name, a, b), (b.name, b, a))
-    }
-    for name, other in ((a.name, b.name), (b.name, a.name)):
-        lines = re.findall(r"^<\w+> .*$", talks[name].wait(), re.MULTILINE)
-        check(lines == [f"<{other}> " + LINE.format(name, other)], f"{name} gets {other}'s line", lines)
 
 
 def scenario():

@@ -1,13 +1,13 @@
 """The box loses its power in the middle of a file and comes back: within 5 s its peers see it again under the same id,
 at no time do they see anybody twice, and the file arrives whole."""
 
-import pathlib
 import re
 import time
 
 from lab import check, main, step, wait_until
 from lab.node import PROGRAM
-from lab.stage import Command, Stage, digest, make_file
+from lab.stage import Stage, links_up, look_for_doubles
+from lab.transfer import Transfer
 
 FILE_BYTES = 1 << 20
 BACK_SECONDS = 5
@@ -22,23 +22,14 @@ class Watch:
 
     def look(self, node):
         """Whether the node has a link to the box that is up, and the box among its peers."""
-        status = node.status()
-        for kind, key in (("name", "name"), ("id", "id")):
-            values = [peer[key] for peer in status["peers"]]
-            check(len(values) == len(set(values)), f"{node.name} sees nobody twice by {kind}", values)
+        status = look_for_doubles([node])[node.name]
         ids = {peer["id"] for peer in status["peers"] if peer["name"] == "box"}
         check(ids <= {self.box_id}, f"{node.name} sees the box under its id", ids)
-        is_linked = any(link["peer"] == self.box_id and link["state"] == "up" for link in status["links"])
+        is_linked = any(link["peer"] == self.box_id for link in links_up(status))
         return is_linked, bool(ids)
 
     def is_dark(self):
         return not any(self.look(node)[0] for node in self.peers)
-
-
-def part_bytes(directory):
-    """How much of a file has arrived."""
-    sizes = [path.stat().st_size for path in pathlib.Path(directory).glob("*.part")]
-    return max(sizes, default=0)
 
 
 def check_browsing(output):
@@ -71,19 +62,15 @@ def scenario():
             "browse", PROGRAM, "peer", "browse", "--follow", "--config", dave.configuration_file
         )
 
-    with step("dave sends bob a file; a third of it arrives") as remark:
-        source, target = pathlib.Path("/tmp/files/dave/photo.bin"), pathlib.Path("/tmp/files/bob")
-        target.mkdir(parents=True, exist_ok=True)
-        expected = make_file(source, FILE_BYTES)
-        receiving = Command(bob, "peer", "receive", target, "--count", "1", timeout=180)
-        sending = Command(dave, "peer", "send", source, "--to", "bob", timeout=180)
-        wait_until("a third is there", lambda: part_bytes(target) >= FILE_BYTES // 3, 90, 0.02)
+    with step("dave sends bob a file; a third of it arrives"):
+        transfer = Transfer(dave, bob, FILE_BYTES, timeout=180)
+        transfer.wait_arrived(FILE_BYTES // 3, 90)
 
     with step(f"the power is cut for {DARK_SECONDS} s") as remark:
         cut = time.monotonic()
         box.kill()
-        remark(f"{part_bytes(target)} bytes had arrived")
-        check(not sending.is_done() and not receiving.is_done(), "the transfer is under way")
+        remark(f"{transfer.arrived()} bytes had arrived")
+        transfer.check_under_way()
         wait_until("bob and dave have lost their links", watch.is_dark, 12, 0.1)
         time.sleep(max(0, cut + DARK_SECONDS - time.monotonic()))
 
@@ -107,17 +94,13 @@ def scenario():
 
     with step("the file arrives whole") as remark:
 
-        def both_done():
+        def look():
             for node in (bob, dave):
                 watch.look(node)
-            return sending.is_done() and receiving.is_done()
+            return transfer.is_over()
 
-        wait_until("the transfer ends", both_done, 120, 0.5)
-        sending.wait()
-        receiving.wait()
-        check(digest(target / source.name) == expected, "the file arrived unaltered")
-        check(not list(target.glob("*.part")), "nothing unfinished is left")
-        remark(f"{sending.seconds:.1f} s with the cut")
+        wait_until("the transfer ends", look, 120, 0.5)
+        remark(f"{transfer.finish():.1f} s with the cut")
 
     with step("dave, who browsed all the time, was told of nobody twice") as remark:
         browsing.terminate()

@@ -3,11 +3,10 @@ import Primitives
 import TestSupport
 
 /// Any bytes as an advertisement, and as the body of each kind. Everything that a view promises is read.
-@_cdecl("LLVMFuzzerTestOneInput")
-public func fuzzAdvertisements(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
-  let bytes = UnsafeRawBufferPointer(start: data, count: size).bytes
+func fuzzAdvertisements(_ input: UnsafeRawBufferPointer) {
+  let bytes = input.bytes
   if let view = try? AdvertisementView(bytes) {
-    if view.signed.byteCount + view.signature.byteCount != size { fatalError("bytes outside of signed and signature") }
+    if view.signed.byteCount + view.signature.byteCount != input.count { fatalError("bytes outside of signed and signature") }
     switch view.kind {
     case .topology: readTopology(view.body)
     case .profile: readProfile(view.body)
@@ -15,7 +14,6 @@ public func fuzzAdvertisements(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CI
   }
   readTopology(bytes)
   readProfile(bytes)
-  return 0
 }
 
 private func readTopology(_ body: RawSpan) {

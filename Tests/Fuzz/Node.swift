@@ -6,12 +6,10 @@ import TestSupport
 
 /// Any bytes from a neighbour that has said hello, to a whole node that has another neighbour. Signatures pass, so
 /// that what lies behind them is reached. Afterwards time runs on, and the node must still keep its rules.
-@_cdecl("LLVMFuzzerTestOneInput")
-public func fuzzNode(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+func fuzzNode(_ input: UnsafeRawBufferPointer) {
   let rig = Rig()
-  rig.receive(UnsafeRawBufferPointer(start: data, count: size))
+  rig.receive(input)
   rig.pass(.seconds(30))
-  return 0
 }
 
 /// Takes every signature.

@@ -4,9 +4,8 @@ import TestSupport
 
 /// Any bytes as each payload of reliable delivery: what is legal is written back as it was read. Then the same
 /// bytes go to a channel that has something under way.
-@_cdecl("LLVMFuzzerTestOneInput")
-public func fuzzPayloads(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
-  let bytes = UnsafeRawBufferPointer(start: data, count: size).bytes
+func fuzzPayloads(_ input: UnsafeRawBufferPointer) {
+  let bytes = input.bytes
   var buffer = [UInt8](repeating: 0, count: 128)
   if let view = try? SegmentView(bytes), let segment = try? view.checked() {
     buffer.withUnsafeMutableBytes { segment.encodeHeader(into: $0) }
@@ -23,7 +22,6 @@ public func fuzzPayloads(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     if bytes.array != Array(buffer.prefix(Reset.byteCount)) { fatalError("a reset is written otherwise") }
   }
   receive(bytes)
-  return 0
 }
 
 /// Epochs 1 here and 2 there, as in the corpus; 3000 bytes of bulk are under way.

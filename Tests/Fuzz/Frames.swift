@@ -5,14 +5,12 @@ import TestSupport
 
 /// Any bytes as a link's stream: cut into frames, each header read, each payload between neighbours read as what
 /// its type says. What is legal must be written back as the bytes that were read.
-@_cdecl("LLVMFuzzerTestOneInput")
-public func fuzzFrames(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
-  let input = UnsafeRawBufferPointer(start: data, count: size)
+func fuzzFrames(_ input: UnsafeRawBufferPointer) {
+  
   inbox.removeAll()
   // The same stream in two pieces gives the same frames.
-  let whole = cut(input, at: size)
-  if size > 1, whole != cut(input, at: size / 2) { fatalError("another cut, other frames") }
-  return 0
+  let whole = cut(input, at: input.count)
+  if input.count > 1, whole != cut(input, at: input.count / 2) { fatalError("another cut, other frames") }
 }
 
 nonisolated(unsafe) private var inbox = FrameInbox(

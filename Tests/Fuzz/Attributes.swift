@@ -1,0 +1,23 @@
+@testable import BearerBluetooth
+
+/// Requests to the GATT server from whoever connects, one behind the other, each with its length before it. Every
+/// request gets one answer that fits the MTU. Then the same bytes as a server's answer to our own question.
+func fuzzAttributes(_ input: UnsafeRawBufferPointer) {
+  var server = AttributeServer(psm: 0xC1)
+  var script = Script(input)
+  while !script.isOver {
+    let request = Array(script.bytes(Int(script.u8())))
+    let unitBytes = server.unitBytes
+    expect((23...AttributeServer.unitBytesMax).contains(server.unitBytes), "an MTU of \(server.unitBytes)")
+    guard let answer = server.respond(to: request) else { continue }
+    expect(answer.count <= unitBytes, "an answer of \(answer.count) bytes, where \(unitBytes) fit")
+    // Core Specification 5.4, Vol 3, Part F, 3.4: a response's opcode is the request's plus one; 1 is an error's.
+    expect(answer[0] == 1 ? answer.count == 5 && answer[1] == request[0] : answer[0] == request[0] + 1, "not its answer")
+    check(AttributeClient.answer(answer))
+  }
+  check(AttributeClient.answer(Array(input)))
+}
+
+private func check(_ answer: AttributeClient.Answer) {
+  if case .psm(let psm) = answer { expect(BluetoothSettings.psmRange.contains(psm), "PSM \(psm)") }
+}

@@ -1,0 +1,33 @@
+import Diagnostics
+import Primitives
+
+/// Any bytes as a packet of the control socket, from either side. Texts are repaired when they are no UTF-8, so what
+/// was read once is written the same ever after.
+func fuzzControl(_ input: UnsafeRawBufferPointer) {
+  let packet = Array(input)
+  if let request = try? ControlRequest(packet) {
+    expect(request.encoded() == packet, "a request is written otherwise than it was read")
+  }
+  guard let event = try? ControlEvent(packet) else { return }
+  let once = event.encoded()
+  expect(once.count <= ControlProtocol.packetBytesMax || packet.count > ControlProtocol.packetBytesMax, "it grew")
+  guard let again = try? ControlEvent(once) else { fatalError("what was written cannot be read") }
+  expect(again.encoded().count <= once.count + 3, "it grows each time")
+  book(event)
+}
+
+/// A command's book of peers, with names that strangers chose.
+private func book(_ event: ControlEvent) {
+  switch event {
+  case .peerPresent(let peer):
+    var book = PeerBook()
+    expect(book.present(peer), "known before it was told")
+    expect(!book.present(peer), "unknown after it was told")
+    _ = book.match(peer.name)
+    if case .one(let id) = book.match(peer.id.text) {
+      expect(id == peer.id, "another one is found by the id")
+    }
+    expect(book.lost(peer.id) != nil && book.peers.isEmpty, "lost and still there")
+  case .statusPiece, .ready, .peerLost, .message, .completed, .closing: break
+  }
+}

@@ -1,0 +1,43 @@
+@testable import BearerBluetooth
+import Bearer
+import Primitives
+
+/// Packets of the kernel's Bluetooth management socket, each with its length before it; and the advertisements in
+/// them, which everybody in radio range writes.
+func fuzzManagement(_ input: UnsafeRawBufferPointer) {
+  _ = CausewayService.hint(in: Array(input))
+  var script = Script(input)
+  var table = CandidateTable()
+  var now = Instant.zero + .seconds(1)
+  table.scanning(true, now)
+  while !script.isOver {
+    let packet = Array(script.bytes(Int(script.u16() & 0xFFF)))
+    guard let (_, event) = ManagementEvent.decode(packet) else { continue }
+    now = now + .milliseconds(100)
+    hear(event, &table, now)
+    expect(table.count <= CandidateTable.entriesMax, "\(table.count) candidates")
+  }
+  now = now + .seconds(3600)
+  _ = table.expire(now)
+  _ = table.removeAll(now)
+}
+
+private func hear(_ event: ManagementEvent, _ table: inout CandidateTable, _ now: Instant) {
+  switch event {
+  case .reply(_, let status, let parameters):
+    _ = status.text
+    _ = ControllerInformation(parameters)
+    _ = supportsExtendedAdvertising(parameters)
+    if let indexes = indexList(parameters) { expect(indexes.count * 2 <= parameters.count, "indexes made up") }
+  case .deviceFound(let found):
+    guard let endpoint = found.device.endpoint, let hint = CausewayService.hint(in: found.data) else { return }
+    _ = table.heard(endpoint, hint: hint, now)
+  case .deviceConnected(let device), .deviceDisconnected(let device):
+    guard let endpoint = device.endpoint else { return }
+    table.linked(endpoint, event == .deviceConnected(device), now)
+  case .discovering(let isOn): table.scanning(isOn, now)
+  case .controllerError, .indexAdded, .indexRemoved, .newSettings, .connectFailed, .pinCodeRequest,
+    .confirmationRequest, .passkeyRequest, .advertisingRemoved, .other:
+    break
+  }
+}

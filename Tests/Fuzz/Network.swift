@@ -1,0 +1,188 @@
+import Channel
+import Frame
+import Journal
+import Node
+import Primitives
+import TestSupport
+
+/// A script of events for two nodes that are linked to each other, come and go, are told of candidates, exchange
+/// messages, and each have a hostile neighbour that says whatever the script wants. Afterwards time runs on, and
+/// both must still keep their rules.
+func fuzzNetwork(_ input: UnsafeRawBufferPointer) {
+  var script = Script(input)
+  let network = Network()
+  while !script.isOver { network.step(&script) }
+  network.pass(.seconds(30))
+}
+
+private final class Network {
+  private var now = Instant.zero + .seconds(1000)
+  private let ends = [End(0), End(1)]
+  private var pipes: [Pipe] = []
+
+  /// A link between the two: the slots at both, and what is under way from each.
+  private struct Pipe {
+    var slots: [Int]
+    var underway: [[UInt8]] = [[], []]
+  }
+  private static let pipesMax = 4
+  private static let underwayBytesMax = 65_536
+
+  init() {
+    for end in ends { end.begin(now) }
+    join(.ethernet)
+    settle()
+  }
+
+  func step(_ script: inout Script) {
+    let what = script.u8()
+    let end = ends[Int(what >> 7)]
+    switch what & 15 {
+    case 0: pass(.milliseconds(UInt64(script.u16() % 20_000)))
+    case 1: join(BearerKind(rawValue: script.u8() % 5 + 1) ?? .ethernet)
+    case 2: part(script.choice(Self.pipesMax))
+    case 3: flow(script.choice(Self.pipesMax), from: end, byteCount: Int(script.u16()) + 1)
+    case 4: end.meet(script.choice(End.strangers), BearerKind(rawValue: script.u8() % 5 + 1) ?? .ethernet, now)
+    case 5: end.hear(Array(script.bytes(Int(script.u8()))), now)
+    case 6: end.hear(frame(&script), now)
+    case 7: end.hearSealed(frame(&script), now)
+    case 8:
+      let bearer = BearerKind(rawValue: script.u8() % 5 + 1) ?? .ethernet
+      let hints = [0, ends[0].id.high, ends[1].id.high, UInt64(script.u8())]
+      end.node.handle(.candidateFound(UInt32(script.u8() & 7), bearer, hint: hints[script.choice(4)]), now: now)
+    case 9: end.node.handle(.candidateLost(UInt32(script.u8() & 7)), now: now)
+    case 10: answerDial(of: end, isGood: script.u8() & 1 == 0)
+    case 11: send(from: end, &script)
+    case 12: end.read(Int(script.u8()), now)
+    case 13: restart(end)
+    case 14: end.turnAway(now)
+    default: end.node.shutDown(now: now)
+    }
+    settle()
+  }
+
+  func pass(_ span: TimeSpan) {
+    let until = now + span
+    var timeouts = 0
+    while let next = ends.map({ $0.node.nextDeadline(now: now) }).min(), next <= until {
+      now = max(now, next)
+      for end in ends { end.node.handle(.timeout, now: now) }
+      settle()
+      // Time passes in a real network too: what is under way arrives.
+      for index in pipes.indices.reversed() {
+        for end in ends { flow(index, from: end, byteCount: Self.underwayBytesMax) }
+      }
+      settle()
+      timeouts += 1
+      expect(timeouts < 20_000, "a deadline that does not go away")
+    }
+    now = until
+  }
+
+  // MARK: Between the two
+
+  private func join(_ bearer: BearerKind, dialled: UInt32? = nil) {
+    if pipes.count == Self.pipesMax { return }
+    guard let first = ends[0].node.openLink(peer: ends[1].id, bearer: bearer, dialled: dialled ?? 100, now: now) else {
+      return
+    }
+    if let second = ends[1].node.openLink(peer: ends[0].id, bearer: bearer, dialled: nil, now: now) {
+      pipes.append(Pipe(slots: [first, second]))
+    } else {
+      ends[0].node.handle(.linkClosed(first), now: now)
+    }
+  }
+
+  private func part(_ index: Int) {
+    guard pipes.indices.contains(index) else { return }
+    let pipe = pipes.remove(at: index)
+    for end in ends { end.node.handle(.linkClosed(pipe.slots[end.number]), now: now) }
+  }
+
+  private func flow(_ index: Int, from end: End, byteCount: Int) {
+    guard pipes.indices.contains(index) else { return }
+    let bytes = Array(pipes[index].underway[end.number].prefix(byteCount))
+    pipes[index].underway[end.number].removeFirst(bytes.count)
+    let slot = pipes[index].slots[1 - end.number]
+    bytes.withUnsafeBytes { ends[1 - end.number].node.receive($0, on: slot, now: now) }
+    fill(index, from: end)
+  }
+
+  /// As much as there is room for.
+  private func fill(_ index: Int, from end: End) {
+    while pipes[index].underway[end.number].count < Self.underwayBytesMax {
+      let frames = end.pop(pipes[index].slots[end.number], now)
+      if frames.isEmpty { return }
+      pipes[index].underway[end.number] += frames
+    }
+  }
+
+  private func answerDial(of end: End, isGood: Bool) {
+    guard let handle = end.dials.popLast() else { return }
+    if isGood, end.number == 0 { join(.ethernet, dialled: handle) } else { end.node.handle(.dialFailed(handle), now: now) }
+  }
+
+  private func restart(_ end: End) {
+    while !pipes.isEmpty { part(0) }
+    end.begin(now)
+  }
+
+  private func send(from end: End, _ script: inout Script) {
+    let receivers = [ends[1 - end.number].id, end.id, end.stranger, NodeID(high: 9, low: 9)]
+    let to = receivers[script.choice(4)]
+    let lane = script.u8() & 1 == 0 ? Lane.interactive : .bulk
+    let message = [UInt8](repeating: script.u8(), count: Int(script.u16()))
+    let wouldTake = end.node.canSend(byteCount: message.count, to: to, lane: lane)
+    do throws(DeliveryRefusal) {
+      _ = try end.node.send(kind: script.u8(), message.span.bytes, to: to, lane: lane, now: now)
+      end.sendsUnfinished += 1
+    } catch {
+      expect(!wouldTake || error != .channel(.full), "what can be sent is refused")
+    }
+  }
+
+  /// A frame that is legal but for what the script says.
+  private func frame(_ script: inout Script) -> [UInt8] {
+    let nodes = [NodeID.none, ends[0].id, ends[1].id, ends[0].stranger, ends[1].stranger, NodeID(high: 9, low: 9)]
+    let type = script.u8()
+    let flags = script.u8()
+    let destination = nodes[script.choice(nodes.count)]
+    let source = nodes[script.choice(nodes.count)]
+    let payload = script.bytes(Int(script.u8()))
+    let header = FrameHeader(
+      type: FrameType(rawValue: type) ?? .segment, flags: flags & 1, ttl: flags >> 4,
+      priority: FramePriority(rawValue: flags >> 1 & 3) ?? .control, payloadByteCount: payload.count,
+      destination: destination, source: source, identifier: UInt64(flags))
+    var bytes = encoded { output in header.write(to: &output) } + Array(payload)
+    bytes[1] = type
+    return bytes
+  }
+
+  // MARK: Commands
+
+  private func settle() {
+    for end in ends {
+      var commands = 0
+      while let command = end.node.nextCommand(now: now) {
+        commands += 1
+        expect(commands < 20_000, "commands without an end")
+        switch command {
+        case .dial(let handle): end.dials.append(handle)
+        case .transmit(let slot):
+          if let index = pipes.firstIndex(where: { $0.slots[end.number] == slot }) {
+            fill(index, from: end)
+          } else {
+            while !end.pop(slot, now).isEmpty {}
+          }
+        case .close(let slot):
+          if let index = pipes.firstIndex(where: { $0.slots[end.number] == slot }) {
+            part(index)
+          } else {
+            end.closed(slot, now)
+          }
+        }
+      }
+      end.drain()
+    }
+  }
+}

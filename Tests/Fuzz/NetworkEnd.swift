@@ -1,0 +1,114 @@
+import Channel
+import Frame
+import Journal
+import Node
+import Primitives
+import TestSupport
+
+/// One of the two nodes of a script, with the neighbour that wishes it ill.
+final class End {
+  /// Under how many names the hostile neighbour comes: its own, the other node's, and the node's own.
+  static let strangers = 3
+
+  let number: Int
+  let id: NodeID
+  let stranger: NodeID
+  private(set) var node: Node
+  var dials: [UInt32] = []
+  var sendsUnfinished = 0
+  private var epoch: UInt64 = 0
+  private var hostile: Int?
+  private let other: NodeID
+  private let identity: Identity
+
+  init(_ number: Int) {
+    self.number = number
+    identity = Identity(UInt64(number))
+    id = identity.id
+    other = Identity(UInt64(1 - number)).id
+    stranger = Identity(UInt64(2 + number)).id
+    node = Self.node(identity, number, 1, .zero)
+  }
+
+  /// A new life.
+  func begin(_ now: Instant) {
+    epoch += 1
+    node = Self.node(identity, number, epoch, now)
+    dials = []
+    sendsUnfinished = 0
+    hostile = nil
+  }
+
+  private static func node(_ identity: Identity, _ number: Int, _ epoch: UInt64, _ now: Instant) -> Node {
+    let settings = NodeSettings(
+      id: identity.id, epoch: epoch, point: identity.point, name: DisplayName("node \(number)"),
+      serviceType: [UInt8]("fuzz".utf8), info: [], relays: number == 0, bypass: true, linksMax: 8)
+    return Node(settings, StandInCryptography(identity), journal: .none, now: now)
+  }
+
+  // MARK: The hostile neighbour
+
+  /// It has proved a key; whose, the script says.
+  func meet(_ name: Int, _ bearer: BearerKind, _ now: Instant) {
+    if hostile != nil { return }
+    let peer = [stranger, other, id][name]
+    hostile = node.openLink(peer: peer, bearer: bearer, dialled: nil, now: now)
+    hear(frame(.hello, from: peer, helloPayload(peer)), now)
+  }
+
+  func hear(_ bytes: [UInt8], _ now: Instant) {
+    guard let hostile else { return }
+    bytes.withUnsafeBytes { node.receive($0, on: hostile, now: now) }
+  }
+
+  func hearSealed(_ bytes: [UInt8], _ now: Instant) {
+    guard let hostile, bytes.count > FrameHeader.byteCount else { return }
+    bytes.withUnsafeBytes { bytes in
+      let header = UnsafeRawBufferPointer(rebasing: bytes.prefix(FrameHeader.byteCount))
+      let payload = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(FrameHeader.byteCount))
+      node.receiveSealed(header, payload, on: hostile, now: now)
+    }
+  }
+
+  func turnAway(_ now: Instant) {
+    if let hostile { closed(hostile, now) }
+  }
+
+  func closed(_ slot: Int, _ now: Instant) {
+    if hostile == slot { hostile = nil }
+    node.handle(.linkClosed(slot), now: now)
+  }
+
+  // MARK: What the node gives
+
+  /// Whole, legal frames; empty when none waits.
+  func pop(_ slot: Int, _ now: Instant) -> [UInt8] {
+    let count = node.pop(slot, into: scratch, now: now)
+    let bytes = Array(scratch[..<count])
+    expect(frames(in: bytes).reduce(0) { $0 + $1.header.frameByteCount } == count, "sends what is not a row of frames")
+    return bytes
+  }
+
+  /// What the application does at every wake-up.
+  func drain() {
+    while node.nextPeerEvent() != nil {}
+    while node.nextCompletion() != nil {
+      sendsUnfinished -= 1
+      expect(sendsUnfinished >= 0, "more ends of sends than sends")
+    }
+    var ids: [NodeID] = []
+    for peer in node.peers {
+      expect(!ids.contains(peer.id), "a peer twice")
+      expect(peer.id != id, "itself among its peers")
+      ids.append(peer.id)
+    }
+  }
+
+  /// Take up to so many messages.
+  func read(_ count: Int, _ now: Instant) {
+    for _ in 0..<count where node.nextMessage(now: now, { _, _ in true }) == nil { return }
+  }
+}
+
+nonisolated(unsafe) private let scratch = UnsafeMutableRawBufferPointer.allocate(
+  byteCount: 4 * Limits.frameBytesMax, alignment: 16)

@@ -1,0 +1,25 @@
+/// Takes an input apart from its beginning; what is not there any more is zero, so that every input is a script.
+struct Script {
+  private var rest: Slice<UnsafeRawBufferPointer>
+
+  init(_ input: UnsafeRawBufferPointer) { rest = input[...] }
+
+  var isOver: Bool { rest.isEmpty }
+
+  mutating func u8() -> UInt8 { rest.popFirst() ?? 0 }
+  mutating func u16() -> UInt16 { UInt16(u8()) << 8 | UInt16(u8()) }
+
+  /// One of `count` choices.
+  mutating func choice(_ count: Int) -> Int { Int(u8()) % count }
+
+  /// Up to `byteCount` bytes, as many as there are.
+  mutating func bytes(_ byteCount: Int) -> UnsafeRawBufferPointer {
+    defer { rest = rest.dropFirst(byteCount) }
+    return UnsafeRawBufferPointer(rebasing: rest.prefix(byteCount))
+  }
+}
+
+/// A rule that holds whatever came in; breaking it is a finding.
+func expect(_ condition: Bool, _ rule: @autoclosure () -> String, line: UInt = #line, file: StaticString = #fileID) {
+  if !condition { fatalError(rule(), file: file, line: line) }
+}

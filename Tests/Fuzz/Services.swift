@@ -1,0 +1,48 @@
+import Bearer
+import CAvahi
+import CSystem
+@testable import Discovery
+
+/// Any bytes from the network as DNS-SD brings them: a TXT record (RFC 6763, section 6), an instance name, a place
+/// to dial; and as a packet before the built-in responder reads it.
+func fuzzServices(_ input: UnsafeRawBufferPointer) {
+  if input.isEmpty { return }
+  let bytes = Array(input)
+  _ = PacketScreen.admits(input)
+  _ = NodeHint.ofInstanceName(bytes)
+  let hint = NodeHint.ofTXTString(bytes)
+  var list: UnsafeMutablePointer<AvahiStringList>?
+  if avahi_string_list_parse(input.baseAddress, input.count, &list) == 0 {
+    _ = NodeHint.ofTXT(list)
+    avahi_string_list_free(list)
+  }
+  list = avahi_string_list_add_arbitrary(nil, input.baseAddress?.assumingMemoryBound(to: UInt8.self), input.count)
+  expect(NodeHint.ofTXT(list) == hint, "a string read otherwise in a record")
+  avahi_string_list_free(list)
+  lookUp(Script(input))
+  name(bytes)
+}
+
+/// Names come as C strings, over and over, until the table is full.
+private func name(_ bytes: [UInt8]) {
+  let table = ServiceTable()
+  for part in bytes.split(separator: 0) {
+    let text = part.map { CChar(bitPattern: $0) } + [0]
+    guard let key = serviceKey(1, 0, text) else { continue }
+    expect(nameCString(key) == text, "a name is written otherwise than it was read")
+    if table.find(key) == nil { _ = table.insert(key, evicting: { _ in }) }
+    expect(table.services.count <= ServiceTable.servicesMax, "\(table.services.count) services")
+  }
+}
+
+private func lookUp(_ script: consuming Script) {
+  while !script.isOver {
+    var address = AvahiAddress()
+    address.proto = script.u8() & 1 == 0 ? CInt(AVAHI_PROTO_INET) : CInt(AVAHI_PROTO_INET6)
+    let port = script.u16()
+    withUnsafeMutableBytes(of: &address.data) { $0.copyBytes(from: script.bytes(min(16, $0.count))) }
+    guard let place = endpoint(&address, port, on: 2) else { continue }
+    expect(place.port != 0 && place.isUnicast, "a place that nobody can dial")
+    expect(place.scope == (place.isLinkLocal ? 2 : 0), "the wrong interface")
+  }
+}

@@ -1,0 +1,19 @@
+@testable import WiFiDirect
+
+/// Any bytes from wpa_supplicant, whose messages hold names and passphrases of strangers: as an event, and as the
+/// reply to a command.
+func fuzzSupplicant(_ input: UnsafeRawBufferPointer) {
+  let message = Array(input)
+  let parsed = SupplicantParser.parse(message[...])
+  // Somewhere in a longer buffer it is the same.
+  let shifted = [0x3C, 0x33, 0x3E] + message
+  expect(SupplicantParser.parse(shifted[3...]) == parsed, "read otherwise in another place")
+  if case .groupStarted(let group) = parsed?.event {
+    expect((1...15).contains(group.interface.utf8.count), "an interface of \(group.interface.utf8.count) bytes")
+  }
+  let reply = SupplicantReply(message[...])
+  expect(!(reply.isOK && reply.isFailure), "OK and a failure")
+  expect(reply.lines.count <= message.count, "more lines than bytes")
+  _ = reply.value("wpa_state")
+  _ = reply.text
+}

@@ -1,0 +1,45 @@
+import CSystem
+
+/// A fuzz target: its name, which is also its corpus folder's, and what it does with an input.
+private let targets: [(name: String, take: (UnsafeRawBufferPointer) -> Void)] = [
+  // Decoders.
+  ("frames", fuzzFrames),
+  ("streams", fuzzStreams),
+  ("advertisements", fuzzAdvertisements),
+  ("messages", fuzzMessages),
+  ("control", fuzzControl),
+  ("configurations", fuzzConfigurations),
+  ("journals", fuzzJournals),
+  ("management", fuzzManagement),
+  ("attributes", fuzzAttributes),
+  ("supplicant", fuzzSupplicant),
+  ("services", fuzzServices),
+  // Whole channels and nodes, which take too much memory for AddressSanitizer to be quick about: see run.sh.
+  ("payloads", fuzzPayloads),
+  ("node", fuzzNode),
+  ("network", fuzzNetwork),
+]
+
+/// libFuzzer's own main, for a program that has one of its own (llvm.org/docs/LibFuzzer.html, “Using libFuzzer as
+/// a library”). It returns only when it has nothing more to do.
+@_silgen_name("LLVMFuzzerRunDriver")
+private func runDriver(
+  _ count: UnsafeMutablePointer<CInt>,
+  _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
+  _ take: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
+) -> CInt
+
+// One binary holds all targets: it runs the one whose name it was called by.
+private let name = CommandLine.arguments[0].split(separator: "/").last.map { String($0) } ?? ""
+guard let target = targets.first(where: { $0.name == name }) else {
+  for target in targets { print(target.name) }
+  exit(0)
+}
+nonisolated(unsafe) private let take = target.take
+private var count = CommandLine.argc
+private var arguments = CommandLine.unsafeArgv
+exit(
+  runDriver(&count, &arguments) { bytes, byteCount in
+    take(UnsafeRawBufferPointer(start: bytes, count: byteCount))
+    return 0
+  })

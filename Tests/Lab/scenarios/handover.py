@@ -1,0 +1,85 @@
+"""bob has Bluetooth and Wi-Fi. A file begins over Bluetooth; Wi-Fi appears and it goes on over that, faster; Wi-Fi goes and
+it ends over Bluetooth. It is one transfer, and not a byte of it is lost.
+
+    dave ── Ethernet ── box ══ Bluetooth LE and, at times, Wi-Fi Direct ══ bob
+"""
+
+import time
+
+from lab import Box, Supplicant, check, main, step, wait_until
+from lab.box import set_radio_range
+from lab.stage import Stage, links_up, look_for_doubles
+from lab.transfer import Transfer
+
+KIB = 1 << 10
+FILE_BYTES = 1280 * KIB
+OVER_WIFI_BYTES = 900 * KIB                          # so much has arrived when Wi-Fi goes
+PACE_BYTES = 128 * KIB                               # over which goodput is measured
+BLUETOOTH_RATE = 500_000                             # bit/s
+TOGETHER, APART = 1, 2                               # groups of radios
+
+
+def received(node, bearer):
+    """Bytes that came over the link of a bearer."""
+    return sum(link["bytes_received"] for link in links_up(node.status(), bearer))
+
+
+def pace(transfer):
+    """Bytes a second, measured while `PACE_BYTES` arrive."""
+    began, before = time.monotonic(), transfer.arrived()
+    transfer.wait_arrived(before + PACE_BYTES)
+    return (transfer.arrived() - before) / (time.monotonic() - began)
+
+
+def scenario():
+    with step("box, dave, and bob with two radios, of which Bluetooth alone reaches the box"):
+        stage = Stage(peers=("dave",))
+        computer = stage.boxes["bob"] = Box("bob")
+        stage.supplicants["bob"] = Supplicant(computer, computer.take_radio(1))
+        set_radio_range(1, APART)
+        stage.add("bob", "files", adapter="hci1", wifi="wlan1", interfaces=["p2p-*"],
+                  extra={"wifi-direct": {"mode": "client", "frequency": 2437}})
+        stage.air.set_rate(BLUETOOTH_RATE)
+        stage.wait_acquainted()
+        box, bob, dave = (stage[name] for name in ("box", "bob", "dave"))
+        bearers = [link["bearer"] for link in links_up(bob.status())]
+        check(bearers == ["bluetooth-le"], "bob's one link is Bluetooth", bearers)
+
+    with step("dave sends bob a file, over Bluetooth") as remark:
+        transfer = Transfer(dave, bob, FILE_BYTES)
+        transfer.wait_arrived(1)
+        slow = pace(transfer)
+        remark(f"{slow / 1000:.0f} kB/s")
+
+    with step("Wi-Fi appears: a second link, and the transfer moves there") as remark:
+        began = time.monotonic()
+        set_radio_range(1, TOGETHER)
+        bob.wait_status("has a link over Wi-Fi Direct", lambda status: links_up(status, "wifi-direct"), 40)
+        remark(f"link after {time.monotonic() - began:.1f} s")
+        before = received(bob, "wifi-direct")
+        fast = pace(transfer)
+        remark(f"{fast / 1000:.0f} kB/s")
+        transfer.check_under_way()
+        check(received(bob, "wifi-direct") - before > PACE_BYTES // 2, "the file comes over it")
+        check(fast > slow, "it is faster than before", (slow, fast))
+        status = look_for_doubles([bob])["bob"]
+        check({peer["bearer"] for peer in status["peers"]} == {"wifi-direct"}, "the way to all is Wi-Fi", status["peers"])
+
+    with step("Wi-Fi goes: the transfer is back on Bluetooth") as remark:
+        transfer.wait_arrived(OVER_WIFI_BYTES)
+        began, held = time.monotonic(), transfer.arrived()
+        set_radio_range(1, APART)
+        bob.wait_status("its way is Bluetooth", lambda status: (
+            not links_up(status, "wifi-direct") and {peer["bearer"] for peer in status["peers"]} == {"bluetooth-le"}), 40)
+        remark(f"link lost after {time.monotonic() - began:.1f} s, at {held >> 10} KiB")
+        transfer.check_under_way()
+        held = transfer.arrived()
+        wait_until("bytes arrive", lambda: transfer.arrived() > held, 40, 0.05)
+        remark(f"bytes again after {time.monotonic() - began:.1f} s")
+
+    with step("the file arrives whole, in one transfer") as remark:
+        wait_until("the transfer ends", lambda: look_for_doubles((box, bob, dave)) and transfer.is_over(), 90, 0.5)
+        remark(f"{transfer.finish():.1f} s in all")
+
+
+main(scenario)

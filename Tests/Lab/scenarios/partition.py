@@ -1,0 +1,77 @@
+"""The network falls apart and heals, once in the air and once at a plug. Who is cut off is missed, a line for him is refused
+or held in so many words, and afterwards everybody is there again. At no time does anybody see somebody twice."""
+
+import time
+
+from lab import check, main, step, wait_until
+from lab.box import set_radio_range
+from lab.stage import Command, Stage, chat, links_up, look_for_doubles, peer_names
+
+HELD = "Are you there?"
+TOGETHER, APART = 1, 2                               # groups of radios
+
+
+class Cut:
+    """One way of cutting a peer off; the checks are the same for all."""
+
+    def __init__(self, stage, name, other, apart, heal):
+        self.stage, self.name, self.other = stage, name, other
+        self.apart, self.heal = apart, heal
+
+    def statuses(self):
+        return look_for_doubles(self.stage.nodes.values())
+
+    def is_missed(self):
+        statuses = self.statuses()
+        alone = statuses.pop(self.name)
+        return not alone["peers"] and not any(self.name in peer_names(status) for status in statuses.values())
+
+    def is_healed(self):
+        return all(
+            peer_names(status) == set(self.stage.nodes) - {name} for name, status in self.statuses().items()
+        )
+
+    def run(self):
+        lost, other = self.stage[self.name], self.stage[self.other]
+        with step(f"{self.name} is cut off, and missed by all") as remark:
+            began = time.monotonic()
+            self.apart()
+            wait_until(f"{self.name} is missed", self.is_missed, 40, 0.2)
+            remark(f"after {time.monotonic() - began:.1f} s")
+            status = self.stage["box"].status()
+            check(len(links_up(status)) == len(self.stage.nodes) - 2, "the box has its other links", status["links"])
+
+        with step(f"{self.other} has a line for {self.name}: refused, and another one held"):
+            said = other.cli("peer", "chat", "--to", self.name, "--seconds", "1", input="Hello?\n", check=False)
+            check(f"no peer “{self.name}” appeared" in said, "the refusal says why", said)
+            holding = Command(other, "peer", "chat", "--to", self.name, "--seconds", "60", "--wait-for", "1",
+                              input=HELD + "\n")
+            reading = Command(lost, "peer", "chat", "--seconds", "60", "--wait-for", "1", "--to", self.other,
+                              input="Now I am.\n")
+
+        with step(f"{self.name} is back, and has the line") as remark:
+            began = time.monotonic()
+            self.heal()
+            wait_until("everybody sees everybody", self.is_healed, 60, 0.2)
+            remark(f"everybody there after {time.monotonic() - began:.1f} s")
+            for command in (holding, reading):
+                command.wait(60)
+            check(f"waiting for “{self.name}”" in holding.output, "the waiting was told", holding.output)
+            check(reading.output.count(HELD) == 1, "the line that was held came once", reading.output)
+
+        with step("they chat as before"):
+            chat(lost, other)
+            look_for_doubles(self.stage.nodes.values())
+
+
+def scenario():
+    with step("box, carol on Wi-Fi Direct and dave on Ethernet see each other, and chat"):
+        stage = Stage(peers=("carol", "dave"))
+        stage.wait_acquainted()
+        chat(stage["carol"], stage["dave"])
+    box = stage.boxes["box"]
+    Cut(stage, "carol", "dave", lambda: set_radio_range(1, APART), lambda: set_radio_range(1, TOGETHER)).run()
+    Cut(stage, "dave", "carol", lambda: box.set_link("eth0", up=False), lambda: box.set_link("eth0", up=True)).run()
+
+
+main(scenario)
