@@ -20,7 +20,7 @@ demo: ## the main job in the radio lab: Bluetooth, Wi-Fi Direct and Ethernet pee
 	@board/swift.sh firmware x86_64 > build/demo-build.log 2>&1 || { cat build/demo-build.log; exit 1; }
 	@board/virtual/run.sh -t 240 demo
 
-test: check test-unit selftest test-lab ## everything that CI runs
+test: check test-unit fuzz selftest test-lab ## everything that CI runs
 
 test-unit: ## unit tests and the simulation, in normal Swift
 	board/swift.sh host test
@@ -40,7 +40,7 @@ sim: ## the simulation alone: SEEDS=n [FIRST=n] for many, SEED=n to replay one
 	CAUSEWAY_SIM_SEEDS=$(SEEDS) CAUSEWAY_SIM_FIRST=$(FIRST) CAUSEWAY_SIM_SEED=$(SEED) \
 	  board/swift.sh host test --filter SimulatorTests
 
-fuzz: ## every fuzz target for TIME seconds each (default 20)
+fuzz: ## every fuzz target for TIME seconds (default 20), two at a time, and what a finding is replayed with
 	Tests/Fuzz/run.sh $(or $(TIME),20)
 
 bench: build ## measured figures: journal, TLS, relaying; ratios against limits taken in the same run

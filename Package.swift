@@ -5,6 +5,9 @@ import PackageDescription
 // Makefile with a sysroot's toolset) and as normal Swift for tests, sanitizers and fuzzers.
 let embedded = Context.environment["CAUSEWAY_EMBEDDED"] == "1"
 
+// Tests/Fuzz/run.sh asks for the fuzzers (CAUSEWAY_FUZZ=1), which nothing else can link.
+let fuzzing = Context.environment["CAUSEWAY_FUZZ"] == "1"
+
 let language: [SwiftSetting] = [
   .swiftLanguageMode(.v6),
   .enableExperimentalFeature("Lifetimes"),
@@ -96,5 +99,14 @@ let package = Package(
     tests("BearerIPTests", ["BearerIP", "Bearer", "Reactor", "CSystem", "Primitives"]),
     tests("ChannelTests", ["Primitives", "Channel"]),
     tests("SessionTests", ["Primitives", "Session"]),
-  ])
+  ]) + (fuzzing ? [
+    .executableTarget(
+      name: "fuzz",
+      dependencies: [
+        "CAvahi", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Session", "Node", "Bearer", "BearerBluetooth", "WiFiDirect",
+        "Discovery", "Configuration", "Diagnostics", "TestSupport",
+      ],
+      path: "Tests/Fuzz", exclude: ["corpus", "run.sh"], swiftSettings: language,
+      linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
+  ] : [])
 )

@@ -6,7 +6,7 @@ import TestSupport
 func fuzzAdvertisements(_ input: UnsafeRawBufferPointer) {
   let bytes = input.bytes
   if let view = try? AdvertisementView(bytes) {
-    if view.signed.byteCount + view.signature.byteCount != input.count { fatalError("bytes outside of signed and signature") }
+    expect(view.signed.byteCount + view.signature.byteCount == input.count, "bytes outside of signed and signature")
     switch view.kind {
     case .topology: readTopology(view.body)
     case .profile: readProfile(view.body)

@@ -12,7 +12,8 @@ func fuzzAttributes(_ input: UnsafeRawBufferPointer) {
     guard let answer = server.respond(to: request) else { continue }
     expect(answer.count <= unitBytes, "an answer of \(answer.count) bytes, where \(unitBytes) fit")
     // Core Specification 5.4, Vol 3, Part F, 3.4: a response's opcode is the request's plus one; 1 is an error's.
-    expect(answer[0] == 1 ? answer.count == 5 && answer[1] == request[0] : answer[0] == request[0] + 1, "not its answer")
+    expect(
+      answer[0] == 1 ? answer.count == 5 && answer[1] == request[0] : answer[0] == request[0] + 1, "not its answer")
     check(AttributeClient.answer(answer))
   }
   check(AttributeClient.answer(Array(input)))

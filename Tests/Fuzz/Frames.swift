@@ -6,7 +6,7 @@ import TestSupport
 /// Any bytes as a link's stream: cut into frames, each header read, each payload between neighbours read as what
 /// its type says. What is legal must be written back as the bytes that were read.
 func fuzzFrames(_ input: UnsafeRawBufferPointer) {
-  
+
   inbox.removeAll()
   // The same stream in two pieces gives the same frames.
   let whole = cut(input, at: input.count)

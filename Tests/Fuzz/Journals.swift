@@ -40,7 +40,7 @@ private func show(_ journal: JournalMapping) {
 private func goOn() {
   let journal = Journal(file.bytes, level: .info, wallOffset: 5, boot: MachineBoot(high: 1, low: 2))
   for count in 1...3 { journal.record(.notice, .boxStarted, at: .zero + .seconds(9), 1, UInt64(count)) }
-  guard let reader = try? JournalReader(UnsafeRawBufferPointer(file.bytes)) else { fatalError("not even a journal now") }
+  guard let reader = try? JournalReader(UnsafeRawBufferPointer(file.bytes)) else { fatalError("no journal any more") }
   expect(reader.record(reader.newest)?.b == 3, "what was written is not there")
 }
 
@@ -60,7 +60,8 @@ private final class Sample {
     ftruncate(descriptor, off_t(Self.byteCount))
     let mapped = mmap(nil, Self.byteCount, PROT_READ | PROT_WRITE, CInt(MAP_SHARED), descriptor, 0)
     bytes = UnsafeMutableRawBufferPointer(start: mapped, count: Self.byteCount)
-    let journal = Journal(bytes, level: .debug, wallOffset: 1_700_000_000_000_000_000, boot: MachineBoot(high: 3, low: 4))
+    let boot = MachineBoot(high: 3, low: 4)
+    let journal = Journal(bytes, level: .debug, wallOffset: 1_700_000_000_000_000_000, boot: boot)
     for count in 0..<UInt64(Self.capacity * 3 / 2) {
       // Every event there is, and some that there are not.
       let event = Event(rawValue: UInt16(count)) ?? .boxStarted

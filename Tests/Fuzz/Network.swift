@@ -119,7 +119,11 @@ private final class Network {
 
   private func answerDial(of end: End, isGood: Bool) {
     guard let handle = end.dials.popLast() else { return }
-    if isGood, end.number == 0 { join(.ethernet, dialled: handle) } else { end.node.handle(.dialFailed(handle), now: now) }
+    if isGood, end.number == 0 {
+      join(.ethernet, dialled: handle)
+    } else {
+      end.node.handle(.dialFailed(handle), now: now)
+    }
   }
 
   private func restart(_ end: End) {
