@@ -43,6 +43,8 @@ public enum JournalLayout {
     if base.load(fromByteOffset: recordSizeOffset, as: UInt64.self) != UInt64(recordBytes) { return .version }
     if capacity < UInt64(capacityMin) || capacity > UInt64(Int.max / 2 / recordBytes) { return .corrupt }
     if memory.count < fileBytes(capacity: Int(capacity)) { return .truncated }
+    // No journal lives to see so many; what counts on from there cannot overflow.
+    if base.load(fromByteOffset: newestOffset, as: UInt64.self) > UInt64.max / 2 { return .corrupt }
     let bases = base.load(fromByteOffset: baseCountOffset, as: UInt64.self)
     return bases >= 1 && bases <= UInt64(clockBasesMax) ? nil : .corrupt
   }

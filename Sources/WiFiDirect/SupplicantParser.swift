@@ -88,7 +88,8 @@ public enum SupplicantParser {
   private static func groupStarted(_ text: ArraySlice<UInt8>) -> SupplicantEvent {
     let interface = text.word
     let role = text[interface.endIndex...].dropFirst().word
-    guard !interface.isEmpty, interface.count < 16, let ssidStart = text.first("ssid=\""),
+    guard !interface.isEmpty, interface.count < 16, interface.allSatisfy({ $0 < 0x80 }),
+      let ssidStart = text.first("ssid=\""),
       let (ssid, ssidEnd) = unescaped(text, from: ssidStart), let ownerStart = text.last("go_dev_addr="),
       ownerStart > ssidEnd
     else { return .other }

@@ -121,6 +121,9 @@ final class Memory {
   memory.bytes.storeBytes(of: 64, toByteOffset: 16, as: UInt64.self)
   memory.bytes.storeBytes(of: 9, toByteOffset: 32, as: UInt64.self)
   #expect(throws: JournalFault.corrupt) { try JournalReader(raw) }
+  memory.bytes.storeBytes(of: 1, toByteOffset: 32, as: UInt64.self)
+  memory.bytes.storeBytes(of: UInt64.max, toByteOffset: 24, as: UInt64.self)
+  #expect(throws: JournalFault.corrupt) { try JournalReader(raw) }
 }
 
 @Test func whatIsNoJournalIsFormattedAnew() throws {

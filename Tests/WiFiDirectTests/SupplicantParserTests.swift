@@ -155,6 +155,7 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
     "<3>P2P-GROUP-STARTED p2p-wlan0-0 GO ssid=\"x\\",
     "<3>P2P-GROUP-STARTED p2p-wlan0-0 GO ssid=\"\\x1\" go_dev_addr=",
     "<3>P2P-GROUP-STARTED p2p-wlan0-0 king ssid=\"x\" freq=1 go_dev_addr=42:00:00:00:00:00",
+    "<3>P2P-GROUP-STARTED p2p-ü GO ssid=\"x\" freq=1 go_dev_addr=42:00:00:00:00:00",
     "<3>P2P-GROUP-STARTED aninterfacename16 GO ssid=\"x\" freq=1 go_dev_addr=42:00:00:00:00:00",
     "<3>AP-STA-CONNECTED 46:00:00:00:01:0g",
     "<3>AP-STA-CONNECTED",
