@@ -103,8 +103,8 @@ let package = Package(
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "CAvahi", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Session", "Node", "Bearer", "BearerBluetooth", "WiFiDirect",
-        "Discovery", "Configuration", "Diagnostics", "TestSupport",
+        "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Session", "Node", "Bearer", "BearerBluetooth", "WiFiDirect",
+        "Discovery", "Configuration", "Diagnostics", "SecureTransport", "TestSupport",
       ],
       path: "Tests/Fuzz", exclude: ["corpus", "run.sh"], swiftSettings: language,
       linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),

@@ -14,6 +14,7 @@ private let targets: [(name: String, take: (UnsafeRawBufferPointer) -> Void)] = 
   ("attributes", fuzzAttributes),
   ("supplicant", fuzzSupplicant),
   ("services", fuzzServices),
+  ("identities", fuzzIdentities),
   // Whole channels and nodes, which take too much memory for AddressSanitizer to be quick about: see run.sh.
   ("payloads", fuzzPayloads),
   ("node", fuzzNode),
