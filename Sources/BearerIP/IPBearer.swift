@@ -124,7 +124,7 @@ public final class IPBearer {
   // MARK: - Interfaces
 
   private func refresh() {
-    let current = enumerateInterfaces(rules)
+    let current = enumerateInterfaces(rules) ?? interfaces
     let isChanged = current != interfaces
     interfaces = current
     reportStaticPeers()

@@ -106,10 +106,10 @@ struct InterfaceRules {
   }
 }
 
-/// The interfaces that are up, have a carrier and may be used. Empty when the kernel does not say.
-func enumerateInterfaces(_ rules: InterfaceRules) -> [NetworkInterface] {
+/// The interfaces that are up, have a carrier and may be used. Nil when the kernel does not say.
+func enumerateInterfaces(_ rules: InterfaceRules) -> [NetworkInterface]? {
   var list: UnsafeMutablePointer<ifaddrs>?
-  guard getifaddrs(&list) == 0 else { return [] }
+  guard getifaddrs(&list) == 0 else { return nil }
   defer { freeifaddrs(list) }
   let wireless = WirelessTypes()
   defer { wireless?.close() }

@@ -109,6 +109,9 @@ final class LinkDriver: EventSource {
     flush()
   }
 
+  /// The interface below is gone: nothing can be said any more, and the other side finds out by itself.
+  func interfaceWent() { end("its interface is down") }
+
   // MARK: Inside
 
   /// How much is encrypted ahead: little on a slow bearer, so that an urgent frame overtakes early.

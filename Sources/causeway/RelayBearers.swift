@@ -119,12 +119,20 @@ extension Relay: BearerDelegate {
     settings.peers = configuration.ip.peers.map { $0.text }
     let bearer = IPBearer(loop, settings, self)
     ip = bearer
+    bearer.interfacesChanged = { [self] in endLinksWithoutInterface(bearer) }
     bearer.start()
     switch configuration.discovery.dnsSD {
     case .off: return
     case .automatic: startDNSSD(bearer, hint, .automatic)
     case .daemon: startDNSSD(bearer, hint, .daemon)
     case .embedded: startDNSSD(bearer, hint, .embedded)
+    }
+  }
+
+  /// A cable that was pulled, a group that was left: the kernel tells at once, silence on the link after seconds.
+  private func endLinksWithoutInterface(_ ip: IPBearer) {
+    for driver in drivers where driver.handoff.interfaceIndex != 0 {
+      if !ip.interfaces.contains(where: { $0.index == driver.handoff.interfaceIndex }) { driver.interfaceWent() }
     }
   }
 
