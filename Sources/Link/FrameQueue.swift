@@ -42,12 +42,39 @@ public struct FrameQueue {
     var passedOver = 0
   }
 
+  /// The ring of each class. Fields and not an `InlineArray`: see RangeSet of what the optimiser makes of one whose
+  /// elements are reached by a constant index here and a variable one there.
+  private struct Rings {
+    var realtime = Ring()
+    var interactive = Ring()
+    var bulk = Ring()
+
+    var byteCount: Int { realtime.byteCount + interactive.byteCount + bulk.byteCount }
+
+    subscript(kind: Class) -> Ring {
+      get {
+        switch kind {
+        case .realtime: realtime
+        case .interactive: interactive
+        case .bulk: bulk
+        }
+      }
+      set {
+        switch kind {
+        case .realtime: realtime = newValue
+        case .interactive: interactive = newValue
+        case .bulk: bulk = newValue
+        }
+      }
+    }
+  }
+
   /// The queue's own memory, for control frames.
   public static let byteCount = Limits.queueBytesMaxControl
 
   private var control: ByteQueue
   private let pool: FramePool
-  private var rings = InlineArray<3, Ring>(repeating: Ring())
+  private var rings = Rings()
   private var blocks = 0
   /// The longest frame that the link takes, and what a flow may send in one turn.
   public var frameBytesMax = Limits.frameHeaderBytes + Limits.framePayloadBytesFloor
@@ -61,18 +88,18 @@ public struct FrameQueue {
 
   // MARK: What waits
 
-  public var byteCount: Int { control.count + rings[0].byteCount + rings[1].byteCount + rings[2].byteCount }
+  public var byteCount: Int { control.count + rings.byteCount }
   public var isEmpty: Bool { byteCount == 0 }
   public var controlByteCount: Int { control.count }
 
   /// Bytes waiting in one priority.
   public func byteCount(_ priority: FramePriority) -> Int {
-    priority == .control ? control.count : rings[Class(priority).rawValue].byteCount
+    priority == .control ? control.count : rings[Class(priority)].byteCount
   }
 
   /// Bytes of this node's own waiting in one priority.
   public func ownByteCount(_ priority: FramePriority) -> Int {
-    priority == .control ? control.count : rings[Class(priority).rawValue].ownByteCount
+    priority == .control ? control.count : rings[Class(priority)].ownByteCount
   }
 
   /// Whether the pool and the link have room for a longest frame of `holder`.
@@ -127,8 +154,8 @@ public struct FrameQueue {
     }
     blocks += pool.blocksNeeded(flow, for: byteCount)
     pool.append(flow, head, payload)
-    rings[kind.rawValue].byteCount += byteCount
-    if holder == FramePool.ownHolder { rings[kind.rawValue].ownByteCount += byteCount }
+    rings[kind].byteCount += byteCount
+    if holder == FramePool.ownHolder { rings[kind].ownByteCount += byteCount }
     return nil
   }
 
@@ -198,33 +225,37 @@ public struct FrameQueue {
   }
 
   private var mostUrgent: Class? {
-    if rings[0].byteCount > 0 { return .realtime }
-    if rings[1].byteCount > 0 { return .interactive }
-    return rings[2].byteCount > 0 ? .bulk : nil
+    if rings.realtime.byteCount > 0 { return .realtime }
+    if rings.interactive.byteCount > 0 { return .interactive }
+    return rings.bulk.byteCount > 0 ? .bulk : nil
   }
 
   /// The class that was passed over for too long.
   private var overdue: Class? {
-    if rings[2].passedOver >= Limits.passedOverBytesMax { return .bulk }
-    if rings[1].passedOver >= Limits.passedOverBytesMax { return .interactive }
-    return rings[0].passedOver >= Limits.passedOverBytesMax ? .realtime : nil
+    if rings.bulk.passedOver >= Limits.passedOverBytesMax { return .bulk }
+    if rings.interactive.passedOver >= Limits.passedOverBytesMax { return .interactive }
+    return rings.realtime.passedOver >= Limits.passedOverBytesMax ? .realtime : nil
   }
 
   /// A frame of `kind`, or of control when it is nil, was sent.
   private mutating func passOver(_ kind: Class?, _ byteCount: Int) {
-    for index in rings.indices {
-      if index > kind?.rawValue ?? -1 && rings[index].byteCount > 0 {
-        rings[index].passedOver += byteCount
-      } else if index == kind?.rawValue || rings[index].byteCount == 0 {
-        rings[index].passedOver = 0
-      }
+    passOver(.realtime, kind, byteCount)
+    passOver(.interactive, kind, byteCount)
+    passOver(.bulk, kind, byteCount)
+  }
+
+  private mutating func passOver(_ waiting: Class, _ sent: Class?, _ byteCount: Int) {
+    if waiting.rawValue > sent?.rawValue ?? -1 && rings[waiting].byteCount > 0 {
+      rings[waiting].passedOver += byteCount
+    } else if waiting == sent || rings[waiting].byteCount == 0 {
+      rings[waiting].passedOver = 0
     }
   }
 
   // MARK: Flows
 
   private func find(_ header: FrameHeader, _ kind: Class, _ holder: Int) -> UInt16? {
-    let last = rings[kind.rawValue].last
+    let last = rings[kind].last
     if last == FramePool.none { return nil }
     var flow = last
     repeat {
@@ -241,23 +272,23 @@ public struct FrameQueue {
 
   /// The flow whose turn it is.
   private func turn(_ kind: Class) -> UInt16? {
-    let last = rings[kind.rawValue].last
+    let last = rings[kind].last
     return last == FramePool.none ? nil : pool.flows[Int(last)].next
   }
 
   /// The flow whose turn it is, once turns have passed on until one may send its first frame. There must be a flow.
   private mutating func ready(_ kind: Class) -> UInt16 {
     while true {
-      let flow = pool.flows[Int(rings[kind.rawValue].last)].next
+      let flow = pool.flows[Int(rings[kind].last)].next
       if Int(pool.flows[Int(flow)].deficit) >= pool.frameByteCount(flow) { return flow }
-      rings[kind.rawValue].last = flow
+      rings[kind].last = flow
       pool.flows[Int(pool.flows[Int(flow)].next)].deficit += Int32(frameBytesMax)
     }
   }
 
   /// A new flow is the last of its ring.
   private mutating func enter(_ flow: UInt16, _ kind: Class) {
-    let last = rings[kind.rawValue].last
+    let last = rings[kind].last
     if last == FramePool.none {
       pool.flows[Int(flow)].next = flow
       pool.flows[Int(flow)].deficit = Int32(frameBytesMax)
@@ -265,23 +296,23 @@ public struct FrameQueue {
       pool.flows[Int(flow)].next = pool.flows[Int(last)].next
       pool.flows[Int(last)].next = flow
     }
-    rings[kind.rawValue].last = flow
+    rings[kind].last = flow
   }
 
   /// A flow goes, and what waits in it.
   private mutating func leave(_ flow: UInt16, _ kind: Class) {
     while pool.flows[Int(flow)].frames > 0 { remove(flow, kind, into: nil) }
-    let last = rings[kind.rawValue].last
+    let last = rings[kind].last
     let following = pool.flows[Int(flow)].next
     var before = last
     while pool.flows[Int(before)].next != flow { before = pool.flows[Int(before)].next }
     if following == flow {
-      rings[kind.rawValue] = Ring()
+      rings[kind] = Ring()
     } else {
       pool.flows[Int(before)].next = following
       // Its turn is over: the next one's begins.
       if before == last { pool.flows[Int(following)].deficit += Int32(frameBytesMax) }
-      if flow == last { rings[kind.rawValue].last = before }
+      if flow == last { rings[kind].last = before }
     }
     pool.release(flow)
   }
@@ -291,7 +322,7 @@ public struct FrameQueue {
     let before = Int(pool.flows[Int(flow)].blocks)
     let byteCount = pool.take(flow, into: output)
     blocks -= before - Int(pool.flows[Int(flow)].blocks)
-    rings[kind.rawValue].byteCount -= byteCount
-    if Int(pool.flows[Int(flow)].holder) == FramePool.ownHolder { rings[kind.rawValue].ownByteCount -= byteCount }
+    rings[kind].byteCount -= byteCount
+    if Int(pool.flows[Int(flow)].holder) == FramePool.ownHolder { rings[kind].ownByteCount -= byteCount }
   }
 }
