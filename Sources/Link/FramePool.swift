@@ -5,7 +5,8 @@ import Primitives
 ///
 /// Whoever a frame came from, a neighbour or this node itself, holds its blocks until the frame leaves. A holder may
 /// have as much as is still free, up to its quota (the dynamic threshold of Choudhury and Hahne, 1998): one alone gets
-/// plenty, and however many are greedy, one that comes later finds as much room as each of them has.
+/// plenty, and however many are greedy, one that comes later finds half as much room as each of them has at once, and as
+/// much when frames have left.
 ///
 /// Free blocks and flows are taken last in, first out, and new ones only when none was given back: the pool touches as
 /// many pages as once waited at the same time. Copies of the value share the pool.
