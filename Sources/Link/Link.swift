@@ -29,8 +29,8 @@ public struct Link {
   public static let measureInterval = TimeSpan.seconds(15)
   /// A link is proven when a pong came and it is up for this long.
   public static let provingTime = TimeSpan.seconds(2)
-  /// The neighbour is dead when nothing was heard for this long: three pings.
-  public static let deadInterval = TimeSpan.seconds(10)
+  /// The neighbour is dead when nothing was heard for this long: three times a ping's interval.
+  public static let deadInterval = TimeSpan.seconds(9)
 
   public private(set) var state = State.idle
   /// The node that the link's certificate proves.
