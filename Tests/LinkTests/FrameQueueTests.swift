@@ -39,12 +39,12 @@ import Testing
   let queue = Queue()
   #expect(queue.append([UInt8](repeating: 1, count: 100), .bulk) && queue.append([2], .bulk))
   #expect(queue.pop(147).isEmpty && queue.pop(148).count == 148 && queue.pop(48).isEmpty && queue.pop(49).count == 49)
-  #expect(queue.queue.isEmpty)
+  #expect(queue.isEmpty)
 }
 
 @Test func noMoreIsPoppedAtOnceThanTheLinksLongestFrame() {
   let queue = Queue()
-  queue.queue.frameBytesMax = 4144
+  queue.frameBytesMax = 4144
   for _ in 0..<10 { #expect(queue.append([UInt8](repeating: 1, count: 4000), .bulk)) }
   #expect(queue.pop(100_000).count == 4048)
   for _ in 0..<100 { #expect(queue.append([1], .interactive)) }
@@ -63,24 +63,24 @@ import Testing
     for source in 1...3 { #expect(queue.append([1], priority, source: UInt64(source))) }
   }
   #expect(queue.appendControl([1]))
-  queue.queue.removeAll()
-  #expect(queue.queue.isEmpty && queue.pop(1000).isEmpty)
-  #expect(queue.pool.freeBytes == Limits.queueBlocksMax * Limits.queueBlockBytes)
+  queue.removeAll()
+  #expect(queue.isEmpty && queue.pop(1000).isEmpty)
+  #expect(queue.freeBytes == Limits.queueBlocksMax * Limits.queueBlockBytes)
 }
 
 @Test func ownFramesAreCountedApart() {
   let queue = Queue()
   #expect(queue.append([1], .bulk, from: 3) && queue.append([1, 2], .bulk, from: FramePool.ownHolder))
-  #expect(queue.queue.byteCount(.bulk) == 49 + 50 && queue.queue.ownByteCount(.bulk) == 50)
+  #expect(queue.byteCount(.bulk) == 49 + 50 && queue.ownByteCount(.bulk) == 50)
   _ = queue.popAll()
-  #expect(queue.queue.byteCount(.bulk) == 0 && queue.queue.ownByteCount(.bulk) == 0)
+  #expect(queue.byteCount(.bulk) == 0 && queue.ownByteCount(.bulk) == 0)
 }
 
 // MARK: Turns
 
 @Test func flowsTakeTurnsByBytes() {
   let queue = Queue()
-  queue.queue.frameBytesMax = 4144
+  queue.frameBytesMax = 4144
   // One flow of long frames, one of short ones, both with more than enough.
   for _ in 0..<40 { #expect(queue.append([UInt8](repeating: 1, count: 4000), .bulk, source: 1)) }
   for _ in 0..<900 { #expect(queue.append([UInt8](repeating: 2, count: 100), .bulk, source: 2)) }
@@ -95,7 +95,7 @@ import Testing
 
 @Test func aFlowThatComesLaterWaitsForNoMoreThanOneTurnOfEachOther() {
   let queue = Queue()
-  queue.queue.frameBytesMax = 4144
+  queue.frameBytesMax = 4144
   for source in 1...3 {
     for _ in 0..<40 {
       #expect(queue.append([UInt8](repeating: UInt8(source), count: 4000), .bulk, source: UInt64(source)))
@@ -110,7 +110,7 @@ import Testing
 
 @Test func everyFlowSendsItsShareHoweverManyThereAre() {
   let queue = Queue()
-  queue.queue.frameBytesMax = 549
+  queue.frameBytesMax = 549
   for source in 1...20 {
     for _ in 0..<20 {
       #expect(
@@ -129,13 +129,13 @@ import Testing
   var sent = 0
   var bulk: [Int] = []
   for round in 0..<200 {
-    while queue.queue.byteCount(.interactive) < 20_000 {
+    while queue.byteCount(.interactive) < 20_000 {
       #expect(queue.append([UInt8](repeating: 2, count: 5000), .interactive))
     }
     for frame in frames(in: queue.pop(5048)) {
       if frame.payload[0] == 3 { bulk.append(sent) } else { sent += frame.header.frameByteCount }
     }
-    if round > 0 && queue.queue.byteCount(.bulk) == 0 { break }
+    if round > 0 && queue.byteCount(.bulk) == 0 { break }
   }
   #expect(bulk.count == 10)
   for (first, second) in zip([0] + bulk, bulk) { #expect(second - first >= 65_536 && second - first < 75_000) }
@@ -148,23 +148,23 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   let queue = Queue()
   let payload = [UInt8](repeating: 0, count: 4096 - 48)
   for _ in 0..<bytes / 4096 { #expect(queue.append(payload, priority)) }
-  #expect(!queue.append([1], priority) && queue.pool.drops[.flowQuota] == 1)
+  #expect(!queue.append([1], priority) && queue.drops[.flowQuota] == 1)
   // Another flow has its own.
   #expect(queue.append([1], priority, source: 2))
-  #expect(queue.queue.byteCount(priority) == bytes + 49)
+  #expect(queue.byteCount(priority) == bytes + 49)
 }
 
 @Test func aFlowHoldsNoMoreThanAThousandFrames() {
   let queue = Queue()
   for _ in 0..<Limits.flowFramesMax { #expect(queue.append([1], .bulk)) }
-  #expect(!queue.append([1], .bulk) && queue.pool.drops[.flowQuota] == 1)
+  #expect(!queue.append([1], .bulk) && queue.drops[.flowQuota] == 1)
 }
 
 @Test func ofRealtimeFramesTheOldestGiveWay() {
   let queue = Queue()
   for number in 0..<40 { #expect(queue.append([UInt8(number)] + [UInt8](repeating: 0, count: 4000), .realtime)) }
   #expect(queue.popAll().map(\.payload[0]) == Array(32..<40))
-  #expect(queue.pool.drops[.overtaken] == 32 && queue.pool.drops.sum == 32)
+  #expect(queue.drops[.overtaken] == 32 && queue.drops.sum == 32)
 }
 
 @Test func whatMustArriveTakesTheRoomOfRealtimeFrames() {
@@ -177,9 +177,9 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   for source in 11...20 {
     for _ in 0..<30 where queue.append(payload, .bulk, source: UInt64(source), from: source) { accepted += 1 }
   }
-  #expect(queue.queue.byteCount(.realtime) == 0 && queue.pool.drops[.overtaken] == 16)
+  #expect(queue.byteCount(.realtime) == 0 && queue.drops[.overtaken] == 16)
   #expect(accepted * 8048 > Limits.linkQueueBytesMax - 10 * 8048)
-  #expect(queue.pool.drops[.linkQuota] == UInt64(300 - accepted))
+  #expect(queue.drops[.linkQuota] == UInt64(300 - accepted))
 }
 
 @Test func aNeighbourThatDoesNotReadCostsNoMoreThanItsLinksQuota() {
@@ -189,8 +189,8 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
       _ = queue.append([UInt8](repeating: 0, count: 2000), .bulk, source: UInt64(source), from: source)
     }
   }
-  let held = Limits.queueBlocksMax * Limits.queueBlockBytes - queue.pool.freeBytes
-  #expect(held == Limits.linkQueueBytesMax && queue.pool.drops[.linkQuota] > 0)
+  let held = Limits.queueBlocksMax * Limits.queueBlockBytes - queue.freeBytes
+  #expect(held == Limits.linkQueueBytesMax && queue.drops[.linkQuota] > 0)
 }
 
 @Test func oneNeighbourHoldsNoMoreThanItsQuotaOverAllLinks() {
@@ -200,9 +200,9 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
       for _ in 0..<60 { _ = queue.append([UInt8](repeating: 0, count: 4000), .bulk, source: UInt64(source), from: 5) }
     }
   }
-  #expect(queues[0].pool.heldBytes(by: 5) <= Limits.neighbourQueueBytesMax)
-  #expect(queues[0].pool.heldBytes(by: 5) > Limits.neighbourQueueBytesMax - 10_000)
-  #expect(queues[0].pool.drops[.neighbourQuota] > 0)
+  #expect(queues[0].heldBytes(by: 5) <= Limits.neighbourQueueBytesMax)
+  #expect(queues[0].heldBytes(by: 5) > Limits.neighbourQueueBytesMax - 10_000)
+  #expect(queues[0].drops[.neighbourQuota] > 0)
 }
 
 @Test func whoComesLastSoonHasAsMuchRoomAsEachOfTheGreedy() {
@@ -215,7 +215,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
       }
     }
   }
-  let pool = queues[0].pool
+  let pool = queues[0]
   let held = (0..<20).map { pool.heldBytes(by: $0) }
   #expect(held.min()! > 150_000 && held.max()! < 250_000)
   #expect(pool.freeBytes >= held.max()! - 20_000)
@@ -232,10 +232,10 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
 
 @Test func whetherThereIsRoomIsKnownBeforeAFrameIsMade() {
   let queue = Queue()
-  #expect(queue.queue.hasRoom(for: 3))
+  #expect(queue.hasRoom(for: 3))
   var count = 0
   var source: UInt64 = 1
-  while queue.queue.hasRoom(for: 3) {
+  while queue.hasRoom(for: 3) {
     if !queue.append([UInt8](repeating: 0, count: 16_640), .bulk, source: source, from: 3) {
       source += 1
     } else {
@@ -244,7 +244,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   }
   #expect(count * 16_688 > Limits.linkQueueBytesMax - 3 * 16_688)
   _ = queue.popAll()
-  #expect(queue.queue.hasRoom(for: 3))
+  #expect(queue.hasRoom(for: 3))
 }
 
 @Test func aNeighbourHasNoMoreThanSixtyFourFlows() {
@@ -252,7 +252,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   for source in 0..<Limits.flowsMaxPerNeighbour {
     #expect(queue.append([1], .bulk, source: UInt64(source + 1), from: 3))
   }
-  #expect(!queue.append([1], .bulk, source: 1000, from: 3) && queue.pool.drops[.flowsFull] == 1)
+  #expect(!queue.append([1], .bulk, source: 1000, from: 3) && queue.drops[.flowsFull] == 1)
   #expect(queue.append([1], .bulk, source: 1000, from: 4))
   _ = queue.popAll()
   #expect(queue.append([1], .bulk, source: 1000, from: 3))
@@ -275,7 +275,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   let queue = Queue()
   var count = 0
   while queue.appendControl([UInt8](repeating: 1, count: 8)) { count += 1 }
-  #expect(count == Limits.queueBytesMaxControl / 56 && queue.pool.drops[.controlFull] == 1)
+  #expect(count == Limits.queueBytesMaxControl / 56 && queue.drops[.controlFull] == 1)
 }
 
 // MARK: The pool
@@ -309,8 +309,8 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
     for frame in queues[which].popAll() { waiting[which][frame.header.source.high]?.removeFirst() }
     #expect(waiting[which].values.reduce(0) { $0 + $1.count } == 0)
   }
-  #expect(queues[0].pool.freeBytes == Limits.queueBlocksMax * Limits.queueBlockBytes)
-  #expect((0...64).allSatisfy { queues[0].pool.heldBytes(by: $0) == 0 })
+  #expect(queues[0].freeBytes == Limits.queueBlocksMax * Limits.queueBlockBytes)
+  #expect((0...64).allSatisfy { queues[0].heldBytes(by: $0) == 0 })
 }
 
 @Test func whatIsGivenBackIsTakenAgainFirst() {

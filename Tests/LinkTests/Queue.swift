@@ -7,8 +7,8 @@ import TestSupport
 final class Queue {
   private let memory = Borrowed(FrameQueue.byteCount)
   private let poolMemory: Borrowed
-  let pool: FramePool
-  var queue: FrameQueue
+  private let pool: FramePool
+  private var queue: FrameQueue
 
   convenience init() {
     let poolMemory = Borrowed(FramePool.byteCount)
@@ -26,6 +26,20 @@ final class Queue {
   static func family(_ count: Int) -> [Queue] {
     let first = Queue()
     return [first] + (1..<count).map { _ in Queue(first.poolMemory, first.pool) }
+  }
+
+  // The memory lives as long as the holder: nobody else is given what points into it.
+  var drops: QueueDropCounters { withExtendedLifetime(self) { pool.drops } }
+  var freeBytes: Int { withExtendedLifetime(self) { pool.freeBytes } }
+  func heldBytes(by holder: Int) -> Int { withExtendedLifetime(self) { pool.heldBytes(by: holder) } }
+  func hasRoom(for holder: Int) -> Bool { withExtendedLifetime(self) { queue.hasRoom(for: holder) } }
+  func byteCount(_ priority: FramePriority) -> Int { withExtendedLifetime(self) { queue.byteCount(priority) } }
+  func ownByteCount(_ priority: FramePriority) -> Int { withExtendedLifetime(self) { queue.ownByteCount(priority) } }
+  var isEmpty: Bool { withExtendedLifetime(self) { queue.isEmpty } }
+  func removeAll() { withExtendedLifetime(self) { queue.removeAll() } }
+  var frameBytesMax: Int {
+    get { queue.frameBytesMax }
+    set { queue.frameBytesMax = newValue }
   }
 
   func id(_ number: UInt64) -> NodeID { NodeID(high: number, low: 1) }
