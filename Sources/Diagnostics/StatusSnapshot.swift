@@ -23,7 +23,7 @@ public struct BoxStatus {
   public var residentBytes: UInt64
   public var framesForwarded: UInt64 = 0
   public var bytesForwarded: UInt64 = 0
-  /// Frames refused, by reason; reasons that never happened are left out.
+  /// Frames refused or dropped, by reason; reasons that never happened are left out.
   public var refusals: [(reason: StaticString, count: UInt64)] = []
 
   public init(

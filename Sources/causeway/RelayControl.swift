@@ -61,6 +61,11 @@ extension Relay: ControlDelegate {
       let count = node.counters.refusals[refusal]
       if count > 0 { box.refusals.append((refusal.name, count)) }
     }
+    for reason in 0..<UInt8(QueueDrop.count) {
+      guard let drop = QueueDrop(rawValue: reason) else { continue }
+      let count = node.queueDrops[drop]
+      if count > 0 { box.refusals.append((drop.name, count)) }
+    }
     var snapshot = StatusSnapshot(box: box)
     snapshot.bearers = bearerStatus()
     for driver in drivers { snapshot.links.append(linkStatus(driver)) }
