@@ -14,8 +14,10 @@ public struct FramePool {
   /// Who put a frame in: a link slot, or this for the node itself.
   public static let ownHolder = Limits.linksMax
 
-  public static let byteCount = stateBytes + nextBytes + flowBytes + Limits.queueBlocksMax * Limits.queueBlockBytes
+  public static let byteCount =
+    stateBytes + holderBytes + nextBytes + flowBytes + Limits.queueBlocksMax * Limits.queueBlockBytes
   private static let stateBytes = aligned(MemoryLayout<State>.stride)
+  private static let holderBytes = aligned((Limits.linksMax + 1) * MemoryLayout<Holder>.stride)
   private static let nextBytes = aligned(Limits.queueBlocksMax * MemoryLayout<UInt16>.stride)
   private static let flowBytes = aligned(Limits.flowsMax * MemoryLayout<Flow>.stride)
   private static func aligned(_ count: Int) -> Int { (count + 63) / 64 * 64 }
@@ -28,7 +30,6 @@ public struct FramePool {
     var freeFlow = FramePool.none
     var freshFlow: UInt16 = 0
     var freeBlockCount = Limits.queueBlocksMax
-    var holders = InlineArray<65, Holder>(repeating: Holder())
     var drops = QueueDropCounters()
   }
 
@@ -40,6 +41,7 @@ public struct FramePool {
   }
 
   private let state: UnsafeMutablePointer<State>
+  private let holders: UnsafeMutablePointer<Holder>
   /// The block behind each block, in its flow or among the free ones.
   private let next: UnsafeMutablePointer<UInt16>
   let flows: UnsafeMutablePointer<Flow>
@@ -51,9 +53,12 @@ public struct FramePool {
     let base = memory.baseAddress!
     state = base.bindMemory(to: State.self, capacity: 1)
     state.initialize(to: State())
-    next = (base + Self.stateBytes).bindMemory(to: UInt16.self, capacity: Limits.queueBlocksMax)
-    flows = (base + Self.stateBytes + Self.nextBytes).bindMemory(to: Flow.self, capacity: Limits.flowsMax)
-    blocks = base + Self.stateBytes + Self.nextBytes + Self.flowBytes
+    holders = (base + Self.stateBytes).bindMemory(to: Holder.self, capacity: Limits.linksMax + 1)
+    holders.initialize(repeating: Holder(), count: Limits.linksMax + 1)
+    let rest = base + Self.stateBytes + Self.holderBytes
+    next = rest.bindMemory(to: UInt16.self, capacity: Limits.queueBlocksMax)
+    flows = (rest + Self.nextBytes).bindMemory(to: Flow.self, capacity: Limits.flowsMax)
+    blocks = rest + Self.nextBytes + Self.flowBytes
   }
 
   /// Frames dropped, by reason.
@@ -61,7 +66,7 @@ public struct FramePool {
   /// Bytes that nobody holds.
   public var freeBytes: Int { state.pointee.freeBlockCount * Limits.queueBlockBytes }
   /// Bytes that a link slot's neighbour, or the node itself, holds in blocks.
-  public func heldBytes(by holder: Int) -> Int { Int(state.pointee.holders[holder].blocks) * Limits.queueBlockBytes }
+  public func heldBytes(by holder: Int) -> Int { Int(holders[holder].blocks) * Limits.queueBlockBytes }
 
   func count(_ drop: QueueDrop) { state.pointee.drops.count(drop) }
 
@@ -69,7 +74,7 @@ public struct FramePool {
 
   /// A flow without frames; nil when `holder` has too many, or all have.
   func makeFlow(_ header: FrameHeader, holder: Int) -> UInt16? {
-    if Int(state.pointee.holders[holder].flows) == Limits.flowsMaxPerNeighbour { return nil }
+    if Int(holders[holder].flows) == Limits.flowsMaxPerNeighbour { return nil }
     var number = state.pointee.freeFlow
     if number != Self.none {
       state.pointee.freeFlow = flows[Int(number)].next
@@ -80,13 +85,13 @@ public struct FramePool {
     }
     (flows + Int(number)).initialize(
       to: Flow(source: header.source, destination: header.destination, holder: UInt8(holder)))
-    state.pointee.holders[holder].flows += 1
+    holders[holder].flows += 1
     return number
   }
 
   /// Give back a flow without frames.
   func release(_ number: UInt16) {
-    state.pointee.holders[Int(flows[Int(number)].holder)].flows -= 1
+    holders[Int(flows[Int(number)].holder)].flows -= 1
     flows[Int(number)].next = state.pointee.freeFlow
     state.pointee.freeFlow = number
   }
@@ -102,9 +107,9 @@ public struct FramePool {
   func refusal(_ holder: Int, blocks: Int) -> QueueDrop? {
     let free = state.pointee.freeBlockCount
     if blocks > free { return .poolFull }
-    let held = Int(state.pointee.holders[holder].blocks) + blocks
+    let held = Int(holders[holder].blocks) + blocks
     if held > min(free, Limits.neighbourQueueBytesMax / Limits.queueBlockBytes) { return .neighbourQuota }
-    return Int(state.pointee.holders[holder].frames) < Limits.neighbourFramesMax ? nil : .neighbourQuota
+    return Int(holders[holder].frames) < Limits.neighbourFramesMax ? nil : .neighbourQuota
   }
 
   // MARK: Frames
@@ -115,7 +120,7 @@ public struct FramePool {
     payload.withUnsafeBytes { write(number, $0) }
     flows[Int(number)].frames += 1
     flows[Int(number)].byteCount += UInt32(head.byteCount + payload.byteCount)
-    state.pointee.holders[Int(flows[Int(number)].holder)].frames += 1
+    holders[Int(flows[Int(number)].holder)].frames += 1
   }
 
   /// The length of a flow's first frame. There must be one.
@@ -144,7 +149,7 @@ public struct FramePool {
     }
     flow.pointee.frames -= 1
     flow.pointee.byteCount -= UInt32(byteCount)
-    state.pointee.holders[Int(flow.pointee.holder)].frames -= 1
+    holders[Int(flow.pointee.holder)].frames -= 1
     if flow.pointee.frames == 0 {
       // The last block, partly used, goes as well.
       giveBack(flow.pointee.head, flow)
@@ -199,7 +204,7 @@ public struct FramePool {
       state.pointee.freshBlock += 1
     }
     state.pointee.freeBlockCount -= 1
-    state.pointee.holders[Int(flow.pointee.holder)].blocks += 1
+    holders[Int(flow.pointee.holder)].blocks += 1
     flow.pointee.blocks += 1
     return block
   }
@@ -208,7 +213,7 @@ public struct FramePool {
     next[Int(block)] = state.pointee.freeBlock
     state.pointee.freeBlock = block
     state.pointee.freeBlockCount += 1
-    state.pointee.holders[Int(flow.pointee.holder)].blocks -= 1
+    holders[Int(flow.pointee.holder)].blocks -= 1
     flow.pointee.blocks -= 1
   }
 }

@@ -7,27 +7,35 @@ import Primitives
 /// A way is one number: its cost, then its links, then the rank of the first neighbour by id. The lower is preferred,
 /// so that all nodes choose alike, and every link costs at least 1, so that no way has a loop.
 struct ShortestPaths {
-  static let byteCount = Limits.nodesMax * (MemoryLayout<UInt64>.stride + MemoryLayout<UInt16>.stride)
+  static let byteCount =
+    Limits.nodesMax * (MemoryLayout<UInt64>.stride + MemoryLayout<UInt16>.stride + MemoryLayout<Bool>.stride)
+    + Limits.linksMax
   private static let unreached = UInt64.max
 
   /// Tentative ways by record; `unreached` again once a node is settled.
   private let ways: UnsafeMutablePointer<UInt64>
   /// The longest frame payload on the tentative way.
   private let payloads: UnsafeMutablePointer<UInt16>
+  private let isSettled: UnsafeMutablePointer<Bool>
+  /// The links that carry, by the rank of the neighbour.
+  private let slots: UnsafeMutablePointer<UInt8>
 
   init(_ memory: UnsafeMutableRawPointer) {
     ways = memory.bindMemory(to: UInt64.self, capacity: Limits.nodesMax)
-    payloads = (memory + Limits.nodesMax * MemoryLayout<UInt64>.stride)
-      .bindMemory(to: UInt16.self, capacity: Limits.nodesMax)
+    var next = memory + Limits.nodesMax * MemoryLayout<UInt64>.stride
+    payloads = next.bindMemory(to: UInt16.self, capacity: Limits.nodesMax)
+    next += Limits.nodesMax * MemoryLayout<UInt16>.stride
+    isSettled = next.bindMemory(to: Bool.self, capacity: Limits.nodesMax)
+    next += Limits.nodesMax * MemoryLayout<Bool>.stride
+    slots = next.bindMemory(to: UInt8.self, capacity: Limits.linksMax)
   }
 
   /// Set the route of every record.
   func compute(_ database: borrowing Database, _ links: borrowing LocalLinks, local: NodeID) {
-    var settled = InlineArray<4, UInt64>(repeating: 0)
-    var slots = InlineArray<64, UInt8>(repeating: 0)
     let end = database.end
     for number in 0..<end {
       ways[number] = Self.unreached
+      isSettled[number] = false
       database.records[number].route = nil
     }
     var carriers = Slots(links.carriers)
@@ -39,11 +47,11 @@ struct ShortestPaths {
       payloads[number] = links[slot].payloadBytesMax
     }
     // This node is no transit.
-    settled[0] = 1
+    isSettled[0] = true
     while let number = nearest(end) {
       let way = ways[number]
       ways[number] = Self.unreached
-      settled[number >> 6] |= 1 << UInt64(number & 63)
+      isSettled[number] = true
       let slot = slots[Int(way & 0xff)]
       let hops = UInt8(truncatingIfNeeded: way >> 8)
       database.records[number].route = Route(
@@ -52,9 +60,9 @@ struct ShortestPaths {
       if !database.records[number].relays || hops == Limits.hopsMax { continue }
       let id = database.records[number].id
       for neighbour in database.neighbours(of: number) {
-        guard let next = database.find(neighbour.node), settled[next >> 6] & 1 << UInt64(next & 63) == 0,
-          let back = database.entry(next, of: id)
-        else { continue }
+        guard let next = database.find(neighbour.node), !isSettled[next], let back = database.entry(next, of: id) else {
+          continue
+        }
         let onward = way + (UInt64(neighbour.cost) << 16 | 1 << 8)
         let payload = min(payloads[number], min(neighbour.payloadBytesMax, back.payloadBytesMax))
         if onward < ways[next] {

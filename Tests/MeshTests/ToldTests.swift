@@ -73,6 +73,18 @@ import Testing
   #expect(bench.told(1) == ["9 topology"])
 }
 
+@Test func whatALinkThatCarriedOnceMayHaveLostIsToldAgain() {
+  let bench = Bench()
+  bench.state(9, [])
+  bench.link(0, to: 1, .bluetoothLE)
+  bench.link(1, to: 1, .wifi)
+  #expect(bench.told(0) == ["9 topology"])
+  bench.mesh.proveLink(1)
+  #expect(bench.told(1).isEmpty)
+  bench.mesh.removeLink(0)
+  #expect(bench.told(1) == ["9 topology"])
+}
+
 @Test func theEndOfALinkThatNeverCarriedTellsNothingAgain() {
   let bench = Bench()
   bench.state(9, [])
@@ -116,6 +128,9 @@ import Testing
   #expect(bench.assess(1, epoch: 1, sequence: 1, age: 179_999) == .new)
   #expect(bench.assess(1, epoch: 1, sequence: 1, age: 180_000) == .stale)
   #expect(bench.assess(1, epoch: 1, sequence: 1, age: .max) == .stale)
+  bench.state(1, [])
+  #expect(bench.assess(1, epoch: 1, sequence: 2, age: 179_999) == .new)
+  #expect(bench.assess(1, epoch: 1, sequence: 2, age: 180_000) == .stale)
 }
 
 @Test func theOwnAdvertisementDoesNotAge() {
