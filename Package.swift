@@ -61,6 +61,7 @@ let package = Package(
     .target(name: "CFormats", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("inih"), .linkedLibrary("jansson")]),
     rim("Reactor", ["CSystem", "Primitives"]),
     rim("SecureTransport", ["CSystem", "CMbedTLS", "Primitives", "Frame", "Link"]),
+    rim("Trust", ["Primitives", "Frame", "SecureTransport"]),
     rim("Bearer", ["Primitives"]),
     rim("BearerIP", ["CSystem", "Reactor", "Bearer", "Primitives"]),
     rim("BearerBluetooth", ["CSystem", "CBluetooth", "Reactor", "Bearer", "Primitives"]),
@@ -72,7 +73,7 @@ let package = Package(
       name: "causeway",
       dependencies: [
         "CSystem", "CMbedTLS", "CAvahi", "CBluetooth", "CWPA", "CFormats", "Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Session", "Node", "Reactor",
-        "SecureTransport", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Configuration", "Diagnostics",
+        "SecureTransport", "Trust", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Configuration", "Diagnostics",
       ],
       swiftSettings: language + mode,
       linkerSettings: embedded
@@ -96,6 +97,8 @@ let package = Package(
     tests("ReactorTests", ["Reactor", "CSystem", "Primitives"]),
     tests("WiFiDirectTests", ["WiFiDirect", "BearerIP", "Bearer", "Reactor", "CSystem", "Primitives"]),
     tests("SecureTransportTests", ["SecureTransport", "CMbedTLS", "CSystem", "Primitives", "Link"]),
+    tests("BearerTests", ["Bearer", "Primitives"]),
+    tests("TrustTests", ["Trust", "SecureTransport", "Frame", "CMbedTLS", "CSystem", "Primitives"]),
     tests("BearerIPTests", ["BearerIP", "Bearer", "Reactor", "CSystem", "Primitives"]),
     tests("ChannelTests", ["Primitives", "Channel"]),
     tests("SessionTests", ["Primitives", "Session"]),

@@ -1,10 +1,12 @@
 import Bearer
 import Journal
+import Primitives
 
 /// Everything that can be set about a box: one struct per section of `causeway.conf`, each property with
 /// its default. `ConfigurationKeys` says how each is written; `config/causeway.conf` explains them all.
 public struct Configuration {
   public var node = NodeSection()
+  public var trust = TrustSection()
   public var ip = IPSection()
   public var bluetooth = BluetoothSection()
   public var wifiDirect = WiFiDirectSection()
@@ -35,6 +37,26 @@ public struct NodeSection {
   /// How many neighbours may be linked at once: 1–64.
   public var peersMax = 64
   public init() {}
+}
+
+/// `[trust]`
+public struct TrustSection {
+  public var policy = TrustMode.open
+  /// The directory with authorities' certificates and revocation lists.
+  public var anchors = "/etc/causeway/anchors"
+  /// Nodes whose deny-lists count here: at most 4.
+  public var operators: [NodeID] = []
+  public init() {}
+}
+
+/// Which keys are welcome.
+public enum TrustMode {
+  /// Every key that is proven.
+  case open
+  /// Every key; its name is its own from then on.
+  case firstUse
+  /// Keys with a certificate of one of the authorities.
+  case authority
 }
 
 /// One key and value that others see before they connect (a string of the DNS-SD TXT record, RFC 6763, 6.4).

@@ -13,7 +13,7 @@ struct ConfigurationKey {
 
 /// Every key there is, the keys of a section together.
 var configurationKeys: [ConfigurationKey] {
-  nodeKeys + ipKeys + bluetoothKeys + wifiDirectKeys + [
+  nodeKeys + trustKeys + ipKeys + bluetoothKeys + wifiDirectKeys + [
     ConfigurationKey(section: "discovery", name: "dns-sd", accepted: "auto, daemon, embedded or off") { to, text in
       store(
         &to.discovery.dnsSD,
@@ -53,6 +53,21 @@ private var nodeKeys: [ConfigurationKey] {
     },
     ConfigurationKey(section: "node", name: "peers-max", accepted: "a number from 1 to 64") { to, text in
       store(&to.node.peersMax, text.number(in: 1...64).map { Int($0) })
+    },
+  ]
+}
+
+private var trustKeys: [ConfigurationKey] {
+  [
+    ConfigurationKey(section: "trust", name: "policy", accepted: "open, first-use or ca") { to, text in
+      store(&to.trust.policy, choice(text, ("open", .open), ("first-use", .firstUse), ("ca", .authority)))
+    },
+    ConfigurationKey(section: "trust", name: "anchors", accepted: absolutePath) { to, text in
+      store(&to.trust.anchors, path(text))
+    },
+    ConfigurationKey(section: "trust", name: "operators", accepted: NodeIDSyntax.accepted, isRepeatable: true) {
+      to, text in
+      append(&to.trust.operators, text, NodeIDSyntax.parse) && to.trust.operators.count <= 4
     },
   ]
 }

@@ -1,3 +1,21 @@
+import Primitives
+
+/// A node id as people write it.
+public enum NodeIDSyntax {
+  public static let accepted: StaticString = "node ids of 32 hexadecimal digits, at most 4"
+
+  /// The id, or nil for anything but 32 digits.
+  public static func parse(_ text: Text) -> NodeID? {
+    guard text.bytes.count == 2 * NodeID.byteCount else { return nil }
+    var words: (UInt64, UInt64) = (0, 0)
+    for (index, byte) in text.bytes.enumerated() {
+      guard let digit = Text.hexValue(byte) else { return nil }
+      if index < 16 { words.0 = words.0 << 4 | UInt64(digit) } else { words.1 = words.1 << 4 | UInt64(digit) }
+    }
+    return NodeID(high: words.0, low: words.1)
+  }
+}
+
 /// What a node may be called.
 public enum DisplayNameSyntax {
   public static let bytesMax = 63

@@ -33,6 +33,11 @@ public struct Text {
     bytes.count >= prefix.utf8CodeUnitCount && Text(bytes.prefix(prefix.utf8CodeUnitCount)).equals(prefix)
   }
 
+  /// Whether the word stands anywhere in it.
+  public func contains(_ word: StaticString) -> Bool {
+    bytes.indices.contains { Text(bytes[$0...]).hasPrefix(word) }
+  }
+
   /// The parts between commas, without the blanks around them.
   public var commaParts: [Text] {
     bytes.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).map { Text($0).trimmed }

@@ -45,6 +45,7 @@ final class ControlConnection: EventSource {
   private var outstanding = 0
   private var interest: Interest = .read
   private var processID: UInt64 = 0
+  private var userID: uid_t = .max
 
   init(_ server: ControlServer, _ descriptor: CInt, serial: UInt32) throws(SystemError) {
     self.server = server
@@ -56,6 +57,7 @@ final class ControlConnection: EventSource {
     var size = socklen_t(MemoryLayout<ucred>.size)
     getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size)
     processID = UInt64(truncatingIfNeeded: credentials.pid)
+    userID = credentials.uid
     server.journal.record(
       .debug, .controlAttached, at: server.loop.now, UInt64(serial), processID, UInt64(credentials.uid))
   }
@@ -176,6 +178,12 @@ final class ControlConnection: EventSource {
       server?.roomAppeared()
     case .send(let request, let message):
       offer(request, message)
+    case .trust(let operation, let id, let name):
+      guard userID == 0 || userID == geteuid() else {
+        return send(ControlEvent.trustAnswer(isDone: false, text: "only root may change whom the box trusts").encoded())
+      }
+      let answer = delegate.controlTrust(operation, id, name: name)
+      send(ControlEvent.trustAnswer(isDone: answer.isDone, text: answer.text).encoded())
     }
   }
 

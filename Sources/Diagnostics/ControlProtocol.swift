@@ -10,6 +10,7 @@ import Primitives
 ///     'S'  status                               answered by 'S' packets
 ///     'A'  attach: u32 kinds                    bit k: messages of kind k are wanted (k < 32)
 ///     'M'  send: u32 request, id, u8 kind, u8 lane, bytes ≤ 65536
+///     'T'  trust: u8 operation, id, text name   see `TrustOperation`; answered by 'T'
 ///
 ///     server → client
 ///     'S'  a piece of the status JSON; an empty piece ends it
@@ -19,6 +20,7 @@ import Primitives
 ///     'L'  peer is gone: id
 ///     'M'  message: id from, u8 kind, u8 lane, bytes
 ///     'C'  a send ended: u32 request, u8 outcome (`SendOutcome`)
+///     'T'  a wish about trust was fulfilled (1) or not (0): u8, text for people
 ///     'E'  the server closes: text why
 ///
 /// Back-pressure: while the node cannot take a client's message, or `outstandingMax` of its sends have not
@@ -84,8 +86,19 @@ public struct ControlMessage: Equatable, Sendable {
   }
 }
 
+/// What an operator wants of the node's trust. The raw value is on the control socket. Only root and the daemon's own user
+/// may ask for it.
+public enum TrustOperation: UInt8, Sendable {
+  /// Pin the id, under the name if there is one.
+  case pin = 1
+  /// Forget the pins of the id, or of the name if the id is zero.
+  case unpin = 2
+  case revoke = 3
+}
+
 /// What a client asks for.
 public enum ControlRequest {
+  case trust(TrustOperation, NodeID, name: String)
   case status
   case attach(kinds: UInt32)
   case send(request: UInt32, ControlMessage)
@@ -93,6 +106,7 @@ public enum ControlRequest {
 
 /// What a client is told.
 public enum ControlEvent {
+  case trustAnswer(isDone: Bool, text: String)
   case statusPiece([UInt8])
   case peerPresent(PeerStatus)
   case ready(id: NodeID, name: String)
@@ -112,6 +126,11 @@ extension ControlRequest {
     var packet = PacketWriter()
     switch self {
     case .status: packet.u8(UInt8(ascii: "S"))
+    case .trust(let operation, let id, let name):
+      packet.u8(UInt8(ascii: "T"))
+      packet.u8(operation.rawValue)
+      packet.id(id)
+      packet.text(name)
     case .attach(let kinds):
       packet.u8(UInt8(ascii: "A"))
       packet.u32(kinds)
@@ -127,6 +146,9 @@ extension ControlRequest {
     var reader = PacketReader(packet)
     switch try reader.u8() {
     case UInt8(ascii: "S"): self = .status
+    case UInt8(ascii: "T"):
+      guard let operation = TrustOperation(rawValue: try reader.u8()) else { throw ControlSyntaxError() }
+      self = .trust(operation, try reader.id(), name: try reader.text())
     case UInt8(ascii: "A"): self = .attach(kinds: try reader.u32())
     case UInt8(ascii: "M"): self = .send(request: try reader.u32(), try reader.message())
     default: throw ControlSyntaxError()
@@ -159,6 +181,10 @@ extension ControlEvent {
       packet.u8(UInt8(ascii: "C"))
       packet.u32(request)
       packet.u8(outcome.rawValue)
+    case .trustAnswer(let isDone, let text):
+      packet.u8(UInt8(ascii: "T"))
+      packet.u8(isDone ? 1 : 0)
+      packet.text(text)
     case .closing(let text):
       packet.u8(UInt8(ascii: "E"))
       packet.text(text)
@@ -178,6 +204,7 @@ extension ControlEvent {
       let request = try reader.u32()
       guard let outcome = SendOutcome(rawValue: try reader.u8()) else { throw ControlSyntaxError() }
       self = .completed(request: request, outcome)
+    case UInt8(ascii: "T"): self = .trustAnswer(isDone: try reader.u8() == 1, text: try reader.text())
     case UInt8(ascii: "E"): self = .closing(try reader.text())
     default: throw ControlSyntaxError()
     }

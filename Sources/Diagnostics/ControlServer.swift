@@ -12,6 +12,8 @@ public protocol ControlDelegate: AnyObject {
   func controlPeers() -> [PeerStatus]
   /// Send a message for a client. After `.taken` the node calls `ControlServer.completed` once with `token`.
   func controlSend(_ message: ControlMessage, token: UInt64) -> ControlAnswer
+  /// Change whom the node trusts. What is answered as done is on disk and in force.
+  func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String)
   /// A client has room again: offer the messages that `deliver` called busy.
   func controlHasRoom()
 }

@@ -149,6 +149,7 @@ public enum EventFormatter {
     case .pong: "pong"
     case .goodbye: "goodbye"
     case .advertisement: "advertisement"
+    case .denyList: "deny-list"
     case .segment: "segment"
     case .acknowledgement: "acknowledgement"
     case .reset: "reset"

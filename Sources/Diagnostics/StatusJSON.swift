@@ -59,6 +59,8 @@ extension StatusSnapshot {
     object.set("resident_bytes", box.residentBytes)
     object.set("frames_forwarded", box.framesForwarded)
     object.set("bytes_forwarded", box.bytesForwarded)
+    object.set("trust", box.trust)
+    object.set("alarm", box.alarm)
     let refusals = JSONObject()
     for refusal in box.refusals { refusals.set(refusal.reason, refusal.count) }
     object.set("refusals", refusals)

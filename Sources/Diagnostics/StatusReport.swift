@@ -50,7 +50,15 @@ public struct StatusReport {
       text.add("\(reason) \(count.number)")
       isFirst = false
     }
+    addLine("\ntrust ", box["trust"].string, to: &text)
+    addLine("\nALARM ", box["alarm"].string, to: &text)
     text.add("\n\n")
+  }
+
+  private func addLine(_ label: StaticString, _ value: String, to text: inout TextBuilder) {
+    if value.utf8.isEmpty { return }
+    text.add(label)
+    text.add(untrusted: value.utf8)
   }
 
   private func addBearers(to text: inout TextBuilder) {

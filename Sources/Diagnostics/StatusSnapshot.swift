@@ -26,6 +26,11 @@ public struct BoxStatus {
   /// Frames refused or dropped, by reason; reasons that never happened are left out.
   public var refusals: [(reason: StaticString, count: UInt64)] = []
 
+  /// The trust policy and what it stands on, in a few words.
+  public var trust = ""
+  /// What people must look at, in one line; empty when there is nothing.
+  public var alarm = ""
+
   public init(
     name: String, id: NodeID, epoch: UInt64, version: String, serviceType: String, isRelay: Bool,
     uptimeSeconds: UInt64, residentBytes: UInt64

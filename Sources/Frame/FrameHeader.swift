@@ -9,6 +9,7 @@ public enum FrameType: UInt8, Sendable {
   case goodbye = 4
   // Flooded to every node.
   case advertisement = 16
+  case denyList = 17
   // Routed to one node.
   case segment = 32
   case acknowledgement = 33

@@ -25,9 +25,11 @@ public enum FrameRefusal: UInt8, Error, Sendable {
   case stale = 10
   /// A frame that its state does not allow: data before hello, a second hello.
   case unexpected = 11
+  /// Of a node that is not trusted here: its key is revoked, or its name is another's.
+  case notTrusted = 12
 
   /// How many reasons there are.
-  public static let count = 12
+  public static let count = 13
 
   /// The word used in status.
   public var name: StaticString {
@@ -44,13 +46,14 @@ public enum FrameRefusal: UInt8, Error, Sendable {
     case .duplicate: "duplicate"
     case .stale: "stale"
     case .unexpected: "unexpected"
+    case .notTrusted: "not-trusted"
     }
   }
 }
 
 /// How often each refusal happened.
 public struct RefusalCounters: Sendable {
-  private var counts = InlineArray<12, UInt64>(repeating: 0)
+  private var counts = InlineArray<13, UInt64>(repeating: 0)
   public init() {}
   public mutating func count(_ refusal: FrameRefusal) { counts[Int(refusal.rawValue)] &+= 1 }
   public subscript(refusal: FrameRefusal) -> UInt64 { counts[Int(refusal.rawValue)] }

@@ -125,6 +125,8 @@ public enum CloseReason: UInt8, Error, Sendable {
   case timedOut = 7
   /// The stream below broke.
   case streamLost = 8
+  /// The other side's key is revoked, or its name is another's here.
+  case notTrusted = 9
 
   public var name: StaticString {
     switch self {
@@ -136,6 +138,7 @@ public enum CloseReason: UInt8, Error, Sendable {
     case .unsupportedVersion: "unsupported-version"
     case .timedOut: "timed-out"
     case .streamLost: "stream-lost"
+    case .notTrusted: "not-trusted"
     }
   }
 }

@@ -201,7 +201,7 @@ extension Node {
     case .segment: try conversation.channel.receiveSegment(payload, now: now)
     case .acknowledgement: try conversation.channel.receiveAcknowledgement(payload, now: now)
     case .reset: try conversation.channel.receiveReset(payload, now: now)
-    case .hello, .ping, .pong, .goodbye, .advertisement: preconditionFailure("not a routed type")
+    case .hello, .ping, .pong, .goodbye, .advertisement, .denyList: preconditionFailure("not a routed type")
     }
   }
 

@@ -57,6 +57,7 @@ extension Node {
     guard cryptography.verify(view.signature, over: view.signed, by: view.point, of: header.source) else {
       throw .wrongSignature
     }
+    if refuses(header.source, view) { throw .notTrusted }
     mesh.install(header.source, view, payload, age: age, from: slot, now: now)
     count { $0.advertisementsAccepted &+= 1 }
     journal.record(

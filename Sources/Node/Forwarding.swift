@@ -17,6 +17,7 @@ extension Node {
     guard let type = header.knownType else { throw .unknownType }
     if type.isLinkLocal { return try receiveLinkLocal(header, payload, type, on: slot, now: now) }
     if links[slot].state != .up { throw .unexpected }
+    if type == .denyList { return try receiveDenyList(header, payload, on: slot, now: now) }
     try receiveAdvertisement(header, payload, on: slot, now: now)
   }
 

@@ -41,11 +41,12 @@ extension Node {
     journal.record(
       .notice, .linkUp, at: now, link: UInt8(slot), UInt64(links[slot].bearer.rawValue),
       UInt64(links[slot].peerCapabilities.rawValue), UInt64(links[slot].payloadBytesMax), node: links[slot].peer)
-    guard keepsAgainstDuplicates(slot, now) else { return }
+    guard isTrusted(slot, now), keepsAgainstDuplicates(slot, now) else { return }
     connector.linkUp(slot)
     mesh.setLink(
       slot, peer: links[slot].peer, bearer: links[slot].bearer, cost: statedCost(slot, now),
       payloadBytesMax: links[slot].payloadBytesMax)
+    sendDenyLists(on: slot)
   }
 
   /// Tell the mesh what a link has shown of itself.

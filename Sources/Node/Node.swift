@@ -40,6 +40,7 @@ public final class Node {
   public private(set) var counters = NodeCounters()
 
   let cryptography: any NodeCryptography
+  let trust: (any NodeTrust)?
   var journal: Journal
   let local: Link.Local
   let links: UnsafeMutableBufferPointer<Link>
@@ -63,9 +64,13 @@ public final class Node {
   var quarantineEnd = Instant.never
 
   /// All memory of the forwarding path is taken here, once. Pages are touched as they are used.
-  public init(_ settings: NodeSettings, _ cryptography: any NodeCryptography, journal: Journal, now: Instant) {
+  public init(
+    _ settings: NodeSettings, _ cryptography: any NodeCryptography, trust: (any NodeTrust)? = nil, journal: Journal,
+    now: Instant
+  ) {
     self.settings = settings
     self.cryptography = cryptography
+    self.trust = trust
     self.journal = journal
     local = Link.Local(
       node: settings.id, epoch: settings.epoch, capabilities: settings.capabilities, name: settings.name)

@@ -56,6 +56,8 @@ public struct NodeSettings {
 enum Timing {
   /// When a neighbour that found no free slot may come back.
   static let fullRetryAfterSeconds: UInt16 = 30
+  /// When somebody who is refused may try again: people have to do something first.
+  static let notTrustedRetryAfterSeconds: UInt16 = 60
   /// How long an advertisement holds, and how often it is renewed.
   static let advertisementLifetimeSeconds: UInt16 = 600
   static let advertisementInterval = TimeSpan.seconds(200)

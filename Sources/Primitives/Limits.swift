@@ -56,6 +56,8 @@ public enum Limits {
   /// The longest advertisement, in bytes: 64 neighbours of 24 bytes, or 1300 bytes of discovery info and
   /// the names, and in both cases key and signature.
   public static let advertisementBytesMax = 2_048
+  /// Keys that one operator may have revoked: what fits a deny-list as long as an advertisement.
+  public static let deniedMax = 112
   /// Frame identifiers remembered to forward nothing twice: 2 s of a full Wi-Fi link's frames.
   public static let duplicatesMax = 4_096
 

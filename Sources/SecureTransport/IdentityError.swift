@@ -4,6 +4,8 @@ import CSystem
 public enum IdentityError: Error, Equatable {
   /// The directory is missing and could not be made.
   case directory(path: String, code: Int32)
+  /// Another process holds the directory's lock.
+  case inUse(path: String)
   /// A file could not be opened or read.
   case unreadable(path: String, code: Int32)
   /// A file is larger than what it should hold can be.
@@ -40,6 +42,8 @@ public enum IdentityError: Error, Equatable {
     switch self {
     case .directory(let path, let code):
       "state directory \(path): \(errnoText(code)); create it or set another one"
+    case .inUse(let path):
+      "state directory \(path): another causeway has it; stop that one, or set another directory"
     case .unreadable(let path, let code):
       "\(path): \(errnoText(code)); make it readable for the user that runs causeway"
     case .tooLarge(let path, let bytesMax):

@@ -14,7 +14,7 @@ struct ClientOptions {
   ]
 
   private var socket: String?
-  private var config: String?
+  private(set) var config: String?
 
   /// True when the option was one of these.
   mutating func take(_ key: CInt, _ value: String) -> Bool {

@@ -6,12 +6,15 @@ import Node
 import Primitives
 import Reactor
 import SecureTransport
+import Trust
 
 /// What a driver needs of the relay. All calls come from the reactor's thread.
 protocol LinkDriverDelegate: AnyObject {
   var node: Node { get }
   /// Bytes in and out pass through it: one of each for all links, because one thread serves them in turn.
   var scratch: LinkScratch { get }
+  /// The peer has proved its key and is welcome.
+  func linkProved(_ driver: LinkDriver)
   /// The driver is done; its descriptor is closed.
   func linkEnded(_ driver: LinkDriver, reason: String)
 }
@@ -24,12 +27,12 @@ final class LinkScratch {
 
 /// One connected stream: descriptor, TLS, and a link of the node above it.
 final class LinkDriver: EventSource {
-  /// A handshake that is not done by then is given up: three round trips on a slow Bluetooth link.
-  static let handshakeTime = TimeSpan.seconds(10)
   /// How long the last bytes of a closing link may take.
   static let lingerTime = TimeSpan.seconds(2)
 
   let handoff: StreamHandoff
+  /// Where it came in by the door, until its handshake is over; nil for one that was dialled.
+  var source: UInt64?
   /// The node's link slot, once the peer is authenticated.
   private(set) var slot: Int?
   var peer: NodeID { secure.peer }
@@ -47,13 +50,13 @@ final class LinkDriver: EventSource {
 
   /// Errors: no memory for TLS, no watch for the descriptor. The descriptor is closed then.
   init(
-    _ loop: EventLoop, _ handoff: StreamHandoff, _ identity: NodeIdentity, _ delegate: any LinkDriverDelegate
+    _ loop: EventLoop, _ handoff: StreamHandoff, _ trust: TrustKeeper, _ delegate: any LinkDriverDelegate
   ) throws(LinkDriverError) {
     self.loop = loop
     self.handoff = handoff
     self.delegate = delegate
     do throws(SecureStreamError) {
-      secure = try SecureStream(identity: identity, role: handoff.isInbound ? .server : .client)
+      secure = try SecureStream(identity: trust.identity, role: handoff.isInbound ? .server : .client, judge: trust)
     } catch {
       close(handoff.descriptor)
       throw LinkDriverError(text: error.text)
@@ -67,12 +70,14 @@ final class LinkDriver: EventSource {
     }
   }
 
-  /// Begin the handshake. The delegate knows the driver by now: it may end at once.
-  func start() {
+  /// Begin the handshake, which is to be done by `deadline`; `bytes` have come already. The delegate knows the driver by
+  /// now: it may end at once.
+  func start(_ bytes: [UInt8], deadline: Instant) {
     // The timer keeps the driver alive until `end`.
     let timer = Timer(loop) { [self] in timeUp() }
     self.timer = timer
-    timer.set(after: Self.handshakeTime)
+    timer.set(deadline)
+    bytes.withUnsafeBytes { secure.receive($0) { input in take(input) } }
     flush()
   }
 
@@ -111,6 +116,13 @@ final class LinkDriver: EventSource {
 
   /// The interface below is gone: nothing can be said any more, and the other side finds out by itself.
   func interfaceWent() { end("its interface is down") }
+
+  /// Trust or time has changed: a peer that is not welcome any more is told so and cut off.
+  func reconsider() {
+    guard registration != nil, !isEnding else { return }
+    secure.reconsider()
+    flush()
+  }
 
   // MARK: Inside
 
@@ -155,6 +167,7 @@ final class LinkDriver: EventSource {
 
   private func established() {
     timer?.cancel()
+    delegate.linkProved(self)
     slot = delegate.node.openLink(
       peer: secure.peer, bearer: handoff.bearer, dialled: handoff.isInbound ? nil : handoff.token, now: loop.now)
     if slot == nil { finish() }
@@ -230,7 +243,7 @@ final class LinkDriver: EventSource {
 
   private func timeUp() {
     if isEnding { return end("closed") }
-    end("no TLS handshake within \(Self.handshakeTime.milliseconds / 1000) s")
+    end("no TLS handshake within \(Admission.deadline(handoff.bearer).milliseconds / 1000) s")
   }
 
   private func end(_ reason: String) {

@@ -23,6 +23,8 @@ struct Command {
       Command(name: "peers", summary: "show who can be reached", run: commandPeers),
       Command(name: "log", summary: "show the journal, also after the daemon died", run: commandLog),
       Command(name: "peer", summary: "be a peer: browse, chat, send and receive files", run: commandPeer),
+      Command(
+        name: "identity", summary: "show, make, import the box's key; trust, revoke others", run: commandIdentity),
       Command(name: "selftest", summary: "check this binary on this machine", run: commandSelftest),
       Command(name: "version", summary: "show what this binary is made of", run: commandVersion),
     ]

@@ -12,6 +12,7 @@ import Node
 import Primitives
 import Reactor
 import SecureTransport
+import Trust
 import WiFiDirect
 
 /// `causeway run`: be the relay until a signal ends it. Gives the exit code.
@@ -34,14 +35,7 @@ private func startRelay(_ configuration: Configuration) throws(StartError) -> Re
     throw StartError(error.text)
   }
   reportTraps()
-  let identity: NodeIdentity
-  let epoch: UInt64
-  do throws(IdentityError) {
-    identity = try NodeIdentity.loadOrCreate(directory: configuration.node.stateDirectory)
-    epoch = try NodeIdentity.nextEpoch(directory: configuration.node.stateDirectory)
-  } catch {
-    throw StartError(error.text)
-  }
+  let (trust, epoch) = try openState(configuration, journal.journal)
   let loop: EventLoop
   let clock: WallClockWatch
   do throws(SystemError) {
@@ -50,20 +44,21 @@ private func startRelay(_ configuration: Configuration) throws(StartError) -> Re
   } catch {
     throw StartError("cannot start the event loop: \(error.text)")
   }
-  return try Relay(configuration, loop, clock, identity, epoch: epoch, journal: journal)
+  return try Relay(configuration, loop, clock, trust, epoch: epoch, journal: journal)
 }
 
 /// The box: joins the node to bearers, discovery, control socket and clock. Nothing is decided here.
-final class Relay: LinkDriverDelegate {
+final class Relay: LinkDriverDelegate, DoorwayDelegate {
   let configuration: Configuration
   let loop: EventLoop
   let node: Node
-  let identity: NodeIdentity
+  let trust: TrustKeeper
   let journal: Journal
   let scratch = LinkScratch()
   let startedAt: Instant
 
   var drivers: [LinkDriver] = []
+  var doorway: Doorway?
   var candidates = CandidateBook()
   var ip: IPBearer?
   var bluetooth: BluetoothBearer?
@@ -80,16 +75,22 @@ final class Relay: LinkDriverDelegate {
   private let clock: WallClockWatch
   private var signals: SignalSource?
   private var deadline: Timer?
+  var upkeep: Timer?
+  var wasSynchronised = false
+  /// The serials of the deny-lists that links have been held against.
+  var deniedSeen: [UInt64] = []
+  var refusalsTold = InlineArray<5, UInt64>(repeating: 0)
   private var isStopping = false
 
   init(
-    _ configuration: Configuration, _ loop: EventLoop, _ clock: WallClockWatch, _ identity: NodeIdentity, epoch: UInt64,
+    _ configuration: Configuration, _ loop: EventLoop, _ clock: WallClockWatch, _ trust: TrustKeeper, epoch: UInt64,
     journal file: JournalFile
   ) throws(StartError) {
     self.configuration = configuration
     self.loop = loop
     self.clock = clock
-    self.identity = identity
+    self.trust = trust
+    let identity = trust.identity
     journalFile = file
     journal = file.journal
     startedAt = monotonicNow()
@@ -105,7 +106,7 @@ final class Relay: LinkDriverDelegate {
         serviceType: Array(configuration.node.serviceType.utf8),
         info: configuration.node.discoveryInfo.map { Array(($0.key + "=" + $0.value).utf8) },
         relays: configuration.node.isRelay, bypass: true, linksMax: configuration.node.peersMax),
-      MbedCryptography(identity), journal: journal, now: startedAt)
+      MbedCryptography(identity), trust: TrustAdapter(trust), journal: journal, now: startedAt)
   }
 
   /// Run until a signal asks for the end. Gives the exit code.
@@ -124,7 +125,9 @@ final class Relay: LinkDriverDelegate {
       throw StartError(error.text)
     }
     journal.record(.notice, .boxStarted, at: startedAt, node.settings.epoch, UInt64(getpid()), node: node.settings.id)
+    doorway = Doorway(loop, scratch, self)
     startBearers()
+    startUpkeep()
     drain()
     loop.run()
     return ExitCode.done
@@ -132,29 +135,52 @@ final class Relay: LinkDriverDelegate {
 
   // MARK: Streams
 
-  /// A bearer connected: from here on it is a link that has to prove itself.
+  /// A bearer connected. Whom others sent has to pass the door; whom we dialled has to prove itself.
   func begin(_ stream: StreamHandoff) {
+    if stream.isInbound {
+      doorway?.arrive(stream)
+    } else {
+      startLink(stream, [], source: nil, deadline: loop.now + Admission.deadline(stream.bearer))
+    }
+  }
+
+  func doorOpened(_ stream: StreamHandoff, _ bytes: [UInt8], source: UInt64, deadline: Instant) {
+    startLink(stream, bytes, source: source, deadline: deadline)
+  }
+
+  private func startLink(_ stream: StreamHandoff, _ bytes: [UInt8], source: UInt64?, deadline: Instant) {
     journal.record(
       .info, .linkOpening, at: loop.now, UInt64(stream.bearer.rawValue), stream.isInbound ? 1 : 0)
     // As many streams as links may be in the middle of proving who they are.
     guard drivers.count < 2 * Limits.linksMax else {
       journal.record(.warning, .linkSlotsFull, at: loop.now, UInt64(drivers.count), UInt64(2 * Limits.linksMax))
       close(stream.descriptor)
+      if let source { doorway?.handshakeEnded(source, isKnown: false) }
       if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
       return
     }
     do throws(LinkDriverError) {
-      let driver = try LinkDriver(loop, stream, identity, self)
+      let driver = try LinkDriver(loop, stream, trust, self)
+      driver.source = source
       drivers.append(driver)
-      driver.start()
+      driver.start(bytes, deadline: deadline)
     } catch {
       journal.report(.error, at: loop.now, "link", error.text)
+      if let source { doorway?.handshakeEnded(source, isKnown: false) }
       if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
     }
   }
 
+  func linkProved(_ driver: LinkDriver) {
+    guard let source = driver.source else { return }
+    driver.source = nil
+    // Where every key is welcome nobody is pinned, and whoever came once is known.
+    doorway?.handshakeEnded(source, isKnown: trust.policy == .open || trust.isPinned(driver.peer))
+  }
+
   func linkEnded(_ driver: LinkDriver, reason: String) {
     drivers.removeAll { $0 === driver }
+    if let source = driver.source { doorway?.handshakeEnded(source, isKnown: false) }
     if let slot = driver.slot {
       node.handle(.linkClosed(slot), now: loop.now)
     } else {
@@ -169,6 +195,7 @@ final class Relay: LinkDriverDelegate {
   private func drain() {
     let now = monotonicNow()
     carryOut(now)
+    tellTrust(now)
     tellControl(now)
     // What clients had waiting to send may have gone to the node just now.
     carryOut(now)
@@ -213,6 +240,9 @@ final class Relay: LinkDriverDelegate {
   }
 
   private func finish() {
+    // What could not be written was said already, and there is no later.
+    try? trust.saveIfChanged()
+    doorway?.close()
     dnsSD?.stop()
     bluetooth?.stop()
     wifiDirect?.stop()

@@ -66,6 +66,8 @@ extension Relay: ControlDelegate {
       let count = node.queueDrops[drop]
       if count > 0 { box.refusals.append((drop.name, count)) }
     }
+    box.trust = trustText
+    box.alarm = alarmText
     var snapshot = StatusSnapshot(box: box)
     snapshot.bearers = bearerStatus()
     for driver in drivers { snapshot.links.append(linkStatus(driver)) }

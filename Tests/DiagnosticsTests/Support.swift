@@ -56,6 +56,12 @@ final class FakeNode: ControlDelegate {
     if case .taken = answer { sent.append((message, token)) }
     return answer
   }
+  var trustWishes: [(TrustOperation, NodeID, String)] = []
+  func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String) {
+    trustWishes.append((operation, id, name))
+    return (true, "done")
+  }
+
   func controlHasRoom() { roomCalls += 1 }
 }
 

@@ -56,6 +56,7 @@ private func look(at frame: UnsafeRawBufferPointer) {
     if !payload.array.starts(with: written) { fatalError("a hello is written otherwise than it was read") }
   case .goodbye: _ = try? Goodbye(payload)
   case .advertisement: _ = try? AdvertisementView(payload)
+  case .denyList: _ = try? DenyListView(payload)
   case .ping, .pong, .segment, .acknowledgement, .reset, nil: break
   }
 }

@@ -22,14 +22,16 @@ final class Bench {
   /// False leaves the frames in the links' queues.
   var carriesOutTransmit = true
 
-  init(_ person: Int = 20, relays: Bool = true, bypass: Bool = false, epoch: UInt64 = 7) {
+  init(
+    _ person: Int = 20, relays: Bool = true, bypass: Bool = false, epoch: UInt64 = 7, trust: (any NodeTrust)? = nil
+  ) {
     identity = Self.people[person]
     cryptography = StandInCryptography(identity)
     let settings = NodeSettings(
       id: identity.id, epoch: epoch, point: identity.point, name: DisplayName("here"),
       serviceType: [UInt8]("chat".utf8),
       info: [[UInt8]("a=b".utf8)], relays: relays, bypass: bypass)
-    node = Node(settings, cryptography, journal: .none, now: now)
+    node = Node(settings, cryptography, trust: trust, journal: .none, now: now)
     drain()
   }
 

@@ -52,7 +52,7 @@ private struct Partner {
       case .segment: try channel.receiveSegment(payload.span.bytes, now: bench.now)
       case .acknowledgement: try channel.receiveAcknowledgement(payload.span.bytes, now: bench.now)
       case .reset: try channel.receiveReset(payload.span.bytes, now: bench.now)
-      case .hello, .ping, .pong, .goodbye, .advertisement, nil: break
+      case .hello, .ping, .pong, .goodbye, .advertisement, .denyList, nil: break
       }
     }
     return sent

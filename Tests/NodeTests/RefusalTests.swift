@@ -47,7 +47,7 @@ private func expectRefused(
   expectRefused(.malformed, bench, slot, segment(bench).with { $0[5] = 1 })
 }
 
-@Test(arguments: [5, 15, 17, 31] as [UInt8]) func anUnknownTypeThatIsNotRoutedIsSkippedByItsLength(type: UInt8) {
+@Test(arguments: [5, 15, 18, 31] as [UInt8]) func anUnknownTypeThatIsNotRoutedIsSkippedByItsLength(type: UInt8) {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(.unknownType, bench, slot, segment(bench).with { $0[1] = type })

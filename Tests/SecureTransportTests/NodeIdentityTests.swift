@@ -192,35 +192,3 @@ struct NodeIdentityTests {
     #expect(Set(bytes.suffix(64)).count > 10)
   }
 }
-
-struct BootEpochTests {
-  let scratch = Scratch()
-
-  private func next() throws -> UInt64 { try NodeIdentity.nextEpoch(directory: scratch.path) }
-
-  @Test func epochsRiseFromOneStartToTheNext() throws {
-    let epochs = try (0..<5).map { _ in try next() }
-    #expect(epochs.map { $0 >> 32 } == [1, 2, 3, 4, 5])
-    #expect(Set(epochs.map { UInt32(truncatingIfNeeded: $0) }).count > 1)
-    #expect(scratch.bytes("epoch") == Array("5\n".utf8))
-  }
-
-  @Test(arguments: ["", "7", "x\n", "-1\n", "4294967296\n", "99999999999999999999\n", "\n", "4294967295\n"])
-  func afterALostCountItStartsAtOneAgain(contents: String) throws {
-    _ = try next()
-    try scratch.write("epoch", contents)
-    #expect(try next() >> 32 == 1)
-    #expect(try next() >> 32 == 2)
-  }
-
-  @Test func theCountGoesOnFromWhatIsStored() throws {
-    try scratch.write("epoch", "4294967294\n")
-    #expect(try next() >> 32 == 0xFFFF_FFFF)
-  }
-
-  @Test func aLeftoverOfACutStartIsNoHindrance() throws {
-    try scratch.write("epoch.new", "half")
-    #expect(try next() >> 32 == 1)
-    #expect(scratch.bytes("epoch.new") == nil)
-  }
-}

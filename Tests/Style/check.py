@@ -24,6 +24,7 @@ RIM = {
     "Reactor": BASE,
     "Bearer": {"Primitives"},
     "SecureTransport": BASE | {"CMbedTLS", "Frame", "Link"},
+    "Trust": BASE | {"Frame", "SecureTransport"},
     "BearerIP": BASE | {"Reactor", "Bearer"},
     "BearerBluetooth": BASE | {"CBluetooth", "Reactor", "Bearer"},
     "WiFiDirect": BASE | {"CWPA", "Reactor", "Bearer", "BearerIP"},

@@ -1,0 +1,62 @@
+import Primitives
+
+/// A checked view of a deny-list: keys that its issuer has revoked. docs/protocol.md, "Deny-list".
+///
+/// Checked: lengths, reserved fields, order. Not checked here: the signature, and that the issuer's id is the hash of
+/// `point`; both need cryptography, which the owner of the view brings.
+public struct DenyListView: ~Escapable {
+  static let fixedByteCount = 20 + AdvertisementView.pointByteCount
+
+  /// Greater in every list that the issuer makes after this one.
+  public let serial: UInt64
+  /// When it was made, as far as the issuer knew: seconds since 1970.
+  public let issuedSeconds: UInt64
+  /// The issuer's public key: an uncompressed P-256 point (SEC 1, 2.3.3).
+  public let point: RawSpan
+  public let count: Int
+  /// ECDSA with SHA-256 over `signed`: r then s, 32 bytes each.
+  public let signature: RawSpan
+  /// All bytes that the signature covers.
+  public let signed: RawSpan
+  private let entries: RawSpan
+
+  /// Throws `.truncated`, `.overLength`, `.malformed`.
+  @_lifetime(copy payload)
+  public init(_ payload: RawSpan) throws(FrameRefusal) {
+    if payload.byteCount < Self.fixedByteCount + AdvertisementView.signatureByteCount { throw .truncated }
+    let signedByteCount = payload.byteCount - AdvertisementView.signatureByteCount
+    signed = payload.extracting(0..<signedByteCount)
+    signature = payload.extracting(signedByteCount..<payload.byteCount)
+    var reader = ByteReader(signed)
+    if try reader.u16() != 0 { throw .malformed }
+    count = Int(try reader.u16())
+    if count > Limits.deniedMax { throw .overLength }
+    serial = try reader.u64()
+    issuedSeconds = try reader.u64()
+    point = try reader.span(AdvertisementView.pointByteCount)
+    entries = try reader.span(count * NodeID.byteCount)
+    if reader.remaining != 0 || serial == 0 || point.unsafeLoad(fromByteOffset: 0, as: UInt8.self) != 4 {
+      throw .malformed
+    }
+    for index in 1..<max(count, 1) where node(index - 1) >= node(index) { throw .malformed }
+  }
+
+  /// Revoked key `index`, 0 … `count` − 1, in ascending order.
+  public func node(_ index: Int) -> NodeID {
+    var reader = ByteReader(entries.extracting(index * NodeID.byteCount..<(index + 1) * NodeID.byteCount))
+    // A view that was made holds all of its entries.
+    return (try? reader.nodeID()) ?? .none
+  }
+
+  /// Write everything before the ids; the caller appends them in ascending order, then the signature.
+  @_lifetime(output: copy output)
+  public static func writeHead(
+    count: Int, serial: UInt64, issuedSeconds: UInt64, point: RawSpan, to output: inout OutputRawSpan
+  ) {
+    output.append(bigEndian: UInt16(0))
+    output.append(bigEndian: UInt16(count))
+    output.append(bigEndian: serial)
+    output.append(bigEndian: issuedSeconds)
+    output.append(bytes: point)
+  }
+}

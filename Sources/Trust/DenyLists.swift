@@ -1,0 +1,105 @@
+import Frame
+import Primitives
+import SecureTransport
+
+/// A deny-list that counts here.
+public struct HeldDenyList {
+  public let issuer: NodeID
+  public let serial: UInt64
+  /// The keys that it revokes, ascending.
+  public let nodes: [NodeID]
+  /// As it stands on the wire.
+  public let bytes: [UInt8]
+
+  /// Nil for bytes that are no deny-list, or not signed by the key they name.
+  init?(_ payload: RawSpan) {
+    guard let view = try? DenyListView(payload) else { return nil }
+    let signed = view.signed, signature = view.signature
+    var issuer = NodeID.none
+    let isAuthentic = view.point.withUnsafeBytes { point in
+      issuer = NodeIdentity.nodeID(ofPoint: point)
+      return signed.withUnsafeBytes { message in
+        signature.withUnsafeBytes { NodeIdentity.verify(point: point, message: message, signature: $0) }
+      }
+    }
+    if !isAuthentic { return nil }
+    self.issuer = issuer
+    serial = view.serial
+    var nodes: [NodeID] = []
+    for index in 0..<view.count { nodes.append(view.node(index)) }
+    self.nodes = nodes
+    bytes = payload.withUnsafeBytes { Array($0) }
+  }
+}
+
+/// Deny-lists: this node's own, and those of the operators that it is told to follow.
+extension TrustKeeper {
+  public func isDenied(_ node: NodeID) -> Bool { lists.contains { $0.nodes.contains(node) } }
+
+  /// Revoke a key. The list is on disk when this returns; the caller ends the key's links and passes the list on.
+  public func revoke(_ node: NodeID) throws(TrustError) {
+    if node == identity.id { throw .isOwn }
+    if store.state.denied.contains(node) { return }
+    if store.state.denied.count >= Limits.deniedMax { throw .deniedFull }
+    let before = store.state
+    store.state.denied.append(node)
+    store.state.denied.sort()
+    store.state.deniedSerial += 1
+    store.state.deniedSeconds = UInt64(max(time.seconds, 0))
+    store.state.pins.removeAll { $0.node == node }
+    try saveOr(before)
+    updateLists()
+  }
+
+  /// A list arrived. True when it is by one of the operators and newer than what is held: it is on disk then, counts from
+  /// now on, and should be passed on.
+  public func take(_ payload: RawSpan, from issuer: NodeID) -> Bool {
+    guard operators.contains(issuer), issuer != identity.id, let view = try? DenyListView(payload) else { return false }
+    for held in lists where held.issuer == issuer && held.serial >= view.serial { return false }
+    guard let list = HeldDenyList(payload), list.issuer == issuer else { return false }
+    let before = store.state
+    store.state.lists = lists.filter { $0.issuer != issuer && $0.issuer != identity.id }.map { $0.bytes } + [list.bytes]
+    do throws(TrustError) {
+      try saveOr(before)
+    } catch {
+      return false
+    }
+    updateLists()
+    return true
+  }
+
+  /// How many keys are revoked, one that several lists name counted with each.
+  public var deniedCount: Int {
+    var count = 0
+    for list in lists { count += list.nodes.count }
+    return count
+  }
+
+  /// Whether one of the operators revoked this very node.
+  public var isSelfDenied: Bool { isDenied(identity.id) }
+
+  /// What is on disk, as it counts. The own list is signed anew by the key of today: the box may have been given another.
+  func updateLists() {
+    lists = []
+    for bytes in store.state.lists {
+      if let list = HeldDenyList(bytes.span.bytes), operators.contains(list.issuer) { lists.append(list) }
+    }
+    if let bytes = makeOwnList(), let list = HeldDenyList(bytes.span.bytes) { lists.append(list) }
+  }
+
+  private func makeOwnList() -> [UInt8]? {
+    let state = store.state
+    if state.deniedSerial == 0 { return nil }
+    let identity = identity
+    return [UInt8](unsafeUninitializedCapacity: Limits.advertisementBytesMax) { buffer, count in
+      var output = OutputRawSpan(buffer: UnsafeMutableRawBufferPointer(buffer), initializedCount: 0)
+      DenyListView.writeHead(
+        count: state.denied.count, serial: state.deniedSerial, issuedSeconds: state.deniedSeconds,
+        point: identity.publicPoint.span.bytes, to: &output)
+      for node in state.denied { output.append(node) }
+      let signature = output.bytes.withUnsafeBytes { identity.sign($0) }
+      output.append(bytes: signature.span.bytes)
+      count = output.byteCount
+    }
+  }
+}

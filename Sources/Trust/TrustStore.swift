@@ -1,0 +1,57 @@
+import SecureTransport
+
+/// The file `state` of the state directory, in memory and on disk.
+public final class TrustStore {
+  let directory: StateDirectory
+  var state: TrustState
+  /// What was wrong with the file; one line. What it held since the last change but one may be lost.
+  public private(set) var notice: String?
+
+  public var pins: [Pin] { state.pins }
+
+  private static let file = "state"
+
+  /// Reads the file; a damaged one gives way to the generation before it, and that is told in `notice`.
+  public init(_ directory: StateDirectory) {
+    self.directory = directory
+    state = TrustState()
+    switch directory.readChecked(Self.file, bytesMax: TrustState.bytesMax) {
+    case .absent: break
+    case .current(let bytes): take(bytes, isPrevious: false)
+    case .previous(let bytes): take(bytes, isPrevious: true)
+    case .lost: tellLost()
+    }
+  }
+
+  private func take(_ bytes: [UInt8], isPrevious: Bool) {
+    guard let state = TrustState(bytes) else { return tellLost() }
+    self.state = state
+    if !isPrevious { return }
+    // The lost generation may have been the one of a start: its epoch must not come again.
+    self.state.epochCounter &+= 1
+    notice =
+      "\(directory.file(Self.file)) is damaged: the one before it is used, the last change of pins or revocations is lost"
+  }
+
+  private func tellLost() {
+    notice =
+      "\(directory.file(Self.file)) is damaged and so is the one before it: pins, revocations and epoch begin anew"
+  }
+
+  func save() throws(IdentityError) { try directory.writeChecked(state.encoded(), to: Self.file) }
+
+  /// The epoch of this start: a persisted counter in the upper 32 bits, 32 random bits in the lower. It is on disk before
+  /// it is returned, so no two starts share a counter whatever the moment of a power cut; the random half tells two copies
+  /// of one card apart.
+  ///
+  /// When the state is lost the count starts again at 1. Peers which still remember a larger epoch of this node then hold
+  /// the new one for a stale duplicate until what they remember has expired; nothing else depends on the number.
+  public func nextEpoch() throws(IdentityError) -> UInt64 {
+    // 2³² starts are one a second for 136 years; the count then begins again like that of a lost file.
+    state.epochCounter = state.epochCounter == UInt32.max ? 1 : state.epochCounter + 1
+    try save()
+    var random: UInt32 = 0
+    try withUnsafeMutableBytes(of: &random) { bytes throws(IdentityError) in try secureRandom(into: bytes) }
+    return UInt64(state.epochCounter) << 32 | UInt64(random)
+  }
+}

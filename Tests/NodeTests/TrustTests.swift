@@ -1,0 +1,116 @@
+import Frame
+import Node
+import Primitives
+import TestSupport
+import Testing
+
+/// Refuses whom the test says.
+private final class Doorkeeper: NodeTrust {
+  var denied: [NodeID] = []
+  var names: [String: NodeID] = [:]
+  var lists: [(issuer: NodeID, bytes: [UInt8])] = []
+  var operators: [NodeID] = []
+
+  func refuses(_ node: NodeID) -> Bool { denied.contains(node) }
+  func refuses(_ node: NodeID, named name: DisplayName) -> Bool {
+    if let owner = names[name.text], owner != node { return true }
+    return denied.contains(node)
+  }
+  func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool {
+    guard operators.contains(issuer), !lists.contains(where: { $0.bytes == payload.array }) else { return false }
+    lists.append((issuer, payload.array))
+    return true
+  }
+  func forEachDenyList(_ body: (NodeID, RawSpan) -> Void) {
+    for list in lists { body(list.issuer, list.bytes.span.bytes) }
+  }
+}
+
+private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
+  let identity = Bench.people[person]
+  let point = identity.point
+  let head = encoded { output in
+    DenyListView.writeHead(count: 0, serial: 1, issuedSeconds: 0, point: point.span.bytes, to: &output)
+  }
+  let signature = identity.sign(head.span.bytes)
+  return head + (0..<64).map { signature[$0] }
+}
+
+@Test func aNameThatIsAnothersClosesTheLinkBeforeAnythingElseIsSaid() {
+  let trust = Doorkeeper()
+  let bench = Bench(trust: trust)
+  trust.names["peer"] = bench.id(5)
+  let slot = bench.open(1)
+  _ = bench.sent(on: slot)
+  bench.hello(1, on: slot)
+  let sent = bench.sent(on: slot)
+  #expect(sent.map { $0.header.knownType } == [.goodbye])
+  #expect(sent.first?.payload == [9, 0, 0, 60])
+  #expect(bench.takeCommands() == [.close(slot)])
+  bench.receive(bench.profile(1, name: "other"), on: slot)
+  #expect(bench.node.counters.advertisementsAccepted == 0)
+}
+
+@Test func aRevokedKeyLosesItsLinksAtOnce() {
+  let trust = Doorkeeper()
+  let bench = Bench(trust: trust)
+  let revoked = bench.neighbour(1), other = bench.neighbour(2)
+  trust.denied = [bench.id(1)]
+  trust.lists = [(bench.identity.id, denyList(bench, by: 20))]
+  bench.node.trustChanged(now: bench.now)
+  bench.drain()
+  #expect(bench.sent(.goodbye, on: revoked).count == 1)
+  #expect(bench.node.link(other).state == .up)
+  // And the other one learns of it.
+  #expect(bench.sent(.denyList, on: other).map { $0.payload } == [trust.lists[0].bytes])
+}
+
+@Test func advertisementsOfARevokedKeyOrUnderAnothersNameGoNoFurther() {
+  let trust = Doorkeeper()
+  let bench = Bench(trust: trust)
+  let slot = bench.neighbour(1), other = bench.neighbour(2)
+  trust.denied = [bench.id(3)]
+  trust.names["bob"] = bench.id(5)
+  bench.receive(bench.topology(3, [1]), on: slot)
+  bench.receive(bench.profile(4, name: "bob"), on: slot)
+  #expect(bench.refusals(.notTrusted) == 2)
+  bench.receive(bench.profile(5, name: "bob"), on: slot)
+  bench.receive(bench.topology(4, [1]), on: slot)
+  #expect(bench.refusals(.notTrusted) == 2)
+  bench.pass(.milliseconds(500))
+  let passedOn = bench.sent(.advertisement, on: other).map { $0.header.source }
+  #expect(!passedOn.contains(bench.id(3)))
+  #expect(passedOn.contains(bench.id(5)))
+}
+
+@Test func aDenyListOfAnOperatorIsPassedOnOnceAndToldToNewNeighbours() {
+  let trust = Doorkeeper()
+  let bench = Bench(trust: trust)
+  trust.operators = [bench.id(7)]
+  let from = bench.neighbour(1), to = bench.neighbour(2)
+  let list = denyList(bench, by: 7)
+  bench.receive(frame(.denyList, ttl: 9, from: bench.id(7), list), on: from)
+  #expect(bench.sent(.denyList, on: to).map { $0.payload } == [list])
+  bench.receive(frame(.denyList, ttl: 9, from: bench.id(7), list), on: from)
+  #expect(bench.sent(.denyList, on: to).isEmpty)
+  #expect(bench.refusals(.duplicate) == 1)
+  let late = bench.open(3)
+  bench.hello(3, on: late)
+  let told = bench.sent(.denyList, on: late)
+  #expect(told.map { $0.header.source } == [bench.id(7)])
+}
+
+@Test func aDenyListOfAnybodyElseOrOfBadFormIsDropped() {
+  let trust = Doorkeeper()
+  let bench = Bench(trust: trust)
+  let from = bench.neighbour(1), to = bench.neighbour(2)
+  bench.receive(frame(.denyList, from: bench.id(7), denyList(bench, by: 7)), on: from)
+  #expect(bench.refusals(.duplicate) == 1)
+  bench.receive(frame(.denyList, from: bench.id(7), [0, 0, 0]), on: from)
+  #expect(bench.refusals(.truncated) == 1)
+  #expect(bench.sent(.denyList, on: to).isEmpty)
+  let without = Bench()
+  let slot = without.neighbour(1)
+  without.receive(frame(.denyList, from: bench.id(7), denyList(bench, by: 7)), on: slot)
+  #expect(without.refusals(.notTrusted) == 1)
+}

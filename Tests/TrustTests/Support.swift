@@ -1,0 +1,53 @@
+import CSystem
+import Frame
+import Primitives
+import SecureTransport
+import Testing
+
+@testable import Trust
+
+/// A directory that is gone with its test.
+final class Place {
+  let path: String
+  init() {
+    var template = Array("/tmp/causeway-test-XXXXXX".utf8CString)
+    path = String(cString: mkdtemp(&template)!)
+  }
+  deinit { _ = system("rm -rf \(path)") }
+}
+
+/// What a keeper is told the time is.
+final class Watch {
+  var seconds = TrustTime.releaseSeconds + 1000
+  var isSynchronised = true
+}
+
+/// A box's trust, started as often as a test wants.
+final class Box {
+  let place = Place()
+  let watch = Watch()
+  var policy = TrustPolicy.firstUse
+  var operators: [NodeID] = []
+
+  func start() throws -> TrustKeeper {
+    let directory = try StateDirectory(place.path)
+    let identity = try NodeIdentity.loadOrCreate(directory: place.path)
+    let watch = watch
+    return TrustKeeper(
+      identity, TrustStore(directory), policy: policy, anchors: TrustAnchors(), operators: operators,
+      clock: { (watch.seconds, watch.isSynchronised) })
+  }
+
+  func corrupt(_ name: String) throws {
+    let file = try #require(fopen(place.path + "/" + name, "r+"))
+    defer { fclose(file) }
+    try #require(fwrite("torn", 1, 4, file) == 4)
+  }
+}
+
+func id(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~number) }
+func name(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+extension TrustKeeper {
+  func takes(_ bytes: [UInt8], from issuer: NodeID) -> Bool { take(bytes.span.bytes, from: issuer) }
+}
