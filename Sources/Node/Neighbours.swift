@@ -91,7 +91,7 @@ extension Node {
   /// A link that was in use is gone. Whoever closes one means it; what breaks may be about to flap.
   private func linkBroke(_ slot: Int, _ reason: CloseReason, _ now: Instant) {
     switch reason {
-    case .shutdown, .duplicate, .full, .identityMismatch, .unsupportedVersion: return
+    case .shutdown, .duplicate, .full, .identityMismatch, .unsupportedVersion, .notTrusted: return
     case .timedOut, .streamLost, .protocolError: break
     }
     let life = now - links[slot].upSince

@@ -1,5 +1,6 @@
 import Frame
 import Journal
+import Link
 import Primitives
 
 /// Whom this node has to do with, beyond that keys are proven. The firmware brings pins, deny-lists and authorities; a node
@@ -60,7 +61,8 @@ extension Node {
       let header = FrameHeader(
         type: .denyList, ttl: Limits.hopsMax, priority: .control, payloadByteCount: bytes.byteCount, source: issuer,
         identifier: 0)
-      if links[slot].append(header, bytes) { wantTransmit(slot) } else { count { $0.dropsQueueFull &+= 1 } }
+      // What does not fit now is told with the next change, or when the link comes up again.
+      if links[slot].append(header, bytes, from: FramePool.ownHolder) { wantTransmit(slot) }
     }
   }
 }

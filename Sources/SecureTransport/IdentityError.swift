@@ -6,6 +6,8 @@ public enum IdentityError: Error, Equatable {
   case directory(path: String, code: Int32)
   /// Another process holds the directory's lock.
   case inUse(path: String)
+  /// There is no key yet.
+  case none(path: String)
   /// A file could not be opened or read.
   case unreadable(path: String, code: Int32)
   /// A file is larger than what it should hold can be.
@@ -44,6 +46,8 @@ public enum IdentityError: Error, Equatable {
       "state directory \(path): \(errnoText(code)); create it or set another one"
     case .inUse(let path):
       "state directory \(path): another causeway has it; stop that one, or set another directory"
+    case .none(let path):
+      "\(path): there is no key yet; the first start makes one, or: causeway identity new"
     case .unreadable(let path, let code):
       "\(path): \(errnoText(code)); make it readable for the user that runs causeway"
     case .tooLarge(let path, let bytesMax):

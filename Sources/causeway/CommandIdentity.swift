@@ -148,7 +148,7 @@ private func identityExport(_ words: CommandWords) -> CInt {
 
 private func loadIdentity(_ directory: StateDirectory) throws(IdentityError) -> NodeIdentity {
   guard let identity = try NodeIdentity.load(directory) else {
-    throw .unreadable(path: directory.file("node.key"), code: ENOENT)
+    throw .none(path: directory.file("node.key"))
   }
   if let notice = identity.notice { complain(notice) }
   return identity
