@@ -60,7 +60,7 @@ let package = Package(
     .target(name: "CWPA", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("wpa_client")]),
     .target(name: "CFormats", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("inih"), .linkedLibrary("jansson")]),
     rim("Reactor", ["CSystem", "Primitives"]),
-    rim("SecureTransport", ["CSystem", "CMbedTLS", "Primitives", "Frame", "Link"]),
+    rim("SecureTransport", ["CSystem", "CMbedTLS", "Primitives", "Frame", "Link", "Channel"]),
     rim("Trust", ["Primitives", "Frame", "SecureTransport"]),
     rim("Bearer", ["Primitives"]),
     rim("BearerIP", ["CSystem", "Reactor", "Bearer", "Primitives"]),
@@ -80,7 +80,7 @@ let package = Package(
         ? [.unsafeFlags(["-Xclang-linker", "-static", "-use-ld=lld", "-Xlinker", "--gc-sections"]), boundedCalls]
         : []),
   ] + (embedded ? [] : [
-    .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Node"], path: "Tests/Support", swiftSettings: language),
+    .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Node"], path: "Tests/Support", swiftSettings: language),
     tests("PrimitivesTests", ["Primitives"]),
     tests("FrameTests", ["Primitives", "Frame", "TestSupport"]),
     tests("LinkTests", ["Primitives", "Frame", "Link", "TestSupport"]),
@@ -96,7 +96,7 @@ let package = Package(
     tests("JournalTests", ["Journal", "Primitives"]),
     tests("ReactorTests", ["Reactor", "CSystem", "Primitives"]),
     tests("WiFiDirectTests", ["WiFiDirect", "BearerIP", "Bearer", "Reactor", "CSystem", "Primitives"]),
-    tests("SecureTransportTests", ["SecureTransport", "CMbedTLS", "CSystem", "Primitives", "Link"]),
+    tests("SecureTransportTests", ["SecureTransport", "CMbedTLS", "CSystem", "Primitives", "Frame", "Link", "Channel"]),
     tests("BearerTests", ["Bearer", "Primitives"]),
     tests("TrustTests", ["Trust", "SecureTransport", "Frame", "CMbedTLS", "CSystem", "Primitives"]),
     tests("BearerIPTests", ["BearerIP", "Bearer", "Reactor", "CSystem", "Primitives"]),

@@ -39,7 +39,7 @@ public final class Channel {
   private let receivers: (LaneReceiver, LaneReceiver)
   private var pathMTU = ChannelLimits.pathMTUMin
   private var hasRoute = false
-  private var isClosed = false
+  public private(set) var isClosed = false
   private var messagesTaken: UInt64 = 0
 
   /// Without a route until `routeChanged` names one.

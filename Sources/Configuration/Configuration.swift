@@ -7,6 +7,7 @@ import Primitives
 public struct Configuration {
   public var node = NodeSection()
   public var trust = TrustSection()
+  public var peer = PeerSection()
   public var ip = IPSection()
   public var bluetooth = BluetoothSection()
   public var wifiDirect = WiFiDirectSection()
@@ -57,6 +58,20 @@ public enum TrustMode {
   case firstUse
   /// Keys with a certificate of one of the authorities.
   case authority
+}
+
+/// `[peer]`
+public struct PeerSection {
+  /// Whether what is said between this node and a peer is sealed from those who carry it.
+  public var encryption = Encryption.required
+  public init() {}
+}
+
+/// What a node wants of the words between itself and a peer.
+public enum Encryption {
+  case required
+  case optional
+  case none
 }
 
 /// One key and value that others see before they connect (a string of the DNS-SD TXT record, RFC 6763, 6.4).

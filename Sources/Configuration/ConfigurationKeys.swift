@@ -14,6 +14,10 @@ struct ConfigurationKey {
 /// Every key there is, the keys of a section together.
 var configurationKeys: [ConfigurationKey] {
   nodeKeys + trustKeys + ipKeys + bluetoothKeys + wifiDirectKeys + [
+    ConfigurationKey(section: "peer", name: "encryption", accepted: "required, optional or none") { to, text in
+      store(
+        &to.peer.encryption, choice(text, ("required", .required), ("optional", .optional), ("none", Encryption.none)))
+    },
     ConfigurationKey(section: "discovery", name: "dns-sd", accepted: "auto, daemon, embedded or off") { to, text in
       store(
         &to.discovery.dnsSD,

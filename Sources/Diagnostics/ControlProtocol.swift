@@ -55,6 +55,8 @@ public enum SendOutcome: UInt8, Sendable {
   case unreachable = 4
   /// The node does not send such a message: too long, no such lane.
   case refused = 5
+  /// The two nodes do not agree on sealing, or one does not accept the other.
+  case notAgreed = 6
 
   /// A sentence's end for people.
   public var text: StaticString {
@@ -65,6 +67,7 @@ public enum SendOutcome: UInt8, Sendable {
     case .closed: "the channel to the peer was closed"
     case .unreachable: "the peer cannot be reached"
     case .refused: "the message was refused: too long, or an unknown lane"
+    case .notAgreed: "the two nodes do not agree on [peer] encryption, or one does not accept the other"
     }
   }
 }

@@ -113,6 +113,12 @@ public enum EventFormatter {
       if let reason = FrameRefusal(rawValue: small) { text.add(reason.name) } else { text.add("reason \(value)") }
     } else if field.isShown("type") {
       if let type = FrameType(rawValue: small) { text.add(name(of: type)) } else { text.add(value) }
+    } else if field.isShown("session") {
+      text.add(sessionFailureText(small))
+    } else if field.isShown("seal") {
+      text.add(sealRefusalText(small))
+    } else if field.isShown("end") {
+      text.add(value == 1 ? "its word" : "ours")
     } else if field.isShown("direction") {
       text.add(value == 1 ? "inbound" : "dialled")
     } else if field.isShown("role") {
@@ -153,6 +159,8 @@ public enum EventFormatter {
     case .segment: "segment"
     case .acknowledgement: "acknowledgement"
     case .reset: "reset"
+    case .handshake: "handshake"
+    case .sealed: "sealed"
     }
   }
 

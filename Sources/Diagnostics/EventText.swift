@@ -1,5 +1,30 @@
 import Journal
 
+/// Why a handshake with a peer came to nothing, by the number in the journal (`SessionFailure`).
+func sessionFailureText(_ reason: UInt8) -> StaticString {
+  switch reason {
+  case 1: "whoever answered has another key"
+  case 2: "no P-256 certificate"
+  case 3: "no answer"
+  case 4: "ended by the other side"
+  case 5: "its messages do not fit"
+  case 6: "no memory"
+  default: "unknown reason"
+  }
+}
+
+/// Why nothing is said to a peer, by the number on the wire (`SealRefusal`).
+func sealRefusalText(_ reason: UInt8) -> StaticString {
+  switch reason {
+  case 1: "one requires sealing, the other does not do it"
+  case 2: "what it says of itself is not what was heard of it"
+  case 3: "its certificate was rejected"
+  case 4: "nobody decided on its certificate"
+  case 5: "no common version"
+  default: "unknown reason"
+  }
+}
+
 /// How each event is told. `{a}`, `{b}`, `{c}` stand for the record's integers, `{node}` and `{text}` for its
 /// 16 bytes; behind a colon stands how to show them (see `EventFormatter`).
 func eventText(_ event: Event) -> StaticString {
@@ -76,6 +101,9 @@ func eventText(_ event: Event) -> StaticString {
   case .messageFailed: "message {a} to {node} failed: status {b}"
   case .messageReceived: "message from {node}: kind {a}, lane {b}, {c} bytes"
   case .segmentRefused: "{a:type} of {node} refused, {b} bytes"
+  case .sessionOpened: "what is said to {node} is sealed with new keys, {a} ms after the first handshake datagram"
+  case .sessionFailed: "sealing with {node} failed: {a:session}; tried again while there is something to say"
+  case .sessionRefused: "nothing is said to {node}: {a:seal}, by {b:end}"
   case .messageRefused: "message of {node} refused: lane {a}, {b} bytes"
 
   case .bearerAbsent: "{a:bearer} is absent: {text}{b:errno}; watching for it"

@@ -109,10 +109,7 @@ public struct Neighbour: Equatable, Sendable {
 
 /// The body of a topology advertisement.
 public struct TopologyView: ~Escapable {
-  /// Flag bit 0: the node forwards frames for others.
-  public static let relays: UInt8 = 1
-
-  public let flags: UInt8
+  public let flags: TopologyFlags
   public let count: Int
   private let entries: RawSpan
 
@@ -120,7 +117,7 @@ public struct TopologyView: ~Escapable {
   @_lifetime(copy body)
   public init(_ body: RawSpan) throws(FrameRefusal) {
     var reader = ByteReader(body)
-    flags = try reader.u8()
+    flags = TopologyFlags(rawValue: try reader.u8())
     count = Int(try reader.u8())
     if count > Limits.neighboursMax { throw .overLength }
     if try reader.u16() != 0 { throw .malformed }
@@ -143,8 +140,8 @@ public struct TopologyView: ~Escapable {
   }
 
   @_lifetime(output: copy output)
-  public static func writeHead(flags: UInt8, count: Int, to output: inout OutputRawSpan) {
-    output.append(flags)
+  public static func writeHead(flags: TopologyFlags, count: Int, to output: inout OutputRawSpan) {
+    output.append(flags.rawValue)
     output.append(UInt8(count))
     output.append(bigEndian: UInt16(0))
   }

@@ -14,6 +14,9 @@ public enum FrameType: UInt8, Sendable {
   case segment = 32
   case acknowledgement = 33
   case reset = 35
+  case handshake = 36
+  /// One record of the session between the two end nodes; travels with the flag `FrameHeader.sealed`.
+  case sealed = 37
 
   /// Whether the frame is between neighbours only.
   public var isLinkLocal: Bool { rawValue < 16 }

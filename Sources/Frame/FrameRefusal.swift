@@ -27,9 +27,13 @@ public enum FrameRefusal: UInt8, Error, Sendable {
   case unexpected = 11
   /// Of a node that is not trusted here: its key is revoked, or its name is another's.
   case notTrusted = 12
+  /// Readable by everybody on the way, where the two end nodes' preferences ask for sealing.
+  case inClear = 13
+  /// A sealed payload that no session opens: altered, replayed, or of a session that is over.
+  case notOpened = 14
 
   /// How many reasons there are.
-  public static let count = 13
+  public static let count = 15
 
   /// The word used in status.
   public var name: StaticString {
@@ -47,13 +51,15 @@ public enum FrameRefusal: UInt8, Error, Sendable {
     case .stale: "stale"
     case .unexpected: "unexpected"
     case .notTrusted: "not-trusted"
+    case .inClear: "in-clear"
+    case .notOpened: "not-opened"
     }
   }
 }
 
 /// How often each refusal happened.
 public struct RefusalCounters: Sendable {
-  private var counts = InlineArray<13, UInt64>(repeating: 0)
+  private var counts = InlineArray<15, UInt64>(repeating: 0)
   public init() {}
   public mutating func count(_ refusal: FrameRefusal) { counts[Int(refusal.rawValue)] &+= 1 }
   public subscript(refusal: FrameRefusal) -> UInt64 { counts[Int(refusal.rawValue)] }

@@ -151,6 +151,12 @@ public enum Event: UInt16, Sendable {
   case segmentRefused = 120
   /// a: lane · b: bytes · node: from
   case messageRefused = 121
+  /// What is said to a peer is sealed under new keys. a: milliseconds that the handshake took · node: peer
+  case sessionOpened = 122
+  /// A handshake came to nothing. a: reason (session) · node: peer
+  case sessionFailed = 123
+  /// Nothing flows although the keys are right. a: reason (seal) · b: 1 when the peer said so · node: peer
+  case sessionRefused = 124
 
   // Bearers
   /// a: bearer · b: errno or 0 · text: what is missing

@@ -72,7 +72,7 @@ struct Database {
     payload.withUnsafeBytes { slab(number, view.kind).copyMemory(from: $0) }
     if view.kind == .profile || isSame { return false }
     guard let body = try? TopologyView(view.body) else { return false }
-    records[number].relays = body.flags & TopologyView.relays != 0
+    records[number].relays = body.flags.relays
     records[number].neighbourCount = body.count
     let row = neighbours(of: number)
     for entry in 0..<body.count {

@@ -99,9 +99,8 @@ public struct Mesh {
 
   /// Write the body of this node's topology advertisement: each neighbour once, over the link that carries.
   @_lifetime(output: copy output)
-  public func writeTopology(relays: Bool, to output: inout OutputRawSpan) {
-    TopologyView.writeHead(
-      flags: relays ? TopologyView.relays : 0, count: links.carriers.nonzeroBitCount, to: &output)
+  public func writeTopology(flags: TopologyFlags, to output: inout OutputRawSpan) {
+    TopologyView.writeHead(flags: flags, count: links.carriers.nonzeroBitCount, to: &output)
     var slots = Slots(links.carriers)
     while let slot = slots.next() {
       let link = links[slot]

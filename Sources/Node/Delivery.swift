@@ -11,6 +11,8 @@ public enum DeliveryRefusal: Error, Equatable, Sendable {
   case unknownPeer
   /// Messages are under way to `Limits.channelsMax` peers already.
   case tooManyPeers
+  /// The two nodes do not agree on how to talk.
+  case refused(SealRefusal)
   /// The channel is full, or the message too long.
   case channel(SendRefusal)
 }
@@ -18,21 +20,26 @@ public enum DeliveryRefusal: Error, Equatable, Sendable {
 /// One peer with which messages are exchanged.
 final class Conversation {
   let peer: NodeID
-  let channel: Channel
+  fileprivate(set) var channel: Channel
+  /// The peer's boot epoch, as its advertisements state it.
+  var epoch: UInt64
+  var protection: Protection
   var route: Route?
   /// Frames are ready, but the link's queue is as full as it should be: it is looked at again when the link
   /// has sent, not by the clock.
   var isBlocked = false
 
-  init(_ peer: NodeID, _ channel: Channel) {
+  init(_ peer: NodeID, _ channel: Channel, epoch: UInt64, _ protection: Protection) {
     self.peer = peer
     self.channel = channel
+    self.epoch = epoch
+    self.protection = protection
   }
 
-  /// Nobody would miss it: unreachable, nothing under way, and nothing that the sender was told is delivered
-  /// waits to be read.
+  /// Nobody would miss it: unreachable or never authentic, nothing under way, and nothing that the sender was told is
+  /// delivered waits to be read.
   var mayBeForgotten: Bool {
-    route == nil && !channel.hasUnfinishedSends
+    (route == nil || protection.isUnproven) && !channel.hasUnfinishedSends
       && Lane.allCases.allSatisfy { channel.pendingMessage($0) == nil }
   }
 }
@@ -62,17 +69,30 @@ struct Delivery {
   func conversation(with peer: NodeID) -> Conversation? { conversations.first { $0.peer == peer } }
 
   /// A new conversation; nil when all places are taken by peers that may not be forgotten.
-  mutating func begin(with peer: NodeID, epoch remoteEpoch: UInt64, route: Route?, now: Instant) -> Conversation? {
+  mutating func begin(
+    with peer: NodeID, epoch remoteEpoch: UInt64, _ protection: Protection, route: Route?, now: Instant
+  ) -> Conversation? {
     if conversations.count == Limits.channelsMax {
       guard let idle = conversations.firstIndex(where: { $0.mayBeForgotten }) else { return nil }
       // Later than whatever the forgotten channel has come to.
       lives = max(lives, conversations[idle].channel.localEpoch &- epoch) + 1
       conversations.remove(at: idle)
     }
-    let conversation = Conversation(peer, Channel(localEpoch: epoch &+ lives, remoteEpoch: remoteEpoch))
+    let channel = Channel(localEpoch: epoch &+ lives, remoteEpoch: remoteEpoch)
+    let conversation = Conversation(peer, channel, epoch: remoteEpoch, protection)
     conversations.append(conversation)
     Self.setRoute(conversation, route, now)
     return conversation
+  }
+
+  /// A conversation that was refused, and is so no longer, goes on with a new channel.
+  mutating func revive(_ conversation: Conversation, now: Instant) {
+    guard conversation.channel.isClosed, conversation.protection.refusal == nil else { return }
+    lives += 1
+    conversation.channel = Channel(localEpoch: epoch &+ lives, remoteEpoch: conversation.channel.remoteEpoch)
+    let route = conversation.route
+    conversation.route = nil
+    Self.setRoute(conversation, route, now)
   }
 
   func routesChanged(_ mesh: borrowing Mesh, now: Instant) {
@@ -85,7 +105,10 @@ struct Delivery {
   }
 
   func handleTimeouts(now: Instant) {
-    for conversation in conversations { conversation.channel.handleTimeout(now: now) }
+    for conversation in conversations {
+      conversation.channel.handleTimeout(now: now)
+      conversation.protection.seal?.handleTimeout(now: now)
+    }
   }
 
   func deadline(now: Instant) -> Instant {
@@ -93,6 +116,9 @@ struct Delivery {
     for conversation in conversations {
       let deadline = conversation.channel.nextDeadline
       if deadline > now || !conversation.isBlocked { earliest = min(earliest, deadline) }
+      if let seal = conversation.protection.seal {
+        earliest = min(earliest, seal.nextDeadline(hasRoute: conversation.route != nil))
+      }
     }
     return earliest
   }
@@ -101,8 +127,9 @@ struct Delivery {
     let old = conversation.route
     conversation.route = route
     guard let route else { return conversation.channel.routeLost() }
+    if old == nil { conversation.protection.seal?.routeFound() }
     if old?.link != route.link || old?.firstHop != route.firstHop || old?.payloadBytesMax != route.payloadBytesMax {
-      conversation.channel.routeChanged(pathMTU: route.payloadBytesMax, now: now)
+      conversation.channel.routeChanged(pathMTU: conversation.protection.payloadBytesMax(route), now: now)
     }
   }
 }
@@ -115,6 +142,7 @@ extension Node {
     kind: UInt8, _ message: RawSpan, to peer: NodeID, lane: Lane, now: Instant
   ) throws(DeliveryRefusal) -> MessageID {
     guard let conversation = try conversation(with: peer, now) else { throw .tooManyPeers }
+    if let refusal = conversation.protection.refusal { throw .refused(refusal) }
     let id: MessageID
     do throws(SendRefusal) {
       id = try conversation.channel.send(kind: kind, message, lane: lane, now: now)
@@ -128,6 +156,7 @@ extension Node {
   /// Whether `send` would take a message of this length now.
   public func canSend(byteCount: Int, to peer: NodeID, lane: Lane) -> Bool {
     guard let conversation = delivery.conversation(with: peer) else { return mesh.route(to: peer) != nil }
+    if conversation.protection.refusal != nil { return false }
     return conversation.channel.canSend(byteCount: byteCount, lane: lane)
   }
 
@@ -164,12 +193,29 @@ extension Node {
   /// A routed frame for this node.
   func deliver(_ header: FrameHeader, _ payload: RawSpan, _ now: Instant) throws(FrameRefusal) {
     guard let type = header.knownType else { throw .unknownType }
-    guard let conversation = try? conversation(with: header.source, now) else { throw .unexpected }
+    // What travels beside TLS is authentic only by its seal.
+    if (type == .sealed) != (header.flags & FrameHeader.sealed != 0) { throw .malformed }
+    switch type {
+    case .segment, .acknowledgement, .reset:
+      guard let isClear = isClear(with: header.source) else { throw .unexpected }
+      guard isClear else { throw .inClear }
+      guard let conversation = try? conversation(with: header.source, now) else { throw .unexpected }
+      try take(type, payload, conversation, now)
+    case .handshake: try receiveHandshake(header, payload, now)
+    case .sealed: try receiveSealed(header, payload, now)
+    case .hello, .ping, .pong, .goodbye, .advertisement, .denyList: throw .unexpected
+    }
+  }
+
+  /// What a peer said, whoever carried it.
+  func take(
+    _ type: FrameType, _ payload: RawSpan, _ conversation: Conversation, _ now: Instant
+  ) throws(FrameRefusal) {
     do throws(ChannelRefusal) {
       try receive(type, payload, conversation, now)
     } catch {
       journal.record(
-        .debug, .segmentRefused, at: now, UInt64(type.rawValue), UInt64(payload.byteCount), node: header.source)
+        .debug, .segmentRefused, at: now, UInt64(type.rawValue), UInt64(payload.byteCount), node: conversation.peer)
       switch error {
       case .otherDestinationEpoch(let meant):
         if type == .segment { sendReset(meant, conversation) }
@@ -201,21 +247,28 @@ extension Node {
     case .segment: try conversation.channel.receiveSegment(payload, now: now)
     case .acknowledgement: try conversation.channel.receiveAcknowledgement(payload, now: now)
     case .reset: try conversation.channel.receiveReset(payload, now: now)
-    case .hello, .ping, .pong, .goodbye, .advertisement, .denyList: preconditionFailure("not a routed type")
+    case .hello, .ping, .pong, .goodbye, .advertisement, .denyList, .handshake, .sealed:
+      preconditionFailure("not of a channel")
     }
   }
 
   /// The conversation with a peer, begun if need be; nil when there are too many.
-  private func conversation(with peer: NodeID, _ now: Instant) throws(DeliveryRefusal) -> Conversation? {
-    if let known = delivery.conversation(with: peer) { return known }
-    guard let epoch = mesh.epoch(of: peer), let route = mesh.route(to: peer) else { throw .unknownPeer }
+  func conversation(with peer: NodeID, _ now: Instant) throws(DeliveryRefusal) -> Conversation? {
+    if let known = delivery.conversation(with: peer) {
+      delivery.revive(known, now: now)
+      return known
+    }
+    guard let epoch = mesh.epoch(of: peer), let route = mesh.route(to: peer), let protection = protection(of: peer)
+    else { throw .unknownPeer }
+    if let refusal = protection.refusal { throw .refused(refusal) }
     journal.record(.info, .channelOpened, at: now, epoch, node: peer)
-    return delivery.begin(with: peer, epoch: epoch, route: route, now: now)
+    return delivery.begin(with: peer, epoch: epoch, protection, route: route, now: now)
   }
 
   private func pump(_ conversation: Conversation, _ now: Instant) -> Bool {
     conversation.isBlocked = false
-    guard let route = conversation.route else { return false }
+    tend(conversation, now)
+    guard let route = conversation.route, conversation.protection.mayFlow else { return false }
     let link = links[Int(route.link)]
     let ahead = Delivery.framesAhead * (link.payloadBytesMax + FrameHeader.byteCount)
     let isBulkFull = link.ownQueuedByteCount(.bulk) >= ahead
@@ -224,27 +277,16 @@ extension Node {
       conversation.isBlocked = true
       return false
     }
-    let frame = conversation.channel.nextFrame(into: payloadScratch, now: now, interactiveOnly: isBulkFull)
+    let frame = conversation.channel.nextFrame(
+      into: UnsafeMutableRawBufferPointer(rebasing: payloadScratch[1...]), now: now, interactiveOnly: isBulkFull)
     guard let frame else { return false }
-    let header = FrameHeader(
-      type: FrameType(frame.type), ttl: Limits.hopsMax, priority: FramePriority(frame),
-      payloadByteCount: frame.byteCount, destination: conversation.peer, source: settings.id,
-      identifier: nextIdentifier())
-    let payload = UnsafeRawBufferPointer(rebasing: payloadScratch[..<frame.byteCount])
-    return send(header, payload.bytes, over: route)
+    return sendPayload(FrameType(frame.type), frame.byteCount, FramePriority(frame), to: conversation)
   }
 
   private func sendReset(_ meant: UInt64, _ conversation: Conversation) {
-    guard let route = conversation.route else { return }
-    var bytes = InlineArray<16, UInt8>(repeating: 0)
-    var span = bytes.mutableSpan
-    span.withUnsafeMutableBytes { buffer in
-      Reset(meantEpoch: meant, currentEpoch: conversation.channel.localEpoch).encode(into: buffer)
-    }
-    let header = FrameHeader(
-      type: .reset, ttl: Limits.hopsMax, priority: .interactive, payloadByteCount: Reset.byteCount,
-      destination: conversation.peer, source: settings.id, identifier: nextIdentifier())
-    _ = send(header, bytes.span.bytes, over: route)
+    Reset(meantEpoch: meant, currentEpoch: conversation.channel.localEpoch)
+      .encode(into: UnsafeMutableRawBufferPointer(rebasing: payloadScratch[1...]))
+    _ = sendPayload(.reset, Reset.byteCount, .interactive, to: conversation)
   }
 }
 

@@ -103,7 +103,7 @@ extension Node {
         kind, lifetimeSeconds: Timing.advertisementLifetimeSeconds, epoch: settings.epoch, sequence: sequence,
         point: settings.point.span.bytes, to: &output)
       switch kind {
-      case .topology: mesh.writeTopology(relays: settings.relays, to: &output)
+      case .topology: mesh.writeTopology(flags: settings.topologyFlags, to: &output)
       case .profile: writeProfile(to: &output)
       }
       let signature = cryptography.sign(output.bytes)

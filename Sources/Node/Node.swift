@@ -47,13 +47,18 @@ public final class Node {
   private let inboxes: UnsafeMutableBufferPointer<FrameInbox>
   private let memory: UnsafeMutableRawBufferPointer
   private let pool: FramePool
-  /// Where a payload is written before it is queued.
+  /// Where the octet of its type and a payload are written before they are queued or sealed, and after they were
+  /// opened.
   let payloadScratch: UnsafeMutableRawBufferPointer
+  /// Where a sealed payload is written before it is queued.
+  let sealScratch: UnsafeMutableRawBufferPointer
   var mesh: Mesh
   var connector: Connector
   var flaps = FlapHistory()
   var directory = Directory()
   var delivery: Delivery
+  /// Certificates that the application has not been handed.
+  var decisions: [(peer: NodeID, chain: [[UInt8]])] = []
   var originator = Originator()
 
   /// Slots with something to tell the caller.
@@ -78,7 +83,8 @@ public final class Node {
     memory = .allocate(
       byteCount: FramePool.byteCount + Mesh.byteCount + Limits.linksMax * perLink, alignment: 4096)
     pool = FramePool(UnsafeMutableRawBufferPointer(rebasing: memory[..<FramePool.byteCount]))
-    payloadScratch = .allocate(byteCount: Limits.framePayloadBytesMax, alignment: 16)
+    payloadScratch = .allocate(byteCount: 1 + Limits.framePayloadBytesMax, alignment: 16)
+    sealScratch = .allocate(byteCount: Limits.framePayloadBytesMax, alignment: 16)
     mesh = Mesh(local: settings.id, UnsafeMutableRawBufferPointer(rebasing: memory[FramePool.byteCount...]))
     links = .allocate(capacity: Limits.linksMax)
     inboxes = .allocate(capacity: Limits.linksMax)
@@ -102,6 +108,7 @@ public final class Node {
     inboxes.deinitialize().deallocate()
     memory.deallocate()
     payloadScratch.deallocate()
+    sealScratch.deallocate()
   }
 
   // MARK: Events
@@ -260,6 +267,7 @@ public final class Node {
     if mesh.needsRoutes {
       mesh.computeRoutes()
       directory.update(mesh, now: now) { links[$0].bearer }
+      renewProtection()
       delivery.routesChanged(mesh, now: now)
     }
     originate(now)
@@ -337,4 +345,12 @@ public struct NodeCounters: Sendable {
   /// Frames longer than the way takes.
   public var dropsTooLong: UInt64 = 0
   public var advertisementsAccepted: UInt64 = 0
+  /// Sessions with peers that came to use, renewals among them.
+  public var sessionsOpened: UInt64 = 0
+  /// Handshakes that came to nothing.
+  public var sessionsFailed: UInt64 = 0
+  /// Sessions refused by either end although the keys were right.
+  public var sessionsRefused: UInt64 = 0
+  /// Handshakes turned away because too many were under way.
+  public var handshakesTurnedAway: UInt64 = 0
 }

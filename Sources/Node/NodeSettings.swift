@@ -1,9 +1,10 @@
+import Channel
 import Frame
 import Journal
 import Primitives
 
 /// What the node needs of cryptography. The firmware brings mbedTLS; the simulator a fast stand-in.
-public protocol NodeCryptography: AnyObject {
+public protocol NodeCryptography: SessionMaker {
   /// ECDSA P-256 with SHA-256 over `message`, with this node's key: r then s, 32 bytes each.
   func sign(_ message: RawSpan) -> InlineArray<64, UInt8>
   /// Whether `signature` over `message` is by the key `point`, and `node` is that key's id.
@@ -28,10 +29,16 @@ public struct NodeSettings {
   public var bypass: Bool
   /// Links at once, 1 … `Limits.linksMax`.
   public var linksMax: Int
+  /// What the node wants of what is said between itself and another node.
+  public var encryption: EncryptionPreference
+  /// When keys between two nodes are renewed.
+  public var sessionLifetime = SessionLifetime()
+  /// Whether the application decides on the certificate of each peer (`nextDecision`, `decide`) before anything flows.
+  public var asksApplication = false
 
   public init(
     id: NodeID, epoch: UInt64, point: [UInt8], name: DisplayName, serviceType: [UInt8], info: [[UInt8]],
-    relays: Bool, bypass: Bool, linksMax: Int = Limits.linksMax
+    relays: Bool, bypass: Bool, linksMax: Int = Limits.linksMax, encryption: EncryptionPreference = .required
   ) {
     self.id = id
     self.epoch = epoch
@@ -42,7 +49,11 @@ public struct NodeSettings {
     self.relays = relays
     self.bypass = bypass
     self.linksMax = min(max(linksMax, 1), Limits.linksMax)
+    self.encryption = encryption
   }
+
+  /// What the node signs about itself.
+  var topologyFlags: TopologyFlags { TopologyFlags(relays: relays, encryption: encryption) }
 
   var capabilities: Capabilities {
     var all = Capabilities.none

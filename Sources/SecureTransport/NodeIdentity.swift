@@ -227,6 +227,11 @@ public final class NodeIdentity {
     return made
   }
 
+  /// What this node's inner sessions of one role share.
+  func datagramConfiguration(isClient: Bool) throws(SecureStreamError) -> DatagramConfiguration {
+    try DatagramConfiguration(key: key, certificate: certificate, isClient: isClient)
+  }
+
   /// Nothing may draw random numbers before the kernel's generator is seeded: wait for it, then seed mbedTLS's.
   private static func startLibrary() throws(IdentityError) {
     var probe: UInt64 = 0

@@ -80,15 +80,20 @@ enum PeerKey {
     flags!.pointee = 0
     if depth > 0 { return 0 }
     let buffers = context!.assumingMemoryBound(to: StreamBuffers.self)
-    let prefix = NodeCertificate.spkiPrefix
-    let spki = UnsafeBufferPointer(start: certificate!.pointee.pk_raw.p, count: certificate!.pointee.pk_raw.len)
-    guard spki.count == NodeCertificate.spkiBytes, spki.starts(with: prefix), spki[prefix.count] == 4 else {
-      buffers.pointee.peerKey = .notP256
-      flags!.pointee = UInt32(MBEDTLS_X509_BADCERT_BAD_KEY)
-      return 0
-    }
-    for index in 0..<NodeCertificate.pointBytes { buffers.pointee.peerPoint[index] = spki[prefix.count + index] }
-    buffers.pointee.peerKey = .accepted
+    buffers.pointee.peerKey = PeerKey(certificate!.pointee.pk_raw, &buffers.pointee.peerPoint)
+    if buffers.pointee.peerKey == .notP256 { flags!.pointee = UInt32(MBEDTLS_X509_BADCERT_BAD_KEY) }
     return 0
+  }
+
+  /// Judges a SubjectPublicKeyInfo and gives its point.
+  init(_ raw: mbedtls_x509_buf, _ point: inout InlineArray<65, UInt8>) {
+    let prefix = NodeCertificate.spkiPrefix
+    let spki = UnsafeBufferPointer(start: raw.p, count: raw.len)
+    guard spki.count == NodeCertificate.spkiBytes, spki.starts(with: prefix), spki[prefix.count] == 4 else {
+      self = .notP256
+      return
+    }
+    for index in 0..<NodeCertificate.pointBytes { point[index] = spki[prefix.count + index] }
+    self = .accepted
   }
 }

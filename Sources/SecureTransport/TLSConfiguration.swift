@@ -27,8 +27,8 @@ final class TLSConfiguration {
     MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
     MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
   ]
-  private static let groups = [UInt16(MBEDTLS_SSL_IANA_TLS_GROUP_X25519), UInt16(MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1)]
-  private static let signatures = [UInt16(MBEDTLS_TLS1_3_SIG_ECDSA_SECP256R1_SHA256)]
+  static let groups = [UInt16(MBEDTLS_SSL_IANA_TLS_GROUP_X25519), UInt16(MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1)]
+  static let signatures = [UInt16(MBEDTLS_TLS1_3_SIG_ECDSA_SECP256R1_SHA256)]
 
   private let suiteList = zeroTerminated(TLSConfiguration.suites)
   private let groupList = zeroTerminated(TLSConfiguration.groups)
@@ -86,7 +86,7 @@ final class TLSConfiguration {
   }
 }
 
-private func zeroTerminated<T: FixedWidthInteger>(_ values: [T]) -> UnsafeMutablePointer<T> {
+func zeroTerminated<T: FixedWidthInteger>(_ values: [T]) -> UnsafeMutablePointer<T> {
   let list = UnsafeMutablePointer<T>.allocate(capacity: values.count + 1)
   for (index, value) in values.enumerated() { list[index] = value }
   list[values.count] = 0

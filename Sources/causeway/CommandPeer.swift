@@ -9,6 +9,8 @@ func commandPeer(_ words: CommandWords) -> CInt {
       Command(name: "browse", summary: "show peers as they come and go", run: commandPeerBrowse),
       Command(name: "chat", summary: "send lines of text and show those that arrive", run: commandPeerChat),
       Command(name: "send", summary: "send a file", run: commandPeerSend),
+      Command(
+        name: "verify", summary: "show the code by which two people check each other's box", run: commandPeerVerify),
       Command(name: "receive", summary: "receive files into a directory", run: commandPeerReceive),
     ],
     help:

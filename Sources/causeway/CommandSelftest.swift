@@ -47,6 +47,8 @@ private var selftestChecks: [SelftestCheck] {
     SelftestCheck(name: "mbedTLS: AES-GCM (NIST SP 800-38D vectors)") { mbedtls_gcm_self_test(0) == 0 },
     SelftestCheck(name: "mbedTLS: elliptic curves") { mbedtls_ecp_self_test(0) == 0 },
     SelftestCheck(name: "mbedTLS: PSA starts") { psa_crypto_init() == PSA_SUCCESS },
+    SelftestCheck(name: "link: TLS handshake, and a sealed frame beside it", run: linkIsSecured),
+    SelftestCheck(name: "peers: inner DTLS handshake, sealing, an altered record refused", run: peersAreSealed),
     SelftestCheck(name: "kernel: random numbers are ready", run: randomIsReady),
     SelftestCheck(name: "frame: header as documented, byte by byte", run: frameHeaderIsGolden),
     SelftestCheck(name: "frame: illegal headers are refused", run: frameHeaderRefuses),
@@ -66,10 +68,10 @@ private func randomIsReady() -> Bool {
 }
 
 /// docs/protocol.md, "Frame header".
-private let goldenHeader: StaticString =
-  "812201100200000400010203040506070809101112131415a0a1a2a3a4a5a6a7a8a9b0b1b2b3b4b500000007ffff0001"
+let goldenHeader: StaticString =
+  "812501100200000400010203040506070809101112131415a0a1a2a3a4a5a6a7a8a9b0b1b2b3b4b500000007ffff0001"
 
-private func bytes(ofHex text: StaticString) -> [UInt8] {
+func bytes(ofHex text: StaticString) -> [UInt8] {
   var bytes: [UInt8] = []
   text.withUTF8Buffer { digits in
     for index in stride(from: 0, to: digits.count, by: 2) {
@@ -82,7 +84,8 @@ private func bytes(ofHex text: StaticString) -> [UInt8] {
 private func frameHeaderIsGolden() -> Bool {
   let golden = bytes(ofHex: goldenHeader)
   guard let header = try? FrameHeader(golden.span.bytes) else { return false }
-  guard header.type == 34, header.flags == FrameHeader.sealed, header.ttl == 16, header.priority == .interactive,
+  guard header.knownType == .sealed, header.flags == FrameHeader.sealed, header.ttl == 16,
+    header.priority == .interactive,
     header.payloadByteCount == 4, header.destination == NodeID(high: 0x0001_0203_0405_0607, low: 0x0809_1011_1213_1415),
     header.source == NodeID(high: 0xA0A1_A2A3_A4A5_A6A7, low: 0xA8A9_B0B1_B2B3_B4B5),
     header.identifier == 0x0000_0007_FFFF_0001

@@ -1,3 +1,4 @@
+import Channel
 import Node
 import Primitives
 import SecureTransport
@@ -5,8 +6,12 @@ import SecureTransport
 /// The node's cryptography by mbedTLS and this node's key.
 final class MbedCryptography: NodeCryptography {
   private let identity: NodeIdentity
+  private let sessions: DatagramSessions
 
-  init(_ identity: NodeIdentity) { self.identity = identity }
+  init(_ identity: NodeIdentity) throws(SecureStreamError) {
+    self.identity = identity
+    sessions = try DatagramSessions(identity)
+  }
 
   func sign(_ message: RawSpan) -> InlineArray<64, UInt8> { message.withUnsafeBytes { identity.sign($0) } }
 
@@ -17,5 +22,17 @@ final class MbedCryptography: NodeCryptography {
         signature.withUnsafeBytes { NodeIdentity.verify(point: point, message: message, signature: $0) }
       }
     }
+  }
+
+  func beginSession(_ name: SessionName, now: Instant) -> (any PeerSession)? { sessions.beginSession(name, now: now) }
+
+  func answerHello(
+    _ datagram: RawSpan, _ name: SessionName, reply: UnsafeMutableRawBufferPointer, now: Instant
+  ) -> HelloAnswer {
+    sessions.answerHello(datagram, name, reply: reply, now: now)
+  }
+
+  func acceptSession(_ datagram: RawSpan, _ name: SessionName, now: Instant) -> (any PeerSession)? {
+    sessions.acceptSession(datagram, name, now: now)
   }
 }

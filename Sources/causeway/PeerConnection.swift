@@ -21,6 +21,8 @@ final class PeerConnection {
 
   let client: ControlClient
   private(set) var book = PeerBook()
+  /// The id of the daemon's node.
+  private(set) var localID = NodeID.none
   private var requestCounter: UInt32 = 0
 
   /// Attach to the daemon for messages of `kinds`; every peer that is there now is then in `book`.
@@ -32,7 +34,9 @@ final class PeerConnection {
     while true {
       switch client.next(milliseconds: 5000) {
       case .event(.peerPresent(let peer)): _ = book.present(peer)
-      case .event(.ready): return
+      case .event(.ready(let id, _)):
+        localID = id
+        return
       case .event: continue
       case .closed(let reason): throw CommandFailure(saying: reason)
       case .otherReady, .timedOut: throw CommandFailure(saying: "the daemon did not answer for 5 s; see “causeway log”")

@@ -100,13 +100,18 @@ final class Relay: LinkDriverDelegate, DoorwayDelegate {
     } catch {
       throw StartError("display name \"\(configuration.node.displayName)\": 1 to 63 bytes of UTF-8 are needed")
     }
+    let cryptography: MbedCryptography
+    do throws(SecureStreamError) { cryptography = try MbedCryptography(identity) } catch {
+      throw StartError(error.text)
+    }
     node = Node(
       .init(
         id: identity.id, epoch: epoch, point: (0..<65).map { identity.publicPoint[$0] }, name: name,
         serviceType: Array(configuration.node.serviceType.utf8),
         info: configuration.node.discoveryInfo.map { Array(($0.key + "=" + $0.value).utf8) },
-        relays: configuration.node.isRelay, bypass: true, linksMax: configuration.node.peersMax),
-      MbedCryptography(identity), trust: TrustAdapter(trust), journal: journal, now: startedAt)
+        relays: configuration.node.isRelay, bypass: true, linksMax: configuration.node.peersMax,
+        encryption: EncryptionPreference(configuration.peer.encryption)),
+      cryptography, trust: TrustAdapter(trust), journal: journal, now: startedAt)
   }
 
   /// Run until a signal asks for the end. Gives the exit code.
@@ -250,6 +255,16 @@ final class Relay: LinkDriverDelegate, DoorwayDelegate {
     control?.close()
     loop.batchEnded = nil
     loop.stop()
+  }
+}
+
+extension EncryptionPreference {
+  init(_ encryption: Encryption) {
+    switch encryption {
+    case .required: self = .required
+    case .optional: self = .optional
+    case .none: self = .none
+    }
   }
 }
 

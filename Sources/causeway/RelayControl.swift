@@ -90,6 +90,7 @@ extension Relay: ControlDelegate {
       switch error {
       case .unknownPeer: return .failed(.unreachable)
       case .tooManyPeers: return .failed(.refused)
+      case .refused: return .failed(.notAgreed)
       case .channel(.full): return .later
       case .channel(.tooLong): return .failed(.refused)
       case .channel(.closed): return .failed(.closed)

@@ -1,5 +1,6 @@
 import CMbedTLS
 import CSystem
+import Channel
 import Diagnostics
 import Journal
 import Primitives
@@ -10,6 +11,51 @@ func selftestBench() {
   show("bench ", "journal: \(journalNanoseconds()) ns a record")
   show("bench ", "SHA-256: \(sha256MegabytesPerSecond()) MB/s")
   show("bench ", "AES-128-GCM, 16 KiB blocks: \(gcmMegabytesPerSecond()) MB/s")
+  sealBench()
+}
+
+/// Inner sessions: what a handshake, an idle session and a record cost.
+private func sealBench() {
+  guard let identities = selftestIdentities() else { return show("bench ", "inner session: no identity") }
+  let started = processorNanoseconds()
+  var sessions: [SelftestSessions] = []
+  let before = mallinfo2().uordblks
+  let rounds = 10
+  for _ in 0..<rounds { if let made = SelftestSessions(identities) { sessions.append(made) } }
+  let spent = processorNanoseconds() - started
+  guard let first = sessions.first, sessions.count == rounds else { return show("bench ", "inner session: failed") }
+  // Two ends each.
+  let heap = (mallinfo2().uordblks - before) / (2 * rounds)
+  let microseconds = spent / UInt64(rounds) / 1000
+  show(
+    "bench ",
+    "inner handshake: \(microseconds) µs of CPU, both ends together; \(first.datagrams) datagrams, \(first.bytes) bytes"
+  )
+  show("bench ", "inner session: \(heap) bytes of heap an end")
+  for count in [64, 1024, 16_383] {
+    let text = [UInt8](repeating: 5, count: count)
+    var record = [UInt8](repeating: 0, count: count + SealLimits.overheadBytesMax)
+    var plaintext = record
+    func seal() -> Int {
+      record.withUnsafeMutableBytes { record in text.withUnsafeBytes { first.client.seal($0, into: record) } }
+    }
+    let sealing = nanosecondsOfBestRound(200) { _ = seal() }
+    var opening = UInt64.max
+    for _ in 0..<200 {
+      let whole = Array(record[..<seal()])
+      let start = monotonicNow()
+      let isOpened = plaintext.withUnsafeMutableBytes { first.server.open(whole.span.bytes, into: $0) } == count
+      if isOpened { opening = min(opening, (monotonicNow() - start).nanoseconds) }
+    }
+    show("bench ", "sealing \(count) bytes: \(sealing) ns, opening: \(opening) ns")
+  }
+}
+
+/// CPU time of this process.
+private func processorNanoseconds() -> UInt64 {
+  var time = timespec()
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+  return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }
 
 private func nanosecondsOfBestRound(_ rounds: Int, _ body: () -> Void) -> UInt64 {

@@ -107,7 +107,7 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameRefusal? {
 
 @Test func aTopologyIsReadNeighbourByNeighbour() throws {
   let view = try TopologyView(topologyBytes.span.bytes)
-  #expect(view.flags == TopologyView.relays)
+  #expect(view.flags == TopologyFlags(relays: true, encryption: .required))
   #expect(view.count == 2)
   let entries = [try view.entry(0), try view.entry(1)]
   #expect(entries == neighbours)

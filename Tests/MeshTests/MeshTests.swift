@@ -127,7 +127,9 @@ import Testing
   bench.link(1, to: 1, .wifi)
   bench.mesh.proveLink(1)
   bench.link(7, to: 2, .bluetoothLE, payloadBytesMax: 4096)
-  let body = encoded { output in bench.mesh.writeTopology(relays: true, to: &output) }
+  let body = encoded { output in
+    bench.mesh.writeTopology(flags: TopologyFlags(relays: true, encryption: .required), to: &output)
+  }
   #expect(
     body
       == topologyBody([
@@ -138,8 +140,13 @@ import Testing
 
 @Test func theOwnTopologySaysWhetherThisNodeRelays() {
   let bench = Bench()
-  #expect(encoded { output in bench.mesh.writeTopology(relays: true, to: &output) } == [1, 0, 0, 0])
-  #expect(encoded { output in bench.mesh.writeTopology(relays: false, to: &output) } == [0, 0, 0, 0])
+  #expect(
+    encoded { output in bench.mesh.writeTopology(flags: TopologyFlags(relays: true, encryption: .required), to: &output)
+    } == [1, 0, 0, 0])
+  #expect(
+    encoded { output in
+      bench.mesh.writeTopology(flags: TopologyFlags(relays: false, encryption: .required), to: &output)
+    } == [0, 0, 0, 0])
 }
 
 // MARK: The database

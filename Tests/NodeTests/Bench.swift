@@ -23,14 +23,16 @@ final class Bench {
   var carriesOutTransmit = true
 
   init(
-    _ person: Int = 20, relays: Bool = true, bypass: Bool = false, epoch: UInt64 = 7, trust: (any NodeTrust)? = nil
+    _ person: Int = 20, relays: Bool = true, bypass: Bool = false, epoch: UInt64 = 7, trust: (any NodeTrust)? = nil,
+    encryption: EncryptionPreference = .none
   ) {
     identity = Self.people[person]
     cryptography = StandInCryptography(identity)
     let settings = NodeSettings(
       id: identity.id, epoch: epoch, point: identity.point, name: DisplayName("here"),
       serviceType: [UInt8]("chat".utf8),
-      info: [[UInt8]("a=b".utf8)], relays: relays, bypass: bypass)
+      info: [[UInt8]("a=b".utf8)], relays: relays, bypass: bypass,
+      encryption: encryption)
     node = Node(settings, cryptography, trust: trust, journal: .none, now: now)
     drain()
   }
@@ -147,13 +149,14 @@ final class Bench {
 
   func topology(
     _ person: Int, _ others: [Int], relays: Bool = true, epoch: UInt64 = 1, sequence: UInt64 = 1, ttl: UInt8 = 16,
-    lifetimeSeconds: UInt16 = 180
+    lifetimeSeconds: UInt16 = 180, encryption: EncryptionPreference = .none
   ) -> [UInt8] {
     let neighbours = others.map {
       Neighbour(node: id($0), cost: BearerKind.ethernet.cost, payloadBytesMax: 16_640, bearer: .ethernet)
     }
     return advertise(
-      person, .topology, topologyBody(relays: relays, neighbours), epoch: epoch, sequence: sequence, ttl: ttl,
+      person, .topology, topologyBody(relays: relays, encryption: encryption, neighbours), epoch: epoch,
+      sequence: sequence, ttl: ttl,
       lifetimeSeconds: lifetimeSeconds)
   }
 

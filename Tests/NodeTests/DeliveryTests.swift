@@ -52,7 +52,7 @@ private struct Partner {
       case .segment: try channel.receiveSegment(payload.span.bytes, now: bench.now)
       case .acknowledgement: try channel.receiveAcknowledgement(payload.span.bytes, now: bench.now)
       case .reset: try channel.receiveReset(payload.span.bytes, now: bench.now)
-      case .hello, .ping, .pong, .goodbye, .advertisement, .denyList, nil: break
+      case .hello, .ping, .pong, .goodbye, .advertisement, .denyList, .handshake, .sealed, nil: break
       }
     }
     return sent
@@ -174,13 +174,16 @@ private func crowdTopologies(_ bench: Bench, _ crowd: [Identity]) -> [UInt8] {
     .advertisement, from: bench.id(1),
     advertisement(
       of: Bench.people[1], .topology,
-      body: topologyBody([link(bench.identity.id)] + crowd.prefix(Limits.neighboursMax - 1).map { link($0.id) })))
+      body: topologyBody(
+        encryption: .none, [link(bench.identity.id)] + crowd.prefix(Limits.neighboursMax - 1).map { link($0.id) })))
   for (number, identity) in crowd.enumerated() {
     // The last one has no room at node 1 and hangs on the first.
     let isLast = number == Limits.neighboursMax - 1
     var links = [link(isLast ? crowd[0].id : bench.id(1))]
     if number == 0 { links.append(link(crowd[Limits.neighboursMax - 1].id)) }
-    bytes += frame(.advertisement, from: identity.id, advertisement(of: identity, .topology, body: topologyBody(links)))
+    bytes += frame(
+      .advertisement, from: identity.id,
+      advertisement(of: identity, .topology, body: topologyBody(encryption: .none, links)))
   }
   return bytes
 }

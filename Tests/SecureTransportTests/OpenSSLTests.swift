@@ -155,7 +155,7 @@ import Testing
 }
 
 /// A running openssl: fed through a FIFO, its output collected in a file.
-private final class OpenSSL {
+final class OpenSSL {
   private let scratch: Scratch
   private let process: pid_t
   private let input: Int32
@@ -192,7 +192,7 @@ private final class OpenSSL {
   }
 }
 
-private func loopback(port: UInt16) -> sockaddr_in {
+func loopback(port: UInt16) -> sockaddr_in {
   var address = sockaddr_in()
   address.sin_family = sa_family_t(AF_INET)
   address.sin_port = port.bigEndian
@@ -276,7 +276,7 @@ private final class Driver {
   }
 }
 
-private func monotonicSeconds() -> Int {
+func monotonicSeconds() -> Int {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC, &time)
   return time.tv_sec

@@ -23,7 +23,7 @@ BASE = {"CSystem", "Primitives"}
 RIM = {
     "Reactor": BASE,
     "Bearer": {"Primitives"},
-    "SecureTransport": BASE | {"CMbedTLS", "Frame", "Link"},
+    "SecureTransport": BASE | {"CMbedTLS", "Frame", "Link", "Channel"},
     "Trust": BASE | {"Frame", "SecureTransport"},
     "BearerIP": BASE | {"Reactor", "Bearer"},
     "BearerBluetooth": BASE | {"CBluetooth", "Reactor", "Bearer"},

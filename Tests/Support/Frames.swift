@@ -40,9 +40,12 @@ public func helloPayload(
 }
 
 /// The body of a topology advertisement.
-public func topologyBody(relays: Bool = true, _ neighbours: [Neighbour]) -> [UInt8] {
+public func topologyBody(
+  relays: Bool = true, encryption: EncryptionPreference = .required, _ neighbours: [Neighbour]
+) -> [UInt8] {
   encoded { output in
-    TopologyView.writeHead(flags: relays ? TopologyView.relays : 0, count: neighbours.count, to: &output)
+    TopologyView.writeHead(
+      flags: TopologyFlags(relays: relays, encryption: encryption), count: neighbours.count, to: &output)
     for neighbour in neighbours { neighbour.write(to: &output) }
   }
 }

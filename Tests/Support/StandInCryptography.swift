@@ -1,3 +1,4 @@
+import Channel
 import Node
 import Primitives
 
@@ -15,28 +16,21 @@ public struct Identity: Sendable {
     id = Self.id(of: point.span.bytes)
   }
 
-  static func id(of point: RawSpan) -> NodeID { NodeID(high: hash(point, seed: 1), low: hash(point, seed: 2)) }
+  static func id(of point: RawSpan) -> NodeID {
+    NodeID(high: StandInHash.of(point, seed: 1), low: StandInHash.of(point, seed: 2))
+  }
 
   public func sign(_ message: RawSpan) -> InlineArray<64, UInt8> { Self.signature(message, point.span.bytes) }
 
   static func signature(_ message: RawSpan, _ point: RawSpan) -> InlineArray<64, UInt8> {
-    let key = hash(point, seed: 3)
-    var expand = SeededRandom(seed: hash(message, seed: key))
+    let key = StandInHash.of(point, seed: 3)
+    var expand = SeededRandom(seed: StandInHash.of(message, seed: key))
     var signature = InlineArray<64, UInt8>(repeating: 0)
     for word in 0..<8 {
       let value = expand.next()
       for byte in 0..<8 { signature[word * 8 + byte] = UInt8(truncatingIfNeeded: value >> UInt64(8 * byte)) }
     }
     return signature
-  }
-
-  private static func hash(_ bytes: RawSpan, seed: UInt64) -> UInt64 {
-    bytes.withUnsafeBytes { bytes in
-      var state = seed &* 0x9e37_79b9_7f4a_7c15 ^ UInt64(bytes.count)
-      for byte in bytes { state = (state ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 ^ state >> 47 }
-      var finish = SeededRandom(seed: state)
-      return finish.next()
-    }
   }
 }
 
@@ -45,8 +39,15 @@ public final class StandInCryptography: NodeCryptography {
   public let identity: Identity
   /// Signatures made, to see what an event costs.
   public private(set) var signCount = 0
+  /// Sessions made, likewise.
+  public private(set) var sessionCount = 0
+  private var random: SeededRandom
 
-  public init(_ identity: Identity) { self.identity = identity }
+  public init(_ identity: Identity) {
+    self.identity = identity
+    let point = identity.point
+    random = SeededRandom(seed: StandInHash.of(point.span.bytes, seed: 4))
+  }
 
   public func sign(_ message: RawSpan) -> InlineArray<64, UInt8> {
     signCount += 1
@@ -56,5 +57,29 @@ public final class StandInCryptography: NodeCryptography {
   public func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool {
     guard Identity.id(of: point) == node, signature.byteCount == 64 else { return false }
     return signature.array == Identity.signature(message, point).span.bytes.array
+  }
+
+  public func beginSession(_ name: SessionName, now: Instant) -> (any PeerSession)? {
+    sessionCount += 1
+    return StandInSession(identity, name, random: random.next(), now: now)
+  }
+
+  public func answerHello(
+    _ datagram: RawSpan, _ name: SessionName, reply: UnsafeMutableRawBufferPointer, now: Instant
+  ) -> HelloAnswer {
+    guard let message = StandInMessage(datagram), message.kind == .hello else { return .refused }
+    let point = identity.point
+    let cookie = StandInHash.of(point.span.bytes, seed: name.peer.low ^ name.peerEpoch ^ name.localEpoch)
+    if message.server == cookie { return .accepted }
+    let answer = StandInMessage(.verify, client: message.client, server: cookie).encoded()
+    reply.copyBytes(from: answer)
+    return .reply(byteCount: answer.count)
+  }
+
+  public func acceptSession(_ datagram: RawSpan, _ name: SessionName, now: Instant) -> (any PeerSession)? {
+    sessionCount += 1
+    let session = StandInSession(identity, name, random: random.next(), now: now)
+    session.receiveHandshake(datagram, now: now)
+    return session
   }
 }

@@ -14,6 +14,7 @@
 #include <linux/netlink.h>
 #include <linux/nl80211.h>
 #include <linux/rtnetlink.h>
+#include <malloc.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""client.py SOCKET NAME [SECONDS]: a Causeway client that shares no code with the firmware, written from
+"""client.py SOCKET NAME [SECONDS [PEER TEXT]]: a Causeway client that shares no code with the firmware, written from
 docs/protocol.md alone: bumble's Bluetooth host as the radio of a phone, Python's `ssl` for TLS, the `openssl` command
-for keys and signatures.
+for keys and signatures, its libssl for DTLS.
 
 It looks for a box, links with it, announces itself with signed advertisements, verifies those of others, answers pings,
-and after SECONDS of that says goodbye. What happens is told on stdout, one line each: a word, then `key=value` pairs."""
+says TEXT to the peer called PEER, shows what it is told, and after SECONDS of that says goodbye. What happens is told on stdout, one line each: a word, then `key=value` pairs."""
 
 import asyncio
 import base64
@@ -18,6 +18,8 @@ import sys
 import tempfile
 import time
 
+from conversation import HANDSHAKE, SEALED, Conversation
+
 SERVICE = "8A1C0001-6F5B-4E0B-9E5C-CA05E4A10001"
 PSM_CHARACTERISTIC = "ABDD3056-28FA-441D-A470-55A75A52553A"
 RANDOM_ADDRESS = "C0:FF:EE:00:00:01"
@@ -27,7 +29,10 @@ FRAME = struct.Struct(">BBBBBBH16s16s8s")
 PAYLOAD_BYTES_MAX = 16640
 ADVERTISEMENT_BYTES_MAX = 2048
 HELLO, PING, PONG, GOODBYE, ADVERTISEMENT = 1, 2, 3, 4, 16
-TTL, CONTROL = 16, 0
+TTL, CONTROL, INTERACTIVE = 16, 0, 2
+SEALED_FLAG = 1
+# Does not relay, requires sealing.
+OWN_FLAGS = 0
 NOBODY = bytes(16)
 TOPOLOGY, PROFILE = 1, 2
 LIFETIME_SECONDS = 180
@@ -79,6 +84,10 @@ class Identity:
         self.id = node_id(self.point)
         # The first start of this node: no counter was ever stored.
         self.epoch = struct.pack(">I", 1) + os.urandom(4)
+
+    @staticmethod
+    def id_of_certificate(certificate):
+        return node_id(point_of(certificate))
 
     def sign(self, message):
         """r and s, 32 bytes each."""
@@ -170,9 +179,9 @@ class SecureChannel:
 # --- frames ------------------------------------------------------------------------------------------------------------
 
 
-def frame(kind, payload, source):
-    """A frame of this node; the identifier stays zero, which in an advertisement says that it was made just now."""
-    return FRAME.pack(MARKER, kind, 0, TTL, CONTROL, 0, len(payload), NOBODY, source, bytes(8)) + payload
+def frame(kind, payload, source, identifier=bytes(8), destination=NOBODY, flags=0, priority=CONTROL):
+    """A frame of this node; in an advertisement, an identifier of zero says that it was made just now."""
+    return FRAME.pack(MARKER, kind, flags, TTL, priority, 0, len(payload), destination, source, identifier) + payload
 
 
 def text_field(text):
@@ -185,8 +194,9 @@ class Client:
 
     def __init__(self, identity, name, peer_id, send):
         self.identity, self.name, self.peer_id, self._send = identity, name, peer_id, send
-        self._stream, self._sequences = b"", {}
+        self._stream, self._counter, self._sequences = b"", 0, {}
         self._shown, self._newest = set(), {}
+        self._states, self._names, self._conversations = {}, {}, {}
         self.last_sent = time.monotonic()
         self._write("hello", frame(HELLO, self._hello(), identity.id))
 
@@ -212,7 +222,7 @@ class Client:
 
     def announce(self):
         neighbour = self.peer_id + struct.pack(">HHB3x", BLUETOOTH_LE_COST, BLUETOOTH_LE_PAYLOAD_MAX, BLUETOOTH_LE)
-        self._advertise(TOPOLOGY, bytes([0, 1, 0, 0]) + neighbour)
+        self._advertise(TOPOLOGY, bytes([OWN_FLAGS, 1, 0, 0]) + neighbour)
         self._advertise(PROFILE, text_field(self.name) + text_field("causeway") + b"\1" + text_field("speaks=text"))
 
     def _advertise(self, kind, body):
@@ -226,6 +236,36 @@ class Client:
             {TOPOLOGY: "topology", PROFILE: "profile"}[kind],
             frame(ADVERTISEMENT, payload, self.identity.id),
         )
+
+    def _identifier(self):
+        self._counter += 1
+        return self.identity.epoch[4:] + struct.pack(">I", self._counter)
+
+    # --- conversations -------------------------------------------------------------------------------------------------
+
+    def conversation(self, peer):
+        """With a node whose topology is known; else None."""
+        if peer not in self._states:
+            return None
+        flags, epoch = self._states[peer]
+        known = self._conversations.get(peer)
+        if known is None or known.peer_epoch != epoch:
+            def send(kind, payload):
+                sealed = SEALED_FLAG if kind == SEALED else 0
+                self._write({HANDSHAKE: "handshake", SEALED: "sealed"}[kind], frame(
+                    kind, payload, self.identity.id, identifier=self._identifier(), destination=peer, flags=sealed,
+                    priority=INTERACTIVE))
+
+            known = Conversation(self.identity, peer, OWN_FLAGS, flags, epoch, send, tell)
+            self._conversations[peer] = known
+        return known
+
+    def peer_named(self, name):
+        return next((peer for peer, its_name in self._names.items() if its_name == name), None)
+
+    def tick(self):
+        for conversation in list(self._conversations.values()):
+            conversation.tick()
 
     # --- what arrives --------------------------------------------------------------------------------------------------
 
@@ -253,6 +293,11 @@ class Client:
             tell("goodbye", reason=reason, seconds=seconds, bytes=whole.hex())
         elif kind == ADVERTISEMENT:
             self._take_advertisement(source, payload, whole)
+        elif kind in (HANDSHAKE, SEALED) and (conversation := self.conversation(source)):
+            if kind not in self._shown:
+                self._shown.add(kind)
+                tell({HANDSHAKE: "handshake", SEALED: "sealed-frame"}[kind], bytes=whole.hex())
+            (conversation.take_handshake if kind == HANDSHAKE else conversation.take_sealed)(payload)
         else:
             tell("skipped", type=kind, payload_bytes=len(payload))
 
@@ -280,6 +325,7 @@ class Client:
         self._newest[source, kind] = age
         common = {"of": source.hex(), "lifetime": lifetime, "sequence": int.from_bytes(age[8:])}
         if kind == TOPOLOGY:
+            self._states[source] = (body[0], age[:8])
             neighbours = []
             for number in range(body[1]):
                 neighbour, cost, payload_max, bearer = struct.unpack_from(">16sHHB", body, 4 + 24 * number)
@@ -294,6 +340,7 @@ class Client:
             for _ in range(count):
                 pairs.append(rest[1 : 1 + rest[0]].decode())
                 rest = rest[1 + rest[0] :]
+            self._names[source] = fields[0]
             tell("profile", **common, name=fields[0], service=fields[1], info=",".join(pairs), bytes=whole.hex())
 
 
@@ -340,7 +387,7 @@ async def open_channel(path):
     return await connection.create_l2cap_channel(spec=spec), hint
 
 
-async def main(path, name, seconds="20"):
+async def main(path, name, seconds="20", partner=None, text=None):
     identity = Identity()
     tell("self", id=identity.id.hex())
     channel, hint = await open_channel(path)
@@ -360,6 +407,11 @@ async def main(path, name, seconds="20"):
         if not has_pinged and now > end - float(seconds) / 2:
             client.ping()
             has_pinged = True
+        peer = client.peer_named(partner)
+        if text and peer and (conversation := client.conversation(peer)):
+            conversation.say(text)
+            text = None
+        client.tick()
         try:
             client.receive(secure.receive(await asyncio.wait_for(incoming.get(), 0.5)))
         except TimeoutError:

@@ -1,7 +1,7 @@
 """A phone is a full client with nothing but its system's Bluetooth and TLS: a program written from docs/protocol.md
-alone, with no line of the firmware and not on Linux's Bluetooth (lab/client.py), finds the box, links, and is a peer of
-dave on Ethernet. Prints the frames of the page's worked example. Argument: legacy or extended (the default), the style
-of advertising that the box's controller knows."""
+alone, with no line of the firmware and not on Linux's Bluetooth (lab/client.py), finds the box, links, is a peer of
+dave on Ethernet, and the two talk sealed, by OpenSSL's DTLS on one end. Prints the frames of the page's worked example.
+Argument: legacy or extended (the default), the style of advertising that the box's controller knows."""
 
 # variants: extended legacy
 
@@ -9,9 +9,11 @@ import re
 import sys
 
 from lab import BluetoothAir, Box, Node, Process, cable, check, main, say, step, wait_until
+from lab.stage import Command
 
 NAME = "Ada’s phone"
-SECONDS = 25
+SECONDS = 40
+CANARY = "the canary sings at noon"
 LE_COST = "8000"
 
 
@@ -50,7 +52,7 @@ def scenario():
         ids = {node.name: node.status()["box"]["id"] for node in (box, dave)}
 
     with step("the phone finds the box, reads the PSM and opens the channel") as remark:
-        phone = Story(Process("phone", "python3", "/lab/lab/client.py", air.socket_path("phone"), NAME, SECONDS))
+        phone = Story(Process("phone", "python3", "/lab/lab/client.py", air.socket_path("phone"), NAME, SECONDS, "dave", CANARY))
         found = phone.wait("found", 90)
         check(ids["box"].startswith(found["hint"]), "the scan response holds the start of the id", found)
         remark(f"PSM {phone.wait('psm')['value']}")
@@ -89,6 +91,15 @@ def scenario():
 
         wait_until("the box tells of its link with the phone", listed, 20)
 
+    with step("the phone and dave talk, sealed through the box") as remark:
+        chat = Command(dave, "peer", "chat", "--to", phone_id[:8], "--wait-for", "1", "--seconds", "60",
+                       input="Hello phone, dave here.\n")
+        sealed = phone.wait("sealed", 40, peer=ids["dave"])
+        check(phone.wait("text", 40)["text"] == "Hello phone, dave here.", "dave's line on the phone")
+        check(f"> {CANARY}" in chat.wait(), "the phone's line on dave's screen")
+        phone.wait("delivered", 20, peer=ids["dave"])
+        remark(sealed["dtls"])
+
     with step("pings are answered both ways"):
         phone.wait("ping")
         phone.wait("pong", 40)
@@ -104,7 +115,7 @@ def scenario():
         remark(f"journal: {complaints or 'nothing to complain of'}")
 
     say("\nFrames for docs/protocol.md:")
-    for what in ("hello", "topology", "profile", "ping", "pong", "goodbye"):
+    for what in ("hello", "topology", "profile", "ping", "pong", "handshake", "sealed", "goodbye"):
         for pairs in phone.lines("sent", what=what):
             say(f"sent {what}: {pairs['bytes']}")
         for pairs in phone.lines(what)[:1]:

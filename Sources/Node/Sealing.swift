@@ -1,0 +1,277 @@
+import Channel
+import Frame
+import Journal
+import Mesh
+import Primitives
+
+/// How what is said in a conversation is kept from those who carry it.
+enum Protection {
+  /// Not at all: both nodes said so, signed.
+  case clear
+  case sealed(Seal)
+  /// One node requires what the other does not do.
+  case refused
+
+  var seal: Seal? {
+    switch self {
+    case .sealed(let seal): seal
+    case .clear, .refused: nil
+    }
+  }
+
+  /// Why nothing is said, if nothing is.
+  var refusal: SealRefusal? {
+    switch self {
+    case .clear: nil
+    case .sealed(let seal): seal.refusal
+    case .refused: .preferences
+    }
+  }
+
+  /// Whether payloads may leave.
+  var mayFlow: Bool {
+    switch self {
+    case .clear: true
+    case .sealed(let seal): seal.isOpen
+    case .refused: false
+    }
+  }
+
+  /// Nothing has shown yet that the peer is who it claims to be, and nothing is about to.
+  var isUnproven: Bool {
+    switch self {
+    case .clear: false
+    case .sealed(let seal): !seal.isOpen && !seal.isHandshaking && !seal.isDeciding
+    case .refused: true
+    }
+  }
+
+  /// What a route leaves for the payloads of a channel.
+  func payloadBytesMax(_ route: Route) -> Int {
+    switch self {
+    case .clear: route.payloadBytesMax
+    case .sealed, .refused:
+      min(route.payloadBytesMax - SealLimits.overheadBytesMax, SealLimits.plaintextBytesMax - 1)
+    }
+  }
+}
+
+/// Certificates of peers, for the application.
+extension Node {
+  /// A peer proved its key, and nothing flows before `decide`. The chain is in DER, the peer's own certificate first.
+  /// Comes only with `NodeSettings.asksApplication`, once for each chain of a peer's life.
+  public func nextDecision() -> (peer: NodeID, chain: [[UInt8]])? { decisions.isEmpty ? nil : decisions.removeFirst() }
+
+  /// The application's word on a peer. Without one for `SealLimits.decisionTime` the peer is refused.
+  public func decide(_ peer: NodeID, isAccepted: Bool, now: Instant) {
+    guard let conversation = delivery.conversation(with: peer) else { return }
+    conversation.protection.seal?.decide(isAccepted: isAccepted, now: now)
+    pumpDelivery(now)
+  }
+}
+
+/// Sealing what this node says, and opening what it is told.
+extension Node {
+  /// How this node and `peer` talk, by what both signed; nil when the peer's word is not known.
+  func protection(of peer: NodeID) -> Protection? {
+    guard let epoch = mesh.epoch(of: peer), let flags = flags(of: peer, in: epoch) else { return nil }
+    switch EncryptionPreference.agreement(settings.encryption, flags.encryption) {
+    case .clear: return .clear
+    case .refused: return .refused
+    case .sealed:
+      return .sealed(
+        Seal(
+          local: settings.id, peer: peer, localEpoch: settings.epoch, peerEpoch: epoch,
+          ownFlags: settings.topologyFlags, peerFlags: flags, lifetime: settings.sessionLifetime,
+          asksApplication: settings.asksApplication))
+    }
+  }
+
+  /// Whether `peer` is to be believed what everybody on the way could have written; nil when nothing is known of it.
+  func isClear(with peer: NodeID) -> Bool? {
+    guard let protection = delivery.conversation(with: peer)?.protection ?? protection(of: peer) else { return nil }
+    if case .clear = protection { return true }
+    return false
+  }
+
+  /// Peers that live again, as their advertisements say, begin anew.
+  func renewProtection() {
+    for conversation in delivery.conversations {
+      guard let epoch = mesh.epoch(of: conversation.peer), epoch > conversation.epoch,
+        let protection = protection(of: conversation.peer)
+      else { continue }
+      conversation.epoch = epoch
+      conversation.protection = protection
+      // The path's room for payloads may be another.
+      conversation.route = nil
+    }
+  }
+
+  /// See to the sessions of a conversation: begin, renew, send what they have to say.
+  func tend(_ conversation: Conversation, _ now: Instant) {
+    delivery.revive(conversation, now: now)
+    guard let seal = conversation.protection.seal else { return }
+    seal.isWanted = conversation.channel.hasUnfinishedSends
+    if let route = conversation.route {
+      if seal.needsSession(now: now) {
+        seal.begin(
+          handshakeCount < SealLimits.handshakesMax ? cryptography.beginSession(seal.sessionName, now: now) : nil,
+          now: now)
+      }
+      while let frame = seal.nextFrame(into: sealScratch, now: now) {
+        switch frame {
+        case .handshake(let count): _ = queue(.handshake, sealScratch[..<count], .interactive, conversation.peer, route)
+        case .sealed(let count): _ = queue(.sealed, sealScratch[..<count], .interactive, conversation.peer, route)
+        }
+      }
+    }
+    while let event = seal.nextEvent() { note(event, conversation, now) }
+  }
+
+  /// Send the payload that stands behind the first byte of `payloadScratch`, sealed where it has to be.
+  func sendPayload(_ type: FrameType, _ byteCount: Int, _ priority: FramePriority, to conversation: Conversation)
+    -> Bool
+  {
+    guard let route = conversation.route else { return false }
+    let plaintext = UnsafeMutableRawBufferPointer(rebasing: payloadScratch[..<(1 + byteCount)])
+    switch conversation.protection {
+    case .clear: return queue(type, plaintext[1...], priority, conversation.peer, route)
+    case .sealed(let seal):
+      plaintext[0] = type.rawValue
+      let count = seal.seal(UnsafeRawBufferPointer(plaintext), into: sealScratch)
+      return count > 0 && queue(.sealed, sealScratch[..<count], priority, conversation.peer, route)
+    case .refused: return false
+    }
+  }
+
+  /// A sealed payload for this node.
+  func receiveSealed(_ header: FrameHeader, _ payload: RawSpan, _ now: Instant) throws(FrameRefusal) {
+    guard let conversation = delivery.conversation(with: header.source) else {
+      askForSession(header.source, now)
+      throw .notOpened
+    }
+    guard let seal = conversation.protection.seal else { throw .unexpected }
+    guard let opened = seal.open(payload, into: payloadScratch, now: now) else {
+      seal.doubt(now: now)
+      throw .notOpened
+    }
+    switch opened {
+    case .hello: break
+    case .payload(let octet, let byteCount):
+      guard let type = FrameType(rawValue: octet) else { throw .unknownType }
+      guard byteCount > 0 else { throw .truncated }
+      let bytes = UnsafeRawBufferPointer(rebasing: payloadScratch[1..<1 + byteCount]).bytes
+      switch type {
+      case .segment, .acknowledgement, .reset: try take(type, bytes, conversation, now)
+      case .hello, .ping, .pong, .goodbye, .advertisement, .denyList, .handshake, .sealed: throw .unexpected
+      }
+    }
+  }
+
+  /// A datagram of a handshake, or the wish for one.
+  func receiveHandshake(_ header: FrameHeader, _ payload: RawSpan, _ now: Instant) throws(FrameRefusal) {
+    var reader = ByteReader(payload)
+    let meant = try reader.u64()
+    let epoch = try reader.u64()
+    // Epochs are believed when they are signed; the other end tries again.
+    guard meant == settings.epoch, epoch == mesh.epoch(of: header.source) else { throw .stale }
+    let name = SessionName(
+      local: settings.id, peer: header.source, localEpoch: settings.epoch, peerEpoch: epoch)
+    let datagram = try reader.span(reader.remaining)
+    if datagram.byteCount == 0 {
+      guard name.isClient, let conversation = try? conversation(with: header.source, now) else { throw .unexpected }
+      conversation.protection.seal?.doubt(now: now)
+      return
+    }
+    switch name.isClient ? .refused : cryptography.answerHello(datagram, name, reply: sealReply, now: now) {
+    case .refused:
+      guard let seal = delivery.conversation(with: header.source)?.protection.seal, seal.peerEpoch == epoch else {
+        throw .unexpected
+      }
+      seal.receiveHandshake(datagram, now: now)
+    case .reply(let byteCount):
+      guard let route = mesh.route(to: header.source) else { throw .unexpected }
+      writeEpochs(epoch)
+      let end = SealLimits.handshakeHeaderBytes + byteCount
+      _ = queue(.handshake, sealScratch[..<end], .interactive, header.source, route)
+    case .accepted: try acceptSession(datagram, name, now)
+    }
+  }
+
+  private func acceptSession(_ hello: RawSpan, _ name: SessionName, _ now: Instant) throws(FrameRefusal) {
+    guard let seal = (try? conversation(with: name.peer, now))?.protection.seal, seal.peerEpoch == name.peerEpoch else {
+      throw .unexpected
+    }
+    if seal.receiveAgain(hello, now: now) { return }
+    guard seal.mayAccept(now: now) else { throw .unexpected }
+    guard handshakeCount < SealLimits.handshakesMax, let session = cryptography.acceptSession(hello, name, now: now)
+    else { return count { $0.handshakesTurnedAway &+= 1 } }
+    seal.accept(session, now: now)
+  }
+
+  /// Somebody believes in a session that this node has forgotten.
+  private func askForSession(_ peer: NodeID, _ now: Instant) {
+    guard case .sealed(let seal)? = protection(of: peer), let route = mesh.route(to: peer) else { return }
+    if seal.sessionName.isClient {
+      (try? conversation(with: peer, now))?.protection.seal?.doubt(now: now)
+    } else {
+      // Nothing is kept for whoever merely sends something unreadable.
+      writeEpochs(seal.peerEpoch)
+      _ = queue(.handshake, sealScratch[..<SealLimits.handshakeHeaderBytes], .interactive, peer, route)
+    }
+  }
+
+  private func note(_ event: SealEvent, _ conversation: Conversation, _ now: Instant) {
+    let peer = conversation.peer
+    switch event {
+    case .opened(let milliseconds):
+      count { $0.sessionsOpened &+= 1 }
+      journal.record(.info, .sessionOpened, at: now, milliseconds, node: peer)
+    case .failed(let reason):
+      count { $0.sessionsFailed &+= 1 }
+      journal.record(.notice, .sessionFailed, at: now, UInt64(reason.rawValue), node: peer)
+    case .refused(let reason, let byPeer):
+      count { $0.sessionsRefused &+= 1 }
+      journal.record(.warning, .sessionRefused, at: now, UInt64(reason.rawValue), byPeer ? 1 : 0, node: peer)
+      conversation.channel.close()
+    case .decisionWanted(let chain): decisions.append((peer, chain))
+    }
+  }
+
+  /// Handshakes under way with everybody.
+  private var handshakeCount: Int {
+    var count = 0
+    for conversation in delivery.conversations {
+      if let seal = conversation.protection.seal, seal.isHandshaking { count += 1 }
+    }
+    return count
+  }
+
+  /// What the peer's topology says of it, in its present life.
+  private func flags(of peer: NodeID, in epoch: UInt64) -> TopologyFlags? {
+    guard let index = mesh.index(of: peer), let bytes = mesh.advertisement(of: index, .topology),
+      let advertisement = try? AdvertisementView(bytes), advertisement.epoch == epoch,
+      let topology = try? TopologyView(advertisement.body)
+    else { return nil }
+    return topology.flags
+  }
+
+  private var sealReply: UnsafeMutableRawBufferPointer {
+    UnsafeMutableRawBufferPointer(rebasing: sealScratch[SealLimits.handshakeHeaderBytes...])
+  }
+
+  private func writeEpochs(_ peerEpoch: UInt64) {
+    sealScratch.storeBytes(of: peerEpoch.bigEndian, toByteOffset: 0, as: UInt64.self)
+    sealScratch.storeBytes(of: settings.epoch.bigEndian, toByteOffset: 8, as: UInt64.self)
+  }
+
+  private func queue(
+    _ type: FrameType, _ payload: Slice<UnsafeMutableRawBufferPointer>, _ priority: FramePriority, _ peer: NodeID,
+    _ route: Route
+  ) -> Bool {
+    let header = FrameHeader(
+      type: type, flags: type == .sealed ? FrameHeader.sealed : 0, ttl: Limits.hopsMax, priority: priority,
+      payloadByteCount: payload.count, destination: peer, source: settings.id, identifier: nextIdentifier())
+    return send(header, UnsafeRawBufferPointer(rebasing: payload).bytes, over: route)
+  }
+}

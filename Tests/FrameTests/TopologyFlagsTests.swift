@@ -1,0 +1,25 @@
+import Frame
+import Testing
+
+@Test func theFlagsOfATopologyAreWrittenAsTheProtocolSays() {
+  #expect(TopologyFlags(relays: true, encryption: .required).rawValue == 0b001)
+  #expect(TopologyFlags(relays: false, encryption: .optional).rawValue == 0b010)
+  #expect(TopologyFlags(relays: true, encryption: .none).rawValue == 0b101)
+}
+
+@Test func flagsOfALaterVersionAreKeptAndReadAsTheStrictest() {
+  let flags = TopologyFlags(rawValue: 0b1111_0110)
+  #expect(!flags.relays && flags.encryption == .required && flags.rawValue == 0b1111_0110)
+}
+
+@Test func preferencesComeToTheSameAtBothEnds() {
+  let preferences: [EncryptionPreference] = [.none, .optional, .required]
+  let expected: [[EncryptionPreference.Agreement]] = [
+    [.clear, .clear, .refused], [.clear, .sealed, .sealed], [.refused, .sealed, .sealed],
+  ]
+  for (row, a) in preferences.enumerated() {
+    for (column, b) in preferences.enumerated() {
+      #expect(EncryptionPreference.agreement(a, b) == expected[row][column])
+    }
+  }
+}

@@ -1,0 +1,370 @@
+import Channel
+import Frame
+import Journal
+import Node
+import Primitives
+import TestSupport
+import Testing
+
+/// Nodes in a row, each linked with the next: what one sends the other receives at once, unless a test interferes.
+private final class Row {
+  final class Place {
+    let identity: Identity
+    let cryptography: StandInCryptography
+    var node: Node
+    /// The link slots towards the left and the right.
+    var slots: [Int: Int] = [:]
+    var epoch: UInt64
+    var texts: [String] = []
+    var outcomes: [Completion.Outcome] = []
+
+    init(_ identity: Identity, _ cryptography: StandInCryptography, _ node: Node, epoch: UInt64) {
+      self.identity = identity
+      self.cryptography = cryptography
+      self.node = node
+      self.epoch = epoch
+    }
+  }
+
+  var places: [Place] = []
+  var now = Instant.zero + .seconds(1000)
+  /// Everything that passed between two nodes.
+  var wire: [UInt8] = []
+  /// A frame on its way from one place to the next: the test may change it, or take it out (nil).
+  var onTheWay: (_ from: Int, FrameHeader, [UInt8]) -> [UInt8]? = { _, _, payload in payload }
+  private let configure: (Int, inout NodeSettings) -> Void
+  private let bearers: [BearerKind]
+
+  init(_ count: Int, bearers: [BearerKind] = [], _ configure: @escaping (Int, inout NodeSettings) -> Void = { _, _ in })
+  {
+    self.configure = configure
+    self.bearers = bearers
+    // The last one has the lower id than the first, so that either direction is tried.
+    for number in 0..<count { places.append(make(number, Bench.people[count - number], epoch: 3)) }
+    for number in 1..<count { link(number - 1, number) }
+    pass(.seconds(2))
+  }
+
+  private func make(_ number: Int, _ identity: Identity, epoch: UInt64) -> Place {
+    let cryptography = StandInCryptography(identity)
+    var settings = NodeSettings(
+      id: identity.id, epoch: epoch, point: identity.point, name: DisplayName("n\(number)"),
+      serviceType: [UInt8]("chat".utf8), info: [], relays: true, bypass: false)
+    configure(number, &settings)
+    return Place(identity, cryptography, Node(settings, cryptography, journal: .none, now: now), epoch: epoch)
+  }
+
+  private func link(_ left: Int, _ right: Int) {
+    let bearer = bearers.isEmpty ? .ethernet : bearers[left]
+    places[left].slots[right] = places[left].node.openLink(
+      peer: places[right].identity.id, bearer: bearer, dialled: 1, now: now)
+    places[right].slots[left] = places[right].node.openLink(
+      peer: places[left].identity.id, bearer: bearer, dialled: nil, now: now)
+    settle()
+  }
+
+  /// A node dies and comes back in a later life.
+  func restart(_ number: Int) {
+    let old = places[number]
+    for (other, slot) in old.slots {
+      _ = slot
+      if let theirs = places[other].slots[number] { places[other].node.handle(.linkClosed(theirs), now: now) }
+      places[other].slots[number] = nil
+    }
+    places[number] = make(number, old.identity, epoch: old.epoch + 1)
+    for other in old.slots.keys.sorted() { link(min(other, number), max(other, number)) }
+  }
+
+  func settle() {
+    for _ in 0..<5000 {
+      var hasMoved = false
+      for number in places.indices where step(number) { hasMoved = true }
+      if !hasMoved { return }
+    }
+    Issue.record("nodes keep each other busy")
+  }
+
+  private func step(_ number: Int) -> Bool {
+    let place = places[number]
+    var hasMoved = false
+    while let command = place.node.nextCommand(now: now) {
+      guard case .transmit(let slot) = command, let other = place.slots.first(where: { $0.value == slot })?.key else {
+        continue
+      }
+      carry(from: number, slot, to: other)
+      hasMoved = true
+    }
+    while let (_, message) = place.node.nextMessage(now: now, { _, _ in true }) {
+      place.texts.append(String(decoding: message.bytes, as: UTF8.self))
+      hasMoved = true
+    }
+    while let (_, completion) = place.node.nextCompletion() { place.outcomes.append(completion.outcome) }
+    return hasMoved
+  }
+
+  private func carry(from number: Int, _ slot: Int, to other: Int) {
+    var buffer = [UInt8](repeating: 0, count: 70_000)
+    while true {
+      let count = buffer.withUnsafeMutableBytes { places[number].node.pop(slot, into: $0, now: now) }
+      if count == 0 { return }
+      wire += buffer[..<count]
+      for (header, payload) in frames(in: [UInt8](buffer[..<count])) {
+        guard let payload = header.isRouted ? onTheWay(number, header, payload) : payload,
+          let theirs = places[other].slots[number]
+        else { continue }
+        let bytes = encoded { output in header.write(to: &output) } + payload
+        bytes.withUnsafeBytes { places[other].node.receive($0, on: theirs, now: now) }
+      }
+    }
+  }
+
+  func pass(_ span: TimeSpan) {
+    let end = now + span
+    settle()
+    for _ in 0..<20_000 {
+      let next = places.map { $0.node.nextDeadline(now: now) }.min() ?? .never
+      if next > end {
+        now = end
+        return
+      }
+      now = max(now, next)
+      for place in places where place.node.nextDeadline(now: now) <= now { place.node.handle(.timeout, now: now) }
+      settle()
+    }
+    Issue.record("a deadline that does not go away")
+  }
+
+  @discardableResult
+  func say(_ text: String, from: Int, to: Int, _ lane: Lane = .interactive) -> DeliveryRefusal? {
+    let bytes = [UInt8](text.utf8)
+    do throws(DeliveryRefusal) {
+      _ = try places[from].node.send(
+        kind: 7, bytes.span.bytes, to: places[to].identity.id, lane: lane, now: now)
+      settle()
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  func wireContains(_ text: String) -> Bool {
+    let needle = [UInt8](text.utf8)
+    return wire.indices.contains { wire[$0] == needle[0] && wire[$0...].starts(with: needle) }
+  }
+}
+
+private let canary = "the canary sings at noon"
+
+@Suite struct SealingTests {
+  @Test func whatTwoNodesSayIsReadOnNoWayThroughARelay() {
+    let row = Row(3)
+    row.say(canary, from: 0, to: 2)
+    row.say(canary, from: 2, to: 0, .bulk)
+    row.pass(.seconds(1))
+    #expect(row.places[2].texts == [canary] && row.places[0].texts == [canary])
+    #expect(row.places[0].outcomes == [.delivered] && row.places[2].outcomes == [.delivered])
+    #expect(!row.wireContains("canary") && !row.wireContains("at noon"))
+    #expect(row.places[1].node.counters.framesForwarded > 4 && row.places[1].texts == [])
+  }
+
+  @Test func sealedFramesBearTheFlagAndNothingButHandshakesGoesInClear() {
+    let row = Row(3)
+    var types: [UInt8: UInt8] = [:]
+    row.onTheWay = { _, header, payload in
+      types[header.type] = header.flags
+      return payload
+    }
+    row.say(canary, from: 0, to: 2)
+    row.pass(.seconds(1))
+    #expect(types == [FrameType.handshake.rawValue: 0, FrameType.sealed.rawValue: FrameHeader.sealed])
+  }
+
+  @Test func aLongMessageIsSealedInPiecesThatEveryBearerTakes() {
+    let row = Row(3, bearers: [.bluetoothLE, .ethernet])
+    var longest = 0
+    row.onTheWay = { _, _, payload in
+      longest = max(longest, payload.count)
+      return payload
+    }
+    row.say(String(repeating: "x", count: 60_000), from: 0, to: 2, .bulk)
+    row.pass(.seconds(5))
+    #expect(row.places[2].texts.map(\.utf8.count) == [60_000])
+    #expect(longest <= 4096 && longest > 4000)
+  }
+
+  @Test func theMatrixOfPreferences() {
+    let preferences: [EncryptionPreference] = [.none, .optional, .required]
+    for left in preferences {
+      for right in preferences {
+        let row = Row(3) { number, settings in
+          settings.encryption = number == 0 ? left : number == 2 ? right : .required
+        }
+        let refusal = row.say(canary, from: 0, to: 2)
+        row.pass(.seconds(1))
+        switch Set([left, right]) {
+        case [.none, .required]:
+          #expect(refusal == .refused(.preferences) && row.places[2].texts == [])
+        case [.none], [.none, .optional]:
+          #expect(row.places[2].texts == [canary] && row.wireContains("canary"))
+        default:
+          #expect(row.places[2].texts == [canary] && !row.wireContains("canary"))
+        }
+      }
+    }
+  }
+
+  @Test func whatArrivesInClearWhereSealingIsDueIsRefused() {
+    let row = Row(3) { _, settings in settings.encryption = .optional }
+    // The relay makes a segment up.
+    let made = frame(
+      .segment, ttl: 9, priority: .interactive, to: row.places[2].identity.id, from: row.places[0].identity.id,
+      identifier: 77, [UInt8](repeating: 0, count: 40))
+    made.withUnsafeBytes { row.places[2].node.receive($0, on: row.places[2].slots[1]!, now: row.now) }
+    #expect(row.places[2].node.counters.refusals[.inClear] == 1)
+    // Nor does the flag make it a sealed one.
+    made.with { $0[2] = 1 }.withUnsafeBytes {
+      row.places[2].node.receive($0, on: row.places[2].slots[1]!, now: row.now)
+    }
+    #expect(row.places[2].node.counters.refusals[.malformed] == 1)
+  }
+
+  @Test func aRelayThatAltersIsNoticedAndNothingAlteredIsHandedOver() {
+    let row = Row(3)
+    var random = SeededRandom(seed: 1)
+    row.onTheWay = { from, header, payload in
+      from == 1 && header.type == FrameType.sealed.rawValue && random.below(1000) < 150
+        ? payload.with { $0[$0.count / 2] ^= 0x40 } : payload
+    }
+    for _ in 0..<20 { row.say(canary, from: 0, to: 2) }
+    row.pass(.seconds(30))
+    #expect(row.places[2].texts == [String](repeating: canary, count: 20))
+    let noticed = row.places[0].node.counters.refusals[.notOpened] + row.places[2].node.counters.refusals[.notOpened]
+    #expect(noticed > 0)
+    #expect(row.places[0].node.counters.sessionsOpened < 4)
+  }
+
+  @Test func aRelayThatReplaysEverythingAddsNothing() {
+    let row = Row(3)
+    var identifier: UInt64 = 1 << 40
+    row.onTheWay = { [unowned row] from, header, payload in
+      guard from == 1 else { return payload }
+      var again = header
+      identifier += 1
+      again.identifier = identifier
+      let to = header.destination == row.places[2].identity.id ? 2 : 0
+      let bytes = encoded { output in again.write(to: &output) } + payload
+      bytes.withUnsafeBytes { row.places[to].node.receive($0, on: row.places[to].slots[1]!, now: row.now) }
+      return payload
+    }
+    for number in 0..<10 { row.say("text \(number)", from: 0, to: 2) }
+    row.pass(.seconds(10))
+    #expect(row.places[2].texts == (0..<10).map { "text \($0)" })
+    #expect(row.places[2].node.counters.refusals[.notOpened] > 0)
+  }
+
+  @Test func aHandshakeCompletesWhereAFifthOfTheFramesIsLost() {
+    for seed in 1...20 as ClosedRange<UInt64> {
+      let row = Row(4)
+      var random = SeededRandom(seed: seed)
+      row.onTheWay = { _, _, payload in random.below(1000) < 70 ? nil : payload }
+      row.say(canary, from: seed % 2 == 0 ? 0 : 3, to: seed % 2 == 0 ? 3 : 0)
+      row.pass(.seconds(40))
+      #expect(row.places[seed % 2 == 0 ? 3 : 0].texts == [canary], "seed \(seed)")
+    }
+  }
+
+  @Test func aRestartOfEitherEndInMidHandshakeIsSurvived() {
+    for victim in [0, 2] {
+      let row = Row(3)
+      var handshakes = 0
+      row.onTheWay = { _, header, payload in
+        if header.type == FrameType.handshake.rawValue { handshakes += 1 }
+        return handshakes > 5 ? nil : payload
+      }
+      row.say("lost or not", from: 0, to: 2)
+      #expect(handshakes > 5)
+      row.restart(victim)
+      row.onTheWay = { _, _, payload in payload }
+      row.pass(.seconds(5))
+      row.say(canary, from: 0, to: 2)
+      row.say(canary, from: 2, to: 0)
+      row.pass(.seconds(20))
+      #expect(row.places[2].texts.last == canary && row.places[0].texts.last == canary)
+    }
+  }
+
+  @Test func whatWasSealedForAFormerLifeIsRefused() {
+    let row = Row(3)
+    var last: (FrameHeader, [UInt8])?
+    row.onTheWay = { _, header, payload in
+      if header.type == FrameType.sealed.rawValue, header.source == row.places[0].identity.id {
+        last = (header, payload)
+      }
+      return payload
+    }
+    row.say(canary, from: 0, to: 2)
+    row.pass(.seconds(5))
+    row.restart(2)
+    row.pass(.seconds(5))
+    guard let (header, payload) = last else {
+      Issue.record("nothing was sealed")
+      return
+    }
+    let before = row.places[2].node.counters.refusals[.notOpened]
+    let bytes = encoded { output in header.write(to: &output) } + payload
+    bytes.withUnsafeBytes { row.places[2].node.receive($0, on: row.places[2].slots[1]!, now: row.now) }
+    #expect(row.places[2].node.counters.refusals[.notOpened] == before + 1 && row.places[2].texts == [])
+    row.say("again", from: 0, to: 2)
+    row.pass(.seconds(5))
+    #expect(row.places[2].texts == ["again"])
+  }
+
+  @Test func aFloodOfHellosMakesNoSessions() {
+    let row = Row(3)
+    let server = row.places[0].identity.id < row.places[2].identity.id ? 2 : 0
+    let client = 2 - server
+    let epochs: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 3]
+    for number in 0..<1000 as Range<UInt64> {
+      let hello = StandInSession.hello(random: number)
+      let bytes = frame(
+        .handshake, ttl: 9, priority: .interactive, to: row.places[server].identity.id,
+        from: row.places[client].identity.id, identifier: 1 << 50 | number, epochs + hello)
+      bytes.withUnsafeBytes { row.places[server].node.receive($0, on: row.places[server].slots[1]!, now: row.now) }
+      row.settle()
+    }
+    #expect(row.places[server].cryptography.sessionCount == 0)
+    row.say(canary, from: client, to: server)
+    row.pass(.seconds(2))
+    #expect(row.places[server].texts == [canary])
+  }
+
+  @Test func theApplicationDecidesBeforeAnythingFlows() {
+    let row = Row(3) { number, settings in settings.asksApplication = number == 2 }
+    row.say(canary, from: 0, to: 2)
+    row.pass(.seconds(10))
+    #expect(row.places[2].texts == [])
+    let asked = row.places[2].node.nextDecision()
+    #expect(asked?.peer == row.places[0].identity.id && asked?.chain == [row.places[0].identity.point])
+    row.places[2].node.decide(row.places[0].identity.id, isAccepted: true, now: row.now)
+    row.pass(.seconds(5))
+    #expect(row.places[2].texts == [canary])
+  }
+
+  @Test func whatWasSentToAPeerThatRejectsFailsAndItsReasonIsTold() {
+    let row = Row(3) { number, settings in settings.asksApplication = number == 2 }
+    row.say(canary, from: 0, to: 2)
+    row.pass(.seconds(1))
+    row.places[2].node.decide(row.places[0].identity.id, isAccepted: false, now: row.now)
+    row.pass(.seconds(1))
+    #expect(row.places[0].outcomes == [.failed(.closed)])
+    #expect(row.say("again", from: 0, to: 2) == .refused(.rejected))
+    // Later the question is asked anew.
+    row.pass(SealLimits.refusedTime)
+    #expect(row.say("again", from: 0, to: 2) == nil)
+    row.pass(.seconds(1))
+    while row.places[2].node.nextDecision() != nil {}
+    row.places[2].node.decide(row.places[0].identity.id, isAccepted: true, now: row.now)
+    row.pass(.seconds(5))
+    #expect(row.places[2].texts == ["again"])
+  }
+}
