@@ -56,14 +56,22 @@ final class Bypass {
   /// Writes header ‖ sequence ‖ tag ‖ payload at `room`, which has space for them.
   func write(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer, to room: UnsafeMutableRawPointer) -> Bool
   {
+    (room + Offset.payload).copyMemory(from: payload.baseAddress!, byteCount: payload.count)
+    return writeHead(header.baseAddress!, to: room)
+  }
+
+  /// Writes header ‖ sequence ‖ tag at `room`; the payload stands behind them. The header may stand anywhere, also
+  /// where it or what follows it is written.
+  func writeHead(_ header: UnsafeRawPointer, to room: UnsafeMutableRawPointer) -> Bool {
     // 2⁶⁴ frames never come: sequences do not repeat.
     lastSent &+= 1
-    room.copyMemory(from: header.baseAddress!, byteCount: Offset.sequence)
+    room.copyMemory(from: header, byteCount: Offset.sequence)
     (room + Offset.sequence).storeBytes(of: lastSent.bigEndian, as: UInt64.self)
-    guard sending.seal(header.baseAddress!, sequence: lastSent, tag: room + Offset.tag) else { return false }
-    (room + Offset.payload).copyMemory(from: payload.baseAddress!, byteCount: payload.count)
-    return true
+    return sending.seal(room, sequence: lastSent, tag: room + Offset.tag)
   }
+
+  /// What is written between header and payload.
+  static let gap = Offset.payload - Offset.sequence
 
   /// Takes the next bytes of a frame; checks it when it is whole.
   func read(_ bytes: UnsafeRawBufferPointer, begins: Bool, ends: Bool) -> Reading {

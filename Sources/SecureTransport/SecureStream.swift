@@ -161,6 +161,24 @@ public final class SecureStream {
     return true
   }
 
+  /// Room for whole frames, `byteCount` bytes, from where the first of them can be queued without being copied
+  /// (`queueSealedInPlace`). Nil while `writeSealed` would queue nothing. Valid until the next call on this stream.
+  public func roomForFrames(_ byteCount: Int) -> UnsafeMutableRawBufferPointer? {
+    guard state == .established, bypass != nil, buffers.pointee.outgoingCount < Self.outgoingLimitMax,
+      let room = buffers.pointee.room(Bypass.gap + byteCount)
+    else { return nil }
+    return UnsafeMutableRawBufferPointer(start: room + Bypass.gap, count: byteCount)
+  }
+
+  /// Queues the sealed frame of `byteCount` bytes that stands at the beginning of `roomForFrames`. What stands there
+  /// behind it is lost. False when the stream is over.
+  public func queueSealedInPlace(_ byteCount: Int) -> Bool {
+    guard let bypass, let room = buffers.pointee.append(Bypass.gap + byteCount) else { return false }
+    if bypass.writeHead(room + Bypass.gap, to: room) { return true }
+    fail(.library(code: MBEDTLS_ERR_SSL_INTERNAL_ERROR))
+    return false
+  }
+
   /// From now on sealed frames may pass both ways: call it when both sides have announced the capability. Does nothing
   /// unless established.
   public func allowBypass() {

@@ -34,13 +34,19 @@ struct StreamBuffers {
 
   /// Room for `count` bytes at the end, to be filled at once; nil when the queue is full.
   mutating func append(_ count: Int) -> UnsafeMutableRawPointer? {
+    guard let room = room(count) else { return nil }
+    tail &+= count
+    return room
+  }
+
+  /// The room that `append` of as many bytes would give; nothing is queued.
+  mutating func room(_ count: Int) -> UnsafeMutableRawPointer? {
     if tail &+ count > Self.capacity {
       if tail &- head &+ count > Self.capacity { return nil }
       outgoing.copyMemory(from: outgoing + head, byteCount: tail &- head)
       tail &-= head
       head = 0
     }
-    defer { tail &+= count }
     return outgoing + tail
   }
 

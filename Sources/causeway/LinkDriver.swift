@@ -184,22 +184,42 @@ final class LinkDriver: EventSource {
       }
       // What is taken from the node fits the stream whole: half of its limit, or one longest frame.
       let room = min(secure.outgoingLimit - secure.outgoing.count, delegate.scratch.outgoing.count)
-      let buffer = UnsafeMutableRawBufferPointer(rebasing: delegate.scratch.outgoing[..<room])
-      let count = delegate.node.pop(slot, into: buffer, now: loop.now)
+      let count = secure.isBypassAllowed ? fillBeside(slot, room) : fillInside(slot, room)
       if count == 0 { break }
-      write(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
       taken += count
     }
     return taken
   }
 
-  /// Frames that the end nodes sealed go beside TLS where both sides agreed; all others inside it.
+  private func fillInside(_ slot: Int, _ room: Int) -> Int {
+    let buffer = UnsafeMutableRawBufferPointer(rebasing: delegate.scratch.outgoing[..<room])
+    let count = delegate.node.pop(slot, into: buffer, now: loop.now)
+    writePlain(UnsafeRawBufferPointer(buffer)[..<count])
+    return count
+  }
+
+  /// The node writes its frames where they leave from: a sealed one that comes first, which under load is the only
+  /// one, is not copied again.
+  private func fillBeside(_ slot: Int, _ room: Int) -> Int {
+    guard let buffer = secure.roomForFrames(room) else { return 0 }
+    let count = delegate.node.pop(slot, into: buffer, now: loop.now)
+    if count == 0 { return 0 }
+    let isSealed = buffer[2] & FrameHeader.sealed != 0
+    let first = isSealed ? FrameHeader.byteCount + (Int(buffer[6]) << 8 | Int(buffer[7])) : 0
+    let rest = UnsafeMutableRawBufferPointer(rebasing: delegate.scratch.outgoing[..<(count - first)])
+    rest.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[first..<count]))
+    if isSealed { _ = secure.queueSealedInPlace(first) }
+    write(UnsafeRawBufferPointer(rest))
+    return count
+  }
+
+  /// Frames that the end nodes sealed go beside TLS, all others inside it.
   private func write(_ frames: UnsafeRawBufferPointer) {
     var plainStart = 0
     var offset = 0
     while offset < frames.count {
       let next = offset + FrameHeader.byteCount + (Int(frames[offset + 6]) << 8 | Int(frames[offset + 7]))
-      if secure.isBypassAllowed && frames[offset + 2] & FrameHeader.sealed != 0 {
+      if frames[offset + 2] & FrameHeader.sealed != 0 {
         writePlain(frames[plainStart..<offset])
         let headerEnd = offset + FrameHeader.byteCount
         _ = secure.writeSealed(

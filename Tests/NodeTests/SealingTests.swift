@@ -179,6 +179,19 @@ private let canary = "the canary sings at noon"
     #expect(types == [FrameType.handshake.rawValue: 0, FrameType.sealed.rawValue: FrameHeader.sealed])
   }
 
+  @Test func aServerAsksForASessionWithBothEpochsAndNothingElse() {
+    let row = Row(3)
+    var first: (FrameHeader, [UInt8])?
+    row.onTheWay = { _, header, payload in
+      if first == nil { first = (header, payload) }
+      return nil
+    }
+    let server = row.places[0].identity.id < row.places[2].identity.id ? 2 : 0
+    row.say(canary, from: server, to: 2 - server)
+    #expect(first?.0.knownType == .handshake && first?.0.flags == 0 && first?.0.priority == .interactive)
+    #expect(first?.1 == hex("0000000000000003 0000000000000003"))
+  }
+
   @Test func aLongMessageIsSealedInPiecesThatEveryBearerTakes() {
     let row = Row(3, bearers: [.bluetoothLE, .ethernet])
     var longest = 0

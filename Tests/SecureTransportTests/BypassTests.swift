@@ -52,6 +52,32 @@ struct BypassTests {
     }
   }
 
+  @Test func aFrameThatIsQueuedWhereItStandsIsTheSameOnTheWire() throws {
+    for count in [1, 16_640] {
+      let pair = try Pair.established(bypass: true)
+      let sealed = frame(payload: count)
+      #expect(pair.client.writeSealed(sealed))
+      let copied = pair.client.take()
+      let room = try #require(pair.client.stream.roomForFrames(sealed.count + 100))
+      #expect(room.count == sealed.count + 100)
+      room.copyBytes(from: sealed)
+      #expect(pair.client.stream.outgoing.isEmpty && pair.client.stream.queueSealedInPlace(sealed.count))
+      let inPlace = pair.client.take()
+      // But for the sequence and the tag over it.
+      #expect(inPlace.count == copied.count && inPlace[..<48] == copied[..<48] && inPlace[72...] == copied[72...])
+      pair.server.receive(copied + inPlace)
+      #expect(pair.server.frames == [sealed, sealed])
+    }
+  }
+
+  @Test func thereIsNoRoomForFramesWhereNoneMayBeSealedOrTheQueueIsFull() throws {
+    let pair = try Pair.established()
+    #expect(pair.client.stream.roomForFrames(100) == nil)
+    pair.client.stream.allowBypass()
+    while pair.client.writeSealed(frame(payload: 16_640)) {}
+    #expect(pair.client.stream.roomForFrames(100) == nil)
+  }
+
   @Test func theTwoDirectionsHaveDifferentKeys() throws {
     let pair = try Pair.established(bypass: true)
     #expect(pair.client.writeSealed(frame(payload: 5)))

@@ -118,7 +118,7 @@ def scenario():
     for what in ("hello", "topology", "profile", "ping", "pong", "handshake", "sealed", "goodbye"):
         for pairs in phone.lines("sent", what=what):
             say(f"sent {what}: {pairs['bytes']}")
-        for pairs in phone.lines(what)[:1]:
+        for pairs in phone.lines({"sealed": "sealed-frame"}.get(what, what))[:1]:
             say(f"received {what}: {pairs['bytes']}")
 
 
