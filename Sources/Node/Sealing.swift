@@ -233,7 +233,8 @@ extension Node {
     case .refused(let reason, let byPeer):
       count { $0.sessionsRefused &+= 1 }
       journal.record(.warning, .sessionRefused, at: now, UInt64(reason.rawValue), byPeer ? 1 : 0, node: peer)
-      conversation.channel.close()
+      // What was taken for sending fails; without any, the channel goes on when the refusal is over.
+      if conversation.channel.hasUnfinishedSends { conversation.channel.close() }
     case .decisionWanted(let chain): decisions.append((peer, chain))
     }
   }
