@@ -1,3 +1,4 @@
+import Channel
 import Frame
 import Journal
 import Link
@@ -24,6 +25,10 @@ extension Node {
       closeLink(slot, .notTrusted, retryAfterSeconds: Timing.notTrustedRetryAfterSeconds, now: now)
     }
     for slot in links.indices where links[slot].state == .up { sendDenyLists(on: slot) }
+    for conversation in delivery.conversations where trust.refuses(conversation.peer) {
+      conversation.protection = .refused(.rejected)
+      conversation.channel.close()
+    }
   }
 
   /// An advertisement of this node is not wanted: its key is revoked, or the name in its profile is another's.

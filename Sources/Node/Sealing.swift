@@ -9,8 +9,8 @@ enum Protection {
   /// Not at all: both nodes said so, signed.
   case clear
   case sealed(Seal)
-  /// One node requires what the other does not do.
-  case refused
+  /// One node requires what the other does not do, or the other's key is refused here.
+  case refused(SealRefusal)
 
   var seal: Seal? {
     switch self {
@@ -24,7 +24,7 @@ enum Protection {
     switch self {
     case .clear: nil
     case .sealed(let seal): seal.refusal
-    case .refused: .preferences
+    case .refused(let reason): reason
     }
   }
 
@@ -74,10 +74,11 @@ extension Node {
 extension Node {
   /// How this node and `peer` talk, by what both signed; nil when the peer's word is not known.
   func protection(of peer: NodeID) -> Protection? {
+    if let trust, trust.refuses(peer) { return .refused(.rejected) }
     guard let epoch = mesh.epoch(of: peer), let flags = flags(of: peer, in: epoch) else { return nil }
     switch EncryptionPreference.agreement(settings.encryption, flags.encryption) {
     case .clear: return .clear
-    case .refused: return .refused
+    case .refused: return .refused(.preferences)
     case .sealed:
       return .sealed(
         Seal(

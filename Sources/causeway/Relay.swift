@@ -104,14 +104,15 @@ final class Relay: LinkDriverDelegate, DoorwayDelegate {
     do throws(SecureStreamError) { cryptography = try MbedCryptography(identity) } catch {
       throw StartError(error.text)
     }
+    var settings = NodeSettings(
+      id: identity.id, epoch: epoch, point: (0..<65).map { identity.publicPoint[$0] }, name: name,
+      serviceType: Array(configuration.node.serviceType.utf8),
+      info: configuration.node.discoveryInfo.map { Array(($0.key + "=" + $0.value).utf8) },
+      relays: configuration.node.isRelay, bypass: true, linksMax: configuration.node.peersMax,
+      encryption: EncryptionPreference(configuration.peer.encryption))
+    settings.asksApplication = true
     node = Node(
-      .init(
-        id: identity.id, epoch: epoch, point: (0..<65).map { identity.publicPoint[$0] }, name: name,
-        serviceType: Array(configuration.node.serviceType.utf8),
-        info: configuration.node.discoveryInfo.map { Array(($0.key + "=" + $0.value).utf8) },
-        relays: configuration.node.isRelay, bypass: true, linksMax: configuration.node.peersMax,
-        encryption: EncryptionPreference(configuration.peer.encryption)),
-      cryptography, trust: TrustAdapter(trust), journal: journal, now: startedAt)
+      settings, cryptography, trust: TrustAdapter(trust), journal: journal, now: startedAt)
   }
 
   /// Run until a signal asks for the end. Gives the exit code.

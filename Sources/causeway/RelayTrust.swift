@@ -125,6 +125,13 @@ extension Relay {
 
   /// After each wake-up: a key that came under another's name, a deny-list that arrived.
   func tellTrust(_ now: Instant) {
+    // The trust policy is the application of the box: it judges the chains of peers as it does those of neighbours.
+    while let (peer, chain) = node.nextDecision() {
+      var refusal: PeerRefusal?
+      PeerChain.withDER(chain) { refusal = trust.refusal(of: $0, peer) }
+      if let refusal { journal.report(.warning, at: now, "peer", "\(peer.shortText): \(refusal.text)") }
+      node.decide(peer, isAccepted: refusal == nil, now: now)
+    }
     if trust.isAlarmNew {
       trust.isAlarmNew = false
       bearerReport("trust", alarmText, isFault: false)

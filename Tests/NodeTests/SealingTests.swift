@@ -32,11 +32,15 @@ private final class Row {
   var wire: [UInt8] = []
   /// A frame on its way from one place to the next: the test may change it, or take it out (nil).
   var onTheWay: (_ from: Int, FrameHeader, [UInt8]) -> [UInt8]? = { _, _, payload in payload }
+  private let trust: [Int: any NodeTrust]
   private let configure: (Int, inout NodeSettings) -> Void
   private let bearers: [BearerKind]
 
-  init(_ count: Int, bearers: [BearerKind] = [], _ configure: @escaping (Int, inout NodeSettings) -> Void = { _, _ in })
-  {
+  init(
+    _ count: Int, bearers: [BearerKind] = [], trust: [Int: any NodeTrust] = [:],
+    _ configure: @escaping (Int, inout NodeSettings) -> Void = { _, _ in }
+  ) {
+    self.trust = trust
     self.configure = configure
     self.bearers = bearers
     // The last one has the lower id than the first, so that either direction is tried.
@@ -51,7 +55,9 @@ private final class Row {
       id: identity.id, epoch: epoch, point: identity.point, name: DisplayName("n\(number)"),
       serviceType: [UInt8]("chat".utf8), info: [], relays: true, bypass: false)
     configure(number, &settings)
-    return Place(identity, cryptography, Node(settings, cryptography, journal: .none, now: now), epoch: epoch)
+    return Place(
+      identity, cryptography, Node(settings, cryptography, trust: trust[number], journal: .none, now: now), epoch: epoch
+    )
   }
 
   private func link(_ left: Int, _ right: Int) {
@@ -151,6 +157,15 @@ private final class Row {
     let needle = [UInt8](text.utf8)
     return wire.indices.contains { wire[$0] == needle[0] && wire[$0...].starts(with: needle) }
   }
+}
+
+/// Refuses one node from when it is told.
+private final class Revocation: NodeTrust {
+  var revoked: NodeID?
+  func refuses(_ node: NodeID) -> Bool { node == revoked }
+  func refuses(_ node: NodeID, named name: DisplayName) -> Bool { node == revoked }
+  func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { false }
+  func forEachDenyList(_ body: (NodeID, RawSpan) -> Void) {}
 }
 
 private let canary = "the canary sings at noon"
@@ -379,5 +394,20 @@ private let canary = "the canary sings at noon"
     row.places[2].node.decide(row.places[0].identity.id, isAccepted: true, now: row.now)
     row.pass(.seconds(5))
     #expect(row.places[2].texts == ["again"])
+  }
+
+  @Test func aPeerWhoseKeyIsRevokedIsToldNothingMore() {
+    let revocation = Revocation()
+    let row = Row(3, trust: [0: revocation])
+    row.say("before", from: 0, to: 2)
+    row.pass(.seconds(1))
+    #expect(row.places[2].texts == ["before"])
+    revocation.revoked = row.places[2].identity.id
+    row.places[0].node.trustChanged(now: row.now)
+    row.settle()
+    #expect(row.say("after", from: 0, to: 2) == .refused(.rejected))
+    row.say("from the revoked", from: 2, to: 0)
+    row.pass(.seconds(5))
+    #expect(row.places[0].texts == [] && row.places[2].texts == ["before"])
   }
 }
