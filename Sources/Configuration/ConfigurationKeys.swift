@@ -13,11 +13,7 @@ struct ConfigurationKey {
 
 /// Every key there is, the keys of a section together.
 var configurationKeys: [ConfigurationKey] {
-  nodeKeys + trustKeys + ipKeys + bluetoothKeys + wifiDirectKeys + [
-    ConfigurationKey(section: "peer", name: "encryption", accepted: "required, optional or none") { to, text in
-      store(
-        &to.peer.encryption, choice(text, ("required", .required), ("optional", .optional), ("none", Encryption.none)))
-    },
+  nodeKeys + peerKeys + trustKeys + ipKeys + bluetoothKeys + wifiDirectKeys + [
     ConfigurationKey(section: "discovery", name: "dns-sd", accepted: "auto, daemon, embedded or off") { to, text in
       store(
         &to.discovery.dnsSD,
@@ -73,6 +69,15 @@ private var trustKeys: [ConfigurationKey] {
       to, text in
       append(&to.trust.operators, text, NodeIDSyntax.parse) && to.trust.operators.count <= 4
     },
+  ]
+}
+
+private var peerKeys: [ConfigurationKey] {
+  [
+    ConfigurationKey(section: "peer", name: "encryption", accepted: "required, optional or none") { to, text in
+      store(
+        &to.peer.encryption, choice(text, ("required", .required), ("optional", .optional), ("none", Encryption.none)))
+    }
   ]
 }
 

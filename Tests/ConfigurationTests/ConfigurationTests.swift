@@ -91,11 +91,22 @@ private func refusal(_ text: String) -> String? {
       == "box.conf:2: [discovery] has no key “mdns”; expected dns-sd")
 }
 
+@Test func encryptionIsRequiredUnlessSaidOtherwise() throws {
+  #expect(try Configuration.parse(Array("[node]\n".utf8), file: "box.conf").peer.encryption == .required)
+  for (word, expected) in [("required", Encryption.required), ("optional", .optional), ("none", .none)] {
+    let configuration = try Configuration.parse(Array("[peer]\nencryption = \(word)\n".utf8), file: "box.conf")
+    #expect(configuration.peer.encryption == expected)
+  }
+  #expect(
+    refusal("[peer]\nencryption = maybe")
+      == "box.conf:2: [peer] encryption: “maybe” is not accepted; expected required, optional or none")
+}
+
 @Test func anUnknownSectionIsRefusedWithThoseThatExist() {
   #expect(
     refusal("[wifi]\nx = 1")
       == "box.conf:2: unknown section [wifi]; expected "
-      + "[node], [ip], [bluetooth], [wifi-direct], [discovery], [journal]")
+      + "[node], [peer], [trust], [ip], [bluetooth], [wifi-direct], [discovery], [journal]")
 }
 
 @Test func aKeyBeforeAnySectionIsRefused() {
