@@ -33,7 +33,7 @@ class BluetoothAir:
     unix socket /run/air-NAME for a host that is not this kernel."""
 
     def __init__(self, controllers=3, sockets=(), legacy=False, rate=None, forget_duplicates=None, wait=True):
-        run("modprobe", "hci_vhci")
+        run("modprobe", "hci_vhci", timeout=120)
         self.controllers = controllers
         command = ["python3", "-m", "air", "--control", CONTROL_SOCKET, "--controllers", controllers]
         for name in sockets:

@@ -147,7 +147,8 @@ def _make_cable():
 def load_radios(count):
     """Create Wi-Fi radios phy0 ... that all hear each other. Call it once, before Box.take_radio."""
     # Two channels at once, as a station on one and a group on another need them.
-    run("modprobe", "mac80211_hwsim", f"radios={count}", "channels=2")
+    # Verifying and linking the modules takes an emulated processor on a busy host its time.
+    run("modprobe", "mac80211_hwsim", f"radios={count}", "channels=2", timeout=120)
     run("iw", "reg", "set", "US")
     present = pathlib.Path("/sys/class/ieee80211")
     wait_until("the radios are there", lambda: len(os.listdir(present)) >= count)
