@@ -107,7 +107,7 @@ let package = Package(
       name: "fuzz",
       dependencies: [
         "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Session", "Node", "Bearer", "BearerBluetooth", "WiFiDirect",
-        "Discovery", "Configuration", "Diagnostics", "SecureTransport", "TestSupport",
+        "Discovery", "Configuration", "Diagnostics", "SecureTransport", "Trust", "TestSupport",
       ],
       path: "Tests/Fuzz", exclude: ["corpus", "run.sh"], swiftSettings: language,
       linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),

@@ -57,6 +57,7 @@ private func look(at frame: UnsafeRawBufferPointer) {
   case .goodbye: _ = try? Goodbye(payload)
   case .advertisement: _ = try? AdvertisementView(payload)
   case .denyList: _ = try? DenyListView(payload)
+  case .denyList: _ = try? DenyListView(payload)
   case .ping, .pong, .segment, .acknowledgement, .reset, nil: break
   }
 }

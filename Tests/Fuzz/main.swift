@@ -15,6 +15,7 @@ private let targets: [(name: String, take: (UnsafeRawBufferPointer) -> Void)] = 
   ("supplicant", fuzzSupplicant),
   ("services", fuzzServices),
   ("identities", fuzzIdentities),
+  ("trust", fuzzTrust),
   // Whole channels and nodes, which take too much memory for AddressSanitizer to be quick about: see run.sh.
   ("payloads", fuzzPayloads),
   ("node", fuzzNode),

@@ -1,0 +1,27 @@
+import Frame
+import TestSupport
+@testable import Trust
+
+/// Any bytes as a deny-list, and as the file in which a node keeps whom it trusts. What is legal is written back as it
+/// was read.
+func fuzzTrust(_ input: UnsafeRawBufferPointer) {
+  readList(input)
+  if let state = TrustState(Array(input)) {
+    expect(TrustState(state.encoded()) == state, "a state is written otherwise than it was read")
+  }
+}
+
+private func readList(_ input: UnsafeRawBufferPointer) {
+  guard let view = try? DenyListView(input.bytes) else { return }
+  expect(view.signed.byteCount + view.signature.byteCount == input.count, "bytes outside of signed and signature")
+  let head = encoded { output in
+    DenyListView.writeHead(
+      count: view.count, serial: view.serial, issuedSeconds: view.issuedSeconds, point: view.point, to: &output)
+  }
+  var ids: [UInt8] = []
+  for index in 0..<view.count {
+    let node = view.node(index)
+    for byte in 0..<16 { ids.append(node.byte(byte)) }
+  }
+  expect(head + ids == view.signed.array, "a deny-list is written otherwise than it was read")
+}
