@@ -42,7 +42,8 @@ final class End {
   private static func node(_ identity: Identity, _ number: Int, _ epoch: UInt64, _ now: Instant) -> Node {
     let settings = NodeSettings(
       id: identity.id, epoch: epoch, point: identity.point, name: DisplayName("node \(number)"),
-      serviceType: [UInt8]("fuzz".utf8), info: [], relays: number == 0, bypass: true, linksMax: 8)
+      serviceType: [UInt8]("fuzz".utf8), info: [], relays: number == 0, bypass: true, linksMax: 8,
+      encryption: .optional)
     return Node(settings, StandInCryptography(identity), journal: .none, now: now)
   }
 

@@ -1,3 +1,4 @@
+import Channel
 import Frame
 import Journal
 import Node
@@ -12,10 +13,22 @@ func fuzzNode(_ input: UnsafeRawBufferPointer) {
   rig.pass(.seconds(30))
 }
 
-/// Takes every signature.
+/// Takes every signature; its sessions are stand-ins.
 private final class Credulous: NodeCryptography {
+  private let sessions = StandInCryptography(Identity(1))
+
   func sign(_ message: RawSpan) -> InlineArray<64, UInt8> { InlineArray(repeating: 7) }
   func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool { true }
+
+  func beginSession(_ name: SessionName, now: Instant) -> (any PeerSession)? { sessions.beginSession(name, now: now) }
+  func answerHello(
+    _ datagram: RawSpan, _ name: SessionName, reply: UnsafeMutableRawBufferPointer, now: Instant
+  ) -> HelloAnswer {
+    sessions.answerHello(datagram, name, reply: reply, now: now)
+  }
+  func acceptSession(_ datagram: RawSpan, _ name: SessionName, now: Instant) -> (any PeerSession)? {
+    sessions.acceptSession(datagram, name, now: now)
+  }
 }
 
 private let here = NodeID(high: 0x1010_1010_1010_1010, low: 1)
@@ -31,7 +44,8 @@ private final class Rig {
   init() {
     let settings = NodeSettings(
       id: here, epoch: 1, point: [4] + [UInt8](repeating: 1, count: 64), name: DisplayName("here"),
-      serviceType: [UInt8]("fuzz".utf8), info: [], relays: true, bypass: false)
+      serviceType: [UInt8]("fuzz".utf8), info: [], relays: true, bypass: false,
+      encryption: .optional)
     node = Node(settings, Credulous(), journal: .none, now: now)
     for (slot, peer) in [(0, left), (1, right)] {
       guard node.openLink(peer: peer, bearer: .ethernet, dialled: nil, now: now) == slot else { fatalError("no slot") }

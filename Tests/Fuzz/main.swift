@@ -16,6 +16,7 @@ private let targets: [(name: String, take: (UnsafeRawBufferPointer) -> Void)] = 
   ("services", fuzzServices),
   ("identities", fuzzIdentities),
   ("trust", fuzzTrust),
+  ("sealing", fuzzSealing),
   // Whole channels and nodes, which take too much memory for AddressSanitizer to be quick about: see run.sh.
   ("payloads", fuzzPayloads),
   ("node", fuzzNode),
