@@ -23,7 +23,7 @@ private final class Pair {
   private let names: [SessionName]
   private let sessions: [any PeerSession]
   private let now = Instant.zero + .seconds(1000)
-  private static let space = UnsafeMutableRawBufferPointer.allocate(
+  private nonisolated(unsafe) static let space = UnsafeMutableRawBufferPointer.allocate(
     byteCount: SealLimits.plaintextBytesMax + SealLimits.overheadBytesMax, alignment: 16)
 
   init() {
