@@ -18,7 +18,13 @@ final class ChannelDial: EventSource {
   /// How long the peer may take to name its PSM over a link that stands: a few connection intervals of 2 s phones.
   static let answerTime = TimeSpan.seconds(2)
 
+  /// How long a peer that made the link is left to open its channel. When requests for channels cross on one link, Linux
+  /// takes the answer to one for the answer to the other, and neither channel carries anything.
+  static let courtesy = TimeSpan.milliseconds(1_500)
+
   private enum Step {
+    /// The peer made the link, most likely to dial this node.
+    case yielding
     case connectingAttributes(CInt, Registration)
     case asking(AttributeConnection)
     case openingChannel(CInt, Registration)
@@ -48,7 +54,11 @@ final class ChannelDial: EventSource {
     timer = Timer(loop) { [self] in expire(timeout) }
     timer?.set(after: timeout)
     // A link that the peer made has its attribute channel already, and there can be only one.
-    if let connection = attributes.existing(peer) { return ask(connection) }
+    if attributes.existing(peer) != nil {
+      step = .yielding
+      timer?.set(after: Self.courtesy)
+      return
+    }
     do throws(SystemError) {
       let descriptor = try ChannelSocket.connectAttributes(adapter, to: peer)
       step = .connectingAttributes(descriptor, try watch(descriptor))
@@ -88,7 +98,7 @@ final class ChannelDial: EventSource {
       } catch {
         finish(.failed("the channel closed at once: \(error.text)"))
       }
-    case .asking, .ended: break
+    case .yielding, .asking, .ended: break
     }
   }
 
@@ -128,6 +138,9 @@ final class ChannelDial: EventSource {
   private func expire(_ timeout: TimeSpan) {
     let answerTime = Self.answerTime.milliseconds
     switch step {
+    case .yielding:
+      guard let connection = attributes.existing(peer) else { return finish(.failed("the peer's link ended")) }
+      ask(connection)
     case .connectingAttributes: finish(.failed("not reached within \(timeout.milliseconds) ms"))
     case .asking(let connection):
       own = connection
@@ -143,7 +156,7 @@ final class ChannelDial: EventSource {
       loop.remove(registration)
       _ = close(descriptor)
     case .asking(let connection): connection.cancelQuestion()
-    case .ended: break
+    case .yielding, .ended: break
     }
     step = .ended
     timer?.cancel()
