@@ -17,8 +17,8 @@ public final class NodeIdentity {
   /// What was wrong with the files and did not prevent the start; one line.
   public private(set) var notice: String?
 
-  private let key: Key
-  private let certificate: Certificate
+  let key: Key
+  let certificate: Certificate
   private let signingKey: psa_key_id_t
   private var configurations: [TLSConfiguration] = []
 

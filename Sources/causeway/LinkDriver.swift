@@ -37,6 +37,13 @@ final class LinkDriver: EventSource {
   private(set) var slot: Int?
   var peer: NodeID { secure.peer }
   var protocolText: String { secure.protocolText }
+  /// The peer, or this side, refused a key that was proven: which people should read of.
+  var isRefused: Bool {
+    switch secure.state {
+    case .closed(.alert), .closed(.refused): true
+    case .handshaking, .established, .closed: false
+    }
+  }
 
   private let loop: EventLoop
   private let secure: SecureStream

@@ -188,6 +188,7 @@ final class Relay: LinkDriverDelegate, DoorwayDelegate {
     drivers.removeAll { $0 === driver }
     if let source = driver.source { doorway?.handshakeEnded(source, isKnown: false) }
     if let slot = driver.slot {
+      if driver.isRefused { journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote): \(reason)") }
       node.handle(.linkClosed(slot), now: loop.now)
     } else {
       journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote): \(reason)")

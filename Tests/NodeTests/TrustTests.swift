@@ -114,3 +114,9 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   without.receive(frame(.denyList, from: bench.id(7), denyList(bench, by: 7)), on: slot)
   #expect(without.refusals(.notTrusted) == 1)
 }
+
+@Test func aLinkToThisNodeItselfIsNotOpened() {
+  let bench = Bench()
+  #expect(bench.node.openLink(peer: bench.identity.id, bearer: .ethernet, dialled: nil, now: bench.now) == nil)
+  #expect(bench.node.openLink(peer: bench.identity.id, bearer: .ethernet, dialled: 5, now: bench.now) == nil)
+}

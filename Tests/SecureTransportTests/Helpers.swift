@@ -17,7 +17,7 @@ final class Scratch {
   deinit { _ = shell("rm -rf \(path)") }
 
   func file(_ name: String) -> String { path + "/" + name }
-  func bytes(_ name: String) -> [UInt8]? { try? readFile(file(name), bytesMax: 65536) }
+  func bytes(_ name: String) -> [UInt8]? { try? readFile(file(name), bytesMax: 262_144) }
   func remove(_ name: String) throws { try #require(unlink(file(name)) == 0) }
   func chmod(_ name: String, _ mode: UInt32) throws { try #require(CSystem.chmod(file(name), mode) == 0) }
   func mode(_ name: String) throws -> UInt32 {

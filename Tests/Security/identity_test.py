@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Identity, trust and revocation by the causeway binary: identity_test.py BINARY
+
+Real daemons on the loopback interface, keys and certificates by the openssl command.
+"""
+import os
+import pty
+import subprocess
+import tempfile
+import time
+import unittest
+
+from daemons import BINARY, Daemon, wait
+
+
+class IdentityTest(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.TemporaryDirectory(prefix="causeway-")
+        self.daemons = []
+
+    def tearDown(self):
+        for daemon in self.daemons:
+            daemon.stop()
+        self.root.cleanup()
+
+    def path(self, name):
+        return os.path.join(self.root.name, name)
+
+    def daemon(self, name, *peers, **options):
+        self.daemons.append(Daemon(self.root.name, name, peers, **options))
+        return self.daemons[-1]
+
+    def openssl(self, command, **options):
+        done = subprocess.run(["sh", "-c", f"cd {self.root.name} && {command}"], capture_output=True, text=True, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def authority(self):
+        self.openssl(
+            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 3650"
+            " -subj '/CN=Fleet' -addext keyUsage=keyCertSign,cRLSign")
+
+    def certificate(self, name):
+        """NAME.p12 under the password “secret”: a key with a certificate by the authority."""
+        self.openssl(
+            f"openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {name}.key -out {name}.csr -subj /CN={name}"
+            f" && openssl x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 3650 -out {name}.pem"
+            f" && openssl pkcs12 -export -inkey {name}.key -in {name}.pem -certfile ca.pem -out {name}.p12 -passout pass:secret")
+
+    def refused(self, daemon, *words):
+        """A command that fails: the one line it says."""
+        code, out, err = daemon.run(*words)
+        self.assertEqual((code, out), (1, ""), err)
+        self.assertEqual(err.count("\n"), 1, err)
+        return err
+
+    # The commands
+
+    def test_a_key_is_made_shown_exported_and_replaced_only_when_told(self):
+        box = self.daemon("box")
+        self.assertIn("there is no key yet", self.refused(box, "identity", "show"))
+        made = box.identity("new").split("\n")[0]
+        self.assertEqual(box.id, made)
+        self.assertIn("--replace", self.refused(box, "identity", "new"))
+        again = box.identity("new", "--replace").split("\n")[0]
+        self.assertNotEqual(again, made)
+        self.assertEqual(box.id, again)
+        with open(self.path("out.pem"), "w") as file:
+            file.write(box.identity("export"))
+        self.assertIn(f"CN = {again}", self.openssl("openssl x509 -in out.pem -noout -subject"))
+        with open(self.path("out.pem"), "w") as file:
+            file.write(box.identity("export", "--key"))
+        self.openssl("openssl pkey -in out.pem -noout")
+        self.assertEqual(os.stat(box.state + "/node.key").st_mode & 0o777, 0o600)
+
+    def test_a_pkcs12_file_becomes_the_identity(self):
+        self.authority()
+        self.certificate("node")
+        box = self.daemon("box")
+        with open(self.path("password"), "w") as file:
+            file.write("secret\n")
+        with open(self.path("wrong"), "w") as file:
+            file.write("Secret\n")
+        file = self.path("node.p12")
+        self.assertIn("the password is not", self.refused(box, "identity", "import", file, "--password-file", self.path("wrong")))
+        node = box.identity("import", file, "--password-file", self.path("password")).split("\n")[0]
+        digest = self.openssl("openssl pkey -in node.key -pubout -outform DER | openssl dgst -sha256 -r")
+        self.assertTrue(digest.startswith(node))
+        self.assertIn("certificate  CN=node, by CN=Fleet, ", box.identity("show"))
+        self.assertIn("certificate  CN=Fleet (CA), by itself, ", box.identity("show"))
+
+    def test_a_password_is_asked_for_without_echo(self):
+        self.authority()
+        self.certificate("node")
+        box = self.daemon("box")
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execv(BINARY, [BINARY, "identity", "import", self.path("node.p12"), "--config", box.config])
+        shown = os.read(terminal, 1000)
+        while b"Password of" not in shown:
+            shown += os.read(terminal, 1000)
+        time.sleep(0.2)
+        os.write(terminal, b"secret\n")
+        try:
+            while True:
+                shown += os.read(terminal, 1000)
+        except OSError:
+            pass
+        self.assertEqual(os.waitpid(child, 0)[1], 0, shown)
+        self.assertNotIn(b"secret", shown)
+        self.assertIn(box.id.encode(), shown)
+
+    def test_two_daemons_do_not_share_a_state_directory(self):
+        box = self.daemon("box").start()
+        os.makedirs(self.path("second"))
+        with open(box.config) as file:
+            config = file.read().replace(box.directory + "/run", self.path("second"))
+        done = subprocess.run(
+            [BINARY, "run", "--config", "/dev/stdin"], input=config, capture_output=True, text=True, timeout=10)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("another causeway has it", done.stderr)
+
+    def test_usage_is_told_in_one_line(self):
+        box = self.daemon("box")
+        for words in (["identity", "trust"], ["identity", "revoke", "a", "b"], ["identity", "new", "--nonsense"]):
+            code, out, err = box.run(*words)
+            self.assertEqual((code, out), (2, ""))
+        for word in ("show", "new", "import", "export", "trust", "untrust", "revoke"):
+            self.assertEqual(box.run("identity", word, "--help")[0], 0)
+        box.identity("new")
+        self.assertIn("32 hexadecimal digits", self.refused(box, "identity", "revoke", "nobody"))
+
+    # Trust
+
+    def test_a_changed_key_under_a_known_name_is_refused_with_an_alarm(self):
+        box = self.daemon("box", trust="policy = first-use").start()
+        bob = self.daemon("bob", box).start()
+        wait("bob is linked", lambda: box.neighbours() == ["bob"])
+        first = bob.id
+        wait("the pin is on disk", lambda: first in box.identity("show"))
+        bob.stop()
+        bob.identity("new", "--replace")
+        bob.start()
+        wait("the alarm is in the status", lambda: first in box.status["box"]["alarm"])
+        self.assertIn(bob.id, box.status["box"]["alarm"])
+        self.assertEqual(box.neighbours(), [])
+        self.assertIn("is " + first, box.log("error"))
+        self.assertIn("ALARM", box.run("status")[1])
+        # The operator says that the change is right.
+        box.identity("untrust", "bob")
+        self.assertEqual(box.status["box"]["alarm"], "")
+        bob.stop()
+        bob.start()
+        wait("bob is linked again", lambda: box.neighbours() == ["bob"])
+
+    def test_a_revoked_key_loses_its_link_at_once_and_stays_out(self):
+        box = self.daemon("box").start()
+        bob = self.daemon("bob", box).start()
+        wait("bob is linked", lambda: box.neighbours() == ["bob"])
+        self.assertIn("is revoked", box.identity("revoke", bob.id))
+        wait("the link is gone", lambda: box.neighbours() == [], 2)
+        for daemon in (box, bob):
+            daemon.stop()
+            daemon.start()
+        time.sleep(2)
+        self.assertEqual(box.neighbours(), [])
+        self.assertIn("its key is revoked", box.log("notice"))
+        self.assertIn("TLS alert 44", bob.log("notice"))
+        self.assertIn("does not come back", self.refused(box, "identity", "trust", bob.id))
+
+    def test_an_operators_revocation_reaches_the_boxes_that_follow_it(self):
+        operator = self.daemon("operator")
+        operator.identity("new")
+        box = self.daemon("box", operator, trust=f"operators = {operator.id}")
+        far = self.daemon("far", box, trust=f"operators = {operator.id}")
+        bob = self.daemon("bob", far)
+        for daemon in (operator, box, far, bob):
+            daemon.start()
+        wait("the chain stands", lambda: "bob" in far.neighbours() and box.neighbours() == ["far", "operator"])
+        operator.identity("revoke", bob.id)
+        wait("bob is cut off two links away", lambda: "bob" not in far.neighbours(), 3)
+        self.assertIn(f"revoked      {bob.id}", far.identity("show"))
+        # It is on disk there, and counts without the operator.
+        for daemon in (operator, far):
+            daemon.stop()
+        far.start()
+        wait("far is back", lambda: "box" in far.neighbours())
+        time.sleep(1)
+        self.assertEqual(far.neighbours(), ["box"])
+
+    def test_under_ca_only_the_fleet_is_let_in(self):
+        self.authority()
+        os.makedirs(self.path("anchors"))
+        self.openssl("cp ca.pem anchors/")
+        with open(self.path("password"), "w") as file:
+            file.write("secret\n")
+        trust = f"policy = ca\nanchors = {self.path('anchors')}"
+        box = self.daemon("box", trust=trust)
+        member = self.daemon("member", box, trust=trust)
+        stranger = self.daemon("stranger", box)
+        for daemon in (box, member):
+            self.certificate(daemon.name)
+            daemon.identity("import", self.path(daemon.name + ".p12"), "--password-file", self.path("password"))
+        for daemon in (box, member, stranger):
+            daemon.start()
+        wait("the member is linked", lambda: box.neighbours() == ["member"])
+        wait("the stranger is refused", lambda: "none of the authorities" in box.log("notice"))
+        self.assertIn("its certificate leads to one", box.identity("show"))
+        # The operator may pin one that has no certificate.
+        box.identity("trust", stranger.id, "--name", "stranger")
+        wait("the stranger is linked", lambda: "stranger" in box.neighbours(), 40)
+
+
+if __name__ == "__main__":
+    unittest.main()
