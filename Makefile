@@ -29,6 +29,8 @@ selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch6
 	@board/virtual/host-packages.sh amd64 arm64
 	build/x86_64/causeway selftest
 	python3 Tests/CommandLine/command_line_test.py build/x86_64/causeway
+	python3 Tests/Security/identity_test.py build/x86_64/causeway
+	python3 Tests/Security/kill_writes.py build/x86_64/causeway
 	qemu-aarch64-static build/aarch64/causeway selftest
 
 test-lab: build ## every scenario in the radio lab, and one of them on aarch64

@@ -126,7 +126,7 @@ final class Driver {
   }
 }
 
-private func monotonicSeconds() -> Int {
+func monotonicSeconds() -> Int {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC, &time)
   return time.tv_sec
