@@ -11,6 +11,7 @@
     node.py         a Causeway daemon on a box
     stage.py        the cast of the main job: a box and its peers; what they say to each other
     transfer.py     files on their way between nodes
+    secrets.py      what a listener sees of a box, and what stands in a program's memory
 
 A scenario:
 

@@ -32,7 +32,8 @@ class Node:
         self.state.mkdir(parents=True, exist_ok=True)
         self.runtime.mkdir(parents=True, exist_ok=True)
         self.process = None
-        self.configure(wifi, interfaces, extra or {})
+        self.wifi, self.interfaces, self.extra = wifi, interfaces, extra or {}
+        self.configure(wifi, interfaces, self.extra)
         keep_at_end(self.keep_journal)
         if start:
             self.start()
@@ -63,6 +64,10 @@ class Node:
             lines += [f"{key} = {value}" for key, value in keys.items()]
             lines.append("")
         self.configuration_file.write_text("\n".join(lines))
+
+    def reconfigure(self, extra):
+        """Add to the configuration; it counts from the next start."""
+        self.configure(self.wifi, self.interfaces, {**self.extra, **extra})
 
     # --- life --------------------------------------------------------------------------------------------------------
 

@@ -93,9 +93,8 @@ class Command:
         return self.output
 
 
-def chat(a, b):
+def chat(a, b, line="Hello {}, this is {}."):
     """Two nodes each say one line to the other, and each gets one."""
-    line = "Hello {}, this is {}."
     talks = {
         node.name: Command(node, "peer", "chat", "--to", other.name, "--wait-for", "1", "--seconds", "60",
                            input=line.format(other.name, node.name) + "\n")
