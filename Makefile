@@ -29,8 +29,8 @@ selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch6
 	@board/virtual/host-packages.sh amd64 arm64
 	build/x86_64/causeway selftest
 	python3 Tests/CommandLine/command_line_test.py build/x86_64/causeway
-	python3 Tests/Security/identity_test.py build/x86_64/causeway
-	python3 Tests/Security/kill_writes.py build/x86_64/causeway
+	python3 Tests/Daemons/identity_test.py build/x86_64/causeway
+	python3 Tests/Daemons/kill_writes.py build/x86_64/causeway
 	qemu-aarch64-static build/aarch64/causeway selftest
 
 test-lab: build ## every scenario in the radio lab, and one of them on aarch64
@@ -45,9 +45,12 @@ sim: ## the simulation alone: SEEDS=n [FIRST=n] for many, SEED=n to replay one
 fuzz: ## every fuzz target for TIME seconds (default 20), two at a time, and what a finding is replayed with
 	Tests/Fuzz/run.sh $(or $(TIME),20)
 
-bench: build ## measured figures: journal, TLS, relaying; ratios against limits taken in the same run
+bench: build ## measured figures: journal, TLS, relaying, security; ratios against limits taken in the same run
 	build/x86_64/causeway selftest --bench
-	python3 Tests/Bench/relay.py build/x86_64/causeway
+	python3 Tests/Daemons/relay.py build/x86_64/causeway
+	python3 Tests/Daemons/costs.py build/x86_64/causeway
+	python3 Tests/Daemons/half_open.py build/x86_64/causeway
+	python3 Tests/Daemons/half_open.py build/x86_64/causeway --prefix
 
 check: ## format, lint and import rules
 	python3 Tests/Style/check.py

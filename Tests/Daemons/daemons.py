@@ -1,0 +1,156 @@
+"""Causeway daemons on the loopback interface, each with a directory of its own, and applications that talk to them: for
+the tests and measurements beside this file. The binary is each program's first argument."""
+import itertools
+import json
+import os
+import re
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+BINARY = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else "build/x86_64/causeway"
+KIND = 7                    # what the messages of our applications are
+OUTSTANDING = 48            # sends of one application at once; a daemon takes 64
+INTERACTIVE, BULK = 0, 1
+_ports = itertools.count(20000 + os.getpid() * 7 % 20000)
+
+
+class Daemon:
+    """One node: `start`, then read and change it by the commands of the same binary.
+
+    peers: the daemons that it dials; trust: lines of its section [trust]; extra: whole sections."""
+
+    def __init__(self, root, name, peers=(), trust="", display=None, relay=True, extra=""):
+        self.directory = os.path.join(root, name)
+        os.makedirs(self.directory + "/run", exist_ok=True)
+        self.name, self.port, self.process = name, next(_ports), None
+        self.display, self.peers, self.trust = display or name, list(peers), trust
+        self.relay, self.extra = relay, extra
+        self.write()
+
+    def write(self):
+        peers = "".join(f"peers = 127.0.0.1:{peer.port}\n" for peer in self.peers)
+        with open(self.config, "w") as file:
+            file.write(
+                f"[node]\ndisplay-name = {self.display}\nstate-directory = {self.directory}/state\n"
+                f"runtime-directory = {self.directory}/run\nrelay = {'yes' if self.relay else 'no'}\n"
+                f"[trust]\n{self.trust}\n{self.extra}\n"
+                f"[ip]\nport = {self.port}\nloopback = yes\ninterfaces = lo\n{peers}"
+                "[bluetooth]\nenabled = no\n[wifi-direct]\nenabled = no\n[discovery]\ndns-sd = off\n")
+
+    @property
+    def config(self):
+        return self.directory + "/conf"
+
+    @property
+    def state(self):
+        return self.directory + "/state"
+
+    def run(self, *words, **options):
+        """A command with this box's configuration: exit status, output, errors."""
+        done = subprocess.run([BINARY, *words, "--config", self.config], capture_output=True, text=True, timeout=30, **options)
+        return done.returncode, done.stdout, done.stderr
+
+    def identity(self, *words):
+        """An `identity` command that is to succeed; its output."""
+        code, out, err = self.run("identity", *words)
+        assert code == 0, (words, code, err)
+        return out
+
+    @property
+    def id(self):
+        return re.search(r"^node +(\w+)$", self.identity("show"), re.M).group(1)
+
+    def start(self):
+        self.process = subprocess.Popen([BINARY, "run", "--config", self.config], stderr=subprocess.DEVNULL)
+        wait(f"{self.name} answers", lambda: self.run("status")[0] == 0)
+        return self
+
+    def stop(self):
+        if self.process:
+            self.process.terminate()
+            self.process.wait(10)
+            self.process = None
+
+    # What it costs
+
+    def resident_bytes(self):
+        with open(f"/proc/{self.process.pid}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def processor_seconds(self):
+        """The time that it has run, user and system, to the nanosecond."""
+        with open(f"/proc/{self.process.pid}/schedstat") as file:
+            return int(file.read().split()[0]) / 1e9
+
+    # What it tells
+
+    @property
+    def status(self):
+        return json.loads(self.run("status", "--json")[1])
+
+    def neighbours(self):
+        return sorted(link["name"] for link in self.status["links"] if link["state"] == "up")
+
+    def log(self, level="info"):
+        return self.run("log", "--level", level)[1]
+
+
+class Client:
+    """An application: one connection to a daemon's control socket (Sources/Diagnostics/ControlProtocol.swift)."""
+
+    def __init__(self, daemon, kinds=0):
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                self.socket.connect(f"{daemon.directory}/run/control.sock")
+                break
+            except OSError:
+                self.socket.close()
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+        self.socket.send(b"A" + struct.pack(">I", kinds))
+        self.socket.settimeout(30)
+        self.peers = {}
+
+    def next(self):
+        packet = self.socket.recv(70_000)
+        if packet[:1] == b"P":
+            length = packet[35]
+            self.peers[packet[36 : 36 + length].decode()] = packet[1:17]
+        return packet
+
+    def wait_peer(self, name):
+        while name not in self.peers:
+            self.next()
+        return self.peers[name]
+
+    def send(self, to, message, lane, request=0):
+        self.socket.send(b"M" + struct.pack(">I16sBB", request, to, KIND, lane) + message)
+
+    def send_many(self, to, count, size, lane):
+        """Send `count` messages and wait until all have arrived."""
+        message = os.urandom(size)
+        sent = ended = 0
+        while ended < count:
+            while sent < count and sent - ended < OUTSTANDING:
+                self.send(to, message, lane, request=sent)
+                sent += 1
+            packet = self.next()
+            if packet[:1] == b"C":
+                if packet[5] != 0:
+                    raise SystemExit(f"a send ended with {packet[5]}")
+                ended += 1
+
+
+def wait(what, predicate, seconds=15):
+    """Ask until it is true; what did not become true is an error."""
+    end = time.monotonic() + seconds
+    while not predicate():
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {seconds} s")
+        time.sleep(0.1)

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""What relaying costs: relay.py BINARY [BYTES]
+
+Three daemons on the loopback interface, a – box – b, of which a and b know only the box. Messages go from a to b; what is
+measured is the processor time of the box and what arrives, with sealing and without it in turn. Beside it, as the limit of
+this machine, stands what an echo over a plain TCP connection costs in round trips."""
+
+import os
+import socket
+import statistics
+import struct
+import sys
+import tempfile
+import threading
+import time
+
+from daemons import BULK, INTERACTIVE, KIND, Client, Daemon
+
+ROUNDS = 3
+SIZES = ((16_384, BULK), (64, INTERACTIVE))
+SEALED, CLEAR = "sealed", "in clear"
+
+
+class Network:
+    """a – box – b, and an application at either end."""
+
+    def __init__(self, root, title):
+        extra = "[peer]\nencryption = none\n" if title == CLEAR else ""
+        name = title.replace(" ", "-")
+        self.box = Daemon(root, f"{name}-box", extra=extra)
+        self.a = Daemon(root, f"{name}-a", [self.box], relay=False, extra=extra)
+        self.b = Daemon(root, f"{name}-b", [self.box], relay=False, extra=extra)
+        for daemon in (self.box, self.a, self.b):
+            daemon.start()
+        self.reader, self.sender = Client(self.b, kinds=1 << KIND), Client(self.a, kinds=1 << KIND)
+        self.to = self.sender.wait_peer(self.b.name)
+        threading.Thread(target=self.answer, daemon=True).start()
+
+    def answer(self):
+        """Take what arrives, as an application would; send back what asks for it."""
+        while True:
+            try:
+                packet = self.reader.next()
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+            if packet[:1] == b"M" and packet[19:23] == b"echo":
+                self.reader.socket.send(b"M" + struct.pack(">I", 0) + packet[1:19] + packet[19:])
+
+    def round_trips(self, count=1000, pause=0.002):
+        times = []
+        for _ in range(count):
+            start = time.perf_counter()
+            self.sender.send(self.to, b"echo", INTERACTIVE)
+            while self.sender.next()[:1] != b"M":
+                pass
+            times.append((time.perf_counter() - start) * 1e6)
+            time.sleep(pause)
+        return percentiles(times)
+
+    def send(self, count, size, lane):
+        """Seconds, the box's processor seconds, and the frames that it forwarded."""
+        frames = self.box.status["box"]["frames_forwarded"]
+        before, start = self.box.processor_seconds(), time.monotonic()
+        self.sender.send_many(self.to, count, size, lane)
+        seconds, used = time.monotonic() - start, self.box.processor_seconds() - before
+        return seconds, used, self.box.status["box"]["frames_forwarded"] - frames
+
+    def stop(self):
+        for daemon in (self.a, self.b, self.box):
+            daemon.stop()
+
+
+def echo_round_trips(count=1000, pause=0.002):
+    """The limit: two processes, one TCP connection on the loopback interface, twice there and back."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    if os.fork() == 0:
+        connection = listener.accept()[0]
+        while data := connection.recv(100):
+            connection.send(data)
+        os._exit(0)
+    connection = socket.create_connection(listener.getsockname())
+    times = []
+    for _ in range(count):
+        start = time.perf_counter()
+        for _ in range(2):
+            connection.send(b"echo")
+            connection.recv(100)
+        times.append((time.perf_counter() - start) * 1e6)
+        time.sleep(pause)
+    connection.close()
+    os.wait()
+    return percentiles(times)
+
+
+def percentiles(values):
+    ordered = sorted(values)
+    return statistics.median(ordered), ordered[int(len(ordered) * 0.99)]
+
+
+def measure(networks, byte_count):
+    for title, network in networks.items():
+        p50, p99 = network.round_trips()
+        print(f"{title}: round trip a – box – b and back: p50 {p50:.0f} µs, p99 {p99:.0f} µs")
+        network.send(500, 16_384, BULK)
+    for size, lane in SIZES:
+        count = byte_count // ROUNDS // (size if lane == BULK else 16 * size)
+        spent = {title: [] for title in networks}
+        for _ in range(ROUNDS):
+            for title, network in networks.items():
+                spent[title].append(network.send(count, size, lane))
+        best = {title: [min(column) for column in zip(*rounds)] for title, rounds in spent.items()}
+        for title, (seconds, used, frames) in best.items():
+            print(
+                f"{title}: {count} messages of {size} bytes: {count / seconds / 1000:.1f} k/s,"
+                f" {count * size / seconds / 1e6:.1f} MB/s; box {used / count * 1e6:.2f} µs a message,"
+                f" {used / (count * size) * 1e9:.2f} s/GB; {frames / count:.2f} frames a message, acknowledgements among them")
+        print(f"{size} bytes: the box's processor time sealed / in clear: {best[SEALED][1] / best[CLEAR][1]:.2f}")
+    for title, network in networks.items():
+        print(f"{title}: the box holds {network.box.resident_bytes() / 2**20:.1f} MiB")
+
+
+def main():
+    byte_count = int(sys.argv[1]) if len(sys.argv) > 1 else 256 << 20
+    p50, p99 = echo_round_trips()
+    print(f"limit: plain TCP echo, twice there and back: p50 {p50:.0f} µs, p99 {p99:.0f} µs")
+    with tempfile.TemporaryDirectory() as root:
+        networks = {title: Network(root, title) for title in (SEALED, CLEAR)}
+        try:
+            measure(networks, byte_count)
+        finally:
+            for network in networks.values():
+                network.stop()
+
+
+main()
