@@ -66,6 +66,7 @@ let package = Package(
     rim("BearerIP", ["CSystem", "Reactor", "Bearer", "Primitives"]),
     rim("BearerBluetooth", ["CSystem", "CBluetooth", "Reactor", "Bearer", "Primitives"]),
     rim("WiFiDirect", ["CSystem", "CWPA", "Reactor", "Bearer", "BearerIP", "Primitives"]),
+    rim("Board", ["CSystem", "Reactor"]),
     rim("Discovery", ["CSystem", "CAvahi", "Reactor", "Bearer", "Primitives"]),
     rim("Configuration", ["CSystem", "CFormats", "Primitives", "Journal", "Bearer"]),
     rim("Diagnostics", ["CSystem", "CFormats", "Reactor", "Primitives", "Journal", "Frame"]),
@@ -73,7 +74,7 @@ let package = Package(
       name: "causeway",
       dependencies: [
         "CSystem", "CMbedTLS", "CAvahi", "CBluetooth", "CWPA", "CFormats", "Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Session", "Node", "Reactor",
-        "SecureTransport", "Trust", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Configuration", "Diagnostics",
+        "SecureTransport", "Trust", "Board", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Configuration", "Diagnostics",
       ],
       swiftSettings: language + mode,
       linkerSettings: embedded
@@ -91,6 +92,7 @@ let package = Package(
     tests("SimulatorTests", ["Simulator", "Primitives", "Channel", "Node"]),
     tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Journal", "Primitives", "Reactor"]),
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives"]),
+    tests("BoardTests", ["Board", "CSystem", "Reactor"]),
     tests("ConfigurationTests", ["Configuration"]),
     tests("DiscoveryTests", ["Discovery", "CAvahi", "CSystem", "Reactor", "Bearer", "Primitives"]),
     tests("JournalTests", ["Journal", "Primitives"]),

@@ -12,6 +12,7 @@ public struct Configuration {
   public var bluetooth = BluetoothSection()
   public var wifiDirect = WiFiDirectSection()
   public var discovery = DiscoverySection()
+  public var board = BoardSection()
   public var journal = JournalSection()
   /// What is accepted but unwise, one sentence each.
   public var warnings: [String] = []
@@ -161,6 +162,13 @@ public enum WPSMode {
 /// `[discovery]`
 public struct DiscoverySection {
   public var dnsSD = DNSSDMode.automatic
+  public init() {}
+}
+
+/// `[board]`
+public struct BoardSection {
+  /// The LED that shows how the box is: a name in `/sys/class/leds`. Empty for none.
+  public var statusLED = ""
   public init() {}
 }
 

@@ -19,6 +19,10 @@ var configurationKeys: [ConfigurationKey] {
         &to.discovery.dnsSD,
         choice(text, ("auto", .automatic), ("daemon", .daemon), ("embedded", .embedded), ("off", .off)))
     },
+    ConfigurationKey(section: "board", name: "status-led", accepted: "the name of a directory in /sys/class/leds") {
+      to, text in
+      store(&to.board.statusLED, parseLED(text))
+    },
     ConfigurationKey(section: "journal", name: "size", accepted: "a number of KiB from 16 to 65536") { to, text in
       store(&to.journal.sizeKiB, text.number(in: 16...65536).map { Int($0) })
     },
@@ -196,6 +200,12 @@ private func path(_ text: Text) -> String? {
   guard text.hasPrefix("/"), text.bytes.count <= 80 else { return nil }
   let isDirectory = text.bytes.count > 1 && text.bytes.last == UInt8(ascii: "/")
   return DisplayNameSyntax.printable(isDirectory ? text.bytes.dropLast() : text.bytes)
+}
+
+/// LED names are 1–63 bytes (`LED_MAX_NAME_SIZE`); theirs have colons, such as “beaglebone:green:usr0”.
+private func parseLED(_ text: Text) -> String? {
+  guard (1...63).contains(text.bytes.count), !text.equals("."), !text.equals("..") else { return nil }
+  return text.bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") } ? text.string : nil
 }
 
 private func addDiscoveryInfo(_ to: inout Configuration, _ text: Text) -> Bool {

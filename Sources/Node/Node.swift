@@ -221,6 +221,12 @@ public final class Node {
   /// A link slot as it stands.
   public func link(_ slot: Int) -> Link { links[slot] }
 
+  /// Whether any link is up.
+  public var isLinked: Bool {
+    for slot in links.indices where links[slot].state == .up { return true }
+    return false
+  }
+
   // MARK: Commands
 
   public func nextCommand(now: Instant) -> Command? {

@@ -1,6 +1,7 @@
 import Bearer
 import BearerBluetooth
 import BearerIP
+import Board
 import CSystem
 import Channel
 import Configuration
@@ -75,11 +76,13 @@ final class Relay: LinkDriverDelegate, DoorwayDelegate {
   private let clock: WallClockWatch
   private var signals: SignalSource?
   private var deadline: Timer?
+  private let statusLED: StatusLED?
   var upkeep: Timer?
   var wasSynchronised = false
   /// The serials of the deny-lists that links have been held against.
   var deniedSeen: [UInt64] = []
   var refusalsTold = InlineArray<5, UInt64>(repeating: 0)
+  private var health = StatusLED.Pattern.off
   private var isStopping = false
 
   init(
@@ -93,6 +96,8 @@ final class Relay: LinkDriverDelegate, DoorwayDelegate {
     let identity = trust.identity
     journalFile = file
     journal = file.journal
+    let led = configuration.board.statusLED
+    statusLED = led.utf8.isEmpty ? nil : StatusLED(name: led)
     startedAt = monotonicNow()
     let name: DisplayName
     do throws(FrameRefusal) {
@@ -207,6 +212,7 @@ final class Relay: LinkDriverDelegate, DoorwayDelegate {
     // What clients had waiting to send may have gone to the node just now.
     carryOut(now)
     deadline?.set(min(node.nextDeadline(now: now), mailbox.deadline))
+    showHealth()
     if isStopping && drivers.isEmpty { finish() }
   }
 
@@ -235,6 +241,24 @@ final class Relay: LinkDriverDelegate, DoorwayDelegate {
 
   private func driver(of slot: Int) -> LinkDriver? { drivers.first { $0.slot == slot } }
 
+  // MARK: Health
+
+  /// Tell who stands before the box that something needs a human, else whether anybody is linked. `isDue` tries again
+  /// what has failed.
+  func showHealth(isDue: Bool = false) {
+    guard let statusLED else { return }
+    let isFault = trust.alarm != nil || !problems.isEmpty
+    let current: StatusLED.Pattern = isFault ? .fault : node.isLinked ? .linked : .alone
+    if current == health && !isDue { return }
+    health = current
+    do throws(SystemError) {
+      try statusLED.show(current)
+      resolve("led")
+    } catch {
+      if problem("led") == nil { bearerReport("led", "\(configuration.board.statusLED): \(error.text)", isFault: true) }
+    }
+  }
+
   // MARK: The end
 
   private func stop(_ signal: CInt) {
@@ -255,6 +279,7 @@ final class Relay: LinkDriverDelegate, DoorwayDelegate {
     wifiDirect?.stop()
     ip?.stop()
     control?.close()
+    try? statusLED?.show(.off)
     loop.batchEnded = nil
     loop.stop()
   }

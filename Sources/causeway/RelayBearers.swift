@@ -43,11 +43,16 @@ extension Relay: BearerDelegate {
   }
 
   func bearerReport(_ source: StaticString, _ text: String, isFault: Bool) {
-    problems.removeAll { $0.source == source }
+    resolve(source)
     if isFault { problems.append((source, text)) }
     journal.report(isFault ? .warning : .notice, at: loop.now, source, text)
     say(source, text)
   }
+
+  /// Forget the fault of a source.
+  func resolve(_ source: StaticString) { problems.removeAll { $0.source == source } }
+
+  func problem(_ source: StaticString) -> String? { problems.first { $0.source == source }?.text }
 
   // MARK: Status
 
@@ -75,6 +80,11 @@ extension Relay: BearerDelegate {
       all.append(
         BearerStatus(
           name: "dns-sd", state: state, detail: "\(dnsSD.serviceCount) services", problem: problem("dns-sd") ?? ""))
+    }
+    // What is no bearer, and shows only while it has a fault.
+    for source in ["trust", "led"] as [StaticString] {
+      guard let problem = problem(source) else { continue }
+      all.append(BearerStatus(name: String(source), state: "fault", detail: "", problem: problem))
     }
     return all
   }
@@ -106,8 +116,6 @@ extension Relay: BearerDelegate {
       name: String(BearerKind.wifiDirect.name), state: String(snapshot.state.name), detail: detail,
       problem: problem("wifi-direct") ?? "")
   }
-
-  private func problem(_ source: StaticString) -> String? { problems.first { $0.source == source }?.text }
 
   // MARK: Starting
 

@@ -94,15 +94,16 @@ extension Relay {
     do throws(IdentityError) {
       try trust.keepTime()
       try trust.saveIfChanged()
-      problems.removeAll { isTrust($0.source) }
+      resolve("trust")
     } catch {
-      if !problems.contains(where: { isTrust($0.source) }) { bearerReport("trust", error.text, isFault: true) }
+      if problem("trust") == nil { bearerReport("trust", error.text, isFault: true) }
     }
     // Certificates of which nobody could tell whether they were valid yet.
     let isSynchronised = trust.time.isSynchronised
     if isSynchronised && !wasSynchronised { reconsiderLinks() }
     wasSynchronised = isSynchronised
     tellRefusals()
+    showHealth(isDue: true)
   }
 
   /// Who was not let in, all together: one by one would fill the journal in a flood.
@@ -116,8 +117,6 @@ extension Relay {
     refusalsTold = refusals
     if !text.utf8.isEmpty { journal.report(.warning, at: loop.now, "door", "not let in: \(text)") }
   }
-
-  private func isTrust(_ source: StaticString) -> Bool { Text("\(source)").equals("trust") }
 
   private func reconsiderLinks() {
     for driver in drivers { driver.reconsider() }

@@ -11,7 +11,8 @@
     node.py         a Causeway daemon on a box
     stage.py        the cast of the main job: a box and its peers; what they say to each other
     transfer.py     files on their way between nodes
-    secrets.py      what a listener sees of a box, and what stands in a program's memory
+    eavesdrop.py    what a listener sees of a box, and what stands in a program's memory
+    led.py          LEDs, with us for the hardware
 
 A scenario:
 

@@ -112,8 +112,8 @@ class Node:
 
     def cli(self, *arguments, check=True, timeout=30, input=None):
         """Run `causeway ARGUMENTS` against this daemon and return its output."""
-        # `causeway peer VERB` is the only group: options come behind the verb.
-        words = 2 if arguments[0] == "peer" else 1
+        # Of a group such as `causeway peer VERB` options come behind the verb.
+        words = 2 if arguments[0] in ("peer", "identity") else 1
         command, rest = arguments[:words], arguments[words:]
         return self.box.run(
             PROGRAM, *command, "--config", self.configuration_file, *rest, check=check, timeout=timeout, input=input

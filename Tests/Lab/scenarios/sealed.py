@@ -4,7 +4,7 @@ chat line and a file full of canaries: not one is seen. The same without sealing
 import pathlib
 
 from lab import check, main, step
-from lab.secrets import Capture, find_in_memory
+from lab.eavesdrop import Capture, find_in_memory
 from lab.stage import Command, Stage, chat
 
 CANARY = b"nightingale at dawn. "
