@@ -106,7 +106,7 @@ private func refusal(_ text: String) -> String? {
   #expect(
     refusal("[wifi]\nx = 1")
       == "box.conf:2: unknown section [wifi]; expected "
-      + "[node], [peer], [trust], [ip], [bluetooth], [wifi-direct], [discovery], [journal]")
+      + "[node], [peer], [trust], [ip], [bluetooth], [wifi-direct], [discovery], [board], [journal]")
 }
 
 @Test func aKeyBeforeAnySectionIsRefused() {
@@ -197,9 +197,16 @@ func badValuesOfOtherSectionsAreRefused(_ text: String) {
   for word in refusedKeyLists() { #expect(keys.contains(word), "\(word) is missing in config/causeway.conf") }
 }
 
+@Test func aStatusLEDIsANameOfTheLEDClass() throws {
+  #expect(try parse("[board]\nstatus-led = board:green:usr0").board.statusLED == "board:green:usr0")
+  for name in ["..", "../ACT", "two words", String(repeating: "x", count: 64)] {
+    #expect(refusal("[board]\nstatus-led = \(name)")?.contains("/sys/class/leds") == true)
+  }
+}
+
 /// Every key name, as the errors about unknown keys list them.
 private func refusedKeyLists() -> [String] {
-  ["node", "ip", "bluetooth", "wifi-direct", "discovery", "journal"].flatMap { section in
+  ["node", "trust", "peer", "ip", "bluetooth", "wifi-direct", "discovery", "board", "journal"].flatMap { section in
     (refusal("[\(section)]\nno-such-key = 1") ?? "").split(separator: "expected ")[1].split(separator: ", ").map(
       String.init)
   }

@@ -28,6 +28,7 @@ RIM = {
     "BearerIP": BASE | {"Reactor", "Bearer"},
     "BearerBluetooth": BASE | {"CBluetooth", "Reactor", "Bearer"},
     "WiFiDirect": BASE | {"CWPA", "Reactor", "Bearer", "BearerIP"},
+    "Board": BASE | {"Reactor"},
     "Discovery": BASE | {"CAvahi", "Reactor", "Bearer"},
     "Configuration": BASE | {"CFormats", "Journal", "Bearer"},
     "Diagnostics": BASE | {"CFormats", "Reactor", "Journal", "Frame"},

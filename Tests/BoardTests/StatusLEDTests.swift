@@ -1,0 +1,59 @@
+import Board
+import CSystem
+import Foundation
+import Reactor
+import Testing
+
+@Suite struct StatusLEDTests {
+  /// A directory with the files that an LED has while its trigger is `timer`.
+  private let directory = FileManager.default.temporaryDirectory.appending(path: "led-\(UUID())")
+  private let led: StatusLED
+
+  init() throws {
+    let files = directory.appending(path: "status")
+    try FileManager.default.createDirectory(at: files, withIntermediateDirectories: true)
+    for file in ["trigger", "brightness", "delay_on", "delay_off"] {
+      try Data().write(to: files.appending(path: file))
+    }
+    led = StatusLED(name: "status", classDirectory: directory.path)
+  }
+
+  private func content(_ file: String) throws -> String {
+    try String(decoding: Data(contentsOf: directory.appending(path: "status/\(file)")), as: UTF8.self)
+  }
+
+  @Test func aNeighbourLightsIt() throws {
+    try led.show(.linked)
+    #expect(try content("trigger") == "none")
+    #expect(try content("brightness") == "255")
+  }
+
+  @Test func aFaultBlinksFast() throws {
+    try led.show(.fault)
+    #expect(try content("trigger") == "timer")
+    #expect(try [content("delay_on"), content("delay_off")] == ["100", "100"])
+  }
+
+  @Test func beingAloneIsAFlashNowAndThen() throws {
+    try led.show(.alone)
+    #expect(try content("trigger") == "timer")
+    #expect(try [content("delay_on"), content("delay_off")] == ["50", "1950"])
+  }
+
+  @Test func whatIsShownIsNotWrittenAgain() throws {
+    try led.show(.linked)
+    try FileManager.default.removeItem(at: directory)
+    try led.show(.linked)
+    #expect(throws: SystemError(code: ENOENT)) { try led.show(.off) }
+  }
+
+  @Test func afterAFailureTheSamePatternIsTriedAgain() throws {
+    let later = StatusLED(name: "later", classDirectory: directory.path)
+    #expect(throws: SystemError(code: ENOENT)) { try later.show(.linked) }
+    try FileManager.default.moveItem(
+      at: directory.appending(path: "status"), to: directory.appending(path: "later"))
+    try later.show(.linked)
+    #expect(
+      try String(decoding: Data(contentsOf: directory.appending(path: "later/brightness")), as: UTF8.self) == "255")
+  }
+}
