@@ -155,7 +155,7 @@ extension Node {
 
   /// Whether `send` would take a message of this length now.
   public func canSend(byteCount: Int, to peer: NodeID, lane: Lane) -> Bool {
-    guard let conversation = delivery.conversation(with: peer) else { return mesh.route(to: peer) != nil }
+    guard let conversation = delivery.conversation(with: peer) else { return isPresent(peer) }
     if conversation.protection.refusal != nil { return false }
     return conversation.channel.canSend(byteCount: byteCount, lane: lane)
   }
@@ -258,12 +258,17 @@ extension Node {
       delivery.revive(known, now: now)
       return known
     }
-    guard let epoch = mesh.epoch(of: peer), let route = mesh.route(to: peer), let protection = protection(of: peer)
-    else { throw .unknownPeer }
+    guard isPresent(peer), let epoch = mesh.epoch(of: peer), let protection = protection(of: peer) else {
+      throw .unknownPeer
+    }
     if let refusal = protection.refusal { throw .refused(refusal) }
     journal.record(.info, .channelOpened, at: now, epoch, node: peer)
-    return delivery.begin(with: peer, epoch: epoch, protection, route: route, now: now)
+    return delivery.begin(with: peer, epoch: epoch, protection, route: mesh.route(to: peer), now: now)
   }
+
+  /// There is a way to a peer, or was one until a moment ago: what is said to a peer that applications still see waits for
+  /// the next link as what is under way does.
+  private func isPresent(_ peer: NodeID) -> Bool { mesh.route(to: peer) != nil || directory.peer(peer) != nil }
 
   private func pump(_ conversation: Conversation, _ now: Instant) -> Bool {
     conversation.isBlocked = false

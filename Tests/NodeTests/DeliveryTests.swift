@@ -108,6 +108,25 @@ private func send(_ text: String, _ bench: Bench, to person: Int, _ lane: Lane =
   #expect(!bench.node.canSend(byteCount: 1, to: bench.id(5), lane: .bulk))
 }
 
+@Test func aMessageToAPeerWhoseLinkWasJustLostWaitsForTheNextOne() throws {
+  let bench = Bench()
+  let first = Partner(bench, 1)
+  bench.handle(.linkClosed(first.slot))
+  #expect(bench.node.canSend(byteCount: 5, to: bench.id(1), lane: .interactive))
+  try send("hello", bench, to: 1)
+  let again = bench.open(1)
+  bench.hello(1, on: again)
+  #expect(bench.sent(.segment, on: again).count == 1)
+}
+
+@Test func aMessageToAPeerThatIsLostIsRefused() throws {
+  let bench = Bench()
+  let first = Partner(bench, 1)
+  bench.handle(.linkClosed(first.slot))
+  bench.pass(.seconds(3))
+  #expect(throws: DeliveryRefusal.unknownPeer) { try send("hello", bench, to: 1) }
+}
+
 @Test func aMessageForAFormerLifeIsAnsweredWithAReset() throws {
   let bench = Bench()
   var partner = Partner(bench, 1, meaning: 6)
