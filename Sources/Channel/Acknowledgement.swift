@@ -71,7 +71,8 @@ public struct Acknowledgement: Sendable {
     return ranges[index]
   }
 
-  /// Adds a range above all others; there must be room.
+  /// Adds a range above all others; there must be room. Not inlined for the reason that `RangeSet` states.
+  @inline(never)
   public mutating func append(_ range: ByteRange) {
     precondition(rangeCount < Self.rangesMax)
     ranges[rangeCount] = range

@@ -22,14 +22,14 @@ extension UnsafeMutableRawBufferPointer {
 }
 
 extension Instant {
-  /// The clock as it stands in segments: milliseconds modulo 2³², never 0, which means "no timestamp".
+  /// The clock as it stands in segments: microseconds modulo 2³², never 0, which means "no timestamp".
   var timestamp: UInt32 {
-    let milliseconds = UInt32(truncatingIfNeeded: nanoseconds / 1_000_000)
-    return milliseconds == 0 ? 1 : milliseconds
+    let microseconds = UInt32(truncatingIfNeeded: nanoseconds / 1_000)
+    return microseconds == 0 ? 1 : microseconds
   }
 }
 
 extension UInt32 {
-  /// Milliseconds from `earlier` to this timestamp, negative when `earlier` is the later one (within 24 days).
+  /// Microseconds from `earlier` to this timestamp, negative when `earlier` is the later one (within 35 minutes).
   func elapsed(since earlier: UInt32) -> Int64 { Int64(Int32(bitPattern: self &- earlier)) }
 }

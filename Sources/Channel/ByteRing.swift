@@ -1,21 +1,66 @@
-/// A stretch of a byte stream in a fixed block of memory. Position p of the stream is kept at p modulo
-/// capacity; the owner sees to it that no more than `capacity` positions are in use.
+/// A stretch of a byte stream in memory that begins with nothing and grows as it is needed. Position p of the stream
+/// is kept at p modulo capacity; the owner sees to it that no more than `capacity` positions are in use.
 struct ByteRing: ~Copyable {
-  let capacity: Int
-  // Left untouched until written: a channel that carries little occupies little memory.
-  private let memory: UnsafeMutableRawPointer
+  /// It never grows beyond.
+  let capacityMax: Int
+  private(set) var capacity = 0
+  private var memory: UnsafeMutableRawPointer?
+  private let budget: RingBudget
 
-  init(capacity: Int) {
-    self.capacity = capacity
-    memory = .allocate(byteCount: capacity, alignment: 16)
+  init(capacityMax: Int, budget: RingBudget) {
+    self.capacityMax = capacityMax
+    self.budget = budget
   }
 
-  deinit { memory.deallocate() }
+  deinit {
+    memory?.deallocate()
+    budget.giveBack(Self.cost(capacity))
+  }
 
-  func write(_ source: RawSpan, at position: UInt64) {
+  /// Whether `reserve` would find memory.
+  func canReserve(_ byteCount: Int) -> Bool {
+    byteCount <= capacity
+      || (byteCount <= capacityMax && Self.cost(grown(to: byteCount)) - Self.cost(capacity) <= budget.bytesFree)
+  }
+
+  /// Sees to a capacity of `byteCount`; those in use begin at `start`. False, and no change, when no memory is to be
+  /// had.
+  mutating func reserve(_ byteCount: Int, inUseFrom start: UInt64) -> Bool {
+    guard byteCount > capacity else { return true }
+    guard byteCount <= capacityMax else { return false }
+    let larger = grown(to: byteCount)
+    guard budget.take(Self.cost(larger) - Self.cost(capacity)) else { return false }
+    let next = UnsafeMutableRawPointer.allocate(byteCount: larger, alignment: 16)
+    if let old = memory {
+      var position = start
+      var left = capacity
+      while left > 0 {
+        let from = Int(position % UInt64(capacity))
+        let to = Int(position % UInt64(larger))
+        let count = min(left, capacity - from, larger - to)
+        (next + to).copyMemory(from: old + from, byteCount: count)
+        position += UInt64(count)
+        left -= count
+      }
+      old.deallocate()
+    }
+    memory = next
+    capacity = larger
+    return true
+  }
+
+  /// Gives the memory back; no position is in use.
+  mutating func release() {
+    memory?.deallocate()
+    memory = nil
+    budget.giveBack(Self.cost(capacity))
+    capacity = 0
+  }
+
+  mutating func write(_ source: RawSpan, at position: UInt64) {
     precondition(source.byteCount <= capacity)
     source.withUnsafeBytes { bytes in
-      guard let from = bytes.baseAddress else { return }
+      guard let from = bytes.baseAddress, let memory else { return }
       let index = Int(position % UInt64(capacity))
       let first = min(bytes.count, capacity - index)
       (memory + index).copyMemory(from: from, byteCount: first)
@@ -25,15 +70,11 @@ struct ByteRing: ~Copyable {
 
   func read(at position: UInt64, into target: UnsafeMutableRawBufferPointer) {
     precondition(target.count <= capacity)
-    guard let to = target.baseAddress else { return }
+    guard let to = target.baseAddress, let memory else { return }
     let index = Int(position % UInt64(capacity))
     let first = min(target.count, capacity - index)
     to.copyMemory(from: memory + index, byteCount: first)
     (to + first).copyMemory(from: memory, byteCount: target.count - first)
-  }
-
-  func octet(at position: UInt64) -> UInt8 {
-    memory.load(fromByteOffset: Int(position % UInt64(capacity)), as: UInt8.self)
   }
 
   /// A message header (u32 length, u8 kind) at `position`.
@@ -43,12 +84,31 @@ struct ByteRing: ~Copyable {
     return (length, octet(at: position + 4))
   }
 
-  func writeMessageHeader(length: UInt32, kind: UInt8, at position: UInt64) {
+  mutating func writeMessageHeader(length: UInt32, kind: UInt8, at position: UInt64) {
     for index in 0..<4 { setOctet(UInt8(truncatingIfNeeded: length >> (24 - 8 * index)), at: position + UInt64(index)) }
     setOctet(kind, at: position + 4)
   }
 
-  private func setOctet(_ value: UInt8, at position: UInt64) {
+  private func octet(at position: UInt64) -> UInt8 {
+    guard let memory else { preconditionFailure("nothing was written") }
+    return memory.load(fromByteOffset: Int(position % UInt64(capacity)), as: UInt8.self)
+  }
+
+  private mutating func setOctet(_ value: UInt8, at position: UInt64) {
+    guard let memory else { preconditionFailure("nothing was reserved") }
     memory.storeBytes(of: value, toByteOffset: Int(position % UInt64(capacity)), as: UInt8.self)
   }
+
+  /// Powers of two, but for what every ring is sure of and for the end.
+  private func grown(to byteCount: Int) -> Int {
+    var next = ChannelLimits.ringBytesFirst
+    while next < byteCount {
+      let isSure = next < ChannelLimits.ringBytesMin && byteCount <= ChannelLimits.ringBytesMin
+      next = isSure ? min(2 * next, ChannelLimits.ringBytesMin) : 2 * next
+    }
+    return min(next, capacityMax)
+  }
+
+  /// What a ring of this capacity takes of the budget.
+  private static func cost(_ capacity: Int) -> Int { max(0, capacity - ChannelLimits.ringBytesMin) }
 }

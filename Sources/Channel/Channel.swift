@@ -25,8 +25,11 @@ import Primitives
 /// the `receive…` calls: whoever seals hands in a path MTU that is smaller by its overhead, and opens a payload
 /// before it hands it in. Nothing in this module knows whether it happens.
 ///
-/// **Memory.** All of it is taken in `init`: four rings and two tables. `nextMessage` makes the array it answers
-/// with; `takeMessage` makes nothing.
+/// **Datagrams.** Beside the lanes a message may be sent unreliably: `writeDatagram` makes the payload, which its owner
+/// sends at once or drops, and `nextDatagram` gives what arrived.
+///
+/// **Memory.** Rings begin with nothing, grow with what is in flight, and give their memory back when they were empty
+/// for a while (`ChannelLimits`, "Memory"). `nextMessage` makes the array it answers with; `takeMessage` makes nothing.
 public final class Channel {
   public private(set) var localEpoch: UInt64
   public private(set) var remoteEpoch: UInt64
@@ -37,23 +40,33 @@ public final class Channel {
 
   private let senders: (LaneSender, LaneSender)
   private let receivers: (LaneReceiver, LaneReceiver)
+  private var datagrams: DatagramInbox
+  private var datagramNumber: UInt64 = 0
   private var pathMTU = ChannelLimits.pathMTUMin
+  private var bulkMTU = ChannelLimits.pathMTUMin
   private var hasRoute = false
   public private(set) var isClosed = false
   private var messagesTaken: UInt64 = 0
 
-  /// Without a route until `routeChanged` names one.
-  public init(localEpoch: UInt64, remoteEpoch: UInt64, settings: ChannelSettings = ChannelSettings()) {
+  /// Without a route until `routeChanged` names one. Channels of one node share a `budget` for their rings.
+  public init(
+    localEpoch: UInt64, remoteEpoch: UInt64, settings: ChannelSettings = ChannelSettings(),
+    budget: RingBudget = RingBudget()
+  ) {
     self.localEpoch = localEpoch
     self.remoteEpoch = remoteEpoch
     let interactive = max(settings.interactiveRingBytes, ChannelLimits.ringBytesMin)
     let bulk = max(settings.bulkRingBytes, ChannelLimits.ringBytesMin)
     let segmentBytes = ChannelLimits.pathMTUMin - Segment.headerBytes
+    let deadline = settings.deliveryDeadline
     senders = (
-      LaneSender(ringBytes: interactive, segmentBytes: segmentBytes, deliveryDeadline: settings.deliveryDeadline),
-      LaneSender(ringBytes: bulk, segmentBytes: segmentBytes, deliveryDeadline: settings.deliveryDeadline)
+      LaneSender(ringBytes: interactive, budget: budget, segmentBytes: segmentBytes, deliveryDeadline: deadline),
+      LaneSender(ringBytes: bulk, budget: budget, segmentBytes: segmentBytes, deliveryDeadline: deadline)
     )
-    receivers = (LaneReceiver(ringBytes: interactive), LaneReceiver(ringBytes: bulk))
+    receivers = (
+      LaneReceiver(ringBytes: interactive, budget: budget), LaneReceiver(ringBytes: bulk, budget: budget)
+    )
+    datagrams = DatagramInbox(budget: budget)
   }
 
   // MARK: Sending
@@ -118,6 +131,48 @@ public final class Channel {
   /// Takes the next message, interactive before bulk.
   public func nextMessage() -> ReceivedMessage? { nextMessage(.interactive) ?? nextMessage(.bulk) }
 
+  // MARK: Datagrams
+
+  /// The longest message that a datagram carries on this path; nil without a route.
+  public var datagramBytesMax: Int? { hasRoute && !isClosed ? pathMTU - Datagram.headerBytes : nil }
+
+  /// Writes a payload of frame type 34 with the message to the start of `buffer`, which has room for the path MTU, and
+  /// answers its length; it is to be sent at once or never. The message is no longer than `datagramBytesMax`.
+  public func writeDatagram(kind: UInt8, _ message: RawSpan, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    guard let longest = datagramBytesMax else { preconditionFailure("there is no route") }
+    precondition(message.byteCount <= longest && buffer.count >= pathMTU)
+    datagramNumber += 1
+    datagrams.countSent()
+    Datagram(epochs: EpochPair(destination: remoteEpoch, source: localEpoch), kind: kind, number: datagramNumber)
+      .encodeHeader(into: buffer)
+    message.withUnsafeBytes { bytes in
+      UnsafeMutableRawBufferPointer(rebasing: buffer[Datagram.headerBytes...]).copyMemory(from: bytes)
+    }
+    return Datagram.headerBytes + message.byteCount
+  }
+
+  /// Kind and length of what `nextDatagram` would answer.
+  public var pendingDatagram: (kind: UInt8, byteCount: Int)? { datagrams.pending }
+
+  /// Takes the next message that was sent unreliably, in the order of arrival. Of what is not read the oldest is
+  /// dropped when newer ones need the room.
+  public func nextDatagram() -> ReceivedDatagram? { datagrams.next() }
+
+  public var datagramStatistics: DatagramStatistics { datagrams.statistics }
+
+  /// A payload of frame type 34. `.alreadyReceived` for one that came before or is 64 behind the newest.
+  public func receiveDatagram(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
+    guard !isClosed else { throw .closed }
+    let view: DatagramView
+    let datagram: Datagram
+    do throws(PayloadRefusal) {
+      view = try DatagramView(payload)
+      datagram = try view.checked()
+    } catch { throw .malformed(error) }
+    try check(datagram.epochs)
+    try datagrams.receive(datagram, view.message, now: now)
+  }
+
   // MARK: Payloads from the network
 
   /// A payload of frame type 32. A refusal has changed nothing; `.otherDestinationEpoch` asks the owner to send
@@ -168,19 +223,27 @@ public final class Channel {
     guard epoch != remoteEpoch else { return }
     if epoch < remoteEpoch { localEpoch += 1 }
     remoteEpoch = epoch
+    datagrams.restart()
     for lane in Self.all {
       sender(lane).restart()
       receiver(lane).restart()
     }
   }
 
-  /// There is a route, and its next hop or its MTU is another than before. `pathMTU` counts payload bytes of a
-  /// frame and is held within `ChannelLimits.pathMTUMin … pathMTUMax`. What is unacknowledged is sent again at once.
-  public func routeChanged(pathMTU: Int, now: Instant) {
+  /// There is a route, and it is another than before. `pathMTU` counts payload bytes of a
+  /// frame and is held within `ChannelLimits.pathMTUMin … pathMTUMax`. `oldPathLives`: what is under way still arrives, and
+  /// is not sent again; else what is unacknowledged is sent again at once.
+  ///
+  /// What is urgent may wait on each of `hops` links for a bulk segment that is being sent. On a path of more than two
+  /// these are cut shorter, so that this adds up to the time of two frames of the longest kind.
+  public func routeChanged(pathMTU: Int, hops: Int = 1, oldPathLives: Bool = false, now: Instant) {
     self.pathMTU = min(max(pathMTU, ChannelLimits.pathMTUMin), ChannelLimits.pathMTUMax)
+    bulkMTU = max(min(2 * self.pathMTU / max(hops, 1), self.pathMTU), ChannelLimits.pathMTUMin)
+    let hadRoute = hasRoute
     hasRoute = true
     for lane in Self.all {
-      sender(lane).routeChanged(segmentBytes: self.pathMTU - Segment.headerBytes, now: now)
+      sender(lane).routeChanged(
+        segmentBytes: mtu(lane) - Segment.headerBytes, oldPathLives: oldPathLives && hadRoute, now: now)
     }
   }
 
@@ -212,13 +275,14 @@ public final class Channel {
         return OutgoingPayload(type: .acknowledgement, byteCount: next.byteCount, lane: lane)
       }
     }
-    let dataMax = UInt64(min(pathMTU, buffer.count) - Segment.headerBytes)
     for lane in lanes {
+      let dataMax = UInt64(min(mtu(lane), buffer.count) - Segment.headerBytes)
       if let range = sender(lane).nextRetransmission(dataMax: dataMax, now: now) {
         return writeSegment(range, lane, epochs, into: buffer, now)
       }
     }
     for lane in lanes {
+      let dataMax = UInt64(min(mtu(lane), buffer.count) - Segment.headerBytes)
       if let range = sender(lane).nextNew(dataMax: dataMax, now: now) {
         return writeSegment(range, lane, epochs, into: buffer, now)
       }
@@ -254,10 +318,13 @@ public final class Channel {
     return result
   }
 
-  /// Time has come to `now`. Early calls are harmless.
+  /// Time has come to `now`. Early calls are harmless, and let rings rest that nobody uses.
   public func handleTimeout(now: Instant) {
     guard !isClosed else { return }
+    datagrams.rest(now: now)
     for lane in Self.all {
+      sender(lane).rest(now: now)
+      receiver(lane).rest(now: now)
       sender(lane).handleFailureTimeout(now: now)
       guard hasRoute else { continue }
       sender(lane).handlePathTimeout(now: now)
@@ -274,8 +341,11 @@ public final class Channel {
     result.bytesReceived = received.bytesReceived
     result.duplicatesReceived = received.duplicatesReceived
     result.unplacedReceived = received.unplacedReceived
+    result.ringBytes += receiver(lane).ringBytes
     return result
   }
+
+  private func mtu(_ lane: Lane) -> Int { lane == .bulk ? bulkMTU : pathMTU }
 
   private func sender(_ lane: Lane) -> LaneSender {
     switch lane {

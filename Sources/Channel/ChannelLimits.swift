@@ -1,43 +1,77 @@
+import Primitives
+
 /// Every limit of a channel by name.
 public enum ChannelLimits {
+  // MARK: Messages
+
   /// Bytes of one message, its framing not counted.
   public static let messageBytesMax = 65_536
   /// Framing before each message in the stream: u32 length, u8 kind.
   public static let messageHeaderBytes = 5
-
-  /// Ring of each direction of the interactive lane: one message of the greatest length and a few small ones.
-  public static let interactiveRingBytes = 73_728
-  /// Ring of each direction of the bulk lane: the most that is in flight, and the most a slow reader holds.
-  public static let bulkRingBytes = 262_144
-  /// The smallest ring that can hold a message of the greatest length. The receiver offers room again from a
-  /// sixteenth of its ring on, so a sixteenth must be left beside such a message.
-  public static let ringBytesMin = interactiveRingBytes
   /// Sends of one lane whose completion was not taken yet; more are refused with `.full`.
   public static let unfinishedMessagesMax = 512
+
+  // MARK: Memory
+
+  /// What a ring takes first; it doubles as more is needed. A ring that nobody uses has no memory.
+  public static let ringBytesFirst = 4_096
+  /// Every ring is sure of this much: a message of the greatest length. The receiver offers room again from
+  /// a sixteenth of its ring on, so a sixteenth must be left beside such a message.
+  public static let ringBytesMin = 73_728
+  /// Greatest ring of each direction of the interactive lane: one message of the greatest length and a few small ones.
+  public static let interactiveRingBytes = ringBytesMin
+  /// Greatest ring of each direction of the bulk lane: what three hops of 1 Gbit/s or of Wi-Fi hold, and three
+  /// times as much again that waits behind something lost.
+  public static let bulkRingBytes = 1_048_576
+  /// Room that a bulk lane gives its application, and its sender, before it knows what the path holds.
+  public static let bulkRoomBytes = 262_144
+  /// Datagrams of one peer that wait to be read: four of the greatest length.
+  public static let datagramRingBytes = 67_584
+  /// What the rings of a node may take beyond what each is sure of: ten transfers at full speed both ways. A ring that
+  /// gets no more of it stays as it is, and its lane is slower.
+  public static let ringBudgetBytes = 20_971_520
+  /// Sum of what all channels of a node hold at most: four rings and the datagrams of every peer, and the budget.
+  public static let ringBytesOfNode =
+    Limits.channelsMax * (4 * ringBytesMin + datagramRingBytes) + ringBudgetBytes
+  /// A ring that has been empty for so long gives its memory back.
+  public static let ringRest = TimeSpan.seconds(10)
+
+  // MARK: Streams
+
   /// Separate ranges of bytes that one end remembers above the cumulative offset. Beyond them a receiver
   /// drops the segment, and a sender the hint.
   public static let rangesMax = 32
-
   /// Room that every receiver has before its first acknowledgement told the true figure.
-  public static let initialWindowBytes: UInt64 = 32_768
+  public static let initialWindowBytes: UInt64 = 65_536
   /// Stream offsets end here, so that no sum of an offset and a length overflows.
   public static let offsetMax: UInt64 = 1 << 62
-
   /// Payload bytes of a frame: what a path must carry at least (an acknowledgement with all its ranges) and
   /// what it carries at most.
   public static let pathMTUMin = 128
   public static let pathMTUMax = 16_640
 
+  // MARK: Time
+
   /// An acknowledgement waits this long for a second segment.
-  public static let acknowledgementDelayMilliseconds: UInt64 = 25
-  /// Retransmission timeout (RFC 6298): before the first measurement, and its bounds.
-  public static let retransmissionInitialMilliseconds: UInt64 = 1_000
-  public static let retransmissionMinMilliseconds: UInt64 = 200
-  public static let retransmissionMaxMilliseconds: UInt64 = 10_000
-  /// Time that a lane's own bytes may spend in queues before its congestion window stops growing.
-  public static let queueingMilliseconds: UInt64 = 400
+  public static let acknowledgementDelay = TimeSpan.milliseconds(25)
+  /// So many bytes are acknowledged without waiting for more.
+  public static let acknowledgementBytes: UInt64 = 8_192
+  /// Retransmission timeout (RFC 6298) before the first measurement, and its greatest.
+  public static let retransmissionFirst = TimeSpan.seconds(1)
+  public static let retransmissionMax = TimeSpan.seconds(10)
   /// A round-trip time above this is a broken echo, not a measurement.
-  public static let roundTripMillisecondsMax: UInt64 = 120_000
+  public static let roundTripMax = TimeSpan.seconds(120)
   /// Time without any progress after which the unfinished sends of a lane fail.
-  public static let deliveryDeadlineSeconds: UInt64 = 60
+  public static let deliveryDeadline = TimeSpan.seconds(60)
+
+  // MARK: The model of the path
+
+  /// Rounds of a cycle in which a sender asks once whether the path has more to give.
+  public static let cycleRounds = 8
+  /// A shortest round trip that was not seen again for so long is measured anew, with little in flight.
+  public static let roundTripAge = TimeSpan.seconds(10)
+  /// Share of lost bytes up to which the window is not narrowed: twice what a bad radio hop was seen to lose.
+  public static let lossToleratedPercent: UInt64 = 20
+  /// Losses are judged over so many segments, so that one accident is not a share.
+  public static let lossEpisodeSegments: UInt64 = 48
 }

@@ -13,6 +13,7 @@ public enum Lane: UInt8, Sendable, CaseIterable {
 public enum PayloadType: UInt8, Sendable {
   case segment = 32
   case acknowledgement = 33
+  case datagram = 34
   case reset = 35
 }
 
@@ -99,6 +100,8 @@ public enum ChannelRefusal: Error, Equatable, Sendable {
   /// The stream announces a message longer than `ChannelLimits.messageBytesMax`; the lane takes nothing more
   /// until the other end restarts.
   case messageTooLong
+  /// A datagram that came before, or so late that nobody can say.
+  case alreadyReceived
   /// The reset speaks of an epoch that this channel does not send to (any more).
   case staleReset
   /// The channel was closed.
@@ -113,7 +116,7 @@ public struct LaneStatistics: Equatable, Sendable {
   public var bytesSent: UInt64 = 0
   public var bytesRetransmitted: UInt64 = 0
   public var acknowledgementsSent: UInt64 = 0
-  /// Times that the window was cut because of holes, and because of silence.
+  /// Times that holes were found, and that nothing arrived for too long.
   public var fastRecoveries: UInt64 = 0
   public var timeouts: UInt64 = 0
   /// Timeouts that turned out to be only delay and were undone.
@@ -127,17 +130,22 @@ public struct LaneStatistics: Equatable, Sendable {
   /// Segments dropped because no byte fitted the window or no range was free.
   public var unplacedReceived: UInt64 = 0
   /// Smoothed round-trip time; zero before the first measurement.
-  public var roundTripMilliseconds: UInt64 = 0
-  public var congestionWindowBytes: UInt64 = 0
+  public var roundTripMicroseconds: UInt64 = 0
+  /// What the path delivers, as far as it was tried out.
+  public var bytesPerSecond: UInt64 = 0
+  /// Bytes that may be in flight, and that are.
+  public var windowBytes: UInt64 = 0
   public var bytesInFlight: UInt64 = 0
+  /// Memory of the two rings.
+  public var ringBytes = 0
 }
 
 /// What an owner may choose about a channel.
 public struct ChannelSettings: Equatable, Sendable {
-  /// At least `ChannelLimits.ringBytesMin`; smaller values are raised to it.
+  /// The most that a ring grows to; at least `ChannelLimits.ringBytesMin`, smaller values are raised to it.
   public var interactiveRingBytes = ChannelLimits.interactiveRingBytes
   public var bulkRingBytes = ChannelLimits.bulkRingBytes
   /// Time without progress after which unfinished sends fail.
-  public var deliveryDeadline = TimeSpan.seconds(ChannelLimits.deliveryDeadlineSeconds)
+  public var deliveryDeadline = ChannelLimits.deliveryDeadline
   public init() {}
 }

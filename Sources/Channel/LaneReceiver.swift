@@ -5,8 +5,13 @@ import Primitives
 ///
 /// Positions count from the channel's beginning; offset 0 of the other end's present life is at `base`.
 /// Always: readPosition ≤ completeEnd ≤ cumulative ≤ readPosition + capacity.
+///
+/// The window that it offers doubles when the other end uses all of it while the application reads what there is: then
+/// the path holds more. The memory follows what arrives, not what is offered.
 final class LaneReceiver {
-  private let ring: ByteRing
+  private var ring: ByteRing
+  /// Bytes offered beyond what was read.
+  private var window: UInt64
   private var base: UInt64 = 0
   /// Where the next message that the application takes begins.
   private var readPosition: UInt64 = 0
@@ -20,16 +25,19 @@ final class LaneReceiver {
   private var acknowledgementDue = false
   private var acknowledgementDeadline = Instant.never
   private var segmentsUnacknowledged = 0
+  private var bytesUnacknowledged: UInt64 = 0
   /// The timestamp to echo; 0 once it was echoed.
   private var echo: UInt32 = 0
   /// Where the newest segment above the cumulative position lies: its range is told first of all.
   private var newest: UInt64 = 0
   private var advertisedLimit: UInt64
+  private var lastArrival = Instant.zero
 
   var statistics = LaneStatistics()
 
-  init(ringBytes: Int) {
-    ring = ByteRing(capacity: ringBytes)
+  init(ringBytes: Int, budget: RingBudget) {
+    ring = ByteRing(capacityMax: ringBytes, budget: budget)
+    window = UInt64(min(ringBytes, ChannelLimits.bulkRoomBytes))
     advertisedLimit = min(UInt64(ringBytes), ChannelLimits.initialWindowBytes)
   }
 
@@ -38,13 +46,15 @@ final class LaneReceiver {
   func receive(_ segment: Segment, _ data: RawSpan, now: Instant) throws(ChannelRefusal) {
     guard !isBroken else { throw .messageTooLong }
     statistics.segmentsReceived += 1
+    lastArrival = now
     echo = segment.timestamp
     let start = base + segment.offset
     let low = max(start, cumulative)
-    let high = min(start + UInt64(data.byteCount), limit)
+    let end = min(start + UInt64(data.byteCount), limit)
+    let high = low < end ? place(upTo: end) : end
     guard low < high else {
       // An old segment or a probe of a closed window: its sender lacks an acknowledgement.
-      if start >= limit { statistics.unplacedReceived += 1 } else { statistics.duplicatesReceived += 1 }
+      if low < end || start >= limit { statistics.unplacedReceived += 1 } else { statistics.duplicatesReceived += 1 }
       acknowledgementDue = true
       return
     }
@@ -54,24 +64,51 @@ final class LaneReceiver {
       ring.write(part, at: low)
       advance(to: high)
     } else {
-      switch ranges.insert(ByteRange(start: low, end: high)) {
-      case nil:
+      guard let fresh = ranges.insert(ByteRange(start: low, end: high)) else {
         statistics.unplacedReceived += 1
         return
-      case 0?: statistics.duplicatesReceived += 1
-      case _?: ring.write(part, at: low)
       }
+      if fresh > 0 { ring.write(part, at: low) } else { statistics.duplicatesReceived += 1 }
       newest = low
     }
-    segmentsUnacknowledged += 1
-    if segmentsUnacknowledged >= 2 { acknowledgementDue = true }
-    if !acknowledgementDue, acknowledgementDeadline == .never {
-      acknowledgementDeadline = now + .milliseconds(ChannelLimits.acknowledgementDelayMilliseconds)
-    }
     try findMessages()
+    widen(high)
+    segmentsUnacknowledged += 1
+    bytesUnacknowledged += high - low
+    // What ends with a message may be the last for long: nothing to wait for.
+    if segmentsUnacknowledged >= 2 || bytesUnacknowledged >= ChannelLimits.acknowledgementBytes
+      || completeEnd == cumulative
+    {
+      acknowledgementDue = true
+    }
+    if !acknowledgementDue, acknowledgementDeadline == .never {
+      acknowledgementDeadline = now + ChannelLimits.acknowledgementDelay
+    }
   }
 
-  private var limit: UInt64 { readPosition + UInt64(ring.capacity) }
+  /// What was promised is never taken back.
+  private var limit: UInt64 { max(readPosition + window, advertisedLimit) }
+
+  /// Sees to memory up to `high`; answers up to where there is some.
+  private func place(upTo high: UInt64) -> UInt64 {
+    guard high > readPosition, !ring.reserve(Int(high - readPosition), inUseFrom: readPosition) else { return high }
+    // The node's memory is used up: no more is offered than there is.
+    if !ring.reserve(ChannelLimits.ringBytesMin, inUseFrom: readPosition) {
+      preconditionFailure("every ring is sure of as much")
+    }
+    window = min(window, UInt64(ring.capacity))
+    return min(high, readPosition + UInt64(ring.capacity))
+  }
+
+  private func widen(_ high: UInt64) {
+    guard window < UInt64(ring.capacityMax), high + window / 4 >= limit, completeEnd - readPosition < window / 4 else {
+      return
+    }
+    let wider = min(2 * window, UInt64(ring.capacityMax))
+    guard ring.canReserve(Int(wider)) else { return }
+    window = wider
+    acknowledgementDue = true
+  }
 
   private func advance(to position: UInt64) {
     let before = cumulative
@@ -105,8 +142,9 @@ final class LaneReceiver {
     acknowledgementDue = false
     acknowledgementDeadline = .never
     segmentsUnacknowledged = 0
+    bytesUnacknowledged = 0
     echo = 0
-    advertisedLimit = min(limit, base + ChannelLimits.initialWindowBytes)
+    advertisedLimit = min(readPosition + window, base + ChannelLimits.initialWindowBytes)
   }
 
   // MARK: Messages
@@ -123,12 +161,21 @@ final class LaneReceiver {
     ring.read(at: readPosition + UInt64(ChannelLimits.messageHeaderBytes), into: target)
     readPosition += UInt64(ChannelLimits.messageHeaderBytes + target.count)
     let gain = limit - advertisedLimit
-    let capacity = UInt64(ring.capacity)
     // The other end may stand at the limit with a message that nobody can read before it is whole: then a
     // sixteenth is told, because beside a message of the greatest length that much is left of the smallest ring.
-    let isNarrow = advertisedLimit - min(advertisedLimit, cumulative) < capacity / 4
-    if gain >= capacity / 2 || (isNarrow && gain >= capacity / 16) { acknowledgementDue = true }
+    let isNarrow = advertisedLimit - min(advertisedLimit, cumulative) < window / 4
+    if gain >= window / 2 || (isNarrow && gain >= window / 16) { acknowledgementDue = true }
   }
+
+  /// Memory that was not used for a while goes back.
+  func rest(now: Instant) {
+    guard readPosition == cumulative, ranges.isEmpty, ring.capacity > 0,
+      lastArrival + ChannelLimits.ringRest <= now
+    else { return }
+    ring.release()
+  }
+
+  var ringBytes: Int { ring.capacity }
 
   // MARK: Acknowledgements
 
@@ -154,6 +201,7 @@ final class LaneReceiver {
     acknowledgementDue = false
     acknowledgementDeadline = .never
     segmentsUnacknowledged = 0
+    bytesUnacknowledged = 0
     echo = 0
     advertisedLimit = limit
     statistics.acknowledgementsSent += 1

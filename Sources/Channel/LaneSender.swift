@@ -4,7 +4,7 @@ import Primitives
 ///
 /// Stream offsets: acknowledged ≤ next ≤ end, and `next` is the first byte never sent (but for a window probe).
 final class LaneSender {
-  let ring: ByteRing
+  private(set) var ring: ByteRing
   private(set) var acknowledged: UInt64 = 0
   private(set) var next: UInt64 = 0
   private(set) var end: UInt64 = 0
@@ -13,11 +13,13 @@ final class LaneSender {
   /// The end of the last message that has failed and was kept because it had been begun.
   private var keptEnd: UInt64 = 0
   private var windowLimit = ChannelLimits.initialWindowBytes
-  private var unfinished = UnfinishedSends(capacity: ChannelLimits.unfinishedMessagesMax)
+  private var unfinished = UnfinishedSends(countMax: ChannelLimits.unfinishedMessagesMax)
 
   private var recovery = LossRecovery()
   private var roundTrip = RoundTripEstimator()
-  private var window: CongestionWindow
+  private var path: PathModel
+  /// What was sent earlier went over another route and measures nothing.
+  private var routeSince: UInt32 = 0
   private var segmentBytes: UInt64
   private var backoff: UInt64 = 0
   private var retransmissionDeadline = Instant.never
@@ -25,34 +27,49 @@ final class LaneSender {
   private var probeDue = false
   private var lastSent = Instant.zero
   private var lastProgress = Instant.zero
+  private var lastTaken = Instant.zero
   private let deliveryDeadline: TimeSpan
 
   var counters = LaneStatistics()
 
-  init(ringBytes: Int, segmentBytes: Int, deliveryDeadline: TimeSpan) {
-    ring = ByteRing(capacity: ringBytes)
+  init(ringBytes: Int, budget: RingBudget, segmentBytes: Int, deliveryDeadline: TimeSpan) {
+    ring = ByteRing(capacityMax: ringBytes, budget: budget)
     self.segmentBytes = UInt64(segmentBytes)
     self.deliveryDeadline = deliveryDeadline
-    window = CongestionWindow(bytesMax: UInt64(ringBytes), segmentBytes: UInt64(segmentBytes))
+    path = PathModel(bytesMax: UInt64(ringBytes), segmentBytes: UInt64(segmentBytes), now: .zero)
   }
 
   // MARK: Messages
 
   func canSend(byteCount: Int) -> Bool {
-    !unfinished.isFull && byteCount <= ChannelLimits.messageBytesMax
-      && UInt64(byteCount + ChannelLimits.messageHeaderBytes) <= UInt64(ring.capacity) - (end - acknowledged)
+    guard !unfinished.isFull, byteCount <= ChannelLimits.messageBytesMax else { return false }
+    let needed = bytesHeld(with: byteCount)
+    return needed <= roomBytes && ring.canReserve(needed)
   }
 
   func send(_ id: MessageID, kind: UInt8, _ message: RawSpan, now: Instant) throws(SendRefusal) {
     guard message.byteCount <= ChannelLimits.messageBytesMax else { throw .tooLong }
-    guard canSend(byteCount: message.byteCount) else { throw .full }
+    let needed = bytesHeld(with: message.byteCount)
+    guard !unfinished.isFull, needed <= roomBytes, ring.reserve(needed, inUseFrom: acknowledged) else { throw .full }
     if !unfinished.hasPending(above: acknowledged) { lastProgress = now }
+    lastTaken = now
     let start = end
     ring.writeMessageHeader(length: UInt32(message.byteCount), kind: kind, at: start)
     ring.write(message, at: start + UInt64(ChannelLimits.messageHeaderBytes))
     end = start + UInt64(ChannelLimits.messageHeaderBytes + message.byteCount)
     unfinished.append(id, stream: ByteRange(start: start, end: end))
     watchWindow(now)
+  }
+
+  private func bytesHeld(with byteCount: Int) -> Int {
+    Int(end - acknowledged) + ChannelLimits.messageHeaderBytes + byteCount
+  }
+
+  /// What the lane holds for its path: what is in flight, as much that waits behind something lost, and twice as much
+  /// to be sent.
+  private var roomBytes: Int {
+    let wanted = 4 * Int(path.bytes) + ChannelLimits.messageBytesMax
+    return min(max(wanted, ChannelLimits.bulkRoomBytes), ring.capacityMax)
   }
 
   func nextCompletion() -> (id: MessageID, outcome: Completion.Outcome)? { unfinished.next(acknowledged: acknowledged) }
@@ -65,7 +82,7 @@ final class LaneSender {
     (acknowledged, next, end, sentEnd, keptEnd) = (0, 0, 0, 0, 0)
     windowLimit = ChannelLimits.initialWindowBytes
     recovery = LossRecovery()
-    window = CongestionWindow(bytesMax: UInt64(ring.capacity), segmentBytes: segmentBytes)
+    path = PathModel(bytesMax: UInt64(ring.capacityMax), segmentBytes: segmentBytes, now: lastProgress)
     backoff = 0
     retransmissionDeadline = .never
     probeDeadline = .never
@@ -79,35 +96,35 @@ final class LaneSender {
     guard acknowledgement.cumulative <= sentEnd,
       ranges == 0 || acknowledgement.range(ranges - 1).end <= sentEnd
     else { throw .acknowledgesUnsent }
-    let flight = next - acknowledged
+    let flight = bytesInFlight
+    let hadArrived = recovery.bytesArrived(acknowledged: acknowledged, below: acknowledgement.cumulative)
     let advance = acknowledgement.cumulative - min(acknowledgement.cumulative, acknowledged)
     if advance > 0 { acknowledge(to: acknowledgement.cumulative, now: now) }
     var filled: UInt64 = 0
-    for index in 0..<ranges where acknowledgement.range(index).end > acknowledged {
-      filled += recovery.arrive(acknowledgement.range(index))
+    for index in 0..<ranges where acknowledgement.range(index).end > acknowledged + 1 {
+      let range = acknowledgement.range(index)
+      filled += recovery.arrive(ByteRange(start: max(range.start, acknowledged + 1), end: range.end))
     }
     if acknowledgement.windowLimit > windowLimit {
       windowLimit = acknowledgement.windowLimit
       // Probes of a closed window wait longer and longer; that says nothing about the path.
       if next == acknowledged { backoff = 0 }
     }
-
-    if advance > 0 || filled > 0 { measure(echo: acknowledgement.echo, now: now) }
     if advance > 0 { retransmissionDeadline = next > acknowledged ? now + timeout : .never }
     if advance == 0, filled > 0 { recovery.countDuplicate() }
     let judgement = recovery.judge(
       acknowledged: acknowledged, next: next, echo: acknowledgement.echo, hasAdvanced: advance > 0,
-      segmentBytes: segmentBytes, roundTrip: roundTrip.smoothed)
+      segmentBytes: segmentBytes, roundTrip: roundTrip.smoothed, now: now)
     if let restored = judgement.restored {
-      window = restored
+      path.restore(restored)
       counters.spuriousTimeouts += 1
     }
-    if judgement.isNewLoss {
-      window.lost(flight: flight, segmentBytes: segmentBytes)
-      counters.fastRecoveries += 1
-    }
-    if advance > 0, !recovery.isRecovering {
-      window.acknowledged(advance, flight: flight, segmentBytes: segmentBytes, queueing: roundTrip.queueing)
+    if judgement.isNewLoss { counters.fastRecoveries += 1 }
+    path.lost(judgement.lost)
+    if advance > 0 || filled > 0 {
+      let sample = roundTripSample(echo: acknowledgement.echo, now: now)
+      if let sample { roundTrip.measured(sample) }
+      path.arrived(advance - min(hadArrived, advance) + filled, flight: flight, sample: sample, now: now)
     }
     watchWindow(now)
   }
@@ -120,11 +137,12 @@ final class LaneSender {
     lastProgress = now
   }
 
-  private func measure(echo: UInt32, now: Instant) {
-    guard echo != 0 else { return }
+  /// In microseconds; nil when the echo tells nothing about the present route.
+  private func roundTripSample(echo: UInt32, now: Instant) -> UInt64? {
+    guard echo != 0, routeSince == 0 || echo.elapsed(since: routeSince) >= 0 else { return nil }
     let sample = now.timestamp.elapsed(since: echo)
-    guard sample >= 0, sample <= Int64(ChannelLimits.roundTripMillisecondsMax) else { return }
-    roundTrip.measured(UInt64(sample))
+    guard sample >= 0, sample <= Int64(ChannelLimits.roundTripMax.microseconds) else { return nil }
+    return UInt64(sample)
   }
 
   // MARK: What to send
@@ -140,9 +158,14 @@ final class LaneSender {
 
   /// Something new, or the probe of a closed window.
   func nextNew(dataMax: UInt64, now: Instant) -> ByteRange? {
-    guard next < end, recovery.hole(acknowledged: acknowledged, next: next) == nil else { return nil }
+    guard recovery.hole(acknowledged: acknowledged, next: next) == nil else { return nil }
+    guard next < end else {
+      path.wasLimited()
+      return nil
+    }
     let room = windowLimit - min(windowLimit, next)
     guard room > 0 else {
+      path.wasLimited()
       guard probeDue else { return nil }
       probeDue = false
       sentEnd = max(sentEnd, next + 1)
@@ -151,10 +174,13 @@ final class LaneSender {
       counters.windowProbes += 1
       return ByteRange(start: next, end: next + 1)
     }
-    if next == acknowledged, lastSent + timeout < now { window.idled(segmentBytes: segmentBytes) }
+    if next == acknowledged, lastSent + timeout < now { path.idled(now: now) }
     let length = min(dataMax, end - next, room)
     // A crumb that only the window cuts off waits for the window (RFC 9293 section 3.8.6.2.1).
-    if length < dataMax, length < end - next, next > acknowledged { return nil }
+    if length < dataMax, length < end - next, next > acknowledged {
+      path.wasLimited()
+      return nil
+    }
     guard mayFly(length) else { return nil }
     let range = ByteRange(start: next, end: next + length)
     next = range.end
@@ -177,16 +203,14 @@ final class LaneSender {
 
   private func mayFly(_ length: UInt64) -> Bool {
     let flight = bytesInFlight
-    return flight == 0 || flight + length <= window.bytes
+    return flight == 0 || flight + length <= path.bytes
   }
 
   private var bytesInFlight: UInt64 { recovery.bytesInFlight(acknowledged: acknowledged, next: next) }
 
   // MARK: Time and route
 
-  private var timeout: TimeSpan {
-    .milliseconds(min(roundTrip.timeout << backoff, ChannelLimits.retransmissionMaxMilliseconds))
-  }
+  private var timeout: TimeSpan { min(roundTrip.timeout * (1 << backoff), ChannelLimits.retransmissionMax) }
 
   /// When the lane is due for retransmission or a probe, provided there is a route.
   var pathDeadline: Instant { min(retransmissionDeadline, probeDeadline) }
@@ -207,8 +231,8 @@ final class LaneSender {
     guard next > acknowledged else { return }
     counters.timeouts += 1
     backoff = min(backoff + 1, 6)
-    recovery.timedOut(acknowledged: acknowledged, next: next, at: now.timestamp, window: window)
-    window.timedOut(flight: next - acknowledged, segmentBytes: segmentBytes)
+    recovery.timedOut(acknowledged: acknowledged, next: next, at: now.timestamp, window: path.bytes)
+    path.timedOut()
   }
 
   func handleFailureTimeout(now: Instant) {
@@ -219,19 +243,34 @@ final class LaneSender {
     failPending(.timedOut)
   }
 
-  /// The next hop changed: whatever is out may be gone, and nothing measured before holds any more.
-  func routeChanged(segmentBytes: Int, now: Instant) {
+  /// The next hop changed, and nothing measured before holds any more. What is out may be gone with the old path, or is
+  /// only late when that still delivers.
+  func routeChanged(segmentBytes: Int, oldPathLives: Bool, now: Instant) {
+    let patience = timeout
     self.segmentBytes = UInt64(segmentBytes)
     roundTrip = RoundTripEstimator()
-    window = CongestionWindow(bytesMax: UInt64(ring.capacity), segmentBytes: self.segmentBytes)
+    path = PathModel(bytesMax: UInt64(ring.capacityMax), segmentBytes: self.segmentBytes, now: now)
+    routeSince = now.timestamp
     backoff = 0
     retransmissionDeadline = .never
-    if next > acknowledged { recovery.rerouted(acknowledged: acknowledged, next: next, at: now.timestamp) }
+    if next > acknowledged {
+      if oldPathLives {
+        recovery.handedOver(patientUntil: now + patience)
+        retransmissionDeadline = now + timeout
+      } else {
+        recovery.rerouted(acknowledged: acknowledged, next: next, at: now.timestamp)
+      }
+    }
     if probeDeadline != .never {
       probeDeadline = .never
       probeDue = true
     }
     watchWindow(now)
+  }
+
+  /// Memory that was not used for a while goes back.
+  func rest(now: Instant) {
+    if acknowledged == end, ring.capacity > 0, lastTaken + ChannelLimits.ringRest <= now { ring.release() }
   }
 
   /// With nothing in flight and the window closed only a probe finds out that it opened.
@@ -246,9 +285,11 @@ final class LaneSender {
 
   var statistics: LaneStatistics {
     var result = counters
-    result.roundTripMilliseconds = roundTrip.smoothed
-    result.congestionWindowBytes = window.bytes
+    result.roundTripMicroseconds = roundTrip.smoothed
+    result.bytesPerSecond = path.rate
+    result.windowBytes = path.bytes
     result.bytesInFlight = bytesInFlight
+    result.ringBytes = ring.capacity
     return result
   }
 }

@@ -1,3 +1,5 @@
+import Primitives
+
 /// What a sender knows of the bytes it has out: which arrived beyond the acknowledged ones, which count as lost,
 /// which of those were sent again.
 ///
@@ -12,15 +14,17 @@ struct LossRecovery {
     case recovering(until: UInt64)
     /// Everything out is sent again, after silence or on a new route, from `startedAt` on. `before` is the window
     /// to return to when the silence was only delay; nil on a new route.
-    case resending(until: UInt64, startedAt: UInt32, before: CongestionWindow?)
+    case resending(until: UInt64, startedAt: UInt32, before: UInt64?)
   }
 
   /// What an acknowledgement has brought to light.
   struct Judgement {
     /// Holes, for the first time since the last ones were filled.
     var isNewLoss = false
+    /// Bytes that count as lost since this acknowledgement.
+    var lost: UInt64 = 0
     /// A timeout was only delay: the window from before it.
-    var restored: CongestionWindow?
+    var restored: UInt64?
   }
 
   private var phase = Phase.open
@@ -34,9 +38,8 @@ struct LossRecovery {
   /// When the first missing byte was last sent again, or later.
   private var headResentAt: UInt32 = 0
   private var lastResentAt: UInt32 = 0
-
-  /// Whether holes are being filled, in which time the window does not grow.
-  var isRecovering: Bool { if case .recovering = phase { true } else { false } }
+  /// Until then two paths deliver at once, and what is missing may only be late.
+  private var patientUntil = Instant.zero
 
   /// Everything below `offset` has arrived; more than before.
   mutating func acknowledge(to offset: UInt64) {
@@ -53,10 +56,14 @@ struct LossRecovery {
   /// An acknowledgement that did not advance told of something new.
   mutating func countDuplicate() { duplicates += 1 }
 
+  /// Bytes that arrived beyond `acknowledged` and lie below `end`.
+  func bytesArrived(acknowledged: UInt64, below end: UInt64) -> UInt64 { arrived.bytes(from: acknowledged, to: end) }
+
   /// Decides what is lost, and which phase follows. `echo`: when the segment was sent that caused the
-  /// acknowledgement, 0 if unknown.
+  /// acknowledgement, 0 if unknown. `roundTrip` in microseconds.
   mutating func judge(
-    acknowledged: UInt64, next: UInt64, echo: UInt32, hasAdvanced: Bool, segmentBytes: UInt64, roundTrip: UInt64
+    acknowledged: UInt64, next: UInt64, echo: UInt32, hasAdvanced: Bool, segmentBytes: UInt64, roundTrip: UInt64,
+    now: Instant
   ) -> Judgement {
     var result = Judgement()
     switch phase {
@@ -72,7 +79,12 @@ struct LossRecovery {
         close(acknowledged, next)
       }
     }
-    lostEnd = max(lostEnd, lossEdge(segmentBytes))
+    let edge = now < patientUntil ? 0 : lossEdge(segmentBytes)
+    if edge > lostEnd {
+      let start = max(lostEnd, acknowledged)
+      result.lost = edge - min(start, edge) - arrived.bytes(from: start, to: edge)
+      lostEnd = edge
+    }
     guard lostEnd > acknowledged else { return result }
     if case .open = phase {
       phase = .recovering(until: next)
@@ -80,14 +92,14 @@ struct LossRecovery {
       result.isNewLoss = true
     }
     // The first missing byte was sent again, and something sent a good while after it has arrived: lost again.
-    if resentEnd > acknowledged, echo != 0, echo.elapsed(since: headResentAt) > Int64(max(roundTrip / 4, 2)) {
+    if resentEnd > acknowledged, echo != 0, echo.elapsed(since: headResentAt) > Int64(max(roundTrip / 4, 500)) {
       headIsLost = true
     }
     return result
   }
 
   /// Nothing arrives: everything out counts as lost. `window` is what a mere delay will give back.
-  mutating func timedOut(acknowledged: UInt64, next: UInt64, at timestamp: UInt32, window: CongestionWindow) {
+  mutating func timedOut(acknowledged: UInt64, next: UInt64, at timestamp: UInt32, window: UInt64) {
     if case .resending(_, let startedAt, let before) = phase {
       phase = .resending(until: next, startedAt: startedAt, before: before)
     } else {
@@ -101,6 +113,9 @@ struct LossRecovery {
     phase = .resending(until: next, startedAt: timestamp, before: nil)
     loseAll(acknowledged, next)
   }
+
+  /// A new route was chosen while the old one still delivers.
+  mutating func handedOver(patientUntil end: Instant) { patientUntil = end }
 
   /// The first lost bytes that were not sent again yet.
   func hole(acknowledged: UInt64, next: UInt64) -> ByteRange? {

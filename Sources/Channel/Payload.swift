@@ -17,6 +17,8 @@ public enum PayloadRefusal: UInt8, Error, Sendable, CaseIterable {
   case offsetTooLarge
   /// A reset that names one epoch twice.
   case sameEpoch
+  /// A datagram without a number.
+  case numberZero
 }
 
 /// A half-open range of stream offsets.
@@ -32,8 +34,8 @@ public struct ByteRange: Equatable, Sendable {
   var byteCount: UInt64 { end - start }
 }
 
-/// Which life of which end sent a payload, and for which life of the other end. Segments and
-/// acknowledgements begin with it.
+/// Which life of which end sent a payload, and for which life of the other end. Segments,
+/// acknowledgements and datagrams begin with it.
 public struct EpochPair: Equatable, Sendable {
   public var destination: UInt64
   public var source: UInt64

@@ -1,35 +1,30 @@
+import Primitives
+
 /// Round-trip time and the retransmission timeout that follows from it (RFC 6298), from echoed timestamps,
-/// so that retransmissions measure too (RFC 7323). All in milliseconds.
+/// so that retransmissions measure too (RFC 7323). All in microseconds.
 struct RoundTripEstimator {
   private var smoothedTimes8: UInt64 = 0
   private var variationTimes4: UInt64 = 0
-  /// The shortest since the route was chosen; nil before the first measurement.
-  private(set) var shortest: UInt64?
-  private(set) var latest: UInt64 = 0
 
+  /// 0 before the first measurement.
   var smoothed: UInt64 { smoothedTimes8 / 8 }
 
-  /// Time that the latest measured segment spent in queues, as far as anybody can tell.
-  var queueing: UInt64 { latest - min(latest, shortest ?? latest) }
-
-  /// Before back-off.
-  var timeout: UInt64 {
-    guard shortest != nil else { return ChannelLimits.retransmissionInitialMilliseconds }
-    return min(
-      max(smoothed + max(variationTimes4, 1), ChannelLimits.retransmissionMinMilliseconds),
-      ChannelLimits.retransmissionMaxMilliseconds)
+  /// Before back-off. The variation counts as half a round trip at least, because every hop of a path may have its
+  /// pauses, and the other end may hold an acknowledgement back.
+  var timeout: TimeSpan {
+    guard smoothedTimes8 > 0 else { return ChannelLimits.retransmissionFirst }
+    let delay = ChannelLimits.acknowledgementDelay.microseconds
+    let timeout = TimeSpan.microseconds(smoothed + max(variationTimes4, smoothed / 2, delay) + delay)
+    return min(timeout, ChannelLimits.retransmissionMax)
   }
 
-  mutating func measured(_ milliseconds: UInt64) {
-    let sample = max(milliseconds, 1)
-    latest = sample
-    guard let known = shortest else {
-      shortest = sample
+  mutating func measured(_ microseconds: UInt64) {
+    let sample = max(microseconds, 1)
+    guard smoothedTimes8 > 0 else {
       smoothedTimes8 = sample * 8
       variationTimes4 = sample * 2
       return
     }
-    shortest = min(known, sample)
     let deviation = sample > smoothed ? sample - smoothed : smoothed - sample
     variationTimes4 = variationTimes4 - variationTimes4 / 4 + deviation
     smoothedTimes8 = smoothedTimes8 - smoothedTimes8 / 8 + sample

@@ -1,7 +1,7 @@
 /// Payload of frame type 32, as bytes whose length was checked.
 ///
 ///     0–7 destination epoch · 8–15 source epoch · 16 lane · 17 flags 0 · 18–19 reserved 0 ·
-///     20–23 sender's timestamp in ms, never 0 · 24–31 offset of the first byte · 32… data, at least 1 byte
+///     20–23 sender's timestamp in µs, never 0 · 24–31 offset of the first byte · 32… data, at least 1 byte
 public struct SegmentView: ~Escapable {
   let payload: RawSpan
 

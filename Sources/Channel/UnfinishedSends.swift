@@ -6,16 +6,15 @@ struct UnfinishedSends {
     var stream: ByteRange
     var state: State
   }
-  private var entries: [Entry]
+  /// A circle that doubles as more is needed.
+  private var entries: [Entry] = []
   private var first = 0
   private var count = 0
+  private let countMax: Int
 
-  init(capacity: Int) {
-    let unused = Entry(id: MessageID(number: 0), stream: ByteRange(start: 0, end: 0), state: .delivered)
-    entries = [Entry](repeating: unused, count: capacity)
-  }
+  init(countMax: Int) { self.countMax = countMax }
 
-  var isFull: Bool { count == entries.count }
+  var isFull: Bool { count == countMax }
 
   /// Whether a send is pending whose last byte is not below `acknowledged`.
   func hasPending(above acknowledged: UInt64) -> Bool {
@@ -26,7 +25,9 @@ struct UnfinishedSends {
 
   mutating func append(_ id: MessageID, stream: ByteRange) {
     precondition(!isFull)
-    entries[slot(count)] = Entry(id: id, stream: stream, state: .pending)
+    let entry = Entry(id: id, stream: stream, state: .pending)
+    if count == entries.count { grow(filledWith: entry) }
+    entries[slot(count)] = entry
     count += 1
   }
 
@@ -65,6 +66,13 @@ struct UnfinishedSends {
     first = slot(1)
     count -= 1
     return (entry.id, outcome)
+  }
+
+  private mutating func grow(filledWith entry: Entry) {
+    var larger = [Entry](repeating: entry, count: min(max(2 * count, 8), countMax))
+    for index in 0..<count { larger[index] = entries[slot(index)] }
+    entries = larger
+    first = 0
   }
 
   private func slot(_ index: Int) -> Int { (first + index) % entries.count }

@@ -158,6 +158,7 @@ public enum EventFormatter {
     case .denyList: "deny-list"
     case .segment: "segment"
     case .acknowledgement: "acknowledgement"
+    case .datagram: "datagram"
     case .reset: "reset"
     case .handshake: "handshake"
     case .sealed: "sealed"

@@ -13,6 +13,7 @@ public enum FrameType: UInt8, Sendable {
   // Routed to one node.
   case segment = 32
   case acknowledgement = 33
+  case datagram = 34
   case reset = 35
   case handshake = 36
   /// One record of the session between the two end nodes; travels with the flag `FrameHeader.sealed`.

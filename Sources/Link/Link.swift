@@ -151,7 +151,7 @@ public struct Link {
       let goodbye = try Goodbye(payload)
       retryAfterSeconds = goodbye.retryAfterSeconds
       state = .closed(goodbye.reason)
-    case .advertisement, .denyList, .segment, .acknowledgement, .reset, .handshake, .sealed:
+    case .advertisement, .denyList, .segment, .acknowledgement, .datagram, .reset, .handshake, .sealed:
       throw .unexpected
     }
   }

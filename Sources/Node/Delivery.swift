@@ -51,6 +51,7 @@ struct Delivery {
   static let framesAhead = 2
 
   private(set) var conversations: [Conversation] = []
+  private let budget = RingBudget()
   private let epoch: UInt64
   /// Counts up when a channel is made after one was forgotten, so that no two lives share an epoch.
   private var lives: UInt64 = 0
@@ -78,10 +79,10 @@ struct Delivery {
       lives = max(lives, conversations[idle].channel.localEpoch &- epoch) + 1
       conversations.remove(at: idle)
     }
-    let channel = Channel(localEpoch: epoch &+ lives, remoteEpoch: remoteEpoch)
+    let channel = Channel(localEpoch: epoch &+ lives, remoteEpoch: remoteEpoch, budget: budget)
     let conversation = Conversation(peer, channel, epoch: remoteEpoch, protection)
     conversations.append(conversation)
-    Self.setRoute(conversation, route, now)
+    Self.setRoute(conversation, route, oldPathLives: false, now)
     return conversation
   }
 
@@ -89,18 +90,21 @@ struct Delivery {
   mutating func revive(_ conversation: Conversation, now: Instant) {
     guard conversation.channel.isClosed, conversation.protection.refusal == nil else { return }
     lives += 1
-    conversation.channel = Channel(localEpoch: epoch &+ lives, remoteEpoch: conversation.channel.remoteEpoch)
+    conversation.channel = Channel(
+      localEpoch: epoch &+ lives, remoteEpoch: conversation.channel.remoteEpoch, budget: budget)
     let route = conversation.route
     conversation.route = nil
-    Self.setRoute(conversation, route, now)
+    Self.setRoute(conversation, route, oldPathLives: false, now)
   }
 
-  func routesChanged(_ mesh: borrowing Mesh, now: Instant) {
+  /// `isUp`: whether a link slot still leads to the neighbour that it led to.
+  func routesChanged(_ mesh: borrowing Mesh, now: Instant, isUp: (_ slot: Int, _ neighbour: NodeID) -> Bool) {
     for conversation in conversations {
       if let epoch = mesh.epoch(of: conversation.peer), epoch > conversation.channel.remoteEpoch {
         conversation.channel.remoteRestarted(epoch: epoch)
       }
-      Self.setRoute(conversation, mesh.route(to: conversation.peer), now)
+      let oldPathLives = conversation.route.map { isUp(Int($0.link), $0.firstHop) } ?? false
+      Self.setRoute(conversation, mesh.route(to: conversation.peer), oldPathLives: oldPathLives, now)
     }
   }
 
@@ -123,14 +127,18 @@ struct Delivery {
     return earliest
   }
 
-  private static func setRoute(_ conversation: Conversation, _ route: Route?, _ now: Instant) {
+  private static func setRoute(_ conversation: Conversation, _ route: Route?, oldPathLives: Bool, _ now: Instant) {
     let old = conversation.route
     conversation.route = route
     guard let route else { return conversation.channel.routeLost() }
     if old == nil { conversation.protection.seal?.routeFound() }
-    if old?.link != route.link || old?.firstHop != route.firstHop || old?.payloadBytesMax != route.payloadBytesMax {
-      conversation.channel.routeChanged(pathMTU: conversation.protection.payloadBytesMax(route), now: now)
-    }
+    let isSame =
+      old?.link == route.link && old?.firstHop == route.firstHop && old?.hops == route.hops
+      && old?.payloadBytesMax == route.payloadBytesMax
+    if isSame { return }
+    conversation.channel.routeChanged(
+      pathMTU: conversation.protection.payloadBytesMax(route), hops: Int(route.hops), oldPathLives: oldPathLives,
+      now: now)
   }
 }
 
@@ -151,6 +159,50 @@ extension Node {
     }
     pumpDelivery(now)
     return id
+  }
+
+  /// Send a message once, at once, beside everything reliable: it arrives whole or not at all, at most once. False when
+  /// it was dropped, because the link's queue for such traffic is full or nothing is sealed with the peer yet (then it is
+  /// about to be). Throws `.unknownPeer`, `.tooManyPeers`, `.refused`, or `.channel(.tooLong)` when the message does not
+  /// fit one frame on the way there (`datagramBytesMax`).
+  @discardableResult
+  public func sendUnreliable(
+    kind: UInt8, _ message: RawSpan, to peer: NodeID, now: Instant
+  ) throws(DeliveryRefusal) -> Bool {
+    guard let conversation = try conversation(with: peer, now) else { throw .tooManyPeers }
+    if let refusal = conversation.protection.refusal { throw .refused(refusal) }
+    guard let longest = conversation.channel.datagramBytesMax else { throw .unknownPeer }
+    guard message.byteCount <= longest else { throw .channel(.tooLong) }
+    guard conversation.protection.mayFlow else {
+      conversation.protection.seal?.want()
+      pumpDelivery(now)
+      return false
+    }
+    let byteCount = conversation.channel.writeDatagram(
+      kind: kind, message, into: UnsafeMutableRawBufferPointer(rebasing: payloadScratch[1...]))
+    return sendPayload(.datagram, byteCount, .realtime, to: conversation)
+  }
+
+  /// The longest message that `sendUnreliable` takes for a peer now; nil when there is no way to it.
+  public func datagramBytesMax(to peer: NodeID) -> Int? {
+    if let conversation = delivery.conversation(with: peer) { return conversation.channel.datagramBytesMax }
+    guard let route = mesh.route(to: peer), let protection = protection(of: peer) else { return nil }
+    return protection.payloadBytesMax(route) - Datagram.headerBytes
+  }
+
+  /// The next message that was sent unreliably and that `wants` wants; of those that nobody wants the oldest is dropped
+  /// when newer ones come.
+  public func nextUnreliableMessage(
+    _ wants: (_ from: NodeID, _ kind: UInt8, _ byteCount: Int) -> Bool
+  ) -> (from: NodeID, ReceivedDatagram)? {
+    for conversation in delivery.conversations {
+      guard let pending = conversation.channel.pendingDatagram,
+        wants(conversation.peer, pending.kind, pending.byteCount),
+        let datagram = conversation.channel.nextDatagram()
+      else { continue }
+      return (conversation.peer, datagram)
+    }
+    return nil
   }
 
   /// Whether `send` would take a message of this length now.
@@ -196,7 +248,7 @@ extension Node {
     // What travels beside TLS is authentic only by its seal.
     if (type == .sealed) != (header.flags & FrameHeader.sealed != 0) { throw .malformed }
     switch type {
-    case .segment, .acknowledgement, .reset:
+    case .segment, .acknowledgement, .datagram, .reset:
       guard let isClear = isClear(with: header.source) else { throw .unexpected }
       guard isClear else { throw .inClear }
       guard let conversation = try? conversation(with: header.source, now) else { throw .unexpected }
@@ -226,6 +278,7 @@ extension Node {
         conversation.channel.remoteRestarted(epoch: epoch)
         do throws(ChannelRefusal) { try receive(type, payload, conversation, now) } catch { throw .malformed }
       case .malformed, .acknowledgesUnsent, .messageTooLong: throw .malformed
+      case .alreadyReceived: throw .duplicate
       case .staleReset, .closed: throw .stale
       }
     }
@@ -246,6 +299,7 @@ extension Node {
     switch type {
     case .segment: try conversation.channel.receiveSegment(payload, now: now)
     case .acknowledgement: try conversation.channel.receiveAcknowledgement(payload, now: now)
+    case .datagram: try conversation.channel.receiveDatagram(payload, now: now)
     case .reset: try conversation.channel.receiveReset(payload, now: now)
     case .hello, .ping, .pong, .goodbye, .advertisement, .denyList, .handshake, .sealed:
       preconditionFailure("not of a channel")
@@ -300,6 +354,7 @@ extension FrameType {
     switch type {
     case .segment: self = .segment
     case .acknowledgement: self = .acknowledgement
+    case .datagram: self = .datagram
     case .reset: self = .reset
     }
   }
@@ -308,9 +363,6 @@ extension FrameType {
 extension FramePriority {
   /// Acknowledgements are small and hold up whole windows: they never wait behind bulk.
   fileprivate init(_ payload: OutgoingPayload) {
-    switch payload.lane {
-    case .interactive: self = .interactive
-    case .bulk: self = payload.type == .segment ? .bulk : .interactive
-    }
+    self = payload.lane == .bulk && payload.type == .segment ? .bulk : .interactive
   }
 }

@@ -274,7 +274,7 @@ public final class Node {
       mesh.computeRoutes()
       directory.update(mesh, now: now) { links[$0].bearer }
       renewProtection()
-      delivery.routesChanged(mesh, now: now)
+      delivery.routesChanged(mesh, now: now) { links[$0].state == .up && links[$0].peer == $1 }
     }
     originate(now)
     transmitPending |= mesh.takeNewlyOwing()

@@ -163,7 +163,7 @@ extension Node {
       guard byteCount > 0 else { throw .truncated }
       let bytes = UnsafeRawBufferPointer(rebasing: payloadScratch[1..<1 + byteCount]).bytes
       switch type {
-      case .segment, .acknowledgement, .reset: try take(type, bytes, conversation, now)
+      case .segment, .acknowledgement, .datagram, .reset: try take(type, bytes, conversation, now)
       case .hello, .ping, .pong, .goodbye, .advertisement, .denyList, .handshake, .sealed: throw .unexpected
       }
     }

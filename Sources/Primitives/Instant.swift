@@ -3,9 +3,11 @@ public struct TimeSpan: Comparable, Sendable {
   public var nanoseconds: UInt64
 
   @inlinable public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
+  @inlinable public static func microseconds(_ n: UInt64) -> TimeSpan { TimeSpan(nanoseconds: n &* 1_000) }
   @inlinable public static func milliseconds(_ n: UInt64) -> TimeSpan { TimeSpan(nanoseconds: n &* 1_000_000) }
   @inlinable public static func seconds(_ n: UInt64) -> TimeSpan { TimeSpan(nanoseconds: n &* 1_000_000_000) }
 
+  @inlinable public var microseconds: UInt64 { nanoseconds / 1_000 }
   @inlinable public var milliseconds: UInt64 { nanoseconds / 1_000_000 }
 
   @inlinable public static func < (a: TimeSpan, b: TimeSpan) -> Bool { a.nanoseconds < b.nanoseconds }

@@ -100,12 +100,12 @@ private let start = at(1_000)
     try exchange(a, b, now: start)
     b.handleTimeout(now: at(1_025))
     try exchange(a, b, now: at(1_025))
-    let measured = a.statistics(.interactive).roundTripMilliseconds
+    let measured = a.statistics(.interactive).roundTripMicroseconds
     #expect(b.messages(.interactive).count == 1)
     let frames = b.frames(at(9_000))
     #expect(try acknowledgementOf(try #require(frames.first)).echo == 0)
     try a.receive(try #require(frames.first), now: at(9_000))
-    #expect(a.statistics(.interactive).roundTripMilliseconds == measured)
+    #expect(a.statistics(.interactive).roundTripMicroseconds == measured)
   }
 
   @Test func `a message announced longer than any stops its lane until the other end restarts`() throws {

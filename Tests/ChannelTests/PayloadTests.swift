@@ -148,6 +148,39 @@ private func refusal(reset octets: [UInt8]) -> PayloadRefusal? {
   }
 }
 
+@Suite struct DatagramPayloadTests {
+  private let golden = bytes("0102030405060708 1112131415161718 2a 000000 0000000000000107 68656c6c6f")
+
+  private func refusal(_ octets: [UInt8]) -> PayloadRefusal? {
+    do throws(PayloadRefusal) {
+      _ = try DatagramView(octets.span.bytes).checked()
+      return nil
+    } catch { return error }
+  }
+
+  @Test func `a datagram encodes to and decodes from its golden vector`() throws {
+    let datagram = Datagram(epochs: epochs, kind: 42, number: 0x107)
+    #expect(encoded(Datagram.headerBytes) { datagram.encodeHeader(into: $0) } + Array("hello".utf8) == golden)
+    let view = try DatagramView(golden.span.bytes)
+    let message = view.message.withUnsafeBytes { Array($0) }
+    #expect(try view.checked() == datagram)
+    #expect(message == Array("hello".utf8))
+  }
+
+  @Test func `a datagram may be empty, but not shorter than its header or longer than a frame`() {
+    for count in 0..<Datagram.headerBytes { #expect(refusal(Array(golden[..<count])) == .tooShort) }
+    #expect(refusal(Array(golden[..<Datagram.headerBytes])) == nil)
+    let room = ChannelLimits.pathMTUMax - golden.count
+    #expect(refusal(golden + [UInt8](repeating: 0, count: room)) == nil)
+    #expect(refusal(golden + [UInt8](repeating: 0, count: room + 1)) == .tooLong)
+  }
+
+  @Test func `a datagram with reserved bits or without a number is refused`() {
+    for offset in 17...19 { #expect(refusal(changed(golden, offset, "01")) == .reservedNotZero) }
+    #expect(refusal(changed(golden, 20, "0000000000000000")) == .numberZero)
+  }
+}
+
 @Suite struct ResetTests {
   private let golden = bytes("0102030405060708 1112131415161718")
 

@@ -98,7 +98,7 @@ private func play(seed: UInt64) -> String? {
       for lane in Lane.allCases {
         let statistics = channel.statistics(lane)
         let ring = lane == .bulk ? ChannelLimits.bulkRingBytes : ChannelLimits.interactiveRingBytes
-        if statistics.bytesInFlight > UInt64(ring) || statistics.congestionWindowBytes > UInt64(ring) {
+        if statistics.bytesInFlight > UInt64(ring) || statistics.windowBytes > UInt64(ring) {
           return problem = "more in flight than the ring holds"
         }
       }

@@ -47,6 +47,7 @@ extension Channel {
     switch frame.type {
     case .segment: try receiveSegment(frame.bytes.span.bytes, now: now)
     case .acknowledgement: try receiveAcknowledgement(frame.bytes.span.bytes, now: now)
+    case .datagram: try receiveDatagram(frame.bytes.span.bytes, now: now)
     case .reset: try receiveReset(frame.bytes.span.bytes, now: now)
     }
   }
@@ -66,12 +67,12 @@ extension Channel {
 
 /// Two channels that know each other, with a route.
 func pair(
-  pathMTU: Int = 1_000, settings: ChannelSettings = ChannelSettings(), now: Instant = at(1_000)
+  pathMTU: Int = 1_000, hops: Int = 1, settings: ChannelSettings = ChannelSettings(), now: Instant = at(1_000)
 ) -> (a: Channel, b: Channel) {
   let a = Channel(localEpoch: 0xa1, remoteEpoch: 0xb1, settings: settings)
   let b = Channel(localEpoch: 0xb1, remoteEpoch: 0xa1, settings: settings)
-  a.routeChanged(pathMTU: pathMTU, now: now)
-  b.routeChanged(pathMTU: pathMTU, now: now)
+  a.routeChanged(pathMTU: pathMTU, hops: hops, now: now)
+  b.routeChanged(pathMTU: pathMTU, hops: hops, now: now)
   return (a, b)
 }
 
@@ -98,7 +99,7 @@ func settle(_ a: Channel, _ b: Channel, now: Instant) throws {
   repeat {
     carried = Lane.allCases.reduce(0) { $0 + a.statistics($1).segmentsSent + b.statistics($1).segmentsSent }
     try exchange(a, b, now: now)
-    now = now + .milliseconds(ChannelLimits.acknowledgementDelayMilliseconds)
+    now = now + ChannelLimits.acknowledgementDelay
     a.handleTimeout(now: now)
     b.handleTimeout(now: now)
     try exchange(a, b, now: now)

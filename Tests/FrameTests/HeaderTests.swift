@@ -35,7 +35,7 @@ private func decode(_ bytes: [UInt8]) -> FrameRefusal? {
 @Test func everyFrameTypeHasItsNumber() throws {
   let numbers: [(FrameType, UInt8)] = [
     (.hello, 1), (.ping, 2), (.pong, 3), (.goodbye, 4), (.advertisement, 16), (.segment, 32), (.acknowledgement, 33),
-    (.reset, 35),
+    (.datagram, 34), (.reset, 35),
   ]
   for (type, number) in numbers {
     #expect(frame(type, from: source, [0])[1] == number)

@@ -57,6 +57,6 @@ private func look(at frame: UnsafeRawBufferPointer) {
   case .goodbye: _ = try? Goodbye(payload)
   case .advertisement: _ = try? AdvertisementView(payload)
   case .denyList: _ = try? DenyListView(payload)
-  case .ping, .pong, .segment, .acknowledgement, .reset, .handshake, .sealed, nil: break
+  case .ping, .pong, .segment, .acknowledgement, .datagram, .reset, .handshake, .sealed, nil: break
   }
 }

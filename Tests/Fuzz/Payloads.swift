@@ -17,6 +17,10 @@ func fuzzPayloads(_ input: UnsafeRawBufferPointer) {
       fatalError("an acknowledgement is written otherwise")
     }
   }
+  if let view = try? DatagramView(bytes), let datagram = try? view.checked() {
+    buffer.withUnsafeMutableBytes { datagram.encodeHeader(into: $0) }
+    if !bytes.array.starts(with: buffer.prefix(Datagram.headerBytes)) { fatalError("a datagram is written otherwise") }
+  }
   if let reset = try? Reset(bytes) {
     buffer.withUnsafeMutableBytes { reset.encode(into: $0) }
     if bytes.array != Array(buffer.prefix(Reset.byteCount)) { fatalError("a reset is written otherwise") }
@@ -34,6 +38,8 @@ private func receive(_ payload: RawSpan) {
   drain(channel, now)
   try? channel.receiveSegment(payload, now: now)
   try? channel.receiveAcknowledgement(payload, now: now)
+  try? channel.receiveDatagram(payload, now: now)
+  while channel.nextDatagram() != nil {}
   try? channel.receiveReset(payload, now: now)
   drain(channel, now)
   for _ in 0..<4 where channel.nextDeadline != .never {

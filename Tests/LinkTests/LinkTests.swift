@@ -280,7 +280,7 @@ private final class Bench {
   #expect(bench.link.deadline == .never)
 }
 
-@Test(arguments: [FrameType.advertisement, .segment, .acknowledgement, .reset])
+@Test(arguments: [FrameType.advertisement, .segment, .acknowledgement, .datagram, .reset])
 func aFrameThatIsNotBetweenNeighboursIsUnexpected(type: FrameType) {
   let bench = Bench()
   _ = bench.comeUp()

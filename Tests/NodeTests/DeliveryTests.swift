@@ -51,6 +51,7 @@ private struct Partner {
       switch frame.header.knownType {
       case .segment: try channel.receiveSegment(payload.span.bytes, now: bench.now)
       case .acknowledgement: try channel.receiveAcknowledgement(payload.span.bytes, now: bench.now)
+      case .datagram: try channel.receiveDatagram(payload.span.bytes, now: bench.now)
       case .reset: try channel.receiveReset(payload.span.bytes, now: bench.now)
       case .hello, .ping, .pong, .goodbye, .advertisement, .denyList, .handshake, .sealed, nil: break
       }
@@ -205,4 +206,53 @@ private func crowdTopologies(_ bench: Bench, _ crowd: [Identity]) -> [UInt8] {
       advertisement(of: identity, .topology, body: topologyBody(encryption: .none, links)))
   }
   return bytes
+}
+
+@Test func anUnreliableMessageIsOneRealtimeFrameAtOnceAndReadOnce() throws {
+  let bench = Bench()
+  let partner = Partner(bench, 1)
+  let bytes: [UInt8] = [1, 2, 3]
+  let isSent = try bench.node.sendUnreliable(kind: 9, bytes.span.bytes, to: bench.id(1), now: bench.now)
+  bench.drain()
+  let sent = bench.sent(on: partner.slot).filter { $0.header.isRouted }
+  #expect(isSent && sent.map(\.header.knownType) == [.datagram] && sent.first?.header.priority == .realtime)
+  let payload = try #require(sent.first).payload
+  try partner.channel.receiveDatagram(payload.span.bytes, now: bench.now)
+  #expect(partner.channel.nextDatagram() == ReceivedDatagram(kind: 9, bytes: bytes))
+}
+
+@Test func anUnreliableMessageOfAPeerIsHandedUpToWhoWantsItAndNotTwice() throws {
+  let bench = Bench()
+  let partner = Partner(bench, 1)
+  let message: [UInt8] = [4, 5]
+  var payload = [UInt8](repeating: 0, count: 16_640)
+  let count = payload.withUnsafeMutableBytes {
+    partner.channel.writeDatagram(kind: 9, message.span.bytes, into: $0)
+  }
+  for identifier: UInt64 in [1 << 32 | 77, 1 << 32 | 78] {
+    bench.receive(
+      frame(
+        .datagram, ttl: 16, priority: .realtime, to: bench.identity.id, from: bench.id(1), identifier: identifier,
+        [UInt8](payload[..<count])), on: partner.slot)
+  }
+  #expect(bench.refusals(.duplicate) == 1)
+  #expect(bench.node.nextUnreliableMessage { _, kind, _ in kind == 8 } == nil)
+  let got = try #require(bench.node.nextUnreliableMessage { _, kind, count in kind == 9 && count == 2 })
+  #expect(got.from == bench.id(1) && got.1 == ReceivedDatagram(kind: 9, bytes: message))
+  #expect(bench.node.nextUnreliableMessage { _, _, _ in true } == nil)
+}
+
+@Test func anUnreliableMessageThatNoFrameCarriesOrThatHasNoWayIsRefused() {
+  let bench = Bench()
+  let partner = Partner(bench, 1)
+  let longest = bench.node.datagramBytesMax(to: bench.id(1)) ?? 0
+  #expect(longest == bench.node.link(partner.slot).payloadBytesMax - Datagram.headerBytes)
+  let bytes = [UInt8](repeating: 0, count: longest + 1)
+  #expect(throws: DeliveryRefusal.channel(.tooLong)) {
+    try bench.node.sendUnreliable(kind: 9, bytes.span.bytes, to: bench.id(1), now: bench.now)
+  }
+  #expect(throws: DeliveryRefusal.unknownPeer) {
+    try bench.node.sendUnreliable(kind: 9, bytes.span.bytes, to: bench.id(5), now: bench.now)
+  }
+  #expect(bench.node.datagramBytesMax(to: bench.id(5)) == nil)
 }

@@ -194,6 +194,24 @@ private let canary = "the canary sings at noon"
     #expect(types == [FrameType.handshake.rawValue: 0, FrameType.sealed.rawValue: FrameHeader.sealed])
   }
 
+  @Test func anUnreliableMessageIsSealedToo() throws {
+    let row = Row(3)
+    let bytes = [UInt8](canary.utf8)
+    func send() throws(DeliveryRefusal) -> Bool {
+      try row.places[0].node.sendUnreliable(
+        kind: 9, bytes.span.bytes, to: row.places[2].identity.id, now: row.now)
+    }
+    // Nothing is sealed yet: the message is dropped, and what seals the next one begins.
+    #expect(try send() == false)
+    row.pass(.seconds(1))
+    #expect(try send() == true)
+    row.settle()
+    let got = row.places[2].node.nextUnreliableMessage { _, _, _ in true }
+    #expect(got?.from == row.places[0].identity.id && got?.1 == ReceivedDatagram(kind: 9, bytes: bytes))
+    #expect(row.places[2].node.nextUnreliableMessage { _, _, _ in true } == nil)
+    #expect(!row.wireContains("canary"))
+  }
+
   @Test func aServerAsksForASessionWithBothEpochsAndNothingElse() {
     let row = Row(3)
     var first: (FrameHeader, [UInt8])?

@@ -1,0 +1,69 @@
+/// Payload of frame type 34: a message of at most one frame that is sent once and arrives once or never.
+///
+///     0–7 destination epoch · 8–15 source epoch · 16 kind · 17–19 reserved 0 ·
+///     20–27 number, counted from 1 in each life of its sender · 28… message
+public struct DatagramView: ~Escapable {
+  let payload: RawSpan
+
+  @_lifetime(copy payload)
+  public init(_ payload: RawSpan) throws(PayloadRefusal) {
+    guard payload.byteCount >= Datagram.headerBytes else { throw .tooShort }
+    guard payload.byteCount <= ChannelLimits.pathMTUMax else { throw .tooLong }
+    self.payload = payload
+  }
+
+  public var message: RawSpan {
+    @_lifetime(copy self) get { payload.extracting(Datagram.headerBytes...) }
+  }
+
+  /// The legal values.
+  public func checked() throws(PayloadRefusal) -> Datagram {
+    guard payload.octet(17) == 0, payload.word16(18) == 0 else { throw .reservedNotZero }
+    let number = payload.word64(20)
+    guard number != 0 else { throw .numberZero }
+    return Datagram(
+      epochs: EpochPair(destination: payload.word64(0), source: payload.word64(8)), kind: payload.octet(16),
+      number: number)
+  }
+}
+
+/// The header of a datagram.
+public struct Datagram: Equatable, Sendable {
+  public static let headerBytes = 28
+
+  public var epochs: EpochPair
+  public var kind: UInt8
+  public var number: UInt64
+
+  public init(epochs: EpochPair, kind: UInt8, number: UInt64) {
+    self.epochs = epochs
+    self.kind = kind
+    self.number = number
+  }
+
+  /// Writes the header into the first `headerBytes` bytes of `buffer`, which must have them.
+  public func encodeHeader(into buffer: UnsafeMutableRawBufferPointer) {
+    buffer.store(bigEndian: epochs.destination, at: 0)
+    buffer.store(bigEndian: epochs.source, at: 8)
+    buffer.store(bigEndian: kind, at: 16)
+    buffer.store(bigEndian: UInt8(0), at: 17)
+    buffer.store(bigEndian: UInt16(0), at: 18)
+    buffer.store(bigEndian: number, at: 20)
+  }
+}
+
+/// A message that was sent unreliably and arrived.
+public struct ReceivedDatagram: Equatable, Sendable {
+  public let kind: UInt8
+  public let bytes: [UInt8]
+}
+
+/// Counters of a channel's datagrams.
+public struct DatagramStatistics: Equatable, Sendable {
+  public var sent: UInt64 = 0
+  public var received: UInt64 = 0
+  /// Arrived before already, or too late to say.
+  public var duplicatesReceived: UInt64 = 0
+  /// Dropped unread because newer ones needed their room.
+  public var droppedUnread: UInt64 = 0
+}

@@ -1,0 +1,85 @@
+import Primitives
+
+/// Datagrams that arrived and were not read yet. What nobody reads makes room for what is newer.
+struct DatagramInbox: ~Copyable {
+  private var ring: ByteRing
+  private var seen = ReplayWindow()
+  private var start: UInt64 = 0
+  private var end: UInt64 = 0
+  private var lastArrival = Instant.zero
+  private(set) var statistics = DatagramStatistics()
+
+  init(budget: RingBudget) { ring = ByteRing(capacityMax: ChannelLimits.datagramRingBytes, budget: budget) }
+
+  /// Throws `.alreadyReceived`; then nothing has changed.
+  mutating func receive(_ datagram: Datagram, _ message: RawSpan, now: Instant) throws(ChannelRefusal) {
+    guard seen.take(datagram.number) else {
+      statistics.duplicatesReceived += 1
+      throw .alreadyReceived
+    }
+    let needed = UInt64(ChannelLimits.messageHeaderBytes + message.byteCount)
+    while end - start + needed > UInt64(ring.capacityMax) {
+      start += UInt64(ChannelLimits.messageHeaderBytes) + UInt64(ring.messageHeader(at: start).length)
+      statistics.droppedUnread += 1
+    }
+    guard ring.reserve(Int(end - start + needed), inUseFrom: start) else {
+      preconditionFailure("every ring is sure of as much")
+    }
+    ring.writeMessageHeader(length: UInt32(message.byteCount), kind: datagram.kind, at: end)
+    ring.write(message, at: end + UInt64(ChannelLimits.messageHeaderBytes))
+    end += needed
+    lastArrival = now
+    statistics.received += 1
+  }
+
+  mutating func countSent() { statistics.sent += 1 }
+
+  /// Kind and length of the next message.
+  var pending: (kind: UInt8, byteCount: Int)? {
+    guard start < end else { return nil }
+    let header = ring.messageHeader(at: start)
+    return (header.kind, Int(header.length))
+  }
+
+  mutating func next() -> ReceivedDatagram? {
+    guard let pending else { return nil }
+    let bytes = [UInt8](unsafeUninitializedCapacity: pending.byteCount) { buffer, count in
+      ring.read(
+        at: start + UInt64(ChannelLimits.messageHeaderBytes),
+        into: UnsafeMutableRawBufferPointer(start: buffer.baseAddress, count: pending.byteCount))
+      count = pending.byteCount
+    }
+    start += UInt64(ChannelLimits.messageHeaderBytes + pending.byteCount)
+    return ReceivedDatagram(kind: pending.kind, bytes: bytes)
+  }
+
+  /// The other end counts from 1 again. What arrived stays to be read.
+  mutating func restart() { seen = ReplayWindow() }
+
+  /// Memory that was not used for a while goes back.
+  mutating func rest(now: Instant) {
+    if start == end, ring.capacity > 0, lastArrival + ChannelLimits.ringRest <= now { ring.release() }
+  }
+}
+
+/// Which numbers have arrived (RFC 6479; RFC 9147 section 4.5.1): of those more than 63 below the greatest nobody
+/// can say any more.
+struct ReplayWindow {
+  private var greatest: UInt64 = 0
+  /// Bit n: `greatest` − n has arrived.
+  private var arrived: UInt64 = 0
+
+  /// Whether `number` arrives for the first time; a second time it does not.
+  mutating func take(_ number: UInt64) -> Bool {
+    if number > greatest {
+      let step = number - greatest
+      arrived = step < 64 ? arrived << step | 1 : 1
+      greatest = number
+      return true
+    }
+    let age = greatest - number
+    guard age < 64, arrived & (1 << age) == 0 else { return false }
+    arrived |= 1 << age
+    return true
+  }
+}

@@ -1,0 +1,239 @@
+import Primitives
+
+/// What a lane knows of its path, and how many of its bytes may be in flight there.
+///
+/// The model is BBR's (draft-ietf-ccwg-bbr): the greatest rate at which the path delivered lately, times its shortest
+/// round trip, is what it holds without a queue. Losses say nothing about that here: links are reliable byte streams,
+/// and frames vanish when a link dies or a relay's quota is used up. Only beyond a share that no accident explains
+/// do they bound the window. Unlike BBR it steers by the window alone, without pacing: acknowledgements set the pace,
+/// and links pull frames.
+///
+/// Time is counted in rounds. A round is over when a segment that was sent after its beginning is acknowledged.
+struct PathModel {
+  private enum Phase: Equatable {
+    /// The window doubles every round until the rate stops growing.
+    case startup
+    /// One more round of a cycle of `ChannelLimits.cycleRounds`: the first asks for more, the second lets the queue go
+    /// that this made.
+    case steady(round: Int)
+    /// Little in flight, until the queue is gone and the shortest round trip shows again.
+    case emptying(rounds: Int)
+  }
+
+  /// Bytes that may be in flight.
+  private(set) var bytes: UInt64
+  private let bytesMax: UInt64
+  private let segmentBytes: UInt64
+  private var phase = Phase.startup
+
+  // Bytes per second, the greatest of this cycle's rounds and of the last one's.
+  private var rateNow: UInt64 = 0
+  private var rateBefore: UInt64 = 0
+  private var ratesNow = 0
+  /// The shortest round trip in microseconds, 0 before the first; since when; and the shortest while emptying.
+  private(set) var roundTrip: UInt64 = 0
+  private var roundTripAt = Instant.zero
+  private var roundTripWhileEmptying: UInt64 = 0
+
+  private var delivered: UInt64 = 0
+  private var roundStart: Instant
+  private var roundDelivered: UInt64 = 0
+  /// Within the round the sender had nothing to send: its rate is not the path's.
+  private var isRoundLimited = false
+  /// Startup: the rate that further rounds must surpass, and how many have not.
+  private var rateToSurpass: UInt64 = 0
+  private var roundsWithoutGrowth = 0
+
+  // Acknowledgements that come in bursts (the draft's extra_acked).
+  private var burstStart: Instant
+  private var burstDelivered: UInt64 = 0
+  private var burstNow: UInt64 = 0
+  private var burstBefore: UInt64 = 0
+
+  private var episodeDelivered: UInt64 = 0
+  private var episodeLost: UInt64 = 0
+  /// Set by excessive loss.
+  private var bound = UInt64.max
+
+  init(bytesMax: UInt64, segmentBytes: UInt64, now: Instant) {
+    self.bytesMax = bytesMax
+    self.segmentBytes = segmentBytes
+    bytes = min(bytesMax, Self.initialBytes(segmentBytes: segmentBytes))
+    roundStart = now
+    burstStart = now
+  }
+
+  /// RFC 6928 section 2.
+  static func initialBytes(segmentBytes: UInt64) -> UInt64 { min(10 * segmentBytes, max(2 * segmentBytes, 14_600)) }
+
+  // MARK: Events
+
+  /// There was nothing to send, or no room at the receiver.
+  mutating func wasLimited() { isRoundLimited = true }
+
+  /// `count` bytes turned out to be lost.
+  mutating func lost(_ count: UInt64) { episodeLost += count }
+
+  /// `count` more bytes have arrived, of `flight` that were out. `sample`: round trip of the segment that caused the
+  /// acknowledgement, in microseconds; nil if unknown.
+  mutating func arrived(_ count: UInt64, flight: UInt64, sample: UInt64?, now: Instant) {
+    delivered += count
+    episodeDelivered += count
+    if let sample { measured(sample, now) }
+    measureBurst(count, now)
+    if let sample, roundStart + .microseconds(sample) <= now { endRound(now) }
+    let target = self.target
+    if bytes >= target {
+      bytes = target
+    } else if 2 * flight >= bytes {
+      // A sender that does not fill its window has not shown that a larger one would fit (RFC 7661).
+      bytes = min(bytes + count, target)
+    }
+  }
+
+  /// Nothing arrives: a segment at a time until something does.
+  mutating func timedOut() { bytes = segmentBytes }
+
+  /// The silence was only delay.
+  mutating func restore(_ window: UInt64) { bytes = max(bytes, window) }
+
+  /// After silence the path has to be filled anew, and not by one burst (RFC 5681 section 4.1).
+  mutating func idled(now: Instant) {
+    bytes = min(bytes, Self.initialBytes(segmentBytes: segmentBytes))
+    beginRound(now)
+    isRoundLimited = true
+    beginBurst(now)
+  }
+
+  // MARK: Measuring
+
+  private mutating func measured(_ sample: UInt64, _ now: Instant) {
+    let sample = max(sample, 1)
+    if case .emptying = phase {
+      roundTripWhileEmptying = min(roundTripWhileEmptying, sample)
+    }
+    if roundTrip == 0 || sample <= roundTrip + roundTrip / 16 {
+      roundTrip = roundTrip == 0 ? sample : min(roundTrip, sample)
+      roundTripAt = now
+    }
+  }
+
+  private mutating func measureBurst(_ count: UInt64, _ now: Instant) {
+    guard rate > 0 else { return }
+    let expected = Self.bytes(at: rate, in: now - burstStart)
+    if burstDelivered <= expected { beginBurst(now) }
+    burstDelivered += count
+    let excess = burstDelivered - min(burstDelivered, Self.bytes(at: rate, in: now - burstStart))
+    burstNow = max(burstNow, min(excess, bytes))
+  }
+
+  private mutating func beginBurst(_ now: Instant) {
+    burstStart = now
+    burstDelivered = 0
+  }
+
+  private mutating func beginRound(_ now: Instant) {
+    roundStart = now
+    roundDelivered = delivered
+    isRoundLimited = false
+  }
+
+  private mutating func endRound(_ now: Instant) {
+    let elapsed = max((now - roundStart).microseconds, 1)
+    let sample = (delivered - roundDelivered) * 1_000_000 / elapsed
+    let before = rate
+    if !isRoundLimited || sample > rate { remember(sample) }
+    let isLossy = judgeLosses()
+    nextPhase(sample, before: before, isLossy: isLossy, now)
+    beginRound(now)
+  }
+
+  private mutating func remember(_ sample: UInt64) {
+    if ratesNow == ChannelLimits.cycleRounds {
+      (rateBefore, rateNow, ratesNow) = (rateNow, 0, 0)
+      (burstBefore, burstNow) = (burstNow, 0)
+    }
+    rateNow = max(rateNow, sample)
+    ratesNow += 1
+  }
+
+  /// Whether more was lost than accidents explain.
+  private mutating func judgeLosses() -> Bool {
+    let all = episodeDelivered + episodeLost
+    guard all >= ChannelLimits.lossEpisodeSegments * segmentBytes else { return false }
+    let isExcessive = episodeLost * 100 > all * ChannelLimits.lossToleratedPercent
+    if isExcessive {
+      bound = max(min(bound, bytes) * 7 / 10, bytesMin)
+    } else if bound < bytesMax {
+      bound += bound / 8
+    } else {
+      bound = .max
+    }
+    episodeDelivered = 0
+    episodeLost = 0
+    return isExcessive
+  }
+
+  private mutating func nextPhase(_ sample: UInt64, before: UInt64, isLossy: Bool, _ now: Instant) {
+    switch phase {
+    case .startup:
+      if isLossy { return enterSteady() }
+      if isRoundLimited { return }
+      if sample > rateToSurpass + rateToSurpass / 4 {
+        rateToSurpass = sample
+        roundsWithoutGrowth = 0
+      } else {
+        roundsWithoutGrowth += 1
+        if roundsWithoutGrowth >= 3 { enterSteady() }
+      }
+    case .steady(let round):
+      if !isRoundLimited, roundTripAt + ChannelLimits.roundTripAge <= now {
+        roundTripWhileEmptying = .max
+        phase = .emptying(rounds: 0)
+      } else if round == 0, !isLossy, sample > before + before / 8 {
+        // There was more to be had: go on asking.
+      } else {
+        phase = .steady(round: (round + 1) % ChannelLimits.cycleRounds)
+      }
+    case .emptying(let rounds):
+      guard rounds >= 1 else { return phase = .emptying(rounds: rounds + 1) }
+      if roundTripWhileEmptying != .max { roundTrip = roundTripWhileEmptying }
+      roundTripAt = now
+      enterSteady()
+    }
+  }
+
+  private mutating func enterSteady() { phase = .steady(round: 1) }
+
+  // MARK: The window
+
+  /// Bytes per second that the path delivers; 0 before it is known.
+  var rate: UInt64 { max(rateNow, rateBefore) }
+
+  /// What the path holds without a queue; 0 before it is known.
+  private var pathBytes: UInt64 { Self.bytes(at: rate, in: .microseconds(roundTrip)) }
+
+  private var bytesMin: UInt64 { 2 * segmentBytes }
+
+  /// Beside what the path holds: two segments that wait for one acknowledgement and one that is being sent, and
+  /// what acknowledgements bring at once.
+  private var ahead: UInt64 { 3 * segmentBytes + max(burstNow, burstBefore) }
+
+  private var target: UInt64 {
+    let path = pathBytes
+    let wanted: UInt64
+    switch phase {
+    case .startup: wanted = path == 0 ? bytesMax : 3 * path + ahead
+    case .steady(0): wanted = path + path / 4 + ahead
+    case .steady(1): wanted = path - path / 4 + ahead
+    case .steady: wanted = path + ahead
+    case .emptying: wanted = path - path / 4
+    }
+    return max(min(wanted, bound, bytesMax), bytesMin)
+  }
+
+  private static func bytes(at rate: UInt64, in span: TimeSpan) -> UInt64 {
+    let (product, overflow) = rate.multipliedReportingOverflow(by: span.microseconds)
+    return overflow ? .max / 16 : product / 1_000_000
+  }
+}

@@ -1,0 +1,113 @@
+import Channel
+import Primitives
+import Testing
+
+private let chunk = [UInt8](repeating: 0x55, count: 15_360)
+
+/// A path that carries bulk all the time; `arrived` counts its messages.
+private final class Transfer {
+  let path: Path
+  private(set) var arrived = 0
+  var sent = 0
+
+  init(_ hops: [Hop], lossPerThousand: UInt64 = 0, seed: UInt64 = 1, messages: Int = .max) {
+    path = Path(hops, lossPerThousand: lossPerThousand, seed: seed)
+    path.afterEvent = { [unowned self] path in
+      while sent < messages, path.a.canSend(byteCount: chunk.count, lane: .bulk) {
+        guard (try? path.a.send(chunk, lane: .bulk, now: path.now)) != nil else { return }
+        sent += 1
+      }
+      while path.b.nextMessage(.bulk) != nil { arrived += 1 }
+      while path.a.nextCompletion() != nil {}
+    }
+  }
+
+  func run(milliseconds: UInt64) { path.run(until: path.now + .milliseconds(milliseconds)) }
+  var sentAgain: UInt64 { path.a.statistics(.bulk).segmentsRetransmitted }
+}
+
+@Suite struct HandOverTests {
+  @Test func `from Bluetooth to Wi-Fi while both work, nothing is sent twice`() {
+    let transfer = Transfer([.bluetooth])
+    transfer.run(milliseconds: 5_000)
+    transfer.path.handOver(to: [.wifi], oldPathLives: true)
+    transfer.run(milliseconds: 1_000)
+    #expect(transfer.sentAgain == 0)
+    let before = transfer.arrived
+    transfer.run(milliseconds: 1_000)
+    #expect((transfer.arrived - before) * chunk.count > 5_000_000, "Wi-Fi carries 6.25 MB a second")
+    #expect(transfer.path.refusals == [])
+  }
+
+  @Test func `from Wi-Fi to Bluetooth while both work, next to nothing is sent twice and no queue builds up`() {
+    let transfer = Transfer([.wifi])
+    transfer.run(milliseconds: 2_000)
+    transfer.path.handOver(to: [.bluetooth], oldPathLives: true)
+    transfer.run(milliseconds: 5_000)
+    #expect(transfer.sentAgain <= 1)
+    #expect(transfer.path.a.statistics(.bulk).windowBytes < 60_000)
+    let before = transfer.arrived
+    transfer.run(milliseconds: 2_000)
+    #expect((transfer.arrived - before) * chunk.count > 200_000)
+  }
+
+  @Test func `when the old path died, what is unacknowledged goes over the new one at once`() {
+    let transfer = Transfer([.wifi])
+    transfer.run(milliseconds: 2_000)
+    let before = transfer.arrived
+    transfer.path.handOver(to: [.wifi], oldPathLives: false)
+    transfer.run(milliseconds: 100)
+    #expect(transfer.sentAgain > 0)
+    #expect(transfer.path.a.statistics(.bulk).timeouts == 0)
+    #expect((transfer.arrived - before) * chunk.count > 250_000)
+  }
+
+  @Test func `bytes that did vanish with a path thought alive come again by themselves`() {
+    let transfer = Transfer([.wifi], messages: 2_000)
+    transfer.run(milliseconds: 1_000)
+    transfer.path.cut()
+    transfer.path.a.routeChanged(pathMTU: 16_640, oldPathLives: true, now: transfer.path.now)
+    transfer.path.run(until: transfer.path.now + .seconds(20)) { transfer.arrived == 2_000 }
+    #expect(transfer.arrived == 2_000)
+  }
+}
+
+@Suite struct LossTests {
+  /// Paths and shares of loss, and the seconds within which a megabyte must be there: many times what is measured.
+  @Test(
+    arguments: [
+      ([Hop.bluetooth], 20, 20), ([.bluetooth], 100, 40), ([.bluetooth, .bluetooth, .bluetooth], 100, 60),
+      ([.wifi], 20, 2), ([.restlessWifi, .restlessWifi, .restlessWifi], 100, 10), ([.ethernet], 100, 1),
+      ([.wifi, .ethernet, .bluetooth], 100, 40), ([.bluetooth], 300, 300),
+    ] as [([Hop], UInt64, UInt64)])
+  func `a lossy path delivers everything in time`(hops: [Hop], lossPerThousand: UInt64, seconds: UInt64) {
+    for seed: UInt64 in 1...5 {
+      let transfer = Transfer(hops, lossPerThousand: lossPerThousand, seed: seed, messages: 68)
+      let end = transfer.path.now + .seconds(seconds)
+      transfer.path.run(until: end) { transfer.arrived == 68 }
+      #expect(transfer.arrived == 68, "seed \(seed)")
+      #expect(transfer.path.refusals == [])
+    }
+  }
+
+  @Test func `a burst that swallows everything for half a second costs little more than itself`() {
+    let transfer = Transfer([.wifi])
+    transfer.run(milliseconds: 1_000)
+    for _ in 0..<5 {
+      transfer.path.lossPerThousand = 1_000
+      transfer.run(milliseconds: 500)
+      transfer.path.lossPerThousand = 0
+      let before = transfer.arrived
+      transfer.run(milliseconds: 1_500)
+      #expect((transfer.arrived - before) * chunk.count > 3_000_000)
+    }
+  }
+
+  @Test func `a relay with a faster link before it is not flooded`() {
+    let transfer = Transfer([.ethernet, .bluetooth])
+    transfer.run(milliseconds: 20_000)
+    #expect(transfer.path.dropsQueueFull == 0)
+    #expect(transfer.path.bulkQueueMax < 100_000)
+    #expect(transfer.sentAgain == 0)
+  }
+}
