@@ -221,7 +221,10 @@ public final class Channel {
   /// offset 0. Whole messages of its former life stay to be read. The same epoch again changes nothing.
   public func remoteRestarted(epoch: UInt64) {
     guard epoch != remoteEpoch else { return }
-    if epoch < remoteEpoch { localEpoch += 1 }
+    if epoch < remoteEpoch {
+      localEpoch += 1
+      datagramNumber = 0
+    }
     remoteEpoch = epoch
     datagrams.restart()
     for lane in Self.all {

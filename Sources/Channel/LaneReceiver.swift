@@ -6,12 +6,14 @@ import Primitives
 /// Positions count from the channel's beginning; offset 0 of the other end's present life is at `base`.
 /// Always: readPosition ≤ completeEnd ≤ cumulative ≤ readPosition + capacity.
 ///
-/// The window that it offers doubles when the other end uses all of it while the application reads what there is: then
-/// the path holds more. The memory follows what arrives, not what is offered.
+/// The window that it offers doubles whenever the application has read as much and keeps pace: the path may hold more
+/// than one can see from here. The memory follows what arrives, not what is offered.
 final class LaneReceiver {
   private var ring: ByteRing
   /// Bytes offered beyond what was read.
   private var window: UInt64
+  /// What had been read when the window took its present size.
+  private var widenedAt: UInt64 = 0
   private var base: UInt64 = 0
   /// Where the next message that the application takes begins.
   private var readPosition: UInt64 = 0
@@ -72,7 +74,7 @@ final class LaneReceiver {
       newest = low
     }
     try findMessages()
-    widen(high)
+    widen()
     segmentsUnacknowledged += 1
     bytesUnacknowledged += high - low
     // What ends with a message may be the last for long: nothing to wait for.
@@ -100,13 +102,14 @@ final class LaneReceiver {
     return min(high, readPosition + UInt64(ring.capacity))
   }
 
-  private func widen(_ high: UInt64) {
-    guard window < UInt64(ring.capacityMax), high + window / 4 >= limit, completeEnd - readPosition < window / 4 else {
-      return
-    }
+  private func widen() {
+    guard window < UInt64(ring.capacityMax), readPosition - widenedAt >= window,
+      completeEnd - readPosition < window / 4
+    else { return }
     let wider = min(2 * window, UInt64(ring.capacityMax))
     guard ring.canReserve(Int(wider)) else { return }
     window = wider
+    widenedAt = readPosition
     acknowledgementDue = true
   }
 

@@ -19,7 +19,7 @@ final class LaneSender {
   private var roundTrip = RoundTripEstimator()
   private var path: PathModel
   /// What was sent earlier went over another route and measures nothing.
-  private var routeSince: UInt32 = 0
+  private var routeSince = Instant.zero
   private var segmentBytes: UInt64
   private var backoff: UInt64 = 0
   private var retransmissionDeadline = Instant.never
@@ -110,7 +110,6 @@ final class LaneSender {
       // Probes of a closed window wait longer and longer; that says nothing about the path.
       if next == acknowledged { backoff = 0 }
     }
-    if advance > 0 { retransmissionDeadline = next > acknowledged ? now + timeout : .never }
     if advance == 0, filled > 0 { recovery.countDuplicate() }
     let judgement = recovery.judge(
       acknowledged: acknowledged, next: next, echo: acknowledgement.echo, hasAdvanced: advance > 0,
@@ -126,6 +125,7 @@ final class LaneSender {
       if let sample { roundTrip.measured(sample) }
       path.arrived(advance - min(hadArrived, advance) + filled, flight: flight, sample: sample, now: now)
     }
+    if advance > 0 { retransmissionDeadline = next > acknowledged ? now + timeout : .never }
     watchWindow(now)
   }
 
@@ -139,9 +139,11 @@ final class LaneSender {
 
   /// In microseconds; nil when the echo tells nothing about the present route.
   private func roundTripSample(echo: UInt32, now: Instant) -> UInt64? {
-    guard echo != 0, routeSince == 0 || echo.elapsed(since: routeSince) >= 0 else { return nil }
+    guard echo != 0 else { return nil }
     let sample = now.timestamp.elapsed(since: echo)
-    guard sample >= 0, sample <= Int64(ChannelLimits.roundTripMax.microseconds) else { return nil }
+    // Timestamps are rounded down, so that a sample may seem a microsecond older than the route.
+    let longest = min(ChannelLimits.roundTripMax.microseconds, (now - routeSince).microseconds + 1)
+    guard sample >= 0, UInt64(sample) <= longest else { return nil }
     return UInt64(sample)
   }
 
@@ -250,7 +252,7 @@ final class LaneSender {
     self.segmentBytes = UInt64(segmentBytes)
     roundTrip = RoundTripEstimator()
     path = PathModel(bytesMax: UInt64(ring.capacityMax), segmentBytes: self.segmentBytes, now: now)
-    routeSince = now.timestamp
+    routeSince = now
     backoff = 0
     retransmissionDeadline = .never
     if next > acknowledged {

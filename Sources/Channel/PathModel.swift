@@ -84,7 +84,8 @@ struct PathModel {
     if let sample, roundStart + .microseconds(sample) <= now { endRound(now) }
     let target = self.target
     if bytes >= target {
-      bytes = target
+      // What is not known to be too much stays, or a first message would leave less room for the second.
+      if phase != .startup { bytes = target }
     } else if 2 * flight >= bytes {
       // A sender that does not fill its window has not shown that a larger one would fit (RFC 7661).
       bytes = min(bytes + count, target)
@@ -163,9 +164,10 @@ struct PathModel {
     guard all >= ChannelLimits.lossEpisodeSegments * segmentBytes else { return false }
     let isExcessive = episodeLost * 100 > all * ChannelLimits.lossToleratedPercent
     if isExcessive {
-      bound = max(min(bound, bytes) * 7 / 10, bytesMin)
+      // After a timeout the window itself says little about what the path holds.
+      bound = max(min(bound, max(bytes, pathBytes)) / 10 * 7, bytesMin)
     } else if bound < bytesMax {
-      bound += bound / 8
+      bound += bound / 4
     } else {
       bound = .max
     }

@@ -25,9 +25,10 @@ private func oneDecimal(_ value: Double) -> String {
   return (tenths < 0 ? "-" : "") + "\(abs(tenths) / 10).\(abs(tenths) % 10)"
 }
 
-/// Speed is printed, never asserted: how much of the slowest link's raw rate arrives, and how much later the slowest
-/// hundredth of short interactive messages comes than on the idle path, in times of that link's longest frame.
-@Test func `goodput and latency by path and loss`() {
+/// How much of the slowest link's raw rate arrives, and how much later the slowest hundredth of short interactive
+/// messages comes than on the idle path, in times of that link's longest frame. The clock is simulated: the floors are
+/// of the protocol, whatever machine runs it.
+@Test func `bulk gets nine tenths of a clean path, and most of one that loses frames`() {
   let heads = [
     ("loss", 6), ("goodput", 9), ("p99 busy", 12), ("p99 idle", 12), ("frames", 8), ("queue", 9), ("window", 9),
     ("sent again", 13), ("timeouts", 9), ("dropped", 8),
@@ -37,7 +38,7 @@ private func oneDecimal(_ value: Double) -> String {
     let slowest = hops.min { $0.bytesPerSecond < $1.bytesPerSecond } ?? .bluetooth
     let mtu = hops.map(\.mtu).min() ?? 0
     let frameTime = Double(mtu + 48) * 1_000_000 / Double(slowest.bytesPerSecond)
-    for loss: UInt64 in [0, 20, 100] {
+    for (loss, percentLeast) in [(0, 90), (20, 60), (100, 50)] as [(UInt64, Double)] {
       let busy = measure(hops, lossPerThousand: loss, milliseconds: milliseconds)
       let idle = measure(hops, lossPerThousand: loss, milliseconds: milliseconds, withBulk: false)
       let later = (Double(busy.percentile(99)) - Double(idle.percentile(99))) / frameTime
@@ -50,7 +51,8 @@ private func oneDecimal(_ value: Double) -> String {
         ("\(busy.statistics.timeouts)(\(busy.statistics.spuriousTimeouts))", 9), ("\(busy.dropsQueueFull)", 8),
       ]
       print(columns.reduce(name + padded("", 26 - name.count)) { $0 + padded($1.0, $1.1) })
-      #expect(busy.bulkBytesPerSecond > 0 && busy.refusals == [] && idle.refusals == [])
+      #expect(percent >= percentLeast, "\(name), \(loss / 10) % of frames lost")
+      #expect(busy.refusals == [] && idle.refusals == [])
     }
   }
 }

@@ -177,9 +177,20 @@ private let start = at(1_000)
     _ = try a.send([UInt8](repeating: 0, count: 60_000), lane: .bulk, now: start)
     try settle(a, b, now: start)
     a.remoteRestarted(epoch: 0xb2)
-    _ = try a.send([UInt8](repeating: 0, count: 60_000), lane: .bulk, now: at(1_100))
-    // Two whole segments would be 33 216 bytes.
-    #expect(a.frames(at(1_100)).count == 1)
+    for _ in 0..<3 { _ = try a.send([UInt8](repeating: 0, count: 60_000), lane: .bulk, now: at(1_100)) }
+    var end: UInt64 = 0
+    for _ in 0..<20 {
+      for frame in a.frames(at(1_100)) {
+        let (header, count) = try segmentOf(frame)
+        end = max(end, header.offset + count)
+      }
+      // Says that everything arrived, and of room only what it must.
+      let value = Acknowledgement(
+        epochs: EpochPair(destination: 0xa1, source: 0xb2), lane: .bulk, echo: 0, cumulative: end, windowLimit: end)
+      let payload = encoded(value.byteCount) { value.encode(into: $0) }
+      try a.receiveAcknowledgement(payload.span.bytes, now: at(1_100))
+    }
+    #expect(end == ChannelLimits.initialWindowBytes)
   }
 
   @Test func `a segment for another life of ours is refused with the epoch it meant`() throws {

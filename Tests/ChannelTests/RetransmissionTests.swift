@@ -62,6 +62,18 @@ private let wide: UInt64 = 60_000
     }
   }
 
+  @Test func `round trips are measured however old the route is`() throws {
+    for minutes: UInt64 in [30, 40, 70, 80, 150, 10_000] {
+      let (a, _) = pair()
+      let sent = at(1_000 + minutes * 60_000)
+      _ = try a.send([1], now: sent)
+      #expect(a.frames(sent).count == 1)
+      let timestamp = UInt32(truncatingIfNeeded: sent.nanoseconds / 1_000)
+      try acknowledge(a, 6, echo: timestamp, now: sent + .milliseconds(20))
+      #expect(a.statistics(.interactive).roundTripMicroseconds == 20_000, "after \(minutes) minutes")
+    }
+  }
+
   @Test func `an absurd echo is not measured`() throws {
     let a = try flying(2)
     try acknowledge(a, 968, echo: 0x8000_0000, now: at(1_010))
@@ -224,7 +236,7 @@ private let wide: UInt64 = 60_000
     _ = try a.send([UInt8](repeating: 0, count: 60_000), now: start)
     let out = a.frames(start).count
     #expect(out == 10)
-    a.routeChanged(pathMTU: 128, now: at(1_010))
+    a.routeChanged(pathMTU: 500, now: at(1_010))
     #expect(a.frames(at(1_010), max: 1).count == 1)
     try a.receiveAcknowledgement(
       acknowledgementFromB(9 * 968, window: wide, echo: 1_000_000).span.bytes, now: at(1_011))

@@ -206,8 +206,8 @@ private let canary = "the canary sings at noon"
     row.pass(.seconds(1))
     #expect(try send() == true)
     row.settle()
-    let got = row.places[2].node.nextUnreliableMessage { _, _, _ in true }
-    #expect(got?.from == row.places[0].identity.id && got?.1 == ReceivedDatagram(kind: 9, bytes: bytes))
+    let got = try #require(row.places[2].node.nextUnreliableMessage { _, _, _ in true })
+    #expect(got.from == row.places[0].identity.id && got.1.kind == 9 && got.1.bytes == bytes)
     #expect(row.places[2].node.nextUnreliableMessage { _, _, _ in true } == nil)
     #expect(!row.wireContains("canary"))
   }

@@ -87,7 +87,8 @@ extension Simulation {
     var rest = hellosCut(bytes, wires[streams[stream].wire].model.framePayloadBytesMax)[...]
     while !rest.isEmpty {
       let count = random.chance(perThousand: 300) ? Int(random.below(UInt64(rest.count))) + 1 : rest.count
-      let piece = travel(Array(rest.prefix(count)), stream, side)
+      var piece = travel(Array(rest.prefix(count)), stream, side)
+      repair(&piece, stream, side)
       streams[stream][from: side].append(piece)
       if !streams[stream][from: side].isDead { events.plan(.arrival(stream: stream, from: side), at: piece.arrivesAt) }
       rest = rest.dropFirst(count)
@@ -104,6 +105,26 @@ extension Simulation {
     wires[wire][from: end].busyUntil = leaves
     let arrives = max(streams[stream][from: side].lastArrival, leaves + span(model.delay.least, model.delay.most))
     return Stream.Piece(leavesAt: leaves, arrivesAt: arrives, bytes: bytes)
+  }
+
+  /// What a lossy wire makes of a piece: lost packets occupy it again, and the unluckiest holds up what follows it.
+  private func repair(_ piece: inout Stream.Piece, _ stream: Int, _ side: Int) {
+    let wire = streams[stream].wire
+    let end = streams[stream].wireSide(side)
+    let model = wires[wire].model
+    guard model.lossPerThousand > 0 else { return }
+    var (lost, rounds) = (0, 0)
+    for _ in 0..<(piece.bytes.count + model.packetBytes - 1) / model.packetBytes {
+      var tries = 0
+      while tries < 10, random.chance(perThousand: model.lossPerThousand) { tries += 1 }
+      lost += tries
+      rounds = max(rounds, tries)
+    }
+    guard lost > 0 else { return }
+    piece.leavesAt = piece.leavesAt + model.time(for: lost * model.packetBytes, from: end)
+    wires[wire][from: end].busyUntil = piece.leavesAt
+    let repaired = piece.leavesAt + model.delay.most + model.repairDelay * UInt64(rounds)
+    piece.arrivesAt = max(piece.arrivesAt, repaired)
   }
 
   /// A wire whose ends take shorter frames than the bearer allows: hellos say so.

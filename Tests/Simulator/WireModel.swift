@@ -11,6 +11,8 @@ public struct WireModel: Sendable {
   public var packetBytes: Int
   /// How long until a lost packet has been sent again and has arrived.
   public var repairDelay: TimeSpan
+  /// Packets that are lost and sent again, always.
+  public var lossPerThousand: UInt64 = 0
   /// Bytes that a link has handed down and that are not on the wire yet. One frame may exceed it.
   public var bytesBelowMax: Int
   /// The longest frame payload that the ends take; hellos that offer more are cut to it.
@@ -55,6 +57,13 @@ public struct WireModel: Sendable {
   public var jittery: WireModel {
     var model = self
     model.delay.most = delay.least * 10
+    return model
+  }
+
+  /// The same wire with packets that are lost below the link.
+  public func losing(perThousand: UInt64) -> WireModel {
+    var model = self
+    model.lossPerThousand = perThousand
     return model
   }
 
