@@ -250,6 +250,13 @@ public final class Channel {
     }
   }
 
+  /// The route is the one that `routeChanged` named, but something on the way has changed: what was sent in vain is tried
+  /// again now and not after its timeout.
+  public func pathChanged(now: Instant) {
+    guard hasRoute, !isClosed else { return }
+    for lane in Self.all { sender(lane).pathChanged(now: now) }
+  }
+
   /// There is no route: nothing is sent and nothing sent again until `routeChanged`. The delivery deadline runs on.
   public func routeLost() { hasRoute = false }
 

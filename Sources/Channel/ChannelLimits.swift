@@ -59,6 +59,9 @@ public enum ChannelLimits {
   /// Retransmission timeout (RFC 6298) before the first measurement, and its greatest.
   public static let retransmissionFirst = TimeSpan.seconds(1)
   public static let retransmissionMax = TimeSpan.seconds(10)
+  /// Doubling by timeouts ends here. A relay finds another way for what it lost within seconds, unseen from either end,
+  /// and a segment in so long a time asks little of any path.
+  public static let backoffMax = TimeSpan.seconds(3)
   /// A round-trip time above this is a broken echo, not a measurement.
   public static let roundTripMax = TimeSpan.seconds(120)
   /// Time without any progress after which the unfinished sends of a lane fail.

@@ -212,7 +212,9 @@ final class LaneSender {
 
   // MARK: Time and route
 
-  private var timeout: TimeSpan { min(roundTrip.timeout * (1 << backoff), ChannelLimits.retransmissionMax) }
+  private var timeout: TimeSpan {
+    max(roundTrip.timeout, min(roundTrip.timeout * (1 << backoff), ChannelLimits.backoffMax))
+  }
 
   /// When the lane is due for retransmission or a probe, provided there is a route.
   var pathDeadline: Instant { min(retransmissionDeadline, probeDeadline) }
@@ -268,6 +270,15 @@ final class LaneSender {
       probeDue = true
     }
     watchWindow(now)
+  }
+
+  /// The route is the same here and has changed further on: what waits out a timeout is tried at once.
+  func pathChanged(now: Instant) {
+    guard backoff > 0 else { return }
+    backoff = 0
+    if retransmissionDeadline != .never { retransmissionDeadline = now }
+    if probeDeadline != .never { probeDeadline = now }
+    handlePathTimeout(now: now)
   }
 
   /// Memory that was not used for a while goes back.

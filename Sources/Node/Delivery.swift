@@ -135,7 +135,10 @@ struct Delivery {
     let isSame =
       old?.link == route.link && old?.firstHop == route.firstHop && old?.hops == route.hops
       && old?.payloadBytesMax == route.payloadBytesMax
-    if isSame { return }
+    if isSame {
+      if old?.cost != route.cost { conversation.channel.pathChanged(now: now) }
+      return
+    }
     conversation.channel.routeChanged(
       pathMTU: conversation.protection.payloadBytesMax(route), hops: Int(route.hops), oldPathLives: oldPathLives,
       now: now)
