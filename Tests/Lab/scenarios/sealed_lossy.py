@@ -60,7 +60,7 @@ def scenario():
         talk = Command(dave, "peer", "chat", "--to", "bob", "--seconds", "60", "--wait-for", "1", input="Are you there?\n")
         answer = Command(bob, "peer", "chat", "--to", "dave", "--seconds", "60", "--wait-for", "1", input="I am.\n")
         time.sleep(0.3)
-        check(stage.air.cut("hci0", "hci1") == 1, "there was a link to cut")
+        check(stage.air.cut("hci0", "hci1") >= 1, "there was a link to cut")
         start = time.monotonic()
         check("Are you there?" in answer.wait(), "dave's line arrives", answer.output)
         check("I am." in talk.wait(), "bob's line arrives", talk.output)
