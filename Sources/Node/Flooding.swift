@@ -52,7 +52,10 @@ extension Node {
     case .ownEcho:
       mesh.neighbour(on: slot, holds: view, of: header.source)
       throw .loopedSource
-    case .ownFromElsewhere: return try receiveOwnAdvertisement(view, now)
+    case .ownFromElsewhere:
+      // What others still hold of a former life of this node, before they have heard of this one.
+      if view.epoch < settings.epoch { throw .loopedSource }
+      return try receiveOwnAdvertisement(view, now)
     }
     guard cryptography.verify(view.signature, over: view.signed, by: view.point, of: header.source) else {
       throw .wrongSignature

@@ -19,6 +19,8 @@ final class Bench {
   private(set) var commands: [Node.Command] = []
   /// What left through each slot and was not looked at.
   private var sentBytes = [[UInt8]](repeating: [], count: Limits.linksMax)
+  private let journalMemory = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: JournalLayout.fileBytes(capacity: 1024), alignment: 4096)
   /// False leaves the frames in the links' queues.
   var carriesOutTransmit = true
 
@@ -33,9 +35,13 @@ final class Bench {
       serviceType: [UInt8]("chat".utf8),
       info: [[UInt8]("a=b".utf8)], relays: relays, bypass: bypass,
       encryption: encryption)
-    node = Node(settings, cryptography, trust: trust, journal: .none, now: now)
+    journalMemory.initializeMemory(as: UInt8.self, repeating: 0)
+    let journal = Journal(journalMemory, level: .notice, wallOffset: 0, boot: MachineBoot(high: 1, low: 0))
+    node = Node(settings, cryptography, trust: trust, journal: journal, now: now)
     drain()
   }
+
+  deinit { journalMemory.deallocate() }
 
   func id(_ person: Int) -> NodeID { Self.people[person].id }
 
@@ -171,6 +177,12 @@ final class Bench {
   }
 
   // MARK: What the node says
+
+  /// How often the journal tells of an event, of those from notice on.
+  func told(_ event: Event) -> Int {
+    guard let reader = try? JournalReader(UnsafeRawBufferPointer(journalMemory)), reader.newest > 0 else { return 0 }
+    return (reader.oldest...reader.newest).count { reader.record($0)?.event == event.rawValue }
+  }
 
   var signCount: Int { cryptography.signCount }
 

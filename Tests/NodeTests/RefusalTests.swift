@@ -73,6 +73,23 @@ private func expectRefused(
   expectRefused(.loopedSource, bench, slot, bench.topology(20, [1]))
 }
 
+@Test func anAdvertisementOfAFormerLifeOfThisNodeIsNoAlarm() {
+  let bench = Bench()
+  let slot = bench.open(1)
+  let hello = helloPayload(bench.id(1), epoch: 1, payloadBytesMax: Limits.framePayloadBytesMax)
+  // At once, so that it comes before the first link has brought about those of this life.
+  bench.receive(frame(.hello, from: bench.id(1), hello) + bench.topology(20, [1], epoch: 6, sequence: 9), on: slot)
+  #expect(bench.refusals(.loopedSource) == 1 && bench.told(.identityDuplicated) == 0)
+}
+
+@Test func anAdvertisementThatThisNodeHasNotMadeYetIsAnAlarm() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  expectRefused(.loopedSource, bench, slot, bench.topology(20, [1], epoch: 7, sequence: 9))
+  expectRefused(.loopedSource, bench, slot, bench.profile(20, epoch: 8))
+  #expect(bench.told(.identityDuplicated) == 2)
+}
+
 @Test func anAdvertisementWithAnyByteChangedIsRefused() {
   let bench = Bench()
   let slot = bench.neighbour(1)
