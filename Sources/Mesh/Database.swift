@@ -82,19 +82,20 @@ struct Database {
     return true
   }
 
-  /// Drop what has aged out. True when that moved routes.
+  /// Drop what has aged out. True when that may have moved routes, or the epoch under which a node is known.
   mutating func expire(now: Instant) -> Bool {
     if expiryDeadline > now { return false }
-    var movesRoutes = false
+    var isLess = false
     expiryDeadline = .never
     for number in 1..<end where records[number].id != .none {
       if records[number].topology.isHeld && records[number].topology.expiresAt <= now {
         records[number].topology = Stamp()
         records[number].neighbourCount = 0
-        movesRoutes = true
+        isLess = true
       }
       if records[number].profile.isHeld && records[number].profile.expiresAt <= now {
         records[number].profile = Stamp()
+        isLess = true
       }
       if !records[number].topology.isHeld && !records[number].profile.isHeld {
         remove(number)
@@ -103,7 +104,7 @@ struct Database {
       if records[number].topology.isHeld { expiryDeadline = min(expiryDeadline, records[number].topology.expiresAt) }
       if records[number].profile.isHeld { expiryDeadline = min(expiryDeadline, records[number].profile.expiresAt) }
     }
-    return movesRoutes
+    return isLess
   }
 
   // MARK: Who has yet to be told

@@ -42,7 +42,8 @@ public struct FlapHistory {
   }
 
   public func isQuarantined(_ peer: NodeID, _ bearer: BearerKind, now: Instant) -> Bool {
-    find(peer, bearer).map { entries[$0].quarantinedUntil > now } ?? false
+    guard let index = find(peer, bearer) else { return false }
+    return entries[index].quarantinedUntil > now
   }
 
   /// When the next quarantine ends after `now`.

@@ -95,12 +95,14 @@ extension Node {
     return false
   }
 
-  /// Peers that live again, as their advertisements say, begin anew.
+  /// Peers that live again, as their advertisements say, begin anew: also one that lost its counter, or whose double has
+  /// gone, once what was advertised under the later epoch has aged out.
   func renewProtection() {
     for conversation in delivery.conversations {
-      guard let epoch = mesh.epoch(of: conversation.peer), epoch > conversation.epoch,
+      guard let epoch = mesh.epoch(of: conversation.peer), epoch != conversation.epoch,
         let protection = protection(of: conversation.peer)
       else { continue }
+      if epoch < conversation.epoch { conversation.channel.remoteRestarted(epoch: epoch) }
       conversation.epoch = epoch
       conversation.protection = protection
       // The path's room for payloads may be another.

@@ -69,15 +69,15 @@ private final class Row {
     settle()
   }
 
-  /// A node dies and comes back in a later life.
-  func restart(_ number: Int) {
+  /// A node dies and comes back, in a later life unless told otherwise.
+  func restart(_ number: Int, epochStep: Int = 1) {
     let old = places[number]
     for (other, slot) in old.slots {
       _ = slot
       if let theirs = places[other].slots[number] { places[other].node.handle(.linkClosed(theirs), now: now) }
       places[other].slots[number] = nil
     }
-    places[number] = make(number, old.identity, epoch: old.epoch + 1)
+    places[number] = make(number, old.identity, epoch: UInt64(Int(old.epoch) + epochStep))
     for other in old.slots.keys.sorted() { link(min(other, number), max(other, number)) }
   }
 
@@ -337,6 +337,26 @@ private let canary = "the canary sings at noon"
       row.pass(.seconds(20))
       #expect(row.places[2].texts.last == canary && row.places[0].texts.last == canary)
     }
+  }
+
+  @Test(arguments: [0, 2], [EncryptionPreference.required, .none])
+  func aPeerThatLostItsCounterIsTalkedToAgainOnceItsFormerWordHasAgedOut(
+    _ victim: Int, _ preference: EncryptionPreference
+  ) {
+    let row = Row(3) { _, settings in settings.encryption = preference }
+    row.say("before", from: 0, to: 2)
+    row.say("before", from: 2, to: 0)
+    row.pass(.seconds(5))
+    row.restart(victim, epochStep: -1)
+    row.pass(.seconds(900))
+    // Either end may have to learn first that the other's channel is a new one.
+    row.say("finds out", from: 0, to: 2)
+    row.say("finds out", from: 2, to: 0)
+    row.pass(.seconds(5))
+    row.say(canary, from: 0, to: 2)
+    row.say(canary, from: 2, to: 0)
+    row.pass(.seconds(20))
+    #expect(row.places[2].texts.last == canary && row.places[0].texts.last == canary)
   }
 
   @Test func whatWasSealedForAFormerLifeIsRefused() {
