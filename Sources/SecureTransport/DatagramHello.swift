@@ -54,9 +54,10 @@ struct HelloCookies {
   private let key: [UInt8]
 
   init() throws(IdentityError) {
-    var words = (UInt64(0), UInt64(0), UInt64(0), UInt64(0))
-    try withUnsafeMutableBytes(of: &words) { bytes throws(IdentityError) in try secureRandom(into: bytes) }
-    key = withUnsafeBytes(of: words) { [UInt8]($0) }
+    var key = [UInt8](repeating: 0, count: 32)
+    let status = psa_generate_random(&key, key.count)
+    if status != PSA_SUCCESS { throw .library(code: status) }
+    self.key = key
   }
 
   func make(_ name: SessionName, now: Instant) -> [UInt8] { cookie(name, Self.minute(now)) }

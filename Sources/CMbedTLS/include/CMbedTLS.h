@@ -7,6 +7,7 @@
 #include <mbedtls/des.h>
 #include <mbedtls/ecdsa.h>
 #include <mbedtls/ecp.h>
+#include <mbedtls/entropy.h>
 #include <mbedtls/gcm.h>
 #include <mbedtls/md.h>
 #include <mbedtls/pem.h>
@@ -47,6 +48,15 @@ static inline bool cmbedtls_is_better_at_aes(void) {
 /// and has no call that returns them.
 static inline uint8_t cmbedtls_alert_description(const mbedtls_ssl_context *_Nonnull ssl) {
   return ssl->MBEDTLS_PRIVATE(in_msg)[1];
+}
+/// Where the library's generator is seeded from, before `psa_crypto_init`: simulations seed it themselves. Of
+/// psa_crypto_invasive.h, which is not installed.
+psa_status_t mbedtls_psa_crypto_configure_entropy_sources(
+  void (*_Nonnull entropy_init)(mbedtls_entropy_context *_Nullable ctx),
+  void (*_Nonnull entropy_free)(mbedtls_entropy_context *_Nullable ctx));
+/// Makes a new entropy context forget the sources that it began with.
+static inline void cmbedtls_entropy_drop_sources(mbedtls_entropy_context *_Nonnull ctx) {
+  ctx->MBEDTLS_PRIVATE(source_count) = 0;
 }
 /// Basic constraints (RFC 5280, 4.2.1.9): 1 for a certificate of an authority.
 static inline int cmbedtls_is_authority(const mbedtls_x509_crt *_Nonnull crt) { return crt->MBEDTLS_PRIVATE(ca_istrue); }
