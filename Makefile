@@ -1,9 +1,9 @@
 # Causeway. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test test-unit test-lab selftest sim fuzz bench check clean
+.PHONY: help build run demo test test-unit test-lab selftest sim sim-planted mutation fuzz bench check clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the firmware: build/x86_64/causeway and build/aarch64/causeway, static and stripped
 	@board/swift.sh firmware x86_64
@@ -22,8 +22,9 @@ demo: ## the main job in the radio lab: Bluetooth, Wi-Fi Direct and Ethernet pee
 
 test: check test-unit fuzz selftest test-lab ## everything that CI runs
 
-test-unit: ## unit tests and the simulation, in normal Swift
+test-unit: ## unit tests in normal Swift, and 500 simulated networks
 	board/swift.sh host test
+	$(MAKE) sim
 
 selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch64-static, and its command line
 	@board/virtual/host-packages.sh amd64 arm64
@@ -38,9 +39,21 @@ test-lab: build ## every scenario in the radio lab, and one of them on aarch64
 	Tests/Lab/run-all.sh
 	Tests/Lab/run-all.sh -a arm64 -j 1 -t 900 demo
 
-sim: ## the simulation alone: SEEDS=n [FIRST=n] for many, SEED=n to replay one
-	CAUSEWAY_SIM_SEEDS=$(SEEDS) CAUSEWAY_SIM_FIRST=$(FIRST) CAUSEWAY_SIM_SEED=$(SEED) \
-	  board/swift.sh host test --filter SimulatorTests
+sim: ## simulated networks: SEEDS=n [FIRST=n] for many, SEED=n [LESS="nodes=3 faults=cut"] tells one
+	board/swift.sh host build -c release --product simulate
+ifdef SEED
+	.build/release/simulate story $(SEED) $(LESS)
+else
+	CAUSEWAY_COMMIT=$${CAUSEWAY_COMMIT:-$$(git rev-parse --short HEAD 2>/dev/null || echo unknown)} \
+	  python3 Tests/Simulate/run.py .build/release/simulate --seeds $(or $(SEEDS),500) --first $(or $(FIRST),1)
+endif
+
+sim-planted: ## a planted bug: the simulation must find it within 1000 seeds
+	CAUSEWAY_PLANTED_BUG=1 SWIFT_SCRATCH=.build/planted board/swift.sh host build -c release --product simulate
+	python3 Tests/Simulate/run.py .build/planted/release/simulate --seeds 1000 --expect-failure
+
+mutation: ## checks of the core disabled one after the other: each must turn a test red
+	python3 Tests/Mutation/mutate.py $(if $(ONLY),--only $(ONLY))
 
 fuzz: ## every fuzz target for TIME seconds (default 20), two at a time, and what a finding is replayed with
 	Tests/Fuzz/run.sh $(or $(TIME),20)

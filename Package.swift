@@ -22,11 +22,15 @@ let mode: [SwiftSetting] = embedded
 /// Modules of the forwarding path: the compiler rejects every heap allocation in them.
 let allocationFree: [SwiftSetting] = embedded ? [.unsafeFlags(["-no-allocations"])] : []
 
+/// A bug that nobody sees in a review, for the simulation to find: never in a firmware.
+let planted: [SwiftSetting] =
+  Context.environment["CAUSEWAY_PLANTED_BUG"] == "1" && !embedded ? [.define("PLANTED_BUG")] : []
+
 /// No D-Bus call holds up the reactor for libdbus's 25 s: see CAVAHI_CALL_MILLISECONDS_MAX.
 let boundedCalls = LinkerSetting.unsafeFlags(["-Xlinker", "--wrap=dbus_connection_send_with_reply_and_block"])
 
 func core(_ name: String, _ dependencies: [Target.Dependency] = [], allocates: Bool = true) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: language + mode + (allocates ? [] : allocationFree))
+  .target(name: name, dependencies: dependencies, swiftSettings: language + mode + planted + (allocates ? [] : allocationFree))
 }
 func rim(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .target(name: name, dependencies: dependencies, swiftSettings: language + mode)
@@ -89,6 +93,8 @@ let package = Package(
     tests("NodeTests", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Node", "TestSupport"]),
     .target(name: "Simulator", dependencies: ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Node", "TestSupport"],
       path: "Tests/Simulator", swiftSettings: language),
+    .executableTarget(name: "simulate", dependencies: ["Simulator", "SecureTransport", "CMbedTLS", "CSystem", "Channel", "Node", "Primitives"],
+      path: "Tests/Simulate", exclude: ["run.py"], swiftSettings: language),
     tests("SimulatorTests", ["Simulator", "Primitives", "Channel", "Node"]),
     tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Journal", "Primitives", "Reactor"]),
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives"]),

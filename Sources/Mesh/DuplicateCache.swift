@@ -34,7 +34,13 @@ public struct DuplicateCache {
       used[set >> 6] |= bit
       first.initialize(repeating: Entry(source: .none, identifier: 0), count: Self.ways)
     }
-    for way in 0..<Self.ways where first[way].identifier == identifier && first[way].source == source { return false }
+    #if PLANTED_BUG
+      // What the simulation must find (`make sim-planted`): only a set's newest frame is known again.
+      let known = 1
+    #else
+      let known = Self.ways
+    #endif
+    for way in 0..<known where first[way].identifier == identifier && first[way].source == source { return false }
     for way in stride(from: Self.ways - 1, to: 0, by: -1) { first[way] = first[way - 1] }
     first[0] = Entry(source: source, identifier: identifier)
     return true

@@ -1,27 +1,61 @@
+import Frame
 import Node
 import Primitives
+import TestSupport
 
-/// What is built before the clock runs, and what goes wrong while it does.
+/// What is built before the clock runs, and what goes wrong with wires and machines while it does.
 extension Simulation {
   func build() {
+    let journals =
+      options.faults.contains(.clone) || options.faults.contains(.epochLost) || options.faults.contains(.clockStep)
     for number in network.relays.indices {
       machines.append(
-        Machine(number, seed: options.seed, relays: network.relays[number], epoch: 1 + random.below(1000)))
+        Machine(
+          number, key: keys(options.seed, number), relays: network.relays[number], encryption: anyPreference(), options,
+          epoch: random.below(1000) << 32, journalMemory: journals ? Borrowed(Machine.journalBytes) : nil))
     }
+    for machine in machines.indices { numbers[machines[machine].key.id] = machine }
     for wire in network.wires {
       wires.append(Wire(ends: wire.ends, model: wire.model, announcesID: wire.announcesID))
       wires[wires.count - 1].isUp = !wire.isLatent
     }
-    for machine in machines.indices { plan(.start(machine: machine), after: span(.milliseconds(0), .seconds(2))) }
+    if options.faults.contains(.clone), machines.count > 1 { buildClone() }
+    for machine in network.relays.indices { plan(.start(machine: machine), after: span(.milliseconds(0), .seconds(2))) }
+    let relays = machines.indices.filter { machines[$0].relays && machines[$0].number == $0 }
+    villain = relays.isEmpty ? nil : relays[Int(random.below(UInt64(relays.count)))]
     if !options.faults.isEmpty { plan(.fault, after: options.faultPause) }
-    plan(.message, after: .seconds(1))
+    if options.faultSpan > .milliseconds(0) { plan(.message, after: .seconds(1)) }
+  }
+
+  private func anyPreference() -> EncryptionPreference {
+    switch options.sealing {
+    case .required: .required
+    case .none: .none
+    case .mixed: [.required, .optional, .none][Int(random.below(3))]
+    }
+  }
+
+  /// A machine with another one's key, off at first, within reach of a third one or of the owner of the key.
+  private func buildClone() {
+    let victim = Int(random.below(UInt64(machines.count)))
+    let clone = Machine(
+      victim, key: machines[victim].key, relays: machines[victim].relays, encryption: machines[victim].encryption,
+      options,
+      epoch: random.below(2000) << 32, journalMemory: Borrowed(Machine.journalBytes))
+    let neighbour = Int(random.below(UInt64(machines.count)))
+    machines.append(clone)
+    if neighbour != victim {
+      wires.append(Wire(ends: (neighbour, machines.count - 1), model: WireModel.wifi.jittery, announcesID: true))
+    }
   }
 
   // MARK: Discovery
 
   func seen(_ machine: Int, _ life: Int, _ wire: Int) {
-    guard machines[machine].life == life, wires[wire].isUp else { return }
-    let hint = wires[wire].announcesID ? machines[wires[wire].other(machine)].identity.id.high : 0
+    guard machines[machine].life == life, wires[wire].isUp, machines[wires[wire].other(machine)].node != nil else {
+      return
+    }
+    let hint = wires[wire].announcesID ? machines[wires[wire].other(machine)].key.id.high : 0
     tell(machine, .candidateFound(UInt32(wire), wires[wire].model.bearer, hint: hint))
   }
 
@@ -34,10 +68,12 @@ extension Simulation {
   }
 
   func start(_ machine: Int) {
-    if machines[machine].node != nil { return }
-    machines[machine].epoch += 1 + random.below(1 << 33)
-    machines[machine].start(machine, now: now)
-    trace.add(now, .start, machine, machines[machine].life)
+    if machines[machine].node != nil || machines[machine].isOut { return }
+    // A counter in the upper half, a random number in the lower.
+    machines[machine].epoch = (machines[machine].epoch >> 32 + 1) << 32 | random.below(1 << 32)
+    lives += 1
+    machines[machine].start(life: lives, now: now)
+    trace.add(now, .start, machine, lives)
     for wire in wires.indices where wires[wire].ends.0 == machine || wires[wire].ends.1 == machine { announce(wire) }
     touched(machine)
   }
@@ -49,47 +85,75 @@ extension Simulation {
     plan(.fault, after: span(.milliseconds(1), options.faultPause * 2))
     let kind = options.faults[Int(random.below(UInt64(options.faults.count)))]
     let wire = Int(random.below(UInt64(wires.count)))
+    let machine = Int(random.below(UInt64(network.relays.count)))
     let length = span(.milliseconds(10), random.chance(perThousand: 300) ? .seconds(20) : .seconds(2))
-    trace.add(now, .fault, wire, Options.Fault.allCases.firstIndex(of: kind) ?? 0, Int(length.milliseconds))
+    trace.add(now, .fault, wire, Fault.allCases.firstIndex(of: kind) ?? 0, Int(length.milliseconds))
+    trace.note(now, "fault \(kind) for \(length.milliseconds) ms: wire \(wire) \(wires[wire].ends), machine \(machine)")
+    if !kind.isMischief { faultCounts[kind, default: 0] += 1 }
     switch kind {
     case .cut: cut(wire)
     case .stall: for side in 0...1 { wires[wire][from: side].stalledUntil = now + length }
-    case .handOver: handOver(length)
     case .darkness: darken(wire, length)
+    case .oneWay: darkenOneWay(wire, length)
     case .partition: partition(length)
-    case .crash: crash(Int(random.below(UInt64(machines.count))), length)
+    case .isolation: for wire in wiresOf(machine) { darken(wire, length) }
+    case .flap: flap(wire)
+    case .clog: weather(wire, length) { $0.slowness = 100 }
+    case .delay: weather(wire, length) { $0.extraDelay = .milliseconds(1 + random.below(1000)) }
+    case .loss: weather(wire, length) { $0.lossPerThousand = 5 + random.below(200) }
+    case .bursts: weather(wire, length) { $0.isBursty = true }
+    case .corrupt: weather(wire, length) { $0.corruptPerThousand = 1 + random.below(100) }
+    case .frameLength: wires[wire].model.framePayloadBytesMax = anyFrameLength()
+    case .handOver: handOver(length)
     case .discoveryFlap:
       for machine in [wires[wire].ends.0, wires[wire].ends.1] {
         plan(.unseen(machine: machine, life: machines[machine].life, wire: wire), after: .milliseconds(0))
       }
       announce(wire)
-    case .slowReader: slowDown(Int(random.below(UInt64(machines.count))), length)
+    case .crash: crash(machine, length)
+    case .epochLost:
+      crash(machine, length)
+      machines[machine].epoch = random.below(machines[machine].epoch >> 32) << 32
+    case .freeze: freeze(machine, length)
+    case .clone: startClone(length)
+    case .slowReader: slowDown(machine, length)
+    case .noReader: slowDown(machine, faultsEnd - now)
+    case .clockStep:
+      let decade: Int64 = 315_360_000_000_000_000
+      machines[machine].journal.wallClockStepped(
+        offset: Int64(random.below(UInt64(2 * decade))) - decade, at: now)
+    case .frameLoss, .frameDouble, .frameReorder, .blackHole, .replay, .alter, .spoof, .falseLinks,
+      .downgrade:
+      misbehave(kind, length)
     }
   }
 
+  func wiresOf(_ machine: Int) -> [Int] {
+    wires.indices.filter { wires[$0].ends.0 == machine || wires[$0].ends.1 == machine }
+  }
+
   private func cut(_ wire: Int) {
-    for stream in streams.indices where streams[stream].wire == wire && !streams[stream].isDead {
+    for stream in liveStreams(wire) where !streams[stream].isDead {
       streams[stream].isDead = true
       for side in 0...1 { plan(.streamEnds(stream: stream, side: side), after: span(.milliseconds(0), .seconds(1))) }
     }
   }
 
-  private func darken(_ wire: Int, _ length: TimeSpan) {
+  func darken(_ wire: Int, _ length: TimeSpan?) {
     wires[wire].isUp = false
-    for stream in streams.indices where streams[stream].wire == wire { streams[stream].isDead = true }
+    for stream in liveStreams(wire) { streams[stream].isDead = true }
+    if let length { plan(.lightAgain(wire: wire), after: length) }
+  }
+
+  private func darkenOneWay(_ wire: Int, _ length: TimeSpan) {
+    let side = Int(random.below(2))
+    wires[wire][from: side].isUp = false
+    for stream in liveStreams(wire) { streams[stream][from: streams[stream].wireSide(side)].isDead = true }
     plan(.lightAgain(wire: wire), after: length)
   }
 
-  /// Something better, or another way, comes into reach and goes again.
-  private func handOver(_ length: TimeSpan) {
-    let latent = wires.indices.filter { network.wires[$0].isLatent }
-    if latent.isEmpty { return }
-    let wire = latent[Int(random.below(UInt64(latent.count)))]
-    if wires[wire].isUp { return darken(wire, length) }
-    lightAgain(wire)
-  }
-
   func lightAgain(_ wire: Int) {
+    if isHealed && wires[wire].staysDown { return }
     wires[wire].isUp = true
     announce(wire)
   }
@@ -102,14 +166,51 @@ extension Simulation {
     }
   }
 
-  private func crash(_ machine: Int, _ length: TimeSpan) {
+  private func flap(_ wire: Int) {
+    var after = TimeSpan.milliseconds(0)
+    for _ in 0..<3 + random.below(5) {
+      after.nanoseconds += span(.milliseconds(5), .milliseconds(400)).nanoseconds
+      plan(.flap(wire: wire), after: after)
+    }
+    plan(.lightAgain(wire: wire), after: after)
+  }
+
+  /// One step of a flap: what was up is cut, or goes down, or comes up.
+  func flapStep(_ wire: Int) {
+    if isHealed { return }
+    if !wires[wire].isUp { return lightAgain(wire) }
+    if random.chance(perThousand: 500) { cut(wire) } else { darken(wire, nil) }
+  }
+
+  private func weather(_ wire: Int, _ length: TimeSpan, _ change: (inout Weather) -> Void) {
+    for side in 0...1 where random.chance(perThousand: 700) {
+      if wires[wire][from: side].weather.until <= now { wires[wire][from: side].weather = Weather() }
+      wires[wire][from: side].weather.until = now + length
+      change(&wires[wire][from: side].weather)
+    }
+  }
+
+  private func anyFrameLength() -> Int {
+    Limits.framePayloadBytesFloor
+      + Int(random.below(UInt64(Limits.framePayloadBytesMax - Limits.framePayloadBytesFloor + 1)))
+  }
+
+  /// Something better, or another way, comes into reach and goes again.
+  private func handOver(_ length: TimeSpan) {
+    let latent = network.wires.indices.filter { network.wires[$0].isLatent }
+    if latent.isEmpty { return }
+    let wire = latent[Int(random.below(UInt64(latent.count)))]
+    if wires[wire].isUp { return darken(wire, length) }
+    lightAgain(wire)
+  }
+
+  func crash(_ machine: Int, _ length: TimeSpan?) {
     guard machines[machine].node != nil else { return }
     trace.add(now, .crash, machine)
-    machines[machine].node = nil
-    machines[machine].timerAt = .never
+    machines[machine].stop()
     // A process that dies leaves a kernel that tells the other ends; a power cut does not.
     let isPowerCut = random.chance(perThousand: 500)
-    for stream in streams.indices {
+    for stream in open {
       for side in 0...1 where streams[stream][end: side].machine == machine && !streams[stream][end: side].isGone {
         streams[stream][end: side].isGone = true
         if isPowerCut {
@@ -119,11 +220,34 @@ extension Simulation {
         }
       }
     }
-    plan(.start(machine: machine), after: length)
+    if let length { plan(.start(machine: machine), after: length) }
+  }
+
+  private func freeze(_ machine: Int, _ length: TimeSpan) {
+    machines[machine].frozenUntil = now + length
+    plan(.thaw(machine: machine), after: length)
+  }
+
+  private func startClone(_ length: TimeSpan) {
+    let clone = machines.count - 1
+    guard machines[clone].number != clone, machines[clone].node == nil else { return }
+    start(clone)
+    plan(.stop(machine: clone), after: length)
   }
 
   private func slowDown(_ machine: Int, _ length: TimeSpan) {
     machines[machine].readsFrom = now + length
     plan(.reading(machine: machine, life: machines[machine].life), after: length)
   }
+
+  private func misbehave(_ kind: Fault, _ length: TimeSpan) {
+    guard let villain else { return }
+    if machines[villain].mischief.until <= now { machines[villain].mischief.kinds = [] }
+    machines[villain].mischief.kinds.append(kind)
+    machines[villain].mischief.until = now + length * 3
+    wasVillain = true
+  }
+
+  /// Streams of a wire that an end still believes in.
+  private func liveStreams(_ wire: Int) -> [Int] { open.filter { streams[$0].wire == wire } }
 }

@@ -3,72 +3,118 @@ import Primitives
 
 /// Looks at every frame that a node hands to a stream, and says what no node may do.
 struct FrameObserver {
-  private struct Name: Hashable {
-    var sender: Int
+  private struct Place: Hashable {
+    var machine: Int
     var life: Int
+  }
+  private struct Name: Hashable {
+    var place: Place
     var source: NodeID
     var identifier: UInt64
   }
   private struct News: Hashable {
-    var sender: Int
+    var sender: Place
     var receiver: Int
     var source: NodeID
     var kind: UInt8
     var epoch: UInt64
     var sequence: UInt64
   }
-  private struct Routed: Hashable {
-    var source: NodeID
-    var identifier: UInt64
-  }
-
-  private var forwarded: Set<Name> = []
-  private var hopsLeft: [Routed: UInt8] = [:]
   private struct Pair: Hashable {
-    var sender: Int
+    var sender: Place
     var receiver: Int
   }
 
-  private var flooded: [News: Int] = [:]
-  private var streams: [Pair: Set<Int>] = [:]
-  private(set) var frameCount = 0
+  /// What an honest duplicate cache certainly remembers: so many frames that a node forwarded before.
+  static let rememberedMin = 64
 
-  /// `sender` in its `life` sends a frame to `receiver` over a stream. What is wrong with that, or nil.
+  /// How many frames each node has forwarded, and at which of these a frame was the last time.
+  private var forwardCounts: [Place: Int] = [:]
+  private var forwarded: [Name: Int] = [:]
+  /// The most hops left that a node has heard a frame with.
+  private var heardHops: [Name: UInt8] = [:]
+  /// How often a node has told a neighbour of an advertisement, and over which streams they have spoken.
+  private var told: [News: Int] = [:]
+  private var streams: [Pair: Set<Int>] = [:]
+  private var windows = WindowObserver()
+  /// What each node's newest topology says, by its machine.
+  private(set) var topologies: [Int: Topology] = [:]
+  private(set) var frameCount = 0
+  private(set) var sealedCount = 0
+
+  /// A topology as its node has sent it.
+  struct Topology {
+    var life: Int
+    var sequence: UInt64
+    var relays: Bool
+    var neighbours: [Neighbour]
+  }
+
+  /// `sender` in its `life` sends a frame over a stream. What is wrong with that, or nil.
   mutating func sent(
-    _ header: FrameHeader, _ payload: RawSpan, by sender: Int, life: Int, id: NodeID, stream: Int, side: Int,
-    to receiver: Int
+    _ header: FrameHeader, _ payload: RawSpan, by sender: Int, life: Int, id: NodeID, stream: Int, to receiver: Int
   ) -> String? {
     frameCount += 1
-    if header.isRouted { return routed(header, sender, life, id) }
-    if header.knownType == .advertisement { return advertisement(header, payload, sender, stream, receiver) }
+    if header.knownType == .sealed { sealedCount += 1 }
+    let place = Place(machine: sender, life: life)
+    if header.isRouted { return routed(header, payload, place, id) }
+    if header.knownType == .advertisement { return advertisement(header, payload, place, id, stream, receiver) }
+    if header.knownType == .denyList { return nil }
     return header.source == id ? nil : "sends a frame between neighbours in another's name"
   }
 
-  private mutating func routed(_ header: FrameHeader, _ sender: Int, _ life: Int, _ id: NodeID) -> String? {
-    if header.source != id {
-      let name = Name(sender: sender, life: life, source: header.source, identifier: header.identifier)
-      if !forwarded.insert(name).inserted { return "forwards a frame twice" }
+  /// A frame is on its way to `receiver`, whoever made it.
+  mutating func heard(_ header: FrameHeader, by receiver: Int, life: Int) {
+    guard header.isRouted else { return }
+    let name = Name(
+      place: Place(machine: receiver, life: life), source: header.source, identifier: header.identifier)
+    heardHops[name] = max(header.ttl, heardHops[name, default: 0])
+  }
+
+  /// How many frames a machine has forwarded in one of its lives.
+  func forwardCount(of machine: Int, life: Int) -> Int {
+    forwardCounts[Place(machine: machine, life: life), default: 0]
+  }
+
+  private mutating func routed(_ header: FrameHeader, _ payload: RawSpan, _ place: Place, _ id: NodeID) -> String? {
+    if header.source == id {
+      return header.ttl == Limits.hopsMax ? windows.sent(header, payload) : "sends a frame that has travelled"
     }
-    let frame = Routed(source: header.source, identifier: header.identifier)
-    if let before = hopsLeft[frame], header.ttl >= before { return "sends a frame on with as many hops as it had" }
-    hopsLeft[frame] = header.ttl
-    return nil
+    let name = Name(place: place, source: header.source, identifier: header.identifier)
+    let count = forwardCounts[place, default: 0] + 1
+    forwardCounts[place] = count
+    if let last = forwarded.updateValue(count, forKey: name), count - last <= Self.rememberedMin {
+      return "forwards a frame twice"
+    }
+    guard let heard = heardHops[name] else { return "forwards a frame that it never got" }
+    return header.ttl < heard ? nil : "sends a frame on with as many hops as it had"
   }
 
   private mutating func advertisement(
-    _ header: FrameHeader, _ payload: RawSpan, _ sender: Int, _ stream: Int, _ receiver: Int
+    _ header: FrameHeader, _ payload: RawSpan, _ place: Place, _ id: NodeID, _ stream: Int, _ receiver: Int
   ) -> String? {
     guard let view = try? AdvertisementView(payload) else { return "sends a bad advertisement" }
-    func news(_ sender: Int, _ receiver: Int) -> News {
-      News(
-        sender: sender, receiver: receiver, source: header.source, kind: view.kind.rawValue, epoch: view.epoch,
-        sequence: view.sequence)
+    if header.source == id { remember(view, place) }
+    let pair = Pair(sender: place, receiver: receiver)
+    let news = News(
+      sender: place, receiver: receiver, source: header.source, kind: view.kind.rawValue, epoch: view.epoch,
+      sequence: view.sequence)
+    streams[pair, default: []].insert(stream)
+    told[news, default: 0] += 1
+    if told[news, default: 0] > streams[pair, default: []].count {
+      return "tells a neighbour more often than it had streams"
     }
-    streams[Pair(sender: sender, receiver: receiver), default: []].insert(stream)
-    flooded[news(sender, receiver), default: 0] += 1
-    let times = streams[Pair(sender: sender, receiver: receiver)]?.count ?? 0
-    if flooded[news(sender, receiver), default: 0] > times { return "tells a neighbour more often than it had streams" }
-    if header.identifier >= UInt64(view.lifetimeSeconds) * 1000 { return "tells what is too old to hold" }
-    return nil
+    return header.identifier < UInt64(view.lifetimeSeconds) * 1000 ? nil : "tells what is too old to hold"
+  }
+
+  private mutating func remember(_ view: borrowing AdvertisementView, _ place: Place) {
+    guard view.kind == .topology, let body = try? TopologyView(view.body) else { return }
+    if let known = topologies[place.machine], (known.life, known.sequence) >= (place.life, view.sequence) { return }
+    var topology = Topology(
+      life: place.life, sequence: view.sequence, relays: body.flags.relays, neighbours: [])
+    for index in 0..<body.count {
+      if let neighbour = try? body.entry(index) { topology.neighbours.append(neighbour) }
+    }
+    topologies[place.machine] = topology
   }
 }

@@ -1,13 +1,40 @@
 import Channel
 import Frame
+import Link
 import Mesh
 import Node
 import Primitives
 
-/// What must be true once the faults are over and everything is whole again.
+/// How long the nodes took to agree with the naive router, in milliseconds; nil where nothing was measured.
+public struct Convergence: Sendable {
+  /// After all faults were over.
+  public var healed: UInt64?
+  /// After one wire of a network at rest had died, unannounced: routes, and then what is shown as peers.
+  public var rerouted: UInt64?
+  public var lost: UInt64?
+  /// After it had come back.
+  public var returned: UInt64?
+  /// The most links on a way when all was healed.
+  public var diameter = 0
+}
+
+/// What must be true once the faults are over: a part of the network, or all of it, is whole again, and in it
+/// everything works.
 extension Simulation {
   /// The longest pause between two dials, the time until a dead link is noticed, and a handshake.
   static let convergenceMax = TimeSpan.seconds(60)
+  /// What an advertisement that nobody can supersede needs to age out, when a key was used under a later epoch.
+  static let ageMax = TimeSpan.seconds(870)
+  /// What routes may take after a change on a way of `diameter` links: three hellos until a dead link is noticed, and then
+  /// for each hop the slowest wire's delay and the pause between two advertisements of a node.
+  static func rerouteMax(diameter: Int) -> TimeSpan {
+    TimeSpan(nanoseconds: 3 * Link.pingInterval.nanoseconds + UInt64(diameter) * hopTime.nanoseconds)
+  }
+  static let hopTime = TimeSpan.milliseconds(250)
+  /// A peer that nobody reaches any more is shown for 3 s more.
+  static let graceMax = TimeSpan.seconds(4)
+  /// The longest dial into the dark, the middle pause, discovery, and the courtesy of the higher id.
+  static let returnMax = TimeSpan.seconds(20)
   /// How long the last messages may take.
   static let deliveryMax = TimeSpan.seconds(70)
 
@@ -15,68 +42,156 @@ extension Simulation {
   public func runAll() {
     run(until: faultsEnd)
     heal()
-    let healed = now
-    var missing: String?
-    repeat {
-      run(until: now + .milliseconds(500))
-      missing = whatIsMissing()
-    } while violation == nil && missing != nil && now - healed < Self.convergenceMax
-    if let missing { return fail("after \((now - healed).milliseconds) ms of health: \(missing)") }
+    let most = hadLaterEpoch ? Self.ageMax : Self.convergenceMax
+    convergence.healed = untilWhole("of health", within: most)
     if violation == nil { stayWhole() }
     if violation == nil { deliverToAll() }
+    if violation == nil { changeOneWire() }
+    if violation == nil { checkAlarms() }
   }
 
+  /// A key was used under an epoch that is later than one after it.
+  private var hadLaterEpoch: Bool { faultCounts[.epochLost] != nil || faultCounts[.clone] != nil }
+
   private func heal() {
+    isHealed = true
+    trace.note(now, "heal")
+    for machine in machines.indices { machines[machine].frozenUntil = .zero }
+    if options.healsPartly { chooseCore() }
+    for clone in machines.indices where machines[clone].number != clone { leaveOut(clone) }
     for wire in wires.indices {
-      wires[wire].isUp = true
-      for side in 0...1 { wires[wire][from: side].stalledUntil = .zero }
-      announce(wire)
+      if wire < network.wires.count, network.wires[wire].isLatent, random.chance(perThousand: 500) {
+        wires[wire].staysDown = true
+      }
+      for side in 0...1 {
+        wires[wire][from: side].stalledUntil = .zero
+        wires[wire][from: side].weather = Weather()
+      }
+      if wires[wire].staysDown {
+        darken(wire, nil)
+      } else {
+        wires[wire].isUp = true
+        announce(wire)
+      }
     }
+    // An honest box takes the place of one that misbehaved.
+    if let villain, wasVillain { crash(villain, nil) }
     for machine in machines.indices {
       machines[machine].readsFrom = .zero
       start(machine)
       touched(machine)
     }
-    trace.note(now, "healed")
+  }
+
+  /// Some machines and wires stay away.
+  private func chooseCore() {
+    for machine in network.relays.indices where random.chance(perThousand: 120) {
+      if machines[..<network.relays.count].count(where: { !$0.isOut }) > 2 { leaveOut(machine) }
+    }
+    for wire in wires.indices where random.chance(perThousand: 120) { wires[wire].staysDown = true }
+  }
+
+  private func leaveOut(_ machine: Int) {
+    crash(machine, nil)
+    machines[machine].isOut = true
+    for wire in wiresOf(machine) where machines[machine].number != machine { wires[wire].staysDown = true }
+  }
+
+  /// Lets time pass until nothing is missing; how many milliseconds that took, nil when it took too long.
+  private func untilWhole(_ what: String, routesOnly: Bool = false, within most: TimeSpan) -> UInt64? {
+    let start = now
+    var missing: String?
+    repeat {
+      // What takes minutes is not looked at ten times a second.
+      run(until: now + .milliseconds(now - start > .seconds(30) ? 1000 : 100))
+      missing = whatIsMissing(routesOnly: routesOnly)
+    } while violation == nil && missing != nil && now - start < most
+    if let missing {
+      fail("after \((now - start).milliseconds) ms \(what): \(missing)")
+      return nil
+    }
+    return (now - start).milliseconds
   }
 
   /// What the naive router says and the nodes do not, nil when they agree.
-  private func whatIsMissing() -> String? {
-    let reference = Reference(nodeCount: machines.count, wires: wires, relays: machines.map(\.relays)) { one, other in
-      machines[one].node?.carrier(to: machines[other].identity.id)?.cost ?? 1
-    }
-    for one in machines.indices {
-      guard let node = machines[one].node else { return "machine \(one) does not run" }
-      for other in machines.indices where other != one {
+  private func whatIsMissing(routesOnly: Bool = false) -> String? {
+    let homes = network.relays.indices
+    let running = homes.map { machines[$0].node != nil }
+    let reference = referenceByStatements()
+    let truth = Reference(wires: wires, relays: network.relays, running: running)
+    convergence.diameter = max(convergence.diameter, truth.diameter)
+    for one in homes where running[one] {
+      guard let node = machines[one].node else { continue }
+      let peers = Dictionary(uniqueKeysWithValues: (routesOnly ? [] : node.peers).map { ($0.id, $0) })
+      for other in homes where other != one {
         let way = reference.way(from: one, to: other)
-        let route = node.route(to: machines[other].identity.id)
-        let peer = node.peers.first { $0.id == machines[other].identity.id }
+        let route = node.route(to: machines[other].key.id)
+        // Frames go no further; the naive router does not know that.
+        if let way, way.hops > Int(Limits.hopsMax) { continue }
         let names = "machine \(one) to \(other)"
+        if (truth.way(from: one, to: other) != nil) != (way != nil) {
+          return "\(names): there is \(way == nil ? "a way" : "no way") but nodes state otherwise"
+        }
         if route?.cost != way?.cost || (route?.hops).map(Int.init) != way?.hops {
           return "\(names): route \(route.debugDescription), true way \(way.debugDescription)"
         }
-        if (peer != nil) != (way != nil) || machines[one].found.contains(other) != (way != nil) {
-          return "\(names): shown as a peer \(peer != nil), reachable \(way != nil)"
-        }
-        if let peer, let way,
-          Int(peer.hops) != way.hops || peer.name.text != "machine \(other) life \(machines[other].life)"
-        {
-          return "\(names): shown as \(peer.name.text) with \(peer.hops) hops, it is in life \(machines[other].life)"
-        }
+        if way != nil, let loop = loop(from: one, to: other) { return "\(names): \(loop)" }
+        if routesOnly { continue }
+        if let wrong = wrongPeer(one, other, peers[machines[other].key.id], way) { return "\(names): \(wrong)" }
       }
     }
-    return doubleOrMissingLink()
+    return routesOnly ? nil : doubleOrMissingLink()
+  }
+
+  /// The naive router over what the nodes have stated.
+  private func referenceByStatements() -> Reference {
+    let topologies = network.relays.indices.map { machine -> FrameObserver.Topology? in
+      // Who has no link left can tell nobody, and states nothing.
+      guard let node = machines[machine].node, let told = observer.topologies[machine],
+        told.life == machines[machine].life,
+        machines[machine].streams.indices.contains(where: { node.link($0).state == .up })
+      else { return nil }
+      return told
+    }
+    return Reference(topologies, number: number(of:))
+  }
+
+  private func wrongPeer(_ one: Int, _ other: Int, _ peer: Peer?, _ way: Reference.Way?) -> String? {
+    if (peer != nil) != (way != nil) || machines[one].found.contains(other) != (way != nil) {
+      return "shown as a peer \(peer != nil), reachable \(way != nil)"
+    }
+    guard let peer, let way else { return nil }
+    let name = "machine \(other) life \(machines[other].life)"
+    if Int(peer.hops) == way.hops, peer.name.text == name { return nil }
+    return "shown as \(peer.name.text) with \(peer.hops) hops, it is \(name)"
+  }
+
+  /// Follows the routes of node after node; each must bring the frame nearer.
+  private func loop(from one: Int, to other: Int) -> String? {
+    var place = one
+    var left = UInt32.max
+    while place != other {
+      guard let route = machines[place].node?.route(to: machines[other].key.id) else {
+        return "the way ends at \(place)"
+      }
+      if route.cost >= left { return "the way does not come nearer at \(place)" }
+      left = route.cost
+      place = number(of: route.firstHop)
+    }
+    return nil
   }
 
   /// Over each bearer on which two machines see each other there is one link, and both ends mean the same stream.
   private func doubleOrMissingLink() -> String? {
-    for wire in wires {
-      let up = [wire.ends.0, wire.ends.1].map { machine in
-        machines[machine].streams.compactMap { $0 }.filter { stream in
+    for wire in wires where wire.isUp {
+      let ends = [wire.ends.0, wire.ends.1]
+      if ends.contains(where: { machines[$0].node == nil }) { continue }
+      let up = ends.map { machine in
+        machines[machine].streams.indices.compactMap { slot -> Int? in
+          guard let stream = machines[machine].streams[slot] else { return nil }
           let other = wires[streams[stream].wire]
-          let slot = machines[machine].streams.firstIndex(of: stream)!
           return other.model.bearer == wire.model.bearer && other.joins(wire.ends.0, wire.ends.1)
-            && machines[machine].node?.link(slot).state == .up
+            && machines[machine].node?.link(slot).state == .up ? stream : nil
         }
       }
       if up[0].count != 1 || up[0] != up[1] {
@@ -88,37 +203,38 @@ extension Simulation {
 
   /// A mesh at rest does not change, and is quiet: each node renews its two advertisements once a minute.
   private func stayWhole() {
-    // A link that nothing is routed over may have died unnoticed just before the end of the faults, and what was
-    // measured then is forgotten, and no link is in quarantine.
+    // A link that nothing is routed over may have died unnoticed just before the end of the faults; what was measured
+    // then is forgotten, and no link is in quarantine.
     run(until: now + .seconds(150))
     let found = machines.map(\.found)
     let changes = changeCount
-    let signed = machines.map(\.cryptography.signCount)
+    let signed = machines.map(\.key.signCount)
     run(until: now + .seconds(60))
     if violation != nil { return }
     if let missing = whatIsMissing() { fail("was whole and is no longer: \(missing)") }
     if machines.map(\.found) != found || changeCount != changes { fail("the peers changed in a mesh at rest") }
-    for machine in machines.indices where machines[machine].cryptography.signCount - signed[machine] > 4 {
-      fail(
-        "machine \(machine) signed \(machines[machine].cryptography.signCount - signed[machine]) times in a minute of rest"
-      )
+    for machine in machines.indices where machines[machine].key.signCount - signed[machine] > 4 {
+      fail("machine \(machine) signed \(machines[machine].key.signCount - signed[machine]) times in a minute of rest")
     }
   }
 
   private func deliverToAll() {
+    // The first messages after an epoch was lost find out, and are told to have failed; where they cross, twice. So do
+    // those after a refusal, which ends what one of the channels has begun and not what the other has.
+    if hadLaterEpoch || hadRefusal {
+      for _ in 0..<3 where violation == nil {
+        _ = sendToAll()
+        run(until: now + Self.deliveryMax)
+      }
+      if violation != nil { return }
+    }
     let failedBefore = ledger.failedCount
-    let open = machines.indices.reduce(0) { $0 + ledger.pendingCount(from: $1, life: machines[$1].life) }
+    let open = machines.indices.reduce(0) {
+      $0 + ledger.pendingCount(life: livingLife($1))
+    }
     if open > 0 { fail("\(open) sends of a minute ago and more have not ended") }
     let deliveredBefore = ledger.deliveredCount
-    var asked = 0
-    for from in machines.indices {
-      for to in machines[from].found.sorted() {
-        for lane in Lane.allCases {
-          send(from, to, lane, lane == .bulk ? 5000 : 20)
-          asked += 1
-        }
-      }
-    }
+    let asked = sendToAll()
     let end = now + Self.deliveryMax
     while violation == nil, now < end, ledger.deliveredCount - deliveredBefore < asked {
       run(until: now + .milliseconds(200))
@@ -128,6 +244,61 @@ extension Simulation {
     if delivered != asked || ledger.failedCount != failedBefore {
       fail("of \(asked) messages in a whole mesh \(delivered) were delivered")
     }
-    if ledger.unpaid({ self.machines[$0].life }) > 0 { fail("a message completed as delivered was never read") }
+    if faultCounts[.clone] == nil, let unpaid = ledger.unpaid(livingLife) {
+      fail("\(unpaid) completed as delivered and was never read")
+    }
+  }
+
+  /// The life of the node that runs on a machine; -1 when none does, and what was delivered to it is gone.
+  private func livingLife(_ machine: Int) -> Int { machines[machine].node == nil ? -1 : machines[machine].life }
+
+  /// Everybody writes to everybody, or in a large network to a few; how many messages were taken.
+  private func sendToAll() -> Int {
+    var asked = 0
+    let reference = referenceByStatements()
+    for from in network.relays.indices where machines[from].node != nil {
+      let all = machines[from].found.sorted()
+      // All pairs would be a matter of memory.
+      for place in 0..<min(all.count, machines.count > 16 ? 3 : all.count) {
+        let to = all[machines.count > 16 ? (from * 7 + place * 11) % all.count : place]
+        // Relays each choose the cheapest way. Where that has too many hops, frames do not arrive, there or back.
+        let ways = [reference.way(from: from, to: to), reference.way(from: to, to: from)]
+        if ways.contains(where: { ($0?.hops ?? 0) > Int(Limits.hopsMax) }) { continue }
+        for lane in Lane.allCases {
+          let isTaken = send(from, to, lane, lane == .bulk ? 5000 : 20)
+          if isTaken { asked += 1 }
+          // In larger networks the places for conversations may all be taken.
+          if !isTaken, machines.count <= 16, agreement(from, to) != .refused {
+            fail("machine \(from) does not take a message for \(to) in a whole mesh")
+          }
+        }
+      }
+    }
+    return asked
+  }
+
+  /// One wire dies unannounced, and comes back.
+  private func changeOneWire() {
+    let live = wires.indices.filter { wire in
+      wires[wire].isUp && machines[wires[wire].ends.0].node != nil && machines[wires[wire].ends.1].node != nil
+    }
+    if live.isEmpty { return }
+    let wire = live[Int(random.below(UInt64(live.count)))]
+    trace.note(now, "wire \(wire) \(wires[wire].ends) dies")
+    darken(wire, nil)
+    let most = Self.rerouteMax(diameter: convergence.diameter)
+    convergence.rerouted = untilWhole("after wire \(wire) was lost", routesOnly: true, within: most)
+    if violation != nil { return }
+    convergence.lost = untilWhole("after routes without wire \(wire) were found", within: Self.graceMax)
+    if violation != nil { return }
+    trace.note(now, "wire \(wire) \(wires[wire].ends) returns")
+    lightAgain(wire)
+    convergence.returned = untilWhole("after wire \(wire) returned", within: Self.returnMax)
+  }
+
+  private func checkAlarms() {
+    let alarms = machines.count(where: { $0.hasRaisedAlarm })
+    alarmCount = alarms
+    if alarms > 0, !hadLaterEpoch { fail("\(alarms) machines say that their key is used twice, and it is not") }
   }
 }

@@ -1,17 +1,38 @@
+import Channel
 import Frame
 import Journal
 import Node
 import Primitives
 import TestSupport
 
+/// A node's key in a simulation.
+public protocol SimulatedKey: NodeCryptography {
+  var id: NodeID { get }
+  var point: [UInt8] { get }
+  /// Signatures made, to see what an event costs.
+  var signCount: Int { get }
+}
+
+/// Keys for a network: machine `number` of the simulation with `seed` has always the same one.
+public typealias KeyMaker = (_ seed: UInt64, _ number: Int) -> any SimulatedKey
+
+extension StandInCryptography: SimulatedKey {
+  public var id: NodeID { identity.id }
+  public var point: [UInt8] { identity.point }
+}
+
 /// A machine of the network: it outlives the nodes that run on it one after the other.
 struct Machine {
-  let identity: Identity
-  let cryptography: StandInCryptography
+  let key: any SimulatedKey
   let relays: Bool
+  let encryption: EncryptionPreference
+  let asksApplication: Bool
+  let sessionLifetime: SessionLifetime
+  /// The machine whose name and key it has: itself, or for a clone another one.
+  let number: Int
   /// Nil between a crash and the next start.
   var node: Node?
-  /// Counts the starts.
+  /// Which start of a machine this is, counted over all machines: never the same twice.
   var life = 0
   var epoch: UInt64
   /// When the node's next deadline is planned.
@@ -20,27 +41,80 @@ struct Machine {
   var streams = [Int?](repeating: nil, count: Limits.linksMax)
   /// The peers that the node said are found.
   var found: Set<Int> = []
+  /// The peers whose certificates the application was asked about, and those that it has accepted.
+  var asked: Set<Int> = []
+  var accepted: Set<Int> = []
   /// Bytes of messages that its applications have taken.
   var bytesRead = 0
   /// The application takes no messages before.
   var readsFrom = Instant.zero
+  /// The machine does nothing before.
+  var frozenUntil = Instant.zero
+  /// It stays off.
+  var isOut = false
+  var mischief = Mischief()
+  /// What the node counted when it was last looked at.
+  var counted: NodeCounters?
+  /// Holds the journal of a machine whose alarms matter.
+  private let journalMemory: Borrowed?
+  private(set) var journal = Journal.none
 
-  init(_ number: Int, seed: UInt64, relays: Bool, epoch: UInt64) {
-    identity = Identity(seed &* 1000 &+ UInt64(number))
-    cryptography = StandInCryptography(identity)
+  init(
+    _ number: Int, key: any SimulatedKey, relays: Bool, encryption: EncryptionPreference, _ options: Options,
+    epoch: UInt64, journalMemory: Borrowed?
+  ) {
+    self.number = number
+    self.key = key
     self.relays = relays
+    self.encryption = encryption
+    asksApplication = options.asksApplications && number % 2 == 0
+    var lifetime = SessionLifetime()
+    if options.renewsKeys {
+      lifetime.recordsMax = 40
+      lifetime.age = .seconds(20 + UInt64(number))
+    }
+    sessionLifetime = lifetime
     self.epoch = epoch
+    self.journalMemory = journalMemory
   }
 
-  mutating func start(_ number: Int, now: Instant) {
-    life += 1
+  static let journalBytes = 65_536
+
+  mutating func start(life: Int, now: Instant) {
+    self.life = life
     streams = [Int?](repeating: nil, count: Limits.linksMax)
     found = []
-    readsFrom = .zero
+    asked = []
+    accepted = []
     timerAt = .never
-    let settings = NodeSettings(
-      id: identity.id, epoch: epoch, point: identity.point, name: DisplayName("machine \(number) life \(life)"),
-      serviceType: [UInt8]("sim".utf8), info: [[UInt8]("n=\(number)".utf8)], relays: relays, bypass: false)
-    node = Node(settings, cryptography, journal: .none, now: now)
+    mischief = Mischief()
+    frozenUntil = .zero
+    readsFrom = .zero
+    counted = nil
+    var settings = NodeSettings(
+      id: key.id, epoch: epoch, point: key.point, name: DisplayName("machine \(number) life \(life)"),
+      serviceType: [UInt8]("sim".utf8), info: [[UInt8]("n=\(number)".utf8)], relays: relays, bypass: false,
+      encryption: encryption)
+    settings.asksApplication = asksApplication
+    settings.sessionLifetime = sessionLifetime
+    if let journalMemory {
+      journal = Journal(journalMemory.bytes, level: .error, wallOffset: 0, boot: MachineBoot(high: 1, low: 1))
+    }
+    node = Node(settings, key, journal: journal, now: now)
+  }
+
+  mutating func stop() {
+    node = nil
+    timerAt = .never
+  }
+
+  /// Whether the node said that its key is used twice.
+  var hasRaisedAlarm: Bool {
+    guard let memory = journalMemory, let reader = try? JournalReader(UnsafeRawBufferPointer(memory.bytes)) else {
+      return false
+    }
+    return (reader.oldest..<reader.newest + 1).contains {
+      reader.record($0)?.event == Event.identityDuplicated.rawValue
+    }
   }
 }

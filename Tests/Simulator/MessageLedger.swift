@@ -1,7 +1,8 @@
 import Channel
 import Primitives
 
-/// Every message of a run: what was sent, what arrived, how each send ended.
+/// Every message of a run: what was sent, what arrived, how each send ended. Machines go by the number that
+/// belongs to their key, lives by a count over all machines.
 struct MessageLedger {
   struct Route: Hashable {
     var from: Int
@@ -25,13 +26,23 @@ struct MessageLedger {
   }
 
   private var taken: [Route: UInt32] = [:]
-  private var pending: [Send: Name] = [:]
+  private var pending: [Send: (name: Name, readerLife: Int)] = [:]
   private var received: Set<Name> = []
+  /// Sends that had their completion.
+  private var ended: Set<Name> = []
   private var lastRead: [Reading: UInt32] = [:]
   /// Completed as delivered to a reader who had not taken them yet, and the reader's life.
   private var owed: [(name: Name, readerLife: Int)] = []
   private(set) var deliveredCount = 0
   private(set) var failedCount = 0
+
+  /// What was sent unreliably, and what of it arrived.
+  private var unreliable: [Route: UInt32] = [:]
+  private var receivedUnreliably: Set<Name> = []
+  private(set) var unreliableCount = 0
+
+  /// Stands in every message, in every 256 bytes of its filler: who finds it on a wire can read what is said.
+  static let canary = [UInt8]("canary at noon !".utf8)
 
   /// Bytes before the filler.
   static let headBytes = 17
@@ -42,55 +53,93 @@ struct MessageLedger {
     return Self.message(Name(route: route, number: number), fillerBytes)
   }
 
-  /// The node took the message that `next` gave.
-  mutating func sent(on route: Route, _ id: MessageID) -> String? {
+  /// The node took the message that `next` gave. `readerLife`: which life its reader was in.
+  mutating func sent(on route: Route, _ id: MessageID, readerLife: Int) -> String? {
     let number = taken[route, default: 0]
     taken[route] = number + 1
     let send = Send(from: route.from, life: route.life, to: route.to, id: id)
-    return pending.updateValue(Name(route: route, number: number), forKey: send) == nil
+    return pending.updateValue((Name(route: route, number: number), readerLife), forKey: send) == nil
       ? nil : "gives one id to two sends"
   }
 
-  /// How many sends of a machine's life have not ended.
-  func pendingCount(from machine: Int, life: Int) -> Int {
-    pending.keys.count { $0.from == machine && $0.life == life }
+  /// The next message that is sent unreliably.
+  mutating func nextUnreliable(from: Int, life: Int, to: Int, fillerBytes: Int) -> [UInt8] {
+    let route = Route(from: from, life: life, to: to, lane: .interactive)
+    let number = unreliable[route, default: 0]
+    unreliable[route] = number + 1
+    return Self.message(Name(route: route, number: number), fillerBytes)
   }
+
+  mutating func readUnreliable(by machine: Int, from sender: Int, _ bytes: [UInt8]) -> String? {
+    guard let name = Self.name(bytes, .interactive) else { return "reads an unreliable message that is cut" }
+    if name.route.from != sender || name.route.to != machine || name.number >= unreliable[name.route, default: 0] {
+      return "reads an unreliable message of somebody else"
+    }
+    if bytes != Self.message(name, bytes.count - Self.headBytes) {
+      return "reads an unreliable message that was changed"
+    }
+    unreliableCount += 1
+    return receivedUnreliably.insert(name).inserted ? nil : "reads an unreliable message twice"
+  }
+
+  /// How many sends of a machine's life have not ended.
+  func pendingCount(life: Int) -> Int { pending.keys.count { $0.life == life } }
 
   mutating func completed(
     by machine: Int, life: Int, peer: Int, _ completion: Completion, readerLife: Int, readerIsSlow: Bool
   ) -> String? {
     let send = Send(from: machine, life: life, to: peer, id: completion.message)
-    guard let name = pending.removeValue(forKey: send) else { return "completes a send twice, or one that never was" }
+    guard let (name, readerLifeBefore) = pending.removeValue(forKey: send) else {
+      return "completes a send twice, or one that never was"
+    }
+    ended.insert(name)
     switch completion.outcome {
     case .failed: failedCount += 1
     case .delivered:
       deliveredCount += 1
       if received.contains(name) { return nil }
       if !readerIsSlow { return "completes message \(name.number) as delivered, which did not arrive" }
-      owed.append((name, readerLife))
+      // It may have been delivered to a former life of the reader, whose answer was still on its way.
+      if readerLife == readerLifeBefore { owed.append((name, readerLife)) }
     }
     return nil
   }
 
   mutating func read(by machine: Int, life: Int, from sender: Int, lane: Lane, _ bytes: [UInt8]) -> String? {
-    guard bytes.count >= Self.headBytes else { return "reads a message that is cut" }
-    func word(_ place: Int) -> UInt32 { (0..<4).reduce(0) { $0 << 8 | UInt32(bytes[place + $1]) } }
-    let route = Route(from: Int(word(0)), life: Int(word(4)), to: Int(word(8)), lane: lane)
-    let name = Name(route: route, number: word(12))
+    guard let name = Self.name(bytes, lane) else { return "reads a message that is cut" }
+    let route = name.route
     if route.from != sender || route.to != machine || bytes[16] != lane.rawValue {
       return "reads a message of somebody else"
     }
-    if Self.message(name, bytes.count - Self.headBytes) != bytes { return "reads a message that was changed" }
+    let expected = Self.message(name, bytes.count - Self.headBytes)
+    if let place = bytes.indices.first(where: { bytes[$0] != expected[$0] }) {
+      return "reads message \(name.number) of \(bytes.count) bytes that was changed from byte \(place) on"
+    }
     if !received.insert(name).inserted { return "reads message \(name.number) twice" }
     let reading = Reading(route: route, readerLife: life)
     if let last = lastRead[reading], last >= name.number { return "reads message \(name.number) after \(last)" }
+    for skipped in (lastRead[reading].map { $0 + 1 } ?? 0)..<name.number {
+      let before = Name(route: route, number: skipped)
+      if !ended.contains(before), !received.contains(before) {
+        return "reads message \(name.number) while \(skipped) before it has neither come nor failed"
+      }
+    }
     lastRead[reading] = name.number
     return nil
   }
 
   /// At the end, when everybody has read everything. `lifeOf` gives a machine's present life.
-  func unpaid(_ lifeOf: (Int) -> Int) -> Int {
-    owed.count { !received.contains($0.name) && lifeOf($0.name.route.to) == $0.readerLife }
+  func unpaid(_ lifeOf: (Int) -> Int) -> String? {
+    let name = owed.first { !received.contains($0.name) && lifeOf($0.name.route.to) == $0.readerLife }?.name
+    return name.map { "message \($0.number) of \($0.route.from) to \($0.route.to) in lane \($0.route.lane)" }
+  }
+
+  /// What a message says of itself.
+  private static func name(_ bytes: [UInt8], _ lane: Lane) -> Name? {
+    guard bytes.count >= headBytes else { return nil }
+    func word(_ place: Int) -> UInt32 { (0..<4).reduce(0) { $0 << 8 | UInt32(bytes[place + $1]) } }
+    let route = Route(from: Int(word(0)), life: Int(word(4)), to: Int(word(8)), lane: lane)
+    return Name(route: route, number: word(12))
   }
 
   private static func message(_ name: Name, _ fillerBytes: Int) -> [UInt8] {
@@ -100,7 +149,11 @@ struct MessageLedger {
     }
     bytes.append(name.route.lane.rawValue)
     let start = name.number &* 31 &+ UInt32(name.route.from)
-    bytes.append(contentsOf: (0..<fillerBytes).map { UInt8(truncatingIfNeeded: start &+ UInt32($0)) })
+    bytes.reserveCapacity(headBytes + fillerBytes)
+    for place in 0..<fillerBytes {
+      let isOfCanary = place & 255 < canary.count
+      bytes.append(isOfCanary ? canary[place & 255] : UInt8(truncatingIfNeeded: start &+ UInt32(place)))
+    }
     return bytes
   }
 }

@@ -50,7 +50,10 @@ public struct NetworkPlan {
     switch options.shape {
     case .line: for number in 1..<count { wire(number - 1, number) }
     case .ring: for number in 0..<count where count > 2 || number == 0 { wire(number, (number + 1) % count) }
-    case .star: for number in 1..<count { wire(0, number) }
+    case .star:
+      // A large one has several middles: a node holds `Limits.linksMax` links, and two for a moment where both ends dial.
+      let arms = Limits.linksMax / 2
+      for number in 1..<count { wire((number - 1) / arms, number) }
     case .grid:
       let width = (1...count).first { $0 * $0 >= count } ?? 1
       for number in 0..<count {

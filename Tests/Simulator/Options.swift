@@ -1,39 +1,48 @@
 import Frame
 import Primitives
 
-/// How one simulated network is made; all of it follows from the seed.
-struct Options {
-  enum Shape: CaseIterable { case line, ring, star, grid, random }
+/// How one simulated network is made; all of it follows from the seed, and from what a shrunk regression leaves out.
+public struct Options: Sendable {
+  public enum Shape: String, CaseIterable, Sendable { case line, ring, star, grid, random }
 
-  /// What may go wrong in a run; each seed switches some of it on.
-  enum Fault: CaseIterable {
-    /// All streams of a wire break, and both ends are told.
-    case cut
-    /// A wire delivers nothing for a while and then everything.
-    case stall
-    /// A wire is gone for a while and nobody is told; its streams never come back.
-    case darkness
-    /// Every wire between two halves of the network is gone for a while.
-    case partition
-    /// A machine loses power or its process dies, and starts again with a later epoch.
-    case crash
-    /// A second wire between two machines comes into reach and goes again.
-    case handOver
-    /// Discovery no longer sees the other end of a wire, and then does.
-    case discoveryFlap
-    /// The application of a machine takes no messages for a while.
-    case slowReader
-  }
-
-  let seed: UInt64
-  let shape: Shape
-  let nodeCount: Int
-  let faults: [Fault]
+  public let seed: UInt64
+  public private(set) var shape: Shape
+  public private(set) var nodeCount: Int
+  /// What may go wrong.
+  public private(set) var faults: [Fault]
   /// How long faults happen.
-  let faultSpan: TimeSpan
+  public private(set) var faultSpan: TimeSpan
   /// Mean time between two faults, and between two messages of the whole network.
   let faultPause: TimeSpan
   let messagePause: TimeSpan
+  /// Messages of up to 60 KB are common.
+  let isBusy: Bool
+  /// Some machines and wires stay away when the others heal.
+  let healsPartly: Bool
+  /// What the machines want of what they say to each other.
+  public let sealing: Sealing
+  /// Applications decide on the certificate of each peer.
+  let asksApplications: Bool
+  /// Keys between two machines are renewed all the time.
+  let renewsKeys: Bool
+  /// Signatures and sealing by mbedTLS, where the program has it.
+  public let wantsRealCryptography: Bool
+
+  public enum Sealing: String, Sendable {
+    /// All machines require it.
+    case required
+    /// None does.
+    case none
+    /// Each machine wants something else.
+    case mixed
+  }
+
+  /// Every so many-th seed signs and seals with the real library.
+  public static let realCryptographyEvery: UInt64 = 50
+
+  /// Which seeds are run a second time, to see that their history is the same: one in twenty, and some of those with the
+  /// real library.
+  public static func isRunTwice(_ seed: UInt64) -> Bool { seed % 20 == 7 || seed % (10 * realCryptographyEvery) == 0 }
 
   /// Nothing happens by itself.
   init(quiet seed: UInt64, nodeCount: Int) {
@@ -44,16 +53,127 @@ struct Options {
     faultSpan = .milliseconds(0)
     faultPause = .seconds(1)
     messagePause = .seconds(1)
+    isBusy = false
+    healsPartly = false
+    sealing = .required
+    asksApplications = false
+    renewsKeys = false
+    wantsRealCryptography = false
   }
 
-  init(seed: UInt64) {
+  public init(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     self.seed = seed
     shape = Shape.allCases[Int(random.below(UInt64(Shape.allCases.count)))]
-    nodeCount = 2 + Int(random.below(random.chance(perThousand: 200) ? 15 : 6))
-    faults = Fault.allCases.filter { _ in random.chance(perThousand: 500) }
+    wantsRealCryptography = seed % Self.realCryptographyEvery == 0
+    let size = random.below(wantsRealCryptography ? 600 : 1000)
+    nodeCount =
+      if size < 700 { 2 + Int(random.below(wantsRealCryptography ? 4 : 6)) } else if size < 970 {
+        2 + Int(random.below(15))
+      } else if size < 994 { 16 + Int(random.below(17)) } else { 32 + Int(random.below(33)) }
+    let share: UInt64 = random.chance(perThousand: 500) ? 150 : 400
+    faults = Fault.allCases.filter { random.chance(perThousand: $0.isSlow ? share / 5 : share) }
     faultSpan = .seconds(5 + random.below(30))
     faultPause = .milliseconds(300 + random.below(3000))
     messagePause = .milliseconds(20 + random.below(500))
+    isBusy = random.chance(perThousand: 200)
+    healsPartly = random.chance(perThousand: 300)
+    let wish = random.below(10)
+    sealing = wish < 5 ? .required : wish < 7 ? .none : .mixed
+    asksApplications = random.chance(perThousand: 150)
+    renewsKeys = random.chance(perThousand: 200)
+  }
+
+  /// The same seed with less: only these faults, at most so many machines, faults for no longer.
+  public func reduced(faults: [Fault]? = nil, nodeCount: Int? = nil, faultSeconds: UInt64? = nil) -> Options {
+    var options = self
+    if let faults { options.faults = self.faults.filter(faults.contains) }
+    if let nodeCount { options.nodeCount = min(nodeCount, self.nodeCount) }
+    if let faultSeconds { options.faultSpan = min(.seconds(faultSeconds), faultSpan) }
+    return options
+  }
+}
+
+/// What may go wrong in a run; each seed switches some of it on.
+public enum Fault: String, CaseIterable, Sendable {
+  // Below the links: streams stay reliable or break.
+
+  /// All streams of a wire break, and both ends are told.
+  case cut
+  /// A wire delivers nothing for a while and then everything.
+  case stall
+  /// A wire is gone for a while and nobody is told; its streams never come back.
+  case darkness
+  /// One direction of a wire is gone for a while and nobody is told.
+  case oneWay
+  /// Every wire between two halves of the network is gone for a while.
+  case partition
+  /// Every wire of one machine is gone for a while.
+  case isolation
+  /// A wire goes off and on while its ends shake hands, several times.
+  case flap
+  /// A hundredth of a wire's rate is left for a while.
+  case clog
+  /// Bytes take up to a second longer.
+  case delay
+  /// Packets are lost and sent again below the link: what follows waits for them.
+  case loss
+  /// As `loss`, half of all packets in short bursts.
+  case bursts
+  /// A changed byte, which TLS answers with the end of the stream.
+  case corrupt
+  /// From its next stream on a wire takes frames of another length.
+  case frameLength
+  /// A second wire between two machines comes into reach and goes again.
+  case handOver
+  /// Discovery no longer sees the other end of a wire, and then does.
+  case discoveryFlap
+
+  // Machines.
+
+  /// A machine loses power or its process dies, and starts again with a later epoch.
+  case crash
+  /// As `crash`, but the machine has lost its epoch: it starts with an earlier one.
+  case epochLost
+  /// A machine does nothing for a while and then goes on as if nothing had been.
+  case freeze
+  /// A second machine runs with the key of another one for a while.
+  case clone
+  /// The application of a machine takes no messages for a while.
+  case slowReader
+  /// The application of a machine takes no messages until all faults are over.
+  case noReader
+  /// The wall clock of a machine jumps by up to ten years.
+  case clockStep
+
+  // Frames: a relay that is overloaded, or somebody else's.
+
+  case frameLoss
+  case frameDouble
+  case frameReorder
+  /// Forwards nothing, but goes on taking part in everything else.
+  case blackHole
+  /// Sends frames again that it has sent before.
+  case replay
+  /// Changes what is signed or proven: advertisements, hop counts, names of frames.
+  case alter
+  /// Sends frames of its own making in other nodes' names.
+  case spoof
+  /// States links that it does not have, false costs, and that it wants another encryption than it does.
+  case falseLinks
+  /// Changes what other nodes say they want of encryption.
+  case downgrade
+
+  /// A key was used under a later epoch, which has to age out: a quarter of an hour.
+  var isSlow: Bool { self == .epochLost || self == .clone }
+
+  /// What one relay does to frames, rather than what happens to wires and machines.
+  var isMischief: Bool {
+    switch self {
+    case .frameLoss, .frameDouble, .frameReorder, .blackHole, .replay, .alter, .spoof, .falseLinks, .downgrade: true
+    case .cut, .stall, .darkness, .oneWay, .partition, .isolation, .flap, .clog, .delay, .loss, .bursts, .corrupt,
+      .frameLength, .handOver, .discoveryFlap, .crash, .epochLost, .freeze, .clone, .slowReader, .noReader, .clockStep:
+      false
+    }
   }
 }

@@ -1,7 +1,8 @@
+import Frame
 import Primitives
 
-/// The naive router: all pairs' cheapest ways over the true network (Floyd 1962, Warshall 1962), of equally
-/// cheap ones the shortest, through relays only. Costs are measured, so each node's own word for its links counts.
+/// The naive router: all pairs' cheapest ways (Floyd 1962, Warshall 1962), of equally cheap ones the shortest,
+/// through relays only.
 struct Reference {
   struct Way: Equatable {
     var cost: UInt32
@@ -15,16 +16,42 @@ struct Reference {
 
   private var ways: [[Way?]]
 
-  /// `cost` is what the first of two machines states for its link to the second.
-  init(nodeCount: Int, wires: [Wire], relays: [Bool], cost: (Int, Int) -> UInt16) {
-    ways = [[Way?]](repeating: [Way?](repeating: nil, count: nodeCount), count: nodeCount)
-    for wire in wires where wire.isUp {
-      for (a, b) in [wire.ends, (wire.ends.1, wire.ends.0)] { ways[a][b] = Way(cost: UInt32(cost(a, b)), hops: 1) }
+  /// Over the links that both ends of them state, at the cost that the sending end states.
+  /// `topologies` has nil for a machine that states nothing.
+  init(_ topologies: [FrameObserver.Topology?], number: (NodeID) -> Int) {
+    let count = topologies.count
+    ways = [[Way?]](repeating: [Way?](repeating: nil, count: count), count: count)
+    for one in 0..<count {
+      for neighbour in topologies[one]?.neighbours ?? [] {
+        let other = number(neighbour.node)
+        guard other >= 0, other < count, other != one else { continue }
+        ways[one][other] = Way(cost: UInt32(neighbour.cost), hops: 1)
+      }
     }
-    for relay in 0..<nodeCount where relays[relay] {
-      for a in 0..<nodeCount {
-        for b in 0..<nodeCount where a != b && a != relay && b != relay {
-          guard let first = ways[a][relay], let second = ways[relay][b] else { continue }
+    let stated = ways
+    for one in 0..<count { for other in 0..<count where stated[other][one] == nil { ways[one][other] = nil } }
+    spread(topologies.map { $0?.relays ?? false })
+  }
+
+  /// Over the wires that are there, as far as machines are `running`: what can be reached, costs apart.
+  init(wires: [Wire], relays: [Bool], running: [Bool]) {
+    let count = relays.count
+    ways = [[Way?]](repeating: [Way?](repeating: nil, count: count), count: count)
+    for wire in wires where wire.isUp && wire.ends.0 < count && wire.ends.1 < count {
+      guard running[wire.ends.0], running[wire.ends.1] else { continue }
+      ways[wire.ends.0][wire.ends.1] = Way(cost: 1, hops: 1)
+      ways[wire.ends.1][wire.ends.0] = Way(cost: 1, hops: 1)
+    }
+    spread(relays)
+  }
+
+  private mutating func spread(_ relays: [Bool]) {
+    let count = relays.count
+    for relay in 0..<count where relays[relay] {
+      for a in 0..<count where a != relay {
+        guard let first = ways[a][relay] else { continue }
+        for b in 0..<count where a != b && b != relay {
+          guard let second = ways[relay][b] else { continue }
           let way = Way(cost: first.cost + second.cost, hops: first.hops + second.hops)
           if way.isBetter(than: ways[a][b]) { ways[a][b] = way }
         }
@@ -33,4 +60,7 @@ struct Reference {
   }
 
   func way(from a: Int, to b: Int) -> Way? { ways[a][b] }
+
+  /// The most links on any way.
+  var diameter: Int { ways.reduce(0) { max($0, $1.reduce(0) { max($0, $1?.hops ?? 0) }) } }
 }

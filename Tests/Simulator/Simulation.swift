@@ -3,6 +3,7 @@ import Frame
 import Link
 import Node
 import Primitives
+import TestSupport
 
 /// A whole network of real nodes in one thread: clock, wires, streams, crashes and applications are played, and
 /// all chance comes from one seed. docs/protocol.md is what the nodes must keep to; what they must never do is
@@ -18,23 +19,49 @@ public final class Simulation {
     case seen(machine: Int, life: Int, wire: Int)
     case unseen(machine: Int, life: Int, wire: Int)
     case fault
+    case flap(wire: Int)
+    case thaw(machine: Int)
+    case stop(machine: Int)
     case lightAgain(wire: Int)
     case start(machine: Int)
     case message
     case reading(machine: Int, life: Int)
+    case decision(machine: Int, life: Int, peer: Int, isAccepted: Bool)
   }
 
-  let options: Options
+  public let options: Options
+  let keys: KeyMaker
   let network: NetworkPlan
   var random: SeededRandom
   public internal(set) var now = Instant.zero + .seconds(1000)
   var events = EventHeap<Event>()
   var machines: [Machine] = []
+  /// The machine that belongs to each name; a clone is not one.
+  var numbers: [NodeID: Int] = [:]
   var wires: [Wire] = []
   var streams: [Stream] = []
+  /// The streams that at least one end has not been told the end of.
+  var open: [Int] = []
   var observer = FrameObserver()
   var ledger = MessageLedger()
-  var trace: Trace
+  public internal(set) var trace: Trace
+  /// The relay that misbehaves in this run, if one does.
+  var villain: Int?
+  var wasVillain = false
+  /// Starts of machines so far.
+  var lives = 0
+  /// The faults are over.
+  var isHealed = false
+  /// Payloads that left in clear and hold the canary of `MessageLedger`.
+  var canaryCount = 0
+  /// A session was refused although its keys were right: by an application, or because two nodes contradict each other.
+  var hadRefusal = false
+  /// Machines that said that their key is used twice.
+  public internal(set) var alarmCount = 0
+  /// What went wrong, how often.
+  public internal(set) var faultCounts: [Fault: Int] = [:]
+  /// What was measured in milliseconds.
+  public internal(set) var convergence = Convergence()
   /// Peers that a node said have changed.
   private(set) var changeCount = 0
   /// The first thing that went wrong.
@@ -44,23 +71,30 @@ public final class Simulation {
   var scratch = [UInt8](repeating: 0, count: 4 * Limits.frameBytesMax)
 
   /// The network and the faults that a seed asks for.
-  convenience init(_ options: Options, isVerbose: Bool = false) {
+  public convenience init(_ options: Options, keys: @escaping KeyMaker = standInKey, isVerbose: Bool = false) {
     var random = SeededRandom(seed: options.seed ^ 0x0a11)
-    self.init(.random(options, &random), options, isVerbose: isVerbose)
+    self.init(.random(options, &random), options, keys, isVerbose: isVerbose)
   }
 
   /// A network of the caller's making on which nothing goes wrong and nobody sends anything by himself.
   public convenience init(_ network: NetworkPlan, seed: UInt64 = 1, isVerbose: Bool = false) {
-    self.init(network, Options(quiet: seed, nodeCount: network.relays.count), isVerbose: isVerbose)
+    self.init(
+      network, Options(quiet: seed, nodeCount: network.relays.count), Self.standInKey, isVerbose: isVerbose)
   }
 
-  private init(_ network: NetworkPlan, _ options: Options, isVerbose: Bool) {
+  private init(_ network: NetworkPlan, _ options: Options, _ keys: @escaping KeyMaker, isVerbose: Bool) {
     self.options = options
     self.network = network
+    self.keys = keys
     random = SeededRandom(seed: options.seed ^ 0x5eed)
     trace = Trace(isVerbose: isVerbose)
     faultsEnd = now + options.faultSpan
     build()
+  }
+
+  /// The fast stand-in for a key: the same for a seed and a number on every machine.
+  public static func standInKey(_ seed: UInt64, _ number: Int) -> any SimulatedKey {
+    StandInCryptography(Identity(seed &* 1000 &+ UInt64(number)))
   }
 
   func fail(_ what: String) {
@@ -84,6 +118,9 @@ public final class Simulation {
   }
 
   private func happen(_ event: Event) {
+    if let machine = machine(of: event), machines[machine].frozenUntil > now {
+      return events.plan(event, at: machines[machine].frozenUntil)
+    }
     switch event {
     case .deadline(let machine): deadline(machine)
     case .dialEnds(let machine, let life, let wire): dialEnds(machine, life, wire)
@@ -95,11 +132,29 @@ public final class Simulation {
     case .unseen(let machine, let life, let wire):
       if machines[machine].life == life { tell(machine, .candidateLost(UInt32(wire))) }
     case .fault: fault()
+    case .flap(let wire): flapStep(wire)
+    case .thaw(let machine): if machines[machine].frozenUntil <= now { touched(machine) }
+    case .stop(let machine): if !isHealed { crash(machine, nil) }
     case .lightAgain(let wire): lightAgain(wire)
     case .start(let machine): start(machine)
     case .message: message()
     case .reading(let machine, let life):
       if machines[machine].life == life { touched(machine) }
+    case .decision(let machine, let life, let peer, let isAccepted):
+      if machines[machine].life == life { decide(machine, peer, isAccepted) }
+    }
+  }
+
+  /// Whose attention an event needs.
+  private func machine(of event: Event) -> Int? {
+    switch event {
+    case .deadline(let machine), .dialEnds(let machine, _, _), .seen(let machine, _, _), .unseen(let machine, _, _),
+      .reading(let machine, _), .decision(let machine, _, _, _):
+      machine
+    case .opens(let stream, let side), .streamEnds(let stream, let side), .room(let stream, let side):
+      streams[stream][end: side].machine
+    case .arrival(let stream, let side): streams[stream][end: 1 - side].machine
+    case .fault, .flap, .thaw, .stop, .lightAgain, .start, .message: nil
     }
   }
 
@@ -112,7 +167,7 @@ public final class Simulation {
   }
 
   private func deadline(_ machine: Int) {
-    guard let node = machines[machine].node, machines[machine].timerAt == now else { return }
+    guard let node = machines[machine].node, machines[machine].timerAt <= now else { return }
     machines[machine].timerAt = .never
     if node.nextDeadline(now: now) <= now { node.handle(.timeout, now: now) }
     touched(machine)
@@ -121,11 +176,13 @@ public final class Simulation {
 
   /// The drain rule, after everything that a node was told.
   func touched(_ machine: Int) {
-    guard let node = machines[machine].node else { return }
+    guard let node = machines[machine].node, machines[machine].frozenUntil <= now else { return }
     repeat {
       while let command = node.nextCommand(now: now) { carryOut(command, machine, node) }
       drainPeers(machine, node)
+      drainDecisions(machine, node)
     } while drainMessages(machine, node)
+    checkNode(machine, node)
     let deadline = node.nextDeadline(now: now)
     if deadline < machines[machine].timerAt {
       machines[machine].timerAt = max(deadline, now)
@@ -179,5 +236,5 @@ public final class Simulation {
     }
   }
 
-  func number(of id: NodeID) -> Int { machines.firstIndex { $0.identity.id == id } ?? -1 }
+  func number(of id: NodeID) -> Int { numbers[id] ?? -1 }
 }

@@ -1,4 +1,5 @@
 import Frame
+import Glibc
 import Link
 import Node
 import Primitives
@@ -17,7 +18,10 @@ extension Simulation {
     let ends = (
       Stream.End(machine: machine, life: life), Stream.End(machine: other, life: machines[other].life)
     )
+    open.append(streams.count)
     streams.append(Stream(wire: wire, ends: ends, diallingSide: wires[wire].side(machine)))
+    // Streams that both ends have left do not come back.
+    if open.count > 256 { open.removeAll { streams[$0].ends.0.isGone && streams[$0].ends.1.isGone } }
     // Either end may be the first to know that the handshake is over.
     for side in 0...1 {
       plan(.opens(stream: streams.count - 1, side: side), after: span(.milliseconds(0), wires[wire].model.delay.most))
@@ -28,7 +32,7 @@ extension Simulation {
     let end = streams[stream][end: side]
     let wire = streams[stream].wire
     guard machines[end.machine].life == end.life, let node = machines[end.machine].node, !end.isGone else { return }
-    let peer = machines[wires[wire].other(end.machine)].identity.id
+    let peer = machines[wires[wire].other(end.machine)].key.id
     let handle = side == 0 ? UInt32(wire) : nil
     guard let slot = node.openLink(peer: peer, bearer: wires[wire].model.bearer, dialled: handle, now: now) else {
       streams[stream][end: side].isGone = true
@@ -61,8 +65,9 @@ extension Simulation {
         return
       }
       let bytes = Array(scratch[..<count])
+      streams[stream][end: side].bytesOut += UInt64(count)
       observe(bytes, stream, side)
-      put(bytes, stream, side)
+      put(mischief(bytes, end.machine), stream, side)
     }
     if streams[stream][from: side].isFull { return }
     streams[stream][from: side].isFull = true
@@ -84,6 +89,10 @@ extension Simulation {
 
   /// Hand bytes down. A stream keeps their order, but not where one piece ends and the next begins.
   private func put(_ bytes: [UInt8], _ stream: Int, _ side: Int) {
+    let receiver = streams[stream][end: 1 - side]
+    for frame in frames(in: bytes) {
+      observer.heard(frame.header, by: receiver.machine, life: receiver.life)
+    }
     var rest = hellosCut(bytes, wires[streams[stream].wire].model.framePayloadBytesMax)[...]
     while !rest.isEmpty {
       let count = random.chance(perThousand: 300) ? Int(random.below(UInt64(rest.count))) + 1 : rest.count
@@ -101,10 +110,38 @@ extension Simulation {
     let end = streams[stream].wireSide(side)
     let model = wires[wire].model
     let start = max(now, wires[wire][from: end].busyUntil, wires[wire][from: end].stalledUntil)
-    let leaves = start + model.time(for: bytes.count, from: end)
-    wires[wire][from: end].busyUntil = leaves
-    let arrives = max(streams[stream][from: side].lastArrival, leaves + span(model.delay.least, model.delay.most))
-    return Stream.Piece(leavesAt: leaves, arrivesAt: arrives, bytes: bytes)
+    var busy = model.time(for: bytes.count, from: end)
+    var delay = span(model.delay.least, model.delay.most)
+    var isCorrupt = false
+    if now < wires[wire][from: end].weather.until {
+      let lost = losses((bytes.count + model.packetBytes - 1) / model.packetBytes, &wires[wire][from: end].weather)
+      let weather = wires[wire][from: end].weather
+      busy = TimeSpan(nanoseconds: busy.nanoseconds * weather.slowness)
+      busy.nanoseconds += model.time(for: model.packetBytes, from: end).nanoseconds * UInt64(lost.packets)
+      delay.nanoseconds += weather.extraDelay.nanoseconds + model.repairDelay.nanoseconds * UInt64(lost.rounds)
+      isCorrupt = random.chance(perThousand: weather.corruptPerThousand)
+    }
+    wires[wire][from: end].busyUntil = start + busy
+    let arrives = max(streams[stream][from: side].lastArrival, start + busy + delay)
+    return Stream.Piece(leavesAt: start + busy, arrivesAt: arrives, bytes: bytes, isCorrupt: isCorrupt)
+  }
+
+  /// How many of a row of packets are lost, and how often the unluckiest had to be sent again.
+  private func losses(_ packets: Int, _ weather: inout Weather) -> (packets: Int, rounds: Int) {
+    if weather.isBursty, now >= weather.burstTurnsAt {
+      weather.isInBurst.toggle()
+      weather.burstTurnsAt = now + .milliseconds(5 + random.below(weather.isInBurst ? 100 : 1000))
+    }
+    let rate = weather.isBursty ? (weather.isInBurst ? 500 : 0) : weather.lossPerThousand
+    if rate == 0 { return (0, 0) }
+    var (sum, rounds) = (0, 0)
+    for _ in 0..<packets {
+      var tries = 0
+      while tries < 10, random.chance(perThousand: rate) { tries += 1 }
+      sum += tries
+      rounds = max(rounds, tries)
+    }
+    return (sum, rounds)
   }
 
   /// What a lossy wire makes of a piece: lost packets occupy it again, and the unluckiest holds up what follows it.
@@ -129,7 +166,7 @@ extension Simulation {
 
   /// A wire whose ends take shorter frames than the bearer allows: hellos say so.
   private func hellosCut(_ bytes: [UInt8], _ most: Int) -> [UInt8] {
-    guard most < Limits.framePayloadBytesMax, bytes[1] == FrameType.hello.rawValue else { return bytes }
+    guard most < Limits.framePayloadBytesMax, !bytes.isEmpty, bytes[1] == FrameType.hello.rawValue else { return bytes }
     let offset = FrameHeader.byteCount + 2
     let offered = Int(bytes[offset]) << 8 | Int(bytes[offset + 1])
     return bytes.with {
@@ -148,8 +185,42 @@ extension Simulation {
       trace.add(now, .frame, end.machine, Int(frame.header.type), Int(truncatingIfNeeded: frame.header.identifier))
       let wrong = observer.sent(
         frame.header, frame.payload.span.bytes, by: end.machine, life: end.life,
-        id: machines[end.machine].identity.id, stream: stream, side: side, to: streams[stream][end: 1 - side].machine)
+        id: machines[end.machine].key.id, stream: stream, to: streams[stream][end: 1 - side].machine)
       if let wrong { fail("machine \(end.machine) \(wrong)") }
+      checkSecrecy(frame.header, frame.payload, end.machine)
+    }
+  }
+
+  /// Where a machine requires encryption, or both can, no payload leaves in clear: by its type, and by what it holds.
+  private func checkSecrecy(_ header: FrameHeader, _ payload: [UInt8], _ machine: Int) {
+    guard header.isRouted else { return }
+    let ends = (number(of: header.source), number(of: header.destination))
+    let isOwn = header.source == machines[machine].key.id
+    if ends.0 < 0 || ends.1 < 0 { return isOwn ? fail("machine \(machine) writes to nobody") : () }
+    let isOpen = mayBeClear(ends.0, ends.1)
+    if isOwn, !isOpen, header.knownType != .sealed, header.knownType != .handshake {
+      fail("machine \(machine) says something to \(ends.1) in clear")
+    }
+    guard Self.contains(payload, MessageLedger.canary) else { return }
+    canaryCount += 1
+    // Who changes names on the way makes a payload look like that of two others.
+    if isOpen || !isOwn && options.faults.contains(.alter) { return }
+    fail("the canary of \(ends.0) to \(ends.1) is in clear on a wire of machine \(machine)")
+  }
+
+  private static func contains(_ bytes: [UInt8], _ part: [UInt8]) -> Bool {
+    bytes.withUnsafeBytes { bytes in
+      part.withUnsafeBytes { part in
+        var place = 0
+        while place + part.count <= bytes.count,
+          let found = memchr(bytes.baseAddress! + place, Int32(part[0]), bytes.count - place)
+        {
+          place = UnsafeRawPointer(found) - bytes.baseAddress!
+          if place + part.count <= bytes.count, memcmp(found, part.baseAddress!, part.count) == 0 { return true }
+          place += 1
+        }
+        return false
+      }
     }
   }
 
@@ -165,12 +236,27 @@ extension Simulation {
     streams[stream][from: side].depart(now)
     while let first = streams[stream][from: side].first, first.arrivesAt <= now {
       streams[stream][from: side].removeFirst()
+      if first.isCorrupt {
+        trace.add(now, .corrupt, end.machine, slot)
+        return breaks(stream, seenBy: 1 - side)
+      }
       trace.add(now, .bytes, end.machine, slot, first.bytes.count)
+      if node.link(slot).state == .up || node.link(slot).state == .opening {
+        streams[stream][end: 1 - side].bytesIn += UInt64(first.bytes.count)
+      }
       first.bytes.withUnsafeBytes { node.receive($0, on: slot, now: now) }
       touched(end.machine)
+      checkBytes(stream, 1 - side)
       if streams[stream][end: 1 - side].isGone { break }
     }
     if streams[stream][from: side].hasEnded, streams[stream][from: side].isEmpty { streamEnds(stream, 1 - side) }
+  }
+
+  /// TLS of the end `side` ends the stream; the other end learns of it.
+  private func breaks(_ stream: Int, seenBy side: Int) {
+    streams[stream].isDead = true
+    plan(.streamEnds(stream: stream, side: 1 - side), after: wires[streams[stream].wire].model.delay.most)
+    streamEnds(stream, side)
   }
 
   /// The end `side` is told that the stream is gone.
@@ -178,6 +264,7 @@ extension Simulation {
     let end = streams[stream][end: side]
     guard !end.isGone, machines[end.machine].life == end.life else { return }
     streams[stream][end: side].isGone = true
+    if streams[stream][end: 1 - side].isGone { open.removeAll { $0 == stream } }
     guard let slot = end.slot else { return }
     machines[end.machine].streams[slot] = nil
     trace.add(now, .gone, end.machine, slot)

@@ -1,28 +1,31 @@
 import Primitives
 
-/// What happened, as one number: FNV-1a over every event. Two runs of one seed must agree in it.
-struct Trace {
+/// What happened, as one number: a hash over every event. Two runs of one seed must agree in it.
+public struct Trace {
   enum Kind: UInt64 {
     case dial = 1
-    case open, close, gone, frame, bytes, found, changed, lost, sent, refused, completed, read, fault, start, crash
+    case open, close, gone, frame, bytes, found, changed, lost, sent, refused, completed, read, fault, start, crash,
+      corrupt, thaw, asked, decided
   }
 
-  private(set) var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-  private(set) var count = 0
+  public private(set) var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+  public private(set) var count = 0
   private let isVerbose: Bool
 
   init(isVerbose: Bool) { self.isVerbose = isVerbose }
 
   mutating func add(_ now: Instant, _ kind: Kind, _ machine: Int, _ a: Int = 0, _ b: Int = 0) {
     count += 1
-    for word in [
-      now.nanoseconds, kind.rawValue, UInt64(machine), UInt64(bitPattern: Int64(a)), UInt64(bitPattern: Int64(b)),
-    ] {
-      for shift in stride(from: UInt64(0), to: 64, by: 8) {
-        hash = (hash ^ (word >> shift & 0xff)) &* 0x0000_0100_0000_01b3
-      }
-    }
+    mix(now.nanoseconds)
+    mix(kind.rawValue << 32 | UInt64(machine))
+    mix(UInt64(bitPattern: Int64(a)))
+    mix(UInt64(bitPattern: Int64(b)))
     if isVerbose && kind != .frame && kind != .bytes { note(now, "machine \(machine) \(kind) \(a) \(b)") }
+  }
+
+  private mutating func mix(_ word: UInt64) {
+    hash = (hash ^ word) &* 0x9e37_79b9_7f4a_7c15
+    hash ^= hash >> 29
   }
 
   func note(_ now: Instant, _ text: String) {

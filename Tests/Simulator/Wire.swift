@@ -1,5 +1,21 @@
 import Primitives
 
+/// What is wrong with one direction of a wire for a while, below any link.
+struct Weather {
+  var until = Instant.zero
+  /// Packets lost and sent again.
+  var lossPerThousand: UInt64 = 0
+  /// Half of all packets are lost for a few milliseconds, then none for a while.
+  var isBursty = false
+  var isInBurst = false
+  var burstTurnsAt = Instant.zero
+  var extraDelay = TimeSpan.milliseconds(0)
+  /// Pieces of a stream with a changed byte.
+  var corruptPerThousand: UInt64 = 0
+  /// The rate is divided by it.
+  var slowness: UInt64 = 1
+}
+
 /// Something two machines see each other over: a cable, a radio in range. A pair may have several.
 struct Wire {
   /// What one direction of a wire is like at present.
@@ -9,12 +25,15 @@ struct Wire {
     var stalledUntil = Instant.zero
     /// What was sent so far has left by then.
     var busyUntil = Instant.zero
+    var weather = Weather()
   }
 
   let ends: (Int, Int)
   var model: WireModel
   /// Discovery tells the id of the other end before anybody dialled.
   let announcesID: Bool
+  /// It does not come back when the faults are over.
+  var staysDown = false
   private var directions = InlineArray<2, Direction>(repeating: Direction())
 
   init(ends: (Int, Int), model: WireModel, announcesID: Bool) {
@@ -51,6 +70,9 @@ struct Stream {
     let life: Int
     /// The link slot; nil before the end's node was told of the stream.
     var slot: Int?
+    /// Bytes that its link gave, and was given.
+    var bytesOut: UInt64 = 0
+    var bytesIn: UInt64 = 0
     /// The node of this end was told that the stream is gone, or said so itself.
     var isGone = false
   }

@@ -11,7 +11,7 @@ import Testing
     relays: [true, true, true], wires: [.init(0, 1, .wifi), .init(1, 2, .bluetoothLE), .init(1, 2, .wifi)])
   let simulation = Simulation(plan)
   simulation.run(until: simulation.now + .seconds(20))
-  let receiver = simulation.machines[2].identity.id
+  let receiver = simulation.machines[2].key.id
   func run(for span: TimeSpan, until isDone: () -> Bool = { false }) {
     let end = simulation.now + span
     while simulation.now < end, !isDone() {

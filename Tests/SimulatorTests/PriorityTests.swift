@@ -17,7 +17,7 @@ private func pings(_ models: [WireModel], withBulk: Bool) -> [UInt64] {
   let last = models.count
   simulation.run(until: simulation.now + .seconds(20))
   var took: [UInt64] = []
-  let receiver = simulation.machines[last].identity.id
+  let receiver = simulation.machines[last].key.id
   func keepBusy() {
     // Asked first: a message that is refused costs as much to make as one that is taken.
     while withBulk, simulation.machines[0].node?.canSend(byteCount: 16_384, to: receiver, lane: .bulk) == true {
@@ -26,7 +26,7 @@ private func pings(_ models: [WireModel], withBulk: Bool) -> [UInt64] {
   }
   func received() -> UInt64 {
     guard let node = simulation.machines[last].node else { return 0 }
-    return node.statistics(of: simulation.machines[0].identity.id, .interactive)?.bytesReceived ?? 0
+    return node.statistics(of: simulation.machines[0].key.id, .interactive)?.bytesReceived ?? 0
   }
   let settled = simulation.now + .seconds(10)
   while simulation.now < settled {

@@ -11,7 +11,7 @@ private func goodput(_ models: [WireModel], over span: TimeSpan) -> Int {
   simulation.run(until: simulation.now + .seconds(10))
   let start = simulation.bytesRead(by: last)
   let end = simulation.now + span
-  let receiver = simulation.machines[last].identity.id
+  let receiver = simulation.machines[last].key.id
   while simulation.now < end {
     // Asked first: a message that is refused costs as much to make as one that is taken.
     while simulation.machines[0].node?.canSend(byteCount: 16_384, to: receiver, lane: .bulk) == true {

@@ -69,7 +69,10 @@ extension DisplayName {
 /// Memory that a structure of the core borrows, given back with the holder.
 public final class Borrowed {
   public let bytes: UnsafeMutableRawBufferPointer
-  public init(_ byteCount: Int) { bytes = .allocate(byteCount: byteCount, alignment: 4096) }
+  public init(_ byteCount: Int) {
+    bytes = .allocate(byteCount: byteCount, alignment: 4096)
+    bytes.initializeMemory(as: UInt8.self, repeating: 0)
+  }
   deinit { bytes.deallocate() }
 }
 

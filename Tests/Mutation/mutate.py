@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Disables one check of the core after the other and sees that a test notices.
+
+mutate.py [--workers N] [--seeds N] [--only TEXT]
+
+Each row of mutations.py is put into a copy of the core, built, and run: the simulator over some seeds, or the unit
+tests of one module. A row that stays green is a check that nothing proves. Exit status 1 when one does, or when a
+row's text is not in the sources any more.
+"""
+import argparse
+import os
+import pathlib
+import queue
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from mutations import ROWS  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRATCH = ROOT / "build" / "mutation"
+CORE = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Session", "Node"]
+ENVIRONMENT = {**os.environ, "SWIFT_BACKTRACE": "enable=no"}
+BUILD_SECONDS_MAX = 600
+RUN_SECONDS_MAX = 300
+
+
+def copy_sources(place):
+    """Copies what differs, so that the build after it is an incremental one."""
+    place.mkdir(parents=True, exist_ok=True)
+    names = [f"Sources/{module}" for module in CORE] + ["Tests/Support", "Tests/Simulator", "Tests/Simulate"]
+    names += [f"Tests/{module}Tests" for module in CORE if module != "Journal"]
+    for name in names:
+        target = place / name
+        target.mkdir(parents=True, exist_ok=True)
+        wanted = {source.name: source for source in (ROOT / name).iterdir() if source.is_file()}
+        for old in target.iterdir():
+            if old.name not in wanted:
+                old.unlink()
+        for file_name, source in wanted.items():
+            write(target / file_name, source.read_bytes())
+    write(place / "Package.swift", (ROOT / "Tests/Mutation/Package.swift").read_bytes())
+
+
+def write(path, content):
+    if not path.exists() or path.read_bytes() != content:
+        path.write_bytes(content)
+
+
+def run(place, command, seconds):
+    try:
+        done = subprocess.run(command, cwd=place, env=ENVIRONMENT, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=seconds)
+        return done.returncode, done.stdout
+    except subprocess.TimeoutExpired as late:
+        return -1, f"{(late.stdout or b'').decode(errors='replace')}\nstill running after {seconds} s"
+
+
+def build(place, suite):
+    if suite == "simulator":
+        return run(place, ["swift", "build", "-c", "release", "--product", "simulate"], BUILD_SECONDS_MAX)
+    return run(place, ["swift", "build", "--build-tests"], BUILD_SECONDS_MAX)
+
+
+def test(place, suite, seeds):
+    if suite == "simulator":
+        command = [sys.executable, str(place / "Tests/Simulate/run.py"), str(place / ".build/release/simulate"),
+                   "--seeds", str(seeds), "--workers", "1", "--expect-failure"]
+        status, output = run(place, command, RUN_SECONDS_MAX)
+        failures = [line for line in output.splitlines() if line.startswith("seed ")]
+        if failures:
+            return 1, failures[0]
+        return (0 if "nothing was found" in output else -1), output
+    return run(place, ["swift", "test", "--skip-build", "--filter", suite], RUN_SECONDS_MAX)
+
+
+def first_complaint(output):
+    for line in output.splitlines():
+        if line.startswith("seed ") or "recorded an issue" in line or "Fatal" in line or "still running" in line:
+            return line.strip().split("recorded an issue at ")[-1][:110]
+    return (output.strip().splitlines() or [""])[-1][:110]
+
+
+def judge(place, row, seeds):
+    """(colour, what was seen)"""
+    path = place / row.file
+    original = path.read_text(encoding="utf-8")
+    if original.count(row.before) != 1:
+        return "stale", f"the text stands there {original.count(row.before)} times"
+    path.write_text(original.replace(row.before, row.after), encoding="utf-8")
+    try:
+        status, output = build(place, row.suite)
+        if status != 0:
+            errors = [line for line in output.splitlines() if "error:" in line]
+            return "broken", f"does not build: {(errors or ['?'])[0][:100]}"
+        status, output = test(place, row.suite, seeds)
+        return ("green", "nothing noticed") if status == 0 else ("red", first_complaint(output))
+    finally:
+        path.write_text(original, encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--workers", type=int, default=min(os.cpu_count() or 1, 2))
+    parser.add_argument("--seeds", type=int, default=300)
+    parser.add_argument("--only", default="", help="rows whose file or suite contains this")
+    options = parser.parse_args()
+    rows = [row for row in ROWS if options.only in row.file or options.only in row.suite]
+    waiting = queue.Queue()
+    # Rows of one suite together: the builds between them are smaller.
+    for row in sorted(rows, key=lambda row: (row.suite != "simulator", row.suite)):
+        waiting.put(row)
+    colours = []
+    lock = threading.Lock()
+
+    def work(index):
+        place = SCRATCH / str(index)
+        copy_sources(place)
+        while True:
+            try:
+                row = waiting.get_nowait()
+            except queue.Empty:
+                return
+            start = time.monotonic()
+            colour, seen = judge(place, row, options.seeds)
+            with lock:
+                colours.append(colour)
+                print(f"{colour:6} {time.monotonic() - start:4.0f} s  {row.suite:14} {row.what}\n"
+                      f"       {row.file}: {seen}", flush=True)
+
+    if not rows:
+        sys.exit("no such row")
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(max(1, min(options.workers, len(rows))))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(f"{colours.count('red')} of {len(rows)} mutations were noticed")
+    sys.exit(0 if colours.count("red") == len(rows) else 1)
+
+
+main()

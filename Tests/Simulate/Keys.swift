@@ -1,0 +1,27 @@
+import Simulator
+
+#if canImport(SecureTransport)
+  import CSystem
+  import Node
+  import Primitives
+  import SecureTransport
+#endif
+
+/// Which cryptography a seed runs with.
+enum Keys {
+  static func maker(for options: Options) -> KeyMaker {
+    #if canImport(SecureTransport)
+      if options.wantsRealCryptography { return RealKey.make }
+    #endif
+    return Simulation.standInKey
+  }
+
+  /// What signs in the seeds that want the real library.
+  static var realName: String {
+    #if canImport(SecureTransport)
+      "mbedTLS"
+    #else
+      "stand-in"
+    #endif
+  }
+}

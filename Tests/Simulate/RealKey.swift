@@ -1,0 +1,101 @@
+#if canImport(SecureTransport)
+  import CMbedTLS
+  import CSystem
+  import Channel
+  import Node
+  import Primitives
+  import SecureTransport
+  import Simulator
+
+  /// A node's key and sessions as the firmware has them, by mbedTLS; only where random numbers come from is another
+  /// place. Not for anything but simulations: who knows the seed knows the key.
+  final class RealKey: SimulatedKey {
+    let id: NodeID
+    let point: [UInt8]
+    private(set) var signCount = 0
+    private let identity: NodeIdentity
+    private let sessions: DatagramSessions
+
+    /// Keys of one network are made in order, the first with number 0, when all of the network before are gone.
+    static func make(_ seed: UInt64, _ number: Int) -> any SimulatedKey {
+      if number == 0 { SeededEntropy.restart(seed) }
+      do {
+        return try RealKey()
+      } catch {
+        fatalError("mbedTLS makes no key: \(error)")
+      }
+    }
+
+    private init() throws {
+      var path = [UInt8]("/tmp/simulate-XXXXXX".utf8) + [0]
+      _ = path.withUnsafeMutableBytes { mkdtemp($0.bindMemory(to: CChar.self).baseAddress!) }
+      let directory = try StateDirectory(String(decoding: path.dropLast(), as: UTF8.self))
+      defer {
+        unlink(directory.file("node.key"))
+        rmdir(directory.path)
+      }
+      identity = try NodeIdentity.create(directory)
+      sessions = try DatagramSessions(identity)
+      id = identity.id
+      let publicPoint = identity.publicPoint
+      point = publicPoint.indices.map { publicPoint[$0] }
+    }
+
+    func sign(_ message: RawSpan) -> InlineArray<64, UInt8> {
+      signCount += 1
+      return message.withUnsafeBytes { identity.sign($0) }
+    }
+
+    func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool {
+      point.withUnsafeBytes { point in
+        guard NodeIdentity.nodeID(ofPoint: point) == node else { return false }
+        return message.withUnsafeBytes { message in
+          signature.withUnsafeBytes { NodeIdentity.verify(point: point, message: message, signature: $0) }
+        }
+      }
+    }
+
+    func beginSession(_ name: SessionName, now: Instant) -> (any PeerSession)? { sessions.beginSession(name, now: now) }
+
+    func answerHello(
+      _ datagram: RawSpan, _ name: SessionName, reply: UnsafeMutableRawBufferPointer, now: Instant
+    ) -> HelloAnswer {
+      sessions.answerHello(datagram, name, reply: reply, now: now)
+    }
+
+    func acceptSession(_ datagram: RawSpan, _ name: SessionName, now: Instant) -> (any PeerSession)? {
+      sessions.acceptSession(datagram, name, now: now)
+    }
+  }
+
+  /// What mbedTLS's generator is seeded with in a simulation: numbers that follow from the network's seed, so that a
+  /// seed gives the same keys, hellos and lengths of signatures every time.
+  private enum SeededEntropy {
+    nonisolated(unsafe) private static var random = SeededRandom(seed: 0)
+
+    static func restart(_ seed: UInt64) {
+      random = SeededRandom(seed: seed ^ 0x7e57)
+      mbedtls_psa_crypto_free()
+      let status = mbedtls_psa_crypto_configure_entropy_sources(
+        { context in
+          guard let context else { return }
+          mbedtls_entropy_init(context)
+          cmbedtls_entropy_drop_sources(context)
+          mbedtls_entropy_add_source(
+            context,
+            { _, output, byteCount, written in
+              for place in 0..<byteCount { output?[place] = UInt8(truncatingIfNeeded: SeededEntropy.random.next()) }
+              written?.pointee = byteCount
+              return 0
+            }, nil, 32, MBEDTLS_ENTROPY_SOURCE_STRONG)
+        }, { mbedtls_entropy_free($0) })
+      precondition(status == PSA_SUCCESS && psa_crypto_init() == PSA_SUCCESS, "mbedTLS does not start")
+    }
+  }
+
+  /// In the place of the C library's: mbedTLS puts the time of day into its hellos (RFC 5246, 7.4.1.2).
+  @_cdecl("time") public func simulatedTime(_ result: UnsafeMutablePointer<Int>?) -> Int {
+    result?.pointee = 0
+    return 0
+  }
+#endif

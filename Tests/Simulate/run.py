@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Runs many seeds of the simulation on all processors and adds up what they say.
+
+run.py SIMULATE [--seeds N] [--first N] [--workers N] [--expect-failure] [--commit TEXT]
+
+Exit status 1 when a seed failed; with --expect-failure it stops at the first one, and 1 when none did. Each failure is
+printed with the command that replays it, the first ones shrunk to the line that keeps them as regressions.
+"""
+import argparse
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+
+SHRUNK_MAX = 3
+PROGRESS_SECONDS = 15
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("simulate")
+    parser.add_argument("--seeds", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 2)
+    parser.add_argument("--expect-failure", action="store_true")
+    parser.add_argument("--commit", default=os.environ.get("CAUSEWAY_COMMIT", "unknown"))
+    return parser.parse_args()
+
+
+class Totals:
+    SUMS = ("events", "frames", "delivered", "failed", "milliseconds", "alarms", "real", "canaries", "sealed",
+            "unreliable", "twice")
+
+    def __init__(self):
+        self.count = 0
+        self.sums = dict.fromkeys(self.SUMS, 0)
+        self.faults = {}
+        self.convergence = {"healed": [], "rerouted": [], "lost": [], "returned": []}
+        self.hash = 0
+        self.rerouting = {}
+        self.nodes = []
+        self.failures = []
+        self.cryptography = "stand-in"
+
+    def add(self, values):
+        self.count += 1
+        for name in self.SUMS:
+            self.sums[name] += int(values[name])
+        self.nodes.append(int(values["nodes"]))
+        self.hash ^= int(values["hash"])
+        if values["rerouted"] != "-":
+            hops = int(values["diameter"])
+            self.rerouting[hops] = max(self.rerouting.get(hops, 0), int(values["rerouted"]))
+        for name, taken in self.convergence.items():
+            if values[name] != "-":
+                taken.append(int(values[name]))
+        if values["faults"] != "-":
+            for fault in values["faults"].split(","):
+                name, count = fault.split(":")
+                self.faults[name] = self.faults.get(name, 0) + int(count)
+
+
+def percentile(sorted_values, share):
+    return sorted_values[min(len(sorted_values) - 1, int(len(sorted_values) * share))]
+
+
+def report(totals, options, seconds):
+    sums = totals.sums
+    print(f"commit {options.commit}, seeds {options.first} to {options.first + options.seeds - 1}: {totals.count} run, "
+          f"{len(totals.failures)} failed")
+    rate = 1 / max(seconds, 0.001)
+    print(f"{seconds:.0f} s: {totals.count * rate:.1f} seeds/s, {sums['events'] * rate:.0f} events/s, "
+          f"{sums['milliseconds'] / 3_600_000:.1f} hours simulated ({sums['milliseconds'] / 1000 * rate:.0f} times real time)")
+    if totals.nodes:
+        print(f"{sum(totals.nodes)} machines in networks of {min(totals.nodes)} to {max(totals.nodes)}, "
+              f"{sums['frames']} frames, {sums['delivered']} messages delivered, {sums['failed']} told as failed, "
+              f"{sums['unreliable']} unreliable ones arrived")
+    print(f"{sums['events']} events, all traces together {totals.hash:016x}; run twice with the same trace: {sums['twice']} seeds")
+    print(f"cryptography: {totals.cryptography} in {sums['real']} seeds (every 50th), the stand-in in the others; "
+          f"{sums['sealed']} frames sealed; the canary was in {sums['canaries']} frames that both ends wanted in clear, and in no other")
+    print("faults: " + ", ".join(f"{name} {count}" for name, count in sorted(totals.faults.items()))
+          + f"; alarms for keys used twice {sums['alarms']}")
+    titles = {"healed": "after all faults", "rerouted": "after a wire died unannounced, routes",
+              "lost": "    then what is shown as peers", "returned": "after it came back"}
+    for name, taken in totals.convergence.items():
+        if taken:
+            taken.sort()
+            print(f"converged {titles[name]}: median {percentile(taken, .5)} ms, 90 % {percentile(taken, .9)}, "
+                  f"99 % {percentile(taken, .99)}, longest {taken[-1]}")
+    if totals.rerouting:
+        print("routes after a wire died, longest by diameter (bound: 9000 ms + 250 ms a hop): " + ", ".join(
+            f"{hops}: {taken} ms" for hops, taken in sorted(totals.rerouting.items())))
+
+
+def worker(options, index, results, children):
+    """Runs every n-th seed; a process that dies is followed by another one behind the seed that killed it."""
+    step = options.workers
+    seed = options.first + index
+    end = options.first + options.seeds
+    while seed < end:
+        count = (end - seed + step - 1) // step
+        child = subprocess.Popen([options.simulate, "run", str(seed), str(count), str(step)], text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 env={**os.environ, "SWIFT_BACKTRACE": "enable=no"})
+        children.append(child)
+        errors = []
+        drain = threading.Thread(target=lambda: errors.extend(child.stderr), daemon=True)
+        drain.start()
+        current = seed
+        for line in child.stdout:
+            word, _, rest = line.rstrip("\n").partition(" ")
+            if word == "begin":
+                current = int(rest)
+            else:
+                results.put((word, rest))
+        code = child.wait()
+        drain.join()
+        if code == 0 or code == -15:
+            break
+        said = next((line.strip() for line in errors if line.strip()), "")
+        results.put(("FAILED", f"{current} the process died of {code}: {said}"))
+        seed = current + step
+    results.put(("end", ""))
+
+
+def main():
+    options = arguments()
+    options.workers = max(1, min(options.workers, options.seeds))
+    totals = Totals()
+    results = queue.Queue()
+    children = []
+    start = time.monotonic()
+    for index in range(options.workers):
+        threading.Thread(target=worker, args=(options, index, results, children), daemon=True).start()
+    working = options.workers
+    told = start
+    while working:
+        word, rest = results.get()
+        if word == "end":
+            working -= 1
+        elif word.startswith("cryptography="):
+            totals.cryptography = word.partition("=")[2]
+        elif word == "done":
+            totals.add(dict(pair.split("=", 1) for pair in rest.split(" ")))
+        elif word == "FAILED":
+            seed, _, what = rest.partition(" ")
+            totals.failures.append(int(seed))
+            print(f"seed {seed}: {what}\n  replay: make sim SEED={seed}", flush=True)
+            if options.expect_failure:
+                for child in children:
+                    child.terminate()
+        now = time.monotonic()
+        if now - told >= PROGRESS_SECONDS:
+            told = now
+            print(f"  {totals.count} of {options.seeds} seeds, {totals.count / (now - start):.1f}/s, "
+                  f"{len(totals.failures)} failed", flush=True)
+    report(totals, options, time.monotonic() - start)
+    if options.expect_failure:
+        print(f"found after {totals.count} seeds" if totals.failures else "nothing was found")
+        sys.exit(0 if totals.failures else 1)
+    for seed in totals.failures[:SHRUNK_MAX]:
+        shrunk = subprocess.run([options.simulate, "shrink", str(seed)], text=True, capture_output=True,
+                                env={**os.environ, "SWIFT_BACKTRACE": "enable=no"})
+        print(f"seed {seed}, {shrunk.stdout.strip() or 'could not be shrunk'}")
+    sys.exit(1 if totals.failures or totals.count < options.seeds else 0)
+
+
+main()

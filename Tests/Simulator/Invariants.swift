@@ -1,0 +1,49 @@
+import Frame
+import Link
+import Node
+import Primitives
+
+/// What must hold of one node after every event.
+extension Simulation {
+  /// The drain is done: nothing is above its limit, and no count goes backwards.
+  func checkNode(_ machine: Int, _ node: Node) {
+    for slot in machines[machine].streams.indices where machines[machine].streams[slot] != nil {
+      checkQueues(node.link(slot), machine)
+    }
+    let counters = node.counters
+    if let before = machines[machine].counted, isBelow(counters, before) { fail("machine \(machine) counts backwards") }
+    let seen = observer.forwardCount(of: machine, life: machines[machine].life)
+    if seen > counters.framesForwarded {
+      fail("machine \(machine) counts \(counters.framesForwarded) forwarded frames and has sent \(seen)")
+    }
+    machines[machine].counted = counters
+    if counters.sessionsRefused > 0 { hadRefusal = true }
+  }
+
+  private func isBelow(_ counters: NodeCounters, _ before: NodeCounters) -> Bool {
+    counters.framesForwarded < before.framesForwarded || counters.bytesForwarded < before.bytesForwarded
+      || counters.dropsNoRoute < before.dropsNoRoute || counters.dropsTooLong < before.dropsTooLong
+      || counters.advertisementsAccepted < before.advertisementsAccepted
+  }
+
+  private func checkQueues(_ link: Link, _ machine: Int) {
+    let control = link.queuedByteCount(.control)
+    if control > Limits.queueBytesMaxControl || link.queuedByteCount - control > Limits.linkQueueBytesMax {
+      fail("machine \(machine) queues more than its limits")
+    }
+  }
+
+  /// The bytes that a link has counted are those that its stream has carried.
+  func checkBytes(_ stream: Int, _ side: Int) {
+    let end = streams[stream][end: side]
+    guard !end.isGone, let slot = end.slot, let node = machines[end.machine].node,
+      machines[end.machine].streams[slot] == stream
+    else { return }
+    let link = node.link(slot)
+    guard link.state == .up || link.state == .opening else { return }
+    if link.bytesOut != end.bytesOut {
+      fail("machine \(end.machine) counts \(link.bytesOut) bytes out of \(end.bytesOut)")
+    }
+    if link.bytesIn != end.bytesIn { fail("machine \(end.machine) counts \(link.bytesIn) bytes in of \(end.bytesIn)") }
+  }
+}

@@ -1,0 +1,63 @@
+import Primitives
+
+/// What one seed's run came to.
+public struct Report: Sendable {
+  public let options: Options
+  public let hash: UInt64
+  public let events: Int
+  public let frames: Int
+  public let delivered: Int
+  public let failed: Int
+  public let simulatedMilliseconds: UInt64
+  public let convergence: Convergence
+  public let faultCounts: [Fault: Int]
+  public let alarms: Int
+  /// Payloads in clear that held the canary, all of them where both ends wanted it so, and payloads that were sealed.
+  public let canaries: Int
+  public let sealed: Int
+  /// Messages that were sent unreliably and arrived.
+  public let unreliable: Int
+  /// The first thing that went wrong, nil when nothing did.
+  public let violation: String?
+
+  /// Run a whole seed.
+  public init(_ options: Options, keys: @escaping KeyMaker = Simulation.standInKey, isVerbose: Bool = false) {
+    let simulation = Simulation(options, keys: keys, isVerbose: isVerbose)
+    let start = simulation.now
+    simulation.runAll()
+    self.options = options
+    hash = simulation.trace.hash
+    events = simulation.trace.count
+    frames = simulation.observer.frameCount
+    delivered = simulation.ledger.deliveredCount
+    failed = simulation.ledger.failedCount
+    simulatedMilliseconds = (simulation.now - start).milliseconds
+    convergence = simulation.convergence
+    faultCounts = simulation.faultCounts
+    alarms = simulation.alarmCount
+    canaries = simulation.canaryCount
+    sealed = simulation.observer.sealedCount
+    unreliable = simulation.ledger.unreliableCount
+    violation = simulation.violation
+  }
+
+  /// The violation without its numbers: two runs fail in the same way when these agree.
+  public var kindOfViolation: String? {
+    violation.map { text in
+      String(
+        decoding: text.prefix { $0 != ":" || text.contains("after ") }.utf8.filter { !(0x30...0x39).contains($0) },
+        as: UTF8.self)
+    }
+  }
+
+  /// One line for a program to read: `name=value`, blanks between.
+  public var line: String {
+    func text(_ value: UInt64?) -> String { value.map { "\($0)" } ?? "-" }
+    let faults = Fault.allCases.compactMap { fault in faultCounts[fault].map { "\(fault):\($0)" } }
+    return "seed=\(options.seed) hash=\(hash) events=\(events) frames=\(frames) delivered=\(delivered) failed=\(failed)"
+      + " milliseconds=\(simulatedMilliseconds) nodes=\(options.nodeCount) diameter=\(convergence.diameter)"
+      + " healed=\(text(convergence.healed)) rerouted=\(text(convergence.rerouted)) lost=\(text(convergence.lost)) returned=\(text(convergence.returned))"
+      + " alarms=\(alarms) canaries=\(canaries) sealed=\(sealed) unreliable=\(unreliable) real=\(options.wantsRealCryptography ? 1 : 0)"
+      + " faults=\(faults.isEmpty ? "-" : faults.joined(separator: ","))"
+  }
+}
