@@ -36,10 +36,13 @@ firmware() {
     x86_64) triple=x86_64-unknown-linux-gnu ;;
     aarch64) triple=aarch64-none-none-elf ;;
   esac
+  # Nothing unwinds (no-unwind.ld): what the C library would call at the cancellation of a thread ends the process.
   CAUSEWAY_EMBEDDED=1 capped swift build -c release --product causeway --disable-local-rpath \
     --triple "$triple" --toolset "build/toolset-$arch.json" --scratch-path "$scratch" \
     -Xlinker -L"$swift_lib/embedded/$triple" -Xlinker -lswiftUnicodeDataTables \
-    -Xlinker --icf=all -Xlinker --no-eh-frame-hdr -Xlinker -T -Xlinker "$root/board/no-unwind.ld"
+    -Xlinker --icf=all -Xlinker --no-eh-frame-hdr -Xlinker -T -Xlinker "$root/board/no-unwind.ld" \
+    -Xlinker --defsym=_Unwind_Resume=abort -Xlinker --defsym=_Unwind_ForcedUnwind=abort \
+    -Xlinker --defsym=_Unwind_GetCFA=abort -Xlinker --defsym=__gcc_personality_v0=abort
   mkdir -p "build/$arch"
   "$swift_bin/llvm-objcopy" --strip-all \
     "$scratch/$triple/release/causeway" "build/$arch/causeway.new"

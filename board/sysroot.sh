@@ -53,6 +53,9 @@ if [ ! -d "$home" ]; then
   for name in getaddrinfo freeaddrinfo getnameinfo getpwnam_r getpwuid_r getgrouplist openlog __vsyslog_chk; do
     "$objcopy" --redefine-sym "$name=cavahi_$name" "$libraries/libdbus-1.a"
   done
+  # UTC alone, see CSystem.h; what reads the machine's time zone is never called.
+  "$objcopy" --redefine-sym gmtime_r=csystem_gmtime_r "$libraries/libmbedcrypto.a"
+  "$objcopy" --weaken-symbol=gmtime --weaken-symbol=localtime --weaken-symbol=mktime "$libraries/libwpa_client.a"
   mkdir -p "$work/root/third-party/include" "$work/root/third-party/lib"
   for h in $THIRD_PARTY_HEADERS; do cp -r "$work/root/usr/include/$h" "$work/root/third-party/include/"; done
   cp -r "$work/root/usr/include/dbus-1.0/dbus" "$work/root/third-party/include/"

@@ -55,7 +55,7 @@ public enum EventFormatter {
     let nanoseconds = max(wallNanoseconds, 0)
     var seconds = time_t(nanoseconds / 1_000_000_000)
     var parts = tm()
-    gmtime_r(&seconds, &parts)
+    csystem_gmtime_r(&seconds, &parts)
     text.add(UInt64(parts.tm_year + 1900), digits: 4)
     text.add("-")
     text.add(UInt64(parts.tm_mon + 1), digits: 2)

@@ -87,7 +87,7 @@ extension LogQuery.Since {
     guard (0...11).contains(parts.tm_mon), (1...31).contains(parts.tm_mday), parts.tm_hour < 24, parts.tm_min < 60,
       parts.tm_sec <= 60
     else { return nil }
-    return Int64(timegm(&parts))
+    return Int64(csystem_timegm(&parts))
   }
 
   private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {

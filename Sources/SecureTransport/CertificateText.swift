@@ -32,7 +32,7 @@ extension PeerChain {
 public func dateText(_ seconds: Int64) -> String {
   var time = time_t(seconds)
   var parts = tm()
-  gmtime_r(&time, &parts)
+  csystem_gmtime_r(&time, &parts)
   func digits(_ number: Int32, _ count: Int) -> String {
     var text = String(number)
     while text.utf8.count < count { text = "0" + text }

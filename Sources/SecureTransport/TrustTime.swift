@@ -1,4 +1,5 @@
 import CMbedTLS
+import CSystem
 
 /// What is known of the time when a certificate is evaluated. Seconds since 1970, UTC.
 ///
@@ -43,15 +44,15 @@ enum Validity {
     }
   }
 
-  /// Seconds since 1970 of a date in the proleptic Gregorian calendar (days by the method of H. Hinnant's
-  /// days_from_civil).
+  /// Seconds since 1970. mbedTLS counts months from 1 and refuses others when it reads the certificate.
   static func seconds(_ time: mbedtls_x509_time) -> Int64 {
-    let month = Int64(time.mon), year = Int64(time.year) - (month <= 2 ? 1 : 0)
-    let era = (year >= 0 ? year : year - 399) / 400
-    let yearOfEra = year - era * 400
-    let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + Int64(time.day) - 1
-    let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
-    let days = era * 146_097 + dayOfEra - 719_468
-    return ((days * 24 + Int64(time.hour)) * 60 + Int64(time.min)) * 60 + Int64(time.sec)
+    var parts = tm()
+    parts.tm_year = time.year - 1900
+    parts.tm_mon = time.mon - 1
+    parts.tm_mday = time.day
+    parts.tm_hour = time.hour
+    parts.tm_min = time.min
+    parts.tm_sec = time.sec
+    return Int64(csystem_timegm(&parts))
   }
 }

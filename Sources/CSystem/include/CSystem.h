@@ -22,6 +22,8 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +51,13 @@ static inline int csystem_errno(void) { return errno; }
 /// Embedded Swift has no CommandLine: glibc hands argc and argv to constructors.
 int csystem_argc(void);
 char *_Nullable *_Nonnull csystem_argv(void);
+
+/// gmtime_r(3): seconds since 1970 as a date in UTC; NULL with EOVERFLOW for a year that an int does not hold. The C
+/// library's brings its time zones and number scanner along, 90 kB; board/sysroot.sh gives mbedTLS this one.
+struct tm *_Nullable csystem_gmtime_r(const time_t *_Nonnull time, struct tm *_Nonnull parts);
+
+/// timegm(3) for a month of 0…11: the date in UTC as seconds since 1970.
+time_t csystem_timegm(const struct tm *_Nonnull parts);
 
 /// open(2): variadic functions are closed to Swift. `mode` counts only when a file is made.
 static inline int csystem_open(const char *_Nonnull path, int flags, mode_t mode) { return open(path, flags, mode); }
