@@ -192,7 +192,7 @@ final class ControlConnection: EventSource {
     switch delegate.controlSend(message, token: UInt64(serial) << 32 | UInt64(request)) {
     case .taken: outstanding += 1
     case .later: held = (request, message)
-    case .failed(let outcome): send(ControlEvent.completed(request: request, outcome).encoded())
+    case .ended(let outcome): send(ControlEvent.completed(request: request, outcome).encoded())
     }
   }
 

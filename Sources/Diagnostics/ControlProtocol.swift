@@ -9,7 +9,7 @@ import Primitives
 ///     client → server
 ///     'S'  status                               answered by 'S' packets
 ///     'A'  attach: u32 kinds                    bit k: messages of kind k are wanted (k < 32)
-///     'M'  send: u32 request, id, u8 kind, u8 lane, bytes ≤ 65536
+///     'M'  send: u32 request, id, u8 kind, u8 lane, bytes ≤ 65536; lane 0 interactive, 1 bulk, 2 unreliable
 ///     'T'  trust: u8 operation, id, text name   see `TrustOperation`; answered by 'T'
 ///
 ///     server → client
@@ -32,6 +32,8 @@ public enum ControlProtocol {
   public static let messageBytesMax = 65_536
   /// The longest packet: a send with the longest message.
   public static let packetBytesMax = messageBytesMax + 23
+  /// The lane of messages that are sent once, at once, and arrive whole or not at all. They have to fit one frame.
+  public static let unreliableLane: UInt8 = 2
   /// One piece of the status.
   public static let statusPieceBytesMax = 32_768
   /// Sends of one client that have not ended.
@@ -57,6 +59,10 @@ public enum SendOutcome: UInt8, Sendable {
   case refused = 5
   /// The two nodes do not agree on sealing, or one does not accept the other.
   case notAgreed = 6
+  /// An unreliable message left; whether it arrives nobody learns.
+  case sent = 7
+  /// An unreliable message found no room, or nothing is sealed with the peer yet.
+  case dropped = 8
 
   /// A sentence's end for people.
   public var text: StaticString {
@@ -68,6 +74,8 @@ public enum SendOutcome: UInt8, Sendable {
     case .unreachable: "the peer cannot be reached"
     case .refused: "the message was refused: too long, or an unknown lane"
     case .notAgreed: "the two nodes do not agree on [peer] encryption, or one does not accept the other"
+    case .sent: "sent"
+    case .dropped: "dropped: there was no room for it just now"
     }
   }
 }
@@ -77,7 +85,7 @@ public struct ControlMessage: Equatable, Sendable {
   /// To whom, or from whom.
   public var peer: NodeID
   public var kind: UInt8
-  /// The raw value of the channel's lane.
+  /// The raw value of the channel's lane, or `ControlProtocol.unreliableLane`.
   public var lane: UInt8
   public var bytes: [UInt8]
 

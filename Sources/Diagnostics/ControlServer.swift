@@ -24,7 +24,7 @@ public enum ControlAnswer {
   /// The node has no room: the server holds it, reads nothing more from this client and asks again at `resume`.
   case later
   /// It ended at once.
-  case failed(SendOutcome)
+  case ended(SendOutcome)
 }
 
 /// What became of a message for clients.

@@ -80,20 +80,24 @@ extension Relay: ControlDelegate {
   func controlPeers() -> [PeerStatus] { node.peers.map { PeerStatus($0) } }
 
   func controlSend(_ message: Diagnostics.ControlMessage, token: UInt64) -> ControlAnswer {
-    guard let lane = Lane(rawValue: message.lane) else { return .failed(.refused) }
+    let bytes = message.bytes.span.bytes
     do throws(DeliveryRefusal) {
-      let id = try node.send(
-        kind: message.kind, message.bytes.span.bytes, to: message.peer, lane: lane, now: loop.now)
+      if message.lane == ControlProtocol.unreliableLane {
+        let isSent = try node.sendUnreliable(kind: message.kind, bytes, to: message.peer, now: loop.now)
+        return .ended(isSent ? .sent : .dropped)
+      }
+      guard let lane = Lane(rawValue: message.lane) else { return .ended(.refused) }
+      let id = try node.send(kind: message.kind, bytes, to: message.peer, lane: lane, now: loop.now)
       sends.append(ControlSend(peer: message.peer, message: id, token: token))
       return .taken
     } catch {
       switch error {
-      case .unknownPeer: return .failed(.unreachable)
-      case .tooManyPeers: return .failed(.refused)
-      case .refused: return .failed(.notAgreed)
+      case .unknownPeer: return .ended(.unreachable)
+      case .tooManyPeers: return .ended(.refused)
+      case .refused: return .ended(.notAgreed)
       case .channel(.full): return .later
-      case .channel(.tooLong): return .failed(.refused)
-      case .channel(.closed): return .failed(.closed)
+      case .channel(.tooLong): return .ended(.refused)
+      case .channel(.closed): return .ended(.closed)
       }
     }
   }
@@ -115,6 +119,7 @@ extension Relay: ControlDelegate {
       }
     }
     deliverMessages(now)
+    deliverUnreliable()
     mailbox.forgetExpired(now: now)
     var hasEnded = false
     while let (peer, completion) = node.nextCompletion() {
@@ -145,6 +150,16 @@ extension Relay: ControlDelegate {
       case .taken, .busy: break
       case .nobody: refuse(message.kind, to: from, now)
       }
+    }
+  }
+
+  /// Hand on what was sent unreliably; what nobody wants, or whoever wants it is too busy for, is gone.
+  private func deliverUnreliable() {
+    guard let control else { return }
+    while let (from, message) = node.nextUnreliableMessage({ _, _, _ in true }) {
+      guard control.canDeliver(kind: message.kind), control.isWanted(kind: message.kind) else { continue }
+      _ = control.deliver(
+        .init(peer: from, kind: message.kind, lane: ControlProtocol.unreliableLane, bytes: message.bytes))
     }
   }
 

@@ -13,7 +13,7 @@ import time
 BINARY = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else "build/x86_64/causeway"
 KIND = 7                    # what the messages of our applications are
 OUTSTANDING = 48            # sends of one application at once; a daemon takes 64
-INTERACTIVE, BULK = 0, 1
+INTERACTIVE, BULK, UNRELIABLE = 0, 1, 2
 _ports = itertools.count(20000 + os.getpid() * 7 % 20000)
 
 

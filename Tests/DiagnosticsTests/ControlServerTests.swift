@@ -56,7 +56,7 @@ import Testing
   }
 
   @Test func aSendThatEndsAtOnceIsTold() throws {
-    box.node.answer = { _, _ in .failed(.unreachable) }
+    box.node.answer = { _, _ in .ended(.unreachable) }
     let client = try box.attached()
     client.send(.send(request: 5, message("x")))
     guard case .completed(5, .unreachable) = box.event(client) else { Issue.record("no completion"); return }
