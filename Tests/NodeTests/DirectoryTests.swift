@@ -48,6 +48,18 @@ import Testing
   #expect(bench.peerEvents() == [])
 }
 
+@Test func whatChangesElsewhereWithinTheGraceLosesNobodySooner() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  let other = bench.neighbour(2)
+  bench.receive(bench.topology(1, [20]) + bench.profile(1, name: "bob"), on: slot)
+  _ = bench.peerEvents()
+  bench.handle(.linkClosed(slot))
+  bench.pass(.seconds(1))
+  bench.receive(bench.topology(2, [20, 5]), on: other)
+  #expect(bench.peerEvents() == [])
+}
+
 @Test func aChangeOfBearerWithinTheGraceIsNoLoss() {
   let bench = Bench()
   let slot = bench.neighbour(1)

@@ -104,6 +104,18 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   #expect(bench.signCount - before == 6)
 }
 
+@Test func aNeighbourThatSaysItFirstIsNotToldAgain() {
+  let bench = Bench()
+  let first = bench.neighbour(1)
+  let second = bench.neighbour(2)
+  bench.pass(.seconds(1))
+  _ = bench.sent(on: second)
+  bench.carriesOutTransmit = false
+  bench.receive(bench.topology(3, [1, 2]), on: first)
+  bench.receive(bench.topology(3, [1, 2]), on: second)
+  #expect(bench.sent(.advertisement, on: second).allSatisfy { $0.header.source != bench.id(3) })
+}
+
 @Test func anAdvertisementCarriesItsAgeOn() {
   let bench = Bench()
   let first = bench.neighbour(1)

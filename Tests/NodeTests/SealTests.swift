@@ -171,6 +171,47 @@ private final class Pair {
     #expect(pair.client.seal.nextDeadline(hasRoute: true) == .never)
   }
 
+  /// Who has proved its key but has not said that it accepts ours says nothing yet.
+  @Test func nothingIsOpenedBeforeTheOtherEndsHello() throws {
+    let people = [Identity(1), Identity(2)].sorted { $0.id < $1.id }
+    let now = Instant.zero + .seconds(1000)
+    let server = Seal(
+      local: people[1].id, peer: people[0].id, localEpoch: 9, peerEpoch: 5, ownFlags: required, peerFlags: required)
+    let maker = StandInCryptography(people[1])
+    let name = SessionName(local: people[0].id, peer: people[1].id, localEpoch: 5, peerEpoch: 9)
+    let client = try #require(StandInCryptography(people[0]).beginSession(name, now: now))
+    var buffer = [UInt8](repeating: 0, count: 2048)
+    for _ in 0..<4 {
+      while case let count = buffer.withUnsafeMutableBytes({ client.nextHandshake(into: $0) }), count > 0 {
+        let datagram = [UInt8](buffer[..<count])
+        let answer = buffer.withUnsafeMutableBytes {
+          maker.answerHello(datagram.span.bytes, server.sessionName, reply: $0, now: now)
+        }
+        switch answer {
+        case .reply(let count):
+          let verify = [UInt8](buffer[..<count])
+          client.receiveHandshake(verify.span.bytes, now: now)
+        case .accepted:
+          let made = maker.acceptSession(datagram.span.bytes, server.sessionName, now: now)
+          server.accept(try #require(made), now: now)
+        case .refused: server.receiveHandshake(datagram.span.bytes, now: now)
+        }
+      }
+      while let frame = buffer.withUnsafeMutableBytes({ server.nextFrame(into: $0, now: now) }) {
+        guard case .handshake(let count) = frame else { continue }
+        let datagram = [UInt8](buffer[16..<count])
+        client.receiveHandshake(datagram.span.bytes, now: now)
+      }
+    }
+    #expect(client.state == .established)
+    let count = ([32, 1, 2] as [UInt8]).withUnsafeBytes { plaintext in
+      buffer.withUnsafeMutableBytes { client.seal(plaintext, into: $0) }
+    }
+    let record = [UInt8](buffer[..<count])
+    #expect(count > 0)
+    #expect(buffer.withUnsafeMutableBytes { server.open(record.span.bytes, into: $0, now: now) } == nil)
+  }
+
   @Test func aServerWithSomethingToSayAsks() {
     let pair = Pair()
     pair.server.seal.isWanted = true

@@ -359,6 +359,29 @@ private let canary = "the canary sings at noon"
     #expect(row.places[2].texts.last == canary && row.places[0].texts.last == canary)
   }
 
+  @Test func aHandshakeWithAFormerLifeIsRefused() {
+    let row = Row(3)
+    var first: (to: Int, FrameHeader, [UInt8])?
+    row.onTheWay = { from, header, payload in
+      if first == nil, header.type == FrameType.handshake.rawValue, payload.count > 16, from != 1 {
+        first = (2 - from, header, payload)
+      }
+      return payload
+    }
+    row.say(canary, from: 0, to: 2)
+    row.pass(.seconds(5))
+    guard let (victim, header, payload) = first else {
+      Issue.record("no handshake")
+      return
+    }
+    row.restart(victim)
+    row.pass(.seconds(5))
+    let before = row.places[victim].node.counters.refusals[.stale]
+    let bytes = encoded { output in header.write(to: &output) } + payload
+    bytes.withUnsafeBytes { row.places[victim].node.receive($0, on: row.places[victim].slots[1]!, now: row.now) }
+    #expect(row.places[victim].node.counters.refusals[.stale] == before + 1)
+  }
+
   @Test func whatWasSealedForAFormerLifeIsRefused() {
     let row = Row(3)
     var last: (FrameHeader, [UInt8])?
