@@ -1,6 +1,6 @@
 """The checks that mutate.py disables: where, which text, what it becomes, and who should notice.
 
-`suite` is "simulator", or the test target whose unit tests should turn red.
+`suite` is "simulator", or what the names of the unit tests that should turn red begin with.
 """
 import collections
 
@@ -108,18 +108,18 @@ ROWS = [
     Row("an unreliable message is handed over as often as it comes", "Sources/Channel/DatagramInbox.swift",
         "guard seen.take(datagram.number) else {", "guard seen.take(datagram.number) || true else {", SIMULATOR),
     Row("segments of another life are taken", "Sources/Channel/Channel.swift",
-        "guard epochs.source == remoteEpoch else { throw .otherSourceEpoch(epochs.source) }", "", "ChannelTests"),
+        "guard epochs.source == remoteEpoch else { throw .otherSourceEpoch(epochs.source) }", "", "ChannelTests.RestartTests"),
     Row("an old reset ends a fresh channel", "Sources/Channel/Channel.swift",
-        "guard reset.meantEpoch == remoteEpoch else { throw .staleReset }", "", "ChannelTests"),
+        "guard reset.meantEpoch == remoteEpoch else { throw .staleReset }", "", "ChannelTests.RestartTests"),
     Row("bytes that were never sent are acknowledged", "Sources/Channel/LaneSender.swift",
-        "else { throw .acknowledgesUnsent }", "else { return }", "ChannelTests"),
+        "else { throw .acknowledgesUnsent }", "else { return }", "ChannelTests.RetransmissionTests"),
     Row("a message of any length is announced", "Sources/Channel/LaneReceiver.swift",
         "guard length <= UInt32(ChannelLimits.messageBytesMax) else {", "guard length <= UInt32.max else {",
-        "ChannelTests"),
+        "ChannelTests.AcknowledgingTests"),
     Row("the sender does not keep to the window", "Sources/Channel/LaneSender.swift",
         "let length = min(dataMax, end - next, room)", "let length = min(dataMax, end - next)", SIMULATOR),
     Row("a restart of the peer leaves sends without an end", "Sources/Channel/LaneSender.swift",
         "    failPending(.peerRestarted)\n", "", SIMULATOR),
     Row("a send without progress never fails", "Sources/Channel/LaneSender.swift",
-        "guard failureDeadline <= now else { return }", "guard failureDeadline <= .zero else { return }", "ChannelTests"),
+        "guard failureDeadline <= now else { return }", "guard failureDeadline <= .zero else { return }", "ChannelTests.DeadlineTests"),
 ]
