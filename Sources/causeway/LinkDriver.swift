@@ -133,10 +133,11 @@ final class LinkDriver: EventSource {
 
   // MARK: Inside
 
-  /// How much is encrypted ahead: little on a slow bearer, so that an urgent frame overtakes early.
+  /// How much is encrypted ahead, and half of it as long as another frame waits: on a slow bearer the longest one, so
+  /// that an urgent frame overtakes early.
   private static func outgoingBytesMax(_ bearer: BearerKind) -> Int {
     switch bearer {
-    case .bluetoothLE: 3 * Link.payloadBytesMax(over: .bluetoothLE)
+    case .bluetoothLE: 2 * (FrameHeader.byteCount + Link.payloadBytesMax(over: .bluetoothLE))
     case .ethernet, .wifi, .wifiDirect, .loopback: SecureStream.outgoingLimitMax
     }
   }

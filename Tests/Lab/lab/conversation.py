@@ -14,7 +14,7 @@ SEALED_HELLO = struct.Struct(">BBBBBBH8s8s")
 SEGMENT_HEADER = struct.Struct(">8s8sBBHIQ")
 ACKNOWLEDGEMENT_HEADER = struct.Struct(">8s8sBBHIQQ")
 INTERACTIVE = 0
-WINDOW_BYTES, DATA_BYTES_MAX = 32768, 1200
+WINDOW_BYTES, DATA_BYTES_MAX = 65536, 1200
 RETRY_SECONDS = 1.0
 
 
@@ -50,7 +50,7 @@ class Conversation:
             self._greet()
         elif self._acknowledged < len(self._outgoing):
             data = self._outgoing[self._acknowledged :][:DATA_BYTES_MAX]
-            clock = max(int(time.monotonic() * 1000) & 0xFFFFFFFF, 1)
+            clock = max(int(time.monotonic() * 1e6) & 0xFFFFFFFF, 1)
             header = SEGMENT_HEADER.pack(
                 self.peer_epoch, self.identity.epoch, INTERACTIVE, 0, 0, clock, self._acknowledged)
             self._seal(SEGMENT, header + data)
