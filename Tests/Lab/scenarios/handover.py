@@ -12,11 +12,11 @@ from lab.stage import Stage, links_up, look_for_doubles
 from lab.transfer import Transfer
 
 KIB = 1 << 10
-FILE_BYTES = 1280 * KIB
+FILE_BYTES = 1536 * KIB
 OVER_WIFI_BYTES = 900 * KIB                          # so much has arrived when Wi-Fi goes
 PACE_BYTES = 128 * KIB                               # over which goodput is measured
 BLUETOOTH_RATE = 500_000                             # bit/s
-CABLE_RATE = "4mbit"                                 # dave's: or the file is there before Wi-Fi can go
+CABLE_RATE = "2mbit"                                 # dave's: or the file is there before Wi-Fi can go
 TOGETHER, APART = 1, 2                               # groups of radios
 
 
