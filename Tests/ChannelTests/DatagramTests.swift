@@ -84,6 +84,14 @@ private func datagramFromA(_ number: UInt64, _ message: [UInt8] = [1], epoch: UI
     #expect(b.nextDatagram() != nil && b.nextDatagram() != nil)
   }
 
+  @Test func `numbers begin at 1 again with a new local epoch`() throws {
+    let (a, _) = pair()
+    _ = a.datagram([1])
+    a.remoteRestarted(epoch: 0xb0)
+    let payload = try #require(a.datagram([2]))
+    #expect(payload[8..<16].last == 0xa2 && payload[20..<28].elementsEqual([0, 0, 0, 0, 0, 0, 0, 1]))
+  }
+
   @Test func `a full bulk lane does not hold a datagram up`() throws {
     let (a, _) = pair()
     while a.canSend(byteCount: 60_000, lane: .bulk) {
