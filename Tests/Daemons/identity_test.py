@@ -3,14 +3,21 @@
 
 Real daemons on the loopback interface, keys and certificates by the openssl command.
 """
+import collections
+import contextlib
 import os
 import pty
+import resource
+import socket
 import subprocess
 import tempfile
 import time
 import unittest
 
 from daemons import BINARY, Daemon, wait
+
+# Of a record that announces 512 bytes the first eleven.
+CLIENT_HELLO_PREFIX = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])
 
 
 class IdentityTest(unittest.TestCase):
@@ -129,6 +136,33 @@ class IdentityTest(unittest.TestCase):
             self.assertEqual(box.run("identity", word, "--help")[0], 0)
         box.identity("new")
         self.assertIn("32 hexadecimal digits", self.refused(box, "identity", "revoke", "nobody"))
+
+    # The door
+
+    def test_ten_thousand_half_open_connections_keep_nobody_out(self):
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 11_000), hard))
+        box = self.daemon("box").start()
+        before = box.resident_bytes()
+        held = collections.deque()
+        for number in range(10_000):
+            connection = socket.socket()
+            connection.setblocking(False)
+            # 127.2.0.0/16 is loopback too: each comes from another address.
+            connection.bind((f"127.2.{number // 250}.{number % 250 + 1}", 0))
+            connection.connect_ex(("127.0.0.1", box.port))
+            with contextlib.suppress(OSError):
+                connection.send(CLIENT_HELLO_PREFIX)
+            held.append(connection)
+            if len(held) > min(hard, 11_000) - 500:
+                held.popleft().close()
+        bob = self.daemon("bob", box).start()
+        wait("bob is linked", lambda: box.neighbours() == ["bob"])
+        self.assertLess(box.resident_bytes() - before, 8 << 20)
+        wait("the log tells of those who were not let in", lambda: "not let in" in box.log("warning"))
+        for connection in held:
+            connection.close()
+        bob.stop()
 
     # Trust
 
