@@ -4,9 +4,9 @@ import Reactor
 /// An LED that tells people near the box how it is, through the kernel's LED class (Linux, Documentation/leds/leds-class.rst).
 /// The kernel does the blinking, by its trigger `timer`: a box that is busy or stuck does not disturb it.
 public final class StatusLED {
-  /// What it shows. Once per change; the kernel goes on by itself.
+  /// What it shows, until another pattern is asked for: the kernel goes on by itself, also when this process is gone.
   public enum Pattern: UInt8, Equatable {
-    /// Dark: the box does not run.
+    /// Dark: the box was stopped.
     case off
     /// A short flash every 2 s: it runs, and nobody is linked.
     case alone
