@@ -189,22 +189,23 @@ public final class NodeIdentity {
 
   /// True when `signature` (r ‖ s, 64 bytes) over `message` was made with the key of `point` (65 bytes,
   /// uncompressed). False as well for anything malformed.
-  public static func verify(
-    point: UnsafeRawBufferPointer, message: UnsafeRawBufferPointer, signature: UnsafeRawBufferPointer
-  ) -> Bool {
-    guard point.count == NodeCertificate.pointBytes, signature.count == 64, psa_crypto_init() == PSA_SUCCESS else {
-      return false
-    }
+  public static func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan) -> Bool {
+    guard point.byteCount == NodeCertificate.pointBytes, signature.byteCount == 64, psa_crypto_init() == PSA_SUCCESS
+    else { return false }
     var attributes = cmbedtls_key_attributes()
     psa_set_key_type(&attributes, cmbedtls_p256_public_key())
     psa_set_key_bits(&attributes, 256)
     psa_set_key_algorithm(&attributes, cmbedtls_ecdsa_sha256())
     psa_set_key_usage_flags(&attributes, psa_key_usage_t(PSA_KEY_USAGE_VERIFY_MESSAGE))
     var key = psa_key_id_t(0)
-    guard psa_import_key(&attributes, bytes(point), point.count, &key) == PSA_SUCCESS else { return false }
+    let status = point.withUnsafeBytes { psa_import_key(&attributes, bytes($0), $0.count, &key) }
+    guard status == PSA_SUCCESS else { return false }
     defer { psa_destroy_key(key) }
-    return psa_verify_message(
-      key, cmbedtls_ecdsa_sha256(), bytes(message), message.count, bytes(signature), signature.count) == PSA_SUCCESS
+    return message.withUnsafeBytes { message in
+      signature.withUnsafeBytes {
+        psa_verify_message(key, cmbedtls_ecdsa_sha256(), bytes(message), message.count, bytes($0), $0.count)
+      }
+    } == PSA_SUCCESS
   }
 
   /// The node that the key of `point` (65 bytes, uncompressed) is; `NodeID.none` for another length.

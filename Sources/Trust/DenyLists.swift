@@ -14,16 +14,8 @@ public struct HeldDenyList {
   /// Nil for bytes that are no deny-list, or not signed by the key they name.
   init?(_ payload: RawSpan) {
     guard let view = try? DenyListView(payload) else { return nil }
-    let signed = view.signed, signature = view.signature
-    var issuer = NodeID.none
-    let isAuthentic = view.point.withUnsafeBytes { point in
-      issuer = NodeIdentity.nodeID(ofPoint: point)
-      return signed.withUnsafeBytes { message in
-        signature.withUnsafeBytes { NodeIdentity.verify(point: point, message: message, signature: $0) }
-      }
-    }
-    if !isAuthentic { return nil }
-    self.issuer = issuer
+    guard NodeIdentity.verify(view.signature, over: view.signed, by: view.point) else { return nil }
+    issuer = view.point.withUnsafeBytes { NodeIdentity.nodeID(ofPoint: $0) }
     serial = view.serial
     var nodes: [NodeID] = []
     for index in 0..<view.count { nodes.append(view.node(index)) }

@@ -16,12 +16,8 @@ final class MbedCryptography: NodeCryptography {
   func sign(_ message: RawSpan) -> InlineArray<64, UInt8> { message.withUnsafeBytes { identity.sign($0) } }
 
   func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool {
-    point.withUnsafeBytes { point in
-      guard NodeIdentity.nodeID(ofPoint: point) == node else { return false }
-      return message.withUnsafeBytes { message in
-        signature.withUnsafeBytes { NodeIdentity.verify(point: point, message: message, signature: $0) }
-      }
-    }
+    point.withUnsafeBytes { NodeIdentity.nodeID(ofPoint: $0) } == node
+      && NodeIdentity.verify(signature, over: message, by: point)
   }
 
   func beginSession(_ name: SessionName, now: Instant) -> (any PeerSession)? { sessions.beginSession(name, now: now) }

@@ -160,11 +160,7 @@ struct NodeIdentityTests {
     let signature = array(message.withUnsafeBytes { identity.sign($0) })
     let point = array(identity.publicPoint)
     func verify(_ point: [UInt8], _ message: [UInt8], _ signature: [UInt8]) -> Bool {
-      point.withUnsafeBytes { point in
-        message.withUnsafeBytes { message in
-          signature.withUnsafeBytes { NodeIdentity.verify(point: point, message: message, signature: $0) }
-        }
-      }
+      NodeIdentity.verify(signature.span.bytes, over: message.span.bytes, by: point.span.bytes)
     }
     #expect(verify(point, message, signature))
     #expect(!verify(point, message + [0], signature))

@@ -1,0 +1,66 @@
+import CMbedTLS
+
+/// What links and sealed channels have in common of mbedTLS's settings: both ends with certificates, TLS 1.2 or later,
+/// ECDHE over the named groups, ECDSA P-256 with SHA-256; no renegotiation, tickets or session cache. mbedTLS reads it
+/// during the whole life of what was set up with it.
+final class TLSSettings {
+  let pointer: UnsafeMutablePointer<mbedtls_ssl_config>
+
+  private let suites: UnsafeMutablePointer<Int32>
+  private let groups = zeroTerminated([
+    UInt16(MBEDTLS_SSL_IANA_TLS_GROUP_X25519), UInt16(MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1),
+  ])
+  private let signatures = zeroTerminated([UInt16(MBEDTLS_TLS1_3_SIG_ECDSA_SECP256R1_SHA256)])
+  private let key: Key
+  private let certificate: Certificate
+
+  /// `transport` is one of MBEDTLS_SSL_TRANSPORT_…; of `suites` the server takes the first that the client has.
+  init(
+    key: Key, certificate: Certificate, isClient: Bool, transport: Int32, versionMax: mbedtls_ssl_protocol_version,
+    suites: [Int32]
+  ) throws(SecureStreamError) {
+    self.key = key
+    self.certificate = certificate
+    self.suites = zeroTerminated(suites)
+    pointer = .allocate(capacity: 1)
+    mbedtls_ssl_config_init(pointer)
+    var code = mbedtls_ssl_config_defaults(
+      pointer, isClient ? MBEDTLS_SSL_IS_CLIENT : MBEDTLS_SSL_IS_SERVER, transport, MBEDTLS_SSL_PRESET_DEFAULT)
+    if code != 0 { throw .library(code: code) }
+    mbedtls_ssl_conf_min_tls_version(pointer, MBEDTLS_SSL_VERSION_TLS1_2)
+    mbedtls_ssl_conf_max_tls_version(pointer, versionMax)
+    mbedtls_ssl_conf_rng(pointer, mbedtls_psa_get_random, nil)
+    mbedtls_ssl_conf_ciphersuites(pointer, self.suites)
+    mbedtls_ssl_conf_groups(pointer, groups)
+    mbedtls_ssl_conf_sig_algs(pointer, signatures)
+    mbedtls_ssl_conf_renegotiation(pointer, MBEDTLS_SSL_RENEGOTIATION_DISABLED)
+    mbedtls_ssl_conf_legacy_renegotiation(pointer, MBEDTLS_SSL_LEGACY_NO_RENEGOTIATION)
+    mbedtls_ssl_conf_session_tickets(pointer, MBEDTLS_SSL_SESSION_TICKETS_DISABLED)
+    mbedtls_ssl_conf_extended_master_secret(pointer, CChar(MBEDTLS_SSL_EXTENDED_MS_ENABLED))
+    if !isClient {
+      // Our authority list means nothing to a peer, and some clients send no certificate that it does not name.
+      mbedtls_ssl_conf_cert_req_ca_list(pointer, CChar(MBEDTLS_SSL_CERT_REQ_CA_LIST_DISABLED))
+    }
+    // What counts is possession of the key, which the handshake proves; the verify callback of each stream or session
+    // decides on the key itself. mbedTLS refuses VERIFY_REQUIRED without any authority, so it is given our own certificate.
+    mbedtls_ssl_conf_authmode(pointer, MBEDTLS_SSL_VERIFY_REQUIRED)
+    mbedtls_ssl_conf_ca_chain(pointer, certificate.context, nil)
+    code = mbedtls_ssl_conf_own_cert(pointer, certificate.context, key.context)
+    if code != 0 { throw .library(code: code) }
+  }
+
+  deinit {
+    mbedtls_ssl_config_free(pointer)
+    pointer.deallocate()
+    suites.deallocate()
+    groups.deallocate()
+    signatures.deallocate()
+  }
+}
+
+private func zeroTerminated<T: FixedWidthInteger>(_ values: [T]) -> UnsafeMutablePointer<T> {
+  let list = UnsafeMutablePointer<T>.allocate(capacity: values.count + 1)
+  for (index, value) in values.enumerated() { list[index] = value }
+  list[values.count] = 0
+  return list
+}
