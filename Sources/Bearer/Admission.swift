@@ -2,24 +2,24 @@ import Primitives
 
 /// Who may come in, before anything is spent on proving who they are. Pure: it counts, and the owner acts.
 ///
-/// A stream that somebody opened to us is first a newcomer: a descriptor and a few bytes, until its first bytes look like
+/// A stream that somebody opened to us is first a pending stream: a descriptor and a few bytes, until its first bytes look like
 /// the beginning of TLS. Then it has a handshake, which costs memory and computing. Both have limits, all together and by
-/// source; some of each are kept for sources where somebody known was met before. Between half full and full newcomers are
+/// source; some of each are kept for sources where somebody known was met before. Between half full and full pending streams are
 /// dropped at random (as OpenSSH's MaxStartups does), so that in a flood an honest one still has a chance.
 ///
 /// The rule: `arrive`; then `begin` when it has shown that it speaks, again when a handshake has ended; and at its end
 /// `leave`, whatever it had come to.
 public struct Admission {
   /// Newcomers at once. Who can hold a place: anybody who can connect, for `deadline` at most.
-  public static let newcomersMax = 256
+  public static let pendingStreamsMax = 256
   /// Handshakes at once: about 100 KiB each.
   public static let handshakesMax = 32
   /// Newcomers and handshakes at once from one address.
   public static let perSourceMax = 4
   /// Of each, how many are kept for known sources.
   public static let reserved = 8
-  /// From this many newcomers on some are dropped.
-  public static let dropFrom = newcomersMax / 2
+  /// From this many pending streams on some are dropped.
+  public static let dropFrom = pendingStreamsMax / 2
   /// Sources where somebody known was met, the latest.
   public static let knownMax = 64
   /// What a refused peer is to wait, in seconds.
@@ -49,7 +49,7 @@ public struct Admission {
 
   /// How often each refusal happened.
   public private(set) var refusals = InlineArray<5, UInt64>(repeating: 0)
-  public private(set) var newcomers = 0
+  public private(set) var pendingStreams = 0
   public private(set) var handshakes = 0
   private var sources: [(source: UInt64, count: Int)] = []
   private var known: [UInt64] = []
@@ -65,34 +65,34 @@ public struct Admission {
     }
   }
 
-  /// A stream from `source`. Nil lets it in as a newcomer. `random` is 64 random bits.
+  /// A stream from `source`. Nil lets it in as a pending stream. `random` is 64 random bits.
   public mutating func arrive(_ source: UInt64, random: UInt64) -> Refusal? {
     let isKnown = known.contains(source)
     let index = sources.firstIndex { $0.source == source }
     if let index, sources[index].count >= Self.perSourceMax { return refuse(.sourceFull) }
-    if newcomers >= Self.newcomersMax - (isKnown ? 0 : Self.reserved) { return refuse(.full) }
-    if !isKnown && newcomers > Self.dropFrom {
+    if pendingStreams >= Self.pendingStreamsMax - (isKnown ? 0 : Self.reserved) { return refuse(.full) }
+    if !isKnown && pendingStreams > Self.dropFrom {
       // From 0 at half full to 1 at full.
-      let share = UInt64(newcomers - Self.dropFrom) &* 1000 / UInt64(Self.newcomersMax - Self.dropFrom)
+      let share = UInt64(pendingStreams - Self.dropFrom) &* 1000 / UInt64(Self.pendingStreamsMax - Self.dropFrom)
       if random % 1000 < share { return refuse(.dropped) }
     }
-    newcomers += 1
+    pendingStreams += 1
     if let index { sources[index].count += 1 } else { sources.append((source, 1)) }
     return nil
   }
 
-  /// The newcomer speaks TLS: whether its handshake may begin. If not it waits for another one's end.
+  /// The pending stream speaks TLS: whether its handshake may begin. If not it waits for another one's end.
   public mutating func begin(_ source: UInt64) -> Bool {
     let limit = known.contains(source) ? Self.handshakesMax : Self.handshakesMax - Self.reserved
     guard handshakes < limit else { return false }
-    newcomers -= 1
+    pendingStreams -= 1
     handshakes += 1
     return true
   }
 
   /// A stream has come to its end, or has proved its key.
   public mutating func leave(_ source: UInt64, hadHandshake: Bool) {
-    if hadHandshake { handshakes -= 1 } else { newcomers -= 1 }
+    if hadHandshake { handshakes -= 1 } else { pendingStreams -= 1 }
     guard let index = sources.firstIndex(where: { $0.source == source }) else { return }
     sources[index].count -= 1
     if sources[index].count == 0 {

@@ -35,7 +35,7 @@ final class AttributeConnection: EventSource {
     self.peer = peer
     self.server = server
     do {
-      registration = try loop.add(descriptor, .read, .newcomer, self)
+      registration = try loop.add(descriptor, .read, .admission, self)
     } catch {
       _ = CSystem.close(descriptor)
       throw error

@@ -38,7 +38,7 @@ public struct BluetoothSnapshot: Sendable {
 /// at least `receiveBytesMax`, or the rest of the unit is lost.
 public final class BluetoothBearer {
   /// The largest unit a stream of ours receives.
-  public static let receiveBytesMax = Int(ChannelSocket.receiveUnitBytesMax)
+  public static let receiveBytesMax = Int(L2CAPSocket.receiveUnitBytesMax)
   /// Dials waiting: every candidate once. More fail at once.
   public static let dialsQueuedMax = CandidateTable.entriesMax
   /// After this many commands without an answer in a row the controller is set up anew.
@@ -52,10 +52,10 @@ public final class BluetoothBearer {
   private let attributes: AttributeConnections
   private var plan: RadioPlan
   private var candidates = CandidateTable()
-  private var listeners: [ChannelListener] = []
+  private var listeners: [L2CAPListener] = []
   private var linked: [BluetoothEndpoint] = []
   private var dials: [(endpoint: BluetoothEndpoint, token: UInt32)] = []
-  private var dial: (process: ChannelDial, token: UInt32)?
+  private var dial: (process: L2CAPDial, token: UInt32)?
   private var unanswered = 0
   private var timer: Timer?
 
@@ -147,11 +147,11 @@ public final class BluetoothBearer {
     listen(
       "attribute channel",
       accepted: { [self] descriptor, peer in attributes.adopt(descriptor, peer) },
-      open: { () throws(SystemError) in try ChannelSocket.listenForAttributes(working.address) })
+      open: { () throws(SystemError) in try L2CAPSocket.listenForAttributes(working.address) })
     listen(
       "channel listener",
       accepted: { [self] descriptor, peer in accepted(descriptor, peer) },
-      open: { () throws(SystemError) in try ChannelSocket.listen(working.address, psm: settings.psm) })
+      open: { () throws(SystemError) in try L2CAPSocket.listen(working.address, psm: settings.psm) })
     plan.handle(.adapterUp(isExtended: working.isExtended), loop.now)
     advance()
   }
@@ -161,7 +161,7 @@ public final class BluetoothBearer {
     open: () throws(SystemError) -> CInt
   ) {
     do throws(SystemError) {
-      listeners.append(try ChannelListener(loop, try open(), accepted))
+      listeners.append(try L2CAPListener(loop, try open(), accepted))
     } catch {
       let remedy: StaticString =
         error.code == EADDRINUSE ? "another program has it: stop bluetoothd" : "phones cannot connect until it opens"
@@ -263,16 +263,16 @@ public final class BluetoothBearer {
     else { return }
     let change = candidates.heard(endpoint, hint: claimed, loop.now)
     if let lost = change.lost { delegate?.bearerLost(lost) }
-    if let newcomer = change.found {
+    if let pendingStream = change.found {
       plan.handle(.foundNewcomer, loop.now)
-      delegate?.bearerFound(newcomer)
+      delegate?.bearerFound(pendingStream)
     }
   }
 
   // MARK: Streams
 
   private func accepted(_ descriptor: CInt, _ peer: BluetoothEndpoint) {
-    guard let delegate, let unitBytesMax = try? ChannelSocket.sendUnitBytesMax(descriptor) else {
+    guard let delegate, let unitBytesMax = try? L2CAPSocket.sendUnitBytesMax(descriptor) else {
       _ = close(descriptor)
       return
     }
@@ -287,7 +287,7 @@ public final class BluetoothBearer {
       delegate?.bearerDialFailed(token: token, reason: "all \(settings.linksMax) Bluetooth link slots are in use")
       return dialEnded(isSuccess: true)
     }
-    let process = ChannelDial(loop, from: working.address, to: endpoint, attributes)
+    let process = L2CAPDial(loop, from: working.address, to: endpoint, attributes)
     dial = (process, token)
     process.start(timeout: settings.dialTimeout) { [self] outcome in
       dial = nil

@@ -58,7 +58,7 @@ final class ManagementChannel: EventSource {
   init(_ loop: EventLoop, _ descriptor: CInt) throws(SystemError) {
     self.loop = loop
     self.descriptor = descriptor
-    registration = try loop.add(descriptor, .read, .newcomer, self)
+    registration = try loop.add(descriptor, .read, .admission, self)
     timer = Timer(loop) { [self] in expire() }
   }
 

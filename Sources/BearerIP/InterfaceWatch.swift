@@ -36,7 +36,7 @@ final class InterfaceWatch: EventSource {
     }
     timer = Timer(loop, changed)
     do {
-      registration = try loop.add(descriptor, .read, .newcomer, self)
+      registration = try loop.add(descriptor, .read, .admission, self)
     } catch {
       CSystem.close(descriptor)
       throw error

@@ -135,7 +135,7 @@ private final class Dial: EventSource {
   }
 
   func begin(_ loop: EventLoop, _ dialer: StreamDialer) throws(SystemError) {
-    registration = try loop.add(descriptor, .write, .newcomer, self)
+    registration = try loop.add(descriptor, .write, .admission, self)
     self.loop = loop
     self.dialer = dialer
     let timer = Timer(loop) { [self] in self.dialer?.expired(self) }

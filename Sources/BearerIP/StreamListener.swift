@@ -35,7 +35,7 @@ final class StreamListener: EventSource {
     self.port = localEndpoint(descriptor)?.port ?? port
     pause = Timer(loop) { [self] in resume() }
     do {
-      registration = try loop.add(descriptor, .read, .newcomer, self)
+      registration = try loop.add(descriptor, .read, .admission, self)
     } catch {
       CSystem.close(descriptor)
       throw error

@@ -1,3 +1,5 @@
+import Primitives
+
 /// Payload of frame type 33, as bytes whose length was checked.
 ///
 ///     0–7 destination epoch · 8–15 source epoch · 16 lane · 17 range count 0–4 · 18–19 reserved 0 ·

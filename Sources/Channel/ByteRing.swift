@@ -1,3 +1,5 @@
+import Primitives
+
 /// A stretch of a byte stream in memory that begins with nothing and grows as it is needed. Position p of the stream
 /// is kept at p modulo capacity; the owner sees to it that no more than `capacity` positions are in use.
 struct ByteRing: ~Copyable {

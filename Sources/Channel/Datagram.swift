@@ -1,3 +1,5 @@
+import Primitives
+
 /// Payload of frame type 34: a message of at most one frame that is sent once and arrives once or never.
 ///
 ///     0–7 destination epoch · 8–15 source epoch · 16 kind · 17–19 reserved 0 ·

@@ -250,7 +250,7 @@ final class LaneSender {
   /// The next hop changed, and nothing measured before holds any more. What is out may be gone with the old path, or is
   /// only late when that still delivers.
   func routeChanged(segmentBytes: Int, oldPathLives: Bool, now: Instant) {
-    let patience = timeout
+    let retransmitAfter = timeout
     self.segmentBytes = UInt64(segmentBytes)
     roundTrip = RoundTripEstimator()
     path = PathModel(bytesMax: UInt64(ring.capacityMax), segmentBytes: self.segmentBytes, now: now)
@@ -259,7 +259,7 @@ final class LaneSender {
     retransmissionDeadline = .never
     if next > acknowledged {
       if oldPathLives {
-        recovery.handedOver(patientUntil: now + patience)
+        recovery.handedOver(patientUntil: now + retransmitAfter)
         retransmissionDeadline = now + timeout
       } else {
         recovery.rerouted(acknowledged: acknowledged, next: next, at: now.timestamp)

@@ -1,3 +1,5 @@
+import Primitives
+
 /// Payload of frame type 35: the answer to a segment that was meant for another life of its receiver.
 ///
 ///     0–7 the destination epoch of that segment · 8–15 the epoch of whoever answers

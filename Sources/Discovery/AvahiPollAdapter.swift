@@ -94,7 +94,7 @@ private final class WatchedDescriptor: EventSource {
     } else if let registration {
       adapter.loop.modify(registration, wanted)
     } else {
-      registration = try? adapter.loop.add(descriptor, wanted, .newcomer, self)
+      registration = try? adapter.loop.add(descriptor, wanted, .admission, self)
     }
   }
 

@@ -22,7 +22,7 @@ public final class DNSServiceDiscovery {
   /// The longest wait between attempts to reach a system bus that answers with errors.
   public static let busRetryLongest = TimeSpan.seconds(600)
   /// How long a daemon that is there may take to establish its host name.
-  public static let patienceSpan = TimeSpan.seconds(60)
+  public static let daemonReturnTime = TimeSpan.seconds(60)
   /// How long a new responder has for seeing again what its predecessor saw.
   public static let confirmationSpan = TimeSpan.seconds(15)
   /// A step of the wall clock beyond this restarts the built-in responder, whose timers are wall-clock instants.
@@ -59,7 +59,7 @@ public final class DNSServiceDiscovery {
   private var refusedPacketsBefore = 0
   private var busRetryAt = Instant.zero
   private var busRetry = DNSServiceDiscovery.checkInterval
-  private var daemonPatience = Instant.zero
+  private var daemonAwaitedUntil = Instant.zero
   private var wallOffset: Int64 = 0
 
   /// `hint` is the first 8 bytes of the own node id: what carries it is not reported. `bearerKind` says what an
@@ -128,7 +128,7 @@ public final class DNSServiceDiscovery {
     // A bus that takes its time to refuse us is asked less and less often: asking holds up the reactor.
     busRetry = daemon != nil ? Self.checkInterval : min(busRetry * 2, Self.busRetryLongest)
     busRetryAt = daemon != nil ? .zero : monotonicNow() + busRetry
-    if let daemon, daemon.isPresent { daemonPatience = monotonicNow() + Self.patienceSpan }
+    if let daemon, daemon.isPresent { daemonAwaitedUntil = monotonicNow() + Self.daemonReturnTime }
   }
 
   private func chooseResponder() {
@@ -137,7 +137,7 @@ public final class DNSServiceDiscovery {
       closeEmbedded()
       report("avahi-daemon answers: publishing and browsing through it", isFault: false)
       take(daemon, .daemon)
-    } else if let daemon, daemon.isPresent, daemonPatience > monotonicNow() {
+    } else if let daemon, daemon.isPresent, daemonAwaitedUntil > monotonicNow() {
       // It is about to be ready; one machine needs one responder.
       closeEmbedded()
     } else if embedded == nil {
@@ -299,7 +299,7 @@ extension DNSServiceDiscovery: ResponderOwner {
 
   func responderNotReady(_ responder: any Responder) {
     if responder !== daemon { return }
-    daemonPatience = monotonicNow() + Self.patienceSpan
+    daemonAwaitedUntil = monotonicNow() + Self.daemonReturnTime
     wake(at: monotonicNow())
   }
 

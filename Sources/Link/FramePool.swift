@@ -3,7 +3,7 @@ import Primitives
 
 /// Memory in which frames wait, shared by all links of a node: blocks of one size, and the flows that hold them.
 ///
-/// Whoever a frame came from, a neighbour or this node itself, holds its blocks until the frame leaves. A holder may
+/// Whoever a frame came from, a neighbour or this node itself, holds its blocks until the frame leaves. An ingress may
 /// have as much as is still free, up to its quota (the dynamic threshold of Choudhury and Hahne, 1998): one alone gets
 /// plenty, and however many are greedy, one that comes later finds half as much room as each of them has at once, and as
 /// much when frames have left.
@@ -12,12 +12,12 @@ import Primitives
 /// many pages as once waited at the same time. Copies of the value share the pool.
 public struct FramePool {
   /// Who put a frame in: a link slot, or this for the node itself.
-  public static let ownHolder = Limits.linksMax
+  public static let ownIngress = Limits.linksMax
 
   public static let byteCount =
     stateBytes + holderBytes + nextBytes + flowBytes + Limits.queueBlocksMax * Limits.queueBlockBytes
   private static let stateBytes = aligned(MemoryLayout<State>.stride)
-  private static let holderBytes = aligned((Limits.linksMax + 1) * MemoryLayout<Holder>.stride)
+  private static let holderBytes = aligned((Limits.linksMax + 1) * MemoryLayout<Ingress>.stride)
   private static let nextBytes = aligned(Limits.queueBlocksMax * MemoryLayout<UInt16>.stride)
   private static let flowBytes = aligned(Limits.flowsMax * MemoryLayout<Flow>.stride)
   private static func aligned(_ count: Int) -> Int { (count + 63) / 64 * 64 }
@@ -34,14 +34,14 @@ public struct FramePool {
   }
 
   /// What somebody holds of the pool.
-  struct Holder {
+  struct Ingress {
     var blocks: UInt16 = 0
     var frames: UInt16 = 0
     var flows: UInt16 = 0
   }
 
   private let state: UnsafeMutablePointer<State>
-  private let holders: UnsafeMutablePointer<Holder>
+  private let ingresses: UnsafeMutablePointer<Ingress>
   /// The block behind each block, in its flow or among the free ones.
   private let next: UnsafeMutablePointer<UInt16>
   let flows: UnsafeMutablePointer<Flow>
@@ -53,8 +53,8 @@ public struct FramePool {
     let base = memory.baseAddress!
     state = base.bindMemory(to: State.self, capacity: 1)
     state.initialize(to: State())
-    holders = (base + Self.stateBytes).bindMemory(to: Holder.self, capacity: Limits.linksMax + 1)
-    holders.initialize(repeating: Holder(), count: Limits.linksMax + 1)
+    ingresses = (base + Self.stateBytes).bindMemory(to: Ingress.self, capacity: Limits.linksMax + 1)
+    ingresses.initialize(repeating: Ingress(), count: Limits.linksMax + 1)
     let rest = base + Self.stateBytes + Self.holderBytes
     next = rest.bindMemory(to: UInt16.self, capacity: Limits.queueBlocksMax)
     flows = (rest + Self.nextBytes).bindMemory(to: Flow.self, capacity: Limits.flowsMax)
@@ -66,15 +66,15 @@ public struct FramePool {
   /// Bytes that nobody holds.
   public var freeBytes: Int { state.pointee.freeBlockCount * Limits.queueBlockBytes }
   /// Bytes that a link slot's neighbour, or the node itself, holds in blocks.
-  public func heldBytes(by holder: Int) -> Int { Int(holders[holder].blocks) * Limits.queueBlockBytes }
+  public func heldBytes(by ingress: Int) -> Int { Int(ingresses[ingress].blocks) * Limits.queueBlockBytes }
 
   func count(_ drop: QueueDrop) { state.pointee.drops.count(drop) }
 
   // MARK: Flows
 
-  /// A flow without frames; nil when `holder` has too many, or all have.
-  func makeFlow(_ header: FrameHeader, holder: Int) -> UInt16? {
-    if Int(holders[holder].flows) == Limits.flowsMaxPerNeighbour { return nil }
+  /// A flow without frames; nil when `ingress` has too many, or all have.
+  func makeFlow(_ header: FrameHeader, ingress: Int) -> UInt16? {
+    if Int(ingresses[ingress].flows) == Limits.flowsMaxPerNeighbour { return nil }
     var number = state.pointee.freeFlow
     if number != Self.none {
       state.pointee.freeFlow = flows[Int(number)].next
@@ -84,14 +84,14 @@ public struct FramePool {
       state.pointee.freshFlow += 1
     }
     (flows + Int(number)).initialize(
-      to: Flow(source: header.source, destination: header.destination, holder: UInt8(holder)))
-    holders[holder].flows += 1
+      to: Flow(source: header.source, destination: header.destination, ingress: UInt8(ingress)))
+    ingresses[ingress].flows += 1
     return number
   }
 
   /// Give back a flow without frames.
   func release(_ number: UInt16) {
-    holders[Int(flows[Int(number)].holder)].flows -= 1
+    ingresses[Int(flows[Int(number)].ingress)].flows -= 1
     flows[Int(number)].next = state.pointee.freeFlow
     state.pointee.freeFlow = number
   }
@@ -103,13 +103,13 @@ public struct FramePool {
     return (max(byteCount - room, 0) + Limits.queueBlockBytes - 1) / Limits.queueBlockBytes
   }
 
-  /// Why a holder may not have so many further blocks; nil when it may.
-  func refusal(_ holder: Int, blocks: Int) -> QueueDrop? {
+  /// Why an ingress may not have so many further blocks; nil when it may.
+  func refusal(_ ingress: Int, blocks: Int) -> QueueDrop? {
     let free = state.pointee.freeBlockCount
     if blocks > free { return .poolFull }
-    let held = Int(holders[holder].blocks) + blocks
+    let held = Int(ingresses[ingress].blocks) + blocks
     if held > min(free, Limits.neighbourQueueBytesMax / Limits.queueBlockBytes) { return .neighbourQuota }
-    return Int(holders[holder].frames) < Limits.neighbourFramesMax ? nil : .neighbourQuota
+    return Int(ingresses[ingress].frames) < Limits.neighbourFramesMax ? nil : .neighbourQuota
   }
 
   // MARK: Frames
@@ -120,7 +120,7 @@ public struct FramePool {
     payload.withUnsafeBytes { write(number, $0) }
     flows[Int(number)].frames += 1
     flows[Int(number)].byteCount += UInt32(head.byteCount + payload.byteCount)
-    holders[Int(flows[Int(number)].holder)].frames += 1
+    ingresses[Int(flows[Int(number)].ingress)].frames += 1
   }
 
   /// The length of a flow's first frame. There must be one.
@@ -149,7 +149,7 @@ public struct FramePool {
     }
     flow.pointee.frames -= 1
     flow.pointee.byteCount -= UInt32(byteCount)
-    holders[Int(flow.pointee.holder)].frames -= 1
+    ingresses[Int(flow.pointee.ingress)].frames -= 1
     if flow.pointee.frames == 0 {
       // The last block, partly used, goes as well.
       giveBack(flow.pointee.head, flow)
@@ -204,7 +204,7 @@ public struct FramePool {
       state.pointee.freshBlock += 1
     }
     state.pointee.freeBlockCount -= 1
-    holders[Int(flow.pointee.holder)].blocks += 1
+    ingresses[Int(flow.pointee.ingress)].blocks += 1
     flow.pointee.blocks += 1
     return block
   }
@@ -213,16 +213,16 @@ public struct FramePool {
     next[Int(block)] = state.pointee.freeBlock
     state.pointee.freeBlock = block
     state.pointee.freeBlockCount += 1
-    holders[Int(flow.pointee.holder)].blocks -= 1
+    ingresses[Int(flow.pointee.ingress)].blocks -= 1
     flow.pointee.blocks -= 1
   }
 }
 
-/// Frames of one priority on one link that have source, destination and holder in common.
+/// Frames of one priority on one link that have source, destination and ingress in common.
 struct Flow {
   let source: NodeID
   let destination: NodeID
-  let holder: UInt8
+  let ingress: UInt8
   /// The next flow of the link and priority, in a ring; among free flows the next free one.
   var next = FramePool.none
   // The first and the last block, `FramePool.none` while it has none.
@@ -236,9 +236,9 @@ struct Flow {
   /// Bytes that it may still send in its turn.
   var deficit: Int32 = 0
 
-  init(source: NodeID, destination: NodeID, holder: UInt8) {
+  init(source: NodeID, destination: NodeID, ingress: UInt8) {
     self.source = source
     self.destination = destination
-    self.holder = holder
+    self.ingress = ingress
   }
 }

@@ -102,18 +102,18 @@ public struct FrameQueue {
     priority == .control ? control.count : rings[Class(priority)].ownByteCount
   }
 
-  /// Whether the pool and the link have room for a longest frame of `holder`.
-  public func hasRoom(for holder: Int) -> Bool {
+  /// Whether the pool and the link have room for a longest frame of `ingress`.
+  public func hasRoom(for ingress: Int) -> Bool {
     let needed = (frameBytesMax + Limits.queueBlockBytes - 1) / Limits.queueBlockBytes
     return (blocks + needed) * Limits.queueBlockBytes <= Limits.linkQueueBytesMax
-      && pool.refusal(holder, blocks: needed) == nil
+      && pool.refusal(ingress, blocks: needed) == nil
   }
 
   // MARK: In
 
-  /// Queue a frame that came from `holder`: a link slot, or `FramePool.ownHolder`. False when it was dropped; the pool
+  /// Queue a frame that came from `ingress`: a link slot, or `FramePool.ownIngress`. False when it was dropped; the pool
   /// counts why.
-  public mutating func append(_ header: FrameHeader, _ payload: RawSpan, from holder: Int) -> Bool {
+  public mutating func append(_ header: FrameHeader, _ payload: RawSpan, from ingress: Int) -> Bool {
     var bytes = InlineArray<48, UInt8>(repeating: 0)
     var head = bytes.mutableSpan
     head.withUnsafeMutableBytes { buffer in
@@ -121,7 +121,7 @@ public struct FrameQueue {
       header.write(to: &output)
     }
     if !header.isRouted { return appendControl(bytes.span.bytes, payload) }
-    let drop = append(header, bytes.span.bytes, payload, Class(header.priority), holder)
+    let drop = append(header, bytes.span.bytes, payload, Class(header.priority), ingress)
     if let drop { pool.count(drop) }
     return drop == nil
   }
@@ -137,14 +137,14 @@ public struct FrameQueue {
   }
 
   private mutating func append(
-    _ header: FrameHeader, _ head: RawSpan, _ payload: RawSpan, _ kind: Class, _ holder: Int
+    _ header: FrameHeader, _ head: RawSpan, _ payload: RawSpan, _ kind: Class, _ ingress: Int
   ) -> QueueDrop? {
     let byteCount = head.byteCount + payload.byteCount
-    let known = find(header, kind, holder)
-    guard let flow = known ?? pool.makeFlow(header, holder: holder) else { return .flowsFull }
+    let known = find(header, kind, ingress)
+    guard let flow = known ?? pool.makeFlow(header, ingress: ingress) else { return .flowsFull }
     if known == nil { enter(flow, kind) }
-    while let drop = refusal(flow, byteCount, kind, holder) {
-      guard let victim = victim(of: drop, flow, kind, holder) else {
+    while let drop = refusal(flow, byteCount, kind, ingress) {
+      guard let victim = victim(of: drop, flow, kind, ingress) else {
         if pool.flows[Int(flow)].frames == 0 { leave(flow, kind) }
         return drop
       }
@@ -155,32 +155,32 @@ public struct FrameQueue {
     blocks += pool.blocksNeeded(flow, for: byteCount)
     pool.append(flow, head, payload)
     rings[kind].byteCount += byteCount
-    if holder == FramePool.ownHolder { rings[kind].ownByteCount += byteCount }
+    if ingress == FramePool.ownIngress { rings[kind].ownByteCount += byteCount }
     return nil
   }
 
   /// The realtime flow whose oldest frame gives way: to a later one of its own, or to a frame that must arrive.
-  private func victim(of drop: QueueDrop, _ flow: UInt16, _ kind: Class, _ holder: Int) -> UInt16? {
+  private func victim(of drop: QueueDrop, _ flow: UInt16, _ kind: Class, _ ingress: Int) -> UInt16? {
     switch kind {
     case .realtime: return pool.flows[Int(flow)].frames > 0 ? flow : nil
     case .interactive, .bulk:
       guard let oldest = turn(.realtime) else { return nil }
       switch drop {
       case .poolFull, .linkQuota: return oldest
-      case .neighbourQuota: return Int(pool.flows[Int(oldest)].holder) == holder ? oldest : nil
+      case .neighbourQuota: return Int(pool.flows[Int(oldest)].ingress) == ingress ? oldest : nil
       case .flowQuota, .flowsFull, .overtaken, .controlFull: return nil
       }
     }
   }
 
-  private func refusal(_ flow: UInt16, _ byteCount: Int, _ kind: Class, _ holder: Int) -> QueueDrop? {
+  private func refusal(_ flow: UInt16, _ byteCount: Int, _ kind: Class, _ ingress: Int) -> QueueDrop? {
     let held = pool.flows[Int(flow)]
     if Int(held.byteCount) + byteCount > kind.flowBytesMax || Int(held.frames) >= Limits.flowFramesMax {
       return .flowQuota
     }
     let needed = pool.blocksNeeded(flow, for: byteCount)
     if (blocks + needed) * Limits.queueBlockBytes > Limits.linkQueueBytesMax { return .linkQuota }
-    return pool.refusal(holder, blocks: needed)
+    return pool.refusal(ingress, blocks: needed)
   }
 
   // MARK: Out
@@ -254,14 +254,14 @@ public struct FrameQueue {
 
   // MARK: Flows
 
-  private func find(_ header: FrameHeader, _ kind: Class, _ holder: Int) -> UInt16? {
+  private func find(_ header: FrameHeader, _ kind: Class, _ ingress: Int) -> UInt16? {
     let last = rings[kind].last
     if last == FramePool.none { return nil }
     var flow = last
     repeat {
       let known = pool.flows + Int(flow)
       if known.pointee.source == header.source && known.pointee.destination == header.destination
-        && Int(known.pointee.holder) == holder
+        && Int(known.pointee.ingress) == ingress
       {
         return flow
       }
@@ -323,6 +323,6 @@ public struct FrameQueue {
     let byteCount = pool.take(flow, into: output)
     blocks -= before - Int(pool.flows[Int(flow)].blocks)
     rings[kind].byteCount -= byteCount
-    if Int(pool.flows[Int(flow)].holder) == FramePool.ownHolder { rings[kind].ownByteCount -= byteCount }
+    if Int(pool.flows[Int(flow)].ingress) == FramePool.ownIngress { rings[kind].ownByteCount -= byteCount }
   }
 }

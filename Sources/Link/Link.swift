@@ -136,7 +136,7 @@ public struct Link {
       _ = append(
         FrameHeader(
           type: .pong, priority: .control, payloadByteCount: payload.byteCount, source: local, identifier: 0),
-        payload, from: FramePool.ownHolder)
+        payload, from: FramePool.ownIngress)
     case .pong:
       var reader = ByteReader(payload)
       let sentAt = Instant(nanoseconds: try reader.u64())
@@ -162,10 +162,10 @@ public struct Link {
     bytesIn &+= UInt64(byteCount)
   }
 
-  /// Queue a frame that came from `holder`: a link slot, or `FramePool.ownHolder`. False when it was dropped; the pool
+  /// Queue a frame that came from `ingress`: a link slot, or `FramePool.ownIngress`. False when it was dropped; the pool
   /// counts why.
-  public mutating func append(_ header: FrameHeader, _ payload: RawSpan, from holder: Int) -> Bool {
-    queue.append(header, payload, from: holder)
+  public mutating func append(_ header: FrameHeader, _ payload: RawSpan, from ingress: Int) -> Bool {
+    queue.append(header, payload, from: ingress)
   }
 
   /// Close with a goodbye, which `pop` still gives.
@@ -237,7 +237,7 @@ public struct Link {
   /// Bytes waiting in one priority.
   public func queuedByteCount(_ priority: FramePriority) -> Int { queue.byteCount(priority) }
   /// Whether a longest frame of this node's own finds room.
-  public var hasRoomForOwn: Bool { queue.hasRoom(for: FramePool.ownHolder) }
+  public var hasRoomForOwn: Bool { queue.hasRoom(for: FramePool.ownIngress) }
   /// Bytes of this node's own waiting in one priority.
   public func ownQueuedByteCount(_ priority: FramePriority) -> Int { queue.ownByteCount(priority) }
 
@@ -291,6 +291,6 @@ public struct Link {
     // The control queue is never full here: it was emptied, or a ping waits for an answer before the next.
     _ = append(
       FrameHeader(type: type, priority: .control, payloadByteCount: byteCount, source: local, identifier: 0),
-      payload.span.bytes.extracting(0..<byteCount), from: FramePool.ownHolder)
+      payload.span.bytes.extracting(0..<byteCount), from: FramePool.ownIngress)
   }
 }

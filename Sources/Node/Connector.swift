@@ -26,13 +26,13 @@ struct Connector {
   /// Dials under way at once, over all bearers.
   static let dialsMax = 8
   /// How long the node with the higher id leaves the dialling to the other.
-  static let courtesy = TimeSpan.seconds(2)
+  static let dialDeferral = TimeSpan.seconds(2)
   /// Pauses between failed dials double from the least to the middle one, so that a box that restarts is back
-  /// within seconds; after `patience` failures in a row it is not restarting, and the long pause spares the air.
+  /// within seconds; after `retriesMax` failures in a row it is not restarting, and the long pause spares the air.
   static let pauseMin = TimeSpan.milliseconds(250)
   static let pauseMiddle = TimeSpan.seconds(3)
   static let pauseMax = TimeSpan.seconds(30)
-  static let patience: UInt32 = 16
+  static let retriesMax: UInt32 = 16
 
   private let localHint: UInt64
   private(set) var candidates: [Candidate] = []
@@ -50,7 +50,7 @@ struct Connector {
       return true
     }
     if candidates.count == Limits.candidatesMax { return false }
-    let start = hint == 0 || localHint < hint ? now : now + Self.courtesy
+    let start = hint == 0 || localHint < hint ? now : now + Self.dialDeferral
     candidates.append(Candidate(handle: handle, bearer: bearer, hint: hint, phase: .waiting(start)))
     return true
   }
@@ -59,7 +59,7 @@ struct Connector {
 
   mutating func dialFailed(_ handle: UInt32, now: Instant) {
     guard let index = index(of: handle) else { return }
-    candidates[index].failures = min(candidates[index].failures + 1, Self.patience)
+    candidates[index].failures = min(candidates[index].failures + 1, Self.retriesMax)
     candidates[index].phase = .waiting(now + pause(candidates[index]))
   }
 
@@ -79,7 +79,7 @@ struct Connector {
   mutating func linkClosed(_ slot: Int, peer: NodeID, retryAfterSeconds: UInt16, now: Instant) {
     for index in candidates.indices {
       let isThisLink = candidates[index].phase == .linked(slot)
-      if isThisLink { candidates[index].failures = min(candidates[index].failures + 1, Self.patience) }
+      if isThisLink { candidates[index].failures = min(candidates[index].failures + 1, Self.retriesMax) }
       guard isThisLink || (candidates[index].hint == peer.high && retryAfterSeconds > 0) else { continue }
       let asked = TimeSpan.seconds(UInt64(retryAfterSeconds))
       candidates[index].phase = .waiting(now + max(asked, pause(candidates[index])))
@@ -95,7 +95,7 @@ struct Connector {
       guard case .waiting(let start) = candidate.phase, start <= now else { continue }
       if candidate.hint != 0 && (isLinked(candidate.hint, candidate.bearer) || isDialling(like: candidate)) {
         // Looked at again when the link or the dial that is in the way has had its time.
-        candidates[index].phase = .waiting(now + Self.courtesy)
+        candidates[index].phase = .waiting(now + Self.dialDeferral)
         continue
       }
       candidates[index].phase = .dialling
@@ -130,7 +130,7 @@ struct Connector {
   /// Spread by up to a quarter, so that two boxes do not dial in step.
   private func pause(_ candidate: Candidate) -> TimeSpan {
     let doubled = TimeSpan(nanoseconds: Self.pauseMin.nanoseconds << UInt64(candidate.failures))
-    let base = candidate.failures < Self.patience ? min(doubled, Self.pauseMiddle) : Self.pauseMax
+    let base = candidate.failures < Self.retriesMax ? min(doubled, Self.pauseMiddle) : Self.pauseMax
     let spread = (localHint ^ UInt64(candidate.handle) &* 0x9E37_79B9_7F4A_7C15) >> 48
     return TimeSpan(nanoseconds: base.nanoseconds + base.nanoseconds / 4 * spread / 65_536)
   }

@@ -23,7 +23,7 @@ extension Node {
 
   /// Send a frame of this node's own towards its destination. False when there is no way or no room.
   func send(_ header: FrameHeader, _ payload: RawSpan, over route: Route) -> Bool {
-    guard links[Int(route.link)].append(header, payload, from: FramePool.ownHolder) else { return false }
+    guard links[Int(route.link)].append(header, payload, from: FramePool.ownIngress) else { return false }
     wantTransmit(Int(route.link))
     return true
   }

@@ -4,7 +4,7 @@ import Link
 import Mesh
 import Primitives
 
-/// One node, whole and sans-IO: links, mesh, discovery of peers, delivery. The firmware and the simulator
+/// One node, whole and sans-IO: links, mesh, discovery of peers, associations with them. The firmware and the simulator
 /// drive the same one.
 ///
 /// The drain rule. Tell it what happened with `handle` or `receive`; then call `nextCommand` until it gives
@@ -54,9 +54,9 @@ public final class Node {
   let sealScratch: UnsafeMutableRawBufferPointer
   var mesh: Mesh
   var connector: Connector
-  var flaps = FlapHistory()
+  var flaps = FlapDamping()
   var directory = Directory()
-  var delivery: Delivery
+  var associations: Associations
   /// Certificates that the application has not been handed.
   var decisions: [(peer: NodeID, chain: [[UInt8]])] = []
   var originator = Originator()
@@ -98,7 +98,7 @@ public final class Node {
       offset += perLink
     }
     connector = Connector(local: settings.id)
-    delivery = Delivery(epoch: settings.epoch)
+    associations = Associations(epoch: settings.epoch)
     originator.profileChanged()
     settle(now)
   }
@@ -239,7 +239,7 @@ public final class Node {
   /// When `handle(.timeout)` is due.
   public func nextDeadline(now: Instant) -> Instant {
     var earliest = min(mesh.expiryDeadline, connector.deadline, directory.deadline)
-    earliest = min(earliest, originator.deadline, delivery.deadline(now: now), quarantineEnd)
+    earliest = min(earliest, originator.deadline, associations.deadline(now: now), quarantineEnd)
     for slot in links.indices { earliest = min(earliest, links[slot].deadline) }
     return earliest
   }
@@ -250,7 +250,7 @@ public final class Node {
     queueOwed(on: slot, now)
     let written = links[slot].pop(into: output)
     if written > 0 && links[slot].state == .up {
-      pumpDelivery(now)
+      pumpAssociations(now)
       queueOwed(on: slot, now)
       if links[slot].sent(written, now: now) {
         linkMeasured(slot, now)
@@ -274,11 +274,11 @@ public final class Node {
       mesh.computeRoutes()
       directory.update(mesh, now: now) { links[$0].bearer }
       renewProtection()
-      delivery.routesChanged(mesh, now: now) { links[$0].state == .up && links[$0].peer == $1 }
+      associations.routesChanged(mesh, now: now) { links[$0].state == .up && links[$0].peer == $1 }
     }
     originate(now)
     transmitPending |= mesh.takeNewlyOwing()
-    pumpDelivery(now)
+    pumpAssociations(now)
   }
 
   private func handleTimeouts(_ now: Instant) {
@@ -294,7 +294,7 @@ public final class Node {
     }
     if quarantineEnd <= now { reviewQuarantine(now) }
     mesh.expire(now: now)
-    delivery.handleTimeouts(now: now)
+    associations.handleTimeouts(now: now)
     if directory.deadline <= now { directory.update(mesh, now: now) { links[$0].bearer } }
   }
 

@@ -2,6 +2,7 @@ import Channel
 import Frame
 import Journal
 import Primitives
+import Seal
 
 /// What the node needs of cryptography. The firmware brings mbedTLS; the simulator a fast stand-in.
 public protocol NodeCryptography: SessionMaker {

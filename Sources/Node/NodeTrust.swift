@@ -3,6 +3,7 @@ import Frame
 import Journal
 import Link
 import Primitives
+import Seal
 
 /// Whom this node has to do with, beyond that keys are proven. The firmware brings pins, deny-lists and authorities; a node
 /// without any has to do with everybody.
@@ -25,9 +26,9 @@ extension Node {
       closeLink(slot, .notTrusted, retryAfterSeconds: Timing.notTrustedRetryAfterSeconds, now: now)
     }
     for slot in links.indices where links[slot].state == .up { sendDenyLists(on: slot) }
-    for conversation in delivery.conversations where trust.refuses(conversation.peer) {
-      conversation.protection = .refused(.rejected)
-      conversation.channel.close()
+    for association in associations.all where trust.refuses(association.peer) {
+      association.protection = .refused(.rejected)
+      association.channel.close()
     }
   }
 
@@ -67,7 +68,7 @@ extension Node {
         type: .denyList, ttl: Limits.hopsMax, priority: .control, payloadByteCount: bytes.byteCount, source: issuer,
         identifier: 0)
       // What does not fit now is told with the next change, or when the link comes up again.
-      if links[slot].append(header, bytes, from: FramePool.ownHolder) { wantTransmit(slot) }
+      if links[slot].append(header, bytes, from: FramePool.ownIngress) { wantTransmit(slot) }
     }
   }
 }

@@ -3,8 +3,9 @@ import Frame
 import Journal
 import Mesh
 import Primitives
+import Seal
 
-/// How what is said in a conversation is kept from those who carry it.
+/// How what is said in an association is kept from those who carry it.
 enum Protection {
   /// Not at all: both nodes said so, signed.
   case clear
@@ -64,9 +65,9 @@ extension Node {
 
   /// The application's word on a peer. Without one for `SealLimits.decisionTime` the peer is refused.
   public func decide(_ peer: NodeID, isAccepted: Bool, now: Instant) {
-    guard let conversation = delivery.conversation(with: peer) else { return }
-    conversation.protection.seal?.decide(isAccepted: isAccepted, now: now)
-    pumpDelivery(now)
+    guard let association = associations.association(with: peer) else { return }
+    association.protection.seal?.decide(isAccepted: isAccepted, now: now)
+    pumpAssociations(now)
   }
 }
 
@@ -90,7 +91,7 @@ extension Node {
 
   /// Whether `peer` is to be believed what everybody on the way could have written; nil when nothing is known of it.
   func isClear(with peer: NodeID) -> Bool? {
-    guard let protection = delivery.conversation(with: peer)?.protection ?? protection(of: peer) else { return nil }
+    guard let protection = associations.association(with: peer)?.protection ?? protection(of: peer) else { return nil }
     if case .clear = protection { return true }
     return false
   }
@@ -98,24 +99,24 @@ extension Node {
   /// Peers that live again, as their advertisements say, begin anew: also one that lost its counter, or whose double has
   /// gone, once what was advertised under the later epoch has aged out.
   func renewProtection() {
-    for conversation in delivery.conversations {
-      guard let epoch = mesh.epoch(of: conversation.peer), epoch != conversation.epoch,
-        let protection = protection(of: conversation.peer)
+    for association in associations.all {
+      guard let epoch = mesh.epoch(of: association.peer), epoch != association.epoch,
+        let protection = protection(of: association.peer)
       else { continue }
-      if epoch < conversation.epoch { conversation.channel.remoteRestarted(epoch: epoch) }
-      conversation.epoch = epoch
-      conversation.protection = protection
+      if epoch < association.epoch { association.channel.remoteRestarted(epoch: epoch) }
+      association.epoch = epoch
+      association.protection = protection
       // The path's room for payloads may be another.
-      conversation.route = nil
+      association.route = nil
     }
   }
 
-  /// See to the sessions of a conversation: begin, renew, send what they have to say.
-  func tend(_ conversation: Conversation, _ now: Instant) {
-    delivery.revive(conversation, now: now)
-    guard let seal = conversation.protection.seal else { return }
-    seal.isWanted = conversation.channel.hasUnfinishedSends
-    if let route = conversation.route {
+  /// See to the sessions of an association: begin, renew, send what they have to say.
+  func tend(_ association: Association, _ now: Instant) {
+    associations.revive(association, now: now)
+    guard let seal = association.protection.seal else { return }
+    seal.isWanted = association.channel.hasUnfinishedSends
+    if let route = association.route {
       if seal.needsSession(now: now) {
         seal.begin(
           handshakeCount < SealLimits.handshakesMax ? cryptography.beginSession(seal.sessionName, now: now) : nil,
@@ -123,39 +124,39 @@ extension Node {
       }
       while let frame = seal.nextFrame(into: sealScratch, now: now) {
         switch frame {
-        case .handshake(let count): _ = queue(.handshake, sealScratch[..<count], .interactive, conversation.peer, route)
-        case .sealed(let count): _ = queue(.sealed, sealScratch[..<count], .interactive, conversation.peer, route)
+        case .handshake(let count): _ = queue(.handshake, sealScratch[..<count], .interactive, association.peer, route)
+        case .sealed(let count): _ = queue(.sealed, sealScratch[..<count], .interactive, association.peer, route)
         }
       }
     }
-    while let event = seal.nextEvent() { note(event, conversation, now) }
+    while let event = seal.nextEvent() { note(event, association, now) }
   }
 
   /// Send the payload that stands behind the first byte of `payloadScratch`, sealed where it has to be.
-  func sendPayload(_ type: FrameType, _ byteCount: Int, _ priority: FramePriority, to conversation: Conversation)
+  func sendPayload(_ type: FrameType, _ byteCount: Int, _ priority: FramePriority, to association: Association)
     -> Bool
   {
-    guard let route = conversation.route else { return false }
+    guard let route = association.route else { return false }
     let plaintext = UnsafeMutableRawBufferPointer(rebasing: payloadScratch[..<(1 + byteCount)])
-    switch conversation.protection {
-    case .clear: return queue(type, plaintext[1...], priority, conversation.peer, route)
+    switch association.protection {
+    case .clear: return queue(type, plaintext[1...], priority, association.peer, route)
     case .sealed(let seal):
       plaintext[0] = type.rawValue
       let count = seal.seal(UnsafeRawBufferPointer(plaintext), into: sealScratch)
-      return count > 0 && queue(.sealed, sealScratch[..<count], priority, conversation.peer, route)
+      return count > 0 && queue(.sealed, sealScratch[..<count], priority, association.peer, route)
     case .refused: return false
     }
   }
 
   /// A sealed payload for this node.
   func receiveSealed(_ header: FrameHeader, _ payload: RawSpan, _ now: Instant) throws(FrameRefusal) {
-    guard let conversation = delivery.conversation(with: header.source) else {
-      askForSession(header.source, now)
+    guard let association = associations.association(with: header.source) else {
+      requestSession(header.source, now)
       throw .notOpened
     }
-    guard let seal = conversation.protection.seal else { throw .unexpected }
+    guard let seal = association.protection.seal else { throw .unexpected }
     guard let opened = seal.open(payload, into: payloadScratch, now: now) else {
-      seal.doubt(now: now)
+      seal.noteUndecryptable(now: now)
       throw .notOpened
     }
     switch opened {
@@ -165,7 +166,7 @@ extension Node {
       guard byteCount > 0 else { throw .truncated }
       let bytes = UnsafeRawBufferPointer(rebasing: payloadScratch[1..<1 + byteCount]).bytes
       switch type {
-      case .segment, .acknowledgement, .datagram, .reset: try take(type, bytes, conversation, now)
+      case .segment, .acknowledgement, .datagram, .reset: try take(type, bytes, association, now)
       case .hello, .ping, .pong, .goodbye, .advertisement, .denyList, .handshake, .sealed: throw .unexpected
       }
     }
@@ -182,13 +183,13 @@ extension Node {
       local: settings.id, peer: header.source, localEpoch: settings.epoch, peerEpoch: epoch)
     let datagram = try reader.span(reader.remaining)
     if datagram.byteCount == 0 {
-      guard name.isClient, let conversation = try? conversation(with: header.source, now) else { throw .unexpected }
-      conversation.protection.seal?.doubt(now: now)
+      guard name.isClient, let association = try? association(with: header.source, now) else { throw .unexpected }
+      association.protection.seal?.noteUndecryptable(now: now)
       return
     }
     switch name.isClient ? .refused : cryptography.answerHello(datagram, name, reply: sealReply, now: now) {
     case .refused:
-      guard let seal = delivery.conversation(with: header.source)?.protection.seal, seal.peerEpoch == epoch else {
+      guard let seal = associations.association(with: header.source)?.protection.seal, seal.peerEpoch == epoch else {
         throw .unexpected
       }
       seal.receiveHandshake(datagram, now: now)
@@ -202,7 +203,7 @@ extension Node {
   }
 
   private func acceptSession(_ hello: RawSpan, _ name: SessionName, _ now: Instant) throws(FrameRefusal) {
-    guard let seal = (try? conversation(with: name.peer, now))?.protection.seal, seal.peerEpoch == name.peerEpoch else {
+    guard let seal = (try? association(with: name.peer, now))?.protection.seal, seal.peerEpoch == name.peerEpoch else {
       throw .unexpected
     }
     if seal.receiveAgain(hello, now: now) { return }
@@ -213,10 +214,10 @@ extension Node {
   }
 
   /// Somebody believes in a session that this node has forgotten.
-  private func askForSession(_ peer: NodeID, _ now: Instant) {
+  private func requestSession(_ peer: NodeID, _ now: Instant) {
     guard case .sealed(let seal)? = protection(of: peer), let route = mesh.route(to: peer) else { return }
     if seal.sessionName.isClient {
-      (try? conversation(with: peer, now))?.protection.seal?.doubt(now: now)
+      (try? association(with: peer, now))?.protection.seal?.noteUndecryptable(now: now)
     } else {
       // Nothing is kept for whoever merely sends something unreadable.
       writeEpochs(seal.peerEpoch)
@@ -224,8 +225,8 @@ extension Node {
     }
   }
 
-  private func note(_ event: SealEvent, _ conversation: Conversation, _ now: Instant) {
-    let peer = conversation.peer
+  private func note(_ event: SealEvent, _ association: Association, _ now: Instant) {
+    let peer = association.peer
     switch event {
     case .opened(let milliseconds):
       count { $0.sessionsOpened &+= 1 }
@@ -237,7 +238,7 @@ extension Node {
       count { $0.sessionsRefused &+= 1 }
       journal.record(.warning, .sessionRefused, at: now, UInt64(reason.rawValue), byPeer ? 1 : 0, node: peer)
       // What was taken for sending fails; without any, the channel goes on when the refusal is over.
-      if conversation.channel.hasUnfinishedSends { conversation.channel.close() }
+      if association.channel.hasUnfinishedSends { association.channel.close() }
     case .decisionWanted(let chain): decisions.append((peer, chain))
     }
   }
@@ -245,8 +246,8 @@ extension Node {
   /// Handshakes under way with everybody.
   private var handshakeCount: Int {
     var count = 0
-    for conversation in delivery.conversations {
-      if let seal = conversation.protection.seal, seal.isHandshaking { count += 1 }
+    for association in associations.all {
+      if let seal = association.protection.seal, seal.isHandshaking { count += 1 }
     }
     return count
   }

@@ -74,7 +74,7 @@ public enum Limits {
   /// All discovery info of a node in bytes, each pair with its length byte (RFC 6763, 6.2).
   public static let infoBytesMax = 1_300
 
-  // MARK: Delivery
+  // MARK: Associations
 
   /// Peers with which reliable delivery may be under way at once.
   public static let channelsMax = 64

@@ -14,8 +14,8 @@ public enum Priority: UInt8, Sendable, CaseIterable {
   case clock
   /// Established links.
   case link
-  /// Listeners, radios, discovery: newcomers wait for who is there.
-  case newcomer
+  /// Listeners, radios, discovery: streams and datagrams of those who are not yet links.
+  case admission
   /// The control socket: people and scripts reading the box.
   case diagnostics
 }

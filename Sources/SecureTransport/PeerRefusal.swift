@@ -1,3 +1,4 @@
+import Identity
 import Primitives
 
 /// Why a peer who proved its key is not accepted all the same. The raw value stands in journal records.

@@ -1,4 +1,5 @@
 import CMbedTLS
+import Identity
 import Link
 import Primitives
 
@@ -69,9 +70,9 @@ public final class SecureStream {
 
   /// A client's first message is in `outgoing` at once.
   public init(
-    identity: NodeIdentity, role: Role, versionMax: TLSVersion = .tls13, judge: (any PeerJudge)? = nil
+    _ credentials: TLSCredentials, role: Role, versionMax: TLSVersion = .tls13, judge: (any PeerJudge)? = nil
   ) throws(SecureStreamError) {
-    configuration = try identity.configuration(role, versionMax)
+    configuration = try credentials.configuration(role, versionMax)
     self.judge = judge
     buffers = .allocate(capacity: 1)
     buffers.initialize(to: StreamBuffers())

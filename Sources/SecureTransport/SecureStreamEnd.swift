@@ -1,4 +1,5 @@
 import CMbedTLS
+import Identity
 import Link
 
 /// Why a stream could not be made.

@@ -1,4 +1,5 @@
 import CMbedTLS
+import Identity
 import Link
 
 /// What mbedTLS's callbacks of one stream work on: the bytes that came in, the bytes to go out, the peer's key.

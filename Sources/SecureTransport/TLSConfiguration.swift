@@ -1,4 +1,5 @@
 import CMbedTLS
+import Identity
 
 /// The newest TLS that a stream may speak; the oldest is always 1.2.
 public enum TLSVersion: Sendable {

@@ -1,4 +1,5 @@
 import CMbedTLS
+import Identity
 
 /// What links and sealed channels have in common of mbedTLS's settings: both ends with certificates, TLS 1.2 or later,
 /// ECDHE over the named groups, ECDSA P-256 with SHA-256; no renegotiation, tickets or session cache. mbedTLS reads it

@@ -1,4 +1,5 @@
 import Frame
+import Identity
 import Primitives
 import SecureTransport
 

@@ -1,3 +1,4 @@
+import Identity
 import SecureTransport
 
 /// The file `state` of the state directory, in memory and on disk.

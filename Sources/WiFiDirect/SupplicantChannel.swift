@@ -45,7 +45,7 @@ final class SupplicantChannel: EventSource {
     self.received = received
     self.failed = failed
     do {
-      registration = try loop.add(descriptor, .read, .newcomer, self)
+      registration = try loop.add(descriptor, .read, .admission, self)
     } catch {
       wpa_ctrl_close(control)
       throw error

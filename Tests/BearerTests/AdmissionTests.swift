@@ -8,7 +8,7 @@ struct AdmissionTests {
     for _ in 0..<4 { #expect(admission.arrive(1, random: 0) == nil) }
     #expect(admission.arrive(1, random: 0) == .sourceFull)
     #expect(admission.arrive(2, random: 0) == nil)
-    // A handshake counts like a newcomer.
+    // A handshake counts like a pending stream.
     #expect(admission.begin(1) == true)
     #expect(admission.arrive(1, random: 0) == .sourceFull)
     admission.leave(1, hadHandshake: true)
@@ -38,7 +38,7 @@ struct AdmissionTests {
     var admission = Admission()
     var random = SeededRandom(seed: 1)
     for source in 0..<10_000 { _ = admission.arrive(UInt64(source), random: random.next()) }
-    #expect(admission.newcomers <= Admission.newcomersMax - Admission.reserved)
+    #expect(admission.pendingStreams <= Admission.pendingStreamsMax - Admission.reserved)
     admission.met(77_777)
     #expect(admission.arrive(77_777, random: 0) == nil)
   }
@@ -50,7 +50,9 @@ struct AdmissionTests {
     #expect(admission.arrive(1000, random: 999) == nil)
     var dropped: [Int] = []
     for fill in [150, 200, 240] {
-      while admission.newcomers < fill { _ = admission.arrive(UInt64(10_000 + admission.newcomers), random: 999) }
+      while admission.pendingStreams < fill {
+        _ = admission.arrive(UInt64(10_000 + admission.pendingStreams), random: 999)
+      }
       dropped.append(
         (0..<1000).count { value in
           var copy = admission
@@ -64,14 +66,14 @@ struct AdmissionTests {
     var admission = Admission()
     for source in 0..<100 { #expect(admission.arrive(UInt64(source), random: .max) == nil) }
     for source in 0..<100 { admission.leave(UInt64(source), hadHandshake: false) }
-    #expect(admission.newcomers == 0 && admission.handshakes == 0)
+    #expect(admission.pendingStreams == 0 && admission.handshakes == 0)
     for source in 0..<100 { #expect(admission.arrive(UInt64(source), random: 0) == nil) }
   }
 
   @Test func onlyTheLatestKnownSourcesAreRemembered() {
     var admission = Admission()
     for source in 0..<100 { admission.met(UInt64(source)) }
-    for source in 200..<(200 + Admission.newcomersMax - Admission.reserved) {
+    for source in 200..<(200 + Admission.pendingStreamsMax - Admission.reserved) {
       _ = admission.arrive(UInt64(source), random: 999)
     }
     #expect(admission.arrive(0, random: 999) == .full)

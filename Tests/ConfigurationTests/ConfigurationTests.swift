@@ -1,5 +1,5 @@
-import Configuration
 import CSystem
+import Configuration
 import Testing
 
 private func parse(_ text: String) throws -> Configuration {

@@ -151,7 +151,7 @@ struct ServiceTests {
     #expect(stage.discovery.serviceCount == 0)
   }
 
-  @Test func `a full table gives the slot of a service that does not answer to a newcomer`() throws {
+  @Test func `a full table gives the slot of a service that does not answer to a pendingStream`() throws {
     let stage = try Stage()
     for number in 2..<2 + ServiceTable.servicesMax { _ = stage.find(Stage.key(number)) }
     let silent = try #require(stage.discovery.table.find(Stage.key(40)))

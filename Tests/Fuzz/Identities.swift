@@ -1,4 +1,6 @@
 import CMbedTLS
+import Identity
+import Trust
 @testable import SecureTransport
 
 /// Any bytes as a PKCS #12 file, as certificates and revocation lists to trust, and, so that a changed byte does not

@@ -1,5 +1,5 @@
+import Messages
 import Primitives
-import Session
 import TestSupport
 
 /// Any bytes as a message of each kind, which is written back as it was read; then the same bytes as what two ends

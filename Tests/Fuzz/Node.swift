@@ -3,6 +3,7 @@ import Frame
 import Journal
 import Node
 import Primitives
+import Seal
 import TestSupport
 
 /// Any bytes from a neighbour that has said hello, to a whole node that has another neighbour. Signatures pass, so

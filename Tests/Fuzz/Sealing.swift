@@ -1,6 +1,8 @@
 import CSystem
 import Channel
+import Identity
 import Primitives
+import Seal
 import SecureTransport
 
 /// Any bytes as a sealed hello; as datagrams and records to two ends of an established DTLS session, which must not
@@ -19,7 +21,7 @@ nonisolated(unsafe) private let pair = Pair()
 
 /// Two nodes and the session between them, made once.
 private final class Pair {
-  private let ends: [DatagramSessions]
+  private let ends: [DTLSSessions]
   private let names: [SessionName]
   private let sessions: [any PeerSession]
   private let now = Instant.zero + .seconds(1000)
@@ -28,7 +30,7 @@ private final class Pair {
 
   init() {
     let identities = [Self.identity(), Self.identity()].sorted { $0.id < $1.id }
-    ends = identities.compactMap { try? DatagramSessions($0) }
+    ends = identities.compactMap { try? DTLSSessions($0) }
     names = [0, 1].map { end in
       SessionName(local: identities[end].id, peer: identities[1 - end].id, localEpoch: 1, peerEpoch: 1)
     }

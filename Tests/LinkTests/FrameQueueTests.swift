@@ -70,7 +70,7 @@ import Testing
 
 @Test func ownFramesAreCountedApart() {
   let queue = Queue()
-  #expect(queue.append([1], .bulk, from: 3) && queue.append([1, 2], .bulk, from: FramePool.ownHolder))
+  #expect(queue.append([1], .bulk, from: 3) && queue.append([1, 2], .bulk, from: FramePool.ownIngress))
   #expect(queue.byteCount(.bulk) == 49 + 50 && queue.ownByteCount(.bulk) == 50)
   _ = queue.popAll()
   #expect(queue.byteCount(.bulk) == 0 && queue.ownByteCount(.bulk) == 0)
@@ -210,8 +210,8 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   let payload = [UInt8](repeating: 0, count: 16_640)
   for _ in 0..<200 {
     for queue in queues {
-      for holder in 0..<20 {
-        _ = queue.append([UInt8](repeating: 0, count: 16_640), .bulk, source: UInt64(holder), from: holder)
+      for ingress in 0..<20 {
+        _ = queue.append([UInt8](repeating: 0, count: 16_640), .bulk, source: UInt64(ingress), from: ingress)
       }
     }
   }
@@ -220,7 +220,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   #expect(held.min()! > 150_000 && held.max()! < 250_000)
   #expect(pool.freeBytes >= held.max()! - 20_000)
   // At once half as much as one of them, and as much once frames have left.
-  func fill(_ holder: Int) { for queue in queues { _ = queue.append(payload, .bulk, source: 99, from: holder) } }
+  func fill(_ ingress: Int) { for queue in queues { _ = queue.append(payload, .bulk, source: 99, from: ingress) } }
   for _ in 0..<20 { fill(63) }
   #expect(pool.heldBytes(by: 63) >= held.max()! * 4 / 10)
   let all = Array(0..<20) + [63]
@@ -228,8 +228,8 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
     for queue in queues {
       _ = queue.pop(Limits.frameBytesMax)
       for place in all.indices {
-        let holder = all[(place + round) % all.count]
-        _ = queue.append(payload, .bulk, source: UInt64(holder), from: holder)
+        let ingress = all[(place + round) % all.count]
+        _ = queue.append(payload, .bulk, source: UInt64(ingress), from: ingress)
       }
     }
   }
@@ -267,9 +267,9 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
 
 @Test func controlFramesHaveAReserveThatNobodyElseTakes() {
   let queues = Queue.family(40)
-  for holder in 0..<40 {
+  for ingress in 0..<40 {
     for queue in queues {
-      while queue.append([UInt8](repeating: 0, count: 2000), .interactive, source: UInt64(holder), from: holder) {}
+      while queue.append([UInt8](repeating: 0, count: 2000), .interactive, source: UInt64(ingress), from: ingress) {}
     }
   }
   for queue in queues {

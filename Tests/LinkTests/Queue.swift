@@ -28,11 +28,11 @@ final class Queue {
     return [first] + (1..<count).map { _ in Queue(first.poolMemory, first.pool) }
   }
 
-  // The memory lives as long as the holder: nobody else is given what points into it.
+  // The memory lives as long as its owner: nobody else is given what points into it.
   var drops: QueueDropCounters { withExtendedLifetime(self) { pool.drops } }
   var freeBytes: Int { withExtendedLifetime(self) { pool.freeBytes } }
-  func heldBytes(by holder: Int) -> Int { withExtendedLifetime(self) { pool.heldBytes(by: holder) } }
-  func hasRoom(for holder: Int) -> Bool { withExtendedLifetime(self) { queue.hasRoom(for: holder) } }
+  func heldBytes(by ingress: Int) -> Int { withExtendedLifetime(self) { pool.heldBytes(by: ingress) } }
+  func hasRoom(for ingress: Int) -> Bool { withExtendedLifetime(self) { queue.hasRoom(for: ingress) } }
   func byteCount(_ priority: FramePriority) -> Int { withExtendedLifetime(self) { queue.byteCount(priority) } }
   func ownByteCount(_ priority: FramePriority) -> Int { withExtendedLifetime(self) { queue.ownByteCount(priority) } }
   var isEmpty: Bool { withExtendedLifetime(self) { queue.isEmpty } }
@@ -45,18 +45,18 @@ final class Queue {
   func id(_ number: UInt64) -> NodeID { NodeID(high: number, low: 1) }
 
   func append(
-    _ payload: [UInt8], _ priority: FramePriority, source: UInt64 = 1, destination: UInt64 = 2, from holder: Int = 0
+    _ payload: [UInt8], _ priority: FramePriority, source: UInt64 = 1, destination: UInt64 = 2, from ingress: Int = 0
   ) -> Bool {
     let header = FrameHeader(
       type: .segment, priority: priority, payloadByteCount: payload.count, destination: id(destination),
       source: id(source), identifier: 0)
-    return queue.append(header, payload.span.bytes, from: holder)
+    return queue.append(header, payload.span.bytes, from: ingress)
   }
 
   func appendControl(_ payload: [UInt8]) -> Bool {
     let header = FrameHeader(
       type: .advertisement, priority: .control, payloadByteCount: payload.count, source: id(1), identifier: 0)
-    return queue.append(header, payload.span.bytes, from: FramePool.ownHolder)
+    return queue.append(header, payload.span.bytes, from: FramePool.ownIngress)
   }
 
   func pop(_ room: Int) -> [UInt8] {

@@ -3,6 +3,7 @@ import Frame
 import Journal
 import Node
 import Primitives
+import Seal
 import TestSupport
 import Testing
 
@@ -141,9 +142,9 @@ private final class Row {
   }
 
   @discardableResult
-  func say(_ text: String, from: Int, to: Int, _ lane: Lane = .interactive) -> DeliveryRefusal? {
+  func say(_ text: String, from: Int, to: Int, _ lane: Lane = .interactive) -> AssociationRefusal? {
     let bytes = [UInt8](text.utf8)
-    do throws(DeliveryRefusal) {
+    do throws(AssociationRefusal) {
       _ = try places[from].node.send(
         kind: 7, bytes.span.bytes, to: places[to].identity.id, lane: lane, now: now)
       settle()
@@ -197,7 +198,7 @@ private let canary = "the canary sings at noon"
   @Test func anUnreliableMessageIsSealedToo() throws {
     let row = Row(3)
     let bytes = [UInt8](canary.utf8)
-    func send() throws(DeliveryRefusal) -> Bool {
+    func send() throws(AssociationRefusal) -> Bool {
       try row.places[0].node.sendUnreliable(
         kind: 9, bytes.span.bytes, to: row.places[2].identity.id, now: row.now)
     }

@@ -42,7 +42,7 @@ func put(_ descriptor: CInt) {
     put(end.write)
   }
   loop.turn(waitMilliseconds: 0)
-  #expect(order == [.clock, .link, .newcomer, .diagnostics])
+  #expect(order == [.clock, .link, .admission, .diagnostics])
 }
 
 @Test func anEventOfADescriptorRemovedInTheSameBatchIsDropped() throws {

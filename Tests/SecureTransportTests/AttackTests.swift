@@ -1,7 +1,10 @@
 import CMbedTLS
 import CSystem
+import FileSupport
+import Identity
 import Primitives
 import Testing
+import Trust
 
 @testable import SecureTransport
 

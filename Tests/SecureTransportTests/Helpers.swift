@@ -1,67 +1,12 @@
 import CSystem
+import FileSupport
+import Identity
 import Primitives
 import Testing
 
 @testable import SecureTransport
 
 // No Foundation here: its view of the system's headers and CSystem's (_GNU_SOURCE) do not go into one program.
-
-/// A directory that is gone with its test.
-final class Scratch {
-  let path: String
-
-  init() {
-    var template = Array("/tmp/causeway-test-XXXXXX".utf8CString)
-    path = String(cString: mkdtemp(&template)!)
-  }
-  deinit { _ = shell("rm -rf \(path)") }
-
-  func file(_ name: String) -> String { path + "/" + name }
-  func bytes(_ name: String) -> [UInt8]? { try? readFile(file(name), bytesMax: 262_144) }
-  func remove(_ name: String) throws { try #require(unlink(file(name)) == 0) }
-  func chmod(_ name: String, _ mode: UInt32) throws { try #require(CSystem.chmod(file(name), mode) == 0) }
-  func mode(_ name: String) throws -> UInt32 {
-    var status = stat()
-    try #require(stat(file(name), &status) == 0)
-    return status.st_mode & 0o777
-  }
-  func write(_ name: String, _ text: String) throws {
-    let file = try #require(fopen(file(name), "w"))
-    defer { fclose(file) }
-    try #require(fwrite(text, 1, text.utf8.count, file) == text.utf8.count)
-  }
-  func write(_ name: String, _ bytes: [UInt8]) throws {
-    let file = try #require(fopen(file(name), "w"))
-    defer { fclose(file) }
-    try #require(fwrite(bytes, 1, bytes.count, file) == bytes.count)
-  }
-
-  /// Runs openssl in this directory and returns what it printed.
-  @discardableResult
-  func openssl(_ arguments: String) throws -> String {
-    let (status, text) = shell("cd \(path) && openssl \(arguments) 2>&1")
-    try #require(status == 0, "openssl \(arguments): \(text)")
-    return text
-  }
-}
-
-/// Runs a shell command; its exit status and what it printed.
-func shell(_ command: String) -> (status: Int32, output: String) {
-  guard let pipe = popen(command, "re") else { return (-1, "") }
-  var output: [UInt8] = []
-  var buffer = [UInt8](repeating: 0, count: 4096)
-  while true {
-    let count = fread(&buffer, 1, buffer.count, pipe)
-    if count == 0 { break }
-    output += buffer[..<count]
-  }
-  return (pclose(pipe), String(decoding: output, as: UTF8.self))
-}
-
-func makeIdentity() throws -> NodeIdentity {
-  let scratch = Scratch()
-  return try withExtendedLifetime(scratch) { try NodeIdentity.loadOrCreate(directory: scratch.path + "/made") }
-}
 
 /// SplitMix64: splits that a seed replays.
 struct SplitMix: RandomNumberGenerator {
@@ -86,7 +31,7 @@ final class End {
   init(
     _ identity: NodeIdentity, _ role: SecureStream.Role, _ version: TLSVersion = .tls13, judge: (any PeerJudge)? = nil
   ) throws {
-    stream = try SecureStream(identity: identity, role: role, versionMax: version, judge: judge)
+    stream = try SecureStream(TLSCredentials(identity), role: role, versionMax: version, judge: judge)
   }
 
   func receive(_ bytes: [UInt8]) {
@@ -159,9 +104,3 @@ func frame(payload: Int, _ mark: UInt8 = 7) -> [UInt8] {
   header[7] = UInt8(payload & 0xFF)
   return header + (0..<payload).map { UInt8(truncatingIfNeeded: $0) ^ mark }
 }
-
-func hex(_ bytes: some Sequence<UInt8>) -> String {
-  bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-}
-func array<let count: Int>(_ bytes: InlineArray<count, UInt8>) -> [UInt8] { bytes.indices.map { bytes[$0] } }
-func hex(_ id: NodeID) -> String { hex((0..<16).map { id.byte($0) }) }

@@ -1,4 +1,5 @@
 import CSystem
+import FileSupport
 import Testing
 
 @testable import SecureTransport

@@ -1,5 +1,7 @@
 import CMbedTLS
 import CSystem
+import FileSupport
+import Identity
 import Testing
 
 @testable import SecureTransport

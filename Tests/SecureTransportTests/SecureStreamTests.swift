@@ -1,3 +1,4 @@
+import FileSupport
 import Testing
 
 @testable import SecureTransport

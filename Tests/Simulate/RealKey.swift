@@ -1,9 +1,10 @@
 #if canImport(SecureTransport)
   import CMbedTLS
   import CSystem
-  import Channel
+  import Identity
   import Node
   import Primitives
+  import Seal
   import SecureTransport
   import Simulator
 
@@ -14,7 +15,7 @@
     let point: [UInt8]
     private(set) var signCount = 0
     private let identity: NodeIdentity
-    private let sessions: DatagramSessions
+    private let sessions: DTLSSessions
 
     /// Keys of one network are made in order, the first with number 0, when all of the network before are gone.
     static func make(_ seed: UInt64, _ number: Int) -> any SimulatedKey {
@@ -35,7 +36,7 @@
         rmdir(directory.path)
       }
       identity = try NodeIdentity.create(directory)
-      sessions = try DatagramSessions(identity)
+      sessions = try DTLSSessions(identity)
       id = identity.id
       let publicPoint = identity.publicPoint
       point = publicPoint.indices.map { publicPoint[$0] }

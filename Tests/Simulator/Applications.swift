@@ -14,7 +14,7 @@ extension Simulation {
     let size = Int(random.below(random.chance(perThousand: options.isBusy ? 500 : 100) ? 60_000 : 1500))
     let isReliable = random.chance(perThousand: 850)
     if choice.isEmpty { return }
-    // In a large network conversations are with few: all pairs would be a matter of memory.
+    // In a large network associations are with few: all pairs would be a matter of memory.
     let to = machines.count > 16 ? choice[(from * 5) % choice.count] : choice[Int(random.below(UInt64(choice.count)))]
     if isReliable { send(from, to, lane, size) } else { sendUnreliably(from, to, size % 1200) }
   }
@@ -27,7 +27,7 @@ extension Simulation {
       from: machines[from].number, life: machines[from].life, to: machines[to].number, lane: lane)
     let bytes = ledger.next(on: route, fillerBytes: fillerBytes)
     let id: MessageID
-    do throws(DeliveryRefusal) {
+    do throws(AssociationRefusal) {
       id = try node.send(kind: 7, bytes.span.bytes, to: machines[to].key.id, lane: lane, now: now)
     } catch {
       trace.add(now, .refused, from, to)

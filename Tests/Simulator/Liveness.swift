@@ -33,7 +33,7 @@ extension Simulation {
   static let hopTime = TimeSpan.milliseconds(250)
   /// A peer that nobody reaches any more is shown for 3 s more.
   static let graceMax = TimeSpan.seconds(4)
-  /// The longest dial into the dark, the middle pause, discovery, and the courtesy of the higher id.
+  /// The longest dial into the dark, the middle pause, discovery, and the dial deferral of the higher id.
   static let returnMax = TimeSpan.seconds(20)
   /// How long the last messages may take.
   static let deliveryMax = TimeSpan.seconds(70)
@@ -267,7 +267,7 @@ extension Simulation {
         for lane in Lane.allCases {
           let isTaken = send(from, to, lane, lane == .bulk ? 5000 : 20)
           if isTaken { asked += 1 }
-          // In larger networks the places for conversations may all be taken.
+          // In larger networks the places for associations may all be taken.
           if !isTaken, machines.count <= 16, agreement(from, to) != .refused {
             fail("machine \(from) does not take a message for \(to) in a whole mesh")
           }

@@ -3,6 +3,7 @@ import Frame
 import Journal
 import Node
 import Primitives
+import Seal
 import TestSupport
 
 /// A node's key in a simulation.

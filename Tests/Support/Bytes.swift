@@ -66,7 +66,7 @@ extension DisplayName {
   public var text: String { String(decoding: (0..<byteCount).map { byte($0) }, as: UTF8.self) }
 }
 
-/// Memory that a structure of the core borrows, given back with the holder.
+/// Memory that a structure of the core borrows, given back with its owner.
 public final class Borrowed {
   public let bytes: UnsafeMutableRawBufferPointer
   public init(_ byteCount: Int) {

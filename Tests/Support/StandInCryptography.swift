@@ -1,6 +1,7 @@
 import Channel
 import Node
 import Primitives
+import Seal
 
 /// A node's key in tests and in the simulator. Whoever knows the point can sign for it, so a signature proves
 /// nothing against an attacker; it does tell every changed byte, and it is the same on every machine.

@@ -1,5 +1,6 @@
 import Channel
 import Primitives
+import Seal
 
 /// A hash that tells every changed bit, and hides nothing from whoever knows the seed.
 enum StandInHash {

@@ -1,4 +1,5 @@
 import CSystem
+import Identity
 import Primitives
 import SecureTransport
 import Testing

@@ -1,5 +1,6 @@
 import CSystem
 import Frame
+import Identity
 import Primitives
 import SecureTransport
 import Testing

@@ -1,0 +1,174 @@
+import Bearer
+import CBluetooth
+import CSystem
+import Primitives
+import Reactor
+
+/// One dial: attribute channel, PSM, credit-based channel. It ends exactly once, within `timeout`.
+final class L2CAPDial: EventSource {
+  enum Outcome {
+    /// Whoever hears this owns the descriptor.
+    case opened(CInt, unitBytesMax: Int)
+    case failed(String)
+    /// The link stands, but nobody at its other end answers: a node that died and left its link behind. Only
+    /// a new link leads to its successor.
+    case unanswered(String)
+  }
+
+  /// How long the peer may take to name its PSM over a link that stands: a few connection intervals of 2 s phones.
+  static let answerTime = TimeSpan.seconds(2)
+
+  /// How long a peer that made the link is left to open its channel. When requests for channels cross on one link, Linux
+  /// takes the answer to one for the answer to the other, and neither channel carries anything.
+  static let dialDeferral = TimeSpan.milliseconds(1_500)
+
+  private enum Step {
+    /// The peer made the link, most likely to dial this node.
+    case yielding
+    case connectingAttributes(CInt, Registration)
+    case asking(AttributeConnection)
+    case openingChannel(CInt, Registration)
+    case ended
+  }
+
+  private let loop: EventLoop
+  private let adapter: UInt64
+  private let peer: BluetoothEndpoint
+  private let attributes: AttributeConnections
+  private var finished: ((Outcome) -> Void)?
+  private var step = Step.ended
+  /// The attribute channel when this dial made it. It outlives a dial that succeeds.
+  private var own: AttributeConnection?
+  private var timer: Timer?
+
+  init(_ loop: EventLoop, from adapter: UInt64, to peer: BluetoothEndpoint, _ attributes: AttributeConnections) {
+    self.loop = loop
+    self.adapter = adapter
+    self.peer = peer
+    self.attributes = attributes
+  }
+
+  /// Begin. `finished` may be called before this returns.
+  func start(timeout: TimeSpan, _ finished: @escaping (Outcome) -> Void) {
+    self.finished = finished
+    timer = Timer(loop) { [self] in expire(timeout) }
+    timer?.set(after: timeout)
+    // A link that the peer made has its attribute channel already, and there can be only one.
+    if attributes.existing(peer) != nil {
+      step = .yielding
+      timer?.set(after: Self.dialDeferral)
+      return
+    }
+    do throws(SystemError) {
+      let descriptor = try L2CAPSocket.connectAttributes(adapter, to: peer)
+      step = .connectingAttributes(descriptor, try watch(descriptor))
+    } catch {
+      finish(.failed("cannot connect: \(error.text)"))
+    }
+  }
+
+  /// Give up without telling anybody; a pending connection is cancelled by the kernel when its socket closes.
+  func cancel() {
+    finished = nil
+    finish(.failed("cancelled"))
+  }
+
+  func ready(_ events: UInt32) {
+    switch step {
+    case .connectingAttributes(let descriptor, let registration):
+      if let error = L2CAPSocket.connectError(descriptor) {
+        return finish(.failed("no connection: \(error.text)"))
+      }
+      loop.remove(registration)
+      step = .ended
+      guard let connection = attributes.adopt(descriptor, peer) else {
+        return finish(.failed("all \(AttributeConnections.countMax) attribute channels are in use"))
+      }
+      own = connection
+      ask(connection)
+    case .openingChannel(let descriptor, let registration):
+      if let error = L2CAPSocket.connectError(descriptor) {
+        return finish(.failed("the peer refused the channel: \(error.text)"))
+      }
+      do throws(SystemError) {
+        let unitBytesMax = try L2CAPSocket.sendUnitBytesMax(descriptor)
+        loop.remove(registration)
+        step = .ended
+        finish(.opened(descriptor, unitBytesMax: unitBytesMax))
+      } catch {
+        finish(.failed("the channel closed at once: \(error.text)"))
+      }
+    case .yielding, .asking, .ended: break
+    }
+  }
+
+  private func ask(_ connection: AttributeConnection) {
+    step = .asking(connection)
+    timer?.set(after: Self.answerTime)
+    connection.askPSM { [self] answer in
+      switch answer {
+      case .psm(let psm):
+        timer?.set(after: Self.answerTime)
+        open(psm)
+      case .refused(let code): finish(.failed("the peer offers no Causeway service (attribute error \(code))"))
+      case .malformed: finish(.failed("the peer's answer about its PSM cannot be read"))
+      case nil: finish(.failed("the link ended before the peer named its PSM"))
+      }
+    }
+  }
+
+  private func open(_ psm: UInt16) {
+    do throws(SystemError) {
+      let descriptor = try L2CAPSocket.connectChannel(adapter, to: peer, psm: psm)
+      step = .openingChannel(descriptor, try watch(descriptor))
+    } catch {
+      finish(.failed("cannot open the channel: \(error.text)"))
+    }
+  }
+
+  private func watch(_ descriptor: CInt) throws(SystemError) -> Registration {
+    do throws(SystemError) {
+      return try loop.add(descriptor, .write, .admission, self)
+    } catch {
+      _ = close(descriptor)
+      throw error
+    }
+  }
+
+  private func expire(_ timeout: TimeSpan) {
+    let answerTime = Self.answerTime.milliseconds
+    switch step {
+    case .yielding:
+      guard let connection = attributes.existing(peer) else { return finish(.failed("the peer's link ended")) }
+      ask(connection)
+    case .connectingAttributes: finish(.failed("not reached within \(timeout.milliseconds) ms"))
+    case .asking(let connection):
+      own = connection
+      finish(.unanswered("its attribute server did not answer within \(answerTime) ms"))
+    case .openingChannel: finish(.unanswered("its channel did not open within \(answerTime) ms"))
+    case .ended: finish(.failed("gave up"))
+    }
+  }
+
+  private func finish(_ outcome: Outcome) {
+    switch step {
+    case .connectingAttributes(let descriptor, let registration), .openingChannel(let descriptor, let registration):
+      loop.remove(registration)
+      _ = close(descriptor)
+    case .asking(let connection): connection.cancelQuestion()
+    case .yielding, .ended: break
+    }
+    step = .ended
+    timer?.cancel()
+    timer = nil
+    // The link of a failed dial must not hold a slot until the attribute channel has been idle long enough.
+    switch outcome {
+    case .opened: break
+    case .failed, .unanswered: own?.close()
+    }
+    own = nil
+    let finished = finished
+    self.finished = nil
+    finished?(outcome)
+  }
+}

@@ -1,0 +1,131 @@
+import Bearer
+import CBluetooth
+import CSystem
+import Reactor
+
+/// The kernel's LE L2CAP sockets. All are non-blocking, ask for no link-layer security (BT_SECURITY_LOW: TLS
+/// above does not trust the radio's) and are bound to one controller's public address.
+enum L2CAPSocket {
+  /// The largest SDU we take on a channel. Before Linux 6.9 it is also what sizes the credits a peer gets, so
+  /// that a small one caps goodput: 4096 bytes are 17 packets in flight, 140 KB/s at a 15 ms interval.
+  static let receiveUnitBytesMax: UInt16 = 4096
+  /// The attribute protocol's fixed channel.
+  private static let attributeChannel: UInt16 = 4
+  private static let backlog: CInt = 8
+
+  /// A listener for channels on `psm`. Errors: EADDRINUSE (another program has the PSM), EADDRNOTAVAIL.
+  static func listen(_ adapter: UInt64, psm: UInt16) throws(SystemError) -> CInt {
+    try make { (descriptor) throws(SystemError) in
+      try bind(descriptor, adapter, psm: psm, channel: 0)
+      try setCreditMode(descriptor)
+      if CSystem.listen(descriptor, backlog) != 0 { throw SystemError.last }
+    }
+  }
+
+  /// A listener for the attribute channel. It has to stand before a link comes up: the kernel looks for it
+  /// then, and not again. Errors: EADDRINUSE (bluetoothd has it).
+  static func listenForAttributes(_ adapter: UInt64) throws(SystemError) -> CInt {
+    try make { (descriptor) throws(SystemError) in
+      try bind(descriptor, adapter, psm: 0, channel: attributeChannel)
+      if CSystem.listen(descriptor, backlog) != 0 { throw SystemError.last }
+    }
+  }
+
+  /// Begin to connect the attribute channel; the socket becomes writable when it is there.
+  static func connectAttributes(_ adapter: UInt64, to peer: BluetoothEndpoint) throws(SystemError) -> CInt {
+    try make { (descriptor) throws(SystemError) in
+      try bind(descriptor, adapter, psm: 0, channel: attributeChannel)
+      try connect(descriptor, peer, psm: 0, channel: attributeChannel)
+    }
+  }
+
+  /// Begin to open a channel; the socket becomes writable when it is there.
+  static func connectChannel(_ adapter: UInt64, to peer: BluetoothEndpoint, psm: UInt16) throws(SystemError) -> CInt {
+    try make { (descriptor) throws(SystemError) in
+      try bind(descriptor, adapter, psm: 0, channel: 0)
+      try setCreditMode(descriptor)
+      try connect(descriptor, peer, psm: psm, channel: 0)
+    }
+  }
+
+  /// The next waiting connection; nil when there is none. Errors: EMFILE and other reasons to stop.
+  static func accept(_ listener: CInt) throws(SystemError) -> (descriptor: CInt, peer: BluetoothEndpoint)? {
+    var address = sockaddr_l2()
+    let descriptor = cbluetooth_accept(listener, &address)
+    if descriptor < 0 {
+      let error = SystemError.last
+      if error.code == EAGAIN || error.code == ECONNABORTED || error.code == EINTR { return nil }
+      throw error
+    }
+    let bytes = address.l2_bdaddr.b
+    let wire = [bytes.5, bytes.4, bytes.3, bytes.2, bytes.1, bytes.0]
+    let number = wire.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+    return (descriptor, BluetoothEndpoint(address: number, isRandom: address.l2_bdaddr_type == BDADDR_LE_RANDOM))
+  }
+
+  /// The largest SDU the peer takes on a connected channel.
+  static func sendUnitBytesMax(_ descriptor: CInt) throws(SystemError) -> Int {
+    var bytes: UInt16 = 0
+    var size = socklen_t(MemoryLayout<UInt16>.size)
+    if getsockopt(descriptor, SOL_BLUETOOTH, BT_SNDMTU, &bytes, &size) != 0 { throw SystemError.last }
+    return Int(bytes)
+  }
+
+  /// What SO_ERROR holds: how a connect ended. Nil when it went well.
+  static func connectError(_ descriptor: CInt) -> SystemError? {
+    var code: CInt = 0
+    var size = socklen_t(MemoryLayout<CInt>.size)
+    if getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &size) != 0 { return SystemError.last }
+    return code == 0 ? nil : SystemError(code: code)
+  }
+
+  private static func make(_ configure: (CInt) throws(SystemError) -> Void) throws(SystemError) -> CInt {
+    let kind = CInt(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+    let descriptor = socket(AF_BLUETOOTH, kind, BTPROTO_L2CAP)
+    if descriptor < 0 { throw SystemError.last }
+    do throws(SystemError) {
+      var security = bt_security(level: UInt8(BT_SECURITY_LOW), key_size: 0)
+      let size = socklen_t(MemoryLayout<bt_security>.size)
+      if setsockopt(descriptor, SOL_BLUETOOTH, BT_SECURITY, &security, size) != 0 { throw SystemError.last }
+      try configure(descriptor)
+      return descriptor
+    } catch {
+      _ = close(descriptor)
+      throw error
+    }
+  }
+
+  private static func bind(_ descriptor: CInt, _ adapter: UInt64, psm: UInt16, channel: UInt16) throws(SystemError) {
+    var address = socketAddress(BluetoothEndpoint(address: adapter, isRandom: false), psm: psm, channel: channel)
+    if cbluetooth_bind(descriptor, &address) != 0 { throw SystemError.last }
+  }
+
+  private static func connect(
+    _ descriptor: CInt, _ peer: BluetoothEndpoint, psm: UInt16, channel: UInt16
+  ) throws(SystemError) {
+    var address = socketAddress(peer, psm: psm, channel: channel)
+    if cbluetooth_connect(descriptor, &address) != 0, csystem_errno() != EINPROGRESS { throw SystemError.last }
+  }
+
+  /// LE credit-based flow control and our receive MTU. The mode can only be set between bind and
+  /// listen or connect; kernels that know no other LE mode have no such option.
+  private static func setCreditMode(_ descriptor: CInt) throws(SystemError) {
+    var mode = UInt8(BT_MODE_LE_FLOWCTL)
+    if setsockopt(descriptor, SOL_BLUETOOTH, BT_MODE, &mode, 1) != 0, csystem_errno() != ENOPROTOOPT {
+      throw SystemError.last
+    }
+    var unitBytes = receiveUnitBytesMax
+    if setsockopt(descriptor, SOL_BLUETOOTH, BT_RCVMTU, &unitBytes, 2) != 0 { throw SystemError.last }
+  }
+
+  private static func socketAddress(_ endpoint: BluetoothEndpoint, psm: UInt16, channel: UInt16) -> sockaddr_l2 {
+    let bytes = endpoint.wireBytes
+    var address = sockaddr_l2()
+    address.l2_family = UInt16(AF_BLUETOOTH)
+    address.l2_psm = psm.littleEndian
+    address.l2_cid = channel.littleEndian
+    address.l2_bdaddr = bdaddr_t(b: (bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5]))
+    address.l2_bdaddr_type = endpoint.wireType
+    return address
+  }
+}

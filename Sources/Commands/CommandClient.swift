@@ -1,0 +1,65 @@
+import CSystem
+import Configuration
+import Diagnostics
+
+/// Options of every command that talks to the daemon.
+struct ClientOptions {
+  static let socketKey: CInt = 0x73
+  static let configKey: CInt = 0x63
+  static let options = [
+    configOption,
+    CommandOption(
+      name: "socket", key: socketKey, argument: "PATH",
+      help: "The daemon's control socket; default control.sock in the configuration's runtime-directory"),
+  ]
+
+  private var socket: String?
+  private(set) var config: String?
+
+  /// True when the option was one of these.
+  mutating func take(_ key: CInt, _ value: String) -> Bool {
+    switch key {
+    case Self.socketKey: socket = value
+    case Self.configKey: config = value
+    default: return false
+    }
+    return true
+  }
+
+  /// Connect, or say why not and give the exit code.
+  func connect() throws(CommandFailure) -> ControlClient {
+    var path = socket ?? ""
+    if socket == nil {
+      guard let configuration = loadConfiguration(config) else { throw CommandFailure(ExitCode.usage) }
+      path = configuration.controlSocketPath
+    }
+    do throws(DiagnosticsError) {
+      return try ControlClient(path: path)
+    } catch {
+      printError(error.text)
+      throw CommandFailure(ExitCode.noDaemon)
+    }
+  }
+}
+
+/// A command ends; what went wrong has been said.
+struct CommandFailure: Error {
+  let code: CInt
+  init(_ code: CInt) { self.code = code }
+
+  /// Say `text` and fail.
+  init(saying text: String, _ code: CInt = ExitCode.failed) {
+    printError(text)
+    self.code = code
+  }
+}
+
+/// Run a command's body; its failure is the exit code.
+func run(_ body: () throws(CommandFailure) -> Void) -> CInt {
+  do throws(CommandFailure) {
+    try body()
+    return ExitCode.done
+  } catch {
+    return error.code
+  }
+}

@@ -1,0 +1,278 @@
+import CSystem
+import Configuration
+import Diagnostics
+import Identity
+import Primitives
+import Relay
+import SecureTransport
+import Trust
+
+/// `causeway identity COMMAND`
+func commandIdentity(_ words: CommandWords) -> CInt {
+  dispatch(
+    words, "causeway identity",
+    [
+      Command(name: "show", summary: "show the box's key, certificate, pins and revocations", run: identityShow),
+      Command(name: "new", summary: "make a new key: the box becomes another node", run: identityNew),
+      Command(name: "import", summary: "take key and certificates of a PEM or PKCS#12 file", run: identityImport),
+      Command(name: "export", summary: "print the certificates in PEM", run: identityExport),
+      Command(name: "trust", summary: "pin a peer's key", run: identityTrust),
+      Command(name: "untrust", summary: "forget the pin of a name or key", run: identityUntrust),
+      Command(
+        name: "revoke", summary: "refuse a key from now on, here and where this box is an operator", run: identityRevoke
+      ),
+    ], help: "Who this box is, and whom it trusts. These commands need the rights of the daemon's user.")
+}
+
+private let replaceKey: CInt = 0x72
+private let passwordFileKey: CInt = 0x70
+private let privateKeyKey: CInt = 0x6B
+private let nameKey: CInt = 0x6E
+private let atNextStart: StaticString = "It counts from the next start: systemctl restart causeway"
+
+/// What every one of these commands takes.
+private struct Options {
+  var client = ClientOptions()
+  var words: [String] = []
+  var isReplacing = false
+  var passwordFile: String?
+  var withPrivateKey = false
+  var name = ""
+
+  static func parse(
+    _ command: StaticString, _ words: CommandWords, arguments: StaticString = "", count: ClosedRange<Int> = 0...0,
+    help: StaticString, _ own: [CommandOption] = []
+  ) -> Options {
+    var options = Options()
+    CommandParser.parse(
+      command, words, arguments: arguments, count: count, help: help, options: ClientOptions.options + own
+    ) { key, value in
+      if options.client.take(key, value) { return nil }
+      switch key {
+      case replaceKey: options.isReplacing = true
+      case passwordFileKey: options.passwordFile = value
+      case privateKeyKey: options.withPrivateKey = true
+      case nameKey:
+        guard DisplayNameSyntax.parse(Array(value.utf8)[...]) != nil else { return DisplayNameSyntax.accepted }
+        options.name = value
+      default: options.words.append(value)
+      }
+      return nil
+    }
+    return options
+  }
+}
+
+private let replaceOption = CommandOption(
+  name: "replace", key: replaceKey, argument: nil, help: "Put it in the place of the key that is there")
+
+/// Run a body that works on the state directory of the configuration.
+private func withState(
+  _ options: Options, _ body: (StateDirectory, Configuration) throws(IdentityError) -> Void
+) -> CInt {
+  guard let configuration = loadConfiguration(options.client.config) else { return ExitCode.usage }
+  do throws(IdentityError) {
+    try body(StateDirectory(configuration.node.stateDirectory), configuration)
+    return ExitCode.done
+  } catch {
+    printError(error.text)
+    return ExitCode.failed
+  }
+}
+
+private func identityNew(_ words: CommandWords) -> CInt {
+  let options = Options.parse(
+    "causeway identity new", words,
+    help:
+      "Make a new key and a self-signed certificate. The box becomes another node; the old key stays as node.key.old.",
+    [replaceOption])
+  return replacing(options) { directory throws(IdentityError) in try NodeIdentity.create(directory) }
+}
+
+private func identityImport(_ words: CommandWords) -> CInt {
+  let options = Options.parse(
+    "causeway identity import", words, arguments: "FILE", count: 1...1,
+    help: """
+      Take an ECDSA P-256 key, its certificate and the chain above it from a PEM or PKCS#12 file. The box becomes the \
+      node of that key; the old key stays as node.key.old.
+      """,
+    [
+      replaceOption,
+      CommandOption(
+        name: "password-file", key: passwordFileKey, argument: "FILE", help: "The password is this file's first line"),
+    ])
+  let path = options.words[0]
+  return replacing(options) { directory throws(IdentityError) in
+    guard let file = try readFile(path, bytesMax: 65_536) else { throw .unreadable(path: path, code: ENOENT) }
+    var password: [UInt8] = []
+    do throws(CommandFailure) {
+      if let passwordFile = options.passwordFile {
+        password = try Password.read(file: passwordFile)
+      } else if file.first == 0x30 || Text(file[...]).contains("ENCRYPTED") {
+        password = try Password.ask(for: path)
+      }
+    } catch {
+      exit(error.code)
+    }
+    return try NodeIdentity.importing(file, path: path, password: password, into: directory)
+  }
+}
+
+/// Make another identity unless there is one that nobody said to replace.
+private func replacing(
+  _ options: Options, _ make: (StateDirectory) throws(IdentityError) -> NodeIdentity
+) -> CInt {
+  var code = ExitCode.done
+  let result = withState(options) { directory, _ throws(IdentityError) in
+    // What is there may be damaged, which is a reason to replace it.
+    if !options.isReplacing, access(directory.file("node.key"), F_OK) == 0 {
+      printError("\(directory.file("node.key")) exists; --replace makes the box another node")
+      code = ExitCode.failed
+      return
+    }
+    show("", "\(try make(directory).id.text)")
+    show(atNextStart, "")
+  }
+  return result == ExitCode.done ? code : result
+}
+
+private func identityExport(_ words: CommandWords) -> CInt {
+  let options = Options.parse(
+    "causeway identity export", words, help: "Print the chain of certificates in PEM, the box's own first.",
+    [CommandOption(name: "key", key: privateKeyKey, argument: nil, help: "Print the private key before it")])
+  return withState(options) { directory, _ throws(IdentityError) in
+    let identity = try loadIdentity(directory)
+    var text = TextBuilder()
+    for byte in try identity.pem(withKey: options.withPrivateKey) { text.add(byte: byte) }
+    text.write(to: STDOUT_FILENO)
+  }
+}
+
+private func loadIdentity(_ directory: StateDirectory) throws(IdentityError) -> NodeIdentity {
+  guard let identity = try NodeIdentity.load(directory) else {
+    throw .none(path: directory.file("node.key"))
+  }
+  if let notice = identity.notice { printError(notice) }
+  return identity
+}
+
+private func identityShow(_ words: CommandWords) -> CInt {
+  let options = Options.parse("causeway identity show", words, help: "Show who the box is and whom it trusts.")
+  return withState(options) { directory, configuration throws(IdentityError) in
+    let store = TrustStore(directory)
+    let keeper = TrustKeeper(try loadIdentity(directory), store, configuration.trust)
+    if let notice = store.notice { printError(notice) }
+    for notice in keeper.anchors.notices { printError(notice) }
+    var text = TextBuilder()
+    text.add("node         \(keeper.identity.id.text)\n")
+    for certificate in keeper.identity.chain.descriptions { text.add("certificate  \(certificate)\n") }
+    if keeper.anchors.certificateCount > 0 { text.add("anchors      \(verdictText(keeper))\n") }
+    text.add("policy       \(keeper.policy.name)\n")
+    let time = keeper.time
+    text.add("time         not before ")
+    text.add("\(dateText(time.floor))")
+    text.add(time.isSynchronised ? "; the clock is synchronised\n" : "; the clock is not synchronised\n")
+    for pin in keeper.pins {
+      text.add("pinned       \(pin.node.text)  ")
+      text.add(untrusted: pin.name)
+      text.add(pin.isByOperator ? "  (by the operator)\n" : "\n")
+    }
+    for list in keeper.lists {
+      for node in list.nodes {
+        text.add("revoked      \(node.text)  by \(list.issuer.shortText), list \(list.serial)\n")
+      }
+    }
+    text.write(to: STDOUT_FILENO)
+  }
+}
+
+private func verdictText(_ keeper: TrustKeeper) -> String {
+  switch keeper.identity.chain.evaluate(keeper.anchors, keeper.time) {
+  case .trusted: "its certificate leads to one of the \(keeper.anchors.certificateCount)"
+  case .trustedForNow: "its certificate leads to one, if it is valid already"
+  case .refused(let refusal): "others with these anchors refuse it: \(refusal.text)"
+  }
+}
+
+// MARK: Trust
+
+private func identityTrust(_ words: CommandWords) -> CInt {
+  let options = Options.parse(
+    "causeway identity trust", words, arguments: "ID", count: 1...1,
+    help: "Pin a peer's key: it is welcome under every policy, and with a name it alone is.",
+    [
+      CommandOption(
+        name: "name", key: nameKey, argument: "NAME", help: "The display name that is this key's from now on")
+    ])
+  return carryOut(.pin, options)
+}
+
+private func identityUntrust(_ words: CommandWords) -> CInt {
+  let options = Options.parse(
+    "causeway identity untrust", words, arguments: "NAME|ID", count: 1...1,
+    help: "Forget the pin of a name or key; the next one to come under that name gets it.")
+  return carryOut(.unpin, options)
+}
+
+private func identityRevoke(_ words: CommandWords) -> CInt {
+  let options = Options.parse(
+    "causeway identity revoke", words, arguments: "NAME|ID", count: 1...1,
+    help: """
+      Refuse a key for ever: its links end at once, and boxes that have this one among their [trust] operators learn of \
+      it. A revoked key does not come back.
+      """)
+  return carryOut(.revoke, options)
+}
+
+/// Through the daemon, which has the state directory; where none runs, on the directory itself.
+private func carryOut(_ operation: TrustOperation, _ options: Options) -> CInt {
+  run { () throws(CommandFailure) in
+    guard let configuration = loadConfiguration(options.client.config) else { throw CommandFailure(ExitCode.usage) }
+    let store: TrustStore
+    var keeper: TrustKeeper?
+    do throws(IdentityError) {
+      let directory = try StateDirectory(configuration.node.stateDirectory)
+      let isFree = try directory.lock()
+      store = TrustStore(directory)
+      if isFree { keeper = TrustKeeper(try loadIdentity(directory), store, configuration.trust) }
+    } catch {
+      throw CommandFailure(saying: error.text)
+    }
+    let (id, name) = try target(operation, options, store)
+    guard let keeper else { return try askDaemon(operation, id, name, try options.client.connect()) }
+    do throws(TrustError) {
+      show("", try keeper.carryOut(operation, id, name: name))
+    } catch {
+      throw CommandFailure(saying: error.text)
+    }
+  }
+}
+
+/// Whom a word means: an id of 32 digits, else a name or the start of an id among the pins, else among the daemon's peers.
+private func target(
+  _ operation: TrustOperation, _ options: Options, _ store: TrustStore
+) throws(CommandFailure) -> (NodeID, String) {
+  let word = options.words[0]
+  if let id = NodeIDSyntax.parse(Text(word)) { return (id, options.name) }
+  if operation == .unpin { return (.none, word) }
+  if let pin = store.pins.first(where: { $0.name.elementsEqual(word.utf8) }) { return (pin.node, options.name) }
+  throw CommandFailure(
+    saying:
+      "“\(word)” is no pinned name; name the key by its 32 hexadecimal digits, as “causeway status --json” shows them")
+}
+
+private func askDaemon(
+  _ operation: TrustOperation, _ id: NodeID, _ name: String, _ client: ControlClient
+) throws(CommandFailure) {
+  client.send(.trust(operation, id, name: name))
+  while true {
+    switch client.next(milliseconds: 10_000) {
+    case .event(.trustAnswer(let isDone, let text)):
+      if !isDone { throw CommandFailure(saying: text) }
+      return show("", text)
+    case .event: continue
+    case .closed(let reason): throw CommandFailure(saying: reason)
+    case .otherReady, .timedOut: throw CommandFailure(saying: "the daemon did not answer for 10 s; see “causeway log”")
+    }
+  }
+}

@@ -1,0 +1,142 @@
+import CSystem
+
+/// How every command ends.
+enum ExitCode {
+  static let done: CInt = 0
+  /// It did not work; a line on stderr says why.
+  static let failed: CInt = 1
+  /// The command line or the configuration is wrong.
+  static let usage: CInt = 2
+  /// No daemon answers at the control socket.
+  static let noDaemon: CInt = 3
+  /// The time given ran out first.
+  static let timedOut: CInt = 4
+
+  static let help: StaticString =
+    """
+    Exit codes: 0 done, 1 failed (a line on stderr says why), 2 wrong usage or configuration, 3 no daemon answers, \
+    4 the time given ran out.
+    """
+}
+
+/// One option of a command.
+struct CommandOption {
+  let name: StaticString
+  /// The short option's character, or a number above 255 where there is none.
+  let key: CInt
+  /// The name of its argument in the help; nil when it has none.
+  let argument: StaticString?
+  let help: StaticString
+}
+
+/// What a command takes, parsed by glibc's argp, which also makes `--help` and `--usage`.
+final class CommandParser {
+  /// An option or argument that was given. The answer nil is fine; else it says what would be accepted.
+  typealias Take = (_ key: CInt, _ value: String) -> StaticString?
+
+  /// The key under which plain arguments are given to `Take`.
+  static let argument: CInt = 0
+
+  private let options: [CommandOption]
+  private let argumentCount: ClosedRange<Int>
+  private let take: Take
+  private var taken = 0
+
+  /// - `command`: all its words, as its help shows them.
+  /// - `arguments`: the plain arguments as its help shows them.
+  static func parse(
+    _ command: StaticString, _ words: CommandWords, arguments: StaticString = "",
+    count: ClosedRange<Int> = 0...0, help: StaticString, options: [CommandOption] = [], take: @escaping Take
+  ) {
+    let parser = CommandParser(options, count, take)
+    parser.run(command, words, arguments, help)
+  }
+
+  private init(_ options: [CommandOption], _ argumentCount: ClosedRange<Int>, _ take: @escaping Take) {
+    self.options = options
+    self.argumentCount = argumentCount
+    self.take = take
+  }
+
+  private func run(_ command: StaticString, _ words: CommandWords, _ arguments: StaticString, _ help: StaticString) {
+    // argp keeps pointers for as long as it runs, which is once in a process.
+    let table = UnsafeMutablePointer<argp_option>.allocate(capacity: options.count + 1)
+    table.initialize(repeating: argp_option(), count: options.count + 1)
+    for (index, option) in options.enumerated() {
+      table[index] = argp_option(
+        name: cString(option.name), key: option.key, arg: option.argument.map { cString($0) }, flags: 0,
+        doc: cString(option.help), group: 0)
+    }
+    var parser = argp()
+    parser.options = UnsafePointer(table)
+    parser.parser = { key, value, state in
+      let parser = Unmanaged<CommandParser>.fromOpaque(state!.pointee.input!).takeUnretainedValue()
+      return parser.handle(key, value, state!)
+    }
+    parser.args_doc = cString(arguments)
+    parser.doc = cString(help)
+    csystem_argp_set_error_status(ExitCode.usage)
+    let vector = words.vector(named: command)
+    _ = argp_parse(&parser, CInt(words.count), vector, 0, nil, Unmanaged.passUnretained(self).toOpaque())
+    table.deallocate()
+  }
+
+  private func handle(
+    _ key: CInt, _ value: UnsafeMutablePointer<CChar>?, _ state: UnsafeMutablePointer<argp_state>
+  ) -> error_t {
+    let isOption = options.contains { $0.key == key }
+    if !isOption && key == CInt(ARGP_KEY_END) {
+      if taken < argumentCount.lowerBound { csystem_argp_error(state, "an argument is missing") }
+      return 0
+    }
+    guard isOption || key == CInt(ARGP_KEY_ARG) else { return CInt(E2BIG) }
+    if !isOption {
+      taken += 1
+      if taken > argumentCount.upperBound { csystem_argp_error(state, "too many arguments") }
+    }
+    let text = value.map { String(cString: $0) } ?? ""
+    if let accepted = take(isOption ? key : Self.argument, text) {
+      csystem_argp_error(state, "“\(text)” is not accepted; expected \(accepted)")
+    }
+    return 0
+  }
+
+  private func cString(_ text: StaticString) -> UnsafePointer<CChar> {
+    UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)
+  }
+}
+
+/// The words of a command line from a command's own name on.
+struct CommandWords {
+  private let first: Int
+
+  private init(first: Int) { self.first = first }
+
+  /// All of the process's words.
+  static var all: CommandWords { CommandWords(first: 0) }
+
+  var count: Int { Int(csystem_argc()) - first }
+
+  /// The words from the next one on.
+  var rest: CommandWords { CommandWords(first: first + 1) }
+
+  /// The word at `index`, 0 being the command's name; empty when there is none.
+  subscript(index: Int) -> String {
+    guard index < count, let word = csystem_argv()[first + index] else { return "" }
+    return String(cString: word)
+  }
+
+  /// The words for argp, the first replaced by the whole command so that help and errors show it.
+  func vector(named command: StaticString) -> UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> {
+    let vector = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>.allocate(capacity: count + 1)
+    vector[0] = UnsafeMutableRawPointer(mutating: command.utf8Start).assumingMemoryBound(to: CChar.self)
+    for index in 1...count { vector[index] = csystem_argv()[first + index] }
+    return vector
+  }
+}
+
+/// Write a line on stderr, named after the program.
+func printError(_ text: String) {
+  let line = Array("causeway: \(text)\n".utf8)
+  _ = line.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+}

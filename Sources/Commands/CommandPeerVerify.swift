@@ -1,0 +1,36 @@
+import Diagnostics
+import Identity
+import Primitives
+import SecureTransport
+
+/// `causeway peer verify`
+func commandPeerVerify(_ words: CommandWords) -> CInt {
+  var options = ClientOptions()
+  var name = ""
+  var seconds: UInt64? = 30
+  CommandParser.parse(
+    "causeway peer verify", words, arguments: "NAME", count: 1...1,
+    help: """
+      Show the code of this node's key and the peer's. Compare it with what the other end shows, over the telephone or \
+      side by side: when the codes are the same, nobody stands between the two.
+      """,
+    options: ClientOptions.options + [
+      PeerOption.seconds("Wait this long for the peer to appear; default 30")
+    ]
+  ) { key, value in
+    if options.take(key, value) { return nil }
+    switch key {
+    case CommandParser.argument: name = value
+    default:
+      guard let number = PeerOption.parseSeconds(value) else { return PeerOption.secondsAccepted }
+      seconds = number
+    }
+    return nil
+  }
+  return run { () throws(CommandFailure) in
+    let connection = try PeerConnection(options, kinds: [])
+    let peer = try connection.peer(named: name, until: deadline(after: seconds))
+    show("", "\(connection.book.name(peer)) \(peer.text)")
+    show("", verificationCode(connection.localID, peer))
+  }
+}

@@ -1,0 +1,39 @@
+import Configuration
+import Diagnostics
+import Relay
+
+/// `causeway run`
+func commandRun(_ words: CommandWords) -> CInt {
+  var path: String?
+  CommandParser.parse(
+    "causeway run", words,
+    help: "Be the relay until SIGTERM or SIGINT. Radios and daemons that are absent are named and watched for.",
+    options: [configOption]
+  ) { _, value in
+    path = value
+    return nil
+  }
+  guard let configuration = loadConfiguration(path) else { return ExitCode.usage }
+  do throws(StartError) {
+    try runRelay(configuration)
+    return ExitCode.done
+  } catch {
+    printError(error.text)
+    return ExitCode.failed
+  }
+}
+
+let configOption = CommandOption(
+  name: "config", key: 0x63, argument: "FILE", help: "Configuration file; default /etc/causeway/causeway.conf")
+
+/// Load a configuration, telling errors and warnings on stderr; nil when it cannot be used.
+func loadConfiguration(_ path: String?) -> Configuration? {
+  do throws(ConfigurationError) {
+    let configuration = try Configuration.load(path: path)
+    for warning in configuration.warnings { printError(warning) }
+    return configuration
+  } catch {
+    printError(error.text)
+    return nil
+  }
+}

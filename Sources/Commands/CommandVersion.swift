@@ -1,0 +1,32 @@
+import CMbedTLS
+import CSystem
+import Diagnostics
+
+/// `causeway version`
+func commandVersion(_ words: CommandWords) -> CInt {
+  CommandParser.parse("causeway version", words, help: "Show what this binary is made of.") { _, _ in nil }
+  var text = TextBuilder()
+  text.add("causeway \(causewayVersion)\n")
+  text.add("build: \(buildMode), \(architecture)\n")
+  text.add("mbedTLS \(MBEDTLS_VERSION_STRING)\n")
+  text.write(to: STDOUT_FILENO)
+  return ExitCode.done
+}
+
+private var buildMode: StaticString {
+  #if hasFeature(Embedded)
+    "Embedded Swift, static"
+  #else
+    "Swift with its runtime"
+  #endif
+}
+
+private var architecture: StaticString {
+  #if arch(x86_64)
+    "x86_64"
+  #elseif arch(arm64)
+    "aarch64"
+  #else
+    "another architecture"
+  #endif
+}

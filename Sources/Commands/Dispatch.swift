@@ -1,0 +1,52 @@
+import CSystem
+import Configuration
+import Diagnostics
+
+/// One command of the binary.
+struct Command {
+  let name: StaticString
+  let summary: StaticString
+  let run: (CommandWords) -> CInt
+}
+
+/// Run the command that the process's words choose. Gives the exit code (`ExitCode`).
+public func runCommandLine() -> CInt {
+  dispatch(CommandWords.all, "causeway", commands, help: "A relay between Bluetooth, Wi-Fi Direct and Ethernet peers.")
+}
+
+private var commands: [Command] {
+  [
+    Command(name: "run", summary: "be the relay until a signal ends it", run: commandRun),
+    Command(name: "status", summary: "show the box, its bearers, links and peers", run: commandStatus),
+    Command(name: "peers", summary: "show who can be reached", run: commandPeers),
+    Command(name: "log", summary: "show the journal, also after the daemon died", run: commandLog),
+    Command(name: "peer", summary: "be a peer: browse, chat, send and receive files", run: commandPeer),
+    Command(
+      name: "identity", summary: "show, make, import the box's key; trust, revoke others", run: commandIdentity),
+    Command(name: "selftest", summary: "check this binary on this machine", run: commandSelftest),
+    Command(name: "version", summary: "show what this binary is made of", run: commandVersion),
+  ]
+}
+
+/// Run the command that the first word behind the program's or group's name chooses.
+func dispatch(_ words: CommandWords, _ group: StaticString, _ commands: [Command], help: StaticString) -> CInt {
+  let name = Text(words[1])
+  if let command = commands.first(where: { name.equals($0.name) }) { return command.run(words.rest) }
+  let isHelp = name.isEmpty || name.equals("--help") || name.equals("-?") || name.equals("help")
+  var text = TextBuilder()
+  if !isHelp {
+    text.add("\(group): there is no command “")
+    text.add(untrusted: name.bytes)
+    text.add("”\n\n")
+  }
+  text.add("Usage: \(group) COMMAND [OPTION...]\n\(help)\n\n")
+  for command in commands {
+    let start = text.bytes.count
+    text.add("  \(command.name)")
+    text.pad(from: start, to: 12)
+    text.add("\(command.summary)\n")
+  }
+  text.add("\n“\(group) COMMAND --help” tells more. \(ExitCode.help)\n")
+  text.write(to: isHelp ? STDOUT_FILENO : STDERR_FILENO)
+  return isHelp ? ExitCode.done : ExitCode.usage
+}

@@ -1,0 +1,2 @@
+/// The version of this source tree.
+public let causewayVersion = "0.1.0"

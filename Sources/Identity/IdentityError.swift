@@ -1,0 +1,96 @@
+import CSystem
+
+/// Why a node has no identity. Each case knows the file and says in one line what to do.
+public enum IdentityError: Error, Equatable {
+  /// The directory is missing and could not be made.
+  case directory(path: String, code: Int32)
+  /// Another process holds the directory's lock.
+  case inUse(path: String)
+  /// There is no key yet.
+  case none(path: String)
+  /// A file could not be opened or read.
+  case unreadable(path: String, code: Int32)
+  /// A file is larger than what it should hold can be.
+  case tooLarge(path: String, bytesMax: Int)
+  /// A file could not be written, synchronised or renamed.
+  case unwritable(path: String, code: Int32)
+  /// The key file can be read by others than its owner. `mode` is its permission bits.
+  case keyOpenToOthers(path: String, mode: UInt32)
+  /// Not a private key in PEM, or an encrypted one, or public and private part do not belong together.
+  case notAPrivateKey(path: String)
+  /// A private key of another kind than ECDSA P-256.
+  case notP256(path: String)
+  /// Not a certificate in PEM.
+  case notACertificate(path: String)
+  /// The certificate is for another key.
+  case certificateOfAnotherKey(certificate: String, key: String)
+  /// A certificate without its key: making a new key would silently make a new node.
+  case keyMissing(certificate: String, key: String)
+  /// An encrypted PEM file, and no password.
+  case passwordNeeded(path: String)
+  /// Another password than the PEM file was encrypted with.
+  case wrongPassword(path: String)
+  /// None of the certificates is for the key.
+  case noCertificateForKey(path: String)
+  /// A PKCS #12 file that cannot be used.
+  case pkcs12(path: String, PKCS12Error)
+  /// The kernel gave no random bytes.
+  case noRandomness(code: Int32)
+  /// mbedTLS failed, in practice for lack of memory. `code` is its error number.
+  case library(code: Int32)
+
+  /// One line: what was wrong and what to do.
+  public var text: String {
+    switch self {
+    case .directory(let path, let code):
+      "state directory \(path): \(errnoText(code)); create it or set another one"
+    case .inUse(let path):
+      "state directory \(path): another causeway has it; stop that one, or set another directory"
+    case .none(let path):
+      "\(path): there is no key yet; the first start makes one, or: causeway identity new"
+    case .unreadable(let path, let code):
+      "\(path): \(errnoText(code)); make it readable for the user that runs causeway"
+    case .tooLarge(let path, let bytesMax):
+      "\(path): larger than \(bytesMax) bytes, so not what belongs there"
+    case .unwritable(let path, let code):
+      "\(path): \(errnoText(code)); the state directory must be writable and have space"
+    case .keyOpenToOthers(let path, let mode):
+      "\(path): mode \(octal(mode)) lets others read the private key; run: chmod 600 \(path)"
+    case .notAPrivateKey(let path):
+      "\(path): not an unencrypted private key in PEM; restore it, or move it away to become a new node"
+    case .notP256(let path):
+      "\(path): not an ECDSA P-256 key; make one with: openssl ecparam -name prime256v1 -genkey -noout"
+    case .notACertificate(let path):
+      "\(path): not a certificate in PEM; remove it and the next start writes it anew from the key"
+    case .certificateOfAnotherKey(let certificate, let key):
+      "\(certificate): certifies another key than \(key); remove the certificate to have it written anew"
+    case .keyMissing(let certificate, let key):
+      "\(key): missing although \(certificate) exists; restore it, or remove the certificate to become a new node"
+    case .passwordNeeded(let path):
+      "\(path): encrypted; give its password"
+    case .wrongPassword(let path):
+      "\(path): the password is not the one that it was encrypted with"
+    case .noCertificateForKey(let path):
+      "\(path): none of its certificates is for its key; put the key's own certificate in"
+    case .pkcs12(let path, let error):
+      "\(path): \(error.text)"
+    case .noRandomness(let code):
+      "getrandom: \(errnoText(code)); the kernel must be 3.17 or later and allow the call"
+    case .library(let code):
+      "mbedTLS failed with \(hexadecimal(code)), in practice for lack of memory; free some and start again"
+    }
+  }
+}
+
+package func errnoText(_ code: Int32) -> String {
+  guard let text = strerror(code) else { return "errno \(code)" }
+  return String(cString: text)
+}
+
+/// mbedTLS numbers its errors below zero and documents them as -0xNNNN.
+package func hexadecimal(_ code: Int32) -> String {
+  let digits = String(code.magnitude, radix: 16)
+  return code < 0 ? "-0x" + digits : "0x" + digits
+}
+
+private func octal(_ mode: UInt32) -> String { "0" + String(mode, radix: 8) }

@@ -1,0 +1,152 @@
+import CMbedTLS
+import CSystem
+
+/// A P-256 private key.
+package final class Key {
+  package let context: UnsafeMutablePointer<mbedtls_pk_context>
+
+  init() {
+    context = .allocate(capacity: 1)
+    mbedtls_pk_init(context)
+  }
+
+  deinit {
+    mbedtls_pk_free(context)
+    context.deallocate()
+  }
+
+  /// Takes over the key of a PEM file, or of a PKCS #8 or SEC 1 structure in DER. Refuses other kinds and pairs that do
+  /// not belong together. `password` opens an encrypted PEM.
+  func parse(_ bytes: [UInt8], path: String, password: [UInt8] = []) throws(IdentityError) {
+    // mbedTLS tells PEM from DER by the terminating zero, which DER bears.
+    var text = bytes + [0]
+    defer { mbedtls_platform_zeroize(&text, text.count) }
+    let count = bytes.first == 0x30 ? bytes.count : text.count
+    let code = mbedtls_pk_parse_key(context, text, count, password, password.count, mbedtls_psa_get_random, nil)
+    switch code {
+    case 0: break
+    case MBEDTLS_ERR_PK_PASSWORD_REQUIRED: throw .passwordNeeded(path: path)
+    case MBEDTLS_ERR_PK_PASSWORD_MISMATCH: throw .wrongPassword(path: path)
+    case MBEDTLS_ERR_PK_UNKNOWN_NAMED_CURVE: throw .notP256(path: path)
+    default: throw .notAPrivateKey(path: path)
+    }
+    guard mbedtls_pk_get_type(context) == MBEDTLS_PK_ECKEY,
+      mbedtls_ecp_keypair_get_group_id(cmbedtls_ec(context)) == MBEDTLS_ECP_DP_SECP256R1
+    else { throw .notP256(path: path) }
+    if mbedtls_pk_check_pair(context, context, mbedtls_psa_get_random, nil) != 0 { throw .notAPrivateKey(path: path) }
+  }
+
+  func generate() throws(IdentityError) {
+    try check(mbedtls_pk_setup(context, mbedtls_pk_info_from_type(MBEDTLS_PK_ECKEY)))
+    try check(mbedtls_ecp_gen_key(MBEDTLS_ECP_DP_SECP256R1, cmbedtls_ec(context), mbedtls_psa_get_random, nil))
+  }
+
+  /// SEC 1 in PEM, as `openssl ecparam -genkey -noout` writes it.
+  func pem() throws(IdentityError) -> [UInt8] {
+    var text = [UInt8](repeating: 0, count: 1024)
+    defer { mbedtls_platform_zeroize(&text, text.count) }
+    try check(mbedtls_pk_write_key_pem(context, &text, text.count))
+    return Array(text.prefix { $0 != 0 })
+  }
+
+  /// SubjectPublicKeyInfo in DER, 91 bytes.
+  func spki() throws(IdentityError) -> [UInt8] {
+    var buffer = [UInt8](repeating: 0, count: 128)
+    let count = mbedtls_pk_write_pubkey_der(context, &buffer, buffer.count)
+    if count < 0 { throw .library(code: count) }
+    // mbedTLS writes DER from the end of the buffer.
+    let spki = Array(buffer.suffix(Int(count)))
+    guard spki.count == NodeCertificate.spkiBytes, spki.starts(with: NodeCertificate.spkiPrefix) else {
+      throw .library(code: MBEDTLS_ERR_PK_BAD_INPUT_DATA)
+    }
+    return spki
+  }
+
+  /// A DER ECDSA-Sig-Value over the SHA-256 of `message`.
+  func signDER(_ message: [UInt8]) throws(IdentityError) -> [UInt8] {
+    let digest = sha256(message)
+    var signature = [UInt8](repeating: 0, count: 80)
+    var count = 0
+    try check(
+      mbedtls_pk_sign(
+        context, MBEDTLS_MD_SHA256, digest, digest.count, &signature, signature.count, &count,
+        mbedtls_psa_get_random, nil))
+    return Array(signature.prefix(count))
+  }
+
+  func importForSigning() throws(IdentityError) -> psa_key_id_t {
+    var attributes = cmbedtls_key_attributes()
+    try check(mbedtls_pk_get_psa_attributes(context, psa_key_usage_t(PSA_KEY_USAGE_SIGN_MESSAGE), &attributes))
+    psa_set_key_algorithm(&attributes, cmbedtls_ecdsa_sha256())
+    var key = psa_key_id_t(0)
+    try check(mbedtls_pk_import_into_psa(context, &attributes, &key))
+    return key
+  }
+}
+
+/// Our certificate, or the chain that begins with it.
+package final class Certificate {
+  package let context: UnsafeMutablePointer<mbedtls_x509_crt>
+
+  init() {
+    context = .allocate(capacity: 1)
+    mbedtls_x509_crt_init(context)
+  }
+
+  deinit {
+    mbedtls_x509_crt_free(context)
+    context.deallocate()
+  }
+
+  /// Takes over the certificates of a PEM file, in their order.
+  func parse(_ pem: [UInt8], path: String) throws(IdentityError) {
+    let text = pem + [0]
+    if mbedtls_x509_crt_parse(context, text, text.count) != 0 { throw .notACertificate(path: path) }
+  }
+
+  /// Takes over one more certificate in DER.
+  func append(der: [UInt8], path: String) throws(IdentityError) {
+    if mbedtls_x509_crt_parse_der(context, der, der.count) != 0 { throw .notACertificate(path: path) }
+  }
+
+  /// SubjectPublicKeyInfo in DER of the first certificate.
+  var spki: [UInt8] { Array(UnsafeRawBufferPointer(context.pointee.pk_raw)) }
+
+  /// Each certificate in DER.
+  var ders: [[UInt8]] {
+    var all: [[UInt8]] = []
+    var next: UnsafeMutablePointer<mbedtls_x509_crt>? = context
+    while let certificate = next {
+      if certificate.pointee.raw.len > 0 { all.append(Array(UnsafeRawBufferPointer(certificate.pointee.raw))) }
+      next = certificate.pointee.next
+    }
+    return all
+  }
+
+  static func pem(_ der: [UInt8]) throws(IdentityError) -> [UInt8] {
+    // Base64 is a third longer, and a line of it 65 bytes for 64.
+    var text = [UInt8](repeating: 0, count: der.count * 3 / 2 + 128)
+    var count = 0
+    try check(
+      mbedtls_pem_write_buffer(
+        "-----BEGIN CERTIFICATE-----\n", "-----END CERTIFICATE-----\n", der, der.count, &text, text.count, &count))
+    return Array(text.prefix { $0 != 0 })
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// The bytes that a field of a parsed structure stands for; empty where there are none.
+  package init(_ field: mbedtls_x509_buf) { self.init(start: field.p, count: field.p == nil ? 0 : field.len) }
+}
+
+private func check(_ code: Int32) throws(IdentityError) {
+  if code != 0 { throw .library(code: code) }
+}
+
+extension Certificate {
+  /// Whether this certificate's subject is the issuer that `child` names, and it is not `child` itself.
+  func isNamed(issuerOf child: Certificate) -> Bool {
+    let issuer = UnsafeRawBufferPointer(child.context.pointee.issuer_raw)
+    return issuer.elementsEqual(UnsafeRawBufferPointer(context.pointee.subject_raw))
+  }
+}

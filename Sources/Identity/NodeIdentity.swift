@@ -1,0 +1,248 @@
+import CMbedTLS
+import CSystem
+import Primitives
+
+/// Who this node is: an ECDSA P-256 key, and the self-signed certificate that carries it into TLS.
+///
+/// On disk: `node.key`, PEM, mode 0600: the private key, and behind it the chain of certificates that begins with the
+/// key's own. Whoever has the key is the node: a copied card is a second box with the same identity. A self-signed
+/// certificate is only a wrapper, made anew from the key where it is missing; a chain of an operator's authority comes in
+/// by `importing`, or beside the key as `node.crt`.
+public final class NodeIdentity {
+  /// The first 16 bytes of SHA-256 over the key's SubjectPublicKeyInfo.
+  public let id: NodeID
+  /// The public key: 0x04, then x and y (SEC 1, uncompressed).
+  public let publicPoint: InlineArray<65, UInt8>
+
+  /// What was wrong with the files and did not prevent the start; one line.
+  public private(set) var notice: String?
+
+  package let key: Key
+  package let certificate: Certificate
+  private let signingKey: psa_key_id_t
+
+  /// Reads the identity from `directory`, or makes and writes it at the first start. The directory is made
+  /// (mode 0700) when only its last component is missing. Blocks until the kernel's generator is seeded.
+  public static func loadOrCreate(directory path: String) throws(IdentityError) -> NodeIdentity {
+    let directory = try StateDirectory(path)
+    if let identity = try load(directory) { return identity }
+    return try create(directory)
+  }
+
+  /// Reads the identity; nil when there is none. A damaged key file gives way to the one before it: see `notice`.
+  public static func load(_ directory: StateDirectory) throws(IdentityError) -> NodeIdentity? {
+    try startLibrary()
+    let separate = try directory.read(certificateFile, bytesMax: fileBytesMax)
+    guard let stored = try directory.read(keyFile, bytesMax: fileBytesMax, secret: true) else {
+      if separate == nil { return nil }
+      throw .keyMissing(certificate: directory.file(certificateFile), key: directory.file(keyFile))
+    }
+    do throws(IdentityError) {
+      return try NodeIdentity(stored, separate, directory, keyFile)
+    } catch {
+      guard case .notAPrivateKey = error,
+        let previous = try? directory.read(keyFile + ".old", bytesMax: fileBytesMax, secret: true),
+        let identity = try? NodeIdentity(previous, separate, directory, keyFile + ".old")
+      else { throw error }
+      identity.notice = "\(error.text); until then the one before it, \(keyFile).old, is used"
+      return identity
+    }
+  }
+
+  /// Makes a key and writes it. What was there stays as `node.key.old`.
+  public static func create(_ directory: StateDirectory) throws(IdentityError) -> NodeIdentity {
+    try startLibrary()
+    let key = Key()
+    try key.generate()
+    return try write(key, [], directory)
+  }
+
+  /// Makes the contents of a PEM or PKCS #12 file the identity: its P-256 key, and the chain of certificates that begins
+  /// with the key's own. What was there stays as `node.key.old`. `password` opens an encrypted file.
+  /// Errors: see the last cases of `IdentityError`.
+  public static func importing(
+    _ file: [UInt8], path: String, password: [UInt8], into directory: StateDirectory
+  ) throws(IdentityError) -> NodeIdentity {
+    try startLibrary()
+    let key = Key()
+    let certificates: [[UInt8]]
+    if file.first == 0x30 {
+      let contents: PKCS12.Contents
+      do throws(PKCS12Error) {
+        contents = try PKCS12.open(file, password: password)
+      } catch {
+        throw .pkcs12(path: path, error)
+      }
+      try key.parse(contents.key, path: path)
+      certificates = contents.certificates
+    } else {
+      try key.parse(file, path: path, password: password)
+      let chain = Certificate()
+      if contains(file, certificateMark) { try chain.parse(file, path: path) }
+      certificates = chain.ders
+    }
+    return try write(key, certificates.isEmpty ? [] : chain(certificates, of: key, path: path), directory)
+  }
+
+  /// Key and chain are one file, so that no cut separates them.
+  private static func write(
+    _ key: Key, _ certificates: [[UInt8]], _ directory: StateDirectory
+  ) throws(IdentityError) -> NodeIdentity {
+    var text = try key.pem()
+    defer { mbedtls_platform_zeroize(&text, text.count) }
+    let chain = certificates.isEmpty ? [try selfSigned(key)] : certificates
+    for der in chain { text += try Certificate.pem(der) }
+    if text.count > fileBytesMax { throw .tooLarge(path: directory.file(keyFile), bytesMax: fileBytesMax) }
+    try directory.write(text, to: keyFile, mode: 0o600)
+    // It would belong to another key now, and counts for nothing beside a chain in the key file.
+    unlink(directory.file(certificateFile))
+    return try NodeIdentity(text, nil, directory, keyFile)
+  }
+
+  /// The certificate of `key`, then its issuers as far as they are there. Others are left out.
+  private static func chain(_ ders: [[UInt8]], of key: Key, path: String) throws(IdentityError) -> [[UInt8]] {
+    let spki = try key.spki()
+    var rest: [Certificate] = []
+    for der in ders {
+      let certificate = Certificate()
+      try certificate.append(der: der, path: path)
+      rest.append(certificate)
+    }
+    guard let leaf = rest.firstIndex(where: { $0.spki == spki }) else { throw .noCertificateForKey(path: path) }
+    var ordered = [rest.remove(at: leaf)]
+    while ordered.count < certificatesMax, let last = ordered.last,
+      let issuer = rest.firstIndex(where: { $0.isNamed(issuerOf: last) })
+    {
+      ordered.append(rest.remove(at: issuer))
+    }
+    return ordered.map { $0.ders[0] }
+  }
+
+  /// One certificate and the authorities above it: more than mbedTLS verifies.
+  package static let certificatesMax = 10
+  private static let fileBytesMax = 16_384
+  private static let keyFile = "node.key"
+  private static let certificateFile = "node.crt"
+  private static let certificateMark: StaticString = "-----BEGIN CERTIFICATE-----"
+
+  /// `stored` is the key in PEM, with the chain behind it or beside it in a file of its own (`separate`). Without any
+  /// the certificate is made anew from the key.
+  private init(
+    _ stored: [UInt8], _ separate: [UInt8]?, _ directory: StateDirectory, _ name: String
+  ) throws(IdentityError) {
+    let key = Key(), certificate = Certificate()
+    try key.parse(stored, path: directory.file(name))
+    let spki = try key.spki()
+    if contains(stored, Self.certificateMark) {
+      try certificate.parse(stored, path: directory.file(name))
+      if certificate.spki != spki {
+        throw .certificateOfAnotherKey(certificate: directory.file(name), key: directory.file(name))
+      }
+    } else if let separate {
+      let path = directory.file(Self.certificateFile)
+      try certificate.parse(separate, path: path)
+      if certificate.spki != spki { throw .certificateOfAnotherKey(certificate: path, key: directory.file(name)) }
+    } else {
+      try certificate.append(der: try Self.selfSigned(key), path: directory.file(name))
+    }
+    signingKey = try key.importForSigning()
+    id = spki.withUnsafeBytes { NodeIdentity.nodeID(ofSPKI: $0) }
+    publicPoint = InlineArray { spki[NodeCertificate.spkiPrefix.count + $0] }
+    self.key = key
+    self.certificate = certificate
+  }
+
+  private static func selfSigned(_ key: Key) throws(IdentityError) -> [UInt8] {
+    let spki = try key.spki()
+    return try NodeCertificate.make(spki: spki, id: spki.withUnsafeBytes { nodeID(ofSPKI: $0) }) {
+      body throws(IdentityError) in try key.signDER(body)
+    }
+  }
+
+  /// The chain in PEM, for others; with `key` the private key before it.
+  public func pem(withKey: Bool) throws(IdentityError) -> [UInt8] {
+    var text = withKey ? try key.pem() : []
+    for der in certificate.ders { text += try Certificate.pem(der) }
+    return text
+  }
+
+  /// The chain that this node shows, as others evaluate it.
+  public var chain: PeerChain { PeerChain(certificate.context) }
+
+  deinit { psa_destroy_key(signingKey) }
+
+  /// ECDSA with SHA-256 over the message: r ‖ s, 32 bytes each, big-endian. Deterministic (RFC 6979).
+  public func sign(_ message: UnsafeRawBufferPointer) -> InlineArray<64, UInt8> {
+    var signature = InlineArray<64, UInt8>(repeating: 0)
+    var span = signature.mutableSpan
+    let status = span.withUnsafeMutableBufferPointer { out in
+      var count = 0
+      return psa_sign_message(
+        signingKey, cmbedtls_ecdsa_sha256(), message.bindMemory(to: UInt8.self).baseAddress, message.count,
+        out.baseAddress, out.count, &count)
+    }
+    // The key was imported for exactly this; what is left is memory, and without that nothing goes on.
+    precondition(status == PSA_SUCCESS, "signing failed")
+    return signature
+  }
+
+  /// True when `signature` (r ‖ s, 64 bytes) over `message` was made with the key of `point` (65 bytes,
+  /// uncompressed). False as well for anything malformed.
+  public static func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan) -> Bool {
+    guard point.byteCount == NodeCertificate.pointBytes, signature.byteCount == 64, psa_crypto_init() == PSA_SUCCESS
+    else { return false }
+    var attributes = cmbedtls_key_attributes()
+    psa_set_key_type(&attributes, cmbedtls_p256_public_key())
+    psa_set_key_bits(&attributes, 256)
+    psa_set_key_algorithm(&attributes, cmbedtls_ecdsa_sha256())
+    psa_set_key_usage_flags(&attributes, psa_key_usage_t(PSA_KEY_USAGE_VERIFY_MESSAGE))
+    var key = psa_key_id_t(0)
+    let status = point.withUnsafeBytes { psa_import_key(&attributes, bytes($0), $0.count, &key) }
+    guard status == PSA_SUCCESS else { return false }
+    defer { psa_destroy_key(key) }
+    return message.withUnsafeBytes { message in
+      signature.withUnsafeBytes {
+        psa_verify_message(key, cmbedtls_ecdsa_sha256(), bytes(message), message.count, bytes($0), $0.count)
+      }
+    } == PSA_SUCCESS
+  }
+
+  /// The node that the key of `point` (65 bytes, uncompressed) is; `NodeID.none` for another length.
+  public static func nodeID(ofPoint point: UnsafeRawBufferPointer) -> NodeID {
+    guard point.count == NodeCertificate.pointBytes else { return .none }
+    return withUnsafeTemporaryAllocation(byteCount: NodeCertificate.spkiBytes, alignment: 1) { spki in
+      spki.copyBytes(from: NodeCertificate.spkiPrefix)
+      UnsafeMutableRawBufferPointer(rebasing: spki[NodeCertificate.spkiPrefix.count...]).copyMemory(from: point)
+      return nodeID(ofSPKI: UnsafeRawBufferPointer(spki))
+    }
+  }
+
+  /// Nothing may draw random numbers before the kernel's generator is seeded: wait for it, then seed mbedTLS's.
+  private static func startLibrary() throws(IdentityError) {
+    var probe: UInt64 = 0
+    try withUnsafeMutableBytes(of: &probe) { bytes throws(IdentityError) in try secureRandom(into: bytes) }
+    let status = psa_crypto_init()
+    if status != PSA_SUCCESS { throw .library(code: status) }
+  }
+
+  private static func nodeID(ofSPKI spki: UnsafeRawBufferPointer) -> NodeID {
+    withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { digest in
+      // Software SHA-256 over memory has no error to return.
+      mbedtls_sha256(bytes(spki), spki.count, digest.bindMemory(to: UInt8.self).baseAddress!, 0)
+      return NodeID(
+        high: UInt64(bigEndian: digest.load(fromByteOffset: 0, as: UInt64.self)),
+        low: UInt64(bigEndian: digest.load(fromByteOffset: 8, as: UInt64.self)))
+    }
+  }
+}
+
+/// Whether a PEM file bears this line.
+private func contains(_ text: [UInt8], _ mark: StaticString) -> Bool {
+  text.withUnsafeBytes {
+    $0.count > 0 && memmem($0.baseAddress!, $0.count, mark.utf8Start, mark.utf8CodeUnitCount) != nil
+  }
+}
+
+private func bytes(_ buffer: UnsafeRawBufferPointer) -> UnsafePointer<UInt8>? {
+  buffer.bindMemory(to: UInt8.self).baseAddress
+}

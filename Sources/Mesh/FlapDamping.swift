@@ -1,0 +1,96 @@
+import Primitives
+
+/// Remembers which links keep breaking, by neighbour and bearer, in the manner of route flap damping (RFC 2439).
+///
+/// A link that breaks soon after it came up costs a penalty, doubled when the last one still stands; penalties halve
+/// with time. From the second break on the link is in quarantine until the penalty has sunk to that of one break:
+/// it is used, but only where there is no other way, so that no route flaps along.
+public struct FlapDamping {
+  /// A link that was up for longer has not flapped.
+  public static let lifeMin = TimeSpan.seconds(30)
+  static let halfLife = TimeSpan.seconds(30)
+  static let penaltyOfOne: UInt32 = 1_000
+  /// Two minutes of quarantine.
+  static let penaltyMax: UInt32 = 16_000
+
+  private struct Entry {
+    var peer = NodeID.none
+    var bearer = BearerKind.ethernet
+    var penalty: UInt32 = 0
+    var at = Instant.zero
+    var quarantinedUntil = Instant.zero
+  }
+
+  private var entries = InlineArray<64, Entry>(repeating: Entry())
+
+  public init() {}
+
+  /// A link that was up for `life` broke. Gives how long it is in quarantine from now on, nil when it is not.
+  public mutating func linkBroke(_ peer: NodeID, _ bearer: BearerKind, life: TimeSpan, now: Instant) -> TimeSpan? {
+    if life >= Self.lifeMin { return nil }
+    let index = find(peer, bearer) ?? leastPenalised(now)
+    if entries[index].peer != peer || entries[index].bearer != bearer {
+      entries[index] = Entry(peer: peer, bearer: bearer)
+    }
+    let left = Self.decayed(entries[index].penalty, now - entries[index].at)
+    let penalty = min(max(left * 2, Self.penaltyOfOne), Self.penaltyMax)
+    let rest = Self.timeToOne(penalty)
+    entries[index].penalty = penalty
+    entries[index].at = now
+    entries[index].quarantinedUntil = now + rest
+    return rest.nanoseconds == 0 ? nil : rest
+  }
+
+  public func isQuarantined(_ peer: NodeID, _ bearer: BearerKind, now: Instant) -> Bool {
+    guard let index = find(peer, bearer) else { return false }
+    return entries[index].quarantinedUntil > now
+  }
+
+  /// When the next quarantine ends after `now`.
+  public func deadline(after now: Instant) -> Instant {
+    var earliest = Instant.never
+    for index in entries.indices where entries[index].quarantinedUntil > now {
+      earliest = min(earliest, entries[index].quarantinedUntil)
+    }
+    return earliest
+  }
+
+  /// What is left of a penalty: halved for every half-life, and between two halves along a line.
+  static func decayed(_ penalty: UInt32, _ time: TimeSpan) -> UInt32 {
+    let halves = time.nanoseconds / halfLife.nanoseconds
+    if halves >= 32 { return 0 }
+    let left = UInt64(penalty) >> halves
+    return UInt32(left - left / 2 * (time.nanoseconds % halfLife.nanoseconds) / halfLife.nanoseconds)
+  }
+
+  /// How long a penalty takes to sink to that of one break.
+  private static func timeToOne(_ penalty: UInt32) -> TimeSpan {
+    var left = penalty
+    var time = TimeSpan(nanoseconds: 0)
+    while left >= 2 * penaltyOfOne {
+      left /= 2
+      time.nanoseconds += halfLife.nanoseconds
+    }
+    time.nanoseconds += halfLife.nanoseconds * UInt64(left - penaltyOfOne) * 2 / UInt64(left)
+    return time
+  }
+
+  // Not inlined: Swift 6.3.1 keeps elements read at a constant index of an `InlineArray` across a store at a variable one.
+  @inline(never)
+  private func find(_ peer: NodeID, _ bearer: BearerKind) -> Int? {
+    for index in entries.indices where entries[index].peer == peer && entries[index].bearer == bearer { return index }
+    return nil
+  }
+
+  @inline(never)
+  private func leastPenalised(_ now: Instant) -> Int {
+    var least = 0
+    for index in entries.indices
+    where Self.decayed(entries[index].penalty, now - entries[index].at)
+      < Self.decayed(entries[least].penalty, now - entries[least].at)
+    {
+      least = index
+    }
+    return least
+  }
+}

@@ -1,0 +1,39 @@
+/// What a message between applications is: the kind octet of the channel's messages.
+///
+/// Invitations, membership, streams and unreliable messages get kinds from 16 on.
+public enum MessageKind: UInt8, Sendable, CaseIterable {
+  /// From node to node about messages: `ControlMessage`.
+  case control = 0
+  case text = 1
+  case resourceOffer = 2
+  case resourceAnswer = 3
+  case resourceChunk = 4
+  case resourceEnd = 5
+  case resourceCancel = 6
+}
+
+/// A message as the daemon takes and delivers it.
+public struct Message: Equatable, Sendable {
+  public var kind: MessageKind
+  public var bytes: [UInt8]
+
+  public init(kind: MessageKind, bytes: [UInt8]) {
+    self.kind = kind
+    self.bytes = bytes
+  }
+}
+
+/// Why bytes are not a legal message. Counted by name.
+public enum MessageRefusal: UInt8, Error, Sendable, CaseIterable {
+  case tooShort
+  case tooLong
+  /// A text, a name or a chunk of no bytes.
+  case empty
+  /// Not UTF-8 (RFC 3629).
+  case notUTF8
+  /// A code that this version does not know.
+  case unknownCode
+  case reservedNotZero
+  /// A size or an offset beyond `MessageLimits.resourceBytesMax`.
+  case offsetTooLarge
+}

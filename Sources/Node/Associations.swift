@@ -1,0 +1,372 @@
+import Channel
+import Frame
+import Journal
+import Link
+import Mesh
+import Primitives
+import Seal
+
+/// Why a message was not taken.
+public enum AssociationRefusal: Error, Equatable, Sendable {
+  /// No such peer is known, or there is no way to it.
+  case unknownPeer
+  /// Messages are under way to `Limits.channelsMax` peers already.
+  case tooManyPeers
+  /// The two nodes do not agree on how to talk.
+  case refused(SealRefusal)
+  /// The channel is full, or the message too long.
+  case channel(SendRefusal)
+}
+
+/// One peer with which messages are exchanged.
+final class Association {
+  let peer: NodeID
+  fileprivate(set) var channel: Channel
+  /// The peer's boot epoch, as its advertisements state it.
+  var epoch: UInt64
+  var protection: Protection
+  var route: Route?
+  /// Frames are ready, but the link's queue is as full as it should be: it is looked at again when the link
+  /// has sent, not by the clock.
+  var isBlocked = false
+
+  init(_ peer: NodeID, _ channel: Channel, epoch: UInt64, _ protection: Protection) {
+    self.peer = peer
+    self.channel = channel
+    self.epoch = epoch
+    self.protection = protection
+  }
+
+  /// Nobody would miss it: unreachable or never authentic, nothing under way, and nothing that the sender was told is
+  /// delivered waits to be read.
+  var isEvictable: Bool {
+    (route == nil || protection.isUnproven) && !channel.hasUnfinishedSends
+      && Lane.allCases.allSatisfy { channel.pendingMessage($0) == nil }
+  }
+}
+
+/// The associations of a node, in the order in which they began.
+struct Associations {
+  /// A link's queue takes this many of its longest frames from this node at once; the rest waits in the
+  /// channel, where an urgent message still overtakes it.
+  static let framesAhead = 2
+
+  private(set) var all: [Association] = []
+  private let budget = RingBudget()
+  private let epoch: UInt64
+  /// Counts up when a channel is made after one was forgotten, so that no two lives share an epoch.
+  private var lives: UInt64 = 0
+
+  /// Whose turn it was last.
+  private var turn = 0
+
+  init(epoch: UInt64) { self.epoch = epoch }
+
+  /// The next association in turn. There must be one.
+  mutating func nextTurn() -> Association {
+    turn = turn + 1 < all.count ? turn + 1 : 0
+    return all[turn]
+  }
+
+  func association(with peer: NodeID) -> Association? { all.first { $0.peer == peer } }
+
+  /// A new association; nil when all places are taken by peers that may not be forgotten.
+  mutating func begin(
+    with peer: NodeID, epoch remoteEpoch: UInt64, _ protection: Protection, route: Route?, now: Instant
+  ) -> Association? {
+    if all.count == Limits.channelsMax {
+      guard let idle = all.firstIndex(where: { $0.isEvictable }) else { return nil }
+      // Later than whatever the forgotten channel has come to.
+      lives = max(lives, all[idle].channel.localEpoch &- epoch) + 1
+      all.remove(at: idle)
+    }
+    let channel = Channel(localEpoch: epoch &+ lives, remoteEpoch: remoteEpoch, budget: budget)
+    let association = Association(peer, channel, epoch: remoteEpoch, protection)
+    all.append(association)
+    Self.setRoute(association, route, oldPathLives: false, now)
+    return association
+  }
+
+  /// An association that was refused, and is so no longer, goes on with a new channel.
+  mutating func revive(_ association: Association, now: Instant) {
+    guard association.channel.isClosed, association.protection.refusal == nil else { return }
+    lives += 1
+    association.channel = Channel(
+      localEpoch: epoch &+ lives, remoteEpoch: association.channel.remoteEpoch, budget: budget)
+    let route = association.route
+    association.route = nil
+    Self.setRoute(association, route, oldPathLives: false, now)
+  }
+
+  /// `isUp`: whether a link slot still leads to the neighbour that it led to.
+  func routesChanged(_ mesh: borrowing Mesh, now: Instant, isUp: (_ slot: Int, _ neighbour: NodeID) -> Bool) {
+    for association in all {
+      if let epoch = mesh.epoch(of: association.peer), epoch > association.channel.remoteEpoch {
+        association.channel.remoteRestarted(epoch: epoch)
+      }
+      let oldPathLives = association.route.map { isUp(Int($0.link), $0.firstHop) } ?? false
+      Self.setRoute(association, mesh.route(to: association.peer), oldPathLives: oldPathLives, now)
+    }
+  }
+
+  func handleTimeouts(now: Instant) {
+    for association in all {
+      association.channel.handleTimeout(now: now)
+      association.protection.seal?.handleTimeout(now: now)
+    }
+  }
+
+  func deadline(now: Instant) -> Instant {
+    var earliest = Instant.never
+    for association in all {
+      let deadline = association.channel.nextDeadline
+      if deadline > now || !association.isBlocked { earliest = min(earliest, deadline) }
+      if let seal = association.protection.seal {
+        earliest = min(earliest, seal.nextDeadline(hasRoute: association.route != nil))
+      }
+    }
+    return earliest
+  }
+
+  private static func setRoute(_ association: Association, _ route: Route?, oldPathLives: Bool, _ now: Instant) {
+    let old = association.route
+    association.route = route
+    guard let route else { return association.channel.routeLost() }
+    if old == nil { association.protection.seal?.routeFound() }
+    let isSame =
+      old?.link == route.link && old?.firstHop == route.firstHop && old?.hops == route.hops
+      && old?.payloadBytesMax == route.payloadBytesMax
+    if isSame {
+      if old?.cost != route.cost { association.channel.pathChanged(now: now) }
+      return
+    }
+    association.channel.routeChanged(
+      pathMTU: association.protection.payloadBytesMax(route), hops: Int(route.hops), oldPathLives: oldPathLives,
+      now: now)
+  }
+}
+
+/// Messages between this node and its peers.
+extension Node {
+  /// Take a message for reliable delivery: whole, once, in the order of its lane. Its completion comes through
+  /// `nextCompletion`. Throws why nothing was taken; `.channel(.full)` means: later.
+  public func send(
+    kind: UInt8, _ message: RawSpan, to peer: NodeID, lane: Lane, now: Instant
+  ) throws(AssociationRefusal) -> MessageID {
+    guard let association = try association(with: peer, now) else { throw .tooManyPeers }
+    if let refusal = association.protection.refusal { throw .refused(refusal) }
+    let id: MessageID
+    do throws(SendRefusal) {
+      id = try association.channel.send(kind: kind, message, lane: lane, now: now)
+    } catch {
+      throw .channel(error)
+    }
+    pumpAssociations(now)
+    return id
+  }
+
+  /// Send a message once, at once, beside everything reliable: it arrives whole or not at all, at most once. False when
+  /// it was dropped, because the link's queue for such traffic is full or nothing is sealed with the peer yet (then it is
+  /// about to be). Throws `.unknownPeer`, `.tooManyPeers`, `.refused`, or `.channel(.tooLong)` when the message does not
+  /// fit one frame on the way there (`datagramBytesMax`).
+  @discardableResult
+  public func sendUnreliable(
+    kind: UInt8, _ message: RawSpan, to peer: NodeID, now: Instant
+  ) throws(AssociationRefusal) -> Bool {
+    guard let association = try association(with: peer, now) else { throw .tooManyPeers }
+    if let refusal = association.protection.refusal { throw .refused(refusal) }
+    guard let longest = association.channel.datagramBytesMax else { throw .unknownPeer }
+    guard message.byteCount <= longest else { throw .channel(.tooLong) }
+    guard association.protection.mayFlow else {
+      association.protection.seal?.want()
+      pumpAssociations(now)
+      return false
+    }
+    let byteCount = association.channel.writeDatagram(
+      kind: kind, message, into: UnsafeMutableRawBufferPointer(rebasing: payloadScratch[1...]))
+    return sendPayload(.datagram, byteCount, .realtime, to: association)
+  }
+
+  /// The longest message that `sendUnreliable` takes for a peer now; nil when there is no way to it.
+  public func datagramBytesMax(to peer: NodeID) -> Int? {
+    if let association = associations.association(with: peer) { return association.channel.datagramBytesMax }
+    guard let route = mesh.route(to: peer), let protection = protection(of: peer) else { return nil }
+    return protection.payloadBytesMax(route) - Datagram.headerBytes
+  }
+
+  /// The next message that was sent unreliably and that `wants` wants; of those that nobody wants the oldest is dropped
+  /// when newer ones come.
+  public func nextUnreliableMessage(
+    _ wants: (_ from: NodeID, _ kind: UInt8, _ byteCount: Int) -> Bool
+  ) -> (from: NodeID, ReceivedDatagram)? {
+    for association in associations.all {
+      guard let pending = association.channel.pendingDatagram,
+        wants(association.peer, pending.kind, pending.byteCount),
+        let datagram = association.channel.nextDatagram()
+      else { continue }
+      return (association.peer, datagram)
+    }
+    return nil
+  }
+
+  /// Whether `send` would take a message of this length now.
+  public func canSend(byteCount: Int, to peer: NodeID, lane: Lane) -> Bool {
+    guard let association = associations.association(with: peer) else { return isPresent(peer) }
+    if association.protection.refusal != nil { return false }
+    return association.channel.canSend(byteCount: byteCount, lane: lane)
+  }
+
+  /// The end of a send, of whichever peer; each send that was taken has exactly one.
+  public func nextCompletion() -> (peer: NodeID, Completion)? {
+    for association in associations.all {
+      if let completion = association.channel.nextCompletion() { return (association.peer, completion) }
+    }
+    return nil
+  }
+
+  /// The next message that arrived and that `wants` wants; one that nobody wants stays, and in time its sender
+  /// stops sending in that lane.
+  public func nextMessage(
+    now: Instant, _ wants: (_ from: NodeID, PendingMessage) -> Bool
+  ) -> (from: NodeID, ReceivedMessage)? {
+    for association in associations.all {
+      for lane in [Lane.interactive, .bulk] {
+        guard let pending = association.channel.pendingMessage(lane), wants(association.peer, pending),
+          let message = association.channel.nextMessage(lane)
+        else { continue }
+        pumpAssociations(now)
+        return (association.peer, message)
+      }
+    }
+    return nil
+  }
+
+  /// Counters of the lanes to one peer, nil when no message was exchanged with it.
+  public func statistics(of peer: NodeID, _ lane: Lane) -> LaneStatistics? {
+    associations.association(with: peer)?.channel.statistics(lane)
+  }
+
+  /// A routed frame for this node.
+  func deliver(_ header: FrameHeader, _ payload: RawSpan, _ now: Instant) throws(FrameRefusal) {
+    guard let type = header.knownType else { throw .unknownType }
+    // What travels beside TLS is authentic only by its seal.
+    if (type == .sealed) != (header.flags & FrameHeader.sealed != 0) { throw .malformed }
+    switch type {
+    case .segment, .acknowledgement, .datagram, .reset:
+      guard let isClear = isClear(with: header.source) else { throw .unexpected }
+      guard isClear else { throw .inClear }
+      guard let association = try? association(with: header.source, now) else { throw .unexpected }
+      try take(type, payload, association, now)
+    case .handshake: try receiveHandshake(header, payload, now)
+    case .sealed: try receiveSealed(header, payload, now)
+    case .hello, .ping, .pong, .goodbye, .advertisement, .denyList: throw .unexpected
+    }
+  }
+
+  /// What a peer said, whoever carried it.
+  func take(
+    _ type: FrameType, _ payload: RawSpan, _ association: Association, _ now: Instant
+  ) throws(FrameRefusal) {
+    do throws(ChannelRefusal) {
+      try receive(type, payload, association, now)
+    } catch {
+      journal.record(
+        .debug, .segmentRefused, at: now, UInt64(type.rawValue), UInt64(payload.byteCount), node: association.peer)
+      switch error {
+      case .otherDestinationEpoch(let meant):
+        if type == .segment { sendReset(meant, association) }
+        throw .stale
+      case .otherSourceEpoch(let epoch):
+        // A later life of the other end that its advertisement has not told of yet.
+        guard epoch > association.channel.remoteEpoch else { throw .stale }
+        association.channel.remoteRestarted(epoch: epoch)
+        do throws(ChannelRefusal) { try receive(type, payload, association, now) } catch { throw .malformed }
+      case .malformed, .acknowledgesUnsent, .messageTooLong: throw .malformed
+      case .alreadyReceived: throw .duplicate
+      case .staleReset, .closed: throw .stale
+      }
+    }
+  }
+
+  /// Move frames from the channels to the links, a frame of each peer in turn, while the links want more. The turn goes
+  /// on where it ended, so that room for one frame is everybody's in time.
+  func pumpAssociations(_ now: Instant) {
+    var idleCount = 0
+    while idleCount < associations.all.count {
+      idleCount = pump(associations.nextTurn(), now) ? 0 : idleCount + 1
+    }
+  }
+
+  private func receive(
+    _ type: FrameType, _ payload: RawSpan, _ association: Association, _ now: Instant
+  ) throws(ChannelRefusal) {
+    switch type {
+    case .segment: try association.channel.receiveSegment(payload, now: now)
+    case .acknowledgement: try association.channel.receiveAcknowledgement(payload, now: now)
+    case .datagram: try association.channel.receiveDatagram(payload, now: now)
+    case .reset: try association.channel.receiveReset(payload, now: now)
+    case .hello, .ping, .pong, .goodbye, .advertisement, .denyList, .handshake, .sealed:
+      preconditionFailure("not of a channel")
+    }
+  }
+
+  /// The association with a peer, begun if need be; nil when there are too many.
+  func association(with peer: NodeID, _ now: Instant) throws(AssociationRefusal) -> Association? {
+    if let known = associations.association(with: peer) {
+      associations.revive(known, now: now)
+      return known
+    }
+    guard isPresent(peer), let epoch = mesh.epoch(of: peer), let protection = protection(of: peer) else {
+      throw .unknownPeer
+    }
+    if let refusal = protection.refusal { throw .refused(refusal) }
+    journal.record(.info, .channelOpened, at: now, epoch, node: peer)
+    return associations.begin(with: peer, epoch: epoch, protection, route: mesh.route(to: peer), now: now)
+  }
+
+  /// There is a way to a peer, or was one until a moment ago: what is said to a peer that applications still see waits for
+  /// the next link as what is under way does.
+  private func isPresent(_ peer: NodeID) -> Bool { mesh.route(to: peer) != nil || directory.peer(peer) != nil }
+
+  private func pump(_ association: Association, _ now: Instant) -> Bool {
+    association.isBlocked = false
+    tend(association, now)
+    guard let route = association.route, association.protection.mayFlow else { return false }
+    let link = links[Int(route.link)]
+    let ahead = Associations.framesAhead * (link.payloadBytesMax + FrameHeader.byteCount)
+    let isBulkFull = link.ownQueuedByteCount(.bulk) >= ahead
+    association.isBlocked = isBulkFull
+    if link.ownQueuedByteCount(.interactive) >= ahead || !link.hasRoomForOwn {
+      association.isBlocked = true
+      return false
+    }
+    let frame = association.channel.nextFrame(
+      into: UnsafeMutableRawBufferPointer(rebasing: payloadScratch[1...]), now: now, interactiveOnly: isBulkFull)
+    guard let frame else { return false }
+    return sendPayload(FrameType(frame.type), frame.byteCount, FramePriority(frame), to: association)
+  }
+
+  private func sendReset(_ meant: UInt64, _ association: Association) {
+    Reset(meantEpoch: meant, currentEpoch: association.channel.localEpoch)
+      .encode(into: UnsafeMutableRawBufferPointer(rebasing: payloadScratch[1...]))
+    _ = sendPayload(.reset, Reset.byteCount, .interactive, to: association)
+  }
+}
+
+extension FrameType {
+  fileprivate init(_ type: PayloadType) {
+    switch type {
+    case .segment: self = .segment
+    case .acknowledgement: self = .acknowledgement
+    case .datagram: self = .datagram
+    case .reset: self = .reset
+    }
+  }
+}
+
+extension FramePriority {
+  /// Acknowledgements are small and hold up whole windows: they never wait behind bulk.
+  fileprivate init(_ payload: OutgoingPayload) {
+    self = payload.lane == .bulk && payload.type == .segment ? .bulk : .interactive
+  }
+}

@@ -1,0 +1,33 @@
+import Bearer
+import Primitives
+
+/// The places that discovery sees, each under the handle by which the node knows it.
+struct CandidateTable {
+  private var entries: [(handle: UInt32, candidate: Candidate)] = []
+  private var handleCounter: UInt32 = 0
+
+  /// The candidate's handle, a new one when its address was not known; nil when the book is full.
+  mutating func enter(_ candidate: Candidate) -> UInt32? {
+    if let index = index(of: candidate) {
+      entries[index].candidate.hint = candidate.hint
+      return entries[index].handle
+    }
+    if entries.count == Limits.candidatesMax { return nil }
+    repeat { handleCounter &+= 1 } while handleCounter == 0 || self[handleCounter] != nil
+    entries.append((handleCounter, candidate))
+    return handleCounter
+  }
+
+  /// Strike a candidate; its handle, where it had one.
+  mutating func strike(_ candidate: Candidate) -> UInt32? {
+    guard let index = index(of: candidate) else { return nil }
+    return entries.remove(at: index).handle
+  }
+
+  subscript(handle: UInt32) -> Candidate? { entries.first { $0.handle == handle }?.candidate }
+
+  /// One address over one bearer is one candidate, whatever id it claims.
+  private func index(of candidate: Candidate) -> Int? {
+    entries.firstIndex { $0.candidate.bearer == candidate.bearer && $0.candidate.address == candidate.address }
+  }
+}

@@ -1,0 +1,36 @@
+import Channel
+import Identity
+import Node
+import Primitives
+import Seal
+import SecureTransport
+
+/// The node's cryptography by mbedTLS and this node's key.
+final class MbedCryptography: NodeCryptography {
+  private let identity: NodeIdentity
+  private let sessions: DTLSSessions
+
+  init(_ identity: NodeIdentity) throws(SecureStreamError) {
+    self.identity = identity
+    sessions = try DTLSSessions(identity)
+  }
+
+  func sign(_ message: RawSpan) -> InlineArray<64, UInt8> { message.withUnsafeBytes { identity.sign($0) } }
+
+  func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool {
+    point.withUnsafeBytes { NodeIdentity.nodeID(ofPoint: $0) } == node
+      && NodeIdentity.verify(signature, over: message, by: point)
+  }
+
+  func beginSession(_ name: SessionName, now: Instant) -> (any PeerSession)? { sessions.beginSession(name, now: now) }
+
+  func answerHello(
+    _ datagram: RawSpan, _ name: SessionName, reply: UnsafeMutableRawBufferPointer, now: Instant
+  ) -> HelloAnswer {
+    sessions.answerHello(datagram, name, reply: reply, now: now)
+  }
+
+  func acceptSession(_ datagram: RawSpan, _ name: SessionName, now: Instant) -> (any PeerSession)? {
+    sessions.acceptSession(datagram, name, now: now)
+  }
+}

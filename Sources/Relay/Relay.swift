@@ -1,0 +1,305 @@
+import Bearer
+import BearerBluetooth
+import BearerIP
+import Board
+import CSystem
+import Channel
+import Configuration
+import Diagnostics
+import Discovery
+import Frame
+import Identity
+import Journal
+import Node
+import Primitives
+import Reactor
+import SecureTransport
+import Trust
+import WiFiDirect
+
+/// Be the relay until a signal ends it. Errors: what has to be there before the first byte flows is not.
+public func runRelay(_ configuration: Configuration) throws(StartError) {
+  try startRelay(configuration).run()
+}
+
+/// Everything that has to be there before the first byte flows: journal, identity, epoch, loop.
+private func startRelay(_ configuration: Configuration) throws(StartError) -> Relay {
+  let journal: JournalFile
+  do throws(DiagnosticsError) {
+    journal = try JournalFile(
+      path: configuration.journalPath, sizeKiB: configuration.journal.sizeKiB, level: configuration.journal.level)
+  } catch {
+    throw StartError(error.text)
+  }
+  reportTraps()
+  let (trust, epoch) = try openState(configuration, journal.journal)
+  let loop: EventLoop
+  let clock: WallClockWatch
+  do throws(SystemError) {
+    loop = try EventLoop()
+    clock = try WallClockWatch(loop, journal.journal)
+  } catch {
+    throw StartError("cannot start the event loop: \(error.text)")
+  }
+  return try Relay(configuration, loop, clock, trust, epoch: epoch, journal: journal)
+}
+
+/// The box: joins the node to bearers, discovery, control socket and clock. Nothing is decided here.
+final class Relay: LinkDriverDelegate, AdmissionGateDelegate {
+  let configuration: Configuration
+  let loop: EventLoop
+  let node: Node
+  let trust: TrustKeeper
+  let journal: Journal
+  let scratch = LinkScratch()
+  let startedAt: Instant
+  let credentials: TLSCredentials
+
+  var drivers: [LinkDriver] = []
+  var admissionGate: AdmissionGate?
+  var candidates = CandidateTable()
+  var ip: IPBearer?
+  var bluetooth: BluetoothBearer?
+  var wifiDirect: WiFiDirectRadio?
+  var dnsSD: DNSServiceDiscovery?
+  var control: ControlServer?
+  /// The last fault of each source that has one, for status.
+  var problems: [(source: StaticString, text: String)] = []
+  /// Sends of control clients that have not ended.
+  var sends: [ControlSend] = []
+  var mailbox = Mailbox()
+
+  private let journalFile: JournalFile
+  private let clock: WallClockWatch
+  private var signals: SignalSource?
+  private var deadline: Timer?
+  private let statusLED: StatusLED?
+  var maintenance: Timer?
+  var wasSynchronised = false
+  /// The serials of the deny-lists that links have been held against.
+  var deniedSeen: [UInt64] = []
+  var refusalsTold = InlineArray<5, UInt64>(repeating: 0)
+  private var health = StatusLED.Pattern.off
+  private var isStopping = false
+
+  init(
+    _ configuration: Configuration, _ loop: EventLoop, _ clock: WallClockWatch, _ trust: TrustKeeper, epoch: UInt64,
+    journal file: JournalFile
+  ) throws(StartError) {
+    self.configuration = configuration
+    self.loop = loop
+    self.clock = clock
+    self.trust = trust
+    let identity = trust.identity
+    credentials = TLSCredentials(identity)
+    journalFile = file
+    journal = file.journal
+    let led = configuration.board.statusLED
+    statusLED = led.utf8.isEmpty ? nil : StatusLED(name: led)
+    startedAt = monotonicNow()
+    let name: DisplayName
+    do throws(FrameRefusal) {
+      name = try DisplayName(Array(configuration.node.displayName.utf8).span.bytes)
+    } catch {
+      throw StartError("display name \"\(configuration.node.displayName)\": 1 to 63 bytes of UTF-8 are needed")
+    }
+    let cryptography: MbedCryptography
+    do throws(SecureStreamError) { cryptography = try MbedCryptography(identity) } catch {
+      throw StartError(error.text)
+    }
+    var settings = NodeSettings(
+      id: identity.id, epoch: epoch, point: (0..<65).map { identity.publicPoint[$0] }, name: name,
+      serviceType: Array(configuration.node.serviceType.utf8),
+      info: configuration.node.discoveryInfo.map { Array(($0.key + "=" + $0.value).utf8) },
+      relays: configuration.node.isRelay, bypass: true, linksMax: configuration.node.peersMax,
+      encryption: EncryptionPreference(configuration.peer.encryption))
+    settings.asksApplication = true
+    node = Node(
+      settings, cryptography, trust: TrustAdapter(trust), journal: journal, now: startedAt)
+  }
+
+  /// Run until a signal asks for the end.
+  func run() throws(StartError) {
+    let deadline = Timer(loop) { [self] in node.handle(.timeout, now: loop.now) }
+    self.deadline = deadline
+    loop.batchEnded = { [self] in drain() }
+    do throws(SystemError) {
+      signals = try SignalSource(loop, [SIGTERM, SIGINT]) { [self] signal in stop(signal) }
+    } catch {
+      throw StartError("cannot watch for signals: \(error.text)")
+    }
+    do throws(DiagnosticsError) {
+      control = try ControlServer(loop, path: configuration.controlSocketPath, journal: journal, delegate: self)
+    } catch {
+      throw StartError(error.text)
+    }
+    journal.record(.notice, .boxStarted, at: startedAt, node.settings.epoch, UInt64(getpid()), node: node.settings.id)
+    admissionGate = AdmissionGate(loop, scratch, self)
+    startBearers()
+    startMaintenance()
+    drain()
+    loop.run()
+  }
+
+  // MARK: Streams
+
+  /// A bearer connected. Whom others sent has to pass the door; whom we dialled has to prove itself.
+  func begin(_ stream: StreamHandoff) {
+    if stream.isInbound {
+      admissionGate?.arrive(stream)
+    } else {
+      startLink(stream, [], source: nil, deadline: loop.now + Admission.deadline(stream.bearer))
+    }
+  }
+
+  func streamAdmitted(_ stream: StreamHandoff, _ bytes: [UInt8], source: UInt64, deadline: Instant) {
+    startLink(stream, bytes, source: source, deadline: deadline)
+  }
+
+  private func startLink(_ stream: StreamHandoff, _ bytes: [UInt8], source: UInt64?, deadline: Instant) {
+    journal.record(
+      .info, .linkOpening, at: loop.now, UInt64(stream.bearer.rawValue), stream.isInbound ? 1 : 0)
+    // As many streams as links may be in the middle of proving who they are.
+    guard drivers.count < 2 * Limits.linksMax else {
+      journal.record(.warning, .linkSlotsFull, at: loop.now, UInt64(drivers.count), UInt64(2 * Limits.linksMax))
+      close(stream.descriptor)
+      if let source { admissionGate?.handshakeEnded(source, isKnown: false) }
+      if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
+      return
+    }
+    do throws(LinkDriverError) {
+      let driver = try LinkDriver(loop, stream, credentials, judge: trust, self)
+      driver.source = source
+      drivers.append(driver)
+      driver.start(bytes, deadline: deadline)
+    } catch {
+      journal.report(.error, at: loop.now, "link", error.text)
+      if let source { admissionGate?.handshakeEnded(source, isKnown: false) }
+      if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
+    }
+  }
+
+  func linkProved(_ driver: LinkDriver) {
+    guard let source = driver.source else { return }
+    driver.source = nil
+    // Where every key is welcome nobody is pinned, and whoever came once is known.
+    admissionGate?.handshakeEnded(source, isKnown: trust.policy == .open || trust.isPinned(driver.peer))
+  }
+
+  func linkEnded(_ driver: LinkDriver, reason: String) {
+    drivers.removeAll { $0 === driver }
+    if let source = driver.source { admissionGate?.handshakeEnded(source, isKnown: false) }
+    if let slot = driver.slot {
+      if driver.isRefused { journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote): \(reason)") }
+      node.handle(.linkClosed(slot), now: loop.now)
+    } else {
+      journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote): \(reason)")
+      if !driver.handoff.isInbound { node.handle(.dialFailed(driver.handoff.token), now: loop.now) }
+    }
+  }
+
+  // MARK: Commands of the node
+
+  /// Carry out what the node wants until it wants nothing more.
+  private func drain() {
+    let now = monotonicNow()
+    carryOut(now)
+    tellTrust(now)
+    tellControl(now)
+    // What clients had waiting to send may have gone to the node just now.
+    carryOut(now)
+    deadline?.set(min(node.nextDeadline(now: now), mailbox.deadline))
+    showHealth()
+    if isStopping && drivers.isEmpty { finish() }
+  }
+
+  private func carryOut(_ now: Instant) {
+    while let command = node.nextCommand(now: now) {
+      switch command {
+      case .dial(let handle): dial(handle, now)
+      case .transmit(let slot): driver(of: slot)?.transmit()
+      case .close(let slot): driver(of: slot)?.finish()
+      }
+    }
+  }
+
+  private func dial(_ handle: UInt32, _ now: Instant) {
+    guard let candidate = candidates[handle] else { return node.handle(.dialFailed(handle), now: now) }
+    journal.record(.info, .dialStarted, at: now, UInt64(candidate.bearer.rawValue), UInt64(handle))
+    switch candidate.address {
+    case .ip:
+      guard let ip else { return node.handle(.dialFailed(handle), now: now) }
+      ip.dial(candidate, token: handle)
+    case .bluetooth:
+      guard let bluetooth else { return node.handle(.dialFailed(handle), now: now) }
+      bluetooth.dial(candidate, token: handle)
+    }
+  }
+
+  private func driver(of slot: Int) -> LinkDriver? { drivers.first { $0.slot == slot } }
+
+  // MARK: Health
+
+  /// Tell who stands before the box that something needs a human, else whether anybody is linked. `isDue` tries again
+  /// what has failed.
+  func showHealth(isDue: Bool = false) {
+    guard let statusLED else { return }
+    let isFault = trust.alarm != nil || !problems.isEmpty
+    let current: StatusLED.Pattern = isFault ? .fault : node.isLinked ? .linked : .alone
+    if current == health && !isDue { return }
+    health = current
+    do throws(SystemError) {
+      try statusLED.show(current)
+      resolve("led")
+    } catch {
+      if problem("led") == nil { bearerReport("led", "\(configuration.board.statusLED): \(error.text)", isFault: true) }
+    }
+  }
+
+  // MARK: The end
+
+  private func stop(_ signal: CInt) {
+    if isStopping { return finish() }
+    isStopping = true
+    journal.record(.notice, .boxStopped, at: loop.now, UInt64(signal))
+    node.shutDown(now: loop.now)
+    // Streams that have not become links have nobody to say goodbye to.
+    for driver in drivers where driver.slot == nil { driver.finish() }
+  }
+
+  private func finish() {
+    // What could not be written was said already, and there is no later.
+    try? trust.saveIfChanged()
+    admissionGate?.close()
+    dnsSD?.stop()
+    bluetooth?.stop()
+    wifiDirect?.stop()
+    ip?.stop()
+    control?.close()
+    try? statusLED?.show(.off)
+    loop.batchEnded = nil
+    loop.stop()
+  }
+}
+
+extension EncryptionPreference {
+  init(_ encryption: Encryption) {
+    switch encryption {
+    case .required: self = .required
+    case .optional: self = .optional
+    case .none: self = .none
+    }
+  }
+}
+
+/// Why the box could not start; one line that says what to do.
+public struct StartError: Error {
+  public let text: String
+  init(_ text: String) { self.text = text }
+}
+
+/// One line for whoever watches the box, on standard error.
+func say(_ source: StaticString, _ text: String) {
+  let line = Array("causeway: \(source): \(text)\n".utf8)
+  _ = line.withUnsafeBytes { write(2, $0.baseAddress!, $0.count) }
+}

@@ -1,0 +1,213 @@
+import Bearer
+import BearerBluetooth
+import BearerIP
+import CSystem
+import Configuration
+import Diagnostics
+import Discovery
+import Journal
+import Node
+import Primitives
+import Reactor
+import WiFiDirect
+
+/// Bearers and discovery: started as configured, told whom to dial, and reported on.
+extension Relay: BearerDelegate {
+  func startBearers() {
+    let hint = node.settings.id.high
+    if configuration.ip.isEnabled { startIP(hint) }
+    if configuration.bluetooth.isEnabled { startBluetooth(hint) }
+    if configuration.wifiDirect.isEnabled { startWiFiDirect(hint) }
+  }
+
+  // MARK: BearerDelegate
+
+  func bearerOpened(_ stream: StreamHandoff) { begin(stream) }
+
+  func bearerDialFailed(token: UInt32, reason: String) {
+    let bearer = candidates[token]?.bearer.rawValue ?? 0
+    journal.record(.info, .dialFailed, at: loop.now, UInt64(bearer), UInt64(token), text: JournalText(reason))
+    node.handle(.dialFailed(token), now: loop.now)
+  }
+
+  func bearerFound(_ candidate: Candidate) {
+    guard let handle = candidates.enter(candidate) else { return }
+    journal.record(.info, .candidateFound, at: loop.now, UInt64(candidate.bearer.rawValue), candidate.hint)
+    node.handle(.candidateFound(handle, candidate.bearer, hint: candidate.hint), now: loop.now)
+  }
+
+  func bearerLost(_ candidate: Candidate) {
+    guard let handle = candidates.strike(candidate) else { return }
+    journal.record(.info, .candidateLost, at: loop.now, UInt64(candidate.bearer.rawValue), candidate.hint)
+    node.handle(.candidateLost(handle), now: loop.now)
+  }
+
+  func bearerReport(_ source: StaticString, _ text: String, isFault: Bool) {
+    resolve(source)
+    if isFault { problems.append((source, text)) }
+    journal.report(isFault ? .warning : .notice, at: loop.now, source, text)
+    say(source, text)
+  }
+
+  /// Forget the fault of a source.
+  func resolve(_ source: StaticString) { problems.removeAll { $0.source == source } }
+
+  func problem(_ source: StaticString) -> String? { problems.first { $0.source == source }?.text }
+
+  // MARK: Status
+
+  func bearerStatus() -> [BearerStatus] {
+    var all: [BearerStatus] = []
+    if let ip {
+      for interface in ip.interfaces {
+        all.append(
+          BearerStatus(
+            name: String(interface.kind.name), state: "up", detail: "\(interface.name) port \(ip.port)", problem: ""))
+      }
+      if let problem = problem("ip") {
+        all.append(BearerStatus(name: "ip", state: "fault", detail: "", problem: problem))
+      }
+    }
+    if let bluetooth { all.append(bluetoothStatus(bluetooth.snapshot)) }
+    if let wifiDirect { all.append(wifiDirectStatus(wifiDirect.snapshot)) }
+    if let dnsSD {
+      let state =
+        switch dnsSD.source {
+        case .none: "waiting"
+        case .daemon: "avahi-daemon"
+        case .embedded: "built-in"
+        }
+      all.append(
+        BearerStatus(
+          name: "dns-sd", state: state, detail: "\(dnsSD.serviceCount) services", problem: problem("dns-sd") ?? ""))
+    }
+    // What is no bearer, and shows only while it has a fault.
+    for source in ["trust", "led"] as [StaticString] {
+      guard let problem = problem(source) else { continue }
+      all.append(BearerStatus(name: String(source), state: "fault", detail: "", problem: problem))
+    }
+    return all
+  }
+
+  private func bluetoothStatus(_ snapshot: BluetoothSnapshot) -> BearerStatus {
+    let state: StaticString = snapshot.problem == nil ? "up" : "fault"
+    var detail = ""
+    if let index = snapshot.adapterIndex {
+      detail = "hci\(index) \(BluetoothEndpoint(address: snapshot.adapterAddress ?? 0, isRandom: false).text)"
+      detail += ", psm \(snapshot.psm), \(snapshot.links) of \(snapshot.linksMax) links"
+      if snapshot.isAdvertising { detail += ", advertising" }
+      if snapshot.isScanning { detail += ", scanning" }
+      if snapshot.isDialling { detail += ", dialling" }
+    }
+    return BearerStatus(
+      name: String(BearerKind.bluetoothLE.name), state: String(state), detail: detail, problem: snapshot.problem ?? "")
+  }
+
+  private func wifiDirectStatus(_ snapshot: WiFiDirectSnapshot) -> BearerStatus {
+    var detail = ""
+    if !snapshot.groupInterface.isEmpty {
+      detail = "\(snapshot.groupInterface) \(snapshot.ssid), \(snapshot.frequency) MHz"
+      switch snapshot.state {
+      case .groupOwner: detail += ", \(snapshot.stations.count) stations, passphrase \(snapshot.passphrase)"
+      case .off, .waitingForSupplicant, .preparing, .unavailable, .creatingGroup, .searching, .joining, .member: break
+      }
+    }
+    return BearerStatus(
+      name: String(BearerKind.wifiDirect.name), state: String(snapshot.state.name), detail: detail,
+      problem: problem("wifi-direct") ?? "")
+  }
+
+  // MARK: Starting
+
+  private func startIP(_ hint: UInt64) {
+    var settings = IPBearerSettings()
+    settings.interfaces = configuration.ip.interfaces
+    settings.allowsLoopback = configuration.ip.usesLoopback
+    settings.port = configuration.ip.port
+    settings.peers = configuration.ip.peers.map { $0.text }
+    let bearer = IPBearer(loop, settings, self)
+    ip = bearer
+    bearer.interfacesChanged = { [self] in endLinksWithoutInterface(bearer) }
+    bearer.start()
+    switch configuration.discovery.dnsSD {
+    case .off: return
+    case .automatic: startDNSSD(bearer, hint, .automatic)
+    case .daemon: startDNSSD(bearer, hint, .daemon)
+    case .embedded: startDNSSD(bearer, hint, .embedded)
+    }
+  }
+
+  /// A cable that was pulled, a group that was left: the kernel tells at once, silence on the link after seconds.
+  private func endLinksWithoutInterface(_ ip: IPBearer) {
+    for driver in drivers where driver.handoff.interfaceIndex != 0 {
+      if !ip.interfaces.contains(where: { $0.index == driver.handoff.interfaceIndex }) { driver.interfaceWent() }
+    }
+  }
+
+  private func startBluetooth(_ hint: UInt64) {
+    var settings = BearerBluetooth.BluetoothSettings()
+    settings.psm = configuration.bluetooth.psm
+    settings.adapter =
+      switch configuration.bluetooth.adapter {
+      case .automatic: .automatic
+      case .index(let index): .index(index)
+      case .address(let address): .address(address)
+      }
+    let bearer = BluetoothBearer(loop, settings, hint: hint, self)
+    bluetooth = bearer
+    bearer.start()
+  }
+
+  private func startWiFiDirect(_ hint: UInt64) {
+    let chosen = configuration.wifiDirect
+    var options = WiFiDirectOptions()
+    options.interface = chosen.interface
+    options.controlSocket = chosen.controlSocket
+    options.clientDirectory = configuration.node.runtimeDirectory
+    options.frequency = chosen.frequency
+    options.ssid = chosen.ssid
+    options.passphrase = chosen.passphrase
+    options.deviceNamePrefix = chosen.deviceNamePrefix
+    options.port = configuration.ip.port
+    options.role =
+      switch chosen.mode {
+      case .groupOwner: .groupOwner
+      case .client: .client
+      }
+    options.pushButton =
+      switch chosen.wps {
+      case .always: .always
+      case .button: .onRequest
+      case .off: .never
+      }
+    let radio = WiFiDirectRadio(loop, options, hint: hint, self)
+    wifiDirect = radio
+    // The group may be on an interface that looks like any other Wi-Fi.
+    radio.groupInterfaceChanged = { [self] interface in ip?.wifiDirectInterface = interface }
+    radio.start()
+  }
+
+  private func startDNSSD(
+    _ ip: IPBearer, _ hint: UInt64, _ responder: Discovery.DiscoverySettings.ResponderChoice
+  ) {
+    var settings = Discovery.DiscoverySettings(
+      node: node.settings.id, port: ip.port, displayName: configuration.node.displayName)
+    // Avahi compares names and knows no patterns. What it finds where no link may be, the IP bearer refuses to dial.
+    let hasPatterns = configuration.ip.interfaces.contains { $0.utf8.contains(UInt8(ascii: "*")) }
+    settings.interfaces = hasPatterns ? [] : configuration.ip.interfaces
+    settings.responder = responder
+    let discovery = DNSServiceDiscovery(
+      loop, settings, hint: hint, bearerKind: { index in ip.interfaces.first { $0.index == index }?.kind ?? .ethernet },
+      self)
+    dnsSD = discovery
+    discovery.start()
+  }
+}
+
+extension String {
+  public init(_ text: StaticString) { self = text.description }
+}
+
+private func == (a: StaticString, b: StaticString) -> Bool {
+  a.utf8CodeUnitCount == b.utf8CodeUnitCount && memcmp(a.utf8Start, b.utf8Start, a.utf8CodeUnitCount) == 0
+}

@@ -1,0 +1,229 @@
+import Bearer
+import Channel
+import Configuration
+import Diagnostics
+import Frame
+import Journal
+import Link
+import Messages
+import Node
+import Primitives
+import Reactor
+
+/// A message that a control client sent, until it ends.
+struct ControlSend {
+  let peer: NodeID
+  let message: MessageID
+  let token: UInt64
+}
+
+/// Messages that wait in their channels for somebody who wants their kind.
+struct Mailbox {
+  /// How long the first unwanted message of a lane waits before its sender is told that nobody listens.
+  static let readerTime = TimeSpan.seconds(5)
+
+  private var waiting: [(peer: NodeID, lane: Lane, since: Instant)] = []
+
+  /// Whether the lane's first message has waited long enough; from the first call on it waits.
+  mutating func hasWaited(_ peer: NodeID, _ lane: Lane, now: Instant) -> Bool {
+    if let entry = waiting.first(where: { $0.peer == peer && $0.lane == lane }) {
+      return entry.since + Self.readerTime <= now
+    }
+    waiting.append((peer, lane, now))
+    return false
+  }
+
+  /// The lane's first message was taken; the next one waits anew.
+  mutating func taken(_ peer: NodeID, _ lane: Lane) { waiting.removeAll { $0.peer == peer && $0.lane == lane } }
+
+  /// Forget who waited long enough and was not taken all the same: its channel may have begun anew.
+  mutating func forgetExpired(now: Instant) { waiting.removeAll { $0.since + Self.readerTime <= now } }
+
+  /// When a message will have waited long enough.
+  var deadline: Instant {
+    var earliest = Instant.never
+    for entry in waiting { earliest = min(earliest, entry.since + Self.readerTime) }
+    return earliest
+  }
+}
+
+/// What control clients ask for, and what they are told.
+extension Relay: ControlDelegate {
+  func controlStatus() -> StatusSnapshot {
+    var box = BoxStatus(
+      name: configuration.node.displayName, id: node.settings.id, epoch: node.settings.epoch, version: causewayVersion,
+      serviceType: configuration.node.serviceType, isRelay: configuration.node.isRelay,
+      uptimeSeconds: (loop.now - startedAt).milliseconds / 1000, residentBytes: residentMemoryBytes())
+    box.framesForwarded = node.counters.framesForwarded
+    box.bytesForwarded = node.counters.bytesForwarded
+    for reason in 0..<UInt8(FrameRefusal.count) {
+      guard let refusal = FrameRefusal(rawValue: reason) else { continue }
+      let count = node.counters.refusals[refusal]
+      if count > 0 { box.refusals.append((refusal.name, count)) }
+    }
+    for reason in 0..<UInt8(QueueDrop.count) {
+      guard let drop = QueueDrop(rawValue: reason) else { continue }
+      let count = node.queueDrops[drop]
+      if count > 0 { box.refusals.append((drop.name, count)) }
+    }
+    box.trust = trustText
+    box.alarm = alarmText
+    var snapshot = StatusSnapshot(box: box)
+    snapshot.bearers = bearerStatus()
+    for driver in drivers { snapshot.links.append(linkStatus(driver)) }
+    snapshot.peers = controlPeers()
+    return snapshot
+  }
+
+  func controlIdentity() -> (id: NodeID, name: String) { (node.settings.id, configuration.node.displayName) }
+
+  func controlPeers() -> [PeerStatus] { node.peers.map { PeerStatus($0) } }
+
+  func controlSend(_ message: Diagnostics.ControlMessage, token: UInt64) -> ControlAnswer {
+    let bytes = message.bytes.span.bytes
+    do throws(AssociationRefusal) {
+      if message.lane == ControlProtocol.unreliableLane {
+        let isSent = try node.sendUnreliable(kind: message.kind, bytes, to: message.peer, now: loop.now)
+        return .ended(isSent ? .sent : .dropped)
+      }
+      guard let lane = Lane(rawValue: message.lane) else { return .ended(.refused) }
+      let id = try node.send(kind: message.kind, bytes, to: message.peer, lane: lane, now: loop.now)
+      sends.append(ControlSend(peer: message.peer, message: id, token: token))
+      return .taken
+    } catch {
+      switch error {
+      case .unknownPeer: return .ended(.unreachable)
+      case .tooManyPeers: return .ended(.refused)
+      case .refused: return .ended(.notAgreed)
+      case .channel(.full): return .later
+      case .channel(.tooLong): return .ended(.refused)
+      case .channel(.closed): return .ended(.closed)
+      }
+    }
+  }
+
+  func controlHasRoom() { deliverMessages(loop.now) }
+
+  /// After each wake-up: peers that came and went, messages that arrived, sends that ended.
+  func tellControl(_ now: Instant) {
+    while let event = node.nextPeerEvent() {
+      switch event {
+      case .found(let peer):
+        journal.record(
+          .notice, .peerAppeared, at: now, UInt64(peer.hops), UInt64(peer.bearer.rawValue), node: peer.id)
+        control?.peerPresent(PeerStatus(peer))
+      case .changed(let peer): control?.peerPresent(PeerStatus(peer))
+      case .lost(let id):
+        journal.record(.notice, .peerVanished, at: now, node: id)
+        control?.peerLost(id)
+      }
+    }
+    deliverMessages(now)
+    deliverUnreliable()
+    mailbox.forgetExpired(now: now)
+    var hasEnded = false
+    while let (peer, completion) = node.nextCompletion() {
+      hasEnded = true
+      guard let index = sends.firstIndex(where: { $0.peer == peer && $0.message == completion.message }) else {
+        continue
+      }
+      control?.completed(token: sends.remove(at: index).token, SendOutcome(completion.outcome))
+    }
+    if hasEnded { control?.resume() }
+  }
+
+  /// Hand messages to the clients that want them. What a client is too busy for stays in its channel, and so does, for
+  /// a while, what nobody wants: its reader may be about to start.
+  private func deliverMessages(_ now: Instant) {
+    guard let control else { return }
+    while let (from, message) = node.nextMessage(
+      now: now,
+      { from, pending in
+        guard control.canDeliver(kind: pending.kind) else { return false }
+        return control.isWanted(kind: pending.kind) || mailbox.hasWaited(from, pending.lane, now: now)
+      })
+    {
+      mailbox.taken(from, message.lane)
+      let delivery = control.deliver(
+        .init(peer: from, kind: message.kind, lane: message.lane.rawValue, bytes: message.bytes))
+      switch delivery {
+      case .taken, .busy: break
+      case .nobody: refuse(message.kind, to: from, now)
+      }
+    }
+  }
+
+  /// Hand on what was sent unreliably; what nobody wants, or whoever wants it is too busy for, is gone.
+  private func deliverUnreliable() {
+    guard let control else { return }
+    while let (from, message) = node.nextUnreliableMessage({ _, _, _ in true }) {
+      guard control.canDeliver(kind: message.kind), control.isWanted(kind: message.kind) else { continue }
+      _ = control.deliver(
+        .init(peer: from, kind: message.kind, lane: ControlProtocol.unreliableLane, bytes: message.bytes))
+    }
+  }
+
+  /// No application here listens for a kind: its sender should know. Told once a message, never about telling.
+  private func refuse(_ kind: UInt8, to peer: NodeID, _ now: Instant) {
+    if kind == MessageKind.control.rawValue { return }
+    let answer = Messages.ControlMessage(code: .noListener, kind: kind).message
+    // When the channel has no room, the sender finds out by its own deadline.
+    _ = try? node.send(kind: answer.kind.rawValue, answer.bytes.span.bytes, to: peer, lane: .interactive, now: now)
+  }
+
+  private func linkStatus(_ driver: LinkDriver) -> LinkStatus {
+    let handoff = driver.handoff
+    guard let slot = driver.slot else {
+      return LinkStatus(
+        slot: nil, peer: .none, name: "", bearer: handoff.bearer, state: "handshake", remote: handoff.remote,
+        isInbound: handoff.isInbound, sinceSeconds: 0, roundTripMicroseconds: nil, bytesReceived: 0, bytesSent: 0,
+        bytesQueued: 0)
+    }
+    let link = node.link(slot)
+    let roundTrip = link.roundTrip.nanoseconds
+    return LinkStatus(
+      slot: slot, peer: link.peer, name: link.peerName.map { String($0) } ?? "", bearer: handoff.bearer,
+      state: link.stateName, remote: handoff.remote, isInbound: handoff.isInbound,
+      sinceSeconds: (loop.now - link.upSince).milliseconds / 1000,
+      roundTripMicroseconds: roundTrip == 0 ? nil : roundTrip / 1000, bytesReceived: link.bytesIn,
+      bytesSent: link.bytesOut, bytesQueued: UInt64(link.queuedByteCount))
+  }
+}
+
+extension PeerStatus {
+  init(_ peer: Peer) {
+    self.init(
+      id: peer.id, name: String(peer.name), serviceType: String(decoding: peer.serviceType, as: UTF8.self),
+      info: peer.info.map { String(decoding: $0, as: UTF8.self) }, hops: peer.hops, bearer: peer.bearer,
+      via: peer.firstHop)
+  }
+}
+
+extension SendOutcome {
+  init(_ outcome: Completion.Outcome) {
+    switch outcome {
+    case .delivered: self = .delivered
+    case .failed(.peerRestarted): self = .peerRestarted
+    case .failed(.timedOut): self = .timedOut
+    case .failed(.closed): self = .closed
+    }
+  }
+}
+
+extension String {
+  public init(_ name: DisplayName) {
+    self.init(decoding: (0..<name.byteCount).map { name.byte($0) }, as: UTF8.self)
+  }
+}
+
+extension Link {
+  /// One word for status.
+  var stateName: String {
+    switch state {
+    case .idle: "idle"
+    case .opening: "opening"
+    case .up: "up"
+    case .closed: "closing"
+    }
+  }
+}

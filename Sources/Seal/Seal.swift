@@ -1,0 +1,399 @@
+import Frame
+import Primitives
+
+/// What has become of a seal, for the owner.
+public enum SealEvent: Equatable {
+  /// Data flows under new keys, so many milliseconds after the first handshake datagram.
+  case opened(milliseconds: UInt64)
+  /// An attempt came to nothing; another one follows while there is something to say.
+  case failed(SessionFailure)
+  /// Nothing flows; `byPeer` tells which end said so.
+  case refused(SealRefusal, byPeer: Bool)
+  /// The application decides with `decide`; the other end's certificates in DER, its own first.
+  case decisionWanted(chain: [[UInt8]])
+}
+
+/// What `Seal.nextFrame` wrote: the whole payload of a frame.
+public enum SealFrame: Equatable {
+  case handshake(byteCount: Int)
+  case sealed(byteCount: Int)
+}
+
+/// What a sealed payload held.
+public enum Opened: Equatable {
+  /// A message between the two seals, dealt with.
+  case hello
+  /// Bytes 1 … of the plaintext are a payload of this type.
+  case payload(type: UInt8, byteCount: Int)
+}
+
+/// Makes what two nodes say to each other unreadable and unalterable for everybody between them: begins sessions,
+/// confirms them, renews them, and keeps a bad one from harming a good one. One for each peer.
+///
+/// Sans-IO, like `Channel`. **Drain rule**: after every call that changes it the owner
+/// 1. makes a session if `needsSession`, and hands it in with `begin`;
+/// 2. calls `nextFrame` until it gives nil, while there is a route;
+/// 3. calls `nextEvent` until it gives nil;
+/// 4. sets its timer to `nextDeadline`.
+///
+/// The epochs that count are those of signed advertisements: whoever hears of a newer one makes a new seal.
+///
+/// A session is used once both ends have sent a hello inside it, which says that each accepts the other's key, and
+/// repeats what each has seen of the other outside. The client begins sessions; a server that wants one asks with a
+/// handshake frame that holds no datagram. A new session takes the place of the old one only when it is confirmed, so
+/// nothing that anybody on the way does to a handshake ends a session that works.
+public final class Seal {
+  public let name: (local: NodeID, peer: NodeID)
+  public let localEpoch: UInt64
+  public let peerEpoch: UInt64
+  /// Why nothing flows, while it does not.
+  public private(set) var refusal: SealRefusal?
+  /// The owner has something to say to the peer.
+  public var isWanted = false
+
+  private let lifetime: SessionLifetime
+  private let asksApplication: Bool
+  private let ownFlags: TopologyFlags
+  private let peerFlags: TopologyFlags
+
+  private var attempt: SealedSession?
+  private var current: SealedSession?
+  private var previous: SealedSession?
+  private var previousUntil = Instant.never
+  private var refusedUntil = Instant.zero
+  /// The peer asked for a session, or showed that it has none that fits.
+  private var isAsked = false
+  /// When the next attempt or invitation may begin.
+  private var retryAt = Instant.zero
+  private var pause = SealLimits.pauseMin
+  private var openedAt: Instant?
+  private var events: [SealEvent] = []
+
+  /// `ownFlags` and `peerFlags` are as the two nodes signed them. `asksApplication`: each certificate is handed to the
+  /// application before anything flows.
+  public init(
+    local: NodeID, peer: NodeID, localEpoch: UInt64, peerEpoch: UInt64, ownFlags: TopologyFlags,
+    peerFlags: TopologyFlags, lifetime: SessionLifetime = SessionLifetime(), asksApplication: Bool = false
+  ) {
+    name = (local, peer)
+    self.localEpoch = localEpoch
+    self.peerEpoch = peerEpoch
+    self.ownFlags = ownFlags
+    self.peerFlags = peerFlags
+    self.lifetime = lifetime
+    self.asksApplication = asksApplication
+  }
+
+  // MARK: What it is
+
+  /// What a session of this seal is between.
+  public var sessionName: SessionName {
+    SessionName(local: name.local, peer: name.peer, localEpoch: localEpoch, peerEpoch: peerEpoch)
+  }
+
+  /// Whether `seal` works.
+  public var isOpen: Bool { current != nil }
+  /// Whether an attempt is under way that has not proved the other end's key.
+  public var isHandshaking: Bool { attempt?.phase == .handshaking }
+  /// Whether the application's decision is awaited.
+  public var isDeciding: Bool { attempt?.phase == .deciding }
+
+  /// What happened since the last call, one event a call.
+  public func nextEvent() -> SealEvent? { events.isEmpty ? nil : events.removeFirst() }
+
+  // MARK: Sessions
+
+  /// Whether the owner is to make a session now, as the client.
+  public func needsSession(now: Instant) -> Bool {
+    guard sessionName.isClient, attempt == nil, retryAt <= now, refusedUntil <= now else { return false }
+    guard let current else { return isWanted || isAsked }
+    return isAsked || current.needsRekey(lifetime, now: now)
+  }
+
+  /// The session that was needed; nil when it could not be made, and is tried again later.
+  public func begin(_ session: (any PeerSession)?, now: Instant) {
+    guard let session else { return waitForRetry(now) }
+    refusal = nil
+    attempt = SealedSession(session, peerEpoch: peerEpoch, now: now)
+  }
+
+  /// Hands the datagram that begins a handshake to the session that it began, should it have come again. False when it
+  /// is of a new session.
+  public func receiveAgain(_ hello: RawSpan, now: Instant) -> Bool {
+    for session in [attempt, current] {
+      if let session, session.session.began(with: hello) {
+        session.session.receiveHandshake(hello, now: now)
+        return true
+      }
+    }
+    return false
+  }
+
+  /// Whether a hello that was accepted may lead to a session, as the server.
+  public func mayAccept(now: Instant) -> Bool {
+    guard !sessionName.isClient, refusedUntil <= now else { return false }
+    guard let attempt else { return true }
+    return attempt.phase == .handshaking && attempt.startedAt + SealLimits.replaceTime <= now
+  }
+
+  /// The server's end of a session that `mayAccept` allowed.
+  public func accept(_ session: any PeerSession, now: Instant) {
+    refusal = nil
+    attempt = SealedSession(session, peerEpoch: peerEpoch, now: now)
+  }
+
+  /// A way to the peer was found: what waited for one need not wait longer.
+  public func routeFound() {
+    retryAt = .zero
+    pause = SealLimits.pauseMin
+  }
+
+  /// There is something to say that is not worth waiting for.
+  public func want() { isAsked = isAsked || current == nil }
+
+  /// The peer asked for a session, or sent what no session of ours opens: it may have lost the one that we hold. Not
+  /// believed while that one works, because anybody on the way can say so.
+  public func noteUndecryptable(now: Instant) {
+    if let openedAt, current != nil, openedAt + SealLimits.undecryptableTime > now { return }
+    isAsked = true
+  }
+
+  /// The application's word on the certificate that it was handed. Nothing when none is awaited.
+  public func decide(isAccepted: Bool, now: Instant) {
+    guard let attempt, attempt.phase == .deciding else { return }
+    if isAccepted { attempt.accept(now: now) } else { refuse(attempt, .rejected, now) }
+    promote(now)
+  }
+
+  // MARK: Frames
+
+  /// The datagram of a handshake frame whose epochs are right, and which begins no session.
+  public func receiveHandshake(_ datagram: RawSpan, now: Instant) {
+    if let attempt {
+      attempt.session.receiveHandshake(datagram, now: now)
+      // A failure is drawn from when its alert has left.
+      if attempt.session.state == .established { look(at: attempt, now) }
+      return
+    }
+    // Its last flight may have been lost.
+    current?.session.receiveHandshake(datagram, now: now)
+  }
+
+  /// Writes the next frame's payload to the start of `buffer`, which has 2048 bytes. Nil: nothing now.
+  public func nextFrame(into buffer: UnsafeMutableRawBufferPointer, now: Instant) -> SealFrame? {
+    if let frame = nextHandshake(of: attempt, into: buffer) ?? nextHandshake(of: current, into: buffer) { return frame }
+    if let attempt { look(at: attempt, now) }
+    if let frame = nextHello(of: attempt, into: buffer, now) ?? nextHello(of: current, into: buffer, now) {
+      return frame
+    }
+    guard invitationDue <= now else { return nil }
+    waitForRetry(now)
+    isAsked = false
+    writeEpochs(into: buffer)
+    return .handshake(byteCount: SealLimits.handshakeHeaderBytes)
+  }
+
+  /// Seals a type octet and its payload under the newest keys. Bytes written, 0 when there are none that work.
+  public func seal(_ plaintext: UnsafeRawBufferPointer, into record: UnsafeMutableRawBufferPointer) -> Int {
+    guard let current else { return 0 }
+    current.recordsSealed += 1
+    return current.session.seal(plaintext, into: record)
+  }
+
+  /// Opens a record with whichever session does; writes the plaintext to the start of `buffer`, which is as long as
+  /// the record. Nil when none opens it, or when nothing may be said in that session yet.
+  public func open(_ record: RawSpan, into buffer: UnsafeMutableRawBufferPointer, now: Instant) -> Opened? {
+    if let current, let count = current.session.open(record, into: buffer) {
+      current.recordsOpened += 1
+      return opened(current, buffer, count, now)
+    }
+    if let attempt, attempt.phase != .handshaking, let count = attempt.session.open(record, into: buffer) {
+      return opened(attempt, buffer, count, now)
+    }
+    if let previous, let count = previous.session.open(record, into: buffer) {
+      return opened(previous, buffer, count, now)
+    }
+    return nil
+  }
+
+  // MARK: Time
+
+  /// When `handleTimeout` or a drain is due. What waits for a route sets no deadline without one.
+  public func nextDeadline(hasRoute: Bool) -> Instant {
+    var earliest = Instant.never
+    if let attempt {
+      earliest = min(deadline(of: attempt), attempt.session.nextDeadline)
+      if hasRoute { earliest = min(earliest, attempt.helloDue) }
+    }
+    if let current {
+      earliest = min(earliest, current.session.nextDeadline)
+      if hasRoute { earliest = min(earliest, current.helloDue) }
+      if hasRoute && attempt == nil && sessionName.isClient {
+        earliest = min(earliest, max(current.establishedAt + lifetime.age, retryAt))
+      }
+    }
+    if previous != nil { earliest = min(earliest, previousUntil) }
+    if refusal != nil { earliest = min(earliest, refusedUntil) }
+    if hasRoute { earliest = min(earliest, sessionName.isClient ? beginningDue : invitationDue) }
+    return earliest
+  }
+
+  public func handleTimeout(now: Instant) {
+    if let attempt {
+      if attempt.session.nextDeadline <= now { attempt.session.handleTimeout(now: now) }
+      if deadline(of: attempt) <= now {
+        if attempt.phase == .deciding { refuse(attempt, .undecided, now) } else { fail(.timedOut, now) }
+      }
+    }
+    if let current, current.session.nextDeadline <= now { current.session.handleTimeout(now: now) }
+    if refusedUntil <= now { refusal = nil }
+    if previousUntil <= now {
+      previous = nil
+      previousUntil = .never
+    }
+  }
+
+  // MARK: Inside
+
+  private var isDue: Bool { attempt == nil && (isAsked || (isWanted && current == nil)) }
+  private var beginningDue: Instant { isDue ? max(retryAt, refusedUntil) : .never }
+  private var invitationDue: Instant {
+    isDue && !sessionName.isClient ? max(retryAt, refusedUntil) : .never
+  }
+
+  private func deadline(of attempt: SealedSession) -> Instant {
+    switch attempt.phase {
+    case .handshaking: attempt.startedAt + SealLimits.handshakeTime
+    case .deciding: attempt.establishedAt + SealLimits.decisionTime
+    // The other end's application may be deciding.
+    case .accepted, .refusing: attempt.establishedAt + SealLimits.decisionTime + SealLimits.pauseMax
+    }
+  }
+
+  private func waitForRetry(_ now: Instant) {
+    retryAt = now + pause
+    pause = min(pause * 2, SealLimits.pauseMax)
+  }
+
+  /// Draws the consequences of what an attempt's handshake has come to.
+  private func look(at attempt: SealedSession, _ now: Instant) {
+    guard attempt.phase == .handshaking else { return }
+    switch attempt.session.state {
+    case .handshaking: return
+    case .failed(let reason): fail(reason, now)
+    case .established:
+      attempt.establishedAt = now
+      if asksApplication && current?.session.peerChain != attempt.session.peerChain {
+        attempt.phase = .deciding
+        events.append(.decisionWanted(chain: attempt.session.peerChain))
+      } else {
+        attempt.accept(now: now)
+      }
+    }
+  }
+
+  private func fail(_ reason: SessionFailure, _ now: Instant) {
+    attempt = nil
+    isAsked = false
+    waitForRetry(now)
+    events.append(.failed(reason))
+  }
+
+  /// The attempt is over once the hello that says why has left.
+  private func refuse(_ session: SealedSession, _ reason: SealRefusal, _ now: Instant) {
+    session.refuse(reason, now: now)
+    if session !== attempt { attempt = session }
+    close(reason, byPeer: false, now)
+  }
+
+  private func close(_ reason: SealRefusal, byPeer: Bool, _ now: Instant) {
+    current = nil
+    previous = nil
+    isAsked = false
+    refusal = reason
+    refusedUntil = now + SealLimits.refusedTime
+    events.append(.refused(reason, byPeer: byPeer))
+  }
+
+  private func promote(_ now: Instant) {
+    guard let attempt, attempt.isConfirmed else { return }
+    if current != nil {
+      previous = current
+      previousUntil = now + SealLimits.previousTime
+    }
+    current = attempt
+    self.attempt = nil
+    isAsked = false
+    pause = SealLimits.pauseMin
+    retryAt = now + SealLimits.undecryptableTime
+    events.append(.opened(milliseconds: (now - attempt.startedAt).milliseconds))
+  }
+
+  private func opened(
+    _ session: SealedSession, _ buffer: UnsafeMutableRawBufferPointer, _ count: Int, _ now: Instant
+  ) -> Opened? {
+    guard count > 0 else { return nil }
+    openedAt = now
+    if buffer[0] == Self.helloType {
+      receiveHello(UnsafeRawBufferPointer(rebasing: buffer[1..<count]).bytes, session, now)
+      return .hello
+    }
+    // Before the peer's hello nothing it says counts.
+    guard session.isConfirmed else { return nil }
+    session.peerShowedThatItHasOurs()
+    return .payload(type: buffer[0], byteCount: count - 1)
+  }
+
+  private func receiveHello(_ payload: RawSpan, _ session: SealedSession, _ now: Instant) {
+    // A session that was replaced or refused has nothing to say any more.
+    guard session === attempt || session === current else { return }
+    guard let hello = try? SealHello(payload) else { return refuse(session, .version, now) }
+    if let refusal = hello.refusal {
+      attempt = nil
+      return close(refusal, byPeer: true, now)
+    }
+    guard hello.ownFlags == peerFlags, hello.yourFlags == ownFlags, hello.ownEpoch == session.peerEpoch,
+      hello.yourEpoch == localEpoch
+    else { return refuse(session, .contradiction, now) }
+    session.hasPeerHello = true
+    if hello.hasYours { session.peerShowedThatItHasOurs() }
+    if hello.wantsAnswer && session.phase == .accepted { session.helloDue = now }
+    promote(now)
+  }
+
+  private static let helloType: UInt8 = 1
+
+  private func nextHandshake(of session: SealedSession?, into buffer: UnsafeMutableRawBufferPointer) -> SealFrame? {
+    guard let session else { return nil }
+    let room = UnsafeMutableRawBufferPointer(rebasing: buffer[SealLimits.handshakeHeaderBytes...])
+    let count = session.session.nextHandshake(into: room)
+    if count == 0 { return nil }
+    writeEpochs(into: buffer)
+    return .handshake(byteCount: SealLimits.handshakeHeaderBytes + count)
+  }
+
+  private func writeEpochs(into buffer: UnsafeMutableRawBufferPointer) {
+    buffer.store(bigEndian: peerEpoch, at: 0)
+    buffer.store(bigEndian: localEpoch, at: 8)
+  }
+
+  private func nextHello(
+    of session: SealedSession?, into buffer: UnsafeMutableRawBufferPointer, _ now: Instant
+  ) -> SealFrame? {
+    guard let session, session.helloDue <= now else { return nil }
+    var refusal: SealRefusal?
+    if case .refusing(let reason) = session.phase { refusal = reason }
+    let hello = SealHello(
+      hasYours: session.hasPeerHello, wantsAnswer: !session.peerHasOurs && refusal == nil, refusal: refusal,
+      ownFlags: ownFlags, yourFlags: peerFlags, ownEpoch: localEpoch, yourEpoch: session.peerEpoch)
+    session.helloSent(now: now)
+    session.recordsSealed += 1
+    let count = withUnsafeTemporaryAllocation(byteCount: 1 + SealHello.byteCount, alignment: 1) { plaintext in
+      plaintext[0] = Self.helloType
+      hello.encode(into: UnsafeMutableRawBufferPointer(rebasing: plaintext[1...]))
+      return session.session.seal(UnsafeRawBufferPointer(plaintext), into: buffer)
+    }
+    if refusal != nil { attempt = nil }
+    return count == 0 ? nil : .sealed(byteCount: count)
+  }
+}

@@ -1,0 +1,88 @@
+import Frame
+import Primitives
+
+/// Why a session is refused although its keys are right. The raw value is on the wire.
+public enum SealRefusal: UInt8, Error, Sendable {
+  /// One node requires sealing, the other does not do it.
+  case preferences = 1
+  /// What one node says here is not what the other saw it state to everybody: somebody altered that, or it is old.
+  case contradiction = 2
+  /// The application rejected the certificate.
+  case rejected = 3
+  /// The application did not decide in time.
+  case undecided = 4
+  /// No common version.
+  case version = 5
+
+  /// One word for status and journal.
+  public var name: StaticString {
+    switch self {
+    case .preferences: "preferences"
+    case .contradiction: "contradiction"
+    case .rejected: "rejected"
+    case .undecided: "undecided"
+    case .version: "version"
+    }
+  }
+}
+
+/// The first sealed message of each end: it accepts the session, and repeats inside it what relays could have altered
+/// outside. docs/protocol.md, "Sealed hello".
+///
+///     0 version · 1 flags: bit 0 yours has arrived, bit 1 answer me · 2 refusal, 0 for none · 3 zero ·
+///     4 own topology flags · 5 the other's topology flags as seen · 6–7 zero ·
+///     8–15 own boot epoch · 16–23 the other's boot epoch as seen
+public struct SealHello: Equatable, Sendable {
+  public static let byteCount = 24
+  public static let version: UInt8 = 1
+
+  public var hasYours: Bool
+  /// The sender does not know yet that its hello has arrived.
+  public var wantsAnswer: Bool
+  public var refusal: SealRefusal?
+  public var ownFlags: TopologyFlags
+  public var yourFlags: TopologyFlags
+  public var ownEpoch: UInt64
+  public var yourEpoch: UInt64
+
+  public init(
+    hasYours: Bool, wantsAnswer: Bool, refusal: SealRefusal?, ownFlags: TopologyFlags, yourFlags: TopologyFlags,
+    ownEpoch: UInt64, yourEpoch: UInt64
+  ) {
+    self.hasYours = hasYours
+    self.wantsAnswer = wantsAnswer
+    self.refusal = refusal
+    self.ownFlags = ownFlags
+    self.yourFlags = yourFlags
+    self.ownEpoch = ownEpoch
+    self.yourEpoch = yourEpoch
+  }
+
+  /// Bytes behind the last field are a later version's: ignored. A refusal of a later version reads as `.version`.
+  public init(_ payload: RawSpan) throws(FrameRefusal) {
+    guard payload.byteCount >= Self.byteCount else { throw .truncated }
+    guard payload.octet(1) & ~3 == 0, payload.octet(3) == 0, payload.word16(6) == 0 else { throw .malformed }
+    hasYours = payload.octet(1) & 1 != 0
+    wantsAnswer = payload.octet(1) & 2 != 0
+    let reason = payload.octet(2)
+    refusal = reason == 0 ? nil : SealRefusal(rawValue: reason) ?? .version
+    if payload.octet(0) != Self.version { refusal = .version }
+    ownFlags = TopologyFlags(rawValue: payload.octet(4))
+    yourFlags = TopologyFlags(rawValue: payload.octet(5))
+    ownEpoch = payload.word64(8)
+    yourEpoch = payload.word64(16)
+  }
+
+  /// Writes `byteCount` bytes to the start of `buffer`, which must have them.
+  public func encode(into buffer: UnsafeMutableRawBufferPointer) {
+    buffer.store(bigEndian: Self.version, at: 0)
+    buffer.store(bigEndian: UInt8((hasYours ? 1 : 0) | (wantsAnswer ? 2 : 0)), at: 1)
+    buffer.store(bigEndian: refusal?.rawValue ?? 0, at: 2)
+    buffer.store(bigEndian: UInt8(0), at: 3)
+    buffer.store(bigEndian: ownFlags.rawValue, at: 4)
+    buffer.store(bigEndian: yourFlags.rawValue, at: 5)
+    buffer.store(bigEndian: UInt16(0), at: 6)
+    buffer.store(bigEndian: ownEpoch, at: 8)
+    buffer.store(bigEndian: yourEpoch, at: 16)
+  }
+}

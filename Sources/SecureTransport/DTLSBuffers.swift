@@ -1,0 +1,92 @@
+import CMbedTLS
+import Identity
+import Primitives
+import Seal
+
+/// What mbedTLS's callbacks of one inner session work on: the datagram that came in, those to go out, the clock that
+/// the owner last told, the other end's key. It lives at a fixed address, which is the callbacks' context.
+struct DTLSBuffers {
+  /// Datagrams of a handshake that wait at once: a chain of ten certificates in pieces, twice.
+  static let outgoingMax = 24
+
+  let peer: NodeID
+  var incoming = UnsafeRawBufferPointer(start: nil, count: 0)
+  var outgoing: [[UInt8]] = []
+  /// Where the record goes that is being sealed; nil during handshakes.
+  var record: UnsafeMutableRawBufferPointer?
+  var recordByteCount = 0
+  var now: Instant
+  /// mbedTLS's timer: `never` when it is cancelled.
+  var intermediate = Instant.never
+  var final = Instant.never
+  var peerKey = PeerKey.unknown
+  var isPeer = false
+
+  init(peer: NodeID, now: Instant) {
+    self.peer = peer
+    self.now = now
+  }
+
+  private static func of(_ context: UnsafeMutableRawPointer?) -> UnsafeMutablePointer<DTLSBuffers> {
+    context!.assumingMemoryBound(to: DTLSBuffers.self)
+  }
+
+  /// mbedtls_ssl_send_t: one datagram a call. What finds no room is lost, as datagrams may be.
+  static func send(_ context: UnsafeMutableRawPointer?, _ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Int32 {
+    let buffers = of(context)
+    let datagram = UnsafeRawBufferPointer(start: bytes, count: count)
+    if let record = buffers.pointee.record {
+      guard count <= record.count else { return MBEDTLS_ERR_SSL_BUFFER_TOO_SMALL }
+      record.copyMemory(from: datagram)
+      buffers.pointee.recordByteCount = count
+    } else if buffers.pointee.outgoing.count < outgoingMax && count <= SealLimits.handshakeBytesMax {
+      buffers.pointee.outgoing.append([UInt8](datagram))
+    }
+    return Int32(count)
+  }
+
+  /// mbedtls_ssl_recv_t: the whole datagram, once. mbedTLS's buffer is longer than any frame's payload.
+  static func receive(_ context: UnsafeMutableRawPointer?, _ bytes: UnsafeMutablePointer<UInt8>?, _ room: Int) -> Int32
+  {
+    let buffers = of(context)
+    let datagram = buffers.pointee.incoming
+    buffers.pointee.incoming = UnsafeRawBufferPointer(start: nil, count: 0)
+    guard !datagram.isEmpty, datagram.count <= room else { return MBEDTLS_ERR_SSL_WANT_READ }
+    UnsafeMutableRawPointer(bytes!).copyMemory(from: datagram.baseAddress!, byteCount: datagram.count)
+    return Int32(datagram.count)
+  }
+
+  /// mbedtls_ssl_set_timer_t: a final delay of 0 cancels.
+  static func setTimer(_ context: UnsafeMutableRawPointer?, _ intermediate: UInt32, _ final: UInt32) {
+    let buffers = of(context)
+    let now = buffers.pointee.now
+    buffers.pointee.intermediate = final == 0 ? .never : now + .milliseconds(UInt64(intermediate))
+    buffers.pointee.final = final == 0 ? .never : now + .milliseconds(UInt64(final))
+  }
+
+  /// mbedtls_ssl_get_timer_t
+  static func timer(_ context: UnsafeMutableRawPointer?) -> Int32 {
+    let buffers = of(context)
+    if buffers.pointee.final == .never { return -1 }
+    if buffers.pointee.final <= buffers.pointee.now { return 2 }
+    return buffers.pointee.intermediate <= buffers.pointee.now ? 1 : 0
+  }
+
+  /// The x509 verify callback: the key must be that of the node that the session is with. Names, dates and authorities
+  /// are for the application, which is handed the chain.
+  static func verify(
+    _ context: UnsafeMutableRawPointer?, _ certificate: UnsafeMutablePointer<mbedtls_x509_crt>?, _ depth: Int32,
+    _ flags: UnsafeMutablePointer<UInt32>?
+  ) -> Int32 {
+    flags!.pointee = 0
+    if depth > 0 { return 0 }
+    let buffers = of(context)
+    var point = InlineArray<65, UInt8>(repeating: 0)
+    buffers.pointee.peerKey = PeerKey(certificate!.pointee.pk_raw, &point)
+    if buffers.pointee.peerKey == .accepted {
+      buffers.pointee.isPeer = withUnsafeBytes(of: point) { NodeIdentity.nodeID(ofPoint: $0) } == buffers.pointee.peer
+    }
+    if !buffers.pointee.isPeer { flags!.pointee = UInt32(MBEDTLS_X509_BADCERT_BAD_KEY) }
+    return 0
+  }
+}

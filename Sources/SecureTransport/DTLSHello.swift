@@ -1,0 +1,93 @@
+import CMbedTLS
+import Identity
+import Primitives
+import Seal
+
+/// A ClientHello alone in a datagram (RFC 6347, sections 4.1, 4.2.1, 4.2.2), as far as a server looks at it before it
+/// keeps anything: bytes 0–12 record header, 13–24 handshake header, then version, random, session id, cookie.
+struct DTLSHello {
+  static let cookieBytes = 16
+  private static let recordHeaderBytes = 13
+  private static let handshakeHeaderBytes = 12
+  private static let randomOffset = recordHeaderBytes + handshakeHeaderBytes + 2
+  private static let randomBytes = 32
+
+  let random: [UInt8]
+  let cookie: [UInt8]
+  /// The record's sequence number: its answer bears the same.
+  private let sequence: [UInt8]
+
+  /// Nil when the datagram is anything else. A hello in fragments is refused: every path carries one whole.
+  init?(_ datagram: RawSpan) {
+    let bytes = datagram.withUnsafeBytes { [UInt8]($0.prefix(2048)) }
+    let bodyStart = Self.recordHeaderBytes + Self.handshakeHeaderBytes
+    let sessionIDStart = Self.randomOffset + Self.randomBytes
+    guard bytes.count == datagram.byteCount, bytes.count > sessionIDStart + 1 else { return nil }
+    let recordCount = bytes.count - Self.recordHeaderBytes
+    // Handshake, DTLS 1.0 or 1.2 in the record, epoch 0, one record; ClientHello, unfragmented.
+    guard bytes[0] == 22, bytes[1] == 0xFE, bytes[3] == 0, bytes[4] == 0,
+      Int(bytes[11]) << 8 | Int(bytes[12]) == recordCount, bytes[13] == 1,
+      Self.number(bytes[14..<17]) == bytes.count - bodyStart, Self.number(bytes[19..<22]) == 0,
+      Self.number(bytes[22..<25]) == bytes.count - bodyStart
+    else { return nil }
+    let cookieLength = sessionIDStart + 1 + Int(bytes[sessionIDStart])
+    guard cookieLength < bytes.count, cookieLength + 1 + Int(bytes[cookieLength]) <= bytes.count else { return nil }
+    random = [UInt8](bytes[Self.randomOffset..<sessionIDStart])
+    cookie = [UInt8](bytes[(cookieLength + 1)..<(cookieLength + 1 + Int(bytes[cookieLength]))])
+    sequence = [UInt8](bytes[5..<11])
+  }
+
+  /// HelloVerifyRequest: DTLS 1.0 in both versions, as section 4.2.1 advises.
+  func verifyRequest(_ cookie: [UInt8]) -> [UInt8] {
+    let body: [UInt8] = [0xFE, 0xFF, UInt8(cookie.count)] + cookie
+    let length: [UInt8] = [0, 0, UInt8(body.count)]
+    let message: [UInt8] = [3] + length + [0, 0, 0, 0, 0] + length + body
+    return [22, 0xFE, 0xFF, 0, 0] + sequence + [0, UInt8(message.count)] + message
+  }
+
+  private static func number(_ bytes: ArraySlice<UInt8>) -> Int { bytes.reduce(0) { $0 << 8 | Int($1) } }
+}
+
+/// What a server sends a stranger to see whether the answer comes from where the stranger claims to be: a keyed hash of
+/// both nodes' lives and of the minute. Nothing is kept.
+struct HelloCookies {
+  private static let seconds: UInt64 = 60
+  private let key: [UInt8]
+
+  init() throws(IdentityError) {
+    var key = [UInt8](repeating: 0, count: 32)
+    let status = psa_generate_random(&key, key.count)
+    if status != PSA_SUCCESS { throw .library(code: status) }
+    self.key = key
+  }
+
+  func make(_ name: SessionName, now: Instant) -> [UInt8] { cookie(name, Self.minute(now)) }
+
+  /// Whether a cookie was made in this minute or in the last.
+  func check(_ cookie: [UInt8], _ name: SessionName, now: Instant) -> Bool {
+    let minute = Self.minute(now)
+    return cookie.count == DTLSHello.cookieBytes
+      && (isSame(cookie, self.cookie(name, minute)) || isSame(cookie, self.cookie(name, minute &- 1)))
+  }
+
+  private static func minute(_ now: Instant) -> UInt64 { now.nanoseconds / TimeSpan.seconds(seconds).nanoseconds }
+
+  private func cookie(_ name: SessionName, _ minute: UInt64) -> [UInt8] {
+    var input: [UInt8] = []
+    for word in [name.peer.high, name.peer.low, name.peerEpoch, name.localEpoch, minute] {
+      for index in 0..<8 { input.append(UInt8(truncatingIfNeeded: word >> UInt64(56 - 8 * index))) }
+    }
+    var digest = [UInt8](repeating: 0, count: 32)
+    let code = mbedtls_md_hmac(
+      mbedtls_md_info_from_type(MBEDTLS_MD_SHA256), key, key.count, input, input.count, &digest)
+    precondition(code == 0, "SHA-256 of memory has no error but memory")
+    return [UInt8](digest.prefix(DTLSHello.cookieBytes))
+  }
+
+  /// In a time that does not depend on where they differ.
+  private func isSame(_ a: [UInt8], _ b: [UInt8]) -> Bool {
+    var difference: UInt8 = 0
+    for index in a.indices { difference |= a[index] ^ b[index] }
+    return difference == 0
+  }
+}

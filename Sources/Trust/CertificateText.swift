@@ -1,0 +1,43 @@
+import CMbedTLS
+import CSystem
+import Identity
+
+extension PeerChain {
+  /// Each certificate in a line: subject, issuer, and from when to when it is valid.
+  public var descriptions: [String] {
+    var lines: [String] = []
+    var next = first
+    while let certificate = next {
+      var subject = certificate.pointee.subject, issuer = certificate.pointee.issuer
+      var line = Self.text(&subject)
+      line += cmbedtls_is_authority(certificate) != 0 ? " (CA), by " : ", by "
+      line +=
+        UnsafeRawBufferPointer(certificate.pointee.issuer_raw)
+          .elementsEqual(UnsafeRawBufferPointer(certificate.pointee.subject_raw)) ? "itself" : Self.text(&issuer)
+      line += ", " + dateText(Validity.seconds(certificate.pointee.valid_from))
+      line += " to " + dateText(Validity.seconds(certificate.pointee.valid_to))
+      lines.append(line)
+      next = certificate.pointee.next
+    }
+    return lines
+  }
+
+  /// mbedTLS escapes what is not printable (RFC 4514).
+  private static func text(_ name: inout mbedtls_x509_name) -> String {
+    var buffer = [CChar](repeating: 0, count: 256)
+    return mbedtls_x509_dn_gets(&buffer, buffer.count, &name) > 0 ? String(cString: buffer) : "a name beyond 255 bytes"
+  }
+}
+
+/// 2026-11-21: the day in UTC of seconds since 1970.
+public func dateText(_ seconds: Int64) -> String {
+  var time = time_t(seconds)
+  var parts = tm()
+  csystem_gmtime_r(&time, &parts)
+  func digits(_ number: Int32, _ count: Int) -> String {
+    var text = String(number)
+    while text.utf8.count < count { text = "0" + text }
+    return text
+  }
+  return digits(parts.tm_year + 1900, 4) + "-" + digits(parts.tm_mon + 1, 2) + "-" + digits(parts.tm_mday, 2)
+}

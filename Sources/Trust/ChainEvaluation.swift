@@ -1,0 +1,116 @@
+import CMbedTLS
+import Identity
+import SecureTransport
+
+/// How a chain stands to the anchors at a time.
+public enum ChainVerdict: Equatable, Sendable {
+  case trusted
+  /// It leads to an anchor, but begins after the floor and the clock is not synchronised: look again when it is.
+  case trustedForNow
+  case refused(PeerRefusal)
+}
+
+extension PeerChain {
+  /// Evaluates the chain (RFC 5280, section 6) with mbedTLS, except for dates: those are held against `time`, because the
+  /// library would ask the system's clock.
+  ///
+  /// Revocation lists count whatever their dates: an old list still revokes, and its age refuses nobody. Usage: the leaf
+  /// must allow signatures, and TLS on one side at least; which side is mbedTLS's check in the handshake.
+  public func evaluate(_ anchors: TrustAnchors, _ time: TrustTime) -> ChainVerdict {
+    guard let first, point != nil else { return .refused(.noUsableKey) }
+    if cmbedtls_is_authority(first) != 0 { return .refused(.authorityAsLeaf) }
+    var run = EvaluationRun(time: time)
+    var flags: UInt32 = 0
+    var profile = mbedtls_x509_crt_profile_default
+    let code = mbedtls_x509_crt_verify_with_profile(
+      first, anchors.certificates, anchors.lists, &profile, nil, &flags, { EvaluationRun.look($0, $1, $2, $3) }, &run)
+    if code != 0 && code != MBEDTLS_ERR_X509_CERT_VERIFY_FAILED { return .refused(.chainTooLong) }
+    if flags & UInt32(MBEDTLS_X509_BADCERT_REVOKED) != 0 { return .refused(.revoked) }
+    if flags & UInt32(MBEDTLS_X509_BADCERT_NOT_TRUSTED) != 0 { return .refused(whyNotTrusted(first, anchors)) }
+    let forged =
+      MBEDTLS_X509_BADCRL_NOT_TRUSTED | MBEDTLS_X509_BADCRL_BAD_MD | MBEDTLS_X509_BADCRL_BAD_PK
+      | MBEDTLS_X509_BADCRL_BAD_KEY
+    if flags & UInt32(forged) != 0 { return .refused(.revocationListForged) }
+    let weak = MBEDTLS_X509_BADCERT_BAD_MD | MBEDTLS_X509_BADCERT_BAD_PK | MBEDTLS_X509_BADCERT_BAD_KEY
+    if flags & UInt32(weak) != 0 { return .refused(.weakAlgorithm) }
+    if flags != 0 { return .refused(.wrongUsage) }
+    if let refusal = run.refusal { return .refused(refusal) }
+    if !isForTLS(first) { return .refused(.wrongUsage) }
+    return run.isUncertain ? .trustedForNow : .trusted
+  }
+
+  private func isForTLS(_ leaf: UnsafeMutablePointer<mbedtls_x509_crt>) -> Bool {
+    guard mbedtls_x509_crt_check_key_usage(leaf, UInt32(MBEDTLS_X509_KU_DIGITAL_SIGNATURE)) == 0 else { return false }
+    // id-kp-serverAuth and id-kp-clientAuth (RFC 5280, 4.2.1.12)
+    for purpose in 1...2 as ClosedRange<UInt8> {
+      let name: [UInt8] = [0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, purpose]
+      let allowed = name.withUnsafeBytes {
+        mbedtls_x509_crt_check_extended_key_usage(
+          leaf, $0.baseAddress?.assumingMemoryBound(to: CChar.self), $0.count) == 0
+      }
+      if allowed { return true }
+    }
+    return false
+  }
+
+  /// mbedTLS passes over issuers that do not qualify and then finds none. This only names the reason.
+  private func whyNotTrusted(
+    _ leaf: UnsafeMutablePointer<mbedtls_x509_crt>, _ anchors: TrustAnchors
+  ) -> PeerRefusal {
+    var child = leaf
+    for depth in 0..<NodeIdentity.certificatesMax {
+      let anchor = issuer(of: child, in: anchors.certificates)
+      guard let issuer = anchor ?? issuer(of: child, in: first) else { return .unknownIssuer }
+      if cmbedtls_is_authority(issuer) == 0
+        || mbedtls_x509_crt_check_key_usage(issuer, UInt32(MBEDTLS_X509_KU_KEY_CERT_SIGN)) != 0
+      {
+        return .issuerNotAuthority
+      }
+      let length = Int(cmbedtls_path_length(issuer))
+      if length > 0 && length < 1 + depth { return .pathTooLong }
+      // A name that fits and does not lead on: the signature below it is not by that key.
+      if anchor != nil { return .wrongSignature }
+      child = issuer
+    }
+    return .chainTooLong
+  }
+
+  private func issuer(
+    of child: UnsafeMutablePointer<mbedtls_x509_crt>, in list: UnsafeMutablePointer<mbedtls_x509_crt>?
+  ) -> UnsafeMutablePointer<mbedtls_x509_crt>? {
+    let name = UnsafeRawBufferPointer(child.pointee.issuer_raw)
+    var next = list
+    while let candidate = next {
+      if candidate != child && UnsafeRawBufferPointer(candidate.pointee.subject_raw).elementsEqual(name) {
+        return candidate
+      }
+      next = candidate.pointee.next
+    }
+    return nil
+  }
+}
+
+/// What the verify callback of one evaluation collects.
+private struct EvaluationRun {
+  let time: TrustTime
+  var refusal: PeerRefusal?
+  var isUncertain = false
+
+  static func look(
+    _ context: UnsafeMutableRawPointer?, _ certificate: UnsafeMutablePointer<mbedtls_x509_crt>?, _ depth: Int32,
+    _ flags: UnsafeMutablePointer<UInt32>?
+  ) -> Int32 {
+    let run = context!.assumingMemoryBound(to: EvaluationRun.self)
+    let dates =
+      MBEDTLS_X509_BADCERT_EXPIRED | MBEDTLS_X509_BADCERT_FUTURE | MBEDTLS_X509_BADCRL_EXPIRED
+      | MBEDTLS_X509_BADCRL_FUTURE
+    flags!.pointee &= ~UInt32(dates)
+    switch Validity(certificate!.pointee, run.pointee.time) {
+    case .valid: break
+    case .expired: run.pointee.refusal = .expired
+    case .notYetValid: if run.pointee.refusal == nil { run.pointee.refusal = .notYetValid }
+    case .uncertain: run.pointee.isUncertain = true
+    }
+    return 0
+  }
+}

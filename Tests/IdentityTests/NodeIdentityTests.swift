@@ -1,0 +1,191 @@
+import CSystem
+import FileSupport
+import Primitives
+import Testing
+
+@testable import Identity
+
+struct NodeIdentityTests {
+  let scratch = Scratch()
+
+  private func load() throws(IdentityError) -> NodeIdentity { try NodeIdentity.loadOrCreate(directory: scratch.path) }
+
+  /// The error of loading, nil when it went well.
+  private func refusal() -> IdentityError? {
+    do throws(IdentityError) {
+      _ = try load()
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  @Test func aNodeIsTheSameAtItsSecondStart() throws {
+    let first = try load()
+    let file = scratch.bytes("node.key")
+    let second = try load()
+    #expect(first.id == second.id)
+    #expect(array(first.publicPoint) == array(second.publicPoint))
+    #expect(file == scratch.bytes("node.key"))
+  }
+
+  @Test func twoNodesDiffer() throws {
+    #expect(try makeIdentity().id != makeIdentity().id)
+  }
+
+  @Test func theKeyIsForItsOwnerOnlyAndNothingElseIsLeft() throws {
+    _ = try load()
+    #expect(try scratch.mode("node.key") == 0o600)
+    #expect(shell("ls -A \(scratch.path)").output == "node.key\n")
+  }
+
+  @Test func openSSLReadsTheCertificateAndFindsTheSameNode() throws {
+    let identity = try load()
+    let text = try scratch.openssl("x509 -in node.key -noout -subject -dates -ext basicConstraints")
+    #expect(text.contains("CN = \(hex(identity.id))"))
+    #expect(text.contains("notBefore=Jan  1 00:00:00 1970 GMT"))
+    #expect(text.contains("notAfter=Dec 31 23:59:59 9999 GMT"))
+    #expect(try scratch.openssl("verify -CAfile node.key node.key").contains("node.key: OK"))
+    #expect(try scratch.openssl("pkey -in node.key -pubout -outform DER -out spki.der").isEmpty)
+    let digest = try scratch.openssl("dgst -sha256 -r spki.der")
+    #expect(digest.hasPrefix(hex(identity.id)))
+    #expect(Array(try #require(scratch.bytes("spki.der")).suffix(65)) == array(identity.publicPoint))
+  }
+
+  @Test func nodeIDOfAPointIsThatOfItsKey() throws {
+    let identity = try load()
+    let point = array(identity.publicPoint)
+    #expect(point.withUnsafeBytes { NodeIdentity.nodeID(ofPoint: $0) } == identity.id)
+    #expect(point.dropLast().withUnsafeBytes { NodeIdentity.nodeID(ofPoint: $0) } == .none)
+  }
+
+  @Test func aKeyOfOpenSSLIsTaken() throws {
+    try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out node.key")
+    try scratch.openssl("pkey -in node.key -pubout -outform DER -out spki.der")
+    let id = try load().id
+    #expect(try scratch.openssl("dgst -sha256 -r spki.der").hasPrefix(hex(id)))
+  }
+
+  @Test func aPKCS8KeyIsTaken() throws {
+    try scratch.openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out node.key")
+    #expect(refusal() == nil)
+  }
+
+  @Test func aKeyWithoutCertificateIsGivenTheOneItHadAgain() throws {
+    let first = try load()
+    try scratch.openssl("ec -in node.key -out alone.key")
+    try scratch.openssl("x509 -in node.key -outform DER -out first.der")
+    try scratch.write("node.key", String(decoding: try #require(scratch.bytes("alone.key")), as: UTF8.self))
+    #expect(try load().id == first.id)
+    let again = try load()
+    withExtendedLifetime(again) {
+      #expect(Array(UnsafeRawBufferPointer(again.chain.first!.pointee.raw)) == scratch.bytes("first.der"))
+    }
+  }
+
+  @Test func aLostKeyIsNotSilentlyReplaced() throws {
+    _ = try load()
+    try scratch.openssl("x509 -in node.key -out node.crt")
+    try scratch.remove("node.key")
+    #expect(refusal() == .keyMissing(certificate: scratch.file("node.crt"), key: scratch.file("node.key")))
+    #expect(scratch.bytes("node.key") == nil)
+  }
+
+  @Test(arguments: [0o640, 0o604, 0o660] as [UInt32])
+  func aKeyThatOthersMayReadIsRefusedWithTheCommandThatHelps(mode: UInt32) throws {
+    _ = try load()
+    try scratch.chmod("node.key", mode)
+    let error = try #require(refusal())
+    #expect(error == .keyOpenToOthers(path: scratch.file("node.key"), mode: mode))
+    #expect(error.text.hasSuffix("run: chmod 600 \(scratch.path)/node.key"))
+  }
+
+  @Test func aKeyOfAnotherCurveIsRefused() throws {
+    try scratch.openssl("ecparam -name secp384r1 -genkey -noout -out node.key")
+    #expect(refusal() == .notP256(path: scratch.file("node.key")))
+  }
+
+  @Test func anRSAKeyIsRefused() throws {
+    try scratch.openssl("genrsa -out node.key 2048")
+    #expect(refusal() == .notP256(path: scratch.file("node.key")))
+  }
+
+  @Test(arguments: ["", "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n", "\u{0}\u{1}"])
+  func whatIsNoKeyIsRefused(text: String) throws {
+    try scratch.write("node.key", text)
+    try scratch.chmod("node.key", 0o600)
+    #expect(refusal() == .notAPrivateKey(path: scratch.file("node.key")))
+  }
+
+  @Test func anOversizedKeyFileIsRefused() throws {
+    try scratch.write("node.key", String(repeating: "A", count: 16385))
+    try scratch.chmod("node.key", 0o600)
+    #expect(refusal() == .tooLarge(path: scratch.file("node.key"), bytesMax: 16384))
+  }
+
+  @Test func aCertificateOfAnotherKeyIsRefused() throws {
+    _ = try load()
+    try scratch.openssl("x509 -in node.key -out node.crt")
+    try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out node.key")
+    #expect(
+      refusal() == .certificateOfAnotherKey(certificate: scratch.file("node.crt"), key: scratch.file("node.key")))
+  }
+
+  @Test func whatIsNoCertificateIsRefused() throws {
+    try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out node.key")
+    try scratch.write("node.crt", "nonsense")
+    #expect(refusal() == .notACertificate(path: scratch.file("node.crt")))
+  }
+
+  @Test func aDamagedKeyGivesWayToTheOneBeforeItAndSaysSo() throws {
+    let old = try load().id
+    let new = try NodeIdentity.create(StateDirectory(scratch.path)).id
+    #expect(old != new)
+    #expect(try load().id == new)
+    try scratch.write("node.key", "torn")
+    try scratch.chmod("node.key", 0o600)
+    let fallen = try load()
+    #expect(fallen.id == old)
+    #expect(fallen.notice?.hasSuffix("node.key.old, is used") == true)
+  }
+
+  @Test func aDirectoryThatCannotBeMadeIsAnError() {
+    #expect(throws: IdentityError.directory(path: "/proc/none/deeper", code: ENOENT)) {
+      try NodeIdentity.loadOrCreate(directory: "/proc/none/deeper")
+    }
+  }
+
+  @Test func signaturesAreVerifiedWithTheirKeyMessageAndNothingElse() throws {
+    let identity = try load()
+    let message = Array("advertisement".utf8)
+    let signature = array(message.withUnsafeBytes { identity.sign($0) })
+    let point = array(identity.publicPoint)
+    func verify(_ point: [UInt8], _ message: [UInt8], _ signature: [UInt8]) -> Bool {
+      NodeIdentity.verify(signature.span.bytes, over: message.span.bytes, by: point.span.bytes)
+    }
+    #expect(verify(point, message, signature))
+    #expect(!verify(point, message + [0], signature))
+    #expect(!verify(array(try makeIdentity().publicPoint), message, signature))
+    #expect(!verify(point, message, Array(signature.dropLast())))
+    #expect(!verify(Array(point.dropLast()), message, signature))
+    #expect(!verify(point, message, [UInt8](repeating: 0, count: 64)))
+    #expect(!verify([4] + [UInt8](repeating: 1, count: 64), message, signature))
+    var altered = signature
+    altered[63] ^= 1
+    #expect(!verify(point, message, altered))
+  }
+
+  @Test func signingIsDeterministic() throws {
+    let identity = try load()
+    let message = Array("same".utf8)
+    #expect(
+      array(message.withUnsafeBytes { identity.sign($0) }) == array(message.withUnsafeBytes { identity.sign($0) }))
+  }
+
+  @Test func randomBytesFillTheWholeBuffer() throws {
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    try bytes.withUnsafeMutableBytes { try secureRandom(into: $0) }
+    #expect(Set(bytes).count > 200)
+    #expect(Set(bytes.suffix(64)).count > 10)
+  }
+}

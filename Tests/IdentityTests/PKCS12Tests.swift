@@ -1,0 +1,183 @@
+import CSystem
+import FileSupport
+import Testing
+
+@testable import Identity
+
+/// Files as the openssl command makes them.
+struct PKCS12Tests {
+  let scratch = Scratch()
+
+  /// A fleet's root, an intermediate, and a node's certificate by it.
+  init() throws {
+    try scratch.makeFleet()
+  }
+
+  private func importing(_ file: String, _ password: String) throws(IdentityError) -> NodeIdentity {
+    let bytes = try readFile(scratch.file(file), bytesMax: 100_000) ?? []
+    return try NodeIdentity.importing(
+      bytes, path: file, password: Array(password.utf8), into: StateDirectory(scratch.file("state")))
+  }
+
+  private func refusal(_ file: String, _ password: String = "secret") -> PKCS12Error? {
+    do throws(IdentityError) {
+      _ = try importing(file, password)
+    } catch {
+      if case .pkcs12(file, let reason) = error { return reason }
+    }
+    return nil
+  }
+
+  private func export(_ options: String, password: String = "secret") throws {
+    try scratch.openssl(
+      "pkcs12 -export -inkey node.pem.key -in node.pem -certfile chain.pem -out node.p12 -passout 'pass:\(password)' \(options)"
+    )
+  }
+
+  @Test(arguments: [
+    "", "-legacy -certpbe PBE-SHA1-3DES", "-macalg sha1", "-macalg sha512", "-macalg sha384 -certpbe AES-128-CBC",
+    "-keypbe NONE -certpbe NONE", "-iter 100000", "-nomaciter", "-keypbe PBE-SHA1-3DES -certpbe AES-256-CBC",
+  ])
+  func whatOpenSSLWritesBecomesTheIdentity(options: String) throws {
+    try export(options)
+    let identity = try importing("node.p12", "secret")
+    try scratch.openssl("pkey -in node.pem.key -pubout -outform DER -out spki.der")
+    #expect(try scratch.openssl("dgst -sha256 -r spki.der").hasPrefix(hex(identity.id)))
+    // Leaf first, then its issuer; the root came along.
+    let text = String(decoding: try identity.pem(withKey: false), as: UTF8.self)
+    #expect(text.components("BEGIN CERTIFICATE") == 3)
+    try scratch.write("out.pem", text)
+    #expect(try scratch.openssl("x509 -in out.pem -noout -subject").contains("CN = node"))
+    #expect(try scratch.openssl("verify -CAfile root.pem -untrusted out.pem out.pem").contains("OK"))
+    // And it is what the next start finds.
+    #expect(try NodeIdentity.loadOrCreate(directory: scratch.file("state")).id == identity.id)
+  }
+
+  @Test(arguments: ["", "pässwörd €", "a password that is longer than thirty-one characters, the limit of mbedTLS"])
+  func passwordsOfAnyUTF8AreTaken(password: String) throws {
+    try export("", password: password)
+    #expect((try? importing("node.p12", password)) != nil)
+    try export("-legacy -certpbe PBE-SHA1-3DES", password: password)
+    #expect((try? importing("node.p12", password)) != nil)
+  }
+
+  @Test func aWrongPasswordIsSaidSoAndChangesNothing() throws {
+    try export("")
+    let before = try NodeIdentity.loadOrCreate(directory: scratch.file("state")).id
+    for password in ["", "Secret", "secret "] { #expect(refusal("node.p12", password) == .wrongPassword) }
+    #expect(try NodeIdentity.loadOrCreate(directory: scratch.file("state")).id == before)
+    #expect(PKCS12Error.wrongPassword.text.description.contains("password"))
+  }
+
+  @Test func aTruncatedFileIsSaidSoAtEveryLength() throws {
+    try export("")
+    let whole = try #require(scratch.bytes("node.p12"))
+    for count in 1..<whole.count {
+      try scratch.write("cut.p12", Array(whole[..<count]))
+      #expect(refusal("cut.p12") == .truncated)
+    }
+  }
+
+  @Test func noChangedByteIsFatalAndNoneBehindTheMACGoesUnnoticed() throws {
+    try export("")
+    let whole = try #require(scratch.bytes("node.p12"))
+    for index in whole.indices {
+      var changed = whole
+      changed[index] ^= 0x20
+      // Whatever it says: it is an error, or the file is as good as before (a byte that means nothing).
+      let contents = try? PKCS12.open(changed, password: Array("secret".utf8))
+      if let contents { #expect(contents.certificates.count == 3, "byte \(index)") }
+    }
+  }
+
+  @Test func aFileWithoutMACIsRefused() throws {
+    try export("-nomac")
+    #expect(refusal("node.p12") == .noMAC)
+  }
+
+  @Test func aFileWithoutKeyIsRefused() throws {
+    try scratch.openssl("pkcs12 -export -nokeys -in chain.pem -out node.p12 -passout pass:secret")
+    #expect(refusal("node.p12") == .noKey)
+  }
+
+  @Test func aCertificateOfAnotherKeyIsRefused() throws {
+    // OpenSSL refuses to make such a file: it is made without the node's own certificate.
+    try scratch.openssl("pkcs12 -export -inkey node.pem.key -in node.pem -out a.p12 -passout pass:secret")
+    try scratch.openssl("pkcs12 -in a.p12 -nodes -nocerts -passin pass:secret -out only.key")
+    let text = String(decoding: scratch.bytes("only.key")! + scratch.bytes("chain.pem")!, as: UTF8.self)
+    try scratch.write("mixed.pem", text)
+    #expect(throws: IdentityError.noCertificateForKey(path: "mixed.pem")) { try importing("mixed.pem", "") }
+  }
+
+  @Test(arguments: ["ec -pkeyopt ec_paramgen_curve:P-384", "rsa -pkeyopt rsa_keygen_bits:2048"])
+  func aKeyOfAnotherKindIsRefused(kind: String) throws {
+    try scratch.openssl("genpkey -algorithm \(kind) -out other.key")
+    try scratch.openssl("req -new -x509 -key other.key -subj /CN=other -days 1 -out other.pem")
+    try scratch.openssl("pkcs12 -export -inkey other.key -in other.pem -out other.p12 -passout pass:secret")
+    #expect(throws: IdentityError.notP256(path: "other.p12")) { try importing("other.p12", "secret") }
+  }
+
+  @Test func certificatesUnderRC2AreRefusedWithTheCommandThatHelps() throws {
+    try export("-legacy -certpbe PBE-SHA1-RC2-40")
+    let error = try #require(refusal("node.p12"))
+    #expect(error.text.description.contains("RC2"))
+    #expect(error.text.description.contains("openssl pkcs12 -legacy"))
+  }
+
+  @Test func moreRoundsThanTheLimitAreRefusedAtOnce() throws {
+    try export("-iter 1000001")
+    #expect(refusal("node.p12") == .tooManyIterations)
+    // Together they count too: MAC, certificates and key.
+    try export("-iter 400000")
+    #expect(refusal("node.p12") == .tooManyIterations)
+  }
+
+  @Test func whatIsNoPKCS12IsRefused() throws {
+    for (bytes, expected) in [
+      ([0x30, 0x00], .truncated), ([0x30, 0x03, 0x02, 0x01, 0x03], .truncated),
+      ([0x30, 0x03, 0x02, 0x01, 0x02], .notPKCS12), ([0x30, 0x80, 0x02, 0x01, 0x03, 0, 0], .notPKCS12),
+      ([0x30, 0x84, 0xFF, 0xFF, 0xFF, 0xFF], .notPKCS12), ([0x30, 0x83, 0xFF, 0xFF, 0xFF], .truncated),
+    ] as [([UInt8], PKCS12Error)] {
+      #expect(throws: expected) { try PKCS12.open(bytes, password: []) }
+    }
+    #expect(throws: PKCS12Error.tooLarge) { try PKCS12.open([UInt8](repeating: 0x30, count: 65537), password: []) }
+    let long = [UInt8](repeating: 0x61, count: 257)
+    #expect(throws: PKCS12Error.unusablePassword) { try PKCS12.open([0x30, 0], password: long) }
+    #expect(throws: PKCS12Error.unusablePassword) { try PKCS12.open([0x30, 0], password: [0xFF]) }
+  }
+
+  /// RFC 7292 gives no vectors; these are the ones that OpenSSL and Bouncy Castle test with.
+  @Test func derivationMatchesKnownVectors() throws {
+    let sha1 = try PKCS12Key.hash(of: [0x2B, 0x0E, 0x03, 0x02, 0x1A])
+    let smeg = try #require(PKCS12Key.bmpString(Array("smeg".utf8)))
+    #expect(
+      hex(PKCS12Key.derive(.key, sha1, smeg, [0x0A, 0x58, 0xCF, 0x64, 0x53, 0x0D, 0x82, 0x3F], 1, byteCount: 24))
+        == "8aaae6297b6cb04642ab5b077851284eb7128f1a2a7fbca3")
+    #expect(
+      hex(
+        PKCS12Key.derive(
+          .initializationVector, sha1, smeg, [0x0A, 0x58, 0xCF, 0x64, 0x53, 0x0D, 0x82, 0x3F], 1, byteCount: 8))
+        == "79993dfe048d3b76")
+    let queeg = try #require(PKCS12Key.bmpString(Array("queeg".utf8)))
+    #expect(
+      hex(PKCS12Key.derive(.mac, sha1, queeg, [0x26, 0x32, 0x16, 0xFC, 0xC2, 0xFA, 0xB3, 0x1C], 1000, byteCount: 20))
+        == "5ec4c7a80df652294c3925b6489a7ab857c83476")
+  }
+
+  @Test func anEncryptedPEMIsOpenedByItsPassword() throws {
+    try scratch.openssl("pkcs8 -topk8 -in node.pem.key -out locked.key -passout pass:secret")
+    #expect((try? importing("locked.key", "secret")) != nil)
+    #expect(throws: IdentityError.passwordNeeded(path: "locked.key")) { try importing("locked.key", "") }
+    #expect(throws: IdentityError.wrongPassword(path: "locked.key")) { try importing("locked.key", "other") }
+  }
+}
+
+extension String {
+  /// How often the text stands in this one.
+  fileprivate func components(_ text: String) -> Int { shellCount(self, text) }
+}
+
+private func shellCount(_ whole: String, _ part: String) -> Int {
+  let whole = Array(whole.utf8), part = Array(part.utf8)
+  return whole.indices.count { whole[$0...].starts(with: part) }
+}

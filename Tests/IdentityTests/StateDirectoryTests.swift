@@ -1,0 +1,82 @@
+import CSystem
+import FileSupport
+import Testing
+
+@testable import Identity
+
+struct StateDirectoryTests {
+  let scratch = Scratch()
+
+  private func directory() throws -> StateDirectory { try StateDirectory(scratch.path) }
+
+  @Test func whatIsWrittenIsReadBackAndTheOneBeforeItIsKept() throws {
+    let state = try directory()
+    #expect(state.readChecked("state", bytesMax: 100) == .absent)
+    try state.writeChecked([1, 2, 3], to: "state")
+    try state.writeChecked([4], to: "state")
+    #expect(state.readChecked("state", bytesMax: 100) == .current([4]))
+    try scratch.remove("state")
+    #expect(state.readChecked("state", bytesMax: 100) == .previous([1, 2, 3]))
+    #expect(try scratch.mode("state.old") == 0o600)
+  }
+
+  @Test func everyChangedByteAndEveryTruncationIsNoticed() throws {
+    let state = try directory()
+    try state.writeChecked([1], to: "state")
+    try state.writeChecked([2, 3], to: "state")
+    let whole = try #require(scratch.bytes("state"))
+    for index in whole.indices {
+      var torn = whole
+      torn[index] ^= 0x10
+      for bytes in [torn, Array(whole[..<index])] {
+        try scratch.write("state", bytes)
+        #expect(state.readChecked("state", bytesMax: 100) == .previous([1]))
+      }
+    }
+    try scratch.write("state.old", [])
+    #expect(state.readChecked("state", bytesMax: 100) == .lost)
+  }
+
+  @Test func aCutAfterAnySystemCallLeavesTheOldOrTheNew() throws {
+    var outcomes: [StateDirectory.Checked] = []
+    for steps in 0..<40 {
+      let state = try directory()
+      try state.writeChecked([1], to: "state")
+      try state.writeChecked([2], to: "state")
+      state.stepsLeft = steps
+      let isDone = (try? state.writeChecked([3], to: "state")) != nil
+      let found = try directory().readChecked("state", bytesMax: 100)
+      #expect(found == .current([2]) || found == .current([3]))
+      #expect(!isDone || found == .current([3]))
+      outcomes.append(found)
+      // What a cut leaves behind is no hindrance to the next one who writes.
+      try directory().writeChecked([4], to: "state")
+      #expect(try directory().readChecked("state", bytesMax: 100) == .current([4]))
+      if isDone { break }
+    }
+    #expect(outcomes.first == .current([2]))
+    #expect(outcomes.last == .current([3]))
+    #expect(outcomes.count == 11)
+  }
+
+  @Test func onlyOneHolderOfTheLockAtATime() throws {
+    var first: StateDirectory? = try directory()
+    let second = try directory()
+    #expect(try first!.lock())
+    #expect(try first!.lock())
+    #expect(try !second.lock())
+    first = nil
+    #expect(try second.lock())
+  }
+
+  @Test func aFullDiskIsAnErrorAndTheOldStays() throws {
+    let state = try directory()
+    try state.writeChecked([1], to: "state")
+    // Steps of their own: removal of the leftover, open; the write fails.
+    state.stepsLeft = 2
+    #expect(throws: IdentityError.unwritable(path: scratch.file("state.new"), code: EIO)) {
+      try state.writeChecked([2], to: "state")
+    }
+    #expect(state.readChecked("state", bytesMax: 100) == .current([1]))
+  }
+}

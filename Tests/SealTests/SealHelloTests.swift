@@ -1,0 +1,50 @@
+import Frame
+import Primitives
+import Seal
+import TestSupport
+import Testing
+
+private let golden = hex(
+  """
+  01 03 02 00 05 02 0000 0000000700000001 00000009aabbccdd
+  """)
+
+private let hello = SealHello(
+  hasYours: true, wantsAnswer: true, refusal: .contradiction, ownFlags: TopologyFlags(rawValue: 5),
+  yourFlags: TopologyFlags(rawValue: 2), ownEpoch: 0x7_0000_0001, yourEpoch: 0x9_aabb_ccdd)
+
+@Test func aSealedHelloIsWrittenByteForByteAsTheProtocolSays() throws {
+  var bytes = [UInt8](repeating: 0xee, count: SealHello.byteCount)
+  bytes.withUnsafeMutableBytes { hello.encode(into: $0) }
+  #expect(bytes == golden)
+  #expect(try SealHello(golden.span.bytes) == hello)
+}
+
+@Test func bytesBehindASealedHelloAreALaterVersions() throws {
+  let longer = golden + [1, 2, 3]
+  #expect(try SealHello(longer.span.bytes) == hello)
+}
+
+@Test func aSealedHelloThatIsShortOrUsesReservedBitsIsRefused() {
+  for count in 0..<golden.count {
+    let short = [UInt8](golden[..<count])
+    #expect(throws: FrameRefusal.truncated) { try SealHello(short.span.bytes) }
+  }
+  for (offset, value) in [(1, 4), (3, 1), (6, 1), (7, 1)] as [(Int, UInt8)] {
+    let bytes = golden.with { $0[offset] |= value }
+    #expect(throws: FrameRefusal.malformed) { try SealHello(bytes.span.bytes) }
+  }
+}
+
+@Test func anotherVersionOrAnUnknownRefusalIsARefusal() throws {
+  let later = golden.with { $0[0] = 2 }
+  #expect(try SealHello(later.span.bytes).refusal == .version)
+  let unknown = golden.with { $0[2] = 77 }
+  #expect(try SealHello(unknown.span.bytes).refusal == .version)
+}
+
+@Test func everyRefusalHasItsNumber() {
+  #expect(SealRefusal.preferences.rawValue == 1 && SealRefusal.contradiction.rawValue == 2)
+  #expect(
+    SealRefusal.rejected.rawValue == 3 && SealRefusal.undecided.rawValue == 4 && SealRefusal.version.rawValue == 5)
+}

@@ -1,0 +1,445 @@
+import Frame
+import Primitives
+import Seal
+import TestSupport
+import Testing
+
+private let required = TopologyFlags(relays: true, encryption: .required)
+private let optional = TopologyFlags(relays: true, encryption: .optional)
+
+/// Two seals, and a path between them on which a test may do what it likes.
+private final class Pair {
+  final class End {
+    let seal: Seal
+    let cryptography: StandInCryptography
+    var events: [SealEvent] = []
+    var received: [[UInt8]] = []
+    var notOpened = 0
+
+    init(_ seal: Seal, _ cryptography: StandInCryptography) {
+      self.seal = seal
+      self.cryptography = cryptography
+    }
+  }
+
+  var client: End
+  var server: End
+  var now = Instant.zero + .seconds(1000)
+  var random: SeededRandom
+  var lossPerThousand: UInt64 = 0
+  /// Looks at every frame, and may drop (nil) or change it. The type is 36 or 37.
+  var onTheWay: (_ fromClient: Bool, _ type: UInt8, [UInt8]) -> [UInt8]? = { _, _, payload in payload }
+
+  init(
+    seed: UInt64 = 1, clientFlags: (own: TopologyFlags, seen: TopologyFlags) = (required, required),
+    serverFlags: (own: TopologyFlags, seen: TopologyFlags) = (required, required),
+    lifetime: SessionLifetime = SessionLifetime(), asks: Bool = false,
+    epochs: (client: UInt64, server: UInt64) = (5, 9),
+    known: (client: UInt64, server: UInt64)? = nil
+  ) {
+    let people = [Identity(1), Identity(2)].sorted { $0.id < $1.id }
+    let known = known ?? epochs
+    client = End(
+      Seal(
+        local: people[0].id, peer: people[1].id, localEpoch: epochs.client, peerEpoch: known.server,
+        ownFlags: clientFlags.own, peerFlags: serverFlags.seen, lifetime: lifetime), StandInCryptography(people[0]))
+    server = End(
+      Seal(
+        local: people[1].id, peer: people[0].id, localEpoch: epochs.server, peerEpoch: known.client,
+        ownFlags: serverFlags.own, peerFlags: clientFlags.seen, lifetime: lifetime, asksApplication: asks),
+      StandInCryptography(people[1]))
+    random = SeededRandom(seed: seed)
+  }
+
+  func other(_ end: End) -> End { end === client ? server : client }
+
+  private func receive(_ payload: [UInt8], _ type: UInt8, at end: End) {
+    if type == 37 {
+      var plaintext = [UInt8](repeating: 0, count: payload.count)
+      let opened = plaintext.withUnsafeMutableBytes { end.seal.open(payload.span.bytes, into: $0, now: now) }
+      switch opened {
+      case .payload(_, let count): end.received.append([UInt8](plaintext[1..<1 + count]))
+      case .hello: break
+      case nil:
+        end.notOpened += 1
+        end.seal.noteUndecryptable(now: now)
+      }
+      return
+    }
+    let datagram = [UInt8](payload[16...])
+    if datagram.isEmpty { return end.seal.noteUndecryptable(now: now) }
+    var reply = [UInt8](repeating: 0, count: 2048)
+    let name = end.seal.sessionName
+    let answer =
+      name.isClient
+      ? .refused
+      : reply.withUnsafeMutableBytes { end.cryptography.answerHello(datagram.span.bytes, name, reply: $0, now: now) }
+    switch answer {
+    case .refused: end.seal.receiveHandshake(datagram.span.bytes, now: now)
+    case .reply(let count): carry([UInt8](repeating: 0, count: 16) + reply[..<count], 36, from: end)
+    case .accepted:
+      if end.seal.receiveAgain(datagram.span.bytes, now: now) { return }
+      if end.seal.mayAccept(now: now), let made = end.cryptography.acceptSession(datagram.span.bytes, name, now: now) {
+        end.seal.accept(made, now: now)
+      }
+    }
+  }
+
+  private func carry(_ payload: [UInt8], _ type: UInt8, from end: End) {
+    if random.below(1000) < lossPerThousand { return }
+    if let payload = onTheWay(end === client, type, payload) { receive(payload, type, at: other(end)) }
+  }
+
+  /// Steps 1 to 3 of the drain rule at one end; true when a frame left.
+  private func drain(_ end: End) -> Bool {
+    if end.seal.needsSession(now: now) {
+      end.seal.begin(end.cryptography.beginSession(end.seal.sessionName, now: now), now: now)
+    }
+    var buffer = [UInt8](repeating: 0, count: 2048)
+    var hasMoved = false
+    while let frame = buffer.withUnsafeMutableBytes({ end.seal.nextFrame(into: $0, now: now) }) {
+      hasMoved = true
+      switch frame {
+      case .handshake(let count): carry([UInt8](buffer[..<count]), 36, from: end)
+      case .sealed(let count): carry([UInt8](buffer[..<count]), 37, from: end)
+      }
+    }
+    while let event = end.seal.nextEvent() { end.events.append(event) }
+    return hasMoved
+  }
+
+  func settle() {
+    for _ in 0..<200 {
+      let hasMoved = drain(client)
+      if !drain(server) && !hasMoved { return }
+    }
+    Issue.record("two seals keep each other busy")
+  }
+
+  func pass(_ span: TimeSpan) {
+    let end = now + span
+    settle()
+    var steps = 0
+    while true {
+      let next = min(client.seal.nextDeadline(hasRoute: true), server.seal.nextDeadline(hasRoute: true))
+      if next > end { break }
+      now = max(now, next)
+      for side in [client, server] { side.seal.handleTimeout(now: now) }
+      settle()
+      steps += 1
+      if steps == 5000 {
+        Issue.record("a deadline that does not go away")
+        break
+      }
+    }
+    now = end
+  }
+
+  func say(_ text: [UInt8], from end: End) {
+    var record = [UInt8](repeating: 0, count: text.count + 1 + SealLimits.overheadBytesMax)
+    let plaintext = [32] + text
+    let count = record.withUnsafeMutableBytes { record in
+      plaintext.withUnsafeBytes { end.seal.seal($0, into: record) }
+    }
+    if count > 0 { carry([UInt8](record[..<count]), 37, from: end) }
+  }
+
+  var areOpen: Bool { client.seal.isOpen && server.seal.isOpen }
+
+  static func open(_ lifetime: SessionLifetime = SessionLifetime()) throws -> Pair {
+    let pair = Pair(lifetime: lifetime)
+    pair.client.seal.isWanted = true
+    pair.settle()
+    try #require(pair.areOpen)
+    return pair
+  }
+}
+
+@Suite struct SealTests {
+  @Test func aClientWithSomethingToSayOpensASealAndBothEndsTalk() throws {
+    let pair = try Pair.open()
+    pair.say([1, 2, 3], from: pair.client)
+    pair.say([4], from: pair.server)
+    #expect(pair.server.received == [[1, 2, 3]] && pair.client.received == [[4]])
+    #expect(pair.client.events == [.opened(milliseconds: 0)] && pair.server.events == [.opened(milliseconds: 0)])
+  }
+
+  @Test func nothingHappensWhileNobodyHasAnythingToSay() {
+    let pair = Pair()
+    pair.pass(.seconds(100))
+    #expect(!pair.areOpen && pair.client.cryptography.sessionCount == 0)
+    #expect(pair.client.seal.nextDeadline(hasRoute: true) == .never)
+  }
+
+  /// Who has proved its key but has not said that it accepts ours says nothing yet.
+  @Test func nothingIsOpenedBeforeTheOtherEndsHello() throws {
+    let people = [Identity(1), Identity(2)].sorted { $0.id < $1.id }
+    let now = Instant.zero + .seconds(1000)
+    let server = Seal(
+      local: people[1].id, peer: people[0].id, localEpoch: 9, peerEpoch: 5, ownFlags: required, peerFlags: required)
+    let maker = StandInCryptography(people[1])
+    let name = SessionName(local: people[0].id, peer: people[1].id, localEpoch: 5, peerEpoch: 9)
+    let client = try #require(StandInCryptography(people[0]).beginSession(name, now: now))
+    var buffer = [UInt8](repeating: 0, count: 2048)
+    for _ in 0..<4 {
+      while case let count = buffer.withUnsafeMutableBytes({ client.nextHandshake(into: $0) }), count > 0 {
+        let datagram = [UInt8](buffer[..<count])
+        let answer = buffer.withUnsafeMutableBytes {
+          maker.answerHello(datagram.span.bytes, server.sessionName, reply: $0, now: now)
+        }
+        switch answer {
+        case .reply(let count):
+          let verify = [UInt8](buffer[..<count])
+          client.receiveHandshake(verify.span.bytes, now: now)
+        case .accepted:
+          let made = maker.acceptSession(datagram.span.bytes, server.sessionName, now: now)
+          server.accept(try #require(made), now: now)
+        case .refused: server.receiveHandshake(datagram.span.bytes, now: now)
+        }
+      }
+      while let frame = buffer.withUnsafeMutableBytes({ server.nextFrame(into: $0, now: now) }) {
+        guard case .handshake(let count) = frame else { continue }
+        let datagram = [UInt8](buffer[16..<count])
+        client.receiveHandshake(datagram.span.bytes, now: now)
+      }
+    }
+    #expect(client.state == .established)
+    let count = ([32, 1, 2] as [UInt8]).withUnsafeBytes { plaintext in
+      buffer.withUnsafeMutableBytes { client.seal(plaintext, into: $0) }
+    }
+    let record = [UInt8](buffer[..<count])
+    #expect(count > 0)
+    #expect(buffer.withUnsafeMutableBytes { server.open(record.span.bytes, into: $0, now: now) } == nil)
+  }
+
+  @Test func aServerWithSomethingToSayAsks() {
+    let pair = Pair()
+    pair.server.seal.isWanted = true
+    pair.settle()
+    #expect(pair.areOpen)
+  }
+
+  @Test func anIdleSealSetsNoDeadlineBeforeItsKeysAreOld() throws {
+    let pair = try Pair.open()
+    pair.pass(.seconds(60))
+    let deadline = pair.client.seal.nextDeadline(hasRoute: true)
+    #expect(deadline > pair.now + .seconds(23 * 3600) && pair.server.seal.nextDeadline(hasRoute: true) == .never)
+  }
+
+  @Test(arguments: 1...50)
+  func itOpensOverAPathThatLosesAFifth(seed: UInt64) {
+    let pair = Pair(seed: seed)
+    pair.lossPerThousand = 200
+    pair.server.seal.isWanted = seed % 2 == 0
+    pair.client.seal.isWanted = seed % 2 == 1
+    pair.pass(.seconds(60))
+    #expect(pair.areOpen)
+    pair.lossPerThousand = 0
+    pair.pass(.seconds(30))
+    pair.say([1], from: pair.client)
+    pair.say([2], from: pair.server)
+    #expect(pair.server.received.last == [1] && pair.client.received.last == [2])
+  }
+
+  @Test func withoutAnAnswerItTriesAgainAndWaitsLongerEachTime() {
+    let pair = Pair()
+    var count = 0
+    pair.onTheWay = { _, _, _ in
+      count += 1
+      return nil
+    }
+    pair.client.seal.isWanted = true
+    pair.pass(.seconds(300))
+    #expect(pair.client.events.allSatisfy { $0 == .failed(.timedOut) } && pair.client.events.count > 5)
+    #expect(count < 200)
+    pair.onTheWay = { _, _, payload in payload }
+    pair.pass(.seconds(30))
+    #expect(pair.areOpen)
+  }
+
+  @Test func theServerMakesNothingForAHelloWithoutCookie() {
+    let pair = Pair()
+    // The answer never reaches whoever sent the hello: it was not who it claimed to be.
+    pair.onTheWay = { fromClient, _, payload in fromClient ? payload : nil }
+    pair.client.seal.isWanted = true
+    pair.pass(.seconds(60))
+    #expect(pair.server.cryptography.sessionCount == 0 && !pair.server.seal.isHandshaking)
+  }
+
+  @Test func whatIsAlteredOrReplayedOnTheWayIsDroppedAndTheSealHolds() throws {
+    let pair = try Pair.open()
+    var kept: [[UInt8]] = []
+    pair.onTheWay = { _, _, payload in
+      kept.append(payload)
+      return payload
+    }
+    for number in 0..<10 as Range<UInt8> { pair.say([number], from: pair.client) }
+    #expect(pair.server.received.count == 10)
+    pair.onTheWay = { _, _, _ in kept.removeFirst() }
+    for _ in 0..<10 { pair.say([99], from: pair.client) }
+    #expect(pair.server.received.count == 10 && pair.server.notOpened == 10)
+    pair.onTheWay = { _, _, payload in payload.with { $0[$0.count / 2] ^= 1 } }
+    for _ in 0..<10 { pair.say([99], from: pair.client) }
+    #expect(pair.server.received.count == 10 && pair.server.notOpened == 20)
+    pair.onTheWay = { _, _, payload in payload }
+    pair.say([11], from: pair.client)
+    #expect(pair.server.received.last == [11] && pair.client.cryptography.sessionCount == 1)
+  }
+
+  @Test func recordsThatOvertakeEachOtherAreAllOpened() throws {
+    let pair = try Pair.open()
+    var kept: [[UInt8]] = []
+    pair.onTheWay = { _, _, payload in
+      kept.append(payload)
+      return nil
+    }
+    for number in 0..<30 as Range<UInt8> { pair.say([number], from: pair.client) }
+    pair.onTheWay = { _, _, _ in kept.removeLast() }
+    for _ in 0..<30 { pair.say([0], from: pair.client) }
+    #expect(pair.server.received == (0..<30 as Range<UInt8>).reversed().map { [$0] })
+  }
+
+  @Test func aPreferenceOrCapabilityThatWasFlippedOnTheWayEndsInRefusal() {
+    // The server's flags were altered before the client saw them; then the client's before the server did.
+    for (clientSeen, serverSeen) in [(required, optional), (TopologyFlags(rawValue: 0), required)] {
+      let pair = Pair(clientFlags: (required, clientSeen), serverFlags: (required, serverSeen))
+      pair.client.seal.isWanted = true
+      pair.pass(.seconds(1))
+      #expect(!pair.areOpen)
+      #expect(pair.client.seal.refusal == .contradiction && pair.server.seal.refusal == .contradiction)
+      pair.say([1], from: pair.client)
+      #expect(pair.server.received == [])
+      pair.pass(.seconds(300))
+      #expect(!pair.areOpen && pair.client.cryptography.sessionCount < 8)
+    }
+  }
+
+  @Test func anotherEpochInsideThanOutsideIsRefused() {
+    let pair = Pair(epochs: (5, 9), known: (5, 8))
+    pair.client.seal.isWanted = true
+    pair.pass(.seconds(1))
+    #expect(!pair.client.seal.isOpen && pair.client.seal.refusal == .contradiction)
+  }
+
+  @Test func keysAreRenewedWhenTheyHaveCarriedEnough() throws {
+    var lifetime = SessionLifetime()
+    lifetime.recordsMax = 100
+    let pair = try Pair.open(lifetime)
+    pair.pass(.seconds(10))
+    for number in 0..<250 {
+      // Whoever says more: the client counts what it opens, too.
+      pair.say([UInt8(number)], from: number < 125 ? pair.client : pair.server)
+      pair.pass(.milliseconds(100))
+    }
+    #expect(pair.server.received.count == 125 && pair.client.received.count == 125)
+    #expect(pair.client.events.count == 3 && pair.server.events.count == 3)
+  }
+
+  @Test func keysAreRenewedByAge() throws {
+    var lifetime = SessionLifetime()
+    lifetime.age = .seconds(100)
+    let pair = try Pair.open(lifetime)
+    pair.pass(.seconds(350))
+    #expect(pair.client.events.count == 4 && pair.areOpen)
+  }
+
+  @Test func whatWasSealedBeforeARenewalIsStillOpenedAfterwards() throws {
+    var lifetime = SessionLifetime()
+    lifetime.age = .seconds(100)
+    let pair = try Pair.open(lifetime)
+    var late: [UInt8] = []
+    pair.onTheWay = { _, _, payload in
+      late = payload
+      return nil
+    }
+    pair.say([7], from: pair.server)
+    pair.onTheWay = { _, _, payload in payload }
+    pair.pass(.seconds(101))
+    #expect(pair.client.events.count == 2)
+    pair.onTheWay = { _, _, _ in late }
+    pair.say([8], from: pair.server)
+    #expect(pair.client.received == [[7]])
+  }
+
+  @Test func aRenewalThatFailsLeavesTheOldKeysInUse() throws {
+    var lifetime = SessionLifetime()
+    lifetime.age = .seconds(100)
+    let pair = try Pair.open(lifetime)
+    pair.onTheWay = { _, type, payload in type == 36 ? nil : payload }
+    pair.pass(.seconds(200))
+    pair.say([1], from: pair.client)
+    pair.say([2], from: pair.server)
+    #expect(pair.server.received == [[1]] && pair.client.received == [[2]])
+  }
+
+  @Test func aSealThatTheOtherEndHasForgottenIsMadeAnew() throws {
+    for clientForgets in [false, true] {
+      let pair = try Pair.open()
+      pair.pass(.seconds(10))
+      // Both keep their boot epochs.
+      let fresh = clientForgets ? Pair().client : Pair().server
+      // Another random number than in the life that is forgotten.
+      _ = fresh.cryptography.beginSession(fresh.seal.sessionName, now: pair.now)
+      if clientForgets { pair.client = fresh } else { pair.server = fresh }
+      let (speaker, listener) = clientForgets ? (pair.server, pair.client) : (pair.client, pair.server)
+      pair.say([1], from: speaker)
+      pair.pass(.seconds(1))
+      pair.say([2], from: speaker)
+      #expect(listener.received == [[2]])
+    }
+  }
+
+  @Test func askingForASessionDoesNotDisturbOneThatWorks() throws {
+    let pair = try Pair.open()
+    pair.say([1], from: pair.server)
+    for _ in 0..<100 {
+      pair.client.seal.noteUndecryptable(now: pair.now)
+      pair.settle()
+    }
+    #expect(pair.client.cryptography.sessionCount == 1)
+  }
+
+  @Test func nothingFlowsBeforeTheApplicationHasDecided() {
+    let pair = Pair(asks: true)
+    pair.client.seal.isWanted = true
+    pair.pass(.seconds(20))
+    #expect(
+      pair.server.events == [
+        .decisionWanted(chain: [Identity(1), Identity(2)].min { $0.id < $1.id }.map { [$0.point] }!)
+      ])
+    #expect(!pair.areOpen && !pair.client.seal.isOpen)
+    pair.server.seal.decide(isAccepted: true, now: pair.now)
+    pair.pass(.seconds(20))
+    #expect(pair.areOpen)
+  }
+
+  @Test func aPeerThatTheApplicationRejectsLearnsIt() {
+    let pair = Pair(asks: true)
+    pair.client.seal.isWanted = true
+    pair.settle()
+    pair.server.seal.decide(isAccepted: false, now: pair.now)
+    pair.settle()
+    #expect(pair.client.events.last == .refused(.rejected, byPeer: true) && pair.client.seal.refusal == .rejected)
+    #expect(pair.server.seal.refusal == .rejected && !pair.areOpen)
+  }
+
+  @Test func anApplicationThatDoesNotDecideHasRejected() {
+    let pair = Pair(asks: true)
+    pair.client.seal.isWanted = true
+    pair.pass(SealLimits.decisionTime * 2)
+    #expect(pair.server.events.contains(.refused(.undecided, byPeer: false)))
+    #expect(pair.client.events.contains(.refused(.undecided, byPeer: true)))
+  }
+
+  @Test func aRenewalWithTheSameChainIsNotDecidedAgain() throws {
+    var lifetime = SessionLifetime()
+    lifetime.age = .seconds(100)
+    let pair = Pair(lifetime: lifetime, asks: true)
+    pair.client.seal.isWanted = true
+    pair.settle()
+    pair.server.seal.decide(isAccepted: true, now: pair.now)
+    pair.pass(.seconds(150))
+    #expect(pair.server.events.count { if case .opened = $0 { true } else { false } } == 2)
+    #expect(pair.server.events.count { if case .decisionWanted = $0 { true } else { false } } == 1)
+  }
+}

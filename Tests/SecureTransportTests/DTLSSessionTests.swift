@@ -1,0 +1,368 @@
+import FileSupport
+import Frame
+import Identity
+import Primitives
+import Seal
+import Testing
+
+@testable import SecureTransport
+
+/// Two nodes' ends of inner sessions with a path between them that a test may spoil.
+private final class Path {
+  let identities: (client: NodeIdentity, server: NodeIdentity)
+  let sessions: (client: DTLSSessions, server: DTLSSessions)
+  var client: (any PeerSession)?
+  var server: (any PeerSession)?
+  var now = Instant.zero + .seconds(1000)
+  var random: SplitMix
+  /// Datagrams lost of a thousand.
+  var lossPerThousand = 0
+  private(set) var datagrams: [[UInt8]] = []
+  private(set) var bytes = 0
+
+  init(seed: UInt64 = 1, directory: (_ identity: Int) throws -> String? = { _ in nil }) throws {
+    var made = [try Self.identity(try directory(0)), try Self.identity(try directory(1))]
+    made.sort { $0.id < $1.id }
+    identities = (made[0], made[1])
+    sessions = (try DTLSSessions(made[0]), try DTLSSessions(made[1]))
+    random = SplitMix(state: seed)
+  }
+
+  private static func identity(_ directory: String?) throws -> NodeIdentity {
+    guard let directory else { return try makeIdentity() }
+    return try NodeIdentity.loadOrCreate(directory: directory)
+  }
+
+  var clientName: SessionName {
+    SessionName(local: identities.client.id, peer: identities.server.id, localEpoch: 5, peerEpoch: 9)
+  }
+  var serverName: SessionName {
+    SessionName(local: identities.server.id, peer: identities.client.id, localEpoch: 9, peerEpoch: 5)
+  }
+
+  func begin() { client = sessions.client.beginSession(clientName, now: now) }
+
+  private func isLost() -> Bool { Int.random(in: 0..<1000, using: &random) < lossPerThousand }
+
+  func take(_ session: (any PeerSession)?) -> [[UInt8]] {
+    var taken: [[UInt8]] = []
+    var buffer = [UInt8](repeating: 0, count: SealLimits.handshakeBytesMax)
+    while let session {
+      let count = buffer.withUnsafeMutableBytes { session.nextHandshake(into: $0) }
+      if count == 0 { break }
+      taken.append([UInt8](buffer[..<count]))
+    }
+    datagrams += taken
+    bytes += taken.reduce(0) { $0 + $1.count }
+    return taken
+  }
+
+  /// What a server does with a datagram, as `Node` does it; what it answers at once.
+  func receiveAtServer(_ datagram: [UInt8]) -> [[UInt8]] {
+    var reply = [UInt8](repeating: 0, count: SealLimits.handshakeBytesMax)
+    let answer = reply.withUnsafeMutableBytes {
+      sessions.server.answerHello(datagram.span.bytes, serverName, reply: $0, now: now)
+    }
+    switch answer {
+    case .reply(let count):
+      datagrams.append([UInt8](reply[..<count]))
+      bytes += count
+      return [[UInt8](reply[..<count])]
+    case .accepted:
+      if let server, server.began(with: datagram.span.bytes) {
+        server.receiveHandshake(datagram.span.bytes, now: now)
+      } else {
+        server = sessions.server.acceptSession(datagram.span.bytes, serverName, now: now)
+      }
+    case .refused: server?.receiveHandshake(datagram.span.bytes, now: now)
+    }
+    return []
+  }
+
+  /// Carry datagrams until nothing moves; then let time pass to the next timer, while `isWaiting`.
+  func run(while isWaiting: () -> Bool) {
+    for _ in 0..<2000 where isWaiting() {
+      var isMoving = false
+      for datagram in take(client) where !isLost() {
+        isMoving = true
+        for answer in receiveAtServer(datagram) where !isLost() {
+          client?.receiveHandshake(answer.span.bytes, now: now)
+        }
+      }
+      for datagram in take(server) where !isLost() {
+        isMoving = true
+        client?.receiveHandshake(datagram.span.bytes, now: now)
+      }
+      if isMoving { continue }
+      let next = min(client?.nextDeadline ?? .never, server?.nextDeadline ?? .never)
+      if next == .never { return }
+      now = max(now, next)
+      client?.handleTimeout(now: now)
+      server?.handleTimeout(now: now)
+    }
+  }
+
+  var areEstablished: Bool { client?.state == .established && server?.state == .established }
+
+  static func established() throws -> Path {
+    let path = try Path()
+    path.begin()
+    path.run { !path.areEstablished }
+    try #require(path.areEstablished)
+    return path
+  }
+}
+
+private func seal(_ session: (any PeerSession)?, _ plaintext: [UInt8]) -> [UInt8] {
+  var record = [UInt8](repeating: 0, count: plaintext.count + SealLimits.overheadBytesMax)
+  let count = record.withUnsafeMutableBytes { record in
+    plaintext.withUnsafeBytes { session?.seal($0, into: record) ?? 0 }
+  }
+  return [UInt8](record[..<count])
+}
+
+private func open(_ session: (any PeerSession)?, _ record: [UInt8]) -> [UInt8]? {
+  var plaintext = [UInt8](repeating: 0, count: max(record.count, 1))
+  let count = plaintext.withUnsafeMutableBytes { session?.open(record.span.bytes, into: $0) }
+  return count.map { [UInt8](plaintext[..<$0]) }
+}
+
+struct DatagramSessionTests {
+  @Test func twoNodesProveTheirKeysAndSealBothWays() throws {
+    let path = try Path.established()
+    for count in [1, 64, 1000, 16_384] {
+      let text = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+      #expect(open(path.server, seal(path.client, text)) == text)
+      #expect(open(path.client, seal(path.server, text)) == text)
+    }
+    #expect(path.client?.peerChain.count == 1 && path.server?.peerChain.count == 1)
+    #expect(path.client?.peerChain.first != path.server?.peerChain.first)
+    #expect(path.client?.nextDeadline == .never && path.server?.nextDeadline == .never)
+    print("inner handshake: \(path.datagrams.count) datagrams, \(path.bytes) bytes")
+  }
+
+  @Test func sealingAddsNoMoreThanItsLimitSays() throws {
+    let path = try Path.established()
+    let record = seal(path.client, [UInt8](repeating: 7, count: 100))
+    #expect(record.count <= 100 + SealLimits.overheadBytesMax - 1)
+    #expect(record.prefix(5) == [23, 0xFE, 0xFD, 0, 1])
+  }
+
+  @Test func theServerMakesNothingBeforeTheCookieComesBack() throws {
+    let path = try Path()
+    path.begin()
+    let hello = try #require(path.take(path.client).first)
+    let answers = path.receiveAtServer(hello)
+    #expect(answers.count == 1 && path.server == nil)
+    // HelloVerifyRequest under the hello's record number, and no longer than it.
+    #expect(answers[0][0] == 22 && answers[0][13] == 3 && answers[0][5..<11] == hello[5..<11])
+    #expect(answers[0].count <= hello.count)
+    let request = answers[0]
+    path.client?.receiveHandshake(request.span.bytes, now: path.now)
+    let second = try #require(path.take(path.client).first)
+    _ = path.receiveAtServer(second)
+    #expect(path.server != nil)
+  }
+
+  @Test func aCookieIsGoodForOnePairOfLivesAndForTwoMinutesAtMost() throws {
+    let cookies = try HelloCookies()
+    let path = try Path()
+    let cookie = cookies.make(path.serverName, now: path.now)
+    #expect(cookies.check(cookie, path.serverName, now: path.now))
+    #expect(!cookies.check(cookie, path.clientName, now: path.now))
+    var later = path.serverName
+    later.peerEpoch += 1
+    #expect(!cookies.check(cookie, later, now: path.now))
+    #expect(!cookies.check(cookie, path.serverName, now: path.now + .seconds(121)))
+    #expect(!cookies.check([], path.serverName, now: path.now))
+    #expect(!(try HelloCookies().check(cookie, path.serverName, now: path.now)))
+  }
+
+  @Test(arguments: 1...8)
+  func aHandshakeCompletesOverAPathThatLosesAFifth(seed: UInt64) throws {
+    let path = try Path(seed: seed)
+    path.lossPerThousand = 200
+    path.begin()
+    path.run { !path.areEstablished && path.client?.state == .handshaking }
+    // The client is done last: its flight before the last is what asks the server for it again.
+    #expect(path.client?.state == .established && path.server?.state == .established)
+    #expect(open(path.server, seal(path.client, [1, 2, 3])) == [1, 2, 3])
+    print("20 % loss, seed \(seed): \((path.now - (.zero + .seconds(1000))).milliseconds) ms, \(path.bytes) bytes")
+  }
+
+  @Test func aLongChainTravelsInPieces() throws {
+    let scratch = Scratch()
+    try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out node.key")
+    try scratch.openssl("req -new -x509 -key node.key -out node.crt -subj /CN=leaf -days 1")
+    for number in 0..<8 {
+      try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out ca.key")
+      try scratch.openssl("req -new -x509 -key ca.key -out ca.crt -subj /CN=authority-\(number) -days 1")
+      _ = shell("cat \(scratch.file("ca.crt")) >> \(scratch.file("node.crt"))")
+    }
+    try scratch.chmod("node.key", 0o600)
+    let path = try Path { $0 == 0 ? scratch.path : nil }
+    path.begin()
+    path.run { !path.areEstablished }
+    #expect(path.areEstablished)
+    #expect(path.datagrams.allSatisfy { $0.count <= SealLimits.handshakeBytesMax })
+    #expect(Set([path.client?.peerChain.count, path.server?.peerChain.count]) == [1, 9])
+  }
+
+  @Test func anotherKeyThanTheOneMeantIsRefusedByEitherEnd() throws {
+    let path = try Path()
+    let stranger = try makeIdentity()
+    let impostor = try DTLSSessions(stranger)
+    // Somebody else answers for the server.
+    path.begin()
+    var hello = try #require(path.take(path.client).first)
+    let answer = try #require(path.receiveAtServer(hello).first)
+    path.client?.receiveHandshake(answer.span.bytes, now: path.now)
+    hello = try #require(path.take(path.client).first)
+    path.server = impostor.acceptSession(hello.span.bytes, path.serverName, now: path.now)
+    path.run { path.client?.state == .handshaking }
+    #expect(path.client?.state == .failed(.wrongIdentity))
+    // Somebody else asks in the client's name.
+    path.server = nil
+    path.client = impostor.beginSession(path.clientName, now: path.now)
+    path.run { path.server == nil || path.server?.state == .handshaking }
+    #expect(path.server?.state == .failed(.wrongIdentity))
+  }
+
+  @Test func aRecordIsOpenedOnceInWhateverOrderAndNeverAltered() throws {
+    let path = try Path.established()
+    let records = (0..<20).map { seal(path.client, [UInt8($0)]) }
+    for index in [3, 0, 7, 1, 19, 2] { #expect(open(path.server, records[index]) == [UInt8(index)]) }
+    for index in [3, 0, 19] { #expect(open(path.server, records[index]) == nil) }
+    let victim = records[5]
+    for index in victim.indices {
+      var altered = victim
+      altered[index] ^= 1 << UInt8(index % 8)
+      #expect(open(path.server, altered) == nil, "byte \(index)")
+    }
+    #expect(open(path.server, [UInt8](victim.dropLast())) == nil && open(path.server, victim + [0]) == nil)
+    #expect(open(path.server, []) == nil && open(path.client, victim) == nil)
+    // The session is none the worse.
+    #expect(open(path.server, victim) == [5])
+  }
+
+  @Test func aRecordOfAnotherSessionIsNotOpened() throws {
+    let path = try Path.established()
+    let former = seal(path.client, [1])
+    path.begin()
+    path.server = nil
+    path.run { !path.areEstablished }
+    #expect(open(path.server, former) == nil)
+    #expect(open(path.server, seal(path.client, [2])) == [2])
+  }
+
+  @Test func whatWasSaidInTheHandshakeDoesNotTouchAnEstablishedSession() throws {
+    let path = try Path.established()
+    for datagram in path.datagrams {
+      path.server?.receiveHandshake(datagram.span.bytes, now: path.now)
+      path.client?.receiveHandshake(datagram.span.bytes, now: path.now)
+      // Behind something that is skipped, too.
+      let hidden: [UInt8] = [20, 0xFE, 0xFD, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 1] + datagram
+      path.server?.receiveHandshake(hidden.span.bytes, now: path.now)
+    }
+    #expect(path.areEstablished)
+    #expect(open(path.server, seal(path.client, [1])) == [1])
+    #expect(open(path.client, seal(path.server, [2])) == [2])
+  }
+
+  @Test func everyPrefixAndEveryChangedByteOfAHandshakeIsSurvived() throws {
+    let good = try Path.established()
+    let path = try Path()
+    for datagram in good.datagrams {
+      for length in stride(from: 0, to: datagram.count, by: 7) {
+        path.begin()
+        let prefix = [UInt8](datagram[..<length])
+        path.client?.receiveHandshake(prefix.span.bytes, now: path.now)
+        _ = path.receiveAtServer(prefix)
+      }
+    }
+    path.server = nil
+    path.begin()
+    let hello = try #require(path.take(path.client).first)
+    for index in hello.indices {
+      var altered = hello
+      altered[index] ^= 0xFF
+      _ = path.receiveAtServer(altered)
+      #expect(path.server == nil)
+    }
+  }
+
+  @Test func aNodeThatFallsSilentIsGivenUp() throws {
+    let path = try Path()
+    path.lossPerThousand = 1000
+    path.begin()
+    let start = path.now
+    path.run { path.client?.state == .handshaking }
+    #expect(path.client?.state == .failed(.timedOut))
+    #expect(path.now - start <= SealLimits.handshakeTime)
+  }
+
+  @Test func nothingSaidIsReadableOnTheWay() throws {
+    let path = try Path.established()
+    let canary = Array("the canary sings at noon".utf8)
+    let record = seal(path.client, [32] + canary)
+    #expect(!record.indices.contains { record[$0...].starts(with: canary.prefix(8)) })
+    #expect(open(path.server, record) == [32] + canary)
+  }
+}
+
+struct SealOverDatagramSessionsTests {
+  @Test func theWholeSealWorksOverDTLS() throws {
+    let path = try Path()
+    let flags = TopologyFlags(relays: false, encryption: .required)
+    let client = Seal(
+      local: path.identities.client.id, peer: path.identities.server.id, localEpoch: 5, peerEpoch: 9, ownFlags: flags,
+      peerFlags: flags)
+    let server = Seal(
+      local: path.identities.server.id, peer: path.identities.client.id, localEpoch: 9, peerEpoch: 5, ownFlags: flags,
+      peerFlags: flags)
+    client.isWanted = true
+    #expect(client.needsSession(now: path.now))
+    client.begin(path.sessions.client.beginSession(path.clientName, now: path.now), now: path.now)
+    var buffer = [UInt8](repeating: 0, count: 20_000)
+    var plaintext = [UInt8](repeating: 0, count: 20_000)
+    func receiveAtServer(_ datagram: [UInt8]) {
+      let hello = datagram.span.bytes
+      var reply = [UInt8](repeating: 0, count: SealLimits.handshakeBytesMax)
+      let answer = reply.withUnsafeMutableBytes {
+        path.sessions.server.answerHello(hello, server.sessionName, reply: $0, now: path.now)
+      }
+      switch answer {
+      case .reply(let count):
+        let request = [UInt8](reply[..<count])
+        client.receiveHandshake(request.span.bytes, now: path.now)
+      case .accepted:
+        if server.receiveAgain(hello, now: path.now) { return }
+        if let made = path.sessions.server.acceptSession(hello, server.sessionName, now: path.now) {
+          server.accept(made, now: path.now)
+        }
+      case .refused: server.receiveHandshake(hello, now: path.now)
+      }
+    }
+    func move(_ from: Seal, _ to: Seal) {
+      while let frame = buffer.withUnsafeMutableBytes({ from.nextFrame(into: $0, now: path.now) }) {
+        switch frame {
+        case .handshake(let count):
+          let datagram = [UInt8](buffer[16..<count])
+          if to === client {
+            to.receiveHandshake(datagram.span.bytes, now: path.now)
+          } else {
+            receiveAtServer(datagram)
+          }
+        case .sealed(let count):
+          let record = [UInt8](buffer[..<count])
+          #expect(plaintext.withUnsafeMutableBytes { to.open(record.span.bytes, into: $0, now: path.now) } == .hello)
+        }
+      }
+    }
+    for _ in 0..<10 {
+      move(client, server)
+      move(server, client)
+    }
+    #expect(client.isOpen && server.isOpen)
+  }
+}

@@ -1,0 +1,178 @@
+import CMbedTLS
+import FileSupport
+@testable import Identity
+import SecureTransport
+import Testing
+
+@testable import Trust
+
+/// Chains as the openssl command makes them, against a clock that the tests set.
+struct ChainEvaluationTests {
+  let scratch = Scratch()
+
+  init() throws { try scratch.makeFleet() }
+
+  private static let now = TrustTime(kept: 0, wall: seconds(2027, 6), isSynchronised: true)
+  private static func seconds(_ year: Int32, _ month: Int32 = 1) -> Int64 {
+    Validity.seconds(mbedtls_x509_time(year: year, mon: month, day: 1, hour: 0, min: 0, sec: 0))
+  }
+
+  /// The verdict on the chain of these files, the leaf first.
+  private func verdict(
+    _ files: [String], anchors: [String] = ["root.pem"], _ time: TrustTime = ChainEvaluationTests.now
+  ) throws -> ChainVerdict {
+    let chain = Certificate()
+    for file in files { try chain.parse(try #require(scratch.bytes(file)), path: file) }
+    let trusted = TrustAnchors()
+    for file in anchors { #expect(trusted.add(try #require(scratch.bytes(file)))) }
+    return withExtendedLifetime(chain) { PeerChain(chain.context).evaluate(trusted, time) }
+  }
+
+  @Test func aChainWithAnIntermediateLeadsToItsAnchor() throws {
+    #expect(try verdict(["node.pem", "intermediate.pem"]) == .trusted)
+    #expect(try verdict(["node.pem", "intermediate.pem", "root.pem"]) == .trusted)
+    #expect(try verdict(["node.pem"], anchors: ["intermediate.pem"]) == .trusted)
+  }
+
+  @Test func aSelfSignedNodeIsAnAnchorForItselfAlone() throws {
+    try scratch.certificate("lone", extensions: Scratch.node)
+    #expect(try verdict(["lone.pem"], anchors: ["lone.pem"]) == .trusted)
+    #expect(try verdict(["lone.pem"]) == .refused(.unknownIssuer))
+    #expect(try verdict(["node.pem", "intermediate.pem"], anchors: ["lone.pem"]) == .refused(.unknownIssuer))
+  }
+
+  @Test func aMissingIntermediateIsAnUnknownIssuer() throws {
+    #expect(try verdict(["node.pem"]) == .refused(.unknownIssuer))
+    #expect(try verdict(["node.pem", "intermediate.pem"], anchors: []) == .refused(.unknownIssuer))
+  }
+
+  @Test func anAuthorityOfTheSameNameAndAnotherKeyIsNotTheAnchor() throws {
+    try scratch.certificate("false", extensions: Scratch.authority, subject: "root")
+    try scratch.certificate("forged", by: "false", extensions: Scratch.node)
+    #expect(try verdict(["forged.pem"]) == .refused(.wrongSignature))
+    #expect(try verdict(["forged.pem", "false.pem"]) == .refused(.wrongSignature))
+  }
+
+  @Test func datesCountForEveryCertificateOfTheChain() throws {
+    try scratch.certificate("old", by: "intermediate", extensions: Scratch.node, to: "20270501000000Z")
+    try scratch.certificate("young", by: "intermediate", extensions: Scratch.node, from: "20270701000000Z")
+    try scratch.certificate("oldCA", by: "root", extensions: Scratch.authority, to: "20270501000000Z")
+    try scratch.certificate("below", by: "oldCA", extensions: Scratch.node)
+    #expect(try verdict(["old.pem", "intermediate.pem"]) == .refused(.expired))
+    #expect(try verdict(["young.pem", "intermediate.pem"]) == .refused(.notYetValid))
+    #expect(try verdict(["below.pem", "oldCA.pem"]) == .refused(.expired))
+  }
+
+  @Test func anAuthorityIsNoLeaf() throws {
+    #expect(try verdict(["intermediate.pem"]) == .refused(.authorityAsLeaf))
+    #expect(try verdict(["root.pem"]) == .refused(.authorityAsLeaf))
+  }
+
+  @Test func pathLengthsAreKept() throws {
+    try scratch.certificate("short", extensions: "basicConstraints=critical,CA:TRUE,pathlen:0\nkeyUsage=keyCertSign")
+    try scratch.certificate("direct", by: "short", extensions: Scratch.node)
+    try scratch.certificate("sub", by: "short", extensions: Scratch.authority)
+    try scratch.certificate("deep", by: "sub", extensions: Scratch.node)
+    #expect(try verdict(["direct.pem"], anchors: ["short.pem"]) == .trusted)
+    #expect(try verdict(["deep.pem", "sub.pem"], anchors: ["short.pem"]) == .refused(.pathTooLong))
+  }
+
+  @Test func aNodeMustNotIssue() throws {
+    try scratch.certificate("child", by: "node", extensions: Scratch.node)
+    #expect(try verdict(["child.pem", "node.pem", "intermediate.pem"]) == .refused(.issuerNotAuthority))
+    try scratch.certificate("mute", by: "root", extensions: "basicConstraints=CA:TRUE\nkeyUsage=cRLSign")
+    try scratch.certificate("spoken", by: "mute", extensions: Scratch.node)
+    #expect(try verdict(["spoken.pem", "mute.pem"]) == .refused(.issuerNotAuthority))
+  }
+
+  @Test func theUsageMustAllowTLS() throws {
+    for (extensions, expected) in [
+      ("keyUsage=keyAgreement", ChainVerdict.refused(.wrongUsage)),
+      ("extendedKeyUsage=codeSigning", .refused(.wrongUsage)),
+      ("extendedKeyUsage=clientAuth", .trusted), ("extendedKeyUsage=serverAuth,codeSigning", .trusted),
+      ("keyUsage=digitalSignature", .trusted), ("subjectAltName=DNS:anything", .trusted),
+    ] {
+      try scratch.certificate("used", by: "intermediate", extensions: extensions)
+      #expect(try verdict(["used.pem", "intermediate.pem"]) == expected, "\(extensions)")
+    }
+  }
+
+  @Test func aRevokedCertificateIsRefusedAndTheOthersAreNot() throws {
+    try scratch.certificate("other", by: "intermediate", extensions: Scratch.node)
+    try scratch.revocationList("list", by: "intermediate", revoking: ["node"])
+    let anchors = ["root.pem", "list.crl"]
+    #expect(try verdict(["node.pem", "intermediate.pem"], anchors: anchors) == .refused(.revoked))
+    #expect(try verdict(["other.pem", "intermediate.pem"], anchors: anchors) == .trusted)
+    // An intermediate is revoked by the list of its own authority.
+    try scratch.revocationList("above", by: "root", revoking: ["intermediate"])
+    #expect(try verdict(["other.pem", "intermediate.pem"], anchors: ["root.pem", "above.crl"]) == .refused(.revoked))
+  }
+
+  @Test func anOldRevocationListStillRevokesAndRefusesNobodyElse() throws {
+    try scratch.certificate("other", by: "intermediate", extensions: Scratch.node)
+    try scratch.revocationList("list", by: "intermediate", revoking: ["node"])
+    let later = TrustTime(kept: 0, wall: Self.seconds(2035), isSynchronised: true)
+    let anchors = ["root.pem", "list.crl"]
+    #expect(try verdict(["node.pem", "intermediate.pem"], anchors: anchors, later) == .refused(.revoked))
+    #expect(try verdict(["other.pem", "intermediate.pem"], anchors: anchors, later) == .trusted)
+  }
+
+  @Test func aRevocationListOfAnotherKeyIsNotTakenSilently() throws {
+    try scratch.certificate("false", extensions: Scratch.authority, subject: "intermediate")
+    try scratch.revocationList("list", by: "false", revoking: [])
+    #expect(
+      try verdict(["node.pem", "intermediate.pem"], anchors: ["root.pem", "list.crl"])
+        == .refused(.revocationListForged))
+  }
+
+  @Test func anotherCurveIsNoNode() throws {
+    try scratch.certificate("large", by: "intermediate", extensions: Scratch.node, algorithm: "P-384")
+    #expect(try verdict(["large.pem", "intermediate.pem"]) == .refused(.noUsableKey))
+  }
+
+  @Test func chainsHaveAnEnd() throws {
+    var files: [String] = []
+    var issuer = "root"
+    for depth in 0..<9 {
+      try scratch.certificate("ca\(depth)", by: issuer, extensions: Scratch.authority)
+      issuer = "ca\(depth)"
+      files.insert("\(issuer).pem", at: 0)
+      try scratch.certificate("leaf\(depth)", by: issuer, extensions: Scratch.node)
+      let chain = ["leaf\(depth).pem"] + files
+      #expect(try verdict(chain) == (depth < 8 ? .trusted : .refused(.chainTooLong)), "depth \(depth)")
+    }
+  }
+
+  // MARK: Time without a clock
+
+  /// A certificate from 2026-12-15 to 2028, on a box whose floor is the release, 2026-11-21.
+  @Test(arguments: [
+    (Int64(0), 0, false, ChainVerdict.trustedForNow),  // boot at 1970
+    (0, 20 * 365, false, .trustedForNow),  // 20 years ahead, unsynchronised: says nothing
+    (0, -1, false, .trustedForNow),  // a day behind the floor
+    (0, -1, true, .refused(.notYetValid)),  // the floor stands, and the clock says it is no later than that
+    (0, 30, true, .trusted),  // synchronised: it is January 2027
+    (0, 20 * 365, true, .refused(.expired)),  // synchronised in 2046
+    (400, 0, false, .trusted),  // was synchronised in December 2027 once
+    (1200, 0, false, .refused(.expired)),  // and once in 2030: expired whatever the clock says
+    (1200, 30, true, .refused(.expired)),  // a clock set back behind what was certain does not help
+  ])
+  func timesWithoutAClock(keptDays: Int64, wallDays: Int, isSynchronised: Bool, expected: ChainVerdict) throws {
+    try scratch.certificate(
+      "dated", by: "intermediate", extensions: Scratch.node, from: "20261215000000Z", to: "20280101000000Z")
+    let day: Int64 = 86_400, release = TrustTime.releaseSeconds
+    let wall = wallDays == 0 ? 0 : release + Int64(wallDays) * day
+    let kept = keptDays == 0 ? 0 : release + keptDays * day
+    let time = TrustTime(kept: kept, wall: wall, isSynchronised: isSynchronised)
+    #expect(try verdict(["dated.pem", "intermediate.pem"], time) == expected)
+  }
+
+  @Test func datesAreCountedFrom1970() {
+    for (year, month, day, expected) in [
+      (1970, 1, 1, 0), (2000, 2, 29, 951_782_400), (2026, 11, 21, 1_795_219_200), (9999, 12, 31, 253_402_214_400),
+    ] as [(Int32, Int32, Int32, Int64)] {
+      #expect(
+        Validity.seconds(mbedtls_x509_time(year: year, mon: month, day: day, hour: 0, min: 0, sec: 0)) == expected)
+    }
+  }
+}
