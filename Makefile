@@ -30,6 +30,7 @@ selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch6
 	@board/virtual/host-packages.sh amd64 arm64
 	build/x86_64/causeway selftest
 	python3 Tests/CommandLine/command_line_test.py build/x86_64/causeway
+	python3 Tests/Daemons/client_test.py build/x86_64/causeway
 	python3 Tests/Daemons/messages_test.py build/x86_64/causeway
 	python3 Tests/Daemons/identity_test.py build/x86_64/causeway
 	python3 Tests/Daemons/kill_writes.py build/x86_64/causeway

@@ -140,3 +140,5 @@ class Conversation:
             kind, message, self._stream = self._stream[4], self._stream[5:end], self._stream[end:]
             if kind == TEXT:
                 self._tell("text", peer=self.peer_id.hex(), text=message.decode())
+            else:
+                self._tell("message", peer=self.peer_id.hex(), kind=kind, bytes=message.hex())

@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+"""A client that was written from docs/protocol.md alone, against a real daemon: client_test.py BINARY
+
+It speaks TLS, the bypass and DTLS by the system's OpenSSL over TCP on the loopback interface, and shares no code with the
+firmware. What the paper says of errors is tried here as well."""
+import os
+import pathlib
+import re
+import socket
+import struct
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../Lab/lab"))
+
+from bypass import LABEL, VERSIONS, Stream, sealed_unit, tag_of
+from client import Identity, frame, is_signed, node_id, point_of, text_field
+from conversation import Conversation
+from daemons import INTERACTIVE, Client, Daemon, wait
+
+PAPER = pathlib.Path(__file__).resolve().parents[2] / "docs/protocol.md"
+HELLO, PING, PONG, GOODBYE, ADVERTISEMENT, HANDSHAKE, SEALED = 1, 2, 3, 4, 16, 36, 37
+TOPOLOGY, PROFILE = 1, 2
+TEXT = 1
+RELAYS, BYPASS = 1, 2
+LOOPBACK = 5
+PAYLOAD_MAX = 16640
+REQUIRED = 0
+CONTROL, NO_LISTENER = 0, 1
+
+
+class Node:
+    """The client's node: it outlives its links, and goes on counting."""
+
+    def __init__(self, name):
+        self.name, self.identity, self.counter, self.sequences = name, Identity(), 0, {}
+
+    @property
+    def id(self):
+        return self.identity.id
+
+    def hello(self, capabilities, **changes):
+        """A hello's frame; `changes` are fields to get wrong."""
+        fields = {"lowest": 1, "highest": 1, "id": self.id, "payload_max": PAYLOAD_MAX, **changes}
+        return frame(HELLO, struct.pack(">BBHI", fields["lowest"], fields["highest"], fields["payload_max"], capabilities)
+                     + self.identity.epoch + fields["id"] + text_field(self.name), self.id)
+
+    def advertisement(self, kind, body):
+        self.sequences[kind] = self.sequences.get(kind, 0) + 1
+        message = (struct.pack(">BBH", kind, 0, 600) + self.identity.epoch + struct.pack(">Q", self.sequences[kind])
+                   + self.identity.point + body)
+        return frame(ADVERTISEMENT, message + self.identity.sign(message), self.id)
+
+    def identifier(self):
+        self.counter += 1
+        return self.identity.epoch[4:] + struct.pack(">I", self.counter)
+
+
+class Link:
+    """One link of a node to the box: `wait_for` takes what comes until a predicate holds."""
+
+    def __init__(self, node, port, version="TLSv1.3", capabilities=BYPASS):
+        self.node, self.stream = node, Stream(port, node.identity, version)
+        self.box = node_id(point_of(self.stream.certificate))
+        self.frames, self.advertisements, self.beside, self.conversation = [], {}, 0, None
+        self.told, self.bytes_told = [], {}
+        self.stream.send(node.hello(capabilities))
+        self.hello = self.wait_for(lambda: self.of_type(HELLO))[0]
+        announced = struct.unpack_from(">I", self.hello, 48 + 4)[0]
+        self.stream.may_bypass = bool(announced & capabilities & BYPASS)
+
+    def of_type(self, kind):
+        return [each for each in self.frames if each[1] == kind]
+
+    def wait_for(self, predicate, seconds=10):
+        end = time.monotonic() + seconds
+        while not (result := predicate()):
+            if time.monotonic() > end:
+                raise AssertionError(f"not within {seconds} s; types that came: {[each[1] for each in self.frames]}")
+            for each, came_beside in self.stream.receive():
+                self._take(each, came_beside)
+            if self.conversation:
+                self.conversation.tick()
+        return result
+
+    def announce(self):
+        """Tell of the link and of the node, and wait until the box lists it."""
+        link = self.box + struct.pack(">HHB3x", 1, PAYLOAD_MAX, LOOPBACK)
+        self.stream.send(self.node.advertisement(TOPOLOGY, bytes([REQUIRED, 1, 0, 0]) + link))
+        self.stream.send(self.node.advertisement(
+            PROFILE, text_field(self.node.name) + text_field("causeway") + b"\1" + text_field("speaks=text")))
+
+    def converse(self):
+        """A sealed conversation with the box itself."""
+        body = self.wait_for(lambda: self.advertisements.get((self.box, TOPOLOGY)))
+
+        def send(kind, payload):
+            self.stream.send(frame(
+                kind, payload, self.node.id, self.node.identifier(), destination=self.box, flags=int(kind == SEALED),
+                priority=2))
+
+        self.conversation = Conversation(
+            self.node.identity, self.box, REQUIRED, body[85], body[4:12], send,
+            lambda word, **pairs: self.told.append((word, pairs)))
+        return self.conversation
+
+    def wait_told(self, word, seconds=10):
+        return self.wait_for(lambda: [pairs for each, pairs in self.told if each == word], seconds)
+
+    def close(self):
+        self.stream.close()
+
+    def _take(self, each, came_beside):
+        marker, kind, flags, ttl, priority, zero, length = struct.unpack_from(">BBBBBBH", each)
+        assert marker == 0x81 and ttl > 0 and zero == 0 and priority <= 3 and length == len(each) - 48
+        assert bool(flags & 1) == (kind == SEALED)
+        source, payload = each[24:40], each[48:]
+        self.frames.append(each)
+        self.beside += came_beside
+        if kind == PING:
+            self.stream.send(frame(PONG, payload, self.node.id))
+        elif kind == ADVERTISEMENT:
+            message, signature, point = payload[:-64], payload[-64:], payload[20:85]
+            assert node_id(point) == source and is_signed(message, signature, point)
+            self.advertisements[source, payload[0]] = message
+        elif kind in (HANDSHAKE, SEALED) and self.conversation:
+            (self.conversation.take_handshake if kind == HANDSHAKE else self.conversation.take_sealed)(payload)
+
+
+class ClientTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.root = tempfile.TemporaryDirectory(prefix="causeway-")
+        cls.box = Daemon(cls.root.name, "box").start()
+        cls.numbers = iter(range(100))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.box.stop()
+        cls.root.cleanup()
+
+    def node(self):
+        return Node(f"stranger {next(self.numbers)}")
+
+    def link(self, node=None, **options):
+        link = Link(node or self.node(), self.box.port, **options)
+        self.addCleanup(link.close)
+        return link
+
+    # A link
+
+    def test_hello_ping_advertisements_and_goodbye_over_both_versions_of_tls(self):
+        for version in VERSIONS:
+            link = self.link(version=version)
+            self.assertEqual(link.stream.version, version)
+            self.assertEqual(link.box.hex(), self.box.id)
+            lowest, highest, payload_max, capabilities = struct.unpack_from(">BBHI", link.hello, 48)
+            self.assertEqual((lowest, highest, payload_max, capabilities), (1, 1, PAYLOAD_MAX, RELAYS | BYPASS))
+            self.assertEqual(link.hello[48 + 16 : 48 + 32], link.box)
+            link.announce()
+            link.stream.send(frame(PING, b"12345678", link.node.id))
+            self.assertEqual(link.wait_for(lambda: link.of_type(PONG))[0][48:], b"12345678")
+            link.wait_for(lambda: link.node.id in link.advertisements.get((link.box, TOPOLOGY), b""))
+            wait("the client is a peer", lambda: link.node.name in [peer["name"] for peer in self.box.status["peers"]])
+            link.stream.send(frame(GOODBYE, bytes([1, 0, 0, 0]), link.node.id))
+            self.assertEqual(link.stream.until_end()[0], "close_notify")
+
+    def test_who_reconnects_hears_its_own_advertisements_and_goes_on_counting(self):
+        node = self.node()
+        link = self.link(node)
+        link.announce()
+        link.wait_for(lambda: node.id in link.advertisements.get((link.box, TOPOLOGY), b""))
+        link.close()
+        again = self.link(node)
+        own = again.wait_for(lambda: again.advertisements.get((node.id, TOPOLOGY)))
+        self.assertEqual(int.from_bytes(own[12:20]), 1)
+        again.announce()
+        self.assertEqual(node.sequences, {TOPOLOGY: 2, PROFILE: 2})
+        again.wait_for(lambda: node.id in again.advertisements.get((again.box, TOPOLOGY), b""))
+
+    def test_a_frame_with_ttl_0_is_dropped_whatever_its_type(self):
+        link = self.link()
+        ping = bytearray(frame(PING, b"12345678", link.node.id))
+        ping[3] = 0
+        link.stream.send(bytes(ping))
+        link.stream.send(frame(PING, b"87654321", link.node.id))
+        self.assertEqual(link.wait_for(lambda: link.of_type(PONG))[0][48:], b"87654321")
+
+    def test_new_keys_in_the_middle_of_tls_end_the_link(self):
+        link = self.link()
+        link.stream.update_keys()
+        link.stream.until_end()
+
+    # Admission
+
+    def refused(self, first):
+        with socket.create_connection(("127.0.0.1", self.box.port), timeout=10) as stream:
+            stream.sendall(first)
+            return stream.recv(100)
+
+    def test_what_is_no_tls_gets_the_alert_80_in_the_clear(self):
+        self.assertEqual(self.refused(b"GET / HTTP/1.1\r\n\r\n"), bytes.fromhex("15030300020250"))
+
+    def test_the_fifth_stream_of_an_address_without_a_proven_key_gets_it_too(self):
+        waiting = [socket.create_connection(("127.0.0.1", self.box.port)) for _ in range(4)]
+        for each in waiting:
+            self.addCleanup(each.close)
+        with socket.create_connection(("127.0.0.1", self.box.port), timeout=10) as fifth:
+            self.assertEqual(fifth.recv(100), bytes.fromhex("15030300020250"))
+        for each in waiting:
+            each.close()
+        wait("their places are free", lambda: self.refused(b"GET / HTTP/1.1\r\n\r\n"), 10)
+
+    # The bypass
+
+    def test_a_sealed_conversation_beside_tls(self):
+        reader = Client(self.box, kinds=1 << TEXT)
+        self.addCleanup(reader.socket.close)
+        for version in VERSIONS:
+            link = self.link(version=version)
+            link.announce()
+            link.converse().say("beside the records")
+            while (packet := self.next_from(reader, link))[:1] != b"M":
+                pass
+            self.assertEqual(packet[1:17], link.node.id)
+            self.assertEqual(packet[17:], bytes([TEXT, INTERACTIVE]) + b"beside the records")
+            reader.socket.send(b"M" + struct.pack(">I16sBB", 1, link.node.id, TEXT, INTERACTIVE) + b"and back")
+            self.assertEqual(link.wait_told("text")[0]["text"], "and back")
+            self.assertGreater(link.stream.sequence, 0)
+            self.assertEqual(link.beside, len(link.of_type(SEALED)))
+            self.assertGreater(link.beside, 0)
+
+    def next_from(self, reader, link):
+        """The next packet for the application, while the link goes on."""
+        reader.socket.settimeout(0.01)
+        end = time.monotonic() + 15
+        while time.monotonic() < end:
+            try:
+                return reader.next()
+            except TimeoutError:
+                link.wait_for(lambda: True)
+                for each, came_beside in link.stream.receive(0.05):
+                    link._take(each, came_beside)
+                link.conversation.tick()
+        raise AssertionError("nothing came within 15 s")
+
+    def sealed_frame(self, link, **changes):
+        return frame(SEALED, bytes(64), link.node.id, link.node.identifier(), destination=link.box,
+                     **{"flags": 1, "priority": 2, **changes})
+
+    def test_what_is_wrong_beside_the_records_ends_the_link_by_an_alert(self):
+        def altered(link):
+            unit = bytearray(sealed_unit(link.stream.sending_key, 1, self.sealed_frame(link)))
+            unit[8] ^= 1
+            return bytes(unit)
+
+        def repeated(link):
+            return 2 * sealed_unit(link.stream.sending_key, 7, self.sealed_frame(link))
+
+        def empty(link):
+            header = self.sealed_frame(link)[:48]
+            return sealed_unit(link.stream.sending_key, 1, header[:6] + bytes(2) + header[8:])
+
+        for wrong, capabilities, alert in (
+                (altered, BYPASS, 20), (repeated, BYPASS, 47), (empty, BYPASS, 10), (lambda link: b"\x80", BYPASS, 10),
+                (lambda link: sealed_unit(link.stream.sending_key, 1, self.sealed_frame(link)), 0, 10)):
+            link = self.link(capabilities=capabilities)
+            link.stream.send_raw(wrong(link))
+            self.assertEqual(link.stream.until_end()[0], f"alert {alert}")
+
+    def test_a_sealed_frame_before_the_hello_ends_the_stream(self):
+        node = self.node()
+        stream = Stream(self.box.port, node.identity)
+        self.addCleanup(stream.close)
+        sealed = frame(SEALED, bytes(64), node.id, node.identifier(), destination=bytes(15) + b"\1", flags=1, priority=2)
+        stream.send_raw(sealed_unit(stream.sending_key, 1, sealed))
+        self.assertEqual(stream.until_end()[0], "alert 10")
+
+    def test_a_gap_in_the_link_sequence_and_a_frame_without_the_flag_are_borne(self):
+        link = self.link()
+        link.stream.send_raw(sealed_unit(link.stream.sending_key, 9, self.sealed_frame(link)))
+        link.stream.send_raw(sealed_unit(link.stream.sending_key, 1 << 40, self.sealed_frame(link, flags=0)))
+        link.stream.send(frame(PING, b"12345678", link.node.id))
+        self.assertEqual(link.wait_for(lambda: link.of_type(PONG))[0][48:], b"12345678")
+
+    def test_the_papers_example_of_the_bypass(self):
+        example = PAPER.read_text().partition("**Bypass.**")[2]
+        self.assertTrue(LABEL.decode() in PAPER.read_text(), "the label")
+        fields = dict(re.findall(r"^    ([a-z ]+?) {2,}([0-9a-f]+)$", example, re.M))
+        header, keys = bytes.fromhex(fields["header"]), bytes.fromhex(fields["keying material"])
+        self.assertEqual(fields["client tag"], tag_of(keys[:16], 1, header).hex())
+        self.assertEqual(fields["server tag"], tag_of(keys[16:], 1, header).hex())
+
+    # Messages
+
+    def test_a_text_that_nobody_reads_is_answered_with_control_code_1_after_5_s(self):
+        link = self.link()
+        link.announce()
+        link.converse().say("is anybody there?")
+        link.wait_told("delivered")
+        start = time.monotonic()
+        (message,) = link.wait_told("message", 15)
+        self.assertEqual((message["kind"], message["bytes"]), (CONTROL, bytes([NO_LISTENER, TEXT, 0, 0]).hex()))
+        self.assertAlmostEqual(time.monotonic() - start, 5.0, delta=0.7)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
