@@ -66,7 +66,7 @@ let package = Package(
     .target(name: "CFormats", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("inih"), .linkedLibrary("jansson")]),
     rim("Reactor", ["CSystem", "Primitives"]),
     rim("Identity", ["CSystem", "CMbedTLS", "Primitives"]),
-    rim("SecureTransport", ["CSystem", "CMbedTLS", "Primitives", "Link", "Seal", "Identity"]),
+    rim("SecureTransport", ["CSystem", "CMbedTLS", "Primitives", "Frame", "Link", "Seal", "Identity"]),
     rim("Trust", ["CSystem", "CMbedTLS", "Primitives", "Frame", "Identity", "SecureTransport"]),
     rim("Bearer", ["Primitives"]),
     rim("BearerIP", ["CSystem", "Reactor", "Bearer", "Primitives"]),

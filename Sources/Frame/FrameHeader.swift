@@ -113,3 +113,39 @@ public struct FrameHeader: Equatable, Sendable {
     output.append(bigEndian: identifier)
   }
 }
+
+/// What is read of a frame whose header is not parsed, or was parsed long ago: nobody else knows where a field stands.
+extension FrameHeader {
+  /// The first bytes of a frame that tell how long it is. The last two of them are the payload's length, big-endian.
+  public static let lengthEnd = 8
+  private static let lengthOffset = lengthEnd - 2
+  private static let flagsOffset = 2
+
+  /// The length of the frame that begins with `bytes`; nil while they do not reach to `lengthEnd`.
+  ///
+  /// Throws `.unknownVersion` as soon as there is a byte, and `.overLength`.
+  public static func frameByteCount(beginning bytes: RawSpan) throws(FrameRefusal) -> Int? {
+    if bytes.byteCount > 0, bytes.octet(0) != marker { throw .unknownVersion }
+    if bytes.byteCount < lengthEnd { return nil }
+    let byteCount = frameByteCount(of: bytes)
+    if byteCount > Limits.frameBytesMax { throw .overLength }
+    return byteCount
+  }
+
+  /// The length of the legal frame that begins with `bytes`, at least `lengthEnd` of them.
+  public static func frameByteCount(of bytes: RawSpan) -> Int {
+    precondition(bytes.byteCount >= lengthEnd)
+    return byteCount + Int(bytes.word16(lengthOffset))
+  }
+
+  /// The length of a legal frame that does not lie in one piece: `byte` gives its bytes by their offset.
+  public static func frameByteCount(_ byte: (_ offset: Int) -> UInt8) -> Int {
+    byteCount + (Int(byte(lengthOffset)) << 8 | Int(byte(lengthOffset + 1)))
+  }
+
+  /// Whether the end nodes sealed the legal frame that begins with `bytes`, at least `lengthEnd` of them.
+  public static func isSealed(_ bytes: RawSpan) -> Bool {
+    precondition(bytes.byteCount >= lengthEnd)
+    return bytes.octet(flagsOffset) & sealed != 0
+  }
+}

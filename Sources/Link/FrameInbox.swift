@@ -22,14 +22,15 @@ public struct FrameInbox {
   ) throws(FrameRefusal) -> UnsafeRawBufferPointer? {
     if held == 0 {
       let rest = UnsafeRawBufferPointer(rebasing: input[offset...])
-      if let byteCount = try Self.frameByteCount(rest), byteCount <= rest.count {
+      if let byteCount = try FrameHeader.frameByteCount(beginning: rest.bytes), byteCount <= rest.count {
         offset += byteCount
         return UnsafeRawBufferPointer(rebasing: rest[..<byteCount])
       }
     }
     // First enough to know the length, then the rest of the frame.
-    take(upTo: Self.lengthEnd, input, &offset)
-    guard let byteCount = try Self.frameByteCount(UnsafeRawBufferPointer(rebasing: memory[..<held])) else { return nil }
+    take(upTo: FrameHeader.lengthEnd, input, &offset)
+    let begun = UnsafeRawBufferPointer(rebasing: memory[..<held])
+    guard let byteCount = try FrameHeader.frameByteCount(beginning: begun.bytes) else { return nil }
     take(upTo: byteCount, input, &offset)
     if held < byteCount { return nil }
     held = 0
@@ -38,18 +39,6 @@ public struct FrameInbox {
 
   /// Forget a frame that was begun.
   public mutating func removeAll() { held = 0 }
-
-  /// The bytes of a header up to the end of its length field.
-  private static let lengthEnd = 8
-
-  /// The frame's length once its length field is there.
-  private static func frameByteCount(_ bytes: UnsafeRawBufferPointer) throws(FrameRefusal) -> Int? {
-    if bytes.count > 0, bytes[0] != FrameHeader.marker { throw .unknownVersion }
-    if bytes.count < lengthEnd { return nil }
-    let payload = Int(bytes[6]) << 8 | Int(bytes[7])
-    if payload > Limits.framePayloadBytesMax { throw .overLength }
-    return Limits.frameHeaderBytes + payload
-  }
 
   private mutating func take(upTo end: Int, _ input: UnsafeRawBufferPointer, _ offset: inout Int) {
     let count = min(max(end - held, 0), input.count - offset)

@@ -125,8 +125,7 @@ public struct FramePool {
 
   /// The length of a flow's first frame. There must be one.
   func frameByteCount(_ number: UInt16) -> Int {
-    let high = byte(number, 6)
-    return FrameHeader.byteCount + (Int(high) << 8 | Int(byte(number, 7)))
+    FrameHeader.frameByteCount { byte(number, $0) }
   }
 
   /// Remove a flow's first frame, copied to `output` unless that is nil. Returns its length.

@@ -194,7 +194,7 @@ public struct FrameQueue {
     while true {
       let overdue = overdue
       if overdue == nil && !control.isEmpty {
-        let byteCount = FrameHeader.byteCount + (Int(control[6]) << 8 | Int(control[7]))
+        let byteCount = FrameHeader.frameByteCount { control[$0] }
         if !fits(byteCount, behind: written, output.count) { return written }
         control.pop(byteCount, into: base + written)
         passOver(nil, byteCount)

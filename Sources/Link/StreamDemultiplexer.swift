@@ -8,7 +8,7 @@ import Primitives
 /// the caller goes on behind them. It keeps no bytes, so whoever needs a whole sealed frame joins its pieces.
 ///
 /// A sealed frame on the wire: frame header (48) ‖ link sequence (8, big-endian) ‖ tag (16) ‖ payload, whose length
-/// stands in bytes 6–7 of the header.
+/// the header tells (`FrameHeader.lengthEnd`).
 public struct StreamDemultiplexer: Sendable {
   /// A TLS record: five bytes of header, of which the last two are the length.
   public static let recordHeaderBytes = 5
@@ -108,7 +108,7 @@ public struct StreamDemultiplexer: Sendable {
   /// Advances through the unit as far as the input goes; at its end the next one may begin.
   private mutating func advance(_ input: UnsafeRawBufferPointer, _ offset: inout Int) throws(Refusal) {
     // Up to and including the two bytes of the length field.
-    let prefixBytes = unit == .record ? Self.recordHeaderBytes : 8
+    let prefixBytes = unit == .record ? Self.recordHeaderBytes : FrameHeader.lengthEnd
     if seen < prefixBytes {
       while seen < prefixBytes, offset < input.count {
         if seen >= prefixBytes &- 2 { remaining = remaining &<< 8 | Int(input[offset]) }

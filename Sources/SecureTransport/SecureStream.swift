@@ -1,4 +1,5 @@
 import CMbedTLS
+import Frame
 import Identity
 import Link
 import Primitives
@@ -143,7 +144,7 @@ public final class SecureStream {
   }
 
   /// Queues one sealed frame beside the TLS records. False, and nothing queued, while `outgoing` is at
-  /// `outgoingLimitMax` and once the stream is over. `header` is the 48-byte frame header whose bytes 6–7 are the length of `payload`
+  /// `outgoingLimitMax` and once the stream is over. `header` is the 48-byte frame header that tells the length of `payload`
   /// (1…16640 bytes); `allowBypass` was called before.
   public func writeSealed(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> Bool {
     guard state == .established, let bypass, buffers.pointee.outgoingCount < Self.outgoingLimitMax else {
@@ -151,7 +152,7 @@ public final class SecureStream {
     }
     precondition(header.count == StreamDemultiplexer.sealedHeaderBytes)
     precondition(header[0] == StreamDemultiplexer.sealedMarker)
-    precondition(Int(header[6]) << 8 | Int(header[7]) == payload.count && !payload.isEmpty)
+    precondition(FrameHeader.frameByteCount(of: header.bytes) == header.count + payload.count && !payload.isEmpty)
     precondition(payload.count <= StreamDemultiplexer.sealedPayloadBytesMax)
     let count = StreamDemultiplexer.sealedOverheadBytes + payload.count
     guard let room = buffers.pointee.append(count) else { return false }

@@ -85,6 +85,31 @@ private func decode(_ bytes: [UInt8]) -> FrameRefusal? {
   #expect(header.type == 99 && header.knownType == nil && header.frameByteCount == 306)
 }
 
+@Test func theLengthOfAFrameIsKnownFromItsFirstEightBytes() throws {
+  for byteCount in 0...golden.count {
+    let known = try FrameHeader.frameByteCount(beginning: [UInt8](golden.prefix(byteCount)).span.bytes)
+    #expect(known == (byteCount < 8 ? nil : 306))
+  }
+  let whole = FrameHeader.frameByteCount(of: golden.span.bytes)
+  let inPieces = FrameHeader.frameByteCount { golden[$0] }
+  #expect(whole == 306 && inPieces == 306)
+}
+
+@Test func aBeginningThatIsNoFrameIsRefusedAtItsFirstWrongByte() {
+  func refused(_ bytes: [UInt8]) -> FrameRefusal? {
+    refusal { () throws(FrameRefusal) in _ = try FrameHeader.frameByteCount(beginning: bytes.span.bytes) }
+  }
+  #expect(refused([0x16]) == .unknownVersion && refused([0x81]) == nil)
+  #expect(refused(golden.with { $0.replaceSubrange(6...7, with: [0x41, 0x01]) }) == .overLength)
+  #expect(refused(golden.with { $0.replaceSubrange(6...7, with: [0x41, 0x00]) }) == nil)
+}
+
+@Test func aSealedFrameIsToldFromOneThatIsNotByItsFlag() {
+  let sealed = FrameHeader.isSealed(golden.span.bytes)
+  let clear = FrameHeader.isSealed(golden.with { $0[2] = 0 }.span.bytes)
+  #expect(sealed && !clear)
+}
+
 @Test func everyRefusalHasItsOwnCounterAndName() {
   var counters = RefusalCounters()
   var names: Set<String> = []

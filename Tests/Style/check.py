@@ -24,7 +24,7 @@ RIM = {
     "Reactor": BASE,
     "Bearer": {"Primitives"},
     "Identity": BASE | {"CMbedTLS"},
-    "SecureTransport": BASE | {"CMbedTLS", "Link", "Seal", "Identity"},
+    "SecureTransport": BASE | {"CMbedTLS", "Frame", "Link", "Seal", "Identity"},
     "Trust": BASE | {"CMbedTLS", "Frame", "Identity", "SecureTransport"},
     "BearerIP": BASE | {"Reactor", "Bearer"},
     "BearerBluetooth": BASE | {"CBluetooth", "Reactor", "Bearer"},
