@@ -21,7 +21,7 @@ from mutations import ROWS  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRATCH = ROOT / "build" / "mutation"
-CORE = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Session", "Node"]
+CORE = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Messages", "Node"]
 ENVIRONMENT = {**os.environ, "SWIFT_BACKTRACE": "enable=no"}
 BUILD_SECONDS_MAX = 600
 RUN_SECONDS_MAX = 300

@@ -154,6 +154,16 @@ def check_format(swift_files):
         sys.exit("swift format failed: is the Swift toolchain installed?")
 
 
+def check_mutations():
+    """A row of the mutation run that names a text which is no longer there proves nothing."""
+    sys.path.insert(0, str(ROOT / "Tests/Mutation"))
+    from mutations import ROWS
+    for row in ROWS:
+        source = ROOT / row.file
+        if not source.is_file() or row.before not in source.read_text(encoding="utf-8"):
+            report(ROOT / "Tests/Mutation/mutations.py", 1, f"“{row.what}”: {row.file} has no such text any more")
+
+
 def main():
     files = tracked_files()
     # The manifest is laid out by hand, as a table.
@@ -180,6 +190,7 @@ def main():
                 check_documentation(path, lines)
             check_default(path, lines)
     check_format(swift_files)
+    check_mutations()
     if findings:
         print(f"{findings} findings")
     sys.exit(1 if findings else 0)
