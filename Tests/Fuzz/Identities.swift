@@ -1,7 +1,6 @@
 import CMbedTLS
-import Identity
+@testable import Identity
 import Trust
-@testable import SecureTransport
 
 /// Any bytes as a PKCS #12 file, as certificates and revocation lists to trust, and, so that a changed byte does not
 /// end at the MAC, as the contents of a PKCS #12 file whose MAC is right.
