@@ -25,8 +25,7 @@ struct ByteRing: ~Copyable {
       || (byteCount <= capacityMax && Self.cost(grown(to: byteCount)) - Self.cost(capacity) <= budget.bytesFree)
   }
 
-  /// Sees to a capacity of `byteCount`; those in use begin at `start`. False, and no change, when no memory is to be
-  /// had.
+  /// Grow to a capacity of `byteCount`; the bytes in use begin at `start`. False, and no change, without memory.
   mutating func reserve(_ byteCount: Int, inUseFrom start: UInt64) -> Bool {
     guard byteCount > capacity else { return true }
     guard byteCount <= capacityMax else { return false }
@@ -101,7 +100,7 @@ struct ByteRing: ~Copyable {
     memory.storeBytes(of: value, toByteOffset: Int(position % UInt64(capacity)), as: UInt8.self)
   }
 
-  /// Powers of two, but for what every ring is sure of and for the end.
+  /// Capacities are powers of two, except the guaranteed minimum and the maximum.
   private func grown(to byteCount: Int) -> Int {
     var next = ChannelLimits.ringBytesFirst
     while next < byteCount {

@@ -13,22 +13,22 @@ public enum ChannelLimits {
 
   // MARK: Memory
 
-  /// What a ring takes first; it doubles as more is needed. A ring that nobody uses has no memory.
+  /// The first allocation of a ring. It doubles as more is needed. An unused ring has no memory.
   public static let ringBytesFirst = 4_096
-  /// Every ring is sure of this much: a message of the greatest length. The receiver offers room again from
-  /// a sixteenth of its ring on, so a sixteenth must be left beside such a message.
+  /// The guaranteed size of every ring: one message of the greatest length, and a sixteenth more, because the receiver
+  /// announces room from a sixteenth of its ring on.
   public static let ringBytesMin = 73_728
   /// Greatest ring of each direction of the interactive lane: one message of the greatest length and a few small ones.
   public static let interactiveRingBytes = ringBytesMin
-  /// Greatest ring of each direction of the bulk lane: what three hops of 1 Gbit/s or of Wi-Fi hold, and three
-  /// times as much again that waits behind something lost.
+  /// Greatest ring of each direction of the bulk lane: the bandwidth-delay product of three hops of 1 Gbit/s or of Wi-Fi,
+  /// and three times as much that waits behind a lost segment.
   public static let bulkRingBytes = 1_048_576
-  /// Room that a bulk lane gives its application, and its sender, before it knows what the path holds.
+  /// Room of a bulk lane for its application, and for its sender, before the path is measured.
   public static let bulkRoomBytes = 262_144
   /// Datagrams of one peer that wait to be read: four of the greatest length.
   public static let datagramRingBytes = 67_584
-  /// What the rings of a node may take beyond what each is sure of: ten transfers at full speed both ways. A ring that
-  /// gets no more of it stays as it is, and its lane is slower.
+  /// The budget that all rings of a node share above their guaranteed sizes: ten transfers at full speed both ways. A ring
+  /// that gets nothing from it does not grow, and its lane is slower.
   public static let ringBudgetBytes = 20_971_520
   /// Sum of what all channels of a node hold at most: four rings and the datagrams of every peer, and the budget.
   public static let ringBytesOfNode =
@@ -41,7 +41,7 @@ public enum ChannelLimits {
   /// Separate ranges of bytes that one end remembers above the cumulative offset. Beyond them a receiver
   /// drops the segment, and a sender the hint.
   public static let rangesMax = 32
-  /// Room that every receiver has before its first acknowledgement told the true figure.
+  /// The receive window that a sender assumes before the first acknowledgement.
   public static let initialWindowBytes: UInt64 = 65_536
   /// Stream offsets end here, so that no sum of an offset and a length overflows.
   public static let offsetMax: UInt64 = 1 << 62
@@ -54,13 +54,13 @@ public enum ChannelLimits {
 
   /// An acknowledgement waits this long for a second segment.
   public static let acknowledgementDelay = TimeSpan.milliseconds(25)
-  /// So many bytes are acknowledged without waiting for more.
+  /// From this many unacknowledged bytes on an acknowledgement is sent at once.
   public static let acknowledgementBytes: UInt64 = 8_192
   /// Retransmission timeout (RFC 6298) before the first measurement, and its greatest.
   public static let retransmissionFirst = TimeSpan.seconds(1)
   public static let retransmissionMax = TimeSpan.seconds(10)
-  /// Doubling by timeouts ends here. A relay finds another way for what it lost within seconds, unseen from either end,
-  /// and a segment in so long a time asks little of any path.
+  /// The greatest retransmission timeout after back-off. Relays reroute within seconds, unseen by the end nodes, and one
+  /// segment in this time burdens no path.
   public static let backoffMax = TimeSpan.seconds(3)
   /// A round-trip time above this is a broken echo, not a measurement.
   public static let roundTripMax = TimeSpan.seconds(120)
@@ -69,12 +69,12 @@ public enum ChannelLimits {
 
   // MARK: The model of the path
 
-  /// Rounds of a cycle in which a sender asks once whether the path has more to give.
+  /// Rounds of a cycle. The sender probes for more bandwidth once a cycle.
   public static let cycleRounds = 8
-  /// A shortest round trip that was not seen again for so long is measured anew, with little in flight.
+  /// The age at which the shortest round trip is measured again, with a small window.
   public static let roundTripAge = TimeSpan.seconds(10)
-  /// Share of lost bytes up to which the window is not narrowed: twice what a bad radio hop was seen to lose.
+  /// The loss rate up to which the window is not reduced: twice the worst measured loss of a radio hop.
   public static let lossToleratedPercent: UInt64 = 20
-  /// Losses are judged over so many segments, so that one accident is not a share.
+  /// The loss rate is computed over this many segments, so that one loss is not a rate.
   public static let lossEpisodeSegments: UInt64 = 48
 }

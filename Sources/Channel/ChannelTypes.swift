@@ -100,7 +100,7 @@ public enum ChannelRefusal: Error, Equatable, Sendable {
   /// The stream announces a message longer than `ChannelLimits.messageBytesMax`; the lane takes nothing more
   /// until the other end restarts.
   case messageTooLong
-  /// A datagram that came before, or so late that nobody can say.
+  /// A duplicate datagram, or one older than the replay window.
   case alreadyReceived
   /// The reset speaks of an epoch that this channel does not send to (any more).
   case staleReset
@@ -116,10 +116,10 @@ public struct LaneStatistics: Equatable, Sendable {
   public var bytesSent: UInt64 = 0
   public var bytesRetransmitted: UInt64 = 0
   public var acknowledgementsSent: UInt64 = 0
-  /// Times that holes were found, and that nothing arrived for too long.
+  /// Loss episodes, and retransmission timeouts.
   public var fastRecoveries: UInt64 = 0
   public var timeouts: UInt64 = 0
-  /// Timeouts that turned out to be only delay and were undone.
+  /// Spurious timeouts, which were undone.
   public var spuriousTimeouts: UInt64 = 0
   public var windowProbes: UInt64 = 0
   public var segmentsReceived: UInt64 = 0
@@ -131,9 +131,9 @@ public struct LaneStatistics: Equatable, Sendable {
   public var unplacedReceived: UInt64 = 0
   /// Smoothed round-trip time; zero before the first measurement.
   public var roundTripMicroseconds: UInt64 = 0
-  /// What the path delivers, as far as it was tried out.
+  /// The estimated delivery rate of the path.
   public var bytesPerSecond: UInt64 = 0
-  /// Bytes that may be in flight, and that are.
+  /// The congestion window, and the bytes in flight.
   public var windowBytes: UInt64 = 0
   public var bytesInFlight: UInt64 = 0
   /// Memory of the two rings.

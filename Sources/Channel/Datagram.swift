@@ -64,8 +64,8 @@ public struct ReceivedDatagram: Equatable, Sendable {
 public struct DatagramStatistics: Equatable, Sendable {
   public var sent: UInt64 = 0
   public var received: UInt64 = 0
-  /// Arrived before already, or too late to say.
+  /// Duplicates, and numbers older than the replay window.
   public var duplicatesReceived: UInt64 = 0
-  /// Dropped unread because newer ones needed their room.
+  /// Dropped before they were read, to make room for newer ones.
   public var droppedUnread: UInt64 = 0
 }

@@ -1,6 +1,6 @@
 import Primitives
 
-/// Datagrams that arrived and were not read yet. What nobody reads makes room for what is newer.
+/// Datagrams that arrived and were not read yet. When the ring is full a newer one replaces the oldest.
 struct DatagramInbox: ~Copyable {
   private var ring: ByteRing
   private var seen = ReplayWindow()
@@ -56,14 +56,14 @@ struct DatagramInbox: ~Copyable {
   /// The other end counts from 1 again. What arrived stays to be read.
   mutating func restart() { seen = ReplayWindow() }
 
-  /// Memory that was not used for a while goes back.
+  /// Free memory that was not used for `ChannelLimits.ringRest`.
   mutating func rest(now: Instant) {
     if start == end, ring.capacity > 0, lastArrival + ChannelLimits.ringRest <= now { ring.release() }
   }
 }
 
-/// Which numbers have arrived (RFC 6479; RFC 9147 section 4.5.1): of those more than 63 below the greatest nobody
-/// can say any more.
+/// The replay window (RFC 6479; RFC 9147 section 4.5.1): which of the 64 newest numbers have arrived. Older ones count as
+/// replays.
 struct ReplayWindow {
   private var greatest: UInt64 = 0
   /// Bit n: `greatest` − n has arrived.

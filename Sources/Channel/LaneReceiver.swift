@@ -6,8 +6,8 @@ import Primitives
 /// Positions count from the channel's beginning; offset 0 of the other end's present life is at `base`.
 /// Always: readPosition ≤ completeEnd ≤ cumulative ≤ readPosition + capacity.
 ///
-/// The window that it offers doubles whenever the application has read as much and keeps pace: the path may hold more
-/// than one can see from here. The memory follows what arrives, not what is offered.
+/// Receive window tuning: the window doubles when the application has read one whole window and keeps pace, because the
+/// path may hold more. Memory is taken when bytes arrive, not when the window is offered.
 final class LaneReceiver {
   private var ring: ByteRing
   /// Bytes offered beyond what was read.
@@ -77,7 +77,7 @@ final class LaneReceiver {
     widen()
     segmentsUnacknowledged += 1
     bytesUnacknowledged += high - low
-    // What ends with a message may be the last for long: nothing to wait for.
+    // A segment that ends a message may be the last for a long time: acknowledge it at once.
     if segmentsUnacknowledged >= 2 || bytesUnacknowledged >= ChannelLimits.acknowledgementBytes
       || completeEnd == cumulative
     {
@@ -88,13 +88,13 @@ final class LaneReceiver {
     }
   }
 
-  /// What was promised is never taken back.
+  /// The window's right edge never moves back.
   private var limit: UInt64 { max(readPosition + window, advertisedLimit) }
 
   /// Sees to memory up to `high`; answers up to where there is some.
   private func place(upTo high: UInt64) -> UInt64 {
     guard high > readPosition, !ring.reserve(Int(high - readPosition), inUseFrom: readPosition) else { return high }
-    // The node's memory is used up: no more is offered than there is.
+    // The node's ring budget is used up: offer no more than the memory there is.
     if !ring.reserve(ChannelLimits.ringBytesMin, inUseFrom: readPosition) {
       preconditionFailure("every ring is sure of as much")
     }
@@ -170,7 +170,7 @@ final class LaneReceiver {
     if gain >= window / 2 || (isNarrow && gain >= window / 16) { acknowledgementDue = true }
   }
 
-  /// Memory that was not used for a while goes back.
+  /// Free memory that was not used for `ChannelLimits.ringRest`.
   func rest(now: Instant) {
     guard readPosition == cumulative, ranges.isEmpty, ring.capacity > 0,
       lastArrival + ChannelLimits.ringRest <= now

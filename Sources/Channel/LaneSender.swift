@@ -18,7 +18,7 @@ final class LaneSender {
   private var recovery = LossRecovery()
   private var roundTrip = RoundTripEstimator()
   private var path: PathModel
-  /// What was sent earlier went over another route and measures nothing.
+  /// Segments sent before this went over another route: their round trips are not samples.
   private var routeSince = Instant.zero
   private var segmentBytes: UInt64
   private var backoff: UInt64 = 0
@@ -153,7 +153,7 @@ final class LaneSender {
   func nextRetransmission(dataMax: UInt64, now: Instant) -> ByteRange? {
     if let head = recovery.takeLostHead(acknowledged: acknowledged, next: next) { return resend(head, dataMax, now) }
     guard let hole = recovery.hole(acknowledged: acknowledged, next: next) else { return nil }
-    // The first one goes in any case: nothing else can set acknowledgements going again.
+    // The first lost segment goes whatever the window says: without it no acknowledgement arrives any more.
     guard hole.start == acknowledged || mayFly(min(hole.byteCount, dataMax)) else { return nil }
     return resend(hole, dataMax, now)
   }
@@ -178,7 +178,7 @@ final class LaneSender {
     }
     if next == acknowledged, lastSent + timeout < now { path.idled(now: now) }
     let length = min(dataMax, end - next, room)
-    // A crumb that only the window cuts off waits for the window (RFC 9293 section 3.8.6.2.1).
+    // Silly window avoidance (RFC 9293 section 3.8.6.2.1): a short segment waits when only the window makes it short.
     if length < dataMax, length < end - next, next > acknowledged {
       path.wasLimited()
       return nil
@@ -230,7 +230,7 @@ final class LaneSender {
       probeDue = true
     }
     guard retransmissionDeadline <= now else { return }
-    // Armed again when the retransmission is taken: a link that takes nothing is not a path that loses all.
+    // The timer starts again when a link takes the retransmission: a blocked link is not a lossy path.
     retransmissionDeadline = .never
     guard next > acknowledged else { return }
     counters.timeouts += 1
@@ -241,14 +241,14 @@ final class LaneSender {
 
   func handleFailureTimeout(now: Instant) {
     guard failureDeadline <= now else { return }
-    // What was begun must be finished, or the stream would have a hole; what was never sent need not be.
+    // A message of which bytes were sent must be completed, or the stream has a hole. One never sent can be dropped.
     end = max(unfinished.messageEnd(at: sentEnd), keptEnd)
     keptEnd = end
     failPending(.timedOut)
   }
 
-  /// The next hop changed, and nothing measured before holds any more. What is out may be gone with the old path, or is
-  /// only late when that still delivers.
+  /// The next hop changed: earlier measurements are void. Segments in flight are lost with the old path, or only late
+  /// when the old path still delivers.
   func routeChanged(segmentBytes: Int, oldPathLives: Bool, now: Instant) {
     let retransmitAfter = timeout
     self.segmentBytes = UInt64(segmentBytes)
@@ -272,7 +272,7 @@ final class LaneSender {
     watchWindow(now)
   }
 
-  /// The route is the same here and has changed further on: what waits out a timeout is tried at once.
+  /// The route is the same here and changed further on: retransmit now instead of after the timeout.
   func pathChanged(now: Instant) {
     guard backoff > 0 else { return }
     backoff = 0
@@ -286,7 +286,7 @@ final class LaneSender {
     if acknowledged == end, ring.capacity > 0, lastTaken + ChannelLimits.ringRest <= now { ring.release() }
   }
 
-  /// With nothing in flight and the window closed only a probe finds out that it opened.
+  /// With nothing in flight and a closed window, only a window probe learns that the window opened.
   private func watchWindow(_ now: Instant) {
     if next < end, next == acknowledged, windowLimit <= next {
       if probeDeadline == .never, !probeDue { probeDeadline = now + timeout }

@@ -1,7 +1,7 @@
 import Primitives
 
-/// What a sender knows of the bytes it has out: which arrived beyond the acknowledged ones, which count as lost,
-/// which of those were sent again.
+/// The sender's record of bytes in flight: which arrived above the cumulative acknowledgement, which are lost, and which
+/// lost ones were retransmitted.
 ///
 /// Loss is found as in RFC 6675: bytes are missing when enough others above them have arrived. There are no records
 /// of single segments: everything missing below `lostEnd` counts as lost, everything of it below `resentEnd` has
@@ -17,7 +17,7 @@ struct LossRecovery {
     case resending(until: UInt64, startedAt: UInt32, before: UInt64?)
   }
 
-  /// What an acknowledgement has brought to light.
+  /// What an acknowledgement showed.
   struct Judgement {
     /// Holes, for the first time since the last ones were filled.
     var isNewLoss = false
@@ -38,7 +38,7 @@ struct LossRecovery {
   /// When the first missing byte was last sent again, or later.
   private var headResentAt: UInt32 = 0
   private var lastResentAt: UInt32 = 0
-  /// Until then two paths deliver at once, and what is missing may only be late.
+  /// Until then two paths deliver at once, and a missing byte may only be late (reordering).
   private var patientUntil = Instant.zero
 
   /// Everything below `offset` has arrived; more than before.
@@ -91,7 +91,7 @@ struct LossRecovery {
       resentEnd = max(resentEnd, acknowledged)
       result.isNewLoss = true
     }
-    // The first missing byte was sent again, and something sent a good while after it has arrived: lost again.
+    // The first missing byte was retransmitted, and a segment sent well after it arrived: the retransmission is lost.
     if resentEnd > acknowledged, echo != 0, echo.elapsed(since: headResentAt) > Int64(max(roundTrip / 4, 500)) {
       headIsLost = true
     }
@@ -126,7 +126,7 @@ struct LossRecovery {
     return ByteRange(start: gap.start, end: min(gap.end ?? edge, edge))
   }
 
-  /// The first missing bytes, if they were sent again in vain; answered once.
+  /// The first missing bytes when their retransmission was lost too. Answered once.
   mutating func takeLostHead(acknowledged: UInt64, next: UInt64) -> ByteRange? {
     guard headIsLost else { return nil }
     headIsLost = false

@@ -1,22 +1,22 @@
 import Primitives
 
-/// What a lane knows of its path, and how many of its bytes may be in flight there.
+/// The congestion control of one lane: an estimate of the path, and the window of bytes that may be in flight.
 ///
-/// The model is BBR's (draft-ietf-ccwg-bbr): the greatest rate at which the path delivered lately, times its shortest
-/// round trip, is what it holds without a queue. Losses say nothing about that here: links are reliable byte streams,
-/// and frames vanish when a link dies or a relay's quota is used up. Only beyond a share that no accident explains
-/// do they bound the window. Unlike BBR it steers by the window alone, without pacing: acknowledgements set the pace,
-/// and links pull frames.
+/// The model is BBR's (draft-ietf-ccwg-bbr): the greatest recent delivery rate times the shortest round trip is the
+/// bandwidth-delay product, which the path holds without a queue. A loss is no sign of congestion here: links are
+/// reliable byte streams, and frames vanish when a link dies or a relay's quota is used up. Only a loss rate above
+/// `ChannelLimits.lossToleratedPercent` bounds the window. Unlike BBR the sender does not pace: acknowledgements clock it, and
+/// links pull frames.
 ///
 /// Time is counted in rounds. A round is over when a segment that was sent after its beginning is acknowledged.
 struct PathModel {
   private enum Phase: Equatable {
     /// The window doubles every round until the rate stops growing.
     case startup
-    /// One more round of a cycle of `ChannelLimits.cycleRounds`: the first asks for more, the second lets the queue go
-    /// that this made.
+    /// Steady state, in cycles of `ChannelLimits.cycleRounds` rounds. The first round of a cycle probes for more
+    /// bandwidth. The second drains the queue that the probe built.
     case steady(round: Int)
-    /// Little in flight, until the queue is gone and the shortest round trip shows again.
+    /// The window is small until the queue is empty and the shortest round trip can be measured again.
     case emptying(rounds: Int)
   }
 
@@ -38,7 +38,7 @@ struct PathModel {
   private var delivered: UInt64 = 0
   private var roundStart: Instant
   private var roundDelivered: UInt64 = 0
-  /// Within the round the sender had nothing to send: its rate is not the path's.
+  /// The sender had nothing to send during the round, so the round's rate is not the path's rate.
   private var isRoundLimited = false
   /// Startup: the rate that further rounds must surpass, and how many have not.
   private var rateToSurpass: UInt64 = 0
@@ -52,7 +52,7 @@ struct PathModel {
 
   private var episodeDelivered: UInt64 = 0
   private var episodeLost: UInt64 = 0
-  /// Set by excessive loss.
+  /// The upper bound of the window after excessive loss.
   private var bound = UInt64.max
 
   init(bytesMax: UInt64, segmentBytes: UInt64, now: Instant) {
@@ -68,7 +68,7 @@ struct PathModel {
 
   // MARK: Events
 
-  /// There was nothing to send, or no room at the receiver.
+  /// The application or the receiver's window limited the sender, not the path.
   mutating func wasLimited() { isRoundLimited = true }
 
   /// `count` bytes turned out to be lost.
@@ -84,7 +84,7 @@ struct PathModel {
     if let sample, roundStart + .microseconds(sample) <= now { endRound(now) }
     let target = self.target
     if bytes >= target {
-      // What is not known to be too much stays, or a first message would leave less room for the second.
+      // During startup never shrink the window: a first message would otherwise leave less room for the second.
       if phase != .startup { bytes = target }
     } else if 2 * flight >= bytes {
       // A sender that does not fill its window has not shown that a larger one would fit (RFC 7661).
@@ -92,13 +92,13 @@ struct PathModel {
     }
   }
 
-  /// Nothing arrives: a segment at a time until something does.
+  /// A retransmission timeout: one segment at a time until an acknowledgement arrives.
   mutating func timedOut() { bytes = segmentBytes }
 
-  /// The silence was only delay.
+  /// The timeout was spurious: restore the former window.
   mutating func restore(_ window: UInt64) { bytes = max(bytes, window) }
 
-  /// After silence the path has to be filled anew, and not by one burst (RFC 5681 section 4.1).
+  /// Restart after idle: fill the path again, not by one burst (RFC 5681 section 4.1).
   mutating func idled(now: Instant) {
     bytes = min(bytes, Self.initialBytes(segmentBytes: segmentBytes))
     beginRound(now)

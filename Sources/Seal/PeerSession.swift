@@ -1,6 +1,6 @@
 import Primitives
 
-/// What a session is between: two lives of two nodes.
+/// The two ends of a session: two nodes, each in one boot epoch.
 public struct SessionName: Equatable, Sendable {
   public var local: NodeID
   public var peer: NodeID
@@ -14,29 +14,29 @@ public struct SessionName: Equatable, Sendable {
     self.peerEpoch = peerEpoch
   }
 
-  /// The node with the lower id speaks first.
+  /// The node with the lower id is the client of the handshake.
   public var isClient: Bool { local < peer }
 }
 
-/// Why a handshake came to nothing. The raw value is in the journal.
+/// Why a handshake failed. The raw value is in the journal.
 public enum SessionFailure: UInt8, Error, Sendable {
-  /// The other end proved another key than that of the node it was to be.
+  /// The peer proved another key than that of the expected node.
   case wrongIdentity = 1
   /// No certificate, or one without an ECDSA P-256 key.
   case noIdentity = 2
-  /// The other end fell silent.
+  /// The peer stopped answering.
   case timedOut = 3
-  /// The other end ended it with an alert.
+  /// The peer sent a fatal alert.
   case endedByPeer = 4
-  /// Its messages do not belong to any handshake.
+  /// The peer's messages are not a handshake.
   case broken = 5
   case noMemory = 6
 }
 
-/// How far a session is.
+/// The state of a session.
 public enum SessionState: Equatable, Sendable {
   case handshaking
-  /// The other end holds the key of the node that it was to be.
+  /// The peer proved the key of the expected node.
   case established
   case failed(SessionFailure)
 }
@@ -44,8 +44,8 @@ public enum SessionState: Equatable, Sendable {
 /// One cryptographic session between this node and one other: handshake, sealing and opening. mbedTLS's DTLS in the
 /// firmware; a fast stand-in in the simulator.
 ///
-/// It loses nothing by lost, doubled, reordered, altered or foreign input: such input is dropped. After every call
-/// but `seal` and `open` the owner calls `nextHandshake` until it gives 0, and sets its timer to `nextDeadline`.
+/// Lost, duplicate, reordered, altered or foreign datagrams do no harm: they are dropped. After every call except `seal`
+/// and `open` the owner calls `nextHandshake` until it returns 0, and sets its timer to `nextDeadline`.
 public protocol PeerSession: AnyObject {
   var state: SessionState { get }
   /// The other end's certificates in DER, its own first; empty until established.
@@ -68,13 +68,13 @@ public protocol PeerSession: AnyObject {
   func open(_ record: RawSpan, into plaintext: UnsafeMutableRawBufferPointer) -> Int?
 }
 
-/// What a server says to the first datagram of a handshake, before it keeps anything of it.
+/// A server's stateless answer to the first datagram of a handshake (RFC 6347, 4.2.1).
 public enum HelloAnswer: Equatable, Sendable {
-  /// It proves that its sender hears what is sent to the node it claims to be: a session may be made.
+  /// The cookie is right: the sender receives what is sent to the node that it claims to be. A session may be made.
   case accepted
-  /// Send this many bytes back, and forget it.
+  /// Send this many bytes back and keep no state.
   case reply(byteCount: Int)
-  /// Not the beginning of a handshake.
+  /// The datagram does not begin a handshake.
   case refused
 }
 
@@ -82,7 +82,7 @@ public enum HelloAnswer: Equatable, Sendable {
 public protocol SessionMaker: AnyObject {
   /// The client's end of a new session; its first datagram is ready. Nil without memory.
   func beginSession(_ name: SessionName, now: Instant) -> (any PeerSession)?
-  /// Judges a datagram that begins a handshake, without keeping anything. A reply is written to `reply`, which has
+  /// Checks a datagram that begins a handshake, without state. A reply is written to `reply`, which has
   /// `SealLimits.handshakeBytesMax` bytes.
   func answerHello(
     _ datagram: RawSpan, _ name: SessionName, reply: UnsafeMutableRawBufferPointer, now: Instant
@@ -100,26 +100,25 @@ public enum SealLimits {
   public static let plaintextBytesMax = 16_384
   /// Both epochs stand before the datagram in a handshake frame.
   public static let handshakeHeaderBytes = 16
-  /// A handshake's datagrams fit every path whatever becomes of it in the meantime: the frame payload that every link
-  /// takes, without the epochs.
+  /// The longest handshake datagram: the frame payload that every link takes, less the epochs. It fits every path, also
+  /// one that changes during the handshake.
   public static let handshakeBytesMax = 2_048 - handshakeHeaderBytes
-  /// Sessions under way at once, of all peers. Each has at most one, so one peer cannot hold the others up for longer
-  /// than `handshakeTime`.
+  /// Handshakes at once, of all peers. A peer has at most one, so it blocks a place for `handshakeTime` at most.
   public static let handshakesMax = 32
   /// From its first datagram to its confirmation, the application's decision not counted.
   public static let handshakeTime = TimeSpan.seconds(30)
   /// How long the application may take to decide on a certificate.
   public static let decisionTime = TimeSpan.seconds(60)
-  /// A replaced session still opens what was sealed before the change.
+  /// How long a replaced session still opens records.
   public static let previousTime = TimeSpan.seconds(30)
-  /// A peer's new attempt replaces one under way from this age on.
+  /// From this age on a peer's new handshake replaces the one in progress.
   public static let replaceTime = TimeSpan.milliseconds(500)
-  /// Pauses between attempts, between invitations and between hellos double from the first to the last.
+  /// The pauses between handshakes, between session requests and between hellos double from the minimum to the maximum.
   public static let pauseMin = TimeSpan.milliseconds(500)
   public static let pauseMax = TimeSpan.seconds(16)
   /// A refused peer is tried again after this time.
   public static let refusedTime = TimeSpan.seconds(60)
-  /// What cannot be opened makes for a new session only when nothing was opened for this long.
+  /// An undecryptable record leads to a new session only when nothing was opened for this long.
   public static let undecryptableTime = TimeSpan.seconds(3)
 }
 

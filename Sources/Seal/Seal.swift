@@ -1,13 +1,13 @@
 import Frame
 import Primitives
 
-/// What has become of a seal, for the owner.
+/// What happened to a seal, for its owner.
 public enum SealEvent: Equatable {
   /// Data flows under new keys, so many milliseconds after the first handshake datagram.
   case opened(milliseconds: UInt64)
-  /// An attempt came to nothing; another one follows while there is something to say.
+  /// A handshake failed; another one follows while there is data to send.
   case failed(SessionFailure)
-  /// Nothing flows; `byPeer` tells which end said so.
+  /// The session was refused and no data flows. `byPeer`: the peer refused.
   case refused(SealRefusal, byPeer: Bool)
   /// The application decides with `decide`; the other end's certificates in DER, its own first.
   case decisionWanted(chain: [[UInt8]])
@@ -27,8 +27,8 @@ public enum Opened: Equatable {
   case payload(type: UInt8, byteCount: Int)
 }
 
-/// Makes what two nodes say to each other unreadable and unalterable for everybody between them: begins sessions,
-/// confirms them, renews them, and keeps a bad one from harming a good one. One for each peer.
+/// End-to-end encryption with one peer: begins sessions, confirms and renews them. A failed handshake never harms a
+/// session that works.
 ///
 /// Sans-IO, like `Channel`. **Drain rule**: after every call that changes it the owner
 /// 1. makes a session if `needsSession`, and hands it in with `begin`;
@@ -36,19 +36,19 @@ public enum Opened: Equatable {
 /// 3. calls `nextEvent` until it gives nil;
 /// 4. sets its timer to `nextDeadline`.
 ///
-/// The epochs that count are those of signed advertisements: whoever hears of a newer one makes a new seal.
+/// The epochs are those of signed advertisements. When an advertisement has a newer epoch, the owner makes a new seal.
 ///
 /// A session is used once both ends have sent a hello inside it, which says that each accepts the other's key, and
 /// repeats what each has seen of the other outside. The client begins sessions; a server that wants one asks with a
 /// handshake frame that holds no datagram. A new session takes the place of the old one only when it is confirmed, so
-/// nothing that anybody on the way does to a handshake ends a session that works.
+/// no relay can end a working session by interfering with a handshake.
 public final class Seal {
   public let name: (local: NodeID, peer: NodeID)
   public let localEpoch: UInt64
   public let peerEpoch: UInt64
-  /// Why nothing flows, while it does not.
+  /// Why no data flows; nil while it may.
   public private(set) var refusal: SealRefusal?
-  /// The owner has something to say to the peer.
+  /// The owner has data for the peer.
   public var isWanted = false
 
   private let lifetime: SessionLifetime
@@ -61,7 +61,7 @@ public final class Seal {
   private var previous: SealedSession?
   private var previousUntil = Instant.never
   private var refusedUntil = Instant.zero
-  /// The peer asked for a session, or showed that it has none that fits.
+  /// The peer asked for a session, or sent records that no session here opens.
   private var isAsked = false
   /// When the next attempt or invitation may begin.
   private var retryAt = Instant.zero
@@ -142,13 +142,13 @@ public final class Seal {
     attempt = SealedSession(session, peerEpoch: peerEpoch, now: now)
   }
 
-  /// A way to the peer was found: what waited for one need not wait longer.
+  /// A route to the peer was found: retry at once what waited for one.
   public func routeFound() {
     retryAt = .zero
     pause = SealLimits.pauseMin
   }
 
-  /// There is something to say that is not worth waiting for.
+  /// Unreliable data is to be sent: begin a session, but do not queue the data.
   public func want() { isAsked = isAsked || current == nil }
 
   /// The peer asked for a session, or sent what no session of ours opens: it may have lost the one that we hold. Not
@@ -158,7 +158,7 @@ public final class Seal {
     isAsked = true
   }
 
-  /// The application's word on the certificate that it was handed. Nothing when none is awaited.
+  /// The application's decision on the certificate. Ignored when none is pending.
   public func decide(isAccepted: Bool, now: Instant) {
     guard let attempt, attempt.phase == .deciding else { return }
     if isAccepted { attempt.accept(now: now) } else { refuse(attempt, .rejected, now) }
@@ -171,7 +171,7 @@ public final class Seal {
   public func receiveHandshake(_ datagram: RawSpan, now: Instant) {
     if let attempt {
       attempt.session.receiveHandshake(datagram, now: now)
-      // A failure is drawn from when its alert has left.
+      // The failure takes effect when the alert has been sent.
       if attempt.session.state == .established { look(at: attempt, now) }
       return
     }
@@ -275,7 +275,7 @@ public final class Seal {
     pause = min(pause * 2, SealLimits.pauseMax)
   }
 
-  /// Draws the consequences of what an attempt's handshake has come to.
+  /// Acts on the result of a handshake.
   private func look(at attempt: SealedSession, _ now: Instant) {
     guard attempt.phase == .handshaking else { return }
     switch attempt.session.state {
@@ -299,7 +299,7 @@ public final class Seal {
     events.append(.failed(reason))
   }
 
-  /// The attempt is over once the hello that says why has left.
+  /// The session ends when the hello that carries the refusal has been sent.
   private func refuse(_ session: SealedSession, _ reason: SealRefusal, _ now: Instant) {
     session.refuse(reason, now: now)
     if session !== attempt { attempt = session }
@@ -338,14 +338,14 @@ public final class Seal {
       receiveHello(UnsafeRawBufferPointer(rebasing: buffer[1..<count]).bytes, session, now)
       return .hello
     }
-    // Before the peer's hello nothing it says counts.
+    // Data before the peer's hello is not accepted.
     guard session.isConfirmed else { return nil }
     session.peerShowedThatItHasOurs()
     return .payload(type: buffer[0], byteCount: count - 1)
   }
 
   private func receiveHello(_ payload: RawSpan, _ session: SealedSession, _ now: Instant) {
-    // A session that was replaced or refused has nothing to say any more.
+    // Hellos of a replaced or refused session are ignored.
     guard session === attempt || session === current else { return }
     guard let hello = try? SealHello(payload) else { return refuse(session, .version, now) }
     if let refusal = hello.refusal {

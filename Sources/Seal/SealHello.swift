@@ -5,7 +5,7 @@ import Primitives
 public enum SealRefusal: UInt8, Error, Sendable {
   /// One node requires sealing, the other does not do it.
   case preferences = 1
-  /// What one node says here is not what the other saw it state to everybody: somebody altered that, or it is old.
+  /// The hello contradicts the node's signed advertisement: somebody altered or replayed the advertisement.
   case contradiction = 2
   /// The application rejected the certificate.
   case rejected = 3

@@ -1,14 +1,14 @@
 import Primitives
 
-/// A cryptographic session and what the two ends have told each other inside it.
+/// A cryptographic session and the state of the hellos that both ends exchange inside it.
 final class SealedSession {
   enum Phase: Equatable {
     case handshaking
-    /// The application looks at the certificate.
+    /// The application decides on the certificate.
     case deciding
-    /// This node's hello says so; data flows when the other's has come.
+    /// This node accepts and says so in its hello. Data flows when the peer's hello has arrived.
     case accepted
-    /// The hello that says so has still to leave.
+    /// The hello with the refusal is still to be sent.
     case refusing(SealRefusal)
   }
 
@@ -20,7 +20,7 @@ final class SealedSession {
   var hasPeerHello = false
   var peerHasOurs = false
   var helloDue = Instant.never
-  /// What either direction has carried, whichever more.
+  /// Records in each direction; the greater one decides on a rekey.
   var recordsSealed: UInt64 = 0
   var recordsOpened: UInt64 = 0
   private var helloPause = SealLimits.pauseMin
@@ -44,13 +44,13 @@ final class SealedSession {
     helloDue = now
   }
 
-  /// A hello has left; it is sent again until something of the other end shows that one has arrived.
+  /// A hello was sent. It is repeated until the peer shows that it arrived.
   func helloSent(now: Instant) {
     helloDue = peerHasOurs ? .never : now + helloPause
     helloPause = min(helloPause * 2, SealLimits.pauseMax)
   }
 
-  /// Something came that the other end only says when it has our hello.
+  /// The peer sent something that it sends only after it received our hello.
   func peerShowedThatItHasOurs() {
     if peerHasOurs { return }
     peerHasOurs = true
