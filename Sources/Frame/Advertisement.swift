@@ -21,7 +21,7 @@ public struct AdvertisementView: ~Escapable {
   public static let signatureByteCount = 64
 
   public let kind: AdvertisementKind
-  /// How long the advertisement holds, from when it is heard; 1 … 3600.
+  /// How long the advertisement holds in seconds, from when its source made it: the frame's age counts; 1 … 3600.
   public let lifetimeSeconds: UInt16
   public let epoch: UInt64
   public let sequence: UInt64

@@ -32,8 +32,8 @@ ROWS = [
         "case .opening: openedAt + Self.helloTimeout", "case .opening: .never", "LinkTests"),
     Row("a silent neighbour is believed in for long", "Sources/Link/Link.swift",
         "deadInterval = TimeSpan.seconds(9)", "deadInterval = TimeSpan.seconds(40)", SIMULATOR),
-    Row("a stream may announce a frame of any length", "Sources/Link/FrameInbox.swift",
-        "if payload > Limits.framePayloadBytesMax { throw .overLength }", "", "LinkTests"),
+    Row("a stream may announce a frame of any length", "Sources/Frame/FrameHeader.swift",
+        "if byteCount > Limits.frameBytesMax { throw .overLength }", "", "FrameTests"),
     # Mesh
     Row("a link counts when one end states it", "Sources/Mesh/ShortestPaths.swift",
         ", database.entry(number, of: local) != nil else { continue }", " else { continue }", "MeshTests"),
