@@ -304,7 +304,8 @@ public final class DNSServiceDiscovery {
     if !isOffLinkTold {
       isOffLinkTold = true
       delegate.bearerReport(
-        "dns-sd", "a service was announced at an address that is not on the network it was heard on: ignored, and so are "
+        "dns-sd",
+        "a service was announced at an address that is not on the network it was heard on: ignored, and so are "
           + "further ones", isFault: false)
     }
     return false
@@ -373,6 +374,7 @@ extension DNSServiceDiscovery: ResponderOwner {
     if isNew && !mayDial(endpoint, for: service) { return lookupFailed(service) }
     service.phase = .known
     service.failures = 0
+    service.isOffLink = false
     if claimed == hint { return withdraw(service) }
     if candidate == service.candidate { return }
     withdraw(service)

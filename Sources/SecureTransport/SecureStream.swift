@@ -44,15 +44,7 @@ public final class SecureStream {
   }
 
   /// From this many queued bytes on nothing more is taken; the last record or frame may exceed it.
-  public static let outgoingLimitMax = 65536
-  /// From this many queued bytes on `isWritable` is false. The less, the sooner an urgent frame is on its way: a slow
-  /// bearer wants little. What is written all the same is taken up to `outgoingLimitMax`: a batch of frames as long as
-  /// the longest frame, begun below half of that, is taken whole whatever encryption adds.
-  public var outgoingLimit = SecureStream.outgoingLimitMax {
-    didSet { outgoingLimit = min(max(outgoingLimit, 1), Self.outgoingLimitMax) }
-  }
-  /// True while the stream wants something to send.
-  public var isWritable: Bool { state == .established && buffers.pointee.outgoingCount < outgoingLimit }
+  public static let outgoingLimitMax = EncryptAhead.bytesMax
 
   public private(set) var state = State.handshaking
   /// Who the peer is; `NodeID.none` until established.

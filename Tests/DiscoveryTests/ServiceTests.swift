@@ -68,7 +68,8 @@ private final class Stage {
   init() throws {
     loop = try EventLoop()
     let settings = DiscoverySettings(node: NodeID(high: 1, low: 2), port: 7777, displayName: "box")
-    discovery = DNSServiceDiscovery(loop, settings, hint: 1, bearerKind: { $0 == 1 ? .loopback : .ethernet },
+    discovery = DNSServiceDiscovery(
+      loop, settings, hint: 1, bearerKind: { $0 == 1 ? .loopback : .ethernet },
       isOnLink: { [networks] in networks.isOnLink($0, $1) }, listener)
     responder = ScriptedResponder(discovery)
     discovery.take(responder, .embedded)

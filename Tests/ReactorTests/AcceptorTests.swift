@@ -55,7 +55,8 @@ import Testing
     let loop = try EventLoop()
     var outcomes: [Acceptor.Outcome] = [.init(SystemError(code: ECONNABORTED)), .taken, .none]
     var told = 0
-    let (acceptor, other) = try makeAcceptor(loop, accept: { _ in outcomes.removeFirst() }, shortage: { _ in told += 1 })
+    let (acceptor, other) = try makeAcceptor(
+      loop, accept: { _ in outcomes.removeFirst() }, shortage: { _ in told += 1 })
     defer { acceptor.close(); close(other) }
     loop.turn(waitMilliseconds: 0)
     #expect(outcomes.isEmpty && told == 0)
