@@ -33,6 +33,7 @@ selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch6
 	python3 Tests/Daemons/client_test.py build/x86_64/causeway
 	python3 Tests/Daemons/messages_test.py build/x86_64/causeway
 	python3 Tests/Daemons/identity_test.py build/x86_64/causeway
+	python3 Tests/Daemons/door_test.py build/x86_64/causeway
 	python3 Tests/Daemons/kill_writes.py build/x86_64/causeway
 	qemu-aarch64-static build/aarch64/causeway selftest
 
@@ -54,7 +55,7 @@ sim-planted: ## a planted bug: the simulation must find it within 1000 seeds
 	CAUSEWAY_PLANTED_BUG=1 SWIFT_SCRATCH=.build/planted board/swift.sh host build -c release --product simulate
 	python3 Tests/Simulate/run.py .build/planted/release/simulate --seeds 1000 --expect-failure
 
-mutation: ## checks of the core disabled one after the other: each must turn a test red
+mutation: ## checks of the core and the rim disabled one after the other: each must turn a test red
 	python3 Tests/Mutation/mutate.py $(if $(ONLY),--only $(ONLY))
 
 fuzz: ## every fuzz target for TIME seconds (default 20), two at a time, and what a finding is replayed with

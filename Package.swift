@@ -114,7 +114,10 @@ let package = Package(
     .target(name: "FileSupport", dependencies: ["CSystem", "Identity", "Primitives"], path: "Tests/FileSupport", swiftSettings: language),
     tests("IdentityTests", ["Identity", "FileSupport", "CSystem", "Primitives"]),
     tests("SecureTransportTests", ["SecureTransport", "Identity", "Seal", "FileSupport", "CMbedTLS", "CSystem", "Primitives", "Frame", "Link"]),
-    tests("BearerTests", ["Bearer", "Primitives"]),
+    tests("RelayTests", [
+      "Relay", "CSystem", "Primitives", "Frame", "Channel", "Link", "Node", "Reactor", "Identity", "SecureTransport", "Bearer", "FileSupport",
+      "Journal",
+    ]),
     tests("TrustTests", ["Trust", "SecureTransport", "Identity", "FileSupport", "Frame", "CMbedTLS", "CSystem", "Primitives"]),
     tests("BearerIPTests", ["BearerIP", "Bearer", "Reactor", "CSystem", "Primitives"]),
     tests("ChannelTests", ["Primitives", "Channel"]),

@@ -161,12 +161,20 @@ public final class BluetoothBearer {
     open: () throws(SystemError) -> CInt
   ) {
     do throws(SystemError) {
-      listeners.append(try L2CAPListener(loop, try open(), accepted))
+      listeners.append(
+        try L2CAPListener(loop, try open(), accepted, shortage: { [self] error in tellShortage(name, error) }))
     } catch {
       let remedy: StaticString =
         error.code == EADDRINUSE ? "another program has it: stop bluetoothd" : "phones cannot connect until it opens"
       delegate?.bearerReport("bluetooth", "cannot open the \(name): \(error.text) (\(remedy))", isFault: true)
     }
+  }
+
+  private func tellShortage(_ name: StaticString, _ error: SystemError?) {
+    let text =
+      error.map { "the \(name) cannot accept connections: \($0.text). Trying every second." }
+      ?? "the \(name) accepts connections again"
+    delegate?.bearerReport("bluetooth", text, isFault: error != nil)
   }
 
   private func wentDown() {

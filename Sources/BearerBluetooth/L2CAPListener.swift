@@ -1,46 +1,28 @@
 import Bearer
-import CBluetooth
-import CSystem
 import Reactor
 
 /// A listening L2CAP socket.
-final class L2CAPListener: EventSource {
-  /// Connections accepted per `ready`.
-  private static let acceptsPerCallMax = 8
+final class L2CAPListener {
+  private let acceptor: Acceptor
 
-  private let loop: EventLoop
-  private let descriptor: CInt
-  private var registration: Registration?
-  private var accepted: ((CInt, BluetoothEndpoint) -> Void)?
-
-  /// Takes over `descriptor`, also when it throws. `accepted` owns the descriptors it is given.
+  /// Takes over `descriptor`, also when it throws. `accepted` owns the descriptors it is given; `shortage` is called when
+  /// accepting begins to fail, and with nil when that is over.
   init(
-    _ loop: EventLoop, _ descriptor: CInt, _ accepted: @escaping (CInt, BluetoothEndpoint) -> Void
+    _ loop: EventLoop, _ descriptor: CInt, _ accepted: @escaping (CInt, BluetoothEndpoint) -> Void,
+    shortage: @escaping (SystemError?) -> Void
   ) throws(SystemError) {
-    self.loop = loop
-    self.descriptor = descriptor
-    self.accepted = accepted
-    do {
-      registration = try loop.add(descriptor, .read, .admission, self)
-    } catch {
-      _ = CSystem.close(descriptor)
-      throw error
-    }
+    acceptor = try Acceptor(
+      loop, descriptor,
+      accept: { descriptor in
+        do throws(SystemError) {
+          let next = try L2CAPSocket.accept(descriptor)
+          accepted(next.descriptor, next.peer)
+          return .taken
+        } catch {
+          return Acceptor.Outcome(error)
+        }
+      }, shortage: shortage)
   }
 
-  func close() {
-    guard let registration else { return }
-    self.registration = nil
-    accepted = nil
-    loop.remove(registration)
-    _ = CSystem.close(descriptor)
-  }
-
-  func ready(_ events: UInt32) {
-    for _ in 0..<Self.acceptsPerCallMax {
-      // A process out of descriptors leaves the peer waiting until it has some again.
-      guard let accepted, let next = try? L2CAPSocket.accept(descriptor) else { return }
-      accepted(next.descriptor, next.peer)
-    }
-  }
+  func close() { acceptor.close() }
 }

@@ -48,15 +48,11 @@ enum L2CAPSocket {
     }
   }
 
-  /// The next waiting connection; nil when there is none. Errors: EMFILE and other reasons to stop.
-  static func accept(_ listener: CInt) throws(SystemError) -> (descriptor: CInt, peer: BluetoothEndpoint)? {
+  /// The next waiting connection. Errors: accept4's, EAGAIN when none waits.
+  static func accept(_ listener: CInt) throws(SystemError) -> (descriptor: CInt, peer: BluetoothEndpoint) {
     var address = sockaddr_l2()
     let descriptor = cbluetooth_accept(listener, &address)
-    if descriptor < 0 {
-      let error = SystemError.last
-      if error.code == EAGAIN || error.code == ECONNABORTED || error.code == EINTR { return nil }
-      throw error
-    }
+    if descriptor < 0 { throw SystemError.last }
     let bytes = address.l2_bdaddr.b
     let wire = [bytes.5, bytes.4, bytes.3, bytes.2, bytes.1, bytes.0]
     let number = wire.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }

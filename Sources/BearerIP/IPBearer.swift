@@ -26,13 +26,18 @@ public final class IPBearer {
   /// Inbound connections closed because their interface is not in the settings.
   public private(set) var refusedCount: UInt64 = 0
 
+  /// For connections whose address no interface is known to have, the interfaces are looked at once in so long: that asks
+  /// the kernel for all of them, and anybody can connect.
+  public static let unknownAddressInterval = TimeSpan.seconds(1)
   /// How long until a port that was taken is tried again.
   public static let listenRetryTime = TimeSpan.seconds(5)
 
   private let loop: EventLoop
   private let settings: IPBearerSettings
   private let delegate: any BearerDelegate
+  private let enumerate: (InterfaceRules) -> [NetworkInterface]?
   private var rules: InterfaceRules
+  private var unknownAddressAt = Instant.zero
   private var watch: InterfaceWatch?
   private var listener: StreamListener?
   private var dialer: StreamDialer?
@@ -46,8 +51,16 @@ public final class IPBearer {
     var isFaultReported = false
   }
 
-  public init(_ loop: EventLoop, _ settings: IPBearerSettings, _ delegate: any BearerDelegate) {
+  public convenience init(_ loop: EventLoop, _ settings: IPBearerSettings, _ delegate: any BearerDelegate) {
+    self.init(loop, settings, delegate, enumerate: enumerateInterfaces)
+  }
+
+  init(
+    _ loop: EventLoop, _ settings: IPBearerSettings, _ delegate: any BearerDelegate,
+    enumerate: @escaping (InterfaceRules) -> [NetworkInterface]?
+  ) {
     self.loop = loop
+    self.enumerate = enumerate
     self.settings = settings
     self.delegate = delegate
     rules = InterfaceRules(
@@ -121,10 +134,18 @@ public final class IPBearer {
     return .ethernet
   }
 
+  /// Whether a datagram heard on an interface can have come from there: the address is link-local, or on a network of
+  /// the interface's own.
+  public func isOnLink(_ endpoint: IPEndpoint, interfaceIndex: UInt32) -> Bool {
+    guard let interface = interfaces.first(where: { $0.index == interfaceIndex }) else { return false }
+    if endpoint.isLinkLocalIPv6 { return endpoint.scope == interfaceIndex }
+    return interface.addresses.contains { $0.reaches(endpoint) }
+  }
+
   // MARK: - Interfaces
 
   private func refresh() {
-    let current = enumerateInterfaces(rules) ?? interfaces
+    let current = enumerate(rules) ?? interfaces
     let isChanged = current != interfaces
     interfaces = current
     reportStaticPeers()
@@ -166,8 +187,9 @@ public final class IPBearer {
     do {
       listener = try StreamListener(
         loop, port: settings.port, accepted: { [self] in accepted($0, $1) },
-        shortage: { [self] in
-          delegate.bearerReport("ip", "cannot accept connections: \($0.text). Trying every second.", isFault: true)
+        shortage: { [self] error in
+          let text = error.map { "cannot accept connections: \($0.text). Trying every second." }
+          delegate.bearerReport("ip", text ?? "accepting connections again", isFault: error != nil)
         })
       if isListenFaultReported {
         delegate.bearerReport("ip", "listening on port \(port)", isFault: false)
@@ -220,6 +242,9 @@ public final class IPBearer {
     guard let local = localEndpoint(descriptor) else { return nil }
     if let interface = interface(having: local) { return interface }
     // A connection may be quicker than the announcement of the address it came to.
+    let now = monotonicNow()
+    if unknownAddressAt != .zero && now - unknownAddressAt < Self.unknownAddressInterval { return nil }
+    unknownAddressAt = now
     refresh()
     return interface(having: local)
   }

@@ -96,10 +96,14 @@ public final class Channel {
     return nil
   }
 
-  /// Whether a send awaits its completion: a channel that has none may be forgotten without telling anybody.
+  /// Whether a send has not ended.
   public var hasUnfinishedSends: Bool {
     Self.all.contains { sender($0).failureDeadline != .never }
   }
+
+  /// Whether `nextCompletion` still has the end of a send to give, now or later. A channel without any may be forgotten:
+  /// nobody waits for its word.
+  public var hasUntakenCompletions: Bool { Self.all.contains { sender($0).hasUntakenCompletions } }
 
   // MARK: Receiving messages
 

@@ -74,6 +74,9 @@ final class LaneSender {
 
   func nextCompletion() -> (id: MessageID, outcome: Completion.Outcome)? { unfinished.next(acknowledged: acknowledged) }
 
+  /// Whether a send has not ended, or its completion was not taken.
+  var hasUntakenCompletions: Bool { !unfinished.isEmpty }
+
   func failPending(_ failure: SendFailure) { unfinished.failPending(failure, acknowledged: acknowledged) }
 
   /// Begins again at offset 0; pending sends have failed.

@@ -15,6 +15,7 @@ struct UnfinishedSends {
   init(countMax: Int) { self.countMax = countMax }
 
   var isFull: Bool { count == countMax }
+  var isEmpty: Bool { count == 0 }
 
   /// Whether a send is pending whose last byte is not below `acknowledged`.
   func hasPending(above acknowledged: UInt64) -> Bool {

@@ -125,7 +125,7 @@ final class ControlConnection: EventSource {
 
   private func updateInterest() {
     guard let server else { return }
-    var wanted: Interest = []
+    var wanted: Interest = .hangUp
     if isReading { wanted.insert(.read) }
     if !queue.isEmpty { wanted.insert(.write) }
     if wanted == interest { return }

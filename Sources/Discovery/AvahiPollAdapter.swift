@@ -84,7 +84,7 @@ private final class WatchedDescriptor: EventSource {
     var wanted: Interest = []
     for watch in watches {
       if watch.requested & AVAHI_WATCH_IN.rawValue != 0 { wanted.insert(.read) }
-      if watch.requested & AVAHI_WATCH_OUT.rawValue != 0 { wanted.insert(.write) }
+      if watch.requested & AVAHI_WATCH_OUT.rawValue != 0 { wanted.formUnion([.write, .hangUp]) }
     }
     if wanted == interest { return }
     interest = wanted

@@ -41,6 +41,8 @@ public final class DNSServiceDiscovery {
   private var settings: DiscoverySettings
   private let hint: UInt64
   private let bearerKind: (UInt32) -> BearerKind
+  private let isOnLink: (IPEndpoint, UInt32) -> Bool
+  private var budget = DialBudget()
   private let delegate: any BearerDelegate
 
   private var daemon: DaemonResponder?
@@ -55,6 +57,7 @@ public final class DNSServiceDiscovery {
   private var confirmation: Timer?
   private var isStarted = false
   private var lastReport = ""
+  private var isOffLinkTold = false
   private var refusedServicesBefore = 0
   private var refusedPacketsBefore = 0
   private var busRetryAt = Instant.zero
@@ -63,15 +66,17 @@ public final class DNSServiceDiscovery {
   private var wallOffset: Int64 = 0
 
   /// `hint` is the first 8 bytes of the own node id: what carries it is not reported. `bearerKind` says what an
-  /// interface is.
+  /// interface is, `isOnLink` whether an address is on the network of the interface on which it was heard.
   public init(
     _ loop: EventLoop, _ settings: DiscoverySettings, hint: UInt64,
-    bearerKind: @escaping (_ interfaceIndex: UInt32) -> BearerKind, _ delegate: any BearerDelegate
+    bearerKind: @escaping (_ interfaceIndex: UInt32) -> BearerKind,
+    isOnLink: @escaping (_ endpoint: IPEndpoint, _ interfaceIndex: UInt32) -> Bool, _ delegate: any BearerDelegate
   ) {
     self.loop = loop
     self.settings = settings
     self.hint = hint
     self.bearerKind = bearerKind
+    self.isOnLink = isOnLink
     self.delegate = delegate
   }
 
@@ -105,6 +110,15 @@ public final class DNSServiceDiscovery {
   public func updateTXT(_ txt: [(key: String, value: String)]) {
     settings.txt = txt
     active?.updateTXT(settings)
+  }
+
+  /// Interfaces have come, gone or got other addresses: what led off their networks may lead onto one now.
+  public func interfacesChanged() {
+    for service in table.services where service.isOffLink {
+      service.isOffLink = false
+      service.phase = .waiting
+    }
+    wake(at: monotonicNow())
   }
 
   // Responders.
@@ -283,6 +297,20 @@ public final class DNSServiceDiscovery {
     if table.count(leadingTo: candidate) == 0 { delegate.bearerLost(candidate) }
   }
 
+  private func mayDial(_ endpoint: IPEndpoint, for service: Service) -> Bool {
+    let interface = UInt32(service.key.interface)
+    service.isOffLink = !isOnLink(endpoint, interface)
+    if !service.isOffLink { return budget.take(endpoint, heardOn: interface, now: monotonicNow()) }
+    if !isOffLinkTold {
+      isOffLinkTold = true
+      delegate.bearerReport(
+        "dns-sd",
+        "a service was announced at an address that is not on the network it was heard on: ignored, and so are "
+          + "further ones", isFault: false)
+    }
+    return false
+  }
+
   private func dropUnconfirmed() {
     for service in table.services where !service.isConfirmed { remove(service) }
   }
@@ -339,14 +367,17 @@ extension DNSServiceDiscovery: ResponderOwner {
     let kind = bearerKind(UInt32(service.key.interface))
     // Somebody else's 127.0.0.1 is this box.
     guard let endpoint, !endpoint.isLoopback || kind == .loopback else { return lookupFailed(service) }
+    let claimed = NodeHint.ofInstanceName(service.key.name) ?? txtHint ?? 0
+    let candidate = Candidate(bearer: kind, address: .ip(endpoint), hint: claimed)
+    let isNew = claimed != hint && table.count(leadingTo: candidate) == 0
+    // Anybody can announce anything: without this, one packet would make the box dial any address in the world.
+    if isNew && !mayDial(endpoint, for: service) { return lookupFailed(service) }
     service.phase = .known
     service.failures = 0
-    let claimed = NodeHint.ofInstanceName(service.key.name) ?? txtHint ?? 0
+    service.isOffLink = false
     if claimed == hint { return withdraw(service) }
-    let candidate = Candidate(bearer: kind, address: .ip(endpoint), hint: claimed)
     if candidate == service.candidate { return }
     withdraw(service)
-    let isNew = table.count(leadingTo: candidate) == 0
     service.candidate = candidate
     if isNew { delegate.bearerFound(candidate) }
   }

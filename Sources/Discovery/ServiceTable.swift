@@ -30,6 +30,8 @@ final class Service {
   var candidate: Candidate?
   /// Look-ups that failed in a row.
   var failures = 0
+  /// Its last answer led off the network of its interface.
+  var isOffLink = false
   /// False from a change of responder until the new one has seen the service.
   var isConfirmed = true
 

@@ -37,10 +37,10 @@ final class Association {
     self.protection = protection
   }
 
-  /// Nobody would miss it: unreachable or never authentic, nothing under way, and nothing that the sender was told is
-  /// delivered waits to be read.
+  /// Nobody would miss it: unreachable or never authentic, every send has ended and its completion was taken, and nothing
+  /// that the sender was told is delivered waits to be read.
   var isEvictable: Bool {
-    (route == nil || protection.isUnproven) && !channel.hasUnfinishedSends
+    (route == nil || protection.isUnproven) && !channel.hasUntakenCompletions
       && Lane.allCases.allSatisfy { channel.pendingMessage($0) == nil }
   }
 }
@@ -68,6 +68,19 @@ struct Associations {
     return all[turn]
   }
 
+  /// What `take` gives for the first association that has something, in a round that begins behind `last`, the index of
+  /// the one that had something in the round before.
+  func first<Found>(after last: inout Int, _ take: (Association) -> Found?) -> Found? {
+    let all = all
+    for step in 1..<(all.count + 1) {
+      let index = (last + step) % all.count
+      guard let found = take(all[index]) else { continue }
+      last = index
+      return found
+    }
+    return nil
+  }
+
   func association(with peer: NodeID) -> Association? { all.first { $0.peer == peer } }
 
   /// A new association; nil when all places are taken by peers that may not be forgotten.
@@ -87,9 +100,12 @@ struct Associations {
     return association
   }
 
-  /// An association that was refused, and is so no longer, goes on with a new channel.
+  /// An association that was refused, and is so no longer, goes on with a new channel once the completions of the old one
+  /// were taken.
   mutating func revive(_ association: Association, now: Instant) {
-    guard association.channel.isClosed, association.protection.refusal == nil else { return }
+    guard association.channel.isClosed, association.protection.refusal == nil,
+      !association.channel.hasUntakenCompletions
+    else { return }
     lives += 1
     association.channel = Channel(
       localEpoch: epoch &+ lives, remoteEpoch: association.channel.remoteEpoch, budget: budget)
@@ -195,18 +211,17 @@ extension Node {
   }
 
   /// The next message that was sent unreliably and that `wants` wants; of those that nobody wants the oldest is dropped
-  /// when newer ones come.
+  /// when newer ones come. Peers take turns.
   public func nextUnreliableMessage(
     _ wants: (_ from: NodeID, _ kind: UInt8, _ byteCount: Int) -> Bool
   ) -> (from: NodeID, ReceivedDatagram)? {
-    for association in associations.all {
+    associations.first(after: &datagramTurn) { association in
       guard let pending = association.channel.pendingDatagram,
         wants(association.peer, pending.kind, pending.byteCount),
         let datagram = association.channel.nextDatagram()
-      else { continue }
+      else { return nil }
       return (association.peer, datagram)
     }
-    return nil
   }
 
   /// Whether `send` would take a message of this length now.
@@ -216,29 +231,29 @@ extension Node {
     return association.channel.canSend(byteCount: byteCount, lane: lane)
   }
 
-  /// The end of a send, of whichever peer; each send that was taken has exactly one.
+  /// The end of a send; each send that was taken has exactly one. Peers take turns.
   public func nextCompletion() -> (peer: NodeID, Completion)? {
-    for association in associations.all {
-      if let completion = association.channel.nextCompletion() { return (association.peer, completion) }
+    associations.first(after: &completionTurn) { association in
+      association.channel.nextCompletion().map { (association.peer, $0) }
     }
-    return nil
   }
 
   /// The next message that arrived and that `wants` wants; one that nobody wants stays, and in time its sender
-  /// stops sending in that lane.
+  /// stops sending in that lane. Peers take turns, a message each.
   public func nextMessage(
     now: Instant, _ wants: (_ from: NodeID, PendingMessage) -> Bool
   ) -> (from: NodeID, ReceivedMessage)? {
-    for association in associations.all {
+    let next = associations.first(after: &messageTurn) { association -> (from: NodeID, ReceivedMessage)? in
       for lane in [Lane.interactive, .bulk] {
         guard let pending = association.channel.pendingMessage(lane), wants(association.peer, pending),
           let message = association.channel.nextMessage(lane)
         else { continue }
-        pumpAssociations(now)
         return (association.peer, message)
       }
+      return nil
     }
-    return nil
+    if next != nil { pumpAssociations(now) }
+    return next
   }
 
   /// Counters of the lanes to one peer, nil when no message was exchanged with it.

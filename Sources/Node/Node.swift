@@ -57,6 +57,8 @@ public final class Node {
   var flaps = FlapDamping()
   var directory = Directory()
   var associations: Associations
+  /// Whose message, completion and unreliable message was taken last, so that the next one is somebody else's.
+  var messageTurn = 0, completionTurn = 0, datagramTurn = 0
   /// Certificates that the application has not been handed.
   var decisions: [(peer: NodeID, chain: [[UInt8]])] = []
   var originator = Originator()

@@ -20,16 +20,20 @@ public enum Priority: UInt8, Sendable, CaseIterable {
   case diagnostics
 }
 
-/// What a source waits for.
+/// What a source waits for. EPOLLERR and EPOLLHUP (both directions closed) are told in any case.
 public struct Interest: OptionSet, Sendable {
   public let rawValue: UInt8
   public init(rawValue: UInt8) { self.rawValue = rawValue }
   public static let read = Interest(rawValue: 1)
   public static let write = Interest(rawValue: 2)
+  /// That the other side has closed its direction (EPOLLRDHUP); `.read` tells it too. It is told again in each wake-up, so
+  /// only a source that then acts may wait for it.
+  public static let hangUp = Interest(rawValue: 4)
 
   var mask: UInt32 {
-    var bits = UInt32(EPOLLRDHUP.rawValue)
-    if contains(.read) { bits |= EPOLLIN.rawValue }
+    var bits: UInt32 = 0
+    if contains(.read) { bits |= EPOLLIN.rawValue | EPOLLRDHUP.rawValue }
+    if contains(.hangUp) { bits |= EPOLLRDHUP.rawValue }
     if contains(.write) { bits |= EPOLLOUT.rawValue }
     return bits
   }

@@ -1,5 +1,4 @@
 import Bearer
-import CSystem
 import Frame
 import Link
 import Node
@@ -10,22 +9,17 @@ import SecureTransport
 /// What a driver needs of the relay. All calls come from the reactor's thread.
 protocol LinkDriverDelegate: AnyObject {
   var node: Node { get }
-  /// Bytes in and out pass through it: one of each for all links, because one thread serves them in turn.
+  /// Bytes in and out pass through it.
   var scratch: LinkScratch { get }
   /// The peer has proved its key and is welcome.
   func linkProved(_ driver: LinkDriver)
-  /// The driver is done; its descriptor is closed.
+  /// The driver is done; its stream is closed.
   func linkEnded(_ driver: LinkDriver, reason: String)
 }
 
-/// Memory that all links share.
-final class LinkScratch {
-  let incoming = UnsafeMutableRawBufferPointer.allocate(byteCount: EventLoop.callBytesMax, alignment: 16)
-  let outgoing = UnsafeMutableRawBufferPointer.allocate(byteCount: Limits.frameBytesMax, alignment: 16)
-}
-
-/// One connected stream: descriptor, TLS, and a link of the node above it.
-final class LinkDriver: EventSource {
+/// One connected stream: TLS over it, and a link of the node above. Sans-IO: what it reads, sends and waits for goes
+/// through its `LinkIO`, which calls `ready` and `timeUp`; it makes no system call and reads no clock.
+final class LinkDriver {
   /// How long the last bytes of a closing link may take.
   static let lingerTime = TimeSpan.seconds(2)
 
@@ -44,62 +38,47 @@ final class LinkDriver: EventSource {
     }
   }
 
-  private let loop: EventLoop
+  private let io: any LinkIO
   private let secure: SecureStream
   private let delegate: any LinkDriverDelegate
-  private var registration: Registration?
-  private var timer: Timer?
-  private var wantsWrite = false
+  private let ahead: EncryptAhead
   /// The node may hold frames that `fill` left there because enough was encrypted ahead.
   private var mayHaveMore = false
+  /// The last is being said.
   private var isEnding = false
+  private var isOver = false
 
-  /// Errors: no memory for TLS, no watch for the descriptor. The descriptor is closed then.
+  /// Errors: no memory for TLS. `io` stays the caller's then.
   init(
-    _ loop: EventLoop, _ handoff: StreamHandoff, _ credentials: TLSCredentials, judge: any PeerJudge,
+    _ io: any LinkIO, _ handoff: StreamHandoff, _ credentials: TLSCredentials, judge: (any PeerJudge)?,
     _ delegate: any LinkDriverDelegate
-  ) throws(LinkDriverError) {
-    self.loop = loop
+  ) throws(SecureStreamError) {
+    self.io = io
     self.handoff = handoff
     self.delegate = delegate
-    do throws(SecureStreamError) {
-      secure = try SecureStream(credentials, role: handoff.isInbound ? .server : .client, judge: judge)
-    } catch {
-      close(handoff.descriptor)
-      throw LinkDriverError(text: error.text)
-    }
-    secure.outgoingLimit = Self.outgoingBytesMax(handoff.bearer)
-    do throws(SystemError) {
-      registration = try loop.add(handoff.descriptor, .read, .link, self)
-    } catch {
-      close(handoff.descriptor)
-      throw LinkDriverError(text: error.text)
-    }
+    ahead = EncryptAhead(over: handoff.bearer)
+    secure = try SecureStream(credentials, role: handoff.isInbound ? .server : .client, judge: judge)
   }
 
   /// Begin the handshake, which is to be done by `deadline`; `bytes` have come already. The delegate knows the driver by
   /// now: it may end at once.
   func start(_ bytes: [UInt8], deadline: Instant) {
-    // The timer keeps the driver alive until `end`.
-    let timer = Timer(loop) { [self] in timeUp() }
-    self.timer = timer
-    timer.set(deadline)
+    io.wake(at: deadline)
     bytes.withUnsafeBytes { secure.receive($0) { input in take(input) } }
     flush()
   }
 
-  func ready(_ events: UInt32) {
-    if events & EPOLLOUT.rawValue != 0 { transmit() }
-    if events & EPOLLIN.rawValue != 0 { receive() }
-    if events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 && events & EPOLLIN.rawValue == 0 {
-      end("the connection broke")
-    }
+  /// The stream has bytes, takes bytes, or has failed.
+  func ready(canRead: Bool, canWrite: Bool, isBroken: Bool) {
+    if canWrite { transmit() }
+    if canRead { receive() }
+    if isBroken && !canRead { end("the connection broke", lingers: false) }
   }
 
   /// Send what waits in the node, as far as the stream takes it.
   func transmit() {
     var moved = 0
-    while registration != nil, let slot, !isEnding {
+    while !isOver, let slot, !isEnding {
       let count = fill(slot)
       flush()
       moved += count
@@ -113,49 +92,45 @@ final class LinkDriver: EventSource {
 
   /// Send what the node still has, say goodbye to TLS, and close.
   func finish() {
-    guard registration != nil, !isEnding else { return }
+    guard !isOver, !isEnding else { return }
     if let slot { _ = fill(slot) }
     isEnding = true
     secure.close()
-    timer?.set(after: Self.lingerTime)
+    io.wake(at: io.now + Self.lingerTime)
     flush()
   }
 
   /// The interface below is gone: nothing can be said any more, and the other side finds out by itself.
-  func interfaceWent() { end("its interface is down") }
+  func interfaceWent() { end("its interface is down", lingers: false) }
 
   /// Trust or time has changed: a peer that is not welcome any more is told so and cut off.
   func reconsider() {
-    guard registration != nil, !isEnding else { return }
+    guard !isOver, !isEnding else { return }
     secure.reconsider()
     flush()
   }
 
-  // MARK: Inside
-
-  /// How much is encrypted ahead, and half of it as long as another frame waits: on a slow bearer the longest one, so
-  /// that an urgent frame overtakes early.
-  private static func outgoingBytesMax(_ bearer: BearerKind) -> Int {
-    switch bearer {
-    case .bluetoothLE: 2 * (FrameHeader.byteCount + Link.payloadBytesMax(over: .bluetoothLE))
-    case .ethernet, .wifi, .wifiDirect, .loopback: SecureStream.outgoingLimitMax
-    }
+  /// What was waited for has taken too long.
+  func timeUp() {
+    if isEnding { return end("closed", lingers: false) }
+    end("no TLS handshake within \(Admission.deadline(handoff.bearer).milliseconds / 1000) s", lingers: false)
   }
+
+  // MARK: Inside
 
   private func receive() {
     let buffer = delegate.scratch.incoming
     var total = 0
-    while total < EventLoop.callBytesMax, registration != nil {
-      let count = recv(handoff.descriptor, buffer.baseAddress!, buffer.count, 0)
-      if count == 0 { return end("the other side closed the connection") }
-      if count < 0 {
-        let code = csystem_errno()
-        if code == EAGAIN || code == EINTR { break }
-        return end(SystemError(code: code).text)
+    reading: while total < EventLoop.callBytesMax, !isOver {
+      switch io.receive(into: buffer) {
+      case .ended: return end("the other side closed the connection", lingers: false)
+      case .failed(let error): return end(error.text, lingers: false)
+      case .later: break reading
+      case .moved(let count):
+        total += count
+        secure.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { input in take(input) }
+        if count < buffer.count && handoff.unitBytesMax == Int.max { break reading }
       }
-      total += count
-      secure.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { input in take(input) }
-      if count < buffer.count && handoff.unitBytesMax == Int.max { break }
     }
     flush()
   }
@@ -165,19 +140,19 @@ final class LinkDriver: EventSource {
     case .established: established()
     case .plaintext(let bytes):
       guard let slot, !isEnding else { return }
-      delegate.node.receive(bytes, on: slot, now: loop.now)
+      delegate.node.receive(bytes, on: slot, now: io.now)
       if !secure.isBypassAllowed && delegate.node.isBypassAgreed(slot) { secure.allowBypass() }
     case .sealed(let header, let payload):
       guard let slot, !isEnding else { return }
-      delegate.node.receiveSealed(header, payload, on: slot, now: loop.now)
+      delegate.node.receiveSealed(header, payload, on: slot, now: io.now)
     }
   }
 
   private func established() {
-    timer?.cancel()
+    io.wake(at: .never)
     delegate.linkProved(self)
     slot = delegate.node.openLink(
-      peer: secure.peer, bearer: handoff.bearer, dialled: handoff.isInbound ? nil : handoff.token, now: loop.now)
+      peer: secure.peer, bearer: handoff.bearer, dialled: handoff.isInbound ? nil : handoff.token, now: io.now)
     if slot == nil { finish() }
   }
 
@@ -186,12 +161,10 @@ final class LinkDriver: EventSource {
     var taken = 0
     mayHaveMore = false
     while secure.state == .established {
-      if secure.outgoing.count >= secure.outgoingLimit / 2 {
+      guard let room = ahead.room(unsent: secure.outgoing.count) else {
         mayHaveMore = true
         break
       }
-      // What is taken from the node fits the stream whole: half of its limit, or one longest frame.
-      let room = min(secure.outgoingLimit - secure.outgoing.count, delegate.scratch.outgoing.count)
       let count = secure.isBypassAllowed ? fillBeside(slot, room) : fillInside(slot, room)
       if count == 0 { break }
       taken += count
@@ -201,7 +174,7 @@ final class LinkDriver: EventSource {
 
   private func fillInside(_ slot: Int, _ room: Int) -> Int {
     let buffer = UnsafeMutableRawBufferPointer(rebasing: delegate.scratch.outgoing[..<room])
-    let count = delegate.node.pop(slot, into: buffer, now: loop.now)
+    let count = delegate.node.pop(slot, into: buffer, now: io.now)
     writePlain(UnsafeRawBufferPointer(buffer)[..<count])
     return count
   }
@@ -210,10 +183,10 @@ final class LinkDriver: EventSource {
   /// one, is not copied again.
   private func fillBeside(_ slot: Int, _ room: Int) -> Int {
     guard let buffer = secure.roomForFrames(room) else { return 0 }
-    let count = delegate.node.pop(slot, into: buffer, now: loop.now)
+    let count = delegate.node.pop(slot, into: buffer, now: io.now)
     if count == 0 { return 0 }
-    let isSealed = buffer[2] & FrameHeader.sealed != 0
-    let first = isSealed ? FrameHeader.byteCount + (Int(buffer[6]) << 8 | Int(buffer[7])) : 0
+    let isSealed = FrameHeader.isSealed(UnsafeRawBufferPointer(buffer).bytes)
+    let first = isSealed ? FrameHeader.frameByteCount(of: UnsafeRawBufferPointer(buffer).bytes) : 0
     let rest = UnsafeMutableRawBufferPointer(rebasing: delegate.scratch.outgoing[..<(count - first)])
     rest.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[first..<count]))
     if isSealed { _ = secure.queueSealedInPlace(first) }
@@ -226,8 +199,9 @@ final class LinkDriver: EventSource {
     var plainStart = 0
     var offset = 0
     while offset < frames.count {
-      let next = offset + FrameHeader.byteCount + (Int(frames[offset + 6]) << 8 | Int(frames[offset + 7]))
-      if frames[offset + 2] & FrameHeader.sealed != 0 {
+      let frame = UnsafeRawBufferPointer(rebasing: frames[offset...])
+      let next = offset + FrameHeader.frameByteCount(of: frame.bytes)
+      if FrameHeader.isSealed(frame.bytes) {
         writePlain(frames[plainStart..<offset])
         let headerEnd = offset + FrameHeader.byteCount
         _ = secure.writeSealed(
@@ -246,46 +220,25 @@ final class LinkDriver: EventSource {
 
   /// Send what is encrypted; then look whether the stream is over.
   private func flush() {
-    while registration != nil, !secure.outgoing.isEmpty {
+    sending: while !isOver, !secure.outgoing.isEmpty {
       let bytes = secure.outgoing
-      let unit = min(bytes.count, handoff.unitBytesMax)
-      let count = send(handoff.descriptor, bytes.baseAddress!, unit, CInt(MSG_NOSIGNAL))
-      if count < 0 {
-        let code = csystem_errno()
-        if code == EINTR { continue }
-        if code != EAGAIN { return end(SystemError(code: code).text) }
-        break
+      switch io.send(UnsafeRawBufferPointer(rebasing: bytes[..<min(bytes.count, handoff.unitBytesMax)])) {
+      case .moved(let count): secure.consume(count)
+      case .later, .ended: break sending
+      case .failed(let error): return end(error.text, lingers: false)
       }
-      secure.consume(count)
     }
-    if case .closed(let reason) = secure.state, secure.outgoing.isEmpty { return end(reason.text) }
+    if isOver { return }
+    if case .closed(let reason) = secure.state, secure.outgoing.isEmpty { return end(reason.text, lingers: true) }
     // Also when all went out: whoever flushes after a receipt does not fill.
-    waitForWrite(!secure.outgoing.isEmpty || (mayHaveMore && !isEnding))
+    io.waitForRoom(!secure.outgoing.isEmpty || (mayHaveMore && !isEnding))
   }
 
-  private func waitForWrite(_ waits: Bool) {
-    guard let registration, waits != wantsWrite else { return }
-    wantsWrite = waits
-    loop.modify(registration, waits ? [.read, .write] : .read)
-  }
-
-  private func timeUp() {
-    if isEnding { return end("closed") }
-    end("no TLS handshake within \(Admission.deadline(handoff.bearer).milliseconds / 1000) s")
-  }
-
-  private func end(_ reason: String) {
-    guard let registration else { return }
-    self.registration = nil
-    timer?.cancel()
-    timer = nil
-    loop.remove(registration)
-    close(handoff.descriptor)
+  private func end(_ reason: String, lingers: Bool) {
+    if isOver { return }
+    isOver = true
+    io.wake(at: .never)
+    io.close(lingers: lingers)
     delegate.linkEnded(self, reason: reason)
   }
-}
-
-/// Why a stream could not become a link; one line.
-struct LinkDriverError: Error {
-  let text: String
 }

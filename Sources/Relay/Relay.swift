@@ -45,7 +45,7 @@ private func startRelay(_ configuration: Configuration) throws(StartError) -> Re
 }
 
 /// The box: joins the node to bearers, discovery, control socket and clock. Nothing is decided here.
-final class Relay: LinkDriverDelegate, AdmissionGateDelegate {
+final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   let configuration: Configuration
   let loop: EventLoop
   let node: Node
@@ -56,7 +56,7 @@ final class Relay: LinkDriverDelegate, AdmissionGateDelegate {
   let credentials: TLSCredentials
 
   var drivers: [LinkDriver] = []
-  var admissionGate: AdmissionGate?
+  var inbound: InboundStreams?
   var candidates = CandidateTable()
   var ip: IPBearer?
   var bluetooth: BluetoothBearer?
@@ -134,7 +134,7 @@ final class Relay: LinkDriverDelegate, AdmissionGateDelegate {
       throw StartError(error.text)
     }
     journal.record(.notice, .boxStarted, at: startedAt, node.settings.epoch, UInt64(getpid()), node: node.settings.id)
-    admissionGate = AdmissionGate(loop, scratch, self)
+    inbound = InboundStreams(loop, scratch, self)
     startBearers()
     startMaintenance()
     drain()
@@ -146,7 +146,7 @@ final class Relay: LinkDriverDelegate, AdmissionGateDelegate {
   /// A bearer connected. Whom others sent has to pass the door; whom we dialled has to prove itself.
   func begin(_ stream: StreamHandoff) {
     if stream.isInbound {
-      admissionGate?.arrive(stream)
+      inbound?.arrive(stream)
     } else {
       startLink(stream, [], source: nil, deadline: loop.now + Admission.deadline(stream.bearer))
     }
@@ -163,32 +163,44 @@ final class Relay: LinkDriverDelegate, AdmissionGateDelegate {
     guard drivers.count < 2 * Limits.linksMax else {
       journal.record(.warning, .linkSlotsFull, at: loop.now, UInt64(drivers.count), UInt64(2 * Limits.linksMax))
       close(stream.descriptor)
-      if let source { admissionGate?.handshakeEnded(source, isKnown: false) }
+      if let source { inbound?.handshakeEnded(source, isKnown: false) }
       if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
       return
     }
-    do throws(LinkDriverError) {
-      let driver = try LinkDriver(loop, stream, credentials, judge: trust, self)
+    let io: LinkStream
+    do throws(SystemError) {
+      io = try LinkStream(loop, stream, scratch)
+    } catch {
+      return linkFailed(stream, source, error.text)
+    }
+    do throws(SecureStreamError) {
+      let driver = try LinkDriver(io, stream, credentials, judge: trust, self)
       driver.source = source
       drivers.append(driver)
+      io.serve(driver)
       driver.start(bytes, deadline: deadline)
     } catch {
-      journal.report(.error, at: loop.now, "link", error.text)
-      if let source { admissionGate?.handshakeEnded(source, isKnown: false) }
-      if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
+      io.close(lingers: false)
+      linkFailed(stream, source, error.text)
     }
+  }
+
+  private func linkFailed(_ stream: StreamHandoff, _ source: UInt64?, _ reason: String) {
+    journal.report(.error, at: loop.now, "link", reason)
+    if let source { inbound?.handshakeEnded(source, isKnown: false) }
+    if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
   }
 
   func linkProved(_ driver: LinkDriver) {
     guard let source = driver.source else { return }
     driver.source = nil
     // Where every key is welcome nobody is pinned, and whoever came once is known.
-    admissionGate?.handshakeEnded(source, isKnown: trust.policy == .open || trust.isPinned(driver.peer))
+    inbound?.handshakeEnded(source, isKnown: trust.policy == .open || trust.isPinned(driver.peer))
   }
 
   func linkEnded(_ driver: LinkDriver, reason: String) {
     drivers.removeAll { $0 === driver }
-    if let source = driver.source { admissionGate?.handshakeEnded(source, isKnown: false) }
+    if let source = driver.source { inbound?.handshakeEnded(source, isKnown: false) }
     if let slot = driver.slot {
       if driver.isRefused { journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote): \(reason)") }
       node.handle(.linkClosed(slot), now: loop.now)
@@ -270,7 +282,7 @@ final class Relay: LinkDriverDelegate, AdmissionGateDelegate {
   private func finish() {
     // What could not be written was said already, and there is no later.
     try? trust.saveIfChanged()
-    admissionGate?.close()
+    inbound?.close()
     dnsSD?.stop()
     bluetooth?.stop()
     wifiDirect?.stop()

@@ -127,7 +127,10 @@ extension Relay: BearerDelegate {
     settings.peers = configuration.ip.peers.map { $0.text }
     let bearer = IPBearer(loop, settings, self)
     ip = bearer
-    bearer.interfacesChanged = { [self] in endLinksWithoutInterface(bearer) }
+    bearer.interfacesChanged = { [self] in
+      endLinksWithoutInterface(bearer)
+      dnsSD?.interfacesChanged()
+    }
     bearer.start()
     switch configuration.discovery.dnsSD {
     case .off: return
@@ -198,7 +201,7 @@ extension Relay: BearerDelegate {
     settings.responder = responder
     let discovery = DNSServiceDiscovery(
       loop, settings, hint: hint, bearerKind: { index in ip.interfaces.first { $0.index == index }?.kind ?? .ethernet },
-      self)
+      isOnLink: { endpoint, index in ip.isOnLink(endpoint, interfaceIndex: index) }, self)
     dnsSD = discovery
     discovery.start()
   }

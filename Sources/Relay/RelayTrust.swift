@@ -109,7 +109,7 @@ extension Relay {
 
   /// Who was not let in, all together: one by one would fill the journal in a flood.
   private func tellRefusals() {
-    guard let refusals = admissionGate?.admission.refusals else { return }
+    guard let refusals = inbound?.gate.admission.refusals else { return }
     var text = ""
     for refusal in Admission.Refusal.allCases {
       let index = Int(refusal.rawValue), count = refusals[index] &- refusalsTold[index]

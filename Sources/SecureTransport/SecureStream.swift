@@ -44,15 +44,7 @@ public final class SecureStream {
   }
 
   /// From this many queued bytes on nothing more is taken; the last record or frame may exceed it.
-  public static let outgoingLimitMax = 65536
-  /// From this many queued bytes on `isWritable` is false. The less, the sooner an urgent frame is on its way: a slow
-  /// bearer wants little. What is written all the same is taken up to `outgoingLimitMax`: a batch of frames as long as
-  /// the longest frame, begun below half of that, is taken whole whatever encryption adds.
-  public var outgoingLimit = SecureStream.outgoingLimitMax {
-    didSet { outgoingLimit = min(max(outgoingLimit, 1), Self.outgoingLimitMax) }
-  }
-  /// True while the stream wants something to send.
-  public var isWritable: Bool { state == .established && buffers.pointee.outgoingCount < outgoingLimit }
+  public static let outgoingLimitMax = EncryptAhead.bytesMax
 
   public private(set) var state = State.handshaking
   /// Who the peer is; `NodeID.none` until established.
@@ -238,9 +230,17 @@ public final class SecureStream {
     defer { buffers.pointee.incoming = UnsafeRawBufferPointer(start: nil, count: 0) }
     if state == .handshaking {
       let code = mbedtls_ssl_handshake(tls)
-      if code == MBEDTLS_ERR_SSL_WANT_READ { return }
+      if code == MBEDTLS_ERR_SSL_WANT_READ { return setCertificateMode() }
+      // mbedTLS sends no alert for this one (TLS 1.2).
+      if code == MBEDTLS_ERR_SSL_NO_CLIENT_CERTIFICATE {
+        return fail(.noPeerCertificate, alert: MBEDTLS_SSL_ALERT_MSG_HANDSHAKE_FAILURE)
+      }
       if code != 0 { return fail(end(code)) }
-      guard buffers.pointee.peerKey == .accepted else { return fail(.noPeerCertificate) }
+      switch buffers.pointee.peerKey {
+      case .accepted: break
+      case .unknown: return fail(.noPeerCertificate, alert: MBEDTLS_SSL_ALERT_MSG_CERT_REQUIRED)
+      case .notP256: return fail(.peerKeyNotP256, alert: MBEDTLS_SSL_ALERT_MSG_UNSUPPORTED_CERT)
+      }
       peer = withUnsafeBytes(of: buffers.pointee.peerPoint) { NodeIdentity.nodeID(ofPoint: $0) }
       if let refusal = judge?.refusal(of: peerChain, peer) {
         return fail(.refused(refusal), alert: Int32(refusal.alert))
@@ -273,6 +273,15 @@ public final class SecureStream {
     if code == MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY { _ = mbedtls_ssl_close_notify(tls) }
     if code != MBEDTLS_ERR_SSL_WANT_READ { fail(end(code)) }
     return false
+  }
+
+  /// In TLS 1.3 a client's certificate is judged when the handshake is over. mbedTLS's server would refuse one earlier, by
+  /// an alert under the keys of the handshake, when the client has gone on to those of the application (RFC 8446, 4.4.4)
+  /// and cannot read it.
+  private func setCertificateMode() {
+    guard configuration.role == .server else { return }
+    let isTLS13 = mbedtls_ssl_get_version_number(tls) == MBEDTLS_SSL_VERSION_TLS1_3
+    mbedtls_ssl_set_hs_authmode(tls, isTLS13 ? MBEDTLS_SSL_VERIFY_OPTIONAL : MBEDTLS_SSL_VERIFY_REQUIRED)
   }
 
   private func readSealed(

@@ -111,6 +111,55 @@ import Testing
     for stream in a.recorder.opened { #expect(recv(stream.descriptor, &byte, 1, 0) == 0) }
   }
 
+  @Test func `connections over interfaces that are not allowed do not each look at all interfaces`() throws {
+    let loop = try EventLoop()
+    let a = Node(loop)
+    var looks = 0
+    let b = Node(
+      loop, { $0.allowsLoopback = false },
+      enumerate: { rules in
+        looks += 1
+        return enumerateInterfaces(rules)
+      })
+    defer { a.bearer.stop(); b.bearer.stop() }
+    let before = looks
+    for token in 0..<30 {
+      a.bearer.dial(candidate(IPEndpoint(ipv4: loopbackIPv4, port: b.bearer.port)), token: UInt32(token))
+    }
+    serve(loop) { b.bearer.refusedCount == 30 }
+    #expect(b.bearer.refusedCount == 30)
+    // One a second, and one more where another test changes the machine's interfaces.
+    #expect(looks - before <= 4)
+  }
+
+  @Test func `an address is on the link of the interface that has its network, and of no other`() throws {
+    let loop = try EventLoop()
+    let interfaces = [
+      NetworkInterface(
+        name: "a", index: 2, kind: .ethernet,
+        addresses: [
+          InterfaceAddress(high: 0, low: 0xFFFF_C000_0201, prefixLength: 120),
+          InterfaceAddress(high: 0x2001_0DB8_0000_0000, low: 1, prefixLength: 64),
+        ]),
+      NetworkInterface(
+        name: "b", index: 3, kind: .wifi,
+        addresses: [InterfaceAddress(high: 0, low: 0xFFFF_C633_6401, prefixLength: 120)]),
+    ]
+    let a = Node(loop, enumerate: { _ in interfaces })
+    defer { a.bearer.stop() }
+    func isOnLink(_ high: UInt64, _ low: UInt64, scope: UInt32 = 0, heardOn index: UInt32) -> Bool {
+      a.bearer.isOnLink(IPEndpoint(high: high, low: low, port: 22, scope: scope), interfaceIndex: index)
+    }
+    #expect(isOnLink(0, 0xFFFF_C000_02FE, heardOn: 2))
+    #expect(!isOnLink(0, 0xFFFF_C000_0301, heardOn: 2))
+    #expect(!isOnLink(0, 0xFFFF_C000_02FE, heardOn: 3))
+    #expect(isOnLink(0x2001_0DB8_0000_0000, 0xFFFF, heardOn: 2))
+    #expect(!isOnLink(0x2001_0DB8_0000_0001, 0xFFFF, heardOn: 2))
+    #expect(isOnLink(0xFE80 << 48, 5, scope: 3, heardOn: 3))
+    #expect(!isOnLink(0xFE80 << 48, 5, scope: 2, heardOn: 3))
+    #expect(!isOnLink(0, 0xFFFF_C000_02FE, heardOn: 9))
+  }
+
   @Test func aPortInUseIsReportedAndLeavesTheBearerDialling() throws {
     let loop = try EventLoop()
     let b = Node(loop)

@@ -35,13 +35,16 @@ struct Node {
   let recorder = Recorder()
   let bearer: IPBearer
 
-  init(_ loop: EventLoop, _ change: (inout IPBearerSettings) -> Void = { _ in }) {
+  init(
+    _ loop: EventLoop, _ change: (inout IPBearerSettings) -> Void = { _ in },
+    enumerate: @escaping (InterfaceRules) -> [NetworkInterface]? = enumerateInterfaces
+  ) {
     self.loop = loop
     var settings = IPBearerSettings()
     settings.allowsLoopback = true
     settings.port = 0
     change(&settings)
-    bearer = IPBearer(loop, settings, recorder)
+    bearer = IPBearer(loop, settings, recorder, enumerate: enumerate)
     bearer.start()
   }
 }

@@ -24,7 +24,8 @@ private final class Boxes {
     self.loop = loop
     func discovery(_ id: UInt64, _ listener: Listener, _ settings: DiscoverySettings?) -> DNSServiceDiscovery {
       let own = DiscoverySettings(node: NodeID(high: id, low: 0), port: UInt16(7000 + id), displayName: "box \(id)")
-      return DNSServiceDiscovery(loop, settings ?? own, hint: id, bearerKind: { _ in .ethernet }, listener)
+      return DNSServiceDiscovery(
+        loop, settings ?? own, hint: id, bearerKind: { _ in .ethernet }, isOnLink: { _, _ in true }, listener)
     }
     near = discovery(1, nearListener, nearSettings)
     far = discovery(2, farListener, farSettings)

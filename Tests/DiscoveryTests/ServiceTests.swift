@@ -49,17 +49,28 @@ private final class ScriptedResponder: Responder {
   func close() {}
 }
 
+/// The networks of the machine: 10.0.0.0/24 on every interface but the loopback, until the test says otherwise.
+private final class Networks {
+  var prefix: UInt64 = 0xFFFF_0A00_0000
+  func isOnLink(_ endpoint: IPEndpoint, _ interface: UInt32) -> Bool {
+    interface == 1 || endpoint.high == 0 && endpoint.low & ~0xFF == prefix
+  }
+}
+
 /// A discovery that is not started: no socket, no daemon, only a scripted responder.
 private final class Stage {
   let loop: EventLoop
   let listener = Listener()
   let discovery: DNSServiceDiscovery
   let responder: ScriptedResponder
+  let networks = Networks()
 
   init() throws {
     loop = try EventLoop()
     let settings = DiscoverySettings(node: NodeID(high: 1, low: 2), port: 7777, displayName: "box")
-    discovery = DNSServiceDiscovery(loop, settings, hint: 1, bearerKind: { $0 == 1 ? .loopback : .ethernet }, listener)
+    discovery = DNSServiceDiscovery(
+      loop, settings, hint: 1, bearerKind: { $0 == 1 ? .loopback : .ethernet },
+      isOnLink: { [networks] in networks.isOnLink($0, $1) }, listener)
     responder = ScriptedResponder(discovery)
     discovery.take(responder, .embedded)
   }
@@ -74,8 +85,8 @@ private final class Stage {
     return discovery.table.find(key)
   }
 
-  func answer(_ service: Service, _ address: UInt64, hint: UInt64? = nil) {
-    let place = IPEndpoint(high: 0, low: 0xFFFF_0000_0000 | address, port: 7777, scope: 0)
+  func answer(_ service: Service, _ address: UInt64, port: UInt16 = 7777, hint: UInt64? = nil) {
+    let place = IPEndpoint(high: 0, low: 0xFFFF_0000_0000 | address, port: port, scope: 0)
     discovery.responderLookedUp(responder, service, place, hint: hint)
   }
 }
@@ -174,6 +185,80 @@ struct ServiceTests {
     #expect(stage.discovery.table.services.allSatisfy { !$0.isConfirmed })
     stage.discovery.responderFound(next, service.key)
     #expect(stage.discovery.table.services.allSatisfy { $0.isConfirmed })
+  }
+}
+
+/// What a liar on the network can make the box do.
+struct SpoofTests {
+  @Test func `an address that is not on the network it was heard on is not dialled, and told once`() throws {
+    let stage = try Stage()
+    for number in 5..<15 {
+      stage.answer(try #require(stage.find(Stage.key(number))), 0xCB00_7105)
+    }
+    #expect(stage.listener.foundCount == 0)
+    #expect(stage.listener.reports.count == 1)
+  }
+
+  @Test func `an address is dialled once its network has come to the interface`() throws {
+    let stage = try Stage()
+    let service = try #require(stage.find(Stage.key(5)))
+    stage.answer(service, 0xC000_0205)
+    #expect(stage.listener.foundCount == 0)
+    stage.networks.prefix = 0xFFFF_C000_0200
+    stage.discovery.interfacesChanged()
+    #expect(service.phase == .waiting)
+    stage.answer(service, 0xC000_0205)
+    #expect(stage.listener.foundCount == 1)
+  }
+
+  @Test func `a service that moves from port to port is soon not followed any more`() throws {
+    let stage = try Stage()
+    let service = try #require(stage.find(Stage.key(5)))
+    for port in 1...1000 as ClosedRange<UInt16> { stage.answer(service, 0x0A00_0001, port: port) }
+    #expect(stage.listener.foundCount == Int(DialBudget.hostBurst))
+  }
+
+  @Test func `a known place costs nothing, however often it is announced`() throws {
+    let stage = try Stage()
+    for number in 5..<55 { stage.answer(try #require(stage.find(Stage.key(number))), 0x0A00_0001) }
+    #expect(stage.listener.foundCount == 1)
+    stage.answer(try #require(stage.find(Stage.key(60))), 0x0A00_0001, port: 1)
+    #expect(stage.listener.foundCount == 2)
+  }
+}
+
+struct DialBudgetTests {
+  private func place(_ host: UInt64, port: UInt16 = 1) -> IPEndpoint {
+    IPEndpoint(high: 0, low: 0xFFFF_0A00_0000 + host, port: port, scope: 0)
+  }
+  private let now = Instant.zero + .seconds(1000)
+
+  @Test func `one address has eight places at once and then one in ten seconds`() {
+    var budget = DialBudget()
+    var taken = 0
+    for port in 1...100 as ClosedRange<UInt16> {
+      if budget.take(place(1, port: port), heardOn: 2, now: now) { taken += 1 }
+    }
+    #expect(taken == 8)
+    #expect(budget.take(place(1), heardOn: 2, now: now + .seconds(9)) == false)
+    #expect(budget.take(place(1), heardOn: 2, now: now + .seconds(10)) == true)
+    #expect(budget.take(place(1), heardOn: 2, now: now + .seconds(10)) == false)
+    #expect(budget.take(place(2), heardOn: 2, now: now) == true)
+  }
+
+  @Test func `one interface has 128 places at once and then one a second, and another has its own`() {
+    var budget = DialBudget()
+    var taken = 0
+    for host in 0..<1000 as Range<UInt64> where budget.take(place(host), heardOn: 2, now: now) { taken += 1 }
+    #expect(taken == 128)
+    #expect(budget.take(place(5000), heardOn: 3, now: now) == true)
+    taken = 0
+    for second in 1...60 as ClosedRange<UInt64> {
+      for host in 0..<10 as Range<UInt64> {
+        if budget.take(place(second * 100 + host), heardOn: 2, now: now + .seconds(second)) { taken += 1 }
+      }
+    }
+    #expect(taken == 60)
   }
 }
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Disables one check of the core after the other and sees that a test notices.
+"""Disables one check after the other and sees that a test notices.
 
 mutate.py [--workers N] [--seeds N] [--only TEXT]
 
 Each row of mutations.py is put into a copy of the core, built, and run: the simulator over some seeds, or the unit
-tests of one module. A row that stays green is a check that nothing proves. Exit status 1 when one does, or when a
-row's text is not in the sources any more.
+tests of one module. Rows of the rim are put into a copy of the whole project, of which there is one, because its build
+needs the third-party libraries and takes longer. A row that stays green is a check that nothing proves. Exit status 1
+when one does, or when a row's text is not in the sources any more.
 """
 import argparse
 import os
@@ -22,13 +23,38 @@ from mutations import ROWS  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRATCH = ROOT / "build" / "mutation"
 CORE = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Messages", "Node"]
+RIM = SCRATCH / "rim"
 ENVIRONMENT = {**os.environ, "SWIFT_BACKTRACE": "enable=no"}
 BUILD_SECONDS_MAX = 600
 RUN_SECONDS_MAX = 300
 
 
+def is_rim(row):
+    return row.file.split("/")[1] not in CORE
+
+
+def copy_project(place):
+    """Copies what differs of all that a build for tests needs. The sysroot is the project's own."""
+    for name in ("Sources", "Tests", "board"):
+        for folder, _, files in os.walk(ROOT / name):
+            target = place / pathlib.Path(folder).relative_to(ROOT)
+            target.mkdir(parents=True, exist_ok=True)
+            for old in target.iterdir():
+                if old.is_file() and old.name not in files:
+                    old.unlink()
+            for file in files:
+                write(target / file, (pathlib.Path(folder) / file).read_bytes())
+                (target / file).chmod((pathlib.Path(folder) / file).stat().st_mode)
+    write(place / "Package.swift", (ROOT / "Package.swift").read_bytes())
+    (place / "build").mkdir(exist_ok=True)
+    if not (place / "build/sysroot").exists():
+        (place / "build/sysroot").symlink_to((ROOT / "build/sysroot").resolve())
+
+
 def copy_sources(place):
     """Copies what differs, so that the build after it is an incremental one."""
+    if place == RIM:
+        return copy_project(place)
     place.mkdir(parents=True, exist_ok=True)
     names = [f"Sources/{module}" for module in CORE] + ["Tests/Support", "Tests/Simulator", "Tests/Simulate"]
     names += [f"Tests/{module}Tests" for module in CORE if module != "Journal"]
@@ -59,12 +85,16 @@ def run(place, command, seconds):
 
 
 def build(place, suite):
+    if place == RIM:
+        return run(place, ["board/swift.sh", "host", "build", "--build-tests"], BUILD_SECONDS_MAX)
     if suite == "simulator":
         return run(place, ["swift", "build", "-c", "release", "--product", "simulate"], BUILD_SECONDS_MAX)
     return run(place, ["swift", "build", "--build-tests"], BUILD_SECONDS_MAX)
 
 
 def test(place, suite, seeds):
+    if place == RIM:
+        return run(place, ["board/swift.sh", "host", "test", "--skip-build", "--filter", suite], RUN_SECONDS_MAX)
     if suite == "simulator":
         command = [sys.executable, str(place / "Tests/Simulate/run.py"), str(place / ".build/release/simulate"),
                    "--seeds", str(seeds), "--workers", "1", "--expect-failure"]
@@ -108,19 +138,20 @@ def main():
     parser.add_argument("--only", default="", help="rows whose title, file or suite contains this")
     options = parser.parse_args()
     rows = [row for row in ROWS if any(options.only in text for text in (row.what, row.file, row.suite))]
-    waiting = queue.Queue()
+    waiting = {True: queue.Queue(), False: queue.Queue()}
     # Rows of one suite together: the builds between them are smaller.
     for row in sorted(rows, key=lambda row: (row.suite != "simulator", row.suite)):
-        waiting.put(row)
+        waiting[is_rim(row)].put(row)
     colours = []
     lock = threading.Lock()
 
-    def work(index):
-        place = SCRATCH / str(index)
+    def work(place):
+        if waiting[place == RIM].empty():
+            return
         copy_sources(place)
         while True:
             try:
-                row = waiting.get_nowait()
+                row = waiting[place == RIM].get_nowait()
             except queue.Empty:
                 return
             start = time.monotonic()
@@ -132,7 +163,8 @@ def main():
 
     if not rows:
         sys.exit("no such row")
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(max(1, min(options.workers, len(rows))))]
+    places = [RIM] + [SCRATCH / str(index) for index in range(max(1, min(options.workers, len(rows))))]
+    threads = [threading.Thread(target=work, args=(place,)) for place in places]
     for thread in threads:
         thread.start()
     for thread in threads:

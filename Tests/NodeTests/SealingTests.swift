@@ -18,6 +18,8 @@ private final class Row {
     var epoch: UInt64
     var texts: [String] = []
     var outcomes: [Completion.Outcome] = []
+    /// False leaves completions in the node.
+    var takesCompletions = true
 
     init(_ identity: Identity, _ cryptography: StandInCryptography, _ node: Node, epoch: UInt64) {
       self.identity = identity
@@ -105,7 +107,9 @@ private final class Row {
       place.texts.append(String(decoding: message.bytes, as: UTF8.self))
       hasMoved = true
     }
-    while let (_, completion) = place.node.nextCompletion() { place.outcomes.append(completion.outcome) }
+    while place.takesCompletions, let (_, completion) = place.node.nextCompletion() {
+      place.outcomes.append(completion.outcome)
+    }
     return hasMoved
   }
 
@@ -456,6 +460,20 @@ private let canary = "the canary sings at noon"
     row.places[2].node.decide(row.places[0].identity.id, isAccepted: true, now: row.now)
     row.pass(.seconds(5))
     #expect(row.places[2].texts == ["again"])
+  }
+
+  @Test func whatFailedByARefusalIsToldAlsoWhenTheRefusalIsOver() {
+    let row = Row(3) { number, settings in settings.asksApplication = number == 2 }
+    row.places[0].takesCompletions = false
+    row.say(canary, from: 0, to: 2)
+    row.pass(.seconds(1))
+    row.places[2].node.decide(row.places[0].identity.id, isAccepted: false, now: row.now)
+    row.pass(SealLimits.refusedTime)
+    row.pass(.seconds(1))
+    row.places[0].takesCompletions = true
+    row.pass(.seconds(1))
+    #expect(row.places[0].outcomes == [.failed(.closed)])
+    #expect(row.say("again", from: 0, to: 2) == nil)
   }
 
   @Test func aPeerWhoseKeyIsRevokedIsToldNothingMore() {

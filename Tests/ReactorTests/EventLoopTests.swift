@@ -171,3 +171,18 @@ func put(_ descriptor: CInt) {
   loop.run()
   #expect(fired == 1)
 }
+
+@Test func aHalfClosedStreamWakesOnlyWhoWaitsForIt() throws {
+  let loop = try EventLoop()
+  var ends: [CInt] = [-1, -1]
+  try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)
+  defer { for end in ends { close(end) } }
+  shutdown(ends[1], CInt(SHUT_WR))
+  let probe = Probe()
+  let registration = try loop.add(ends[0], [], .admission, probe)
+  loop.turn(waitMilliseconds: 0)
+  #expect(probe.count == 0)
+  loop.modify(registration, .hangUp)
+  loop.turn(waitMilliseconds: 0)
+  #expect(probe.count == 1 && probe.events & EPOLLRDHUP.rawValue != 0)
+}

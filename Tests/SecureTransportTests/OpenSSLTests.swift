@@ -86,6 +86,20 @@ import Testing
     #expect(end == .peerKeyNotP256)
   }
 
+  @Test(arguments: [
+    (TLSVersion.tls13, "none", 116), (.tls13, "rsa", 116), (.tls13, "compressed", 43), (.tls12, "none", 40),
+    (.tls12, "rsa", 40), (.tls12, "compressed", 43),
+  ])
+  func aClientIsToldWhatItsCertificateLacks(version: TLSVersion, certificate: String, alert: Int) throws {
+    try scratch.openssl("req -new -x509 -newkey rsa:2048 -nodes -keyout rsa.key -out rsa.crt -subj /CN=rsa -days 1")
+    try scratch.openssl("ecparam -name prime256v1 -genkey -noout -out plain.key")
+    try scratch.openssl("ec -in plain.key -conv_form compressed -out compressed.key")
+    try scratch.openssl("req -new -x509 -key compressed.key -out compressed.crt -subj /CN=compressed -days 1")
+    let options = certificate == "none" ? "" : "-cert \(certificate).crt -key \(certificate).key"
+    let (_, output) = try refusalAndOutput("\(flag(version)) \(options)") { $0.contains(":error:") }
+    #expect(output.contains("SSL alert number \(alert)"), "\(output)")
+  }
+
   @Test(arguments: ["tls1", "tls1_1"])
   func olderVersionsAreRefused(version: String) throws {
     let end = try refusal("-\(version) -cipher ALL:@SECLEVEL=0")
@@ -148,10 +162,19 @@ import Testing
 
   /// How our server ends a handshake with this client, which never gets as far as being established.
   private func refusal(_ options: String) throws -> SecureStreamEnd? {
+    try refusalAndOutput(options).end
+  }
+
+  /// The same, and what the client says to it.
+  private func refusalAndOutput(_ options: String, until isTold: (String) -> Bool = { _ in true }) throws
+    -> (end: SecureStreamEnd?, output: String)
+  {
     let (end, openssl) = try serve(options) { $0 != .handshaking }
+    for _ in 0..<500 where !isTold(openssl.output) { usleep(10_000) }
+    let output = openssl.output
     openssl.stop()
     #expect(end.isEstablishedFirst == nil)
-    guard case .closed(let reason) = end.stream.state else { return nil }
-    return reason
+    guard case .closed(let reason) = end.stream.state else { return (nil, output) }
+    return (reason, output)
   }
 }

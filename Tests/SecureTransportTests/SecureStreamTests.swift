@@ -72,24 +72,6 @@ struct SecureStreamTests {
     #expect(pair.client.stream.outgoing.count >= 65536)
   }
 
-  @Test func aLowerLimitEndsWritabilityButABatchIsTakenWhole() throws {
-    let pair = try Pair.established(bypass: true)
-    pair.client.stream.outgoingLimit = 4000
-    #expect(pair.client.stream.isWritable)
-    for _ in 0..<300 {
-      #expect(pair.client.writeSealed(frame(payload: 1)))
-      #expect(pair.client.write([1]) == 1)
-    }
-    #expect(!pair.client.stream.isWritable)
-    pair.pump()
-    #expect(pair.server.frames.count == 300)
-    #expect(pair.client.stream.isWritable)
-    pair.client.stream.outgoingLimit = .max
-    #expect(pair.client.stream.outgoingLimit == SecureStream.outgoingLimitMax)
-    pair.client.stream.close()
-    #expect(!pair.client.stream.isWritable)
-  }
-
   @Test func bytesSentWithTheLastHandshakeMessageFollowEstablishment() throws {
     let pair = try Pair()
     pair.server.receive(pair.client.take())

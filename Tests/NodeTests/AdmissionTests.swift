@@ -1,4 +1,4 @@
-import Bearer
+import Node
 import Primitives
 import Testing
 

@@ -1,0 +1,149 @@
+import Bearer
+import CSystem
+import Primitives
+import Reactor
+
+/// What the gate's streams need of the relay.
+protocol InboundStreamsDelegate: AnyObject {
+  /// A stream whose first bytes are the beginning of TLS, and which is to have proved its key by `deadline`.
+  func streamAdmitted(_ stream: StreamHandoff, _ bytes: [UInt8], source: UInt64, deadline: Instant)
+}
+
+/// The descriptors of the streams at the admission gate. One costs a descriptor, a place in epoll and six bytes (a
+/// Bluetooth channel gives whole SDUs, so one of those); one timer serves all.
+///
+/// A stream that is refused is told by a TLS alert in the clear (internal_error), which is all that there is before a
+/// handshake; its dialler waits longer before each next attempt.
+final class InboundStreams {
+  private(set) var gate = AdmissionGate()
+  private let loop: EventLoop
+  private let delegate: any InboundStreamsDelegate
+  private let scratch: LinkScratch
+  private var random: SeededRandom
+  private var streams: [InboundStream] = []
+  private var streamCounter: UInt32 = 0
+  private var timer: Timer?
+
+  init(_ loop: EventLoop, _ scratch: LinkScratch, _ delegate: any InboundStreamsDelegate) {
+    self.loop = loop
+    self.scratch = scratch
+    self.delegate = delegate
+    var seed: UInt64 = 0
+    // Without a seed the drops are merely foreseeable.
+    _ = withUnsafeMutableBytes(of: &seed) { getrandom($0.baseAddress, $0.count, UInt32(GRND_NONBLOCK)) }
+    random = SeededRandom(seed: seed)
+    timer = Timer(loop) { [self] in timeUp() }
+  }
+
+  func arrive(_ handoff: StreamHandoff) {
+    // Numbers come again after 2³² streams, of which none is at the gate for more than seconds.
+    streamCounter &+= 1
+    let source = AdmissionGate.source(handoff.remote, over: handoff.bearer)
+    guard gate.arrive(streamCounter, source, over: handoff.bearer, random: random.next(), now: loop.now) else {
+      return refuse(handoff)
+    }
+    let stream = InboundStream(self, streamCounter, handoff)
+    do throws(SystemError) {
+      stream.registration = try loop.add(handoff.descriptor, .read, .admission, stream)
+    } catch {
+      gate.leave(stream.number)
+      return refuse(handoff)
+    }
+    streams.append(stream)
+    setTimer()
+  }
+
+  /// A handshake that came in here is over, one way or the other.
+  func handshakeEnded(_ source: UInt64, isKnown: Bool) {
+    if let opening = gate.handshakeEnded(source, isKnown: isKnown) { open(opening) }
+  }
+
+  func close() {
+    for stream in streams { end(stream) }
+    timer?.cancel()
+    timer = nil
+  }
+
+  fileprivate func ready(_ stream: InboundStream, _ events: UInt32) {
+    guard let registration = stream.registration else { return }
+    if stream.isWaiting {
+      // Who has closed its side cannot finish a handshake either.
+      return end(stream)
+    }
+    let isByteStream = stream.handoff.unitBytesMax == Int.max
+    let room = isByteStream ? AdmissionGate.bytesNeeded - stream.bytesTaken : scratch.incoming.count
+    let count = recv(stream.handoff.descriptor, scratch.incoming.baseAddress!, room, 0)
+    if count < 0 && (csystem_errno() == EAGAIN || csystem_errno() == EINTR) { return }
+    if count <= 0 { return end(stream) }
+    stream.bytesTaken += count
+    switch gate.receive(UnsafeRawBufferPointer(rebasing: scratch.incoming[..<count]), from: stream.number) {
+    case .incomplete: return
+    case .waits:
+      stream.isWaiting = true
+      loop.modify(registration, .hangUp)
+    case .opens(let opening): open(opening)
+    case .refused:
+      forget(stream)
+      refuse(stream.handoff)
+    }
+  }
+
+  private func open(_ opening: AdmissionGate.Opening) {
+    guard let stream = streams.first(where: { $0.number == opening.stream }) else { return }
+    forget(stream)
+    delegate.streamAdmitted(stream.handoff, opening.bytes, source: opening.source, deadline: opening.deadline)
+  }
+
+  private func end(_ stream: InboundStream) {
+    gate.leave(stream.number)
+    forget(stream)
+    CSystem.close(stream.handoff.descriptor)
+  }
+
+  private func forget(_ stream: InboundStream) {
+    streams.removeAll { $0 === stream }
+    if let registration = stream.registration { loop.remove(registration) }
+    stream.registration = nil
+    setTimer()
+  }
+
+  private func timeUp() {
+    while let number = gate.nextExpired(now: loop.now) {
+      guard let stream = streams.first(where: { $0.number == number }) else { continue }
+      forget(stream)
+      CSystem.close(stream.handoff.descriptor)
+    }
+    setTimer()
+  }
+
+  private func setTimer() { timer?.set(gate.deadline) }
+
+  /// As `LinkStream` lets its last bytes be read, but for many at once, so nothing is waited for.
+  private func refuse(_ handoff: StreamHandoff) {
+    // alert, TLS 1.2's number, two bytes: fatal, internal_error (RFC 8446, section 6)
+    let alert: [UInt8] = [21, 3, 3, 0, 2, 2, 80]
+    _ = send(handoff.descriptor, alert, alert.count, CInt(MSG_NOSIGNAL | MSG_DONTWAIT))
+    shutdown(handoff.descriptor, CInt(SHUT_WR))
+    _ = recv(handoff.descriptor, scratch.incoming.baseAddress!, scratch.incoming.count, CInt(MSG_DONTWAIT))
+    CSystem.close(handoff.descriptor)
+  }
+}
+
+/// One stream at the gate.
+private final class InboundStream: EventSource {
+  let number: UInt32
+  let handoff: StreamHandoff
+  var registration: Registration?
+  var bytesTaken = 0
+  /// It speaks TLS and waits for a handshake's place.
+  var isWaiting = false
+  private let owner: InboundStreams
+
+  init(_ owner: InboundStreams, _ number: UInt32, _ handoff: StreamHandoff) {
+    self.owner = owner
+    self.number = number
+    self.handoff = handoff
+  }
+
+  func ready(_ events: UInt32) { owner.ready(self, events) }
+}

@@ -1,0 +1,27 @@
+import Bearer
+import CSystem
+import Primitives
+import Reactor
+import Testing
+
+@testable import BearerBluetooth
+
+/// Accepting without descriptors is a matter of `Acceptor`; this is that the listener uses it.
+@Suite struct L2CAPListenerTests {
+  @Test func `a listener that cannot accept says so once and rests`() throws {
+    let loop = try EventLoop()
+    var wakeUps = 0
+    loop.batchEnded = { wakeUps += 1 }
+    // A connected socket with something to read: it wakes the loop, and accept fails on it (EINVAL).
+    var ends: [CInt] = [-1, -1]
+    try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)
+    var byte: UInt8 = 1
+    #expect(write(ends[1], &byte, 1) == 1)
+    var told: [CInt] = []
+    let listener = try L2CAPListener(loop, ends[0], { _, _ in }, shortage: { told.append($0?.code ?? 0) })
+    defer { listener.close(); close(ends[1]) }
+    let end = monotonicNow() + .milliseconds(200)
+    while monotonicNow() < end { loop.turn(waitMilliseconds: 10) }
+    #expect(wakeUps < 5 && told == [EINVAL])
+  }
+}

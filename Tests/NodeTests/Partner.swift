@@ -1,0 +1,110 @@
+import Channel
+import Frame
+import Node
+import Primitives
+import TestSupport
+import Testing
+
+/// A neighbour of the bench that is a peer, with its end of the channel. It lives in epoch 1, the bench in 7.
+struct Partner {
+  let bench: Bench
+  let person: Int
+  let slot: Int
+  let channel: Channel
+  private var identifier: UInt64 = 0
+
+  init(_ bench: Bench, _ person: Int, on slot: Int? = nil, meaning epoch: UInt64 = 7) {
+    self.bench = bench
+    self.person = person
+    self.slot = slot ?? bench.neighbour(person)
+    channel = Channel(localEpoch: 1, remoteEpoch: epoch)
+    channel.routeChanged(pathMTU: 16_640, now: bench.now)
+    bench.receive(bench.topology(person, [20]) + bench.profile(person, name: "p"), on: self.slot)
+    _ = bench.sent(on: self.slot)
+  }
+
+  func say(_ text: String, _ lane: Lane = .interactive) throws {
+    let bytes = [UInt8](text.utf8)
+    _ = try channel.send(kind: 3, bytes.span.bytes, lane: lane, now: bench.now)
+  }
+
+  /// Everything that the partner's channel wants to send, as frames.
+  mutating func frames() -> [UInt8] {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16_640, alignment: 16)
+    defer { buffer.deallocate() }
+    var bytes: [UInt8] = []
+    while let payload = channel.nextFrame(into: buffer, now: bench.now) {
+      guard let type = FrameType(rawValue: payload.type.rawValue) else { preconditionFailure("no frame type") }
+      identifier += 1
+      bytes += frame(
+        type, ttl: 16, priority: .interactive, to: bench.identity.id, from: bench.id(person),
+        identifier: 1 << 32 | identifier, [UInt8](buffer[..<payload.byteCount]))
+    }
+    return bytes
+  }
+
+  /// An unreliable message as a frame.
+  mutating func unreliable(_ text: String) -> [UInt8] {
+    let bytes = [UInt8](text.utf8)
+    var payload = [UInt8](repeating: 0, count: 16_640)
+    let count = payload.withUnsafeMutableBytes { channel.writeDatagram(kind: 9, bytes.span.bytes, into: $0) }
+    identifier += 1
+    return frame(
+      .datagram, ttl: 16, priority: .realtime, to: bench.identity.id, from: bench.id(person),
+      identifier: 1 << 32 | identifier, [UInt8](payload[..<count]))
+  }
+
+  /// Hand the partner what the bench sent it.
+  func takeSent() throws -> [(header: FrameHeader, payload: [UInt8])] {
+    let sent = bench.sent(on: slot)
+    for frame in sent where frame.header.isRouted {
+      let payload = frame.payload
+      switch frame.header.knownType {
+      case .segment: try channel.receiveSegment(payload.span.bytes, now: bench.now)
+      case .acknowledgement: try channel.receiveAcknowledgement(payload.span.bytes, now: bench.now)
+      case .datagram: try channel.receiveDatagram(payload.span.bytes, now: bench.now)
+      case .reset: try channel.receiveReset(payload.span.bytes, now: bench.now)
+      case .hello, .ping, .pong, .goodbye, .advertisement, .denyList, .handshake, .sealed, nil: break
+      }
+    }
+    return sent
+  }
+}
+
+func read(_ bench: Bench) -> [String] {
+  var texts: [String] = []
+  while let (_, message) = bench.node.nextMessage(now: bench.now, { _, _ in true }) {
+    texts.append(String(decoding: message.bytes, as: UTF8.self))
+  }
+  bench.drain()
+  return texts
+}
+
+func send(_ text: String, _ bench: Bench, to person: Int, _ lane: Lane = .interactive)
+  throws(AssociationRefusal)
+{
+  let bytes = [UInt8](text.utf8)
+  _ = try bench.node.send(kind: 3, bytes.span.bytes, to: bench.id(person), lane: lane, now: bench.now)
+  bench.drain()
+}
+
+/// The topologies of a crowd, 32 of them on each side of two relays next to node 1.
+func crowdTopologies(_ bench: Bench, _ crowd: [Identity]) -> [UInt8] {
+  func link(_ id: NodeID) -> Neighbour { Neighbour(node: id, cost: 10, payloadBytesMax: 16_640, bearer: .ethernet) }
+  var bytes = frame(
+    .advertisement, from: bench.id(1),
+    advertisement(
+      of: Bench.people[1], .topology,
+      body: topologyBody(
+        encryption: .none, [link(bench.identity.id)] + crowd.prefix(Limits.neighboursMax - 1).map { link($0.id) })))
+  for (number, identity) in crowd.enumerated() {
+    // The last one has no room at node 1 and hangs on the first.
+    let isLast = number == Limits.neighboursMax - 1
+    var links = [link(isLast ? crowd[0].id : bench.id(1))]
+    if number == 0 { links.append(link(crowd[Limits.neighboursMax - 1].id)) }
+    bytes += frame(
+      .advertisement, from: identity.id,
+      advertisement(of: identity, .topology, body: topologyBody(encryption: .none, links)))
+  }
+  return bytes
+}

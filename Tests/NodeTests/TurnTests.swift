@@ -1,0 +1,90 @@
+import Channel
+import Node
+import Primitives
+import TestSupport
+import Testing
+
+/// What several peers say, and the ends of what is said to them, are handed over in turns.
+@Suite struct TurnTests {
+  @Test func `messages of two peers are read in turn`() throws {
+    let bench = Bench()
+    var partners = [Partner(bench, 1), Partner(bench, 2)]
+    for index in partners.indices {
+      for number in 0..<3 { try partners[index].say("\(index) \(number)") }
+      bench.receive(partners[index].frames(), on: partners[index].slot)
+    }
+    #expect(read(bench) == ["1 0", "0 0", "1 1", "0 1", "1 2", "0 2"])
+  }
+
+  @Test func `a peer that never stops talking leaves the others their turn`() throws {
+    let bench = Bench()
+    var loud = Partner(bench, 1), quiet = Partner(bench, 2)
+    try loud.say("loud")
+    bench.receive(loud.frames(), on: loud.slot)
+    try quiet.say("quiet")
+    bench.receive(quiet.frames(), on: quiet.slot)
+    var read: [String] = []
+    for _ in 0..<2 {
+      // One message is read between two of the loud one.
+      try loud.say("loud")
+      bench.receive(loud.frames(), on: loud.slot)
+      let message = bench.node.nextMessage(now: bench.now) { _, _ in true }
+      read.append(String(decoding: message?.1.bytes ?? [], as: UTF8.self))
+    }
+    #expect(read.contains("quiet"))
+  }
+
+  @Test func `completions of two peers are taken in turn`() throws {
+    let bench = Bench()
+    var partners = [Partner(bench, 1), Partner(bench, 2)]
+    for index in partners.indices {
+      for _ in 0..<2 { try send("x", bench, to: partners[index].person) }
+      _ = try partners[index].takeSent()
+      while partners[index].channel.nextMessage() != nil {}
+    }
+    bench.now = bench.now + .milliseconds(50)
+    for index in partners.indices {
+      partners[index].channel.handleTimeout(now: bench.now)
+      bench.receive(partners[index].frames(), on: partners[index].slot)
+    }
+    var peers: [NodeID] = []
+    while let (peer, _) = bench.node.nextCompletion() { peers.append(peer) }
+    #expect(peers.count == 4 && peers[0] != peers[1] && peers[1] != peers[2] && peers[2] != peers[3])
+  }
+
+  @Test func `unreliable messages of two peers are read in turn`() throws {
+    let bench = Bench()
+    var partners = [Partner(bench, 1), Partner(bench, 2)]
+    for index in partners.indices {
+      for _ in 0..<2 { bench.receive(partners[index].unreliable("x"), on: partners[index].slot) }
+    }
+    var peers: [NodeID] = []
+    while let (peer, _) = bench.node.nextUnreliableMessage({ _, _, _ in true }) { peers.append(peer) }
+    #expect(peers.count == 4 && peers[0] != peers[1] && peers[1] != peers[2] && peers[2] != peers[3])
+  }
+
+  @Test func `who has not read the end of a send is told of it although all places are wanted`() throws {
+    let bench = Bench(20)
+    let crowd = Array(0..<Limits.channelsMax).map { Identity(UInt64(1000 + $0)) }
+    let slot = bench.neighbour(1)
+    bench.receive(crowdTopologies(bench, crowd), on: slot)
+    let text = [UInt8]("x".utf8)
+    for identity in crowd {
+      _ = try bench.node.send(kind: 3, text.span.bytes, to: identity.id, lane: .interactive, now: bench.now)
+    }
+    bench.handle(.linkClosed(slot))
+    // Every send fails, and before anybody reads that somebody new has something to say.
+    bench.pass(.seconds(120))
+    var stranger = Partner(bench, 2)
+    try stranger.say("me too")
+    bench.receive(stranger.frames(), on: stranger.slot)
+    var ended: [NodeID] = []
+    while let (peer, completion) = bench.node.nextCompletion() {
+      #expect(completion.outcome == .failed(.timedOut))
+      ended.append(peer)
+    }
+    #expect(ended.count == crowd.count && Set(ended) == Set(crowd.map(\.id)))
+    // Now there is room.
+    try send("hello", bench, to: 2)
+  }
+}

@@ -1,0 +1,82 @@
+import CSystem
+import Primitives
+import Reactor
+import Testing
+
+/// A listener whose socket is a pipe that can always be read, and whose accept is the test's.
+@Suite struct AcceptorTests {
+  private func makeAcceptor(
+    _ loop: EventLoop, accept: @escaping (CInt) -> Acceptor.Outcome, shortage: @escaping (SystemError?) -> Void
+  ) throws -> (Acceptor, CInt) {
+    let pipe = try makePipe()
+    put(pipe.write)
+    return (try Acceptor(loop, pipe.read, accept: accept, shortage: shortage), pipe.write)
+  }
+
+  private func serve(_ loop: EventLoop, _ span: TimeSpan) {
+    let end = monotonicNow() + span
+    while monotonicNow() < end { loop.turn(waitMilliseconds: 10) }
+  }
+
+  @Test func `a listener that cannot accept rests, says so once, and tries again`() throws {
+    let loop = try EventLoop()
+    var attempts = 0
+    var told: [CInt] = []
+    let (acceptor, other) = try makeAcceptor(
+      loop,
+      accept: { _ in
+        attempts += 1
+        return Acceptor.Outcome(SystemError(code: EMFILE))
+      }, shortage: { told.append($0?.code ?? 0) })
+    defer { acceptor.close(); close(other) }
+    serve(loop, .milliseconds(200))
+    #expect(attempts == 1)
+    serve(loop, .milliseconds(1000))
+    #expect(attempts == 2 && told == [EMFILE])
+  }
+
+  @Test func `one wake-up accepts sixteen connections and leaves the rest to the next`() throws {
+    let loop = try EventLoop()
+    var accepted = 0
+    let (acceptor, other) = try makeAcceptor(
+      loop,
+      accept: { _ in
+        accepted += 1
+        return .taken
+      }, shortage: { _ in })
+    defer { acceptor.close(); close(other) }
+    loop.turn(waitMilliseconds: 0)
+    #expect(accepted == Acceptor.acceptsMax)
+    loop.turn(waitMilliseconds: 0)
+    #expect(accepted == 2 * Acceptor.acceptsMax)
+  }
+
+  @Test func `a connection that broke while it waited does not stop the listener`() throws {
+    let loop = try EventLoop()
+    var outcomes: [Acceptor.Outcome] = [.init(SystemError(code: ECONNABORTED)), .taken, .none]
+    var told = 0
+    let (acceptor, other) = try makeAcceptor(
+      loop, accept: { _ in outcomes.removeFirst() }, shortage: { _ in told += 1 })
+    defer { acceptor.close(); close(other) }
+    loop.turn(waitMilliseconds: 0)
+    #expect(outcomes.isEmpty && told == 0)
+  }
+
+  @Test func `an acceptor closed from within accepts nothing more`() throws {
+    let loop = try EventLoop()
+    var acceptor: Acceptor?
+    var attempts = 0
+    let (made, other) = try makeAcceptor(
+      loop,
+      accept: { _ in
+        attempts += 1
+        acceptor?.close()
+        return .taken
+      }, shortage: { _ in })
+    acceptor = made
+    defer { close(other) }
+    loop.turn(waitMilliseconds: 0)
+    loop.turn(waitMilliseconds: 0)
+    #expect(attempts == 1)
+  }
+}

@@ -1,0 +1,122 @@
+import Node
+import Primitives
+import Testing
+
+@testable import Relay
+
+private let hello: [UInt8] = [22, 3, 1, 2, 0, 1]
+
+/// Who comes in, and when, without a socket.
+struct AdmissionGateTests {
+  var gate = AdmissionGate()
+  var now = Instant.zero + .seconds(100)
+  private var random = SeededRandom(seed: 1)
+
+  private mutating func arrive(_ stream: UInt32, from source: UInt64? = nil, over bearer: BearerKind = .ethernet)
+    -> Bool
+  {
+    gate.arrive(stream, source ?? UInt64(stream), over: bearer, random: .max, now: now)
+  }
+
+  private mutating func receive(_ bytes: [UInt8], from stream: UInt32) -> AdmissionGate.Verdict {
+    bytes.withUnsafeBytes { gate.receive($0, from: stream) }
+  }
+
+  /// Takes all places that strangers have for handshakes; their sources are 1000 and up.
+  private mutating func fillHandshakes() {
+    for stream in 0..<UInt32(Admission.handshakesMax - Admission.reserved) {
+      #expect(arrive(1000 + stream))
+      guard case .opens = receive(hello, from: 1000 + stream) else {
+        Issue.record("no place for \(stream)")
+        return
+      }
+    }
+  }
+
+  @Test mutating func `a stream begins with the sixth byte of a ClientHello and brings all that it sent`() {
+    #expect(arrive(1))
+    let deadline = now + Admission.deadline(.ethernet)
+    now = now + .seconds(1)
+    #expect(receive(Array(hello[..<5]), from: 1) == .incomplete)
+    #expect(
+      receive([1], from: 1) == .opens(AdmissionGate.Opening(stream: 1, source: 1, bytes: hello, deadline: deadline)))
+    #expect(gate.deadline == .never)
+  }
+
+  @Test mutating func `what is no TLS is refused, counted, and gives its place back`() {
+    for stream in 1...10 as ClosedRange<UInt32> {
+      #expect(arrive(stream, from: 7))
+      #expect(receive(Array("GET / HTTP/1.1".utf8), from: stream) == .refused)
+    }
+    #expect(gate.admission.refusals[Int(Admission.Refusal.notTLS.rawValue)] == 10)
+    #expect(gate.admission.pendingStreams == 0 && gate.deadline == .never)
+  }
+
+  @Test mutating func `each stream has its own time, whoever came first`() {
+    #expect(arrive(1, over: .bluetoothLE))
+    #expect(arrive(2, over: .ethernet))
+    #expect(gate.deadline == now + .seconds(5))
+    #expect(gate.nextExpired(now: now + .seconds(5)) == 2 && gate.nextExpired(now: now + .seconds(5)) == nil)
+    #expect(gate.deadline == now + .seconds(10))
+    #expect(gate.nextExpired(now: now + .seconds(10)) == 1)
+    #expect(gate.deadline == .never && gate.admission.pendingStreams == 0)
+    #expect(gate.admission.refusals[Int(Admission.Refusal.silent.rawValue)] == 2)
+  }
+
+  @Test mutating func `a stream that waits for a place gets it when a handshake ends, the longest waiting first`() {
+    fillHandshakes()
+    for stream in 1...2 as ClosedRange<UInt32> {
+      #expect(arrive(stream))
+      #expect(receive(hello, from: stream) == .waits)
+    }
+    #expect(gate.handshakeEnded(1000, isKnown: false)?.stream == 1)
+    #expect(gate.handshakeEnded(1001, isKnown: false)?.stream == 2)
+    #expect(gate.handshakeEnded(1002, isKnown: false) == nil)
+  }
+
+  @Test mutating func `a stream that has not spoken is no candidate for a place`() {
+    fillHandshakes()
+    #expect(arrive(1))
+    #expect(gate.handshakeEnded(1000, isKnown: false) == nil)
+    guard case .opens = receive(hello, from: 1) else {
+      Issue.record("a place was free")
+      return
+    }
+  }
+
+  @Test mutating func `who has gone while waiting is not given the place`() {
+    fillHandshakes()
+    #expect(arrive(1))
+    #expect(receive(hello, from: 1) == .waits)
+    gate.leave(1)
+    #expect(gate.handshakeEnded(1000, isKnown: false) == nil)
+    #expect(gate.admission.pendingStreams == 0)
+  }
+
+  @Test mutating func `a source where somebody known was met has places that strangers have not`() {
+    fillHandshakes()
+    #expect(arrive(1, from: 77))
+    #expect(receive(hello, from: 1) == .waits)
+    #expect(gate.handshakeEnded(1000, isKnown: true)?.stream == 1)
+    #expect(arrive(2, from: 1000))
+    guard case .opens = receive(hello, from: 2) else {
+      Issue.record("the known have places of their own")
+      return
+    }
+  }
+
+  @Test mutating func `bytes of a stream that has left count for nothing`() {
+    #expect(receive(hello, from: 9) == .refused)
+    gate.leave(9)
+    #expect(gate.admission.pendingStreams == 0)
+  }
+
+  @Test func `a source is an address without its port, whatever the bearer`() {
+    let source = AdmissionGate.source
+    #expect(source("192.0.2.1:5", .ethernet) == source("192.0.2.1:6", .wifi))
+    #expect(source("[2001:db8::1]:5", .ethernet) == source("[2001:db8::1]:6", .ethernet))
+    #expect(source("192.0.2.1:5", .ethernet) != source("192.0.2.2:5", .ethernet))
+    // A Bluetooth address has colons and no port.
+    #expect(source("C0:FF:EE:00:00:01", .bluetoothLE) != source("C0:FF:EE:00:00:02", .bluetoothLE))
+  }
+}

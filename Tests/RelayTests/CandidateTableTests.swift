@@ -1,0 +1,45 @@
+import Bearer
+import Primitives
+import Testing
+
+@testable import Relay
+
+/// The numbers by which the node knows the places that discovery sees.
+struct CandidateTableTests {
+  var table = CandidateTable()
+
+  private func candidate(_ host: UInt32, port: UInt16 = 41_820, _ bearer: BearerKind = .ethernet, hint: UInt64 = 0)
+    -> Candidate
+  {
+    let place = IPEndpoint(high: 0, low: 0xFFFF_0000_0000 | UInt64(host), port: port, scope: 0)
+    return Candidate(bearer: bearer, address: .ip(place), hint: hint)
+  }
+
+  @Test mutating func `a place keeps its number, and its newest hint`() {
+    let handle = table.enter(candidate(1, hint: 5))
+    #expect(handle != nil && handle != 0)
+    #expect(table.enter(candidate(1, hint: 6)) == handle)
+    #expect(handle.flatMap { table[$0]?.hint } == 6)
+  }
+
+  @Test mutating func `another port or another bearer is another place`() {
+    let handles = [table.enter(candidate(1)), table.enter(candidate(1, port: 5)), table.enter(candidate(1, .wifi))]
+    #expect(Set(handles).count == 3 && !handles.contains(nil))
+  }
+
+  @Test mutating func `a place that was struck is known no more and gets a new number`() throws {
+    let entered = table.enter(candidate(1))
+    let handle = try #require(entered)
+    #expect(table.strike(candidate(1)) == handle)
+    #expect(table[handle] == nil && table.strike(candidate(1)) == nil)
+    #expect(table.enter(candidate(1)) != handle)
+  }
+
+  @Test mutating func `a full table takes nobody new, and somebody when a place is free`() {
+    for host in 0..<UInt32(Limits.candidatesMax) { #expect(table.enter(candidate(host)) != nil) }
+    #expect(table.enter(candidate(70_000)) == nil)
+    #expect(table.enter(candidate(3)) != nil)
+    #expect(table.strike(candidate(3)) != nil)
+    #expect(table.enter(candidate(70_000)) != nil)
+  }
+}

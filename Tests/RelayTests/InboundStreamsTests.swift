@@ -1,0 +1,124 @@
+import Bearer
+import CSystem
+import Node
+import Primitives
+import Reactor
+import Testing
+
+@testable import Relay
+
+private let hello: [UInt8] = [22, 3, 1, 2, 0, 1]
+
+/// Streams at the gate over socket pairs, in a real loop.
+private final class Gate: InboundStreamsDelegate {
+  let loop: EventLoop
+  var streams: InboundStreams!
+  var admitted: [(stream: StreamHandoff, bytes: [UInt8], source: UInt64)] = []
+  var wakeUps = 0
+  private var others: [CInt] = []
+
+  init() throws {
+    loop = try EventLoop()
+    streams = InboundStreams(loop, LinkScratch(), self)
+    loop.batchEnded = { [unowned self] in wakeUps += 1 }
+  }
+
+  /// Ends what holds the gate and the loop together.
+  func close() {
+    streams.close()
+    streams = nil
+    loop.batchEnded = nil
+    for stream in admitted { CSystem.close(stream.stream.descriptor) }
+    for other in others { CSystem.close(other) }
+  }
+
+  /// A stream from 192.0.2.`host`; the other side's end.
+  func arrive(_ host: Int, _ bytes: [UInt8] = []) throws -> CInt {
+    var ends: [CInt] = [-1, -1]
+    let type = CInt(bitPattern: SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue)
+    try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
+    others.append(ends[1])
+    if !bytes.isEmpty { #expect(send(ends[1], bytes, bytes.count, 0) == bytes.count) }
+    streams.arrive(
+      StreamHandoff(
+        descriptor: ends[0], bearer: .ethernet, isInbound: true, token: 0, unitBytesMax: .max, interfaceIndex: 0,
+        remote: "192.0.2.\(host):5"))
+    return ends[1]
+  }
+
+  /// Serves the loop for a while, or until it is done.
+  func serve(_ span: TimeSpan = .milliseconds(100), until isDone: () -> Bool = { false }) {
+    let end = monotonicNow() + span
+    while !isDone(), monotonicNow() < end { loop.turn(waitMilliseconds: 10) }
+  }
+
+  func streamAdmitted(_ stream: StreamHandoff, _ bytes: [UInt8], source: UInt64, deadline: Instant) {
+    admitted.append((stream, bytes, source))
+  }
+}
+
+@Suite struct InboundStreamsTests {
+  private let gate: Gate
+  init() throws { gate = try Gate() }
+
+  @Test func `a stream is admitted with the bytes by which it was recognised, and no more are read`() throws {
+    defer { gate.close() }
+    _ = try gate.arrive(1, hello + [1, 2, 3])
+    gate.serve { !gate.admitted.isEmpty }
+    #expect(gate.admitted.map(\.bytes) == [hello])
+    var rest = [UInt8](repeating: 0, count: 10)
+    #expect(recv(gate.admitted[0].stream.descriptor, &rest, 10, 0) == 3)
+  }
+
+  @Test func `a stream that waits for a place and is half-closed is closed and costs no wake-ups`() throws {
+    defer { gate.close() }
+    for host in 0..<Admission.handshakesMax - Admission.reserved { _ = try gate.arrive(host, hello) }
+    gate.serve { gate.admitted.count == Admission.handshakesMax - Admission.reserved }
+    let waiting = try gate.arrive(100, hello)
+    gate.serve()
+    shutdown(waiting, CInt(SHUT_WR))
+    gate.wakeUps = 0
+    gate.serve()
+    #expect(gate.wakeUps < 5)
+    var byte: UInt8 = 0
+    #expect(recv(waiting, &byte, 1, 0) == 0)
+    #expect(gate.streams.gate.admission.pendingStreams == 0)
+  }
+
+  @Test func `a stream that waits for a place is admitted when a handshake has ended`() throws {
+    defer { gate.close() }
+    for host in 0..<Admission.handshakesMax - Admission.reserved { _ = try gate.arrive(host, hello) }
+    _ = try gate.arrive(100, hello)
+    gate.serve()
+    #expect(gate.admitted.count == Admission.handshakesMax - Admission.reserved)
+    gate.streams.handshakeEnded(gate.admitted[0].source, isKnown: false)
+    #expect(gate.admitted.last?.stream.remote == "192.0.2.100:5")
+  }
+
+  @Test func `who is refused is told by an alert`() throws {
+    defer { gate.close() }
+    let other = try gate.arrive(1, Array("GET / HTTP/1.1\r\n\r\n".utf8))
+    gate.serve()
+    var alert = [UInt8](repeating: 0, count: 10)
+    #expect(recv(other, &alert, 10, 0) == 7)
+    #expect(alert[..<7] == [21, 3, 3, 0, 2, 2, 80])
+    #expect(recv(other, &alert, 10, 0) == 0)
+  }
+
+  @Test func `the fifth stream of one address is refused`() throws {
+    defer { gate.close() }
+    for _ in 0..<Admission.perSourceMax { _ = try gate.arrive(1) }
+    let fifth = try gate.arrive(1)
+    var alert = [UInt8](repeating: 0, count: 10)
+    #expect(recv(fifth, &alert, 10, 0) == 7)
+  }
+
+  @Test func `a stream that ends before it has spoken gives its place back`() throws {
+    defer { gate.close() }
+    let other = try gate.arrive(1, Array(hello[..<3]))
+    gate.serve(.milliseconds(30))
+    shutdown(other, CInt(SHUT_RDWR))
+    gate.serve { gate.streams.gate.admission.pendingStreams == 0 }
+    #expect(gate.streams.gate.admission.pendingStreams == 0)
+  }
+}

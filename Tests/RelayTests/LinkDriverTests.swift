@@ -1,0 +1,164 @@
+import Bearer
+import Channel
+import Link
+import Node
+import Primitives
+import Reactor
+import SecureTransport
+import Testing
+
+@testable import Relay
+
+/// Streams that become links and end, without a socket.
+@Suite struct LinkDriverTests {
+  @Test func `two drivers on one stream become a link at either node`() throws {
+    let cable = try Cable.linked()
+    #expect(cable.client.driver.peer == cable.server.identity.id)
+    #expect(cable.server.driver.peer == cable.client.identity.id)
+    #expect(cable.client.provedCount == 1 && cable.server.provedCount == 1)
+    #expect(cable.client.ends == [] && cable.server.ends == [])
+    // The handshake is over: nothing waits for a clock any more.
+    #expect(cable.client.io.wakeUp == .never && cable.server.io.wakeUp == .never)
+  }
+
+  @Test func `a handshake that takes too long is ended at its deadline`() throws {
+    let server = try Box(isInbound: true)
+    server.driver.start([22, 3, 1], deadline: server.now + .seconds(5))
+    #expect(server.io.wakeUp == server.now + .seconds(5))
+    server.driver.timeUp()
+    #expect(server.ends == ["no TLS handshake within 5 s"] && server.io.lingers == false)
+    // Whatever comes after the end is no more the driver's.
+    server.driver.timeUp()
+    server.driver.finish()
+    server.driver.transmit()
+    #expect(server.ends.count == 1)
+  }
+
+  @Test func `bytes that came before the driver count`() throws {
+    let cable = try Cable()
+    let early = cable.server.io.incoming
+    cable.server.io.incoming = []
+    let server = try Box(isInbound: true)
+    server.driver.start(early, deadline: server.now + .seconds(5))
+    #expect(!server.io.sends.isEmpty, "the server answers the hello at once")
+  }
+
+  @Test func `who does not speak TLS is told by an alert, and the stream lingers so that it can be read`() throws {
+    let server = try Box(isInbound: true)
+    server.driver.start(Array("GET / HTTP/1.1\r\n\r\n".utf8), deadline: server.now + .seconds(5))
+    #expect(server.ends.count == 1 && server.io.lingers == true)
+    #expect(server.io.sends == [7])
+  }
+
+  @Test func `a peer that is refused is told, and the stream lingers`() throws {
+    let judge = Judge()
+    judge.refuses = true
+    let cable = try Cable(judge: judge)
+    cable.run()
+    #expect(cable.server.io.lingers == true && cable.server.driver.isRefused)
+    #expect(cable.server.provedCount == 0)
+    #expect(cable.client.ends == ["the peer refused with TLS alert 44 (certificate_revoked)"])
+    #expect(cable.client.driver.isRefused)
+  }
+
+  @Test func `a peer that is refused later is cut off then`() throws {
+    let judge = Judge()
+    let cable = try Cable(judge: judge)
+    cable.run()
+    cable.server.driver.reconsider()
+    #expect(cable.server.ends == [])
+    judge.refuses = true
+    cable.server.driver.reconsider()
+    #expect(cable.server.ends.count == 1 && cable.server.io.lingers == true)
+    cable.run()
+    #expect(!cable.client.node.isLinked)
+  }
+
+  @Test func `a stream that ends is not lingered on`() throws {
+    let cable = try Cable.linked()
+    cable.server.io.hasEnded = true
+    cable.run()
+    #expect(cable.server.ends == ["the other side closed the connection"] && cable.server.io.lingers == false)
+    #expect(!cable.server.node.isLinked)
+  }
+
+  @Test func `a broken stream is over although nothing can be read`() throws {
+    let cable = try Cable.linked()
+    cable.server.driver.ready(canRead: false, canWrite: false, isBroken: true)
+    #expect(cable.server.ends == ["the connection broke"] && cable.server.io.lingers == false)
+  }
+
+  @Test func `a link that finishes says goodbye and ends when its last byte has left`() throws {
+    let cable = try Cable.linked()
+    cable.client.node.shutDown(now: cable.client.now)
+    cable.run()
+    #expect(cable.client.ends == ["closed here"] && cable.client.io.lingers == true)
+    #expect(cable.server.ends.count == 1 && !cable.server.node.isLinked)
+  }
+
+  @Test func `a link that finishes and is not let say goodbye ends after two seconds`() throws {
+    let cable = try Cable.linked()
+    cable.client.io.room = 0
+    cable.client.driver.finish()
+    #expect(cable.client.ends == [] && cable.client.io.wakeUp == cable.client.now + LinkDriver.lingerTime)
+    cable.client.driver.timeUp()
+    #expect(cable.client.ends == ["closed"] && cable.client.io.lingers == false)
+  }
+
+  @Test func `no send is longer than the channel's unit`() throws {
+    let cable = try Cable.linked(bearer: .bluetoothLE, unitBytesMax: 100)
+    #expect(cable.client.io.sends.allSatisfy { $0 <= 100 } && cable.server.io.sends.allSatisfy { $0 <= 100 })
+    #expect(cable.client.io.sends.contains(100))
+  }
+
+  @Test func `one wake-up reads a bounded share of what has come`() throws {
+    let cable = try Cable.linked(bearer: .bluetoothLE)
+    try cable.fill()
+    cable.server.io.incoming = [UInt8](repeating: 23, count: 3 * EventLoop.callBytesMax)
+    cable.server.io.receives = []
+    cable.server.driver.ready(canRead: true, canWrite: false, isBroken: false)
+    #expect(cable.server.io.receives.reduce(0, +) <= EventLoop.callBytesMax)
+  }
+
+  @Test func `while the stream takes nothing no more than the limit is encrypted ahead`() throws {
+    let cable = try Cable.linked()
+    cable.client.io.room = 0
+    try cable.fill()
+    #expect(cable.client.io.waitsForRoom)
+    // All that was encrypted leaves at once when there is room: it is no more than the limit and one record.
+    cable.client.io.other = nil
+    cable.client.io.room = .max
+    cable.client.io.sends = []
+    cable.client.driver.finish()
+    #expect(cable.client.io.sends.reduce(0, +) <= EncryptAhead.bytesMax + 2 * 17_000)
+  }
+
+  @Test func `a stream that takes bytes again is filled until nothing waits`() throws {
+    let cable = try Cable.linked()
+    cable.client.io.room = 0
+    let sent = try cable.fill()
+    #expect(sent > 0 && cable.client.io.waitsForRoom)
+    cable.client.io.room = .max
+    cable.run()
+    cable.pass(.milliseconds(500))
+    var count = 0
+    while cable.server.node.nextMessage(now: cable.server.now, { _, _ in true }) != nil { count += 1 }
+    #expect(count == sent)
+    #expect(!cable.client.io.waitsForRoom)
+  }
+}
+
+extension Cable {
+  /// Give the client's node as much to send as it takes at once; how many messages that is.
+  @discardableResult
+  func fill() throws -> Int {
+    let message = [UInt8](repeating: 1, count: 60_000)
+    var count = 0
+    while client.node.canSend(byteCount: message.count, to: server.identity.id, lane: .bulk) {
+      _ = try client.node.send(kind: 3, message.span.bytes, to: server.identity.id, lane: .bulk, now: client.now)
+      count += 1
+    }
+    client.drain()
+    return count
+  }
+}

@@ -1,0 +1,107 @@
+import Bearer
+import CSystem
+import Primitives
+import Reactor
+import Testing
+
+@testable import Relay
+
+/// How a socket ends so that its last bytes can be read.
+@Suite struct LinkStreamTests {
+  private let loop: EventLoop
+  private let scratch = LinkScratch()
+  init() throws { loop = try EventLoop() }
+
+  /// A TCP connection over loopback: a reset destroys what a socket pair would keep.
+  private func makeConnection() throws -> (stream: LinkStream, other: CInt) {
+    let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+    defer { close(listener) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let other = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+    let code = withUnsafeMutablePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(listener, __CONST_SOCKADDR_ARG(__sockaddr__: $0), length) | listen(listener, 1)
+          | getsockname(listener, __SOCKADDR_ARG(__sockaddr__: $0), &length)
+          | connect(other, __CONST_SOCKADDR_ARG(__sockaddr__: $0), length)
+      }
+    }
+    try #require(code == 0)
+    let descriptor = accept4(listener, __SOCKADDR_ARG(__sockaddr__: nil), nil, CInt(SOCK_NONBLOCK.rawValue))
+    let handoff = StreamHandoff(
+      descriptor: descriptor, bearer: .loopback, isInbound: true, token: 0, unitBytesMax: .max, interfaceIndex: 0,
+      remote: "127.0.0.1:5")
+    return (try LinkStream(loop, handoff, scratch), other)
+  }
+
+  private func serve(_ span: TimeSpan, until isDone: () -> Bool = { false }) {
+    let end = monotonicNow() + span
+    while !isDone(), monotonicNow() < end { loop.turn(waitMilliseconds: 10) }
+  }
+
+  private func put(_ other: CInt, _ count: Int) -> Int {
+    let bytes = [UInt8](repeating: 0, count: count)
+    return send(other, bytes, count, CInt(MSG_NOSIGNAL | MSG_DONTWAIT))
+  }
+
+  @Test func `what was said last is read by a peer that was still sending`() throws {
+    let (stream, other) = try makeConnection()
+    defer { close(other) }
+    #expect(put(other, 1000) == 1000)
+    let last: [UInt8] = [21, 3, 3, 0, 2, 2, 43]
+    #expect(last.withUnsafeBytes { stream.send($0) } == .moved(7))
+    stream.close(lingers: true)
+    serve(.milliseconds(50))
+    // A reset would fail this one …
+    #expect(put(other, 1000) == 1000)
+    serve(.milliseconds(50))
+    #expect(put(other, 1000) == 1000)
+    // … and what it destroys is this.
+    var read = [UInt8](repeating: 0, count: 10)
+    #expect(recv(other, &read, 10, 0) == 7)
+    #expect(recv(other, &read, 10, 0) == 0)
+  }
+
+  @Test func `it closes when the other side has closed`() throws {
+    let (stream, other) = try makeConnection()
+    stream.close(lingers: true)
+    #expect(scratch.lingering == 1)
+    close(other)
+    serve(.seconds(1)) { scratch.lingering == 0 }
+    #expect(scratch.lingering == 0)
+  }
+
+  @Test func `it closes after two seconds, whatever the other side does`() throws {
+    let (stream, other) = try makeConnection()
+    defer { close(other) }
+    stream.close(lingers: true)
+    let start = monotonicNow()
+    serve(.seconds(4)) { scratch.lingering == 0 }
+    #expect(scratch.lingering == 0 && monotonicNow() - start >= .milliseconds(1900))
+  }
+
+  @Test func `it closes on a peer that sends without end`() throws {
+    let (stream, other) = try makeConnection()
+    defer { close(other) }
+    stream.close(lingers: true)
+    let start = monotonicNow()
+    serve(.seconds(4)) {
+      while put(other, 65_536) > 0 {}
+      return scratch.lingering == 0
+    }
+    #expect(scratch.lingering == 0 && monotonicNow() - start < .milliseconds(1900))
+  }
+
+  @Test func `thirty-two streams linger and further ones are closed at once`() throws {
+    var others: [CInt] = []
+    defer { for other in others { close(other) } }
+    for _ in 0..<LinkStream.lingeringMax + 1 {
+      let (stream, other) = try makeConnection()
+      others.append(other)
+      stream.close(lingers: true)
+    }
+    #expect(scratch.lingering == LinkStream.lingeringMax)
+  }
+}

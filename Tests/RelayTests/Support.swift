@@ -1,0 +1,167 @@
+import Bearer
+import Channel
+import FileSupport
+import Frame
+import Identity
+import Journal
+import Node
+import Primitives
+import Reactor
+import SecureTransport
+import Testing
+
+@testable import Relay
+
+/// A stream in memory: what one end sends the other may read, when the test lets it.
+final class FakeIO: LinkIO {
+  var now = Instant.zero + .seconds(1000)
+  var other: FakeIO?
+  /// Bytes that the driver has not read.
+  var incoming: [UInt8] = []
+  /// What was given to one `send` each.
+  var sends: [Int] = []
+  var receives: [Int] = []
+  /// How many more bytes the stream takes.
+  var room = Int.max
+  var hasEnded = false
+  var waitsForRoom = false
+  var wakeUp = Instant.never
+  /// Nil while the stream is open; then whether it lingers.
+  var lingers: Bool?
+
+  func receive(into buffer: UnsafeMutableRawBufferPointer) -> TransferOutcome {
+    #expect(lingers == nil, "a closed stream is read")
+    let count = min(buffer.count, incoming.count)
+    if count == 0 { return hasEnded ? .ended : .later }
+    buffer.copyBytes(from: incoming[..<count])
+    incoming.removeFirst(count)
+    receives.append(count)
+    return .moved(count)
+  }
+
+  func send(_ bytes: UnsafeRawBufferPointer) -> TransferOutcome {
+    #expect(lingers == nil, "a closed stream is written to")
+    let count = min(bytes.count, room)
+    if count == 0 { return .later }
+    room -= count
+    sends.append(count)
+    other?.incoming += bytes[..<count]
+    return .moved(count)
+  }
+
+  func waitForRoom(_ waits: Bool) { waitsForRoom = waits }
+  func wake(at instant: Instant) { wakeUp = instant }
+  func close(lingers: Bool) {
+    #expect(self.lingers == nil, "a stream is closed twice")
+    self.lingers = lingers
+    other?.hasEnded = true
+  }
+}
+
+/// One box: a node, and a driver for its one stream.
+final class Box: LinkDriverDelegate {
+  let identity: NodeIdentity
+  let node: Node
+  let scratch = LinkScratch()
+  let io = FakeIO()
+  let credentials: TLSCredentials
+  private(set) var driver: LinkDriver!
+  var provedCount = 0
+  var ends: [String] = []
+  var now: Instant { io.now }
+
+  init(bearer: BearerKind = .ethernet, isInbound: Bool, unitBytesMax: Int = .max, judge: (any PeerJudge)? = nil) throws
+  {
+    identity = try makeIdentity()
+    credentials = TLSCredentials(identity)
+    let point = identity.publicPoint
+    let settings = NodeSettings(
+      id: identity.id, epoch: 1, point: (0..<65).map { point[$0] }, name: try DisplayName([97].span.bytes),
+      serviceType: Array("chat".utf8), info: [], relays: true, bypass: true, encryption: .none)
+    node = Node(settings, try MbedCryptography(identity), journal: .none, now: io.now)
+    let handoff = StreamHandoff(
+      descriptor: -1, bearer: bearer, isInbound: isInbound, token: isInbound ? 0 : 7, unitBytesMax: unitBytesMax,
+      interfaceIndex: 0, remote: "192.0.2.1:5")
+    driver = try LinkDriver(io, handoff, credentials, judge: judge, self)
+  }
+
+  func linkProved(_ driver: LinkDriver) { provedCount += 1 }
+
+  func linkEnded(_ driver: LinkDriver, reason: String) {
+    ends.append(reason)
+    if let slot = driver.slot { node.handle(.linkClosed(slot), now: now) }
+  }
+
+  /// What the node wants of its one link.
+  func drain() {
+    while let command = node.nextCommand(now: now) {
+      switch command {
+      case .transmit: driver.transmit()
+      case .close: driver.finish()
+      case .dial: break
+      }
+    }
+  }
+}
+
+/// Two boxes and the stream between them.
+struct Cable {
+  let client: Box
+  let server: Box
+
+  init(bearer: BearerKind = .ethernet, unitBytesMax: Int = .max, judge: (any PeerJudge)? = nil) throws {
+    client = try Box(bearer: bearer, isInbound: false, unitBytesMax: unitBytesMax)
+    server = try Box(bearer: bearer, isInbound: true, unitBytesMax: unitBytesMax, judge: judge)
+    client.io.other = server.io
+    server.io.other = client.io
+    for box in [client, server] { box.driver.start([], deadline: box.now + .seconds(5)) }
+  }
+
+  /// Serve both as a loop would until nothing happens any more, or `wakeUpsMax` times.
+  func run(wakeUpsMax: Int = 10_000) {
+    for _ in 0..<wakeUpsMax {
+      var hasWorked = false
+      for box in [client, server] where box.io.lingers == nil {
+        let canRead = !box.io.incoming.isEmpty || box.io.hasEnded
+        let canWrite = box.io.waitsForRoom && box.io.room > 0
+        if canRead || canWrite {
+          box.driver.ready(canRead: canRead, canWrite: canWrite, isBroken: false)
+          hasWorked = true
+        }
+        box.drain()
+      }
+      if !hasWorked { return }
+    }
+  }
+
+  /// Let time pass, with every deadline of the nodes on the way.
+  func pass(_ span: TimeSpan) {
+    let end = client.now + span
+    while true {
+      let next = min(client.node.nextDeadline(now: client.now), server.node.nextDeadline(now: server.now))
+      let now = max(client.now, min(next, end))
+      for box in [client, server] {
+        box.io.now = now
+        if box.node.nextDeadline(now: now) <= now { box.node.handle(.timeout, now: now) }
+        box.drain()
+      }
+      run()
+      if next > end { return }
+    }
+  }
+
+  /// Two nodes that know each other as peers.
+  static func linked(bearer: BearerKind = .ethernet, unitBytesMax: Int = .max) throws -> Cable {
+    let cable = try Cable(bearer: bearer, unitBytesMax: unitBytesMax)
+    cable.run()
+    cable.pass(.milliseconds(500))
+    try #require(cable.client.node.isLinked && cable.server.node.isLinked)
+    return cable
+  }
+}
+
+/// A judge who can be made to refuse everybody.
+final class Judge: PeerJudge {
+  var refuses = false
+  func refusal(of chain: PeerChain, _ node: NodeID) -> PeerRefusal? { refuses ? .revoked : nil }
+}
