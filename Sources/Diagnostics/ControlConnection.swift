@@ -44,22 +44,17 @@ final class ControlConnection: EventSource {
   private var held: (request: UInt32, message: ControlMessage)?
   private var outstanding = 0
   private var interest: Interest = .read
-  private var processID: UInt64 = 0
-  private var userID: uid_t = .max
+  private let user: ControlUser
 
-  init(_ server: ControlServer, _ descriptor: CInt, serial: UInt32) throws(SystemError) {
+  init(_ server: ControlServer, _ descriptor: CInt, _ user: ControlUser, serial: UInt32) throws(SystemError) {
     self.server = server
     self.descriptor = descriptor
     self.serial = serial
+    self.user = user
     registration = try server.loop.add(descriptor, .read, .diagnostics, self)
     stall = Timer(server.loop) { [self] in close(.stalled) }
-    var credentials = ucred()
-    var size = socklen_t(MemoryLayout<ucred>.size)
-    getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size)
-    processID = UInt64(truncatingIfNeeded: credentials.pid)
-    userID = credentials.uid
     server.journal.record(
-      .debug, .controlAttached, at: server.loop.now, UInt64(serial), processID, UInt64(credentials.uid))
+      .debug, .controlAttached, at: server.loop.now, UInt64(serial), user.processID, UInt64(user.userID))
   }
 
   /// Packets wait for this client: it takes no message now.
@@ -149,7 +144,7 @@ final class ControlConnection: EventSource {
         return close(.syntax)
       }
       server.journal.record(
-        .debug, .controlRequest, at: server.loop.now, UInt64(server.buffer[0]), processID)
+        .debug, .controlRequest, at: server.loop.now, UInt64(server.buffer[0]), user.processID)
       handle(request)
     }
   }
@@ -179,7 +174,7 @@ final class ControlConnection: EventSource {
     case .send(let request, let message):
       offer(request, message)
     case .trust(let operation, let id, let name):
-      guard userID == 0 || userID == geteuid() else {
+      guard user.isOperator else {
         return send(ControlEvent.trustAnswer(isDone: false, text: "only root may change whom the box trusts").encoded())
       }
       let answer = delegate.controlTrust(operation, id, name: name)

@@ -92,13 +92,16 @@ public final class ControlServer: EventSource {
   /// Tell attached clients that a peer is gone.
   public func peerLost(_ id: NodeID) { tellAttached(.peerLost(id)) }
 
-  /// Whether `deliver` would take a message of this kind now, be it to drop it because nobody wants it.
-  public func canDeliver(kind: UInt8) -> Bool { !clients.contains { $0.wants(kind) && $0.isBusy } }
+  /// Whether `deliver` would take a message of this kind now, be it to drop it because nobody wants it: no client wants
+  /// it, or one that does reads.
+  public func canDeliver(kind: UInt8) -> Bool {
+    !isWanted(kind: kind) || clients.contains { $0.wants(kind) && !$0.isBusy }
+  }
 
   /// Whether a client wants messages of this kind.
   public func isWanted(kind: UInt8) -> Bool { clients.contains { $0.wants(kind) } }
 
-  /// Give a message to every client that wants its kind, or to none of them.
+  /// Give a message to every client that wants its kind, or to none of them. Who does not read has a queue of his own.
   public func deliver(_ message: ControlMessage) -> ControlDelivery {
     guard clients.contains(where: { $0.wants(message.kind) }) else { return .nobody }
     guard canDeliver(kind: message.kind) else { return .busy }
@@ -135,13 +138,15 @@ public final class ControlServer: EventSource {
   }
 
   private func serve(_ accepted: CInt) {
-    guard clients.count < ControlProtocol.clientsMax else {
-      refuse(accepted, "\(ControlProtocol.clientsMax) clients are attached; close one of them")
+    let user = ControlUser(accepted)
+    let places = ControlProtocol.clientsMax + (user.isOperator ? ControlProtocol.reservedMax : 0)
+    guard clients.count < places else {
+      refuse(accepted, "\(places) clients are attached; close one of them")
       return
     }
     serial &+= 1
     do throws(SystemError) {
-      clients.append(try ControlConnection(self, accepted, serial: serial))
+      clients.append(try ControlConnection(self, accepted, user, serial: serial))
     } catch {
       refuse(accepted, error.text)
     }
@@ -166,6 +171,22 @@ public final class ControlServer: EventSource {
 
   /// Tell the delegate in a call of its own: it may be in the middle of giving messages to us.
   func roomAppeared() { roomCall?.set(.zero) }
+}
+
+/// Who is at the other end of a connection, by the kernel's word (unix(7), SO_PEERCRED).
+struct ControlUser {
+  let processID: UInt64
+  let userID: uid_t
+  /// May change whom the node trusts.
+  var isOperator: Bool { userID == 0 || userID == geteuid() }
+
+  init(_ descriptor: CInt) {
+    var credentials = ucred()
+    var size = socklen_t(MemoryLayout<ucred>.size)
+    let isKnown = getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0
+    processID = isKnown ? UInt64(truncatingIfNeeded: credentials.pid) : 0
+    userID = isKnown ? credentials.uid : .max
+  }
 }
 
 /// A listening socket, made so that nobody can connect before its mode is set.

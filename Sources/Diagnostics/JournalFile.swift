@@ -79,7 +79,7 @@ public final class JournalMapping {
 
   /// Errors: absent, not permitted, or not a journal of this version.
   public init(path: String) throws(DiagnosticsError) {
-    let descriptor = csystem_open(path, O_RDONLY | O_CLOEXEC, 0)
+    let descriptor = csystem_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
     if descriptor < 0 {
       let absent = csystem_errno() == ENOENT
       throw .system(path, absent ? "; has “causeway run” been started with this runtime-directory?" : "")
@@ -87,6 +87,7 @@ public final class JournalMapping {
     defer { close(descriptor) }
     var information = stat()
     guard fstat(descriptor, &information) == 0 else { throw .system(path) }
+    if information.st_mode & mode_t(S_IFMT) != mode_t(S_IFREG) { throw DiagnosticsError("\(path): not a regular file") }
     let size = Int(information.st_size)
     if size == 0 { throw DiagnosticsError("\(path): empty; this is not a journal") }
     guard let mapped = map(descriptor, size, PROT_READ) else { throw .system("\(path): cannot be mapped") }

@@ -43,7 +43,7 @@ private func say(_ message: StaticString) {
   tell("\n")
 }
 
-private func tell(_ text: StaticString) { text.withUTF8Buffer { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) } }
+private func tell(_ text: StaticString) { text.withUTF8Buffer { offerToStandardError(UnsafeRawBufferPointer($0)) } }
 
 extension Journal {
   /// Record words: “source: text”, at most 320 bytes of it. For what has no event of its own: a fault that

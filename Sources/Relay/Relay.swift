@@ -301,5 +301,5 @@ public struct StartError: Error {
 /// One line for whoever watches the box, on standard error.
 func say(_ source: StaticString, _ text: String) {
   let line = Array("causeway: \(source): \(text)\n".utf8)
-  _ = line.withUnsafeBytes { write(2, $0.baseAddress!, $0.count) }
+  line.withUnsafeBytes { offerToStandardError($0) }
 }

@@ -52,6 +52,10 @@ static inline int csystem_errno(void) { return errno; }
 int csystem_argc(void);
 char *_Nullable *_Nonnull csystem_argv(void);
 
+/// What every command begins with: descriptors 0 to 2 are open, SIGPIPE is ignored, and an output of stdio that could not be
+/// written ends the process with 1.
+void csystem_prepare_process(void);
+
 /// gmtime_r(3): seconds since 1970 as a date in UTC; NULL with EOVERFLOW for a year that an int does not hold. The C
 /// library's brings its time zones and number scanner along, 90 kB; board/sysroot.sh gives mbedTLS this one.
 struct tm *_Nullable csystem_gmtime_r(const time_t *_Nonnull time, struct tm *_Nonnull parts);
