@@ -138,7 +138,10 @@ private final class ConfigurationReader {
       return fail(line, "[\(section.string)] \(name.string): given twice", accepted: "one line of it")
     }
     keysSeen.append(index)
-    if key.set(&configuration, value) { return true }
+    if key.set(&configuration, value) {
+      configuration.given.append(("[\(section.string)] \(name.string)", value.string))
+      return true
+    }
     return fail(
       line, "[\(section.string)] \(name.string): “\(value.string)” is not accepted", accepted: "\(key.accepted)")
   }

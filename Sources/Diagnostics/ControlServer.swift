@@ -44,7 +44,9 @@ public final class ControlServer: EventSource {
   let journal: Journal
   private(set) var delegate: (any ControlDelegate)?
   private let path: String
-  private let descriptor: CInt
+  private var descriptor: CInt
+  /// The socket's place in its file system: the path may become another's.
+  private var place: stat
   private var registration: Registration!
   private var acceptPause: Timer?
   private var roomCall: Timer?
@@ -62,7 +64,7 @@ public final class ControlServer: EventSource {
     self.path = path
     self.journal = journal
     self.delegate = delegate
-    descriptor = try listenAt(path)
+    (descriptor, place) = try listenAt(path)
     do throws(SystemError) {
       registration = try loop.add(descriptor, .read, .diagnostics, self)
     } catch {
@@ -71,6 +73,24 @@ public final class ControlServer: EventSource {
     }
     acceptPause = Timer(loop) { [self] in loop.modify(registration, .read) }
     roomCall = Timer(loop) { [self] in self.delegate?.controlHasRoom() }
+  }
+
+  /// Look whether the socket is there, and make it anew if somebody removed it. True when it was made anew; clients that are
+  /// attached stay. Errors: those of `init`; the next call tries again.
+  public func restore() throws(DiagnosticsError) -> Bool {
+    var found = stat()
+    if stat(path, &found) == 0 && found.st_ino == place.st_ino && found.st_dev == place.st_dev { return false }
+    let (fresh, freshPlace) = try listenAt(path)
+    do throws(SystemError) {
+      let registered = try loop.add(fresh, .read, .diagnostics, self)
+      loop.remove(registration)
+      CSystem.close(descriptor)
+      (descriptor, place, registration) = (fresh, freshPlace, registered)
+    } catch {
+      CSystem.close(fresh)
+      throw DiagnosticsError("\(path): \(error.text)")
+    }
+    return true
   }
 
   /// Close every client and remove the socket.
@@ -189,8 +209,8 @@ struct ControlUser {
   }
 }
 
-/// A listening socket, made so that nobody can connect before its mode is set.
-private func listenAt(_ path: String) throws(DiagnosticsError) -> CInt {
+/// A listening socket, made so that nobody can connect before its mode is set, and its place.
+private func listenAt(_ path: String) throws(DiagnosticsError) -> (CInt, stat) {
   let descriptor = socket(AF_UNIX, CInt(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
   if descriptor < 0 { throw .system(path) }
   var result = withControlAddress(path) { bind(descriptor, $0, $1) }
@@ -206,12 +226,15 @@ private func listenAt(_ path: String) throws(DiagnosticsError) -> CInt {
     unlink(path)
     result = withControlAddress(path) { bind(descriptor, $0, $1) }
   }
-  if result != 0 || chmod(path, 0o660) != 0 || listen(descriptor, CInt(ControlProtocol.clientsMax)) != 0 {
+  var place = stat()
+  if result != 0 || chmod(path, 0o660) != 0 || listen(descriptor, CInt(ControlProtocol.clientsMax)) != 0
+    || stat(path, &place) != 0
+  {
     let error = DiagnosticsError.system(path)
     close(descriptor)
     throw error
   }
-  return descriptor
+  return (descriptor, place)
 }
 
 /// Call `body` with the unix address of `path`; -1 with ENAMETOOLONG when it does not fit.

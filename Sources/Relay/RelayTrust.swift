@@ -12,14 +12,17 @@ import SecureTransport
 import Trust
 
 /// Opens what a box must not lose, once for this process: key, pins, deny-lists, epoch, time. Gives the epoch of this
-/// start. What was wrong and did not prevent the start stands in the journal.
-func openState(_ configuration: Configuration, _ journal: Journal) throws(StartError) -> (TrustKeeper, UInt64) {
+/// start, and why it is not on disk where it could not be written. What was wrong and did not prevent the start stands in
+/// the journal.
+func openState(
+  _ configuration: Configuration, _ journal: Journal
+) throws(StartError) -> (trust: TrustKeeper, epoch: UInt64, fault: String?) {
   do throws(IdentityError) {
     let directory = try StateDirectory(configuration.node.stateDirectory)
     if try !directory.lock() { throw .inUse(path: directory.path) }
     let identity = try NodeIdentity.loadOrCreate(directory: directory.path)
     let store = TrustStore(directory)
-    let epoch = try store.nextEpoch()
+    let (epoch, failure) = try store.nextEpoch(wallSeconds: Int64(CSystem.time(nil)))
     let keeper = TrustKeeper(identity, store, configuration.trust)
     let notices = [identity.notice, store.notice].compactMap { $0 }
     for notice in notices { tell(.error, notice, journal) }
@@ -27,7 +30,8 @@ func openState(_ configuration: Configuration, _ journal: Journal) throws(StartE
     if keeper.policy == .authority && keeper.anchors.certificateCount == 0 {
       tell(.warning, "[trust] policy is ca, and \(configuration.trust.anchors) holds no certificate", journal)
     }
-    return (keeper, epoch)
+    if failure != nil { keeper.noteUnsaved() }
+    return (keeper, epoch, failure.map { "\($0.text); nothing that changes is kept over a restart" })
   } catch {
     throw StartError(error.text)
   }
@@ -95,10 +99,12 @@ extension Relay {
     do throws(IdentityError) {
       try trust.keepTime()
       try trust.saveIfChanged()
-      resolve("trust")
+      if problem("state") != nil { bearerReport("state", "is written again", isFault: false) }
     } catch {
-      if problem("trust") == nil { bearerReport("trust", error.text, isFault: true) }
+      if problem("state") == nil { bearerReport("state", error.text, isFault: true) }
     }
+    keepRuntimeDirectory()
+    journal.recordRepeats(at: loop.now)
     // Certificates of which nobody could tell whether they were valid yet.
     let isSynchronised = trust.time.isSynchronised
     if isSynchronised && !wasSynchronised { reconsiderLinks() }
@@ -119,7 +125,7 @@ extension Relay {
     if !text.utf8.isEmpty { journal.report(.warning, at: loop.now, "door", "not let in: \(text)") }
   }
 
-  private func reconsiderLinks() {
+  func reconsiderLinks() {
     for driver in drivers { driver.reconsider() }
   }
 

@@ -56,6 +56,18 @@ char *_Nullable *_Nonnull csystem_argv(void);
 /// written ends the process with 1.
 void csystem_prepare_process(void);
 
+/// Keep the pages from `address` on usable although their file may be cut: they are all replaced by zeros then, which
+/// `csystem_mapping_is_lost` tells. One mapping a process; NULL forgets it.
+void csystem_keep_mapping(void *_Nullable address, size_t bytes);
+bool csystem_mapping_is_lost(void);
+/// What is called for any other SIGBUS, before the default action.
+void csystem_on_other_bus_error(void (*_Nullable handler)(int));
+
+/// mremap(2) of a whole mapping to a fixed address, whose old mapping goes. False with errno set.
+static inline bool csystem_move_mapping(void *_Nonnull from, size_t bytes, void *_Nonnull to) {
+  return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED;
+}
+
 /// gmtime_r(3): seconds since 1970 as a date in UTC; NULL with EOVERFLOW for a year that an int does not hold. The C
 /// library's brings its time zones and number scanner along, 90 kB; board/sysroot.sh gives mbedTLS this one.
 struct tm *_Nullable csystem_gmtime_r(const time_t *_Nonnull time, struct tm *_Nonnull parts);
