@@ -42,6 +42,8 @@ final class ControlConnection: EventSource {
   private var queuedBytes = 0
   /// A message that the node had no room for.
   private var held: (request: UInt32, message: ControlMessage)?
+  /// Answers about trust that wait for the disk.
+  private var unsettled: [(isDone: Bool, text: String)] = []
   private var outstanding = 0
   private var interest: Interest = .read
   private let user: ControlUser
@@ -69,6 +71,15 @@ final class ControlConnection: EventSource {
     queuedBytes += packet.count
     if queue.count == 1 { flush() }
     if queuedBytes > ControlProtocol.queuedBytesMax { close(.overflow) }
+  }
+
+  /// Give the answers that waited for the disk. With a `failure` none of them is done: it would not outlive a restart.
+  func answerTrust(failure: String?) {
+    for answer in unsettled {
+      let text = failure.map { "\(answer.text), but not on disk, so until the next start only: \($0)" } ?? answer.text
+      send(ControlEvent.trustAnswer(isDone: answer.isDone && failure == nil, text: text).encoded())
+    }
+    unsettled = []
   }
 
   func completed(request: UInt32, _ outcome: SendOutcome) {
@@ -116,7 +127,9 @@ final class ControlConnection: EventSource {
     server.closed(self)
   }
 
-  private var isReading: Bool { server != nil && held == nil && outstanding < ControlProtocol.outstandingMax }
+  private var isReading: Bool {
+    server != nil && held == nil && unsettled.isEmpty && outstanding < ControlProtocol.outstandingMax
+  }
 
   private func updateInterest() {
     guard let server else { return }
@@ -178,7 +191,8 @@ final class ControlConnection: EventSource {
         return send(ControlEvent.trustAnswer(isDone: false, text: "only root may change whom the box trusts").encoded())
       }
       let answer = delegate.controlTrust(operation, id, name: name)
-      send(ControlEvent.trustAnswer(isDone: answer.isDone, text: answer.text).encoded())
+      unsettled.append(answer)
+      if !answer.isDone || delegate.controlIsSettled { answerTrust(failure: nil) }
     }
   }
 

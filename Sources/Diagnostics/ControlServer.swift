@@ -12,8 +12,10 @@ public protocol ControlDelegate: AnyObject {
   func controlPeers() -> [PeerStatus]
   /// Send a message for a client. After `.taken` the node calls `ControlServer.completed` once with `token`.
   func controlSend(_ message: ControlMessage, token: UInt64) -> ControlAnswer
-  /// Change whom the node trusts. What is answered as done is on disk and in force.
+  /// Change whom the node trusts. What is answered as done is in force.
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String)
+  /// Whether what `controlTrust` has answered is on disk: else the answer waits for `ControlServer.stateSettled`.
+  var controlIsSettled: Bool { get }
   /// A client has room again: offer the messages that `deliver` called busy.
   func controlHasRoom()
 }
@@ -135,6 +137,11 @@ public final class ControlServer: EventSource {
     let serial = UInt32(truncatingIfNeeded: token >> 32)
     guard let client = clients.first(where: { $0.serial == serial }) else { return }
     client.completed(request: UInt32(truncatingIfNeeded: token), outcome)
+  }
+
+  /// What `controlTrust` changed is on disk, or is not, for this reason.
+  public func stateSettled(failure: String?) {
+    for client in clients { client.answerTrust(failure: failure) }
   }
 
   /// The node has room again: offer it what clients wait to send.

@@ -205,7 +205,9 @@ public final class JournalMapping {
   public func record(_ sequence: UInt64) -> JournalRecord? {
     guard let place = reader.offset(of: sequence) else { return nil }
     // Its mark is read once more behind it: what changed meanwhile is another record (see `JournalReader.record`).
-    guard read(place, JournalLayout.recordBytes), let record = reader.record(sequence), read(place, 8) else { return nil }
+    guard read(place, JournalLayout.recordBytes), let record = reader.record(sequence), read(place, 8) else {
+      return nil
+    }
     return reader.record(sequence) == nil ? nil : record
   }
 

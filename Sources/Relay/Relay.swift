@@ -44,7 +44,7 @@ private func startRelay(_ configuration: Configuration, _ file: String?) throws(
   }
   let relay = try Relay(configuration, loop, clock, trust, epoch: epoch, journal: journal)
   relay.configurationFile = file
-  if let stateFault { relay.bearerReport("state", stateFault, isFault: true) }
+  if let stateFault { relay.noteState(stateFault) }
   return relay
 }
 
@@ -81,6 +81,7 @@ final class Relay: LinkDriverDelegate, AdmissionGateDelegate {
   private var deadline: Timer?
   private let statusLED: StatusLED?
   var maintenance: Timer?
+  var stateWatch: DescriptorWatch?
   var wasSynchronised = false
   /// The serials of the deny-lists that links have been held against.
   var deniedSeen: [UInt64] = []
@@ -277,7 +278,9 @@ final class Relay: LinkDriverDelegate, AdmissionGateDelegate {
 
   private func finish() {
     // What could not be written was said already, and there is no later.
+    stateWatch?.stop()
     try? trust.saveIfChanged()
+    try? trust.store.settle()
     admissionGate?.close()
     dnsSD?.stop()
     bluetooth?.stop()

@@ -31,7 +31,7 @@ func openState(
       tell(.warning, "[trust] policy is ca, and \(configuration.trust.anchors) holds no certificate", journal)
     }
     if failure != nil { keeper.noteUnsaved() }
-    return (keeper, epoch, failure.map { "\($0.text); nothing that changes is kept over a restart" })
+    return (keeper, epoch, failure?.text)
   } catch {
     throw StartError(error.text)
   }
@@ -89,6 +89,9 @@ extension Relay {
 
   func startMaintenance() {
     wasSynchronised = trust.time.isSynchronised
+    if let descriptor = trust.store.writeInBackground() {
+      stateWatch = try? DescriptorWatch(loop, descriptor) { [self] in stateWritten() }
+    }
     let timer = Timer(loop) { [self] in maintain() }
     maintenance = timer
     timer.set(loop.now)
@@ -99,9 +102,9 @@ extension Relay {
     do throws(IdentityError) {
       try trust.keepTime()
       try trust.saveIfChanged()
-      if problem("state") != nil { bearerReport("state", "is written again", isFault: false) }
+      if trust.store.isSettled { noteState(nil) }
     } catch {
-      if problem("state") == nil { bearerReport("state", error.text, isFault: true) }
+      noteState(error.text)
     }
     keepRuntimeDirectory()
     journal.recordRepeats(at: loop.now)

@@ -1,5 +1,6 @@
 import Configuration
 import Diagnostics
+import Identity
 import Journal
 import Reactor
 import Trust
@@ -20,6 +21,28 @@ extension Relay {
       note("control", error.text)
     }
   }
+
+  /// A write of the state has ended.
+  func stateWritten() {
+    var failure: String?
+    do throws(IdentityError) {
+      try trust.store.writeEnded()
+    } catch {
+      failure = error.text
+      trust.noteUnsaved()
+    }
+    // Of several changes the last one is still on its way, and takes the others along.
+    if failure == nil && !trust.store.isSettled { return }
+    noteState(failure)
+    control?.stateSettled(failure: failure)
+  }
+
+  /// Whether what must not be lost could be written last time.
+  func noteState(_ failure: String?) {
+    note("state", failure.map { "\($0); until then nothing that changes outlives a restart" })
+  }
+
+  var controlIsSettled: Bool { trust.store.isSettled }
 
   /// A fault is said once, and so is its end.
   private func note(_ source: StaticString, _ fault: String?) {

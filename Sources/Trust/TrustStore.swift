@@ -39,7 +39,42 @@ public final class TrustStore {
       "\(directory.file(Self.file)) is damaged and so is the one before it: pins, revocations and epoch begin anew"
   }
 
-  func save() throws(IdentityError) { try directory.writeChecked(state.encoded(), to: Self.file) }
+  private var writer: StateWriter?
+  /// Something changed since the running write began.
+  private var isBehind = false
+
+  /// Write in the background from now on: `save` begins a write and returns, and its errors come from `writeEnded`. Gives
+  /// what is readable then (see `StateWriter.descriptor`); nil when there is no background to be had.
+  public func writeInBackground() -> CInt? {
+    writer = StateWriter(directory, file: Self.file)
+    return writer?.descriptor
+  }
+
+  /// Whether all that was saved is on disk, or has failed.
+  public var isSettled: Bool { writer.map { !$0.isBusy } ?? true }
+
+  /// The running write has ended; what was saved meanwhile is begun.
+  public func writeEnded() throws(IdentityError) {
+    try writer?.end()
+    if isBehind { try save() }
+  }
+
+  /// Wait for the running write, and write the rest before this returns.
+  public func settle() throws(IdentityError) {
+    let writer = writer
+    self.writer = nil
+    do throws(IdentityError) { try writer?.end() } catch { isBehind = true }
+    if isBehind { try save() }
+  }
+
+  func save() throws(IdentityError) {
+    if let writer {
+      isBehind = writer.isBusy
+      if writer.isBusy || writer.begin(state.encoded()) { return }
+    }
+    isBehind = false
+    try directory.writeChecked(state.encoded(), to: Self.file)
+  }
 
   /// The epoch of this start: a persisted counter in the upper 32 bits, 32 random bits in the lower. It is on disk before
   /// it is returned, so no two starts share a counter whatever the moment of a power cut; the random half tells two copies

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """The process on an ordinary bad day: process_test.py BINARY
 
-Descriptors that are closed, outputs that take nothing, clients that only sit there. Real daemons on the loopback interface.
-Needs root, for users and mounts of its own.
+Descriptors that are closed, outputs that take nothing, clients that only sit there, files that go away, disks that are full.
+Real daemons on the loopback interface. Needs root, for users and mounts of its own, and strace.
 """
 import os
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +17,9 @@ import unittest
 from daemons import BINARY, Client, Daemon, wait
 
 NOBODY = 65534
+ID = "00112233445566778899aabbccddeeff"
+# Of a record that announces 512 bytes the first eleven.
+CLIENT_HELLO_PREFIX = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])
 
 
 class ProcessTest(unittest.TestCase):
@@ -165,7 +171,7 @@ class ProcessTest(unittest.TestCase):
         for _ in range(40):
             self.assertTrue(sitter.stdout.readline())
         try:
-            self.assertEqual(box.run("identity", "revoke", "00112233445566778899aabbccddeeff")[0], 0)
+            self.assertEqual(box.run("identity", "revoke", ID)[0], 0)
             self.assertEqual(box.run("status")[0], 0)
         finally:
             sitter.communicate("", timeout=10)
@@ -186,6 +192,143 @@ class ProcessTest(unittest.TestCase):
                 got += 1
         self.assertLess(time.monotonic() - begin, 15)
         deaf.socket.close()
+
+    # Files that go away
+
+    def test_a_journal_that_is_cut_ends_neither_daemon_nor_reader(self):
+        box = self.daemon("box").start()
+        reader = subprocess.Popen([BINARY, "log", "--follow", "--config", box.config], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True)
+        reader.stdout.readline()
+        os.truncate(box.directory + "/run/journal", 0)
+        for _ in range(5):
+            self.knock(box)
+        wait("the journal is there again", lambda: "what it held is lost" in box.log())
+        self.lives(box)
+        time.sleep(1.1)
+        self.assertIsNone(reader.poll())
+        reader.terminate()
+        self.assertIn("what it held is lost", reader.communicate(timeout=10)[0])
+
+    def test_a_runtime_directory_that_is_removed_comes_back(self):
+        box = self.daemon("box").start()
+        os.unlink(box.directory + "/run/control.sock")
+        wait("the socket is there again", lambda: box.run("status")[0] == 0)
+        shutil.rmtree(box.directory + "/run")
+        wait("the directory is there again", lambda: box.run("status")[0] == 0)
+        log = box.log()
+        self.assertIn(" started: epoch", log)
+        self.assertIn("the journal was removed or cut; it is kept again", log)
+        self.assertEqual(log.count("the socket was removed"), 2, log)
+
+    # A signal
+
+    def test_hangup_reads_the_configuration_again_and_refuses_a_bad_one(self):
+        box = self.daemon("box", extra="[journal]\nlevel = notice\n").start()
+        with open(box.config) as file:
+            good = file.read()
+
+        def reload(text, expected):
+            with open(box.config, "w") as file:
+                file.write(text)
+            box.process.send_signal(signal.SIGHUP)
+            wait(expected, lambda: expected in subprocess.run(
+                [BINARY, "log", "--journal", box.directory + "/run/journal"], capture_output=True, text=True).stdout)
+
+        reload(good.replace("level = notice", "level = loud"), "configuration: not reloaded: ")
+        with open(box.config, "w") as file:
+            file.write(good)
+        self.assertIn("not reloaded", box.run("status")[1])
+        self.assertNotIn("debug ", box.log("debug"))
+        reload(good.replace("level = notice", "level = debug").replace("loopback = yes", "loopback = no"),
+               "these count from the next start: [ip] loopback")
+        self.assertNotIn("not reloaded", box.run("status")[1])
+        self.assertIn("debug ", box.log("debug"))
+        os.makedirs(self.path("anchors"))
+        with open(self.path("anchors/ca.pem"), "w") as file:
+            file.write("no certificate\n")
+        reload(good.replace("[trust]\n", f"[trust]\nanchors = {self.path('anchors')}\n"), "neither a certificate nor a CRL")
+        self.lives(box)
+
+    # The disk
+
+    def starts(self, box, break_disk, mend_disk):
+        """Epochs of starts on a disk of its own: before it breaks, twice while it is broken, after it was mended."""
+        os.makedirs(box.state, exist_ok=True)
+        holder = subprocess.Popen(["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=64k tmpfs "$1" && echo ok && exec cat',
+                                   "sh", box.state], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.assertEqual(holder.stdout.readline(), "ok\n")
+        inside = ["nsenter", "-t", str(holder.pid), "-m"]
+        epochs = []
+        try:
+            for change in (None, break_disk, None, mend_disk):
+                if change:
+                    subprocess.run(inside + ["sh", "-c", change, "sh", box.state], check=True)
+                with subprocess.Popen(inside + [BINARY, "run", "--config", box.config], stderr=subprocess.PIPE, text=True) as process:
+                    box.process = process
+                    wait("the box answers", lambda: process.poll() is not None or box.run("status")[0] == 0)
+                    self.assertIsNone(process.poll(), "the box does not start")
+                    epochs.append(box.status["box"]["epoch"])
+                    if len(epochs) in (2, 3):
+                        self.assertIn(box.state + "/state: ", box.run("status")[1])
+                        self.assertIn(" error ", box.run("log", "--since", "boot")[1] + box.log("error"))
+                    process.terminate()
+                    errors = process.communicate(timeout=15)[1]
+                    self.assertEqual(process.returncode, 0, errors)
+                    box.process = None
+        finally:
+            holder.communicate("", timeout=10)
+        self.assertEqual(epochs, sorted(set(epochs)))
+
+    def test_a_full_state_directory_does_not_keep_the_box_from_starting(self):
+        self.starts(self.daemon("box"), 'dd if=/dev/zero of="$1/filler" bs=1k 2>/dev/null; rm -f "$1/none"', 'rm "$1/filler"')
+
+    def test_a_state_directory_that_became_read_only_does_not_either(self):
+        self.starts(self.daemon("box"), 'mount -o remount,ro "$1"', 'mount -o remount,rw "$1"')
+
+    def test_a_slow_disk_holds_up_nobody_but_who_asked(self):
+        box = self.daemon("box").start()
+        tracer = subprocess.Popen(
+            ["strace", "-f", "-o", "/dev/null", "-p", str(box.process.pid), "-e", "trace=fsync",
+             "-e", "inject=fsync:delay_enter=2000000"], stderr=subprocess.PIPE, text=True)
+        try:
+            self.assertIn("attached", tracer.stderr.readline())
+            begin = time.monotonic()
+            asker = subprocess.Popen([BINARY, "identity", "trust", ID, "--config", box.config], stdout=subprocess.PIPE, text=True)
+            time.sleep(0.5)
+            answered = 0
+            while asker.poll() is None:
+                before = time.monotonic()
+                self.assertEqual(box.run("status")[0], 0)
+                self.assertLess(time.monotonic() - before, 1.5)
+                answered += 1
+            self.assertEqual(asker.communicate()[0], f"{ID} is trusted\n")
+            self.assertGreater(time.monotonic() - begin, 3, "answered before it was on disk")
+            self.assertGreater(answered, 1)
+        finally:
+            tracer.terminate()
+            tracer.communicate(timeout=10)
+        self.assertIn(ID, box.identity("show"))
+
+    # The log
+
+    def knock(self, box):
+        """A stream that looks like TLS for eleven bytes."""
+        with socket.create_connection(("127.0.0.1", box.port), timeout=5) as stream:
+            stream.sendall(CLIENT_HELLO_PREFIX)
+
+    def test_a_flood_of_strangers_leaves_the_log_readable(self):
+        box = self.daemon("box", extra="[journal]\nsize = 64\n").start()
+        for number in range(1500):
+            self.knock(box)
+            if number % 16 == 0:
+                time.sleep(0.02)
+        self.lives(box)
+        box.stop()
+        log = box.log()
+        self.assertIn(" started: epoch", log)
+        self.assertIn(" more in ", log)
+        self.assertLess(log.count("\n"), 100)
 
 
 unittest.main()

@@ -49,7 +49,8 @@ import Testing
     file.restore(at: .zero)
     #expect(file.problem == nil && before.isReplaced(at: path))
     let after = try JournalMapping(path: path)
-    #expect(after.record(1)?.a == 2 && after.record(2)?.event == Event.journalRestored.rawValue && after.record(2)?.a == 1)
+    #expect(
+      after.record(1)?.a == 2 && after.record(2)?.event == Event.journalRestored.rawValue && after.record(2)?.a == 1)
     file.journal.record(.notice, .listening, at: .zero, 3)
     #expect(after.record(3)?.a == 3)
   }
@@ -63,20 +64,26 @@ import Testing
     rmdir(directory.path)
     file.restore(at: .zero)
     let after = try JournalMapping(path: path)
-    #expect(after.record(1)?.a == 1 && after.record(2)?.event == Event.journalRestored.rawValue && after.record(2)?.a == 0)
+    #expect(
+      after.record(1)?.a == 1 && after.record(2)?.event == Event.journalRestored.rawValue && after.record(2)?.a == 0)
     #expect(throws: DiagnosticsError.self) { try JournalFile(path: path, sizeKiB: 16, level: .info) }
   }
 
   @Test func whatIsCountedIsToldByItsEventsText() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
-    for number in 0..<12 { file.journal.record(.info, .frameRefused, at: .zero, link: 3, 200, UInt64(number), node: bobID) }
+    for number in 0..<12 {
+      file.journal.record(.info, .frameRefused, at: .zero, link: 3, 200, UInt64(number), node: bobID)
+    }
     for number in 0..<12 { file.journal.report(.notice, at: .zero, "link", "10.0.0.9:\(number): no TLS") }
     file.journal.recordRepeats(at: .zero, isLast: true)
     let reader = try JournalMapping(path: path)
     let lines = LogQuery().sequences(in: reader).suffix(2).map {
       String(decoding: EventFormatter.line($0, of: reader)?.bytes ?? [], as: UTF8.self).dropFirst(25)
     }
-    #expect(lines == ["info    link 3: 4 more in 0 s: frame of b0b00000… refused: …\n", "notice  4 more in 0 s: link: 10.0.0.9:4…\n"])
+    #expect(
+      lines == [
+        "info    link 3: 4 more in 0 s: frame of b0b00000… refused: …\n", "notice  4 more in 0 s: link: 10.0.0.9:4…\n",
+      ])
   }
 
   @Test func whatIsNoJournalIsNamed() throws {

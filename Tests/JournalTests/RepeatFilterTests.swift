@@ -25,7 +25,9 @@ private final class Ring {
   /// The records of one event.
   func records(_ event: Event) throws -> [JournalRecord] {
     let reader = try memory.reader()
-    return (reader.oldest...max(reader.newest, 1)).compactMap { reader.record($0) }.filter { $0.event == event.rawValue }
+    return (reader.oldest...max(reader.newest, 1)).compactMap { reader.record($0) }.filter {
+      $0.event == event.rawValue
+    }
   }
 }
 
@@ -86,7 +88,8 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
   for tick in 0..<18_000 {
     let now = Double(tick) / 5
     let strange = node(random.next())
-    ring.journal.record(.info, .frameRefused, at: ring.at(now), link: UInt8(tick % 64), random.next() % 30, node: strange)
+    ring.journal.record(
+      .info, .frameRefused, at: ring.at(now), link: UInt8(tick % 64), random.next() % 30, node: strange)
     ring.journal.record(.warning, .advertisementRefused, at: ring.at(now), random.next(), node: strange)
     ring.journal.record(.info, .linkOpening, at: ring.at(now), random.next() % 5, 1)
     ring.journal.record(.info, .candidateFound, at: ring.at(now), random.next() % 5, random.next())

@@ -73,6 +73,26 @@ struct StoreTests {
     #expect(try start(store()) > epoch)
   }
 
+  @Test func whatIsSavedWhileAWriteRunsIsWrittenAfterIt() throws {
+    let first = try store()
+    let descriptor = try #require(first.writeInBackground())
+    for seconds in Int64(1)...9 {
+      first.state.keptSeconds = seconds
+      try first.save()
+    }
+    for _ in 0..<2 where !first.isSettled {
+      var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      #expect(poll(&polled, 1, 10_000) == 1)
+      try first.writeEnded()
+    }
+    #expect(first.isSettled)
+    #expect(try store().state.keptSeconds == 9)
+    first.state.keptSeconds = 10
+    try first.save()
+    try first.settle()
+    #expect(try store().state.keptSeconds == 10)
+  }
+
   @Test func aStateSurvivesTheWay() throws {
     var state = TrustState()
     state.epochCounter = 0xFFFF_FFFF
