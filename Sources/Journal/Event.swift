@@ -28,7 +28,7 @@ public enum Event: UInt16, Sendable {
   /// The next 40 bytes of the record before it
   case textMore = 11
   /// Records that were counted instead of written. a: how many · b: their event · c: within how many seconds ·
-  /// link, node and text: those of the last one
+  /// link, node and text: those of one of them
   case repeated = 12
   /// The journal's file was removed or cut, and is there again. a: 1 when what it held is lost
   case journalRestored = 13

@@ -53,7 +53,10 @@ public struct Journal: @unchecked Sendable {
   }
 
   /// Records less important than this are dropped.
-  public var level: Level { filter?.pointee.level ?? fixedLevel }
+  public var level: Level {
+    if let filter { return filter.pointee.level }
+    return fixedLevel
+  }
 
   /// Drop others from now on, through every copy of this value. Without a filter nothing happens.
   public func setLevel(_ level: Level) { filter?.pointee.level = level }
@@ -88,9 +91,11 @@ public struct Journal: @unchecked Sendable {
   public func recordText(_ level: Level, _ event: Event, at now: Instant, _ words: UnsafeRawBufferPointer) {
     guard level <= self.level else { return }
     let words = UnsafeRawBufferPointer(rebasing: words.prefix(40 * Self.textRecordsMax))
-    let start = JournalText(words)
-    let subject = RepeatFilter.Subject(event, level, words: words, start.first, start.second)
-    if let filter, !filter.pointee.admits(subject, records: max(1, (words.count + 39) / 40), at: now) { return }
+    if let filter, RepeatFilter.counts(level) {
+      let start = JournalText(words)
+      let subject = RepeatFilter.Subject(event, level, words: words, start.first, start.second)
+      if !filter.pointee.admits(subject, records: max(1, (words.count + 39) / 40), at: now) { return }
+    }
     var offset = 0
     repeat {
       var part: (UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0)
@@ -130,7 +135,7 @@ public struct Journal: @unchecked Sendable {
     _ a: UInt64, _ b: UInt64, _ c: UInt64, _ first: UInt64, _ second: UInt64
   ) {
     guard level <= self.level else { return }
-    if let filter {
+    if let filter, RepeatFilter.counts(level) {
       let subject = RepeatFilter.Subject(event, level, link, a: a, first, second)
       if !filter.pointee.admits(subject, records: 1, at: now) { return }
     }

@@ -11,8 +11,10 @@ import Primitives
 public struct RepeatFilter {
   /// Records that one subject gets before it is counted.
   static let subjectBurst: UInt8 = 8
-  /// Subjects that are watched at once. One beyond them is bounded by its kind alone.
+  /// Subjects that are watched at once, in sets of `setCount` places, of which a subject has one to look in. Where its set
+  /// is taken it is bounded by its kind alone.
   static let subjectsMax = 64
+  static let setCount = 4
   /// The shortest span that is counted over, and how often it doubles.
   static let span = TimeSpan.seconds(60)
   static let doublingsMax: UInt8 = 4
@@ -64,14 +66,22 @@ public struct RepeatFilter {
     kindBurst = UInt32(clamping: max(16, capacity / 32))
   }
 
+  static func counts(_ level: Level) -> Bool {
+    switch level {
+    case .fault, .debug: false
+    case .error, .warning, .notice, .info: true
+    }
+  }
+
   /// Whether `records` records about a subject, which all belong to one text, are to be written.
   mutating func admits(_ subject: Subject, records: Int, at now: Instant) -> Bool {
-    if subject.level == .fault || subject.level == .debug { return true }
     var place: Int?
-    for index in 0..<Self.subjectsMax {
-      let key = watches[index].key
-      if key == subject.key { return admitsAgain(subject, index, records, now) }
-      if key == 0 || watches[index].repeats == 0 && watches[index].until <= now { place = index }
+    let set = Int(subject.key >> 32) & (Self.subjectsMax - 1) & ~(Self.setCount - 1)
+    var index = set
+    while index < set + Self.setCount {
+      if watches[index].key == subject.key { return admitsAgain(subject, index, records, now) }
+      if place == nil && watches[index].repeats == 0 && watches[index].until <= now { place = index }
+      index += 1
     }
     guard spend(subject, records, now) else { return false }
     if let place {

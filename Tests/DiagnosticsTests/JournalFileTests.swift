@@ -82,7 +82,7 @@ import Testing
     }
     #expect(
       lines == [
-        "info    link 3: 4 more in 0 s: frame of b0b00000… refused: …\n", "notice  4 more in 0 s: link: 10.0.0.9:4…\n",
+        "info    link 3: 4 more in 0 s: frame of b0b00000… refused: …\n", "notice  4 more in 0 s: link: 10.0.0.9:0…\n",
       ])
   }
 
@@ -131,12 +131,13 @@ import Testing
   }
 
   @Test func aRecordCostsAtMostAHundredNanoseconds() throws {
-    let file = try JournalFile(path: path, sizeKiB: 256, level: .info)
+    // Of level debug: each is written.
+    let file = try JournalFile(path: path, sizeKiB: 256, level: .debug)
     let count: UInt64 = 200_000
     var best = UInt64.max
     for _ in 0..<5 {
       let start = monotonicNanoseconds()
-      for index in 0..<count { file.journal.record(.info, .frameForwarded, at: .zero, index, 1, 2, node: aliceID) }
+      for index in 0..<count { file.journal.record(.debug, .frameForwarded, at: .zero, index, 1, 2, node: aliceID) }
       best = min(best, (monotonicNanoseconds() - start) / count)
     }
     print("journal: \(best) ns a record (debug build)")
