@@ -69,10 +69,10 @@ public final class JournalFile {
   public func restore(at now: Instant) {
     if problem == nil && isIntact { return }
     do throws(DiagnosticsError) {
+      journal.restoreHeader(wallOffset: wallClockOffset(), boot: machineBoot())
       let isLost = csystem_mapping_is_lost()
       try replaceFile()
       problem = nil
-      journal.restoreHeader(wallOffset: wallClockOffset(), boot: machineBoot())
       journal.record(.warning, .journalRestored, at: now, isLost ? 1 : 0)
     } catch {
       problem = error.text
@@ -88,21 +88,32 @@ public final class JournalFile {
   private func replaceFile() throws(DiagnosticsError) {
     makeDirectory(of: path)
     var own = stat(), named = stat()
-    // The file at the path is ours and damaged, or a stranger's. A daemon that runs has locked its own.
-    if stat(path, &named) == 0 {
-      if fstat(descriptor, &own) != 0 || named.st_ino != own.st_ino || named.st_dev != own.st_dev {
-        close(try Self.openLocked(path))
-      }
-      unlink(path)
+    // The file at the path may be that of a daemon that runs: it has locked it.
+    if stat(path, &named) == 0,
+      fstat(descriptor, &own) != 0 || named.st_ino != own.st_ino || named.st_dev != own.st_dev
+    {
+      close(try Self.openLocked(path))
     }
-    let fresh = try Self.openLocked(path)
-    if let problem = Self.reserve(memory.count, fresh, path) {
-      unlink(path)
+    // Whoever opens the path finds a whole journal there, the old or the new one.
+    let temporary = path + ".new"
+    unlink(temporary)
+    let fresh = try Self.openLocked(temporary)
+    do throws(DiagnosticsError) {
+      try fill(fresh)
+    } catch {
+      unlink(temporary)
       close(fresh)
-      throw DiagnosticsError(problem)
+      throw error
     }
+    close(descriptor)
+    descriptor = fresh
+    if rename(temporary, path) != 0 { throw .system(path) }
+  }
+
+  /// Map a file of our own at the address of the memory, with what that holds.
+  private func fill(_ fresh: CInt) throws(DiagnosticsError) {
+    if let problem = Self.reserve(memory.count, fresh, path) { throw DiagnosticsError(problem) }
     guard let target = memory.baseAddress, let mapped = map(fresh, memory.count, PROT_READ | PROT_WRITE) else {
-      close(fresh)
       throw .system("\(path): cannot be mapped")
     }
     // By the processor, not by write(2): a page that is not there comes as a signal, and is replaced.
@@ -110,12 +121,9 @@ public final class JournalFile {
     guard csystem_move_mapping(mapped, memory.count, target) else {
       let error = DiagnosticsError.system("\(path): cannot be mapped")
       munmap(mapped, memory.count)
-      close(fresh)
       throw error
     }
     csystem_keep_mapping(target, memory.count)
-    close(descriptor)
-    descriptor = fresh
   }
 
   /// Reserved, not only announced: writing to a mapped page that a full file system cannot give is a SIGBUS too. Gives what

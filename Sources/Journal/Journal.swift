@@ -122,7 +122,8 @@ public struct Journal: @unchecked Sendable {
 
   /// The wall clock stepped: times of this boot's records are counted with the new offset from now on.
   public func wallClockStepped(offset: Int64, at now: Instant) {
-    guard let base else { return }
+    // There is none in memory that was lost and is not restored yet.
+    guard let base, base.load(fromByteOffset: JournalLayout.baseCountOffset, as: UInt64.self) > 0 else { return }
     let entry = clockBase(base, Int(base.load(fromByteOffset: JournalLayout.baseCountOffset, as: UInt64.self)) - 1)
     let before = entry.load(fromByteOffset: 8, as: Int64.self)
     entry.storeBytes(of: offset, toByteOffset: 8, as: Int64.self)

@@ -30,7 +30,10 @@ func openState(
     if keeper.policy == .authority && keeper.anchors.certificateCount == 0 {
       tell(.warning, "[trust] policy is ca, and \(configuration.trust.anchors) holds no certificate", journal)
     }
-    if failure != nil { keeper.noteUnsaved() }
+    if let failure {
+      keeper.noteUnsaved()
+      tell(.error, "\(failure.text); the box runs, and nothing that changes outlives a restart", journal)
+    }
     return (keeper, epoch, failure?.text)
   } catch {
     throw StartError(error.text)

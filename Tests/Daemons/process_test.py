@@ -268,18 +268,14 @@ class ProcessTest(unittest.TestCase):
             for change in (None, break_disk, None, mend_disk):
                 if change:
                     subprocess.run(inside + ["sh", "-c", change, "sh", box.state], check=True)
-                with subprocess.Popen(inside + [BINARY, "run", "--config", box.config], stderr=subprocess.PIPE, text=True) as process:
-                    box.process = process
-                    wait("the box answers", lambda: process.poll() is not None or box.run("status")[0] == 0)
-                    self.assertIsNone(process.poll(), "the box does not start")
-                    epochs.append(box.status["box"]["epoch"])
-                    if len(epochs) in (2, 3):
-                        self.assertIn(box.state + "/state: ", box.run("status")[1])
-                        self.assertIn(" error ", box.run("log", "--since", "boot")[1] + box.log("error"))
-                    process.terminate()
-                    errors = process.communicate(timeout=15)[1]
-                    self.assertEqual(process.returncode, 0, errors)
-                    box.process = None
+                box.process = subprocess.Popen(inside + [BINARY, "run", "--config", box.config], stderr=subprocess.DEVNULL)
+                wait("the box answers", lambda: box.process.poll() is not None or box.run("status")[0] == 0)
+                self.assertIsNone(box.process.poll(), "the box does not start")
+                epochs.append(box.status["box"]["epoch"])
+                if len(epochs) in (2, 3):
+                    self.assertIn(box.state + "/state: ", box.run("status")[1])
+                    self.assertIn(box.state + "/state: ", box.log("error"))
+                box.stop()
         finally:
             holder.communicate("", timeout=10)
         self.assertEqual(epochs, sorted(set(epochs)))
@@ -306,7 +302,8 @@ class ProcessTest(unittest.TestCase):
                 self.assertEqual(box.run("status")[0], 0)
                 self.assertLess(time.monotonic() - before, 1.5)
                 answered += 1
-            self.assertEqual(asker.communicate()[0], f"{ID} is trusted\n")
+            self.assertIn(ID, asker.communicate()[0])
+            self.assertEqual(asker.returncode, 0)
             self.assertGreater(time.monotonic() - begin, 3, "answered before it was on disk")
             self.assertGreater(answered, 1)
         finally:
