@@ -144,7 +144,7 @@ private func identityExport(_ words: CommandWords) -> CInt {
     let identity = try loadIdentity(directory)
     var text = TextBuilder()
     for byte in try identity.pem(withKey: options.withPrivateKey) { text.add(byte: byte) }
-    text.write(to: STDOUT_FILENO)
+    Output.put(text)
   }
 }
 
@@ -182,7 +182,7 @@ private func identityShow(_ words: CommandWords) -> CInt {
         text.add("revoked      \(node.text)  by \(list.issuer.shortText), list \(list.serial)\n")
       }
     }
-    text.write(to: STDOUT_FILENO)
+    Output.put(text)
   }
 }
 

@@ -66,11 +66,11 @@ private func showLog(_ path: String, _ query: LogQuery, _ isFollowing: Bool) thr
   var journal = try openJournal(path)
   // Taken first: what is written meanwhile is for the following.
   var next = journal.newest + 1
-  for sequence in query.sequences(in: journal) where sequence < next {
-    EventFormatter.line(sequence, of: journal)?.write(to: STDOUT_FILENO)
+  for sequence in query.sequences(in: journal) where sequence < next && !Output.hasFailed {
+    if let line = EventFormatter.line(sequence, of: journal) { Output.put(line) }
   }
   var polls = 0
-  while isFollowing {
+  while isFollowing && !Output.hasFailed {
     poll(nil, 0, 100)
     polls += 1
     if polls % 10 == 0 && journal.isReplaced(at: path) {
@@ -84,7 +84,7 @@ private func showLog(_ path: String, _ query: LogQuery, _ isFollowing: Bool) thr
       }
       // A torn record is none: its writer died in the middle of it.
       if let record = journal.record(next), query.wants(record) {
-        if let line = EventFormatter.line(next, of: journal), !line.write(to: STDOUT_FILENO) { return }
+        if let line = EventFormatter.line(next, of: journal) { Output.put(line) }
       }
       next += 1
     }

@@ -42,7 +42,7 @@ private func send(
   _ file: String, _ to: String, _ options: ClientOptions, _ seconds: UInt64?
 ) throws(CommandFailure) {
   let end = deadline(after: seconds)
-  let descriptor = csystem_open(file, O_RDONLY | O_CLOEXEC, 0)
+  let descriptor = csystem_open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
   var information = stat()
   guard descriptor >= 0, fstat(descriptor, &information) == 0 else {
     throw CommandFailure(saying: "\(file): \(SystemError.last.text)")

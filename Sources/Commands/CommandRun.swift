@@ -7,7 +7,8 @@ func commandRun(_ words: CommandWords) -> CInt {
   var path: String?
   CommandParser.parse(
     "causeway run", words,
-    help: "Be the relay until SIGTERM or SIGINT. Radios and daemons that are absent are named and watched for.",
+    help:
+      "Be the relay until SIGTERM or SIGINT; SIGHUP reads the configuration again. Radios and daemons that are absent are named and watched for.",
     options: [configOption]
   ) { _, value in
     path = value
@@ -15,7 +16,7 @@ func commandRun(_ words: CommandWords) -> CInt {
   }
   guard let configuration = loadConfiguration(path) else { return ExitCode.usage }
   do throws(StartError) {
-    try runRelay(configuration)
+    try runRelay(configuration, configurationFile: path)
     return ExitCode.done
   } catch {
     printError(error.text)

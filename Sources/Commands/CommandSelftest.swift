@@ -27,7 +27,7 @@ func commandSelftest(_ words: CommandWords) -> CInt {
     var line = TextBuilder()
     line.add(isGood ? "ok    " : "FAIL  ")
     line.add("\(check.name)\n")
-    line.write(to: STDOUT_FILENO)
+    Output.put(line)
   }
   if isBench { selftestBench() }
   let total = selftestChecks.count

@@ -19,7 +19,7 @@ func commandStatus(_ words: CommandWords) -> CInt {
     if isJSON {
       var text = TextBuilder()
       for byte in json { text.add(byte: byte) }
-      text.write(to: STDOUT_FILENO)
+      Output.put(text)
     } else {
       try report(json) { $0.text() }
     }
@@ -52,7 +52,7 @@ private func report(_ json: [UInt8], _ text: (StatusReport) -> TextBuilder) thro
   do throws(DiagnosticsError) {
     let report = try StatusReport(json)
     defer { report.release() }
-    text(report).write(to: STDOUT_FILENO)
+    Output.put(text(report))
   } catch {
     throw CommandFailure(saying: error.text)
   }

@@ -9,7 +9,7 @@ func commandVersion(_ words: CommandWords) -> CInt {
   text.add("causeway \(causewayVersion)\n")
   text.add("build: \(buildMode), \(architecture)\n")
   text.add("mbedTLS \(MBEDTLS_VERSION_STRING)\n")
-  text.write(to: STDOUT_FILENO)
+  Output.put(text)
   return ExitCode.done
 }
 

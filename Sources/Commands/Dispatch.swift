@@ -11,7 +11,10 @@ struct Command {
 
 /// Run the command that the process's words choose. Gives the exit code (`ExitCode`).
 public func runCommandLine() -> CInt {
-  dispatch(CommandWords.all, "causeway", commands, help: "A relay between Bluetooth, Wi-Fi Direct and Ethernet peers.")
+  csystem_prepare_process()
+  let code = dispatch(
+    CommandWords.all, "causeway", commands, help: "A relay between Bluetooth, Wi-Fi Direct and Ethernet peers.")
+  return code == ExitCode.done && Output.hasFailed ? ExitCode.failed : code
 }
 
 private var commands: [Command] {
@@ -47,6 +50,6 @@ func dispatch(_ words: CommandWords, _ group: StaticString, _ commands: [Command
     text.add("\(command.summary)\n")
   }
   text.add("\n“\(group) COMMAND --help” tells more. \(ExitCode.help)\n")
-  text.write(to: isHelp ? STDOUT_FILENO : STDERR_FILENO)
+  if isHelp { Output.put(text) } else { text.write(to: STDERR_FILENO) }
   return isHelp ? ExitCode.done : ExitCode.usage
 }

@@ -36,8 +36,7 @@ struct IncomingTransfer {
   mutating func carryOut(_ command: ResourceReceiverCommand) {
     switch command {
     case .write(let offset, let data):
-      let count = data.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, off_t(offset)) }
-      if count != data.count { return fail() }
+      if !put(data, at: off_t(offset)) { return fail() }
       progress.update(receiver.progress.done)
     case .computeDigest:
       guard let digest = digest(ofFile: descriptor) else { return fail() }
@@ -45,6 +44,19 @@ struct IncomingTransfer {
     case .store: store()
     case .send, .finish: return
     }
+  }
+
+  /// Write it whole: what a full disk does not take shows in the write after a short one. False with errno set.
+  private func put(_ data: [UInt8], at offset: off_t) -> Bool {
+    var done = 0
+    while done < data.count {
+      let count = data.withUnsafeBytes {
+        pwrite(descriptor, $0.baseAddress! + done, $0.count - done, offset + off_t(done))
+      }
+      if count < 0 && csystem_errno() != EINTR { return false }
+      done += max(count, 0)
+    }
+    return true
   }
 
   /// The transfer is over.

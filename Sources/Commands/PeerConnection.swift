@@ -54,6 +54,7 @@ final class PeerConnection {
   /// Wait for what happens next, not beyond `deadline`.
   func next(until deadline: Instant, other: CInt = -1) throws(CommandFailure) -> Happening {
     while true {
+      if Output.hasFailed { throw CommandFailure(ExitCode.failed) }
       switch client.next(milliseconds: Self.milliseconds(until: deadline), other: other) {
       case .event(.peerPresent(let peer)):
         return book.present(peer) ? .appeared(peer) : .changed(peer)
@@ -118,5 +119,5 @@ func show(_ prefix: StaticString, _ text: String) {
   line.add(prefix)
   line.add(untrusted: text.utf8)
   line.add("\n")
-  line.write(to: STDOUT_FILENO)
+  Output.put(line)
 }

@@ -73,7 +73,10 @@ private func journalNanoseconds() -> UInt64 {
   let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 4096)
   defer { memory.deallocate() }
   memory.initializeMemory(as: UInt8.self, repeating: 0)
-  let journal = Journal(memory, level: .debug, wallOffset: 0, boot: MachineBoot(high: 0, low: 0))
+  let filter = UnsafeMutablePointer<RepeatFilter>.allocate(capacity: 1)
+  defer { filter.deallocate() }
+  filter.initialize(to: RepeatFilter(level: .debug, capacity: memory.count / JournalLayout.recordBytes))
+  let journal = Journal(memory, level: .debug, wallOffset: 0, boot: MachineBoot(high: 0, low: 0), filter: filter)
   let count: UInt64 = 1_000_000
   return nanosecondsOfBestRound(5) {
     for index in 0..<count {

@@ -16,8 +16,24 @@ public struct Configuration {
   public var journal = JournalSection()
   /// What is accepted but unwise, one sentence each.
   public var warnings: [String] = []
+  /// The keys that the file gives, as it writes them: “[ip] port” and the value.
+  var given: [(key: String, value: String)] = []
 
   public init() {}
+
+  /// The keys that the other file gives otherwise, or that only one of the two gives; each once.
+  public func keysChanged(in other: Configuration) -> [String] {
+    var changed: [String] = []
+    for (key, _) in given + other.given {
+      let isEqual = values(of: key).elementsEqual(other.values(of: key)) { Text($0).equals(Text($1)) }
+      if !isEqual && !changed.contains(where: { Text($0).equals(Text(key)) }) { changed.append(key) }
+    }
+    return changed
+  }
+
+  private func values(of key: String) -> [String] {
+    given.filter { Text($0.key).equals(Text(key)) }.map { $0.value }
+  }
 
   /// The unix socket of the daemon that runs with this configuration.
   public var controlSocketPath: String { node.runtimeDirectory + "/control.sock" }

@@ -23,6 +23,7 @@ extension Configuration {
     if let zero = bytes.firstIndex(of: 0) {
       throw ConfigurationError("\(file):\(lineNumber(of: zero, in: bytes)): a zero byte; expected plain text")
     }
+    try checkLines(bytes, file)
     let reader = ConfigurationReader(file)
     let line = bytes.withUnsafeBytes { raw in
       raw.withMemoryRebound(to: CChar.self) { text in
@@ -33,11 +34,31 @@ extension Configuration {
     if let error = reader.error { throw error }
     if line != 0 {
       throw ConfigurationError(
-        "\(file):\(line): not understood; expected “[section]”, “key = value” or “# comment”, "
-          + "at most \(CFORMATS_INI_LINE_MAX) bytes")
+        "\(file):\(line): not understood; expected “[section]”, “key = value” or “# comment”")
     }
     reader.configuration.checkTogether()
     return reader.configuration
+  }
+
+  /// What the parser does not see: it counts a line that is too long as several, and passes over a section without keys.
+  private static func checkLines(_ bytes: [UInt8], _ file: String) throws(ConfigurationError) {
+    let keys = configurationKeys
+    var number = 0
+    for line in bytes.split(separator: 0x0A, omittingEmptySubsequences: false) {
+      number += 1
+      if line.count > CFORMATS_INI_LINE_MAX + (line.last == 0x0D ? 1 : 0) {
+        throw ConfigurationError(
+          "\(file):\(number): longer than \(CFORMATS_INI_LINE_MAX) bytes; cut it, or use several lines")
+      }
+      // The first line may begin with a byte order mark.
+      let text = line.drop { $0 <= 0x20 || $0 == 0xEF || $0 == 0xBB || $0 == 0xBF }
+      guard text.first == UInt8(ascii: "["), let end = text.firstIndex(of: UInt8(ascii: "]")) else { continue }
+      let section = Text(text[(text.startIndex + 1)..<end])
+      if !keys.contains(where: { section.equals($0.section) }) {
+        throw ConfigurationError(
+          "\(file):\(number): unknown section [\(section.string)]; expected \(sectionNames(keys))")
+      }
+    }
   }
 
   private mutating func checkTogether() {
@@ -51,12 +72,16 @@ extension Configuration {
   }
 
   private static func read(_ path: String, mayBeAbsent: Bool) throws(ConfigurationError) -> [UInt8]? {
-    let descriptor = csystem_open(path, O_RDONLY | O_CLOEXEC, 0)
+    let descriptor = csystem_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
     if descriptor < 0 {
       if mayBeAbsent && csystem_errno() == ENOENT { return nil }
       throw ConfigurationError("\(path): \(errorText()); name a readable file after --config")
     }
     defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & mode_t(S_IFMT) == mode_t(S_IFREG) else {
+      throw ConfigurationError("\(path): not a regular file; name a readable file after --config")
+    }
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 4096)
     while true {
@@ -102,11 +127,8 @@ private final class ConfigurationReader {
 
   func entry(_ section: Text, _ name: Text, _ value: Text, line: CInt) -> Bool {
     let keys = configurationKeys
-    guard keys.contains(where: { section.equals($0.section) }) else {
-      if section.isEmpty {
-        return fail(line, "“\(name.string)” stands before any [section]", accepted: sectionNames(keys))
-      }
-      return fail(line, "unknown section [\(section.string)]", accepted: sectionNames(keys))
+    if section.isEmpty {
+      return fail(line, "“\(name.string)” stands before any [section]", accepted: sectionNames(keys))
     }
     guard let index = keys.firstIndex(where: { section.equals($0.section) && name.equals($0.name) }) else {
       return fail(line, "[\(section.string)] has no key “\(name.string)”", accepted: keyNames(keys, section))
@@ -116,7 +138,10 @@ private final class ConfigurationReader {
       return fail(line, "[\(section.string)] \(name.string): given twice", accepted: "one line of it")
     }
     keysSeen.append(index)
-    if key.set(&configuration, value) { return true }
+    if key.set(&configuration, value) {
+      configuration.given.append(("[\(section.string)] \(name.string)", value.string))
+      return true
+    }
     return fail(
       line, "[\(section.string)] \(name.string): “\(value.string)” is not accepted", accepted: "\(key.accepted)")
   }
@@ -126,15 +151,6 @@ private final class ConfigurationReader {
     return false
   }
 
-  private func sectionNames(_ keys: [ConfigurationKey]) -> String {
-    var names = ""
-    for (index, key) in keys.enumerated()
-    where index == 0 || key.section.utf8Start != keys[index - 1].section.utf8Start {
-      names += names.utf8.isEmpty ? "[\(key.section)]" : ", [\(key.section)]"
-    }
-    return names
-  }
-
   private func keyNames(_ keys: [ConfigurationKey], _ section: Text) -> String {
     var names = ""
     for key in keys where section.equals(key.section) {
@@ -142,6 +158,15 @@ private final class ConfigurationReader {
     }
     return names
   }
+}
+
+private func sectionNames(_ keys: [ConfigurationKey]) -> String {
+  var names = ""
+  for (index, key) in keys.enumerated()
+  where index == 0 || key.section.utf8Start != keys[index - 1].section.utf8Start {
+    names += names.utf8.isEmpty ? "[\(key.section)]" : ", [\(key.section)]"
+  }
+  return names
 }
 
 private func handleEntry(

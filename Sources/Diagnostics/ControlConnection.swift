@@ -42,24 +42,21 @@ final class ControlConnection: EventSource {
   private var queuedBytes = 0
   /// A message that the node had no room for.
   private var held: (request: UInt32, message: ControlMessage)?
+  /// Answers about trust that wait for the disk.
+  private var unsettled: [(isDone: Bool, text: String)] = []
   private var outstanding = 0
   private var interest: Interest = .read
-  private var processID: UInt64 = 0
-  private var userID: uid_t = .max
+  private let user: ControlUser
 
-  init(_ server: ControlServer, _ descriptor: CInt, serial: UInt32) throws(SystemError) {
+  init(_ server: ControlServer, _ descriptor: CInt, _ user: ControlUser, serial: UInt32) throws(SystemError) {
     self.server = server
     self.descriptor = descriptor
     self.serial = serial
+    self.user = user
     registration = try server.loop.add(descriptor, .read, .diagnostics, self)
     stall = Timer(server.loop) { [self] in close(.stalled) }
-    var credentials = ucred()
-    var size = socklen_t(MemoryLayout<ucred>.size)
-    getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size)
-    processID = UInt64(truncatingIfNeeded: credentials.pid)
-    userID = credentials.uid
     server.journal.record(
-      .debug, .controlAttached, at: server.loop.now, UInt64(serial), processID, UInt64(credentials.uid))
+      .debug, .controlAttached, at: server.loop.now, UInt64(serial), user.processID, UInt64(user.userID))
   }
 
   /// Packets wait for this client: it takes no message now.
@@ -74,6 +71,15 @@ final class ControlConnection: EventSource {
     queuedBytes += packet.count
     if queue.count == 1 { flush() }
     if queuedBytes > ControlProtocol.queuedBytesMax { close(.overflow) }
+  }
+
+  /// Give the answers that waited for the disk. With a `failure` none of them is done: it would not outlive a restart.
+  func answerTrust(failure: String?) {
+    for answer in unsettled {
+      let text = failure.map { "\(answer.text), but not on disk, so until the next start only: \($0)" } ?? answer.text
+      send(ControlEvent.trustAnswer(isDone: answer.isDone && failure == nil, text: text).encoded())
+    }
+    unsettled = []
   }
 
   func completed(request: UInt32, _ outcome: SendOutcome) {
@@ -121,7 +127,9 @@ final class ControlConnection: EventSource {
     server.closed(self)
   }
 
-  private var isReading: Bool { server != nil && held == nil && outstanding < ControlProtocol.outstandingMax }
+  private var isReading: Bool {
+    server != nil && held == nil && unsettled.isEmpty && outstanding < ControlProtocol.outstandingMax
+  }
 
   private func updateInterest() {
     guard let server else { return }
@@ -149,7 +157,7 @@ final class ControlConnection: EventSource {
         return close(.syntax)
       }
       server.journal.record(
-        .debug, .controlRequest, at: server.loop.now, UInt64(server.buffer[0]), processID)
+        .debug, .controlRequest, at: server.loop.now, UInt64(server.buffer[0]), user.processID)
       handle(request)
     }
   }
@@ -179,11 +187,12 @@ final class ControlConnection: EventSource {
     case .send(let request, let message):
       offer(request, message)
     case .trust(let operation, let id, let name):
-      guard userID == 0 || userID == geteuid() else {
+      guard user.isOperator else {
         return send(ControlEvent.trustAnswer(isDone: false, text: "only root may change whom the box trusts").encoded())
       }
       let answer = delegate.controlTrust(operation, id, name: name)
-      send(ControlEvent.trustAnswer(isDone: answer.isDone, text: answer.text).encoded())
+      unsettled.append(answer)
+      if !answer.isDone || delegate.controlIsSettled { answerTrust(failure: nil) }
     }
   }
 

@@ -25,10 +25,13 @@ import Primitives
 ///
 /// Back-pressure: while the node cannot take a client's message, or `outstandingMax` of its sends have not
 /// ended, the server reads nothing more from that client. While a client does not read, messages for it stay
-/// in the node, which stops acknowledging them to the sender; a client that reads nothing for
-/// `stallSecondsMax`, or lets more than `queuedBytesMax` of other events pile up, is closed.
+/// in the node, which stops acknowledging them to the sender, unless another client takes them: nobody waits for a client
+/// beside him. A client that reads nothing for `stallSecondsMax`, or lets more than `queuedBytesMax` pile up, is closed.
 public enum ControlProtocol {
+  /// Clients at once. Beyond these, only those of root and of the daemon's own user find a place.
   public static let clientsMax = 16
+  /// Places for root and the daemon's own user alone: whoever may use the socket cannot keep them from `revoke`.
+  public static let reservedMax = 4
   public static let messageBytesMax = 65_536
   /// The longest packet: a send with the longest message.
   public static let packetBytesMax = messageBytesMax + 23

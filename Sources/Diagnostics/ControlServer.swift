@@ -12,8 +12,10 @@ public protocol ControlDelegate: AnyObject {
   func controlPeers() -> [PeerStatus]
   /// Send a message for a client. After `.taken` the node calls `ControlServer.completed` once with `token`.
   func controlSend(_ message: ControlMessage, token: UInt64) -> ControlAnswer
-  /// Change whom the node trusts. What is answered as done is on disk and in force.
+  /// Change whom the node trusts. What is answered as done is in force.
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String)
+  /// Whether what `controlTrust` has answered is on disk: else the answer waits for `ControlServer.stateSettled`.
+  var controlIsSettled: Bool { get }
   /// A client has room again: offer the messages that `deliver` called busy.
   func controlHasRoom()
 }
@@ -44,7 +46,9 @@ public final class ControlServer: EventSource {
   let journal: Journal
   private(set) var delegate: (any ControlDelegate)?
   private let path: String
-  private let descriptor: CInt
+  private var descriptor: CInt
+  /// The socket's place in its file system: the path may become another's.
+  private var place: stat
   private var registration: Registration!
   private var acceptPause: Timer?
   private var roomCall: Timer?
@@ -62,7 +66,7 @@ public final class ControlServer: EventSource {
     self.path = path
     self.journal = journal
     self.delegate = delegate
-    descriptor = try listenAt(path)
+    (descriptor, place) = try listenAt(path)
     do throws(SystemError) {
       registration = try loop.add(descriptor, .read, .diagnostics, self)
     } catch {
@@ -71,6 +75,24 @@ public final class ControlServer: EventSource {
     }
     acceptPause = Timer(loop) { [self] in loop.modify(registration, .read) }
     roomCall = Timer(loop) { [self] in self.delegate?.controlHasRoom() }
+  }
+
+  /// Look whether the socket is there, and make it anew if somebody removed it. True when it was made anew; clients that are
+  /// attached stay. Errors: those of `init`; the next call tries again.
+  public func restore() throws(DiagnosticsError) -> Bool {
+    var found = stat()
+    if stat(path, &found) == 0 && found.st_ino == place.st_ino && found.st_dev == place.st_dev { return false }
+    let (fresh, freshPlace) = try listenAt(path)
+    do throws(SystemError) {
+      let registered = try loop.add(fresh, .read, .diagnostics, self)
+      loop.remove(registration)
+      CSystem.close(descriptor)
+      (descriptor, place, registration) = (fresh, freshPlace, registered)
+    } catch {
+      CSystem.close(fresh)
+      throw DiagnosticsError("\(path): \(error.text)")
+    }
+    return true
   }
 
   /// Close every client and remove the socket.
@@ -92,13 +114,16 @@ public final class ControlServer: EventSource {
   /// Tell attached clients that a peer is gone.
   public func peerLost(_ id: NodeID) { tellAttached(.peerLost(id)) }
 
-  /// Whether `deliver` would take a message of this kind now, be it to drop it because nobody wants it.
-  public func canDeliver(kind: UInt8) -> Bool { !clients.contains { $0.wants(kind) && $0.isBusy } }
+  /// Whether `deliver` would take a message of this kind now, be it to drop it because nobody wants it: no client wants
+  /// it, or one that does reads.
+  public func canDeliver(kind: UInt8) -> Bool {
+    !isWanted(kind: kind) || clients.contains { $0.wants(kind) && !$0.isBusy }
+  }
 
   /// Whether a client wants messages of this kind.
   public func isWanted(kind: UInt8) -> Bool { clients.contains { $0.wants(kind) } }
 
-  /// Give a message to every client that wants its kind, or to none of them.
+  /// Give a message to every client that wants its kind, or to none of them. Who does not read has a queue of his own.
   public func deliver(_ message: ControlMessage) -> ControlDelivery {
     guard clients.contains(where: { $0.wants(message.kind) }) else { return .nobody }
     guard canDeliver(kind: message.kind) else { return .busy }
@@ -112,6 +137,11 @@ public final class ControlServer: EventSource {
     let serial = UInt32(truncatingIfNeeded: token >> 32)
     guard let client = clients.first(where: { $0.serial == serial }) else { return }
     client.completed(request: UInt32(truncatingIfNeeded: token), outcome)
+  }
+
+  /// What `controlTrust` changed is on disk, or is not, for this reason.
+  public func stateSettled(failure: String?) {
+    for client in clients { client.answerTrust(failure: failure) }
   }
 
   /// The node has room again: offer it what clients wait to send.
@@ -135,13 +165,15 @@ public final class ControlServer: EventSource {
   }
 
   private func serve(_ accepted: CInt) {
-    guard clients.count < ControlProtocol.clientsMax else {
-      refuse(accepted, "\(ControlProtocol.clientsMax) clients are attached; close one of them")
+    let user = ControlUser(accepted)
+    let places = ControlProtocol.clientsMax + (user.isOperator ? ControlProtocol.reservedMax : 0)
+    guard clients.count < places else {
+      refuse(accepted, "\(places) clients are attached; close one of them")
       return
     }
     serial &+= 1
     do throws(SystemError) {
-      clients.append(try ControlConnection(self, accepted, serial: serial))
+      clients.append(try ControlConnection(self, accepted, user, serial: serial))
     } catch {
       refuse(accepted, error.text)
     }
@@ -168,8 +200,24 @@ public final class ControlServer: EventSource {
   func roomAppeared() { roomCall?.set(.zero) }
 }
 
-/// A listening socket, made so that nobody can connect before its mode is set.
-private func listenAt(_ path: String) throws(DiagnosticsError) -> CInt {
+/// Who is at the other end of a connection, by the kernel's word (unix(7), SO_PEERCRED).
+struct ControlUser {
+  let processID: UInt64
+  let userID: uid_t
+  /// May change whom the node trusts.
+  var isOperator: Bool { userID == 0 || userID == geteuid() }
+
+  init(_ descriptor: CInt) {
+    var credentials = ucred()
+    var size = socklen_t(MemoryLayout<ucred>.size)
+    let isKnown = getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0
+    processID = isKnown ? UInt64(truncatingIfNeeded: credentials.pid) : 0
+    userID = isKnown ? credentials.uid : .max
+  }
+}
+
+/// A listening socket, made so that nobody can connect before its mode is set, and its place.
+private func listenAt(_ path: String) throws(DiagnosticsError) -> (CInt, stat) {
   let descriptor = socket(AF_UNIX, CInt(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
   if descriptor < 0 { throw .system(path) }
   var result = withControlAddress(path) { bind(descriptor, $0, $1) }
@@ -185,12 +233,15 @@ private func listenAt(_ path: String) throws(DiagnosticsError) -> CInt {
     unlink(path)
     result = withControlAddress(path) { bind(descriptor, $0, $1) }
   }
-  if result != 0 || chmod(path, 0o660) != 0 || listen(descriptor, CInt(ControlProtocol.clientsMax)) != 0 {
+  var place = stat()
+  if result != 0 || chmod(path, 0o660) != 0 || listen(descriptor, CInt(ControlProtocol.clientsMax)) != 0
+    || stat(path, &place) != 0
+  {
     let error = DiagnosticsError.system(path)
     close(descriptor)
     throw error
   }
-  return descriptor
+  return (descriptor, place)
 }
 
 /// Call `body` with the unix address of `path`; -1 with ENAMETOOLONG when it does not fit.

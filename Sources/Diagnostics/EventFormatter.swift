@@ -9,7 +9,7 @@ public enum EventFormatter {
   /// and where there is none.
   public static func line(_ sequence: UInt64, of journal: JournalMapping) -> TextBuilder? {
     guard let record = journal.record(sequence), record.event != Event.textMore.rawValue else { return nil }
-    let more = (1...textRecordsMax).prefix { distance in
+    let more = (1...Journal.textRecordsMax).prefix { distance in
       journal.record(sequence &+ UInt64(distance))?.event == Event.textMore.rawValue
     }
     if more.isEmpty { return line(record) }
@@ -22,9 +22,6 @@ public enum EventFormatter {
     text.add(byte: 0x0A)
     return text
   }
-
-  /// Records that one text may take.
-  static let textRecordsMax = 8
 
   /// `2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with 0a1b2c3d…` and a line end.
   public static func line(_ record: JournalRecord) -> TextBuilder {
@@ -72,7 +69,20 @@ public enum EventFormatter {
     text.add("Z")
   }
 
-  private static func addMessage(_ template: StaticString, _ record: JournalRecord, to text: inout TextBuilder) {
+  /// What was counted: its event's text with what is known of all of them, “…” in the place of numbers.
+  private static func addRepeated(_ record: JournalRecord, to text: inout TextBuilder) {
+    switch Event(rawValue: UInt16(clamping: record.b)) {
+    case .none: text.add("event \(record.b)")
+    case .report:
+      text.add(untrusted: textBytes(record, isLong: false))
+      text.add("…")
+    case .some(let event): addMessage(eventText(event), record, isSummary: true, to: &text)
+    }
+  }
+
+  private static func addMessage(
+    _ template: StaticString, _ record: JournalRecord, isSummary: Bool = false, to text: inout TextBuilder
+  ) {
     template.withUTF8Buffer { bytes in
       var index = 0
       while index < bytes.count {
@@ -81,13 +91,15 @@ public enum EventFormatter {
           index += 1
           continue
         }
-        addField(Field(UnsafeBufferPointer(rebasing: bytes[(index + 1)..<end])), record, to: &text)
+        addField(Field(UnsafeBufferPointer(rebasing: bytes[(index + 1)..<end])), record, isSummary, to: &text)
         index = end + 1
       }
     }
   }
 
-  private static func addField(_ field: Field, _ record: JournalRecord, to text: inout TextBuilder) {
+  private static func addField(
+    _ field: Field, _ record: JournalRecord, _ isSummary: Bool, to text: inout TextBuilder
+  ) {
     if field.isNamed("node") {
       if record.node == .none { return text.add("?") }
       return text.add(field.isShown("full") ? record.node.text : record.node.shortText + "…")
@@ -97,6 +109,7 @@ public enum EventFormatter {
       if field.isShown("lead") && !bytes.isEmpty { text.add(": ") }
       return text.add(untrusted: bytes)
     }
+    if isSummary { return text.add("…") }
     let value = field.isNamed("a") ? record.a : field.isNamed("b") ? record.b : record.c
     addValue(value, field, record, to: &text)
   }
@@ -129,6 +142,10 @@ public enum EventFormatter {
       if value != 0 { text.add(": \(String(cString: strerror(CInt(small))))") }
     } else if field.isShown("signal") {
       if value != 0 { text.add(" by signal \(value)") }
+    } else if field.isShown("lost") {
+      if value != 0 { text.add(", and what it held is lost") }
+    } else if field.isShown("event") {
+      addRepeated(record, to: &text)
     } else if field.isShown("hex") {
       text.add("0x")
       text.add(hex: value, digits: value >> 32 != 0 ? 16 : value >> 16 != 0 ? 8 : 4)

@@ -34,6 +34,8 @@ func eventText(_ event: Event) -> StaticString {
   case .panic: "panic: {text:long}"
   case .report: "{text:long}"
   case .textMore: "… {text:long}"
+  case .repeated: "{a} more in {c} s: {b:event}"
+  case .journalRestored: "the journal was removed or cut{a:lost}; it is kept again"
   case .clockStepped: "the wall clock was set, by {a:step} s"
   case .identityCreated: "new identity {node:full}"
   case .memoryLow: "memory is low: {a} of {b} bytes free"

@@ -15,15 +15,22 @@ public struct DiagnosticsError: Error {
 }
 
 /// The daemon's journal: a mapped file, kept open and locked for as long as the process lives.
+///
+/// The mapping stands at one address for good. Whatever becomes of the file (cut, removed, no space for it) there is memory
+/// behind the address, and `restore` makes the file anew.
 public final class JournalFile {
   public let journal: Journal
-  private let descriptor: CInt
+  /// Why no file keeps what is recorded; nil while one does.
+  public private(set) var problem: String?
+  private let path: String
   private let memory: UnsafeMutableRawBufferPointer
+  private let filter: UnsafeMutablePointer<RepeatFilter>
+  private var descriptor: CInt
 
   /// Map the journal at `path`, `sizeKiB` large. A readable journal of that size is continued; anything else
   /// is replaced by a new file, so that whoever reads the old one keeps it. The directory is made if it is
-  /// missing. Afterwards `panic` writes here too.
-  /// Errors: no such directory, no space, no permission, or another daemon writes this journal.
+  /// missing. Afterwards `panic` writes here too. Without space for the file, memory takes its place: see `problem`.
+  /// Errors: no such directory, no permission, or another daemon writes this journal.
   public init(path: String, sizeKiB: Int, level: Level) throws(DiagnosticsError) {
     let size = max(sizeKiB * 1024, JournalLayout.fileBytes(capacity: JournalLayout.capacityMin))
     makeDirectory(of: path)
@@ -34,32 +41,102 @@ public final class JournalFile {
       close(descriptor)
       descriptor = try Self.openLocked(path)
     }
-    // Reserved, not only announced: writing to a mapped page that a full file system cannot give kills.
-    let reserved = posix_fallocate(descriptor, 0, off_t(size))
-    if reserved != 0 {
-      close(descriptor)
-      let reason = SystemError(code: reserved).text
-      throw DiagnosticsError(
-        "\(path): cannot reserve \(size) bytes: \(reason); free some, or set a smaller [journal] size")
-    }
-    guard let mapped = map(descriptor, size, PROT_READ | PROT_WRITE) else {
+    problem = Self.reserve(size, descriptor, path)
+    guard let mapped = map(problem == nil ? descriptor : -1, size, PROT_READ | PROT_WRITE) else {
       close(descriptor)
       throw .system("\(path): cannot be mapped")
     }
+    self.path = path
     self.descriptor = descriptor
     memory = UnsafeMutableRawBufferPointer(start: mapped, count: size)
-    journal = Journal(memory, level: level, wallOffset: wallClockOffset(), boot: machineBoot())
+    csystem_keep_mapping(mapped, size)
+    filter = .allocate(capacity: 1)
+    filter.initialize(to: RepeatFilter(level: level, capacity: size / JournalLayout.recordBytes))
+    journal = Journal(memory, level: level, wallOffset: wallClockOffset(), boot: machineBoot(), filter: filter)
     panicJournal = journal
   }
 
   deinit {
     panicJournal = .none
+    csystem_keep_mapping(nil, 0)
     munmap(memory.baseAddress, memory.count)
+    filter.deallocate()
     close(descriptor)
   }
 
+  /// Look whether the file is there and whole; make it anew if it is not, with what the memory holds. Call it now and then.
+  /// What prevents that stands in `problem`, and the next call tries again.
+  public func restore(at now: Instant) {
+    if problem == nil && isIntact { return }
+    do throws(DiagnosticsError) {
+      journal.restoreHeader(wallOffset: wallClockOffset(), boot: machineBoot())
+      let isLost = csystem_mapping_is_lost()
+      try replaceFile()
+      problem = nil
+      journal.record(.warning, .journalRestored, at: now, isLost ? 1 : 0)
+    } catch {
+      problem = error.text
+    }
+  }
+
+  private var isIntact: Bool {
+    var own = stat(), named = stat()
+    return !csystem_mapping_is_lost() && fstat(descriptor, &own) == 0 && own.st_size == memory.count
+      && stat(path, &named) == 0 && named.st_ino == own.st_ino && named.st_dev == own.st_dev
+  }
+
+  private func replaceFile() throws(DiagnosticsError) {
+    makeDirectory(of: path)
+    var own = stat(), named = stat()
+    // The file at the path may be that of a daemon that runs: it has locked it.
+    if stat(path, &named) == 0,
+      fstat(descriptor, &own) != 0 || named.st_ino != own.st_ino || named.st_dev != own.st_dev
+    {
+      close(try Self.openLocked(path))
+    }
+    // Whoever opens the path finds a whole journal there, the old or the new one.
+    let temporary = path + ".new"
+    unlink(temporary)
+    let fresh = try Self.openLocked(temporary)
+    do throws(DiagnosticsError) {
+      try fill(fresh)
+    } catch {
+      unlink(temporary)
+      close(fresh)
+      throw error
+    }
+    close(descriptor)
+    descriptor = fresh
+    if rename(temporary, path) != 0 { throw .system(path) }
+  }
+
+  /// Map a file of our own at the address of the memory, with what that holds.
+  private func fill(_ fresh: CInt) throws(DiagnosticsError) {
+    if let problem = Self.reserve(memory.count, fresh, path) { throw DiagnosticsError(problem) }
+    guard let target = memory.baseAddress, let mapped = map(fresh, memory.count, PROT_READ | PROT_WRITE) else {
+      throw .system("\(path): cannot be mapped")
+    }
+    // By the processor, not by write(2): a page that is not there comes as a signal, and is replaced.
+    mapped.copyMemory(from: target, byteCount: memory.count)
+    guard csystem_move_mapping(mapped, memory.count, target) else {
+      let error = DiagnosticsError.system("\(path): cannot be mapped")
+      munmap(mapped, memory.count)
+      throw error
+    }
+    csystem_keep_mapping(target, memory.count)
+  }
+
+  /// Reserved, not only announced: writing to a mapped page that a full file system cannot give is a SIGBUS too. Gives what
+  /// went wrong.
+  private static func reserve(_ size: Int, _ descriptor: CInt, _ path: String) -> String? {
+    let reserved = posix_fallocate(descriptor, 0, off_t(size))
+    if reserved == 0 { return nil }
+    let reason = SystemError(code: reserved).text
+    return "\(path): cannot reserve \(size) bytes: \(reason); free some, or set a smaller [journal] size"
+  }
+
   private static func openLocked(_ path: String) throws(DiagnosticsError) -> CInt {
-    let descriptor = csystem_open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o640)
+    let descriptor = csystem_open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o640)
     if descriptor < 0 {
       throw .system(path, "; [node] runtime-directory must be a directory that this user may write to")
     }
@@ -71,44 +148,83 @@ public final class JournalFile {
   }
 }
 
-/// A journal mapped to be read, whoever writes it, or wrote it.
+/// A journal to be read, whoever writes it, or wrote it. It is read, not mapped: it may be cut meanwhile.
 public final class JournalMapping {
   private let reader: JournalReader
-  private let memory: UnsafeRawBufferPointer
+  private let descriptor: CInt
+  /// The file as far as it was read; a record is read again when it is asked for.
+  private let memory: UnsafeMutableRawBufferPointer
   private let inode: UInt64
 
   /// Errors: absent, not permitted, or not a journal of this version.
   public init(path: String) throws(DiagnosticsError) {
-    let descriptor = csystem_open(path, O_RDONLY | O_CLOEXEC, 0)
+    let descriptor = csystem_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
     if descriptor < 0 {
       let absent = csystem_errno() == ENOENT
       throw .system(path, absent ? "; has “causeway run” been started with this runtime-directory?" : "")
     }
-    defer { close(descriptor) }
-    var information = stat()
-    guard fstat(descriptor, &information) == 0 else { throw .system(path) }
-    let size = Int(information.st_size)
-    if size == 0 { throw DiagnosticsError("\(path): empty; this is not a journal") }
-    guard let mapped = map(descriptor, size, PROT_READ) else { throw .system("\(path): cannot be mapped") }
-    let memory = UnsafeRawBufferPointer(start: mapped, count: size)
-    do throws(JournalFault) {
-      reader = try JournalReader(memory)
+    let memory: UnsafeMutableRawBufferPointer
+    do throws(DiagnosticsError) {
+      var information = stat()
+      guard fstat(descriptor, &information) == 0 else { throw .system(path) }
+      if information.st_mode & mode_t(S_IFMT) != mode_t(S_IFREG) {
+        throw DiagnosticsError("\(path): not a regular file")
+      }
+      let size = Int(information.st_size)
+      if size == 0 { throw DiagnosticsError("\(path): empty; this is not a journal") }
+      inode = UInt64(information.st_ino)
+      // Pages that are never written cost nothing.
+      guard let mapped = map(-1, size, PROT_READ | PROT_WRITE) else { throw .system("\(path): cannot be read") }
+      memory = UnsafeMutableRawBufferPointer(start: mapped, count: size)
     } catch {
-      munmap(mapped, size)
+      close(descriptor)
+      throw error
+    }
+    _ = pread(descriptor, memory.baseAddress, min(memory.count, JournalLayout.headerBytes), 0)
+    do throws(JournalFault) {
+      reader = try JournalReader(UnsafeRawBufferPointer(memory))
+    } catch {
+      munmap(memory.baseAddress, memory.count)
+      close(descriptor)
       throw DiagnosticsError("\(path): \(Self.text(of: error))")
     }
+    self.descriptor = descriptor
     self.memory = memory
-    inode = UInt64(information.st_ino)
   }
 
-  deinit { munmap(UnsafeMutableRawPointer(mutating: memory.baseAddress), memory.count) }
+  deinit {
+    munmap(memory.baseAddress, memory.count)
+    close(descriptor)
+  }
 
-  /// See `JournalReader`; the mapping is there for as long as this object.
-  public var newest: UInt64 { withExtendedLifetime(self) { reader.newest } }
-  public var oldest: UInt64 { withExtendedLifetime(self) { reader.oldest } }
-  public func record(_ sequence: UInt64) -> JournalRecord? { withExtendedLifetime(self) { reader.record(sequence) } }
+  /// The sequence of the newest record; 0 when there is none.
+  public var newest: UInt64 {
+    read(0, JournalLayout.headerBytes)
+    return reader.newest
+  }
 
-  /// Whether `path` has become another file since: the daemon was started with another size.
+  /// The sequence of the oldest record in the ring.
+  public var oldest: UInt64 {
+    read(0, JournalLayout.headerBytes)
+    return reader.oldest
+  }
+
+  /// The record with this sequence; nil when it was overwritten, is being written, was cut off or never was.
+  public func record(_ sequence: UInt64) -> JournalRecord? {
+    guard let place = reader.offset(of: sequence) else { return nil }
+    // Its mark is read once more behind it: what changed meanwhile is another record (see `JournalReader.record`).
+    guard read(place, JournalLayout.recordBytes), let record = reader.record(sequence), read(place, 8) else {
+      return nil
+    }
+    return reader.record(sequence) == nil ? nil : record
+  }
+
+  @discardableResult private func read(_ offset: Int, _ count: Int) -> Bool {
+    guard offset + count <= memory.count else { return false }
+    return pread(descriptor, memory.baseAddress! + offset, count, off_t(offset)) == count
+  }
+
+  /// Whether `path` has become another file since: the daemon made a new one.
   public func isReplaced(at path: String) -> Bool {
     var information = stat()
     return stat(path, &information) == 0 && UInt64(information.st_ino) != inode
@@ -168,9 +284,10 @@ extension JournalText {
   }
 }
 
-/// A shared mapping of a whole file, its pages at hand; nil with errno set.
+/// A shared mapping of a whole file, its pages at hand, or of memory where `descriptor` is -1; nil with errno set.
 private func map(_ descriptor: CInt, _ size: Int, _ protection: CInt) -> UnsafeMutableRawPointer? {
-  let mapped = mmap(nil, size, protection, CInt(MAP_SHARED) | CInt(MAP_POPULATE), descriptor, 0)
+  let flags = descriptor < 0 ? CInt(MAP_PRIVATE) | CInt(MAP_ANONYMOUS) : CInt(MAP_SHARED) | CInt(MAP_POPULATE)
+  let mapped = mmap(nil, size, protection, flags, descriptor, 0)
   return mapped == UnsafeMutableRawPointer(bitPattern: -1) ? nil : mapped
 }
 

@@ -16,14 +16,16 @@ public func panic(_ message: StaticString) -> Never {
 /// Call it once the journal is open.
 public func reportTraps() {
   // SIGABRT is not among them: it is how `panic` ends.
-  for trap in [SIGILL, SIGTRAP, SIGSEGV, SIGBUS, SIGFPE] {
-    signal(trap) { number in
-      signal(number, nil)  // the default action: a second trap, and the one raised below, end the process
-      // Stores into mapped memory: safe in a signal handler, unlike anything that allocates.
-      say(trapText(number))
-      raise(number)
-    }
-  }
+  for trap in [SIGILL, SIGTRAP, SIGSEGV, SIGFPE] { signal(trap) { reportTrap($0) } }
+  // The journal's own pages are not meant: see `JournalFile`.
+  csystem_on_other_bus_error { reportTrap($0) }
+}
+
+private func reportTrap(_ number: CInt) {
+  signal(number, nil)  // the default action: a second trap, and the one raised below, end the process
+  // Stores into mapped memory: safe in a signal handler, unlike anything that allocates.
+  say(trapText(number))
+  raise(number)
 }
 
 private func trapText(_ number: CInt) -> StaticString {
@@ -43,7 +45,7 @@ private func say(_ message: StaticString) {
   tell("\n")
 }
 
-private func tell(_ text: StaticString) { text.withUTF8Buffer { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) } }
+private func tell(_ text: StaticString) { text.withUTF8Buffer { offerToStandardError(UnsafeRawBufferPointer($0)) } }
 
 extension Journal {
   /// Record words: “source: text”, at most 320 bytes of it. For what has no event of its own: a fault that
@@ -51,24 +53,5 @@ extension Journal {
   public func report(_ level: Level, at now: Instant, _ source: StaticString, _ text: String) {
     let bytes = Array("\(source): \(text)".utf8)
     bytes.withUnsafeBytes { recordText(level, .report, at: now, $0) }
-  }
-
-  /// One record for each 40 bytes: a, b, c and the 16 bytes, as they stand.
-  func recordText(_ level: Level, _ event: Event, at now: Instant, _ bytes: UnsafeRawBufferPointer) {
-    let bytesMax = 40 * EventFormatter.textRecordsMax
-    let bytes = UnsafeRawBufferPointer(rebasing: bytes.prefix(bytesMax))
-    var offset = 0
-    repeat {
-      var words: (UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0)
-      withUnsafeMutableBytes(of: &words) { target in
-        target.copyBytes(from: bytes[offset..<min(offset + target.count, bytes.count)])
-        let raw = UnsafeRawBufferPointer(target)
-        record(
-          level, offset == 0 ? event : .textMore, at: now, raw.load(as: UInt64.self),
-          raw.load(fromByteOffset: 8, as: UInt64.self), raw.load(fromByteOffset: 16, as: UInt64.self),
-          text: JournalText(UnsafeRawBufferPointer(rebasing: raw[24...])))
-        offset += target.count
-      }
-    } while offset < bytes.count
   }
 }

@@ -49,11 +49,27 @@ public struct TextBuilder {
     while offset < bytes.count {
       let count = bytes.withUnsafeBytes { CSystem.write(descriptor, $0.baseAddress! + offset, $0.count - offset) }
       if count < 0 && csystem_errno() == EINTR { continue }
+      // A terminal that somebody else made non-blocking.
+      if count < 0 && csystem_errno() == EAGAIN && waitForRoom(in: descriptor, milliseconds: -1) { continue }
       if count <= 0 { return false }
       offset += count
     }
     return true
   }
+}
+
+/// Write to standard error what it takes now. Nobody may be there, or nobody who reads: the daemon neither waits for them
+/// nor minds.
+public func offerToStandardError(_ bytes: UnsafeRawBufferPointer) {
+  if waitForRoom(in: STDERR_FILENO, milliseconds: 0) {
+    // A pipe with room takes 4096 bytes at once (POSIX, write: PIPE_BUF).
+    _ = CSystem.write(STDERR_FILENO, bytes.baseAddress, min(bytes.count, 4096))
+  }
+}
+
+private func waitForRoom(in descriptor: CInt, milliseconds: CInt) -> Bool {
+  var polled = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+  return poll(&polled, 1, milliseconds) > 0 && CInt(polled.revents) & CInt(POLLOUT) != 0
 }
 
 private let hexDigits: StaticString = "0123456789abcdef"

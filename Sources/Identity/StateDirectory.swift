@@ -10,7 +10,7 @@ public final class StateDirectory {
   public let path: String
   /// System calls of writing that are still carried out; every later one fails with EIO, as if the process had been
   /// killed. Only tests set it.
-  var stepsLeft = Int.max
+  var stepsLeft = CInt.max
   private var lockDescriptor: CInt = -1
 
   /// Makes the directory (mode 0700) if only its last component is missing.
@@ -50,54 +50,8 @@ public final class StateDirectory {
 
   /// Replaces the file and keeps what it held as `NAME.old`.
   public func write(_ bytes: [UInt8], to name: String, mode: mode_t) throws(IdentityError) {
-    let file = file(name), temporary = file + ".new", previous = file + ".old"
-    _ = step { unlink(temporary) }
-    let descriptor = step { csystem_open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode) }
-    if descriptor < 0 { throw .unwritable(path: temporary, code: csystem_errno()) }
-    let failure = writeAll(bytes, descriptor)
-    close(descriptor)
-    if failure != 0 {
-      _ = step { unlink(temporary) }
-      throw .unwritable(path: temporary, code: failure)
-    }
-    // At its place by a rename too, so that there is a previous generation at every moment. A file system without hard
-    // links has none.
-    _ = step { unlink(previous + ".new") }
-    if step({ link(file, previous + ".new") }) == 0 { _ = step { rename(previous + ".new", previous) } }
-    if step({ rename(temporary, file) }) != 0 {
-      let code = csystem_errno()
-      _ = step { unlink(temporary) }
-      throw .unwritable(path: file, code: code)
-    }
-    let parent = step { csystem_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0) }
-    if parent < 0 { throw .unwritable(path: path, code: csystem_errno()) }
-    defer { close(parent) }
-    if step({ fsync(parent) }) != 0 { throw .unwritable(path: path, code: csystem_errno()) }
-  }
-
-  /// Zero, or the errno of the step that failed.
-  private func writeAll(_ bytes: [UInt8], _ descriptor: CInt) -> CInt {
-    var done = 0
-    while done < bytes.count {
-      let count = bytes.withUnsafeBytes { raw in
-        step { CInt(CSystem.write(descriptor, raw.baseAddress! + done, raw.count - done)) }
-      }
-      if count >= 0 {
-        done += Int(count)
-      } else if csystem_errno() != EINTR {
-        return csystem_errno()
-      }
-    }
-    return step { fsync(descriptor) } == 0 ? 0 : csystem_errno()
-  }
-
-  private func step(_ call: () -> CInt) -> CInt {
-    if stepsLeft == 0 {
-      csystem_set_errno(EIO)
-      return -1
-    }
-    stepsLeft -= 1
-    return call()
+    let code = bytes.withUnsafeBytes { csystem_replace_file(path, name, $0.baseAddress, $0.count, mode, &stepsLeft) }
+    if code != 0 { throw .unwritable(path: file(name), code: code) }
   }
 }
 
@@ -148,8 +102,10 @@ extension StateDirectory {
   static let checksumBytes = 32
 
   public func writeChecked(_ bytes: [UInt8], to name: String) throws(IdentityError) {
-    try write(bytes + sha256(bytes), to: name, mode: 0o600)
+    try write(bytes + sha256(bytes), to: name, mode: Self.checkedMode)
   }
+
+  static let checkedMode: mode_t = 0o600
 
   public func readChecked(_ name: String, bytesMax: Int) -> Checked {
     var wasThere = false

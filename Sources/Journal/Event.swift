@@ -27,6 +27,11 @@ public enum Event: UInt16, Sendable {
   case report = 10
   /// The next 40 bytes of the record before it
   case textMore = 11
+  /// Records that were counted instead of written. a: how many · b: their event · c: within how many seconds ·
+  /// link, node and text: those of one of them
+  case repeated = 12
+  /// The journal's file was removed or cut, and is there again. a: 1 when what it held is lost
+  case journalRestored = 13
 
   // Links
   /// A stream was opened and the TLS handshake begins. a: bearer · b: 1 inbound, 0 dialled

@@ -5,10 +5,11 @@ import Synchronization
 ///
 /// A value of a few words that points to memory owned by the rim: copy it to whoever has something to say.
 /// One thread writes. Writing a record makes no system call and allocates nothing; a reader in another
-/// process, or after this one died, sees each record whole or not at all.
+/// process, or after this one died, sees each record whole or not at all. What repeats is counted (`RepeatFilter`).
 public struct Journal: @unchecked Sendable {
-  /// Records less important than this are dropped.
-  public var level: Level
+  /// Shared by all copies of this value; nil where every record is wanted.
+  private let filter: UnsafeMutablePointer<RepeatFilter>?
+  private let fixedLevel: Level
   private let base: UnsafeMutableRawPointer?
   private let capacity: UInt64
 
@@ -16,7 +17,8 @@ public struct Journal: @unchecked Sendable {
   public static let none = Journal()
 
   private init() {
-    level = .fault
+    filter = nil
+    fixedLevel = .fault
     base = nil
     capacity = 1
   }
@@ -24,9 +26,14 @@ public struct Journal: @unchecked Sendable {
   /// Continue the journal in `memory`, or format it when it holds none.
   /// - `memory`: page-aligned, at least `JournalLayout.fileBytes(capacity: JournalLayout.capacityMin)`
   ///   bytes, valid for as long as this journal or a copy of it is used. A smaller one gives `.none`.
+  /// - `level`: records less important are dropped. That of the filter counts where there is one.
+  /// - `filter`: where it is counted what repeats; valid for as long as `memory`. Without one every record is written.
   /// - `wallOffset`: wall clock minus monotonic clock, in nanoseconds.
   /// - `boot`: the machine's boot, by which a monotonic clock that began anew is recognised.
-  public init(_ memory: UnsafeMutableRawBufferPointer, level: Level, wallOffset: Int64, boot: MachineBoot) {
+  public init(
+    _ memory: UnsafeMutableRawBufferPointer, level: Level, wallOffset: Int64, boot: MachineBoot,
+    filter: UnsafeMutablePointer<RepeatFilter>? = nil
+  ) {
     guard let base = memory.baseAddress,
       memory.count >= JournalLayout.fileBytes(capacity: JournalLayout.capacityMin)
     else {
@@ -34,7 +41,8 @@ public struct Journal: @unchecked Sendable {
       return
     }
     let capacity = (memory.count - JournalLayout.headerBytes) / JournalLayout.recordBytes
-    self.level = level
+    self.filter = filter
+    fixedLevel = level
     self.base = base
     self.capacity = UInt64(capacity)
     let isOurs =
@@ -44,13 +52,29 @@ public struct Journal: @unchecked Sendable {
     beginBase(base, wallOffset, boot)
   }
 
+  /// Records less important than this are dropped.
+  public var level: Level {
+    if let filter { return filter.pointee.level }
+    return fixedLevel
+  }
+
+  /// Drop others from now on, through every copy of this value. Without a filter nothing happens.
+  public func setLevel(_ level: Level) { filter?.pointee.level = level }
+
+  /// The memory was lost and is all zero since: write into it what a reader needs to know. The records stay.
+  public func restoreHeader(wallOffset: Int64, boot: MachineBoot) {
+    guard let base, base.load(fromByteOffset: JournalLayout.magicOffset, as: UInt64.self) == 0 else { return }
+    beginFile(base)
+    beginBase(base, wallOffset, boot)
+  }
+
   /// Write one record; what `a`, `b`, `c` and `node` mean stands at the event.
   @inline(never)
   public func record(
     _ level: Level, _ event: Event, at now: Instant, link: UInt8 = 0xFF,
     _ a: UInt64 = 0, _ b: UInt64 = 0, _ c: UInt64 = 0, node: NodeID = .none
   ) {
-    write(level, event, now, link, a, b, c, node.high.bigEndian, node.low.bigEndian)
+    admit(level, event, now, link, a, b, c, node.high.bigEndian, node.low.bigEndian)
   }
 
   /// Write one record whose 16 bytes are the start of a text.
@@ -59,12 +83,47 @@ public struct Journal: @unchecked Sendable {
     _ level: Level, _ event: Event, at now: Instant, link: UInt8 = 0xFF,
     _ a: UInt64 = 0, _ b: UInt64 = 0, _ c: UInt64 = 0, text: JournalText
   ) {
-    write(level, event, now, link, a, b, c, text.first, text.second)
+    admit(level, event, now, link, a, b, c, text.first, text.second)
+  }
+
+  /// Write words, “source: text”: one record for each 40 bytes, at most `textRecordsMax`: a, b, c and the 16 bytes, as they
+  /// stand. `event` is `report` or `panic`.
+  public func recordText(_ level: Level, _ event: Event, at now: Instant, _ words: UnsafeRawBufferPointer) {
+    guard level <= self.level else { return }
+    let words = UnsafeRawBufferPointer(rebasing: words.prefix(40 * Self.textRecordsMax))
+    if let filter, RepeatFilter.counts(level) {
+      let start = JournalText(words)
+      let subject = RepeatFilter.Subject(event, level, words: words, start.first, start.second)
+      if !filter.pointee.admits(subject, records: max(1, (words.count + 39) / 40), at: now) { return }
+    }
+    var offset = 0
+    repeat {
+      var part: (UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0)
+      withUnsafeMutableBytes(of: &part) { target in
+        target.copyMemory(from: UnsafeRawBufferPointer(rebasing: words[offset..<min(offset + 40, words.count)]))
+      }
+      write(level, offset == 0 ? event : .textMore, now, 0xFF, part.0, part.1, part.2, part.3, part.4)
+      offset += 40
+    } while offset < words.count
+  }
+
+  /// Records that one text may take.
+  public static let textRecordsMax = 8
+
+  /// Record how often what repeats came, where that is due. Call it every few seconds, and once at the end (`isLast`).
+  public func recordRepeats(at now: Instant, isLast: Bool = false) {
+    while let count = filter?.pointee.nextCount(at: now, isLast: isLast) {
+      let subject = count.subject
+      write(
+        subject.level, .repeated, now, subject.link, count.repeats, UInt64(subject.event.rawValue), count.seconds,
+        subject.first, subject.second)
+    }
   }
 
   /// The wall clock stepped: times of this boot's records are counted with the new offset from now on.
   public func wallClockStepped(offset: Int64, at now: Instant) {
-    guard let base else { return }
+    // There is none in memory that was lost and is not restored yet.
+    guard let base, base.load(fromByteOffset: JournalLayout.baseCountOffset, as: UInt64.self) > 0 else { return }
     let entry = clockBase(base, Int(base.load(fromByteOffset: JournalLayout.baseCountOffset, as: UInt64.self)) - 1)
     let before = entry.load(fromByteOffset: 8, as: Int64.self)
     entry.storeBytes(of: offset, toByteOffset: 8, as: Int64.self)
@@ -72,11 +131,24 @@ public struct Journal: @unchecked Sendable {
   }
 
   @inline(__always)
+  private func admit(
+    _ level: Level, _ event: Event, _ now: Instant, _ link: UInt8,
+    _ a: UInt64, _ b: UInt64, _ c: UInt64, _ first: UInt64, _ second: UInt64
+  ) {
+    guard level <= self.level else { return }
+    if let filter, RepeatFilter.counts(level) {
+      let subject = RepeatFilter.Subject(event, level, link, a: a, first, second)
+      if !filter.pointee.admits(subject, records: 1, at: now) { return }
+    }
+    write(level, event, now, link, a, b, c, first, second)
+  }
+
+  @inline(__always)
   private func write(
     _ level: Level, _ event: Event, _ now: Instant, _ link: UInt8,
     _ a: UInt64, _ b: UInt64, _ c: UInt64, _ first: UInt64, _ second: UInt64
   ) {
-    guard let base, level <= self.level else { return }
+    guard let base else { return }
     let newest = base.advanced(by: JournalLayout.newestOffset).assumingMemoryBound(to: Atomic<UInt64>.self)
     let sequence = newest.pointee.load(ordering: .relaxed) &+ 1
     let slot = Int((sequence &- 1) % capacity)
@@ -100,6 +172,10 @@ public struct Journal: @unchecked Sendable {
   private func format(_ base: UnsafeMutableRawPointer) {
     let bytes = JournalLayout.fileBytes(capacity: Int(capacity))
     base.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
+    beginFile(base)
+  }
+
+  private func beginFile(_ base: UnsafeMutableRawPointer) {
     base.storeBytes(
       of: UInt64(JournalLayout.recordBytes), toByteOffset: JournalLayout.recordSizeOffset, as: UInt64.self)
     base.storeBytes(of: capacity, toByteOffset: JournalLayout.capacityOffset, as: UInt64.self)

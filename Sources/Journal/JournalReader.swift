@@ -37,10 +37,14 @@ public struct JournalReader: @unchecked Sendable {
   /// The sequence of the oldest record still in the ring; 1 when there is none.
   public var oldest: UInt64 { newest > capacity ? newest - capacity + 1 : 1 }
 
+  /// Where the record with this sequence stands, or stood, in the file; nil for 0.
+  public func offset(of sequence: UInt64) -> Int? {
+    sequence > 0 ? JournalLayout.headerBytes + Int((sequence - 1) % capacity) * JournalLayout.recordBytes : nil
+  }
+
   /// The record with this sequence; nil when it was overwritten, is being written or never was.
   public func record(_ sequence: UInt64) -> JournalRecord? {
-    guard sequence > 0 else { return nil }
-    let offset = JournalLayout.headerBytes + Int((sequence - 1) % capacity) * JournalLayout.recordBytes
+    guard let offset = offset(of: sequence) else { return nil }
     guard word(offset) == sequence else { return nil }
     let record = base + offset
     let instant = record.load(fromByteOffset: 8, as: UInt64.self)

@@ -17,13 +17,14 @@ import SecureTransport
 import Trust
 import WiFiDirect
 
-/// Be the relay until a signal ends it. Errors: what has to be there before the first byte flows is not.
-public func runRelay(_ configuration: Configuration) throws(StartError) {
-  try startRelay(configuration).run()
+/// Be the relay until a signal ends it. `configurationFile` is what `configuration` was read from, and is read again at
+/// SIGHUP; nil for the default. Errors: what has to be there before the first byte flows is not.
+public func runRelay(_ configuration: Configuration, configurationFile: String?) throws(StartError) {
+  try startRelay(configuration, configurationFile).run()
 }
 
 /// Everything that has to be there before the first byte flows: journal, identity, epoch, loop.
-private func startRelay(_ configuration: Configuration) throws(StartError) -> Relay {
+private func startRelay(_ configuration: Configuration, _ file: String?) throws(StartError) -> Relay {
   let journal: JournalFile
   do throws(DiagnosticsError) {
     journal = try JournalFile(
@@ -32,7 +33,7 @@ private func startRelay(_ configuration: Configuration) throws(StartError) -> Re
     throw StartError(error.text)
   }
   reportTraps()
-  let (trust, epoch) = try openState(configuration, journal.journal)
+  let (trust, epoch, stateFault) = try openState(configuration, journal.journal)
   let loop: EventLoop
   let clock: WallClockWatch
   do throws(SystemError) {
@@ -41,12 +42,17 @@ private func startRelay(_ configuration: Configuration) throws(StartError) -> Re
   } catch {
     throw StartError("cannot start the event loop: \(error.text)")
   }
-  return try Relay(configuration, loop, clock, trust, epoch: epoch, journal: journal)
+  let relay = try Relay(configuration, loop, clock, trust, epoch: epoch, journal: journal)
+  relay.configurationFile = file
+  if let stateFault { relay.noteState(stateFault) }
+  return relay
 }
 
 /// The box: joins the node to bearers, discovery, control socket and clock. Nothing is decided here.
 final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
-  let configuration: Configuration
+  /// As it counts: what needs a restart stands in it as it was at the start.
+  var configuration: Configuration
+  var configurationFile: String?
   let loop: EventLoop
   let node: Node
   let trust: TrustKeeper
@@ -69,12 +75,13 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var sends: [ControlSend] = []
   var mailbox = Mailbox()
 
-  private let journalFile: JournalFile
+  let journalFile: JournalFile
   private let clock: WallClockWatch
   private var signals: SignalSource?
   private var deadline: Timer?
   private let statusLED: StatusLED?
   var maintenance: Timer?
+  var stateWatch: DescriptorWatch?
   var wasSynchronised = false
   /// The serials of the deny-lists that links have been held against.
   var deniedSeen: [UInt64] = []
@@ -124,7 +131,9 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     self.deadline = deadline
     loop.batchEnded = { [self] in drain() }
     do throws(SystemError) {
-      signals = try SignalSource(loop, [SIGTERM, SIGINT]) { [self] signal in stop(signal) }
+      signals = try SignalSource(loop, [SIGTERM, SIGINT, SIGHUP]) { [self] signal in
+        if signal == SIGHUP { reload() } else { stop(signal) }
+      }
     } catch {
       throw StartError("cannot watch for signals: \(error.text)")
     }
@@ -281,7 +290,9 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   private func finish() {
     // What could not be written was said already, and there is no later.
+    stateWatch?.stop()
     try? trust.saveIfChanged()
+    try? trust.store.settle()
     inbound?.close()
     dnsSD?.stop()
     bluetooth?.stop()
@@ -289,6 +300,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     ip?.stop()
     control?.close()
     try? statusLED?.show(.off)
+    journal.recordRepeats(at: monotonicNow(), isLast: true)
     loop.batchEnded = nil
     loop.stop()
   }
@@ -313,5 +325,5 @@ public struct StartError: Error {
 /// One line for whoever watches the box, on standard error.
 func say(_ source: StaticString, _ text: String) {
   let line = Array("causeway: \(source): \(text)\n".utf8)
-  _ = line.withUnsafeBytes { write(2, $0.baseAddress!, $0.count) }
+  line.withUnsafeBytes { offerToStandardError($0) }
 }

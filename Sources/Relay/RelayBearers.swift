@@ -82,7 +82,7 @@ extension Relay: BearerDelegate {
           name: "dns-sd", state: state, detail: "\(dnsSD.serviceCount) services", problem: problem("dns-sd") ?? ""))
     }
     // What is no bearer, and shows only while it has a fault.
-    for source in ["trust", "led"] as [StaticString] {
+    for source in ["state", "journal", "control", "configuration", "trust", "led"] as [StaticString] {
       guard let problem = problem(source) else { continue }
       all.append(BearerStatus(name: String(source), state: "fault", detail: "", problem: problem))
     }

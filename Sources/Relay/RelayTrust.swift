@@ -12,14 +12,17 @@ import SecureTransport
 import Trust
 
 /// Opens what a box must not lose, once for this process: key, pins, deny-lists, epoch, time. Gives the epoch of this
-/// start. What was wrong and did not prevent the start stands in the journal.
-func openState(_ configuration: Configuration, _ journal: Journal) throws(StartError) -> (TrustKeeper, UInt64) {
+/// start, and why it is not on disk where it could not be written. What was wrong and did not prevent the start stands in
+/// the journal.
+func openState(
+  _ configuration: Configuration, _ journal: Journal
+) throws(StartError) -> (trust: TrustKeeper, epoch: UInt64, fault: String?) {
   do throws(IdentityError) {
     let directory = try StateDirectory(configuration.node.stateDirectory)
     if try !directory.lock() { throw .inUse(path: directory.path) }
     let identity = try NodeIdentity.loadOrCreate(directory: directory.path)
     let store = TrustStore(directory)
-    let epoch = try store.nextEpoch()
+    let (epoch, failure) = try store.nextEpoch(wallSeconds: Int64(CSystem.time(nil)))
     let keeper = TrustKeeper(identity, store, configuration.trust)
     let notices = [identity.notice, store.notice].compactMap { $0 }
     for notice in notices { tell(.error, notice, journal) }
@@ -27,7 +30,11 @@ func openState(_ configuration: Configuration, _ journal: Journal) throws(StartE
     if keeper.policy == .authority && keeper.anchors.certificateCount == 0 {
       tell(.warning, "[trust] policy is ca, and \(configuration.trust.anchors) holds no certificate", journal)
     }
-    return (keeper, epoch)
+    if let failure {
+      keeper.noteUnsaved()
+      tell(.error, "\(failure.text); the box runs, and nothing that changes outlives a restart", journal)
+    }
+    return (keeper, epoch, failure?.text)
   } catch {
     throw StartError(error.text)
   }
@@ -85,6 +92,9 @@ extension Relay {
 
   func startMaintenance() {
     wasSynchronised = trust.time.isSynchronised
+    if let descriptor = trust.store.writeInBackground() {
+      stateWatch = try? DescriptorWatch(loop, descriptor) { [self] in stateWritten() }
+    }
     let timer = Timer(loop) { [self] in maintain() }
     maintenance = timer
     timer.set(loop.now)
@@ -95,10 +105,12 @@ extension Relay {
     do throws(IdentityError) {
       try trust.keepTime()
       try trust.saveIfChanged()
-      resolve("trust")
+      if trust.store.isSettled { noteState(nil) }
     } catch {
-      if problem("trust") == nil { bearerReport("trust", error.text, isFault: true) }
+      noteState(error.text)
     }
+    keepRuntimeDirectory()
+    journal.recordRepeats(at: loop.now)
     // Certificates of which nobody could tell whether they were valid yet.
     let isSynchronised = trust.time.isSynchronised
     if isSynchronised && !wasSynchronised { reconsiderLinks() }
@@ -119,7 +131,7 @@ extension Relay {
     if !text.utf8.isEmpty { journal.report(.warning, at: loop.now, "door", "not let in: \(text)") }
   }
 
-  private func reconsiderLinks() {
+  func reconsiderLinks() {
     for driver in drivers { driver.reconsider() }
   }
 

@@ -35,7 +35,8 @@ public struct TrustAlarm: Equatable, Sendable {
 /// `refusal(of:named:)`. Pins of first sight are written by `saveIfChanged`, everything else before the call returns.
 public final class TrustKeeper: PeerJudge {
   public let policy: TrustPolicy
-  public let anchors: TrustAnchors
+  /// Whoever sets others lets the links be judged anew.
+  public var anchors: TrustAnchors
   public let store: TrustStore
   /// What the last key change was; nil when there is none to worry about.
   public private(set) var alarm: TrustAlarm?
@@ -158,6 +159,9 @@ public final class TrustKeeper: PeerJudge {
     if alarm?.name == name || (node != nil && alarm?.pinned == node) { alarm = nil }
     return count
   }
+
+  /// What is in memory is not on disk: `saveIfChanged` has something to do.
+  public func noteUnsaved() { hasUnsaved = true }
 
   public func saveIfChanged() throws(IdentityError) {
     if hasUnsaved { try save() }

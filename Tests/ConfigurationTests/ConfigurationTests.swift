@@ -105,8 +105,20 @@ private func refusal(_ text: String) -> String? {
 @Test func anUnknownSectionIsRefusedWithThoseThatExist() {
   #expect(
     refusal("[wifi]\nx = 1")
-      == "box.conf:2: unknown section [wifi]; expected "
+      == "box.conf:1: unknown section [wifi]; expected "
       + "[node], [peer], [trust], [ip], [bluetooth], [wifi-direct], [discovery], [board], [journal]")
+}
+
+@Test(arguments: ["[wifi]", "[ip]\nport = 1\n  [ ip]  \n", "[ip]\r\n[IP]\r\n"])
+func anUnknownSectionIsRefusedAlsoWithoutKeys(_ text: String) {
+  #expect(refusal(text)?.contains("unknown section [") == true)
+}
+
+@Test func aLineThatIsTooLongIsNamedAndDoesNotShiftTheOthers() {
+  let long = String(repeating: "y", count: 4000)
+  #expect(refusal("[ip]\n#\(long)\nport = x\n")?.hasPrefix("box.conf:2: longer than 1020 bytes") == true)
+  #expect(
+    refusal("[ip]\n#\(String(repeating: "y", count: 1019))\r\nport = x\n")?.hasPrefix("box.conf:3: [ip] port") == true)
 }
 
 @Test func aKeyBeforeAnySectionIsRefused() {

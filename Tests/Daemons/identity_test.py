@@ -122,8 +122,10 @@ class IdentityTest(unittest.TestCase):
         os.makedirs(self.path("second"))
         with open(box.config) as file:
             config = file.read().replace(box.directory + "/run", self.path("second"))
+        with open(self.path("second/conf"), "w") as file:
+            file.write(config)
         done = subprocess.run(
-            [BINARY, "run", "--config", "/dev/stdin"], input=config, capture_output=True, text=True, timeout=10)
+            [BINARY, "run", "--config", self.path("second/conf")], capture_output=True, text=True, timeout=10)
         self.assertEqual(done.returncode, 1)
         self.assertIn("another causeway has it", done.stderr)
 

@@ -102,6 +102,22 @@ import Testing
     #expect(box.node.roomCalls > before && box.server.deliver(large) == .taken)
   }
 
+  @Test func aClientThatDoesNotReadKeepsNothingFromTheOthers() throws {
+    let deaf = try box.attached()
+    let reader = try box.attached()
+    let large = ControlMessage(peer: bobID, kind: 1, lane: 1, bytes: [UInt8](repeating: 7, count: 65_536))
+    for number in 0..<100 {
+      try #require(box.server.deliver(large) == .taken, "\(number)")
+      guard case .message = box.event(reader) else { Issue.record("lost"); return }
+    }
+    // Its own queue was bounded.
+    var reason = ""
+    for _ in 0..<100 {
+      if case .closed(let text) = deaf.next(milliseconds: 0) { reason = text; break }
+    }
+    #expect(!reason.isEmpty)
+  }
+
   @Test func aClientThatLetsEventsPileUpIsClosed() throws {
     let client = try box.attached()
     let long = peer(
@@ -129,11 +145,11 @@ import Testing
     }
   }
 
-  @Test func theSeventeenthClientIsRefusedWithAReason() throws {
-    let clients = try (0..<ControlProtocol.clientsMax).map { _ in try box.attached() }
+  @Test func theDaemonsOwnUserHasPlacesThatAreKeptAndBeyondThemARefusalWithAReason() throws {
+    let clients = try (0..<ControlProtocol.clientsMax + ControlProtocol.reservedMax).map { _ in try box.attached() }
     let late = try ControlClient(path: box.socketPath)
     guard case .closing(let reason) = box.event(late) else { Issue.record("not refused"); return }
-    #expect(reason.contains("16 clients"))
+    #expect(reason.contains("20 clients"))
     _ = clients
   }
 

@@ -58,7 +58,7 @@ private func line(
 @Test func everyEventHasATextWhoseFieldsExist() {
   let shown = [
     "", "bearer", "close", "frame", "type", "direction", "role", "responder", "errno", "signal", "hex", "hint",
-    "address", "step", "character", "full", "long", "lead", "session", "seal", "end",
+    "address", "step", "character", "full", "long", "lead", "session", "seal", "end", "event", "lost",
   ]
   for raw in UInt16.min...1000 {
     guard let event = Event(rawValue: raw) else { continue }

@@ -39,6 +39,53 @@ import Testing
     withExtendedLifetime(file) {}
   }
 
+  @Test func aFileThatIsCutWhileItIsWrittenIsMadeAnew() throws {
+    let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
+    file.journal.record(.notice, .listening, at: .zero, 1)
+    let before = try JournalMapping(path: path)
+    #expect(truncate(path, 0) == 0)
+    #expect(before.record(1) == nil, "who reads does not die of it")
+    file.journal.record(.notice, .listening, at: .zero, 2)
+    file.restore(at: .zero)
+    #expect(file.problem == nil && before.isReplaced(at: path))
+    let after = try JournalMapping(path: path)
+    #expect(
+      after.record(1)?.a == 2 && after.record(2)?.event == Event.journalRestored.rawValue && after.record(2)?.a == 1)
+    file.journal.record(.notice, .listening, at: .zero, 3)
+    #expect(after.record(3)?.a == 3)
+  }
+
+  @Test func aFileThatIsRemovedIsMadeAnewWithWhatItHeld() throws {
+    let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
+    file.journal.record(.notice, .listening, at: .zero, 1)
+    file.restore(at: .zero)
+    #expect(try JournalMapping(path: path).newest == 1)
+    unlink(path)
+    rmdir(directory.path)
+    file.restore(at: .zero)
+    let after = try JournalMapping(path: path)
+    #expect(
+      after.record(1)?.a == 1 && after.record(2)?.event == Event.journalRestored.rawValue && after.record(2)?.a == 0)
+    #expect(throws: DiagnosticsError.self) { try JournalFile(path: path, sizeKiB: 16, level: .info) }
+  }
+
+  @Test func whatIsCountedIsToldByItsEventsText() throws {
+    let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
+    for number in 0..<12 {
+      file.journal.record(.info, .frameRefused, at: .zero, link: 3, 200, UInt64(number), node: bobID)
+    }
+    for number in 0..<12 { file.journal.report(.notice, at: .zero, "link", "10.0.0.9:\(number): no TLS") }
+    file.journal.recordRepeats(at: .zero, isLast: true)
+    let reader = try JournalMapping(path: path)
+    let lines = LogQuery().sequences(in: reader).suffix(2).map {
+      String(decoding: EventFormatter.line($0, of: reader)?.bytes ?? [], as: UTF8.self).dropFirst(25)
+    }
+    #expect(
+      lines == [
+        "info    link 3: 4 more in 0 s: frame of b0b00000… refused: …\n", "notice  4 more in 0 s: link: 10.0.0.9:0…\n",
+      ])
+  }
+
   @Test func whatIsNoJournalIsNamed() throws {
     func text(_ content: String) -> String? {
       let file = fopen(directory.path + "/other", "w")
@@ -84,12 +131,13 @@ import Testing
   }
 
   @Test func aRecordCostsAtMostAHundredNanoseconds() throws {
-    let file = try JournalFile(path: path, sizeKiB: 256, level: .info)
+    // Of level debug: each is written.
+    let file = try JournalFile(path: path, sizeKiB: 256, level: .debug)
     let count: UInt64 = 200_000
     var best = UInt64.max
     for _ in 0..<5 {
       let start = monotonicNanoseconds()
-      for index in 0..<count { file.journal.record(.info, .frameForwarded, at: .zero, index, 1, 2, node: aliceID) }
+      for index in 0..<count { file.journal.record(.debug, .frameForwarded, at: .zero, index, 1, 2, node: aliceID) }
       best = min(best, (monotonicNanoseconds() - start) / count)
     }
     print("journal: \(best) ns a record (debug build)")

@@ -62,6 +62,7 @@ final class FakeNode: ControlDelegate {
     return (true, "done")
   }
 
+  var controlIsSettled = true
   func controlHasRoom() { roomCalls += 1 }
 }
 

@@ -39,7 +39,7 @@ struct StateDirectoryTests {
 
   @Test func aCutAfterAnySystemCallLeavesTheOldOrTheNew() throws {
     var outcomes: [StateDirectory.Checked] = []
-    for steps in 0..<40 {
+    for steps in CInt(0)..<40 {
       let state = try directory()
       try state.writeChecked([1], to: "state")
       try state.writeChecked([2], to: "state")
@@ -69,12 +69,29 @@ struct StateDirectoryTests {
     #expect(try second.lock())
   }
 
+  @Test func aWriteInTheBackgroundEndsLikeOneInTheForeground() throws {
+    let state = try directory()
+    let writer = try #require(StateWriter(state, file: "state"))
+    for number in UInt8(1)...5 {
+      #expect(writer.begin([number]) && writer.isBusy)
+      var polled = pollfd(fd: writer.descriptor, events: Int16(POLLIN), revents: 0)
+      #expect(poll(&polled, 1, 10_000) == 1)
+      try writer.end()
+      #expect(!writer.isBusy && state.readChecked("state", bytesMax: 100) == .current([number]))
+    }
+    #expect(mkdir(scratch.file("state.new"), 0o700) == 0)
+    #expect(writer.begin([6]))
+    #expect(throws: IdentityError.unwritable(path: scratch.file("state"), code: EEXIST)) { try writer.end() }
+    #expect(rmdir(scratch.file("state.new")) == 0)
+    #expect(state.readChecked("state", bytesMax: 100) == .current([5]))
+  }
+
   @Test func aFullDiskIsAnErrorAndTheOldStays() throws {
     let state = try directory()
     try state.writeChecked([1], to: "state")
-    // Steps of their own: removal of the leftover, open; the write fails.
-    state.stepsLeft = 2
-    #expect(throws: IdentityError.unwritable(path: scratch.file("state.new"), code: EIO)) {
+    // Steps of their own: the directory, removal of the leftover, open; the write fails.
+    state.stepsLeft = 3
+    #expect(throws: IdentityError.unwritable(path: scratch.file("state"), code: EIO)) {
       try state.writeChecked([2], to: "state")
     }
     #expect(state.readChecked("state", bytesMax: 100) == .current([1]))

@@ -52,6 +52,38 @@ static inline int csystem_errno(void) { return errno; }
 int csystem_argc(void);
 char *_Nullable *_Nonnull csystem_argv(void);
 
+/// What every command begins with: descriptors 0 to 2 are open, SIGPIPE is ignored, and an output of stdio that could not be
+/// written ends the process with 1.
+void csystem_prepare_process(void);
+
+/// Keep the pages from `address` on usable although their file may be cut: they are all replaced by zeros then, which
+/// `csystem_mapping_is_lost` tells. One mapping a process; NULL forgets it.
+void csystem_keep_mapping(void *_Nullable address, size_t bytes);
+bool csystem_mapping_is_lost(void);
+/// What is called for any other SIGBUS, before the default action.
+void csystem_on_other_bus_error(void (*_Nullable handler)(int));
+
+/// mremap(2) of a whole mapping to a fixed address, whose old mapping goes. False with errno set.
+static inline bool csystem_move_mapping(void *_Nonnull from, size_t bytes, void *_Nonnull to) {
+  return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED;
+}
+
+/// Replace the file `name` (at most 54 bytes) of a directory and keep what it held as `name.old`. A cut at any moment leaves
+/// the old or the new contents: a temporary file, synchronised, renamed over it, the directory synchronised. Gives 0 or an
+/// errno. `steps_left`: system calls that are still carried out, every later one fails with EIO; INT_MAX for all.
+int csystem_replace_file(const char *_Nonnull directory, const char *_Nonnull name, const void *_Nullable bytes,
+                         size_t length, mode_t mode, int *_Nullable steps_left);
+
+/// The same on a thread of its own, one file at a time. The descriptor (eventfd(2)) is readable when a write has ended.
+struct csystem_writer;
+struct csystem_writer *_Nullable csystem_writer_new(const char *_Nonnull directory, const char *_Nonnull name, mode_t mode);
+void csystem_writer_free(struct csystem_writer *_Nonnull writer);
+int csystem_writer_descriptor(const struct csystem_writer *_Nonnull writer);
+/// Begin a write of a copy of the bytes, when none is under way. Gives 0, or an errno when no thread can be made.
+int csystem_writer_begin(struct csystem_writer *_Nonnull writer, const void *_Nullable bytes, size_t length);
+/// Wait for the end of the write that was begun. Gives what it gave.
+int csystem_writer_end(struct csystem_writer *_Nonnull writer);
+
 /// gmtime_r(3): seconds since 1970 as a date in UTC; NULL with EOVERFLOW for a year that an int does not hold. The C
 /// library's brings its time zones and number scanner along, 90 kB; board/sysroot.sh gives mbedTLS this one.
 struct tm *_Nullable csystem_gmtime_r(const time_t *_Nonnull time, struct tm *_Nonnull parts);

@@ -1,0 +1,192 @@
+import Primitives
+
+/// Decides which records a ring has room for: what repeats is counted, and the count is recorded now and then.
+///
+/// Two bounds. A **subject** (an event about one node, link or text) gets `subjectBurst` records a minute; what goes on
+/// after that is counted over spans that double from one minute to 16. A **kind** (all records of one event) gets a 32nd
+/// of the ring at once and as much again each hour, whoever or whatever it is about. So eight kinds that are flooded for an
+/// hour, from as many made-up subjects as anybody likes, leave half of the ring to what happened before.
+///
+/// Faults are never counted. Neither are records of level debug: who asks for those wants each of them.
+public struct RepeatFilter {
+  /// Records that one subject gets before it is counted.
+  static let subjectBurst: UInt8 = 8
+  /// Subjects that are watched at once, in sets of `setCount` places, of which a subject has one to look in. Where its set
+  /// is taken it is bounded by its kind alone.
+  static let subjectsMax = 64
+  static let setCount = 4
+  /// The shortest span that is counted over, and how often it doubles.
+  static let span = TimeSpan.seconds(60)
+  static let doublingsMax: UInt8 = 4
+  /// Kinds: one for each event, and the last `sourcesMax` for the sources of words (`Event.report`).
+  static let kindsMax = 240
+  static let sourcesMax = 16
+  private static let hourNanoseconds: UInt64 = 3_600_000_000_000
+
+  /// What a record is about, as far as it is compared and told again.
+  struct Subject {
+    var event: Event
+    var level = Level.debug
+    var link: UInt8 = 0xFF
+    var first: UInt64 = 0
+    var second: UInt64 = 0
+    /// Equal for records of one subject; never 0.
+    var key: UInt64
+    var kind: Int
+  }
+
+  private struct Watch {
+    /// 0: this place is free.
+    var key: UInt64 = 0
+    var since = Instant.zero
+    var until = Instant.zero
+    var doublings: UInt8 = 0
+    var written: UInt8 = 0
+    var repeats: UInt64 = 0
+    var subject = Subject(event: .report, key: 1, kind: 0)
+  }
+
+  private struct Kind {
+    var spent: UInt32 = 0
+    var refilledAt = Instant.zero
+    var since = Instant.zero
+    var repeats: UInt64 = 0
+    var subject = Subject(event: .report, key: 1, kind: 0)
+  }
+
+  /// Records less important than this are dropped.
+  var level: Level
+  private let kindBurst: UInt32
+  private var watches = InlineArray<64, Watch>(repeating: Watch())
+  private var kinds = InlineArray<240, Kind>(repeating: Kind())
+
+  /// `capacity` is that of the ring.
+  public init(level: Level, capacity: Int) {
+    self.level = level
+    kindBurst = UInt32(clamping: max(16, capacity / 32))
+  }
+
+  static func counts(_ level: Level) -> Bool {
+    switch level {
+    case .fault, .debug: false
+    case .error, .warning, .notice, .info: true
+    }
+  }
+
+  /// Whether `records` records about a subject, which all belong to one text, are to be written.
+  mutating func admits(_ subject: Subject, records: Int, at now: Instant) -> Bool {
+    var place: Int?
+    let set = Int(subject.key >> 32) & (Self.subjectsMax - 1) & ~(Self.setCount - 1)
+    var index = set
+    while index < set + Self.setCount {
+      if watches[index].key == subject.key { return admitsAgain(subject, index, records, now) }
+      if place == nil && watches[index].repeats == 0 && watches[index].until <= now { place = index }
+      index += 1
+    }
+    guard spend(subject, records, now) else { return false }
+    if let place {
+      watches[place] = Watch(
+        key: subject.key, since: now, until: now + Self.span, doublings: 0, written: 1, repeats: 0, subject: subject)
+    }
+    return true
+  }
+
+  private mutating func admitsAgain(_ subject: Subject, _ index: Int, _ records: Int, _ now: Instant) -> Bool {
+    let isCounting = watches[index].repeats > 0
+    if !isCounting && watches[index].until <= now {
+      watches[index].since = now
+      watches[index].until = now + Self.span
+      watches[index].doublings = 0
+      watches[index].written = 0
+    }
+    if watches[index].written < Self.subjectBurst && spend(subject, records, now) {
+      watches[index].written += 1
+      return true
+    }
+    if watches[index].written >= Self.subjectBurst { watches[index].repeats &+= 1 }
+    return false
+  }
+
+  /// Pay for records out of what the kind has left. What it cannot pay is counted with it.
+  private mutating func spend(_ subject: Subject, _ records: Int, _ now: Instant) -> Bool {
+    let kind = subject.kind
+    let step = Self.hourNanoseconds / UInt64(kindBurst)
+    if kinds[kind].spent == 0 { kinds[kind].refilledAt = now }
+    let refill = min((now - kinds[kind].refilledAt).nanoseconds / step, UInt64(kinds[kind].spent))
+    kinds[kind].spent -= UInt32(refill)
+    kinds[kind].refilledAt = kinds[kind].refilledAt + TimeSpan(nanoseconds: refill * step)
+    if kinds[kind].spent + UInt32(records) <= kindBurst {
+      kinds[kind].spent += UInt32(records)
+      return true
+    }
+    if kinds[kind].repeats == 0 { kinds[kind].since = now }
+    kinds[kind].repeats &+= 1
+    kinds[kind].subject = subject
+    return false
+  }
+
+  /// The next count that is due, which begins anew; nil when there is none. `isLast` makes all of them due.
+  mutating func nextCount(at now: Instant, isLast: Bool) -> (subject: Subject, repeats: UInt64, seconds: UInt64)? {
+    for index in 0..<Self.subjectsMax where watches[index].repeats > 0 {
+      guard isLast || watches[index].until <= now else { continue }
+      let watch = watches[index]
+      watches[index].doublings = min(watch.doublings + 1, Self.doublingsMax)
+      watches[index].since = now
+      watches[index].until = now + TimeSpan(nanoseconds: Self.span.nanoseconds << UInt64(watches[index].doublings))
+      watches[index].repeats = 0
+      // One in each span shows what it looks like now.
+      watches[index].written = Self.subjectBurst - 1
+      return (watch.subject, watch.repeats, (now - watch.since).milliseconds / 1000)
+    }
+    let longest = Self.span.nanoseconds << UInt64(Self.doublingsMax)
+    for index in 0..<Self.kindsMax where kinds[index].repeats > 0 {
+      let span = (now - kinds[index].since).nanoseconds
+      guard isLast || span >= longest else { continue }
+      let repeats = kinds[index].repeats
+      kinds[index].repeats = 0
+      var subject = kinds[index].subject
+      // They were about many: of these only the last is known. A source of words stays.
+      subject.link = 0xFF
+      if subject.event != .report { (subject.first, subject.second) = (0, 0) }
+      return (subject, repeats, span / 1_000_000_000)
+    }
+    return nil
+  }
+}
+
+extension RepeatFilter.Subject {
+  /// A record with integers and 16 bytes. `a` tells subjects apart where it is small: a reason or a bearer, not a measure.
+  init(_ event: Event, _ level: Level, _ link: UInt8, a: UInt64, _ first: UInt64, _ second: UInt64) {
+    var hash = mixed(UInt64(event.rawValue) << 16 | UInt64(link) << 8 | (a < 256 ? a : 255))
+    hash = mixed(hash ^ first)
+    hash = mixed(hash ^ second)
+    let kind = min(Int(event.rawValue), RepeatFilter.kindsMax - RepeatFilter.sourcesMax - 1)
+    self.init(event: event, level: level, link: link, first: first, second: second, key: hash | 1, kind: kind)
+  }
+
+  /// Words, “source: text”. Digits behind a colon do not count: a port is another one each time.
+  init(_ event: Event, _ level: Level, words: UnsafeRawBufferPointer, _ first: UInt64, _ second: UInt64) {
+    var hash: UInt64 = 0
+    var source: UInt64?
+    var isPort = false
+    for byte in words {
+      let isDigit = (0x30...0x39).contains(byte)
+      isPort = byte == UInt8(ascii: ":") || isPort && isDigit
+      if isPort && isDigit { continue }
+      if byte == UInt8(ascii: ":") && source == nil { source = hash }
+      hash = mixed(hash ^ UInt64(byte))
+    }
+    let place = Int((source ?? hash) % UInt64(RepeatFilter.sourcesMax))
+    self.init(
+      event: event, level: level, first: first, second: second, key: hash | 1,
+      kind: RepeatFilter.kindsMax - RepeatFilter.sourcesMax + place)
+  }
+}
+
+/// The finalizer of SplitMix64: every bit of the result depends on every bit given.
+private func mixed(_ value: UInt64) -> UInt64 {
+  var z = value &+ 0x9E37_79B9_7F4A_7C15
+  z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
+  z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
+  return z ^ z >> 31
+}

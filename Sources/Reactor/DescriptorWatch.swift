@@ -1,0 +1,22 @@
+import CSystem
+
+/// Calls somebody when a descriptor that is another's can be read.
+public final class DescriptorWatch: EventSource {
+  private let loop: EventLoop
+  private let called: () -> Void
+  private var registration: Registration?
+
+  /// Errors: epoll_ctl's.
+  public init(_ loop: EventLoop, _ descriptor: CInt, _ called: @escaping () -> Void) throws(SystemError) {
+    self.loop = loop
+    self.called = called
+    registration = try loop.add(descriptor, .read, .diagnostics, self)
+  }
+
+  public func ready(_ events: UInt32) { called() }
+
+  public func stop() {
+    if let registration { loop.remove(registration) }
+    registration = nil
+  }
+}

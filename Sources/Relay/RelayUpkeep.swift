@@ -1,0 +1,95 @@
+import Configuration
+import Diagnostics
+import Identity
+import Journal
+import Reactor
+import Trust
+
+/// What a running box does about its own files.
+extension Relay {
+  /// Journal and control socket are there, whoever removed them.
+  func keepRuntimeDirectory() {
+    journalFile.restore(at: loop.now)
+    note("journal", journalFile.problem)
+    guard let control else { return }
+    do throws(DiagnosticsError) {
+      if try control.restore() {
+        journal.report(.warning, at: loop.now, "control", "the socket was removed; it is there again")
+      }
+      note("control", nil)
+    } catch {
+      note("control", error.text)
+    }
+  }
+
+  /// A write of the state has ended.
+  func stateWritten() {
+    var failure: String?
+    do throws(IdentityError) {
+      try trust.store.writeEnded()
+    } catch {
+      failure = error.text
+      trust.noteUnsaved()
+    }
+    // Of several changes the last one is still on its way, and takes the others along.
+    if failure == nil && !trust.store.isSettled { return }
+    noteState(failure)
+    control?.stateSettled(failure: failure)
+  }
+
+  /// Whether what must not be lost could be written last time.
+  func noteState(_ failure: String?) {
+    note("state", failure.map { "\($0); until then nothing that changes outlives a restart" })
+  }
+
+  var controlIsSettled: Bool { trust.store.isSettled }
+
+  /// A fault is said once, and so is its end.
+  private func note(_ source: StaticString, _ fault: String?) {
+    if let fault {
+      if problem(source) == nil { bearerReport(source, fault, isFault: true) }
+    } else if problem(source) != nil {
+      bearerReport(source, "works again", isFault: false)
+    }
+  }
+
+  /// Read the configuration again (SIGHUP): the journal's level and the anchors count at once; what needs a restart is
+  /// named. A file that cannot be used changes nothing.
+  func reload() {
+    let fresh: Configuration
+    do throws(ConfigurationError) {
+      fresh = try Configuration.load(path: configurationFile)
+    } catch {
+      return bearerReport("configuration", "not reloaded: \(error.text)", isFault: true)
+    }
+    let anchors = TrustAnchors(directory: fresh.trust.anchors)
+    if let fault = fault(in: anchors, fresh) {
+      return bearerReport("configuration", "not reloaded: \(fault)", isFault: true)
+    }
+    for warning in fresh.warnings { journal.report(.warning, at: loop.now, "configuration", warning) }
+    var later = ""
+    for key in configuration.keysChanged(in: fresh) {
+      switch key {
+      case "[journal] level", "[trust] anchors": continue
+      default: later += later.utf8.isEmpty ? key : ", " + key
+      }
+    }
+    configuration.journal.level = fresh.journal.level
+    journal.setLevel(fresh.journal.level)
+    configuration.trust.anchors = fresh.trust.anchors
+    trust.anchors = anchors
+    reconsiderLinks()
+    var text = "reloaded: \(anchors.certificateCount) anchors, \(anchors.listCount) revocation lists"
+    if !later.utf8.isEmpty { text += "; these count from the next start: \(later)" }
+    bearerReport("configuration", text, isFault: false)
+  }
+
+  /// Why these anchors would lock out whom the present ones let in.
+  private func fault(in anchors: TrustAnchors, _ fresh: Configuration) -> String? {
+    if let notice = anchors.notices.first { return notice }
+    if trust.policy == .authority && anchors.certificateCount == 0 {
+      return "[trust] policy is ca, and \(fresh.trust.anchors) holds no certificate"
+    }
+    return nil
+  }
+}
