@@ -12,28 +12,21 @@ public enum EventFormatter {
     let more = (1...textRecordsMax).prefix { distance in
       journal.record(sequence &+ UInt64(distance))?.event == Event.textMore.rawValue
     }
-    if more.isEmpty { return line(record) }
     // A text goes on until the zero that fills its last record.
-    var text = lineWithoutEnd(record)
+    var rest: [UInt8] = []
     for distance in more {
       guard let next = journal.record(sequence &+ UInt64(distance)) else { break }
-      text.add(untrusted: textBytes(next, isLong: true))
+      rest += textBytes(next, isLong: true)
     }
-    text.add(byte: 0x0A)
-    return text
+    return line(record, rest)
   }
 
   /// Records that one text may take.
   static let textRecordsMax = 8
 
-  /// `2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with 0a1b2c3d…` and a line end.
-  public static func line(_ record: JournalRecord) -> TextBuilder {
-    var text = lineWithoutEnd(record)
-    text.add(byte: 0x0A)
-    return text
-  }
-
-  private static func lineWithoutEnd(_ record: JournalRecord) -> TextBuilder {
+  /// `2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with 0a1b2c3d…` and a line end. `rest` is how the
+  /// record's text goes on in the records behind it.
+  public static func line(_ record: JournalRecord, _ rest: [UInt8] = []) -> TextBuilder {
     var text = TextBuilder()
     addTime(record.wallNanoseconds, to: &text)
     text.add(byte: 0x20)
@@ -42,11 +35,12 @@ public enum EventFormatter {
     text.pad(from: start, to: 8)
     if record.link != 0xFF { text.add("link \(record.link): ") }
     if let event = Event(rawValue: record.event) {
-      addMessage(eventText(event), record, to: &text)
+      addMessage(eventText(event), record, rest, to: &text)
     } else {
       text.add(
         "event \(record.event), unknown to this version: \(record.a) \(record.b) \(record.c) \(record.node.text)")
     }
+    text.add(byte: 0x0A)
     return text
   }
 
@@ -72,7 +66,9 @@ public enum EventFormatter {
     text.add("Z")
   }
 
-  private static func addMessage(_ template: StaticString, _ record: JournalRecord, to text: inout TextBuilder) {
+  private static func addMessage(
+    _ template: StaticString, _ record: JournalRecord, _ rest: [UInt8], to text: inout TextBuilder
+  ) {
     template.withUTF8Buffer { bytes in
       var index = 0
       while index < bytes.count {
@@ -81,13 +77,15 @@ public enum EventFormatter {
           index += 1
           continue
         }
-        addField(Field(UnsafeBufferPointer(rebasing: bytes[(index + 1)..<end])), record, to: &text)
+        addField(Field(UnsafeBufferPointer(rebasing: bytes[(index + 1)..<end])), record, rest, to: &text)
         index = end + 1
       }
     }
   }
 
-  private static func addField(_ field: Field, _ record: JournalRecord, to text: inout TextBuilder) {
+  private static func addField(
+    _ field: Field, _ record: JournalRecord, _ rest: [UInt8], to text: inout TextBuilder
+  ) {
     if field.isNamed("node") {
       if record.node == .none { return text.add("?") }
       return text.add(field.isShown("full") ? record.node.text : record.node.shortText + "…")
@@ -95,7 +93,7 @@ public enum EventFormatter {
     if field.isNamed("text") {
       let bytes = textBytes(record, isLong: field.isShown("long"))
       if field.isShown("lead") && !bytes.isEmpty { text.add(": ") }
-      return text.add(untrusted: bytes)
+      return text.add(untrusted: bytes + rest)
     }
     let value = field.isNamed("a") ? record.a : field.isNamed("b") ? record.b : record.c
     addValue(value, field, record, to: &text)

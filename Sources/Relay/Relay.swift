@@ -244,7 +244,7 @@ final class Relay: LinkDriverDelegate, AdmissionGateDelegate {
   /// what has failed.
   func showHealth(isDue: Bool = false) {
     guard let statusLED else { return }
-    let isFault = trust.alarm != nil || !problems.isEmpty
+    let isFault = !trust.alarms.all.isEmpty || !problems.isEmpty
     let current: StatusLED.Pattern = isFault ? .fault : node.isLinked ? .linked : .alone
     if current == health && !isDue { return }
     health = current
@@ -300,6 +300,5 @@ public struct StartError: Error {
 
 /// One line for whoever watches the box, on standard error.
 func say(_ source: StaticString, _ text: String) {
-  let line = Array("causeway: \(source): \(text)\n".utf8)
-  _ = line.withUnsafeBytes { write(2, $0.baseAddress!, $0.count) }
+  writeError("\(source): \(text)")
 }
