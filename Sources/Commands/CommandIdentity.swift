@@ -21,17 +21,21 @@ func commandIdentity(_ words: CommandWords) -> CInt {
       Command(
         name: "revoke", summary: "refuse a key from now on, here and where this box is an operator", run: identityRevoke
       ),
+      Command(name: "alarms", summary: "show keys that came under names of others", run: identityAlarms),
+      Command(name: "accept", summary: "let the key of an alarm take the pinned one's place", run: identityAccept),
+      Command(name: "keep", summary: "keep the pinned key, and hear no more of the other one", run: identityKeep),
+      Command(name: "dismiss", summary: "end alarms until the next try", run: identityDismiss),
     ], help: "Who this box is, and whom it trusts. These commands need the rights of the daemon's user.")
 }
 
 private let replaceKey: CInt = 0x72
 private let passwordFileKey: CInt = 0x70
 private let privateKeyKey: CInt = 0x6B
-private let nameKey: CInt = 0x6E
+let identityNameKey: CInt = 0x6E
 private let atNextStart: StaticString = "It counts from the next start: systemctl restart causeway"
 
 /// What every one of these commands takes.
-private struct Options {
+struct IdentityOptions {
   var client = ClientOptions()
   var words: [String] = []
   var isReplacing = false
@@ -42,8 +46,8 @@ private struct Options {
   static func parse(
     _ command: StaticString, _ words: CommandWords, arguments: StaticString = "", count: ClosedRange<Int> = 0...0,
     help: StaticString, _ own: [CommandOption] = []
-  ) -> Options {
-    var options = Options()
+  ) -> IdentityOptions {
+    var options = IdentityOptions()
     CommandParser.parse(
       command, words, arguments: arguments, count: count, help: help, options: ClientOptions.options + own
     ) { key, value in
@@ -52,7 +56,7 @@ private struct Options {
       case replaceKey: options.isReplacing = true
       case passwordFileKey: options.passwordFile = value
       case privateKeyKey: options.withPrivateKey = true
-      case nameKey:
+      case identityNameKey:
         guard DisplayNameSyntax.parse(Array(value.utf8)[...]) != nil else { return DisplayNameSyntax.accepted }
         options.name = value
       default: options.words.append(value)
@@ -68,7 +72,7 @@ private let replaceOption = CommandOption(
 
 /// Run a body that works on the state directory of the configuration.
 private func withState(
-  _ options: Options, _ body: (StateDirectory, Configuration) throws(IdentityError) -> Void
+  _ options: IdentityOptions, _ body: (StateDirectory, Configuration) throws(IdentityError) -> Void
 ) -> CInt {
   guard let configuration = loadConfiguration(options.client.config) else { return ExitCode.usage }
   do throws(IdentityError) {
@@ -81,7 +85,7 @@ private func withState(
 }
 
 private func identityNew(_ words: CommandWords) -> CInt {
-  let options = Options.parse(
+  let options = IdentityOptions.parse(
     "causeway identity new", words,
     help:
       "Make a new key and a self-signed certificate. The box becomes another node; the old key stays as node.key.old.",
@@ -90,7 +94,7 @@ private func identityNew(_ words: CommandWords) -> CInt {
 }
 
 private func identityImport(_ words: CommandWords) -> CInt {
-  let options = Options.parse(
+  let options = IdentityOptions.parse(
     "causeway identity import", words, arguments: "FILE", count: 1...1,
     help: """
       Take an ECDSA P-256 key, its certificate and the chain above it from a PEM or PKCS#12 file. The box becomes the \
@@ -104,11 +108,12 @@ private func identityImport(_ words: CommandWords) -> CInt {
   let path = options.words[0]
   return replacing(options) { directory throws(IdentityError) in
     guard let file = try readFile(path, bytesMax: 65_536) else { throw .unreadable(path: path, code: ENOENT) }
+    let isEncrypted = try NodeIdentity.isEncrypted(file, path: path)
     var password: [UInt8] = []
     do throws(CommandFailure) {
       if let passwordFile = options.passwordFile {
         password = try Password.read(file: passwordFile)
-      } else if file.first == 0x30 || Text(file[...]).contains("ENCRYPTED") {
+      } else if isEncrypted {
         password = try Password.ask(for: path)
       }
     } catch {
@@ -120,7 +125,7 @@ private func identityImport(_ words: CommandWords) -> CInt {
 
 /// Make another identity unless there is one that nobody said to replace.
 private func replacing(
-  _ options: Options, _ make: (StateDirectory) throws(IdentityError) -> NodeIdentity
+  _ options: IdentityOptions, _ make: (StateDirectory) throws(IdentityError) -> NodeIdentity
 ) -> CInt {
   var code = ExitCode.done
   let result = withState(options) { directory, _ throws(IdentityError) in
@@ -137,7 +142,7 @@ private func replacing(
 }
 
 private func identityExport(_ words: CommandWords) -> CInt {
-  let options = Options.parse(
+  let options = IdentityOptions.parse(
     "causeway identity export", words, help: "Print the chain of certificates in PEM, the box's own first.",
     [CommandOption(name: "key", key: privateKeyKey, argument: nil, help: "Print the private key before it")])
   return withState(options) { directory, _ throws(IdentityError) in
@@ -148,7 +153,7 @@ private func identityExport(_ words: CommandWords) -> CInt {
   }
 }
 
-private func loadIdentity(_ directory: StateDirectory) throws(IdentityError) -> NodeIdentity {
+func loadIdentity(_ directory: StateDirectory) throws(IdentityError) -> NodeIdentity {
   guard let identity = try NodeIdentity.load(directory) else {
     throw .none(path: directory.file("node.key"))
   }
@@ -157,7 +162,7 @@ private func loadIdentity(_ directory: StateDirectory) throws(IdentityError) -> 
 }
 
 private func identityShow(_ words: CommandWords) -> CInt {
-  let options = Options.parse("causeway identity show", words, help: "Show who the box is and whom it trusts.")
+  let options = IdentityOptions.parse("causeway identity show", words, help: "Show who the box is and whom it trusts.")
   return withState(options) { directory, configuration throws(IdentityError) in
     let store = TrustStore(directory)
     let keeper = TrustKeeper(try loadIdentity(directory), store, configuration.trust)
@@ -165,7 +170,7 @@ private func identityShow(_ words: CommandWords) -> CInt {
     for notice in keeper.anchors.notices { printError(notice) }
     var text = TextBuilder()
     text.add("node         \(keeper.identity.id.text)\n")
-    for certificate in keeper.identity.chain.descriptions { text.add("certificate  \(certificate)\n") }
+    for certificate in keeper.identity.chain.descriptions { text.add("certificate  \(shown(certificate))\n") }
     if keeper.anchors.certificateCount > 0 { text.add("anchors      \(verdictText(keeper))\n") }
     text.add("policy       \(keeper.policy.name)\n")
     let time = keeper.time
@@ -191,88 +196,5 @@ private func verdictText(_ keeper: TrustKeeper) -> String {
   case .trusted: "its certificate leads to one of the \(keeper.anchors.certificateCount)"
   case .trustedForNow: "its certificate leads to one, if it is valid already"
   case .refused(let refusal): "others with these anchors refuse it: \(refusal.text)"
-  }
-}
-
-// MARK: Trust
-
-private func identityTrust(_ words: CommandWords) -> CInt {
-  let options = Options.parse(
-    "causeway identity trust", words, arguments: "ID", count: 1...1,
-    help: "Pin a peer's key: it is welcome under every policy, and with a name it alone is.",
-    [
-      CommandOption(
-        name: "name", key: nameKey, argument: "NAME", help: "The display name that is this key's from now on")
-    ])
-  return carryOut(.pin, options)
-}
-
-private func identityUntrust(_ words: CommandWords) -> CInt {
-  let options = Options.parse(
-    "causeway identity untrust", words, arguments: "NAME|ID", count: 1...1,
-    help: "Forget the pin of a name or key; the next one to come under that name gets it.")
-  return carryOut(.unpin, options)
-}
-
-private func identityRevoke(_ words: CommandWords) -> CInt {
-  let options = Options.parse(
-    "causeway identity revoke", words, arguments: "NAME|ID", count: 1...1,
-    help: """
-      Refuse a key for ever: its links end at once, and boxes that have this one among their [trust] operators learn of \
-      it. A revoked key does not come back.
-      """)
-  return carryOut(.revoke, options)
-}
-
-/// Through the daemon, which has the state directory; where none runs, on the directory itself.
-private func carryOut(_ operation: TrustOperation, _ options: Options) -> CInt {
-  run { () throws(CommandFailure) in
-    guard let configuration = loadConfiguration(options.client.config) else { throw CommandFailure(ExitCode.usage) }
-    let store: TrustStore
-    var keeper: TrustKeeper?
-    do throws(IdentityError) {
-      let directory = try StateDirectory(configuration.node.stateDirectory)
-      let isFree = try directory.lock()
-      store = TrustStore(directory)
-      if isFree { keeper = TrustKeeper(try loadIdentity(directory), store, configuration.trust) }
-    } catch {
-      throw CommandFailure(saying: error.text)
-    }
-    let (id, name) = try target(operation, options, store)
-    guard let keeper else { return try askDaemon(operation, id, name, try options.client.connect()) }
-    do throws(TrustError) {
-      show("", try keeper.carryOut(operation, id, name: name))
-    } catch {
-      throw CommandFailure(saying: error.text)
-    }
-  }
-}
-
-/// Whom a word means: an id of 32 digits, else a name or the start of an id among the pins, else among the daemon's peers.
-private func target(
-  _ operation: TrustOperation, _ options: Options, _ store: TrustStore
-) throws(CommandFailure) -> (NodeID, String) {
-  let word = options.words[0]
-  if let id = NodeIDSyntax.parse(Text(word)) { return (id, options.name) }
-  if operation == .unpin { return (.none, word) }
-  if let pin = store.pins.first(where: { $0.name.elementsEqual(word.utf8) }) { return (pin.node, options.name) }
-  throw CommandFailure(
-    saying:
-      "“\(word)” is no pinned name; name the key by its 32 hexadecimal digits, as “causeway status --json” shows them")
-}
-
-private func askDaemon(
-  _ operation: TrustOperation, _ id: NodeID, _ name: String, _ client: ControlClient
-) throws(CommandFailure) {
-  client.send(.trust(operation, id, name: name))
-  while true {
-    switch client.next(milliseconds: 10_000) {
-    case .event(.trustAnswer(let isDone, let text)):
-      if !isDone { throw CommandFailure(saying: text) }
-      return show("", text)
-    case .event: continue
-    case .closed(let reason): throw CommandFailure(saying: reason)
-    case .otherReady, .timedOut: throw CommandFailure(saying: "the daemon did not answer for 10 s; see “causeway log”")
-    }
   }
 }

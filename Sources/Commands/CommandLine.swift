@@ -1,4 +1,5 @@
 import CSystem
+import Diagnostics
 
 /// How every command ends.
 enum ExitCode {
@@ -96,7 +97,7 @@ final class CommandParser {
     }
     let text = value.map { String(cString: $0) } ?? ""
     if let accepted = take(isOption ? key : Self.argument, text) {
-      csystem_argp_error(state, "“\(text)” is not accepted; expected \(accepted)")
+      csystem_argp_error(state, "“\(shown(text))” is not accepted; expected \(accepted)")
     }
     return 0
   }
@@ -135,8 +136,5 @@ struct CommandWords {
   }
 }
 
-/// Write a line on stderr, named after the program.
-func printError(_ text: String) {
-  let line = Array("causeway: \(text)\n".utf8)
-  _ = line.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
-}
+/// Write a line on stderr, named after the program; text of strangers in it steers no terminal.
+func printError(_ text: String) { writeError(text) }

@@ -39,7 +39,7 @@ func commandPeers(_ words: CommandWords) -> CInt {
   return run { () throws(CommandFailure) in try report(fetchStatus(options)) { $0.peersText() } }
 }
 
-private func fetchStatus(_ options: ClientOptions) throws(CommandFailure) -> [UInt8] {
+func fetchStatus(_ options: ClientOptions) throws(CommandFailure) -> [UInt8] {
   let client = try options.connect()
   do throws(DiagnosticsError) {
     return try client.status()
@@ -48,7 +48,7 @@ private func fetchStatus(_ options: ClientOptions) throws(CommandFailure) -> [UI
   }
 }
 
-private func report(_ json: [UInt8], _ text: (StatusReport) -> TextBuilder) throws(CommandFailure) {
+func report(_ json: [UInt8], _ text: (StatusReport) -> TextBuilder) throws(CommandFailure) {
   do throws(DiagnosticsError) {
     let report = try StatusReport(json)
     defer { report.release() }

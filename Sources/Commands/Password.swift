@@ -1,4 +1,5 @@
 import CSystem
+import Diagnostics
 import Identity
 import SecureTransport
 
@@ -27,7 +28,7 @@ enum Password {
     unseen.c_lflag &= ~tcflag_t(ECHO)
     tcsetattr(terminal, TCSAFLUSH, &unseen)
     defer { tcsetattr(terminal, TCSAFLUSH, &seen) }
-    put("Password of \(path): ", terminal)
+    put("Password of \(shown(path)): ", terminal)
     var password: [UInt8] = []
     var byte: UInt8 = 0
     while CSystem.read(terminal, &byte, 1) == 1, byte != 0x0A, password.count < 1024 { password.append(byte) }

@@ -148,7 +148,8 @@ private var wifiDirectKeys: [ConfigurationKey] {
     ConfigurationKey(
       section: "wifi-direct", name: "ssid", accepted: "1 to 32 bytes of UTF-8 without control characters"
     ) { to, text in
-      store(&to.wifiDirect.ssid, text.bytes.count <= 32 ? DisplayNameSyntax.parse(text.bytes) : nil)
+      let isShort = (1...32).contains(text.bytes.count)
+      return store(&to.wifiDirect.ssid, isShort ? DisplayNameSyntax.printable(text.bytes) : nil)
     },
     ConfigurationKey(section: "wifi-direct", name: "passphrase", accepted: "8 to 63 printable ASCII characters") {
       to, text in
@@ -158,7 +159,8 @@ private var wifiDirectKeys: [ConfigurationKey] {
     ConfigurationKey(
       section: "wifi-direct", name: "device-name-prefix", accepted: "1 to 32 bytes of UTF-8 without control characters"
     ) { to, text in
-      store(&to.wifiDirect.deviceNamePrefix, text.bytes.count <= 32 ? DisplayNameSyntax.parse(text.bytes) : nil)
+      let isShort = (1...32).contains(text.bytes.count)
+      return store(&to.wifiDirect.deviceNamePrefix, isShort ? DisplayNameSyntax.printable(text.bytes) : nil)
     },
   ]
 }

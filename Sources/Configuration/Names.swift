@@ -19,11 +19,12 @@ public enum NodeIDSyntax {
 /// What a node may be called.
 public enum DisplayNameSyntax {
   public static let bytesMax = 63
-  public static let accepted: StaticString = "1 to 63 bytes of UTF-8 without control characters"
+  public static let accepted: StaticString =
+    "1 to 63 bytes of UTF-8 without control characters, and not 8 or 32 hexadecimal digits, which would look like an id"
 
   /// The name, or nil when the bytes are none.
   public static func parse(_ bytes: ArraySlice<UInt8>) -> String? {
-    guard !bytes.isEmpty, bytes.count <= bytesMax else { return nil }
+    guard !bytes.isEmpty, bytes.count <= bytesMax, !looksLikeNodeID(bytes.span.bytes) else { return nil }
     return printable(bytes)
   }
 

@@ -38,6 +38,7 @@ struct PacketWriter {
     let pairs = peer.info.prefix(255)
     u8(UInt8(pairs.count))
     for pair in pairs { text(pair) }
+    u8(peer.isInClear ? 1 : 0)
   }
 }
 
@@ -95,6 +96,7 @@ struct PacketReader {
       id: id, name: try text(), serviceType: try text(), info: [], hops: hops, bearer: bearer, via: via)
     let count = try u8()
     for _ in 0..<count { peer.info.append(try text()) }
+    peer.isInClear = try u8() != 0
     return peer
   }
 

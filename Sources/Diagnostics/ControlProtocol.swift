@@ -15,7 +15,7 @@ import Primitives
 ///     server → client
 ///     'S'  a piece of the status JSON; an empty piece ends it
 ///     'P'  peer is there or changed: id, u8 hops, u8 bearer, id via, text name, text service type,
-///          u8 count, that many texts key=value
+///          u8 count, that many texts key=value; u8 1 when both chose not to seal
 ///     'R'  all peers known at attach were told: id own, text own name
 ///     'L'  peer is gone: id
 ///     'M'  message: id from, u8 kind, u8 lane, bytes
@@ -108,6 +108,12 @@ public enum TrustOperation: UInt8, Sendable {
   /// Forget the pins of the id, or of the name if the id is zero.
   case unpin = 2
   case revoke = 3
+  /// Pin the id, which raised an alarm, under the name that the alarm is about.
+  case accept = 4
+  /// End the alarms of the id, or all if it is zero; the keys that came raise none again.
+  case keep = 5
+  /// End the alarms of the id, or all if it is zero.
+  case dismiss = 6
 }
 
 /// What a client asks for.

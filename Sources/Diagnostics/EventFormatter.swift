@@ -12,25 +12,18 @@ public enum EventFormatter {
     let more = (1...Journal.textRecordsMax).prefix { distance in
       journal.record(sequence &+ UInt64(distance))?.event == Event.textMore.rawValue
     }
-    if more.isEmpty { return line(record) }
     // A text goes on until the zero that fills its last record.
-    var text = lineWithoutEnd(record)
+    var rest: [UInt8] = []
     for distance in more {
       guard let next = journal.record(sequence &+ UInt64(distance)) else { break }
-      text.add(untrusted: textBytes(next, isLong: true))
+      rest += textBytes(next, isLong: true)
     }
-    text.add(byte: 0x0A)
-    return text
+    return line(record, rest)
   }
 
-  /// `2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with 0a1b2c3d…` and a line end.
-  public static func line(_ record: JournalRecord) -> TextBuilder {
-    var text = lineWithoutEnd(record)
-    text.add(byte: 0x0A)
-    return text
-  }
-
-  private static func lineWithoutEnd(_ record: JournalRecord) -> TextBuilder {
+  /// `2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with 0a1b2c3d…` and a line end. `rest` is how the
+  /// record's text goes on in the records behind it.
+  public static func line(_ record: JournalRecord, _ rest: [UInt8] = []) -> TextBuilder {
     var text = TextBuilder()
     addTime(record.wallNanoseconds, to: &text)
     text.add(byte: 0x20)
@@ -39,11 +32,12 @@ public enum EventFormatter {
     text.pad(from: start, to: 8)
     if record.link != 0xFF { text.add("link \(record.link): ") }
     if let event = Event(rawValue: record.event) {
-      addMessage(eventText(event), record, to: &text)
+      addMessage(eventText(event), record, rest, to: &text)
     } else {
       text.add(
         "event \(record.event), unknown to this version: \(record.a) \(record.b) \(record.c) \(record.node.text)")
     }
+    text.add(byte: 0x0A)
     return text
   }
 
@@ -76,12 +70,13 @@ public enum EventFormatter {
     case .report:
       text.add(untrusted: textBytes(record, isLong: false))
       text.add("…")
-    case .some(let event): addMessage(eventText(event), record, isSummary: true, to: &text)
+    case .some(let event): addMessage(eventText(event), record, [], isSummary: true, to: &text)
     }
   }
 
   private static func addMessage(
-    _ template: StaticString, _ record: JournalRecord, isSummary: Bool = false, to text: inout TextBuilder
+    _ template: StaticString, _ record: JournalRecord, _ rest: [UInt8], isSummary: Bool = false,
+    to text: inout TextBuilder
   ) {
     template.withUTF8Buffer { bytes in
       var index = 0
@@ -91,14 +86,14 @@ public enum EventFormatter {
           index += 1
           continue
         }
-        addField(Field(UnsafeBufferPointer(rebasing: bytes[(index + 1)..<end])), record, isSummary, to: &text)
+        addField(Field(UnsafeBufferPointer(rebasing: bytes[(index + 1)..<end])), record, rest, isSummary, to: &text)
         index = end + 1
       }
     }
   }
 
   private static func addField(
-    _ field: Field, _ record: JournalRecord, _ isSummary: Bool, to text: inout TextBuilder
+    _ field: Field, _ record: JournalRecord, _ rest: [UInt8], _ isSummary: Bool, to text: inout TextBuilder
   ) {
     if field.isNamed("node") {
       if record.node == .none { return text.add("?") }
@@ -107,7 +102,7 @@ public enum EventFormatter {
     if field.isNamed("text") {
       let bytes = textBytes(record, isLong: field.isShown("long"))
       if field.isShown("lead") && !bytes.isEmpty { text.add(": ") }
-      return text.add(untrusted: bytes)
+      return text.add(untrusted: bytes + rest)
     }
     if isSummary { return text.add("…") }
     let value = field.isNamed("a") ? record.a : field.isNamed("b") ? record.b : record.c

@@ -23,8 +23,13 @@ public struct PeerBook {
 
   public func peer(_ id: NodeID) -> PeerStatus? { peers.first { $0.id == id } }
 
-  /// The display name of a node; its short id when it is not known.
-  public func name(_ id: NodeID) -> String { peer(id)?.name ?? id.shortText }
+  /// The display name of a node, with its short id where another peer has that name too; the short id alone when the
+  /// node is not known.
+  public func name(_ id: NodeID) -> String {
+    guard let name = peer(id)?.name else { return id.shortText }
+    let isShared = peers.contains { $0.id != id && $0.name.utf8.elementsEqual(name.utf8) }
+    return isShared ? "\(name) (\(id.shortText))" : name
+  }
 
   /// What a name given by a person leads to.
   public enum Match {
@@ -33,30 +38,28 @@ public struct PeerBook {
     case several([NodeID])
   }
 
-  /// Find a peer by its exact display name, else by the first hexadecimal digits of its id (at least 4).
+  /// Find a peer by its exact display name or by the first hexadecimal digits of its id (at least 4). Who calls itself
+  /// like the digits of an id gets nothing that is meant for that id: 8 digits or 32, as people are shown them, are never
+  /// a name, and fewer that are one node's id and another's name are `.several`.
   public func match(_ text: String) -> Match {
     let wanted = Array(text.utf8)
-    let named = peers.filter { $0.name.utf8.elementsEqual(wanted) }
-    if named.count == 1 { return .one(named[0].id) }
-    if named.count > 1 { return .several(named.map { $0.id }) }
-    guard wanted.count >= 4, let digits = Self.hexDigits(wanted) else { return .none }
-    let prefixed = peers.filter { peer in
-      digits.indices.allSatisfy { index in
-        let byte = peer.id.byte(index / 2)
-        return digits[index] == (index % 2 == 0 ? byte >> 4 : byte & 15)
-      }
+    var ids: [NodeID] = []
+    for peer in peers {
+      let isCalledSo = !looksLikeNodeID(wanted.span.bytes) && peer.name.utf8.elementsEqual(wanted)
+      if isCalledSo || peer.id.begins(withDigits: wanted) { ids.append(peer.id) }
     }
-    if prefixed.count == 1 { return .one(prefixed[0].id) }
-    return prefixed.isEmpty ? .none : .several(prefixed.map { $0.id })
+    return ids.isEmpty ? .none : ids.count == 1 ? .one(ids[0]) : .several(ids)
   }
+}
 
-  private static func hexDigits(_ bytes: [UInt8]) -> [UInt8]? {
-    guard bytes.count <= NodeID.byteCount * 2 else { return nil }
-    var digits: [UInt8] = []
-    for byte in bytes {
-      guard let digit = hexDigit(byte) else { return nil }
-      digits.append(digit)
+extension NodeID {
+  /// Whether the id's text begins with these hexadecimal digits, at least 4.
+  public func begins(withDigits word: [UInt8]) -> Bool {
+    guard (4...2 * NodeID.byteCount).contains(word.count) else { return false }
+    for (index, byte) in word.enumerated() {
+      let pair = self.byte(index / 2)
+      if hexDigit(byte) != (index % 2 == 0 ? pair >> 4 : pair & 15) { return false }
     }
-    return digits
+    return true
   }
 }

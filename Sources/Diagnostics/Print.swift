@@ -27,12 +27,26 @@ public struct TextBuilder {
     }
   }
 
-  /// Text from elsewhere: bytes that could steer a terminal are shown as “?” .
+  /// The one way by which text of strangers reaches a terminal: UTF-8 in which every character without a picture of its
+  /// own (`isInvisible`: controls, direction marks, zero-width characters) and every byte that is no UTF-8 is “?”. A
+  /// joiner (U+200D) or emoji selector (U+FE0F) behind a symbol stays. Takes whole texts: a character cut in two is “??”.
   public mutating func add(untrusted text: some Sequence<UInt8>) {
-    for byte in text {
-      // C1 controls are 0xC2 0x80–0x9F in UTF-8.
-      if (0x80...0x9F).contains(byte) && bytes.last == 0xC2 { bytes.removeLast(); add("?"); continue }
-      add(byte: byte < 0x20 || byte == 0x7F ? UInt8(ascii: "?") : byte)
+    var decoder = UTF8()
+    var iterator = text.makeIterator()
+    var previous: UInt32 = 0
+    while true {
+      switch decoder.decode(&iterator) {
+      case .scalarValue(let scalar):
+        let joinsSymbols = (scalar.value == 0x200D || scalar.value == 0xFE0F) && previous >= 0x2190
+        if isInvisible(scalar.value) && !joinsSymbols {
+          add(byte: UInt8(ascii: "?"))
+        } else if let encoded = UTF8.encode(scalar) {
+          for byte in encoded { add(byte: byte) }
+        }
+        previous = scalar.value
+      case .emptyInput: return
+      case .error: add(byte: UInt8(ascii: "?"))
+      }
     }
   }
 
@@ -70,6 +84,22 @@ public func offerToStandardError(_ bytes: UnsafeRawBufferPointer) {
 private func waitForRoom(in descriptor: CInt, milliseconds: CInt) -> Bool {
   var polled = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
   return poll(&polled, 1, milliseconds) > 0 && CInt(polled.revents) & CInt(POLLOUT) != 0
+}
+
+/// Text of strangers as it is shown: see `TextBuilder.add(untrusted:)`.
+public func shown(_ text: String) -> String {
+  var builder = TextBuilder()
+  builder.add(untrusted: text.utf8)
+  return String(decoding: builder.bytes, as: UTF8.self)
+}
+
+/// Write one line for people, `causeway: ` and the text as `shown`, to standard error.
+public func writeError(_ text: String) {
+  var line = TextBuilder()
+  line.add("causeway: ")
+  line.add(untrusted: text.utf8)
+  line.add("\n")
+  line.write(to: STDERR_FILENO)
 }
 
 private let hexDigits: StaticString = "0123456789abcdef"

@@ -40,6 +40,7 @@ extension StatusSnapshot {
         object.set("hops", UInt64(peer.hops))
         object.set("bearer", "\(peer.bearer.name)")
         object.set("via", peer.via.text)
+        object.set("in_clear", peer.isInClear)
         let info = JSONArray()
         for pair in peer.info { info.append(pair) }
         object.set("info", info)
@@ -61,6 +62,24 @@ extension StatusSnapshot {
     object.set("bytes_forwarded", box.bytesForwarded)
     object.set("trust", box.trust)
     object.set("alarm", box.alarm)
+    object.set("encryption", box.encryption)
+    object.set(
+      "alarms",
+      JSONArray(box.alarms) { alarm, object in
+        object.set("name", alarm.name)
+        object.set("pinned", alarm.pinned.text)
+        object.set("offered", alarm.offered.text)
+        object.set("offered_name", alarm.offeredName)
+        object.set("count", alarm.count)
+      })
+    object.set(
+      "refused_strangers",
+      JSONArray(box.strangers) { stranger, object in
+        object.set("id", stranger.id.text)
+        object.set("name", stranger.name)
+        object.set("reason", stranger.reason)
+        object.set("count", stranger.count)
+      })
     let refusals = JSONObject()
     for refusal in box.refusals { refusals.set(refusal.reason, refusal.count) }
     object.set("refusals", refusals)
@@ -98,12 +117,18 @@ final class JSONObject {
     }
   }
 
-  /// The text of this object, which is given back to jansson.
+  /// The text of this object, which is given back to jansson. Printable ASCII and line ends: whoever prints it prints
+  /// nothing that steers a terminal.
   func text() -> [UInt8] {
     defer { json_decref(handle) }
-    guard let text = json_dumps(handle, 2) else { return Array("{}".utf8) }
+    guard let text = json_dumps(handle, jsonIndent2 | jsonEnsureASCII) else { return Array("{}".utf8) }
     defer { free(text) }
-    return Array(UnsafeRawBufferPointer(start: text, count: strlen(text))) + [0x0A]
+    var bytes: [UInt8] = []
+    for byte in UnsafeRawBufferPointer(start: text, count: strlen(text)) {
+      // The one control character that jansson leaves as it is.
+      if byte == 0x7F { bytes += Array("\\u007f".utf8) } else { bytes.append(byte) }
+    }
+    return bytes + [0x0A]
   }
 }
 
@@ -123,6 +148,10 @@ final class JSONArray {
 
   func append(_ text: String) { json_array_append_new(handle, jsonString(text)) }
 }
+
+/// Flags of json_dumps: jansson.h makes them by macros that Swift does not see.
+private let jsonIndent2 = 2
+private let jsonEnsureASCII = 0x40
 
 typealias OpaqueJSON = UnsafeMutablePointer<json_t>
 

@@ -24,6 +24,7 @@ public struct StatusReport {
     addLinks(to: &text)
     text.add("\n")
     addPeers(to: &text)
+    addStrangers(to: &text)
     return text
   }
 
@@ -52,6 +53,9 @@ public struct StatusReport {
     }
     addLine("\ntrust ", box["trust"].string, to: &text)
     addLine("\nALARM ", box["alarm"].string, to: &text)
+    if box["encryption"].string.utf8.elementsEqual("none".utf8) {
+      text.add("\nencryption none: who seals nothing either can be read, and anybody in the mesh can speak in its name")
+    }
     text.add("\n\n")
   }
 
@@ -102,6 +106,64 @@ public struct StatusReport {
       ])
     }
     if table.isEmpty { text.add("no peers\n") } else { table.write(to: &text) }
+    addPeersInClear(to: &text)
+  }
+
+  /// Whose words nothing proves.
+  private func addPeersInClear(to text: inout TextBuilder) {
+    var isFirst = true
+    root["peers"].forEach { peer in
+      guard peer["in_clear"].isTrue else { return }
+      text.add(isFirst ? "\nNot sealed, so anybody in the mesh can read it and speak in its name: " : ", ")
+      text.add(untrusted: peer["name"].string.utf8)
+      text.add(" (\(shortID(peer["id"].string)))")
+      isFirst = false
+    }
+    if !isFirst { text.add("\n") }
+  }
+
+  private func addStrangers(to text: inout TextBuilder) {
+    var table = Table(["REFUSED", "NAME", "TIMES", "WHY"])
+    root["box"]["refused_strangers"].forEach { stranger in
+      let name = stranger["name"].string
+      table.add([
+        stranger["id"].string, name.utf8.isEmpty ? "–" : name, "\(stranger["count"].number)", stranger["reason"].string,
+      ])
+    }
+    if table.isEmpty { return }
+    text.add("\n")
+    table.write(to: &text)
+  }
+
+  /// What `causeway identity alarms` prints. No command in it has a name: a name is a stranger's text.
+  public func alarmsText() -> TextBuilder {
+    var text = TextBuilder()
+    root["box"]["alarms"].forEach { alarm in
+      let name = alarm["name"].string, offeredName = alarm["offered_name"].string, offered = alarm["offered"].string
+      text.add("“")
+      text.add(untrusted: name.utf8)
+      text.add("” is \(alarm["pinned"].string), pinned\n")
+      text.add("  but \(offered) came \(alarm["count"].number) times as “")
+      text.add(untrusted: offeredName.utf8)
+      text.add(name.utf8.elementsEqual(offeredName.utf8) ? "”\n" : "”, which looks like it\n")
+      text.add("  its owner changed the key:  causeway identity accept \(offered)\n")
+      text.add("  it is somebody else:        causeway identity keep \(offered)\n")
+      text.add("  seen, tell me next time:    causeway identity dismiss \(offered)\n")
+    }
+    if text.bytes.isEmpty { text.add("no alarms\n") }
+    return text
+  }
+
+  /// Who may be meant by a name or the start of an id: peers, refused strangers, and the keys of alarms.
+  public func candidates() -> [(id: String, name: String)] {
+    var all: [(id: String, name: String)] = []
+    root["peers"].forEach { all.append(($0["id"].string, $0["name"].string)) }
+    root["box"]["refused_strangers"].forEach { all.append(($0["id"].string, $0["name"].string)) }
+    root["box"]["alarms"].forEach {
+      all.append(($0["offered"].string, $0["offered_name"].string))
+      all.append(($0["pinned"].string, $0["name"].string))
+    }
+    return all
   }
 
   private func name(ofPeer id: String) -> String {

@@ -30,6 +30,12 @@ public struct BoxStatus {
   public var trust = ""
   /// What people must look at, in one line; empty when there is nothing.
   public var alarm = ""
+  /// Keys that came under pinned names.
+  public var alarms: [AlarmStatus] = []
+  /// Who was refused lately, the latest first.
+  public var strangers: [StrangerStatus] = []
+  /// What this node wants of what it says to others: required, optional or none.
+  public var encryption = ""
 
   public init(
     name: String, id: NodeID, epoch: UInt64, version: String, serviceType: String, isRelay: Bool,
@@ -43,6 +49,39 @@ public struct BoxStatus {
     self.isRelay = isRelay
     self.uptimeSeconds = uptimeSeconds
     self.residentBytes = residentBytes
+  }
+}
+
+/// A key that came under a name that is another's, or looks like it.
+public struct AlarmStatus {
+  public var name: String
+  public var pinned: NodeID
+  public var offered: NodeID
+  public var offeredName: String
+  public var count: UInt64
+
+  public init(name: String, pinned: NodeID, offered: NodeID, offeredName: String, count: UInt64) {
+    self.name = name
+    self.pinned = pinned
+    self.offered = offered
+    self.offeredName = offeredName
+    self.count = count
+  }
+}
+
+/// Somebody who was refused.
+public struct StrangerStatus {
+  public var id: NodeID
+  /// Empty where it was refused before it gave a name.
+  public var name: String
+  public var reason: String
+  public var count: UInt64
+
+  public init(id: NodeID, name: String, reason: String, count: UInt64) {
+    self.id = id
+    self.name = name
+    self.reason = reason
+    self.count = count
   }
 }
 
@@ -117,9 +156,12 @@ public struct PeerStatus {
   public var bearer: BearerKind
   /// The neighbour at the end of that link.
   public var via: NodeID
+  /// Both nodes chose not to seal: what it says may be anybody's.
+  public var isInClear: Bool
 
   public init(
-    id: NodeID, name: String, serviceType: String, info: [String], hops: UInt8, bearer: BearerKind, via: NodeID
+    id: NodeID, name: String, serviceType: String, info: [String], hops: UInt8, bearer: BearerKind, via: NodeID,
+    isInClear: Bool = false
   ) {
     self.id = id
     self.name = name
@@ -128,5 +170,6 @@ public struct PeerStatus {
     self.hops = hops
     self.bearer = bearer
     self.via = via
+    self.isInClear = isInClear
   }
 }

@@ -12,6 +12,8 @@ public enum IdentityError: Error, Equatable {
   case unreadable(path: String, code: Int32)
   /// A file is larger than what it should hold can be.
   case tooLarge(path: String, bytesMax: Int)
+  /// A directory or another thing that is not a file.
+  case notAFile(path: String)
   /// A file could not be written, synchronised or renamed.
   case unwritable(path: String, code: Int32)
   /// The key file can be read by others than its owner. `mode` is its permission bits.
@@ -26,6 +28,14 @@ public enum IdentityError: Error, Equatable {
   case certificateOfAnotherKey(certificate: String, key: String)
   /// A certificate without its key: making a new key would silently make a new node.
   case keyMissing(certificate: String, key: String)
+  /// The key is gone, and what is left shows that there was one: `left` is the older generation of it, or the state.
+  case keyLost(key: String, left: String)
+  /// A file to import without a private key.
+  case noPrivateKey(path: String)
+  /// A private key or certificate in DER that is not within PKCS #12. `kind` is what `openssl` calls it.
+  case bareDER(path: String, kind: String)
+  /// An encrypted key that asks for more rounds of key derivation than `PKCS12.iterationsMax`.
+  case tooManyIterations(path: String)
   /// An encrypted PEM file, and no password.
   case passwordNeeded(path: String)
   /// Another password than the PEM file was encrypted with.
@@ -52,6 +62,8 @@ public enum IdentityError: Error, Equatable {
       "\(path): \(errnoText(code)); make it readable for the user that runs causeway"
     case .tooLarge(let path, let bytesMax):
       "\(path): larger than \(bytesMax) bytes, so not what belongs there"
+    case .notAFile(let path):
+      "\(path): a directory, or another thing that is not a file; name a file"
     case .unwritable(let path, let code):
       "\(path): \(errnoText(code)); the state directory must be writable and have space"
     case .keyOpenToOthers(let path, let mode):
@@ -66,6 +78,19 @@ public enum IdentityError: Error, Equatable {
       "\(certificate): certifies another key than \(key); remove the certificate to have it written anew"
     case .keyMissing(let certificate, let key):
       "\(key): missing although \(certificate) exists; restore it, or remove the certificate to become a new node"
+    case .keyLost(let key, let left):
+      """
+      \(key): missing although \(left) exists; restore it from a backup, or become a new node by: causeway identity new
+      """
+    case .noPrivateKey(let path):
+      "\(path): no private key in it that can be read; key and certificates are to be in one PEM or PKCS #12 file"
+    case .bareDER(let path, let kind):
+      "\(path): DER; make it PEM by: openssl \(kind) -inform DER -in FILE -out NEW"
+    case .tooManyIterations(let path):
+      """
+      \(path): asks for more than \(PKCS12.iterationsMax) rounds of key derivation; encrypt it anew by: \
+      openssl pkcs8 -topk8 -in FILE -out NEW
+      """
     case .passwordNeeded(let path):
       "\(path): encrypted; give its password"
     case .wrongPassword(let path):

@@ -22,6 +22,7 @@ package final class Key {
     var text = bytes + [0]
     defer { mbedtls_platform_zeroize(&text, text.count) }
     let count = bytes.first == 0x30 ? bytes.count : text.count
+    try KeyInspection.check(bytes, path: path)
     let code = mbedtls_pk_parse_key(context, text, count, password, password.count, mbedtls_psa_get_random, nil)
     switch code {
     case 0: break

@@ -21,11 +21,16 @@ public final class NodeIdentity {
   package let certificate: Certificate
   private let signingKey: psa_key_id_t
 
-  /// Reads the identity from `directory`, or makes and writes it at the first start. The directory is made
+  /// Reads the identity from `directory`, or makes and writes it at the first start. Throws `.keyLost` where there was one
+  /// and its key is gone. The directory is made
   /// (mode 0700) when only its last component is missing. Blocks until the kernel's generator is seeded.
   public static func loadOrCreate(directory path: String) throws(IdentityError) -> NodeIdentity {
     let directory = try StateDirectory(path)
     if let identity = try load(directory) { return identity }
+    // A box that had a key never becomes another node by itself: its peers would find a stranger under its name.
+    for trace in [keyFile + ".old", stateFile, stateFile + ".old"] where access(directory.file(trace), F_OK) == 0 {
+      throw .keyLost(key: directory.file(keyFile), left: directory.file(trace))
+    }
     return try create(directory)
   }
 
@@ -66,6 +71,7 @@ public final class NodeIdentity {
     try startLibrary()
     let key = Key()
     let certificates: [[UInt8]]
+    try refuseBareDER(file, path: path)
     if file.first == 0x30 {
       let contents: PKCS12.Contents
       do throws(PKCS12Error) {
@@ -73,15 +79,37 @@ public final class NodeIdentity {
       } catch {
         throw .pkcs12(path: path, error)
       }
-      try key.parse(contents.key, path: path)
+      try parse(key, contents.key, path: path)
       certificates = contents.certificates
     } else {
-      try key.parse(file, path: path, password: password)
+      try parse(key, file, path: path, password: password)
       let chain = Certificate()
       if contains(file, certificateMark) { try chain.parse(file, path: path) }
       certificates = chain.ders
     }
     return try write(key, certificates.isEmpty ? [] : chain(certificates, of: key, path: path), directory)
+  }
+
+  /// Whether a password opens the file. Throws for DER that is not PKCS #12.
+  public static func isEncrypted(_ file: [UInt8], path: String) throws(IdentityError) -> Bool {
+    try refuseBareDER(file, path: path)
+    return file.first == 0x30 || contains(file, "ENCRYPTED")
+  }
+
+  private static func refuseBareDER(_ file: [UInt8], path: String) throws(IdentityError) {
+    if let kind = bareDERKind(file) { throw .bareDER(path: path, kind: kind) }
+  }
+
+  /// Of a file that is no identity yet: what helps with `node.key` is no help here.
+  private static func parse(
+    _ key: Key, _ bytes: [UInt8], path: String, password: [UInt8] = []
+  ) throws(IdentityError) {
+    do throws(IdentityError) {
+      try key.parse(bytes, path: path, password: password)
+    } catch {
+      if case .notAPrivateKey = error { throw .noPrivateKey(path: path) }
+      throw error
+    }
   }
 
   /// Key and chain are one file, so that no cut separates them.
@@ -122,6 +150,8 @@ public final class NodeIdentity {
   package static let certificatesMax = 10
   private static let fileBytesMax = 16_384
   private static let keyFile = "node.key"
+  /// What `Trust` keeps beside the key, from the first start on.
+  private static let stateFile = "state"
   private static let certificateFile = "node.crt"
   private static let certificateMark: StaticString = "-----BEGIN CERTIFICATE-----"
 

@@ -161,7 +161,7 @@ struct PKCS12 {
   }
 
   /// PBES2-params (RFC 8018, A.4): keyDerivationFunc PBKDF2 { salt, iterationCount, … }, encryptionScheme.
-  private static func pbkdf2Iterations(_ parameters: ArraySlice<UInt8>) throws(PKCS12Error) -> Int {
+  static func pbkdf2Iterations(_ parameters: ArraySlice<UInt8>) throws(PKCS12Error) -> Int {
     var reader = DERReader(parameters)
     var sequence = try reader.enter(DERReader.sequence)
     var function = try sequence.enter(DERReader.sequence)

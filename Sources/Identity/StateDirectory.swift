@@ -55,7 +55,7 @@ public final class StateDirectory {
   }
 }
 
-/// The bytes of a file, or nil when there is no such file. Errors: unreadable, not a regular file, more than `bytesMax`
+/// The bytes of a file, or nil when there is no such file. Errors: unreadable, not a file, more than `bytesMax`
 /// bytes; a `secret` file that group or others may open.
 public func readFile(_ path: String, bytesMax: Int, secret: Bool = false) throws(IdentityError) -> [UInt8]? {
   let descriptor = csystem_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)
@@ -66,7 +66,7 @@ public func readFile(_ path: String, bytesMax: Int, secret: Bool = false) throws
   defer { close(descriptor) }
   var status = stat()
   if fstat(descriptor, &status) != 0 { throw .unreadable(path: path, code: csystem_errno()) }
-  if status.st_mode & mode_t(S_IFMT) != mode_t(S_IFREG) { throw .unreadable(path: path, code: EINVAL) }
+  if status.st_mode & mode_t(S_IFMT) != mode_t(S_IFREG) { throw .notAFile(path: path) }
   if secret, status.st_mode & 0o077 != 0 { throw .keyOpenToOthers(path: path, mode: status.st_mode & 0o777) }
   if status.st_size > bytesMax { throw .tooLarge(path: path, bytesMax: bytesMax) }
 

@@ -10,8 +10,9 @@ import Seal
 public protocol NodeTrust: AnyObject {
   /// Whether this node is refused for its key alone.
   func refuses(_ node: NodeID) -> Bool
-  /// Whether this node is refused under the name that it gives itself. A name that nobody had may be its own from now on.
-  func refuses(_ node: NodeID, named name: DisplayName) -> Bool
+  /// Whether this node is refused under the name that it gives itself. `isProven`: its key has just shown that it lives, so
+  /// a name that nobody had may be its own from now on; an advertisement alone proves no such thing.
+  func refuses(_ node: NodeID, named name: DisplayName, isProven: Bool) -> Bool
   /// A deny-list of `issuer` arrived. True when it is authentic, new, and counts from now on: pass it on.
   func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool
   /// Call `body` with each deny-list that counts here, and its issuer.
@@ -39,13 +40,15 @@ extension Node {
     case .topology: return trust.refuses(source)
     case .profile:
       guard let profile = try? ProfileView(view.body) else { return false }
-      return trust.refuses(source, named: profile.name)
+      return trust.refuses(source, named: profile.name, isProven: false)
     }
   }
 
   /// The neighbour on a link that came up is welcome by key and name; else the link is closed.
   func isTrusted(_ slot: Int, _ now: Instant) -> Bool {
-    guard let trust, let name = links[slot].peerName, trust.refuses(links[slot].peer, named: name) else { return true }
+    guard let trust, let name = links[slot].peerName,
+      trust.refuses(links[slot].peer, named: name, isProven: true)
+    else { return true }
     closeLink(slot, .notTrusted, retryAfterSeconds: Timing.notTrustedRetryAfterSeconds, now: now)
     return false
   }

@@ -89,8 +89,9 @@ extension Node {
     }
   }
 
-  /// Whether `peer` is to be believed what everybody on the way could have written; nil when nothing is known of it.
-  func isClear(with peer: NodeID) -> Bool? {
+  /// Whether `peer` is to be believed what everybody on the way could have written: both nodes chose not to seal. Nil when
+  /// nothing is known of it.
+  public func isClear(with peer: NodeID) -> Bool? {
     guard let protection = associations.association(with: peer)?.protection ?? protection(of: peer) else { return nil }
     if case .clear = protection { return true }
     return false

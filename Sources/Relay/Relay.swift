@@ -265,7 +265,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   /// what has failed.
   func showHealth(isDue: Bool = false) {
     guard let statusLED else { return }
-    let isFault = trust.alarm != nil || !problems.isEmpty
+    let isFault = !trust.alarms.all.isEmpty || !problems.isEmpty
     let current: StatusLED.Pattern = isFault ? .fault : node.isLinked ? .linked : .alone
     if current == health && !isDue { return }
     health = current
@@ -324,6 +324,9 @@ public struct StartError: Error {
 
 /// One line for whoever watches the box, on standard error.
 func say(_ source: StaticString, _ text: String) {
-  let line = Array("causeway: \(source): \(text)\n".utf8)
-  line.withUnsafeBytes { offerToStandardError($0) }
+  var line = TextBuilder()
+  line.add("causeway: \(source): ")
+  line.add(untrusted: text.utf8)
+  line.add("\n")
+  line.bytes.withUnsafeBytes { offerToStandardError($0) }
 }

@@ -38,6 +38,14 @@ extension Relay: ControlDelegate {
     }
     box.trust = trustText
     box.alarm = alarmText
+    box.alarms = alarmStatus
+    box.strangers = strangerStatus
+    box.encryption =
+      switch configuration.peer.encryption {
+      case .required: "required"
+      case .optional: "optional"
+      case .none: "none"
+      }
     var snapshot = StatusSnapshot(box: box)
     snapshot.bearers = bearerStatus()
     for driver in drivers { snapshot.links.append(linkStatus(driver)) }
@@ -47,7 +55,9 @@ extension Relay: ControlDelegate {
 
   func controlIdentity() -> (id: NodeID, name: String) { (node.settings.id, configuration.node.displayName) }
 
-  func controlPeers() -> [PeerStatus] { node.peers.map { PeerStatus($0) } }
+  func controlPeers() -> [PeerStatus] { node.peers.map { status(of: $0) } }
+
+  private func status(of peer: Peer) -> PeerStatus { PeerStatus(peer, isInClear: node.isClear(with: peer.id) ?? false) }
 
   func controlSend(_ message: Diagnostics.ControlMessage, token: UInt64) -> ControlAnswer {
     let bytes = message.bytes.span.bytes
@@ -81,8 +91,8 @@ extension Relay: ControlDelegate {
       case .found(let peer):
         journal.record(
           .notice, .peerAppeared, at: now, UInt64(peer.hops), UInt64(peer.bearer.rawValue), node: peer.id)
-        control?.peerPresent(PeerStatus(peer))
-      case .changed(let peer): control?.peerPresent(PeerStatus(peer))
+        control?.peerPresent(status(of: peer))
+      case .changed(let peer): control?.peerPresent(status(of: peer))
       case .lost(let id):
         journal.record(.notice, .peerVanished, at: now, node: id)
         control?.peerLost(id)
@@ -161,11 +171,11 @@ extension Relay: ControlDelegate {
 }
 
 extension PeerStatus {
-  init(_ peer: Peer) {
+  init(_ peer: Peer, isInClear: Bool) {
     self.init(
       id: peer.id, name: String(peer.name), serviceType: String(decoding: peer.serviceType, as: UTF8.self),
       info: peer.info.map { String(decoding: $0, as: UTF8.self) }, hops: peer.hops, bearer: peer.bearer,
-      via: peer.firstHop)
+      via: peer.firstHop, isInClear: isInClear)
   }
 }
 

@@ -74,8 +74,8 @@ final class TrustAdapter: NodeTrust {
 
   func refuses(_ node: NodeID) -> Bool { keeper.isDenied(node) }
 
-  func refuses(_ node: NodeID, named name: DisplayName) -> Bool {
-    keeper.refusal(of: node, named: (0..<name.byteCount).map { name.byte($0) }) != nil
+  func refuses(_ node: NodeID, named name: DisplayName, isProven: Bool) -> Bool {
+    keeper.refusal(of: node, named: [UInt8](name), isProven: isProven) != nil
   }
 
   func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { keeper.take(payload, from: issuer) }
@@ -103,7 +103,7 @@ extension Relay {
   private func maintain() {
     maintenance?.set(after: Self.maintenanceInterval)
     do throws(IdentityError) {
-      try trust.keepTime()
+      try trust.keepTime(uptimeSeconds: Int64(clamping: (loop.now - startedAt).milliseconds / 1000))
       try trust.saveIfChanged()
       if trust.store.isSettled { noteState(nil) }
     } catch {
@@ -141,13 +141,16 @@ extension Relay {
     while let (peer, chain) = node.nextDecision() {
       var refusal: PeerRefusal?
       PeerChain.withDER(chain) { refusal = trust.refusal(of: $0, peer) }
+      // Its session has just proved the key, so the name that it advertises may become its own.
+      if refusal == nil, let name = node.peers.first(where: { $0.id == peer })?.name {
+        refusal = trust.refusal(of: peer, named: [UInt8](name), isProven: true)
+      }
       if let refusal { journal.report(.warning, at: now, "peer", "\(peer.shortText): \(refusal.text)") }
       node.decide(peer, isAccepted: refusal == nil, now: now)
     }
-    if trust.isAlarmNew {
-      trust.isAlarmNew = false
-      bearerReport("trust", alarmText, isFault: false)
-      journal.report(.error, at: now, "trust", alarmText)
+    for alarm in trust.takeFreshAlarms() {
+      journal.report(.error, at: now, "trust", alarm.text)
+      say("trust", alarm.text)
     }
     if deniedSeen != trust.lists.map({ $0.serial }) {
       deniedSeen = trust.lists.map { $0.serial }
@@ -174,30 +177,74 @@ extension Relay {
     return text
   }
 
+  /// What people must look at first, in one line; empty when there is nothing.
   var alarmText: String {
     if trust.isSelfDenied { return "this box's own key is revoked by an operator" }
-    guard let alarm = trust.alarm else { return "" }
+    guard let alarm = trust.alarms.all.first else { return "" }
+    let more = UInt64(trust.alarms.all.count - 1) + trust.alarms.missedCount
+    return more == 0 ? alarm.text : "\(alarm.text); and \(more) more alarms"
+  }
+
+  var alarmStatus: [AlarmStatus] {
+    trust.alarms.all.map {
+      AlarmStatus(
+        name: String(decoding: $0.name, as: UTF8.self), pinned: $0.pinned, offered: $0.offered,
+        offeredName: String(decoding: $0.offeredName, as: UTF8.self), count: $0.count)
+    }
+  }
+
+  var strangerStatus: [StrangerStatus] {
+    trust.strangers.all.reversed().map {
+      StrangerStatus(
+        id: $0.id, name: String(decoding: $0.name, as: UTF8.self), reason: "\($0.reason.text)", count: $0.count)
+    }
+  }
+}
+
+extension TrustAlarm {
+  /// One line. It names no command with the name in it: a name is a stranger's text, and people copy commands.
+  var text: String {
+    let isSame = name == offeredName
+    let came = isSame ? "under that name" : "as “\(String(decoding: offeredName, as: UTF8.self))”, which looks like it"
     return """
-      “\(String(decoding: alarm.name, as: UTF8.self))” is \(alarm.pinned.text), but \(alarm.offered.text) came under that \
-      name, \(alarm.count) times; if its key was changed on purpose: causeway identity untrust NAME
+      “\(String(decoding: name, as: UTF8.self))” is \(pinned.text), but \(offered.text) came \(came), \(count) \
+      time\(count == 1 ? "" : "s"); see: causeway identity alarms
       """
   }
 }
 
 extension TrustKeeper {
-  /// Gives a sentence of what was done.
+  /// Gives a sentence of what was done, with the whole id of the key.
   public func carryOut(_ operation: TrustOperation, _ id: NodeID, name: String) throws(TrustError) -> String {
-    let bytes = Array(name.utf8)
+    let called = name.utf8.isEmpty ? id.text : "\(id.text) (“\(name)”)"
     switch operation {
     case .pin:
-      try pin(id, named: bytes)
-      return bytes.isEmpty ? "\(id.text) is trusted" : "\(id.text) is trusted as “\(name)”"
+      try pin(id, named: Array(name.utf8))
+      return name.utf8.isEmpty ? "\(id.text) is trusted" : "\(id.text) is trusted as “\(name)”"
     case .unpin:
-      let count = try unpin(name: bytes, node: id == .none ? nil : id)
-      return "\(count) pin\(count == 1 ? "" : "s") forgotten"
+      let gone = try unpin(id, name: Array(name.utf8))
+      var text = "forgotten: "
+      for (index, pin) in gone.prefix(2).enumerated() {
+        text += (index > 0 ? ", " : "") + pin.node.text
+        if !pin.name.isEmpty { text += " as “\(String(decoding: pin.name, as: UTF8.self))”" }
+      }
+      return text
     case .revoke:
       try revoke(id)
-      return "\(id.text) is revoked"
+      return "\(called) is revoked"
+    case .accept:
+      let alarm = try accept(id)
+      return "\(id.text) is trusted as “\(String(decoding: alarm.name, as: UTF8.self))” instead of \(alarm.pinned.text)"
+    case .keep:
+      let count = try keep(id)
+      return "the pinned key stays; \(count) alarm\(count == 1 ? "" : "s") ended, and that key raises none again"
+    case .dismiss:
+      let count = try dismiss(id)
+      return "\(count) alarm\(count == 1 ? "" : "s") dismissed; the next try raises it again"
     }
   }
+}
+
+extension [UInt8] {
+  init(_ name: DisplayName) { self = (0..<name.byteCount).map { name.byte($0) } }
 }

@@ -52,7 +52,7 @@ public enum PeerRefusal: UInt8, Error, Sendable {
     case .chainTooLong: "its chain is longer than 8 intermediate certificates"
     case .noUsableKey: "it shows no certificate with an ECDSA P-256 key"
     case .denied: "its key is revoked (deny-list)"
-    case .keyChanged: "another key is pinned under its name; if the change is real: causeway identity untrust NAME"
+    case .keyChanged: "another key is pinned under its name or one that looks like it; see: causeway identity alarms"
     case .pinsFull: "all pins are taken; remove one by: causeway identity untrust NAME"
     }
   }

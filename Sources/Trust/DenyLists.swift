@@ -29,10 +29,10 @@ public struct HeldDenyList {
 extension TrustKeeper {
   public func isDenied(_ node: NodeID) -> Bool { lists.contains { $0.nodes.contains(node) } }
 
-  /// Revoke a key. The list is on disk when this returns; the caller ends the key's links and passes the list on.
+  /// Revoke a key for ever, its alarms and pins with it. The list is on disk when this returns; the caller ends the key's links and passes the list on.
   public func revoke(_ node: NodeID) throws(TrustError) {
     if node == identity.id { throw .isOwn }
-    if store.state.denied.contains(node) { return }
+    if store.state.denied.contains(node) { throw .isRevokedAlready }
     if store.state.denied.count >= Limits.deniedMax { throw .deniedFull }
     let before = store.state
     store.state.denied.append(node)
@@ -42,6 +42,7 @@ extension TrustKeeper {
     store.state.pins.removeAll { $0.node == node }
     try saveOr(before)
     updateLists()
+    alarms.remove { $0.pinned == node || $0.offered == node }
   }
 
   /// A list arrived. True when it is by one of the operators and newer than what is held: it is on disk then, counts from

@@ -20,36 +20,29 @@ public enum TrustPolicy: UInt8, Sendable {
   }
 }
 
-/// A key came under a name that is another's.
-public struct TrustAlarm: Equatable, Sendable {
-  public var name: [UInt8]
-  public var pinned: NodeID
-  public var offered: NodeID
-  /// How often, until the pin goes or another key tries.
-  public var count: UInt64
-}
-
 /// Decides whom this node has to do with: by deny-lists, pins, certificates and what is known of the time.
 ///
 /// For links and for the far ends of inner sessions it is the `PeerJudge`; for names, which come later, ask
-/// `refusal(of:named:)`. Pins of first sight are written by `saveIfChanged`, everything else before the call returns.
+/// `refusal(of:named:isProven:)`. Pins of first sight are written by `saveIfChanged`, everything else before the call
+/// returns.
 public final class TrustKeeper: PeerJudge {
   public let policy: TrustPolicy
   /// Whoever sets others lets the links be judged anew.
   public var anchors: TrustAnchors
   public let store: TrustStore
-  /// What the last key change was; nil when there is none to worry about.
-  public private(set) var alarm: TrustAlarm?
-  /// The alarm is another one since this was last set to false.
-  public var isAlarmNew = false
+  /// Keys that came under names which are others'.
+  public internal(set) var alarms = TrustAlarms()
+  /// Who was refused lately.
+  public internal(set) var strangers = RefusedStrangers()
   /// Pins of first sight that are not on disk yet.
-  public private(set) var hasUnsaved = false
+  public internal(set) var hasUnsaved = false
 
   public let identity: NodeIdentity
   /// Nodes whose deny-lists count.
   let operators: [NodeID]
   /// Every deny-list that counts here, signed, this node's own among them.
   public internal(set) var lists: [HeldDenyList] = []
+  private var steadyClock = SteadyClock()
   private let clock: () -> (seconds: Int64, isSynchronised: Bool)
 
   /// `clock` gives the wall clock: seconds since 1970, and whether the kernel calls it synchronised.
@@ -73,12 +66,15 @@ public final class TrustKeeper: PeerJudge {
     return TrustTime(kept: store.state.keptSeconds, wall: now.seconds, isSynchronised: now.isSynchronised)
   }
 
-  /// Keep a synchronised time that is later than what was kept, so that the next boot without a clock begins there.
-  public func keepTime() throws(IdentityError) {
-    let time = time
+  /// Keep a synchronised time that is later than what was kept, so that the next boot without a clock begins there. Only a
+  /// clock that has been right for `SteadyClock.time` moves the floor, so that one false answer of a time server does not:
+  /// see there. `uptimeSeconds` is any clock that only time moves.
+  public func keepTime(uptimeSeconds: Int64) throws(IdentityError) {
+    let now = clock()
+    steadyClock.look(wall: now.seconds, isSynchronised: now.isSynchronised, uptime: uptimeSeconds)
     // A write a day is enough, and spares the card.
-    guard time.isSynchronised, time.seconds >= store.state.keptSeconds + 86_400 else { return }
-    store.state.keptSeconds = time.seconds
+    guard steadyClock.isSteady(uptime: uptimeSeconds), now.seconds >= store.state.keptSeconds + 86_400 else { return }
+    store.state.keptSeconds = now.seconds
     try save()
   }
 
@@ -86,6 +82,12 @@ public final class TrustKeeper: PeerJudge {
 
   /// By deny-list and, where the policy asks for it, by the chain.
   public func refusal(of chain: PeerChain, _ peer: NodeID) -> PeerRefusal? {
+    let refusal = judge(chain, peer)
+    if let refusal { strangers.note(peer, [], refusal) }
+    return refusal
+  }
+
+  private func judge(_ chain: PeerChain, _ peer: NodeID) -> PeerRefusal? {
     if isDenied(peer) { return .denied }
     switch policy {
     case .open, .firstUse: return nil
@@ -99,22 +101,33 @@ public final class TrustKeeper: PeerJudge {
     }
   }
 
-  /// By deny-list and by the name that the peer gives itself. Under `firstUse` a name that nobody has is the peer's from
-  /// now on.
-  public func refusal(of peer: NodeID, named name: [UInt8]) -> PeerRefusal? {
+  /// By deny-list and by the name that the peer gives itself, or one that looks like it (`nameSkeleton`).
+  ///
+  /// `isProven`: the key has just shown that it lives, by the handshake of a link or of a session. Only then a name that
+  /// nobody has becomes the peer's under `firstUse`, and only then a name that is another's is an alarm: an advertisement may
+  /// be of a life that is over, of this very node for one.
+  public func refusal(of peer: NodeID, named name: [UInt8], isProven: Bool) -> PeerRefusal? {
+    let refusal = judge(peer, name, isProven: isProven)
+    if let refusal { strangers.note(peer, name, refusal) }
+    return refusal
+  }
+
+  private func judge(_ peer: NodeID, _ name: [UInt8], isProven: Bool) -> PeerRefusal? {
     if isDenied(peer) { return .denied }
-    if let pin = store.state.pins.first(where: { $0.name == name }) {
-      if pin.node == peer { return nil }
-      raiseAlarm(name, pin.node, peer)
+    let skeleton = nameSkeleton(name)
+    if let pin = store.state.pins.first(where: { $0.holds(skeleton) && $0.node != peer }) {
+      if isProven { alarms.raise(pin, offered: peer, under: name) }
       return .keyChanged
     }
-    guard policy == .firstUse else { return nil }
-    if let index = store.state.pins.firstIndex(where: { $0.node == peer }) {
-      // One key has one name: it takes the new one along.
-      store.state.pins[index].name = name
+    guard policy == .firstUse, isProven else { return nil }
+    if store.state.pins.contains(where: { $0.holds(skeleton) && $0.name == name }) { return nil }
+    let pin = Pin(node: peer, name: name, isByOperator: false)
+    // One key has one name of its own choice: it takes the new one along. What the operator pinned stays beside it.
+    if let index = store.state.pins.firstIndex(where: { $0.node == peer && !$0.isByOperator }) {
+      store.state.pins[index] = pin
     } else {
       if store.state.pins.count >= TrustLimits.pinsMax { return .pinsFull }
-      store.state.pins.append(Pin(node: peer, name: name, isByOperator: false))
+      store.state.pins.append(pin)
     }
     hasUnsaved = true
     return nil
@@ -123,42 +136,7 @@ public final class TrustKeeper: PeerJudge {
   /// Whether the peer is one that was met and pinned before.
   public func isPinned(_ peer: NodeID) -> Bool { store.state.pins.contains { $0.node == peer } }
 
-  private func raiseAlarm(_ name: [UInt8], _ pinned: NodeID, _ offered: NodeID) {
-    if let known = alarm, known.offered == offered, known.name == name {
-      alarm?.count &+= 1
-      return
-    }
-    alarm = TrustAlarm(name: name, pinned: pinned, offered: offered, count: 1)
-    isAlarmNew = true
-  }
-
-  // MARK: Pins
-
   public var pins: [Pin] { store.state.pins }
-
-  /// Pin a key by the operator's word, with a name or without one. A pin of the name or of the key gives way.
-  public func pin(_ node: NodeID, named name: [UInt8]) throws(TrustError) {
-    if isDenied(node) { throw .isRevoked }
-    let before = store.state
-    store.state.pins.removeAll { $0.node == node || (!name.isEmpty && $0.name == name) }
-    if store.state.pins.count >= TrustLimits.pinsMax {
-      store.state = before
-      throw .pinsFull
-    }
-    store.state.pins.append(Pin(node: node, name: name, isByOperator: true))
-    try saveOr(before)
-    if alarm?.name == name { alarm = nil }
-  }
-
-  /// Forget the pins of a name or of a key. Gives how many there were.
-  public func unpin(name: [UInt8], node: NodeID?) throws(TrustError) -> Int {
-    let before = store.state
-    store.state.pins.removeAll { $0.name == name || $0.node == node }
-    let count = before.pins.count - store.state.pins.count
-    if count > 0 { try saveOr(before) }
-    if alarm?.name == name || (node != nil && alarm?.pinned == node) { alarm = nil }
-    return count
-  }
 
   /// What is in memory is not on disk: `saveIfChanged` has something to do.
   public func noteUnsaved() { hasUnsaved = true }
@@ -179,25 +157,6 @@ public final class TrustKeeper: PeerJudge {
     } catch {
       store.state = before
       throw .notWritten(error)
-    }
-  }
-}
-
-/// Why an operator's wish could not be fulfilled.
-public enum TrustError: Error {
-  case isRevoked
-  case isOwn
-  case pinsFull
-  case deniedFull
-  case notWritten(IdentityError)
-
-  public var text: String {
-    switch self {
-    case .isRevoked: "this key is revoked, and a revoked key does not come back: give the peer a new one"
-    case .isOwn: "this is the box's own key; make another one by: causeway identity new"
-    case .pinsFull: "\(TrustLimits.pinsMax) keys are pinned; remove one by: causeway identity untrust NAME"
-    case .deniedFull: "as many keys are revoked as a deny-list holds; give the fleet a new authority"
-    case .notWritten(let error): error.text
     }
   }
 }

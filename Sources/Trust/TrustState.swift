@@ -4,11 +4,23 @@ import SecureTransport
 
 /// A name and the key that stands for it.
 public struct Pin: Equatable, Sendable {
-  public var node: NodeID
+  public let node: NodeID
   /// The display name's bytes; empty for a key that was pinned without one.
-  public var name: [UInt8]
+  public let name: [UInt8]
   /// Pinned by the operator rather than at first sight.
-  public var isByOperator: Bool
+  public let isByOperator: Bool
+  /// What names are compared by: `nameSkeleton`.
+  let skeleton: [UInt8]
+
+  init(node: NodeID, name: [UInt8], isByOperator: Bool) {
+    self.node = node
+    self.name = name
+    self.isByOperator = isByOperator
+    skeleton = nameSkeleton(name)
+  }
+
+  /// Whether a name is this pin's, or looks like it.
+  func holds(_ skeleton: [UInt8]) -> Bool { !name.isEmpty && self.skeleton == skeleton }
 }
 
 /// What a box must not forget, besides its key: everything of it is one file, replaced whole.
@@ -73,6 +85,11 @@ public enum TrustLimits {
   /// Names pinned. A newcomer beyond is refused rather than that an old pin gives way: whoever can make 256 keys could
   /// otherwise take anybody's name.
   public static let pinsMax = 256
+  /// Alarms kept, and of these for one pin.
+  public static let alarmsMax = 16
+  public static let alarmsOfPinMax = 4
+  /// Refused strangers listed; the one that was refused longest ago gives way.
+  public static let strangersMax = 16
   /// Operators whose deny-lists count here, besides this node itself.
   public static let operatorsMax = 4
 }

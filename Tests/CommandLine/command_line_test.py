@@ -27,7 +27,7 @@ def text(data):
 
 def peer(node, hops=2, info=(b"room=kitchen",)):
     return (b"P" + node + bytes([hops, 3]) + node + text(NAMES[node]) + text(b"causeway")
-            + bytes([len(info)]) + b"".join(text(pair) for pair in info))
+            + bytes([len(info)]) + b"".join(text(pair) for pair in info) + b"\0")
 
 
 class Daemon(threading.Thread):

@@ -143,6 +143,7 @@ func anUnknownSectionIsRefusedAlsoWithoutKeys(_ text: String) {
 
 @Test(arguments: [
   "display-name = ", "display-name = a\u{7}b", "display-name = \(String(repeating: "é", count: 32))",
+  "display-name = 2b75e26e", "display-name = 0123456789abcdef0123456789ABCDEF",
   "display-name = a\u{85}b", "service-type = -a", "service-type = a--b", "service-type = 123",
   "service-type = A", "service-type = abcdefghijklmnop", "service-type = a-", "discovery-info = novalue",
   "discovery-info = =v", "discovery-info = k=1, k=2", "discovery-info = ké=1",

@@ -134,10 +134,10 @@ class IdentityTest(unittest.TestCase):
         for words in (["identity", "trust"], ["identity", "revoke", "a", "b"], ["identity", "new", "--nonsense"]):
             code, out, err = box.run(*words)
             self.assertEqual((code, out), (2, ""))
-        for word in ("show", "new", "import", "export", "trust", "untrust", "revoke"):
+        for word in ("show", "new", "import", "export", "trust", "untrust", "revoke", "alarms", "accept", "keep", "dismiss"):
             self.assertEqual(box.run("identity", word, "--help")[0], 0)
         box.identity("new")
-        self.assertIn("32 hexadecimal digits", self.refused(box, "identity", "revoke", "nobody"))
+        self.assertIn("nobody is called", self.refused(box, "identity", "revoke", "nobody"))
 
     # The door
 
@@ -183,7 +183,7 @@ class IdentityTest(unittest.TestCase):
         self.assertIn("is " + first, box.log("error"))
         self.assertIn("ALARM", box.run("status")[1])
         # The operator says that the change is right.
-        box.identity("untrust", "bob")
+        box.identity("accept", bob.id)
         self.assertEqual(box.status["box"]["alarm"], "")
         bob.stop()
         bob.start()

@@ -41,6 +41,42 @@ private func line(
   #expect(text.bytes == [0x61, 0x3F, 0xC3, 0xA9])
 }
 
+private func untrusted(_ bytes: [UInt8]) -> String {
+  var text = TextBuilder()
+  text.add(untrusted: bytes)
+  return String(decoding: text.bytes, as: UTF8.self)
+}
+
+@Test func textOfStrangersHasNoControlsNoDirectionMarksAndNothingInvisible() {
+  for scalar in [0x00, 0x0A, 0x0D, 0x1B, 0x7F, 0x85, 0x9B, 0xAD, 0x61C, 0x200B, 0x200E, 0x2028, 0x202E, 0x2066, 0xFEFF]
+    as [UInt32]
+  {
+    let character = String(UnicodeScalar(scalar)!)
+    #expect(untrusted(Array("a\(character)b".utf8)) == "a?b", "\(scalar)")
+  }
+  #expect(untrusted(Array("\u{1B}]0;title\u{7}\u{1B}[2J".utf8)) == "?]0;title??[2J")
+  #expect(untrusted(Array("na\u{EF}ve Ж 日本 ❤\u{FE0F} 👩\u{200D}🚀".utf8)) == "na\u{EF}ve Ж 日本 ❤\u{FE0F} 👩\u{200D}🚀")
+}
+
+@Test func whatIsNoUTF8CannotSteerATerminalOfEightBits() {
+  // 0x9B alone is CSI to a terminal that reads ISO 8859-1.
+  #expect(untrusted([0x9B, 0x33, 0x31, 0x6D]) == "?31m")
+  #expect(untrusted([0x61, 0xC3]) == "a?")
+  #expect(untrusted([0xED, 0xA0, 0x80, 0x62]).hasSuffix("b"))
+}
+
+@Test func statusAsJSONIsPrintableASCII() throws {
+  let node = FakeNode()
+  node.peers = [peer(bobID, "b\u{202E}\u{9B}\u{7F}ö", info: ["k=\u{1B}[2J"])]
+  let json = node.controlStatus().toJSON()
+  #expect(json.allSatisfy { $0 == 0x0A || (0x20...0x7E).contains($0) })
+  let view = try #require(JSONView(parsing: json))
+  defer { view.release() }
+  var names: [String] = []
+  view["peers"].forEach { names.append($0["name"].string) }
+  #expect(names == ["b\u{202E}\u{9B}\u{7F}ö"])
+}
+
 @Test func textIsCutBetweenCharacters() {
   #expect(JournalText("123456789012345é") == JournalText("123456789012345" as StaticString))
   #expect(JournalText("12345678901234é") == JournalText("12345678901234é" as StaticString))
@@ -86,6 +122,36 @@ private func line(
   else { Issue.record("wrong match"); return }
   let lost = [book.lost(other), book.lost(other)]
   #expect(lost[0]?.name == "bob" && lost[1] == nil)
+}
+
+@Test func aNameThatIsSomebodysIDGetsNothingThatIsMeantForHim() {
+  for stolen in [bobID.text, bobID.shortText, bobID.shortText.uppercased()] {
+    var book = PeerBook()
+    _ = book.present(peer(aliceID, stolen))
+    _ = book.present(peer(bobID, "bob"))
+    guard case .one(bobID) = book.match(stolen) else { Issue.record("\(stolen)"); continue }
+  }
+  // Before the owner of the id is there, nobody is meant.
+  var book = PeerBook()
+  _ = book.present(peer(aliceID, bobID.text))
+  guard case .none = book.match(bobID.text) else { Issue.record("matched"); return }
+}
+
+@Test func aNameThatIsTheStartOfAnotherIDIsAmbiguous() {
+  var book = PeerBook()
+  _ = book.present(peer(aliceID, "b0b0"))
+  _ = book.present(peer(bobID, "bob"))
+  guard case .several(let ids) = book.match("b0b0"), ids == [aliceID, bobID] else {
+    Issue.record("wrong match"); return
+  }
+}
+
+@Test func peersOfOneNameAreToldApartByTheirIDs() {
+  var book = PeerBook()
+  _ = book.present(peer(aliceID, "bob"))
+  #expect(book.name(aliceID) == "bob")
+  _ = book.present(peer(bobID, "bob"))
+  #expect(book.name(aliceID) == "bob (a11ce000)" && book.name(bobID) == "bob (b0b00000)")
 }
 
 @Test func statusIsShownAsTables() throws {

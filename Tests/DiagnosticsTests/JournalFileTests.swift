@@ -104,6 +104,20 @@ import Testing
     } catch { #expect(error.text.contains("has “causeway run” been started")) }
   }
 
+  @Test func aTextOfStrangersOverSeveralRecordsIsShownWhole() throws {
+    let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
+    // Wherever the records cut it, in the middle of a character or not.
+    for filler in 0..<4 {
+      let text = String(repeating: "-", count: filler) + String(repeating: "ö\u{202E}", count: 12)
+      file.journal.report(.notice, at: .zero, "link", text)
+      let mapping = try JournalMapping(path: path)
+      let sequence = try #require((1...mapping.newest).last { mapping.record($0)?.event != Event.textMore.rawValue })
+      let line = try #require(EventFormatter.line(sequence, of: mapping))
+      let shown = String(repeating: "-", count: filler) + String(repeating: "ö?", count: 12)
+      #expect(String(decoding: line.bytes, as: UTF8.self).hasSuffix("link: \(shown)\n"))
+    }
+  }
+
   @Test func aPanicMessageIsReadBackWhole() throws {
     let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
     let message: StaticString = "the number of the counting shall be three, and three the number"

@@ -65,6 +65,13 @@ func aSequenceThatEndsEarlyIsNoText(digits: String) {
   #expect(nameRefusal(hex("610062")) == .malformed)
 }
 
+@Test func aDisplayNameThatLooksLikeAnIDIsMalformed() {
+  for name in ["2b75e26e", "DEADBEEF", String(repeating: "0a", count: 16)] {
+    #expect(nameRefusal(Array(name.utf8)) == .malformed)
+  }
+  for name in ["2b75e26", "2b75e26e1", "2b75e26g", "c0ffee"] { #expect(nameRefusal(Array(name.utf8)) == nil) }
+}
+
 @Test func aDisplayNameIsALengthByteAndItsBytes() throws {
   let wire = hex("05 4ac3bc7267")
   var reader = ByteReader(wire.span.bytes)

@@ -91,6 +91,18 @@ struct NodeIdentityTests {
     #expect(scratch.bytes("node.key") == nil)
   }
 
+  @Test(arguments: ["node.key.old", "state", "state.old"])
+  func aKeyThatIsGoneIsNotReplacedWhileSomethingShowsThatThereWasOne(trace: String) throws {
+    _ = try load()
+    try scratch.remove("node.key")
+    try scratch.write(trace, "something")
+    #expect(refusal() == .keyLost(key: scratch.file("node.key"), left: scratch.file(trace)))
+    #expect(scratch.bytes("node.key") == nil)
+    // Who wants to be another node says so.
+    _ = try NodeIdentity.create(StateDirectory(scratch.path))
+    #expect(refusal() == nil)
+  }
+
   @Test(arguments: [0o640, 0o604, 0o660] as [UInt32])
   func aKeyThatOthersMayReadIsRefusedWithTheCommandThatHelps(mode: UInt32) throws {
     _ = try load()

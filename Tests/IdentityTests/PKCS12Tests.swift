@@ -164,6 +164,57 @@ struct PKCS12Tests {
         == "5ec4c7a80df652294c3925b6489a7ab857c83476")
   }
 
+  @Test func anEncryptedPEMThatAsksForMinutesOfDerivationIsRefusedAtOnce() throws {
+    // What openssl itself would need 10 s for: the rounds of a file that it made quickly, changed in its bytes.
+    for options in ["-iter 999999", "-v1 PBE-SHA1-3DES -iter 999999"] {
+      try scratch.openssl("pkcs8 -topk8 -in node.pem.key -outform DER -out locked.der -passout pass:secret \(options)")
+      var der = try #require(scratch.bytes("locked.der"))
+      let rounds: [UInt8] = [0x02, 0x03, 0x0F, 0x42, 0x3F]
+      let place = try #require(der.indices.first { der[$0...].starts(with: rounds) })
+      der[place + 2] = 0x7F
+      try scratch.write("locked.der", der)
+      try scratch.openssl(
+        "base64 -in locked.der -out body && (echo -----BEGIN ENCRYPTED PRIVATE KEY-----; cat body; "
+          + "echo -----END ENCRYPTED PRIVATE KEY-----) > locked.key")
+      let start = ContinuousClock.now
+      #expect(throws: IdentityError.tooManyIterations(path: "locked.key")) { try importing("locked.key", "secret") }
+      #expect(ContinuousClock.now - start < .milliseconds(500))
+    }
+  }
+
+  @Test func anEd25519KeyIsToldToBeOfTheWrongKind() throws {
+    try scratch.openssl("genpkey -algorithm ed25519 -out other.key")
+    #expect(throws: IdentityError.notP256(path: "other.key")) { try importing("other.key", "") }
+    try scratch.openssl("req -new -x509 -key other.key -subj /CN=other -days 1 -out other.pem")
+    try scratch.openssl("pkcs12 -export -inkey other.key -in other.pem -out other.p12 -passout pass:secret")
+    #expect(throws: IdentityError.notP256(path: "other.p12")) { try importing("other.p12", "secret") }
+  }
+
+  @Test func keysAndCertificatesInDERAreNamedWithTheCommandThatHelps() throws {
+    try scratch.openssl("pkey -in node.pem.key -outform DER -out pkcs8.der")
+    try scratch.openssl("ec -in node.pem.key -outform DER -out sec1.der")
+    try scratch.openssl("pkcs8 -topk8 -in node.pem.key -outform DER -out locked.der -passout pass:secret")
+    try scratch.openssl("x509 -in node.pem -outform DER -out node.der")
+    for (file, kind) in [("pkcs8.der", "pkey"), ("sec1.der", "pkey"), ("locked.der", "pkcs8"), ("node.der", "x509")] {
+      do throws(IdentityError) {
+        _ = try importing(file, "secret")
+        Issue.record("\(file) was taken")
+      } catch {
+        #expect(error.text.contains("DER; make it PEM by: openssl \(kind) -inform DER"), "\(error.text)")
+        // And no password is asked for.
+        let bytes = try #require(scratch.bytes(file))
+        #expect(throws: IdentityError.self) { try NodeIdentity.isEncrypted(bytes, path: file) }
+      }
+    }
+    try export("")
+    #expect(try NodeIdentity.isEncrypted(try #require(scratch.bytes("node.p12")), path: "node.p12"))
+  }
+
+  @Test func aDirectoryOrACertificateAloneIsSaidToBeSo() throws {
+    #expect(throws: IdentityError.notAFile(path: scratch.path)) { try readFile(scratch.path, bytesMax: 100) }
+    #expect(throws: IdentityError.noPrivateKey(path: "node.pem")) { try importing("node.pem", "") }
+  }
+
   @Test func anEncryptedPEMIsOpenedByItsPassword() throws {
     try scratch.openssl("pkcs8 -topk8 -in node.pem.key -out locked.key -passout pass:secret")
     #expect((try? importing("locked.key", "secret")) != nil)

@@ -168,7 +168,7 @@ private final class Row {
 private final class Revocation: NodeTrust {
   var revoked: NodeID?
   func refuses(_ node: NodeID) -> Bool { node == revoked }
-  func refuses(_ node: NodeID, named name: DisplayName) -> Bool { node == revoked }
+  func refuses(_ node: NodeID, named name: DisplayName, isProven: Bool) -> Bool { node == revoked }
   func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { false }
   func forEachDenyList(_ body: (NodeID, RawSpan) -> Void) {}
 }

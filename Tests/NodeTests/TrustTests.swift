@@ -8,11 +8,14 @@ import Testing
 private final class Doorkeeper: NodeTrust {
   var denied: [NodeID] = []
   var names: [String: NodeID] = [:]
+  /// The nodes whose names were judged, and whether they had proved their key.
+  var asked: [(node: NodeID, isProven: Bool)] = []
   var lists: [(issuer: NodeID, bytes: [UInt8])] = []
   var operators: [NodeID] = []
 
   func refuses(_ node: NodeID) -> Bool { denied.contains(node) }
-  func refuses(_ node: NodeID, named name: DisplayName) -> Bool {
+  func refuses(_ node: NodeID, named name: DisplayName, isProven: Bool) -> Bool {
+    asked.append((node, isProven))
     if let owner = names[name.text], owner != node { return true }
     return denied.contains(node)
   }
@@ -49,6 +52,19 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   #expect(bench.takeCommands() == [.close(slot)])
   bench.receive(bench.profile(1, name: "other"), on: slot)
   #expect(bench.node.counters.advertisementsAccepted == 0)
+}
+
+@Test func onlyALinkProvesAKeyAndNoAdvertisementDoes() {
+  let trust = Doorkeeper()
+  let bench = Bench(trust: trust)
+  let slot = bench.neighbour(1)
+  #expect(trust.asked.map { $0.node } == [bench.id(1)])
+  #expect(trust.asked.allSatisfy { $0.isProven })
+  trust.asked = []
+  bench.receive(bench.profile(1, name: "peer"), on: slot)
+  bench.receive(bench.profile(2, name: "ghost"), on: slot)
+  #expect(trust.asked.map { $0.node } == [bench.id(1), bench.id(2)])
+  #expect(!trust.asked.contains { $0.isProven })
 }
 
 @Test func aRevokedKeyLosesItsLinksAtOnce() {

@@ -127,6 +127,19 @@ def check_documentation(path, lines):
             covered = False
 
 
+# What people are shown may hold text of strangers: it goes through TextBuilder, which makes it harmless.
+OUTPUT = re.compile(r"\b(?:CSystem\.)?d?(?:write|printf|puts)\((?:STDOUT_FILENO|STDERR_FILENO|[12]),|\bprint\(|\bfputs\(")
+OUTPUT_ALLOWED = {"Sources/Diagnostics/Print.swift", "Sources/Diagnostics/Panic.swift"}
+
+
+def check_output(path, lines):
+    if str(path.relative_to(ROOT)) in OUTPUT_ALLOWED:
+        return
+    for number, line in enumerate(lines, 1):
+        if OUTPUT.search(line) and not line.strip().startswith("//"):
+            report(path, number, "writes to a terminal by itself: use TextBuilder or writeError")
+
+
 def check_default(path, lines):
     """`default:` beside cases like `.name`: perhaps an enum of our own, which deserves its cases by name."""
     for number, line in enumerate(lines, 1):
@@ -188,6 +201,7 @@ def main():
             if in_sources:
                 check_imports(path, lines)
                 check_documentation(path, lines)
+                check_output(path, lines)
             check_default(path, lines)
     check_format(swift_files)
     check_mutations()

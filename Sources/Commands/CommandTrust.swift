@@ -1,0 +1,195 @@
+import CSystem
+import Configuration
+import Diagnostics
+import Identity
+import Primitives
+import Relay
+import Trust
+
+/// Commands of `causeway identity` about other nodes' keys. Each says the whole id of the key that it is about, and fails
+/// when there is nothing to do.
+func identityTrust(_ words: CommandWords) -> CInt {
+  let options = IdentityOptions.parse(
+    "causeway identity trust", words, arguments: "NAME|ID", count: 1...1,
+    help: """
+      Pin a peer's key: it is welcome under every policy, and with a name it alone is. A peer that is named by its name is \
+      pinned under it.\u{0B}ID is all of an id or its start, at least 4 digits. NAME and the start of an id are looked for among pins, \
+      peers, refused strangers and alarms; when several keys may be meant, nothing is done.
+      """,
+    [
+      CommandOption(
+        name: "name", key: identityNameKey, argument: "NAME", help: "The display name that is this key's from now on")
+    ])
+  return carryOut(.pin, options)
+}
+
+func identityUntrust(_ words: CommandWords) -> CInt {
+  let options = IdentityOptions.parse(
+    "causeway identity untrust", words, arguments: "NAME|ID", count: 1...1,
+    help: """
+      Forget the pin of a name, or all of a key; the next one to come under that name gets it. To let a changed key in: \
+      causeway identity accept.
+      """)
+  return carryOut(.unpin, options)
+}
+
+func identityRevoke(_ words: CommandWords) -> CInt {
+  let options = IdentityOptions.parse(
+    "causeway identity revoke", words, arguments: "NAME|ID", count: 1...1,
+    help: """
+      Refuse a key for ever: its links end at once, and boxes that have this one among their [trust] operators learn of \
+      it. A revoked key does not come back.\u{0B}ID is all of an id or its start, at least 4 digits. NAME and the start of an id are looked for among pins, \
+      peers, refused strangers and alarms; when several keys may be meant, nothing is done.
+      """)
+  return carryOut(.revoke, options)
+}
+
+func identityAlarms(_ words: CommandWords) -> CInt {
+  let options = IdentityOptions.parse(
+    "causeway identity alarms", words,
+    help: "Show the keys that came under names of others, and what can be done about each.")
+  return run { () throws(CommandFailure) in
+    try report(fetchStatus(options.client)) { $0.alarmsText() }
+  }
+}
+
+func identityAccept(_ words: CommandWords) -> CInt {
+  let options = IdentityOptions.parse(
+    "causeway identity accept", words, arguments: "ID", count: 1...1,
+    help: """
+      The owner of a pinned name has changed the key: the key of an alarm is pinned under that name, instead of the one \
+      that was. Ask the owner first.
+      """)
+  return settle(.accept, options)
+}
+
+func identityKeep(_ words: CommandWords) -> CInt {
+  let options = IdentityOptions.parse(
+    "causeway identity keep", words, arguments: "[ID]", count: 0...1,
+    help: """
+      The pinned key is right: end the alarms of a key, pinned or offered (default: all). The keys that came stay refused, \
+      and raise no alarm again until the daemon restarts.
+      """)
+  return settle(.keep, options)
+}
+
+func identityDismiss(_ words: CommandWords) -> CInt {
+  let options = IdentityOptions.parse(
+    "causeway identity dismiss", words, arguments: "[ID]", count: 0...1,
+    help: "End the alarms of a key, pinned or offered (default: all). The next try raises them again.")
+  return settle(.dismiss, options)
+}
+
+/// What a word means: a key, and the name that the word was, if it was one.
+private struct Target {
+  var id: NodeID
+  var name: String
+}
+
+/// Through the daemon, which has the state directory; where none runs, on the directory itself.
+private func carryOut(_ operation: TrustOperation, _ options: IdentityOptions) -> CInt {
+  run { () throws(CommandFailure) in
+    guard let configuration = loadConfiguration(options.client.config) else { throw CommandFailure(ExitCode.usage) }
+    let store: TrustStore
+    var keeper: TrustKeeper?
+    do throws(IdentityError) {
+      let directory = try StateDirectory(configuration.node.stateDirectory)
+      let isFree = try directory.lock()
+      store = TrustStore(directory)
+      if isFree { keeper = TrustKeeper(try loadIdentity(directory), store, configuration.trust) }
+    } catch {
+      throw CommandFailure(saying: error.text)
+    }
+    let word = options.words[0]
+    guard let keeper else {
+      let client = try options.client.connect()
+      let target = try target(operation, word, store.pins, try seen(client))
+      return try askDaemon(operation, target, options.name, client)
+    }
+    let target = try target(operation, word, store.pins, [])
+    do throws(TrustError) {
+      show("", try keeper.carryOut(operation, target.id, name: options.name.utf8.isEmpty ? target.name : options.name))
+    } catch {
+      throw CommandFailure(saying: error.text)
+    }
+  }
+}
+
+/// What is done with alarms, which the daemon alone has.
+private func settle(_ operation: TrustOperation, _ options: IdentityOptions) -> CInt {
+  run { () throws(CommandFailure) in
+    let client = try options.client.connect()
+    var target = Target(id: .none, name: "")
+    if let word = options.words.first { target = try Commands.target(operation, word, [], try seen(client)) }
+    target.name = ""
+    try askDaemon(operation, target, "", client)
+  }
+}
+
+/// Whom the daemon knows.
+private func seen(_ client: ControlClient) throws(CommandFailure) -> [Target] {
+  do throws(DiagnosticsError) {
+    let report = try StatusReport(client.status())
+    defer { report.release() }
+    var targets: [Target] = []
+    for candidate in report.candidates() {
+      if let id = NodeIDSyntax.parse(Text(candidate.id)) { targets.append(Target(id: id, name: candidate.name)) }
+    }
+    return targets
+  } catch {
+    throw CommandFailure(saying: error.text)
+  }
+}
+
+/// The key that a word means. All 32 digits of an id mean it, known or not; who is called so has no part in it.
+private func target(
+  _ operation: TrustOperation, _ word: String, _ pins: [Pin], _ seen: [Target]
+) throws(CommandFailure) -> Target {
+  if let id = NodeIDSyntax.parse(Text(word)) {
+    return Target(id: id, name: "")
+  }
+  let bytes = Array(word.utf8)
+  let mayBeName = !looksLikeNodeID(bytes.span.bytes)
+  var found: [Target] = []
+  // Only what is pinned can be forgotten.
+  let others = operation == .unpin ? [] : seen
+  for candidate in pins.map({ Target(id: $0.node, name: String(decoding: $0.name, as: UTF8.self)) }) + others {
+    let isName = mayBeName && candidate.name.utf8.elementsEqual(bytes)
+    guard isName || candidate.id.begins(withDigits: bytes) else { continue }
+    let target = Target(id: candidate.id, name: isName ? word : "")
+    if let index = found.firstIndex(where: { $0.id == target.id }) {
+      if isName { found[index] = target }
+    } else {
+      found.append(target)
+    }
+  }
+  if found.count == 1 {
+    // A name's own pin goes, and not what else is pinned of the key.
+    return operation == .unpin && !found[0].name.utf8.isEmpty ? Target(id: .none, name: word) : found[0]
+  }
+  if found.isEmpty {
+    // A pin of first sight may not be on disk yet.
+    if operation == .unpin && mayBeName { return Target(id: .none, name: word) }
+    throw CommandFailure(
+      saying: "nobody is called “\(word)”, no known id begins so; “causeway status” shows peers and refused strangers")
+  }
+  var list = ""
+  for target in found { list += list.utf8.isEmpty ? target.id.text : ", " + target.id.text }
+  throw CommandFailure(saying: "“\(word)” may be any of \(list); name one by all its digits")
+}
+
+private func askDaemon(
+  _ operation: TrustOperation, _ target: Target, _ name: String, _ client: ControlClient
+) throws(CommandFailure) {
+  client.send(.trust(operation, target.id, name: name.utf8.isEmpty ? target.name : name))
+  while true {
+    switch client.next(milliseconds: 10_000) {
+    case .event(.trustAnswer(let isDone, let text)):
+      if !isDone { throw CommandFailure(saying: text) }
+      return show("", text)
+    case .event: continue
+    case .closed(let reason): throw CommandFailure(saying: reason)
+    case .otherReady, .timedOut: throw CommandFailure(saying: "the daemon did not answer for 10 s; see “causeway log”")
+    }
+  }
+}

@@ -1,0 +1,146 @@
+import Primitives
+
+/// What is left of a display name when everything is taken from it by which a reader does not tell two names apart: two
+/// names with one skeleton count as one name.
+///
+/// A subset of the skeletons of Unicode Technical Standard 39, section 4, small enough for firmware:
+/// - invisible characters are left out (`isInvisible`);
+/// - white space becomes one blank, and none at the ends;
+/// - Latin letters with diacritics (U+00C0 – U+017F) are decomposed (the D of NFD), and fullwidth and mathematical letters
+///   and digits become plain ones (the K of NFKD);
+/// - ASCII capitals become small; `0` is `o`, `1`, `i` and `|` are `l`, `m` is `rn`;
+/// - Cyrillic, Greek and Armenian letters, quotes, dashes and slashes become the ASCII characters that they look like.
+///
+/// Beyond the standard it also takes capitals and small letters for one. Not in the subset: other scripts, and letters that
+/// merely resemble each other within one.
+func nameSkeleton(_ name: [UInt8]) -> [UInt8] {
+  var decoder = UTF8()
+  var iterator = name.makeIterator()
+  var skeleton: [UInt8] = []
+  while case .scalarValue(let scalar) = decoder.decode(&iterator) {
+    let value = scalar.value
+    if isInvisible(value) { continue }
+    if isBlank(value) {
+      if let last = skeleton.last, last != 0x20 { skeleton.append(0x20) }
+      continue
+    }
+    var plain = compatible(value)
+    var mark: UInt32?
+    if let parts = decomposed(plain) { (plain, mark) = parts }
+    if let prototype = prototype(of: plain) { plain = UInt32(prototype) }
+    if plain < 0x80 {
+      appendASCII(UInt8(plain), to: &skeleton)
+    } else if let scalar = UnicodeScalar(plain), let encoded = UTF8.encode(scalar) {
+      for byte in encoded { skeleton.append(byte) }
+    }
+    // U+0300 – U+033F in UTF-8.
+    if let mark { skeleton += [0xCC, 0x80 | UInt8(mark & 0x3F)] }
+  }
+  if skeleton.last == 0x20 { skeleton.removeLast() }
+  return skeleton
+}
+
+private func appendASCII(_ byte: UInt8, to skeleton: inout [UInt8]) {
+  switch byte {
+  case UInt8(ascii: "A")...UInt8(ascii: "Z"): appendASCII(byte + 0x20, to: &skeleton)
+  case UInt8(ascii: "0"): skeleton.append(UInt8(ascii: "o"))
+  case UInt8(ascii: "1"), UInt8(ascii: "i"), UInt8(ascii: "|"): skeleton.append(UInt8(ascii: "l"))
+  case UInt8(ascii: "m"): skeleton += [UInt8(ascii: "r"), UInt8(ascii: "n")]
+  case UInt8(ascii: "`"): skeleton.append(UInt8(ascii: "'"))
+  default: skeleton.append(byte)
+  }
+}
+
+/// White_Space of PropList.txt, and the pattern without dots (U+2800).
+private func isBlank(_ value: UInt32) -> Bool {
+  switch value {
+  case 0x20, 0xA0, 0x1680, 0x2000...0x200A, 0x202F, 0x205F, 0x2800, 0x3000: true
+  default: false
+  }
+}
+
+/// Fullwidth forms (U+FF01 – U+FF5E) and mathematical alphanumerics (U+1D400 – U+1D7FF): styles of ASCII characters.
+private func compatible(_ value: UInt32) -> UInt32 {
+  switch value {
+  case 0xFF01...0xFF5E: return value - 0xFF01 + 0x21
+  case 0x1D400...0x1D6A3:
+    let letter = (value - 0x1D400) % 52
+    return letter < 26 ? 0x41 + letter : 0x61 + letter - 26
+  case 0x1D7CE...0x1D7FF: return 0x30 + (value - 0x1D7CE) % 10
+  default: return value
+  }
+}
+
+/// The letter and the combining mark (less 0x300) of U+00C0 – U+017F, by UnicodeData.txt; nil for what has none.
+private func decomposed(_ value: UInt32) -> (UInt32, mark: UInt32)? {
+  // Cyrillic has two of them that look Latin.
+  if value == 0x401 || value == 0x451 { return (UInt32(UInt8(ascii: "e")), mark: 8) }
+  if value == 0x407 || value == 0x457 { return (UInt32(UInt8(ascii: "i")), mark: 8) }
+  guard (0xC0...0x17F).contains(value) else { return nil }
+  // The letter of each, and its mark, “@” for U+0300 and so on; dots where there is none.
+  let letters: StaticString = """
+    AAAAAA.CEEEEIIII.NOOOOO..UUUUY..aaaaaa.ceeeeiiii.nooooo..uuuuy.yAaAaAaCcCcCcCcDd..EeEeEeEeEeGgGgGgGg\
+    Hh..IiIiIiIiI...JjKk.LlLlLl....NnNnNn...OoOoOo..RrRrRrSsSsSsSsTtTt..UuUuUuUuUuUuWwYyYZzZzZz.
+    """
+  let marks: StaticString = """
+    @ABCHJ.g@ABH@ABH.C@ABCH..@ABHA..@ABCHJ.g@ABH@ABH.C@ABCH..@ABHA.HDDFFhhAABBGGLLLL..DDFFGGhhLLBBFFGGgg\
+    BB..CCDDFFhhG...BBgg.AAggLL....AAggLL...DDFFKK..AAggLLAABBggLLggLL..CCDDFFJJKKhhBBBBHAAGGLL.
+    """
+  let index = Int(value - 0xC0)
+  let letter = letters.utf8Start[index]
+  if letter == UInt8(ascii: ".") { return nil }
+  return (UInt32(letter), mark: UInt32(marks.utf8Start[index]) - 0x40)
+}
+
+/// The ASCII character that a letter or sign of another script looks like; nil where it looks like none.
+private func prototype(of value: UInt32) -> UInt8? {
+  for run in prototypeRuns where value >= run.first && value < run.first + UInt32(run.looks.utf8CodeUnitCount) {
+    let byte = run.looks.utf8Start[Int(value - run.first)]
+    return byte == UInt8(ascii: ".") ? nil : byte
+  }
+  switch value {
+  case 0x131, 0x269, 0x26A, 0x53C, 0x4C0, 0x4CF, 0x2170, 0x2160, 0x217C, 0x216C, 0x2113, 0x1C0, 0x5C0, 0x5D5, 0x5DF,
+    0x661, 0x6F1, 0x2223:
+    return UInt8(ascii: "l")
+  case 0x17F, 0x192: return UInt8(ascii: "f")
+  case 0x251: return UInt8(ascii: "a")
+  case 0x261, 0x581: return UInt8(ascii: "g")
+  case 0x28B, 0x2228: return UInt8(ascii: "v")
+  case 0x1D0F, 0x5E1, 0x665, 0x6F5, 0x585, 0x555, 0x2134: return UInt8(ascii: "o")
+  case 0x1D20, 0x2174, 0x2164: return UInt8(ascii: "v")
+  case 0x1D04, 0x217D, 0x216D: return UInt8(ascii: "c")
+  case 0x217E, 0x216E: return UInt8(ascii: "d")
+  case 0x2179, 0x2169: return UInt8(ascii: "x")
+  case 0x212A: return UInt8(ascii: "k")
+  case 0x54D, 0x57D: return UInt8(ascii: "u")
+  case 0x54F: return UInt8(ascii: "s")
+  case 0x570: return UInt8(ascii: "h")
+  case 0x578: return UInt8(ascii: "n")
+  case 0x566: return UInt8(ascii: "q")
+  case 0x575: return UInt8(ascii: "j")
+  case 0x51B, 0x51A: return UInt8(ascii: "q")
+  case 0x51D, 0x51C, 0x461: return UInt8(ascii: "w")
+  case 0x4BB: return UInt8(ascii: "h")
+  case 0x4AF, 0x4AE: return UInt8(ascii: "y")
+  case 0x501, 0x500: return UInt8(ascii: "d")
+  case 0xB4, 0x2B9, 0x2BB, 0x2BC, 0x2BD, 0x2C8, 0x2018, 0x2019, 0x201B, 0x2032, 0x2035: return UInt8(ascii: "'")
+  case 0x201C, 0x201D, 0x201F, 0x2033: return UInt8(ascii: "\"")
+  case 0x2010...0x2015, 0x2043, 0x2212, 0xFE58, 0xFE63: return UInt8(ascii: "-")
+  case 0x2044, 0x2215, 0x29F8: return UInt8(ascii: "/")
+  case 0x2024, 0x660, 0x6F0: return UInt8(ascii: ".")
+  case 0x2236, 0xA789, 0x2D0: return UInt8(ascii: ":")
+  case 0x201A: return UInt8(ascii: ",")
+  default: return nil
+  }
+}
+
+/// Runs of characters, each with what it looks like; a dot where it looks like nothing in ASCII.
+private let prototypeRuns: [(first: UInt32, looks: StaticString)] = [
+  // Greek
+  (0x391, "ab..ezh.lk.mn.o.p..ty.x.........a.y.....lk..v.o.p.otu.x"),
+  // Cyrillic
+  (
+    0x405,
+    "si.j.......a.b..e.3..k.mho.pcty.x......b...a6br.e.3..k.mho.pcty.x......b........si.j...........................vv"
+  ),
+]

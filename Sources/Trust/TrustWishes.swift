@@ -1,0 +1,79 @@
+import Identity
+import Primitives
+
+/// What the operator wants. Each is on disk when it returns, and throws when there is nothing to do.
+extension TrustKeeper {
+  /// Pin a key by the operator's word, with a name or without one. Pins of the key, of the name, and of names that look
+  /// like it give way, and alarms about them end.
+  public func pin(_ node: NodeID, named name: [UInt8]) throws(TrustError) {
+    if node == identity.id { throw .isOwn }
+    if isDenied(node) { throw .isRevoked }
+    let pin = Pin(node: node, name: name, isByOperator: true)
+    let before = store.state
+    store.state.pins.removeAll { $0.node == node || $0.holds(pin.skeleton) }
+    if before.pins.contains(pin) && before.pins.count == store.state.pins.count + 1 {
+      store.state = before
+      throw .isPinnedAlready
+    }
+    if store.state.pins.count >= TrustLimits.pinsMax {
+      store.state = before
+      throw .pinsFull
+    }
+    store.state.pins.append(pin)
+    try saveOr(before)
+    endAlarms(of: before)
+    strangers.forget(node)
+  }
+
+  /// Forget the pins of a key, or, with `.none`, of a name. Gives what they were.
+  public func unpin(_ node: NodeID, name: [UInt8]) throws(TrustError) -> [Pin] {
+    let before = store.state
+    let gone = before.pins.filter { node == .none ? !name.isEmpty && $0.name == name : $0.node == node }
+    if gone.isEmpty { throw .isNotPinned }
+    store.state.pins.removeAll { gone.contains($0) }
+    try saveOr(before)
+    endAlarms(of: before)
+    return gone
+  }
+
+  /// The pin under which a key came is the key's from now on: its owner changed it. Gives the pin that gave way.
+  public func accept(_ offered: NodeID) throws(TrustError) -> TrustAlarm {
+    guard let alarm = alarms.all.first(where: { $0.offered == offered }) else { throw .noAlarm }
+    try pin(offered, named: alarm.name)
+    return alarm
+  }
+
+  /// Alarms of pins that are no more.
+  private func endAlarms(of before: TrustState) {
+    for pin in before.pins where !store.state.pins.contains(pin) {
+      alarms.remove { $0.pinned == pin.node && $0.name == pin.name }
+    }
+  }
+}
+
+/// Why an operator's wish could not be fulfilled.
+public enum TrustError: Error {
+  case isRevoked
+  case isRevokedAlready
+  case isOwn
+  case isPinnedAlready
+  case isNotPinned
+  case noAlarm
+  case pinsFull
+  case deniedFull
+  case notWritten(IdentityError)
+
+  public var text: String {
+    switch self {
+    case .isRevoked: "this key is revoked, and a revoked key does not come back: give the peer a new one"
+    case .isRevokedAlready: "this key is revoked already"
+    case .isOwn: "this is the box's own key; make another one by: causeway identity new"
+    case .isPinnedAlready: "this key is pinned so already"
+    case .isNotPinned: "no such pin; see: causeway identity show"
+    case .noAlarm: "there is no such alarm; see: causeway identity alarms"
+    case .pinsFull: "\(TrustLimits.pinsMax) keys are pinned; remove one by: causeway identity untrust NAME"
+    case .deniedFull: "as many keys are revoked as a deny-list holds; give the fleet a new authority"
+    case .notWritten(let error): error.text
+    }
+  }
+}

@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""Whom a box believes, and what strangers can make it show, by the causeway binary: trust_test.py BINARY
+
+Real daemons on the loopback interface, and one whose application sends what a stranger may send."""
+import hashlib
+import os
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+from daemons import BINARY, BULK, INTERACTIVE, Client, Daemon, wait
+
+TEXT, OFFER, ANSWER, CANCEL = 1, 2, 3, 6
+# Escape sequences, a window title, a carriage return, direction marks, what no eye sees, an 8-bit CSI in UTF-8.
+NASTY = "\x1b[2J\x1b]0;owned\x07\rgone\u202e\u2066\u200b\x9b31m\x7f"
+NASTY_NAME = "ev\u202eil\u200b"
+
+
+def steering(text):
+    """The characters of an output that no terminal and no eye should be given."""
+    invisible = {*range(0x20), *range(0x7F, 0xA0), 0xAD, 0x61C, *range(0x200B, 0x2010), *range(0x2028, 0x202F),
+                 *range(0x2060, 0x2070), 0xFEFF, 0xFFFD} - {0x0A}
+    return sorted({hex(ord(character)) for character in text if ord(character) in invisible})
+
+
+class TrustTest(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.TemporaryDirectory(prefix="causeway-")
+        self.daemons, self.processes = [], []
+
+    def tearDown(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        for daemon in self.daemons:
+            daemon.stop()
+        self.root.cleanup()
+
+    def daemon(self, name, *peers, **options):
+        self.daemons.append(Daemon(self.root.name, name, peers, **options))
+        return self.daemons[-1]
+
+    def refused(self, daemon, *words):
+        """A command that fails: the one line it says."""
+        code, out, err = daemon.run(*words)
+        self.assertEqual((code, out), (1, ""), err)
+        self.assertEqual(err.count("\n"), 1, err)
+        return err
+
+    def begin(self, daemon, *words):
+        """A command that goes on; `end` gives what it wrote."""
+        self.processes.append(subprocess.Popen(
+            [BINARY, *words, "--config", daemon.config], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT))
+        return self.processes[-1]
+
+    def end(self, process):
+        return process.communicate(timeout=30)[0].decode("utf-8", "replace")
+
+    # Text of strangers
+
+    def test_no_text_of_a_stranger_steers_a_terminal(self):
+        box = self.daemon("box", trust="policy = first-use").start()
+        evil = self.daemon("evil", box, display=NASTY_NAME, extra=f"").start()
+        wait("they are linked", lambda: evil.neighbours() == ["box"])
+        client = Client(evil, kinds=1 << OFFER | 1 << ANSWER)
+        to = client.wait_peer("box")
+        evil_id = evil.id
+
+        def send(kind, payload):
+            client.socket.send(b"M" + struct.pack(">I16sBB", 1, to, kind, INTERACTIVE) + payload)
+
+        shown = {}
+        # A conversation, with what its lines are.
+        chat = self.begin(box, "peer", "chat", "--wait-for", "1", "--seconds", "20")
+        time.sleep(1)
+        send(TEXT, NASTY.encode())
+        shown["chat"] = self.end(chat)
+        self.assertIn("owned", shown["chat"])
+        # A file that we offer and the stranger refuses, with an explanation.
+        path = os.path.join(self.root.name, "file")
+        with open(path, "wb") as file:
+            file.write(b"contents")
+        sending = self.begin(box, "peer", "send", path, "--to", evil_id, "--seconds", "20")
+        while (packet := client.next())[:1] != b"M":
+            pass
+        why = NASTY.encode()
+        send(ANSWER, packet[19:23] + bytes([1, 0, 0, len(why)]) + bytes(8) + why)
+        shown["send"] = self.end(sending)
+        self.assertIn("owned", shown["send"])
+        # A file that the stranger offers under such a name, and gives up with an explanation.
+        receiving = self.begin(box, "peer", "receive", self.root.name, "--seconds", "3")
+        time.sleep(1)
+        name = ("n" + NASTY).encode()
+        send(OFFER, struct.pack(">IQ", 7, 100) + hashlib.sha256(b"x").digest() + bytes([len(name)]) + name)
+        time.sleep(1)
+        send(CANCEL, struct.pack(">I", 7) + bytes([1, 0, 0, len(why)]) + why)
+        shown["receive"] = self.end(receiving)
+        self.assertIn("receiving n", shown["receive"])
+        for words in (
+            ["status"], ["status", "--json"], ["peers"], ["log"], ["peer", "browse", "--seconds", "1"],
+            ["peer", "verify", evil_id], ["identity", "trust", evil_id, "--name", NASTY_NAME], ["identity", "show"],
+            ["peer", "send", "/nonexistent" + NASTY, "--to", evil_id], ["identity", "revoke", NASTY_NAME + "x"],
+            ["peer", "browse", "--seconds", NASTY], [NASTY], ["identity", "import", "/none" + NASTY], ["status"],
+        ):
+            code, out, err = box.run(*words)
+            shown[" ".join(words)] = out + err
+        self.assertIn("ev", shown["peers"])
+        for what, text in shown.items():
+            self.assertEqual(steering(text), [], f"{what}: {text!r}")
+
+    def test_what_the_daemon_tells_on_its_standard_error_steers_no_terminal(self):
+        box = self.daemon("box", trust="policy = first-use")
+        log = os.path.join(self.root.name, "stderr")
+        evil = self.daemon("evil", box, display=NASTY_NAME)
+        with open(log, "wb") as file:
+            box.process = subprocess.Popen([BINARY, "run", "--config", box.config], stderr=file)
+        wait("the box answers", lambda: box.run("status")[0] == 0)
+        evil.start()
+        wait("evil is linked", lambda: box.neighbours() != [])
+        evil.stop()
+        evil.identity("new", "--replace")
+        evil.start()
+        wait("the alarm is told", lambda: "came" in open(log, encoding="utf-8", errors="replace").read())
+        with open(log, encoding="utf-8", errors="replace") as file:
+            self.assertEqual(steering(file.read()), [])
+        for words in (["identity", "alarms"], ["status"], ["status", "--json"], ["log"]):
+            self.assertEqual(steering("".join(box.run(*words)[1:])), [], words)
+
+    def test_a_box_is_not_called_like_an_id(self):
+        for name in ("2b75e26e", "00112233445566778899aabbccddeeff"):
+            box = self.daemon(name, display=name)
+            code, out, err = box.run("run")
+            self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
+            self.assertIn("would look like an id", err)
+
+    # Nothing sealed
+
+    def test_where_nobody_seals_status_and_verify_say_so(self):
+        box = self.daemon("box", extra="[peer]\nencryption = none").start()
+        bob = self.daemon("bob", box, extra="[peer]\nencryption = optional").start()
+        wait("bob is there", lambda: "bob" in box.run("peers")[1])
+        self.assertIn("encryption none", box.run("status")[1])
+        self.assertEqual([peer["in_clear"] for peer in box.status["peers"]], [True])
+        for daemon, name, other in ((box, "bob", bob), (bob, "box", box)):
+            self.assertIn(f"anybody in the mesh can read it and speak in its name: {name} ({other.id[:8]})",
+                          daemon.run("peers")[1])
+            code, out, err = daemon.run("peer", "verify", name)
+            self.assertEqual(code, 0)
+            self.assertIn("both ends chose not to seal", err)
+
+    def test_where_both_seal_nothing_is_said(self):
+        box = self.daemon("box").start()
+        self.daemon("bob", box).start()
+        wait("bob is there", lambda: "bob" in box.run("peers")[1])
+        self.assertNotIn("speak in its name", box.run("status")[1])
+        self.assertEqual(box.run("peer", "verify", "bob")[2], "")
+
+    # Pins and alarms
+
+    def test_only_who_lives_is_pinned(self):
+        box = self.daemon("box").start()
+        alice = self.daemon("alice", box, trust="policy = first-use").start()
+        bob = self.daemon("bob", box).start()
+        wait("alice sees bob", lambda: "bob" in alice.run("peers")[1])
+        bob.stop()
+        bob.identity("new", "--replace")
+        bob.start()
+        wait("alice sees the new bob", lambda: bob.id in alice.run("status", "--json")[1])
+        alice.stop()
+        alice.start()
+        wait("alice is back", lambda: bob.id in alice.run("status", "--json")[1])
+        self.assertEqual(alice.status["box"]["alarm"], "")
+        # What is said in a session proves who is there.
+        chat = subprocess.run([BINARY, "peer", "chat", "--to", bob.id, "--seconds", "5", "--config", alice.config],
+                              input="hello\n", capture_output=True, text=True, timeout=30)
+        self.assertNotIn("alarm", chat.stderr)
+        wait("bob is pinned", lambda: f"pinned       {bob.id}  bob" in alice.identity("show"))
+
+    def test_a_name_that_looks_like_a_pinned_one_is_refused(self):
+        box = self.daemon("box", trust="policy = first-use").start()
+        bob = self.daemon("bob", box).start()
+        wait("bob is linked", lambda: box.neighbours() == ["bob"])
+        false = self.daemon("false", box, display="b\u043eb\u200b").start()
+        wait("the alarm is there", lambda: box.status["box"]["alarms"] != [])
+        alarm = box.status["box"]["alarms"][0]
+        self.assertEqual((alarm["name"], alarm["pinned"], alarm["offered"]), ("bob", bob.id, false.id))
+        self.assertEqual(box.neighbours(), ["bob"])
+        self.assertIn("which looks like it", box.run("identity", "alarms")[1])
+
+    def test_alarms_are_listed_dismissed_kept_and_accepted(self):
+        box = self.daemon("box", trust="policy = first-use").start()
+        names = ("bob", "carol")
+        first = {name: self.daemon(name, box).start() for name in names}
+        wait("both are linked", lambda: box.neighbours() == ["bob", "carol"])
+        others = {name: self.daemon(name + "2", box, display=name).start() for name in names}
+        wait("both alarms are there", lambda: len(box.status["box"]["alarms"]) == 2)
+        listed = box.run("identity", "alarms")[1]
+        for name in names:
+            self.assertIn(f"“{name}” is {first[name].id}, pinned", listed)
+            self.assertIn(f"causeway identity accept {others[name].id}", listed)
+        self.assertNotIn("untrust", listed)
+        # Each of the three commands that it prints does what it says.
+        bob2, carol2 = others["bob"].id, others["carol"].id
+        self.assertIn("alarm ended", box.identity("keep", bob2[:8]))
+        self.assertEqual([alarm["offered"] for alarm in box.status["box"]["alarms"]], [carol2])
+        self.assertIn("1 alarm dismissed", box.identity("dismiss"))
+        self.assertIn("no such alarm", self.refused(box, "identity", "dismiss"))
+        others["carol"].stop()
+        others["carol"].start()
+        wait("the next try raises it again", lambda: [a["offered"] for a in box.status["box"]["alarms"]] == [carol2])
+        self.assertIn(f"{carol2} is trusted as “carol” instead of {first['carol'].id}", box.identity("accept", carol2))
+        self.assertEqual(box.status["box"]["alarms"], [])
+        self.assertIn(f"pinned       {first['bob'].id}  bob", box.identity("show"))
+        others["bob"].stop()
+        others["bob"].start()
+        time.sleep(2)
+        self.assertEqual(box.status["box"]["alarms"], [])
+
+    # Commands
+
+    def test_the_commands_take_what_peers_shows_and_say_whom_they_mean(self):
+        box = self.daemon("box").start()
+        bob = self.daemon("bob", box).start()
+        wait("bob is linked", lambda: box.neighbours() == ["bob"])
+        bob_id = bob.id
+        self.assertIn(f"{bob_id} is trusted as “bob”", box.identity("trust", "bob"))
+        self.assertIn("already", self.refused(box, "identity", "trust", "bob"))
+        self.assertIn(f"forgotten: {bob_id} as “bob”", box.identity("untrust", bob_id[:8]))
+        self.assertIn("no such pin", self.refused(box, "identity", "untrust", "bob"))
+        self.assertIn("no such pin", self.refused(box, "identity", "untrust", bob_id))
+        self.assertIn("nobody is called", self.refused(box, "identity", "trust", "nobody"))
+        twin = self.daemon("twin", box, display="bob").start()
+        wait("there are two", lambda: box.neighbours() == ["bob", "bob"])
+        ambiguous = self.refused(box, "identity", "revoke", "bob")
+        self.assertIn(bob_id, ambiguous)
+        self.assertIn(twin.id, ambiguous)
+        self.assertIn(f"{bob_id} is revoked", box.identity("revoke", bob_id[:8]))
+        self.assertIn("revoked already", self.refused(box, "identity", "revoke", bob_id))
+        wait("bob is gone", lambda: box.neighbours() == ["bob"])
+
+    def test_refused_strangers_are_listed_so_that_they_can_be_let_in(self):
+        os.makedirs(os.path.join(self.root.name, "anchors"))
+        box = self.daemon("box", trust=f"policy = ca\nanchors = {self.root.name}/anchors").start()
+        stranger = self.daemon("stranger", box).start()
+        wait("the stranger is listed", lambda: box.status["box"]["refused_strangers"] != [])
+        entry = box.status["box"]["refused_strangers"][0]
+        self.assertEqual(entry["id"], stranger.id)
+        self.assertIn("none of the authorities", entry["reason"])
+        self.assertIn(stranger.id, box.run("status")[1])
+        box.identity("trust", stranger.id[:8], "--name", "stranger")
+        wait("the stranger is linked", lambda: box.neighbours() == ["stranger"], 40)
+
+    # The key
+
+    def test_a_box_whose_key_is_gone_does_not_become_another_one(self):
+        box = self.daemon("box").start()
+        box.stop()
+        os.unlink(box.state + "/node.key")
+        code, out, err = box.run("run")
+        self.assertEqual((code, err.count("\n")), (1, 1), err)
+        self.assertIn("missing although", err)
+        self.assertFalse(os.path.exists(box.state + "/node.key"))
+        box.identity("new")
+        box.start()
+
+    def test_what_is_no_identity_is_named_in_one_line(self):
+        box = self.daemon("box")
+        subprocess.run(["sh", "-c", f"cd {self.root.name} && openssl genpkey -algorithm ed25519 -out ed.key && openssl genpkey "
+                        "-algorithm EC -pkeyopt ec_paramgen_curve:P-256 -outform DER -out key.der"], check=True, capture_output=True)
+        for file, expected in ((".", "a directory"), ("ed.key", "not an ECDSA P-256 key"), ("key.der", "openssl pkey -inform DER")):
+            self.assertIn(expected, self.refused(box, "identity", "import", os.path.join(self.root.name, file)))
+        self.assertFalse(os.path.exists(box.state + "/node.key"))
+
+
+if __name__ == "__main__":
+    unittest.main()
