@@ -39,7 +39,7 @@ final class ControlConnection: EventSource {
   private var stall: Timer?
   private var kinds: UInt32 = 0
   private var queue: [[UInt8]] = []
-  private var queuedBytes = 0
+  private(set) var queuedBytes = 0
   /// A message that the node had no room for.
   private var held: (request: UInt32, message: ControlMessage)?
   private var outstanding = 0
@@ -69,11 +69,12 @@ final class ControlConnection: EventSource {
 
   /// Send a packet now, or when the client reads.
   func send(_ packet: [UInt8]) {
-    guard server != nil else { return }
+    guard let server else { return }
     queue.append(packet)
     queuedBytes += packet.count
     if queue.count == 1 { flush() }
     if queuedBytes > ControlProtocol.queuedBytesMax { close(.overflow) }
+    server.boundQueues()
   }
 
   func completed(request: UInt32, _ outcome: SendOutcome) {

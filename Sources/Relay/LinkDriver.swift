@@ -20,6 +20,7 @@ protocol LinkDriverDelegate: AnyObject {
 
 /// Memory that all links share.
 final class LinkScratch {
+  static let byteCount = EventLoop.callBytesMax + Limits.frameBytesMax
   let incoming = UnsafeMutableRawBufferPointer.allocate(byteCount: EventLoop.callBytesMax, alignment: 16)
   let outgoing = UnsafeMutableRawBufferPointer.allocate(byteCount: Limits.frameBytesMax, alignment: 16)
 }
