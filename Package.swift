@@ -125,6 +125,7 @@ let package = Package(
     tests("TrustTests", ["Trust", "SecureTransport", "Identity", "FileSupport", "Frame", "CMbedTLS", "CSystem", "Primitives"]),
     tests("BearerIPTests", ["BearerIP", "Bearer", "Reactor", "CSystem", "Primitives"]),
     tests("ChannelTests", ["Primitives", "Channel"]),
+    tests("LedgerTests", ["CSystem", "Primitives", "Relay"]),
     tests("SealTests", ["Seal", "Frame", "Primitives", "TestSupport"]),
     tests("MessagesTests", ["Primitives", "Messages"]),
   ]) + (fuzzing ? [

@@ -57,7 +57,8 @@ public struct Acknowledgement: Sendable {
   public var cumulative: UInt64
   public var windowLimit: UInt64
   public private(set) var rangeCount = 0
-  private var ranges = FixedArray<4, ByteRange>(repeating: ByteRange(start: 0, end: 0))
+  typealias Ranges = FixedArray<4, ByteRange>
+  private var ranges = Ranges(repeating: ByteRange(start: 0, end: 0))
 
   public init(epochs: EpochPair, lane: Lane, echo: UInt32, cumulative: UInt64, windowLimit: UInt64) {
     self.epochs = epochs

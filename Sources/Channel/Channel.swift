@@ -34,6 +34,10 @@ public final class Channel {
   public private(set) var localEpoch: UInt64
   public private(set) var remoteEpoch: UInt64
 
+  /// What a channel takes at most without its rings: objects, and the sends of both lanes whose completion was not taken.
+  public static let recordBytesMax =
+    2 * (UnfinishedSends.bytesMax + MemoryLayout<LossRecovery>.stride + MemoryLayout<RangeSet>.stride) + 4_096
+
   // Made once: iterating must not allocate.
   private static let all: [Lane] = [.interactive, .bulk]
   private static let interactive: [Lane] = [.interactive]

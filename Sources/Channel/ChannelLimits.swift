@@ -2,6 +2,16 @@ import Primitives
 
 /// Every limit of a channel by name.
 public enum ChannelLimits {
+  /// As `Limits.eachWidth`, of the fields of a channel.
+  public static func eachWidth(_ body: (_ field: StaticString, _ greatest: Int, _ fits: Int) -> Void) {
+    body("channel: ranges above the cumulative offset", rangesMax, RangeSet.Ranges.count)
+    body("channel: ranges of an acknowledgement", Acknowledgement.rangesMax, Acknowledgement.Ranges.count)
+    body("channel: an acknowledgement in the shortest path MTU", Acknowledgement.bytesMax, pathMTUMin)
+    body("channel: length of a message, 32 bits", messageBytesMax, Int(UInt32.max))
+    body("channel: a message and its framing in the least ring", messageHeaderBytes + messageBytesMax, ringBytesMin)
+    body("channel: payload of a frame", pathMTUMax, Limits.framePayloadBytesMax)
+  }
+
   // MARK: Messages
 
   /// Bytes of one message, its framing not counted.
@@ -27,12 +37,11 @@ public enum ChannelLimits {
   public static let bulkRoomBytes = 262_144
   /// Datagrams of one peer that wait to be read: four of the greatest length.
   public static let datagramRingBytes = 67_584
-  /// The budget that all rings of a node share above their guaranteed sizes: ten transfers at full speed both ways. A ring
+  /// The budget that all rings of a node share above their guaranteed sizes: six transfers at full speed both ways. A ring
   /// that gets nothing from it does not grow, and its lane is slower.
-  public static let ringBudgetBytes = 20_971_520
-  /// Sum of what all channels of a node hold at most: four rings and the datagrams of every peer, and the budget.
-  public static let ringBytesOfNode =
-    Limits.channelsMax * (4 * ringBytesMin + datagramRingBytes) + ringBudgetBytes
+  public static let ringBudgetBytes = 12_582_912
+  /// The guaranteed bytes of one channel: two rings in each direction, and the datagrams.
+  public static let ringBytesSure = 4 * ringBytesMin + datagramRingBytes
   /// A ring that has been empty for so long gives its memory back.
   public static let ringRest = TimeSpan.seconds(10)
 

@@ -2,7 +2,8 @@ import Primitives
 
 /// A bounded set of disjoint, ascending ranges of stream positions that do not touch each other.
 struct RangeSet {
-  private var ranges = FixedArray<32, ByteRange>(repeating: ByteRange(start: 0, end: 0))
+  typealias Ranges = FixedArray<32, ByteRange>
+  private var ranges = Ranges(repeating: ByteRange(start: 0, end: 0))
   private(set) var count = 0
 
   var isEmpty: Bool { count == 0 }

@@ -6,6 +6,9 @@ struct UnfinishedSends {
     var stream: ByteRange
     var state: State
   }
+  /// All entries of a lane, and half as many while the circle grows.
+  static let bytesMax = ChannelLimits.unfinishedMessagesMax * MemoryLayout<Entry>.stride * 3 / 2
+
   /// A circle that doubles as more is needed.
   private var entries: [Entry] = []
   private var first = 0

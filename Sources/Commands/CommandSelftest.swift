@@ -1,24 +1,35 @@
 import CFormats
 import CMbedTLS
 import CSystem
+import Channel
 import Configuration
 import Diagnostics
 import Frame
 import Journal
 import Primitives
 import Reactor
+import Relay
 
 /// `causeway selftest`
 func commandSelftest(_ words: CommandWords) -> CInt {
   var isBench = false
+  var isLedger = false
   CommandParser.parse(
     "causeway selftest", words,
     help:
       "Check this binary on this machine: cryptography, codecs, journal, files, clock. Uses no radio and no daemon.",
-    options: [CommandOption(name: "bench", key: 0x62, argument: nil, help: "Measure as well")]
-  ) { _, _ in
-    isBench = true
+    options: [
+      CommandOption(name: "bench", key: 0x62, argument: nil, help: "Measure as well"),
+      CommandOption(name: "limits", key: 0x6C, argument: nil, help: "Show what memory the limits add up to, and stop"),
+    ]
+  ) { key, _ in
+    if key == 0x6C { isLedger = true } else { isBench = true }
     return nil
+  }
+  if isLedger {
+    show("", "                                               places  bytes each      KiB")
+    for line in Ledger.table() { show("", line) }
+    return ExitCode.done
   }
   var failed = 0
   for check in selftestChecks {
@@ -49,6 +60,7 @@ private var selftestChecks: [SelftestCheck] {
     SelftestCheck(name: "mbedTLS: PSA starts") { psa_crypto_init() == PSA_SUCCESS },
     SelftestCheck(name: "link: TLS handshake, and a sealed frame beside it", run: linkIsSecured),
     SelftestCheck(name: "peers: inner DTLS handshake, sealing, an altered record refused", run: peersAreSealed),
+    SelftestCheck(name: "limits: every field is wide enough, the sum is granted", run: limitsHold),
     SelftestCheck(name: "kernel: random numbers are ready", run: randomIsReady),
     SelftestCheck(name: "frame: header as documented, byte by byte", run: frameHeaderIsGolden),
     SelftestCheck(name: "frame: illegal headers are refused", run: frameHeaderRefuses),
@@ -59,6 +71,13 @@ private var selftestChecks: [SelftestCheck] {
     SelftestCheck(name: "reactor: a timer fires, neither early nor late", run: timerFires),
     SelftestCheck(name: "reactor: a socket is served", run: socketIsServed),
   ]
+}
+
+private func limitsHold() -> Bool {
+  var isWide = true
+  Limits.eachWidth { _, greatest, fits in isWide = isWide && greatest <= fits }
+  ChannelLimits.eachWidth { _, greatest, fits in isWide = isWide && greatest <= fits }
+  return isWide && Ledger.sum(Ledger.entries()) <= Ledger.memoryMax
 }
 
 private func randomIsReady() -> Bool {

@@ -39,7 +39,7 @@ final class ControlConnection: EventSource {
   private var stall: Timer?
   private var kinds: UInt32 = 0
   private var queue: [[UInt8]] = []
-  private var queuedBytes = 0
+  private(set) var queuedBytes = 0
   /// A message that the node had no room for.
   private var held: (request: UInt32, message: ControlMessage)?
   /// Answers about trust that wait for the disk.
@@ -66,11 +66,12 @@ final class ControlConnection: EventSource {
 
   /// Send a packet now, or when the client reads.
   func send(_ packet: [UInt8]) {
-    guard server != nil else { return }
+    guard let server else { return }
     queue.append(packet)
     queuedBytes += packet.count
     if queue.count == 1 { flush() }
     if queuedBytes > ControlProtocol.queuedBytesMax { close(.overflow) }
+    server.boundQueues()
   }
 
   /// Give the answers that waited for the disk. With a `failure` none of them is done: it would not outlive a restart.

@@ -43,6 +43,8 @@ public enum ControlProtocol {
   public static let outstandingMax = 64
   /// Events waiting for one client: every peer of a full mesh, twice.
   public static let queuedBytesMax = 1_048_576
+  /// Events waiting for all clients together.
+  public static let queuedBytesOfAll = 4_194_304
   public static let stallSecondsMax: UInt64 = 30
 }
 

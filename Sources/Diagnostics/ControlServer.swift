@@ -120,6 +120,12 @@ public final class ControlServer: EventSource {
     !isWanted(kind: kind) || clients.contains { $0.wants(kind) && !$0.isBusy }
   }
 
+  /// When clients together leave too much unread, who leaves most is closed.
+  func boundQueues() {
+    if clients.reduce(0, { $0 + $1.queuedBytes }) <= ControlProtocol.queuedBytesOfAll { return }
+    clients.max { $0.queuedBytes < $1.queuedBytes }?.close(.overflow)
+  }
+
   /// Whether a client wants messages of this kind.
   public func isWanted(kind: UInt8) -> Bool { clients.contains { $0.wants(kind) } }
 

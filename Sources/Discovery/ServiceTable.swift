@@ -38,6 +38,17 @@ final class Service {
   init(_ key: ServiceKey) { self.key = key }
 }
 
+/// What discovery takes at most, in bytes.
+public enum DiscoveryMemory {
+  public static let servicesMax = ServiceTable.servicesMax
+  /// A service: its entry and candidate, and Avahi's object for its look-up (an estimate).
+  public static let service = 4_096
+  /// Records that the built-in responder remembers. A board has up to four interfaces with two IP versions each.
+  public static let recordsMax = 4 * 2 * Int(EmbeddedResponder.cachedRecordsMax)
+  /// A record with its name and data (an estimate).
+  public static let record = 512
+}
+
 /// The services that were found: at most `servicesMax`, whatever is announced on the network.
 final class ServiceTable {
   /// Who holds a slot: each Causeway node once per interface and IP version, so 64 nodes on two interfaces.

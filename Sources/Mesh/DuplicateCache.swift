@@ -10,7 +10,7 @@ public struct DuplicateCache {
     var identifier: UInt64
   }
 
-  private static let ways = 4
+  private static let ways = Limits.duplicatesPerSet
   private static let sets = Limits.duplicatesMax / ways
   public static let byteCount = Table<Entry, Int>.byteCount(Limits.duplicatesMax)
 

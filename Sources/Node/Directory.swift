@@ -35,6 +35,13 @@ struct Directory {
     var unreachableSince: Instant?
   }
 
+  /// One peer: its entry, and an array for each pair of discovery info.
+  static let entryBytesMax =
+    MemoryLayout<Entry>.stride + Limits.infoBytesMax
+    + Limits.infoPairsMax * (MemoryLayout<[UInt8]>.stride + Self.arrayOverheadBytes)
+  /// What an array takes beside its elements: header, and what the allocator rounds up.
+  private static let arrayOverheadBytes = 48
+
   private var entries: [Entry] = []
   /// Where in `entries` the node at an index of the mesh stood last.
   private var hints = [Int](repeating: 0, count: Limits.nodesMax)

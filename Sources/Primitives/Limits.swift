@@ -1,5 +1,7 @@
-/// Every limit of the core, by name. A limit's comment says who can hold a slot of it; the sums at the
-/// end say what that costs. Raising one is a change of memory, not of behaviour.
+/// Every limit of the core, by name. A limit's comment says who can hold a place. What all places cost together stands in
+/// the ledger (`Ledger` in Relay), whose sum is held against the memory that the unit grants; how far a limit can be
+/// raised before a field is too narrow, in `eachWidth`. Others see the limits too: a sender must respect what a relay
+/// queues (docs/protocol.md, "Limits").
 public enum Limits {
   // MARK: Frames
 
@@ -20,8 +22,6 @@ public enum Limits {
   /// Bytes of control frames queued on one link, its own reserve: one advertisement at a time, and hellos, pings, pongs
   /// and goodbyes. Who pings faster than its link takes pongs loses them.
   public static let queueBytesMaxControl = 8_192
-  /// Sum of one link's own memory: the reserve and one frame being put together.
-  public static let linkBytes = queueBytesMaxControl + frameBytesMax
 
   // MARK: Frames that wait
 
@@ -60,6 +60,8 @@ public enum Limits {
   public static let deniedMax = 112
   /// Frame identifiers remembered to forward nothing twice: 2 s of a full Wi-Fi link's frames.
   public static let duplicatesMax = 4_096
+  /// Places in which one frame may be remembered.
+  public static let duplicatesPerSet = 4
 
   // MARK: Discovery
 
@@ -71,6 +73,8 @@ public enum Limits {
   public static let serviceTypeBytesMax = 15
   /// One `key=value` of discovery info in bytes (RFC 6763, 6.1).
   public static let infoPairBytesMax = 255
+  /// Pairs of discovery info of a node: their number is one byte.
+  public static let infoPairsMax = 255
   /// All discovery info of a node in bytes, each pair with its length byte (RFC 6763, 6.2).
   public static let infoBytesMax = 1_300
 

@@ -5,6 +5,7 @@ import Reactor
 
 /// Memory that all links share: one thread serves them in turn.
 final class LinkScratch {
+  static let byteCount = EventLoop.callBytesMax + Limits.frameBytesMax
   let incoming = UnsafeMutableRawBufferPointer.allocate(byteCount: EventLoop.callBytesMax, alignment: 16)
   let outgoing = UnsafeMutableRawBufferPointer.allocate(byteCount: Limits.frameBytesMax, alignment: 16)
   /// Streams that linger now.

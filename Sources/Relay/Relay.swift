@@ -25,6 +25,9 @@ public func runRelay(_ configuration: Configuration, configurationFile: String?)
 
 /// Everything that has to be there before the first byte flows: journal, identity, epoch, loop.
 private func startRelay(_ configuration: Configuration, _ file: String?) throws(StartError) -> Relay {
+  Limits.checkWidths()
+  ChannelLimits.eachWidth { _, greatest, fits in precondition(greatest <= fits) }
+  if let excess = Ledger.excess(journalBytes: configuration.journal.sizeKiB * 1024) { say("memory", excess) }
   let journal: JournalFile
   do throws(DiagnosticsError) {
     journal = try JournalFile(

@@ -20,8 +20,8 @@ final class Bypass {
   private var lastSent: UInt64 = 0
   private var lastReceived: UInt64 = 0
   /// A frame that arrived in several pieces is joined here.
-  private let partial = UnsafeMutableRawBufferPointer.allocate(
-    byteCount: StreamDemultiplexer.sealedOverheadBytes + StreamDemultiplexer.sealedPayloadBytesMax, alignment: 16)
+  private let partial = UnsafeMutableRawBufferPointer.allocate(byteCount: Bypass.partialBytesMax, alignment: 16)
+  static let partialBytesMax = StreamDemultiplexer.sealedOverheadBytes + StreamDemultiplexer.sealedPayloadBytesMax
   private var partialCount = 0
 
   /// Keys from the session's exporter: 16 bytes for client to server, then 16 for server to client.

@@ -80,13 +80,14 @@ struct DTLSBuffers {
   ) -> Int32 {
     flags!.pointee = 0
     if depth > 0 { return 0 }
+    if !PeerChainSize.isWithinBounds(certificate!) { flags!.pointee = UInt32(MBEDTLS_X509_BADCERT_OTHER) }
     let buffers = of(context)
     var point = InlineArray<65, UInt8>(repeating: 0)
     buffers.pointee.peerKey = PeerKey(certificate!.pointee.pk_raw, &point)
     if buffers.pointee.peerKey == .accepted {
       buffers.pointee.isPeer = withUnsafeBytes(of: point) { NodeIdentity.nodeID(ofPoint: $0) } == buffers.pointee.peer
     }
-    if !buffers.pointee.isPeer { flags!.pointee = UInt32(MBEDTLS_X509_BADCERT_BAD_KEY) }
+    if !buffers.pointee.isPeer { flags!.pointee |= UInt32(MBEDTLS_X509_BADCERT_BAD_KEY) }
     return 0
   }
 }

@@ -2,6 +2,12 @@ import CMbedTLS
 import CSystem
 import Identity
 
+/// What trust takes at most, in bytes: the state, the copy of it that is being written, and anchors as their directory's
+/// owner chose them, of whom a megabyte of certificates is believed.
+public enum TrustMemory {
+  public static let bytesMax = 2 * TrustState.bytesMax + 1_048_576
+}
+
 /// The authorities that are trusted, and their revocation lists, as a directory holds them.
 ///
 /// Every regular file in it is read: certificates and CRLs, PEM or DER, one or several a file. A self-signed certificate of

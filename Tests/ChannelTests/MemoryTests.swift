@@ -32,6 +32,12 @@ private let chunk = [UInt8](repeating: 0x55, count: 15_360)
 }
 
 @Suite struct MemoryTests {
+  @Test func `every field is wide enough for its limit`() {
+    ChannelLimits.eachWidth { field, greatest, fits in
+      #expect(greatest <= fits, "\(field): \(greatest) does not fit \(fits)")
+    }
+  }
+
   private func ringBytes(_ channel: Channel) -> Int {
     Lane.allCases.reduce(0) { $0 + channel.statistics($1).ringBytes }
   }

@@ -131,6 +131,23 @@ import Testing
     #expect(box.server.deliver(message("x")) == .nobody)
   }
 
+  /// Each of the eight leaves less than it may alone.
+  @Test func clientsTogetherLeaveABoundedAmountUnread() throws {
+    let clients = try (0..<8).map { _ in try box.attached() }
+    let long = peer(
+      bobID, String(repeating: "x", count: 63), info: [String](repeating: String(repeating: "y", count: 250), count: 5))
+    for _ in 0..<600 { box.server.peerPresent(long) }
+    var closed = 0
+    for client in clients {
+      for _ in 0..<2000 {
+        guard case .closed = client.next(milliseconds: 0) else { continue }
+        closed += 1
+        break
+      }
+    }
+    #expect((1...4).contains(closed), "\(closed) of 8")
+  }
+
   @Test func bytesThatAreNoRequestCloseTheConnection() throws {
     for packet in [
       [], [0x00], [0x41], [0x41, 0, 0, 0, 0, 0], Array("M123".utf8), [UInt8](repeating: 0x4D, count: 65_600),

@@ -95,6 +95,15 @@ import Trust
     #expect(try outcome("fat", chain: []) != nil)
   }
 
+  /// mbedTLS keeps a node for each name, as long as the link lives.
+  @Test(arguments: [200, 300])
+  func aCertificateOfManyNamesIsRefused(count: Int) throws {
+    try scratch.certificate("root", extensions: Scratch.authority)
+    let names = (0..<count).map { "DNS:\($0)" }
+    try scratch.certificate("many", by: "root", extensions: Scratch.node + "\nsubjectAltName=" + names.joined(","))
+    #expect((try outcome("many", chain: []) == nil) == (count == 200))
+  }
+
   @Test(arguments: [
     "-tls1_2 -cipher ECDHE-ECDSA-NULL-SHA:@SECLEVEL=0", "-tls1_2 -cipher aNULL:@SECLEVEL=0",
     "-tls1_2 -cipher eNULL:@SECLEVEL=0",

@@ -8,7 +8,7 @@ import Testing
 @testable import SecureTransport
 
 /// Two nodes' ends of inner sessions with a path between them that a test may spoil.
-private final class Path {
+final class Path {
   let identities: (client: NodeIdentity, server: NodeIdentity)
   let sessions: (client: DTLSSessions, server: DTLSSessions)
   var client: (any PeerSession)?

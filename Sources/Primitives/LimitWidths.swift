@@ -1,0 +1,36 @@
+extension Limits {
+  /// An element for each link slot.
+  public typealias PerLink<Element> = FixedArray<64, Element>
+
+  /// Calls `body` with each field of the core whose width bounds a limit: what it holds, the greatest value that the limits
+  /// allow, and the greatest that fits. Indexes of tables are not among them: `Table` checks its own.
+  public static func eachWidth(_ body: (_ field: StaticString, _ greatest: Int, _ fits: Int) -> Void) {
+    body("links: sets of slots, 64 bits", linksMax, UInt64.bitWidth)
+    body("links: arrays by slot", linksMax, PerLink<UInt8>.count)
+    body("links: slot of a route and ingress of a flow, 8 bits; this node's own is one above them", linksMax, 0xFF)
+    body("frames: payload length, 16 bits", framePayloadBytesMax, 0xFFFF)
+    body("frames: hops, 8 bits, of which the last is never reached", Int(hopsMax) + 1, 0xFF)
+    body("pool: free blocks and blocks of one ingress, 16 bits", queueBlocksMax, 0xFFFF)
+    body("pool: offset in a block, 16 bits", queueBlockBytes, 0xFFFF)
+    body("pool: frames of one flow, 16 bits", flowFramesMax, 0xFFFF)
+    body("pool: frames of one ingress, 16 bits", neighbourFramesMax, 0xFFFF)
+    body("pool: flows of one ingress, 16 bits", flowsMaxPerNeighbour, 0xFFFF)
+    body("pool: a frame's header in its flow's first two blocks", frameHeaderBytes, queueBlockBytes)
+    body("pool: bytes of one flow, 32 bits", flowBytesMaxBulk, Int(UInt32.max))
+    body("pool: deficit of a flow, 31 bits", 2 * frameBytesMax, Int(Int32.max))
+    body("mesh: record numbers and one, 16 bits", nodesMax + 1, 0xFFFF)
+    body("mesh: rank of a neighbour in a way, 8 bits", linksMax - 1, 0xFF)
+    body("mesh: neighbours of an advertisement, 8 bits", neighboursMax, 0xFF)
+    body("mesh: length of an advertisement, 16 bits", advertisementBytesMax, 0xFFFF)
+    body("mesh: sets of the duplicate cache that are in use, 16 words", duplicatesMax / duplicatesPerSet, 16 * 64)
+    body("mesh: keys of a deny-list, 16 bits", deniedMax, 0xFFFF)
+    body("peers: bytes of a display name", displayNameBytesMax, 64)
+    body("peers: pairs of discovery info, 8 bits", infoPairsMax, 0xFF)
+    body("peers: bytes of a pair, 8 bits", infoPairBytesMax, 0xFF)
+  }
+
+  /// Traps where a limit was raised beyond what some field holds. Called once, at start.
+  public static func checkWidths() {
+    eachWidth { _, greatest, fits in precondition(greatest <= fits) }
+  }
+}

@@ -1,0 +1,116 @@
+import Bearer
+import BearerBluetooth
+import Channel
+import Configuration
+import Diagnostics
+import Discovery
+import Identity
+import Node
+import Primitives
+import Seal
+import SecureTransport
+import Trust
+
+/// The limits of the box as memory: what each owner takes when all of its places are taken, by peers who use them to the
+/// full. `ARCHITECTURE.md`, "Memory", has the table; `causeway selftest --limits` prints it.
+///
+/// Bytes are derived from the limits and the sizes of records. What a library or the kernel takes was measured or is
+/// estimated: those lines say so. Buffers of TCP sockets are not in it: the kernel shrinks them before it ends a process.
+public enum Ledger {
+  /// What `MemoryMax` of config/causeway.service grants. The kernel ends who takes more: the limits must add up to less.
+  public static let memoryMax = 128 << 20
+
+  /// What one owner takes.
+  public struct Entry {
+    public let owner: StaticString
+    /// How many may be there at once.
+    public let places: Int
+    public let bytesEach: Int
+
+    public var bytes: Int { places * bytesEach }
+
+    init(_ owner: StaticString, _ places: Int, _ bytesEach: Int) {
+      self.owner = owner
+      self.places = places
+      self.bytesEach = bytesEach
+    }
+
+    init(_ owner: StaticString, _ bytes: Int) { self.init(owner, 1, bytes) }
+  }
+
+  /// The ledger of a box whose journal has `journalBytes`.
+  public static func entries(journalBytes: Int = JournalSection().sizeKiB * 1024) -> [Entry] {
+    [
+      Entry("frames that wait", NodeMemory.framePool),
+      Entry("mesh: advertisements, routes", NodeMemory.mesh),
+      Entry("links: records and frames", Limits.linksMax, NodeMemory.link),
+      Entry("links: TLS, measured", Limits.linksMax, SecureMemory.stream + smallObject),
+      Entry(
+        "links: handshakes, measured", Admission.handshakesMax + NodeMemory.dialsMax,
+        SecureMemory.streamHandshake + smallObject),
+      Entry("pending streams", Admission.pendingStreamsMax, BluetoothBearer.receiveBytesMax + smallObject),
+      Entry("associations: records", Limits.channelsMax, NodeMemory.association),
+      Entry("associations: rings, sure", Limits.channelsMax, ChannelLimits.ringBytesSure),
+      Entry("associations: rings, shared", ChannelLimits.ringBudgetBytes),
+      Entry("associations: a ring that grows", ChannelLimits.bulkRingBytes / 2),
+      Entry("sessions and those before them, measured", 2 * Limits.channelsMax, SecureMemory.session),
+      Entry("sessions: handshakes, measured", SealLimits.handshakesMax, SecureMemory.sessionHandshake),
+      Entry("sessions: chains to decide on", Limits.channelsMax, chainBytesMax),
+      Entry("peers", Limits.nodesMax, NodeMemory.peer),
+      Entry("candidates", Limits.candidatesMax, NodeMemory.candidate + smallObject),
+      Entry("DNS-SD: services, estimated", DiscoveryMemory.servicesMax, DiscoveryMemory.service),
+      Entry("DNS-SD: records, estimated", DiscoveryMemory.recordsMax, DiscoveryMemory.record),
+      Entry("control socket: requests", ControlProtocol.clientsMax, ControlProtocol.packetBytesMax),
+      Entry("control socket: queues, shared", ControlProtocol.queuedBytesOfAll),
+      Entry("status while it is written", Limits.nodesMax, statusOfPeer),
+      Entry("trust: pins, lists, anchors", TrustMemory.bytesMax),
+      Entry("journal", journalBytes),
+      Entry("buffers that all share", sharedBuffers),
+      Entry("program and libraries at rest, measured", 6 << 20),
+      Entry("kernel: descriptors, page tables, estimated", 4 << 20),
+    ]
+  }
+
+  public static func sum(_ entries: [Entry]) -> Int { entries.reduce(0) { $0 + $1.bytes } }
+
+  /// The table, a line for each owner, in KiB.
+  public static func table() -> [String] {
+    let entries = entries()
+    var lines = entries.map { line(String($0.owner), $0.places, $0.bytesEach, $0.bytes) }
+    lines.append(line("sum", nil, nil, sum(entries)))
+    lines.append(line("granted (MemoryMax)", nil, nil, memoryMax))
+    return lines
+  }
+
+  /// What to say of a journal with which the limits add up to more than is granted; nil when they do not.
+  static func excess(journalBytes: Int) -> String? {
+    let over = sum(entries(journalBytes: journalBytes)) - memoryMax
+    if over <= 0 { return nil }
+    let most = (journalBytes - over) / 1024
+    return
+      "[journal] size: with more than \(most) the limits of memory add up to more than the \(memoryMax >> 20) MiB of"
+      + " causeway.service; set a smaller one, or a greater MemoryMax"
+  }
+
+  /// A class with a few fields, its registration and timer.
+  private static let smallObject = 512
+  /// A peer's certificates as it sent them: what a handshake message holds.
+  private static let chainBytesMax = 16_384
+  /// Of each pair of discovery info a string in the snapshot and a value in the JSON tree, and the text.
+  private static let statusOfPeer = Limits.infoPairsMax * 128 + 2 * Limits.infoBytesMax + 2_048
+  /// Scratch of node and links, plaintext of both roles, the control socket's packet.
+  private static let sharedBuffers =
+    NodeMemory.scratch + LinkScratch.byteCount + 2 * 32_768 + ControlProtocol.packetBytesMax
+
+  private static func line(_ owner: String, _ places: Int?, _ each: Int?, _ bytes: Int) -> String {
+    let first = padded(owner, 46)
+    let second = padded(places.map { "\($0)" } ?? "", 6, isNumber: true)
+    let third = padded(each.map { "\($0)" } ?? "", 10, isNumber: true)
+    return first + second + third + padded("\((bytes + 1023) / 1024)", 9, isNumber: true)
+  }
+
+  private static func padded(_ text: String, _ width: Int, isNumber: Bool = false) -> String {
+    let space = String(repeating: " ", count: max(width - text.utf8.count, 0))
+    return isNumber ? space + text : text + space
+  }
+}

@@ -1,0 +1,12 @@
+import Primitives
+import Testing
+
+@Test func everyFieldIsWideEnoughForItsLimit() {
+  var count = 0
+  Limits.eachWidth { field, greatest, fits in
+    #expect(greatest <= fits, "\(field): \(greatest) does not fit \(fits)")
+    count += 1
+  }
+  #expect(count > 20)
+  Limits.checkWidths()
+}

@@ -1,0 +1,66 @@
+import CSystem
+import FileSupport
+import Testing
+
+@testable import SecureTransport
+
+// What the ledger counts for mbedTLS, held against the heap. In processes of their own: other tests would count as well.
+
+private func heapBytes() -> Int {
+  let heap = mallinfo2()
+  return Int(heap.uordblks + heap.hblkhd)
+}
+
+private let count = 8
+
+/// What a peer's chain may take more than in these tests, where it is one short certificate.
+private let chainBytes = 16_384 + PeerChainSize.nodesMax * PeerChainSize.nodeBytes
+
+/// A client and a server that share no more than the streams of one node do. Gives the greatest heap on the way.
+private func connect(_ client: SecureStream, _ server: SecureStream) -> Int {
+  var most = 0
+  while !client.outgoing.isEmpty || !server.outgoing.isEmpty {
+    for (from, to) in [(client, server), (server, client)] {
+      let bytes = Array(from.outgoing)
+      from.consume(bytes.count)
+      bytes.withUnsafeBytes { to.receive($0) { _ in } }
+      most = max(most, heapBytes())
+    }
+  }
+  precondition(client.state == .established && server.state == .established)
+  client.allowBypass()
+  server.allowBypass()
+  return most
+}
+
+@Test func aLinksStreamTakesNoMoreThanTheLedgerCounts() async {
+  await #expect(processExitsWith: .success) {
+    let credentials = (TLSCredentials(try makeIdentity()), TLSCredentials(try makeIdentity()))
+    var streams: [SecureStream] = []
+    var before = 0, mostInHandshake = 0
+    // The first pair makes what all streams share.
+    for round in 0...count {
+      let client = try SecureStream(credentials.0, role: .client),
+        server = try SecureStream(credentials.1, role: .server)
+      let start = heapBytes()
+      mostInHandshake = connect(client, server) - start
+      streams += [client, server]
+      if round == 0 { before = heapBytes() }
+    }
+    let each = (heapBytes() - before) / (2 * count)
+    print("a stream: \(each) bytes of \(SecureMemory.stream); its handshake took \(mostInHandshake / 2) more")
+    precondition(each > SecureMemory.stream / 2 && each + chainBytes <= SecureMemory.stream)
+    precondition(mostInHandshake / 2 <= SecureMemory.handshakeBytesMax)
+  }
+}
+
+@Test func aSessionTakesNoMoreThanTheLedgerCounts() async {
+  await #expect(processExitsWith: .success) {
+    var paths = [try Path.established()]
+    let before = heapBytes()
+    for _ in 0..<count { paths.append(try Path.established()) }
+    let each = (heapBytes() - before) / (2 * count)
+    print("a session: \(each) bytes of \(SecureMemory.session)")
+    precondition(each > SecureMemory.session / 4 && each + chainBytes <= SecureMemory.session)
+  }
+}
