@@ -19,7 +19,8 @@ import Primitives
 /// **Epochs.** An epoch is one life of one end. An owner that forgets a channel and later makes it anew without
 /// having restarted must give it a later `localEpoch`, because both streams begin at 0 again. For the same reason
 /// a channel that goes back to an earlier epoch of the other end, which lost its counter or has a double, takes a later
-/// `localEpoch` by itself: no pair of epochs ever has two beginnings.
+/// `localEpoch` by itself, and so does one whose other end announces a message longer than any: no pair of epochs ever
+/// has two beginnings.
 ///
 /// **Sealing.** Payloads are written and read here in the clear. End-to-end sealing goes around `nextFrame` and
 /// the `receive…` calls: whoever seals hands in a path MTU that is smaller by its overhead, and opens a payload
@@ -194,7 +195,13 @@ public final class Channel {
       segment = try view.checked()
     } catch { throw .malformed(error) }
     try check(segment.epochs)
-    try receiver(segment.lane).receive(segment, view.data, now: now)
+    do throws(ChannelRefusal) {
+      try receiver(segment.lane).receive(segment, view.data, now: now)
+    } catch {
+      // Whoever sent it will send it again, and nothing behind it can be found: only a new beginning helps.
+      if case .messageTooLong = error { beginAgain(inLaterEpoch: true) }
+      throw error
+    }
   }
 
   /// A payload of frame type 33.
@@ -229,12 +236,17 @@ public final class Channel {
   /// offset 0. Whole messages of its former life stay to be read. The same epoch again changes nothing.
   public func remoteRestarted(epoch: UInt64) {
     guard epoch != remoteEpoch else { return }
-    if epoch < remoteEpoch {
+    let isEarlier = epoch < remoteEpoch
+    remoteEpoch = epoch
+    datagrams.restart()
+    beginAgain(inLaterEpoch: isEarlier)
+  }
+
+  private func beginAgain(inLaterEpoch: Bool) {
+    if inLaterEpoch {
       localEpoch += 1
       datagramNumber = 0
     }
-    remoteEpoch = epoch
-    datagrams.restart()
     for lane in Self.all {
       sender(lane).restart()
       receiver(lane).restart()

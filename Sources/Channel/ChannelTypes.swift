@@ -35,7 +35,7 @@ public enum SendRefusal: Error, Equatable, Sendable {
 
 /// Why a send that was taken did not succeed. The message may or may not have arrived; never twice.
 public enum SendFailure: Equatable, Sendable {
-  /// The other end began a new life and has forgotten what it had received.
+  /// One end began a new life, and the other has forgotten what it had received.
   case peerRestarted
   /// Nothing of the lane was acknowledged for the whole delivery deadline.
   case timedOut
@@ -97,9 +97,9 @@ public enum ChannelRefusal: Error, Equatable, Sendable {
   case otherSourceEpoch(UInt64)
   /// The acknowledgement covers bytes that were never sent.
   case acknowledgesUnsent
-  /// The stream announces a message longer than `ChannelLimits.messageBytesMax`; the lane takes nothing more
-  /// until the other end restarts.
-  case messageTooLong
+  /// The stream announces a message longer than `ChannelLimits.messageBytesMax`, so that no later one can be found. The
+  /// channel has begun again with a later epoch; the owner answers with a `Reset` that names the epoch given here.
+  case messageTooLong(UInt64)
   /// A duplicate datagram, or one older than the replay window.
   case alreadyReceived
   /// The reset speaks of an epoch that this channel does not send to (any more).

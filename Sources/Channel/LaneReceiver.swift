@@ -22,7 +22,6 @@ final class LaneReceiver {
   /// Everything below has arrived.
   private var cumulative: UInt64 = 0
   private var ranges = RangeSet()
-  private var isBroken = false
 
   private var acknowledgementDue = false
   private var acknowledgementDeadline = Instant.never
@@ -46,7 +45,6 @@ final class LaneReceiver {
   // MARK: Segments
 
   func receive(_ segment: Segment, _ data: RawSpan, now: Instant) throws(ChannelRefusal) {
-    guard !isBroken else { throw .messageTooLong }
     statistics.segmentsReceived += 1
     lastArrival = now
     echo = segment.timestamp
@@ -73,7 +71,7 @@ final class LaneReceiver {
       if fresh > 0 { ring.write(part, at: low) } else { statistics.duplicatesReceived += 1 }
       newest = low
     }
-    try findMessages()
+    guard findMessages() else { throw .messageTooLong(segment.epochs.destination) }
     widen()
     segmentsUnacknowledged += 1
     bytesUnacknowledged += high - low
@@ -123,17 +121,16 @@ final class LaneReceiver {
     statistics.bytesReceived += cumulative - before
   }
 
-  private func findMessages() throws(ChannelRefusal) {
+  /// False when one is announced that is longer than any.
+  private func findMessages() -> Bool {
     while cumulative - completeEnd >= UInt64(ChannelLimits.messageHeaderBytes) {
       let length = ring.messageHeader(at: completeEnd).length
-      guard length <= UInt32(ChannelLimits.messageBytesMax) else {
-        isBroken = true
-        throw .messageTooLong
-      }
+      guard length <= UInt32(ChannelLimits.messageBytesMax) else { return false }
       let end = completeEnd + UInt64(ChannelLimits.messageHeaderBytes) + UInt64(length)
-      guard end <= cumulative else { return }
+      guard end <= cumulative else { return true }
       completeEnd = end
     }
+    return true
   }
 
   /// The other end begins again at offset 0. What it had completed before stays to be read.
@@ -141,7 +138,6 @@ final class LaneReceiver {
     base = completeEnd
     cumulative = completeEnd
     ranges.removeAll()
-    isBroken = false
     acknowledgementDue = false
     acknowledgementDeadline = .never
     segmentsUnacknowledged = 0

@@ -254,11 +254,11 @@ public struct Link {
     do {
       hello = try Hello(payload)
     } catch {
-      state = .closed(error == .unknownVersion ? .unsupportedVersion : .protocolError)
+      close(error == .unknownVersion ? .unsupportedVersion : .protocolError, retryAfterSeconds: 0, local: local)
       throw error
     }
     if hello.node != peer || header.source != peer {
-      state = .closed(.identityMismatch)
+      close(.identityMismatch, retryAfterSeconds: 0, local: local)
       throw .wrongSignature
     }
     peerEpoch = hello.epoch

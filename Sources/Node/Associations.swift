@@ -89,8 +89,7 @@ struct Associations {
   ) -> Association? {
     if all.count == Limits.channelsMax {
       guard let idle = all.firstIndex(where: { $0.isEvictable }) else { return nil }
-      // Later than whatever the forgotten channel has come to.
-      lives = max(lives, all[idle].channel.localEpoch &- epoch) + 1
+      beginLife(after: all[idle].channel)
       all.remove(at: idle)
     }
     let channel = Channel(localEpoch: epoch &+ lives, remoteEpoch: remoteEpoch, budget: budget)
@@ -106,13 +105,16 @@ struct Associations {
     guard association.channel.isClosed, association.protection.refusal == nil,
       !association.channel.hasUntakenCompletions
     else { return }
-    lives += 1
+    beginLife(after: association.channel)
     association.channel = Channel(
       localEpoch: epoch &+ lives, remoteEpoch: association.channel.remoteEpoch, budget: budget)
     let route = association.route
     association.route = nil
     Self.setRoute(association, route, oldPathLives: false, now)
   }
+
+  /// The next channel lives later than whatever the former one has come to by itself.
+  private mutating func beginLife(after former: Channel) { lives = max(lives, former.localEpoch &- epoch) + 1 }
 
   /// `isUp`: whether a link slot still leads to the neighbour that it led to.
   func routesChanged(_ mesh: borrowing Mesh, now: Instant, isUp: (_ slot: Int, _ neighbour: NodeID) -> Bool) {
@@ -296,7 +298,10 @@ extension Node {
         guard epoch > association.channel.remoteEpoch else { throw .stale }
         association.channel.remoteRestarted(epoch: epoch)
         do throws(ChannelRefusal) { try receive(type, payload, association, now) } catch { throw .malformed }
-      case .malformed, .acknowledgesUnsent, .messageTooLong: throw .malformed
+      case .messageTooLong(let meant):
+        sendReset(meant, association)
+        throw .malformed
+      case .malformed, .acknowledgesUnsent: throw .malformed
       case .alreadyReceived: throw .duplicate
       case .staleReset, .closed: throw .stale
       }

@@ -24,22 +24,24 @@ final class Bypass {
   static let partialBytesMax = StreamDemultiplexer.sealedOverheadBytes + StreamDemultiplexer.sealedPayloadBytesMax
   private var partialCount = 0
 
-  /// Keys from the session's exporter: 16 bytes for client to server, then 16 for server to client.
-  init(_ tls: UnsafeMutablePointer<mbedtls_ssl_context>, role: SecureStream.Role) throws(SecureStreamError) {
-    var keys = InlineArray<32, UInt8>(repeating: 0)
-    defer { withUnsafeMutableBytes(of: &keys) { mbedtls_platform_zeroize($0.baseAddress, $0.count) } }
-    let code = withUnsafeMutableBytes(of: &keys) {
-      Bypass.export(tls, label: Bypass.exporterLabel, into: $0)
-    }
-    if code != 0 { throw .library(code: code) }
-    let (fromClient, fromServer) = try withUnsafeBytes(of: keys) { bytes throws(SecureStreamError) in
-      (
-        try HeaderAuthenticator(key: UnsafeRawBufferPointer(rebasing: bytes[..<16])),
-        try HeaderAuthenticator(key: UnsafeRawBufferPointer(rebasing: bytes[16...]))
-      )
-    }
+  /// `keys` has 32 bytes: 16 for client to server, then 16 for server to client.
+  init(keys: UnsafeRawBufferPointer, role: SecureStream.Role) throws(SecureStreamError) {
+    precondition(keys.count == 2 * HeaderAuthenticator.keyBytes)
+    let fromClient = try HeaderAuthenticator(key: UnsafeRawBufferPointer(rebasing: keys[..<16]))
+    let fromServer = try HeaderAuthenticator(key: UnsafeRawBufferPointer(rebasing: keys[16...]))
     sending = role == .client ? fromClient : fromServer
     receiving = role == .client ? fromServer : fromClient
+  }
+
+  /// With keys from the established session's exporter.
+  static func exported(
+    from tls: UnsafeMutablePointer<mbedtls_ssl_context>, role: SecureStream.Role
+  ) throws(SecureStreamError) -> Bypass {
+    var keys = InlineArray<32, UInt8>(repeating: 0)
+    defer { withUnsafeMutableBytes(of: &keys) { mbedtls_platform_zeroize($0.baseAddress, $0.count) } }
+    let code = withUnsafeMutableBytes(of: &keys) { export(tls, label: exporterLabel, into: $0) }
+    if code != 0 { throw .library(code: code) }
+    return try withUnsafeBytes(of: keys) { bytes throws(SecureStreamError) in try Bypass(keys: bytes, role: role) }
   }
 
   deinit { partial.deallocate() }

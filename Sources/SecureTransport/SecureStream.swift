@@ -178,7 +178,7 @@ public final class SecureStream {
   public func allowBypass() {
     guard state == .established, bypass == nil else { return }
     do throws(SecureStreamError) {
-      bypass = try Bypass(tls, role: configuration.role)
+      bypass = try Bypass.exported(from: tls, role: configuration.role)
     } catch {
       switch error {
       case .library(let code): fail(.library(code: code), alert: MBEDTLS_SSL_ALERT_MSG_INTERNAL_ERROR)

@@ -108,23 +108,25 @@ private let start = at(1_000)
     #expect(a.statistics(.interactive).roundTripMicroseconds == measured)
   }
 
-  @Test func `a message announced longer than any stops its lane until the other end restarts`() throws {
+  @Test func `a message announced longer than any makes the channel begin again in a later epoch`() throws {
     let (_, b) = pair()
-    let header = bytes("00010001 01")
+    let id = try b.send([1], lane: .bulk, now: start)
+    try b.receiveSegment(segmentFromA(0, bytes("00000001 05 76")).span.bytes, now: start)
     #expect(
       refusal { () throws(ChannelRefusal) in
-        try b.receiveSegment(segmentFromA(0, header).span.bytes, now: start)
-      } == .messageTooLong)
+        try b.receiveSegment(segmentFromA(6, bytes("00010001 01")).span.bytes, now: start)
+      } == .messageTooLong(0xb1))
+    #expect(b.localEpoch == 0xb2 && b.remoteEpoch == 0xa1)
+    #expect(b.completions() == [Completion(message: id, lane: .bulk, outcome: .failed(.peerRestarted))])
+    // What was whole before stays to be read; what is still meant for the former epoch is answered as ever.
+    #expect(b.nextMessage(.interactive)?.bytes == [0x76])
     #expect(
       refusal { () throws(ChannelRefusal) in
-        try b.receiveSegment(segmentFromA(5, [0]).span.bytes, now: start)
-      } == .messageTooLong)
-    #expect(
-      refusal { () throws(ChannelRefusal) in
-        try b.receiveSegment(segmentFromA(0, [0], lane: .bulk).span.bytes, now: start)
-      } == nil)
-    b.remoteRestarted(epoch: 0xa2)
-    try b.receiveSegment(segmentFromA(0, bytes("00000001 05 77"), epoch: 0xa2).span.bytes, now: start)
+        try b.receiveSegment(segmentFromA(11, [0]).span.bytes, now: start)
+      } == .otherDestinationEpoch(0xb1))
+    var again = segmentFromA(0, bytes("00000001 05 77"))
+    again[7] = 0xb2
+    try b.receiveSegment(again.span.bytes, now: start)
     #expect(b.nextMessage(.interactive)?.bytes == [0x77])
   }
 }

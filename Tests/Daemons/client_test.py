@@ -3,6 +3,8 @@
 
 It speaks TLS, the bypass and DTLS by the system's OpenSSL over TCP on the loopback interface, and shares no code with the
 firmware. What the paper says of errors is tried here as well."""
+import hashlib
+import hmac
 import os
 import pathlib
 import re
@@ -17,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 from bypass import LABEL, VERSIONS, Stream, sealed_unit, tag_of
 from client import Identity, frame, is_signed, node_id, point_of, text_field
-from conversation import Conversation
+from conversation import ACKNOWLEDGEMENT_HEADER, SEALED_HELLO, SEGMENT_HEADER, Conversation
 from daemons import INTERACTIVE, Client, Daemon, wait
 
 PAPER = pathlib.Path(__file__).resolve().parents[2] / "docs/protocol.md"
@@ -129,6 +131,17 @@ class Link:
             (self.conversation.take_handshake if kind == HANDSHAKE else self.conversation.take_sealed)(payload)
 
 
+def exported(secret):
+    """RFC 8446, section 7.5, with SHA-256; 32 bytes are one block of HKDF-Expand (RFC 5869)."""
+    def expand_label(secret, label, context):
+        label = b"tls13 " + label
+        info = struct.pack(">HB", 32, len(label)) + label + bytes([len(context)]) + context
+        return hmac.digest(secret, info + b"\1", "sha256")
+
+    empty = hashlib.sha256(b"").digest()
+    return expand_label(expand_label(secret, LABEL, empty), b"exporter", empty)
+
+
 class ClientTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -187,6 +200,15 @@ class ClientTest(unittest.TestCase):
         link.stream.send(bytes(ping))
         link.stream.send(frame(PING, b"87654321", link.node.id))
         self.assertEqual(link.wait_for(lambda: link.of_type(PONG))[0][48:], b"87654321")
+
+    def test_a_hello_that_is_wrong_is_answered_with_a_goodbye_that_says_how(self):
+        for reason, changes in ((4, {"payload_max": 2047}), (5, {"id": bytes(15) + b"\1"}), (6, {"lowest": 2, "highest": 3})):
+            node = self.node()
+            stream = Stream(self.box.port, node.identity)
+            self.addCleanup(stream.close)
+            stream.send(node.hello(BYPASS, **changes))
+            how, frames = stream.until_end()
+            self.assertEqual((how, frames[-1][1], frames[-1][48:]), ("close_notify", GOODBYE, bytes([reason, 0, 0, 0])))
 
     def test_new_keys_in_the_middle_of_tls_end_the_link(self):
         link = self.link()
@@ -290,10 +312,29 @@ class ClientTest(unittest.TestCase):
         self.assertTrue(LABEL.decode() in PAPER.read_text(), "the label")
         fields = dict(re.findall(r"^    ([a-z ]+?) {2,}([0-9a-f]+)$", example, re.M))
         header, keys = bytes.fromhex(fields["header"]), bytes.fromhex(fields["keying material"])
+        self.assertEqual(keys, exported(bytes.fromhex(fields["exporter master secret"])))
         self.assertEqual(fields["client tag"], tag_of(keys[:16], 1, header).hex())
         self.assertEqual(fields["server tag"], tag_of(keys[16:], 1, header).hex())
 
     # Messages
+
+    def test_the_papers_example_of_what_is_inside_a_session(self):
+        example = PAPER.read_text().partition("**Inside a session**")[2].partition("**Bypass.**")[0]
+        hexes = re.findall(r"^    ([0-9a-f]+) ", example, re.M)
+        phone, dave = bytes.fromhex("00000001ac55e90b"), bytes.fromhex("00000001a84fda73")
+        text, clock = struct.pack(">IB", 2, TEXT) + b"hi", 0x0badcafe
+        self.assertEqual(bytes.fromhex("".join(hexes)), b"".join((
+            bytes([1]), SEALED_HELLO.pack(1, 2, 0, 0, REQUIRED, REQUIRED, 0, phone, dave),
+            bytes([32]), SEGMENT_HEADER.pack(dave, phone, INTERACTIVE, 0, 0, clock, 0), text,
+            bytes([33]), ACKNOWLEDGEMENT_HEADER.pack(phone, dave, INTERACTIVE, 0, 0, clock, len(text), 73728))))
+
+    def test_a_message_announced_longer_than_any_is_answered_with_a_reset_to_the_next_channel_epoch(self):
+        link = self.link()
+        link.announce()
+        link.converse().say("too long", length=65537)
+        (reset,) = link.wait_told("reset")
+        box = int.from_bytes(link.advertisements[link.box, TOPOLOGY][4:12])
+        self.assertEqual((int(reset["meant"], 16), int(reset["current"], 16)), (box, box + 1))
 
     def test_a_text_that_nobody_reads_is_answered_with_control_code_1_after_5_s(self):
         link = self.link()

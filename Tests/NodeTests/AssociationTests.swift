@@ -70,6 +70,23 @@ import Testing
   #expect(partner.channel.nextCompletion()?.outcome == .failed(.peerRestarted))
 }
 
+@Test func aMessageAnnouncedLongerThanAnyIsAnsweredWithAResetAndThenAllGoesOn() throws {
+  let bench = Bench()
+  var partner = Partner(bench, 1)
+  try partner.say("hello")
+  var frames = partner.frames()
+  frames.replaceSubrange(48 + 32..<48 + 36, with: [0, 1, 0, 1])
+  bench.receive(frames, on: partner.slot)
+  #expect(bench.refusals(.malformed) == 1)
+  let sent = try partner.takeSent()
+  #expect(sent.map(\.header.knownType) == [.reset])
+  #expect(partner.channel.remoteEpoch == 8)
+  #expect(partner.channel.nextCompletion()?.outcome == .failed(.peerRestarted))
+  try partner.say("hello again")
+  bench.receive(partner.frames(), on: partner.slot)
+  #expect(read(bench) == ["hello again"])
+}
+
 @Test func aMessageOfALaterLifeIsReadBeforeItsAdvertisementComes() throws {
   let bench = Bench()
   let first = Partner(bench, 1)

@@ -1,3 +1,4 @@
+import CSystem
 import FileSupport
 import Testing
 
@@ -18,6 +19,59 @@ struct BypassTests {
       #expect(hex(tag) == expected)
       #expect(authenticator.check(header, sequence: sequence, tag: tag))
       #expect(!authenticator.check(header, sequence: sequence + 1, tag: tag))
+    }
+  }
+
+  /// docs/protocol.md, “Worked example”: computed there with Python's hmac, hashlib and cryptography packages.
+  @Test func theBytesOfTheProtocolsExampleAreWrittenAndRead() throws {
+    let keys = try bytes("22d21fbb9cc9fa4af5b310472b94eefa75796b57528fd6d058685d733c7a3fcf")
+    let header = try bytes(
+      "8125010f0200003602da26ad124273085fa15147be20a8f9b7d46c1930cf4440eb47a7ee215a5f04a84fda7300000004")
+    let payload = try bytes(
+      "17fefd0001000000000001002960418e3540bb876d5962caf7f53b6747ba409be8a17b031f1b0529602e007c00b32a4ccee3a2153772")
+    let tags: [(SecureStream.Role, String)] = [
+      (.client, "05397566ee78d54fca580f400e2aa255"), (.server, "ea196341ebd076efbe1d5e378f7ab45e"),
+    ]
+    for (role, tag) in tags {
+      let golden = header + [0, 0, 0, 0, 0, 0, 0, 1] + (try bytes(tag)) + payload
+      let sender = try keys.withUnsafeBytes { try Bypass(keys: $0, role: role) }
+      var wire = [UInt8](repeating: 0, count: golden.count)
+      let isWritten = wire.withUnsafeMutableBytes { room in
+        header.withUnsafeBytes { header in
+          payload.withUnsafeBytes { sender.write(header: header, payload: $0, to: room.baseAddress!) }
+        }
+      }
+      #expect(isWritten && wire == golden)
+      let receiver = try keys.withUnsafeBytes { try Bypass(keys: $0, role: role == .client ? .server : .client) }
+      golden.withUnsafeBytes { golden in
+        guard case .frame(let gotHeader, let gotPayload) = receiver.read(golden, begins: true, ends: true) else {
+          Issue.record("not authentic")
+          return
+        }
+        #expect(Array(gotHeader) == header && Array(gotPayload) == payload)
+      }
+    }
+    #expect("\(Bypass.exporterLabel)" == "EXPORTER-causeway-bypass-v1")
+    #expect(try paper().contains("EXPORTER-causeway-bypass-v1"))
+    for line in ["keying material         \(hex(keys))", "header                  \(hex(header))"] {
+      #expect(try paper().contains(line))
+    }
+    for (role, tag) in tags { #expect(try paper().contains("\(role) tag              \(tag)")) }
+  }
+
+  /// The text of docs/protocol.md.
+  private func paper() throws -> String {
+    let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+    let file = try #require(fopen("/\(root)/docs/protocol.md", "r"))
+    defer { fclose(file) }
+    var text = [UInt8](repeating: 0, count: 262_144)
+    return String(decoding: text[..<fread(&text, 1, text.count, file)], as: UTF8.self)
+  }
+
+  private func bytes(_ hex: String) throws -> [UInt8] {
+    let digits = Array(hex)
+    return try stride(from: 0, to: digits.count, by: 2).map {
+      try #require(UInt8(String(digits[$0...$0 + 1]), radix: 16))
     }
   }
 

@@ -29,9 +29,10 @@ class Conversation:
         self._outgoing, self._acknowledged, self._incoming, self._read = b"", 0, {}, 0
         self._stream, self._due = b"", 0.0
 
-    def say(self, text):
+    def say(self, text, length=None):
+        """`length` is what to announce instead of the true one."""
         data = text.encode()
-        self._outgoing += struct.pack(">IB", len(data), TEXT) + data
+        self._outgoing += struct.pack(">IB", len(data) if length is None else length, TEXT) + data
         self._due = 0.0
         self.tick()
 
@@ -111,6 +112,9 @@ class Conversation:
                 self._acknowledged, self._due = cumulative, 0.0
                 if cumulative == len(self._outgoing):
                     self._tell("delivered", peer=self.peer_id.hex())
+        elif kind == RESET:
+            meant, current = EPOCHS.unpack(payload)
+            self._tell("reset", peer=self.peer_id.hex(), meant=meant.hex(), current=current.hex())
 
     def _take_hello(self, payload):
         version, flags, refusal, _, its_flags, my_flags, _, its_epoch, my_epoch = SEALED_HELLO.unpack_from(payload)
