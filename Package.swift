@@ -35,9 +35,12 @@ func core(_ name: String, _ dependencies: [Target.Dependency] = [], allocates: B
 func rim(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .target(name: name, dependencies: dependencies, swiftSettings: language + mode)
 }
-func tests(_ name: String, _ dependencies: [Target.Dependency], path: String? = nil) -> Target {
-  .testTarget(name: name, dependencies: dependencies, path: path, swiftSettings: language)
+func tests(_ name: String, _ dependencies: [Target.Dependency], _ mode: [SwiftSetting] = []) -> Target {
+  .testTarget(name: name, dependencies: dependencies, swiftSettings: language + mode)
 }
+/// For what only the optimiser can break.
+let optimised: [SwiftSetting] = [.unsafeFlags(["-O"])]
+
 
 let package = Package(
   name: "causeway",
@@ -94,6 +97,7 @@ let package = Package(
   ] + (embedded ? [] : [
     .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Seal", "Node"], path: "Tests/Support", swiftSettings: language),
     tests("PrimitivesTests", ["Primitives"]),
+    tests("OptimisedTests", ["Primitives"], optimised),
     tests("FrameTests", ["Primitives", "Frame", "TestSupport"]),
     tests("LinkTests", ["Primitives", "Frame", "Link", "TestSupport"]),
     tests("MeshTests", ["Primitives", "Frame", "Mesh", "TestSupport"]),

@@ -48,7 +48,7 @@ public struct Admission {
   }
 
   /// How often each refusal happened.
-  public private(set) var refusals = InlineArray<5, UInt64>(repeating: 0)
+  public private(set) var refusals = FixedArray<5, UInt64>(repeating: 0)
   public private(set) var pendingStreams = 0
   public private(set) var handshakes = 0
   private var sources: [(source: UInt64, count: Int)] = []

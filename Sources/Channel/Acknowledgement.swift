@@ -57,7 +57,7 @@ public struct Acknowledgement: Sendable {
   public var cumulative: UInt64
   public var windowLimit: UInt64
   public private(set) var rangeCount = 0
-  private var ranges = InlineArray<4, ByteRange>(repeating: ByteRange(start: 0, end: 0))
+  private var ranges = FixedArray<4, ByteRange>(repeating: ByteRange(start: 0, end: 0))
 
   public init(epochs: EpochPair, lane: Lane, echo: UInt32, cumulative: UInt64, windowLimit: UInt64) {
     self.epochs = epochs
@@ -73,8 +73,7 @@ public struct Acknowledgement: Sendable {
     return ranges[index]
   }
 
-  /// Adds a range above all others; there must be room. Not inlined for the reason that `RangeSet` states.
-  @inline(never)
+  /// Adds a range above all others; there must be room.
   public mutating func append(_ range: ByteRange) {
     precondition(rangeCount < Self.rangesMax)
     ranges[rangeCount] = range

@@ -1,10 +1,8 @@
+import Primitives
+
 /// A bounded set of disjoint, ascending ranges of stream positions that do not touch each other.
-///
-/// What moves ranges is not inlined: Swift 6.3.1 with `-O -wmo` keeps an element that it has read at a constant
-/// index of an `InlineArray` across a store at a variable one (redundant load elimination), and takes the old first
-/// range for the new one. A receiver then believed in bytes that had never come.
 struct RangeSet {
-  private var ranges = InlineArray<32, ByteRange>(repeating: ByteRange(start: 0, end: 0))
+  private var ranges = FixedArray<32, ByteRange>(repeating: ByteRange(start: 0, end: 0))
   private(set) var count = 0
 
   var isEmpty: Bool { count == 0 }
@@ -16,7 +14,6 @@ struct RangeSet {
 
   /// Adds `range` and answers how many of its bytes are new; nil, and no change, when it would need one more
   /// range than there is room for.
-  @inline(never)
   mutating func insert(_ range: ByteRange) -> UInt64? {
     var first = 0
     while first < count, ranges[first].end < range.start { first += 1 }
@@ -45,7 +42,6 @@ struct RangeSet {
   }
 
   /// Forgets everything below `position`.
-  @inline(never)
   mutating func removeBelow(_ position: UInt64) {
     var gone = 0
     while gone < count, ranges[gone].end <= position { gone += 1 }
@@ -83,7 +79,6 @@ struct RangeSet {
     return nil
   }
 
-  @inline(never)
   private mutating func close(gapFrom first: Int, to last: Int) {
     let width = last - first
     guard width > 0 else { return }

@@ -1,3 +1,5 @@
+import Primitives
+
 /// Why a frame, or what it carries, was refused. Each is counted; the raw value is its place in the
 /// counters and in the journal.
 public enum FrameRefusal: UInt8, Error, Sendable {
@@ -59,7 +61,7 @@ public enum FrameRefusal: UInt8, Error, Sendable {
 
 /// How often each refusal happened.
 public struct RefusalCounters: Sendable {
-  private var counts = InlineArray<15, UInt64>(repeating: 0)
+  private var counts = FixedArray<15, UInt64>(repeating: 0)
   public init() {}
   public mutating func count(_ refusal: FrameRefusal) { counts[Int(refusal.rawValue)] &+= 1 }
   public subscript(refusal: FrameRefusal) -> UInt64 { counts[Int(refusal.rawValue)] }

@@ -75,7 +75,7 @@ public struct Hello: Equatable, Sendable {
 /// A display name: 1 … 63 bytes of UTF-8 without control characters, kept without allocation. A name of 8 or 32
 /// hexadecimal digits is none: people would take it for somebody's id.
 public struct DisplayName: Equatable, Sendable {
-  private var storage: InlineArray<64, UInt8>
+  private var storage: FixedArray<64, UInt8>
   public let byteCount: Int
 
   /// Throws `.malformed` for an empty name, control characters, bytes that are no UTF-8, or what looks like an id;
@@ -84,7 +84,7 @@ public struct DisplayName: Equatable, Sendable {
     if bytes.byteCount == 0 { throw .malformed }
     if bytes.byteCount > Limits.displayNameBytesMax { throw .overLength }
     if !isPlainText(bytes) || looksLikeNodeID(bytes) { throw .malformed }
-    storage = InlineArray(repeating: 0)
+    storage = FixedArray(repeating: 0)
     byteCount = bytes.byteCount
     for offset in bytes.byteOffsets { storage[offset] = bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self) }
   }

@@ -42,30 +42,15 @@ public struct FrameQueue {
     var passedOver = 0
   }
 
-  /// The ring of each class. Fields and not an `InlineArray`: see RangeSet of what the optimiser makes of one whose
-  /// elements are reached by a constant index here and a variable one there.
+  /// The ring of each class.
   private struct Rings {
-    var realtime = Ring()
-    var interactive = Ring()
-    var bulk = Ring()
+    private var rings = FixedArray<3, Ring>(repeating: Ring())
 
-    var byteCount: Int { realtime.byteCount + interactive.byteCount + bulk.byteCount }
+    var byteCount: Int { self[.realtime].byteCount + self[.interactive].byteCount + self[.bulk].byteCount }
 
     subscript(kind: Class) -> Ring {
-      get {
-        switch kind {
-        case .realtime: realtime
-        case .interactive: interactive
-        case .bulk: bulk
-        }
-      }
-      set {
-        switch kind {
-        case .realtime: realtime = newValue
-        case .interactive: interactive = newValue
-        case .bulk: bulk = newValue
-        }
-      }
+      get { rings[kind.rawValue] }
+      _modify { yield &rings[kind.rawValue] }
     }
   }
 
@@ -225,16 +210,16 @@ public struct FrameQueue {
   }
 
   private var mostUrgent: Class? {
-    if rings.realtime.byteCount > 0 { return .realtime }
-    if rings.interactive.byteCount > 0 { return .interactive }
-    return rings.bulk.byteCount > 0 ? .bulk : nil
+    if rings[.realtime].byteCount > 0 { return .realtime }
+    if rings[.interactive].byteCount > 0 { return .interactive }
+    return rings[.bulk].byteCount > 0 ? .bulk : nil
   }
 
   /// The class that was passed over for too long.
   private var overdue: Class? {
-    if rings.bulk.passedOver >= Limits.passedOverBytesMax { return .bulk }
-    if rings.interactive.passedOver >= Limits.passedOverBytesMax { return .interactive }
-    return rings.realtime.passedOver >= Limits.passedOverBytesMax ? .realtime : nil
+    if rings[.bulk].passedOver >= Limits.passedOverBytesMax { return .bulk }
+    if rings[.interactive].passedOver >= Limits.passedOverBytesMax { return .interactive }
+    return rings[.realtime].passedOver >= Limits.passedOverBytesMax ? .realtime : nil
   }
 
   /// A frame of `kind`, or of control when it is nil, was sent.

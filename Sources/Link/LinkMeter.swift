@@ -30,7 +30,7 @@ public struct LinkMeter {
   public private(set) var goodput: UInt64 = 0
   private var goodputAt = Instant.zero
   /// The last round trips; one that was late alone does not count.
-  private var roundTrips = InlineArray<3, TimeSpan>(repeating: TimeSpan(nanoseconds: 0))
+  private var roundTrips = FixedArray<3, TimeSpan>(repeating: TimeSpan(nanoseconds: 0))
   private var windowStart: Instant?
   private var isFirstWindow = true
   private var bytes: UInt64 = 0
@@ -44,7 +44,9 @@ public struct LinkMeter {
 
   /// A ping that waited behind nothing came back.
   mutating func measured(roundTrip: TimeSpan, now: Instant) {
-    roundTrips = [roundTrips[1], roundTrips[2], roundTrip]
+    roundTrips[0] = roundTrips[1]
+    roundTrips[1] = roundTrips[2]
+    roundTrips[2] = roundTrip
     update(now)
   }
 

@@ -1,3 +1,5 @@
+import Primitives
+
 /// Why a frame that was to wait was dropped.
 public enum QueueDrop: UInt8, Sendable {
   /// No memory is left for anybody.
@@ -33,7 +35,7 @@ public enum QueueDrop: UInt8, Sendable {
 
 /// How often each drop happened.
 public struct QueueDropCounters: Sendable {
-  private var counts = InlineArray<7, UInt64>(repeating: 0)
+  private var counts = FixedArray<7, UInt64>(repeating: 0)
   public init() {}
   mutating func count(_ drop: QueueDrop) { counts[Int(drop.rawValue)] &+= 1 }
   public subscript(drop: QueueDrop) -> UInt64 { counts[Int(drop.rawValue)] }

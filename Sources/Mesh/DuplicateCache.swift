@@ -16,7 +16,7 @@ public struct DuplicateCache {
 
   private let entries: UnsafeMutablePointer<Entry>
   /// The sets in use, a bit each.
-  private var used = InlineArray<16, UInt64>(repeating: 0)
+  private var used = FixedArray<16, UInt64>(repeating: 0)
 
   /// `memory` has `byteCount` bytes, aligned to 8, and is the cache's alone.
   public init(_ memory: UnsafeMutableRawBufferPointer) {

@@ -21,7 +21,7 @@ public struct FlapDamping {
     var quarantinedUntil = Instant.zero
   }
 
-  private var entries = InlineArray<64, Entry>(repeating: Entry())
+  private var entries = FixedArray<64, Entry>(repeating: Entry())
 
   public init() {}
 
@@ -75,14 +75,11 @@ public struct FlapDamping {
     return time
   }
 
-  // Not inlined: Swift 6.3.1 keeps elements read at a constant index of an `InlineArray` across a store at a variable one.
-  @inline(never)
   private func find(_ peer: NodeID, _ bearer: BearerKind) -> Int? {
     for index in entries.indices where entries[index].peer == peer && entries[index].bearer == bearer { return index }
     return nil
   }
 
-  @inline(never)
   private func leastPenalised(_ now: Instant) -> Int {
     var least = 0
     for index in entries.indices

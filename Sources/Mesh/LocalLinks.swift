@@ -24,7 +24,7 @@ struct LocalLinks {
   /// bearers, more than measuring errs.
   static let advantage = 8
 
-  private var links = InlineArray<64, LocalLink>(repeating: LocalLink())
+  private var links = FixedArray<64, LocalLink>(repeating: LocalLink())
   /// Slots that carry, a bit each.
   private(set) var carriers: UInt64 = 0
   private var used: UInt64 = 0

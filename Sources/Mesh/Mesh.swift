@@ -33,7 +33,7 @@ public struct Mesh {
   /// Links over which something may be owed, a bit each, and where each looks for it next.
   private var owing: UInt64 = 0
   private var newlyOwing: UInt64 = 0
-  private var cursors = InlineArray<64, UInt16>(repeating: 0)
+  private var cursors = FixedArray<64, UInt16>(repeating: 0)
   /// True after a change that may move a route.
   public private(set) var needsRoutes = false
   private var hasTopologyChanged = false

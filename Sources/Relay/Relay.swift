@@ -78,7 +78,7 @@ final class Relay: LinkDriverDelegate, AdmissionGateDelegate {
   var wasSynchronised = false
   /// The serials of the deny-lists that links have been held against.
   var deniedSeen: [UInt64] = []
-  var refusalsTold = InlineArray<5, UInt64>(repeating: 0)
+  var refusalsTold = FixedArray<5, UInt64>(repeating: 0)
   private var health = StatusLED.Pattern.off
   private var isStopping = false
 

@@ -100,7 +100,7 @@ enum PeerKey {
       self = .notP256
       return
     }
-    for index in 0..<NodeCertificate.pointBytes { point[index] = spki[prefix.count + index] }
+    point = InlineArray { spki[prefix.count + $0] }
     self = .accepted
   }
 }

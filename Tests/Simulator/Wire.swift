@@ -34,7 +34,7 @@ struct Wire {
   let announcesID: Bool
   /// It does not come back when the faults are over.
   var staysDown = false
-  private var directions = InlineArray<2, Direction>(repeating: Direction())
+  private var directions = FixedArray<2, Direction>(repeating: Direction())
 
   init(ends: (Int, Int), model: WireModel, announcesID: Bool) {
     self.ends = ends

@@ -156,6 +156,28 @@ def check_default(path, lines):
                 break
 
 
+BYTES = re.compile(r"InlineArray<\w+, UInt8>")
+INLINE_ARRAY = re.compile(r"(\w+)(?:: (?:inout )?| = )InlineArray<")
+
+
+def check_inline_arrays(path, lines):
+    """Only vectors of bytes that are written whole. FixedArray.swift names the fault of the optimiser behind this."""
+    if path.name == "FixedArray.swift":
+        return
+    names = set()
+    for number, line in enumerate(lines, 1):
+        code = line.split("//")[0]
+        if "InlineArray<" in BYTES.sub("", code):
+            report(path, number, "InlineArray of what is no byte: take FixedArray")
+        names.update(INLINE_ARRAY.findall(code))
+    if not names:
+        return
+    change = re.compile(r"\b(?:" + "|".join(sorted(names)) + r")\[[^\]]*\](?:\.\w+)* ([-+*/&|^]|<<|>>)*=[^=]")
+    for number, line in enumerate(lines, 1):
+        if change.search(line.split("//")[0]):
+            report(path, number, "an InlineArray whose elements are changed one by one: take FixedArray")
+
+
 def check_format(swift_files):
     command = ["swift", "format", "lint", "--configuration", str(ROOT / ".swift-format")] + [str(f) for f in swift_files]
     output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -193,6 +215,7 @@ def main():
                 check_documentation(path, lines)
                 check_output(path, lines)
             check_default(path, lines)
+            check_inline_arrays(path, lines)
     check_format(swift_files)
     if findings:
         print(f"{findings} findings")

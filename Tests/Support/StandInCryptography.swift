@@ -27,9 +27,10 @@ public struct Identity: Sendable {
     let key = StandInHash.of(point, seed: 3)
     var expand = SeededRandom(seed: StandInHash.of(message, seed: key))
     var signature = InlineArray<64, UInt8>(repeating: 0)
+    var bytes = signature.mutableSpan
     for word in 0..<8 {
       let value = expand.next()
-      for byte in 0..<8 { signature[word * 8 + byte] = UInt8(truncatingIfNeeded: value >> UInt64(8 * byte)) }
+      for byte in 0..<8 { bytes[word * 8 + byte] = UInt8(truncatingIfNeeded: value >> UInt64(8 * byte)) }
     }
     return signature
   }

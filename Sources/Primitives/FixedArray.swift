@@ -1,0 +1,25 @@
+/// A fixed number of elements, stored in place.
+///
+/// It stands for `InlineArray` wherever elements are changed one by one. Swift 6.3.1 (`-O`) believes that a
+/// function which stores into an `InlineArray` at a variable index leaves its memory alone: a caller then uses elements
+/// that it had read before the call. Elements are reached through spans here, whose pointers the optimiser takes to be
+/// changed by any call. `Tests/OptimisedTests` proves that, and `make check` keeps `InlineArray` to bytes.
+@frozen
+public struct FixedArray<let count: Int, Element> {
+  @usableFromInline var storage: InlineArray<count, Element>
+
+  @inlinable public init(repeating element: Element) { storage = InlineArray(repeating: element) }
+
+  @inlinable public var indices: Range<Int> { 0..<count }
+
+  /// Traps when `index` is not in `indices`.
+  @inlinable public subscript(index: Int) -> Element {
+    get { storage.span[index] }
+    _modify {
+      var elements = storage.mutableSpan
+      yield &elements[index]
+    }
+  }
+}
+
+extension FixedArray: Sendable where Element: Sendable {}
