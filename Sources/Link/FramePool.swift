@@ -15,12 +15,9 @@ public struct FramePool {
   public static let ownIngress = Limits.linksMax
 
   public static let byteCount =
-    stateBytes + holderBytes + nextBytes + flowBytes + Limits.queueBlocksMax * Limits.queueBlockBytes
-  private static let stateBytes = aligned(MemoryLayout<State>.stride)
-  private static let holderBytes = aligned((Limits.linksMax + 1) * MemoryLayout<Ingress>.stride)
-  private static let nextBytes = aligned(Limits.queueBlocksMax * MemoryLayout<UInt16>.stride)
-  private static let flowBytes = aligned(Limits.flowsMax * MemoryLayout<Flow>.stride)
-  private static func aligned(_ count: Int) -> Int { (count + 63) / 64 * 64 }
+    Table<State, UInt8>.byteCount(1) + Table<Ingress, Int>.byteCount(Limits.linksMax + 1)
+    + Table<UInt16, UInt16>.byteCount(Limits.queueBlocksMax) + Table<Flow, UInt16>.byteCount(Limits.flowsMax)
+    + ByteTable<UInt16>.byteCount(Limits.queueBlocksMax, recordBytes: Limits.queueBlockBytes)
 
   static let none = UInt16.max
 
@@ -40,72 +37,74 @@ public struct FramePool {
     var flows: UInt16 = 0
   }
 
-  private let state: UnsafeMutablePointer<State>
-  private let ingresses: UnsafeMutablePointer<Ingress>
+  private let shared: Table<State, UInt8>
+  private let ingresses: Table<Ingress, Int>
   /// The block behind each block, in its flow or among the free ones.
-  private let next: UnsafeMutablePointer<UInt16>
-  let flows: UnsafeMutablePointer<Flow>
-  private let blocks: UnsafeMutableRawPointer
+  private let next: Table<UInt16, UInt16>
+  let flows: Table<Flow, UInt16>
+  private let blocks: ByteTable<UInt16>
 
-  /// `memory` has `byteCount` bytes, aligned to 64, and is the pool's alone.
+  /// `memory` has `byteCount` bytes, aligned as an `Arena`, and is the pool's alone.
   public init(_ memory: UnsafeMutableRawBufferPointer) {
-    precondition(memory.count >= Self.byteCount)
-    let base = memory.baseAddress!
-    state = base.bindMemory(to: State.self, capacity: 1)
-    state.initialize(to: State())
-    ingresses = (base + Self.stateBytes).bindMemory(to: Ingress.self, capacity: Limits.linksMax + 1)
-    ingresses.initialize(repeating: Ingress(), count: Limits.linksMax + 1)
-    let rest = base + Self.stateBytes + Self.holderBytes
-    next = rest.bindMemory(to: UInt16.self, capacity: Limits.queueBlocksMax)
-    flows = (rest + Self.nextBytes).bindMemory(to: Flow.self, capacity: Limits.flowsMax)
-    blocks = rest + Self.nextBytes + Self.flowBytes
+    var arena = Arena(memory)
+    shared = Table(count: 1, in: &arena)
+    ingresses = Table(count: Limits.linksMax + 1, in: &arena)
+    next = Table(count: Limits.queueBlocksMax, in: &arena)
+    flows = Table(count: Limits.flowsMax, in: &arena)
+    blocks = ByteTable(count: Limits.queueBlocksMax, recordBytes: Limits.queueBlockBytes, in: &arena)
+    shared.fill(State())
+    ingresses.fill(Ingress())
+  }
+
+  private var state: State {
+    _read { yield shared[0] }
+    nonmutating _modify { yield &shared[0] }
   }
 
   /// Frames dropped, by reason.
-  public var drops: QueueDropCounters { state.pointee.drops }
+  public var drops: QueueDropCounters { state.drops }
   /// Bytes that nobody holds.
-  public var freeBytes: Int { state.pointee.freeBlockCount * Limits.queueBlockBytes }
+  public var freeBytes: Int { state.freeBlockCount * Limits.queueBlockBytes }
   /// Bytes that a link slot's neighbour, or the node itself, holds in blocks.
   public func heldBytes(by ingress: Int) -> Int { Int(ingresses[ingress].blocks) * Limits.queueBlockBytes }
 
-  func count(_ drop: QueueDrop) { state.pointee.drops.count(drop) }
+  func count(_ drop: QueueDrop) { state.drops.count(drop) }
 
   // MARK: Flows
 
   /// A flow without frames; nil when `ingress` has too many, or all have.
   func makeFlow(_ header: FrameHeader, ingress: Int) -> UInt16? {
     if Int(ingresses[ingress].flows) == Limits.flowsMaxPerNeighbour { return nil }
-    var number = state.pointee.freeFlow
+    var number = state.freeFlow
     if number != Self.none {
-      state.pointee.freeFlow = flows[Int(number)].next
+      state.freeFlow = flows[number].next
     } else {
-      if Int(state.pointee.freshFlow) == Limits.flowsMax { return nil }
-      number = state.pointee.freshFlow
-      state.pointee.freshFlow += 1
+      if Int(state.freshFlow) == Limits.flowsMax { return nil }
+      number = state.freshFlow
+      state.freshFlow += 1
     }
-    (flows + Int(number)).initialize(
-      to: Flow(source: header.source, destination: header.destination, ingress: UInt8(ingress)))
+    flows[number] = Flow(source: header.source, destination: header.destination, ingress: UInt8(ingress))
     ingresses[ingress].flows += 1
     return number
   }
 
   /// Give back a flow without frames.
   func release(_ number: UInt16) {
-    ingresses[Int(flows[Int(number)].ingress)].flows -= 1
-    flows[Int(number)].next = state.pointee.freeFlow
-    state.pointee.freeFlow = number
+    ingresses[Int(flows[number].ingress)].flows -= 1
+    flows[number].next = state.freeFlow
+    state.freeFlow = number
   }
 
   /// How many further blocks a flow needs for `byteCount` bytes.
   func blocksNeeded(_ number: UInt16, for byteCount: Int) -> Int {
-    let flow = flows[Int(number)]
+    let flow = flows[number]
     let room = flow.tail == Self.none ? 0 : Limits.queueBlockBytes - Int(flow.tailEnd)
     return (max(byteCount - room, 0) + Limits.queueBlockBytes - 1) / Limits.queueBlockBytes
   }
 
   /// Why an ingress may not have so many further blocks; nil when it may.
   func refusal(_ ingress: Int, blocks: Int) -> QueueDrop? {
-    let free = state.pointee.freeBlockCount
+    let free = state.freeBlockCount
     if blocks > free { return .poolFull }
     let held = Int(ingresses[ingress].blocks) + blocks
     if held > min(free, Limits.neighbourQueueBytesMax / Limits.queueBlockBytes) { return .neighbourQuota }
@@ -118,9 +117,9 @@ public struct FramePool {
   func append(_ number: UInt16, _ head: RawSpan, _ payload: RawSpan) {
     head.withUnsafeBytes { write(number, $0) }
     payload.withUnsafeBytes { write(number, $0) }
-    flows[Int(number)].frames += 1
-    flows[Int(number)].byteCount += UInt32(head.byteCount + payload.byteCount)
-    ingresses[Int(flows[Int(number)].ingress)].frames += 1
+    flows[number].frames += 1
+    flows[number].byteCount += UInt32(head.byteCount + payload.byteCount)
+    ingresses[Int(flows[number].ingress)].frames += 1
   }
 
   /// The length of a flow's first frame. There must be one.
@@ -131,89 +130,86 @@ public struct FramePool {
   /// Remove a flow's first frame, copied to `output` unless that is nil. Returns its length.
   func take(_ number: UInt16, into output: UnsafeMutableRawPointer?) -> Int {
     let byteCount = frameByteCount(number)
-    let flow = flows + Int(number)
     var done = 0
     while done < byteCount {
-      let offset = Int(flow.pointee.headOffset)
+      let head = flows[number].head, offset = Int(flows[number].headOffset)
       let count = min(byteCount - done, Limits.queueBlockBytes - offset)
-      if let output { (output + done).copyMemory(from: address(flow.pointee.head) + offset, byteCount: count) }
+      if let output {
+        UnsafeMutableRawBufferPointer(start: output + done, count: count)
+          .copyMemory(from: UnsafeRawBufferPointer(rebasing: blocks[head][offset..<offset + count]))
+      }
       done += count
-      flow.pointee.headOffset += UInt16(count)
-      if Int(flow.pointee.headOffset) == Limits.queueBlockBytes && flow.pointee.head != flow.pointee.tail {
-        let following = next[Int(flow.pointee.head)]
-        giveBack(flow.pointee.head, flow)
-        flow.pointee.head = following
-        flow.pointee.headOffset = 0
+      flows[number].headOffset += UInt16(count)
+      if offset + count == Limits.queueBlockBytes && head != flows[number].tail {
+        flows[number].head = next[head]
+        flows[number].headOffset = 0
+        giveBack(head, of: number)
       }
     }
-    flow.pointee.frames -= 1
-    flow.pointee.byteCount -= UInt32(byteCount)
-    ingresses[Int(flow.pointee.ingress)].frames -= 1
-    if flow.pointee.frames == 0 {
+    flows[number].frames -= 1
+    flows[number].byteCount -= UInt32(byteCount)
+    ingresses[Int(flows[number].ingress)].frames -= 1
+    if flows[number].frames == 0 {
       // The last block, partly used, goes as well.
-      giveBack(flow.pointee.head, flow)
-      flow.pointee.head = Self.none
-      flow.pointee.tail = Self.none
+      giveBack(flows[number].head, of: number)
+      flows[number].head = Self.none
+      flows[number].tail = Self.none
     }
     return byteCount
   }
 
   private func write(_ number: UInt16, _ bytes: UnsafeRawBufferPointer) {
-    let flow = flows + Int(number)
     var rest = bytes
     while !rest.isEmpty {
-      if flow.pointee.tail == Self.none || Int(flow.pointee.tailEnd) == Limits.queueBlockBytes {
-        let block = takeBlock(flow)
-        if flow.pointee.tail == Self.none {
-          flow.pointee.head = block
-          flow.pointee.headOffset = 0
+      if flows[number].tail == Self.none || Int(flows[number].tailEnd) == Limits.queueBlockBytes {
+        let block = takeBlock(for: number)
+        if flows[number].tail == Self.none {
+          flows[number].head = block
+          flows[number].headOffset = 0
         } else {
-          next[Int(flow.pointee.tail)] = block
+          next[flows[number].tail] = block
         }
-        flow.pointee.tail = block
-        flow.pointee.tailEnd = 0
+        flows[number].tail = block
+        flows[number].tailEnd = 0
       }
-      let offset = Int(flow.pointee.tailEnd)
+      let offset = Int(flows[number].tailEnd)
       let count = min(rest.count, Limits.queueBlockBytes - offset)
-      (address(flow.pointee.tail) + offset).copyMemory(from: rest.baseAddress!, byteCount: count)
-      flow.pointee.tailEnd += UInt16(count)
+      UnsafeMutableRawBufferPointer(rebasing: blocks[flows[number].tail][offset..<offset + count])
+        .copyMemory(from: UnsafeRawBufferPointer(rebasing: rest[..<count]))
+      flows[number].tailEnd += UInt16(count)
       rest = UnsafeRawBufferPointer(rebasing: rest[count...])
     }
   }
 
   /// Byte `offset` of a flow's first frame; `offset` is less than a block.
   private func byte(_ number: UInt16, _ offset: Int) -> UInt8 {
-    let flow = flows[Int(number)]
-    let place = Int(flow.headOffset) + offset
-    if place < Limits.queueBlockBytes { return address(flow.head).load(fromByteOffset: place, as: UInt8.self) }
-    return address(next[Int(flow.head)]).load(fromByteOffset: place - Limits.queueBlockBytes, as: UInt8.self)
+    let head = flows[number].head, place = Int(flows[number].headOffset) + offset
+    return place < Limits.queueBlockBytes ? blocks[head][place] : blocks[next[head]][place - Limits.queueBlockBytes]
   }
 
   // MARK: Blocks
 
-  private func address(_ block: UInt16) -> UnsafeMutableRawPointer { blocks + Int(block) * Limits.queueBlockBytes }
-
-  private func takeBlock(_ flow: UnsafeMutablePointer<Flow>) -> UInt16 {
-    var block = state.pointee.freeBlock
+  private func takeBlock(for flow: UInt16) -> UInt16 {
+    var block = state.freeBlock
     if block != Self.none {
-      state.pointee.freeBlock = next[Int(block)]
+      state.freeBlock = next[block]
     } else {
-      precondition(Int(state.pointee.freshBlock) < Limits.queueBlocksMax)
-      block = state.pointee.freshBlock
-      state.pointee.freshBlock += 1
+      block = state.freshBlock
+      precondition(block < blocks.count)
+      state.freshBlock += 1
     }
-    state.pointee.freeBlockCount -= 1
-    ingresses[Int(flow.pointee.ingress)].blocks += 1
-    flow.pointee.blocks += 1
+    state.freeBlockCount -= 1
+    ingresses[Int(flows[flow].ingress)].blocks += 1
+    flows[flow].blocks += 1
     return block
   }
 
-  private func giveBack(_ block: UInt16, _ flow: UnsafeMutablePointer<Flow>) {
-    next[Int(block)] = state.pointee.freeBlock
-    state.pointee.freeBlock = block
-    state.pointee.freeBlockCount += 1
-    ingresses[Int(flow.pointee.ingress)].blocks -= 1
-    flow.pointee.blocks -= 1
+  private func giveBack(_ block: UInt16, of flow: UInt16) {
+    next[block] = state.freeBlock
+    state.freeBlock = block
+    state.freeBlockCount += 1
+    ingresses[Int(flows[flow].ingress)].blocks -= 1
+    flows[flow].blocks -= 1
   }
 }
 

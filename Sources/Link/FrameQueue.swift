@@ -130,12 +130,12 @@ public struct FrameQueue {
     if known == nil { enter(flow, kind) }
     while let drop = refusal(flow, byteCount, kind, ingress) {
       guard let victim = victim(of: drop, flow, kind, ingress) else {
-        if pool.flows[Int(flow)].frames == 0 { leave(flow, kind) }
+        if pool.flows[flow].frames == 0 { leave(flow, kind) }
         return drop
       }
       pool.count(.overtaken)
       remove(victim, .realtime, into: nil)
-      if victim != flow && pool.flows[Int(victim)].frames == 0 { leave(victim, .realtime) }
+      if victim != flow && pool.flows[victim].frames == 0 { leave(victim, .realtime) }
     }
     blocks += pool.blocksNeeded(flow, for: byteCount)
     pool.append(flow, head, payload)
@@ -147,19 +147,19 @@ public struct FrameQueue {
   /// The realtime flow whose oldest frame gives way: to a later one of its own, or to a frame that must arrive.
   private func victim(of drop: QueueDrop, _ flow: UInt16, _ kind: Class, _ ingress: Int) -> UInt16? {
     switch kind {
-    case .realtime: return pool.flows[Int(flow)].frames > 0 ? flow : nil
+    case .realtime: return pool.flows[flow].frames > 0 ? flow : nil
     case .interactive, .bulk:
       guard let oldest = turn(.realtime) else { return nil }
       switch drop {
       case .poolFull, .linkQuota: return oldest
-      case .neighbourQuota: return Int(pool.flows[Int(oldest)].ingress) == ingress ? oldest : nil
+      case .neighbourQuota: return Int(pool.flows[oldest].ingress) == ingress ? oldest : nil
       case .flowQuota, .flowsFull, .overtaken, .controlFull: return nil
       }
     }
   }
 
   private func refusal(_ flow: UInt16, _ byteCount: Int, _ kind: Class, _ ingress: Int) -> QueueDrop? {
-    let held = pool.flows[Int(flow)]
+    let held = pool.flows[flow]
     if Int(held.byteCount) + byteCount > kind.flowBytesMax || Int(held.frames) >= Limits.flowFramesMax {
       return .flowQuota
     }
@@ -191,8 +191,8 @@ public struct FrameQueue {
       let byteCount = pool.frameByteCount(flow)
       if !fits(byteCount, behind: written, output.count) { return written }
       remove(flow, kind, into: base + written)
-      pool.flows[Int(flow)].deficit -= Int32(byteCount)
-      if pool.flows[Int(flow)].frames == 0 { leave(flow, kind) }
+      pool.flows[flow].deficit -= Int32(byteCount)
+      if pool.flows[flow].frames == 0 { leave(flow, kind) }
       passOver(kind, byteCount)
       written += byteCount
     }
@@ -244,13 +244,11 @@ public struct FrameQueue {
     if last == FramePool.none { return nil }
     var flow = last
     repeat {
-      let known = pool.flows + Int(flow)
-      if known.pointee.source == header.source && known.pointee.destination == header.destination
-        && Int(known.pointee.ingress) == ingress
-      {
+      let known = pool.flows[flow]
+      if known.source == header.source && known.destination == header.destination && Int(known.ingress) == ingress {
         return flow
       }
-      flow = known.pointee.next
+      flow = known.next
     } while flow != last
     return nil
   }
@@ -258,16 +256,16 @@ public struct FrameQueue {
   /// The flow whose turn it is.
   private func turn(_ kind: Class) -> UInt16? {
     let last = rings[kind].last
-    return last == FramePool.none ? nil : pool.flows[Int(last)].next
+    return last == FramePool.none ? nil : pool.flows[last].next
   }
 
   /// The flow whose turn it is, once turns have passed on until one may send its first frame. There must be a flow.
   private mutating func ready(_ kind: Class) -> UInt16 {
     while true {
-      let flow = pool.flows[Int(rings[kind].last)].next
-      if Int(pool.flows[Int(flow)].deficit) >= pool.frameByteCount(flow) { return flow }
+      let flow = pool.flows[rings[kind].last].next
+      if Int(pool.flows[flow].deficit) >= pool.frameByteCount(flow) { return flow }
       rings[kind].last = flow
-      pool.flows[Int(pool.flows[Int(flow)].next)].deficit += Int32(frameBytesMax)
+      pool.flows[pool.flows[flow].next].deficit += Int32(frameBytesMax)
     }
   }
 
@@ -275,28 +273,28 @@ public struct FrameQueue {
   private mutating func enter(_ flow: UInt16, _ kind: Class) {
     let last = rings[kind].last
     if last == FramePool.none {
-      pool.flows[Int(flow)].next = flow
-      pool.flows[Int(flow)].deficit = Int32(frameBytesMax)
+      pool.flows[flow].next = flow
+      pool.flows[flow].deficit = Int32(frameBytesMax)
     } else {
-      pool.flows[Int(flow)].next = pool.flows[Int(last)].next
-      pool.flows[Int(last)].next = flow
+      pool.flows[flow].next = pool.flows[last].next
+      pool.flows[last].next = flow
     }
     rings[kind].last = flow
   }
 
   /// A flow goes, and what waits in it.
   private mutating func leave(_ flow: UInt16, _ kind: Class) {
-    while pool.flows[Int(flow)].frames > 0 { remove(flow, kind, into: nil) }
+    while pool.flows[flow].frames > 0 { remove(flow, kind, into: nil) }
     let last = rings[kind].last
-    let following = pool.flows[Int(flow)].next
+    let following = pool.flows[flow].next
     var before = last
-    while pool.flows[Int(before)].next != flow { before = pool.flows[Int(before)].next }
+    while pool.flows[before].next != flow { before = pool.flows[before].next }
     if following == flow {
       rings[kind] = Ring()
     } else {
-      pool.flows[Int(before)].next = following
+      pool.flows[before].next = following
       // Its turn is over: the next one's begins.
-      if before == last { pool.flows[Int(following)].deficit += Int32(frameBytesMax) }
+      if before == last { pool.flows[following].deficit += Int32(frameBytesMax) }
       if flow == last { rings[kind].last = before }
     }
     pool.release(flow)
@@ -304,10 +302,10 @@ public struct FrameQueue {
 
   /// The first frame of a flow goes, copied or not. The flow stays in its ring.
   private mutating func remove(_ flow: UInt16, _ kind: Class, into output: UnsafeMutableRawPointer?) {
-    let before = Int(pool.flows[Int(flow)].blocks)
+    let before = Int(pool.flows[flow].blocks)
     let byteCount = pool.take(flow, into: output)
-    blocks -= before - Int(pool.flows[Int(flow)].blocks)
+    blocks -= before - Int(pool.flows[flow].blocks)
     rings[kind].byteCount -= byteCount
-    if Int(pool.flows[Int(flow)].ingress) == FramePool.ownIngress { rings[kind].ownByteCount -= byteCount }
+    if Int(pool.flows[flow].ingress) == FramePool.ownIngress { rings[kind].ownByteCount -= byteCount }
   }
 }

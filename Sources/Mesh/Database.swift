@@ -8,13 +8,15 @@ import Primitives
 /// nothing overflows, a newer advertisement takes the place of one that still waits, and nothing is lost.
 struct Database {
   static let byteCount =
-    Limits.nodesMax
-    * (MemoryLayout<NodeRecord>.stride + AdvertisementKind.count * Limits.advertisementBytesMax
-      + Limits.neighboursMax * MemoryLayout<Neighbour>.stride) + NodeIndex.byteCount
+    Table<NodeRecord, Int>.byteCount(Limits.nodesMax) + NodeIndex.byteCount
+    + Table<Neighbour, Int>.byteCount(Limits.nodesMax * Limits.neighboursMax)
+    + ByteTable<Int>.byteCount(
+      Limits.nodesMax * AdvertisementKind.count, recordBytes: Limits.advertisementBytesMax)
 
-  let records: UnsafeMutablePointer<NodeRecord>
-  private let neighbours: UnsafeMutablePointer<Neighbour>
-  private let advertisements: UnsafeMutableRawPointer
+  let records: Table<NodeRecord, Int>
+  /// What nodes state, `Limits.neighboursMax` places for each record.
+  let neighbours: Table<Neighbour, Int>
+  private let advertisements: ByteTable<Int>
   private let index: NodeIndex
   /// Records from here on were never used: their memory was never touched.
   private(set) var end = 0
@@ -23,29 +25,27 @@ struct Database {
   /// No stamp expires before.
   private(set) var expiryDeadline = Instant.never
 
-  /// The first record is this node's own; it never goes. `memory` has `byteCount` bytes, aligned to 16, and is the
-  /// database's alone.
-  init(local: NodeID, _ memory: UnsafeMutableRawPointer) {
-    records = memory.bindMemory(to: NodeRecord.self, capacity: Limits.nodesMax)
-    var next = memory + Limits.nodesMax * MemoryLayout<NodeRecord>.stride
-    index = NodeIndex(next, over: records)
-    next += NodeIndex.byteCount
-    neighbours = next.bindMemory(to: Neighbour.self, capacity: Limits.nodesMax * Limits.neighboursMax)
-    advertisements = next + Limits.nodesMax * Limits.neighboursMax * MemoryLayout<Neighbour>.stride
+  /// The first record is this node's own; it never goes. Takes `byteCount` bytes of `arena`.
+  init(local: NodeID, in arena: inout Arena) {
+    records = Table(count: Limits.nodesMax, in: &arena)
+    index = NodeIndex(over: records, in: &arena)
+    neighbours = Table(count: Limits.nodesMax * Limits.neighboursMax, in: &arena)
+    advertisements = ByteTable(
+      count: Limits.nodesMax * AdvertisementKind.count, recordBytes: Limits.advertisementBytesMax, in: &arena)
     _ = append(local)
   }
 
   func find(_ id: NodeID) -> Int? { index.find(id) }
 
-  /// The neighbours that record `number` states, in the order stated.
-  func neighbours(of number: Int) -> UnsafeMutableBufferPointer<Neighbour> {
-    UnsafeMutableBufferPointer(
-      start: neighbours + number * Limits.neighboursMax, count: records[number].neighbourCount)
+  /// Where in `neighbours` those stand that record `number` states, in the order stated.
+  func neighbourPlaces(of number: Int) -> Range<Int> {
+    let first = number * Limits.neighboursMax
+    return first..<first + records[number].neighbourCount
   }
 
   /// What the node of record `number` states of its link to `node`.
   func entry(_ number: Int, of node: NodeID) -> Neighbour? {
-    for neighbour in neighbours(of: number) where neighbour.node == node { return neighbour }
+    for place in neighbourPlaces(of: number) where neighbours[place].node == node { return neighbours[place] }
     return nil
   }
 
@@ -74,10 +74,10 @@ struct Database {
     guard let body = try? TopologyView(view.body) else { return false }
     records[number].relays = body.flags.relays
     records[number].neighbourCount = body.count
-    let row = neighbours(of: number)
+    let first = number * Limits.neighboursMax
     for entry in 0..<body.count {
       guard let neighbour = try? body.entry(entry) else { return true }
-      (row.baseAddress! + entry).initialize(to: neighbour)
+      neighbours[first + entry] = neighbour
     }
     return true
   }
@@ -142,8 +142,7 @@ struct Database {
   // MARK: Records
 
   private func slab(_ number: Int, _ kind: AdvertisementKind) -> UnsafeMutableRawBufferPointer {
-    let place = (number * AdvertisementKind.count + Int(kind.rawValue) - 1) * Limits.advertisementBytesMax
-    return UnsafeMutableRawBufferPointer(start: advertisements + place, count: Limits.advertisementBytesMax)
+    advertisements[number * AdvertisementKind.count + Int(kind.rawValue) - 1]
   }
 
   /// A renewed advertisement usually states what the one before did.
@@ -177,7 +176,7 @@ struct Database {
     var number = 0
     while number < end, records[number].id != .none { number += 1 }
     if number == end { end += 1 }
-    (records + number).initialize(to: NodeRecord())
+    records[number] = NodeRecord()
     records[number].id = node
     index.insert(number)
     count += 1

@@ -12,27 +12,27 @@ public struct DuplicateCache {
 
   private static let ways = 4
   private static let sets = Limits.duplicatesMax / ways
-  public static let byteCount = Limits.duplicatesMax * MemoryLayout<Entry>.stride
+  public static let byteCount = Table<Entry, Int>.byteCount(Limits.duplicatesMax)
 
-  private let entries: UnsafeMutablePointer<Entry>
+  private let entries: Table<Entry, Int>
   /// The sets in use, a bit each.
   private var used = FixedArray<16, UInt64>(repeating: 0)
 
-  /// `memory` has `byteCount` bytes, aligned to 8, and is the cache's alone.
+  /// `memory` has `byteCount` bytes, aligned as an `Arena`, and is the cache's alone.
   public init(_ memory: UnsafeMutableRawBufferPointer) {
-    precondition(memory.count >= Self.byteCount)
-    entries = memory.baseAddress!.bindMemory(to: Entry.self, capacity: Limits.duplicatesMax)
+    var arena = Arena(memory)
+    entries = Table(count: Limits.duplicatesMax, in: &arena)
   }
 
   /// True, and remembered, when the frame was not seen before.
   public mutating func insert(_ source: NodeID, _ identifier: UInt64) -> Bool {
     let hash = (source.high ^ source.low &* 3 ^ identifier) &* 0x9E37_79B9_7F4A_7C15
     let set = Int(hash >> 32) % Self.sets
-    let first = entries + set * Self.ways
+    let first = set * Self.ways
     let bit: UInt64 = 1 << UInt64(set & 63)
     if used[set >> 6] & bit == 0 {
       used[set >> 6] |= bit
-      first.initialize(repeating: Entry(source: .none, identifier: 0), count: Self.ways)
+      for way in 0..<Self.ways { entries[first + way] = Entry(source: .none, identifier: 0) }
     }
     #if PLANTED_BUG
       // What the simulation must find (`make sim-planted`): only a set's newest frame is known again.
@@ -40,9 +40,12 @@ public struct DuplicateCache {
     #else
       let known = Self.ways
     #endif
-    for way in 0..<known where first[way].identifier == identifier && first[way].source == source { return false }
-    for way in stride(from: Self.ways - 1, to: 0, by: -1) { first[way] = first[way - 1] }
-    first[0] = Entry(source: source, identifier: identifier)
+    for entry in first..<first + known
+    where entries[entry].identifier == identifier && entries[entry].source == source {
+      return false
+    }
+    for way in stride(from: Self.ways - 1, to: 0, by: -1) { entries[first + way] = entries[first + way - 1] }
+    entries[first] = Entry(source: source, identifier: identifier)
     return true
   }
 }

@@ -38,16 +38,14 @@ public struct Mesh {
   public private(set) var needsRoutes = false
   private var hasTopologyChanged = false
 
-  /// `memory` has `byteCount` bytes, aligned to 16, and is the mesh's alone. Little of it is touched before
+  /// `memory` has `byteCount` bytes, aligned as an `Arena`, and is the mesh's alone. Little of it is touched before
   /// nodes are known.
   public init(local: NodeID, _ memory: UnsafeMutableRawBufferPointer) {
-    precondition(memory.count >= Self.byteCount)
     self.local = local
-    let base = memory.baseAddress!
-    paths = ShortestPaths(base)
-    duplicates = DuplicateCache(
-      UnsafeMutableRawBufferPointer(start: base + ShortestPaths.byteCount, count: DuplicateCache.byteCount))
-    database = Database(local: local, base + ShortestPaths.byteCount + DuplicateCache.byteCount)
+    var arena = Arena(memory)
+    paths = ShortestPaths(in: &arena)
+    duplicates = DuplicateCache(arena.take(DuplicateCache.byteCount))
+    database = Database(local: local, in: &arena)
   }
 
   // MARK: Links of this node

@@ -4,16 +4,16 @@ import Primitives
 /// 6.4, algorithms L and R), at most half full.
 struct NodeIndex {
   private static let capacity = 2 * Limits.nodesMax
-  static let byteCount = capacity * MemoryLayout<UInt16>.stride
+  static let byteCount = Table<UInt16, Int>.byteCount(capacity)
 
   /// The number of a record and one; zero where none is.
-  private let places: UnsafeMutablePointer<UInt16>
-  private let records: UnsafeMutablePointer<NodeRecord>
+  private let places: Table<UInt16, Int>
+  private let records: Table<NodeRecord, Int>
 
-  /// `memory` has `byteCount` bytes and is the index's alone.
-  init(_ memory: UnsafeMutableRawPointer, over records: UnsafeMutablePointer<NodeRecord>) {
-    places = memory.bindMemory(to: UInt16.self, capacity: Self.capacity)
-    places.initialize(repeating: 0, count: Self.capacity)
+  /// Takes `byteCount` bytes of `arena`.
+  init(over records: Table<NodeRecord, Int>, in arena: inout Arena) {
+    places = Table(count: Self.capacity, in: &arena)
+    places.fill(0)
     self.records = records
   }
 

@@ -8,26 +8,24 @@ import Primitives
 /// so that all nodes choose alike, and every link costs at least 1, so that no way has a loop.
 struct ShortestPaths {
   static let byteCount =
-    Limits.nodesMax * (MemoryLayout<UInt64>.stride + MemoryLayout<UInt16>.stride + MemoryLayout<Bool>.stride)
-    + Limits.linksMax
+    Table<UInt64, Int>.byteCount(Limits.nodesMax) + Table<UInt16, Int>.byteCount(Limits.nodesMax)
+    + Table<Bool, Int>.byteCount(Limits.nodesMax) + Table<UInt8, Int>.byteCount(Limits.linksMax)
   private static let unreached = UInt64.max
 
   /// Tentative ways by record; `unreached` again once a node is settled.
-  private let ways: UnsafeMutablePointer<UInt64>
+  private let ways: Table<UInt64, Int>
   /// The longest frame payload on the tentative way.
-  private let payloads: UnsafeMutablePointer<UInt16>
-  private let isSettled: UnsafeMutablePointer<Bool>
+  private let payloads: Table<UInt16, Int>
+  private let isSettled: Table<Bool, Int>
   /// The links that carry, by the rank of the neighbour.
-  private let slots: UnsafeMutablePointer<UInt8>
+  private let slots: Table<UInt8, Int>
 
-  init(_ memory: UnsafeMutableRawPointer) {
-    ways = memory.bindMemory(to: UInt64.self, capacity: Limits.nodesMax)
-    var next = memory + Limits.nodesMax * MemoryLayout<UInt64>.stride
-    payloads = next.bindMemory(to: UInt16.self, capacity: Limits.nodesMax)
-    next += Limits.nodesMax * MemoryLayout<UInt16>.stride
-    isSettled = next.bindMemory(to: Bool.self, capacity: Limits.nodesMax)
-    next += Limits.nodesMax * MemoryLayout<Bool>.stride
-    slots = next.bindMemory(to: UInt8.self, capacity: Limits.linksMax)
+  /// Takes `byteCount` bytes of `arena`.
+  init(in arena: inout Arena) {
+    ways = Table(count: Limits.nodesMax, in: &arena)
+    payloads = Table(count: Limits.nodesMax, in: &arena)
+    isSettled = Table(count: Limits.nodesMax, in: &arena)
+    slots = Table(count: Limits.linksMax, in: &arena)
   }
 
   /// Set the route of every record.
@@ -59,7 +57,8 @@ struct ShortestPaths {
         payloadBytesMax: Int(payloads[number]))
       if !database.records[number].relays || hops == Limits.hopsMax { continue }
       let id = database.records[number].id
-      for neighbour in database.neighbours(of: number) {
+      for place in database.neighbourPlaces(of: number) {
+        let neighbour = database.neighbours[place]
         guard let next = database.find(neighbour.node), !isSettled[next], let back = database.entry(next, of: id) else {
           continue
         }

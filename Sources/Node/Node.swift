@@ -43,8 +43,8 @@ public final class Node {
   let trust: (any NodeTrust)?
   var journal: Journal
   let local: Link.Local
-  let links: UnsafeMutableBufferPointer<Link>
-  private let inboxes: UnsafeMutableBufferPointer<FrameInbox>
+  let links: Table<Link, Int>
+  private let inboxes: Table<FrameInbox, Int>
   private let memory: UnsafeMutableRawBufferPointer
   private let pool: FramePool
   /// Where the octet of its type and a payload are written before they are queued or sealed, and after they were
@@ -68,6 +68,12 @@ public final class Node {
   /// When a link's quarantine ends.
   var quarantineEnd = Instant.never
 
+  /// What the forwarding path takes: the pool, the mesh, and each link with its control frames and the frame coming in.
+  static let tableBytes =
+    FramePool.byteCount + Mesh.byteCount + Table<Link, Int>.byteCount(Limits.linksMax)
+    + Table<FrameInbox, Int>.byteCount(Limits.linksMax)
+    + Limits.linksMax * (Arena.byteCount(FrameQueue.byteCount) + Arena.byteCount(Limits.frameBytesMax))
+
   /// All memory of the forwarding path is taken here, once. Pages are touched as they are used.
   public init(
     _ settings: NodeSettings, _ cryptography: any NodeCryptography, trust: (any NodeTrust)? = nil, journal: Journal,
@@ -79,23 +85,17 @@ public final class Node {
     self.journal = journal
     local = Link.Local(
       node: settings.id, epoch: settings.epoch, capabilities: settings.capabilities, name: settings.name)
-    let perLink = FrameQueue.byteCount + Limits.frameBytesMax
-    memory = .allocate(
-      byteCount: FramePool.byteCount + Mesh.byteCount + Limits.linksMax * perLink, alignment: 4096)
-    pool = FramePool(UnsafeMutableRawBufferPointer(rebasing: memory[..<FramePool.byteCount]))
+    memory = .allocate(byteCount: Self.tableBytes, alignment: 4096)
+    var arena = Arena(memory)
+    pool = FramePool(arena.take(FramePool.byteCount))
     payloadScratch = .allocate(byteCount: 1 + Limits.framePayloadBytesMax, alignment: 16)
     sealScratch = .allocate(byteCount: Limits.framePayloadBytesMax, alignment: 16)
-    mesh = Mesh(local: settings.id, UnsafeMutableRawBufferPointer(rebasing: memory[FramePool.byteCount...]))
-    links = .allocate(capacity: Limits.linksMax)
-    inboxes = .allocate(capacity: Limits.linksMax)
-    var offset = FramePool.byteCount + Mesh.byteCount
-    for slot in 0..<Limits.linksMax {
-      let queueEnd = offset + FrameQueue.byteCount
-      (links.baseAddress! + slot).initialize(
-        to: Link(UnsafeMutableRawBufferPointer(rebasing: memory[offset..<queueEnd]), pool))
-      (inboxes.baseAddress! + slot).initialize(
-        to: FrameInbox(UnsafeMutableRawBufferPointer(rebasing: memory[queueEnd..<offset + perLink])))
-      offset += perLink
+    mesh = Mesh(local: settings.id, arena.take(Mesh.byteCount))
+    links = Table(count: Limits.linksMax, in: &arena)
+    inboxes = Table(count: Limits.linksMax, in: &arena)
+    for slot in links.indices {
+      links[slot] = Link(arena.take(FrameQueue.byteCount), pool)
+      inboxes[slot] = FrameInbox(arena.take(Limits.frameBytesMax))
     }
     connector = Connector(local: settings.id)
     associations = Associations(epoch: settings.epoch)
@@ -104,8 +104,6 @@ public final class Node {
   }
 
   deinit {
-    links.deinitialize().deallocate()
-    inboxes.deinitialize().deallocate()
     memory.deallocate()
     payloadScratch.deallocate()
     sealScratch.deallocate()
@@ -131,7 +129,7 @@ public final class Node {
     links[slot].open(peer: peer, bearer: bearer, isInbound: handle == nil, local: local, now: now)
     connector.linkOpened(slot, handle, peer: peer)
     wantTransmit(slot)
-    if links.count(where: { $0.state == .opening || $0.state == .up }) > settings.linksMax {
+    if links.indices.count(where: isOpen) > settings.linksMax {
       journal.record(.notice, .linkSlotsFull, at: now, UInt64(settings.linksMax), UInt64(settings.linksMax), node: peer)
       closeLink(slot, .full, retryAfterSeconds: Timing.fullRetryAfterSeconds, now: now)
     }
@@ -329,9 +327,7 @@ public final class Node {
   func count(_ change: (inout NodeCounters) -> Void) { change(&counters) }
 
   private func isLinked(_ hint: UInt64, _ bearer: BearerKind) -> Bool {
-    links.contains { link in
-      (link.state == .opening || link.state == .up) && link.peer.high == hint && link.bearer == bearer
-    }
+    links.indices.contains { isOpen($0) && links[$0].peer.high == hint && links[$0].bearer == bearer }
   }
 
   private static func takeLowest(_ bits: inout UInt64) -> Int {

@@ -1,18 +1,16 @@
 import Primitives
+import TestSupport
 import Testing
 
 @testable import Mesh
 
 /// Ids that share few homes, so that rows of the table fill up and holes open in their middle.
 @Test func everyNodeIsFoundWhateverCameAndWent() {
-  let records = UnsafeMutablePointer<NodeRecord>.allocate(capacity: Limits.nodesMax)
-  records.initialize(repeating: NodeRecord(), count: Limits.nodesMax)
-  let memory = UnsafeMutableRawPointer.allocate(byteCount: NodeIndex.byteCount, alignment: 16)
-  defer {
-    records.deallocate()
-    memory.deallocate()
-  }
-  let index = NodeIndex(memory, over: records)
+  let memory = Borrowed(Table<NodeRecord, Int>.byteCount(Limits.nodesMax) + NodeIndex.byteCount)
+  var arena = Arena(memory.bytes)
+  let records = Table<NodeRecord, Int>(count: Limits.nodesMax, in: &arena)
+  records.fill(NodeRecord())
+  let index = NodeIndex(over: records, in: &arena)
   var random = SeededRandom(seed: 5)
   var held: [Int] = []
   var free = Array(0..<Limits.nodesMax)

@@ -1,0 +1,85 @@
+/// Hands out the parts of one piece of memory, in order. Each begins at a multiple of `alignment` bytes.
+public struct Arena {
+  /// A cache line; no record needs more.
+  public static let alignment = 64
+  private var rest: UnsafeMutableRawBufferPointer
+
+  /// `memory` is aligned to `alignment`, and outlives whatever is made of its parts.
+  public init(_ memory: UnsafeMutableRawBufferPointer) {
+    precondition(Int(bitPattern: memory.baseAddress) % Self.alignment == 0)
+    rest = memory
+  }
+
+  /// What a part of `byteCount` bytes takes.
+  public static func byteCount(_ byteCount: Int) -> Int { (byteCount + alignment - 1) / alignment * alignment }
+
+  /// Traps when fewer bytes are left.
+  public mutating func take(_ byteCount: Int) -> UnsafeMutableRawBufferPointer {
+    let taken = Self.byteCount(byteCount)
+    precondition(byteCount >= 0 && taken <= rest.count)
+    defer { rest = UnsafeMutableRawBufferPointer(rebasing: rest[taken...]) }
+    return UnsafeMutableRawBufferPointer(rebasing: rest[..<byteCount])
+  }
+}
+
+/// A fixed number of records in memory that was handed in once, each reached by an index that is checked.
+///
+/// Copies of the value share the records. Records are plain values that nobody need destroy. The memory of a record is
+/// neither touched nor meaningful before the record is assigned.
+@frozen
+public struct Table<Record, Index: FixedWidthInteger> {
+  @usableFromInline let base: UnsafeMutablePointer<Record>
+  public let count: Int
+
+  /// Every number below `count`, and one above them all to mean none, fits `Index`.
+  public init(count: Int, in arena: inout Arena) {
+    precondition(_isPOD(Record.self) && MemoryLayout<Record>.alignment <= Arena.alignment)
+    precondition(count > 0 && UInt64(count) <= UInt64(Index.max))
+    base = arena.take(count * MemoryLayout<Record>.stride).bindMemory(to: Record.self).baseAddress!
+    self.count = count
+  }
+
+  /// Bytes that `count` records take of an arena.
+  public static func byteCount(_ count: Int) -> Int { Arena.byteCount(count * MemoryLayout<Record>.stride) }
+
+  public var indices: Range<Int> { 0..<count }
+
+  /// Traps when there is no such record.
+  @inlinable public subscript(index: Index) -> Record {
+    unsafeAddress { UnsafePointer(address(index)) }
+    nonmutating unsafeMutableAddress { address(index) }
+  }
+
+  /// Assign all records.
+  public func fill(_ record: Record) { base.initialize(repeating: record, count: count) }
+
+  @inlinable func address(_ index: Index) -> UnsafeMutablePointer<Record> {
+    precondition(index >= 0 && Int(index) < count)
+    return base + Int(index)
+  }
+}
+
+/// A fixed number of byte strings of one length, each reached by an index that is checked. Copies of the value share
+/// the bytes.
+public struct ByteTable<Index: FixedWidthInteger> {
+  private let memory: UnsafeMutableRawBufferPointer
+  private let recordBytes: Int
+  public let count: Int
+
+  public init(count: Int, recordBytes: Int, in arena: inout Arena) {
+    precondition(count > 0 && UInt64(count) <= UInt64(Index.max) && recordBytes > 0)
+    memory = arena.take(count * recordBytes)
+    self.recordBytes = recordBytes
+    self.count = count
+  }
+
+  /// Bytes that `count` strings take of an arena.
+  public static func byteCount(_ count: Int, recordBytes: Int) -> Int { Arena.byteCount(count * recordBytes) }
+
+  /// Traps when there is no such string.
+  public subscript(index: Index) -> UnsafeMutableRawBufferPointer {
+    precondition(index >= 0 && Int(index) < count)
+    let start = Int(index) * recordBytes
+    return UnsafeMutableRawBufferPointer(rebasing: memory[start..<start + recordBytes])
+  }
+}

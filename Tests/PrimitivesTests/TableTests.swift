@@ -1,0 +1,75 @@
+import Primitives
+import Testing
+
+private final class Memory {
+  let bytes: UnsafeMutableRawBufferPointer
+  init(_ byteCount: Int) { bytes = .allocate(byteCount: byteCount, alignment: Arena.alignment) }
+  deinit { bytes.deallocate() }
+}
+
+private struct Record {
+  var number: UInt16
+  var text: UInt64
+}
+
+@Test func partsOfAnArenaDoNotTouchEachOther() {
+  let memory = Memory(256)
+  var arena = Arena(memory.bytes)
+  let first = arena.take(1), second = arena.take(65), third = arena.take(64)
+  #expect(first.baseAddress == memory.bytes.baseAddress && first.count == 1)
+  #expect(second.baseAddress == memory.bytes.baseAddress! + 64 && second.count == 65)
+  #expect(third.baseAddress == memory.bytes.baseAddress! + 192)
+  #expect(Arena.byteCount(0) == 0 && Arena.byteCount(64) == 64 && Arena.byteCount(65) == 128)
+}
+
+@Test func copiesOfATableShareItsRecords() {
+  let memory = Memory(Table<Record, UInt8>.byteCount(5))
+  var arena = Arena(memory.bytes)
+  let table = Table<Record, UInt8>(count: 5, in: &arena)
+  table.fill(Record(number: 7, text: 0))
+  let copy = table
+  copy[4].text = 9
+  #expect(table[4].text == 9 && table[4].number == 7 && table[0].text == 0)
+  #expect(table.indices == 0..<5)
+}
+
+@Test func aTableTrapsBehindItsLastRecord() async {
+  await #expect(processExitsWith: .failure) {
+    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 128, alignment: Arena.alignment)
+    var arena = Arena(memory)
+    let table = Table<UInt64, UInt8>(count: 8, in: &arena)
+    table[8] = 1
+  }
+}
+
+@Test func aTableTrapsWhereItsIndexIsTooNarrow() async {
+  await #expect(processExitsWith: .failure) {
+    let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: Arena.alignment)
+    var arena = Arena(memory)
+    // 0 … 255 leaves no number to mean none.
+    _ = Table<UInt64, UInt8>(count: 256, in: &arena)
+  }
+}
+
+@Test func anArenaTrapsWhenItIsUsedUp() async {
+  await #expect(processExitsWith: .failure) {
+    var arena = Arena(.allocate(byteCount: 128, alignment: Arena.alignment))
+    _ = arena.take(100)
+    _ = arena.take(1)
+  }
+}
+
+@Test func byteStringsAreReachedByNumber() {
+  let memory = Memory(ByteTable<UInt16>.byteCount(3, recordBytes: 100))
+  var arena = Arena(memory.bytes)
+  let strings = ByteTable<UInt16>(count: 3, recordBytes: 100, in: &arena)
+  #expect(strings[2].baseAddress == memory.bytes.baseAddress! + 200 && strings[2].count == 100)
+}
+
+@Test func anByteTableTrapsBehindItsLastString() async {
+  await #expect(processExitsWith: .failure) {
+    var arena = Arena(.allocate(byteCount: 320, alignment: Arena.alignment))
+    let strings = ByteTable<UInt16>(count: 3, recordBytes: 100, in: &arena)
+    strings[3][0] = 1
+  }
+}
