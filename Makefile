@@ -1,6 +1,6 @@
 # Causeway. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test test-unit test-lab selftest sim sim-planted mutation fuzz bench check clean
+.PHONY: help build run demo test test-unit test-lab test-unit-file selftest sim sim-planted mutation fuzz bench check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,11 @@ selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch6
 	python3 Tests/Daemons/trust_test.py build/x86_64/causeway
 	python3 Tests/Daemons/kill_writes.py build/x86_64/causeway
 	qemu-aarch64-static build/aarch64/causeway selftest
+
+test-unit-file: ## config/causeway.service and the README's installation, under systemd in the radio lab
+	@board/virtual/host-packages.sh amd64
+	board/swift.sh firmware x86_64
+	board/virtual/run.sh -t 240 unit
 
 test-lab: build ## every scenario in the radio lab, and one of them on aarch64
 	@board/virtual/host-packages.sh amd64 arm64

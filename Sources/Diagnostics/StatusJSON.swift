@@ -61,6 +61,7 @@ extension StatusSnapshot {
     object.set("frames_forwarded", box.framesForwarded)
     object.set("bytes_forwarded", box.bytesForwarded)
     object.set("trust", box.trust)
+    object.set("clock_synchronised", box.isClockSynchronised)
     object.set("alarm", box.alarm)
     object.set("encryption", box.encryption)
     object.set(

@@ -28,6 +28,8 @@ public struct BoxStatus {
 
   /// The trust policy and what it stands on, in a few words.
   public var trust = ""
+  /// Whether a time service keeps the wall clock right; the dates of certificates are judged by it.
+  public var isClockSynchronised = false
   /// What people must look at, in one line; empty when there is nothing.
   public var alarm = ""
   /// Keys that came under pinned names.

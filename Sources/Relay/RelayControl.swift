@@ -9,6 +9,7 @@ import Messages
 import Node
 import Primitives
 import Reactor
+import Trust
 
 /// A message that a control client sent, until it ends.
 struct ControlSend {
@@ -37,6 +38,7 @@ extension Relay: ControlDelegate {
       if count > 0 { box.refusals.append((drop.name, count)) }
     }
     box.trust = trustText
+    box.isClockSynchronised = trust.time.isSynchronised
     box.alarm = alarmText
     box.alarms = alarmStatus
     box.strangers = strangerStatus

@@ -23,10 +23,12 @@ func openState(
     let identity = try NodeIdentity.loadOrCreate(directory: directory.path)
     let store = TrustStore(directory)
     let (epoch, failure) = try store.nextEpoch(wallSeconds: Int64(CSystem.time(nil)))
-    let keeper = TrustKeeper(identity, store, configuration.trust)
+    let clock = SystemClock()
+    let keeper = TrustKeeper(identity, store, configuration.trust, clock)
     let notices = [identity.notice, store.notice].compactMap { $0 }
     for notice in notices { tell(.error, notice, journal) }
     for notice in keeper.anchors.notices { tell(.warning, notice, journal) }
+    if let notice = clock.notice { tell(.warning, notice, journal) }
     if keeper.policy == .authority && keeper.anchors.certificateCount == 0 {
       tell(.warning, "[trust] policy is ca, and \(configuration.trust.anchors) holds no certificate", journal)
     }
@@ -47,7 +49,9 @@ private func tell(_ level: Level, _ text: String, _ journal: Journal) {
 
 extension TrustKeeper {
   /// As configured, with the wall clock of this machine.
-  public convenience init(_ identity: NodeIdentity, _ store: TrustStore, _ section: TrustSection) {
+  public convenience init(
+    _ identity: NodeIdentity, _ store: TrustStore, _ section: TrustSection, _ clock: SystemClock = SystemClock()
+  ) {
     let policy: TrustPolicy =
       switch section.policy {
       case .open: .open
@@ -56,14 +60,8 @@ extension TrustKeeper {
       }
     self.init(
       identity, store, policy: policy, anchors: TrustAnchors(directory: section.anchors), operators: section.operators,
-      clock: { (Int64(CSystem.time(nil)), kernelClockIsSynchronised()) })
+      clock: { (clock.seconds, clock.isSynchronised) })
   }
-}
-
-/// Whether somebody keeps the kernel's clock right: ntpd, chronyd, systemd-timesyncd (adjtimex(2), STA_UNSYNC).
-private func kernelClockIsSynchronised() -> Bool {
-  var state = timex()
-  return adjtimex(&state) >= 0 && state.status & STA_UNSYNC == 0
 }
 
 /// The keeper, as the node sees it.
@@ -173,7 +171,10 @@ extension Relay {
   /// The policy and what it stands on, for status.
   var trustText: String {
     var text = "\(trust.policy.name), \(trust.pins.count) pinned, \(trust.deniedCount) revoked"
-    if trust.policy == .authority { text += ", \(trust.anchors.certificateCount) anchors" }
+    if trust.policy == .authority {
+      text += ", \(trust.anchors.certificateCount) anchors"
+      if !trust.time.isSynchronised { text += ", clock not synchronised" }
+    }
     return text
   }
 

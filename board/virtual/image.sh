@@ -13,7 +13,7 @@ case $arch in amd64 | arm64) ;; *) echo "usage: image.sh [amd64|arm64]" >&2; exi
 
 cache=${CAUSEWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/causeway}
 image=$cache/lab-$arch
-inputs=("$here/image.sh" "$here"/image/* "$here/guest/nsbt.c" "$here/guest/init")
+inputs=("$here/image.sh" "$here"/image/* "$here/guest/nsbt.c")
 stamp=$(cat "${inputs[@]}" | sha256sum | cut -c 1-32)
 
 is_current() { [ "$(cat "$image/stamp" 2>/dev/null)" = "$stamp" ]; }
@@ -151,7 +151,6 @@ cat > "$guest/etc/group" <<-EOF
 EOF
 printf '127.0.0.1 localhost\n::1 localhost\n' > "$guest/etc/hosts"
 printf 'passwd: files\ngroup: files\nhosts: files\n' > "$guest/etc/nsswitch.conf"
-install -m 755 "$here/guest/init" "$guest/init"
 
 python3 "$here/image/cpio.py" --devices "$guest" > "$work/image/base.cpio"
 printf '%s\n' "$kernel" > "$work/image/kernel-version"

@@ -7,8 +7,9 @@
 # exit status: the scenario's; 125 if the machine hung, panicked or ran out of time; 126 for a wrong call.
 # left behind: DIRECTORY (default build/lab/SCENARIO-ARCH) with console.log (kernel), scenario.log and the nodes' logs.
 #
-# The guest gets Tests/Lab, the Bluetooth air, the firmware (build/{x86_64,aarch64}/causeway, where it exists) and
-# config/causeway.conf. Runs share no state but the read-only image, so any number of them can go side by side.
+# The guest gets Tests/Lab, config, README.md, the Bluetooth air and the firmware (build/{x86_64,aarch64}/causeway, where
+# it exists). A scenario with the line `# init: systemd` is run by systemd, as one of its services. Runs share no state but
+# the read-only image, so any number of them can go side by side.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -63,15 +64,21 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 lab=$work/overlay/lab
-mkdir -p "$lab" "$work/overlay/usr/bin" "$work/overlay/etc/causeway"
-cp -r "$project/Tests/Lab/." "$here/air" "$lab/"
+mkdir -p "$lab" "$work/overlay/usr/bin"
+install -m 755 "$here/guest/init" "$work/overlay/init"
+cp -r "$project/Tests/Lab/." "$here/air" "$project/config" "$project/README.md" "$lab/"
 find "$lab" -name __pycache__ -prune -exec rm -rf {} +
 cp "$scenario" "$lab/"
 printf 'exec %s %q' "$interpreter" "/lab/$(basename "$scenario")" > "$lab/command"
 [ $# -eq 0 ] || printf ' %q' "$@" >> "$lab/command"
 firmware=$project/build/$machine/causeway
 [ ! -f "$firmware" ] || install -m 755 "$firmware" "$work/overlay/usr/bin/causeway"
-[ ! -f "$project/config/causeway.conf" ] || cp "$project/config/causeway.conf" "$work/overlay/etc/causeway/"
+boot=
+if grep -q '^# init: systemd$' "$scenario"; then
+    touch "$lab/systemd"
+    install -D -m 644 "$here/guest/lab.service" "$work/overlay/etc/systemd/system/lab.service"
+    boot="systemd.unit=lab.service"
+fi
 { cat "$image/base.cpio"; python3 "$here/image/cpio.py" "$work/overlay"; } > "$work/initrd"
 
 # --- the machine -------------------------------------------------------------------------------------------------------
@@ -94,7 +101,7 @@ cat "$work/story" &
 relay=$!
 # no_timer_check, nowatchdog: on a busy host an emulated timer is late enough to make the kernel panic or complain.
 kernel_options="console=$serial panic=-1 quiet loglevel=4 rdinit=/init net.ifnames=0"
-kernel_options+=" random.trust_cpu=on mitigations=off no_timer_check nowatchdog"
+kernel_options+=" random.trust_cpu=on mitigations=off no_timer_check nowatchdog $boot"
 timeout --kill-after=5 "$seconds" "${board[@]}" -accel "$accelerator" -cpu "$cpu" -smp "$cpus" -m "$memory" \
     -nodefaults -no-user-config -display none -no-reboot \
     -kernel "$image/vmlinuz" -initrd "$work/initrd" \

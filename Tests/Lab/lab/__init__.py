@@ -9,6 +9,8 @@
     phone.py        a program: a Bluetooth host that is not Linux, for Process
     client.py       a program: a Causeway client on such a host, written from docs/protocol.md
     node.py         a Causeway daemon on a box
+    service.py      the daemon as config/causeway.service runs it
+    clock.py        the kernel's clock, as the machine's NTP client would set it
     stage.py        the cast of the main job: a box and its peers; what they say to each other
     transfer.py     files on their way between nodes
     eavesdrop.py    what a listener sees of a box, and what stands in a program's memory
@@ -36,7 +38,7 @@ from .bluetooth import (
     connect_channel,
     listen_channel,
 )
-from .box import Box, Lan, cable, load_radios
+from .box import Box, Lan, Machine, cable, load_radios
 from .mdns import MulticastDNS
 from .node import Node
 from .process import Process, run
@@ -44,7 +46,7 @@ from .story import CheckFailed, check, main, say, step, wait_until
 from .wifi import Supplicant, WPAControl
 
 __all__ = [
-    "BluetoothAir", "Box", "CheckFailed", "Lan", "Management", "MulticastDNS", "Node", "Process", "Supplicant",
-    "WPAControl", "accept", "att_listener", "cable", "check", "close_hard", "connect_att", "connect_channel",
+    "BluetoothAir", "Box", "CheckFailed", "Lan", "Machine", "Management", "MulticastDNS", "Node", "Process",
+    "Supplicant", "WPAControl", "accept", "att_listener", "cable", "check", "close_hard", "connect_att", "connect_channel",
     "listen_channel", "load_radios", "main", "run", "say", "step", "wait_until",
 ]

@@ -98,6 +98,22 @@ class Box:
         return f"wlan{number}"
 
 
+class Machine(Box):
+    """The lab's machine itself, as a box: its first network, where Bluetooth is at home, and its own /run and /var/lib."""
+
+    def __init__(self, name):
+        self.name = name
+        self.address = None
+        self.pid = os.getpid()
+        self._next_interface = itertools.count()
+
+    def path(self, path):
+        return pathlib.Path(path)
+
+    def _enter(self, bluetooth=False):
+        return []
+
+
 class Lan:
     """An Ethernet switch; boxes are attached to it with interfaces eth0, eth1, ... of their own."""
 

@@ -1,0 +1,55 @@
+import CSystem
+
+/// The wall clock of this machine, and whether a time service keeps it right.
+///
+/// Every time service (chronyd, ntpd, systemd-timesyncd) reports to the kernel, and any process may read the result:
+/// adjtimex(2), STA_UNSYNC. The same call sets the clock, so a sandbox may refuse it altogether. Then the flag file of
+/// systemd-timesyncd counts instead; the other services leave no such file, and their clock is taken for unsynchronised.
+public final class SystemClock {
+  /// What the kernel says of its clock.
+  public enum KernelState: Sendable {
+    case synchronised
+    case unsynchronised
+    /// The call failed with this errno.
+    case refused(CInt)
+  }
+
+  /// Touched at each synchronisation, on a file system that does not outlive the boot (systemd-timesyncd.service(8), Files).
+  public static let timesyncFlag = "/run/systemd/timesync/synchronized"
+
+  private let flag: String
+  private let kernel: () -> KernelState
+
+  public init(
+    flag: String = SystemClock.timesyncFlag, kernel: @escaping () -> KernelState = { SystemClock.kernelState }
+  ) {
+    self.flag = flag
+    self.kernel = kernel
+  }
+
+  /// Seconds since 1970, UTC.
+  public var seconds: Int64 { Int64(CSystem.time(nil)) }
+
+  public var isSynchronised: Bool {
+    switch kernel() {
+    case .synchronised: true
+    case .unsynchronised: false
+    case .refused: access(flag, F_OK) == 0
+    }
+  }
+
+  /// Why the kernel is not asked and what to do about it, in one line; nil when the kernel answers.
+  public var notice: String? {
+    guard case .refused(let code) = kernel() else { return nil }
+    return """
+      the kernel may not be asked whether the clock is synchronised (adjtimex: \(String(cString: strerror(code)))): only \
+      systemd-timesyncd's \(flag) counts; for other time services allow clock_adjtime in the unit
+      """
+  }
+
+  public static var kernelState: KernelState {
+    var state = timex()
+    if adjtimex(&state) < 0 { return .refused(csystem_errno()) }
+    return state.status & STA_UNSYNC == 0 ? .synchronised : .unsynchronised
+  }
+}

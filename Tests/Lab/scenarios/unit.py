@@ -1,0 +1,187 @@
+"""config/causeway.service under a real systemd: the README's installation on a fresh board, and all that the daemon needs
+inside its sandbox. Arguments: the parts to run, default all of them in this order."""
+# init: systemd
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import sys
+
+from lab import BluetoothAir, Box, Machine, Node, Process, Supplicant, cable, check, load_radios, main, run, say, step, wait_until
+from lab.clock import set_synchronised
+from lab.led import LED
+from lab.service import PROGRAM, UNIT_FILE, Service, carry_out_on_board, readme_commands
+from lab.stage import links_up
+
+EXPOSURE_MAX = 2.5
+
+service = Service()
+
+
+def install():
+    with step("a fresh board follows the README"):
+        # Its aarch64 stands for the board's architecture.
+        shutil.move(PROGRAM, "/lab/build/aarch64/causeway")
+        check(not os.path.exists("/etc/causeway"), "the board is fresh")
+        for command in readme_commands():
+            say(f"    $ {command}")
+            if command.endswith("causeway status"):
+                service.wait_status("answers", timeout=15)
+            say("\n".join(f"    {line}".rstrip() for line in carry_out_on_board(command).splitlines()))
+    exposure = run("systemd-analyze", "security", "--no-pager", "--offline=true", UNIT_FILE).splitlines()[-1]
+    say(f"    $ systemd-analyze security --offline=true causeway.service\n    {exposure}")
+    check(float(re.search(r"service: ([0-9.]+)", exposure)[1]) <= EXPOSURE_MAX, f"exposure is at most {EXPOSURE_MAX}")
+
+
+def sandbox():
+    with step("the sandbox is in force"):
+        pid, status = service.pid, {}
+        for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+            key, value = line.split(":", 1)
+            status[key] = value.strip()
+        net_admin = 1 << 12
+        for name in ("CapEff", "CapBnd", "CapPrm"):
+            check(int(status[name], 16) == net_admin, f"{name} is CAP_NET_ADMIN alone", status[name])
+        check(status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", "system calls are filtered", status["Seccomp"])
+        mounts = service.mounts()
+        for place in ("/", "/etc/causeway", "/sys", "/proc/sys", "/sys/fs/cgroup"):
+            check("ro" in mounts.get(place, ()), f"{place} is read-only", mounts)
+        for place in ("/var/lib/causeway", "/run/causeway"):
+            check("rw" in mounts.get(place, ()), f"{place} is its own", mounts)
+        check(service.inside("ls", "/root", "/home").splitlines() in ([], ["/home:", "", "/root:"]), "homes are hidden")
+        check(service.inside("ls", "/tmp") == "", "its /tmp is its own")
+        check("ttyS0" not in service.inside("ls", "/dev").split(), "devices are hidden")
+
+    memory_mib = int(re.search(r"^MemoryMax=(\d+)M$", UNIT_FILE.read_text(), re.MULTILINE)[1])
+    with step(f"{memory_mib} MiB of memory, no swap, 16 tasks; what takes more is killed, and the box comes back"):
+        cgroup = service.cgroup()
+        limits = {name: (cgroup / name).read_text().strip() for name in ("memory.max", "memory.swap.max", "pids.max")}
+        wanted = {"memory.max": str(memory_mib << 20), "memory.swap.max": "0", "pids.max": "16"}
+        check(limits == wanted, "limits are set", limits)
+        waste = f"b'.' * ({memory_mib + 16} << 20)"
+        hog = Process("hog", "bash", "-c", f'echo $$ > {cgroup}/cgroup.procs && exec python3 -c "{waste}"')
+        check(hog.wait(30) == -signal.SIGKILL, "16 MiB above it are too much")
+        wait_until("the service was stopped for it", lambda: service.show("MainPID") not in ("0", str(pid)), 30)
+        service.wait_status("answers again")
+
+
+def radios():
+    with step("Bluetooth and Wi-Fi Direct work from inside; the LED flashes, and is lit when bob is linked") as remark:
+        air = BluetoothAir(controllers=2, wait=False)
+        load_radios(1)
+        led = LED("ACT")
+        machine = Machine("box")
+        Supplicant(machine, "wlan0")
+        air.wait_ready()
+        service.configure({
+            "board": {"status-led": "ACT"},
+            "bluetooth": {"adapter": "hci0"},
+            "wifi-direct": {"interface": "wlan0", "frequency": 2437},
+            "ip": {"interfaces": "p2p-*"},
+        })
+        service.control("restart")
+        service.wait_status("the radios are up", lambda status: {("bluetooth-le", "up"), ("wifi-direct", "group-owner")} <= {
+            (bearer["name"], bearer["state"]) for bearer in status["bearers"]})
+        flashes, _ = led.pattern(6)
+        check(2 <= flashes <= 4, "it flashes now and then", led.changes)
+        bob = Node(Box("bob"), adapter="hci1")
+        service.wait_status("bob is linked over Bluetooth", lambda status: links_up(status, "bluetooth-le"), 60)
+        wait_until("it is lit", led.is_lit)
+        bob.stop()
+        remark(f"{flashes} flashes in 6 s")
+    with step("the box stops: the LED is dark"):
+        service.control("stop")
+        check(led.pattern() == (0, False), "it is dark", led.changes)
+
+
+def clock():
+    """The wall clock of this machine stands 400 days ahead from here on."""
+    with step("the clock is not synchronised: a certificate that may have expired is good enough"):
+        make_certificates("dave", days=100)
+        set_synchronised(False)
+        run("date", "--set", "+400 days")
+        dave = Box("dave")
+        near, far = cable(Machine("box"), dave)
+        dave = Node(dave, interfaces=[far], start=False)
+        dave.cli("identity", "import", "/tmp/dave.pem")
+        service.configure({"trust": {"policy": "ca"}, "ip": {"interfaces": near}})
+        service.control("restart")
+        dave.start()
+        status = service.wait_status("dave is linked", links_up, 60)
+        check(status["box"]["clock_synchronised"] is False, "the status says so", status["box"])
+    with step("it is synchronised: the expired certificate is refused"):
+        set_synchronised(True)
+        service.wait_status("knows it", lambda status: status["box"]["clock_synchronised"])
+        service.wait_status("dave is out", lambda status: not links_up(status))
+        check("expired" in service.log(), "the log says why")
+    with step("an operator's stricter unit refuses to tell: the flag of systemd-timesyncd counts, and the log says so once"):
+        set_synchronised(True)
+        service.drop_in("[Service]\nProtectClock=yes\n")
+        service.control("restart")
+        status = service.wait_status("answers")
+        check(status["box"]["clock_synchronised"] is False, "there is no flag", status["box"])
+        flag = pathlib.Path("/run/systemd/timesync/synchronized")
+        flag.parent.mkdir(exist_ok=True)
+        flag.touch()
+        service.wait_status("the flag counts", lambda status: status["box"]["clock_synchronised"])
+        check(service.log().count("systemd-timesyncd") == 1, "it is said once", service.log())
+        service.drop_in(None)
+        dave.stop()
+
+
+def make_certificates(name, days):
+    """/tmp/NAME.pem: a key with a certificate that is good for some days, whose authority the box trusts."""
+    pathlib.Path("/etc/causeway/anchors").mkdir(exist_ok=True)
+    key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
+    run("bash", "-ec", f"""cd /tmp
+        openssl req -x509 {key} -keyout ca.key -out /etc/causeway/anchors/ca.pem -days 3650 -subj /CN=Fleet \\
+            -addext keyUsage=keyCertSign,cRLSign
+        openssl req {key} -keyout {name}.key -out {name}.csr -subj /CN={name}
+        openssl x509 -req -in {name}.csr -CA /etc/causeway/anchors/ca.pem -CAkey ca.key -CAcreateserial -days {days} \\
+            -out {name}.crt
+        cat {name}.key {name}.crt > {name}.pem && chmod 600 {name}.pem""")
+
+
+def restarts():
+    service.configure({})
+    service.control("restart")
+    with step("SIGKILL: the daemon is back, with its key, its pins and the journal of the life before"):
+        before = service.wait_status("answers")["box"]
+        service.cli("identity", "trust", "0123456789abcdef0123456789abcdef", "--name", "carol")
+        os.kill(service.pid, signal.SIGKILL)
+        after = service.wait_status("answers again", lambda status: status["box"]["epoch"] != before["epoch"])["box"]
+        check(after["id"] == before["id"] and after["epoch"] > before["epoch"], "it is the same box", (before, after))
+        check("carol" in service.cli("identity", "show"), "it knows whom it pinned")
+        for life in (before, after):
+            check(f"started: epoch {life['epoch']}" in service.log(), "both starts stand in the journal", service.log())
+    with step("a configuration with a mistake: six failures in a row, then the mistake is corrected: the box comes back") as remark:
+        # systemd's own limit is five starts within 10 s; an emulated machine is not so quick.
+        directory = pathlib.Path("/run/systemd/system.conf.d")
+        directory.mkdir()
+        (directory / "slow.conf").write_text("[Manager]\nDefaultStartLimitIntervalSec=2min\n")
+        run("systemctl", "daemon-reexec", timeout=60)
+        service.configure({"node": {"nonsense": 1}})
+        service.control("restart")
+
+        def failed_often():
+            check(service.show("ActiveState") != "failed", "systemd does not give up", service.show("Result"))
+            return int(service.show("NRestarts")) >= 6
+
+        wait_until("it is tried again and again", failed_often, 60, 0.2)
+        remark(f"{service.show('NRestarts')} restarts")
+        service.configure({})
+        service.wait_status("answers again")
+
+
+PARTS = {part.__name__: part for part in (install, sandbox, radios, clock, restarts)}
+
+
+def scenario():
+    os.makedirs("/lab/build/aarch64")
+    for name in sys.argv[1:] or PARTS:
+        PARTS[name]()
+
+
+main(scenario)
