@@ -62,6 +62,8 @@ public struct Link {
   private var pingSentAt = Instant.zero
   private var awaitsPong = false
   private var hasPonged = false
+  /// Bytes that `pop` gave and that were not counted for the goodput yet.
+  private var unmeasuredBytes = 0
   /// The ping under way was queued behind nothing.
   private var isPingClean = false
 
@@ -106,6 +108,7 @@ public struct Link {
     roundTrip = TimeSpan(nanoseconds: 0)
     bytesIn = 0
     bytesOut = 0
+    unmeasuredBytes = 0
     payloadBytesMax = Limits.framePayloadBytesFloor
     queue.frameBytesMax = FrameHeader.byteCount + payloadBytesMax
     openedAt = now
@@ -216,9 +219,11 @@ public struct Link {
     if provenDue <= now { isProven = true }
   }
 
-  /// The stream took `byteCount` bytes, and what is to follow them waits already. True when the cost is another now.
-  public mutating func sent(_ byteCount: Int, now: Instant) -> Bool {
-    meter.sent(byteCount, isBusy: hasFrames, now: now)
+  /// The stream took what `pop` gave since the last call, and what is to follow it waits already. True when the cost is
+  /// another now.
+  public mutating func measureGoodput(now: Instant) -> Bool {
+    defer { unmeasuredBytes = 0 }
+    return meter.sent(unmeasuredBytes, isBusy: hasFrames, now: now)
   }
 
   /// Move whole frames that wait into `output`, the most urgent first, at most as much as the link's longest frame;
@@ -226,6 +231,7 @@ public struct Link {
   public mutating func pop(into output: UnsafeMutableRawBufferPointer) -> Int {
     let written = queue.pop(into: output)
     bytesOut &+= UInt64(written)
+    unmeasuredBytes += written
     return written
   }
 

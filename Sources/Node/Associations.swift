@@ -29,6 +29,8 @@ final class Association {
   /// Frames are ready, but the link's queue is as full as it should be: it is looked at again when the link
   /// has sent, not by the clock.
   var isBlocked = false
+  /// A bit for each lane whose first message the application was told of.
+  private var toldLanes: UInt8 = 0
 
   init(_ peer: NodeID, _ channel: Channel, epoch: UInt64, _ protection: Protection) {
     self.peer = peer
@@ -42,6 +44,29 @@ final class Association {
   var isEvictable: Bool {
     (route == nil || protection.isUnproven) && !channel.hasUntakenCompletions
       && Lane.allCases.allSatisfy { channel.pendingMessage($0) == nil }
+  }
+
+  /// What the application is to be told next of this peer.
+  fileprivate func nextOutput() -> Node.Output? {
+    if let completion = channel.nextCompletion() { return .completed(peer, completion) }
+    if let pending = nextUntold(.interactive) ?? nextUntold(.bulk) { return .messageWaiting(peer, pending) }
+    return channel.nextDatagram().map { .datagram(peer, $0) }
+  }
+
+  private func nextUntold(_ lane: Lane) -> PendingMessage? {
+    guard toldLanes & 1 << lane.rawValue == 0, let pending = channel.pendingMessage(lane) else { return nil }
+    toldLanes |= 1 << lane.rawValue
+    return pending
+  }
+
+  fileprivate func takeMessage(_ lane: Lane) -> ReceivedMessage? {
+    toldLanes &= ~(1 << lane.rawValue)
+    return channel.nextMessage(lane)
+  }
+
+  fileprivate func begin(_ channel: Channel) {
+    self.channel = channel
+    toldLanes = 0
   }
 }
 
@@ -57,8 +82,8 @@ struct Associations {
   /// Counts up when a channel is made after one was forgotten, so that no two lives share an epoch.
   private var lives: UInt64 = 0
 
-  /// Whose turn it was last.
-  private var turn = 0
+  /// Whose turn it was last to send a frame, and to tell the application something.
+  private var turn = 0, outputTurn = 0
 
   init(epoch: UInt64) { self.epoch = epoch }
 
@@ -68,15 +93,11 @@ struct Associations {
     return all[turn]
   }
 
-  /// What `take` gives for the first association that has something, in a round that begins behind `last`, the index of
-  /// the one that had something in the round before.
-  func first<Found>(after last: inout Int, _ take: (Association) -> Found?) -> Found? {
-    let all = all
-    for step in 1..<(all.count + 1) {
-      let index = (last + step) % all.count
-      guard let found = take(all[index]) else { continue }
-      last = index
-      return found
+  /// What the application is to be told next: something of each peer in turn.
+  mutating func nextOutput() -> Node.Output? {
+    for _ in all.indices {
+      outputTurn = outputTurn + 1 < all.count ? outputTurn + 1 : 0
+      if let output = all[outputTurn].nextOutput() { return output }
     }
     return nil
   }
@@ -106,8 +127,8 @@ struct Associations {
       !association.channel.hasUntakenCompletions
     else { return }
     beginLife(after: association.channel)
-    association.channel = Channel(
-      localEpoch: epoch &+ lives, remoteEpoch: association.channel.remoteEpoch, budget: budget)
+    association.begin(
+      Channel(localEpoch: epoch &+ lives, remoteEpoch: association.channel.remoteEpoch, budget: budget))
     let route = association.route
     association.route = nil
     Self.setRoute(association, route, oldPathLives: false, now)
@@ -166,8 +187,8 @@ struct Associations {
 
 /// Messages between this node and its peers.
 extension Node {
-  /// Take a message for reliable delivery: whole, once, in the order of its lane. Its completion comes through
-  /// `nextCompletion`. Throws why nothing was taken; `.channel(.full)` means: later.
+  /// Take a message for reliable delivery: whole, once, in the order of its lane. Its end is told by
+  /// `Output.completed`. Throws why nothing was taken; `.channel(.full)` means: later.
   public func send(
     kind: UInt8, _ message: RawSpan, to peer: NodeID, lane: Lane, now: Instant
   ) throws(AssociationRefusal) -> MessageID {
@@ -212,20 +233,6 @@ extension Node {
     return protection.payloadBytesMax(route) - Datagram.headerBytes
   }
 
-  /// The next message that was sent unreliably and that `wants` wants; of those that nobody wants the oldest is dropped
-  /// when newer ones come. Peers take turns.
-  public func nextUnreliableMessage(
-    _ wants: (_ from: NodeID, _ kind: UInt8, _ byteCount: Int) -> Bool
-  ) -> (from: NodeID, ReceivedDatagram)? {
-    associations.first(after: &datagramTurn) { association in
-      guard let pending = association.channel.pendingDatagram,
-        wants(association.peer, pending.kind, pending.byteCount),
-        let datagram = association.channel.nextDatagram()
-      else { return nil }
-      return (association.peer, datagram)
-    }
-  }
-
   /// Whether `send` would take a message of this length now.
   public func canSend(byteCount: Int, to peer: NodeID, lane: Lane) -> Bool {
     guard let association = associations.association(with: peer) else { return isPresent(peer) }
@@ -233,29 +240,12 @@ extension Node {
     return association.channel.canSend(byteCount: byteCount, lane: lane)
   }
 
-  /// The end of a send; each send that was taken has exactly one. Peers take turns.
-  public func nextCompletion() -> (peer: NodeID, Completion)? {
-    associations.first(after: &completionTurn) { association in
-      association.channel.nextCompletion().map { (association.peer, $0) }
-    }
-  }
-
-  /// The next message that arrived and that `wants` wants; one that nobody wants stays, and in time its sender
-  /// stops sending in that lane. Peers take turns, a message each.
-  public func nextMessage(
-    now: Instant, _ wants: (_ from: NodeID, PendingMessage) -> Bool
-  ) -> (from: NodeID, ReceivedMessage)? {
-    let next = associations.first(after: &messageTurn) { association -> (from: NodeID, ReceivedMessage)? in
-      for lane in [Lane.interactive, .bulk] {
-        guard let pending = association.channel.pendingMessage(lane), wants(association.peer, pending),
-          let message = association.channel.nextMessage(lane)
-        else { continue }
-        return (association.peer, message)
-      }
-      return nil
-    }
-    if next != nil { pumpAssociations(now) }
-    return next
+  /// Take the message that `Output.messageWaiting` told of, which opens the window of its lane by as much. Nil when it is
+  /// gone, because the association began anew.
+  public func takeMessage(from peer: NodeID, _ lane: Lane, now: Instant) -> ReceivedMessage? {
+    guard let message = associations.association(with: peer)?.takeMessage(lane) else { return nil }
+    pumpAssociations(now)
+    return message
   }
 
   /// Counters of the lanes to one peer, nil when no message was exchanged with it.

@@ -19,7 +19,7 @@ public struct Peer: Equatable {
 }
 
 /// What happened to a peer.
-public enum PeerEvent {
+public enum PeerEvent: Equatable {
   case found(Peer)
   /// Its profile, its epoch or the way to it changed.
   case changed(Peer)

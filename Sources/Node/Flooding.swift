@@ -85,7 +85,7 @@ extension Node {
       let header = FrameHeader(
         type: .advertisement, ttl: Limits.hopsMax, priority: .control, payloadByteCount: payload.byteCount,
         source: mesh.node(at: index), identifier: mesh.age(of: index, kind, now: now))
-      _ = links[slot].append(header, payload, from: FramePool.ownIngress)
+      if links[slot].append(header, payload, from: FramePool.ownIngress) { wantTransmit(slot) }
     }
   }
 

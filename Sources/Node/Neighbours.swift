@@ -34,7 +34,7 @@ extension Node {
     connector.linkClosed(
       slot, peer: links[slot].peer, retryAfterSeconds: links[slot].retryAfterSeconds, now: now)
     links[slot].reset()
-    forgetCommands(slot)
+    forgetOutputs(slot)
   }
 
   private func linkCameUp(_ slot: Int, _ now: Instant) {

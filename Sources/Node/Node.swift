@@ -1,3 +1,4 @@
+import Channel
 import Frame
 import Journal
 import Link
@@ -7,10 +8,16 @@ import Primitives
 /// One node, whole and sans-IO: links, mesh, discovery of peers, associations with them. The firmware and the simulator
 /// drive the same one.
 ///
-/// The drain rule. Tell it what happened with `handle` or `receive`; then call `nextCommand` until it gives
-/// nil and carry each command out, and call `handle(.timeout)` no later than `nextDeadline(now:)`. Peers, messages
-/// and completions for the application are drained likewise: `nextPeerEvent`, `nextMessage`,
-/// `nextCompletion`. Time is an argument; nothing here reads a clock, a file or a random source.
+/// **Drain rule.** Tell the node what happened: `openLink`, `handle`, `receive`, `receiveSealed`, and what the application
+/// does: `send`, `takeMessage`, `decide`, `trustChanged`. Any number of such calls may come in a row. Then, before
+/// waiting for anything, call `nextOutput` until it gives nil and act on each output. Acting on one may mean to tell
+/// the node something, or to `pop` frames; the drain goes on behind it. At the end set a timer for
+/// `nextDeadline(now:)`, and call `handle(.timeout)` no later than that.
+///
+/// `pop` may be called whenever a stream has room. What else waits for the room that it makes moves up at the next
+/// `nextOutput`.
+///
+/// Time is an argument; nothing here reads a clock, a file or a random source.
 public final class Node {
   /// What the rim tells the node.
   public enum Event {
@@ -26,14 +33,27 @@ public final class Node {
     case timeout
   }
 
-  /// What the node wants of the rim.
-  public enum Command: Equatable {
+  /// What the node wants done, or has to tell. Streams come first; what the application is told comes of each peer in
+  /// turn.
+  public enum Output: Equatable {
     /// Connect to the candidate with this handle; answer with `openLink` or `.dialFailed`.
     case dial(UInt32)
-    /// Frames wait for this link: take them with `pop` as its stream has room.
+    /// Frames wait for this link: take them with `pop` as far as its stream has room, and later as it has more.
     case transmit(Int)
     /// Send what `pop` still gives, end the stream, answer with `.linkClosed`.
     case close(Int)
+    /// A peer came, changed or went.
+    case peer(PeerEvent)
+    /// A peer proved its key, and nothing flows before `decide`. The chain is in DER, the peer's own certificate first.
+    /// Comes only with `NodeSettings.asksApplication`, once for each chain of a peer's life.
+    case decisionWanted(NodeID, chain: [[UInt8]])
+    /// The end of a send; each send that was taken has exactly one.
+    case completed(NodeID, Completion)
+    /// This message is the first one now of its lane from this peer: told once for each message. It stays, and closes
+    /// the window of its lane in time, until `takeMessage`.
+    case messageWaiting(NodeID, PendingMessage)
+    /// A message that was sent unreliably. Of those that wait for the drain the oldest makes room for newer ones.
+    case datagram(NodeID, ReceivedDatagram)
   }
 
   public let settings: NodeSettings
@@ -57,8 +77,6 @@ public final class Node {
   var flaps = FlapDamping()
   var directory = Directory()
   var associations: Associations
-  /// Whose message, completion and unreliable message was taken last, so that the next one is somebody else's.
-  var messageTurn = 0, completionTurn = 0, datagramTurn = 0
   /// Certificates that the application has not been handed.
   var decisions: [(peer: NodeID, chain: [[UInt8]])] = []
   var originator = Originator()
@@ -66,6 +84,8 @@ public final class Node {
   /// Slots with something to tell the caller.
   private var transmitPending: UInt64 = 0
   private var closePending: UInt64 = 0
+  /// Slots whose frames were taken with `pop` since the last look at what waits for their room.
+  private var poppedSlots: UInt64 = 0
   private var identifierCounter: UInt32 = 0
   /// When a link's quarantine ends.
   var quarantineEnd = Instant.never
@@ -204,9 +224,6 @@ public final class Node {
   /// Peers that can be reached now.
   public var peers: [Peer] { directory.peers }
 
-  /// What happened to peers since the last call, one event a call.
-  public func nextPeerEvent() -> PeerEvent? { directory.nextEvent() }
-
   /// The way to a node that frames take now.
   public func route(to node: NodeID) -> Route? { mesh.route(to: node) }
 
@@ -227,13 +244,24 @@ public final class Node {
     return false
   }
 
-  // MARK: Commands
+  // MARK: Outputs
 
-  public func nextCommand(now: Instant) -> Command? {
+  /// What is to be done next; nil when nothing is before something happens. See the drain rule.
+  public func nextOutput(now: Instant) -> Output? {
     if closePending != 0 { return .close(Self.takeLowest(&closePending)) }
-    if transmitPending != 0 { return .transmit(Self.takeLowest(&transmitPending)) }
+    // Every link has its turn before one has its second.
+    if transmitPending == 0 { moveUp(now) }
+    if transmitPending != 0 {
+      queueOwed(on: transmitPending.trailingZeroBitCount, now)
+      return .transmit(Self.takeLowest(&transmitPending))
+    }
     if let handle = connector.nextDial(now: now, isLinked: isLinked) { return .dial(handle) }
-    return nil
+    if let event = directory.nextEvent() { return .peer(event) }
+    if !decisions.isEmpty {
+      let decision = decisions.removeFirst()
+      return .decisionWanted(decision.peer, chain: decision.chain)
+    }
+    return associations.nextOutput()
   }
 
   /// When `handle(.timeout)` is due.
@@ -246,21 +274,13 @@ public final class Node {
 
   /// Move whole frames of a link into `output`, the most urgent first; returns the bytes written, 0 when
   /// none waits or the next one does not fit. `Limits.frameBytesMax` of room always suffice for one.
-  public func pop(_ slot: Int, into output: UnsafeMutableRawBufferPointer, now: Instant) -> Int {
-    queueOwed(on: slot, now)
+  public func pop(_ slot: Int, into output: UnsafeMutableRawBufferPointer) -> Int {
     let written = links[slot].pop(into: output)
-    if written > 0 && links[slot].state == .up {
-      pumpAssociations(now)
-      queueOwed(on: slot, now)
-      if links[slot].sent(written, now: now) {
-        linkMeasured(slot, now)
-        settle(now)
-      }
-    }
+    if written > 0 && links[slot].state == .up { poppedSlots |= 1 << UInt64(slot) }
     return written
   }
 
-  /// Say goodbye on every link. The caller drains the commands once more and exits.
+  /// Say goodbye on every link. The caller drains once more and exits.
   public func shutDown(now: Instant) {
     for slot in links.indices where isOpen(slot) { closeLink(slot, .shutdown, now: now) }
   }
@@ -279,6 +299,24 @@ public final class Node {
     originate(now)
     transmitPending |= mesh.takeNewlyOwing()
     pumpAssociations(now)
+  }
+
+  /// Fill the room that `pop` has made with what waits for it.
+  private func moveUp(_ now: Instant) {
+    if poppedSlots == 0 { return }
+    var popped = poppedSlots
+    poppedSlots = 0
+    pumpAssociations(now)
+    var hasNewCost = false
+    while popped != 0 {
+      let slot = Self.takeLowest(&popped)
+      queueOwed(on: slot, now)
+      if links[slot].measureGoodput(now: now) {
+        linkMeasured(slot, now)
+        hasNewCost = true
+      }
+    }
+    if hasNewCost { settle(now) }
   }
 
   private func handleTimeouts(_ now: Instant) {
@@ -308,9 +346,10 @@ public final class Node {
   func wantTransmit(_ slot: Int) { transmitPending |= 1 << UInt64(slot) }
   func wantClose(_ slot: Int) { closePending |= 1 << UInt64(slot) }
   /// The slot is free: what was wanted of its stream is void.
-  func forgetCommands(_ slot: Int) {
+  func forgetOutputs(_ slot: Int) {
     transmitPending &= ~(1 << UInt64(slot))
     closePending &= ~(1 << UInt64(slot))
+    poppedSlots &= ~(1 << UInt64(slot))
   }
 
   func refuse(_ refusal: FrameRefusal, on slot: Int, _ now: Instant) {

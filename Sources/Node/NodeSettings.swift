@@ -34,7 +34,7 @@ public struct NodeSettings {
   public var encryption: EncryptionPreference
   /// When keys between two nodes are renewed.
   public var sessionLifetime = SessionLifetime()
-  /// Whether the application decides on the certificate of each peer (`nextDecision`, `decide`) before anything flows.
+  /// Whether the application decides on the certificate of each peer (`Output.decisionWanted`, `decide`) before anything flows.
   public var asksApplication = false
 
   public init(

@@ -59,10 +59,6 @@ enum Protection {
 
 /// Certificates of peers, for the application.
 extension Node {
-  /// A peer proved its key, and nothing flows before `decide`. The chain is in DER, the peer's own certificate first.
-  /// Comes only with `NodeSettings.asksApplication`, once for each chain of a peer's life.
-  public func nextDecision() -> (peer: NodeID, chain: [[UInt8]])? { decisions.isEmpty ? nil : decisions.removeFirst() }
-
   /// The application's word on a peer. Without one for `SealLimits.decisionTime` the peer is refused.
   public func decide(_ peer: NodeID, isAccepted: Bool, now: Instant) {
     guard let association = associations.association(with: peer) else { return }

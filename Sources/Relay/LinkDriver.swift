@@ -44,6 +44,8 @@ final class LinkDriver {
   private let ahead: EncryptAhead
   /// The node may hold frames that `fill` left there because enough was encrypted ahead.
   private var mayHaveMore = false
+  /// Bytes that left the node in this wake-up.
+  private var movedBytes = 0
   /// The last is being said.
   private var isEnding = false
   private var isOver = false
@@ -77,18 +79,20 @@ final class LinkDriver {
 
   /// Send what waits in the node, as far as the stream takes it.
   func transmit() {
-    var moved = 0
-    while !isOver, let slot, !isEnding {
+    while !isOver, let slot, !isEnding, movedBytes < EventLoop.callBytesMax {
       let count = fill(slot)
       flush()
-      moved += count
+      movedBytes += count
       // Nothing waits any more, or the stream is full and says when it is not.
       if count == 0 || !secure.outgoing.isEmpty { return }
-      // The stream takes more, but others want their turn: come back in the next wake-up.
-      if moved >= EventLoop.callBytesMax { return }
     }
+    // The stream takes more, but others want their turn: come back in the next wake-up.
+    if movedBytes >= EventLoop.callBytesMax { mayHaveMore = true }
     flush()
   }
+
+  /// The wake-up is over, and with it the driver's turn.
+  func wakeUpEnded() { movedBytes = 0 }
 
   /// Send what the node still has, say goodbye to TLS, and close.
   func finish() {
@@ -174,7 +178,7 @@ final class LinkDriver {
 
   private func fillInside(_ slot: Int, _ room: Int) -> Int {
     let buffer = UnsafeMutableRawBufferPointer(rebasing: delegate.scratch.outgoing[..<room])
-    let count = delegate.node.pop(slot, into: buffer, now: io.now)
+    let count = delegate.node.pop(slot, into: buffer)
     writePlain(UnsafeRawBufferPointer(buffer)[..<count])
     return count
   }
@@ -183,7 +187,7 @@ final class LinkDriver {
   /// one, is not copied again.
   private func fillBeside(_ slot: Int, _ room: Int) -> Int {
     guard let buffer = secure.roomForFrames(room) else { return 0 }
-    let count = delegate.node.pop(slot, into: buffer, now: io.now)
+    let count = delegate.node.pop(slot, into: buffer)
     if count == 0 { return 0 }
     let isSealed = FrameHeader.isSealed(UnsafeRawBufferPointer(buffer).bytes)
     let first = isSealed ? FrameHeader.frameByteCount(of: UnsafeRawBufferPointer(buffer).bytes) : 0

@@ -1,32 +1,38 @@
 import Channel
 import Primitives
 
-/// Messages that wait in their channels for somebody who wants their kind.
+/// Messages that wait in the node for somebody who wants their kind: at most the first one of each lane of each peer, in
+/// the order in which they came there.
 struct Mailbox {
-  /// How long the first unwanted message of a lane waits before its sender is told that nobody listens.
+  /// How long a message that nobody wants waits before its sender is told that nobody listens.
   static let readerTime = TimeSpan.seconds(5)
 
-  private var waiting: [(peer: NodeID, lane: Lane, since: Instant)] = []
+  struct Waiting {
+    let peer: NodeID
+    let message: PendingMessage
+    let since: Instant
 
-  /// Whether the lane's first message has waited long enough; from the first call on it waits.
-  mutating func hasWaited(_ peer: NodeID, _ lane: Lane, now: Instant) -> Bool {
-    if let entry = waiting.first(where: { $0.peer == peer && $0.lane == lane }) {
-      return entry.since + Self.readerTime <= now
-    }
-    waiting.append((peer, lane, now))
-    return false
+    /// When it will have waited long enough.
+    var end: Instant { since + Mailbox.readerTime }
   }
 
-  /// The lane's first message was taken; the next one waits anew.
-  mutating func taken(_ peer: NodeID, _ lane: Lane) { waiting.removeAll { $0.peer == peer && $0.lane == lane } }
+  private var waiting: [Waiting] = []
 
-  /// Forget who waited long enough and was not taken all the same: its channel may have begun anew.
-  mutating func forgetExpired(now: Instant) { waiting.removeAll { $0.since + Self.readerTime <= now } }
+  /// The node told of a message.
+  mutating func add(_ message: PendingMessage, from peer: NodeID, now: Instant) {
+    waiting.append(Waiting(peer: peer, message: message, since: now))
+  }
 
-  /// When a message will have waited long enough.
-  var deadline: Instant {
+  /// The first message that `wants` wants, to be taken from the node: it waits no more.
+  mutating func next(now: Instant, _ wants: (_ kind: UInt8, _ hasWaited: Bool) -> Bool) -> Waiting? {
+    guard let index = waiting.firstIndex(where: { wants($0.message.kind, $0.end <= now) }) else { return nil }
+    return waiting.remove(at: index)
+  }
+
+  /// When the next message will have waited long enough. One that has and still waits does so for a client with room.
+  func deadline(after now: Instant) -> Instant {
     var earliest = Instant.never
-    for entry in waiting { earliest = min(earliest, entry.since + Self.readerTime) }
+    for entry in waiting where entry.end > now { earliest = min(earliest, entry.end) }
     return earliest
   }
 }

@@ -76,6 +76,8 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var problems: [(source: StaticString, text: String)] = []
   /// Sends of control clients that have not ended.
   var sends: [ControlSend] = []
+  /// A send has ended since clients were last asked for more.
+  var hasSendEnded = false
   var mailbox = Mailbox()
 
   let journalFile: JournalFile
@@ -222,28 +224,34 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     }
   }
 
-  // MARK: Commands of the node
+  // MARK: Outputs of the node
 
-  /// Carry out what the node wants until it wants nothing more.
+  /// After each wake-up: carry out what the node wants until nobody has anything more to say.
   private func drain() {
     let now = monotonicNow()
-    carryOut(now)
-    tellTrust(now)
-    tellControl(now)
-    // What clients had waiting to send may have gone to the node just now.
-    carryOut(now)
-    deadline?.set(min(node.nextDeadline(now: now), mailbox.deadline))
+    while true {
+      if let output = node.nextOutput(now: now) {
+        carryOut(output, now)
+      } else if !tellTrust(now), !resumeSends(), !deliverMessages(now) {
+        break
+      }
+    }
+    for driver in drivers { driver.wakeUpEnded() }
+    deadline?.set(min(node.nextDeadline(now: now), mailbox.deadline(after: now)))
     showHealth()
     if isStopping && drivers.isEmpty { finish() }
   }
 
-  private func carryOut(_ now: Instant) {
-    while let command = node.nextCommand(now: now) {
-      switch command {
-      case .dial(let handle): dial(handle, now)
-      case .transmit(let slot): driver(of: slot)?.transmit()
-      case .close(let slot): driver(of: slot)?.finish()
-      }
+  private func carryOut(_ output: Node.Output, _ now: Instant) {
+    switch output {
+    case .dial(let handle): dial(handle, now)
+    case .transmit(let slot): driver(of: slot)?.transmit()
+    case .close(let slot): driver(of: slot)?.finish()
+    case .peer(let event): tellControl(event, now)
+    case .decisionWanted(let peer, let chain): decide(peer, chain, now)
+    case .completed(let peer, let completion): sendEnded(peer, completion)
+    case .messageWaiting(let peer, let message): mailbox.add(message, from: peer, now: now)
+    case .datagram(let peer, let message): deliverUnreliable(message, from: peer)
     }
   }
 

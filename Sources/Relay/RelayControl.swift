@@ -84,65 +84,60 @@ extension Relay: ControlDelegate {
     }
   }
 
-  func controlHasRoom() { deliverMessages(loop.now) }
+  func controlHasRoom() { _ = deliverMessages(loop.now) }
 
-  /// After each wake-up: peers that came and went, messages that arrived, sends that ended.
-  func tellControl(_ now: Instant) {
-    while let event = node.nextPeerEvent() {
-      switch event {
-      case .found(let peer):
-        journal.record(
-          .notice, .peerAppeared, at: now, UInt64(peer.hops), UInt64(peer.bearer.rawValue), node: peer.id)
-        control?.peerPresent(status(of: peer))
-      case .changed(let peer): control?.peerPresent(status(of: peer))
-      case .lost(let id):
-        journal.record(.notice, .peerVanished, at: now, node: id)
-        control?.peerLost(id)
-      }
+  func tellControl(_ event: PeerEvent, _ now: Instant) {
+    switch event {
+    case .found(let peer):
+      journal.record(.notice, .peerAppeared, at: now, UInt64(peer.hops), UInt64(peer.bearer.rawValue), node: peer.id)
+      control?.peerPresent(status(of: peer))
+    case .changed(let peer): control?.peerPresent(status(of: peer))
+    case .lost(let id):
+      journal.record(.notice, .peerVanished, at: now, node: id)
+      control?.peerLost(id)
     }
-    deliverMessages(now)
-    deliverUnreliable()
-    mailbox.forgetExpired(now: now)
-    var hasEnded = false
-    while let (peer, completion) = node.nextCompletion() {
-      hasEnded = true
-      guard let index = sends.firstIndex(where: { $0.peer == peer && $0.message == completion.message }) else {
-        continue
-      }
-      control?.completed(token: sends.remove(at: index).token, SendOutcome(completion.outcome))
-    }
-    if hasEnded { control?.resume() }
+  }
+
+  func sendEnded(_ peer: NodeID, _ completion: Completion) {
+    hasSendEnded = true
+    guard let index = sends.firstIndex(where: { $0.peer == peer && $0.message == completion.message }) else { return }
+    control?.completed(token: sends.remove(at: index).token, SendOutcome(completion.outcome))
+  }
+
+  /// Offer the node what clients hold back, when a send has ended. False when none has.
+  func resumeSends() -> Bool {
+    guard hasSendEnded else { return false }
+    hasSendEnded = false
+    control?.resume()
+    return true
   }
 
   /// Hand messages to the clients that want them. What a client is too busy for stays in its channel, and so does, for
-  /// a while, what nobody wants: its reader may be about to start.
-  private func deliverMessages(_ now: Instant) {
-    guard let control else { return }
-    while let (from, message) = node.nextMessage(
+  /// a while, what nobody wants: its reader may be about to start. True when there was one.
+  func deliverMessages(_ now: Instant) -> Bool {
+    guard let control else { return false }
+    var hasTaken = false
+    while let next = mailbox.next(
       now: now,
-      { from, pending in
-        guard control.canDeliver(kind: pending.kind) else { return false }
-        return control.isWanted(kind: pending.kind) || mailbox.hasWaited(from, pending.lane, now: now)
-      })
+      { kind, hasWaited in control.canDeliver(kind: kind) && (hasWaited || control.isWanted(kind: kind)) })
     {
-      mailbox.taken(from, message.lane)
+      guard let message = node.takeMessage(from: next.peer, next.message.lane, now: now) else { continue }
+      hasTaken = true
       let delivery = control.deliver(
-        .init(peer: from, kind: message.kind, lane: message.lane.rawValue, bytes: message.bytes))
+        .init(peer: next.peer, kind: message.kind, lane: message.lane.rawValue, bytes: message.bytes))
       switch delivery {
       case .taken, .busy: break
-      case .nobody: refuse(message.kind, to: from, now)
+      case .nobody: refuse(message.kind, to: next.peer, now)
       }
     }
+    return hasTaken
   }
 
   /// Hand on what was sent unreliably; what nobody wants, or whoever wants it is too busy for, is gone.
-  private func deliverUnreliable() {
-    guard let control else { return }
-    while let (from, message) = node.nextUnreliableMessage({ _, _, _ in true }) {
-      guard control.canDeliver(kind: message.kind), control.isWanted(kind: message.kind) else { continue }
-      _ = control.deliver(
-        .init(peer: from, kind: message.kind, lane: ControlProtocol.unreliableLane, bytes: message.bytes))
-    }
+  func deliverUnreliable(_ message: ReceivedDatagram, from peer: NodeID) {
+    guard let control, control.canDeliver(kind: message.kind), control.isWanted(kind: message.kind) else { return }
+    _ = control.deliver(
+      .init(peer: peer, kind: message.kind, lane: ControlProtocol.unreliableLane, bytes: message.bytes))
   }
 
   /// No application here listens for a kind: its sender should know. Told once a message, never about telling.

@@ -133,19 +133,21 @@ extension Relay {
     for driver in drivers { driver.reconsider() }
   }
 
-  /// After each wake-up: a key that came under another's name, a deny-list that arrived.
-  func tellTrust(_ now: Instant) {
-    // The trust policy is the application of the box: it judges the chains of peers as it does those of neighbours.
-    while let (peer, chain) = node.nextDecision() {
-      var refusal: PeerRefusal?
-      PeerChain.withDER(chain) { refusal = trust.refusal(of: $0, peer) }
-      // Its session has just proved the key, so the name that it advertises may become its own.
-      if refusal == nil, let name = node.peers.first(where: { $0.id == peer })?.name {
-        refusal = trust.refusal(of: peer, named: [UInt8](name), isProven: true)
-      }
-      if let refusal { journal.report(.warning, at: now, "peer", "\(peer.shortText): \(refusal.text)") }
-      node.decide(peer, isAccepted: refusal == nil, now: now)
+  /// The trust policy is the application of the box: it judges the chains of peers as it does those of neighbours.
+  func decide(_ peer: NodeID, _ chain: [[UInt8]], _ now: Instant) {
+    var refusal: PeerRefusal?
+    PeerChain.withDER(chain) { refusal = trust.refusal(of: $0, peer) }
+    // Its session has just proved the key, so the name that it advertises may become its own.
+    if refusal == nil, let name = node.peers.first(where: { $0.id == peer })?.name {
+      refusal = trust.refusal(of: peer, named: [UInt8](name), isProven: true)
     }
+    if let refusal { journal.report(.warning, at: now, "peer", "\(peer.shortText): \(refusal.text)") }
+    node.decide(peer, isAccepted: refusal == nil, now: now)
+  }
+
+  /// After each wake-up: a key that came under another's name, a deny-list that arrived. True when links were held
+  /// against it.
+  func tellTrust(_ now: Instant) -> Bool {
     for alarm in trust.takeFreshAlarms() {
       journal.report(.error, at: now, "trust", alarm.text)
       say("trust", alarm.text)
@@ -154,7 +156,9 @@ extension Relay {
       deniedSeen = trust.lists.map { $0.serial }
       if trust.isSelfDenied { journal.report(.error, at: now, "trust", "this box's own key is revoked by an operator") }
       reconsiderLinks()
+      return true
     }
+    return false
   }
 
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String) {

@@ -111,7 +111,7 @@ private final class Network {
   /// As much as there is room for.
   private func fill(_ index: Int, from end: End) {
     while pipes[index].underway[end.number].count < Self.underwayBytesMax {
-      let frames = end.pop(pipes[index].slots[end.number], now)
+      let frames = end.pop(pipes[index].slots[end.number])
       if frames.isEmpty { return }
       pipes[index].underway[end.number] += frames
     }
@@ -162,21 +162,21 @@ private final class Network {
     return bytes
   }
 
-  // MARK: Commands
+  // MARK: Outputs
 
   private func settle() {
     for end in ends {
-      var commands = 0
-      while let command = end.node.nextCommand(now: now) {
-        commands += 1
-        expect(commands < 20_000, "commands without an end")
-        switch command {
-        case .dial(let handle): end.dials.append(handle)
+      var outputs = 0
+      while let output = end.node.nextOutput(now: now) {
+        outputs += 1
+        expect(outputs < 20_000, "outputs without an end")
+        end.hear(output)
+        switch output {
         case .transmit(let slot):
           if let index = pipes.firstIndex(where: { $0.slots[end.number] == slot }) {
             fill(index, from: end)
           } else {
-            while !end.pop(slot, now).isEmpty {}
+            while !end.pop(slot).isEmpty {}
           }
         case .close(let slot):
           if let index = pipes.firstIndex(where: { $0.slots[end.number] == slot }) {
@@ -184,9 +184,10 @@ private final class Network {
           } else {
             end.closed(slot, now)
           }
+        case .dial, .peer, .decisionWanted, .completed, .messageWaiting, .datagram: break
         }
       }
-      end.drain()
+      end.checkPeers()
     }
   }
 }

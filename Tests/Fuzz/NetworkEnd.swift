@@ -16,6 +16,7 @@ final class End {
   private(set) var node: Node
   var dials: [UInt32] = []
   var sendsUnfinished = 0
+  private var waiting: [(peer: NodeID, lane: Lane)] = []
   private var epoch: UInt64 = 0
   private var hostile: Int?
   private let other: NodeID
@@ -36,6 +37,7 @@ final class End {
     node = Self.node(identity, number, epoch, now)
     dials = []
     sendsUnfinished = 0
+    waiting = []
     hostile = nil
   }
 
@@ -83,20 +85,29 @@ final class End {
   // MARK: What the node gives
 
   /// Whole, legal frames; empty when none waits.
-  func pop(_ slot: Int, _ now: Instant) -> [UInt8] {
-    let count = node.pop(slot, into: scratch, now: now)
+  func pop(_ slot: Int) -> [UInt8] {
+    let count = node.pop(slot, into: scratch)
     let bytes = Array(scratch[..<count])
     expect(frames(in: bytes).reduce(0) { $0 + $1.header.frameByteCount } == count, "sends what is not a row of frames")
     return bytes
   }
 
-  /// What the application does at every wake-up.
-  func drain() {
-    while node.nextPeerEvent() != nil {}
-    while node.nextCompletion() != nil {
+  /// What the application does with what it is told.
+  func hear(_ output: Node.Output) {
+    switch output {
+    case .completed:
       sendsUnfinished -= 1
       expect(sendsUnfinished >= 0, "more ends of sends than sends")
+    case .messageWaiting(let peer, let pending):
+      let entry = (peer: peer, lane: pending.lane)
+      expect(!waiting.contains { $0 == entry }, "a message is told of before the one before it was taken")
+      waiting.append(entry)
+    case .dial(let handle): dials.append(handle)
+    case .transmit, .close, .peer, .decisionWanted, .datagram: break
     }
+  }
+
+  func checkPeers() {
     var ids: [NodeID] = []
     for peer in node.peers {
       expect(!ids.contains(peer.id), "a peer twice")
@@ -107,7 +118,11 @@ final class End {
 
   /// Take up to so many messages.
   func read(_ count: Int, _ now: Instant) {
-    for _ in 0..<count where node.nextMessage(now: now, { _, _ in true }) == nil { return }
+    let taken = waiting.prefix(count)
+    waiting.removeFirst(taken.count)
+    for (peer, lane) in taken {
+      _ = node.takeMessage(from: peer, lane, now: now)
+    }
   }
 }
 

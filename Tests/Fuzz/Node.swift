@@ -81,27 +81,26 @@ private final class Rig {
   }
 
   private func drain() {
-    var commandCount = 0
-    while let command = node.nextCommand(now: now) {
-      commandCount += 1
-      if commandCount > 5000 { fatalError("commands without an end") }
-      switch command {
+    var outputCount = 0
+    while let output = node.nextOutput(now: now) {
+      outputCount += 1
+      if outputCount > 5000 { fatalError("outputs without an end") }
+      switch output {
       case .transmit(let slot): take(slot)
       case .close(let slot):
         take(slot)
         node.handle(.linkClosed(slot), now: now)
+      case .messageWaiting(let peer, let pending): _ = node.takeMessage(from: peer, pending.lane, now: now)
       case .dial: fatalError("dials nobody")
+      case .peer, .decisionWanted, .completed, .datagram: break
       }
     }
-    while node.nextPeerEvent() != nil {}
-    while node.nextCompletion() != nil {}
-    while node.nextMessage(now: now, { _, _ in true }) != nil {}
   }
 
   /// Whole, legal frames come out, whatever went in.
   private func take(_ slot: Int) {
     while true {
-      let count = node.pop(slot, into: scratch, now: now)
+      let count = node.pop(slot, into: scratch)
       if count == 0 { return }
       let sent = frames(in: Array(scratch[..<count]))
       if sent.reduce(0, { $0 + $1.header.frameByteCount }) != count { fatalError("sends what is not a row of frames") }

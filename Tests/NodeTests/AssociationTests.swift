@@ -25,12 +25,12 @@ import Testing
   #expect(sent.map(\.header.knownType) == [.segment] && sent.first?.header.destination == bench.id(1))
   #expect(sent.first?.header.source == bench.identity.id && sent.first?.header.ttl == Limits.hopsMax)
   #expect(partner.channel.nextMessage()?.bytes == [UInt8]("hello".utf8))
-  #expect(bench.node.nextCompletion() == nil)
+  #expect(bench.nextCompletion() == nil)
   bench.now = bench.now + .milliseconds(50)
   partner.channel.handleTimeout(now: bench.now)
   bench.receive(partner.frames(), on: partner.slot)
-  #expect(bench.node.nextCompletion()?.1.outcome == .delivered)
-  #expect(bench.node.nextCompletion() == nil)
+  #expect(bench.nextCompletion()?.completion.outcome == .delivered)
+  #expect(bench.nextCompletion() == nil)
 }
 
 @Test func aMessageToSomebodyWithoutAWayIsRefused() {
@@ -97,7 +97,7 @@ import Testing
   let bytes = later.frames().with { $0.replaceSubrange(48 + 8..<48 + 16, with: [0, 0, 0, 0, 0, 0, 0, 2]) }
   bench.receive(bytes, on: first.slot)
   #expect(read(bench) == ["hello"])
-  #expect(bench.node.nextCompletion()?.1.outcome == .failed(.peerRestarted))
+  #expect(bench.nextCompletion()?.completion.outcome == .failed(.peerRestarted))
 }
 
 @Test func aLinkThatTakesNothingIsGivenTwoFramesAndTheRestWaits() throws {
@@ -163,10 +163,94 @@ import Testing
         [UInt8](payload[..<count])), on: partner.slot)
   }
   #expect(bench.refusals(.duplicate) == 1)
-  #expect(bench.node.nextUnreliableMessage { _, kind, _ in kind == 8 } == nil)
-  let got = try #require(bench.node.nextUnreliableMessage { _, kind, count in kind == 9 && count == 2 })
-  #expect(got.from == bench.id(1) && got.1.kind == 9 && got.1.bytes == message)
-  #expect(bench.node.nextUnreliableMessage { _, _, _ in true } == nil)
+  let got = try #require(bench.nextDatagram())
+  #expect(got.from == bench.id(1) && got.datagram.kind == 9 && got.datagram.bytes == message)
+  #expect(bench.nextDatagram() == nil)
+}
+
+@Test func aMessageIsToldOfOnceAndStaysUntilItIsTaken() throws {
+  let bench = Bench()
+  var partner = Partner(bench, 1)
+  try partner.say("first")
+  try partner.say("second")
+  bench.receive(partner.frames(), on: partner.slot)
+  let waiting = try #require(bench.nextWaiting())
+  #expect(waiting.from == bench.id(1) && waiting.pending.byteCount == 5 && bench.nextWaiting() == nil)
+  bench.pass(.seconds(1))
+  #expect(bench.nextWaiting() == nil)
+  #expect(bench.node.takeMessage(from: bench.id(1), .interactive, now: bench.now)?.bytes == [UInt8]("first".utf8))
+  #expect(bench.nextMessage()?.message.bytes == [UInt8]("second".utf8))
+  #expect(bench.nextWaiting() == nil)
+  #expect(bench.node.takeMessage(from: bench.id(1), .interactive, now: bench.now) == nil)
+}
+
+@Test func aMessageOfOneLaneIsToldOfWhileOneOfTheOtherWaits() throws {
+  let bench = Bench()
+  var partner = Partner(bench, 1)
+  try partner.say("a file", .bulk)
+  bench.receive(partner.frames(), on: partner.slot)
+  #expect(bench.nextWaiting()?.pending.lane == .bulk)
+  try partner.say("a word")
+  bench.receive(partner.frames(), on: partner.slot)
+  #expect(bench.nextWaiting()?.pending.lane == .interactive)
+}
+
+/// For each number a neighbour, a peer behind it, and a long message to either: more than a link's queue takes of this
+/// node at once. Nothing is drained any more. Gives the links.
+private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
+  let slots = people.map { person in
+    let slot = bench.neighbour(person)
+    bench.receive(bench.topology(person, [20, 10 + person]) + bench.profile(person), on: slot)
+    bench.receive(bench.topology(10 + person, [person]) + bench.profile(10 + person), on: slot)
+    return slot
+  }
+  bench.drains = false
+  let bytes = [UInt8](repeating: 1, count: 60_000)
+  for peer in people + people.map({ 10 + $0 }) {
+    _ = try bench.node.send(kind: 3, bytes.span.bytes, to: bench.id(peer), lane: .bulk, now: bench.now)
+  }
+  return slots
+}
+
+@Test func framesThatAreTakenMakeRoomThatIsUsedInTheDrainAndNotBefore() throws {
+  let bench = Bench()
+  let slot = try busyLinks(bench, [1])[0]
+  #expect(bench.node.nextOutput(now: bench.now) == .transmit(slot))
+  let queued = bench.node.link(slot).queuedByteCount
+  var buffer = [UInt8](repeating: 0, count: Limits.frameBytesMax)
+  let taken = buffer.withUnsafeMutableBytes { bench.node.pop(slot, into: $0) }
+  #expect(taken > 0 && bench.node.link(slot).queuedByteCount == queued - taken)
+  #expect(bench.node.nextOutput(now: bench.now) == .transmit(slot))
+  #expect(bench.node.link(slot).queuedByteCount == queued)
+}
+
+@Test func everyLinkIsToldToSendBeforeOneIsToldAgain() throws {
+  let bench = Bench()
+  let links = try busyLinks(bench, [1, 2])
+  var slots: [Int] = []
+  var buffer = [UInt8](repeating: 0, count: Limits.frameBytesMax)
+  while slots.count < 4, case .transmit(let slot)? = bench.node.nextOutput(now: bench.now) {
+    slots.append(slot)
+    while buffer.withUnsafeMutableBytes({ bench.node.pop(slot, into: $0) }) > 0 {}
+  }
+  #expect(slots == links + links)
+}
+
+@Test func whatFailedByARevocationIsToldAlsoWhenTheRevocationIsOver() throws {
+  let trust = Revocation()
+  let bench = Bench(trust: trust)
+  let relay = bench.neighbour(2)
+  bench.receive(bench.topology(2, [20, 1]) + bench.topology(1, [2]) + bench.profile(1), on: relay)
+  bench.receive(bench.profile(2), on: relay)
+  try send("hello", bench, to: 1)
+  bench.drains = false
+  trust.revoked = bench.id(1)
+  bench.node.trustChanged(now: bench.now)
+  // It is welcome again in its next life, and all of that before anybody was told that the message has failed.
+  trust.revoked = nil
+  bench.receive(bench.topology(1, [2], epoch: 2), on: relay)
+  bench.drains = true
+  #expect(bench.nextCompletion()?.completion.outcome == .failed(.closed) && bench.nextCompletion() == nil)
 }
 
 @Test func anUnreliableMessageThatNoFrameCarriesOrThatHasNoWayIsRefused() {

@@ -1,3 +1,4 @@
+import Channel
 import Frame
 import Journal
 import Link
@@ -15,14 +16,20 @@ final class Bench {
   let identity: Identity
   private let cryptography: StandInCryptography
   var now = Instant.zero + .seconds(1000)
-  /// Commands that were not carried out by the bench itself, oldest first.
-  private(set) var commands: [Node.Command] = []
+  /// What the streams are to do and the bench does not do itself, oldest first.
+  private(set) var commands: [Node.Output] = []
+  /// What the application is told, oldest first.
+  private var news: [Node.Output] = []
   /// What left through each slot and was not looked at.
   private var sentBytes = [[UInt8]](repeating: [], count: Limits.linksMax)
   private let journalMemory = UnsafeMutableRawBufferPointer.allocate(
     byteCount: JournalLayout.fileBytes(capacity: 1024), alignment: 4096)
   /// False leaves the frames in the links' queues.
   var carriesOutTransmit = true
+  /// False while everything that happens belongs to one wake-up, whose drain is still to come.
+  var drains = true {
+    didSet { drain() }
+  }
 
   init(
     _ person: Int = 20, relays: Bool = true, bypass: Bool = false, epoch: UInt64 = 7, trust: (any NodeTrust)? = nil,
@@ -47,25 +54,58 @@ final class Bench {
 
   // MARK: Driving
 
-  /// Take all commands; frames are taken at once.
+  /// Take all outputs; frames are taken at once.
   func drain() {
-    while let command = node.nextCommand(now: now) {
-      switch command {
+    while drains, let output = node.nextOutput(now: now) {
+      switch output {
       case .transmit(let slot):
         if carriesOutTransmit { take(slot) }
       case .close(let slot):
         take(slot)
-        commands.append(command)
+        commands.append(output)
       case .dial:
-        commands.append(command)
+        commands.append(output)
+      case .peer, .decisionWanted, .completed, .messageWaiting, .datagram:
+        news.append(output)
       }
     }
   }
 
-  /// The commands since the last call.
-  func takeCommands() -> [Node.Command] {
+  /// What the streams were to do since the last call.
+  func takeCommands() -> [Node.Output] {
     defer { commands = [] }
     return commands
+  }
+
+  /// What `choose` finds first in what the application was told, once.
+  private func nextNews<Found>(_ choose: (Node.Output) -> Found?) -> Found? {
+    drain()
+    for index in news.indices {
+      guard let found = choose(news[index]) else { continue }
+      news.remove(at: index)
+      return found
+    }
+    return nil
+  }
+
+  func nextCompletion() -> (peer: NodeID, completion: Completion)? {
+    nextNews { if case .completed(let peer, let completion) = $0 { (peer, completion) } else { nil } }
+  }
+
+  func nextWaiting() -> (from: NodeID, pending: PendingMessage)? {
+    nextNews { if case .messageWaiting(let peer, let pending) = $0 { (peer, pending) } else { nil } }
+  }
+
+  func nextMessage() -> (from: NodeID, message: ReceivedMessage)? {
+    guard let (peer, pending) = nextWaiting(), let message = node.takeMessage(from: peer, pending.lane, now: now) else {
+      return nil
+    }
+    drain()
+    return (peer, message)
+  }
+
+  func nextDatagram() -> (from: NodeID, datagram: ReceivedDatagram)? {
+    nextNews { if case .datagram(let peer, let datagram) = $0 { (peer, datagram) } else { nil } }
   }
 
   func handle(_ event: Node.Event) {
@@ -99,9 +139,11 @@ final class Bench {
   private func take(_ slot: Int) {
     var buffer = [UInt8](repeating: 0, count: 300_000)
     while true {
-      let count = buffer.withUnsafeMutableBytes { node.pop(slot, into: $0, now: now) }
+      let count = buffer.withUnsafeMutableBytes { node.pop(slot, into: $0) }
       if count == 0 { return }
       sentBytes[slot] += buffer[..<count]
+      // What waited for the room moves up.
+      if !carriesOutTransmit { drain() }
     }
   }
 
@@ -191,7 +233,7 @@ final class Bench {
   /// The peer events since the last call, in a word each: what, whose name, how many hops.
   func peerEvents() -> [String] {
     var words: [String] = []
-    while let event = node.nextPeerEvent() {
+    while let event = nextNews({ if case .peer(let event) = $0 { event } else { nil } }) {
       switch event {
       case .found(let peer): words.append("found \(peer.name.text) \(peer.hops)")
       case .changed(let peer): words.append("changed \(peer.name.text) \(peer.hops)")

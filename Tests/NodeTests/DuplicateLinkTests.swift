@@ -71,9 +71,9 @@ private func keptIsDialled(here: Int, there: Int, ownFirst: Bool) -> Bool? {
   bench.carriesOutTransmit = false
   let slot = bench.open(9)
   bench.node.handle(.linkClosed(slot), now: bench.now)
-  var commands: [Node.Command] = []
-  while let command = bench.node.nextCommand(now: bench.now) { commands.append(command) }
-  #expect(commands == [])
+  var outputs: [Node.Output] = []
+  while let output = bench.node.nextOutput(now: bench.now) { outputs.append(output) }
+  #expect(outputs == [])
 }
 
 @Test func aDeadNeighbourIsClosedAndItsRoutesGo() {
@@ -93,7 +93,7 @@ private func keptIsDialled(here: Int, there: Int, ownFirst: Bool) -> Bool? {
   let slots = [bench.neighbour(9), bench.neighbour(8), bench.open(7)]
   bench.node.shutDown(now: bench.now)
   bench.drain()
-  #expect(Set(bench.takeCommands().map { "\($0)" }) == Set(slots.map { "\(Node.Command.close($0))" }))
+  #expect(Set(bench.takeCommands().map { "\($0)" }) == Set(slots.map { "\(Node.Output.close($0))" }))
   for slot in slots {
     let goodbye = try Goodbye(bytes: #require(bench.sent(.goodbye, on: slot).first).payload)
     #expect(goodbye.reason == .shutdown)

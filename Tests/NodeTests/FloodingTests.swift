@@ -110,9 +110,10 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   let second = bench.neighbour(2)
   bench.pass(.seconds(1))
   _ = bench.sent(on: second)
-  bench.carriesOutTransmit = false
+  bench.drains = false
   bench.receive(bench.topology(3, [1, 2]), on: first)
   bench.receive(bench.topology(3, [1, 2]), on: second)
+  bench.drains = true
   #expect(bench.sent(.advertisement, on: second).allSatisfy { $0.header.source != bench.id(3) })
 }
 
@@ -154,8 +155,9 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   var buffer = [UInt8](repeating: 0, count: Limits.frameBytesMax)
   var longestQueue = 0
   while true {
-    let count = buffer.withUnsafeMutableBytes { bench.node.pop(second, into: $0, now: bench.now) }
+    let count = buffer.withUnsafeMutableBytes { bench.node.pop(second, into: $0) }
     if count == 0 { break }
+    bench.drain()
     longestQueue = max(longestQueue, bench.node.link(second).queuedByteCount(.control))
     for frame in frames(in: Array(buffer[..<count]))
     where frame.header.knownType == .advertisement && frame.header.source != bench.identity.id {

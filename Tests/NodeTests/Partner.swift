@@ -73,10 +73,7 @@ struct Partner {
 
 func read(_ bench: Bench) -> [String] {
   var texts: [String] = []
-  while let (_, message) = bench.node.nextMessage(now: bench.now, { _, _ in true }) {
-    texts.append(String(decoding: message.bytes, as: UTF8.self))
-  }
-  bench.drain()
+  while let (_, message) = bench.nextMessage() { texts.append(String(decoding: message.bytes, as: UTF8.self)) }
   return texts
 }
 

@@ -18,8 +18,8 @@ private final class Row {
     var epoch: UInt64
     var texts: [String] = []
     var outcomes: [Completion.Outcome] = []
-    /// False leaves completions in the node.
-    var takesCompletions = true
+    var datagrams: [(from: NodeID, datagram: ReceivedDatagram)] = []
+    var asked: [(peer: NodeID, chain: [[UInt8]])] = []
 
     init(_ identity: Identity, _ cryptography: StandInCryptography, _ node: Node, epoch: UInt64) {
       self.identity = identity
@@ -96,19 +96,21 @@ private final class Row {
   private func step(_ number: Int) -> Bool {
     let place = places[number]
     var hasMoved = false
-    while let command = place.node.nextCommand(now: now) {
-      guard case .transmit(let slot) = command, let other = place.slots.first(where: { $0.value == slot })?.key else {
-        continue
+    while let output = place.node.nextOutput(now: now) {
+      switch output {
+      case .transmit(let slot):
+        guard let other = place.slots.first(where: { $0.value == slot })?.key else { continue }
+        carry(from: number, slot, to: other)
+        hasMoved = true
+      case .messageWaiting(let peer, let pending):
+        guard let message = place.node.takeMessage(from: peer, pending.lane, now: now) else { continue }
+        place.texts.append(String(decoding: message.bytes, as: UTF8.self))
+        hasMoved = true
+      case .completed(_, let completion): place.outcomes.append(completion.outcome)
+      case .datagram(let peer, let datagram): place.datagrams.append((peer, datagram))
+      case .decisionWanted(let peer, let chain): place.asked.append((peer, chain))
+      case .dial, .close, .peer: break
       }
-      carry(from: number, slot, to: other)
-      hasMoved = true
-    }
-    while let (_, message) = place.node.nextMessage(now: now, { _, _ in true }) {
-      place.texts.append(String(decoding: message.bytes, as: UTF8.self))
-      hasMoved = true
-    }
-    while place.takesCompletions, let (_, completion) = place.node.nextCompletion() {
-      place.outcomes.append(completion.outcome)
     }
     return hasMoved
   }
@@ -116,7 +118,7 @@ private final class Row {
   private func carry(from number: Int, _ slot: Int, to other: Int) {
     var buffer = [UInt8](repeating: 0, count: 70_000)
     while true {
-      let count = buffer.withUnsafeMutableBytes { places[number].node.pop(slot, into: $0, now: now) }
+      let count = buffer.withUnsafeMutableBytes { places[number].node.pop(slot, into: $0) }
       if count == 0 { return }
       wire += buffer[..<count]
       for (header, payload) in frames(in: [UInt8](buffer[..<count])) {
@@ -165,7 +167,7 @@ private final class Row {
 }
 
 /// Refuses one node from when it is told.
-private final class Revocation: NodeTrust {
+final class Revocation: NodeTrust {
   var revoked: NodeID?
   func refuses(_ node: NodeID) -> Bool { node == revoked }
   func refuses(_ node: NodeID, named name: DisplayName, isProven: Bool) -> Bool { node == revoked }
@@ -211,9 +213,9 @@ private let canary = "the canary sings at noon"
     row.pass(.seconds(1))
     #expect(try send() == true)
     row.settle()
-    let got = try #require(row.places[2].node.nextUnreliableMessage { _, _, _ in true })
-    #expect(got.from == row.places[0].identity.id && got.1.kind == 9 && got.1.bytes == bytes)
-    #expect(row.places[2].node.nextUnreliableMessage { _, _, _ in true } == nil)
+    let got = try #require(row.places[2].datagrams.first)
+    #expect(got.from == row.places[0].identity.id && got.datagram.kind == 9 && got.datagram.bytes == bytes)
+    #expect(row.places[2].datagrams.count == 1)
     #expect(!row.wireContains("canary"))
   }
 
@@ -437,8 +439,8 @@ private let canary = "the canary sings at noon"
     row.say(canary, from: 0, to: 2)
     row.pass(.seconds(10))
     #expect(row.places[2].texts == [])
-    let asked = row.places[2].node.nextDecision()
-    #expect(asked?.peer == row.places[0].identity.id && asked?.chain == [row.places[0].identity.point])
+    let asked = row.places[2].asked
+    #expect(asked.map(\.peer) == [row.places[0].identity.id] && asked.first?.chain == [row.places[0].identity.point])
     row.places[2].node.decide(row.places[0].identity.id, isAccepted: true, now: row.now)
     row.pass(.seconds(5))
     #expect(row.places[2].texts == [canary])
@@ -456,24 +458,9 @@ private let canary = "the canary sings at noon"
     row.pass(SealLimits.refusedTime)
     #expect(row.say("again", from: 0, to: 2) == nil)
     row.pass(.seconds(1))
-    while row.places[2].node.nextDecision() != nil {}
     row.places[2].node.decide(row.places[0].identity.id, isAccepted: true, now: row.now)
     row.pass(.seconds(5))
     #expect(row.places[2].texts == ["again"])
-  }
-
-  @Test func whatFailedByARefusalIsToldAlsoWhenTheRefusalIsOver() {
-    let row = Row(3) { number, settings in settings.asksApplication = number == 2 }
-    row.places[0].takesCompletions = false
-    row.say(canary, from: 0, to: 2)
-    row.pass(.seconds(1))
-    row.places[2].node.decide(row.places[0].identity.id, isAccepted: false, now: row.now)
-    row.pass(SealLimits.refusedTime)
-    row.pass(.seconds(1))
-    row.places[0].takesCompletions = true
-    row.pass(.seconds(1))
-    #expect(row.places[0].outcomes == [.failed(.closed)])
-    #expect(row.say("again", from: 0, to: 2) == nil)
   }
 
   @Test func aPeerWhoseKeyIsRevokedIsToldNothingMore() {

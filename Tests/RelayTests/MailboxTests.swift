@@ -1,7 +1,7 @@
-import Channel
 import Primitives
 import Testing
 
+@testable import Channel
 @testable import Relay
 
 /// Messages that wait for somebody who wants their kind.
@@ -10,43 +10,56 @@ struct MailboxTests {
   let start = Instant.zero + .seconds(100)
   let peer = NodeID(high: 1, low: 1)
 
+  private mutating func add(_ kind: UInt8, _ lane: Lane = .interactive, after span: TimeSpan = .seconds(0)) {
+    mailbox.add(PendingMessage(kind: kind, lane: lane, byteCount: 1), from: peer, now: start + span)
+  }
+
+  /// The kinds that are taken when somebody listens for `wanted`, in their order.
+  private mutating func taken(_ wanted: [UInt8], after span: TimeSpan) -> [UInt8] {
+    var kinds: [UInt8] = []
+    while let next = mailbox.next(now: start + span, { kind, hasWaited in hasWaited || wanted.contains(kind) }) {
+      kinds.append(next.message.kind)
+    }
+    return kinds
+  }
+
+  @Test mutating func `what somebody wants is taken at once, and once`() {
+    add(3)
+    #expect(taken([3], after: .seconds(0)) == [3])
+    #expect(taken([3], after: .seconds(9)) == [] && mailbox.deadline(after: start) == .never)
+  }
+
   @Test mutating func `an unwanted message waits five seconds and no longer`() {
-    #expect(mailbox.hasWaited(peer, .interactive, now: start) == false)
-    #expect(mailbox.deadline == start + .seconds(5))
-    #expect(mailbox.hasWaited(peer, .interactive, now: start + .milliseconds(4999)) == false)
-    #expect(mailbox.hasWaited(peer, .interactive, now: start + .seconds(5)) == true)
+    add(3)
+    #expect(mailbox.deadline(after: start) == start + .seconds(5))
+    #expect(taken([], after: .milliseconds(4999)) == [])
+    #expect(taken([], after: .seconds(5)) == [3])
   }
 
   @Test mutating func `asking again does not make it wait anew`() {
-    for second in 0..<5 as Range<UInt64> {
-      #expect(mailbox.hasWaited(peer, .interactive, now: start + .seconds(second)) == false)
-    }
-    #expect(mailbox.hasWaited(peer, .interactive, now: start + .seconds(5)) == true)
+    add(3)
+    for second in 0..<5 as Range<UInt64> { #expect(taken([], after: .seconds(second)) == []) }
+    #expect(taken([], after: .seconds(5)) == [3])
   }
 
-  @Test mutating func `lanes and peers wait each for itself`() {
-    _ = mailbox.hasWaited(peer, .interactive, now: start)
-    _ = mailbox.hasWaited(peer, .bulk, now: start + .seconds(1))
-    _ = mailbox.hasWaited(NodeID(high: 2, low: 2), .interactive, now: start + .seconds(2))
-    let end = start + .seconds(5)
-    #expect(mailbox.hasWaited(peer, .interactive, now: end) == true)
-    #expect(mailbox.hasWaited(peer, .bulk, now: end) == false)
-    #expect(mailbox.hasWaited(NodeID(high: 2, low: 2), .interactive, now: end) == false)
+  @Test mutating func `an unwanted message holds up no other lane`() {
+    add(3)
+    add(4, .bulk, after: .seconds(1))
+    #expect(taken([4], after: .seconds(2)) == [4])
+    #expect(taken([4], after: .seconds(5)) == [3])
   }
 
-  @Test mutating func `the next message of a lane waits anew`() {
-    _ = mailbox.hasWaited(peer, .interactive, now: start)
-    mailbox.taken(peer, .interactive)
-    #expect(mailbox.deadline == .never)
-    #expect(mailbox.hasWaited(peer, .interactive, now: start + .seconds(5)) == false)
+  @Test mutating func `messages are taken in the order in which they came`() {
+    for kind in [7, 3, 5] as [UInt8] { add(kind) }
+    #expect(taken([3, 5, 7], after: .seconds(1)) == [7, 3, 5])
   }
 
-  @Test mutating func `who has waited long enough is forgotten, and no deadline of the past stays`() {
-    _ = mailbox.hasWaited(peer, .interactive, now: start)
-    _ = mailbox.hasWaited(peer, .bulk, now: start + .seconds(1))
-    mailbox.forgetExpired(now: start + .seconds(5))
-    #expect(mailbox.deadline == start + .seconds(6))
-    mailbox.forgetExpired(now: start + .seconds(6))
-    #expect(mailbox.deadline == .never)
+  @Test mutating func `who has waited long enough and finds no room sets no deadline of the past`() {
+    add(3)
+    add(4, .bulk, after: .seconds(1))
+    let next = mailbox.next(now: start + .seconds(5)) { _, _ in false }
+    #expect(next == nil && mailbox.deadline(after: start + .seconds(5)) == start + .seconds(6))
+    #expect(mailbox.deadline(after: start + .seconds(6)) == .never)
+    #expect(taken([], after: .seconds(6)) == [3, 4])
   }
 }

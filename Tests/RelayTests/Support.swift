@@ -67,6 +67,8 @@ final class Box: LinkDriverDelegate {
   let credentials: TLSCredentials
   private(set) var driver: LinkDriver!
   var provedCount = 0
+  /// Messages that were taken from the node.
+  private(set) var messageCount = 0
   var ends: [String] = []
   var now: Instant { io.now }
 
@@ -92,15 +94,18 @@ final class Box: LinkDriverDelegate {
     if let slot = driver.slot { node.handle(.linkClosed(slot), now: now) }
   }
 
-  /// What the node wants of its one link.
+  /// What the node wants at the end of a wake-up.
   func drain() {
-    while let command = node.nextCommand(now: now) {
-      switch command {
+    while let output = node.nextOutput(now: now) {
+      switch output {
       case .transmit: driver.transmit()
       case .close: driver.finish()
-      case .dial: break
+      case .messageWaiting(let peer, let pending):
+        if node.takeMessage(from: peer, pending.lane, now: now) != nil { messageCount += 1 }
+      case .dial, .peer, .decisionWanted, .completed, .datagram: break
       }
     }
+    driver.wakeUpEnded()
   }
 }
 

@@ -73,16 +73,14 @@ extension Simulation {
   // MARK: Certificates
 
   /// The application of `machine` takes a while to decide; while faults happen it also says no.
-  func drainDecisions(_ machine: Int, _ node: Node) {
-    while let (peer, chain) = node.nextDecision() {
-      let from = number(of: peer)
-      trace.add(now, .asked, machine, from, chain.count)
-      machines[machine].asked.insert(from)
-      let isAccepted = isHealed || random.chance(perThousand: 850)
-      plan(
-        .decision(machine: machine, life: machines[machine].life, peer: from, isAccepted: isAccepted),
-        after: span(.milliseconds(0), .seconds(2)))
-    }
+  func decisionWanted(_ machine: Int, _ peer: NodeID, _ chain: [[UInt8]]) {
+    let from = number(of: peer)
+    trace.add(now, .asked, machine, from, chain.count)
+    machines[machine].asked.insert(from)
+    let isAccepted = isHealed || random.chance(perThousand: 850)
+    plan(
+      .decision(machine: machine, life: machines[machine].life, peer: from, isAccepted: isAccepted),
+      after: span(.milliseconds(0), .seconds(2)))
   }
 
   func decide(_ machine: Int, _ peer: Int, _ isAccepted: Bool) {
@@ -104,21 +102,30 @@ extension Simulation {
   /// Bytes of messages that `machine` has read, all senders together.
   public func bytesRead(by machine: Int) -> Int { machines[machine].bytesRead }
 
-  /// True when something was taken that may have moved the node.
-  func drainMessages(_ machine: Int, _ node: Node) -> Bool {
-    var hasRead = false
-    while let (peer, completion) = node.nextCompletion() {
-      let to = number(of: peer)
-      trace.add(now, .completed, machine, to, completion.outcome == .delivered ? 1 : 0)
-      if completion.outcome == .delivered { checkDecision(machine, to) }
-      let wrong = ledger.completed(
-        by: machines[machine].number, life: machines[machine].life, peer: to, completion, readerLife: machines[to].life,
-        readerIsSlow: isSlow)
-      if let wrong { fail("machine \(machine) \(wrong)") }
-    }
+  func completed(_ machine: Int, _ peer: NodeID, _ completion: Completion) {
+    let to = number(of: peer)
+    trace.add(now, .completed, machine, to, completion.outcome == .delivered ? 1 : 0)
+    if completion.outcome == .delivered { checkDecision(machine, to) }
+    let wrong = ledger.completed(
+      by: machines[machine].number, life: machines[machine].life, peer: to, completion, readerLife: machines[to].life,
+      readerIsSlow: isSlow)
+    if let wrong { fail("machine \(machine) \(wrong)") }
+  }
+
+  func datagramCame(_ machine: Int, _ peer: NodeID, _ bytes: [UInt8]) {
+    trace.add(now, .read, machine, number(of: peer), bytes.count)
+    checkDecision(machine, number(of: peer))
+    let wrong = ledger.readUnreliable(by: machines[machine].number, from: number(of: peer), bytes)
+    if let wrong { fail("machine \(machine) \(wrong)") }
+  }
+
+  /// Takes the messages that wait, if the application reads. True when there was one.
+  func takeMessages(_ machine: Int, _ node: Node) -> Bool {
     if machines[machine].readsFrom > now { return false }
-    while let (peer, message) = node.nextMessage(now: now, { _, _ in true }) {
-      hasRead = true
+    let waiting = machines[machine].waiting
+    machines[machine].waiting = []
+    for (peer, lane) in waiting {
+      guard let message = node.takeMessage(from: peer, lane, now: now) else { continue }
       machines[machine].bytesRead += message.bytes.count
       trace.add(now, .read, machine, number(of: peer), message.bytes.count)
       checkDecision(machine, number(of: peer))
@@ -127,14 +134,7 @@ extension Simulation {
         message.bytes)
       if let wrong { fail("machine \(machine) \(wrong)") }
     }
-    while let (peer, message) = node.nextUnreliableMessage({ _, _, _ in true }) {
-      trace.add(now, .read, machine, number(of: peer), message.bytes.count)
-      checkDecision(machine, number(of: peer))
-      let wrong = ledger.readUnreliable(
-        by: machines[machine].number, from: number(of: peer), message.bytes)
-      if let wrong { fail("machine \(machine) \(wrong)") }
-    }
-    return hasRead
+    return !waiting.isEmpty
   }
 
   private var isSlow: Bool { options.faults.contains(.slowReader) || options.faults.contains(.noReader) }

@@ -79,7 +79,7 @@ extension Simulation {
     for machine in machines.indices {
       machines[machine].readsFrom = .zero
       start(machine)
-      touched(machine)
+      drain(machine)
     }
   }
 

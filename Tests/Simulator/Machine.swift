@@ -38,6 +38,15 @@ struct Machine {
   var epoch: UInt64
   /// When the node's next deadline is planned.
   var timerAt = Instant.never
+  /// The most events that a wake-up of the firmware's event loop serves.
+  static let wakeEventsMax: UInt64 = 64
+  /// Events that the node was told of since its last drain, and how many this wake-up takes at most.
+  var eventsSinceDrain = 0
+  var wakeEvents = 1
+  /// When the node was last told that its deadline has come and was not drained since.
+  var timedOutAt = Instant.zero
+  /// Messages that the application was told of and has not taken.
+  var waiting: [(peer: NodeID, lane: Lane)] = []
   /// The stream behind each link slot.
   var streams = [Int?](repeating: nil, count: Limits.linksMax)
   /// The peers that the node said are found.
@@ -92,6 +101,10 @@ struct Machine {
     frozenUntil = .zero
     readsFrom = .zero
     counted = nil
+    eventsSinceDrain = 0
+    wakeEvents = 1
+    timedOutAt = .zero
+    waiting = []
     var settings = NodeSettings(
       id: key.id, epoch: epoch, point: key.point, name: DisplayName("machine \(number) life \(life)"),
       serviceType: [UInt8]("sim".utf8), info: [[UInt8]("n=\(number)".utf8)], relays: relays, bypass: false,

@@ -25,6 +25,8 @@ public struct Options: Sendable {
   let asksApplications: Bool
   /// Keys between two machines are renewed all the time.
   let renewsKeys: Bool
+  /// Events that come to a machine within a random part of it are served in one wake-up.
+  let wakeSpan: TimeSpan
   /// Signatures and sealing by mbedTLS, where the program has it.
   public let wantsRealCryptography: Bool
 
@@ -58,6 +60,7 @@ public struct Options: Sendable {
     sealing = .required
     asksApplications = false
     renewsKeys = false
+    wakeSpan = .milliseconds(0)
     wantsRealCryptography = false
   }
 
@@ -82,6 +85,8 @@ public struct Options: Sendable {
     sealing = wish < 5 ? .required : wish < 7 ? .none : .mixed
     asksApplications = random.chance(perThousand: 150)
     renewsKeys = random.chance(perThousand: 200)
+    let wakeSpans: [UInt64] = [0, 100, 1_000, 5_000]
+    wakeSpan = TimeSpan(nanoseconds: 1_000 * wakeSpans[Int(random.below(4))])
   }
 
   /// The same seed with less: only these faults, at most so many machines, faults for no longer.

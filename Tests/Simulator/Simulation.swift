@@ -11,6 +11,7 @@ import TestSupport
 public final class Simulation {
   enum Event {
     case deadline(machine: Int)
+    case wakeEnds(machine: Int, life: Int)
     case dialEnds(machine: Int, life: Int, wire: Int)
     case opens(stream: Int, side: Int)
     case arrival(stream: Int, from: Int)
@@ -123,6 +124,8 @@ public final class Simulation {
     }
     switch event {
     case .deadline(let machine): deadline(machine)
+    case .wakeEnds(let machine, let life):
+      if machines[machine].life == life, machines[machine].eventsSinceDrain > 0 { drain(machine) }
     case .dialEnds(let machine, let life, let wire): dialEnds(machine, life, wire)
     case .opens(let stream, let side): opens(stream, side)
     case .arrival(let stream, let side): arrival(stream, from: side)
@@ -148,8 +151,8 @@ public final class Simulation {
   /// Whose attention an event needs.
   private func machine(of event: Event) -> Int? {
     switch event {
-    case .deadline(let machine), .dialEnds(let machine, _, _), .seen(let machine, _, _), .unseen(let machine, _, _),
-      .reading(let machine, _), .decision(let machine, _, _, _):
+    case .deadline(let machine), .wakeEnds(let machine, _), .dialEnds(let machine, _, _), .seen(let machine, _, _),
+      .unseen(let machine, _, _), .reading(let machine, _), .decision(let machine, _, _, _):
       machine
     case .opens(let stream, let side), .streamEnds(let stream, let side), .room(let stream, let side):
       streams[stream][end: side].machine
@@ -169,29 +172,44 @@ public final class Simulation {
   private func deadline(_ machine: Int) {
     guard let node = machines[machine].node, machines[machine].timerAt <= now else { return }
     machines[machine].timerAt = .never
-    if node.nextDeadline(now: now) <= now { node.handle(.timeout, now: now) }
+    if node.nextDeadline(now: now) <= now {
+      node.handle(.timeout, now: now)
+      machines[machine].timedOutAt = now
+    }
     touched(machine)
-    if node.nextDeadline(now: now) <= now { fail("machine \(machine) leaves a deadline that is due") }
   }
 
-  /// The drain rule, after everything that a node was told.
+  /// The node was told something. As in the firmware the drain comes once for each wake-up: when as many events as one
+  /// takes have come, or when no more come for a moment.
   func touched(_ machine: Int) {
-    guard let node = machines[machine].node, machines[machine].frozenUntil <= now else { return }
+    guard machines[machine].node != nil, machines[machine].frozenUntil <= now else { return }
+    machines[machine].eventsSinceDrain += 1
+    if machines[machine].eventsSinceDrain == 1 {
+      plan(.wakeEnds(machine: machine, life: machines[machine].life), after: span(.milliseconds(0), options.wakeSpan))
+    }
+    if machines[machine].eventsSinceDrain >= machines[machine].wakeEvents { drain(machine) }
+  }
+
+  /// The drain rule.
+  func drain(_ machine: Int) {
+    guard let node = machines[machine].node else { return }
+    machines[machine].eventsSinceDrain = 0
+    machines[machine].wakeEvents = 1 + Int(random.below(Machine.wakeEventsMax))
     repeat {
-      while let command = node.nextCommand(now: now) { carryOut(command, machine, node) }
-      drainPeers(machine, node)
-      drainDecisions(machine, node)
-    } while drainMessages(machine, node)
+      while let output = node.nextOutput(now: now) { carryOut(output, machine, node) }
+    } while takeMessages(machine, node)
     checkNode(machine, node)
     let deadline = node.nextDeadline(now: now)
+    if deadline <= machines[machine].timedOutAt { fail("machine \(machine) leaves a deadline that is due") }
+    machines[machine].timedOutAt = .zero
     if deadline < machines[machine].timerAt {
       machines[machine].timerAt = max(deadline, now)
       events.plan(.deadline(machine: machine), at: max(deadline, now))
     }
   }
 
-  private func carryOut(_ command: Node.Command, _ machine: Int, _ node: Node) {
-    switch command {
+  private func carryOut(_ output: Node.Output, _ machine: Int, _ node: Node) {
+    switch output {
     case .dial(let handle):
       trace.add(now, .dial, machine, Int(handle))
       let wire = wires[Int(handle)]
@@ -202,37 +220,43 @@ public final class Simulation {
     case .transmit(let slot):
       guard let stream = machines[machine].streams[slot] else { return fail("machine \(machine) sends on no stream") }
       send(stream, side(of: stream, machine, slot), all: false)
-    case .close(let slot):
-      guard let stream = machines[machine].streams[slot] else { return fail("machine \(machine) closes no stream") }
-      let side = side(of: stream, machine, slot)
-      trace.add(now, .close, machine, slot)
-      send(stream, side, all: true)
-      streams[stream][from: side].hasEnded = true
-      events.plan(.arrival(stream: stream, from: side), at: max(streams[stream][from: side].lastArrival, now))
-      streams[stream][end: side].isGone = true
-      machines[machine].streams[slot] = nil
-      node.handle(.linkClosed(slot), now: now)
+    case .close(let slot): close(slot, machine, node)
+    case .peer(let event): peerEvent(event, machine)
+    case .decisionWanted(let peer, let chain): decisionWanted(machine, peer, chain)
+    case .completed(let peer, let completion): completed(machine, peer, completion)
+    case .messageWaiting(let peer, let pending): machines[machine].waiting.append((peer, pending.lane))
+    case .datagram(let peer, let datagram): datagramCame(machine, peer, datagram.bytes)
     }
   }
 
-  private func drainPeers(_ machine: Int, _ node: Node) {
-    while let event = node.nextPeerEvent() {
-      switch event {
-      case .found(let peer):
-        trace.add(now, .found, machine, number(of: peer.id), Int(peer.hops))
-        if !machines[machine].found.insert(number(of: peer.id)).inserted {
-          fail("machine \(machine) finds a peer twice")
-        }
-      case .changed(let peer):
-        trace.add(now, .changed, machine, number(of: peer.id), Int(peer.hops))
-        changeCount += 1
-        if !machines[machine].found.contains(number(of: peer.id)) {
-          fail("machine \(machine): an unknown peer changes")
-        }
-      case .lost(let id):
-        trace.add(now, .lost, machine, number(of: id))
-        if machines[machine].found.remove(number(of: id)) == nil { fail("machine \(machine) loses an unknown peer") }
+  private func close(_ slot: Int, _ machine: Int, _ node: Node) {
+    guard let stream = machines[machine].streams[slot] else { return fail("machine \(machine) closes no stream") }
+    let side = side(of: stream, machine, slot)
+    trace.add(now, .close, machine, slot)
+    send(stream, side, all: true)
+    streams[stream][from: side].hasEnded = true
+    events.plan(.arrival(stream: stream, from: side), at: max(streams[stream][from: side].lastArrival, now))
+    streams[stream][end: side].isGone = true
+    machines[machine].streams[slot] = nil
+    node.handle(.linkClosed(slot), now: now)
+  }
+
+  private func peerEvent(_ event: PeerEvent, _ machine: Int) {
+    switch event {
+    case .found(let peer):
+      trace.add(now, .found, machine, number(of: peer.id), Int(peer.hops))
+      if !machines[machine].found.insert(number(of: peer.id)).inserted {
+        fail("machine \(machine) finds a peer twice")
       }
+    case .changed(let peer):
+      trace.add(now, .changed, machine, number(of: peer.id), Int(peer.hops))
+      changeCount += 1
+      if !machines[machine].found.contains(number(of: peer.id)) {
+        fail("machine \(machine): an unknown peer changes")
+      }
+    case .lost(let id):
+      trace.add(now, .lost, machine, number(of: id))
+      if machines[machine].found.remove(number(of: id)) == nil { fail("machine \(machine) loses an unknown peer") }
     }
   }
 

@@ -55,10 +55,10 @@ extension Simulation {
     while all || streams[stream][from: side].bytesBelow < most {
       let room = FrameHeader.byteCount + node.link(slot).payloadBytesMax
       var count = scratch.withUnsafeMutableBytes { scratch in
-        node.pop(slot, into: UnsafeMutableRawBufferPointer(rebasing: scratch[..<room]), now: now)
+        node.pop(slot, into: UnsafeMutableRawBufferPointer(rebasing: scratch[..<room]))
       }
       if count == 0, node.link(slot).hasFrames {
-        count = scratch.withUnsafeMutableBytes { node.pop(slot, into: $0, now: now) }
+        count = scratch.withUnsafeMutableBytes { node.pop(slot, into: $0) }
       }
       if count == 0 {
         streams[stream][from: side].isFull = false
