@@ -78,7 +78,7 @@ final class Box: LinkDriverDelegate {
     credentials = TLSCredentials(identity)
     let point = identity.publicPoint
     let settings = NodeSettings(
-      id: identity.id, epoch: 1, point: (0..<65).map { point[$0] }, name: try DisplayName([97].span.bytes),
+      id: identity.id, epoch: 1, point: (0..<65).map { point[$0] }, name: try DisplayName(([97] as [UInt8]).span.bytes),
       serviceType: Array("chat".utf8), info: [], relays: true, bypass: true, encryption: .none)
     node = Node(settings, try MbedCryptography(identity), journal: .none, now: io.now)
     let handoff = StreamHandoff(
