@@ -57,8 +57,8 @@ public struct RepeatFilter {
   /// Records less important than this are dropped.
   var level: Level
   private let kindBurst: UInt32
-  private var watches = InlineArray<64, Watch>(repeating: Watch())
-  private var kinds = InlineArray<240, Kind>(repeating: Kind())
+  private var watches = FixedArray<64, Watch>(repeating: Watch())
+  private var kinds = FixedArray<240, Kind>(repeating: Kind())
 
   /// `capacity` is that of the ring.
   public init(level: Level, capacity: Int) {
