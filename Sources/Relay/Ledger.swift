@@ -60,7 +60,9 @@ public enum Ledger {
       Entry("candidates", Limits.candidatesMax, NodeMemory.candidate + smallObject),
       Entry("DNS-SD: services, estimated", DiscoveryMemory.servicesMax, DiscoveryMemory.service),
       Entry("DNS-SD: records, estimated", DiscoveryMemory.recordsMax, DiscoveryMemory.record),
-      Entry("control socket: requests", ControlProtocol.clientsMax, ControlProtocol.packetBytesMax),
+      Entry(
+        "control socket: requests", ControlProtocol.clientsMax + ControlProtocol.reservedMax,
+        ControlProtocol.packetBytesMax),
       Entry("control socket: queues, shared", ControlProtocol.queuedBytesOfAll),
       Entry("status while it is written", Limits.nodesMax, statusOfPeer),
       Entry("trust: pins, lists, anchors", TrustMemory.bytesMax),

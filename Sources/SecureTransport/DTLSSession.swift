@@ -105,7 +105,7 @@ public final class DTLSSession: PeerSession {
 
   private func failure(_ code: Int32) -> SessionFailure {
     switch buffers.pointee.peerKey {
-    case .notP256: return .noIdentity
+    case .notP256, .chainTooLarge: return .noIdentity
     case .accepted: if !buffers.pointee.isPeer { return .wrongIdentity }
     case .unknown: break
     }

@@ -49,7 +49,7 @@ public enum PeerRefusal: UInt8, Error, Sendable {
     case .wrongSignature: "a signature in its chain is wrong"
     case .weakAlgorithm: "its chain is signed by a weak algorithm or key; SHA-256 and P-256 or better are needed"
     case .revocationListForged: "the revocation list (CRL) of its authority is not by that authority; replace the file"
-    case .chainTooLong: "its chain is longer than 8 intermediate certificates"
+    case .chainTooLong: "its chain is longer than 8 intermediate certificates, or has more than 256 names"
     case .noUsableKey: "it shows no certificate with an ECDSA P-256 key"
     case .denied: "its key is revoked (deny-list)"
     case .keyChanged: "another key is pinned under its name or one that looks like it; see: causeway identity alarms"

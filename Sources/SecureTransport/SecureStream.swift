@@ -240,6 +240,7 @@ public final class SecureStream {
       case .accepted: break
       case .unknown: return fail(.noPeerCertificate, alert: MBEDTLS_SSL_ALERT_MSG_CERT_REQUIRED)
       case .notP256: return fail(.peerKeyNotP256, alert: MBEDTLS_SSL_ALERT_MSG_UNSUPPORTED_CERT)
+      case .chainTooLarge: return fail(.refused(.chainTooLong), alert: Int32(PeerRefusal.chainTooLong.alert))
       }
       peer = withUnsafeBytes(of: buffers.pointee.peerPoint) { NodeIdentity.nodeID(ofPoint: $0) }
       if let refusal = judge?.refusal(of: peerChain, peer) {

@@ -68,9 +68,14 @@ public enum SecureStreamEnd: Equatable, Sendable {
 
   /// What mbedTLS's error number means for a stream.
   init(code: Int32, peerKey: PeerKey, alert: UInt8) {
-    if peerKey == .notP256 {
+    switch peerKey {
+    case .notP256:
       self = .peerKeyNotP256
       return
+    case .chainTooLarge:
+      self = .refused(.chainTooLong)
+      return
+    case .unknown, .accepted: break
     }
     switch code {
     case MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE: self = .alert(alert)

@@ -97,6 +97,8 @@ enum PeerKey {
   case unknown
   case accepted
   case notP256
+  /// `PeerChainSize` refuses the chain that it came with.
+  case chainTooLarge
 
   /// The x509 verify callback of a stream. Names, dates and authorities are not looked at: a node is its key.
   /// The key must be ECDSA P-256 in the one encoding that node ids are made from; otherwise one key could have two ids.
@@ -106,10 +108,13 @@ enum PeerKey {
   ) -> Int32 {
     flags!.pointee = 0
     if depth > 0 { return 0 }
-    if !PeerChainSize.isWithinBounds(certificate!) { flags!.pointee = UInt32(MBEDTLS_X509_BADCERT_OTHER) }
     let buffers = context!.assumingMemoryBound(to: StreamBuffers.self)
     buffers.pointee.peerKey = PeerKey(certificate!.pointee.pk_raw, &buffers.pointee.peerPoint)
     if buffers.pointee.peerKey == .notP256 { flags!.pointee |= UInt32(MBEDTLS_X509_BADCERT_BAD_KEY) }
+    if !PeerChainSize.isWithinBounds(certificate!) {
+      buffers.pointee.peerKey = .chainTooLarge
+      flags!.pointee |= UInt32(MBEDTLS_X509_BADCERT_OTHER)
+    }
     return 0
   }
 
