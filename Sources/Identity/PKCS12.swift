@@ -205,27 +205,34 @@ enum ObjectName {
   /// 1.3.14.3.2.26, 2.16.840.1.101.3.4.2.1, .2 and .3
   case sha1, sha256, sha384, sha512
 
-  fileprivate var bytes: [UInt8] {
-    let pkcs: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01]
-    let hash: [UInt8] = [0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02]
-    return switch self {
-    case .data: pkcs + [7, 1]
-    case .encryptedData: pkcs + [7, 6]
-    case .keyBag: pkcs + [12, 10, 1, 1]
-    case .shroudedKeyBag: pkcs + [12, 10, 1, 2]
-    case .certBag: pkcs + [12, 10, 1, 3]
-    case .x509Certificate: pkcs + [9, 22, 1]
-    case .pbes2: pkcs + [5, 13]
-    case .pbkdf2: pkcs + [5, 12]
-    case .tripleDES: pkcs + [12, 1, 3]
-    case .rc2: pkcs + [12, 1, 6]
-    case .rc2Long: pkcs + [12, 1, 5]
-    case .sha1: [0x2B, 0x0E, 0x03, 0x02, 0x1A]
-    case .sha256: hash + [1]
-    case .sha384: hash + [2]
-    case .sha512: hash + [3]
+  /// How many bytes it has, and the bytes as one big-endian number in two halves. Not as arrays: Swift 6.3.1 builds
+  /// constant arrays of an internal function anew in other modules of an Embedded program, and these compare unequal.
+  fileprivate var value: (count: Int, high: UInt64, low: UInt64) {
+    switch self {
+    case .data: (9, 0x2A, 0x8648_86F7_0D01_0701)
+    case .encryptedData: (9, 0x2A, 0x8648_86F7_0D01_0706)
+    case .keyBag: (11, 0x2A_8648, 0x86F7_0D01_0C0A_0101)
+    case .shroudedKeyBag: (11, 0x2A_8648, 0x86F7_0D01_0C0A_0102)
+    case .certBag: (11, 0x2A_8648, 0x86F7_0D01_0C0A_0103)
+    case .x509Certificate: (10, 0x2A86, 0x4886_F70D_0109_1601)
+    case .pbes2: (9, 0x2A, 0x8648_86F7_0D01_050D)
+    case .pbkdf2: (9, 0x2A, 0x8648_86F7_0D01_050C)
+    case .tripleDES: (10, 0x2A86, 0x4886_F70D_010C_0103)
+    case .rc2: (10, 0x2A86, 0x4886_F70D_010C_0106)
+    case .rc2Long: (10, 0x2A86, 0x4886_F70D_010C_0105)
+    case .sha1: (5, 0, 0x2B_0E03_021A)
+    case .sha256: (9, 0x60, 0x8648_0165_0304_0201)
+    case .sha384: (9, 0x60, 0x8648_0165_0304_0202)
+    case .sha512: (9, 0x60, 0x8648_0165_0304_0203)
     }
   }
 }
 
-func matches(_ identifier: ArraySlice<UInt8>, _ name: ObjectName) -> Bool { identifier.elementsEqual(name.bytes) }
+func matches(_ identifier: ArraySlice<UInt8>, _ name: ObjectName) -> Bool {
+  var high: UInt64 = 0, low: UInt64 = 0
+  for byte in identifier.prefix(16) {
+    high = high << 8 | low >> 56
+    low = low << 8 | UInt64(byte)
+  }
+  return (identifier.count, high, low) == name.value
+}

@@ -22,7 +22,15 @@ func openState(
     if try !directory.lock() { throw .inUse(path: directory.path) }
     let identity = try NodeIdentity.loadOrCreate(directory: directory.path)
     let store = TrustStore(directory)
-    let (epoch, failure) = try store.nextEpoch(wallSeconds: Int64(CSystem.time(nil)))
+    var wall = timespec()
+    clock_gettime(CLOCK_REALTIME, &wall)
+    let milliseconds = Int64(wall.tv_sec) * 1000 + Int64(wall.tv_nsec) / 1_000_000
+    let (epoch, failure) = try store.nextEpoch(wallMilliseconds: milliseconds)
+    // An epoch that is not on disk counts from the next quarter of a second on.
+    if failure != nil {
+      let quarter = TrustStore.quarterMilliseconds
+      usleep(UInt32((quarter - milliseconds % quarter) * 1000))
+    }
     let clock = SystemClock()
     let keeper = TrustKeeper(identity, store, configuration.trust, clock)
     let notices = [identity.notice, store.notice].compactMap { $0 }

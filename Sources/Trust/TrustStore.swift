@@ -83,12 +83,13 @@ public final class TrustStore {
   /// A disk that is full or read-only does not keep the box from starting; `failure` says why nothing was written. The
   /// counter goes up by two at a start that is written, and the number between belongs to those that are not: they are
   /// later than the last written start and earlier than the next. Among themselves the wall clock orders them: the lower
-  /// half counts quarters of a second. Where that clock stands still over a reboot, a start may come out as older than the
+  /// half counts quarters of a second, and names the next one: the caller waits until it begins before anybody is told of
+  /// the epoch, so that no two starts share one. Where that clock stands still over a reboot, a start may come out as older than the
   /// one before it: see below.
   ///
   /// When the state is lost the count starts again. Peers which still remember a larger epoch of this node then hold
   /// the new one for a stale duplicate until what they remember has expired; nothing else depends on the number.
-  public func nextEpoch(wallSeconds: Int64) throws(IdentityError) -> (epoch: UInt64, failure: IdentityError?) {
+  public func nextEpoch(wallMilliseconds: Int64) throws(IdentityError) -> (epoch: UInt64, failure: IdentityError?) {
     // 2³¹ starts are one a second for 68 years; the count then begins again like that of a lost file.
     if state.epochCounter > UInt32.max - 3 { state.epochCounter = 0 }
     state.epochCounter += 2
@@ -96,7 +97,7 @@ public final class TrustStore {
       try save()
     } catch {
       state.epochCounter -= 1
-      let quarters = UInt64(clamping: wallSeconds - Self.quartersBegin) * 4
+      let quarters = UInt64(clamping: wallMilliseconds / Self.quarterMilliseconds - Self.quartersBegin + 1)
       return (UInt64(state.epochCounter) << 32 | min(quarters, UInt64(UInt32.max)), error)
     }
     var random: UInt32 = 0
@@ -104,6 +105,8 @@ public final class TrustStore {
     return (UInt64(state.epochCounter) << 32 | UInt64(random), nil)
   }
 
+  /// What the lower half of an epoch counts when nothing can be written.
+  public static let quarterMilliseconds: Int64 = 250
   /// 1 January 2026: 34 years of quarters of a second fit.
-  private static let quartersBegin: Int64 = 1_767_225_600
+  private static let quartersBegin: Int64 = 4 * 1_767_225_600
 }

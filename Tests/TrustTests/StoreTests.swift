@@ -20,7 +20,7 @@ struct StoreTests {
   /// The epoch of a start a quarter of an hour after the last one.
   private func start(_ store: TrustStore) throws -> UInt64 {
     seconds += 900
-    return try store.nextEpoch(wallSeconds: seconds).epoch
+    return try store.nextEpoch(wallMilliseconds: 1000 * seconds).epoch
   }
 
   @Test func epochsRiseFromOneStartToTheNext() throws {
@@ -54,10 +54,13 @@ struct StoreTests {
     for _ in 0..<3 {
       let broken = try store()
       seconds += 1
-      let (epoch, failure) = try broken.nextEpoch(wallSeconds: seconds)
+      let (epoch, failure) = try broken.nextEpoch(wallMilliseconds: 1000 * seconds)
       #expect(failure != nil)
       epochs.append(epoch)
     }
+    // Two in one second, a quarter of it apart.
+    let (epoch, _) = try store().nextEpoch(wallMilliseconds: 1000 * seconds + 250)
+    epochs.append(epoch)
     #expect(rmdir(box.place.path + "/state.new") == 0)
     epochs.append(try start(store()))
     #expect(zip(epochs, epochs.dropFirst()).allSatisfy { $0 < $1 }, "\(epochs)")
@@ -67,7 +70,7 @@ struct StoreTests {
     _ = try start(store())
     #expect(mkdir(box.place.path + "/state.new", 0o700) == 0)
     let broken = try store()
-    let (epoch, _) = try broken.nextEpoch(wallSeconds: seconds)
+    let (epoch, _) = try broken.nextEpoch(wallMilliseconds: 1000 * seconds)
     #expect(rmdir(box.place.path + "/state.new") == 0)
     try broken.save()
     #expect(try start(store()) > epoch)
