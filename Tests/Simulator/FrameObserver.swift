@@ -57,6 +57,8 @@ struct FrameObserver {
     frameCount += 1
     if header.knownType == .sealed { sealedCount += 1 }
     let place = Place(machine: sender, life: life)
+    // Every stream counts, be it that nothing but a hello went over it: while it carried, it was to tell what is new.
+    streams[Pair(sender: place, receiver: receiver), default: []].insert(stream)
     if header.isRouted { return routed(header, payload, place, id) }
     if header.knownType == .advertisement { return advertisement(header, payload, place, id, stream, receiver) }
     if header.knownType == .denyList { return nil }
@@ -99,7 +101,6 @@ struct FrameObserver {
     let news = News(
       sender: place, receiver: receiver, source: header.source, kind: view.kind.rawValue, epoch: view.epoch,
       sequence: view.sequence)
-    streams[pair, default: []].insert(stream)
     told[news, default: 0] += 1
     if told[news, default: 0] > streams[pair, default: []].count {
       return "tells a neighbour more often than it had streams"
