@@ -69,10 +69,9 @@ extension Relay {
     for warning in fresh.warnings { journal.report(.warning, at: loop.now, "configuration", warning) }
     var later = ""
     for key in configuration.keysChanged(in: fresh) {
-      switch key {
-      case "[journal] level", "[trust] anchors": continue
-      default: later += later.utf8.isEmpty ? key : ", " + key
-      }
+      // Compared as bytes: the comparison of Strings would bring Unicode's tables into the firmware.
+      if Text(key).equals("[journal] level") || Text(key).equals("[trust] anchors") { continue }
+      later += later.utf8.isEmpty ? key : ", " + key
     }
     configuration.journal.level = fresh.journal.level
     journal.setLevel(fresh.journal.level)
