@@ -1,6 +1,6 @@
 import Primitives
 
-/// Who may come in, before anything is spent on proving who they are. Pure: it counts, and the owner acts.
+/// Admission control for inbound streams, before a TLS context is made. Pure: it counts, and the owner acts.
 ///
 /// A stream that somebody opened to us is first a pending stream: a descriptor and a few bytes, until its first bytes look like
 /// the beginning of TLS. Then it has a handshake, which costs memory and computing. Both have limits, all together and by
@@ -10,11 +10,11 @@ import Primitives
 /// The rule: `arrive`; then `begin` when it has shown that it speaks, again when a handshake has ended; and at its end
 /// `leave`, whatever it had come to.
 public struct Admission {
-  /// Newcomers at once. Who can hold a place: anybody who can connect, for `deadline` at most.
+  /// Pending streams at once. Who can hold a place: anybody who can connect, for `deadline` at most.
   public static let pendingStreamsMax = 256
   /// Handshakes at once: about 100 KiB each.
   public static let handshakesMax = 32
-  /// Newcomers and handshakes at once from one address.
+  /// Pending streams and handshakes at once from one address.
   public static let perSourceMax = 4
   /// Of each, how many are kept for known sources.
   public static let reserved = 8

@@ -24,7 +24,7 @@ final class LinkDriver {
   static let lingerTime = TimeSpan.seconds(2)
 
   let handoff: StreamHandoff
-  /// Where it came in by the door, until its handshake is over; nil for one that was dialled.
+  /// The source that admission counts it under, until its handshake is over; nil for a dialled stream.
   var source: UInt64?
   /// The node's link slot, once the peer is authenticated.
   private(set) var slot: Int?

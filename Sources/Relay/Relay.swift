@@ -157,7 +157,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   // MARK: Streams
 
-  /// A bearer connected. Whom others sent has to pass the door; whom we dialled has to prove itself.
+  /// A bearer connected. An inbound stream passes admission first; a dialled one begins its handshake at once.
   func begin(_ stream: StreamHandoff) {
     if stream.isInbound {
       inbound?.arrive(stream)
