@@ -48,6 +48,7 @@ public struct Journal: @unchecked Sendable {
     let isOurs =
       JournalLayout.fault(in: UnsafeRawBufferPointer(memory)) == nil
       && base.load(fromByteOffset: JournalLayout.capacityOffset, as: UInt64.self) == self.capacity
+      && base.load(fromByteOffset: JournalLayout.newestOffset, as: UInt64.self) <= JournalLayout.continuedSequenceMax
     if !isOurs { format(base) }
     beginBase(base, wallOffset, boot)
   }

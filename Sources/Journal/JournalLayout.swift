@@ -22,6 +22,11 @@ public enum JournalLayout {
   /// "CWJRNL", then the format version.
   public static let magic: UInt64 = 0x4357_4A52_4E4C_0001
 
+  /// The newest sequence of a file that can be read. What is added to it cannot overflow.
+  static let sequenceMax = UInt64.max / 2
+  /// The newest sequence of a file that is continued: a writer never comes from here to `sequenceMax`.
+  static let continuedSequenceMax = UInt64.max / 4
+
   static let magicOffset = 0
   static let recordSizeOffset = 8
   static let capacityOffset = 16
@@ -43,8 +48,8 @@ public enum JournalLayout {
     if base.load(fromByteOffset: recordSizeOffset, as: UInt64.self) != UInt64(recordBytes) { return .version }
     if capacity < UInt64(capacityMin) || capacity > UInt64(Int.max / 2 / recordBytes) { return .corrupt }
     if memory.count < fileBytes(capacity: Int(capacity)) { return .truncated }
-    // No journal lives to see so many; what counts on from there cannot overflow.
-    if base.load(fromByteOffset: newestOffset, as: UInt64.self) > UInt64.max / 2 { return .corrupt }
+    // No journal lives to see so many.
+    if base.load(fromByteOffset: newestOffset, as: UInt64.self) > sequenceMax { return .corrupt }
     let bases = base.load(fromByteOffset: baseCountOffset, as: UInt64.self)
     return bases >= 1 && bases <= UInt64(clockBasesMax) ? nil : .corrupt
   }

@@ -20,6 +20,8 @@ public struct LinkMeter {
   static let goodputLife = TimeSpan.seconds(60)
   /// A sender has about this much under way, so a round trip limits what a link is good for.
   static let bytesUnderWay: UInt64 = 524_288
+  /// Part of a round trip that is not the link's: each end may run up to 5 ms late.
+  static let schedulingDelayMax = TimeSpan.milliseconds(10)
   /// Above every measured cost there is room for links in quarantine.
   public static let costMax: UInt16 = 32_767
 
@@ -83,8 +85,9 @@ public struct LinkMeter {
   public var measuredCost: UInt16 {
     var micros = goodput == 0 ? UInt64(bearer.cost) : 1_024_000_000 / goodput
     micros = max(micros, UInt64(bearer.cost) / 4)
-    let least = min(roundTrips[0], min(roundTrips[1], roundTrips[2])).nanoseconds / 1000
-    micros = max(micros, least * 1024 / Self.bytesUnderWay)
+    let least = min(roundTrips[0], min(roundTrips[1], roundTrips[2])).microseconds
+    let underWay = least - min(least, Self.schedulingDelayMax.microseconds)
+    micros = max(micros, underWay * 1024 / Self.bytesUnderWay)
     if micros == UInt64(bearer.cost) { return bearer.cost }
     return UInt16(min(max(Self.quantised(micros), 1), UInt64(Self.costMax)))
   }

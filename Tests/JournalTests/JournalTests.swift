@@ -1,4 +1,4 @@
-import Journal
+@testable import Journal
 import Primitives
 import Testing
 
@@ -133,4 +133,13 @@ final class Memory {
   let reader = try memory.reader()
   #expect(reader.newest == 1 && reader.record(1)?.a == 9)
   #expect((2...64).allSatisfy { reader.record($0) == nil })
+}
+
+@Test func aFileThatCountedAlmostToTheEndIsFormattedAnew() throws {
+  let memory = Memory(capacity: 64)
+  _ = memory.journal()
+  memory.bytes.storeBytes(of: JournalLayout.sequenceMax, toByteOffset: 24, as: UInt64.self)
+  #expect(try memory.reader().newest == JournalLayout.sequenceMax)
+  memory.journal().record(.notice, .boxStarted, at: .zero, 9)
+  #expect(try memory.reader().newest == 1)
 }

@@ -87,6 +87,14 @@ func aLinkThatWasNotMeasuredCostsWhatItsBearerDoes(bearer: BearerKind) {
   #expect(meter.cost > 3500)
 }
 
+@Test func endsThatRunALittleLateDoNotMakeALinkCostly() {
+  var meter = LinkMeter(.ethernet)
+  for second in stride(from: UInt64(0), through: 60, by: 3) {
+    meter.measured(roundTrip: .milliseconds(10), now: start + .seconds(second))
+  }
+  #expect(meter.measuredCost == BearerKind.ethernet.cost && meter.cost == BearerKind.ethernet.cost)
+}
+
 @Test func goodputIsForgottenSoThatALinkThatWasBadGetsItsChance() {
   var meter = LinkMeter(.wifi)
   let end = run(&meter, 102_400, from: start, for: .seconds(10))
