@@ -33,7 +33,7 @@ selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch6
 	python3 Tests/Daemons/client_test.py build/x86_64/causeway
 	python3 Tests/Daemons/messages_test.py build/x86_64/causeway
 	python3 Tests/Daemons/identity_test.py build/x86_64/causeway
-	python3 Tests/Daemons/door_test.py build/x86_64/causeway
+	python3 Tests/Daemons/admission_test.py build/x86_64/causeway
 	python3 Tests/Daemons/process_test.py build/x86_64/causeway
 	python3 Tests/Daemons/trust_test.py build/x86_64/causeway
 	python3 Tests/Daemons/kill_writes.py build/x86_64/causeway

@@ -143,7 +143,8 @@ public struct StatusReport {
       text.add("“")
       text.add(untrusted: name.utf8)
       text.add("” is \(alarm["pinned"].string), pinned\n")
-      text.add("  but \(offered) came \(alarm["count"].number) times as “")
+      let count = alarm["count"].number
+      text.add("  but \(offered) came \(count == 1 ? "once" : "\(count) times") as “")
       text.add(untrusted: offeredName.utf8)
       text.add(name.utf8.elementsEqual(offeredName.utf8) ? "”\n" : "”, which looks like it\n")
       text.add("  its owner changed the key:  causeway identity accept \(offered)\n")

@@ -25,8 +25,6 @@ public func runRelay(_ configuration: Configuration, configurationFile: String?)
 
 /// Everything that has to be there before the first byte flows: journal, identity, epoch, loop.
 private func startRelay(_ configuration: Configuration, _ file: String?) throws(StartError) -> Relay {
-  Limits.checkWidths()
-  ChannelLimits.eachWidth { _, greatest, fits in precondition(greatest <= fits) }
   if let excess = Ledger.excess(journalBytes: configuration.journal.sizeKiB * 1024) { say("memory", excess) }
   let journal: JournalFile
   do throws(DiagnosticsError) {
@@ -36,6 +34,8 @@ private func startRelay(_ configuration: Configuration, _ file: String?) throws(
     throw StartError(error.text)
   }
   reportTraps()
+  Limits.checkWidths()
+  ChannelLimits.eachWidth { _, greatest, fits in precondition(greatest <= fits) }
   let (trust, epoch, stateFault) = try openState(configuration, journal.journal)
   let loop: EventLoop
   let clock: WallClockWatch

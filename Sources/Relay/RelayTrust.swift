@@ -134,7 +134,7 @@ extension Relay {
       if count > 0 { text += "\(text.utf8.isEmpty ? "" : ", ")\(count) \(refusal.name)" }
     }
     refusalsTold = refusals
-    if !text.utf8.isEmpty { journal.report(.warning, at: loop.now, "door", "not let in: \(text)") }
+    if !text.utf8.isEmpty { journal.report(.warning, at: loop.now, "admission", "not let in: \(text)") }
   }
 
   func reconsiderLinks() {

@@ -8,11 +8,15 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
+import unittest
 
 BINARY = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else "build/x86_64/causeway"
 KIND = 7                    # what the messages of our applications are
 OUTSTANDING = 48            # sends of one application at once; a daemon takes 64
+# The first eleven bytes of a TLS record that announces 512.
+CLIENT_HELLO_PREFIX = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])
 INTERACTIVE, BULK, UNRELIABLE = 0, 1, 2
 _ports = itertools.count(20000 + os.getpid() * 7 % 20000)
 
@@ -154,3 +158,27 @@ def wait(what, predicate, seconds=15):
         if time.monotonic() > end:
             raise AssertionError(f"{what}: not within {seconds} s")
         time.sleep(0.1)
+
+
+class DaemonsTest(unittest.TestCase):
+    """A directory of the test's own, and daemons in it that end with it."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="causeway-")
+        self.addCleanup(directory.cleanup)
+        self.root = directory.name
+
+    def path(self, name):
+        return os.path.join(self.root, name)
+
+    def daemon(self, name, *peers, **options):
+        daemon = Daemon(self.root, name, peers, **options)
+        self.addCleanup(daemon.stop)
+        return daemon
+
+    def refused(self, daemon, *words):
+        """A command that fails: the one line it says."""
+        code, out, err = daemon.run(*words)
+        self.assertEqual((code, out), (1, ""), err)
+        self.assertEqual(err.count("\n"), 1, err)
+        return err

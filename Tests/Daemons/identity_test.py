@@ -10,35 +10,14 @@ import pty
 import resource
 import socket
 import subprocess
-import tempfile
 import time
 import unittest
 
-from daemons import BINARY, Daemon, wait
+from daemons import BINARY, CLIENT_HELLO_PREFIX, DaemonsTest, wait
 
-# Of a record that announces 512 bytes the first eleven.
-CLIENT_HELLO_PREFIX = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])
-
-
-class IdentityTest(unittest.TestCase):
-    def setUp(self):
-        self.root = tempfile.TemporaryDirectory(prefix="causeway-")
-        self.daemons = []
-
-    def tearDown(self):
-        for daemon in self.daemons:
-            daemon.stop()
-        self.root.cleanup()
-
-    def path(self, name):
-        return os.path.join(self.root.name, name)
-
-    def daemon(self, name, *peers, **options):
-        self.daemons.append(Daemon(self.root.name, name, peers, **options))
-        return self.daemons[-1]
-
+class IdentityTest(DaemonsTest):
     def openssl(self, command, **options):
-        done = subprocess.run(["sh", "-c", f"cd {self.root.name} && {command}"], capture_output=True, text=True, **options)
+        done = subprocess.run(["sh", "-c", f"cd {self.root} && {command}"], capture_output=True, text=True, **options)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
@@ -53,13 +32,6 @@ class IdentityTest(unittest.TestCase):
             f"openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {name}.key -out {name}.csr -subj /CN={name}"
             f" && openssl x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 3650 -out {name}.pem"
             f" && openssl pkcs12 -export -inkey {name}.key -in {name}.pem -certfile ca.pem -out {name}.p12 -passout pass:secret")
-
-    def refused(self, daemon, *words):
-        """A command that fails: the one line it says."""
-        code, out, err = daemon.run(*words)
-        self.assertEqual((code, out), (1, ""), err)
-        self.assertEqual(err.count("\n"), 1, err)
-        return err
 
     # The commands
 

@@ -9,35 +9,14 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 import unittest
 
-from daemons import BINARY, Client, Daemon, wait
+from daemons import BINARY, CLIENT_HELLO_PREFIX, Client, DaemonsTest, wait
 
 NOBODY = 65534
 ID = "00112233445566778899aabbccddeeff"
-# Of a record that announces 512 bytes the first eleven.
-CLIENT_HELLO_PREFIX = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])
-
-
-class ProcessTest(unittest.TestCase):
-    def setUp(self):
-        self.root = tempfile.TemporaryDirectory(prefix="causeway-")
-        self.daemons = []
-
-    def tearDown(self):
-        for daemon in self.daemons:
-            daemon.stop()
-        self.root.cleanup()
-
-    def path(self, name):
-        return os.path.join(self.root.name, name)
-
-    def daemon(self, name, *peers, **options):
-        self.daemons.append(Daemon(self.root.name, name, peers, **options))
-        return self.daemons[-1]
-
+class ProcessTest(DaemonsTest):
     def noisy(self, name="box"):
         """A daemon that says on standard error what it lacks as soon as it starts."""
         box = self.daemon(name)
@@ -154,7 +133,7 @@ class ProcessTest(unittest.TestCase):
 
     def test_clients_that_only_sit_there_do_not_keep_the_operator_out(self):
         box = self.daemon("box").start()
-        for path in (self.root.name, box.directory, box.directory + "/run"):
+        for path in (self.root, box.directory, box.directory + "/run"):
             os.chmod(path, 0o755)
         done, tell = os.pipe()
         hold, leave = os.pipe()

@@ -6,11 +6,10 @@ import hashlib
 import os
 import struct
 import subprocess
-import tempfile
 import time
 import unittest
 
-from daemons import BINARY, BULK, INTERACTIVE, Client, Daemon, wait
+from daemons import BINARY, BULK, INTERACTIVE, Client, DaemonsTest, wait
 
 TEXT, OFFER, ANSWER, CANCEL = 1, 2, 3, 6
 # Escape sequences, a window title, a carriage return, direction marks, what no eye sees, an 8-bit CSI in UTF-8.
@@ -25,36 +24,15 @@ def steering(text):
     return sorted({hex(ord(character)) for character in text if ord(character) in invisible})
 
 
-class TrustTest(unittest.TestCase):
-    def setUp(self):
-        self.root = tempfile.TemporaryDirectory(prefix="causeway-")
-        self.daemons, self.processes = [], []
-
-    def tearDown(self):
-        for process in self.processes:
-            process.kill()
-            process.wait()
-        for daemon in self.daemons:
-            daemon.stop()
-        self.root.cleanup()
-
-    def daemon(self, name, *peers, **options):
-        self.daemons.append(Daemon(self.root.name, name, peers, **options))
-        return self.daemons[-1]
-
-    def refused(self, daemon, *words):
-        """A command that fails: the one line it says."""
-        code, out, err = daemon.run(*words)
-        self.assertEqual((code, out), (1, ""), err)
-        self.assertEqual(err.count("\n"), 1, err)
-        return err
-
+class TrustTest(DaemonsTest):
     def begin(self, daemon, *words):
         """A command that goes on; `end` gives what it wrote."""
-        self.processes.append(subprocess.Popen(
+        process = subprocess.Popen(
             [BINARY, *words, "--config", daemon.config], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT))
-        return self.processes[-1]
+            stderr=subprocess.STDOUT)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
 
     def end(self, process):
         return process.communicate(timeout=30)[0].decode("utf-8", "replace")
@@ -63,7 +41,7 @@ class TrustTest(unittest.TestCase):
 
     def test_no_text_of_a_stranger_steers_a_terminal(self):
         box = self.daemon("box", trust="policy = first-use").start()
-        evil = self.daemon("evil", box, display=NASTY_NAME, extra=f"").start()
+        evil = self.daemon("evil", box, display=NASTY_NAME, extra="").start()
         wait("they are linked", lambda: evil.neighbours() == ["box"])
         client = Client(evil, kinds=1 << OFFER | 1 << ANSWER)
         to = client.wait_peer("box")
@@ -80,7 +58,7 @@ class TrustTest(unittest.TestCase):
         shown["chat"] = self.end(chat)
         self.assertIn("owned", shown["chat"])
         # A file that we offer and the stranger refuses, with an explanation.
-        path = os.path.join(self.root.name, "file")
+        path = os.path.join(self.root, "file")
         with open(path, "wb") as file:
             file.write(b"contents")
         sending = self.begin(box, "peer", "send", path, "--to", evil_id, "--seconds", "20")
@@ -91,7 +69,7 @@ class TrustTest(unittest.TestCase):
         shown["send"] = self.end(sending)
         self.assertIn("owned", shown["send"])
         # A file that the stranger offers under such a name, and gives up with an explanation.
-        receiving = self.begin(box, "peer", "receive", self.root.name, "--seconds", "3")
+        receiving = self.begin(box, "peer", "receive", self.root, "--seconds", "3")
         time.sleep(1)
         name = ("n" + NASTY).encode()
         send(OFFER, struct.pack(">IQ", 7, 100) + hashlib.sha256(b"x").digest() + bytes([len(name)]) + name)
@@ -113,7 +91,7 @@ class TrustTest(unittest.TestCase):
 
     def test_what_the_daemon_tells_on_its_standard_error_steers_no_terminal(self):
         box = self.daemon("box", trust="policy = first-use")
-        log = os.path.join(self.root.name, "stderr")
+        log = os.path.join(self.root, "stderr")
         evil = self.daemon("evil", box, display=NASTY_NAME)
         with open(log, "wb") as file:
             box.process = subprocess.Popen([BINARY, "run", "--config", box.config], stderr=file)
@@ -242,8 +220,8 @@ class TrustTest(unittest.TestCase):
         wait("bob is gone", lambda: box.neighbours() == ["bob"])
 
     def test_refused_strangers_are_listed_so_that_they_can_be_let_in(self):
-        os.makedirs(os.path.join(self.root.name, "anchors"))
-        box = self.daemon("box", trust=f"policy = ca\nanchors = {self.root.name}/anchors").start()
+        os.makedirs(os.path.join(self.root, "anchors"))
+        box = self.daemon("box", trust=f"policy = ca\nanchors = {self.root}/anchors").start()
         stranger = self.daemon("stranger", box).start()
         wait("the stranger is listed", lambda: box.status["box"]["refused_strangers"] != [])
         entry = box.status["box"]["refused_strangers"][0]
@@ -268,10 +246,10 @@ class TrustTest(unittest.TestCase):
 
     def test_what_is_no_identity_is_named_in_one_line(self):
         box = self.daemon("box")
-        subprocess.run(["sh", "-c", f"cd {self.root.name} && openssl genpkey -algorithm ed25519 -out ed.key && openssl genpkey "
+        subprocess.run(["sh", "-c", f"cd {self.root} && openssl genpkey -algorithm ed25519 -out ed.key && openssl genpkey "
                         "-algorithm EC -pkeyopt ec_paramgen_curve:P-256 -outform DER -out key.der"], check=True, capture_output=True)
         for file, expected in ((".", "a directory"), ("ed.key", "not an ECDSA P-256 key"), ("key.der", "openssl pkey -inform DER")):
-            self.assertIn(expected, self.refused(box, "identity", "import", os.path.join(self.root.name, file)))
+            self.assertIn(expected, self.refused(box, "identity", "import", os.path.join(self.root, file)))
         self.assertFalse(os.path.exists(box.state + "/node.key"))
 
 

@@ -156,6 +156,14 @@ def restarts():
         check("carol" in service.cli("identity", "show"), "it knows whom it pinned")
         for life in (before, after):
             check(f"started: epoch {life['epoch']}" in service.log(), "both starts stand in the journal", service.log())
+    with step("a reload: a new level of the journal counts, in the same process"):
+        pid = service.pid
+        service.configure({"journal": {"level": "debug"}})
+        service.control("reload")
+        wait_until("the log has what debugs", lambda: service.status() and " debug " in service.cli("log", "--level", "debug"), 15)
+        check(service.pid == pid, "it is the same process", (pid, service.pid))
+        service.configure({})
+        service.control("reload")
     with step("a configuration with a mistake: six failures in a row, then the mistake is corrected: the box comes back") as remark:
         # systemd's own limit is five starts within 10 s; an emulated machine is not so quick.
         directory = pathlib.Path("/run/systemd/system.conf.d")

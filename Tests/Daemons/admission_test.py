@@ -1,34 +1,29 @@
 #!/usr/bin/env python3
-"""Strangers at the door of a box, by the causeway binary: door_test.py BINARY
+"""Connections of strangers before they are admitted, by the causeway binary: admission_test.py BINARY
 
 What they cost it, and whether they are told why they are not let in. Certificates by the openssl command."""
 import os
 import resource
 import socket
 import subprocess
-import tempfile
 import time
 import unittest
 
-from daemons import Daemon
+from daemons import CLIENT_HELLO_PREFIX, DaemonsTest
 
-# Of a record that announces 512 bytes the first eleven.
-HELLO = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])
 HANDSHAKES_OF_STRANGERS, STREAMS_OF_ONE_ADDRESS = 24, 4
 INTERNAL_ERROR = bytes([21, 3, 3, 0, 2, 2, 80])
 
 
-class DoorTest(unittest.TestCase):
+class AdmissionTest(DaemonsTest):
     def setUp(self):
-        self.root = tempfile.TemporaryDirectory(prefix="causeway-")
+        super().setUp()
         self.held = []
-        self.box = Daemon(self.root.name, "box").start()
+        self.box = self.daemon("box").start()
 
     def tearDown(self):
         for connection in self.held:
             connection.close()
-        self.box.stop()
-        self.root.cleanup()
 
     def connect(self, host, message=b""):
         """A connection from 127.2.0.`host`."""
@@ -50,13 +45,13 @@ class DoorTest(unittest.TestCase):
         return (busy() - before) / seconds
 
     def openssl(self, words, **options):
-        return subprocess.run(["openssl", *words.split()], cwd=self.root.name, capture_output=True, text=True, timeout=20,
+        return subprocess.run(["openssl", *words.split()], cwd=self.root, capture_output=True, text=True, timeout=20,
                               **options)
 
     def test_a_half_closed_connection_that_waits_for_a_place_costs_nothing(self):
         for number in range(HANDSHAKES_OF_STRANGERS):
-            self.connect(1 + number // STREAMS_OF_ONE_ADDRESS, HELLO)
-        waiting = self.connect(100, HELLO)
+            self.connect(1 + number // STREAMS_OF_ONE_ADDRESS, CLIENT_HELLO_PREFIX)
+        waiting = self.connect(100, CLIENT_HELLO_PREFIX)
         time.sleep(0.2)
         waiting.shutdown(socket.SHUT_WR)
         self.assertLess(self.load(), 0.1)
