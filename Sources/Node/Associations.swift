@@ -39,11 +39,12 @@ final class Association {
     self.protection = protection
   }
 
-  /// Nobody would miss it: unreachable or never authentic, every send has ended and its completion was taken, and nothing
-  /// that the sender was told is delivered waits to be read.
-  var isEvictable: Bool {
-    (route == nil || protection.isUnproven) && !channel.hasUntakenCompletions
-      && Lane.allCases.allSatisfy { channel.pendingMessage($0) == nil }
+  /// It can be forgotten: the peer is unreachable or never proved its key, and the application has read everything.
+  var isEvictable: Bool { (route == nil || protection.isUnproven) && isRead }
+
+  /// The application has taken every completion that there is or will be, and every whole message.
+  fileprivate var isRead: Bool {
+    !channel.hasUntakenCompletions && Lane.allCases.allSatisfy { channel.pendingMessage($0) == nil }
   }
 
   /// What the application is to be told next of this peer.
@@ -120,12 +121,10 @@ struct Associations {
     return association
   }
 
-  /// An association that was refused, and is so no longer, goes on with a new channel once the completions of the old one
-  /// were taken.
+  /// An association that was refused, and is so no longer, goes on with a new channel once the application has read
+  /// everything of the old one: a message in it was acknowledged.
   mutating func revive(_ association: Association, now: Instant) {
-    guard association.channel.isClosed, association.protection.refusal == nil,
-      !association.channel.hasUntakenCompletions
-    else { return }
+    guard association.channel.isClosed, association.protection.refusal == nil, association.isRead else { return }
     beginLife(after: association.channel)
     association.begin(
       Channel(localEpoch: epoch &+ lives, remoteEpoch: association.channel.remoteEpoch, budget: budget))

@@ -1,0 +1,44 @@
+import Channel
+import Frame
+import Primitives
+import Testing
+
+@testable import Mesh
+@testable import Node
+
+@Suite struct RevivalTests {
+  private let peer = NodeID(high: 1, low: 2)
+  private let now = Instant.zero + .seconds(1000)
+
+  /// An association with a peer of epoch 9 and the message that it was sent.
+  private func associationWithMessage(in associations: inout Associations) throws -> Association {
+    let route = Route(link: 0, firstHop: peer, hops: 1, cost: 10, payloadBytesMax: 1400)
+    let begun = associations.begin(with: peer, epoch: 9, .clear, route: route, now: now)
+    let association = try #require(begun)
+    let other = Channel(localEpoch: 9, remoteEpoch: association.channel.localEpoch)
+    other.routeChanged(pathMTU: 1400, hops: 1, oldPathLives: false, now: now)
+    let text = [UInt8]("unread".utf8)
+    _ = try other.send(kind: 7, text.span.bytes, lane: .interactive, now: now)
+    var buffer = [UInt8](repeating: 0, count: 1400)
+    let count = try #require(buffer.withUnsafeMutableBytes { other.nextFrame(into: $0, now: now)?.byteCount })
+    try association.channel.receiveSegment(buffer.span.bytes.extracting(0..<count), now: now)
+    return association
+  }
+
+  @Test func `an acknowledged message can be read after a refusal has ended`() throws {
+    var associations = Associations(epoch: 3)
+    let association = try associationWithMessage(in: &associations)
+    association.channel.close()
+    associations.revive(association, now: now)
+    #expect(association.channel.nextMessage(.interactive).map { String(decoding: $0.bytes, as: UTF8.self) } == "unread")
+  }
+
+  @Test func `once everything is read the association goes on with a new channel`() throws {
+    var associations = Associations(epoch: 3)
+    let association = try associationWithMessage(in: &associations)
+    association.channel.close()
+    _ = association.channel.nextMessage(.interactive)
+    associations.revive(association, now: now)
+    #expect(!association.channel.isClosed && association.channel.localEpoch == 4)
+  }
+}
