@@ -12,6 +12,7 @@ import argparse
 import os
 import pathlib
 import queue
+import resource
 import subprocess
 import sys
 import threading
@@ -27,6 +28,8 @@ RIM = SCRATCH / "rim"
 ENVIRONMENT = {**os.environ, "SWIFT_BACKTRACE": "enable=no"}
 BUILD_SECONDS_MAX = 600
 RUN_SECONDS_MAX = 300
+# Memory of one process: a mutation may make a test that never ends and keeps all it has seen.
+PROCESS_BYTES_MAX = 8 << 30
 
 
 def is_rim(row):
@@ -75,10 +78,14 @@ def write(path, content):
         path.write_bytes(content)
 
 
+def bound_memory():
+    resource.setrlimit(resource.RLIMIT_DATA, (PROCESS_BYTES_MAX, PROCESS_BYTES_MAX))
+
+
 def run(place, command, seconds):
     try:
         done = subprocess.run(command, cwd=place, env=ENVIRONMENT, text=True, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=seconds)
+                              stderr=subprocess.STDOUT, timeout=seconds, preexec_fn=bound_memory)
         return done.returncode, done.stdout
     except subprocess.TimeoutExpired as late:
         return -1, f"{(late.stdout or b'').decode(errors='replace')}\nstill running after {seconds} s"
