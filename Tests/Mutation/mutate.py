@@ -12,6 +12,7 @@ import argparse
 import os
 import pathlib
 import queue
+import re
 import resource
 import subprocess
 import sys
@@ -114,10 +115,13 @@ def test(place, suite, seeds):
 
 
 def first_complaint(output):
+    """A failed expectation, a failed seed, or what else ended the run."""
     for line in output.splitlines():
-        if line.startswith("seed ") or "recorded an issue" in line or "Fatal" in line or "still running" in line:
-            return line.strip().split("recorded an issue at ")[-1][:110]
-    return (output.strip().splitlines() or [""])[-1][:110]
+        found = re.search(r"recorded an issue.* at (\S+\.swift:\d+.*)", line) or re.search(r"(^seed .*|Fatal error.*|still running.*)", line)
+        if found:
+            return found[1][:110]
+    running = [line for line in output.splitlines() if re.match(r"◇ Test .* started", line)]
+    return (f"it ended in the middle: {running[-1]}" if running else output.strip()[-110:])[:110]
 
 
 def judge(place, row, seeds):

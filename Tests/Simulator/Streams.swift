@@ -166,13 +166,15 @@ extension Simulation {
 
   /// A wire whose ends take shorter frames than the bearer allows: hellos say so.
   private func hellosCut(_ bytes: [UInt8], _ most: Int) -> [UInt8] {
-    guard most < Limits.framePayloadBytesMax, !bytes.isEmpty, bytes[1] == FrameType.hello.rawValue else { return bytes }
-    let offset = FrameHeader.byteCount + 2
-    let offered = Int(bytes[offset]) << 8 | Int(bytes[offset + 1])
-    return bytes.with {
-      $0[offset] = UInt8(min(offered, most) >> 8)
-      $0[offset + 1] = UInt8(truncatingIfNeeded: min(offered, most))
+    guard most < Limits.framePayloadBytesMax, let (header, payload) = frames(in: bytes).first,
+      header.knownType == .hello, var hello = try? Hello(payload.span.bytes)
+    else { return bytes }
+    hello.payloadBytesMax = min(hello.payloadBytesMax, UInt16(most))
+    let cut = encoded { output in
+      header.write(to: &output)
+      hello.write(to: &output)
     }
+    return cut + bytes.dropFirst(cut.count)
   }
 
   private func observe(_ bytes: [UInt8], _ stream: Int, _ side: Int) {
