@@ -44,7 +44,7 @@ public struct AcknowledgementView: ~Escapable {
   }
 }
 
-/// What one end has of a lane, and for how much more it has room.
+/// The acknowledgement of one lane: what has arrived, and how much more the receiver has room for.
 public struct Acknowledgement: Sendable {
   public static let headerBytes = 40
   public static let rangeBytes = 16

@@ -1,9 +1,9 @@
 import Primitives
 
-/// A stretch of a byte stream in memory that begins with nothing and grows as it is needed. Position p of the stream
-/// is kept at p modulo capacity; the owner sees to it that no more than `capacity` positions are in use.
+/// A circular buffer over a byte stream that starts without memory and grows on demand. Stream position p is stored at
+/// index p modulo capacity. The owner must keep at most `capacity` positions in use.
 struct ByteRing: ~Copyable {
-  /// It never grows beyond.
+  /// The capacity never exceeds this.
   let capacityMax: Int
   private(set) var capacity = 0
   private var memory: UnsafeMutableRawPointer?
@@ -19,13 +19,14 @@ struct ByteRing: ~Copyable {
     budget.giveBack(Self.cost(capacity))
   }
 
-  /// Whether `reserve` would find memory.
+  /// Whether `reserve` would succeed.
   func canReserve(_ byteCount: Int) -> Bool {
     byteCount <= capacity
       || (byteCount <= capacityMax && Self.cost(grown(to: byteCount)) - Self.cost(capacity) <= budget.bytesFree)
   }
 
-  /// Grow to a capacity of `byteCount`; the bytes in use begin at `start`. False, and no change, without memory.
+  /// Grows to a capacity of at least `byteCount`; the bytes in use begin at `start`. Returns false and changes nothing
+  /// when no memory is left.
   mutating func reserve(_ byteCount: Int, inUseFrom start: UInt64) -> Bool {
     guard byteCount > capacity else { return true }
     guard byteCount <= capacityMax else { return false }
@@ -50,7 +51,7 @@ struct ByteRing: ~Copyable {
     return true
   }
 
-  /// Gives the memory back; no position is in use.
+  /// Frees the memory. No position may be in use.
   mutating func release() {
     memory?.deallocate()
     memory = nil
@@ -110,6 +111,6 @@ struct ByteRing: ~Copyable {
     return min(next, capacityMax)
   }
 
-  /// What a ring of this capacity takes of the budget.
+  /// The part of the shared budget that a ring of this capacity uses.
   private static func cost(_ capacity: Int) -> Int { max(0, capacity - ChannelLimits.ringBytesMin) }
 }

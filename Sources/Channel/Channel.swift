@@ -1,45 +1,44 @@
 import Primitives
 
-/// Reliable delivery between this node and one other, through whatever loses, delays, doubles and reorders
-/// frames between them.
+/// Reliable delivery between this node and one other, over a path that may lose, delay, duplicate and reorder frames.
 ///
-/// A channel carries two lanes, each an ordered stream of messages in either direction. What one end sends
-/// arrives once, whole and in the order of its lane, or its sender learns that it may not have. Sequence numbers
-/// count bytes, so a change of the path MTU merely cuts later segments differently.
+/// A channel carries two lanes. A lane is an ordered stream of messages in each direction. A message arrives once,
+/// whole and in the order of its lane; otherwise its sender gets a failure. Sequence numbers count bytes, so a new path
+/// MTU only changes the size of later segments.
 ///
 /// **Drain rule.** The channel does no I/O and reads no clock. After every call that changes it (`send`,
 /// `receive…`, `handleTimeout`, `routeChanged`, `remoteRestarted`, `takeMessage`, `nextMessage`) the owner
-/// 1. calls `nextFrame` as long as the way to the other node takes frames, until it answers nil;
-/// 2. calls `nextCompletion` until it answers nil;
-/// 3. takes messages with `nextMessage` or `takeMessage` as far as the application wants them: what it leaves
-///    closes the window of its lane, and nothing else;
-/// 4. sets its timer to `nextDeadline` and then calls `handleTimeout`.
-/// When a link takes frames again it goes through the same steps.
+/// 1. calls `nextFrame` until it returns nil, as long as the link accepts frames;
+/// 2. calls `nextCompletion` until it returns nil;
+/// 3. takes messages with `nextMessage` or `takeMessage` as the application wants them. A message that is not taken
+///    only closes the window of its lane;
+/// 4. sets its timer to `nextDeadline`, and calls `handleTimeout` when it expires.
+/// When a link accepts frames again, the owner repeats these steps.
 ///
-/// **Epochs.** An epoch is one life of one end. An owner that forgets a channel and later makes it anew without
-/// having restarted must give it a later `localEpoch`, because both streams begin at 0 again. For the same reason
-/// a channel that goes back to an earlier epoch of the other end, which lost its counter or has a double, takes a later
-/// `localEpoch` by itself, and so does one whose other end announces a message longer than any: no pair of epochs ever
-/// has two beginnings.
+/// **Epochs.** An epoch is one lifetime of one end. Both streams begin at 0 in a new channel, so an owner that makes a
+/// channel again without having restarted must give it a later `localEpoch`. A channel takes a later `localEpoch` by
+/// itself in two cases: the other end returns to an earlier epoch (it lost its counter, or two nodes use one identity),
+/// or the stream announces a message that is too long. So no pair of epochs begins twice.
 ///
-/// **Sealing.** Payloads are written and read here in the clear. End-to-end sealing goes around `nextFrame` and
-/// the `receive…` calls: whoever seals hands in a path MTU that is smaller by its overhead, and opens a payload
-/// before it hands it in. Nothing in this module knows whether it happens.
+/// **Sealing.** Payloads are plaintext here. The owner encrypts what `nextFrame` writes and decrypts before it calls
+/// `receive…`. It passes a path MTU that is smaller by the overhead. Nothing in this module depends on encryption.
 ///
-/// **Datagrams.** Beside the lanes a message may be sent unreliably: `writeDatagram` makes the payload, which its owner
-/// sends at once or drops, and `nextDatagram` gives what arrived.
+/// **Datagrams.** A message can also be sent unreliably: `writeDatagram` writes the payload, which the owner sends at
+/// once or drops. `nextDatagram` returns what arrived.
 ///
-/// **Memory.** Rings begin with nothing, grow with what is in flight, and give their memory back when they were empty
-/// for a while (`ChannelLimits`, "Memory"). `nextMessage` makes the array it answers with; `takeMessage` makes nothing.
+/// **Memory.** Rings start without memory, grow with the bytes in flight, and free their memory after they were empty
+/// for a while (`ChannelLimits`, "Memory"). `nextMessage` allocates the array that it returns; `takeMessage` allocates
+/// nothing.
 public final class Channel {
   public private(set) var localEpoch: UInt64
   public private(set) var remoteEpoch: UInt64
 
-  /// What a channel takes at most without its rings: objects, and the sends of both lanes whose completion was not taken.
+  /// Greatest size of a channel without its rings: its objects, and the records of both lanes' sends whose completion
+  /// was not taken.
   public static let recordBytesMax =
     2 * (UnfinishedSends.bytesMax + MemoryLayout<LossRecovery>.stride + MemoryLayout<RangeSet>.stride) + 4_096
 
-  // Made once: iterating must not allocate.
+  // Static, because iterating must not allocate.
   private static let all: [Lane] = [.interactive, .bulk]
   private static let interactive: [Lane] = [.interactive]
 
@@ -53,7 +52,7 @@ public final class Channel {
   public private(set) var isClosed = false
   private var messagesTaken: UInt64 = 0
 
-  /// Without a route until `routeChanged` names one. Channels of one node share a `budget` for their rings.
+  /// There is no route until `routeChanged` is called. The channels of one node share a `budget` for their rings.
   public init(
     localEpoch: UInt64, remoteEpoch: UInt64, settings: ChannelSettings = ChannelSettings(),
     budget: RingBudget = RingBudget()
@@ -76,8 +75,8 @@ public final class Channel {
 
   // MARK: Sending
 
-  /// Takes a message of `kind` to be delivered in `lane`, all of it or nothing. Throws `.full` for back-pressure,
-  /// `.tooLong` above `ChannelLimits.messageBytesMax`, `.closed`.
+  /// Queues a whole message of `kind` for delivery in `lane`. Throws `.full` for back-pressure, `.tooLong` above
+  /// `ChannelLimits.messageBytesMax`, `.closed`.
   public func send(
     kind: UInt8, _ message: RawSpan, lane: Lane, now: Instant
   ) throws(SendRefusal) -> MessageID {
@@ -88,10 +87,10 @@ public final class Channel {
     return id
   }
 
-  /// Whether `send` would take a message of `byteCount` bytes now.
+  /// Whether `send` would accept a message of `byteCount` bytes now.
   public func canSend(byteCount: Int, lane: Lane) -> Bool { !isClosed && sender(lane).canSend(byteCount: byteCount) }
 
-  /// The end of a send; every send that was taken has exactly one, in the order of its lane.
+  /// The result of a send. Every accepted send has exactly one, in the order of its lane.
   public func nextCompletion() -> Completion? {
     for lane in Self.all {
       if let next = sender(lane).nextCompletion() {
@@ -101,32 +100,31 @@ public final class Channel {
     return nil
   }
 
-  /// Whether a send has not ended.
+  /// Whether a send is neither delivered nor failed.
   public var hasUnfinishedSends: Bool {
     Self.all.contains { sender($0).failureDeadline != .never }
   }
 
-  /// Whether `nextCompletion` still has the end of a send to give, now or later. A channel without any may be forgotten:
-  /// nobody waits for its word.
+  /// Whether `nextCompletion` will still return a result, now or later. A channel without any may be discarded.
   public var hasUntakenCompletions: Bool { Self.all.contains { sender($0).hasUntakenCompletions } }
 
   // MARK: Receiving messages
 
-  /// The message that `takeMessage` would take from `lane`.
+  /// The message that `takeMessage` would return from `lane`.
   public func pendingMessage(_ lane: Lane) -> PendingMessage? {
     guard let next = receiver(lane).pending else { return nil }
     return PendingMessage(kind: next.kind, lane: lane, byteCount: next.byteCount)
   }
 
-  /// Takes the pending message of `lane` into the start of `buffer` and opens the window by as much. Answers
-  /// nil, and takes nothing, when none is pending or the buffer is shorter than it.
+  /// Copies the pending message of `lane` to the start of `buffer` and opens the window by its size. Returns nil and
+  /// takes nothing when no message is pending or the buffer is too short.
   public func takeMessage(_ lane: Lane, into buffer: UnsafeMutableRawBufferPointer) -> PendingMessage? {
     guard let pending = pendingMessage(lane), pending.byteCount <= buffer.count else { return nil }
     receiver(lane).take(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<pending.byteCount]))
     return pending
   }
 
-  /// Takes the next message of `lane` and opens the window by as much.
+  /// Takes the next message of `lane` and opens the window by its size.
   public func nextMessage(_ lane: Lane) -> ReceivedMessage? {
     guard let pending = pendingMessage(lane) else { return nil }
     let bytes = [UInt8](unsafeUninitializedCapacity: pending.byteCount) { buffer, count in
@@ -142,11 +140,11 @@ public final class Channel {
 
   // MARK: Datagrams
 
-  /// The longest message that a datagram carries on this path; nil without a route.
+  /// The longest message that one datagram carries on this path, in bytes; nil without a route.
   public var datagramBytesMax: Int? { hasRoute && !isClosed ? pathMTU - Datagram.headerBytes : nil }
 
-  /// Writes a payload of frame type 34 with the message to the start of `buffer`, which has room for the path MTU, and
-  /// answers its length; it is to be sent at once or never. The message is no longer than `datagramBytesMax`.
+  /// Writes a payload of frame type 34 to the start of `buffer`, which must have room for the path MTU, and returns its
+  /// length. Send it at once or drop it. The message must not be longer than `datagramBytesMax`.
   public func writeDatagram(kind: UInt8, _ message: RawSpan, into buffer: UnsafeMutableRawBufferPointer) -> Int {
     guard let longest = datagramBytesMax else { preconditionFailure("there is no route") }
     precondition(message.byteCount <= longest && buffer.count >= pathMTU)
@@ -160,16 +158,17 @@ public final class Channel {
     return Datagram.headerBytes + message.byteCount
   }
 
-  /// Kind and length of what `nextDatagram` would answer.
+  /// Kind and length of the message that `nextDatagram` would return.
   public var pendingDatagram: (kind: UInt8, byteCount: Int)? { datagrams.pending }
 
-  /// Takes the next message that was sent unreliably, in the order of arrival. Of what is not read the oldest is
-  /// dropped when newer ones need the room.
+  /// Takes the next unreliable message, in the order of arrival. When newer ones need the room, the oldest unread one
+  /// is dropped.
   public func nextDatagram() -> ReceivedDatagram? { datagrams.next() }
 
   public var datagramStatistics: DatagramStatistics { datagrams.statistics }
 
-  /// A payload of frame type 34. `.alreadyReceived` for one that came before or is 64 behind the newest.
+  /// Handles a payload of frame type 34. Throws `.alreadyReceived` for a duplicate and for one that is 64 or more
+  /// behind the newest.
   public func receiveDatagram(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
     guard !isClosed else { throw .closed }
     let view: DatagramView
@@ -184,8 +183,8 @@ public final class Channel {
 
   // MARK: Payloads from the network
 
-  /// A payload of frame type 32. A refusal has changed nothing; `.otherDestinationEpoch` asks the owner to send
-  /// back a `Reset`.
+  /// Handles a payload of frame type 32. After a refusal nothing has changed, except after `.messageTooLong`, which
+  /// begins a later epoch. After `.otherDestinationEpoch` the owner should send back a `Reset`.
   public func receiveSegment(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
     guard !isClosed else { throw .closed }
     let view: SegmentView
@@ -198,13 +197,13 @@ public final class Channel {
     do throws(ChannelRefusal) {
       try receiver(segment.lane).receive(segment, view.data, now: now)
     } catch {
-      // Whoever sent it will send it again, and nothing behind it can be found: only a new beginning helps.
+      // Its sender would repeat the same message, and no later message can be found: only a new epoch helps.
       if case .messageTooLong = error { beginAgain(inLaterEpoch: true) }
       throw error
     }
   }
 
-  /// A payload of frame type 33.
+  /// Handles a payload of frame type 33.
   public func receiveAcknowledgement(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
     guard !isClosed else { throw .closed }
     let acknowledgement: Acknowledgement
@@ -215,8 +214,8 @@ public final class Channel {
     try sender(acknowledgement.lane).receive(acknowledgement, now: now)
   }
 
-  /// A payload of frame type 35. When it counts, the channel has begun again with the other end's new epoch, as
-  /// after `remoteRestarted`.
+  /// Handles a payload of frame type 35. If it is accepted, the channel has begun again with the other end's new epoch,
+  /// as after `remoteRestarted`.
   public func receiveReset(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
     guard !isClosed else { throw .closed }
     let reset: Reset
@@ -232,8 +231,8 @@ public final class Channel {
 
   // MARK: Life and route
 
-  /// The other end lives under a new epoch: unfinished sends fail with `.peerRestarted` and both lanes begin at
-  /// offset 0. Whole messages of its former life stay to be read. The same epoch again changes nothing.
+  /// The other end has a new epoch: unfinished sends fail with `.peerRestarted`, and both lanes begin at offset 0.
+  /// Complete messages of its former epoch can still be read. The same epoch changes nothing.
   public func remoteRestarted(epoch: UInt64) {
     guard epoch != remoteEpoch else { return }
     let isEarlier = epoch < remoteEpoch
@@ -253,12 +252,13 @@ public final class Channel {
     }
   }
 
-  /// There is a route, and it is another than before. `pathMTU` counts payload bytes of a
-  /// frame and is held within `ChannelLimits.pathMTUMin … pathMTUMax`. `oldPathLives`: what is under way still arrives, and
-  /// is not sent again; else what is unacknowledged is sent again at once.
+  /// There is a new route. `pathMTU` is the payload size of a frame, clamped to `ChannelLimits.pathMTUMin …
+  /// pathMTUMax`. With `oldPathLives`, segments in flight still arrive and are not sent again; otherwise everything
+  /// unacknowledged is sent again at once.
   ///
-  /// What is urgent may wait on each of `hops` links for a bulk segment that is being sent. On a path of more than two
-  /// these are cut shorter, so that this adds up to the time of two frames of the longest kind.
+  /// On each of `hops` links an urgent frame may wait for a bulk segment that is being sent. On a path of more than two
+  /// links bulk segments are cut shorter, so that the sum of these waits is the time of two frames of the greatest
+  /// length.
   public func routeChanged(pathMTU: Int, hops: Int = 1, oldPathLives: Bool = false, now: Instant) {
     self.pathMTU = min(max(pathMTU, ChannelLimits.pathMTUMin), ChannelLimits.pathMTUMax)
     bulkMTU = max(min(2 * self.pathMTU / max(hops, 1), self.pathMTU), ChannelLimits.pathMTUMin)
@@ -270,17 +270,17 @@ public final class Channel {
     }
   }
 
-  /// The route is the one that `routeChanged` named, but something on the way has changed: what was sent in vain is tried
-  /// again now and not after its timeout.
+  /// The next hop is unchanged, but the path beyond it has changed: retransmit now instead of after a backed-off
+  /// timeout.
   public func pathChanged(now: Instant) {
     guard hasRoute, !isClosed else { return }
     for lane in Self.all { sender(lane).pathChanged(now: now) }
   }
 
-  /// There is no route: nothing is sent and nothing sent again until `routeChanged`. The delivery deadline runs on.
+  /// There is no route: nothing is sent until `routeChanged`. The delivery deadline keeps running.
   public func routeLost() { hasRoute = false }
 
-  /// Every unfinished send fails with `.closed`, to be taken with `nextCompletion`; everything else is refused.
+  /// Every unfinished send fails with `.closed`; take the results with `nextCompletion`. Everything else is refused.
   public func close() {
     isClosed = true
     for lane in Self.all { sender(lane).failPending(.closed) }
@@ -288,10 +288,10 @@ public final class Channel {
 
   // MARK: Payloads to the network
 
-  /// Writes the next payload to the start of `buffer`, which has room for `ChannelLimits.pathMTUMin` bytes at
-  /// least and for the path MTU ideally. Acknowledgements come first, then what was lost, then new data; within
-  /// each interactive before bulk. `interactiveOnly` is for a link whose bulk queue is full: bulk data waits here, where
-  /// interactive overtakes it; acknowledgements of both lanes still come. Nil: nothing now.
+  /// Writes the next payload to the start of `buffer`, which has room for at least `ChannelLimits.pathMTUMin` bytes and
+  /// ideally for the path MTU. Acknowledgements come first, then retransmissions, then new data; within each,
+  /// interactive before bulk. `interactiveOnly` is for a link whose bulk queue is full: bulk data waits here, where
+  /// interactive data overtakes it. Acknowledgements of both lanes are still sent. Nil: nothing to send now.
   public func nextFrame(
     into buffer: UnsafeMutableRawBufferPointer, now: Instant, interactiveOnly: Bool = false
   ) -> OutgoingPayload? {
@@ -335,8 +335,8 @@ public final class Channel {
 
   // MARK: Time
 
-  /// When `handleTimeout` is due; `.never` when nothing is. After `handleTimeout(now)` it lies after `now`: what
-  /// waits for a link to take it sets no deadline.
+  /// When `handleTimeout` is due; `.never` if no timer runs. After `handleTimeout(now)` it lies after `now`: a payload
+  /// that waits for a link sets no deadline.
   public var nextDeadline: Instant {
     guard !isClosed else { return .never }
     var result = Instant.never
@@ -348,7 +348,8 @@ public final class Channel {
     return result
   }
 
-  /// Time has come to `now`. Early calls are harmless, and let rings rest that nobody uses.
+  /// Handles the timers that expired by `now`. Early calls are harmless. Rings that were unused for a while free their
+  /// memory.
   public func handleTimeout(now: Instant) {
     guard !isClosed else { return }
     datagrams.rest(now: now)

@@ -1,8 +1,8 @@
 import Primitives
 
-/// Every limit of a channel by name.
+/// All limits of a channel.
 public enum ChannelLimits {
-  /// As `Limits.eachWidth`, of the fields of a channel.
+  /// Like `Limits.eachWidth`, for the fields of a channel.
   public static func eachWidth(_ body: (_ field: StaticString, _ greatest: Int, _ fits: Int) -> Void) {
     body("channel: ranges above the cumulative offset", rangesMax, RangeSet.Ranges.count)
     body("channel: ranges of an acknowledgement", Acknowledgement.rangesMax, Acknowledgement.Ranges.count)
@@ -18,69 +18,69 @@ public enum ChannelLimits {
   public static let messageBytesMax = 65_536
   /// Framing before each message in the stream: u32 length, u8 kind.
   public static let messageHeaderBytes = 5
-  /// Sends of one lane whose completion was not taken yet; more are refused with `.full`.
+  /// Sends of one lane whose completion was not taken yet. Further sends get `.full`.
   public static let unfinishedMessagesMax = 512
 
   // MARK: Memory
 
   /// The first allocation of a ring. It doubles as more is needed. An unused ring has no memory.
   public static let ringBytesFirst = 4_096
-  /// The guaranteed size of every ring: one message of the greatest length, and a sixteenth more, because the receiver
-  /// announces room from a sixteenth of its ring on.
+  /// The guaranteed size of every ring: one message of the greatest length, and a sixteenth of the ring more, because
+  /// the receiver announces room in steps of at least a sixteenth.
   public static let ringBytesMin = 73_728
-  /// Greatest ring of each direction of the interactive lane: one message of the greatest length and a few small ones.
+  /// Greatest size of each ring of the interactive lane: one message of the greatest length and a few short ones.
   public static let interactiveRingBytes = ringBytesMin
-  /// Greatest ring of each direction of the bulk lane: the bandwidth-delay product of three hops of 1 Gbit/s or of Wi-Fi,
+  /// Greatest size of each ring of the bulk lane: the bandwidth-delay product of three hops of 1 Gbit/s or of Wi-Fi,
   /// and three times as much that waits behind a lost segment.
   public static let bulkRingBytes = 1_048_576
-  /// Room of a bulk lane for its application, and for its sender, before the path is measured.
+  /// Bytes that a bulk lane buffers before the path is measured, at the sender and at the receiver.
   public static let bulkRoomBytes = 262_144
-  /// Datagrams of one peer that wait to be read: four of the greatest length.
+  /// Ring for a peer's unread datagrams: four of the greatest length.
   public static let datagramRingBytes = 67_584
-  /// The budget that all rings of a node share above their guaranteed sizes: six transfers at full speed both ways. A ring
-  /// that gets nothing from it does not grow, and its lane is slower.
+  /// The budget that all rings of a node share for what exceeds their guaranteed sizes: six transfers at full speed in
+  /// both directions. A ring that gets nothing from it does not grow, and its lane is slower.
   public static let ringBudgetBytes = 12_582_912
-  /// The guaranteed bytes of one channel: two rings in each direction, and the datagrams.
+  /// The guaranteed bytes of one channel: two rings in each direction, and the datagram ring.
   public static let ringBytesSure = 4 * ringBytesMin + datagramRingBytes
-  /// A ring that has been empty for so long gives its memory back.
+  /// A ring frees its memory after it was empty for this time.
   public static let ringRest = TimeSpan.seconds(10)
 
   // MARK: Streams
 
-  /// Separate ranges of bytes that one end remembers above the cumulative offset. Beyond them a receiver
-  /// drops the segment, and a sender the hint.
+  /// Ranges above the cumulative offset that one end remembers. When all are used, a receiver drops the segment,
+  /// and a sender ignores the range.
   public static let rangesMax = 32
   /// The receive window that a sender assumes before the first acknowledgement.
   public static let initialWindowBytes: UInt64 = 65_536
-  /// Stream offsets end here, so that no sum of an offset and a length overflows.
+  /// The greatest stream offset. Below it, no sum of an offset and a length overflows.
   public static let offsetMax: UInt64 = 1 << 62
-  /// Payload bytes of a frame: what a path must carry at least (an acknowledgement with all its ranges) and
-  /// what it carries at most.
+  /// Payload bytes of a frame: the least that a path must carry (an acknowledgement with all its ranges), and the most
+  /// that is used.
   public static let pathMTUMin = 128
   public static let pathMTUMax = 16_640
 
   // MARK: Time
 
-  /// An acknowledgement waits this long for a second segment.
+  /// An acknowledgement is delayed by at most this, in case a second segment arrives.
   public static let acknowledgementDelay = TimeSpan.milliseconds(25)
-  /// From this many unacknowledged bytes on an acknowledgement is sent at once.
+  /// From this many unacknowledged bytes on, the receiver acknowledges at once.
   public static let acknowledgementBytes: UInt64 = 8_192
-  /// Retransmission timeout (RFC 6298) before the first measurement, and its greatest.
+  /// Retransmission timeout (RFC 6298): before the first measurement, and the greatest that measurements give.
   public static let retransmissionFirst = TimeSpan.seconds(1)
   public static let retransmissionMax = TimeSpan.seconds(10)
-  /// The greatest retransmission timeout after back-off. Relays reroute within seconds, unseen by the end nodes, and one
-  /// segment in this time burdens no path.
+  /// The greatest retransmission timeout after back-off. Relays reroute within seconds and the end nodes do not notice;
+  /// one segment per 3 s loads no path.
   public static let backoffMax = TimeSpan.seconds(3)
   /// A round-trip time above this is a broken echo, not a measurement.
   public static let roundTripMax = TimeSpan.seconds(120)
-  /// Time without any progress after which the unfinished sends of a lane fail.
+  /// Unfinished sends of a lane fail after this time without progress.
   public static let deliveryDeadline = TimeSpan.seconds(60)
 
-  // MARK: The model of the path
+  // MARK: Path model
 
-  /// Rounds of a cycle. The sender probes for more bandwidth once a cycle.
+  /// Round trips in one cycle. The sender probes for more bandwidth once a cycle.
   public static let cycleRounds = 8
-  /// The age at which the shortest round trip is measured again, with a small window.
+  /// The age at which the minimum round-trip time is measured again, with a small window.
   public static let roundTripAge = TimeSpan.seconds(10)
   /// The loss rate up to which the window is not reduced: twice the worst measured loss of a radio hop.
   public static let lossToleratedPercent: UInt64 = 20

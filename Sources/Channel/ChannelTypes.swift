@@ -1,15 +1,15 @@
 import Primitives
 
-/// Two ordered streams between two nodes, so that a chat line never waits behind a file. The raw value is on
-/// the wire.
+/// One of two ordered streams between two nodes, so that a chat message never waits behind a file. The raw value is
+/// sent on the wire.
 public enum Lane: UInt8, Sendable, CaseIterable {
-  /// Messages that somebody waits for.
+  /// Messages that a person waits for.
   case interactive = 0
-  /// Files and other bulk.
+  /// Files and other bulk data.
   case bulk = 1
 }
 
-/// What a payload is; the raw value is the type of the frame that carries it.
+/// The kind of a payload; the raw value is the type of the frame that carries it.
 public enum PayloadType: UInt8, Sendable {
   case segment = 32
   case acknowledgement = 33
@@ -17,15 +17,15 @@ public enum PayloadType: UInt8, Sendable {
   case reset = 35
 }
 
-/// Names one send for as long as the channel lives.
+/// Identifies one send during the lifetime of the channel.
 public struct MessageID: Hashable, Sendable {
   public let number: UInt64
   public init(number: UInt64) { self.number = number }
 }
 
-/// Why `send` took nothing.
+/// Why `send` refused a message.
 public enum SendRefusal: Error, Equatable, Sendable {
-  /// Back-pressure: the ring or the table of unfinished sends is full. Ask again after a completion.
+  /// Back-pressure: the ring or the table of unfinished sends is full. Retry after a completion.
   case full
   /// Longer than `ChannelLimits.messageBytesMax`.
   case tooLong
@@ -33,21 +33,21 @@ public enum SendRefusal: Error, Equatable, Sendable {
   case closed
 }
 
-/// Why a send that was taken did not succeed. The message may or may not have arrived; never twice.
+/// Why an accepted send failed. The message may have arrived, but never twice.
 public enum SendFailure: Equatable, Sendable {
-  /// One end began a new life, and the other has forgotten what it had received.
+  /// One end restarted or began a new epoch, and its record of received bytes is lost.
   case peerRestarted
-  /// Nothing of the lane was acknowledged for the whole delivery deadline.
+  /// Nothing of the lane was acknowledged within the delivery deadline.
   case timedOut
   /// The owner closed the channel.
   case closed
 }
 
-/// The one end of one send.
+/// The result of one send.
 public struct Completion: Equatable, Sendable {
-  /// How a send ended.
+  /// Delivered, or failed with a reason.
   public enum Outcome: Equatable, Sendable {
-    /// The other end's channel has acknowledged the message's last byte.
+    /// The other end has acknowledged the last byte of the message.
     case delivered
     case failed(SendFailure)
   }
@@ -62,47 +62,47 @@ public struct Completion: Equatable, Sendable {
   }
 }
 
-/// The message that would be taken next from a lane.
+/// The message at the head of a lane.
 public struct PendingMessage: Equatable, Sendable {
   public let kind: UInt8
   public let lane: Lane
   public let byteCount: Int
 }
 
-/// A message that arrived, whole and in order.
+/// A complete message, in order.
 public struct ReceivedMessage: Equatable, Sendable {
   public let kind: UInt8
   public let lane: Lane
   public let bytes: [UInt8]
 }
 
-/// What `nextFrame` wrote into the caller's buffer.
+/// The payload that `nextFrame` wrote into the caller's buffer.
 public struct OutgoingPayload: Equatable, Sendable {
   public let type: PayloadType
   /// Bytes written from the start of the buffer.
   public let byteCount: Int
-  /// Sets the priority of the frame that carries it.
+  /// Determines the priority of the frame that carries it.
   public let lane: Lane
 }
 
-/// Why a payload from the network changed nothing.
+/// Why a payload from the network was rejected.
 public enum ChannelRefusal: Error, Equatable, Sendable {
-  /// The bytes are not a legal payload.
+  /// The bytes are not a valid payload.
   case malformed(PayloadRefusal)
-  /// A segment or acknowledgement for another life of ours. The owner answers a segment with a `Reset`
-  /// that names the epoch given here.
+  /// The segment or acknowledgement is addressed to another epoch of this node. The owner answers a segment with a
+  /// `Reset` that names this epoch.
   case otherDestinationEpoch(UInt64)
-  /// From a life of the other end that this channel does not know: an old one, or a new one. The owner who
-  /// knows it for the newer calls `remoteRestarted` and hands the payload in again.
+  /// Sent in another epoch of the other end than the one this channel uses, older or newer. If the owner knows that it
+  /// is newer, it calls `remoteRestarted` and passes the payload again.
   case otherSourceEpoch(UInt64)
-  /// The acknowledgement covers bytes that were never sent.
+  /// It acknowledges bytes that were never sent.
   case acknowledgesUnsent
-  /// The stream announces a message longer than `ChannelLimits.messageBytesMax`, so that no later one can be found. The
-  /// channel has begun again with a later epoch; the owner answers with a `Reset` that names the epoch given here.
+  /// The stream announces a message longer than `ChannelLimits.messageBytesMax`, so later messages cannot be found. The
+  /// channel has begun again with a later epoch; the owner answers with a `Reset` that names this epoch.
   case messageTooLong(UInt64)
   /// A duplicate datagram, or one older than the replay window.
   case alreadyReceived
-  /// The reset speaks of an epoch that this channel does not send to (any more).
+  /// The reset names an epoch that this channel does not (or no longer) send to.
   case staleReset
   /// The channel was closed.
   case closed
@@ -125,9 +125,9 @@ public struct LaneStatistics: Equatable, Sendable {
   public var segmentsReceived: UInt64 = 0
   /// Stream bytes that became available in order.
   public var bytesReceived: UInt64 = 0
-  /// Segments that held nothing new.
+  /// Segments without a new byte.
   public var duplicatesReceived: UInt64 = 0
-  /// Segments dropped because no byte fitted the window or no range was free.
+  /// Segments dropped because they lay outside the window or the table of ranges was full.
   public var unplacedReceived: UInt64 = 0
   /// Smoothed round-trip time; zero before the first measurement.
   public var roundTripMicroseconds: UInt64 = 0
@@ -136,13 +136,13 @@ public struct LaneStatistics: Equatable, Sendable {
   /// The congestion window, and the bytes in flight.
   public var windowBytes: UInt64 = 0
   public var bytesInFlight: UInt64 = 0
-  /// Memory of the two rings.
+  /// Memory of the lane's send and receive rings.
   public var ringBytes = 0
 }
 
-/// What an owner may choose about a channel.
+/// Options that the owner of a channel may set.
 public struct ChannelSettings: Equatable, Sendable {
-  /// The most that a ring grows to; at least `ChannelLimits.ringBytesMin`, smaller values are raised to it.
+  /// Greatest sizes of the rings. A value below `ChannelLimits.ringBytesMin` is raised to it.
   public var interactiveRingBytes = ChannelLimits.interactiveRingBytes
   public var bulkRingBytes = ChannelLimits.bulkRingBytes
   /// Time without progress after which unfinished sends fail.

@@ -1,9 +1,9 @@
 import Primitives
 
-/// Payload of frame type 34: a message of at most one frame that is sent once and arrives once or never.
+/// Payload of frame type 34: a message that fits into one frame. It is sent once and arrives at most once.
 ///
 ///     0–7 destination epoch · 8–15 source epoch · 16 kind · 17–19 reserved 0 ·
-///     20–27 number, counted from 1 in each life of its sender · 28… message
+///     20–27 number, counted from 1 in each epoch of its sender · 28… message
 public struct DatagramView: ~Escapable {
   let payload: RawSpan
 
@@ -54,7 +54,7 @@ public struct Datagram: Equatable, Sendable {
   }
 }
 
-/// A message that was sent unreliably and arrived.
+/// A message that arrived as a datagram.
 public struct ReceivedDatagram: Equatable, Sendable {
   public let kind: UInt8
   public let bytes: [UInt8]

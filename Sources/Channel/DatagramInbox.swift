@@ -1,6 +1,6 @@
 import Primitives
 
-/// Datagrams that arrived and were not read yet. When the ring is full a newer one replaces the oldest.
+/// Received datagrams that were not read yet. When the ring is full, a new one replaces the oldest.
 struct DatagramInbox: ~Copyable {
   private var ring: ByteRing
   private var seen = ReplayWindow()
@@ -11,7 +11,7 @@ struct DatagramInbox: ~Copyable {
 
   init(budget: RingBudget) { ring = ByteRing(capacityMax: ChannelLimits.datagramRingBytes, budget: budget) }
 
-  /// Throws `.alreadyReceived`; then nothing has changed.
+  /// Throws `.alreadyReceived`, and changes nothing but a counter.
   mutating func receive(_ datagram: Datagram, _ message: RawSpan, now: Instant) throws(ChannelRefusal) {
     guard seen.take(datagram.number) else {
       statistics.duplicatesReceived += 1
@@ -53,23 +53,23 @@ struct DatagramInbox: ~Copyable {
     return ReceivedDatagram(kind: pending.kind, bytes: bytes)
   }
 
-  /// The other end counts from 1 again. What arrived stays to be read.
+  /// The other end numbers from 1 again. Received datagrams can still be read.
   mutating func restart() { seen = ReplayWindow() }
 
-  /// Free memory that was not used for `ChannelLimits.ringRest`.
+  /// Frees the ring if it was unused for `ChannelLimits.ringRest`.
   mutating func rest(now: Instant) {
     if start == end, ring.capacity > 0, lastArrival + ChannelLimits.ringRest <= now { ring.release() }
   }
 }
 
-/// The replay window (RFC 6479; RFC 9147 section 4.5.1): which of the 64 newest numbers have arrived. Older ones count as
-/// replays.
+/// The replay window (RFC 6479; RFC 9147 section 4.5.1): which of the 64 newest numbers have arrived. An older number
+/// counts as a replay.
 struct ReplayWindow {
   private var greatest: UInt64 = 0
   /// Bit n: `greatest` − n has arrived.
   private var arrived: UInt64 = 0
 
-  /// Whether `number` arrives for the first time; a second time it does not.
+  /// Records `number`. True if it is new, false for a replay.
   mutating func take(_ number: UInt64) -> Bool {
     if number > greatest {
       let step = number - greatest

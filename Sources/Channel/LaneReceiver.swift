@@ -1,25 +1,25 @@
 import Primitives
 
-/// The receiving half of one lane: puts segments in order, hands out whole messages, tells the other end what
-/// arrived and for how much more there is room.
+/// The receiving half of one lane: reassembles the stream, delivers complete messages, and acknowledges what arrived
+/// together with the window.
 ///
-/// Positions count from the channel's beginning; offset 0 of the other end's present life is at `base`.
-/// Always: readPosition ≤ completeEnd ≤ cumulative ≤ readPosition + capacity.
+/// Positions count from the creation of the channel; offset 0 of the other end's current epoch is at `base`. Invariant:
+/// readPosition ≤ completeEnd ≤ cumulative ≤ readPosition + capacity.
 ///
-/// Receive window tuning: the window doubles when the application has read one whole window and keeps pace, because the
-/// path may hold more. Memory is taken when bytes arrive, not when the window is offered.
+/// Receive window tuning: the window doubles when the application has read one whole window and keeps up, because the
+/// path may carry more. Memory is allocated when bytes arrive, not when the window is advertised.
 final class LaneReceiver {
   private var ring: ByteRing
-  /// Bytes offered beyond what was read.
+  /// Bytes advertised beyond `readPosition`.
   private var window: UInt64
-  /// What had been read when the window took its present size.
+  /// `readPosition` when the window got its current size.
   private var widenedAt: UInt64 = 0
   private var base: UInt64 = 0
-  /// Where the next message that the application takes begins.
+  /// The start of the next message for the application.
   private var readPosition: UInt64 = 0
-  /// The end of the last message that is whole.
+  /// The end of the last complete message.
   private var completeEnd: UInt64 = 0
-  /// Everything below has arrived.
+  /// All bytes below have arrived.
   private var cumulative: UInt64 = 0
   private var ranges = RangeSet()
 
@@ -27,9 +27,10 @@ final class LaneReceiver {
   private var acknowledgementDeadline = Instant.never
   private var segmentsUnacknowledged = 0
   private var bytesUnacknowledged: UInt64 = 0
-  /// The timestamp to echo; 0 once it was echoed.
+  /// The timestamp to echo; 0 after it was echoed.
   private var echo: UInt32 = 0
-  /// Where the newest segment above the cumulative position lies: its range is told first of all.
+  /// Position of the newest segment above `cumulative`. Its range is always reported (as RFC 2018 requires of the first
+  /// SACK block).
   private var newest: UInt64 = 0
   private var advertisedLimit: UInt64
   private var lastArrival = Instant.zero
@@ -53,7 +54,7 @@ final class LaneReceiver {
     let end = min(start + UInt64(data.byteCount), limit)
     let high = low < end ? place(upTo: end) : end
     guard low < high else {
-      // An old segment or a probe of a closed window: its sender lacks an acknowledgement.
+      // An old segment, or a probe of a closed window: the sender missed an acknowledgement.
       if low < end || start >= limit { statistics.unplacedReceived += 1 } else { statistics.duplicatesReceived += 1 }
       acknowledgementDue = true
       return
@@ -89,10 +90,10 @@ final class LaneReceiver {
   /// The window's right edge never moves back.
   private var limit: UInt64 { max(readPosition + window, advertisedLimit) }
 
-  /// Sees to memory up to `high`; answers up to where there is some.
+  /// Ensures memory up to `high`. Returns the position up to which there is memory.
   private func place(upTo high: UInt64) -> UInt64 {
     guard high > readPosition, !ring.reserve(Int(high - readPosition), inUseFrom: readPosition) else { return high }
-    // The node's ring budget is used up: offer no more than the memory there is.
+    // The node's ring budget is used up: advertise no more than the memory that exists.
     if !ring.reserve(ChannelLimits.ringBytesMin, inUseFrom: readPosition) {
       preconditionFailure("every ring is sure of as much")
     }
@@ -121,7 +122,7 @@ final class LaneReceiver {
     statistics.bytesReceived += cumulative - before
   }
 
-  /// False when one is announced that is longer than any.
+  /// False when a message is announced that is longer than the limit.
   private func findMessages() -> Bool {
     while cumulative - completeEnd >= UInt64(ChannelLimits.messageHeaderBytes) {
       let length = ring.messageHeader(at: completeEnd).length
@@ -133,7 +134,7 @@ final class LaneReceiver {
     return true
   }
 
-  /// The other end begins again at offset 0. What it had completed before stays to be read.
+  /// The other end begins again at offset 0. Complete messages can still be read.
   func restart() {
     base = completeEnd
     cumulative = completeEnd
@@ -154,19 +155,19 @@ final class LaneReceiver {
     return (header.kind, Int(header.length))
   }
 
-  /// Moves the pending message into `target`, which has exactly its size, and makes room for others.
+  /// Copies the pending message into `target`, which must have exactly its size, and frees its room in the ring.
   func take(into target: UnsafeMutableRawBufferPointer) {
     precondition(readPosition < completeEnd)
     ring.read(at: readPosition + UInt64(ChannelLimits.messageHeaderBytes), into: target)
     readPosition += UInt64(ChannelLimits.messageHeaderBytes + target.count)
     let gain = limit - advertisedLimit
-    // The other end may stand at the limit with a message that nobody can read before it is whole: then a
-    // sixteenth is told, because beside a message of the greatest length that much is left of the smallest ring.
+    // The other end may have reached the limit with an incomplete message. Then an update is sent from a sixteenth of
+    // the window on, because the smallest ring has that much left beside a message of the greatest length.
     let isNarrow = advertisedLimit - min(advertisedLimit, cumulative) < window / 4
     if gain >= window / 2 || (isNarrow && gain >= window / 16) { acknowledgementDue = true }
   }
 
-  /// Free memory that was not used for `ChannelLimits.ringRest`.
+  /// Frees the ring if it was unused for `ChannelLimits.ringRest`.
   func rest(now: Instant) {
     guard readPosition == cumulative, ranges.isEmpty, ring.capacity > 0,
       lastArrival + ChannelLimits.ringRest <= now
@@ -178,14 +179,14 @@ final class LaneReceiver {
 
   // MARK: Acknowledgements
 
-  /// `.never` once the acknowledgement is due: then it waits for the owner to take it, not for time.
+  /// `.never` while an acknowledgement is due: it then waits for the owner, not for a timer.
   var deadline: Instant { acknowledgementDue ? .never : acknowledgementDeadline }
 
   func handleTimeout(now: Instant) {
     if acknowledgementDeadline <= now { acknowledgementDue = true }
   }
 
-  /// The acknowledgement that is due, to be sent now.
+  /// The acknowledgement that is due; the caller sends it now.
   func nextAcknowledgement(epochs: EpochPair, lane: Lane) -> Acknowledgement? {
     guard acknowledgementDue else { return nil }
     var result = Acknowledgement(
@@ -193,7 +194,7 @@ final class LaneReceiver {
     let told = Acknowledgement.rangesMax
     let newestIndex = ranges.index(holding: newest) ?? 0
     for index in 0..<min(ranges.count, told) {
-      // The lowest ones, and the newest in the last place when it is not among them.
+      // The lowest ranges; the last place is for the newest range if it is not among them.
       let range = ranges[index == told - 1 ? max(index, newestIndex) : index]
       result.append(ByteRange(start: range.start - base, end: range.end - base))
     }

@@ -1,16 +1,16 @@
 import Primitives
 
-/// The sending half of one lane: keeps the bytes until they are acknowledged and decides which to send next.
+/// The sending half of one lane: keeps bytes until they are acknowledged, and decides what to send next.
 ///
-/// Stream offsets: acknowledged ≤ next ≤ end, and `next` is the first byte never sent (but for a window probe).
+/// Stream offsets: acknowledged ≤ next ≤ end. `next` is the first byte that was never sent (except in a window probe).
 final class LaneSender {
   private(set) var ring: ByteRing
   private(set) var acknowledged: UInt64 = 0
   private(set) var next: UInt64 = 0
   private(set) var end: UInt64 = 0
-  /// Above every byte that was ever sent: `next`, or one more after a window probe.
+  /// End of all bytes ever sent: `next`, or one more after a window probe.
   private var sentEnd: UInt64 = 0
-  /// The end of the last message that has failed and was kept because it had been begun.
+  /// End of the last message that failed but had been sent in part, so that its bytes must still be delivered.
   private var keptEnd: UInt64 = 0
   private var windowLimit = ChannelLimits.initialWindowBytes
   private var unfinished = UnfinishedSends(countMax: ChannelLimits.unfinishedMessagesMax)
@@ -18,7 +18,7 @@ final class LaneSender {
   private var recovery = LossRecovery()
   private var roundTrip = RoundTripEstimator()
   private var path: PathModel
-  /// Segments sent before this went over another route: their round trips are not samples.
+  /// Segments sent before this time used another route: their round trips are not samples.
   private var routeSince = Instant.zero
   private var segmentBytes: UInt64
   private var backoff: UInt64 = 0
@@ -65,8 +65,8 @@ final class LaneSender {
     Int(end - acknowledged) + ChannelLimits.messageHeaderBytes + byteCount
   }
 
-  /// What the lane holds for its path: what is in flight, as much that waits behind something lost, and twice as much
-  /// to be sent.
+  /// Bytes that the lane may hold for its path: those in flight, as many that wait behind a lost segment, and twice as
+  /// many to be sent.
   private var roomBytes: Int {
     let wanted = 4 * Int(path.bytes) + ChannelLimits.messageBytesMax
     return min(max(wanted, ChannelLimits.bulkRoomBytes), ring.capacityMax)
@@ -74,12 +74,12 @@ final class LaneSender {
 
   func nextCompletion() -> (id: MessageID, outcome: Completion.Outcome)? { unfinished.next(acknowledged: acknowledged) }
 
-  /// Whether a send has not ended, or its completion was not taken.
+  /// Whether a send is unfinished or its completion was not taken.
   var hasUntakenCompletions: Bool { !unfinished.isEmpty }
 
   func failPending(_ failure: SendFailure) { unfinished.failPending(failure, acknowledged: acknowledged) }
 
-  /// Begins again at offset 0; pending sends have failed.
+  /// Begins again at offset 0. Pending sends fail with `.peerRestarted`.
   func restart() {
     failPending(.peerRestarted)
     (acknowledged, next, end, sentEnd, keptEnd) = (0, 0, 0, 0, 0)
@@ -110,7 +110,7 @@ final class LaneSender {
     }
     if acknowledgement.windowLimit > windowLimit {
       windowLimit = acknowledgement.windowLimit
-      // Probes of a closed window wait longer and longer; that says nothing about the path.
+      // Back-off of window probes says nothing about the path.
       if next == acknowledged { backoff = 0 }
     }
     if advance == 0, filled > 0 { recovery.countDuplicate() }
@@ -140,11 +140,11 @@ final class LaneSender {
     lastProgress = now
   }
 
-  /// In microseconds; nil when the echo tells nothing about the present route.
+  /// In microseconds; nil when the echo is not a sample of the current route.
   private func roundTripSample(echo: UInt32, now: Instant) -> UInt64? {
     guard echo != 0 else { return nil }
     let sample = now.timestamp.elapsed(since: echo)
-    // Timestamps are rounded down, so that a sample may seem a microsecond older than the route.
+    // Timestamps are rounded down, so a sample may exceed the age of the route by a microsecond.
     let longest = min(ChannelLimits.roundTripMax.microseconds, (now - routeSince).microseconds + 1)
     guard sample >= 0, UInt64(sample) <= longest else { return nil }
     return UInt64(sample)
@@ -152,16 +152,16 @@ final class LaneSender {
 
   // MARK: What to send
 
-  /// Something lost, if the congestion window allows it.
+  /// A lost range, if the congestion window allows it.
   func nextRetransmission(dataMax: UInt64, now: Instant) -> ByteRange? {
     if let head = recovery.takeLostHead(acknowledged: acknowledged, next: next) { return resend(head, dataMax, now) }
     guard let hole = recovery.hole(acknowledged: acknowledged, next: next) else { return nil }
-    // The first lost segment goes whatever the window says: without it no acknowledgement arrives any more.
+    // The first lost segment ignores the congestion window: without it the cumulative acknowledgement cannot advance.
     guard hole.start == acknowledged || mayFly(min(hole.byteCount, dataMax)) else { return nil }
     return resend(hole, dataMax, now)
   }
 
-  /// Something new, or the probe of a closed window.
+  /// A range of new data, or a window probe.
   func nextNew(dataMax: UInt64, now: Instant) -> ByteRange? {
     guard recovery.hole(acknowledged: acknowledged, next: next) == nil else { return nil }
     guard next < end else {
@@ -181,7 +181,7 @@ final class LaneSender {
     }
     if next == acknowledged, lastSent + timeout < now { path.idled(now: now) }
     let length = min(dataMax, end - next, room)
-    // Silly window avoidance (RFC 9293 section 3.8.6.2.1): a short segment waits when only the window makes it short.
+    // Silly window avoidance (RFC 9293 section 3.8.6.2.1): delay a segment that only the window makes short.
     if length < dataMax, length < end - next, next > acknowledged {
       path.wasLimited()
       return nil
@@ -219,7 +219,7 @@ final class LaneSender {
     max(roundTrip.timeout, min(roundTrip.timeout * (1 << backoff), ChannelLimits.backoffMax))
   }
 
-  /// When the lane is due for retransmission or a probe, provided there is a route.
+  /// The next retransmission timeout or window probe; valid only with a route.
   var pathDeadline: Instant { min(retransmissionDeadline, probeDeadline) }
 
   /// When unfinished sends fail.
@@ -233,7 +233,7 @@ final class LaneSender {
       probeDue = true
     }
     guard retransmissionDeadline <= now else { return }
-    // The timer starts again when a link takes the retransmission: a blocked link is not a lossy path.
+    // The timer is set again when a link accepts the retransmission: a blocked link is not a lossy path.
     retransmissionDeadline = .never
     guard next > acknowledged else { return }
     counters.timeouts += 1
@@ -244,14 +244,15 @@ final class LaneSender {
 
   func handleFailureTimeout(now: Instant) {
     guard failureDeadline <= now else { return }
-    // A message of which bytes were sent must be completed, or the stream has a hole. One never sent can be dropped.
+    // A message that was sent in part must be completed, or the stream has a hole. One that was not sent can be
+    // dropped.
     end = max(unfinished.messageEnd(at: sentEnd), keptEnd)
     keptEnd = end
     failPending(.timedOut)
   }
 
-  /// The next hop changed: earlier measurements are void. Segments in flight are lost with the old path, or only late
-  /// when the old path still delivers.
+  /// There is a new next hop: earlier measurements are void. Segments in flight are lost with the old path, or only
+  /// delayed when the old path still delivers.
   func routeChanged(segmentBytes: Int, oldPathLives: Bool, now: Instant) {
     let retransmitAfter = timeout
     self.segmentBytes = UInt64(segmentBytes)
@@ -284,12 +285,12 @@ final class LaneSender {
     handlePathTimeout(now: now)
   }
 
-  /// Memory that was not used for a while goes back.
+  /// Frees the ring if it was unused for `ChannelLimits.ringRest`.
   func rest(now: Instant) {
     if acknowledged == end, ring.capacity > 0, lastTaken + ChannelLimits.ringRest <= now { ring.release() }
   }
 
-  /// With nothing in flight and a closed window, only a window probe learns that the window opened.
+  /// With nothing in flight and a closed window, only a window probe detects that the window opened.
   private func watchWindow(_ now: Instant) {
     if next < end, next == acknowledged, windowLimit <= next {
       if probeDeadline == .never, !probeDue { probeDeadline = now + timeout }

@@ -1,29 +1,29 @@
 import Primitives
 
-/// The sender's record of bytes in flight: which arrived above the cumulative acknowledgement, which are lost, and which
-/// lost ones were retransmitted.
+/// The sender's scoreboard of bytes in flight: which arrived above the cumulative acknowledgement, which are lost, and
+/// which lost ones were retransmitted.
 ///
-/// Loss is found as in RFC 6675: bytes are missing when enough others above them have arrived. There are no records
-/// of single segments: everything missing below `lostEnd` counts as lost, everything of it below `resentEnd` has
-/// been sent again, in pieces of whatever size the path carried by then.
+/// Loss is detected as in RFC 6675: bytes are lost when enough others above them have arrived. There are no records of
+/// single segments. Every missing byte below `lostEnd` counts as lost; every one of them below `resentEnd` was
+/// retransmitted, in segments of the size that the path carried then.
 struct LossRecovery {
   private enum Phase {
-    /// Nothing is known to be lost.
+    /// No loss is known.
     case open
-    /// Holes are being filled until everything that was out at their discovery is acknowledged.
+    /// Holes are being retransmitted until everything sent before their detection is acknowledged.
     case recovering(until: UInt64)
-    /// Everything out is sent again, after silence or on a new route, from `startedAt` on. `before` is the window
-    /// to return to when the silence was only delay; nil on a new route.
+    /// Everything outstanding is sent again since `startedAt`, after a timeout or on a new route. `before` is the
+    /// window to restore if the timeout was spurious; nil on a new route.
     case resending(until: UInt64, startedAt: UInt32, before: UInt64?)
   }
 
-  /// What an acknowledgement showed.
+  /// The result of an acknowledgement.
   struct Judgement {
-    /// Holes, for the first time since the last ones were filled.
+    /// A loss was detected while no recovery was in progress.
     var isNewLoss = false
-    /// Bytes that count as lost since this acknowledgement.
+    /// Bytes that this acknowledgement showed to be lost.
     var lost: UInt64 = 0
-    /// A timeout was only delay: the window from before it.
+    /// The window from before a timeout that proved spurious.
     var restored: UInt64?
   }
 
@@ -31,36 +31,36 @@ struct LossRecovery {
   private var arrived = RangeSet()
   private var lostEnd: UInt64 = 0
   private var resentEnd: UInt64 = 0
-  /// Acknowledgements since the last advance that told of something else that arrived.
+  /// Acknowledgements without an advance that reported new ranges (duplicate acknowledgements).
   private var duplicates = 0
-  /// The first missing byte must be sent again although it was sent again already.
+  /// The retransmission of the first missing byte was lost too: send it once more.
   private var headIsLost = false
-  /// When the first missing byte was last sent again, or later.
+  /// Upper bound of the time when the first missing byte was last retransmitted.
   private var headResentAt: UInt32 = 0
   private var lastResentAt: UInt32 = 0
-  /// Until then two paths deliver at once, and a missing byte may only be late (reordering).
+  /// Until this time two paths deliver, and a missing byte may only be reordered.
   private var patientUntil = Instant.zero
 
-  /// Everything below `offset` has arrived; more than before.
+  /// Everything below `offset` has arrived; `offset` is greater than before.
   mutating func acknowledge(to offset: UInt64) {
     arrived.removeBelow(offset)
     duplicates = 0
     headIsLost = false
-    // When this byte was sent again is not recorded; certainly not after the last one that was.
+    // The retransmission time of this byte is not recorded, but it is not after that of the last retransmitted byte.
     headResentAt = lastResentAt
   }
 
-  /// A range above the acknowledged bytes has arrived; answers how many of its bytes are news.
+  /// A range above the acknowledged bytes has arrived. Returns the number of its bytes that are new.
   mutating func arrive(_ range: ByteRange) -> UInt64 { arrived.insert(range) ?? 0 }
 
-  /// An acknowledgement that did not advance told of something new.
+  /// Counts an acknowledgement that did not advance but reported new ranges.
   mutating func countDuplicate() { duplicates += 1 }
 
-  /// Bytes that arrived beyond `acknowledged` and lie below `end`.
+  /// Bytes that arrived between `acknowledged` and `end`.
   func bytesArrived(acknowledged: UInt64, below end: UInt64) -> UInt64 { arrived.bytes(from: acknowledged, to: end) }
 
-  /// Decides what is lost, and which phase follows. `echo`: when the segment was sent that caused the
-  /// acknowledgement, 0 if unknown. `roundTrip` in microseconds.
+  /// Decides what is lost and which phase follows. `echo` is the send time of the segment that caused the
+  /// acknowledgement, 0 if unknown. `roundTrip` is in microseconds.
   mutating func judge(
     acknowledged: UInt64, next: UInt64, echo: UInt32, hasAdvanced: Bool, segmentBytes: UInt64, roundTrip: UInt64,
     now: Instant
@@ -74,7 +74,7 @@ struct LossRecovery {
       if acknowledged >= until {
         close(acknowledged, next)
       } else if hasAdvanced, echo != 0, startedAt.elapsed(since: echo) > 0 {
-        // What was sent before the silence arrives after all (Eifel, RFC 3522): it is not sent again.
+        // A segment sent before the timeout arrived after all (Eifel, RFC 3522): the timeout was spurious.
         result.restored = before
         close(acknowledged, next)
       }
@@ -91,14 +91,16 @@ struct LossRecovery {
       resentEnd = max(resentEnd, acknowledged)
       result.isNewLoss = true
     }
-    // The first missing byte was retransmitted, and a segment sent well after it arrived: the retransmission is lost.
+    // The first missing byte was retransmitted, and a segment sent well after that arrived: the retransmission was
+    // lost.
     if resentEnd > acknowledged, echo != 0, echo.elapsed(since: headResentAt) > Int64(max(roundTrip / 4, 500)) {
       headIsLost = true
     }
     return result
   }
 
-  /// Nothing arrives: everything out counts as lost. `window` is what a mere delay will give back.
+  /// Retransmission timeout: everything outstanding counts as lost. `window` is restored if the timeout proves
+  /// spurious.
   mutating func timedOut(acknowledged: UInt64, next: UInt64, at timestamp: UInt32, window: UInt64) {
     if case .resending(_, let startedAt, let before) = phase {
       phase = .resending(until: next, startedAt: startedAt, before: before)
@@ -108,16 +110,16 @@ struct LossRecovery {
     loseAll(acknowledged, next)
   }
 
-  /// Everything out may be gone with the old route.
+  /// Everything outstanding may be lost with the old route.
   mutating func rerouted(acknowledged: UInt64, next: UInt64, at timestamp: UInt32) {
     phase = .resending(until: next, startedAt: timestamp, before: nil)
     loseAll(acknowledged, next)
   }
 
-  /// A new route was chosen while the old one still delivers.
+  /// The route changed while the old one still delivers.
   mutating func handedOver(patientUntil end: Instant) { patientUntil = end }
 
-  /// The first lost bytes that were not sent again yet.
+  /// The first lost range that was not retransmitted yet.
   func hole(acknowledged: UInt64, next: UInt64) -> ByteRange? {
     let edge = min(lostEnd, next)
     guard edge > acknowledged else { return nil }
@@ -126,21 +128,21 @@ struct LossRecovery {
     return ByteRange(start: gap.start, end: min(gap.end ?? edge, edge))
   }
 
-  /// The first missing bytes when their retransmission was lost too. Answered once.
+  /// The first missing range when its retransmission was lost too. Returned once.
   mutating func takeLostHead(acknowledged: UInt64, next: UInt64) -> ByteRange? {
     guard headIsLost else { return nil }
     headIsLost = false
     return ByteRange(start: acknowledged, end: arrived.gap(from: acknowledged).end ?? next)
   }
 
-  /// `range`, which begins with what `hole` or `takeLostHead` answered, is sent again.
+  /// Records that `range` is retransmitted. It begins where the range from `hole` or `takeLostHead` began.
   mutating func resent(_ range: ByteRange, acknowledged: UInt64, at timestamp: UInt32) {
     resentEnd = max(resentEnd, range.end)
     lastResentAt = timestamp
     if range.start == acknowledged { headResentAt = timestamp }
   }
 
-  /// Bytes that are believed to be on their way: RFC 6675's pipe.
+  /// Bytes believed to be in flight: "pipe" in RFC 6675.
   func bytesInFlight(acknowledged: UInt64, next: UInt64) -> UInt64 {
     let out = next - acknowledged - arrived.bytes(from: acknowledged, to: next)
     let from = max(resentEnd, acknowledged)
@@ -161,8 +163,8 @@ struct LossRecovery {
     resentEnd = max(min(resentEnd, next), acknowledged)
   }
 
-  /// RFC 6675 IsLost: bytes are lost when three separate ranges, or more than two segments' bytes, have arrived
-  /// above them; and the first hole after the third acknowledgement that told of something above it.
+  /// IsLost of RFC 6675: bytes are lost when three separate ranges, or more than two segments' bytes, have arrived
+  /// above them. The first hole is also lost after three duplicate acknowledgements.
   private func lossEdge(_ segmentBytes: UInt64) -> UInt64 {
     guard !arrived.isEmpty else { return 0 }
     var above: UInt64 = 0

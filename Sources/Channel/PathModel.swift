@@ -1,14 +1,14 @@
 import Primitives
 
-/// The congestion control of one lane: an estimate of the path, and the window of bytes that may be in flight.
+/// The congestion control of one lane: a model of the path, and the congestion window in bytes.
 ///
 /// The model is BBR's (draft-ietf-ccwg-bbr): the greatest recent delivery rate times the shortest round trip is the
 /// bandwidth-delay product, which the path holds without a queue. A loss is no sign of congestion here: links are
-/// reliable byte streams, and frames vanish when a link dies or a relay's quota is used up. Only a loss rate above
-/// `ChannelLimits.lossToleratedPercent` bounds the window. Unlike BBR the sender does not pace: acknowledgements clock it, and
-/// links pull frames.
+/// reliable byte streams, and frames are lost when a link breaks or a relay's quota is used up. Only a loss rate above
+/// `ChannelLimits.lossToleratedPercent` bounds the window. Unlike BBR the sender does not pace: acknowledgements clock
+/// it, and links pull frames.
 ///
-/// Time is counted in rounds. A round is over when a segment that was sent after its beginning is acknowledged.
+/// Time is counted in rounds. A round ends when a segment that was sent after its start is acknowledged.
 struct PathModel {
   private enum Phase: Equatable {
     /// The window doubles every round until the rate stops growing.
@@ -16,21 +16,22 @@ struct PathModel {
     /// Steady state, in cycles of `ChannelLimits.cycleRounds` rounds. The first round of a cycle probes for more
     /// bandwidth. The second drains the queue that the probe built.
     case steady(round: Int)
-    /// The window is small until the queue is empty and the shortest round trip can be measured again.
+    /// The window is small until the queue is empty, so that the shortest round trip can be measured again.
     case emptying(rounds: Int)
   }
 
-  /// Bytes that may be in flight.
+  /// The congestion window: bytes that may be in flight.
   private(set) var bytes: UInt64
   private let bytesMax: UInt64
   private let segmentBytes: UInt64
   private var phase = Phase.startup
 
-  // Bytes per second, the greatest of this cycle's rounds and of the last one's.
+  // Greatest delivery rate in bytes per second: of this cycle's rounds, and of the previous cycle's.
   private var rateNow: UInt64 = 0
   private var rateBefore: UInt64 = 0
   private var ratesNow = 0
-  /// The shortest round trip in microseconds, 0 before the first; since when; and the shortest while emptying.
+  /// The shortest round trip in microseconds, 0 before the first sample; when it was measured; and the shortest while
+  /// emptying.
   private(set) var roundTrip: UInt64 = 0
   private var roundTripAt = Instant.zero
   private var roundTripWhileEmptying: UInt64 = 0
@@ -40,7 +41,7 @@ struct PathModel {
   private var roundDelivered: UInt64 = 0
   /// The sender had nothing to send during the round, so the round's rate is not the path's rate.
   private var isRoundLimited = false
-  /// Startup: the rate that further rounds must surpass, and how many have not.
+  /// Startup: the rate that the next rounds must exceed, and the number of rounds that did not.
   private var rateToSurpass: UInt64 = 0
   private var roundsWithoutGrowth = 0
 
@@ -71,11 +72,11 @@ struct PathModel {
   /// The application or the receiver's window limited the sender, not the path.
   mutating func wasLimited() { isRoundLimited = true }
 
-  /// `count` bytes turned out to be lost.
+  /// Adds `count` lost bytes.
   mutating func lost(_ count: UInt64) { episodeLost += count }
 
-  /// `count` more bytes have arrived, of `flight` that were out. `sample`: round trip of the segment that caused the
-  /// acknowledgement, in microseconds; nil if unknown.
+  /// `count` bytes were newly acknowledged, of `flight` in flight. `sample` is the round trip of the segment that
+  /// caused the acknowledgement, in microseconds; nil if unknown.
   mutating func arrived(_ count: UInt64, flight: UInt64, sample: UInt64?, now: Instant) {
     delivered += count
     episodeDelivered += count
@@ -98,7 +99,7 @@ struct PathModel {
   /// The timeout was spurious: restore the former window.
   mutating func restore(_ window: UInt64) { bytes = max(bytes, window) }
 
-  /// Restart after idle: fill the path again, not by one burst (RFC 5681 section 4.1).
+  /// Restart after idle: refill the path gradually, not in one burst (RFC 5681 section 4.1).
   mutating func idled(now: Instant) {
     bytes = min(bytes, Self.initialBytes(segmentBytes: segmentBytes))
     beginRound(now)
@@ -158,13 +159,13 @@ struct PathModel {
     ratesNow += 1
   }
 
-  /// Whether more was lost than accidents explain.
+  /// Whether the loss rate is above the tolerated one.
   private mutating func judgeLosses() -> Bool {
     let all = episodeDelivered + episodeLost
     guard all >= ChannelLimits.lossEpisodeSegments * segmentBytes else { return false }
     let isExcessive = episodeLost * 100 > all * ChannelLimits.lossToleratedPercent
     if isExcessive {
-      // After a timeout the window itself says little about what the path holds.
+      // After a timeout the window itself says little about the capacity of the path.
       bound = max(min(bound, max(bytes, pathBytes)) / 10 * 7, bytesMin)
     } else if bound < bytesMax {
       bound += bound / 4
@@ -193,7 +194,7 @@ struct PathModel {
         roundTripWhileEmptying = .max
         phase = .emptying(rounds: 0)
       } else if round == 0, !isLossy, sample > before + before / 8 {
-        // There was more to be had: go on asking.
+        // The path delivered more: continue to probe.
       } else {
         phase = .steady(round: (round + 1) % ChannelLimits.cycleRounds)
       }
@@ -209,16 +210,16 @@ struct PathModel {
 
   // MARK: The window
 
-  /// Bytes per second that the path delivers; 0 before it is known.
+  /// Delivery rate of the path in bytes per second; 0 before it is known.
   var rate: UInt64 { max(rateNow, rateBefore) }
 
-  /// What the path holds without a queue; 0 before it is known.
+  /// The bandwidth-delay product in bytes; 0 before it is known.
   private var pathBytes: UInt64 { Self.bytes(at: rate, in: .microseconds(roundTrip)) }
 
   private var bytesMin: UInt64 { 2 * segmentBytes }
 
-  /// Beside what the path holds: two segments that wait for one acknowledgement and one that is being sent, and
-  /// what acknowledgements bring at once.
+  /// Window beyond the bandwidth-delay product: two segments that wait for a delayed acknowledgement, one that is being
+  /// sent, and a burst of acknowledged bytes.
   private var ahead: UInt64 { 3 * segmentBytes + max(burstNow, burstBefore) }
 
   private var target: UInt64 {

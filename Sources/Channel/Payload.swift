@@ -1,8 +1,8 @@
-/// Why bytes are not a legal payload. Counted by name.
+/// Why bytes are not a valid payload. Counted by name.
 public enum PayloadRefusal: UInt8, Error, Sendable, CaseIterable {
-  /// Shorter than its fixed part, or than its range count says.
+  /// Shorter than its fixed part or than its range count requires.
   case tooShort
-  /// Longer than its range count says, or than any frame.
+  /// Longer than its range count requires or than any frame.
   case tooLong
   case unknownLane
   /// Flags or reserved bytes are not 0.
@@ -34,8 +34,7 @@ public struct ByteRange: Equatable, Sendable {
   var byteCount: UInt64 { end - start }
 }
 
-/// Which life of which end sent a payload, and for which life of the other end. Segments,
-/// acknowledgements and datagrams begin with it.
+/// The epochs of the sender and of the addressed receiver. Segments, acknowledgements and datagrams begin with them.
 public struct EpochPair: Equatable, Sendable {
   public var destination: UInt64
   public var source: UInt64
@@ -46,7 +45,7 @@ public struct EpochPair: Equatable, Sendable {
   }
 }
 
-/// Bytes 16–19 of segments and acknowledgements: lane, one octet that the payload defines, 2 reserved.
+/// Bytes 16–19 of segments and acknowledgements: lane, one byte that the payload defines, 2 reserved.
 func checkedLane(_ raw: UInt8, reserved: UInt16) throws(PayloadRefusal) -> Lane {
   guard let lane = Lane(rawValue: raw) else { throw .unknownLane }
   guard reserved == 0 else { throw .reservedNotZero }

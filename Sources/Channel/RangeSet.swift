@@ -1,6 +1,6 @@
 import Primitives
 
-/// A bounded set of disjoint, ascending ranges of stream positions that do not touch each other.
+/// A bounded set of disjoint, ascending ranges of stream positions. Ranges that touch are merged.
 struct RangeSet {
   typealias Ranges = FixedArray<32, ByteRange>
   private var ranges = Ranges(repeating: ByteRange(start: 0, end: 0))
@@ -13,8 +13,8 @@ struct RangeSet {
     return ranges[index]
   }
 
-  /// Adds `range` and answers how many of its bytes are new; nil, and no change, when it would need one more
-  /// range than there is room for.
+  /// Adds `range` and returns how many of its bytes are new. Returns nil and changes nothing when no place is left for
+  /// another range.
   mutating func insert(_ range: ByteRange) -> UInt64? {
     var first = 0
     while first < count, ranges[first].end < range.start { first += 1 }
@@ -42,7 +42,7 @@ struct RangeSet {
     return merged.byteCount - known
   }
 
-  /// Forgets everything below `position`.
+  /// Removes everything below `position`.
   mutating func removeBelow(_ position: UInt64) {
     var gone = 0
     while gone < count, ranges[gone].end <= position { gone += 1 }
@@ -63,8 +63,7 @@ struct RangeSet {
     return sum
   }
 
-  /// The first stretch at or after `position` that is not in the set: its start, and its end when a range
-  /// follows it.
+  /// The first gap at or after `position`: its start, and its end if a range follows it.
   func gap(from position: UInt64) -> (start: UInt64, end: UInt64?) {
     var start = position
     for index in 0..<count {

@@ -1,12 +1,12 @@
 import Primitives
 
-/// Payload of frame type 35: the answer to a segment that was meant for another life of its receiver.
+/// Payload of frame type 35: the answer to a segment that was addressed to another epoch of its receiver.
 ///
-///     0–7 the destination epoch of that segment · 8–15 the epoch of whoever answers
+///     0–7 the destination epoch of that segment · 8–15 the current epoch of the answering node
 ///
-/// A reset counts only at a channel that still sends to the first epoch. An old reset names an epoch that the
-/// channel has left behind, so however late and however often it arrives it cannot end a fresh channel.
-/// Acknowledgements and resets are never answered with a reset: two ends cannot keep each other busy.
+/// A channel accepts a reset only while it still sends to the first epoch. An old reset names an epoch that the channel
+/// no longer uses, so it cannot end a new channel, however late or often it arrives. Acknowledgements and resets are
+/// never answered with a reset, so two ends cannot cause each other to send forever.
 public struct Reset: Equatable, Sendable {
   public static let byteCount = 16
 

@@ -1,11 +1,11 @@
-/// Memory for rings beyond what each is sure of (`ChannelLimits.ringBytesMin`), shared by the channels of a node.
+/// Memory for rings beyond their guaranteed size (`ChannelLimits.ringBytesMin`), shared by the channels of a node.
 public final class RingBudget {
-  /// What is still to be had.
+  /// Bytes that are still available.
   public private(set) var bytesFree: Int
 
   public init(bytes: Int = ChannelLimits.ringBudgetBytes) { bytesFree = bytes }
 
-  /// False, and nothing taken, when there is not as much.
+  /// False when fewer bytes are available; then nothing is taken.
   func take(_ byteCount: Int) -> Bool {
     guard byteCount <= bytesFree else { return false }
     bytesFree -= byteCount

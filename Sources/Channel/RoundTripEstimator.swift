@@ -1,7 +1,7 @@
 import Primitives
 
-/// Round-trip time and the retransmission timeout that follows from it (RFC 6298), from echoed timestamps,
-/// so that retransmissions measure too (RFC 7323). All in microseconds.
+/// Round-trip time and the retransmission timeout derived from it (RFC 6298). Samples are echoed timestamps, so
+/// retransmissions can be measured too (RFC 7323). All values in microseconds.
 struct RoundTripEstimator {
   private var smoothedTimes8: UInt64 = 0
   private var variationTimes4: UInt64 = 0
@@ -9,8 +9,8 @@ struct RoundTripEstimator {
   /// 0 before the first measurement.
   var smoothed: UInt64 { smoothedTimes8 / 8 }
 
-  /// Before back-off. The variation counts as half a round trip at least, because every hop of a path may have its
-  /// pauses, and the other end may hold an acknowledgement back.
+  /// Timeout before back-off. The variation counts as at least half a round trip, because any hop may pause, and the
+  /// other end may delay an acknowledgement.
   var timeout: TimeSpan {
     guard smoothedTimes8 > 0 else { return ChannelLimits.retransmissionFirst }
     let delay = ChannelLimits.acknowledgementDelay.microseconds

@@ -31,13 +31,13 @@ public struct SegmentView: ~Escapable {
   }
 }
 
-/// The header of a segment.
+/// The header fields of a segment.
 public struct Segment: Equatable, Sendable {
   public static let headerBytes = 32
 
   public var epochs: EpochPair
   public var lane: Lane
-  /// Opaque to the receiver, who echoes it.
+  /// Opaque to the receiver, which echoes it.
   public var timestamp: UInt32
   public var offset: UInt64
 

@@ -1,7 +1,7 @@
 import Primitives
 
 extension Instant {
-  /// The clock as it stands in segments: microseconds modulo 2³², never 0, which means "no timestamp".
+  /// The clock in segments: microseconds modulo 2³², never 0, which means "no timestamp".
   var timestamp: UInt32 {
     let microseconds = UInt32(truncatingIfNeeded: nanoseconds / 1_000)
     return microseconds == 0 ? 1 : microseconds
@@ -9,6 +9,6 @@ extension Instant {
 }
 
 extension UInt32 {
-  /// Microseconds from `earlier` to this timestamp, negative when `earlier` is the later one (within 35 minutes).
+  /// Microseconds from `earlier` to this timestamp, negative when `earlier` is later. Valid within 35 minutes.
   func elapsed(since earlier: UInt32) -> Int64 { Int64(Int32(bitPattern: self &- earlier)) }
 }

@@ -6,10 +6,10 @@ struct UnfinishedSends {
     var stream: ByteRange
     var state: State
   }
-  /// All entries of a lane, and half as many while the circle grows.
+  /// Greatest memory: all entries of a lane, and half as many while the circular buffer grows.
   static let bytesMax = ChannelLimits.unfinishedMessagesMax * MemoryLayout<Entry>.stride * 3 / 2
 
-  /// A circle that doubles as more is needed.
+  /// A circular buffer that doubles on demand.
   private var entries: [Entry] = []
   private var first = 0
   private var count = 0
@@ -20,7 +20,7 @@ struct UnfinishedSends {
   var isFull: Bool { count == countMax }
   var isEmpty: Bool { count == 0 }
 
-  /// Whether a send is pending whose last byte is not below `acknowledged`.
+  /// Whether a send is pending whose last byte is not acknowledged.
   func hasPending(above acknowledged: UInt64) -> Bool {
     guard count > 0 else { return false }
     let newest = entries[slot(count - 1)]
@@ -35,7 +35,7 @@ struct UnfinishedSends {
     count += 1
   }
 
-  /// Ends every pending send: delivered when wholly below `acknowledged`, else failed.
+  /// Ends every pending send: delivered when all its bytes are acknowledged, otherwise failed.
   mutating func failPending(_ failure: SendFailure, acknowledged: UInt64) {
     for index in 0..<count {
       let at = slot(index)
@@ -44,8 +44,7 @@ struct UnfinishedSends {
     }
   }
 
-  /// The end of the message that `position` lies in, or `position` itself between two messages. Only pending
-  /// sends count.
+  /// The end of the pending message that contains `position`, or `position` itself between two messages.
   func messageEnd(at position: UInt64) -> UInt64 {
     for index in 0..<count {
       let entry = entries[slot(index)]
@@ -55,7 +54,7 @@ struct UnfinishedSends {
     return position
   }
 
-  /// Takes the oldest send if it is over.
+  /// Takes the oldest send if it has ended.
   mutating func next(acknowledged: UInt64) -> (id: MessageID, outcome: Completion.Outcome)? {
     guard count > 0 else { return nil }
     let entry = entries[first]

@@ -1,17 +1,17 @@
 import Frame
 import Primitives
 
-/// How much of a link is encrypted ahead of what its stream has taken. Bytes that are encrypted keep their order, so an
-/// urgent frame waits for all of them: on a slow bearer little is encrypted ahead, on a fast one enough to keep the stream
-/// busy from one wake-up to the next.
+/// How many bytes a link encrypts before its stream accepts them. Encrypted bytes keep their order, so an urgent frame
+/// waits for all of them. A slow bearer therefore encrypts little ahead, a fast one enough to keep the stream busy from
+/// one wake-up to the next.
 public struct EncryptAhead: Equatable, Sendable {
-  /// Encrypted and unsent bytes of a fast bearer; also the most that any link may hold.
+  /// Encrypted, unsent bytes of a fast bearer; also the limit of any link.
   public static let bytesMax = 65_536
 
-  /// Encrypted and unsent bytes from which on the link wants none.
+  /// The greatest number of encrypted, unsent bytes.
   public let limit: Int
 
-  /// Twice the longest frame of a slow bearer: one leaves while the next is made.
+  /// On a slow bearer, two frames of the greatest length: one is sent while the next is encrypted.
   public init(over bearer: BearerKind) {
     limit =
       switch bearer {
@@ -20,8 +20,8 @@ public struct EncryptAhead: Equatable, Sendable {
       }
   }
 
-  /// How many bytes of frames to take from the node next, while `unsent` bytes are encrypted and unsent; nil when enough
-  /// is ahead. What is taken fits the stream whole: half of the limit, or the longest frame.
+  /// How many bytes of frames to take from the node next, when `unsent` bytes are encrypted and unsent; nil from half
+  /// of the limit on. The stream has room for all of them: at least half of the limit, or the longest frame.
   public func room(unsent: Int) -> Int? {
     unsent >= limit / 2 ? nil : min(limit - unsent, Limits.frameBytesMax)
   }

@@ -1,22 +1,22 @@
 import Frame
 import Primitives
 
-/// Cuts a byte stream into frames. Frames that lie whole in the bytes at hand are returned in place; one
-/// that does not is put together in the inbox's own memory.
+/// Splits a byte stream into frames. A frame that lies whole in the input is returned in place; any other is assembled
+/// in the inbox's own memory.
 public struct FrameInbox {
   private let memory: UnsafeMutableRawBufferPointer
   private var held = 0
 
-  /// `memory` holds one frame: at least `Limits.frameBytesMax` bytes, for the inbox alone.
+  /// `memory` has at least `Limits.frameBytesMax` bytes (one frame). No one else may use it.
   public init(_ memory: UnsafeMutableRawBufferPointer) {
     precondition(memory.count >= Limits.frameBytesMax)
     self.memory = memory
   }
 
-  /// The next frame, or nil when `input` from `offset` on does not complete one: those bytes are then kept
-  /// and `offset` stands at the end. The result is valid until the next call, and while `input` is.
+  /// The next frame, or nil when `input` from `offset` on does not complete one: those bytes are then stored, and
+  /// `offset` is at the end. The result is valid until the next call and as long as `input` is.
   ///
-  /// Throws `.unknownVersion` or `.overLength`: the stream has lost its frames, and its link must close.
+  /// Throws `.unknownVersion` or `.overLength`: the frame boundaries are lost, and the link must be closed.
   public mutating func next(
     _ input: UnsafeRawBufferPointer, _ offset: inout Int
   ) throws(FrameRefusal) -> UnsafeRawBufferPointer? {
@@ -27,7 +27,7 @@ public struct FrameInbox {
         return UnsafeRawBufferPointer(rebasing: rest[..<byteCount])
       }
     }
-    // First enough to know the length, then the rest of the frame.
+    // First as many bytes as tell the length, then the rest of the frame.
     take(upTo: FrameHeader.lengthEnd, input, &offset)
     let begun = UnsafeRawBufferPointer(rebasing: memory[..<held])
     guard let byteCount = try FrameHeader.frameByteCount(beginning: begun.bytes) else { return nil }
@@ -37,7 +37,7 @@ public struct FrameInbox {
     return UnsafeRawBufferPointer(rebasing: memory[..<byteCount])
   }
 
-  /// Forget a frame that was begun.
+  /// Discards an incomplete frame.
   public mutating func removeAll() { held = 0 }
 
   private mutating func take(upTo end: Int, _ input: UnsafeRawBufferPointer, _ offset: inout Int) {

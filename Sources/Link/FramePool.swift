@@ -1,17 +1,17 @@
 import Frame
 import Primitives
 
-/// Memory in which frames wait, shared by all links of a node: blocks of one size, and the flows that hold them.
+/// Memory for queued frames, shared by all links of a node: blocks of one size, and the flows that own them.
 ///
-/// Whoever a frame came from, a neighbour or this node itself, holds its blocks until the frame leaves. An ingress may
-/// have as much as is still free, up to its quota (the dynamic threshold of Choudhury and Hahne, 1998): one alone gets
-/// plenty, and however many are greedy, one that comes later finds half as much room as each of them has at once, and as
-/// much when frames have left.
+/// The blocks of a frame are charged to its ingress (a neighbour or this node itself) until the frame leaves. An
+/// ingress may hold as much as is free, up to its quota (the dynamic threshold of Choudhury and Hahne, 1998): a single
+/// ingress gets plenty. However many ingresses hold all they may, a new one finds at once half as much room as each of
+/// them has, and as much when frames have left.
 ///
-/// Free blocks and flows are taken last in, first out, and new ones only when none was given back: the pool touches as
-/// many pages as once waited at the same time. Copies of the value share the pool.
+/// Free blocks and flows are reused last in, first out, before new ones are touched, so the pool touches only as many
+/// pages as frames ever waited at once. Copies of the value share the pool.
 public struct FramePool {
-  /// Who put a frame in: a link slot, or this for the node itself.
+  /// The ingress number of this node itself. A neighbour's is its link slot.
   public static let ownIngress = Limits.linksMax
 
   public static let byteCount =
@@ -30,7 +30,7 @@ public struct FramePool {
     var drops = QueueDropCounters()
   }
 
-  /// What somebody holds of the pool.
+  /// What one ingress holds of the pool.
   struct Ingress {
     var blocks: UInt16 = 0
     var frames: UInt16 = 0
@@ -39,12 +39,12 @@ public struct FramePool {
 
   private let shared: Table<State, UInt8>
   private let ingresses: Table<Ingress, Int>
-  /// The block behind each block, in its flow or among the free ones.
+  /// The block after each block, in its flow or in the free list.
   private let next: Table<UInt16, UInt16>
   let flows: Table<Flow, UInt16>
   private let blocks: ByteTable<UInt16>
 
-  /// `memory` has `byteCount` bytes, aligned as an `Arena`, and is the pool's alone.
+  /// `memory` has `byteCount` bytes, aligned as an `Arena`. No one else may use it.
   public init(_ memory: UnsafeMutableRawBufferPointer) {
     var arena = Arena(memory)
     shared = Table(count: 1, in: &arena)
@@ -63,16 +63,16 @@ public struct FramePool {
 
   /// Frames dropped, by reason.
   public var drops: QueueDropCounters { state.drops }
-  /// Bytes that nobody holds.
+  /// Free bytes.
   public var freeBytes: Int { state.freeBlockCount * Limits.queueBlockBytes }
-  /// Bytes that a link slot's neighbour, or the node itself, holds in blocks.
+  /// Bytes that an ingress (a link slot, or this node) holds in blocks.
   public func heldBytes(by ingress: Int) -> Int { Int(ingresses[ingress].blocks) * Limits.queueBlockBytes }
 
   func count(_ drop: QueueDrop) { state.drops.count(drop) }
 
   // MARK: Flows
 
-  /// A flow without frames; nil when `ingress` has too many, or all have.
+  /// Allocates an empty flow; nil when `ingress` holds its limit of flows, or no flow is free.
   func makeFlow(_ header: FrameHeader, ingress: Int) -> UInt16? {
     if Int(ingresses[ingress].flows) == Limits.flowsMaxPerNeighbour { return nil }
     var number = state.freeFlow
@@ -88,7 +88,7 @@ public struct FramePool {
     return number
   }
 
-  /// Give back a flow without frames.
+  /// Frees an empty flow.
   func release(_ number: UInt16) {
     ingresses[Int(flows[number].ingress)].flows -= 1
     flows[number].next = state.freeFlow
@@ -102,7 +102,7 @@ public struct FramePool {
     return (max(byteCount - room, 0) + Limits.queueBlockBytes - 1) / Limits.queueBlockBytes
   }
 
-  /// Why an ingress may not have so many further blocks; nil when it may.
+  /// Why an ingress may not have `blocks` more blocks; nil when it may.
   func refusal(_ ingress: Int, blocks: Int) -> QueueDrop? {
     let free = state.freeBlockCount
     if blocks > free { return .poolFull }
@@ -113,7 +113,7 @@ public struct FramePool {
 
   // MARK: Frames
 
-  /// Add a frame's head and payload to a flow. There must be blocks for them.
+  /// Appends a frame's head and payload to a flow. Enough blocks must be free.
   func append(_ number: UInt16, _ head: RawSpan, _ payload: RawSpan) {
     head.withUnsafeBytes { write(number, $0) }
     payload.withUnsafeBytes { write(number, $0) }
@@ -122,12 +122,12 @@ public struct FramePool {
     ingresses[Int(flows[number].ingress)].frames += 1
   }
 
-  /// The length of a flow's first frame. There must be one.
+  /// The length of a flow's first frame. The flow must not be empty.
   func frameByteCount(_ number: UInt16) -> Int {
     FrameHeader.frameByteCount { byte(number, $0) }
   }
 
-  /// Remove a flow's first frame, copied to `output` unless that is nil. Returns its length.
+  /// Removes a flow's first frame, and copies it to `output` unless that is nil. Returns its length.
   func take(_ number: UInt16, into output: UnsafeMutableRawPointer?) -> Int {
     let byteCount = frameByteCount(number)
     var done = 0
@@ -150,7 +150,7 @@ public struct FramePool {
     flows[number].byteCount -= UInt32(byteCount)
     ingresses[Int(flows[number].ingress)].frames -= 1
     if flows[number].frames == 0 {
-      // The last block, partly used, goes as well.
+      // The last, partly used block is freed too.
       giveBack(flows[number].head, of: number)
       flows[number].head = Self.none
       flows[number].tail = Self.none
@@ -213,14 +213,14 @@ public struct FramePool {
   }
 }
 
-/// Frames of one priority on one link that have source, destination and ingress in common.
+/// Frames of one priority on one link that have the same source, destination and ingress.
 struct Flow {
   let source: NodeID
   let destination: NodeID
   let ingress: UInt8
-  /// The next flow of the link and priority, in a ring; among free flows the next free one.
+  /// The next flow in the ring of its link and priority; for a free flow, the next free one.
   var next = FramePool.none
-  // The first and the last block, `FramePool.none` while it has none.
+  // The first and the last block; `FramePool.none` when the flow is empty.
   var head = FramePool.none
   var tail = FramePool.none
   var headOffset: UInt16 = 0
@@ -228,7 +228,7 @@ struct Flow {
   var blocks: UInt16 = 0
   var frames: UInt16 = 0
   var byteCount: UInt32 = 0
-  /// Bytes that it may still send in its turn.
+  /// Bytes that the flow may still send in its turn.
   var deficit: Int32 = 0
 
   init(source: NodeID, destination: NodeID, ingress: UInt8) {

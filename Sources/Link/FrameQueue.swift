@@ -1,20 +1,21 @@
 import Frame
 import Primitives
 
-/// Frames waiting for one link. What neighbours say to each other has a small memory of its own, so that it never
-/// starves; everything else waits in the pool that all links share.
+/// The frames queued for one link. Control frames between neighbours have a small memory of their own, so that they
+/// never starve; all other frames wait in the pool that all links share.
 ///
-/// The more urgent class goes first. Within a class flows take turns, each with as many bytes as the longest frame has
-/// (deficit round robin: Shreedhar and Varghese, 1995). A class that was passed over for long gets one frame through, so
-/// that nobody can shut out what is less urgent than his own.
+/// Strict priority between classes. Within a class flows are served by deficit round robin (Shreedhar and Varghese,
+/// 1995), with the length of the longest frame as quantum. A class that was passed over for `Limits.passedOverBytesMax`
+/// bytes may send one frame, so that no class starves.
 public struct FrameQueue {
-  /// Classes that wait in the pool, the most urgent first.
+  /// Classes that wait in the pool, most urgent first.
   private enum Class: Int {
     case realtime = 0
     case interactive = 1
     case bulk = 2
 
-    /// The class of a routed frame. Only neighbours have control frames: a routed one that says so is interactive.
+    /// The class of a routed frame. Only neighbours send control frames: a routed frame that claims control is
+    /// interactive.
     init(_ priority: FramePriority) {
       switch priority {
       case .realtime: self = .realtime
@@ -32,13 +33,13 @@ public struct FrameQueue {
     }
   }
 
-  /// The flows of one class, in a ring: the one behind the last is the one whose turn it is.
+  /// The flows of one class, in a ring. The flow after `last` has the turn.
   private struct Ring {
     var last = FramePool.none
     var byteCount = 0
-    /// Of these bytes, those of this node's own.
+    /// The part of `byteCount` that this node sends itself.
     var ownByteCount = 0
-    /// Bytes of more urgent frames that were sent since one of this class was, while some waited.
+    /// Bytes of more urgent frames sent since this class last sent, while it had frames queued.
     var passedOver = 0
   }
 
@@ -61,33 +62,33 @@ public struct FrameQueue {
   private let pool: FramePool
   private var rings = Rings()
   private var blocks = 0
-  /// The longest frame that the link takes, and what a flow may send in one turn.
+  /// The longest frame that the link accepts; also the quantum of a flow.
   public var frameBytesMax = Limits.frameHeaderBytes + Limits.framePayloadBytesFloor
 
-  /// `memory` has `byteCount` bytes and is the queue's alone.
+  /// `memory` has `byteCount` bytes. No one else may use it.
   public init(_ memory: UnsafeMutableRawBufferPointer, _ pool: FramePool) {
     precondition(memory.count >= Self.byteCount)
     control = ByteQueue(UnsafeMutableRawBufferPointer(rebasing: memory[..<Self.byteCount]))
     self.pool = pool
   }
 
-  // MARK: What waits
+  // MARK: Contents
 
   public var byteCount: Int { control.count + rings.byteCount }
   public var isEmpty: Bool { byteCount == 0 }
   public var controlByteCount: Int { control.count }
 
-  /// Bytes waiting in one priority.
+  /// Bytes queued in one priority.
   public func byteCount(_ priority: FramePriority) -> Int {
     priority == .control ? control.count : rings[Class(priority)].byteCount
   }
 
-  /// Bytes of this node's own waiting in one priority.
+  /// Bytes queued in one priority that this node sends itself.
   public func ownByteCount(_ priority: FramePriority) -> Int {
     priority == .control ? control.count : rings[Class(priority)].ownByteCount
   }
 
-  /// Whether the pool and the link have room for a longest frame of `ingress`.
+  /// Whether the pool and the link have room for a frame of the greatest length from `ingress`.
   public func hasRoom(for ingress: Int) -> Bool {
     let needed = (frameBytesMax + Limits.queueBlockBytes - 1) / Limits.queueBlockBytes
     return (blocks + needed) * Limits.queueBlockBytes <= Limits.linkQueueBytesMax
@@ -96,8 +97,8 @@ public struct FrameQueue {
 
   // MARK: In
 
-  /// Queue a frame that came from `ingress`: a link slot, or `FramePool.ownIngress`. False when it was dropped; the pool
-  /// counts why.
+  /// Queues a frame that came from `ingress`: a link slot, or `FramePool.ownIngress`. False when it was dropped; the
+  /// pool counts the reason.
   public mutating func append(_ header: FrameHeader, _ payload: RawSpan, from ingress: Int) -> Bool {
     var bytes = InlineArray<48, UInt8>(repeating: 0)
     var head = bytes.mutableSpan
@@ -144,7 +145,8 @@ public struct FrameQueue {
     return nil
   }
 
-  /// The realtime flow whose oldest frame gives way: to a later one of its own, or to a frame that must arrive.
+  /// The realtime flow whose oldest frame is dropped: for a newer frame of the same flow, or for an interactive or bulk
+  /// frame.
   private func victim(of drop: QueueDrop, _ flow: UInt16, _ kind: Class, _ ingress: Int) -> UInt16? {
     switch kind {
     case .realtime: return pool.flows[flow].frames > 0 ? flow : nil
@@ -170,8 +172,8 @@ public struct FrameQueue {
 
   // MARK: Out
 
-  /// Move whole frames into `output`, until the next one does not fit or what was moved is as long as the link's
-  /// longest frame: whoever wants more asks again, and an urgent frame that came meanwhile goes first. Returns the bytes
+  /// Moves whole frames into `output`, until the next one does not fit or the link's greatest frame length is written.
+  /// The caller asks again for more, so that an urgent frame that arrived meanwhile is sent first. Returns the bytes
   /// written.
   public mutating func pop(into output: UnsafeMutableRawBufferPointer) -> Int {
     guard let base = output.baseAddress else { return 0 }
@@ -215,14 +217,14 @@ public struct FrameQueue {
     return rings[.bulk].byteCount > 0 ? .bulk : nil
   }
 
-  /// The class that was passed over for too long.
+  /// A class that was passed over for too long.
   private var overdue: Class? {
     if rings[.bulk].passedOver >= Limits.passedOverBytesMax { return .bulk }
     if rings[.interactive].passedOver >= Limits.passedOverBytesMax { return .interactive }
     return rings[.realtime].passedOver >= Limits.passedOverBytesMax ? .realtime : nil
   }
 
-  /// A frame of `kind`, or of control when it is nil, was sent.
+  /// Counts a frame of class `kind` (nil: control) that was sent.
   private mutating func passOver(_ kind: Class?, _ byteCount: Int) {
     passOver(.realtime, kind, byteCount)
     passOver(.interactive, kind, byteCount)
@@ -253,13 +255,13 @@ public struct FrameQueue {
     return nil
   }
 
-  /// The flow whose turn it is.
+  /// The flow that has the turn.
   private func turn(_ kind: Class) -> UInt16? {
     let last = rings[kind].last
     return last == FramePool.none ? nil : pool.flows[last].next
   }
 
-  /// The flow whose turn it is, once turns have passed on until one may send its first frame. There must be a flow.
+  /// Advances the turn until a flow may send its first frame, and returns that flow. The class must not be empty.
   private mutating func ready(_ kind: Class) -> UInt16 {
     while true {
       let flow = pool.flows[rings[kind].last].next
@@ -269,7 +271,7 @@ public struct FrameQueue {
     }
   }
 
-  /// A new flow is the last of its ring.
+  /// Adds a new flow at the end of its ring.
   private mutating func enter(_ flow: UInt16, _ kind: Class) {
     let last = rings[kind].last
     if last == FramePool.none {
@@ -282,7 +284,7 @@ public struct FrameQueue {
     rings[kind].last = flow
   }
 
-  /// A flow goes, and what waits in it.
+  /// Removes a flow and drops its frames.
   private mutating func leave(_ flow: UInt16, _ kind: Class) {
     while pool.flows[flow].frames > 0 { remove(flow, kind, into: nil) }
     let last = rings[kind].last
@@ -293,14 +295,14 @@ public struct FrameQueue {
       rings[kind] = Ring()
     } else {
       pool.flows[before].next = following
-      // Its turn is over: the next one's begins.
+      // Its turn is over: the next flow's begins.
       if before == last { pool.flows[following].deficit += Int32(frameBytesMax) }
       if flow == last { rings[kind].last = before }
     }
     pool.release(flow)
   }
 
-  /// The first frame of a flow goes, copied or not. The flow stays in its ring.
+  /// Removes the first frame of a flow, and copies it unless `output` is nil. The flow stays in its ring.
   private mutating func remove(_ flow: UInt16, _ kind: Class, into output: UnsafeMutableRawPointer?) {
     let before = Int(pool.flows[flow].blocks)
     let byteCount = pool.take(flow, into: output)

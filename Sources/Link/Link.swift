@@ -1,56 +1,56 @@
 import Frame
 import Primitives
 
-/// One neighbour over one bearer, above an authenticated byte stream: hello, liveness, outgoing queues.
+/// A link to one neighbour over one bearer, above an authenticated byte stream: hello, liveness, outgoing queues.
 ///
-/// Sans-IO: `open`, `receive` and `handleTimeout` take events; `pop` gives the bytes to send; `deadline` says
-/// when `handleTimeout` is due. Whoever calls one of them afterwards looks at `state`.
+/// Sans-IO: `open`, `receive` and `handleTimeout` take events; `pop` returns the bytes to send; `deadline` is when
+/// `handleTimeout` is due. After each of these calls the caller must check `state`.
 ///
-/// A byte stream carries frames of any length whole, so a link does not fragment: messages are cut to the
-/// path's frame size end to end.
+/// A link does not fragment, because a byte stream carries frames of any length. The end nodes segment messages to the
+/// path's frame size.
 public struct Link {
-  /// Where a link stands.
+  /// The state of a link.
   public enum State: Equatable, Sendable {
     /// The slot is free.
     case idle
-    /// Hello is sent, the other side's has not come.
+    /// Hello is sent, the neighbour's has not arrived.
     case opening
-    /// Frames of every type flow.
+    /// Frames of every type are accepted.
     case up
-    /// To be torn down; a goodbye may still wait in the queue.
+    /// To be torn down; a goodbye may still be queued.
     case closed(CloseReason)
   }
 
-  /// Hello must come within this time.
+  /// The neighbour's hello must arrive within this time.
   public static let helloTimeout = TimeSpan.seconds(5)
-  /// A ping is sent when nothing was heard for this long.
+  /// A ping is sent when nothing was received for this time.
   public static let pingInterval = TimeSpan.seconds(3)
   /// A ping is sent at least this often, so that both ends measure the round trip.
   public static let measureInterval = TimeSpan.seconds(15)
-  /// A link is proven when a pong came and it is up for this long.
+  /// A link is proven when a pong has arrived and the link has been up for this time.
   public static let provingTime = TimeSpan.seconds(2)
-  /// The neighbour is dead when nothing was heard for this long: three times a ping's interval.
+  /// The neighbour is dead when nothing was received for this time: three ping intervals.
   public static let deadInterval = TimeSpan.seconds(9)
 
   public private(set) var state = State.idle
-  /// The node that the link's certificate proves.
+  /// The node that the link's certificate authenticates.
   public private(set) var peer = NodeID.none
   public private(set) var bearer = BearerKind.ethernet
-  /// True when the other side dialled.
+  /// True when the neighbour dialled.
   public private(set) var isInbound = false
-  /// What the neighbour's hello said; meaningful once the link is up.
+  /// From the neighbour's hello; valid once the link is up.
   public private(set) var peerEpoch: UInt64 = 0
   public private(set) var peerCapabilities = Capabilities.none
   public private(set) var peerName: DisplayName?
-  /// The longest frame payload that both ends take.
+  /// The longest frame payload that both ends accept, in bytes.
   public private(set) var payloadBytesMax = Limits.framePayloadBytesFloor
-  /// How long the neighbour asked to be left alone when it said goodbye.
+  /// How long the neighbour asked not to be dialled, in its goodbye.
   public private(set) var retryAfterSeconds: UInt16 = 0
   /// The last measured round trip; zero before the first.
   public private(set) var roundTrip = TimeSpan(nanoseconds: 0)
-  /// What the link costs by measurement.
+  /// The measured cost of the link.
   public private(set) var meter = LinkMeter(.ethernet)
-  /// Frames passed in both directions, and the link has been up for a while.
+  /// A pong has arrived, and the link has been up for `provingTime`.
   public private(set) var isProven = false
   public private(set) var upSince = Instant.zero
   public private(set) var bytesIn: UInt64 = 0
@@ -62,15 +62,15 @@ public struct Link {
   private var pingSentAt = Instant.zero
   private var awaitsPong = false
   private var hasPonged = false
-  /// Bytes that `pop` gave and that were not counted for the goodput yet.
+  /// Bytes that `pop` returned and that are not in the goodput yet.
   private var unmeasuredBytes = 0
-  /// The ping under way was queued behind nothing.
+  /// The outstanding ping was sent with an empty queue.
   private var isPingClean = false
 
-  /// `memory` has `FrameQueue.byteCount` bytes for control frames; all others wait in the pool.
+  /// `memory` has `FrameQueue.byteCount` bytes for control frames; all other frames wait in the pool.
   public init(_ memory: UnsafeMutableRawBufferPointer, _ pool: FramePool) { queue = FrameQueue(memory, pool) }
 
-  /// What this node says of itself on a link.
+  /// What this node announces in its hello.
   public struct Local {
     public var node: NodeID
     public var epoch: UInt64
@@ -84,8 +84,8 @@ public struct Link {
     }
   }
 
-  /// The longest frame payload this node takes over a bearer. Slow bearers take short ones, so that an
-  /// urgent frame does not wait long behind a bulk one: 4 KiB is 33 ms at 1 Mbit/s.
+  /// The longest frame payload that this node accepts over a bearer. Slow bearers use short frames, so that an urgent
+  /// frame does not wait long for a bulk one: 4 KiB take 33 ms at 1 Mbit/s.
   public static func payloadBytesMax(over bearer: BearerKind) -> Int {
     switch bearer {
     case .bluetoothLE: 4_096
@@ -93,7 +93,7 @@ public struct Link {
     }
   }
 
-  /// The stream is authenticated: its other end holds the key of `peer`. Queues hello.
+  /// The stream is authenticated: the other end holds the key of `peer`. Queues the hello.
   public mutating func open(
     peer: NodeID, bearer: BearerKind, isInbound: Bool, local: Local, now: Instant
   ) {
@@ -126,9 +126,9 @@ public struct Link {
     enqueue(.hello, hello.byteCount, local.node) { output in hello.write(to: &output) }
   }
 
-  /// A frame between neighbours arrived. Answers are queued; `state` may change.
+  /// Handles a frame from the neighbour that is not routed. Answers are queued; `state` may change.
   ///
-  /// Throws why a frame is refused; the link stays as `state` says.
+  /// Throws why the frame is refused. The link is then in the state that `state` says.
   public mutating func receive(
     _ header: FrameHeader, _ payload: RawSpan, _ type: FrameType, local: NodeID, now: Instant
   ) throws(FrameRefusal) {
@@ -143,7 +143,7 @@ public struct Link {
     case .pong:
       var reader = ByteReader(payload)
       let sentAt = Instant(nanoseconds: try reader.u64())
-      // The echo is the neighbour's word: only the ping under way counts.
+      // The echo is the neighbour's claim: only the outstanding ping counts.
       if state != .up || !awaitsPong || sentAt != pingSentAt || sentAt > now { throw .unexpected }
       awaitsPong = false
       roundTrip = now - sentAt
@@ -159,19 +159,19 @@ public struct Link {
     }
   }
 
-  /// Bytes of any kind arrived: the neighbour lives.
+  /// Bytes of any kind arrived: the neighbour is alive.
   public mutating func heard(_ byteCount: Int, now: Instant) {
     heardAt = now
     bytesIn &+= UInt64(byteCount)
   }
 
-  /// Queue a frame that came from `ingress`: a link slot, or `FramePool.ownIngress`. False when it was dropped; the pool
-  /// counts why.
+  /// Queues a frame that came from `ingress`: a link slot, or `FramePool.ownIngress`. False when it was dropped; the
+  /// pool counts the reason.
   public mutating func append(_ header: FrameHeader, _ payload: RawSpan, from ingress: Int) -> Bool {
     queue.append(header, payload, from: ingress)
   }
 
-  /// Close with a goodbye, which `pop` still gives.
+  /// Closes the link and queues a goodbye, which `pop` still returns.
   public mutating func close(_ reason: CloseReason, retryAfterSeconds: UInt16, local: NodeID) {
     switch state {
     case .idle, .closed: return
@@ -183,7 +183,7 @@ public struct Link {
     state = .closed(reason)
   }
 
-  /// The stream is gone: the slot is free again.
+  /// The stream is closed: the slot is free again.
   public mutating func reset() {
     queue.removeAll()
     state = .idle
@@ -204,7 +204,7 @@ public struct Link {
   }
   private var provenDue: Instant { hasPonged && !isProven ? upSince + Self.provingTime : .never }
 
-  /// Send a ping that is due, or close a link that is dead.
+  /// Sends a ping if it is due, or closes a dead link.
   public mutating func handleTimeout(local: NodeID, now: Instant) {
     if deadline > now { return }
     if state == .up && heardAt + Self.deadInterval > now {
@@ -219,15 +219,15 @@ public struct Link {
     if provenDue <= now { isProven = true }
   }
 
-  /// The stream took what `pop` gave since the last call, and what is to follow it waits already. True when the cost is
-  /// another now.
+  /// The stream has accepted the bytes that `pop` returned since the last call. Frames that are still queued make this
+  /// a measurement of goodput. True when the cost has changed.
   public mutating func measureGoodput(now: Instant) -> Bool {
     defer { unmeasuredBytes = 0 }
     return meter.sent(unmeasuredBytes, isBusy: hasFrames, now: now)
   }
 
-  /// Move whole frames that wait into `output`, the most urgent first, at most as much as the link's longest frame;
-  /// returns the bytes written.
+  /// Moves whole queued frames into `output`, the most urgent first, and stops when the link's greatest frame length is
+  /// written. Returns the bytes written.
   public mutating func pop(into output: UnsafeMutableRawBufferPointer) -> Int {
     let written = queue.pop(into: output)
     bytesOut &+= UInt64(written)
@@ -236,20 +236,20 @@ public struct Link {
   }
 
   public var queuedByteCount: Int { queue.byteCount }
-  /// Whether another advertisement should be queued: few wait in a queue, most in the database, where a newer one
-  /// takes their place.
+  /// Whether another advertisement should be queued. Few wait in this queue; the others wait in the database, where a
+  /// newer one replaces them.
   public var takesAdvertisement: Bool { queue.controlByteCount < Self.controlBytesAhead }
   public var hasFrames: Bool { !queue.isEmpty }
-  /// Bytes waiting in one priority.
+  /// Bytes queued in one priority.
   public func queuedByteCount(_ priority: FramePriority) -> Int { queue.byteCount(priority) }
-  /// Whether a longest frame of this node's own finds room.
+  /// Whether there is room for a frame of the greatest length from this node.
   public var hasRoomForOwn: Bool { queue.hasRoom(for: FramePool.ownIngress) }
-  /// Bytes of this node's own waiting in one priority.
+  /// Bytes queued in one priority that this node sends itself.
   public func ownQueuedByteCount(_ priority: FramePriority) -> Int { queue.ownByteCount(priority) }
 
   private static let pingByteCount = 8
-  /// While less than this waits in the control queue, another advertisement is queued: so a longest one, and pings and
-  /// pongs for as long as it takes, have room.
+  /// Another advertisement is queued while fewer bytes than this wait in the control queue. The rest of the queue has
+  /// room for the longest advertisement and for pings and pongs meanwhile.
   private static let controlBytesAhead = 1_024
 
   private mutating func receiveHello(
@@ -274,7 +274,7 @@ public struct Link {
     queue.frameBytesMax = FrameHeader.byteCount + payloadBytesMax
     upSince = now
     state = .up
-    // A first ping at once, so that the round trip is known early.
+    // The first ping is sent at once, to measure the round trip early.
     sendPing(local, now)
   }
 
@@ -294,7 +294,7 @@ public struct Link {
       var output = OutputRawSpan(buffer: bytes, initializedCount: 0)
       write(&output)
     }
-    // The control queue is never full here: it was emptied, or a ping waits for an answer before the next.
+    // The control queue is never full here: it was just emptied, or at most one ping is outstanding.
     _ = append(
       FrameHeader(type: type, priority: .control, payloadByteCount: byteCount, source: local, identifier: 0),
       payload.span.bytes.extracting(0..<byteCount), from: FramePool.ownIngress)

@@ -1,37 +1,38 @@
 import Primitives
 
-/// What a link costs, by measurement, in the unit of `BearerKind.cost`: about the microseconds that one KiB takes.
+/// The measured cost of a link, in the unit of `BearerKind.cost`: about the microseconds per KiB.
 ///
-/// Two things are measured: how fast the stream takes frames while some wait all the time, and the round trip of
-/// pings. The cost that is stated follows the measured one only when it has differed clearly for a while, sooner when
-/// the link got worse: what a node states is what everybody routes by, so it must not tremble.
+/// Two quantities are measured: the goodput of the stream while frames are queued all the time, and the round trip of
+/// pings. The advertised cost follows the measured cost only after a clear difference for some time (less time when the
+/// link got worse). All nodes route by advertised costs, so they must be stable.
 public struct LinkMeter {
-  /// The stated cost follows when the measured one is half as much again, or two thirds of it …
+  /// The advertised cost follows when the measured one is at least 3/2 or at most 2/3 of it …
   static let worseRatio = (3, 2)
   static let betterRatio = (2, 3)
-  /// … for as long as this.
+  /// … for this time.
   static let worseTime = TimeSpan.seconds(2)
   static let betterTime = TimeSpan.seconds(10)
-  /// A measurement of goodput takes this long and this many bytes. The first after a rest is discarded: it fills the
-  /// buffers below.
+  /// A measurement of goodput takes at least this time and this many bytes. The first after an idle period is
+  /// discarded, because it only fills the buffers below.
   static let windowTime = TimeSpan.milliseconds(500)
   static let windowBytes: UInt64 = 16_384
-  /// Goodput not measured for this long is forgotten: a link that was bad and carries no more gets its chance.
+  /// A goodput that was not measured for this time is discarded, so that a link that was slow and carries nothing can
+  /// be used again.
   static let goodputLife = TimeSpan.seconds(60)
-  /// A sender has about this much under way, so a round trip limits what a link is good for.
+  /// Assumed bytes in flight of a sender. With them the round trip limits the throughput of a link.
   static let bytesUnderWay: UInt64 = 524_288
-  /// Part of a round trip that is not the link's: each end may run up to 5 ms late.
+  /// The part of a round trip that the two ends may take: each may run up to 5 ms late.
   static let schedulingDelayMax = TimeSpan.milliseconds(10)
-  /// Above every measured cost there is room for links in quarantine.
+  /// The greatest measured cost. Costs above it are for links in quarantine.
   public static let costMax: UInt16 = 32_767
 
   private let bearer: BearerKind
-  /// The cost that this node states for the link.
+  /// The cost that this node advertises for the link.
   public private(set) var cost: UInt16
-  /// Bytes in a second, while frames waited all the time; zero when not measured lately.
+  /// Bytes per second while frames were queued all the time; zero when not measured lately.
   public private(set) var goodput: UInt64 = 0
   private var goodputAt = Instant.zero
-  /// The last round trips; one that was late alone does not count.
+  /// The last three round trips. The shortest counts, so a single slow one has no effect.
   private var roundTrips = FixedArray<3, TimeSpan>(repeating: TimeSpan(nanoseconds: 0))
   private var windowStart: Instant?
   private var isFirstWindow = true
@@ -44,7 +45,7 @@ public struct LinkMeter {
     cost = bearer.cost
   }
 
-  /// A ping that waited behind nothing came back.
+  /// A ping that was sent with an empty queue was answered.
   mutating func measured(roundTrip: TimeSpan, now: Instant) {
     roundTrips[0] = roundTrips[1]
     roundTrips[1] = roundTrips[2]
@@ -52,7 +53,8 @@ public struct LinkMeter {
     update(now)
   }
 
-  /// The stream took frames; `isBusy` says that more wait already. True when the stated cost is another now.
+  /// The stream accepted frames; `isBusy` means that more are queued already. True when the advertised cost has
+  /// changed.
   mutating func sent(_ byteCount: Int, isBusy: Bool, now: Instant) -> Bool {
     defer {
       if !isBusy {
@@ -81,7 +83,7 @@ public struct LinkMeter {
     return cost != before
   }
 
-  /// The cost by measurement, in steps of an eighth.
+  /// The measured cost, rounded down to steps of an eighth.
   public var measuredCost: UInt16 {
     var micros = goodput == 0 ? UInt64(bearer.cost) : 1_024_000_000 / goodput
     micros = max(micros, UInt64(bearer.cost) / 4)
@@ -92,7 +94,7 @@ public struct LinkMeter {
     return UInt16(min(max(Self.quantised(micros), 1), UInt64(Self.costMax)))
   }
 
-  /// The three highest bits behind the first: steps of an eighth.
+  /// Keeps the four highest bits: steps of an eighth.
   static func quantised(_ value: UInt64) -> UInt64 {
     let shift = UInt64(max(64 - value.leadingZeroBitCount - 4, 0))
     return (value >> shift) << shift

@@ -1,20 +1,20 @@
 import Primitives
 
-/// Why a frame that was to wait was dropped.
+/// Why a frame was dropped instead of queued.
 public enum QueueDrop: UInt8, Sendable {
-  /// No memory is left for anybody.
+  /// No free memory is left.
   case poolFull = 0
-  /// Whoever it came from holds as much as it may.
+  /// The ingress holds its limit.
   case neighbourQuota = 1
-  /// As much waits for the link as may.
+  /// The link holds its limit.
   case linkQuota = 2
-  /// As much of its flow waits as may.
+  /// The flow holds its limit.
   case flowQuota = 3
-  /// Whoever it came from, or all together, have too many flows.
+  /// The ingress or the pool has its limit of flows.
   case flowsFull = 4
-  /// A realtime frame gave way to a later one, or to a frame that must arrive.
+  /// A realtime frame was dropped for a newer one, or for an interactive or bulk frame.
   case overtaken = 5
-  /// The link's own frames, of which few ever wait, fill their reserve.
+  /// The memory of the link's control frames is full.
   case controlFull = 6
 
   public static let count = 7
@@ -33,7 +33,7 @@ public enum QueueDrop: UInt8, Sendable {
   }
 }
 
-/// How often each drop happened.
+/// Number of drops by reason.
 public struct QueueDropCounters: Sendable {
   private var counts = FixedArray<7, UInt64>(repeating: 0)
   public init() {}

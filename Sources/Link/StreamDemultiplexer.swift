@@ -1,16 +1,16 @@
 import Frame
 import Primitives
 
-/// Tells the two kinds of unit on a link's byte stream apart by their first byte (the technique of RFC 7983):
-/// TLS records begin with 20–23 (RFC 8446, section 5.1), sealed frames beside them with 0x81.
+/// Tells the two kinds of unit on a link's byte stream apart by their first byte (the technique of RFC 7983): TLS
+/// records begin with 20–23 (RFC 8446, section 5.1), sealed frames with 0x81.
 ///
-/// Incremental: `next` is given whatever bytes there are, in any split, and says what the first of them are;
-/// the caller goes on behind them. It keeps no bytes, so whoever needs a whole sealed frame joins its pieces.
+/// Incremental: `next` takes input that is split anywhere and says what its first bytes are; the caller continues after
+/// them. It stores no bytes, so a caller that needs a whole sealed frame must join the pieces.
 ///
-/// A sealed frame on the wire: frame header (48) ‖ link sequence (8, big-endian) ‖ tag (16) ‖ payload, whose length
-/// the header tells (`FrameHeader.lengthEnd`).
+/// A sealed frame on the wire: frame header (48) ‖ link sequence (8, big-endian) ‖ tag (16) ‖ payload, whose length is
+/// in the header (`FrameHeader.lengthEnd`).
 public struct StreamDemultiplexer: Sendable {
-  /// A TLS record: five bytes of header, of which the last two are the length.
+  /// A TLS record header: five bytes, of which the last two are the length.
   public static let recordHeaderBytes = 5
   /// The longest protected record of TLS 1.3 (RFC 8446, section 5.2); the AEAD suites of TLS 1.2 stay below.
   public static let recordBytesMax = 16384 + 256
@@ -19,13 +19,13 @@ public struct StreamDemultiplexer: Sendable {
   public static let sealedHeaderBytes = FrameHeader.byteCount
   public static let sealedSequenceBytes = 8
   public static let sealedTagBytes = 16
-  /// What stands before the payload.
+  /// Bytes before the payload.
   public static let sealedOverheadBytes = sealedHeaderBytes + sealedSequenceBytes + sealedTagBytes
   public static let sealedPayloadBytesMax = Limits.framePayloadBytesMax
 
-  /// Why a stream cannot be followed any further. The raw value is for counters and the journal.
+  /// Why a stream cannot be parsed any further. The raw value is used in counters and the journal.
   public enum Refusal: UInt8, Error, Sendable {
-    /// Neither a TLS record nor a sealed frame begins with this byte.
+    /// The byte begins neither a TLS record nor a sealed frame.
     case unknownFirstByte = 1
     /// A TLS record longer than `recordBytesMax`.
     case recordTooLong = 2
@@ -35,9 +35,9 @@ public struct StreamDemultiplexer: Sendable {
     case sealedTooLong = 4
   }
 
-  /// What the first bytes of the input are.
+  /// The kind of the first bytes of the input.
   public enum Piece: Equatable, Sendable {
-    /// Bytes of one or more TLS records, possibly beginning or ending inside one.
+    /// Bytes of one or more TLS records; the first and the last may be incomplete.
     case records(byteCount: Int)
     /// Bytes of one sealed frame: from its first byte when `begins`, up to its last when `ends`.
     case sealed(byteCount: Int, begins: Bool, ends: Bool)
@@ -48,18 +48,19 @@ public struct StreamDemultiplexer: Sendable {
   }
 
   private var unit = Unit.none
-  /// Bytes of the unit that were seen, up to and including its length field.
+  /// Bytes of the unit read so far, counted up to and including its length field.
   private var seen = 0
-  /// The length field as far as it was seen; then the bytes of the unit that are still to come.
+  /// While the length field is read: its value so far. Then: the remaining bytes of the unit.
   private var remaining = 0
   private var refusal: Refusal?
 
   public init() {}
 
-  /// True between two units: the only place where a stream may end.
+  /// True between two units. A stream may end only there.
   public var isBetweenUnits: Bool { unit == .none }
 
-  /// What the first bytes of `input` are, nil when it is empty. A refusal is final: every later call throws it again.
+  /// The kind of the first bytes of `input`; nil when it is empty. A refusal is final: every later call throws it
+  /// again.
   public mutating func next(in input: UnsafeRawBufferPointer) throws(Refusal) -> Piece? {
     if let refusal { throw refusal }
     if input.isEmpty { return nil }
@@ -71,7 +72,7 @@ public struct StreamDemultiplexer: Sendable {
     }
   }
 
-  /// As many records in a row as the input holds, for one pass through TLS.
+  /// As many consecutive records as the input holds, for one pass through TLS.
   private mutating func records(_ input: UnsafeRawBufferPointer) throws(Refusal) -> Piece {
     var offset = 0
     while true {
@@ -79,7 +80,7 @@ public struct StreamDemultiplexer: Sendable {
       do throws(Refusal) {
         try advance(input, &offset)
       } catch {
-        // The records before it are good: hand them over first.
+        // The records before it are valid: return them first.
         if start > 0 { return .records(byteCount: start) }
         throw error
       }
@@ -105,9 +106,9 @@ public struct StreamDemultiplexer: Sendable {
 
   private static func isRecord(_ first: UInt8) -> Bool { first >= 20 && first <= 23 }
 
-  /// Advances through the unit as far as the input goes; at its end the next one may begin.
+  /// Advances through the unit as far as the input reaches. At the unit's end the next one may begin.
   private mutating func advance(_ input: UnsafeRawBufferPointer, _ offset: inout Int) throws(Refusal) {
-    // Up to and including the two bytes of the length field.
+    // The header up to and including the two bytes of the length field.
     let prefixBytes = unit == .record ? Self.recordHeaderBytes : FrameHeader.lengthEnd
     if seen < prefixBytes {
       while seen < prefixBytes, offset < input.count {

@@ -1,11 +1,11 @@
 import Frame
 import Primitives
 
-/// The advertisements that a node holds, its own among them, and which neighbours have yet to be told of each.
+/// The advertisements that a node holds, its own included, and which neighbours each must still be sent to.
 ///
-/// A record keeps its number for as long as its node is known. Flooding has no queue of its own: whoever has yet
-/// to be told of an advertisement is a bit in its stamp, and a link takes the next one when its stream has room. So
-/// nothing overflows, a newer advertisement takes the place of one that still waits, and nothing is lost.
+/// A record keeps its number while its node is known. Flooding has no queue: a bit in an advertisement's stamp says
+/// that it must still be sent over a link, and a link takes the next one when its stream has room. So nothing
+/// overflows, a newer advertisement replaces one that still waits, and none is lost.
 struct Database {
   static let byteCount =
     Table<NodeRecord, Int>.byteCount(Limits.nodesMax) + NodeIndex.byteCount
@@ -14,18 +14,18 @@ struct Database {
       Limits.nodesMax * AdvertisementKind.count, recordBytes: Limits.advertisementBytesMax)
 
   let records: Table<NodeRecord, Int>
-  /// What nodes state, `Limits.neighboursMax` places for each record.
+  /// The neighbours that nodes advertise, `Limits.neighboursMax` places per record.
   let neighbours: Table<Neighbour, Int>
   private let advertisements: ByteTable<Int>
   private let index: NodeIndex
-  /// Records from here on were never used: their memory was never touched.
+  /// One past the highest record ever used. Memory beyond it was never touched.
   private(set) var end = 0
-  /// Records that hold a node.
+  /// Records in use.
   private(set) var count = 0
-  /// No stamp expires before.
+  /// No advertisement expires before this time.
   private(set) var expiryDeadline = Instant.never
 
-  /// The first record is this node's own; it never goes. Takes `byteCount` bytes of `arena`.
+  /// The first record is this node's own and is never removed. Takes `byteCount` bytes of `arena`.
   init(local: NodeID, in arena: inout Arena) {
     records = Table(count: Limits.nodesMax, in: &arena)
     index = NodeIndex(over: records, in: &arena)
@@ -37,29 +37,29 @@ struct Database {
 
   func find(_ id: NodeID) -> Int? { index.find(id) }
 
-  /// Where in `neighbours` those stand that record `number` states, in the order stated.
+  /// The places in `neighbours` of the neighbours that record `number` advertises, in the advertised order.
   func neighbourPlaces(of number: Int) -> Range<Int> {
     let first = number * Limits.neighboursMax
     return first..<first + records[number].neighbourCount
   }
 
-  /// What the node of record `number` states of its link to `node`.
+  /// What the node of record `number` advertises about its link to `node`.
   func entry(_ number: Int, of node: NodeID) -> Neighbour? {
     for place in neighbourPlaces(of: number) where neighbours[place].node == node { return neighbours[place] }
     return nil
   }
 
-  /// The bytes of an advertisement, nil when none is held.
+  /// The bytes of an advertisement; nil when none is held.
   func bytes(_ number: Int, _ kind: AdvertisementKind) -> UnsafeRawBufferPointer? {
     let byteCount = Int(records[number][kind].byteCount)
     return byteCount == 0 ? nil : UnsafeRawBufferPointer(rebasing: slab(number, kind)[..<byteCount])
   }
 
-  /// Whether one more node finds a place; one that nobody can reach gives way.
+  /// Whether there is room for another node. A node without a route can be replaced.
   var hasRoom: Bool { count < Limits.nodesMax || unreachable != nil }
 
-  /// Keep an advertisement in the place of the one before. True when routes, or the life of the node that they lead
-  /// to, are others now.
+  /// Stores an advertisement, and replaces the former one. True when routes, or the epoch of the node, may have
+  /// changed.
   mutating func install(
     _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, expiresAt: Instant, owed: UInt64
   ) -> Bool {
@@ -82,7 +82,7 @@ struct Database {
     return true
   }
 
-  /// Drop what has aged out. True when that may have moved routes, or the epoch under which a node is known.
+  /// Removes expired advertisements. True when that may have changed routes or the known epoch of a node.
   mutating func expire(now: Instant) -> Bool {
     if expiryDeadline > now { return false }
     var isLess = false
@@ -107,9 +107,9 @@ struct Database {
     return isLess
   }
 
-  // MARK: Who has yet to be told
+  // MARK: Advertisements still to send
 
-  /// The next advertisement that the neighbour on a link has yet to be told, looking from record `start` on.
+  /// The next advertisement to send over a link; the search starts at record `start`.
   func nextOwed(_ link: UInt64, from start: Int) -> (number: Int, kind: AdvertisementKind)? {
     for step in 0..<end {
       let number = start + step < end ? start + step : start + step - end
@@ -119,7 +119,7 @@ struct Database {
     return nil
   }
 
-  /// The neighbour on a link is to be told of everything.
+  /// Marks every advertisement to be sent over a link.
   func oweAll(_ link: UInt64) {
     for number in 0..<end {
       if records[number].topology.isHeld { records[number].topology.owed |= link }
@@ -127,7 +127,7 @@ struct Database {
     }
   }
 
-  /// What was owed on the link `old` is owed on `new`; nothing on any when that is zero.
+  /// Moves the marks of link `old` to link `new`; removes them when `new` is zero.
   func moveOwed(_ old: UInt64, to new: UInt64) {
     for number in 0..<end {
       if records[number].topology.owed & old != 0 {
@@ -145,7 +145,7 @@ struct Database {
     advertisements[number * AdvertisementKind.count + Int(kind.rawValue) - 1]
   }
 
-  /// A renewed advertisement usually states what the one before did.
+  /// A renewed advertisement usually has the same content.
   private func isSame(_ number: Int, _ view: borrowing AdvertisementView) -> Bool {
     guard let held = bytes(number, view.kind), let old = try? AdvertisementView(held.bytes),
       old.body.byteCount == view.body.byteCount
@@ -157,7 +157,7 @@ struct Database {
     return true
   }
 
-  /// Of the nodes without a route the one whose advertisement ages out first.
+  /// The node without a route whose advertisement expires first.
   private var unreachable: Int? {
     var found: Int?
     for number in 1..<end where records[number].id != .none && records[number].route == nil {

@@ -1,9 +1,9 @@
 import Primitives
 
-/// Remembers the last frames by source and identifier, so that nothing is forwarded twice.
+/// Remembers the last frames by source and identifier, so that no frame is forwarded twice.
 ///
-/// Four-way sets over memory that somebody else owns, touched when they are first used; in a full set the oldest
-/// entry gives way. Everything is in the frame's key: no clock, no randomness.
+/// A four-way set-associative cache in the caller's memory. A set is initialised when it is first used; in a full set
+/// the oldest entry is replaced. It needs no clock and no randomness.
 public struct DuplicateCache {
   private struct Entry {
     var source: NodeID
@@ -15,16 +15,16 @@ public struct DuplicateCache {
   public static let byteCount = Table<Entry, Int>.byteCount(Limits.duplicatesMax)
 
   private let entries: Table<Entry, Int>
-  /// The sets in use, a bit each.
+  /// The sets in use, one bit each.
   private var used = FixedArray<16, UInt64>(repeating: 0)
 
-  /// `memory` has `byteCount` bytes, aligned as an `Arena`, and is the cache's alone.
+  /// `memory` has `byteCount` bytes, aligned as an `Arena`. No one else may use it.
   public init(_ memory: UnsafeMutableRawBufferPointer) {
     var arena = Arena(memory)
     entries = Table(count: Limits.duplicatesMax, in: &arena)
   }
 
-  /// True, and remembered, when the frame was not seen before.
+  /// Records the frame. True if it was not seen before.
   public mutating func insert(_ source: NodeID, _ identifier: UInt64) -> Bool {
     let hash = (source.high ^ source.low &* 3 ^ identifier) &* 0x9E37_79B9_7F4A_7C15
     let set = Int(hash >> 32) % Self.sets
@@ -35,7 +35,7 @@ public struct DuplicateCache {
       for way in 0..<Self.ways { entries[first + way] = Entry(source: .none, identifier: 0) }
     }
     #if PLANTED_BUG
-      // What the simulation must find (`make sim-planted`): only a set's newest frame is known again.
+      // The simulation must find this bug (`make sim-planted`): only a set's newest frame is recognised.
       let known = 1
     #else
       let known = Self.ways

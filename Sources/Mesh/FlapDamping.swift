@@ -1,16 +1,16 @@
 import Primitives
 
-/// Remembers which links keep breaking, by neighbour and bearer, in the manner of route flap damping (RFC 2439).
+/// Detects links that break often, by neighbour and bearer, similar to route flap damping (RFC 2439).
 ///
-/// A link that breaks soon after it came up costs a penalty, doubled when the last one still stands; penalties halve
-/// with time. From the second break on the link is in quarantine until the penalty has sunk to that of one break:
-/// it is used, but only where there is no other way, so that no route flaps along.
+/// A link that breaks soon after it came up gets a penalty, or twice its remaining penalty. Penalties halve with time.
+/// From the second break on the link is in quarantine until the penalty has decayed to that of one break: it is used
+/// only where there is no other way, so that routes do not flap with it.
 public struct FlapDamping {
-  /// A link that was up for longer has not flapped.
+  /// A link that was up for at least this time has not flapped.
   public static let lifeMin = TimeSpan.seconds(30)
   static let halfLife = TimeSpan.seconds(30)
   static let penaltyOfOne: UInt32 = 1_000
-  /// Two minutes of quarantine.
+  /// Corresponds to two minutes of quarantine.
   static let penaltyMax: UInt32 = 16_000
 
   private struct Entry {
@@ -25,7 +25,7 @@ public struct FlapDamping {
 
   public init() {}
 
-  /// A link that was up for `life` broke. Gives how long it is in quarantine from now on, nil when it is not.
+  /// A link broke that was up for `life`. Returns the time that it is in quarantine from now on; nil when it is not.
   public mutating func linkBroke(_ peer: NodeID, _ bearer: BearerKind, life: TimeSpan, now: Instant) -> TimeSpan? {
     if life >= Self.lifeMin { return nil }
     let index = find(peer, bearer) ?? leastPenalised(now)
@@ -55,7 +55,7 @@ public struct FlapDamping {
     return earliest
   }
 
-  /// What is left of a penalty: halved for every half-life, and between two halves along a line.
+  /// The rest of a penalty: halved for every half-life, linear in between.
   static func decayed(_ penalty: UInt32, _ time: TimeSpan) -> UInt32 {
     let halves = time.nanoseconds / halfLife.nanoseconds
     if halves >= 32 { return 0 }
@@ -63,7 +63,7 @@ public struct FlapDamping {
     return UInt32(left - left / 2 * (time.nanoseconds % halfLife.nanoseconds) / halfLife.nanoseconds)
   }
 
-  /// How long a penalty takes to sink to that of one break.
+  /// How long a penalty takes to decay to that of one break.
   private static func timeToOne(_ penalty: UInt32) -> TimeSpan {
     var left = penalty
     var time = TimeSpan(nanoseconds: 0)

@@ -5,33 +5,33 @@ import Primitives
 struct LocalLink {
   var peer = NodeID.none
   var bearer = BearerKind.ethernet
-  /// What this node states it costs.
+  /// The cost that this node advertises.
   var cost: UInt16 = 0
   var payloadBytesMax: UInt16 = 0
-  /// It has shown that frames pass and come back.
+  /// Frames have passed in both directions.
   var isProven = false
-  /// Of all links to the neighbour this one carries.
+  /// This is the link in use, among all links to the neighbour.
   var carries = false
   var hasCarried = false
 }
 
-/// The links of this node, and which of several to one neighbour carries.
+/// The links of this node, and which of several links to one neighbour is in use ("carries").
 ///
-/// The choice is this node's alone and steady: a better link takes over only when it is proven and clearly cheaper.
-/// The one before stays up, and what waits on it drains.
+/// The choice is local to this node and stable: another link takes over only when it is proven and clearly cheaper. The
+/// former link stays up and drains its queue.
 struct LocalLinks {
-  /// A link takes over when it is cheaper by this part of the carrying link's cost: less than lies between any two
-  /// bearers, more than measuring errs.
+  /// A link takes over when its own cost plus this fraction (an eighth) is at most the cost of the link in use. The
+  /// difference between any two bearers is greater, the error of measurement is smaller.
   static let advantage = 8
 
   private var links = Limits.PerLink<LocalLink>(repeating: LocalLink())
-  /// Slots that carry, a bit each.
+  /// Slots in use, one bit each.
   private(set) var carriers: UInt64 = 0
   private var used: UInt64 = 0
 
   subscript(slot: Int) -> LocalLink { links[slot] }
 
-  /// The slot that carries to a neighbour.
+  /// The slot of the link in use to a neighbour.
   func carrier(to peer: NodeID) -> Int? {
     var slots = Slots(carriers)
     while let slot = slots.next() {
@@ -54,7 +54,7 @@ struct LocalLinks {
     carriers &= ~(1 << UInt64(slot))
   }
 
-  /// Choose anew which link to a neighbour carries. Gives the slots before and after.
+  /// Selects the link in use to a neighbour. Returns the slots before and after.
   mutating func choose(_ peer: NodeID) -> (before: Int?, after: Int?) {
     let before = carrier(to: peer)
     var best: Int?
@@ -77,14 +77,14 @@ struct LocalLinks {
     return (before, best)
   }
 
-  /// Proven before unproven, then the cheaper, then the lower slot.
+  /// Proven before unproven, then lower cost, then lower slot.
   private func isPreferred(_ slot: Int, to other: Int) -> Bool {
     if links[slot].isProven != links[other].isProven { return links[slot].isProven }
     return links[slot].cost < links[other].cost
   }
 }
 
-/// The slots whose bits are set, ascending. No `Sequence`: that protocol can make arrays, which this module may not.
+/// The slots whose bits are set, ascending. Not a `Sequence`: that protocol can make arrays, which this module may not.
 struct Slots {
   private var bits: UInt64
   init(_ bits: UInt64) { self.bits = bits }

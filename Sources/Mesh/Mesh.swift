@@ -3,21 +3,21 @@ import Primitives
 
 /// The link-state database of one node, the routes computed from it, and the duplicate cache.
 ///
-/// Sans-IO and without cryptography: the owner verifies a signature between `assess` and `install`. After any
-/// change of links or advertisements the owner looks at `needsRoutes` and calls `computeRoutes` before it asks for
-/// routes, and advertises its own topology anew when `takeTopologyChange` says so.
+/// Sans-IO and without cryptography: the owner verifies a signature between `assess` and `install`. After a change of
+/// links or advertisements the owner checks `needsRoutes` and calls `computeRoutes` before it asks for routes. It
+/// renews its own topology advertisement when `takeTopologyChange` is true.
 public struct Mesh {
-  /// How an advertisement stands to what is held.
+  /// How an advertisement compares to the one that is held.
   public enum Assessment: Equatable, Sendable {
     /// Newer than what is held: verify it, then `install`.
     case new
-    /// The very one that is held.
+    /// The same as the one that is held.
     case duplicate
-    /// Older than what is held, or older than its lifetime.
+    /// Older than the one that is held, or its lifetime is over.
     case stale
-    /// Of this node itself, as it made it or older.
+    /// This node's own, current or older.
     case ownEcho
-    /// Of this node itself, newer than it could have made: its state was lost, or its key is used twice.
+    /// Signed by this node's key but newer than its newest: this node lost its state, or two nodes use its key.
     case ownFromElsewhere
     /// The database is full.
     case full
@@ -30,15 +30,15 @@ public struct Mesh {
   private let paths: ShortestPaths
   private var duplicates: DuplicateCache
   private var links = LocalLinks()
-  /// Links over which something may be owed, a bit each, and where each looks for it next.
+  /// Links over which an advertisement may have to be sent, one bit each, and where each continues its search.
   private var owing: UInt64 = 0
   private var newlyOwing: UInt64 = 0
   private var cursors = Limits.PerLink<UInt16>(repeating: 0)
-  /// True after a change that may move a route.
+  /// True after a change that may affect a route.
   public private(set) var needsRoutes = false
   private var hasTopologyChanged = false
 
-  /// `memory` has `byteCount` bytes, aligned as an `Arena`, and is the mesh's alone. Little of it is touched before
+  /// `memory` has `byteCount` bytes, aligned as an `Arena`. No one else may use it. Little of it is touched before
   /// nodes are known.
   public init(local: NodeID, _ memory: UnsafeMutableRawBufferPointer) {
     self.local = local
@@ -50,14 +50,14 @@ public struct Mesh {
 
   // MARK: Links of this node
 
-  /// A link to `peer` is up. Of several links to one neighbour one carries: see `proveLink`.
+  /// A link to `peer` is up. One of several links to a neighbour is in use: see `proveLink`.
   public mutating func setLink(_ slot: Int, peer: NodeID, bearer: BearerKind, cost: UInt16, payloadBytesMax: Int) {
     links.set(
       slot, LocalLink(peer: peer, bearer: bearer, cost: max(cost, 1), payloadBytesMax: UInt16(payloadBytesMax)))
     choose(peer)
   }
 
-  /// A link's cost, as this node states it, is another now.
+  /// Sets the cost that this node advertises for a link.
   public mutating func setCost(_ slot: Int, _ cost: UInt16) {
     if links[slot].peer == .none || links[slot].cost == max(cost, 1) { return }
     links.setCost(slot, max(cost, 1))
@@ -65,15 +65,15 @@ public struct Mesh {
     choose(links[slot].peer)
   }
 
-  /// Frames pass over a link in both directions, and have for a while: it may take over from another one to the same
-  /// neighbour. A neighbour's only link carries at once.
+  /// The link is proven (`Link.isProven`), so it may take over from another one to the same neighbour. A neighbour's
+  /// only link is used at once.
   public mutating func proveLink(_ slot: Int) {
     if links[slot].peer == .none || links[slot].isProven { return }
     links.prove(slot)
     choose(links[slot].peer)
   }
 
-  /// False when the slot held no link that is up.
+  /// False when there was no link in the slot.
   @discardableResult
   public mutating func removeLink(_ slot: Int) -> Bool {
     let peer = links[slot].peer
@@ -84,18 +84,18 @@ public struct Mesh {
     database.moveOwed(1 << UInt64(slot), to: 0)
     owing &= ~(1 << UInt64(slot))
     choose(peer)
-    // What was under way on the link that is gone may be lost.
+    // Advertisements in flight on the removed link may be lost.
     if hasCarried, let other = links.carrier(to: peer) { oweAll(other) }
     return true
   }
 
-  /// The slot that carries to a neighbour.
+  /// The slot of the link in use to a neighbour.
   public func link(to peer: NodeID) -> Int? { links.carrier(to: peer) }
 
-  /// The cost that this node states for a link; zero when none is up in the slot.
+  /// The cost that this node advertises for a link; zero when the slot holds none.
   public func cost(of slot: Int) -> UInt16 { links[slot].cost }
 
-  /// Write the body of this node's topology advertisement: each neighbour once, over the link that carries.
+  /// Writes the body of this node's topology advertisement: each neighbour once, with its link in use.
   @_lifetime(output: copy output)
   public func writeTopology(flags: TopologyFlags, to output: inout OutputRawSpan) {
     TopologyView.writeHead(flags: flags, count: links.carriers.nonzeroBitCount, to: &output)
@@ -107,7 +107,7 @@ public struct Mesh {
     }
   }
 
-  /// Whether what `writeTopology` writes has changed since the last call.
+  /// Whether the output of `writeTopology` has changed since the last call.
   public mutating func takeTopologyChange() -> Bool {
     defer { hasTopologyChanged = false }
     return hasTopologyChanged
@@ -130,8 +130,8 @@ public struct Mesh {
 
   // MARK: Advertisements
 
-  /// Say how an advertisement stands, before its signature is worth verifying. `age` is how long ago it was made, in
-  /// milliseconds, as whoever told of it says.
+  /// Compares an advertisement to the one that is held, before its signature is verified. `age` is the age in
+  /// milliseconds that the neighbour stated.
   public func assess(_ source: NodeID, _ view: borrowing AdvertisementView, age: UInt64 = 0) -> Assessment {
     guard let number = database.find(source) else {
       if age >= UInt64(view.lifetimeSeconds) * 1000 { return .stale }
@@ -144,8 +144,8 @@ public struct Mesh {
     return isNewer && age < UInt64(view.lifetimeSeconds) * 1000 ? .new : .stale
   }
 
-  /// Keep a verified advertisement that `assess` called new, heard on link `slot`; all other neighbours are to be told.
-  /// `payload` is what `view` looks at.
+  /// Stores a verified advertisement that `assess` called new, received on link `slot`. It will be sent to all other
+  /// neighbours. `payload` are the bytes of `view`.
   public mutating func install(
     _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, age: UInt64 = 0, from slot: Int,
     now: Instant
@@ -154,12 +154,13 @@ public struct Mesh {
     keep(source, view, payload, now + .milliseconds(lifetime - min(age, lifetime)), links.carriers & ~told(by: slot))
   }
 
-  /// Keep an advertisement of this node's own; all neighbours are to be told.
+  /// Stores an advertisement of this node. It will be sent to all neighbours.
   public mutating func installOwn(_ view: borrowing AdvertisementView, _ payload: RawSpan) {
     keep(local, view, payload, .never, links.carriers)
   }
 
-  /// The neighbour on link `slot` sent an advertisement: when it is the very one that is held here, it need not be told.
+  /// The neighbour on link `slot` sent an advertisement. If it equals the one that is held, it need not be sent to that
+  /// neighbour.
   public mutating func neighbour(on slot: Int, holds view: borrowing AdvertisementView, of source: NodeID) {
     guard let number = database.find(source) else { return }
     let stamp = database.records[number][view.kind]
@@ -167,12 +168,12 @@ public struct Mesh {
     database.records[number][view.kind].owed &= ~told(by: slot)
   }
 
-  /// Drop what has aged out.
+  /// Removes expired advertisements.
   public mutating func expire(now: Instant) {
     if database.expire(now: now) { needsRoutes = true }
   }
 
-  /// No advertisement ages out before.
+  /// No advertisement expires before this time.
   public var expiryDeadline: Instant { database.expiryDeadline }
 
   private mutating func keep(
@@ -183,21 +184,20 @@ public struct Mesh {
     if movesRoutes && source != local { needsRoutes = true }
   }
 
-  /// The link over which the neighbour on `slot` would be told.
+  /// The link in use to the neighbour on `slot`.
   private func told(by slot: Int) -> UInt64 {
     links.carrier(to: links[slot].peer).map { 1 << UInt64($0) } ?? 0
   }
 
-  // MARK: Who has yet to be told
+  // MARK: Advertisements still to send
 
-  /// Links over which something is owed since the last call, a bit each.
+  /// Links that got something to send since the last call, one bit each.
   public mutating func takeNewlyOwing() -> UInt64 {
     defer { newlyOwing = 0 }
     return newlyOwing
   }
 
-  /// The next advertisement for the neighbour on a link, which counts as told from now on. Its bytes are those of
-  /// `advertisement(of:_:)`.
+  /// The next advertisement to send over a link; it counts as sent from now on. Its bytes are `advertisement(of:_:)`.
   public mutating func nextOwed(_ slot: Int) -> (index: Int, kind: AdvertisementKind)? {
     let link: UInt64 = 1 << UInt64(slot)
     if owing & link == 0 { return nil }
@@ -222,18 +222,18 @@ public struct Mesh {
 
   // MARK: Nodes
 
-  /// How many nodes are known, this one not among them.
+  /// Number of known nodes, without this one.
   public var nodeCount: Int { database.count - 1 }
 
-  /// Indexes of nodes are below this number. A node keeps its index while it is known.
+  /// Upper bound (exclusive) of node indexes. A node keeps its index while it is known.
   public var indexEnd: Int { database.end }
 
-  /// The node at an index, `.none` at one that is free.
+  /// The node at an index; `.none` at a free one.
   public func node(at index: Int) -> NodeID { database.records[index].id }
 
   public func index(of node: NodeID) -> Int? { database.find(node) }
 
-  /// The epoch that a node's newest advertisement states, nil for one without any.
+  /// The epoch in a node's newest advertisement; nil when none is held.
   public func epoch(of node: NodeID) -> UInt64? {
     guard let number = database.find(node) else { return nil }
     let record = database.records[number]
@@ -241,27 +241,27 @@ public struct Mesh {
     return record.profile.isHeld ? max(record.topology.epoch, record.profile.epoch) : record.topology.epoch
   }
 
-  /// The bytes of the advertisement held for a node, from its kind field to its signature.
+  /// The bytes of the advertisement that is held for a node, from its kind field to its signature.
   @_lifetime(borrow self)
   public func advertisement(of index: Int, _ kind: AdvertisementKind) -> RawSpan? {
     guard let bytes = database.bytes(index, kind) else { return nil }
     return _overrideLifetime(bytes.bytes, borrowing: self)
   }
 
-  /// Epoch and sequence of the advertisement held for a node.
+  /// Epoch and sequence of the advertisement that is held for a node.
   public func stamp(of index: Int, _ kind: AdvertisementKind) -> (epoch: UInt64, sequence: UInt64)? {
     let stamp = database.records[index][kind]
     return stamp.isHeld ? (stamp.epoch, stamp.sequence) : nil
   }
 
-  /// How long ago the advertisement held for a node was made, in milliseconds.
+  /// The age of the advertisement that is held for a node, in milliseconds since its origin made it.
   public func age(of index: Int, _ kind: AdvertisementKind, now: Instant) -> UInt64 {
     database.records[index][kind].age(now: now)
   }
 
   // MARK: Routes
 
-  /// Routes by shortest paths; see `ShortestPaths` for what is preferred.
+  /// Computes all routes by shortest paths; see `ShortestPaths` for the order of preference.
   public mutating func computeRoutes() {
     needsRoutes = false
     paths.compute(database, links, local: local)
@@ -275,7 +275,7 @@ public struct Mesh {
   /// The route to the node at an index.
   public func route(at index: Int) -> Route? { database.records[index].route }
 
-  /// True when the frame was not seen before; it is remembered.
+  /// Records the frame. True if it was not seen before.
   public mutating func isFirstSight(_ source: NodeID, _ identifier: UInt64) -> Bool {
     duplicates.insert(source, identifier)
   }

@@ -6,7 +6,7 @@ struct NodeIndex {
   private static let capacity = 2 * Limits.nodesMax
   static let byteCount = Table<UInt16, Int>.byteCount(capacity)
 
-  /// The number of a record and one; zero where none is.
+  /// The number of a record plus one; zero at a free place.
   private let places: Table<UInt16, Int>
   private let records: Table<NodeRecord, Int>
 
@@ -27,14 +27,14 @@ struct NodeIndex {
     return nil
   }
 
-  /// Record `number`, whose id is set, is found from now on.
+  /// Adds record `number`, whose id is set.
   func insert(_ number: Int) {
     var place = Self.home(of: records[number].id)
     while places[place] != 0 { place = Self.next(place) }
     places[place] = UInt16(number + 1)
   }
 
-  /// Record `number`, whose id still stands, is found no longer.
+  /// Removes record `number`, whose id must still be set.
   func remove(_ number: Int) {
     var hole = Self.home(of: records[number].id)
     while Int(places[hole]) != number + 1 { hole = Self.next(hole) }
@@ -42,7 +42,7 @@ struct NodeIndex {
     while true {
       place = Self.next(place)
       if places[place] == 0 { break }
-      // Whoever sits behind the hole moves into it, unless his home lies between the two.
+      // An entry after the hole moves into it, unless its home position lies between the two.
       let home = Self.home(of: records[Int(places[place]) - 1].id)
       if (place &- home) & (Self.capacity - 1) < (place &- hole) & (Self.capacity - 1) { continue }
       places[hole] = places[place]

@@ -1,7 +1,7 @@
 import Frame
 import Primitives
 
-/// Which advertisement of one kind is held for a node.
+/// The held advertisement of one kind of a node.
 struct Stamp {
   var epoch: UInt64 = 0
   var sequence: UInt64 = 0
@@ -9,7 +9,7 @@ struct Stamp {
   var lifetimeSeconds: UInt16 = 0
   /// Zero when none is held.
   var byteCount: UInt16 = 0
-  /// The link slots, a bit each, whose neighbours have yet to be told.
+  /// Links over which the advertisement must still be sent, one bit per slot.
   var owed: UInt64 = 0
 
   var isHeld: Bool { byteCount > 0 }
@@ -18,16 +18,16 @@ struct Stamp {
     self.epoch != epoch ? self.epoch < epoch : self.sequence < sequence
   }
 
-  /// How long ago the origin made it, in milliseconds.
+  /// Milliseconds since the origin made it.
   func age(now: Instant) -> UInt64 {
     let lifetime = TimeSpan.seconds(UInt64(lifetimeSeconds)).milliseconds
     return lifetime - min(lifetime, (expiresAt - now).milliseconds)
   }
 }
 
-/// What is known of one node, and the route to it.
+/// One known node, and the route to it.
 struct NodeRecord {
-  /// `.none` in a record that is free.
+  /// `.none` in a free record.
   var id = NodeID.none
   var topology = Stamp()
   var profile = Stamp()
@@ -51,16 +51,16 @@ struct NodeRecord {
   }
 }
 
-/// The way to a node, as the last shortest-path run found it.
+/// The route to a node.
 public struct Route: Equatable, Sendable {
   /// The link slot of the first hop.
   public var link: UInt8
   /// The neighbour at its other end.
   public var firstHop: NodeID
-  /// Links on the way: 1 for a neighbour.
+  /// Links on the path: 1 for a neighbour.
   public var hops: UInt8
   /// Sum of the links' costs.
   public var cost: UInt32
-  /// The longest frame payload that every link on the way takes.
+  /// The longest frame payload that every link on the path accepts, in bytes.
   public var payloadBytesMax: Int
 }

@@ -1,23 +1,23 @@
 import Frame
 import Primitives
 
-/// Shortest paths from one node over links that both ends state (Dijkstra, 1959). For `Limits.nodesMax` nodes a scan
-/// of one dense row of numbers finds the nearest as fast as a heap, and is simpler.
+/// Shortest paths from this node over links that both ends advertise (Dijkstra, 1959). For `Limits.nodesMax` nodes a
+/// linear scan for the nearest is as fast as a heap, and simpler.
 ///
-/// A way is one number: its cost, then its links, then the rank of the first neighbour by id. The lower is preferred,
-/// so that all nodes choose alike, and every link costs at least 1, so that no way has a loop.
+/// A path is one number: its cost, then its hop count, then the rank of its first hop by id. The lowest is preferred,
+/// so that all nodes choose alike. Every link costs at least 1, so no path has a loop.
 struct ShortestPaths {
   static let byteCount =
     Table<UInt64, Int>.byteCount(Limits.nodesMax) + Table<UInt16, Int>.byteCount(Limits.nodesMax)
     + Table<Bool, Int>.byteCount(Limits.nodesMax) + Table<UInt8, Int>.byteCount(Limits.linksMax)
   private static let unreached = UInt64.max
 
-  /// Tentative ways by record; `unreached` again once a node is settled.
+  /// Tentative paths by record; `unreached` again once a node is settled.
   private let ways: Table<UInt64, Int>
-  /// The longest frame payload on the tentative way.
+  /// The longest frame payload on the tentative path.
   private let payloads: Table<UInt16, Int>
   private let isSettled: Table<Bool, Int>
-  /// The links that carry, by the rank of the neighbour.
+  /// The links in use, by the rank of their neighbours.
   private let slots: Table<UInt8, Int>
 
   /// Takes `byteCount` bytes of `arena`.
@@ -28,7 +28,7 @@ struct ShortestPaths {
     slots = Table(count: Limits.linksMax, in: &arena)
   }
 
-  /// Set the route of every record.
+  /// Sets the route of every record.
   func compute(_ database: borrowing Database, _ links: borrowing LocalLinks, local: NodeID) {
     let end = database.end
     for number in 0..<end {
@@ -44,7 +44,7 @@ struct ShortestPaths {
       ways[number] = UInt64(links[slot].cost) << 16 | 1 << 8 | UInt64(rank)
       payloads[number] = links[slot].payloadBytesMax
     }
-    // This node is no transit.
+    // A path never leads through this node again.
     isSettled[0] = true
     while let number = nearest(end) {
       let way = ways[number]
@@ -68,7 +68,7 @@ struct ShortestPaths {
           ways[next] = onward
           payloads[next] = payload
         } else if onward == ways[next] {
-          // The neighbour may prefer the one or the other.
+          // A node on the way may choose either of two equal paths.
           payloads[next] = min(payloads[next], payload)
         }
       }
@@ -85,7 +85,7 @@ struct ShortestPaths {
     return found
   }
 
-  /// How many neighbours have a lower id.
+  /// The number of neighbours with a lower id.
   private func rank(of peer: NodeID, _ links: borrowing LocalLinks) -> Int {
     var rank = 0
     var slots = Slots(links.carriers)

@@ -1,8 +1,8 @@
-/// What a message between applications is: the kind octet of the channel's messages.
+/// The kind of a message between applications: the kind byte of the channel's messages.
 ///
 /// Invitations, membership, streams and unreliable messages get kinds from 16 on.
 public enum MessageKind: UInt8, Sendable, CaseIterable {
-  /// From node to node about messages: `ControlMessage`.
+  /// About messages, between nodes: `ControlMessage`.
   case control = 0
   case text = 1
   case resourceOffer = 2
@@ -12,7 +12,7 @@ public enum MessageKind: UInt8, Sendable, CaseIterable {
   case resourceCancel = 6
 }
 
-/// A message as the daemon takes and delivers it.
+/// A message at the daemon's interface to applications.
 public struct Message: Equatable, Sendable {
   public var kind: MessageKind
   public var bytes: [UInt8]
@@ -23,11 +23,11 @@ public struct Message: Equatable, Sendable {
   }
 }
 
-/// Why bytes are not a legal message. Counted by name.
+/// Why bytes are not a valid message. Counted by name.
 public enum MessageRefusal: UInt8, Error, Sendable, CaseIterable {
   case tooShort
   case tooLong
-  /// A text, a name or a chunk of no bytes.
+  /// An empty text, name or chunk.
   case empty
   /// Not UTF-8 (RFC 3629).
   case notUTF8

@@ -5,7 +5,7 @@ public struct ResourceDigest: Equatable, Sendable {
   public static let byteCount = 32
   private let words: (UInt64, UInt64, UInt64, UInt64)
 
-  /// Nil unless there are 32 bytes.
+  /// Nil unless `bytes` has 32 bytes.
   public init?(_ bytes: RawSpan) {
     guard bytes.byteCount == Self.byteCount else { return nil }
     words = (bytes.word64(0), bytes.word64(8), bytes.word64(16), bytes.word64(24))
@@ -23,15 +23,15 @@ public struct ResourceDigest: Equatable, Sendable {
   public static func == (a: ResourceDigest, b: ResourceDigest) -> Bool { a.words == b.words }
 }
 
-/// Kind 2: one end would like to send a resource.
+/// Kind 2: an offer to send a resource.
 ///
 ///     0–3 transfer · 4–11 size · 12–43 SHA-256 · 44 length of the name, at least 1 · 45… name, UTF-8
 public struct ResourceOffer: Equatable, Sendable {
-  /// Chosen by the sender, unique among its transfers to this peer while it lives.
+  /// Chosen by the sender, unique among its current transfers to this peer.
   public var transfer: UInt32
   public var size: UInt64
   public var digest: ResourceDigest
-  /// Valid UTF-8 from a stranger; see `ResourceName`.
+  /// Valid UTF-8, but not trusted; see `ResourceName`.
   public var name: [UInt8]
 
   public init(transfer: UInt32, size: UInt64, digest: ResourceDigest, name: [UInt8]) throws(MessageRefusal) {
@@ -66,25 +66,25 @@ public struct ResourceOffer: Equatable, Sendable {
   }
 }
 
-/// What the receiver of a resource says to its offer, and at its end.
+/// Answers of the receiver: to the offer, and at the end.
 public enum ResourceStatus: UInt8, Sendable, CaseIterable {
-  /// To the offer: go on, from the resume offset.
+  /// To the offer: send, from the resume offset on.
   case accepted = 0
-  /// To the offer: the one who would receive it does not want it.
+  /// To the offer: the user or application declined.
   case declined = 1
-  /// To the offer: longer than the receiver takes.
+  /// To the offer: longer than the receiver accepts.
   case tooLarge = 2
-  /// To the offer: the receiver has as many transfers as it takes.
+  /// To the offer: the receiver has its limit of transfers.
   case busy = 3
-  /// At the end: everything arrived and has the promised digest.
+  /// At the end: everything arrived and has the offered digest.
   case complete = 16
-  /// At the end: everything arrived and is not what was promised.
+  /// At the end: everything arrived, but the digest differs.
   case digestMismatch = 17
-  /// At any time: the receiver cannot store it; the explanation says why.
+  /// At any time: the receiver cannot write it; the explanation says why.
   case storageFailed = 18
 }
 
-/// Kind 3: the answer to an offer, and the last word on a transfer.
+/// Kind 3: the answer to an offer, and the final answer of a transfer.
 ///
 ///     0–3 transfer · 4 status · 5–6 reserved 0 · 7 length of the explanation · 8–15 resume offset ·
 ///     16… explanation, UTF-8
@@ -93,11 +93,11 @@ public struct ResourceAnswer: Equatable, Sendable {
 
   public var transfer: UInt32
   public var status: ResourceStatus
-  /// Where the sender begins: what the receiver still has of an earlier try. 0 unless accepted.
+  /// Where the sender begins: the receiver has this many bytes of an earlier attempt. 0 unless accepted.
   public var resumeOffset: UInt64
   public var explanation: [UInt8]
 
-  /// An explanation is cut to what fits; one that is not UTF-8 is left out.
+  /// An explanation that is too long is cut; one that is not UTF-8 is omitted.
   public init(transfer: UInt32, status: ResourceStatus, resumeOffset: UInt64 = 0, explanation: [UInt8] = []) {
     self.transfer = transfer
     self.status = status
@@ -162,7 +162,7 @@ public struct ResourceChunk: Equatable, Sendable {
   }
 }
 
-/// Kind 5: every chunk was sent.
+/// Kind 5: the sender has sent every chunk.
 ///
 ///     0–3 transfer
 public struct ResourceEnd: Equatable, Sendable {
@@ -184,29 +184,29 @@ public struct ResourceEnd: Equatable, Sendable {
   }
 }
 
-/// Which end of a transfer somebody is. Transfer numbers are the sender's, so a number alone does not name a
+/// The role of an end in a transfer. The sender chooses transfer numbers, so a number alone does not identify a
 /// transfer: both ends may be sending.
 public enum ResourceRole: UInt8, Sendable, CaseIterable {
   case sender = 1
   case receiver = 2
 }
 
-/// Kind 6: one end gives a transfer up; nothing of it follows, and nothing is answered.
+/// Kind 6: one end cancels the transfer. It sends nothing more of it, and expects no answer.
 ///
-///     0–3 transfer · 4 role of who cancels · 5 reason · 6 reserved 0 · 7 length of the explanation ·
+///     0–3 transfer · 4 role of the cancelling end · 5 reason · 6 reserved 0 · 7 length of the explanation ·
 ///     8… explanation, UTF-8
 public struct ResourceCancel: Equatable, Sendable {
-  /// Why.
+  /// Why a transfer was cancelled.
   public enum Reason: UInt8, Sendable, CaseIterable {
-    /// A person or a program wanted it so.
+    /// A user or program requested it.
     case wanted = 0
     /// The resource cannot be read any more.
     case sourceFailed = 1
     /// The other end broke the protocol.
     case protocolBroken = 2
-    /// Nothing was heard for too long.
+    /// The other end did not send anything for too long.
     case timedOut = 3
-    /// The transfer is not known here: it was before a restart.
+    /// The transfer is not known here, because it began before a restart.
     case unknownTransfer = 4
   }
   public static let headerBytes = 8
@@ -216,7 +216,7 @@ public struct ResourceCancel: Equatable, Sendable {
   public var reason: Reason
   public var explanation: [UInt8]
 
-  /// An explanation is cut to what fits; one that is not UTF-8 is left out.
+  /// An explanation that is too long is cut; one that is not UTF-8 is omitted.
   public init(transfer: UInt32, role: ResourceRole, reason: Reason, explanation: [UInt8] = []) {
     self.transfer = transfer
     self.role = role

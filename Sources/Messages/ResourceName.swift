@@ -1,13 +1,13 @@
-/// Names of resources come from strangers. They are shown, and become file names only through `sanitised`.
+/// Names of resources are not trusted. They become file names only through `sanitised`.
 public enum ResourceName {
-  /// Whether `name` may be used as a file name as it is: `sanitised` would change nothing.
+  /// Whether `name` is usable as a file name unchanged.
   public static func isSafe(_ name: [UInt8]) -> Bool { !name.isEmpty && sanitised(name) == name }
 
-  /// A file name made of `name`:
-  /// - `/`, `\`, control characters (U+0000–001F, U+007F–009F), line separators (U+2028–2029) and marks that
-  ///   reverse the reading direction (U+202A–202E, U+2066–2069) become `_`, one for each;
-  /// - bytes that are not UTF-8 become `_`, one for each;
-  /// - a leading `.` or `-` becomes `_`: no `.`, no `..`, no hidden file, nothing that a command takes for an option;
+  /// A safe file name made from `name`:
+  /// - `/`, `\`, control characters (U+0000–001F, U+007F–009F), line separators (U+2028–2029) and characters that
+  ///   change the reading direction (U+202A–202E, U+2066–2069) become `_` each;
+  /// - bytes that are not UTF-8 become `_` each;
+  /// - a leading `.` or `-` becomes `_`: no `.`, no `..`, no hidden file, no command option;
   /// - it is cut to `MessageLimits.safeNameBytesMax` bytes, never within a character;
   /// - an empty name becomes `unnamed`.
   public static func sanitised(_ name: [UInt8]) -> [UInt8] {

@@ -1,27 +1,27 @@
 import Primitives
 
-/// What a receiver of a resource wants done.
+/// What the receiver of a resource asks its owner to do.
 public enum ResourceReceiverCommand: Equatable, Sendable {
-  /// Hand the message over for reliable delivery to the peer, in the bulk lane, in this order.
+  /// Send the message to the peer by reliable delivery, in the bulk lane, in this order.
   case send(Message)
-  /// Write the bytes at the offset of the unfinished file; call `storageFailed` if that fails.
+  /// Write the bytes at this offset of the unfinished file; call `storageFailed` if that fails.
   case write(offset: UInt64, [UInt8])
-  /// Everything is written: compute the file's digest and call `digestComputed`, or `storageFailed`.
+  /// All bytes are written: compute the file's digest and call `digestComputed`, or `storageFailed`.
   case computeDigest
-  /// The digest is right: put the file in its place and call `stored`, or `storageFailed`.
+  /// The digest is right: move the file to its destination and call `stored`, or `storageFailed`.
   case store
-  /// The transfer is over. The last command, exactly once. Unless complete, what was written is of no use, save
-  /// for a later try with the same digest after `timedOut`, `peerLost` or a cancellation.
+  /// The transfer is over: the last command, exactly once. Unless complete, delete the unfinished file; after
+  /// `timedOut`, `peerLost` or a cancellation it may be kept to resume with the same digest.
   case finish(ResourceOutcome)
 }
 
-/// One resource on its way in: offer → answer → chunks → end → digest → last answer.
+/// An incoming resource: offer → answer → chunks → end → digest → final answer.
 ///
-/// **Drain rule.** After every call that changes the receiver take `nextCommand` until it answers nil; set a timer
-/// to `nextDeadline`, then call `handleTimeout`. A chunk is handed in only after the previous one was taken as
-/// `.write`; so the receiver holds one at most, and reading no further messages is the back-pressure.
+/// **Drain rule.** After every call that changes the receiver, call `nextCommand` until it returns nil; set a timer to
+/// `nextDeadline`, then call `handleTimeout`. Pass a chunk only after the previous one was returned as `.write`: the
+/// receiver holds at most one. Back-pressure is to read no further messages.
 ///
-/// The name of the offer is a stranger's: files are called `safeName`.
+/// The offered name is not trusted: create files as `safeName`.
 public struct ResourceReceiver: Sendable {
   private enum State {
     case deciding
@@ -33,14 +33,14 @@ public struct ResourceReceiver: Sendable {
   }
 
   public let offer: ResourceOffer
-  /// The offered name made fit for a file.
+  /// The offered name, made safe for a file.
   public let safeName: [UInt8]
   private var state = State.deciding
   private var answer: Message?
   private var written: UInt64 = 0
   private var deadline = Instant.never
 
-  /// An offer of more than `acceptedBytesMax` bytes is refused at once.
+  /// An offer of more than `acceptedBytesMax` bytes is refused with `.tooLarge`.
   public init(offer: ResourceOffer, acceptedBytesMax: UInt64 = MessageLimits.acceptedBytesMaxDefault) {
     self.offer = offer
     safeName = ResourceName.sanitised(offer.name)
@@ -57,8 +57,8 @@ public struct ResourceReceiver: Sendable {
 
   public var nextDeadline: Instant { deadline }
 
-  /// Takes the offer. `resumeOffset`: so many bytes of an earlier try with the same digest are there already, and
-  /// the file ends there; at most the offered size.
+  /// Accepts the offer. `resumeOffset`: the length of the unfinished file of an earlier attempt with the same digest;
+  /// at most the offered size counts.
   public mutating func accept(resumeOffset: UInt64 = 0, now: Instant) {
     guard case .deciding = state else { return }
     written = min(resumeOffset, offer.size)
@@ -67,7 +67,7 @@ public struct ResourceReceiver: Sendable {
     deadline = now + .seconds(MessageLimits.chunkSecondsMax)
   }
 
-  /// Does not take the offer: `declined`, `tooLarge` or `busy`; any other status counts as `declined`.
+  /// Refuses the offer with `declined`, `tooLarge` or `busy`; any other status becomes `declined`.
   public mutating func refuse(_ status: ResourceStatus = .declined, explanation: [UInt8] = []) {
     guard case .deciding = state else { return }
     let status = status == .tooLarge || status == .busy ? status : .declined
@@ -106,7 +106,7 @@ public struct ResourceReceiver: Sendable {
     }
   }
 
-  /// A message addressed to this transfer's receiver came. Malformed ones are refused and change nothing.
+  /// Handles a message for this transfer's receiver. A malformed one throws and changes nothing.
   public mutating func handle(_ kind: MessageKind, _ bytes: RawSpan, now: Instant) throws(MessageRefusal) {
     guard ResourceAddress(kind, bytes) == address else { return }
     switch kind {
@@ -122,7 +122,7 @@ public struct ResourceReceiver: Sendable {
     }
   }
 
-  /// The digest of the whole file, as the answer to `.computeDigest`.
+  /// The digest of the whole file, in reply to `.computeDigest`.
   public mutating func digestComputed(_ digest: ResourceDigest) {
     guard case .verifying = state else { return }
     guard digest == offer.digest else {
@@ -131,13 +131,13 @@ public struct ResourceReceiver: Sendable {
     state = .verified(isStoring: false)
   }
 
-  /// The file is in its place, as the answer to `.store`.
+  /// The file is at its destination, in reply to `.store`.
   public mutating func stored() {
     guard case .verified(true) = state else { return }
     finish(.complete, ResourceAnswer(transfer: offer.transfer, status: .complete).message)
   }
 
-  /// A write, the reading back or the putting in place failed; `explanation` is a text for the sender.
+  /// Writing, reading back or moving the file failed; `explanation` is a text for the sender.
   public mutating func storageFailed(explanation: [UInt8]) {
     let answer = ResourceAnswer(transfer: offer.transfer, status: .storageFailed, explanation: explanation)
     finish(.storageFailed(explanation: answer.explanation), answer.message)
@@ -145,7 +145,7 @@ public struct ResourceReceiver: Sendable {
 
   public mutating func cancel() { giveUp(.cancelledHere, telling: .wanted) }
 
-  /// The peer is known to be gone.
+  /// The peer is gone.
   public mutating func peerLost() { finish(.peerLost) }
 
   public mutating func handleTimeout(now: Instant) {

@@ -1,25 +1,25 @@
 import Primitives
 
-/// What a sender of a resource wants done.
+/// What the sender of a resource asks its owner to do.
 public enum ResourceSenderCommand: Equatable, Sendable {
-  /// Hand the message over for reliable delivery to the peer, in the bulk lane, in this order.
+  /// Send the message to the peer by reliable delivery, in the bulk lane, in this order.
   case send(Message)
-  /// Read exactly so many bytes of the resource and call `provide`, or `sourceFailed`.
+  /// Read exactly this many bytes of the resource and call `provide`, or `sourceFailed`.
   case read(offset: UInt64, byteCount: Int)
-  /// The transfer is over. The last command, exactly once.
+  /// The transfer is over: the last command, exactly once.
   case finish(ResourceOutcome)
 }
 
-/// One resource on its way out: offer → answer → chunks → end → last answer.
+/// An outgoing resource: offer → answer → chunks → end → final answer.
 ///
-/// **Drain rule.** While messages are taken for delivery, and after every call that changes the sender, take
-/// `nextCommand` until it answers nil; set a timer to `nextDeadline`, then call `handleTimeout`. At most one
-/// chunk is held: a delivery that takes nothing stops the reading.
+/// **Drain rule.** While the channel accepts messages, and after every call that changes the sender, call `nextCommand`
+/// until it returns nil; set a timer to `nextDeadline`, then call `handleTimeout`. The sender holds at most one chunk:
+/// when the channel accepts nothing, nothing is read.
 public struct ResourceSender: Sendable {
   private enum State {
     case offering
     case awaitingAnswer
-    /// `chunk` was read and waits to be sent; `isReading`: it was asked for.
+    /// `chunk` was read and waits to be sent. `isReading`: a chunk was requested.
     case sending(offset: UInt64, isReading: Bool, chunk: ResourceChunk?)
     case awaitingVerdict
     case finishing(ResourceOutcome, farewell: Message?)
@@ -40,7 +40,7 @@ public struct ResourceSender: Sendable {
   public var isFinished: Bool { if case .finished = state { true } else { false } }
 
   public var progress: ResourceProgress {
-    // The first delivered message is the offer, the others are chunks of full length but for the last.
+    // The first delivered message is the offer; all others are chunks of full length, except the last.
     let chunks = messagesDelivered - min(messagesDelivered, 1)
     let (bytes, isMore) = chunks.multipliedReportingOverflow(by: UInt64(MessageLimits.chunkBytesMax))
     let delivered = isMore || bytes > sent - resumeOffset ? sent : resumeOffset + bytes
@@ -81,7 +81,7 @@ public struct ResourceSender: Sendable {
     }
   }
 
-  /// The bytes that the last `.read` asked for. Another number of bytes means that the resource has changed.
+  /// The bytes that the last `.read` requested. Another number of bytes means that the resource has changed.
   public mutating func provide(_ data: [UInt8]) {
     guard case .sending(let offset, true, nil) = state else { return }
     guard data.count == Self.chunkByteCount(at: offset, of: offer.size),
@@ -90,13 +90,13 @@ public struct ResourceSender: Sendable {
     state = .sending(offset: offset, isReading: false, chunk: chunk)
   }
 
-  /// The resource cannot be read, or not as it was offered.
+  /// The resource cannot be read, or differs from the offer.
   public mutating func sourceFailed() { giveUp(.sourceFailed, telling: .sourceFailed) }
 
-  /// The receiver may have stored everything before it hears of it.
+  /// Cancels the transfer. The receiver may have stored everything before the cancellation arrives.
   public mutating func cancel() { giveUp(.cancelledHere, telling: .wanted) }
 
-  /// A message addressed to this transfer's sender came. Malformed ones are refused and change nothing.
+  /// Handles a message for this transfer's sender. A malformed one throws and changes nothing.
   public mutating func handle(_ kind: MessageKind, _ bytes: RawSpan, now: Instant) throws(MessageRefusal) {
     guard ResourceAddress(kind, bytes) == address else { return }
     if kind == .resourceAnswer {
@@ -107,13 +107,13 @@ public struct ResourceSender: Sendable {
     }
   }
 
-  /// One more message of this transfer has been delivered; in the order of sending.
+  /// Another message of this transfer was delivered. Call it in the order of sending.
   public mutating func messageDelivered(now: Instant) {
     messagesDelivered += 1
     if deadline != .never { deadline = now + .seconds(MessageLimits.answerSecondsMax) }
   }
 
-  /// A message of this transfer could not be delivered, or the peer is known to be gone.
+  /// A message of this transfer could not be delivered, or the peer is gone.
   public mutating func peerLost() { finish(.peerLost) }
 
   public mutating func handleTimeout(now: Instant) {

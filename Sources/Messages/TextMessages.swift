@@ -1,6 +1,6 @@
 import Primitives
 
-/// Kind 1: UTF-8, 1 to `MessageLimits.textBytesMax` bytes, nothing around it.
+/// Kind 1: a text of 1 to `MessageLimits.textBytesMax` bytes of UTF-8, without a header.
 public struct TextMessage: Equatable, Sendable {
   /// Valid UTF-8.
   public let utf8: [UInt8]
@@ -24,11 +24,11 @@ public struct TextMessage: Equatable, Sendable {
   }
 }
 
-/// Kind 0: what one node tells the other about messages it received.
+/// Kind 0: a report to the sender about messages that a node received.
 ///
 ///     0 code · 1 the kind it is about · 2–3 reserved 0
 public struct ControlMessage: Equatable, Sendable {
-  /// What is told.
+  /// What is reported.
   public enum Code: UInt8, Sendable, CaseIterable {
     /// No application there listens for messages of the kind; the message was dropped.
     case noListener = 1
@@ -36,7 +36,7 @@ public struct ControlMessage: Equatable, Sendable {
   public static let byteCount = 4
 
   public var code: Code
-  /// As it came, known or not.
+  /// As received; may be unknown here.
   public var kind: UInt8
 
   public init(code: Code, kind: UInt8) {

@@ -1,6 +1,6 @@
 import Primitives
 
-/// UTF-8 without Unicode's tables: only well-formedness is asked (RFC 3629 section 4).
+/// UTF-8 without Unicode tables: only checks well-formedness (RFC 3629 section 4).
 public enum UTF8Text {
   /// Whether the bytes are well-formed: no overlong form, no surrogate, nothing above U+10FFFF.
   public static func isValid(_ bytes: RawSpan) -> Bool {

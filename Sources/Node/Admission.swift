@@ -1,41 +1,41 @@
 import Primitives
 
-/// Admission control for inbound streams, before a TLS context is made. Pure: it counts, and the owner acts.
+/// Admission control for inbound streams, before a TLS context is created. Pure: it counts, and the owner acts.
 ///
-/// A stream that somebody opened to us is first a pending stream: a descriptor and a few bytes, until its first bytes look like
-/// the beginning of TLS. Then it has a handshake, which costs memory and computing. Both have limits, all together and by
-/// source; some of each are kept for sources where somebody known was met before. Between half full and full pending streams are
-/// dropped at random (as OpenSSH's MaxStartups does), so that in a flood an honest one still has a chance.
+/// An inbound stream starts as a pending stream: a descriptor and a few bytes, until its first bytes look like TLS.
+/// Then it gets a handshake, which costs memory and computing. Both are limited in total and by source, and some places
+/// of each are reserved for sources where a known peer was met before. Above half full, pending streams are dropped at
+/// random (like OpenSSH's MaxStartups), so that honest ones have a chance during a flood.
 ///
-/// The rule: `arrive`; then `begin` when it has shown that it speaks, again when a handshake has ended; and at its end
-/// `leave`, whatever it had come to.
+/// Order of calls: `arrive`; then `begin` when the stream has sent TLS, and again whenever a handshake has ended;
+/// finally `leave`, in every state.
 public struct Admission {
-  /// Pending streams at once. Who can hold a place: anybody who can connect, for `deadline` at most.
+  /// Pending streams at once. Anybody who can connect may hold a place, for at most `deadline`.
   public static let pendingStreamsMax = 256
-  /// Handshakes at once: about 100 KiB each.
+  /// Handshakes at once: about 140 kB each.
   public static let handshakesMax = 32
   /// Pending streams and handshakes at once from one address.
   public static let perSourceMax = 4
-  /// Of each, how many are kept for known sources.
+  /// Places of each kind reserved for known sources.
   public static let reserved = 8
-  /// From this many pending streams on some are dropped.
+  /// Above this number of pending streams, some new ones are dropped.
   public static let dropFrom = pendingStreamsMax / 2
-  /// Sources where somebody known was met, the latest.
+  /// Known sources that are remembered; the one met longest ago is replaced.
   public static let knownMax = 64
-  /// What a refused peer is to wait, in seconds.
+  /// How long a refused peer should wait, in seconds.
   public static let retryAfterSeconds: UInt16 = 5
 
-  /// Why somebody is not let in.
+  /// Why a stream is refused.
   public enum Refusal: UInt8, Sendable, CaseIterable {
     case sourceFull
     case full
     case dropped
-    /// Its first bytes are not the beginning of TLS.
+    /// The first bytes are not a TLS ClientHello.
     case notTLS
-    /// It did not speak in time.
+    /// Nothing was sent in time.
     case silent
 
-    /// As the journal sums them up.
+    /// The text in the journal's summary.
     public var name: StaticString {
       switch self {
       case .sourceFull: "beyond 4 at once from one address"
@@ -47,7 +47,7 @@ public struct Admission {
     }
   }
 
-  /// How often each refusal happened.
+  /// Number of refusals by reason.
   public private(set) var refusals = FixedArray<5, UInt64>(repeating: 0)
   public private(set) var pendingStreams = 0
   public private(set) var handshakes = 0
@@ -56,8 +56,8 @@ public struct Admission {
 
   public init() {}
 
-  /// How long from being let in to having proved a key. Over LE a handshake has three round trips of up to 400 ms, and some
-  /// kilobytes at as little as 5 kB/s.
+  /// Time from admission to the proof of a key. Over Bluetooth LE a handshake takes three round trips of up to 400 ms,
+  /// and some kilobytes at as little as 5 kB/s.
   public static func deadline(_ bearer: BearerKind) -> TimeSpan {
     switch bearer {
     case .bluetoothLE: .seconds(10)
@@ -65,14 +65,14 @@ public struct Admission {
     }
   }
 
-  /// A stream from `source`. Nil lets it in as a pending stream. `random` is 64 random bits.
+  /// A stream from `source` arrived. Nil admits it as a pending stream. `random` is 64 random bits.
   public mutating func arrive(_ source: UInt64, random: UInt64) -> Refusal? {
     let isKnown = known.contains(source)
     let index = sources.firstIndex { $0.source == source }
     if let index, sources[index].count >= Self.perSourceMax { return refuse(.sourceFull) }
     if pendingStreams >= Self.pendingStreamsMax - (isKnown ? 0 : Self.reserved) { return refuse(.full) }
     if !isKnown && pendingStreams > Self.dropFrom {
-      // From 0 at half full to 1 at full.
+      // Drop probability: 0 at half full, 1 at full.
       let share = UInt64(pendingStreams - Self.dropFrom) &* 1000 / UInt64(Self.pendingStreamsMax - Self.dropFrom)
       if random % 1000 < share { return refuse(.dropped) }
     }
@@ -81,7 +81,7 @@ public struct Admission {
     return nil
   }
 
-  /// The pending stream speaks TLS: whether its handshake may begin. If not it waits for another one's end.
+  /// The pending stream sends TLS. True when its handshake may begin; otherwise it waits until another handshake ends.
   public mutating func begin(_ source: UInt64) -> Bool {
     let limit = known.contains(source) ? Self.handshakesMax : Self.handshakesMax - Self.reserved
     guard handshakes < limit else { return false }
@@ -90,7 +90,7 @@ public struct Admission {
     return true
   }
 
-  /// A stream has come to its end, or has proved its key.
+  /// A stream has ended or has proved its key.
   public mutating func leave(_ source: UInt64, hadHandshake: Bool) {
     if hadHandshake { handshakes -= 1 } else { pendingStreams -= 1 }
     guard let index = sources.firstIndex(where: { $0.source == source }) else { return }
@@ -101,7 +101,7 @@ public struct Admission {
     }
   }
 
-  /// Somebody who is known proved its key from there.
+  /// A known peer proved its key from this source.
   public mutating func met(_ source: UInt64) {
     known.removeAll { $0 == source }
     if known.count == Self.knownMax { known.removeFirst() }
@@ -115,8 +115,8 @@ public struct Admission {
     return refusal
   }
 
-  /// Whether the first bytes of a stream are those of a TLS ClientHello (RFC 8446, 5.1 and 4); nil while there are too few
-  /// to tell.
+  /// Whether the first bytes of a stream begin a TLS ClientHello (RFC 8446, sections 5.1 and 4); nil while there are
+  /// too few to tell.
   public static func isClientHello(_ bytes: [UInt8]) -> Bool? {
     // handshake, version 3.x, length, client_hello
     for (index, byte) in bytes.prefix(6).enumerated() {

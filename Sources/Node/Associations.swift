@@ -6,30 +6,30 @@ import Mesh
 import Primitives
 import Seal
 
-/// Why a message was not taken.
+/// Why a message was refused.
 public enum AssociationRefusal: Error, Equatable, Sendable {
-  /// No such peer is known, or there is no way to it.
+  /// The peer is unknown, or there is no route to it.
   case unknownPeer
-  /// Messages are under way to `Limits.channelsMax` peers already.
+  /// There are already associations with `Limits.channelsMax` peers, and none can be evicted.
   case tooManyPeers
-  /// The two nodes do not agree on how to talk.
+  /// The nodes' encryption preferences do not match, or one node refused the other's key.
   case refused(SealRefusal)
   /// The channel is full, or the message too long.
   case channel(SendRefusal)
 }
 
-/// One peer with which messages are exchanged.
+/// The state of messaging with one peer.
 final class Association {
   let peer: NodeID
   fileprivate(set) var channel: Channel
-  /// The peer's boot epoch, as its advertisements state it.
+  /// The peer's boot epoch, from its advertisements.
   var epoch: UInt64
   var protection: Protection
   var route: Route?
-  /// Frames are ready, but the link's queue is as full as it should be: it is looked at again when the link
-  /// has sent, not by the clock.
+  /// Frames are ready, but the link's queue has enough. The association is served again when the link has sent, not by
+  /// a timer.
   var isBlocked = false
-  /// A bit for each lane whose first message the application was told of.
+  /// The lanes whose first message was reported to the application, one bit each.
   private var toldLanes: UInt8 = 0
 
   init(_ peer: NodeID, _ channel: Channel, epoch: UInt64, _ protection: Protection) {
@@ -39,15 +39,11 @@ final class Association {
     self.protection = protection
   }
 
-  /// It can be forgotten: the peer is unreachable or never proved its key, and the application has read everything.
-  var isEvictable: Bool { (route == nil || protection.isUnproven) && isRead }
-
-  /// The application has taken every completion that there is or will be, and every whole message.
-  fileprivate var isRead: Bool {
-    !channel.hasUntakenCompletions && Lane.allCases.allSatisfy { channel.pendingMessage($0) == nil }
+  /// An association that was refused and no longer is gets a new channel once the application has taken all completions
+  /// and messages of the old one: its messages were acknowledged.
   }
 
-  /// What the application is to be told next of this peer.
+  /// The next output for the application about this peer.
   fileprivate func nextOutput() -> Node.Output? {
     if let completion = channel.nextCompletion() { return .completed(peer, completion) }
     if let pending = nextUntold(.interactive) ?? nextUntold(.bulk) { return .messageWaiting(peer, pending) }
@@ -71,30 +67,30 @@ final class Association {
   }
 }
 
-/// The associations of a node, in the order in which they began.
+/// The associations of a node, oldest first.
 struct Associations {
-  /// A link's queue takes this many of its longest frames from this node at once; the rest waits in the
-  /// channel, where an urgent message still overtakes it.
+  /// How many of its longest frames a link's queue takes from this node at once. The rest waits in the channel, where
+  /// an urgent message overtakes it.
   static let framesAhead = 2
 
   private(set) var all: [Association] = []
   private let budget = RingBudget()
   private let epoch: UInt64
-  /// Counts up when a channel is made after one was forgotten, so that no two lives share an epoch.
+  /// Incremented when a channel is made after another was discarded, so that no two channels use the same epoch.
   private var lives: UInt64 = 0
 
-  /// Whose turn it was last to send a frame, and to tell the application something.
+  /// Round-robin positions: for sending frames, and for outputs to the application.
   private var turn = 0, outputTurn = 0
 
   init(epoch: UInt64) { self.epoch = epoch }
 
-  /// The next association in turn. There must be one.
+  /// The next association in the round. There must be at least one.
   mutating func nextTurn() -> Association {
     turn = turn + 1 < all.count ? turn + 1 : 0
     return all[turn]
   }
 
-  /// What the application is to be told next: something of each peer in turn.
+  /// The next output for the application, round-robin over peers.
   mutating func nextOutput() -> Node.Output? {
     for _ in all.indices {
       outputTurn = outputTurn + 1 < all.count ? outputTurn + 1 : 0
@@ -105,7 +101,7 @@ struct Associations {
 
   func association(with peer: NodeID) -> Association? { all.first { $0.peer == peer } }
 
-  /// A new association; nil when all places are taken by peers that may not be forgotten.
+  /// Begins an association; nil when all places are taken and none can be evicted.
   mutating func begin(
     with peer: NodeID, epoch remoteEpoch: UInt64, _ protection: Protection, route: Route?, now: Instant
   ) -> Association? {
@@ -121,8 +117,8 @@ struct Associations {
     return association
   }
 
-  /// An association that was refused, and is so no longer, goes on with a new channel once the application has read
-  /// everything of the old one: a message in it was acknowledged.
+  /// An association that was refused and no longer is gets a new channel once the application has taken all completions
+  /// and messages of the old one: its messages were acknowledged.
   mutating func revive(_ association: Association, now: Instant) {
     guard association.channel.isClosed, association.protection.refusal == nil, association.isRead else { return }
     beginLife(after: association.channel)
@@ -133,10 +129,10 @@ struct Associations {
     Self.setRoute(association, route, oldPathLives: false, now)
   }
 
-  /// The next channel lives later than whatever the former one has come to by itself.
+  /// The next channel gets a later epoch than the former one reached by itself.
   private mutating func beginLife(after former: Channel) { lives = max(lives, former.localEpoch &- epoch) + 1 }
 
-  /// `isUp`: whether a link slot still leads to the neighbour that it led to.
+  /// `isUp`: whether a link slot still connects to this neighbour.
   func routesChanged(_ mesh: borrowing Mesh, now: Instant, isUp: (_ slot: Int, _ neighbour: NodeID) -> Bool) {
     for association in all {
       if let epoch = mesh.epoch(of: association.peer), epoch > association.channel.remoteEpoch {
@@ -186,8 +182,8 @@ struct Associations {
 
 /// Messages between this node and its peers.
 extension Node {
-  /// Take a message for reliable delivery: whole, once, in the order of its lane. Its end is told by
-  /// `Output.completed`. Throws why nothing was taken; `.channel(.full)` means: later.
+  /// Queues a message for reliable delivery: complete, once, in the order of its lane. `Output.completed` reports the
+  /// result. Throws why it was refused; after `.channel(.full)` try again later.
   public func send(
     kind: UInt8, _ message: RawSpan, to peer: NodeID, lane: Lane, now: Instant
   ) throws(AssociationRefusal) -> MessageID {
@@ -203,10 +199,10 @@ extension Node {
     return id
   }
 
-  /// Send a message once, at once, beside everything reliable: it arrives whole or not at all, at most once. False when
-  /// it was dropped, because the link's queue for such traffic is full or nothing is sealed with the peer yet (then it is
-  /// about to be). Throws `.unknownPeer`, `.tooManyPeers`, `.refused`, or `.channel(.tooLong)` when the message does not
-  /// fit one frame on the way there (`datagramBytesMax`).
+  /// Sends a message once, at once and unreliably: it arrives complete and at most once, or not at all. False when it
+  /// was dropped, because the link's realtime queue is full, or no session with the peer exists yet (then one is
+  /// begun). Throws `.unknownPeer`, `.tooManyPeers`, `.refused`, or `.channel(.tooLong)` when the message does not fit
+  /// one frame of the path (`datagramBytesMax`).
   @discardableResult
   public func sendUnreliable(
     kind: UInt8, _ message: RawSpan, to peer: NodeID, now: Instant
@@ -225,37 +221,37 @@ extension Node {
     return sendPayload(.datagram, byteCount, .realtime, to: association)
   }
 
-  /// The longest message that `sendUnreliable` takes for a peer now; nil when there is no way to it.
+  /// The longest message that `sendUnreliable` accepts for a peer now, in bytes; nil without a route to it.
   public func datagramBytesMax(to peer: NodeID) -> Int? {
     if let association = associations.association(with: peer) { return association.channel.datagramBytesMax }
     guard let route = mesh.route(to: peer), let protection = protection(of: peer) else { return nil }
     return protection.payloadBytesMax(route) - Datagram.headerBytes
   }
 
-  /// Whether `send` would take a message of this length now.
+  /// Whether `send` would accept a message of this length now.
   public func canSend(byteCount: Int, to peer: NodeID, lane: Lane) -> Bool {
     guard let association = associations.association(with: peer) else { return isPresent(peer) }
     if association.protection.refusal != nil { return false }
     return association.channel.canSend(byteCount: byteCount, lane: lane)
   }
 
-  /// Take the message that `Output.messageWaiting` told of, which opens the window of its lane by as much. Nil when it is
-  /// gone, because the association began anew.
+  /// Takes the message that `Output.messageWaiting` reported, and opens the window of its lane. Nil when it is gone,
+  /// because the association began again.
   public func takeMessage(from peer: NodeID, _ lane: Lane, now: Instant) -> ReceivedMessage? {
     guard let message = associations.association(with: peer)?.takeMessage(lane) else { return nil }
     pumpAssociations(now)
     return message
   }
 
-  /// Counters of the lanes to one peer, nil when no message was exchanged with it.
+  /// Counters of a lane to one peer; nil without an association.
   public func statistics(of peer: NodeID, _ lane: Lane) -> LaneStatistics? {
     associations.association(with: peer)?.channel.statistics(lane)
   }
 
-  /// A routed frame for this node.
+  /// Handles a routed frame addressed to this node.
   func deliver(_ header: FrameHeader, _ payload: RawSpan, _ now: Instant) throws(FrameRefusal) {
     guard let type = header.knownType else { throw .unknownType }
-    // What travels beside TLS is authentic only by its seal.
+    // A frame outside TLS is authenticated only by its end-to-end encryption.
     if (type == .sealed) != (header.flags & FrameHeader.sealed != 0) { throw .malformed }
     switch type {
     case .segment, .acknowledgement, .datagram, .reset:
@@ -269,7 +265,7 @@ extension Node {
     }
   }
 
-  /// What a peer said, whoever carried it.
+  /// Handles a payload of a peer's channel, after decryption.
   func take(
     _ type: FrameType, _ payload: RawSpan, _ association: Association, _ now: Instant
   ) throws(FrameRefusal) {
@@ -283,7 +279,7 @@ extension Node {
         if type == .segment { sendReset(meant, association) }
         throw .stale
       case .otherSourceEpoch(let epoch):
-        // A later life of the other end that its advertisement has not told of yet.
+        // The other end restarted, and its advertisement has not arrived yet.
         guard epoch > association.channel.remoteEpoch else { throw .stale }
         association.channel.remoteRestarted(epoch: epoch)
         do throws(ChannelRefusal) { try receive(type, payload, association, now) } catch { throw .malformed }
@@ -297,8 +293,8 @@ extension Node {
     }
   }
 
-  /// Move frames from the channels to the links, a frame of each peer in turn, while the links want more. The turn goes
-  /// on where it ended, so that room for one frame is everybody's in time.
+  /// Moves frames from the channels to the links, one frame per peer in turn, while the links accept more. The next
+  /// call continues the turn, so that a link with room for one frame serves all peers over time.
   func pumpAssociations(_ now: Instant) {
     var idleCount = 0
     while idleCount < associations.all.count {
@@ -319,7 +315,7 @@ extension Node {
     }
   }
 
-  /// The association with a peer, begun if need be; nil when there are too many.
+  /// The association with a peer, created on demand; nil when there are too many.
   func association(with peer: NodeID, _ now: Instant) throws(AssociationRefusal) -> Association? {
     if let known = associations.association(with: peer) {
       associations.revive(known, now: now)
@@ -333,8 +329,8 @@ extension Node {
     return associations.begin(with: peer, epoch: epoch, protection, route: mesh.route(to: peer), now: now)
   }
 
-  /// There is a way to a peer, or was one until a moment ago: what is said to a peer that applications still see waits for
-  /// the next link as what is under way does.
+  /// There is a route to the peer, or was until a moment ago. Messages to a peer that applications still see wait for
+  /// the next link.
   private func isPresent(_ peer: NodeID) -> Bool { mesh.route(to: peer) != nil || directory.peer(peer) != nil }
 
   private func pump(_ association: Association, _ now: Instant) -> Bool {
@@ -374,7 +370,7 @@ extension FrameType {
 }
 
 extension FramePriority {
-  /// Acknowledgements are small and hold up whole windows: they never wait behind bulk.
+  /// Acknowledgements are small, and windows depend on them: they never wait behind bulk data.
   fileprivate init(_ payload: OutgoingPayload) {
     self = payload.lane == .bulk && payload.type == .segment ? .bulk : .interactive
   }

@@ -1,9 +1,9 @@
 import Primitives
 
-/// Whom to dial, and when.
+/// Which candidate to dial, and when.
 ///
-/// Of two nodes that see each other the one with the lower id dials at once; the other one only when no link
-/// came about in time, because the first may be unable to. A failed dial is repeated with growing pauses.
+/// Of two nodes that discover each other the one with the lower id dials at once. The other dials only when no link was
+/// made in time, because the first may be unable to. A failed dial is retried with growing pauses.
 struct Connector {
   struct Candidate {
     var handle: UInt32
@@ -11,24 +11,24 @@ struct Connector {
     /// First 8 bytes of the id, claimed by discovery or learned from a link; 0 when unknown.
     var hint: UInt64
     var phase: Phase
-    /// Dials in a row that came to nothing.
+    /// Failed dials and closed links since a link last came up.
     var failures: UInt32 = 0
   }
 
   enum Phase: Equatable {
-    /// Dial not before this instant.
+    /// Do not dial before this instant.
     case waiting(Instant)
     case dialling
-    /// A link that this dial led to.
+    /// This dial led to the link in this slot.
     case linked(Int)
   }
 
   /// Dials under way at once, over all bearers.
   static let dialsMax = 8
-  /// How long the node with the higher id leaves the dialling to the other.
+  /// How long the node with the higher id waits for the other to dial.
   static let dialDeferral = TimeSpan.seconds(2)
-  /// Pauses between failed dials double from the least to the middle one, so that a box that restarts is back
-  /// within seconds; after `retriesMax` failures in a row it is not restarting, and the long pause spares the air.
+  /// The pause after a failed dial doubles from `pauseMin` to `pauseMiddle`, so that a box that restarts is reached
+  /// within seconds. After `retriesMax` failures in a row it is not restarting, and `pauseMax` spares the channel.
   static let pauseMin = TimeSpan.milliseconds(250)
   static let pauseMiddle = TimeSpan.seconds(3)
   static let pauseMax = TimeSpan.seconds(30)
@@ -42,7 +42,7 @@ struct Connector {
     candidates.reserveCapacity(Limits.candidatesMax)
   }
 
-  /// False when the table is full and the candidate is not taken.
+  /// False when the table is full and the candidate was dropped.
   mutating func found(_ handle: UInt32, _ bearer: BearerKind, hint: UInt64, now: Instant) -> Bool {
     if hint == localHint { return true }
     if let index = index(of: handle) {
@@ -63,19 +63,19 @@ struct Connector {
     candidates[index].phase = .waiting(now + pause(candidates[index]))
   }
 
-  /// A link opened. `handle` is nil when the other side dialled.
+  /// A link opened. `handle` is nil when the neighbour dialled.
   mutating func linkOpened(_ slot: Int, _ handle: UInt32?, peer: NodeID) {
     guard let handle, let index = index(of: handle) else { return }
     candidates[index].hint = peer.high
     candidates[index].phase = .linked(slot)
   }
 
-  /// The link proved good: the next loss is a first one again.
+  /// The link came up: count failures from zero again.
   mutating func linkUp(_ slot: Int) {
     for index in candidates.indices where candidates[index].phase == .linked(slot) { candidates[index].failures = 0 }
   }
 
-  /// A link to `peer` is gone. Whoever leads there waits as the neighbour asked, or a short pause.
+  /// A link to `peer` closed. Its candidates wait as long as the neighbour asked, or a short pause.
   mutating func linkClosed(_ slot: Int, peer: NodeID, retryAfterSeconds: UInt16, now: Instant) {
     for index in candidates.indices {
       let isThisLink = candidates[index].phase == .linked(slot)
@@ -86,15 +86,15 @@ struct Connector {
     }
   }
 
-  /// The next candidate to dial, now marked as being dialled. `isLinked` says whether a link to the node that
-  /// a hint names stands over a bearer.
+  /// The next candidate to dial; it is then in `.dialling`. `isLinked` says whether a link over `bearer` to the node
+  /// with this hint exists.
   mutating func nextDial(now: Instant, isLinked: (_ hint: UInt64, _ bearer: BearerKind) -> Bool) -> UInt32? {
     if isDiallingAll { return nil }
     for index in candidates.indices {
       let candidate = candidates[index]
       guard case .waiting(let start) = candidate.phase, start <= now else { continue }
       if candidate.hint != 0 && (isLinked(candidate.hint, candidate.bearer) || isDialling(like: candidate)) {
-        // Looked at again when the link or the dial that is in the way has had its time.
+        // Checked again after the existing link or dial has had its time.
         candidates[index].phase = .waiting(now + Self.dialDeferral)
         continue
       }
@@ -104,9 +104,9 @@ struct Connector {
     return nil
   }
 
-  /// When `nextDial` may have something new to say.
+  /// When `nextDial` may have a new result.
   var deadline: Instant {
-    // The end of a dial is an event of its own.
+    // The end of a dial is an event.
     if isDiallingAll { return .never }
     var earliest = Instant.never
     for candidate in candidates {
@@ -127,7 +127,7 @@ struct Connector {
     candidates.contains { $0.phase == .dialling && $0.hint == other.hint && $0.bearer == other.bearer }
   }
 
-  /// Spread by up to a quarter, so that two boxes do not dial in step.
+  /// Randomised by up to a quarter, so that two boxes do not dial at the same time.
   private func pause(_ candidate: Candidate) -> TimeSpan {
     let doubled = TimeSpan(nanoseconds: Self.pauseMin.nanoseconds << UInt64(candidate.failures))
     let base = candidate.failures < Self.retriesMax ? min(doubled, Self.pauseMiddle) : Self.pauseMax

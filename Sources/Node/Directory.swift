@@ -2,7 +2,7 @@ import Frame
 import Mesh
 import Primitives
 
-/// A node that this one can reach and that said who it is.
+/// A reachable node with a known profile.
 public struct Peer: Equatable {
   public var id: NodeID
   public var epoch: UInt64
@@ -10,27 +10,27 @@ public struct Peer: Equatable {
   public var serviceType: [UInt8]
   /// `key=value` pairs in the order advertised.
   public var info: [[UInt8]]
-  /// Links on the way to it.
+  /// Links on the path to it.
   public var hops: UInt8
-  /// The bearer of the first link on the way.
+  /// The bearer of the first link of the path.
   public var bearer: BearerKind
   /// The neighbour at the end of that link: the peer itself when `hops` is 1.
   public var firstHop: NodeID
 }
 
-/// What happened to a peer.
+/// A change of a peer.
 public enum PeerEvent: Equatable {
   case found(Peer)
-  /// Its profile, its epoch or the way to it changed.
+  /// Its profile, its epoch or its route changed.
   case changed(Peer)
   case lost(NodeID)
 }
 
-/// Turns routes and profiles into peers that are found once and lost once, however many bearers show them.
+/// Derives peers from routes and profiles. A peer is found once and lost once, over however many bearers it is seen.
 struct Directory {
   private struct Entry {
     var peer: Peer
-    /// Epoch and sequence of the profile shown.
+    /// Epoch and sequence of the profile in `peer`.
     var profile: (UInt64, UInt64)
     var unreachableSince: Instant?
   }
@@ -39,11 +39,11 @@ struct Directory {
   static let entryBytesMax =
     MemoryLayout<Entry>.stride + Limits.infoBytesMax
     + Limits.infoPairsMax * (MemoryLayout<[UInt8]>.stride + Self.arrayOverheadBytes)
-  /// What an array takes beside its elements: header, and what the allocator rounds up.
+  /// Memory of an array besides its elements: its header, and the allocator's rounding.
   private static let arrayOverheadBytes = 48
 
   private var entries: [Entry] = []
-  /// Where in `entries` the node at an index of the mesh stood last.
+  /// The last known position in `entries` of the node at a mesh index.
   private var hints = [Int](repeating: 0, count: Limits.nodesMax)
   private var events: [PeerEvent] = []
 
@@ -53,7 +53,7 @@ struct Directory {
 
   mutating func nextEvent() -> PeerEvent? { events.isEmpty ? nil : events.removeFirst() }
 
-  /// A node without a route for `Timing.peerGrace` is lost then.
+  /// When the next unreachable node has been without a route for `Timing.peerGrace` and is lost.
   var deadline: Instant {
     var earliest = Instant.never
     for entry in entries {
@@ -62,7 +62,7 @@ struct Directory {
     return earliest
   }
 
-  /// Compare with what the mesh knows now. `bearer` names a link slot's bearer.
+  /// Updates the peers from the mesh. `bearer` returns a link slot's bearer.
   mutating func update(_ mesh: borrowing Mesh, now: Instant, bearer: (Int) -> BearerKind) {
     for index in 0..<mesh.indexEnd {
       guard let route = mesh.route(at: index), let stamp = mesh.stamp(of: index, .profile) else { continue }
@@ -83,7 +83,7 @@ struct Directory {
       else { continue }
       let entry = Self.entry(id, epoch, profile, stamp, route, first)
       if let known {
-        // A profile that was merely renewed is no news.
+        // A profile that was only renewed is no change.
         if entries[known].peer != entry.peer { events.append(.changed(entry.peer)) }
         entries[known] = entry
       } else {
@@ -132,5 +132,5 @@ struct Directory {
   }
 }
 
-/// The bytes of a span, copied.
+/// A copy of the bytes of a span.
 func array(_ span: RawSpan) -> [UInt8] { span.withUnsafeBytes { [UInt8]($0) } }

@@ -4,7 +4,7 @@ import Link
 import Mesh
 import Primitives
 
-/// When this node's own advertisements are due.
+/// The timers of this node's own advertisements.
 struct Originator {
   private var sequences: (topology: UInt64, profile: UInt64) = (0, 0)
   private var topologyDue = Instant.never
@@ -16,7 +16,7 @@ struct Originator {
 
   var deadline: Instant { min(topologyDue, profileDue) }
 
-  /// The kind that is due and its sequence number, counted up; nil when none is.
+  /// The kind that is due and its new sequence number; nil when none is due.
   mutating func next(now: Instant) -> (AdvertisementKind, UInt64)? {
     if topologyDue <= now {
       lastTopology = now
@@ -33,7 +33,7 @@ struct Originator {
   }
 }
 
-/// Signed advertisements: taking them in, passing them on, making this node's own.
+/// Signed advertisements: receive, forward, originate.
 extension Node {
   func receiveAdvertisement(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal)
   {
@@ -53,7 +53,7 @@ extension Node {
       mesh.neighbour(on: slot, holds: view, of: header.source)
       throw .loopedSource
     case .ownFromElsewhere:
-      // What others still hold of a former life of this node, before they have heard of this one.
+      // Others still hold advertisements of an earlier epoch of this node.
       if view.epoch < settings.epoch { throw .loopedSource }
       return try receiveOwnAdvertisement(view, now)
     }
@@ -68,7 +68,7 @@ extension Node {
     if view.kind == .profile { directory.update(mesh, now: now) { links[$0].bearer } }
   }
 
-  /// Make the own advertisements that are due.
+  /// Originates the advertisements that are due.
   func originate(_ now: Instant) {
     while let (kind, sequence) = originator.next(now: now) {
       let bytes = ownAdvertisement(kind, sequence)
@@ -78,7 +78,7 @@ extension Node {
     }
   }
 
-  /// Queue what the neighbour on a link has yet to be told, as far as its queue takes it.
+  /// Queues advertisements that must be sent over a link, as many as its queue takes.
   func queueOwed(on slot: Int, _ now: Instant) {
     while links[slot].takesAdvertisement, let (index, kind) = mesh.nextOwed(slot) {
       guard let payload = mesh.advertisement(of: index, kind) else { continue }
@@ -89,8 +89,8 @@ extension Node {
     }
   }
 
-  /// An advertisement of this node's own, newer than it made any, comes back: the persisted counter was lost, which
-  /// mends itself when the old advertisement ages out, or the key is in use twice, which people must know of.
+  /// An advertisement of this node came back that is newer than any it made. Either the stored epoch counter was lost,
+  /// which is cured when the old advertisement expires, or two nodes use the key, which must be reported.
   private func receiveOwnAdvertisement(_ view: borrowing AdvertisementView, _ now: Instant) throws(FrameRefusal) {
     if cryptography.verify(view.signature, over: view.signed, by: view.point, of: settings.id) {
       journal.record(.error, .identityDuplicated, at: now, view.epoch, settings.epoch)

@@ -4,9 +4,9 @@ import Link
 import Mesh
 import Primitives
 
-/// Frames on their way: to the neighbour, to everybody, or towards one node.
+/// Received frames: link-local, flooded or routed.
 extension Node {
-  /// Throws why the frame is refused; the link stays open.
+  /// Throws why the frame is refused; that alone does not close the link.
   func receiveFrame(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal) {
     if header.isRouted {
       if links[slot].state != .up { throw .unexpected }
@@ -21,17 +21,17 @@ extension Node {
     try receiveAdvertisement(header, payload, on: slot, now: now)
   }
 
-  /// Send a frame of this node's own towards its destination. False when there is no way or no room.
+  /// Sends a frame of this node to its destination. False without room in the link's queue.
   func send(_ header: FrameHeader, _ payload: RawSpan, over route: Route) -> Bool {
     guard links[Int(route.link)].append(header, payload, from: FramePool.ownIngress) else { return false }
     wantTransmit(Int(route.link))
     return true
   }
 
-  /// Pass a frame on, unread.
+  /// Forwards a frame without reading its payload.
   private func forward(_ header: FrameHeader, _ payload: RawSpan, cameFrom slot: Int) throws(FrameRefusal) {
     guard settings.relays else { throw .unexpected }
-    // The last hop's node takes the frame at 1; nobody forwards it further.
+    // A TTL of 1 is for the destination only; the frame is not forwarded further.
     if header.ttl == 1 { throw .ttlZero }
     guard mesh.isFirstSight(header.source, header.identifier) else { throw .duplicate }
     guard let route = mesh.route(to: header.destination), Int(route.link) != slot else {

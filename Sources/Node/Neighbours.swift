@@ -4,9 +4,9 @@ import Link
 import Mesh
 import Primitives
 
-/// Links coming up and going down.
+/// Links that come up and go down.
 extension Node {
-  /// A frame between neighbours; the link keeps its own state, the node draws the consequences.
+  /// Handles a link-local frame. The link keeps its own state; the node acts on changes of it.
   func receiveLinkLocal(_ header: FrameHeader, _ payload: RawSpan, _ type: FrameType, on slot: Int, now: Instant)
     throws(FrameRefusal)
   {
@@ -27,7 +27,7 @@ extension Node {
     linkWentDown(slot, reason, now)
   }
 
-  /// The rim says that the stream is gone.
+  /// The rim reports that the stream is closed.
   func linkClosed(_ slot: Int, _ now: Instant) {
     if links[slot].state == .idle { return }
     if isOpen(slot) { linkWentDown(slot, .streamLost, now) }
@@ -49,7 +49,7 @@ extension Node {
     sendDenyLists(on: slot)
   }
 
-  /// Tell the mesh what a link has shown of itself.
+  /// Passes a link's measured cost and `isProven` to the mesh.
   func linkMeasured(_ slot: Int, _ now: Instant) {
     guard links[slot].state == .up else { return }
     let peer = links[slot].peer
@@ -68,13 +68,13 @@ extension Node {
     }
   }
 
-  /// What a link costs by measurement; in quarantine more than any link that is not.
+  /// The measured cost of a link. In quarantine it is above that of every link that is not.
   private func statedCost(_ slot: Int, _ now: Instant) -> UInt16 {
     let cost = min(links[slot].meter.cost, LinkMeter.costMax)
     return flaps.isQuarantined(links[slot].peer, links[slot].bearer, now: now) ? LinkMeter.costMax + 1 + cost : cost
   }
 
-  /// Links whose quarantine has ended cost what they did.
+  /// Restores the cost of links whose quarantine has ended.
   func reviewQuarantine(_ now: Instant) {
     quarantineEnd = flaps.deadline(after: now)
     for slot in links.indices { linkMeasured(slot, now) }
@@ -88,7 +88,7 @@ extension Node {
     wantClose(slot)
   }
 
-  /// A link that was in use is gone. Whoever closes one means it; what breaks may be about to flap.
+  /// A link in use is gone. Links that were closed on purpose do not count; links that break may be flapping.
   private func linkBroke(_ slot: Int, _ reason: CloseReason, _ now: Instant) {
     switch reason {
     case .shutdown, .duplicate, .full, .identityMismatch, .unsupportedVersion, .notTrusted: return
@@ -102,8 +102,9 @@ extension Node {
       span.milliseconds / 1000, node: links[slot].peer)
   }
 
-  /// Links of a neighbour's former life go. Of two links to one neighbour over one bearer one stays: the one that the
-  /// lower id dialled; when the same side dialled both, the newer one, because that side has given the older one up.
+  /// Closes links from an earlier epoch of the neighbour. Of two links to one neighbour over one bearer one stays: the
+  /// one that the node with the lower id dialled. If one side dialled both, the newer one stays, because that side has
+  /// given up the older one.
   private func keepsAgainstDuplicates(_ slot: Int, _ now: Instant) -> Bool {
     let peer = links[slot].peer
     for other in links.indices where other != slot && links[other].state == .up {

@@ -5,54 +5,53 @@ import Link
 import Mesh
 import Primitives
 
-/// One node, whole and sans-IO: links, mesh, discovery of peers, associations with them. The firmware and the simulator
-/// drive the same one.
+/// A complete sans-IO node: links, mesh, discovery of peers, associations with them. The firmware and the simulator run
+/// the same code.
 ///
-/// **Drain rule.** Tell the node what happened: `openLink`, `handle`, `receive`, `receiveSealed`, and what the application
-/// does: `send`, `takeMessage`, `decide`, `trustChanged`. Any number of such calls may come in a row. Then, before
-/// waiting for anything, call `nextOutput` until it gives nil and act on each output. Acting on one may mean to tell
-/// the node something, or to `pop` frames; the drain goes on behind it. At the end set a timer for
-/// `nextDeadline(now:)`, and call `handle(.timeout)` no later than that.
+/// **Drain rule.** Report events with `openLink`, `handle`, `receive` and `receiveSealed`, and requests of the
+/// application with `send`, `takeMessage`, `decide` and `trustChanged`, in any number. Then, before waiting, call
+/// `nextOutput` until it returns nil and act on each output. That may report further events or `pop` frames; the drain
+/// continues afterwards. At the end set a timer for `nextDeadline(now:)`, and call `handle(.timeout)` no later than
+/// that.
 ///
-/// `pop` may be called whenever a stream has room. What else waits for the room that it makes moves up at the next
-/// `nextOutput`.
+/// `pop` may be called whenever a stream has room. The next `nextOutput` fills the room that it made in the queues.
 ///
 /// Time is an argument; nothing here reads a clock, a file or a random source.
 public final class Node {
-  /// What the rim tells the node.
+  /// What the rim reports to the node.
   public enum Event {
-    /// Discovery sees a place where a node may be reached. The caller's handle names it from now on; `hint`
-    /// is the first 8 bytes of the id that it claims, 0 when it claims none.
+    /// Discovery found an address where a node may be reached. The caller's handle identifies it from now on; `hint` is
+    /// the first 8 bytes of the claimed node id, 0 when none is claimed.
     case candidateFound(UInt32, BearerKind, hint: UInt64)
     case candidateLost(UInt32)
-    /// A dial that was commanded came to nothing.
+    /// A dial that the node requested failed.
     case dialFailed(UInt32)
-    /// The stream of a link slot is gone.
+    /// The stream of a link slot is closed.
     case linkClosed(Int)
-    /// The next deadline has come.
+    /// `nextDeadline` was reached.
     case timeout
   }
 
-  /// What the node wants done, or has to tell. Streams come first; what the application is told comes of each peer in
-  /// turn.
+  /// A request to the rim, or a report to the application. Requests about streams come first; reports come round-robin
+  /// over peers.
   public enum Output: Equatable {
-    /// Connect to the candidate with this handle; answer with `openLink` or `.dialFailed`.
+    /// Connect to the candidate with this handle; then call `openLink` or report `.dialFailed`.
     case dial(UInt32)
-    /// Frames wait for this link: take them with `pop` as far as its stream has room, and later as it has more.
+    /// Frames are queued for this link: take them with `pop` while its stream has room.
     case transmit(Int)
-    /// Send what `pop` still gives, end the stream, answer with `.linkClosed`.
+    /// Send what `pop` still returns, close the stream, then report `.linkClosed`.
     case close(Int)
-    /// A peer came, changed or went.
+    /// A peer was found, changed or lost.
     case peer(PeerEvent)
-    /// A peer proved its key, and nothing flows before `decide`. The chain is in DER, the peer's own certificate first.
-    /// Comes only with `NodeSettings.asksApplication`, once for each chain of a peer's life.
+    /// A peer proved its key; no data flows before `decide`. The chain is in DER, the peer's own certificate first.
+    /// Occurs only with `NodeSettings.asksApplication`, once per chain in each epoch of a peer.
     case decisionWanted(NodeID, chain: [[UInt8]])
-    /// The end of a send; each send that was taken has exactly one.
+    /// The result of a send; every accepted send has exactly one.
     case completed(NodeID, Completion)
-    /// This message is the first one now of its lane from this peer: told once for each message. It stays, and closes
-    /// the window of its lane in time, until `takeMessage`.
+    /// This message is now the first of its lane from this peer; reported once per message. It stays until
+    /// `takeMessage`; unread messages close the window of the lane.
     case messageWaiting(NodeID, PendingMessage)
-    /// A message that was sent unreliably. Of those that wait for the drain the oldest makes room for newer ones.
+    /// A message that was sent unreliably. When the buffer is full, the oldest unread one is dropped for a newer one.
     case datagram(NodeID, ReceivedDatagram)
   }
 
@@ -67,36 +66,36 @@ public final class Node {
   private let inboxes: Table<FrameInbox, Int>
   private let memory: UnsafeMutableRawBufferPointer
   private let pool: FramePool
-  /// Where the octet of its type and a payload are written before they are queued or sealed, and after they were
-  /// opened.
+  /// Buffer for a payload and its type byte: before it is queued or sealed, and after it was opened.
   let payloadScratch: UnsafeMutableRawBufferPointer
-  /// Where a sealed payload is written before it is queued.
+  /// Buffer for a sealed payload before it is queued.
   let sealScratch: UnsafeMutableRawBufferPointer
   var mesh: Mesh
   var connector: Connector
   var flaps = FlapDamping()
   var directory = Directory()
   var associations: Associations
-  /// Certificates that the application has not been handed.
+  /// Certificates that the application was not asked about yet.
   var decisions: [(peer: NodeID, chain: [[UInt8]])] = []
   var originator = Originator()
 
-  /// Slots with something to tell the caller.
+  /// Slots with an output for the caller.
   private var transmitPending: UInt64 = 0
   private var closePending: UInt64 = 0
-  /// Slots whose frames were taken with `pop` since the last look at what waits for their room.
+  /// Slots whose frames were taken with `pop` since their queues were last refilled.
   private var poppedSlots: UInt64 = 0
   private var identifierCounter: UInt32 = 0
   /// When a link's quarantine ends.
   var quarantineEnd = Instant.never
 
-  /// What the forwarding path takes: the pool, the mesh, and each link with its control frames and the frame coming in.
+  /// Memory of the forwarding path: the pool, the mesh, and for each link its record, control frames and incoming
+  /// frame.
   static let tableBytes =
     FramePool.byteCount + Mesh.byteCount + Table<Link, Int>.byteCount(Limits.linksMax)
     + Table<FrameInbox, Int>.byteCount(Limits.linksMax)
     + Limits.linksMax * (Arena.byteCount(FrameQueue.byteCount) + Arena.byteCount(Limits.frameBytesMax))
 
-  /// All memory of the forwarding path is taken here, once. Pages are touched as they are used.
+  /// Allocates all memory of the forwarding path, once. Pages are touched as they are used.
   public init(
     _ settings: NodeSettings, _ cryptography: any NodeCryptography, trust: (any NodeTrust)? = nil, journal: Journal,
     now: Instant
@@ -133,9 +132,9 @@ public final class Node {
 
   // MARK: Events
 
-  /// A stream is authenticated: its other end holds the key of `peer`. Gives the slot of the new link, nil
-  /// when all are taken (tell the other side to come back later, and end the stream).
-  /// `handle` is the candidate's that was dialled, nil when the other side dialled.
+  /// A stream is authenticated: its other end holds the key of `peer`. Returns the slot of the new link; nil when all
+  /// slots are taken (ask the other side to retry later, and close the stream) and when `peer` is this node itself.
+  /// `handle` is that of the dialled candidate, nil when the other side dialled.
   public func openLink(peer: NodeID, bearer: BearerKind, dialled handle: UInt32?, now: Instant) -> Int? {
     guard peer != settings.id else {
       journal.record(.notice, .selfDialled, at: now, UInt64(bearer.rawValue))
@@ -172,7 +171,7 @@ public final class Node {
     settle(now)
   }
 
-  /// Bytes of a link's stream, in order, cut anywhere. They were inside TLS.
+  /// Handles bytes of a link's stream that arrived inside TLS, in order, split anywhere.
   public func receive(_ bytes: UnsafeRawBufferPointer, on slot: Int, now: Instant) {
     guard isOpen(slot) else { return }
     links[slot].heard(bytes.count, now: now)
@@ -188,14 +187,14 @@ public final class Node {
         }
       }
     } catch {
-      // The stream has lost its frames.
+      // The frame boundaries are lost.
       refuse(error, on: slot, now)
       closeLink(slot, .protocolError, now: now)
     }
     settle(now)
   }
 
-  /// A sealed frame that came beside TLS, its 48-byte header authenticated by the link.
+  /// Handles a sealed frame that arrived outside TLS. The link has authenticated its 48-byte header.
   public func receiveSealed(
     _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, on slot: Int, now: Instant
   ) {
@@ -203,7 +202,7 @@ public final class Node {
     links[slot].heard(header.count + payload.count, now: now)
     do throws(FrameRefusal) {
       let checked = try FrameHeader(header.bytes)
-      // Only what the end nodes sealed travels beside TLS, and they seal nothing but routed frames.
+      // Only end-to-end sealed frames travel outside TLS, and those are always routed.
       if checked.flags & FrameHeader.sealed == 0 || !checked.isRouted || checked.payloadByteCount != payload.count {
         throw .unexpected
       }
@@ -214,28 +213,28 @@ public final class Node {
     settle(now)
   }
 
-  /// Whether both ends of a link take sealed frames beside TLS.
+  /// Whether both ends of a link accept sealed frames outside TLS.
   public func isBypassAgreed(_ slot: Int) -> Bool {
     settings.bypass && links[slot].state == .up && links[slot].peerCapabilities.contains(.bypass)
   }
 
-  // MARK: What it knows
+  // MARK: State
 
   /// Peers that can be reached now.
   public var peers: [Peer] { directory.peers }
 
-  /// The way to a node that frames take now.
+  /// The current route to a node.
   public func route(to node: NodeID) -> Route? { mesh.route(to: node) }
 
-  /// The link that carries to a neighbour, and what this node states that it costs.
+  /// The link in use to a neighbour, and the cost that this node advertises for it.
   public func carrier(to neighbour: NodeID) -> (slot: Int, cost: UInt16)? {
     mesh.link(to: neighbour).map { ($0, mesh.cost(of: $0)) }
   }
 
-  /// Frames dropped because they found no room, by reason.
+  /// Frames dropped because a queue was full, by reason.
   public var queueDrops: QueueDropCounters { pool.drops }
 
-  /// A link slot as it stands.
+  /// The current state of a link slot.
   public func link(_ slot: Int) -> Link { links[slot] }
 
   /// Whether any link is up.
@@ -246,10 +245,10 @@ public final class Node {
 
   // MARK: Outputs
 
-  /// What is to be done next; nil when nothing is before something happens. See the drain rule.
+  /// The next output; nil when there is none until the next event. See the drain rule.
   public func nextOutput(now: Instant) -> Output? {
     if closePending != 0 { return .close(Self.takeLowest(&closePending)) }
-    // Every link has its turn before one has its second.
+    // Every link gets its turn before any gets a second one.
     if transmitPending == 0 { moveUp(now) }
     if transmitPending != 0 {
       queueOwed(on: transmitPending.trailingZeroBitCount, now)
@@ -272,22 +271,22 @@ public final class Node {
     return earliest
   }
 
-  /// Move whole frames of a link into `output`, the most urgent first; returns the bytes written, 0 when
-  /// none waits or the next one does not fit. `Limits.frameBytesMax` of room always suffice for one.
+  /// Moves whole frames of a link into `output`, the most urgent first. Returns the bytes written, 0 when none is
+  /// queued or the next one does not fit. `Limits.frameBytesMax` bytes of room suffice for any frame.
   public func pop(_ slot: Int, into output: UnsafeMutableRawBufferPointer) -> Int {
     let written = links[slot].pop(into: output)
     if written > 0 && links[slot].state == .up { poppedSlots |= 1 << UInt64(slot) }
     return written
   }
 
-  /// Say goodbye on every link. The caller drains once more and exits.
+  /// Closes every link with a goodbye. The caller drains once more and exits.
   public func shutDown(now: Instant) {
     for slot in links.indices where isOpen(slot) { closeLink(slot, .shutdown, now: now) }
   }
 
-  // MARK: Inside
+  // MARK: Internals
 
-  /// What follows from a change, in one place and always in this order.
+  /// Derives all consequences of a change, always in this order.
   private func settle(_ now: Instant) {
     if mesh.takeTopologyChange() { originator.topologyChanged() }
     if mesh.needsRoutes {
@@ -301,7 +300,7 @@ public final class Node {
     pumpAssociations(now)
   }
 
-  /// Fill the room that `pop` has made with what waits for it.
+  /// Refills the queues after `pop` made room in them.
   private func moveUp(_ now: Instant) {
     if poppedSlots == 0 { return }
     var popped = poppedSlots
@@ -345,7 +344,7 @@ public final class Node {
 
   func wantTransmit(_ slot: Int) { transmitPending |= 1 << UInt64(slot) }
   func wantClose(_ slot: Int) { closePending |= 1 << UInt64(slot) }
-  /// The slot is free: what was wanted of its stream is void.
+  /// The slot is free: discard the pending outputs of its stream.
   func forgetOutputs(_ slot: Int) {
     transmitPending &= ~(1 << UInt64(slot))
     closePending &= ~(1 << UInt64(slot))
@@ -354,7 +353,7 @@ public final class Node {
 
   func refuse(_ refusal: FrameRefusal, on slot: Int, _ now: Instant) {
     counters.refusals.count(refusal)
-    // A duplicate or an unknown type is everyday life in a mesh; the counters tell of those.
+    // Duplicates and unknown types are normal in a mesh: only count them.
     if refusal != .duplicate && refusal != .unknownType {
       journal.record(.info, .frameRefused, at: now, link: UInt8(slot), UInt64(refusal.rawValue), node: links[slot].peer)
     }
@@ -378,22 +377,22 @@ public final class Node {
   }
 }
 
-/// What a node counts from its start on.
+/// Counters of a node since its start.
 public struct NodeCounters: Sendable {
   public var refusals = RefusalCounters()
   public var framesForwarded: UInt64 = 0
   public var bytesForwarded: UInt64 = 0
-  /// Routed frames for which there was no way.
+  /// Routed frames without a route.
   public var dropsNoRoute: UInt64 = 0
-  /// Frames longer than the way takes.
+  /// Frames longer than the next link accepts.
   public var dropsTooLong: UInt64 = 0
   public var advertisementsAccepted: UInt64 = 0
-  /// Sessions with peers that came to use, renewals among them.
+  /// Sessions with peers that were established, renewals included.
   public var sessionsOpened: UInt64 = 0
-  /// Handshakes that came to nothing.
+  /// Handshakes that failed.
   public var sessionsFailed: UInt64 = 0
-  /// Sessions refused by either end although the keys were right.
+  /// Sessions that either end refused although the keys were right.
   public var sessionsRefused: UInt64 = 0
-  /// Handshakes turned away because too many were under way.
+  /// Handshakes rejected because too many were in progress.
   public var handshakesTurnedAway: UInt64 = 0
 }

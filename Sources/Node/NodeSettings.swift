@@ -4,7 +4,7 @@ import Journal
 import Primitives
 import Seal
 
-/// What the node needs of cryptography. The firmware brings mbedTLS; the simulator a fast stand-in.
+/// The cryptography of a node: mbedTLS in the firmware, a fast stand-in in the simulator.
 public protocol NodeCryptography: SessionMaker {
   /// ECDSA P-256 with SHA-256 over `message`, with this node's key: r then s, 32 bytes each.
   func sign(_ message: RawSpan) -> InlineArray<64, UInt8>
@@ -12,7 +12,7 @@ public protocol NodeCryptography: SessionMaker {
   func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool
 }
 
-/// What a node is told at start-up.
+/// The configuration of a node, fixed at start-up.
 public struct NodeSettings {
   public var id: NodeID
   /// Greater at every start of this node.
@@ -30,11 +30,12 @@ public struct NodeSettings {
   public var bypass: Bool
   /// Links at once, 1 … `Limits.linksMax`.
   public var linksMax: Int
-  /// What the node wants of what is said between itself and another node.
+  /// The node's preference for end-to-end encryption.
   public var encryption: EncryptionPreference
-  /// When keys between two nodes are renewed.
+  /// When session keys are renewed.
   public var sessionLifetime = SessionLifetime()
-  /// Whether the application decides on the certificate of each peer (`Output.decisionWanted`, `decide`) before anything flows.
+  /// Whether the application decides on the certificate of each peer (`Output.decisionWanted`, `decide`) before data
+  /// flows.
   public var asksApplication = false
 
   public init(
@@ -53,7 +54,7 @@ public struct NodeSettings {
     self.encryption = encryption
   }
 
-  /// What the node signs about itself.
+  /// The flags in the node's signed topology advertisement.
   var topologyFlags: TopologyFlags { TopologyFlags(relays: relays, encryption: encryption) }
 
   var capabilities: Capabilities {
@@ -64,17 +65,17 @@ public struct NodeSettings {
   }
 }
 
-/// Times that shape a node's behaviour.
+/// Intervals and delays of a node.
 enum Timing {
-  /// When a neighbour that found no free slot may come back.
+  /// When a neighbour may retry after it found no free slot.
   static let fullRetryAfterSeconds: UInt16 = 30
-  /// When somebody who is refused may try again: people have to do something first.
+  /// When a refused node may retry. Long, because a person has to act first.
   static let notTrustedRetryAfterSeconds: UInt16 = 60
-  /// How long an advertisement holds, and how often it is renewed.
+  /// How long an advertisement is valid, and how often it is renewed.
   static let advertisementLifetimeSeconds: UInt16 = 600
   static let advertisementInterval = TimeSpan.seconds(200)
-  /// Own advertisements change at most this often, so that a burst of links costs one signature.
+  /// Minimum interval between topology advertisements, so that a burst of link changes costs one signature.
   static let advertisementPause = TimeSpan.milliseconds(100)
-  /// A peer without a route is still shown for this long: a change of bearer is not a departure.
+  /// A peer without a route is reported lost only after this time, so that a change of bearer is not a loss.
   static let peerGrace = TimeSpan.seconds(3)
 }

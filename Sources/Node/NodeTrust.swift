@@ -5,22 +5,23 @@ import Link
 import Primitives
 import Seal
 
-/// Whom this node has to do with, beyond that keys are proven. The firmware brings pins, deny-lists and authorities; a node
-/// without any has to do with everybody.
+/// Trust decisions beyond the proof of keys. The firmware brings pins, deny-lists and authorities; a node without a
+/// `NodeTrust` accepts everybody.
 public protocol NodeTrust: AnyObject {
-  /// Whether this node is refused for its key alone.
+  /// Whether this node is refused because of its key alone.
   func refuses(_ node: NodeID) -> Bool
-  /// Whether this node is refused under the name that it gives itself. `isProven`: its key has just shown that it lives, so
-  /// a name that nobody had may be its own from now on; an advertisement alone proves no such thing.
+  /// Whether this node is refused under the name that it claims. With `isProven` the node has just proved its key, so
+  /// an unused name is assigned to it. An advertisement alone does not assign a name.
   func refuses(_ node: NodeID, named name: DisplayName, isProven: Bool) -> Bool
-  /// A deny-list of `issuer` arrived. True when it is authentic, new, and counts from now on: pass it on.
+  /// A deny-list of `issuer` arrived. True when it is authentic, new and accepted: it is then forwarded.
   func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool
-  /// Call `body` with each deny-list that counts here, and its issuer.
+  /// Calls `body` with each deny-list that is in force here, and its issuer.
   func forEachDenyList(_ body: (NodeID, RawSpan) -> Void)
 }
 
 extension Node {
-  /// A key was revoked: links to nodes that are refused now are closed, and the deny-lists go to every neighbour.
+  /// The set of revoked keys changed: closes links to nodes that are refused now, and sends the deny-lists to every
+  /// neighbour.
   public func trustChanged(now: Instant) {
     guard let trust else { return }
     for slot in links.indices where isOpen(slot) && trust.refuses(links[slot].peer) {
@@ -33,7 +34,8 @@ extension Node {
     }
   }
 
-  /// An advertisement of this node is not wanted: its key is revoked, or the name in its profile is another's.
+  /// Whether an advertisement is refused: its node's key is revoked, or the name in its profile belongs to another
+  /// node.
   func refuses(_ source: NodeID, _ view: borrowing AdvertisementView) -> Bool {
     guard let trust else { return false }
     switch view.kind {
@@ -44,7 +46,7 @@ extension Node {
     }
   }
 
-  /// The neighbour on a link that came up is welcome by key and name; else the link is closed.
+  /// Whether the neighbour on a link that came up is accepted by key and name; if not, the link is closed.
   func isTrusted(_ slot: Int, _ now: Instant) -> Bool {
     guard let trust, let name = links[slot].peerName,
       trust.refuses(links[slot].peer, named: name, isProven: true)
@@ -56,12 +58,12 @@ extension Node {
   func receiveDenyList(
     _ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant
   ) throws(FrameRefusal) {
-    // Who brings no trust follows no operator.
+    // A node without trust follows no operator.
     guard let trust else { throw .notTrusted }
     _ = try DenyListView(payload)
-    // The commonest reason is that it is held already.
+    // The most frequent reason is that it is already held.
     guard trust.takeDenyList(payload, from: header.source) else { throw .duplicate }
-    // To all who may not have it: they find out by its serial whether they do.
+    // Send it to all neighbours. By its serial they see whether they have it.
     trustChanged(now: now)
   }
 
@@ -70,7 +72,7 @@ extension Node {
       let header = FrameHeader(
         type: .denyList, ttl: Limits.hopsMax, priority: .control, payloadByteCount: bytes.byteCount, source: issuer,
         identifier: 0)
-      // What does not fit now is told with the next change, or when the link comes up again.
+      // A list that does not fit now is sent at the next change, or when the link comes up again.
       if links[slot].append(header, bytes, from: FramePool.ownIngress) { wantTransmit(slot) }
     }
   }

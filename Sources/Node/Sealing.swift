@@ -5,12 +5,12 @@ import Mesh
 import Primitives
 import Seal
 
-/// How what is said in an association is kept from those who carry it.
+/// How an association is protected from the nodes that forward its frames.
 enum Protection {
-  /// Not at all: both nodes said so, signed.
+  /// Plaintext: both nodes chose it in signed advertisements.
   case clear
   case sealed(Seal)
-  /// One node requires what the other does not do, or the other's key is refused here.
+  /// One node requires encryption and the other does not support it, or the peer's key is refused here.
   case refused(SealRefusal)
 
   var seal: Seal? {
@@ -20,7 +20,7 @@ enum Protection {
     }
   }
 
-  /// Why nothing is said, if nothing is.
+  /// Why nothing may be sent; nil when it may.
   var refusal: SealRefusal? {
     switch self {
     case .clear: nil
@@ -29,7 +29,7 @@ enum Protection {
     }
   }
 
-  /// Whether payloads may leave.
+  /// Whether payloads may be sent now.
   var mayFlow: Bool {
     switch self {
     case .clear: true
@@ -38,7 +38,7 @@ enum Protection {
     }
   }
 
-  /// Nothing has shown yet that the peer is who it claims to be, and nothing is about to.
+  /// The peer's identity is not proven, and no handshake or decision is in progress.
   var isUnproven: Bool {
     switch self {
     case .clear: false
@@ -47,7 +47,7 @@ enum Protection {
     }
   }
 
-  /// What a route leaves for the payloads of a channel.
+  /// The longest channel payload on a route, in bytes.
   func payloadBytesMax(_ route: Route) -> Int {
     switch self {
     case .clear: route.payloadBytesMax
@@ -57,9 +57,9 @@ enum Protection {
   }
 }
 
-/// Certificates of peers, for the application.
+/// The application's decisions on certificates.
 extension Node {
-  /// The application's word on a peer. Without one for `SealLimits.decisionTime` the peer is refused.
+  /// The application's decision on a peer. Without one within `SealLimits.decisionTime` the peer is refused.
   public func decide(_ peer: NodeID, isAccepted: Bool, now: Instant) {
     guard let association = associations.association(with: peer) else { return }
     association.protection.seal?.decide(isAccepted: isAccepted, now: now)
@@ -67,9 +67,9 @@ extension Node {
   }
 }
 
-/// Sealing what this node says, and opening what it is told.
+/// Sealing outgoing payloads, and opening incoming ones.
 extension Node {
-  /// How this node and `peer` talk, by what both signed; nil when the peer's word is not known.
+  /// How this node and `peer` communicate, according to both signed preferences; nil while the peer's is not known.
   func protection(of peer: NodeID) -> Protection? {
     if let trust, trust.refuses(peer) { return .refused(.rejected) }
     guard let epoch = mesh.epoch(of: peer), let flags = flags(of: peer, in: epoch) else { return nil }
@@ -85,16 +85,16 @@ extension Node {
     }
   }
 
-  /// Whether `peer` is to be believed what everybody on the way could have written: both nodes chose not to seal. Nil when
-  /// nothing is known of it.
+  /// Whether plaintext from `peer`, which any relay could have written, is accepted: both nodes chose not to seal. Nil
+  /// when the peer's preference is not known.
   public func isClear(with peer: NodeID) -> Bool? {
     guard let protection = associations.association(with: peer)?.protection ?? protection(of: peer) else { return nil }
     if case .clear = protection { return true }
     return false
   }
 
-  /// Peers that live again, as their advertisements say, begin anew: also one that lost its counter, or whose double has
-  /// gone, once what was advertised under the later epoch has aged out.
+  /// Begins again with peers whose advertised epoch has changed. A lower epoch is possible too: the peer lost its
+  /// counter, or shared its identity with another node, and the advertisements of the later epoch have expired.
   func renewProtection() {
     for association in associations.all {
       guard let epoch = mesh.epoch(of: association.peer), epoch != association.epoch,
@@ -103,12 +103,12 @@ extension Node {
       if epoch < association.epoch { association.channel.remoteRestarted(epoch: epoch) }
       association.epoch = epoch
       association.protection = protection
-      // The path's room for payloads may be another.
+      // The room for payloads may have changed.
       association.route = nil
     }
   }
 
-  /// See to the sessions of an association: begin, renew, send what they have to say.
+  /// Drives the session of an association: begins and renews it, sends its frames, handles its events.
   func tend(_ association: Association, _ now: Instant) {
     associations.revive(association, now: now)
     guard let seal = association.protection.seal else { return }
@@ -129,7 +129,7 @@ extension Node {
     while let event = seal.nextEvent() { note(event, association, now) }
   }
 
-  /// Send the payload that stands behind the first byte of `payloadScratch`, sealed where it has to be.
+  /// Sends the payload that starts at byte 1 of `payloadScratch`, sealed if required.
   func sendPayload(_ type: FrameType, _ byteCount: Int, _ priority: FramePriority, to association: Association)
     -> Bool
   {
@@ -145,7 +145,7 @@ extension Node {
     }
   }
 
-  /// A sealed payload for this node.
+  /// Handles a sealed payload for this node.
   func receiveSealed(_ header: FrameHeader, _ payload: RawSpan, _ now: Instant) throws(FrameRefusal) {
     guard let association = associations.association(with: header.source) else {
       requestSession(header.source, now)
@@ -169,12 +169,12 @@ extension Node {
     }
   }
 
-  /// A datagram of a handshake, or the wish for one.
+  /// Handles a handshake datagram, or a request for a handshake (an empty one).
   func receiveHandshake(_ header: FrameHeader, _ payload: RawSpan, _ now: Instant) throws(FrameRefusal) {
     var reader = ByteReader(payload)
     let meant = try reader.u64()
     let epoch = try reader.u64()
-    // Epochs are believed when they are signed; the other end tries again.
+    // Only epochs from signed advertisements are accepted; the other end retries.
     guard meant == settings.epoch, epoch == mesh.epoch(of: header.source) else { throw .stale }
     let name = SessionName(
       local: settings.id, peer: header.source, localEpoch: settings.epoch, peerEpoch: epoch)
@@ -210,13 +210,13 @@ extension Node {
     seal.accept(session, now: now)
   }
 
-  /// Somebody believes in a session that this node has forgotten.
+  /// A peer uses a session that this node no longer has.
   private func requestSession(_ peer: NodeID, _ now: Instant) {
     guard case .sealed(let seal)? = protection(of: peer), let route = mesh.route(to: peer) else { return }
     if seal.sessionName.isClient {
       (try? association(with: peer, now))?.protection.seal?.noteUndecryptable(now: now)
     } else {
-      // Nothing is kept for whoever merely sends something unreadable.
+      // Keep no state for a node that only sent something undecryptable.
       writeEpochs(seal.peerEpoch)
       _ = queue(.handshake, sealScratch[..<SealLimits.handshakeHeaderBytes], .interactive, peer, route)
     }
@@ -234,13 +234,13 @@ extension Node {
     case .refused(let reason, let byPeer):
       count { $0.sessionsRefused &+= 1 }
       journal.record(.warning, .sessionRefused, at: now, UInt64(reason.rawValue), byPeer ? 1 : 0, node: peer)
-      // What was taken for sending fails; without any, the channel goes on when the refusal is over.
+      // Unfinished sends fail. Without any, the channel continues when the refusal ends.
       if association.channel.hasUnfinishedSends { association.channel.close() }
     case .decisionWanted(let chain): decisions.append((peer, chain))
     }
   }
 
-  /// Handshakes under way with everybody.
+  /// Handshakes in progress, with all peers.
   private var handshakeCount: Int {
     var count = 0
     for association in associations.all {
@@ -249,7 +249,7 @@ extension Node {
     return count
   }
 
-  /// What the peer's topology says of it, in its present life.
+  /// The flags in the peer's topology advertisement of this epoch.
   private func flags(of peer: NodeID, in epoch: UInt64) -> TopologyFlags? {
     guard let index = mesh.index(of: peer), let bytes = mesh.advertisement(of: index, .topology),
       let advertisement = try? AdvertisementView(bytes), advertisement.epoch == epoch,

@@ -50,81 +50,81 @@ public protocol PeerSession: AnyObject {
   var state: SessionState { get }
   /// The other end's certificates in DER, its own first; empty until established.
   var peerChain: [[UInt8]] { get }
-  /// Whether this datagram, perhaps sent again, began the session.
+  /// Whether this datagram is the one that began the session, or a retransmission of it.
   func began(with hello: RawSpan) -> Bool
-  /// A handshake datagram arrived. Also an established session takes them: its last flight may have been lost.
+  /// A handshake datagram arrived. An established session accepts them too, because its last flight may have been lost.
   func receiveHandshake(_ datagram: RawSpan, now: Instant)
   /// Writes the next datagram of the handshake to the start of `buffer`, which has `SealLimits.handshakeBytesMax`
-  /// bytes; its length, 0 when there is none.
+  /// bytes. Returns its length, 0 when there is none.
   func nextHandshake(into buffer: UnsafeMutableRawBufferPointer) -> Int
   /// When `handleTimeout` is due.
   var nextDeadline: Instant { get }
   func handleTimeout(now: Instant)
-  /// Writes the record that seals `plaintext` (1 … `SealLimits.plaintextBytesMax` bytes) to the start of `record`, which
-  /// has `SealLimits.overheadBytesMax` bytes more; its length, 0 when it failed.
+  /// Seals `plaintext` (1 … `SealLimits.plaintextBytesMax` bytes) into the start of `record`, which must be
+  /// `SealLimits.overheadBytesMax` bytes longer. Returns the record's length, 0 on failure.
   func seal(_ plaintext: UnsafeRawBufferPointer, into record: UnsafeMutableRawBufferPointer) -> Int
-  /// Writes what `record` seals to the start of `plaintext`, which is as long as the record; its length, nil when the
-  /// record is altered, was opened before, is too old, or belongs to another session.
+  /// Opens `record` into the start of `plaintext`, which is as long as the record. Returns the plaintext's length; nil
+  /// when the record is altered, replayed, too old, or of another session.
   func open(_ record: RawSpan, into plaintext: UnsafeMutableRawBufferPointer) -> Int?
 }
 
 /// A server's stateless answer to the first datagram of a handshake (RFC 6347, 4.2.1).
 public enum HelloAnswer: Equatable, Sendable {
-  /// The cookie is right: the sender receives what is sent to the node that it claims to be. A session may be made.
+  /// The cookie is right: the sender can receive datagrams at the node id that it claims. A session may be made.
   case accepted
-  /// Send this many bytes back and keep no state.
+  /// Send back this many bytes; keep no state.
   case reply(byteCount: Int)
   /// The datagram does not begin a handshake.
   case refused
 }
 
-/// Makes sessions.
+/// Creates sessions.
 public protocol SessionMaker: AnyObject {
-  /// The client's end of a new session; its first datagram is ready. Nil without memory.
+  /// The client's end of a new session; its first datagram is ready. Nil when no memory is left.
   func beginSession(_ name: SessionName, now: Instant) -> (any PeerSession)?
   /// Checks a datagram that begins a handshake, without state. A reply is written to `reply`, which has
   /// `SealLimits.handshakeBytesMax` bytes.
   func answerHello(
     _ datagram: RawSpan, _ name: SessionName, reply: UnsafeMutableRawBufferPointer, now: Instant
   ) -> HelloAnswer
-  /// The server's end of a session whose beginning was accepted. Nil without memory.
+  /// The server's end of a session after `answerHello` returned `.accepted`. Nil when no memory is left.
   func acceptSession(_ datagram: RawSpan, _ name: SessionName, now: Instant) -> (any PeerSession)?
 }
 
-/// Every limit of sealing, by name.
+/// All limits of sealing.
 public enum SealLimits {
-  /// What sealing adds to a payload at most: the octet of its type, and of DTLS 1.2 header (13), explicit nonce (8) and
-  /// tag (16) (RFC 6347, RFC 5288).
+  /// Greatest overhead of sealing, in bytes: the type byte, and the header (13), explicit nonce (8) and tag (16) of
+  /// DTLS 1.2 (RFC 6347, RFC 5288).
   public static let overheadBytesMax = 1 + 13 + 8 + 16
   /// One record's plaintext (RFC 6347, 4.1).
   public static let plaintextBytesMax = 16_384
-  /// Both epochs stand before the datagram in a handshake frame.
+  /// In a handshake frame both epochs precede the datagram.
   public static let handshakeHeaderBytes = 16
-  /// The longest handshake datagram: the frame payload that every link takes, less the epochs. It fits every path, also
-  /// one that changes during the handshake.
+  /// The longest handshake datagram: the frame payload that every link accepts, less the epochs. It fits every path,
+  /// even one that changes during the handshake.
   public static let handshakeBytesMax = 2_048 - handshakeHeaderBytes
-  /// Handshakes at once, of all peers. A peer has at most one, so it blocks a place for `handshakeTime` at most.
+  /// Handshakes at once, over all peers. A peer has at most one, for at most `handshakeTime`.
   public static let handshakesMax = 32
-  /// From its first datagram to its confirmation, the application's decision not counted.
+  /// From the first datagram to the confirmation, without the application's decision.
   public static let handshakeTime = TimeSpan.seconds(30)
   /// How long the application may take to decide on a certificate.
   public static let decisionTime = TimeSpan.seconds(60)
   /// How long a replaced session still opens records.
   public static let previousTime = TimeSpan.seconds(30)
-  /// From this age on a peer's new handshake replaces the one in progress.
+  /// A peer's new handshake replaces one in progress that is at least this old.
   public static let replaceTime = TimeSpan.milliseconds(500)
   /// The pauses between handshakes, between session requests and between hellos double from the minimum to the maximum.
   public static let pauseMin = TimeSpan.milliseconds(500)
   public static let pauseMax = TimeSpan.seconds(16)
   /// A refused peer is tried again after this time.
   public static let refusedTime = TimeSpan.seconds(60)
-  /// An undecryptable record leads to a new session only when nothing was opened for this long.
+  /// An undecryptable record leads to a new session only when no record was opened for this time.
   public static let undecryptableTime = TimeSpan.seconds(3)
 }
 
 /// When a session's keys are renewed.
 public struct SessionLifetime: Equatable, Sendable {
-  /// Records in either direction: far below where AES-GCM (2²⁴ records of full length, RFC 8446, 5.5) gets weak.
+  /// Records in either direction: well below the limit of AES-GCM (2²⁴ records of full length, RFC 8446, 5.5).
   public var recordsMax: UInt64 = 1 << 23
   public var age = TimeSpan.seconds(24 * 3600)
   public init() {}

@@ -1,15 +1,15 @@
 import Frame
 import Primitives
 
-/// What happened to a seal, for its owner.
+/// What happened in a seal, for its owner.
 public enum SealEvent: Equatable {
-  /// Data flows under new keys, so many milliseconds after the first handshake datagram.
+  /// Data flows under new keys, this many milliseconds after the first handshake datagram.
   case opened(milliseconds: UInt64)
   /// A handshake failed; another one follows while there is data to send.
   case failed(SessionFailure)
   /// The session was refused and no data flows. `byPeer`: the peer refused.
   case refused(SealRefusal, byPeer: Bool)
-  /// The application decides with `decide`; the other end's certificates in DER, its own first.
+  /// The application must call `decide`. The other end's certificates in DER, its own first.
   case decisionWanted(chain: [[UInt8]])
 }
 
@@ -19,34 +19,34 @@ public enum SealFrame: Equatable {
   case sealed(byteCount: Int)
 }
 
-/// What a sealed payload held.
+/// The content of an opened payload.
 public enum Opened: Equatable {
-  /// A message between the two seals, dealt with.
+  /// A hello between the two seals, already handled.
   case hello
-  /// Bytes 1 … of the plaintext are a payload of this type.
+  /// Bytes 1 … of the plaintext are a payload of this frame type.
   case payload(type: UInt8, byteCount: Int)
 }
 
-/// End-to-end encryption with one peer: begins sessions, confirms and renews them. A failed handshake never harms a
-/// session that works.
+/// End-to-end encryption with one peer: begins, confirms and renews sessions. A failed handshake never affects a
+/// working session.
 ///
 /// Sans-IO, like `Channel`. **Drain rule**: after every call that changes it the owner
-/// 1. makes a session if `needsSession`, and hands it in with `begin`;
-/// 2. calls `nextFrame` until it gives nil, while there is a route;
-/// 3. calls `nextEvent` until it gives nil;
+/// 1. makes a session if `needsSession`, and passes it to `begin`;
+/// 2. calls `nextFrame` until it returns nil, while there is a route;
+/// 3. calls `nextEvent` until it returns nil;
 /// 4. sets its timer to `nextDeadline`.
 ///
 /// The epochs are those of signed advertisements. When an advertisement has a newer epoch, the owner makes a new seal.
 ///
-/// A session is used once both ends have sent a hello inside it, which says that each accepts the other's key, and
-/// repeats what each has seen of the other outside. The client begins sessions; a server that wants one asks with a
-/// handshake frame that holds no datagram. A new session takes the place of the old one only when it is confirmed, so
-/// no relay can end a working session by interfering with a handshake.
+/// A session is used after both ends have sent a hello inside it. The hello accepts the other end's key, and repeats
+/// what its sender saw of the other end outside. The client begins sessions; a server requests one with a handshake
+/// frame that holds no datagram. A new session replaces the old one only when it is confirmed, so no relay can end a
+/// working session by interfering with a handshake.
 public final class Seal {
   public let name: (local: NodeID, peer: NodeID)
   public let localEpoch: UInt64
   public let peerEpoch: UInt64
-  /// Why no data flows; nil while it may.
+  /// Why no data flows; nil when it may flow.
   public private(set) var refusal: SealRefusal?
   /// The owner has data for the peer.
   public var isWanted = false
@@ -61,16 +61,16 @@ public final class Seal {
   private var previous: SealedSession?
   private var previousUntil = Instant.never
   private var refusedUntil = Instant.zero
-  /// The peer asked for a session, or sent records that no session here opens.
+  /// The peer asked for a session, or sent records that no session here can open.
   private var isAsked = false
-  /// When the next attempt or invitation may begin.
+  /// When the next attempt or session request may begin.
   private var retryAt = Instant.zero
   private var pause = SealLimits.pauseMin
   private var openedAt: Instant?
   private var events: [SealEvent] = []
 
-  /// `ownFlags` and `peerFlags` are as the two nodes signed them. `asksApplication`: each certificate is handed to the
-  /// application before anything flows.
+  /// `ownFlags` and `peerFlags` are from the two nodes' signed advertisements. `asksApplication`: the application
+  /// decides on each certificate before data flows.
   public init(
     local: NodeID, peer: NodeID, localEpoch: UInt64, peerEpoch: UInt64, ownFlags: TopologyFlags,
     peerFlags: TopologyFlags, lifetime: SessionLifetime = SessionLifetime(), asksApplication: Bool = false
@@ -84,41 +84,40 @@ public final class Seal {
     self.asksApplication = asksApplication
   }
 
-  // MARK: What it is
+  // MARK: State
 
-  /// What a session of this seal is between.
+  /// The two ends of this seal's sessions.
   public var sessionName: SessionName {
     SessionName(local: name.local, peer: name.peer, localEpoch: localEpoch, peerEpoch: peerEpoch)
   }
 
-  /// Whether `seal` works.
+  /// Whether `seal` can be used.
   public var isOpen: Bool { current != nil }
-  /// Whether an attempt is under way that has not proved the other end's key.
+  /// Whether a handshake is in progress that has not proved the other end's key.
   public var isHandshaking: Bool { attempt?.phase == .handshaking }
-  /// Whether the application's decision is awaited.
+  /// Whether the application has to decide.
   public var isDeciding: Bool { attempt?.phase == .deciding }
 
-  /// What happened since the last call, one event a call.
+  /// The next event; nil when there is none.
   public func nextEvent() -> SealEvent? { events.isEmpty ? nil : events.removeFirst() }
 
   // MARK: Sessions
 
-  /// Whether the owner is to make a session now, as the client.
+  /// Whether the owner must make a session now, as the client.
   public func needsSession(now: Instant) -> Bool {
     guard sessionName.isClient, attempt == nil, retryAt <= now, refusedUntil <= now else { return false }
     guard let current else { return isWanted || isAsked }
     return isAsked || current.needsRekey(lifetime, now: now)
   }
 
-  /// The session that was needed; nil when it could not be made, and is tried again later.
+  /// Starts the session that was needed; nil when it could not be made, which is retried later.
   public func begin(_ session: (any PeerSession)?, now: Instant) {
     guard let session else { return waitForRetry(now) }
     refusal = nil
     attempt = SealedSession(session, peerEpoch: peerEpoch, now: now)
   }
 
-  /// Hands the datagram that begins a handshake to the session that it began, should it have come again. False when it
-  /// is of a new session.
+  /// Passes a retransmitted first datagram to the session that it began. False when it begins a new session.
   public func receiveAgain(_ hello: RawSpan, now: Instant) -> Bool {
     for session in [attempt, current] {
       if let session, session.session.began(with: hello) {
@@ -129,30 +128,30 @@ public final class Seal {
     return false
   }
 
-  /// Whether a hello that was accepted may lead to a session, as the server.
+  /// Whether an accepted hello may start a session, as the server.
   public func mayAccept(now: Instant) -> Bool {
     guard !sessionName.isClient, refusedUntil <= now else { return false }
     guard let attempt else { return true }
     return attempt.phase == .handshaking && attempt.startedAt + SealLimits.replaceTime <= now
   }
 
-  /// The server's end of a session that `mayAccept` allowed.
+  /// Starts the server's end of a session that `mayAccept` allowed.
   public func accept(_ session: any PeerSession, now: Instant) {
     refusal = nil
     attempt = SealedSession(session, peerEpoch: peerEpoch, now: now)
   }
 
-  /// A route to the peer was found: retry at once what waited for one.
+  /// A route to the peer was found: retry at once.
   public func routeFound() {
     retryAt = .zero
     pause = SealLimits.pauseMin
   }
 
-  /// Unreliable data is to be sent: begin a session, but do not queue the data.
+  /// Unreliable data is waiting: begin a session, but do not queue the data.
   public func want() { isAsked = isAsked || current == nil }
 
-  /// The peer asked for a session, or sent what no session of ours opens: it may have lost the one that we hold. Not
-  /// believed while that one works, because anybody on the way can say so.
+  /// The peer asked for a session, or sent a record that no session here can open: it may have lost its session.
+  /// Ignored while the session works, because any relay can forge this.
   public func noteUndecryptable(now: Instant) {
     if let openedAt, current != nil, openedAt + SealLimits.undecryptableTime > now { return }
     isAsked = true
@@ -167,19 +166,19 @@ public final class Seal {
 
   // MARK: Frames
 
-  /// The datagram of a handshake frame whose epochs are right, and which begins no session.
+  /// Handles the datagram of a handshake frame whose epochs are right and which does not begin a session.
   public func receiveHandshake(_ datagram: RawSpan, now: Instant) {
     if let attempt {
       attempt.session.receiveHandshake(datagram, now: now)
-      // The failure takes effect when the alert has been sent.
+      // A failure takes effect only after the alert was sent.
       if attempt.session.state == .established { look(at: attempt, now) }
       return
     }
-    // Its last flight may have been lost.
+    // The last flight may have been lost.
     current?.session.receiveHandshake(datagram, now: now)
   }
 
-  /// Writes the next frame's payload to the start of `buffer`, which has 2048 bytes. Nil: nothing now.
+  /// Writes the payload of the next frame to the start of `buffer`, which has 2048 bytes. Nil when there is none now.
   public func nextFrame(into buffer: UnsafeMutableRawBufferPointer, now: Instant) -> SealFrame? {
     if let frame = nextHandshake(of: attempt, into: buffer) ?? nextHandshake(of: current, into: buffer) { return frame }
     if let attempt { look(at: attempt, now) }
@@ -193,15 +192,15 @@ public final class Seal {
     return .handshake(byteCount: SealLimits.handshakeHeaderBytes)
   }
 
-  /// Seals a type octet and its payload under the newest keys. Bytes written, 0 when there are none that work.
+  /// Seals a type byte and its payload under the newest keys. Returns the bytes written, 0 without a usable session.
   public func seal(_ plaintext: UnsafeRawBufferPointer, into record: UnsafeMutableRawBufferPointer) -> Int {
     guard let current else { return 0 }
     current.recordsSealed += 1
     return current.session.seal(plaintext, into: record)
   }
 
-  /// Opens a record with whichever session does; writes the plaintext to the start of `buffer`, which is as long as
-  /// the record. Nil when none opens it, or when nothing may be said in that session yet.
+  /// Opens a record with any session that can; writes the plaintext to the start of `buffer`, which is as long as the
+  /// record. Nil when none can, or when that session may not carry data yet.
   public func open(_ record: RawSpan, into buffer: UnsafeMutableRawBufferPointer, now: Instant) -> Opened? {
     if let current, let count = current.session.open(record, into: buffer) {
       current.recordsOpened += 1
@@ -218,7 +217,7 @@ public final class Seal {
 
   // MARK: Time
 
-  /// When `handleTimeout` or a drain is due. What waits for a route sets no deadline without one.
+  /// When `handleTimeout` or a drain is due. Actions that need a route set no deadline without one.
   public func nextDeadline(hasRoute: Bool) -> Instant {
     var earliest = Instant.never
     if let attempt {
@@ -253,7 +252,7 @@ public final class Seal {
     }
   }
 
-  // MARK: Inside
+  // MARK: Internals
 
   private var isDue: Bool { attempt == nil && (isAsked || (isWanted && current == nil)) }
   private var beginningDue: Instant { isDue ? max(retryAt, refusedUntil) : .never }
@@ -299,7 +298,7 @@ public final class Seal {
     events.append(.failed(reason))
   }
 
-  /// The session ends when the hello that carries the refusal has been sent.
+  /// The session ends after the hello with the refusal was sent.
   private func refuse(_ session: SealedSession, _ reason: SealRefusal, _ now: Instant) {
     session.refuse(reason, now: now)
     if session !== attempt { attempt = session }

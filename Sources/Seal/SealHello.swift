@@ -1,11 +1,11 @@
 import Frame
 import Primitives
 
-/// Why a session is refused although its keys are right. The raw value is on the wire.
+/// Why a session is refused although its keys are right. The raw value is sent on the wire.
 public enum SealRefusal: UInt8, Error, Sendable {
-  /// One node requires sealing, the other does not do it.
+  /// One node requires encryption, and the other does not support it.
   case preferences = 1
-  /// The hello contradicts the node's signed advertisement: somebody altered or replayed the advertisement.
+  /// The hello contradicts the node's signed advertisement: the advertisement was altered or replayed.
   case contradiction = 2
   /// The application rejected the certificate.
   case rejected = 3
@@ -26,10 +26,10 @@ public enum SealRefusal: UInt8, Error, Sendable {
   }
 }
 
-/// The first sealed message of each end: it accepts the session, and repeats inside it what relays could have altered
+/// The first sealed message of each end. It accepts the session, and repeats inside it what relays could have altered
 /// outside. docs/protocol.md, "Sealed hello".
 ///
-///     0 version · 1 flags: bit 0 yours has arrived, bit 1 answer me · 2 refusal, 0 for none · 3 zero ·
+///     0 version · 1 flags: bit 0 your hello has arrived, bit 1 answer requested · 2 refusal, 0 for none · 3 zero ·
 ///     4 own topology flags · 5 the other's topology flags as seen · 6–7 zero ·
 ///     8–15 own boot epoch · 16–23 the other's boot epoch as seen
 public struct SealHello: Equatable, Sendable {
@@ -37,7 +37,7 @@ public struct SealHello: Equatable, Sendable {
   public static let version: UInt8 = 1
 
   public var hasYours: Bool
-  /// The sender does not know yet that its hello has arrived.
+  /// The sender does not know yet whether its hello has arrived.
   public var wantsAnswer: Bool
   public var refusal: SealRefusal?
   public var ownFlags: TopologyFlags
@@ -58,7 +58,8 @@ public struct SealHello: Equatable, Sendable {
     self.yourEpoch = yourEpoch
   }
 
-  /// Bytes behind the last field are a later version's: ignored. A refusal of a later version reads as `.version`.
+  /// Bytes after the last field belong to a later version and are ignored. An unknown refusal or version reads as the
+  /// refusal `.version`.
   public init(_ payload: RawSpan) throws(FrameRefusal) {
     guard payload.byteCount >= Self.byteCount else { throw .truncated }
     guard payload.octet(1) & ~3 == 0, payload.octet(3) == 0, payload.word16(6) == 0 else { throw .malformed }

@@ -4,11 +4,11 @@ import Primitives
 final class SealedSession {
   enum Phase: Equatable {
     case handshaking
-    /// The application decides on the certificate.
+    /// Waiting for the application's decision on the certificate.
     case deciding
-    /// This node accepts and says so in its hello. Data flows when the peer's hello has arrived.
+    /// This node accepts the session and says so in its hello. Data flows when the peer's hello has arrived.
     case accepted
-    /// The hello with the refusal is still to be sent.
+    /// The hello with the refusal is not sent yet.
     case refusing(SealRefusal)
   }
 
@@ -20,7 +20,7 @@ final class SealedSession {
   var hasPeerHello = false
   var peerHasOurs = false
   var helloDue = Instant.never
-  /// Records in each direction; the greater one decides on a rekey.
+  /// Records in each direction; the greater number triggers a rekey.
   var recordsSealed: UInt64 = 0
   var recordsOpened: UInt64 = 0
   private var helloPause = SealLimits.pauseMin
@@ -50,7 +50,7 @@ final class SealedSession {
     helloPause = min(helloPause * 2, SealLimits.pauseMax)
   }
 
-  /// The peer sent something that it sends only after it received our hello.
+  /// The peer sent a message that it sends only after it received our hello.
   func peerShowedThatItHasOurs() {
     if peerHasOurs { return }
     peerHasOurs = true
