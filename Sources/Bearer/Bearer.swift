@@ -29,14 +29,14 @@ public struct StreamHandoff {
   }
 }
 
-/// What a bearer or a discovery source tells the executable. All calls come from the reactor's thread.
+/// Events of a bearer or a discovery source. All calls come from the reactor's thread.
 public protocol BearerDelegate: AnyObject {
-  /// A stream is connected. `found`'s candidates are dialled through the bearer's `dial`.
+  /// A stream is connected: by a dial, or from the other side.
   func bearerOpened(_ stream: StreamHandoff)
-  /// The dial with this token came to nothing; `reason` is one short sentence for the log.
+  /// The dial with this token failed; `reason` is one short sentence for the log.
   func bearerDialFailed(token: UInt32, reason: String)
   func bearerFound(_ candidate: Candidate)
   func bearerLost(_ candidate: Candidate)
-  /// One line for whoever sets up the box: what is absent, what came back (`isFault` false).
+  /// One line for the operator: what is missing, or what works again (`isFault` false).
   func bearerReport(_ source: StaticString, _ text: String, isFault: Bool)
 }

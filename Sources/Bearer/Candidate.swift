@@ -1,12 +1,12 @@
 import Primitives
 
-/// A place where a node may be reached, as discovery found it. Nothing in it is proven: the node's
-/// identity comes from the TLS handshake alone.
+/// An address where a node may be reached, as discovery found it. Nothing in it is proven: only the TLS handshake
+/// proves the node's identity.
 public struct Candidate: Equatable, Sendable {
   public var bearer: BearerKind
   public var address: CandidateAddress
-  /// The first 8 bytes of the node id that the discovery record claims, zero when it claims none.
-  /// Used only to avoid dialling a node that is already linked, and to choose who dials.
+  /// The first 8 bytes of the node id that the discovery record claims; zero when it claims none. Used only to avoid
+  /// dialling a node that is already linked, and to decide which side dials.
   public var hint: UInt64
 
   public init(bearer: BearerKind, address: CandidateAddress, hint: UInt64) {
@@ -16,13 +16,13 @@ public struct Candidate: Equatable, Sendable {
   }
 }
 
-/// What a bearer dials.
+/// The address that a bearer dials.
 public enum CandidateAddress: Equatable, Sendable {
   case ip(IPEndpoint)
   case bluetooth(BluetoothEndpoint)
 }
 
-/// An IPv4 or IPv6 address and port. IPv4 stands in `high`/`low` as ::ffff:a.b.c.d.
+/// An IPv4 or IPv6 address and port. IPv4 is stored in `high`/`low` as ::ffff:a.b.c.d.
 public struct IPEndpoint: Equatable, Sendable {
   public var high: UInt64
   public var low: UInt64

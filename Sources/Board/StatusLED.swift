@@ -1,30 +1,30 @@
 import CSystem
 import Reactor
 
-/// An LED that tells people near the box how it is, through the kernel's LED class (Linux, Documentation/leds/leds-class.rst).
-/// The kernel does the blinking, by its trigger `timer`: a box that is busy or stuck does not disturb it.
+/// The status LED, through the kernel's LED class (Linux, Documentation/leds/leds-class.rst). The kernel's trigger
+/// `timer` does the blinking, so a busy or blocked process does not disturb it.
 public final class StatusLED {
-  /// What it shows, until another pattern is asked for: the kernel goes on by itself, also when this process is gone.
+  /// What the LED shows until another pattern is set. The kernel keeps it even when this process has ended.
   public enum Pattern: UInt8, Equatable {
-    /// Dark: the box was stopped.
+    /// Dark: the daemon was stopped.
     case off
-    /// A short flash every 2 s: it runs, and nobody is linked.
+    /// A short flash every 2 s: running without a neighbour.
     case alone
     /// Lit: at least one neighbour is linked.
     case linked
-    /// Fast blinking: something needs a human, and the status says what.
+    /// Fast blinking: a fault or alarm needs attention; see the status.
     case fault
   }
 
   private let directory: String
   private var shown: Pattern?
 
-  /// `name` is that of a directory in `/sys/class/leds`. Nothing is written yet.
+  /// `name` is a directory in `/sys/class/leds`. Nothing is written yet.
   public init(name: String, classDirectory: String = "/sys/class/leds") {
     directory = classDirectory + "/" + name
   }
 
-  /// Show a pattern; nothing is done when it is shown already. After a failure the next call tries again.
+  /// Shows a pattern; does nothing when it is shown already. After a failure the next call tries again.
   ///
   /// - Throws: ENOENT when there is no such LED, EINVAL when the kernel lacks the trigger `timer`.
   public func show(_ pattern: Pattern) throws(SystemError) {
@@ -33,7 +33,7 @@ public final class StatusLED {
     switch pattern {
     case .off: try light("0")
     case .alone: try blink(on: "50", off: "1950")
-    // The kernel takes the greatest brightness that the LED has.
+    // The kernel clamps this to the LED's greatest brightness.
     case .linked: try light("255")
     case .fault: try blink(on: "100", off: "100")
     }
@@ -45,7 +45,7 @@ public final class StatusLED {
     try write(brightness, to: "brightness")
   }
 
-  /// Durations in milliseconds. Their files exist while the trigger is `timer`.
+  /// Durations in milliseconds. Their files exist only while the trigger is `timer`.
   private func blink(on: StaticString, off: StaticString) throws(SystemError) {
     try write("timer", to: "trigger")
     try write(on, to: "delay_on")

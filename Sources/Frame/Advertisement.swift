@@ -1,10 +1,10 @@
 import Primitives
 
-/// What an advertisement tells of its node.
+/// The kind of an advertisement.
 public enum AdvertisementKind: UInt8, Sendable {
-  /// Its links: what routes are computed from.
+  /// The node's links, from which routes are computed.
   case topology = 1
-  /// Its display name, service type and discovery info.
+  /// The node's display name, service type and discovery info.
   case profile = 2
 
   public static let count = 2
@@ -12,8 +12,8 @@ public enum AdvertisementKind: UInt8, Sendable {
 
 /// A checked view of a signed advertisement. docs/protocol.md, "Advertisement".
 ///
-/// Checked: lengths, kind, reserved fields, the body's own form. Not checked here: the signature, and that
-/// the source's id is the hash of `point`; both need cryptography, which the owner of the view brings.
+/// Checked: lengths, kind, reserved fields, the format of the body. Not checked here: the signature, and that the
+/// source's id is the hash of `point`; both need cryptography, which the caller has.
 public struct AdvertisementView: ~Escapable {
   /// Bytes before the body: kind, reserved, lifetime, epoch, sequence, point.
   static let fixedByteCount = 20 + pointByteCount
@@ -21,7 +21,7 @@ public struct AdvertisementView: ~Escapable {
   public static let signatureByteCount = 64
 
   public let kind: AdvertisementKind
-  /// How long the advertisement holds in seconds, from when its source made it: the frame's age counts; 1 … 3600.
+  /// Lifetime in seconds since the source made it (so the frame's age counts); 1 … 3600.
   public let lifetimeSeconds: UInt16
   public let epoch: UInt64
   public let sequence: UInt64
@@ -60,11 +60,11 @@ public struct AdvertisementView: ~Escapable {
   }
 }
 
-/// Writing advertisements.
+/// Encoding of advertisements.
 public enum Advertisement {
   public static let lifetimeSecondsMax: UInt16 = 3_600
 
-  /// Write everything before the body; the caller appends the body, then the signature.
+  /// Writes everything before the body; the caller appends the body, then the signature.
   @_lifetime(output: copy output)
   public static func writeHead(
     _ kind: AdvertisementKind, lifetimeSeconds: UInt16, epoch: UInt64, sequence: UInt64, point: RawSpan,
@@ -83,9 +83,9 @@ public enum Advertisement {
 public struct Neighbour: Equatable, Sendable {
   public static let byteCount = 24
   public var node: NodeID
-  /// Cost of the hop towards it, 1 … 65535; see `BearerKind.cost`.
+  /// Cost of the link to it, 1 … 65535; see `BearerKind.cost`.
   public var cost: UInt16
-  /// The longest frame payload that the link takes, in bytes.
+  /// The longest frame payload that the link accepts, in bytes.
   public var payloadBytesMax: UInt16
   public var bearer: BearerKind
 
@@ -126,7 +126,7 @@ public struct TopologyView: ~Escapable {
     for index in 0..<count { _ = try entry(index) }
   }
 
-  /// Neighbour `index`, 0 … `count` − 1. Throws nothing for a view that was made.
+  /// Neighbour `index`, 0 … `count` − 1. Never throws after a successful `init`.
   public func entry(_ index: Int) throws(FrameRefusal) -> Neighbour {
     var reader = ByteReader(entries.extracting(index * Neighbour.byteCount..<(index + 1) * Neighbour.byteCount))
     let node = try reader.nodeID()
@@ -173,7 +173,7 @@ public struct ProfileView: ~Escapable {
     if pairReader.remaining != 0 { throw .malformed }
   }
 
-  /// Call `body` with each `key=value`, in order.
+  /// Calls `body` with each `key=value`, in order.
   public func forEachPair(_ body: (RawSpan) -> Void) {
     var reader = ByteReader(pairs)
     for _ in 0..<pairCount {

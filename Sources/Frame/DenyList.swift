@@ -3,13 +3,13 @@ import Primitives
 /// A checked view of a deny-list: keys that its issuer has revoked. docs/protocol.md, "Deny-list".
 ///
 /// Checked: lengths, reserved fields, order. Not checked here: the signature, and that the issuer's id is the hash of
-/// `point`; both need cryptography, which the owner of the view brings.
+/// `point`; both need cryptography, which the caller has.
 public struct DenyListView: ~Escapable {
   static let fixedByteCount = 20 + AdvertisementView.pointByteCount
 
-  /// Greater in every list that the issuer makes after this one.
+  /// Greater in every later list of the issuer.
   public let serial: UInt64
-  /// When it was made, as far as the issuer knew: seconds since 1970.
+  /// Time of issue by the issuer's clock: seconds since 1970.
   public let issuedSeconds: UInt64
   /// The issuer's public key: an uncompressed P-256 point (SEC 1, 2.3.3).
   public let point: RawSpan
@@ -44,11 +44,11 @@ public struct DenyListView: ~Escapable {
   /// Revoked key `index`, 0 … `count` − 1, in ascending order.
   public func node(_ index: Int) -> NodeID {
     var reader = ByteReader(entries.extracting(index * NodeID.byteCount..<(index + 1) * NodeID.byteCount))
-    // A view that was made holds all of its entries.
+    // The length was checked in `init`.
     return (try? reader.nodeID()) ?? .none
   }
 
-  /// Write everything before the ids; the caller appends them in ascending order, then the signature.
+  /// Writes everything before the ids; the caller appends them in ascending order, then the signature.
   @_lifetime(output: copy output)
   public static func writeHead(
     count: Int, serial: UInt64, issuedSeconds: UInt64, point: RawSpan, to output: inout OutputRawSpan

@@ -1,6 +1,6 @@
 import Primitives
 
-/// What a frame is. docs/protocol.md, "Frame types".
+/// The type of a frame. docs/protocol.md, "Frame types".
 public enum FrameType: UInt8, Sendable {
   // Between neighbours: never forwarded.
   case hello = 1
@@ -16,14 +16,14 @@ public enum FrameType: UInt8, Sendable {
   case datagram = 34
   case reset = 35
   case handshake = 36
-  /// One record of the session between the two end nodes; travels with the flag `FrameHeader.sealed`.
+  /// One record of the session between the two end nodes; sent with the flag `FrameHeader.sealed`.
   case sealed = 37
 
-  /// Whether the frame is between neighbours only.
+  /// Whether the frame is never forwarded.
   public var isLinkLocal: Bool { rawValue < 16 }
 }
 
-/// In which order a link sends what waits for it. Lower goes first.
+/// The order in which a link sends its queued frames. Lower values are sent first.
 public enum FramePriority: UInt8, Sendable {
   case control = 0
   case realtime = 1
@@ -33,16 +33,16 @@ public enum FramePriority: UInt8, Sendable {
   public static let count = 4
 }
 
-/// The 48 bytes at the head of every frame, all fields legal. docs/protocol.md, "Frame header".
+/// The 48-byte header of every frame, all fields valid. docs/protocol.md, "Frame header".
 public struct FrameHeader: Equatable, Sendable {
-  /// The first byte: 0x80, which no TLS record begins with, and the version.
+  /// The first byte: 0x80, which begins no TLS record, plus the version.
   public static let marker: UInt8 = 0x81
   public static let byteCount = Limits.frameHeaderBytes
 
-  /// Flag bit 0: the payload is sealed by the end nodes, so the frame may travel beside TLS.
+  /// Flag bit 0: the payload is encrypted end to end, so the frame may be sent outside TLS.
   public static let sealed: UInt8 = 1
 
-  /// Unknown types are legal: whoever meets one skips it by its length.
+  /// Unknown types are valid: the receiver skips the frame by its length.
   public var type: UInt8
   public var flags: UInt8
   public var ttl: UInt8
@@ -51,8 +51,8 @@ public struct FrameHeader: Equatable, Sendable {
   public var payloadByteCount: Int
   public var destination: NodeID
   public var source: NodeID
-  /// The low half of the source's boot epoch, and a counter: no two forwarded frames of one source share it.
-  /// Zero between neighbours.
+  /// The low half of the source's boot epoch, and a counter: unique among the forwarded frames of one source. Zero in
+  /// link-local frames.
   public var identifier: UInt64
 
   public init(
@@ -69,13 +69,13 @@ public struct FrameHeader: Equatable, Sendable {
     self.identifier = identifier
   }
 
-  /// The type, where this node knows it.
+  /// The type; nil when this version does not know it.
   public var knownType: FrameType? { FrameType(rawValue: type) }
-  /// Whether the frame has one destination and is forwarded towards it, known type or not.
+  /// Whether the frame has one destination and is forwarded to it, even if the type is unknown.
   public var isRouted: Bool { type >= 32 }
   public var frameByteCount: Int { Self.byteCount + payloadByteCount }
 
-  /// Read a header from the first 48 bytes of `bytes`.
+  /// Reads a header from the first 48 bytes of `bytes`.
   ///
   /// Throws `.truncated`, `.unknownVersion`, `.zeroLength`, `.overLength`, `.ttlZero`, `.malformed`.
   public init(_ bytes: RawSpan) throws(FrameRefusal) {
@@ -98,7 +98,7 @@ public struct FrameHeader: Equatable, Sendable {
     self.priority = priority
   }
 
-  /// Write the header. There must be 48 bytes of room.
+  /// Writes the header. `output` must have room for 48 bytes.
   @_lifetime(output: copy output)
   public func write(to output: inout OutputRawSpan) {
     output.append(Self.marker)
@@ -114,16 +114,16 @@ public struct FrameHeader: Equatable, Sendable {
   }
 }
 
-/// What is read of a frame whose header is not parsed, or was parsed long ago: nobody else knows where a field stands.
+/// Access to fields of an encoded frame whose header is not parsed. Field offsets are known only here.
 extension FrameHeader {
-  /// The first bytes of a frame that tell how long it is. The last two of them are the payload's length, big-endian.
+  /// The number of leading bytes that contain the length. The last two of them are the payload's length, big-endian.
   public static let lengthEnd = 8
   private static let lengthOffset = lengthEnd - 2
   private static let flagsOffset = 2
 
-  /// The length of the frame that begins with `bytes`; nil while they do not reach to `lengthEnd`.
+  /// The length of the frame that begins with `bytes`; nil for fewer than `lengthEnd` bytes.
   ///
-  /// Throws `.unknownVersion` as soon as there is a byte, and `.overLength`.
+  /// Throws `.unknownVersion` from the first byte on, and `.overLength`.
   public static func frameByteCount(beginning bytes: RawSpan) throws(FrameRefusal) -> Int? {
     if bytes.byteCount > 0, bytes.octet(0) != marker { throw .unknownVersion }
     if bytes.byteCount < lengthEnd { return nil }
@@ -132,18 +132,18 @@ extension FrameHeader {
     return byteCount
   }
 
-  /// The length of the legal frame that begins with `bytes`, at least `lengthEnd` of them.
+  /// The length of the valid frame that begins with `bytes`, which has at least `lengthEnd` bytes.
   public static func frameByteCount(of bytes: RawSpan) -> Int {
     precondition(bytes.byteCount >= lengthEnd)
     return byteCount + Int(bytes.word16(lengthOffset))
   }
 
-  /// The length of a legal frame that does not lie in one piece: `byte` gives its bytes by their offset.
+  /// The length of a valid frame that is not contiguous: `byte` returns its bytes by offset.
   public static func frameByteCount(_ byte: (_ offset: Int) -> UInt8) -> Int {
     byteCount + (Int(byte(lengthOffset)) << 8 | Int(byte(lengthOffset + 1)))
   }
 
-  /// Whether the end nodes sealed the legal frame that begins with `bytes`, at least `lengthEnd` of them.
+  /// Whether the valid frame that begins with `bytes` is end-to-end encrypted. `bytes` has at least `lengthEnd` bytes.
   public static func isSealed(_ bytes: RawSpan) -> Bool {
     precondition(bytes.byteCount >= lengthEnd)
     return bytes.octet(flagsOffset) & sealed != 0

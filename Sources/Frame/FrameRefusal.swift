@@ -1,43 +1,43 @@
 import Primitives
 
-/// Why a frame, or what it carries, was refused. Each is counted; the raw value is its place in the
-/// counters and in the journal.
+/// Why a frame or its payload was refused. Each is counted; the raw value is the index in the counters and the code in
+/// the journal.
 public enum FrameRefusal: UInt8, Error, Sendable {
-  /// A field or the payload ends before it is whole.
+  /// The input ends within a field or the payload.
   case truncated = 0
-  /// The length field says zero: no frame is without a payload.
+  /// The length field is zero: every frame has a payload.
   case zeroLength = 1
   /// The length field, a count or a text is above its limit.
   case overLength = 2
-  /// Not the version that this node speaks.
+  /// Not a version that this node supports.
   case unknownVersion = 3
-  /// Hops used up.
+  /// The TTL is used up.
   case ttlZero = 4
   /// A frame of this node's own came back.
   case loopedSource = 5
-  /// The signature of an advertisement does not match, or its key is not the source's.
+  /// An advertisement's signature is wrong, or its key is not the source's.
   case wrongSignature = 6
-  /// A reserved field that is not zero, a number outside its table, bytes behind the end.
+  /// A reserved field is not zero, a number is undefined, or bytes follow the end.
   case malformed = 7
-  /// A type that this node does not know: skipped by its length.
+  /// A type that this node does not know; the frame is skipped by its length.
   case unknownType = 8
   /// Seen before.
   case duplicate = 9
-  /// Older than what is known of its source.
+  /// Older than what is held of its source.
   case stale = 10
-  /// A frame that its state does not allow: data before hello, a second hello.
+  /// Not allowed in the current state: data before the hello, a second hello.
   case unexpected = 11
-  /// Of a node that is not trusted here: its key is revoked, or its name is another's.
+  /// From a node that is not trusted here: its key is revoked, or its name belongs to another node.
   case notTrusted = 12
-  /// Readable by everybody on the way, where the two end nodes' preferences ask for sealing.
+  /// Plaintext, although the preferences of the two end nodes require sealing.
   case inClear = 13
-  /// A sealed payload that no session opens: altered, replayed, or of a session that is over.
+  /// A sealed payload that no session can open: altered, replayed, or of a session that has ended.
   case notOpened = 14
 
-  /// How many reasons there are.
+  /// The number of reasons.
   public static let count = 15
 
-  /// The word used in status.
+  /// The word in status.
   public var name: StaticString {
     switch self {
     case .truncated: "truncated"
@@ -59,7 +59,7 @@ public enum FrameRefusal: UInt8, Error, Sendable {
   }
 }
 
-/// How often each refusal happened.
+/// Number of refusals by reason.
 public struct RefusalCounters: Sendable {
   private var counts = FixedArray<15, UInt64>(repeating: 0)
   public init() {}

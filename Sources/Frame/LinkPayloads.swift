@@ -1,21 +1,21 @@
 import Primitives
 
-/// What a node can do, announced in its hello. Unknown bits are ignored.
-/// (Not an `OptionSet`: its array literals allocate.)
+/// The capabilities of a node, announced in its hello. Unknown bits are ignored. (Not an `OptionSet`: its array
+/// literals allocate.)
 public struct Capabilities: Equatable, Sendable {
   public let rawValue: UInt32
   public init(rawValue: UInt32) { self.rawValue = rawValue }
   public static let none = Capabilities(rawValue: 0)
   /// Forwards frames for others.
   public static let relay = Capabilities(rawValue: 1)
-  /// Takes sealed frames beside the TLS records.
+  /// Accepts sealed frames outside TLS.
   public static let bypass = Capabilities(rawValue: 2)
 
   public func contains(_ other: Capabilities) -> Bool { rawValue & other.rawValue == other.rawValue }
   public func union(_ other: Capabilities) -> Capabilities { Capabilities(rawValue: rawValue | other.rawValue) }
 }
 
-/// The first frame on a link, from each side. docs/protocol.md, "Hello".
+/// The first frame on a link, in each direction. docs/protocol.md, "Hello".
 public struct Hello: Equatable, Sendable {
   public static let version: UInt8 = 1
   /// Bytes before the display name.
@@ -23,12 +23,12 @@ public struct Hello: Equatable, Sendable {
 
   public var versionMin: UInt8
   public var versionMax: UInt8
-  /// The longest frame payload that the sender takes on this link, in bytes.
+  /// The longest frame payload that the sender accepts on this link, in bytes.
   public var payloadBytesMax: UInt16
   public var capabilities: Capabilities
   /// The sender's boot epoch: a restarted node has a greater one.
   public var epoch: UInt64
-  /// Must be the id that the link's certificate proves.
+  /// Must be the id that the link's certificate authenticates.
   public var node: NodeID
   public var name: DisplayName
 
@@ -42,19 +42,19 @@ public struct Hello: Equatable, Sendable {
     self.name = name
   }
 
-  /// Throws `.truncated`, `.overLength`, `.malformed`; `.unknownVersion` when the two share no version.
+  /// Throws `.truncated`, `.overLength`, `.malformed`; `.unknownVersion` when the two nodes share no version.
   public init(_ payload: RawSpan) throws(FrameRefusal) {
     var reader = ByteReader(payload)
     versionMin = try reader.u8()
     versionMax = try reader.u8()
-    // First of all: the rest may have another form in another version.
+    // Checked first: the rest may have another format in another version.
     if versionMin > Self.version || versionMax < Self.version { throw .unknownVersion }
     payloadBytesMax = try reader.u16()
     capabilities = Capabilities(rawValue: try reader.u32())
     epoch = try reader.u64()
     node = try reader.nodeID()
     name = try DisplayName(&reader)
-    // Bytes behind the name are a later version's: ignored.
+    // Bytes after the name belong to a later version and are ignored.
     if Int(payloadBytesMax) < Limits.framePayloadBytesFloor || node == .none { throw .malformed }
   }
 
@@ -72,13 +72,13 @@ public struct Hello: Equatable, Sendable {
   }
 }
 
-/// A display name: 1 … 63 bytes of UTF-8 without control characters, kept without allocation. A name of 8 or 32
-/// hexadecimal digits is none: people would take it for somebody's id.
+/// A display name: 1 … 63 bytes of UTF-8 without control characters, stored without allocation. A name of 8 or 32
+/// hexadecimal digits is invalid, because it looks like a node id.
 public struct DisplayName: Equatable, Sendable {
   private var storage: FixedArray<64, UInt8>
   public let byteCount: Int
 
-  /// Throws `.malformed` for an empty name, control characters, bytes that are no UTF-8, or what looks like an id;
+  /// Throws `.malformed` for an empty name, control characters, invalid UTF-8, or a name that looks like a node id;
   /// `.overLength` above 63 bytes.
   public init(_ bytes: RawSpan) throws(FrameRefusal) {
     if bytes.byteCount == 0 { throw .malformed }
@@ -111,22 +111,22 @@ public struct DisplayName: Equatable, Sendable {
   }
 }
 
-/// Why a link is closed. On the wire in goodbye.
+/// Why a link is closed. Sent in the goodbye.
 public enum CloseReason: UInt8, Error, Sendable {
   case shutdown = 1
   /// Another link to the same node over the same bearer was kept.
   case duplicate = 2
-  /// No slot is free; come back after the time given.
+  /// No slot is free; retry after the given time.
   case full = 3
   case protocolError = 4
-  /// The hello claims an id that the certificate does not prove.
+  /// The hello claims an id that the certificate does not authenticate.
   case identityMismatch = 5
   case unsupportedVersion = 6
-  /// Nothing was heard for too long.
+  /// Nothing was received for too long.
   case timedOut = 7
   /// The stream below broke.
   case streamLost = 8
-  /// The other side's key is revoked, or its name is another's here.
+  /// The other side's key is revoked, or its name belongs to another node here.
   case notTrusted = 9
 
   public var name: StaticString {
@@ -148,7 +148,7 @@ public enum CloseReason: UInt8, Error, Sendable {
 public struct Goodbye: Equatable, Sendable {
   public static let byteCount = 4
   public var reason: CloseReason
-  /// How long the other side should wait before it dials again; 0 to 3600.
+  /// How long the other side should wait before it dials again, in seconds; 0 to 3600.
   public var retryAfterSeconds: UInt16
 
   public static let retryAfterSecondsMax: UInt16 = 3_600
@@ -158,7 +158,7 @@ public struct Goodbye: Equatable, Sendable {
     self.retryAfterSeconds = min(retryAfterSeconds, Self.retryAfterSecondsMax)
   }
 
-  /// Throws `.truncated`. A reason of a later version reads as `.protocolError`.
+  /// Throws `.truncated`. An unknown reason reads as `.protocolError`.
   public init(_ payload: RawSpan) throws(FrameRefusal) {
     var reader = ByteReader(payload)
     reason = CloseReason(rawValue: try reader.u8()) ?? .protocolError

@@ -1,21 +1,21 @@
-/// What a node wants of the frames between itself and another one. The raw value is on the wire.
+/// A node's preference for end-to-end encryption. The raw value is sent on the wire.
 public enum EncryptionPreference: UInt8, Sendable {
-  /// Sealed, or not at all.
+  /// Encrypted, or no communication.
   case required = 0
-  /// Sealed where the other node can.
+  /// Encrypted if the other node supports it.
   case optional = 1
-  /// In clear: relays on the way can read and alter what is said.
+  /// Plaintext: relays can read and alter the payloads.
   case none = 2
 
-  /// What two preferences come to.
+  /// The result of two preferences.
   public enum Agreement: Equatable, Sendable {
     case sealed
     case clear
-    /// One requires what the other does not do.
+    /// One node requires encryption, and the other does not support it.
     case refused
   }
 
-  /// Symmetric: both ends come to the same.
+  /// Symmetric: both ends get the same result.
   public static func agreement(_ a: EncryptionPreference, _ b: EncryptionPreference) -> Agreement {
     switch (a, b) {
     case (.required, .none), (.none, .required): .refused
@@ -25,8 +25,8 @@ public enum EncryptionPreference: UInt8, Sendable {
   }
 }
 
-/// The first octet of a topology, as its node signed it: bit 0 forwards for others, bits 1–2 the encryption
-/// preference. Other bits are a later version's: they are kept, and mean nothing here.
+/// The first byte of a topology advertisement: bit 0 forwards for others, bits 1–2 the encryption preference. Other
+/// bits belong to a later version: they are kept and ignored.
 public struct TopologyFlags: Equatable, Sendable {
   public let rawValue: UInt8
 
@@ -37,6 +37,6 @@ public struct TopologyFlags: Equatable, Sendable {
   }
 
   public var relays: Bool { rawValue & 1 != 0 }
-  /// A preference of a later version counts as the strictest.
+  /// An unknown preference counts as the strictest.
   public var encryption: EncryptionPreference { EncryptionPreference(rawValue: rawValue >> 1 & 3) ?? .required }
 }

@@ -1,15 +1,15 @@
-/// What happened. Raw values stand in journal files and are never reused; each event's text is in
-/// `eventText` (Diagnostics), the only place that knows how to print it.
+/// The event of a record. Raw values are stored in journal files and never reused. `eventText` (Diagnostics) has each
+/// event's text; only it formats events.
 ///
-/// A comment names what the record's integers `a`, `b`, `c` and its 16 bytes (`node` or `text`) hold.
-/// The record's `link` byte is the slot of the link concerned, 0xFF where there is none.
+/// Each comment says what the record's integers `a`, `b`, `c` and its 16 bytes (`node` or `text`) hold. The record's
+/// `link` byte is the link slot, 0xFF for none.
 public enum Event: UInt16, Sendable {
   // The box
   /// a: boot epoch · b: process id · node: own id
   case boxStarted = 1
-  /// a: the signal that asked for it, 0 for none
+  /// a: the signal that requested it, 0 for none
   case boxStopped = 2
-  /// The last words. Up to 40 bytes of text stand in a, b, c and the 16 bytes; `textMore` goes on
+  /// The last message before a crash. Up to 40 bytes of text are in a, b, c and the 16 bytes; `textMore` continues
   case panic = 3
   /// a: new wall-clock offset (ns, two's complement) · b: the one before
   case clockStepped = 4
@@ -17,20 +17,20 @@ public enum Event: UInt16, Sendable {
   case identityCreated = 5
   /// a: bytes free in the pool · b: pool size in bytes
   case memoryLow = 6
-  /// a: errno · text: which file
+  /// a: errno · text: file
   case stateWriteFailed = 7
   /// a: milliseconds one wake-up took
   case loopSlow = 8
-  /// a: errno · text: what could not start
+  /// a: errno · text: what failed to start
   case startFailed = 9
-  /// Whatever somebody had to say in words: “source: text”, kept as in `panic`
+  /// A message in words: “source: text”, stored like `panic`
   case report = 10
-  /// The next 40 bytes of the record before it
+  /// The next 40 bytes of the text in the previous record
   case textMore = 11
-  /// Records that were counted instead of written. a: how many · b: their event · c: within how many seconds ·
-  /// link, node and text: those of one of them
+  /// Records that were counted instead of written. a: how many · b: their event · c: within how many seconds · link,
+  /// node and text: those of one of them
   case repeated = 12
-  /// The journal's file was removed or cut, and is there again. a: 1 when what it held is lost
+  /// The journal's file was removed or truncated, and was restored. a: 1 when its records were lost
   case journalRestored = 13
 
   // Links
@@ -48,7 +48,7 @@ public enum Event: UInt16, Sendable {
   case helloRefused = 25
   /// The claimed id is not the certificate's. node: the id claimed
   case identityMismatch = 26
-  /// Nothing was heard for too long. node: neighbour
+  /// Nothing was received for too long. node: neighbour
   case neighbourDead = 27
   /// A second link to one neighbour: one of them is closed. a: bearer kept · b: bearer closed · node: neighbour
   case linkDuplicate = 28
@@ -56,33 +56,33 @@ public enum Event: UInt16, Sendable {
   case goodbyeReceived = 29
   /// a: reason · b: retry after, milliseconds · node: neighbour
   case goodbyeSent = 30
-  /// The same key, an older epoch: refused. a: epoch offered · b: epoch known · node: who
+  /// The same key with an older epoch: refused. a: epoch offered · b: epoch known · node: peer
   case epochStale = 31
-  /// The neighbour restarted: its old state is dropped. a: new epoch · b: old epoch · node: who
+  /// The neighbour restarted: its old state is dropped. a: new epoch · b: old epoch · node: peer
   case epochNewer = 32
   /// All link slots are taken. a: links · b: most
   case linkSlotsFull = 33
-  /// Our own node answered. a: bearer
+  /// This node dialled itself. a: bearer
   case selfDialled = 34
   /// a: round trip in microseconds · node: neighbour
   case roundTripMeasured = 35
   /// a: priority · b: bytes queued · c: bytes at most
   case queueOverflow = 36
-  /// The neighbour's credit is used up. a: bytes waiting
+  /// The link's credit is used up. a: bytes queued
   case linkStalled = 37
-  /// a: bytes still waiting
+  /// a: bytes still queued
   case linkResumed = 38
-  /// The link keeps breaking: it carries only where there is no other way. a: bearer · b: seconds · node: neighbour
+  /// The link breaks often: it is used only where there is no other way. a: bearer · b: seconds · node: neighbour
   case linkQuarantined = 39
-  /// By measurement. a: bearer · b: cost stated from now on · c: cost before · node: neighbour
+  /// The advertised cost follows the measurement. a: bearer · b: new cost · c: old cost · node: neighbour
   case linkCostStated = 40
-  /// Of several links to a neighbour another one carries. a: its bearer · b: bearer before · node: neighbour
+  /// Another of several links to a neighbour is in use now. a: its bearer · b: previous bearer · node: neighbour
   case linkCarries = 41
 
   // Frames
   /// a: reason (frame) · node: neighbour
   case frameRefused = 50
-  /// Skipped: a type this version does not know. a: type · b: bytes
+  /// Skipped: a type that this version does not know. a: type · b: bytes
   case frameTypeUnknown = 51
   /// a: type · b: bytes · node: source
   case frameForwarded = 52
@@ -90,7 +90,7 @@ public enum Event: UInt16, Sendable {
   case frameDropped = 53
   /// A sealed frame's header was not authentic, or came out of order. a: sequence seen · b: sequence expected
   case bypassRefused = 54
-  /// A sealed frame is beside a link that never agreed to it.
+  /// A sealed frame arrived outside TLS on a link that did not agree to it.
   case bypassUnexpected = 55
 
   // Discovery and dialling
@@ -114,9 +114,9 @@ public enum Event: UInt16, Sendable {
   case routeChanged = 90
   /// node: destination
   case routeLost = 91
-  /// a: hops · b: bearer of the first hop · node: who
+  /// a: hops · b: bearer of the first hop · node: peer
   case peerAppeared = 92
-  /// node: who
+  /// node: peer
   case peerVanished = 93
   /// a: sequence · b: epoch · node: origin
   case advertisementAccepted = 94
@@ -124,11 +124,11 @@ public enum Event: UInt16, Sendable {
   case advertisementRefused = 95
   /// Own advertisement flooded. a: sequence
   case advertisementSent = 96
-  /// Somebody uses our key. a: epoch seen · b: own epoch
+  /// Another node uses this node's key. a: epoch seen · b: own epoch
   case identityDuplicated = 97
   /// a: nodes known · b: most
   case nodesFull = 98
-  /// a: quota's number · b: used · c: allowed · node: who
+  /// a: number of the quota · b: used · c: allowed · node: peer
   case quotaExceeded = 99
 
   // Channels and messages
@@ -156,17 +156,17 @@ public enum Event: UInt16, Sendable {
   case segmentRefused = 120
   /// a: lane · b: bytes · node: from
   case messageRefused = 121
-  /// What is said to a peer is sealed under new keys. a: milliseconds that the handshake took · node: peer
+  /// Payloads to a peer are sealed under new keys. a: duration of the handshake in milliseconds · node: peer
   case sessionOpened = 122
-  /// A handshake came to nothing. a: reason (session) · node: peer
+  /// A handshake failed. a: reason (session) · node: peer
   case sessionFailed = 123
-  /// Nothing flows although the keys are right. a: reason (seal) · b: 1 when the peer said so · node: peer
+  /// The session is refused although the keys are right. a: reason (seal) · b: 1 when the peer refused · node: peer
   case sessionRefused = 124
 
   // Bearers
   /// a: bearer · b: errno or 0 · text: what is missing
   case bearerAbsent = 140
-  /// a: bearer · text: what came back
+  /// a: bearer · text: what works again
   case bearerBack = 141
   /// a: bearer · b: errno or 0 · text: which call
   case bearerFailed = 142
@@ -180,7 +180,7 @@ public enum Event: UInt16, Sendable {
   case acceptFailed = 146
   /// a: frequency in MHz · b: 1 group owner, 0 client · text: start of the SSID
   case wifiGroupStarted = 150
-  /// a: reason as wpa_supplicant counts them · text: start of the SSID
+  /// a: reason code of wpa_supplicant · text: start of the SSID
   case wifiGroupRemoved = 151
   /// a: station's address
   case wifiStationJoined = 152
@@ -206,9 +206,9 @@ public enum Event: UInt16, Sendable {
   case bluetoothRecovery = 166
   /// a: mode (1 daemon, 2 embedded)
   case dnsServiceRegistered = 170
-  /// a: avahi's error, positive
+  /// a: avahi's error code, made positive
   case dnsServiceFailed = 171
-  /// The name is taken by somebody else; another is tried.
+  /// The name is used by another host; another one is tried.
   case dnsNameCollision = 172
 
   // Diagnostics

@@ -3,11 +3,11 @@ import Synchronization
 
 /// Writes the ring of records described in `JournalLayout`.
 ///
-/// A value of a few words that points to memory owned by the rim: copy it to whoever has something to say.
-/// One thread writes. Writing a record makes no system call and allocates nothing; a reader in another
-/// process, or after this one died, sees each record whole or not at all. What repeats is counted (`RepeatFilter`).
+/// A small value that points to memory owned by the rim; every module that logs gets a copy. One thread writes. Writing
+/// a record makes no system call and allocates nothing. A reader in another process, or after this one has died, sees
+/// each record completely or not at all. Repeated records are counted (`RepeatFilter`).
 public struct Journal: @unchecked Sendable {
-  /// Shared by all copies of this value; nil where every record is wanted.
+  /// Shared by all copies of this value; nil: write every record.
   private let filter: UnsafeMutablePointer<RepeatFilter>?
   private let fixedLevel: Level
   private let base: UnsafeMutableRawPointer?
@@ -23,13 +23,13 @@ public struct Journal: @unchecked Sendable {
     capacity = 1
   }
 
-  /// Continue the journal in `memory`, or format it when it holds none.
-  /// - `memory`: page-aligned, at least `JournalLayout.fileBytes(capacity: JournalLayout.capacityMin)`
-  ///   bytes, valid for as long as this journal or a copy of it is used. A smaller one gives `.none`.
-  /// - `level`: records less important are dropped. That of the filter counts where there is one.
-  /// - `filter`: where it is counted what repeats; valid for as long as `memory`. Without one every record is written.
+  /// Continues the journal in `memory`, or formats it when it holds none.
+  /// - `memory`: page-aligned, at least `JournalLayout.fileBytes(capacity: JournalLayout.capacityMin)` bytes, valid as
+  ///   long as this journal or a copy of it is used. A smaller one gives `.none`.
+  /// - `level`: less important records are dropped. If there is a filter, its level is used instead.
+  /// - `filter`: counts repeated records; valid as long as `memory`. Without one every record is written.
   /// - `wallOffset`: wall clock minus monotonic clock, in nanoseconds.
-  /// - `boot`: the machine's boot, by which a monotonic clock that began anew is recognised.
+  /// - `boot`: the machine's boot id, to detect that the monotonic clock began again.
   public init(
     _ memory: UnsafeMutableRawBufferPointer, level: Level, wallOffset: Int64, boot: MachineBoot,
     filter: UnsafeMutablePointer<RepeatFilter>? = nil
@@ -59,17 +59,17 @@ public struct Journal: @unchecked Sendable {
     return fixedLevel
   }
 
-  /// Drop others from now on, through every copy of this value. Without a filter nothing happens.
+  /// Changes the level for every copy of this value. No effect without a filter.
   public func setLevel(_ level: Level) { filter?.pointee.level = level }
 
-  /// The memory was lost and is all zero since: write into it what a reader needs to know. The records stay.
+  /// The memory was lost and is now all zero: writes the header again. Existing records stay.
   public func restoreHeader(wallOffset: Int64, boot: MachineBoot) {
     guard let base, base.load(fromByteOffset: JournalLayout.magicOffset, as: UInt64.self) == 0 else { return }
     beginFile(base)
     beginBase(base, wallOffset, boot)
   }
 
-  /// Write one record; what `a`, `b`, `c` and `node` mean stands at the event.
+  /// Writes one record. The comment of the event defines `a`, `b`, `c` and `node`.
   @inline(never)
   public func record(
     _ level: Level, _ event: Event, at now: Instant, link: UInt8 = 0xFF,
@@ -78,7 +78,7 @@ public struct Journal: @unchecked Sendable {
     admit(level, event, now, link, a, b, c, node.high.bigEndian, node.low.bigEndian)
   }
 
-  /// Write one record whose 16 bytes are the start of a text.
+  /// Writes one record whose 16 bytes are the start of a text.
   @inline(never)
   public func record(
     _ level: Level, _ event: Event, at now: Instant, link: UInt8 = 0xFF,
@@ -87,8 +87,8 @@ public struct Journal: @unchecked Sendable {
     admit(level, event, now, link, a, b, c, text.first, text.second)
   }
 
-  /// Write words, “source: text”: one record for each 40 bytes, at most `textRecordsMax`: a, b, c and the 16 bytes, as they
-  /// stand. `event` is `report` or `panic`.
+  /// Writes a text, “source: text”, in records of 40 bytes each (a, b, c and the 16 bytes), at most `textRecordsMax` of
+  /// them. `event` is `report` or `panic`.
   public func recordText(_ level: Level, _ event: Event, at now: Instant, _ words: UnsafeRawBufferPointer) {
     guard level <= self.level else { return }
     let words = UnsafeRawBufferPointer(rebasing: words.prefix(40 * Self.textRecordsMax))
@@ -111,7 +111,7 @@ public struct Journal: @unchecked Sendable {
   /// Records that one text may take.
   public static let textRecordsMax = 8
 
-  /// Record how often what repeats came, where that is due. Call it every few seconds, and once at the end (`isLast`).
+  /// Writes the counts of repeated records that are due. Call it every few seconds, and once at the end (`isLast`).
   public func recordRepeats(at now: Instant, isLast: Bool = false) {
     while let count = filter?.pointee.nextCount(at: now, isLast: isLast) {
       let subject = count.subject
@@ -121,9 +121,9 @@ public struct Journal: @unchecked Sendable {
     }
   }
 
-  /// The wall clock stepped: times of this boot's records are counted with the new offset from now on.
+  /// The wall clock was set: from now on the times of this boot's records use the new offset.
   public func wallClockStepped(offset: Int64, at now: Instant) {
-    // There is none in memory that was lost and is not restored yet.
+    // Memory that was lost and is not restored yet has no clock base.
     guard let base, base.load(fromByteOffset: JournalLayout.baseCountOffset, as: UInt64.self) > 0 else { return }
     let entry = clockBase(base, Int(base.load(fromByteOffset: JournalLayout.baseCountOffset, as: UInt64.self)) - 1)
     let before = entry.load(fromByteOffset: 8, as: Int64.self)
@@ -155,7 +155,7 @@ public struct Journal: @unchecked Sendable {
     let slot = Int((sequence &- 1) % capacity)
     let record = base + (JournalLayout.headerBytes &+ slot &* JournalLayout.recordBytes)
     let mark = record.assumingMemoryBound(to: Atomic<UInt64>.self)
-    // Sequence lock: the slot is invalid before its first byte changes and valid after its last has.
+    // Sequence lock: the slot is marked invalid before its first byte changes, and valid after its last.
     mark.pointee.store(0, ordering: .relaxed)
     atomicMemoryFence(ordering: .releasing)
     record.storeBytes(of: now.nanoseconds, toByteOffset: 8, as: UInt64.self)
@@ -213,7 +213,7 @@ public struct Journal: @unchecked Sendable {
   }
 }
 
-/// The first 16 bytes of a text, as a record keeps them: no more, zero-filled.
+/// The first 16 bytes of a text, zero-filled, as stored in a record.
 public struct JournalText: Equatable, Sendable {
   public static let byteCount = 16
   let first: UInt64

@@ -1,4 +1,4 @@
-/// The journal file, byte by byte; integers in the machine's own order (the file never leaves it).
+/// The journal file, byte by byte; integers in the machine's byte order (the file stays on the machine).
 ///
 ///     header page (4096 bytes)                       record (64 bytes)
 ///     0   magic "CWJRNL", format version, 0          0   sequence, 0 while it is being written
@@ -9,14 +9,14 @@
 ///     40  clock bases: first sequence, wall offset,
 ///         machine boot (8 + 8 + 16 bytes each)
 ///
-/// Sequence numbers begin at 1 and never repeat in one file; record n stands in slot (n − 1) % capacity.
-/// A clock base tells the wall time of the records from `first sequence` on: monotonic time + wall offset.
-/// It is replaced when the wall clock steps (so records made before the clock was set get the right time
-/// too) and followed by a new one when the machine booted again, since monotonic time then starts anew.
+/// Sequence numbers begin at 1 and never repeat in one file; record n is in slot (n − 1) % capacity. A clock base gives
+/// the wall time of the records from `first sequence` on: monotonic time + wall offset. When the wall clock is set, the
+/// base is updated, so records from before get the right time too. After a reboot a new base is added, because
+/// monotonic time begins again.
 public enum JournalLayout {
   public static let headerBytes = 4096
   public static let recordBytes = 64
-  /// Fewer would not hold what one start-up says.
+  /// Fewer would not hold the records of one start-up.
   public static let capacityMin = 64
   public static let clockBasesMax = 8
   /// "CWJRNL", then the format version.
@@ -35,10 +35,10 @@ public enum JournalLayout {
   static let basesOffset = 40
   static let baseBytes = 32
 
-  /// The bytes of a file that holds `capacity` records.
+  /// The size of a file with `capacity` records, in bytes.
   public static func fileBytes(capacity: Int) -> Int { headerBytes + capacity * recordBytes }
 
-  /// What is wrong with these bytes as a journal; nil when nothing is.
+  /// Why these bytes are not a readable journal; nil when they are.
   public static func fault(in memory: UnsafeRawBufferPointer) -> JournalFault? {
     guard memory.count >= headerBytes, let base = memory.baseAddress else { return .truncated }
     let magic = base.load(fromByteOffset: magicOffset, as: UInt64.self)
@@ -48,18 +48,18 @@ public enum JournalLayout {
     if base.load(fromByteOffset: recordSizeOffset, as: UInt64.self) != UInt64(recordBytes) { return .version }
     if capacity < UInt64(capacityMin) || capacity > UInt64(Int.max / 2 / recordBytes) { return .corrupt }
     if memory.count < fileBytes(capacity: Int(capacity)) { return .truncated }
-    // No journal lives to see so many.
+    // No journal reaches this number.
     if base.load(fromByteOffset: newestOffset, as: UInt64.self) > sequenceMax { return .corrupt }
     let bases = base.load(fromByteOffset: baseCountOffset, as: UInt64.self)
     return bases >= 1 && bases <= UInt64(clockBasesMax) ? nil : .corrupt
   }
 }
 
-/// Why bytes are not a journal that can be read.
+/// Why bytes are not a readable journal.
 public enum JournalFault: Error, Sendable {
-  /// Shorter than its header says, or than a header.
+  /// Shorter than its header says, or than the header itself.
   case truncated
-  /// Not a journal at all.
+  /// Not a journal.
   case foreign
   /// A journal of another format version.
   case version
@@ -67,7 +67,7 @@ public enum JournalFault: Error, Sendable {
   case corrupt
 }
 
-/// One boot of the machine, as the kernel's random boot id names it.
+/// One boot of the machine, identified by the kernel's random boot id.
 public struct MachineBoot: Equatable, Sendable {
   public var high: UInt64
   public var low: UInt64

@@ -1,29 +1,29 @@
 import Primitives
 import Synchronization
 
-/// One record as it was written.
+/// One record as written.
 public struct JournalRecord: Sendable {
   public var sequence: UInt64
   public var instant: Instant
-  /// Nanoseconds since 1970 (UTC), as far as the wall clock is known by now.
+  /// Nanoseconds since 1970 (UTC), as far as the wall clock is known now.
   public var wallNanoseconds: Int64
-  /// The raw values: a journal of a later version may hold levels and events that this one does not know.
+  /// The raw values: a journal of a later version may hold unknown levels and events.
   public var level: UInt8
   public var event: UInt16
   public var link: UInt8
   public var a: UInt64
   public var b: UInt64
   public var c: UInt64
-  /// The 16 bytes as a node id; their bytes, first to last, are also the start of the text.
+  /// The 16 bytes as a node id. In order they are also the start of the text.
   public var node: NodeID
 }
 
-/// Reads a journal that may be written to meanwhile by another process.
+/// Reads a journal while another process may be writing it.
 public struct JournalReader: @unchecked Sendable {
   private let base: UnsafeRawPointer
   private let capacity: UInt64
 
-  /// `memory` stays valid for as long as the reader is used.
+  /// `memory` must stay valid as long as the reader is used.
   public init(_ memory: UnsafeRawBufferPointer) throws(JournalFault) {
     if let fault = JournalLayout.fault(in: memory) { throw fault }
     guard let base = memory.baseAddress else { throw .truncated }
@@ -37,12 +37,12 @@ public struct JournalReader: @unchecked Sendable {
   /// The sequence of the oldest record still in the ring; 1 when there is none.
   public var oldest: UInt64 { newest > capacity ? newest - capacity + 1 : 1 }
 
-  /// Where the record with this sequence stands, or stood, in the file; nil for 0.
+  /// The offset in the file of the record with this sequence, even if it was overwritten; nil for 0.
   public func offset(of sequence: UInt64) -> Int? {
     sequence > 0 ? JournalLayout.headerBytes + Int((sequence - 1) % capacity) * JournalLayout.recordBytes : nil
   }
 
-  /// The record with this sequence; nil when it was overwritten, is being written or never was.
+  /// The record with this sequence; nil when it was overwritten, is being written or never existed.
   public func record(_ sequence: UInt64) -> JournalRecord? {
     guard let offset = offset(of: sequence) else { return nil }
     guard word(offset) == sequence else { return nil }

@@ -1,29 +1,29 @@
 import Primitives
 
-/// Decides which records a ring has room for: what repeats is counted, and the count is recorded now and then.
+/// Decides which records are written: repeated records are counted, and the count is written now and then.
 ///
-/// Two bounds. A **subject** (an event about one node, link or text) gets `subjectBurst` records a minute; what goes on
-/// after that is counted over spans that double from one minute to 16. A **kind** (all records of one event) gets a 32nd
-/// of the ring at once and as much again each hour, whoever or whatever it is about. So eight kinds that are flooded for an
-/// hour, from as many made-up subjects as anybody likes, leave half of the ring to what happened before.
+/// There are two rate limits. A **subject** (an event about one node, link or text) gets `subjectBurst` records a
+/// minute; further ones are counted over periods that double from one minute to 16. A **kind** (all records of one
+/// event) gets 1/32 of the ring at once and as much again per hour, over all subjects. So even when eight kinds are
+/// flooded for an hour, with any number of invented subjects, half of the ring keeps older records.
 ///
-/// Faults are never counted. Neither are records of level debug: who asks for those wants each of them.
+/// Faults are never counted. Neither are debug records: whoever enables them wants all of them.
 public struct RepeatFilter {
-  /// Records that one subject gets before it is counted.
+  /// Records of one subject that are written before the rest is counted.
   static let subjectBurst: UInt8 = 8
-  /// Subjects that are watched at once, in sets of `setCount` places, of which a subject has one to look in. Where its set
-  /// is taken it is bounded by its kind alone.
+  /// Subjects tracked at once, in sets of `setCount` places; a subject is looked up in one set. When its set is full,
+  /// only the limit of its kind applies.
   static let subjectsMax = 64
   static let setCount = 4
-  /// The shortest span that is counted over, and how often it doubles.
+  /// The shortest counting period, and how often it doubles.
   static let span = TimeSpan.seconds(60)
   static let doublingsMax: UInt8 = 4
-  /// Kinds: one for each event, and the last `sourcesMax` for the sources of words (`Event.report`).
+  /// Kinds: one per event, and the last `sourcesMax` for the sources of texts (`Event.report`).
   static let kindsMax = 240
   static let sourcesMax = 16
   private static let hourNanoseconds: UInt64 = 3_600_000_000_000
 
-  /// What a record is about, as far as it is compared and told again.
+  /// The subject of a record, for comparison and for the record of its count.
   struct Subject {
     var event: Event
     var level = Level.debug
@@ -54,13 +54,13 @@ public struct RepeatFilter {
     var subject = Subject(event: .report, key: 1, kind: 0)
   }
 
-  /// Records less important than this are dropped.
+  /// Less important records are dropped.
   var level: Level
   private let kindBurst: UInt32
   private var watches = FixedArray<64, Watch>(repeating: Watch())
   private var kinds = FixedArray<240, Kind>(repeating: Kind())
 
-  /// `capacity` is that of the ring.
+  /// `capacity` is the ring's, in records.
   public init(level: Level, capacity: Int) {
     self.level = level
     kindBurst = UInt32(clamping: max(16, capacity / 32))
@@ -73,7 +73,7 @@ public struct RepeatFilter {
     }
   }
 
-  /// Whether `records` records about a subject, which all belong to one text, are to be written.
+  /// Whether to write the `records` records of one text about a subject.
   mutating func admits(_ subject: Subject, records: Int, at now: Instant) -> Bool {
     var place: Int?
     let set = Int(subject.key >> 32) & (Self.subjectsMax - 1) & ~(Self.setCount - 1)
@@ -107,7 +107,7 @@ public struct RepeatFilter {
     return false
   }
 
-  /// Pay for records out of what the kind has left. What it cannot pay is counted with it.
+  /// Takes records from the kind's budget. Records beyond it are counted for the kind.
   private mutating func spend(_ subject: Subject, _ records: Int, _ now: Instant) -> Bool {
     let kind = subject.kind
     let step = Self.hourNanoseconds / UInt64(kindBurst)
@@ -125,7 +125,7 @@ public struct RepeatFilter {
     return false
   }
 
-  /// The next count that is due, which begins anew; nil when there is none. `isLast` makes all of them due.
+  /// The next count that is due, which is then reset; nil when there is none. With `isLast` all are due.
   mutating func nextCount(at now: Instant, isLast: Bool) -> (subject: Subject, repeats: UInt64, seconds: UInt64)? {
     for index in 0..<Self.subjectsMax where watches[index].repeats > 0 {
       guard isLast || watches[index].until <= now else { continue }
@@ -134,7 +134,7 @@ public struct RepeatFilter {
       watches[index].since = now
       watches[index].until = now + TimeSpan(nanoseconds: Self.span.nanoseconds << UInt64(watches[index].doublings))
       watches[index].repeats = 0
-      // One in each span shows what it looks like now.
+      // One record per period shows the current state.
       watches[index].written = Self.subjectBurst - 1
       return (watch.subject, watch.repeats, (now - watch.since).milliseconds / 1000)
     }
@@ -145,7 +145,7 @@ public struct RepeatFilter {
       let repeats = kinds[index].repeats
       kinds[index].repeats = 0
       var subject = kinds[index].subject
-      // They were about many: of these only the last is known. A source of words stays.
+      // They had many subjects, and only the last is known. The source of a text is kept.
       subject.link = 0xFF
       if subject.event != .report { (subject.first, subject.second) = (0, 0) }
       return (subject, repeats, span / 1_000_000_000)
@@ -155,7 +155,8 @@ public struct RepeatFilter {
 }
 
 extension RepeatFilter.Subject {
-  /// A record with integers and 16 bytes. `a` tells subjects apart where it is small: a reason or a bearer, not a measure.
+  /// A record with integers and 16 bytes. `a` distinguishes subjects if it is small (a reason or a bearer, not a
+  /// quantity).
   init(_ event: Event, _ level: Level, _ link: UInt8, a: UInt64, _ first: UInt64, _ second: UInt64) {
     var hash = mixed(UInt64(event.rawValue) << 16 | UInt64(link) << 8 | (a < 256 ? a : 255))
     hash = mixed(hash ^ first)
@@ -164,7 +165,7 @@ extension RepeatFilter.Subject {
     self.init(event: event, level: level, link: link, first: first, second: second, key: hash | 1, kind: kind)
   }
 
-  /// Words, “source: text”. Digits behind a colon do not count: a port is another one each time.
+  /// A text, “source: text”. Digits after a colon are ignored: a port differs each time.
   init(_ event: Event, _ level: Level, words: UnsafeRawBufferPointer, _ first: UInt64, _ second: UInt64) {
     var hash: UInt64 = 0
     var source: UInt64?
@@ -183,7 +184,7 @@ extension RepeatFilter.Subject {
   }
 }
 
-/// The finalizer of SplitMix64: every bit of the result depends on every bit given.
+/// The finalizer of SplitMix64: every bit of the result depends on every bit of the input.
 private func mixed(_ value: UInt64) -> UInt64 {
   var z = value &+ 0x9E37_79B9_7F4A_7C15
   z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9

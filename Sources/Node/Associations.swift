@@ -39,8 +39,12 @@ final class Association {
     self.protection = protection
   }
 
-  /// An association that was refused and no longer is gets a new channel once the application has taken all completions
-  /// and messages of the old one: its messages were acknowledged.
+  /// It can be evicted: the peer is unreachable or never proved its key, and the application has read everything.
+  var isEvictable: Bool { (route == nil || protection.isUnproven) && isRead }
+
+  /// The application has taken every completion that there is or will be, and every whole message.
+  fileprivate var isRead: Bool {
+    !channel.hasUntakenCompletions && Lane.allCases.allSatisfy { channel.pendingMessage($0) == nil }
   }
 
   /// The next output for the application about this peer.

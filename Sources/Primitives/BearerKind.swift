@@ -1,4 +1,4 @@
-/// What carries a link. The raw value is on the wire (link-state advertisements, hello).
+/// The medium of a link. The raw value is sent on the wire (advertisements).
 public enum BearerKind: UInt8, Sendable {
   case ethernet = 1
   case wifi = 2
@@ -6,8 +6,8 @@ public enum BearerKind: UInt8, Sendable {
   case bluetoothLE = 4
   case loopback = 5
 
-  /// Routing cost of one hop over this bearer before anything was measured: about the
-  /// microseconds that one KiB takes at the bearer's usual goodput.
+  /// Routing cost of a link over this bearer before it is measured: about the microseconds that one KiB takes at the
+  /// bearer's usual goodput.
   public var cost: UInt16 {
     switch self {
     case .loopback: 1

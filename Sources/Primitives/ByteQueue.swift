@@ -1,20 +1,20 @@
-/// A first-in first-out queue of bytes in a ring of memory that somebody else owns.
+/// A first-in first-out queue of bytes in a ring of memory that the caller owns.
 ///
-/// When it empties it starts again at the ring's beginning, so that a queue which is rarely long touches
-/// only the first pages of its memory.
+/// When it becomes empty it starts again at the ring's beginning, so that a short queue touches only the first pages of
+/// its memory.
 public struct ByteQueue {
   private let memory: UnsafeMutableRawBufferPointer
   private var head = 0
   public private(set) var count = 0
 
-  /// `memory` must outlive the queue; it is the queue's alone.
+  /// `memory` must outlive the queue, and no one else may use it.
   public init(_ memory: UnsafeMutableRawBufferPointer) { self.memory = memory }
 
   public var capacity: Int { memory.count }
   public var free: Int { memory.count - count }
   public var isEmpty: Bool { count == 0 }
 
-  /// Add all of `bytes`. There must be room for them: ask `free` first.
+  /// Appends all of `bytes`. Check `free` first.
   public mutating func append(_ bytes: RawSpan) {
     bytes.withUnsafeBytes { append($0) }
   }
@@ -30,13 +30,13 @@ public struct ByteQueue {
     count += bytes.count
   }
 
-  /// Copy the first `byteCount` bytes out and remove them. There must be as many.
+  /// Copies the first `byteCount` bytes out and removes them. The queue must hold as many.
   public mutating func pop(_ byteCount: Int, into destination: UnsafeMutableRawPointer) {
     copy(byteCount, from: 0, into: destination)
     drop(byteCount)
   }
 
-  /// Copy `byteCount` bytes that begin `offset` bytes behind the first, without removing any.
+  /// Copies `byteCount` bytes from `offset` on, without removing any.
   public func copy(_ byteCount: Int, from offset: Int, into destination: UnsafeMutableRawPointer) {
     precondition(offset >= 0 && byteCount >= 0 && offset + byteCount <= count)
     guard let base = memory.baseAddress else { return }
@@ -47,7 +47,7 @@ public struct ByteQueue {
     (destination + first).copyMemory(from: base, byteCount: byteCount - first)
   }
 
-  /// The byte `offset` bytes behind the first.
+  /// The byte at `offset` from the first.
   public subscript(offset: Int) -> UInt8 {
     precondition(offset >= 0 && offset < count)
     var index = head + offset
@@ -55,7 +55,7 @@ public struct ByteQueue {
     return memory[index]
   }
 
-  /// Remove the first `byteCount` bytes. There must be as many.
+  /// Removes the first `byteCount` bytes. The queue must hold as many.
   public mutating func drop(_ byteCount: Int) {
     precondition(byteCount >= 0 && byteCount <= count)
     count -= byteCount

@@ -1,9 +1,9 @@
 /// A fixed number of elements, stored in place.
 ///
-/// It stands for `InlineArray` wherever elements are changed one by one. Swift 6.3.1 (`-O`) believes that a
-/// function which stores into an `InlineArray` at a variable index leaves its memory alone: a caller then uses elements
-/// that it had read before the call. Elements are reached through spans here, whose pointers the optimiser takes to be
-/// changed by any call. `Tests/OptimisedTests` proves that, and `make check` keeps `InlineArray` to bytes.
+/// It replaces `InlineArray` wherever elements are changed one by one. Swift 6.3.1 (`-O`) assumes that a function which
+/// stores into an `InlineArray` at a variable index does not change its memory; a caller then uses elements that it had
+/// read before the call. Here elements are accessed through spans, whose memory the optimiser assumes to be changed by
+/// any call. `Tests/OptimisedTests` proves that, and `make check` restricts `InlineArray` to bytes.
 @frozen
 public struct FixedArray<let count: Int, Element> {
   @usableFromInline var storage: InlineArray<count, Element>

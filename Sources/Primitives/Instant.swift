@@ -20,14 +20,14 @@ public struct TimeSpan: Comparable, Sendable {
   }
 }
 
-/// A point on the monotonic clock, in nanoseconds since an origin that only the rim knows.
-/// The core is handed every instant; it never reads a clock.
+/// A point on the monotonic clock, in nanoseconds since an origin that only the rim knows. The core gets every instant
+/// as an argument; it never reads a clock.
 public struct Instant: Comparable, Sendable {
   public var nanoseconds: UInt64
 
   @inlinable public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
   public static let zero = Instant(nanoseconds: 0)
-  /// Later than every instant a clock gives: "no deadline".
+  /// Later than every instant of a clock: "no deadline".
   public static let never = Instant(nanoseconds: .max)
 
   @inlinable public static func < (a: Instant, b: Instant) -> Bool { a.nanoseconds < b.nanoseconds }
@@ -35,7 +35,7 @@ public struct Instant: Comparable, Sendable {
     let (sum, overflow) = a.nanoseconds.addingReportingOverflow(span.nanoseconds)
     return Instant(nanoseconds: overflow ? .max : sum)
   }
-  /// The span from `b` to `a`; zero when `b` is the later one.
+  /// The span from `b` to `a`; zero when `b` is later.
   @inlinable public static func - (a: Instant, b: Instant) -> TimeSpan {
     TimeSpan(nanoseconds: a.nanoseconds > b.nanoseconds ? a.nanoseconds - b.nanoseconds : 0)
   }

@@ -1,6 +1,6 @@
-/// Whether a character has no picture of its own: a control character (general category Cc), a line or paragraph
-/// separator, a direction mark or another Default_Ignorable_Code_Point (Unicode 16, DerivedCoreProperties.txt). Such
-/// characters steer terminals, reorder a line, or make two different names look alike.
+/// Whether a character is invisible: a control character (general category Cc), a line or paragraph separator, a
+/// direction mark or another Default_Ignorable_Code_Point (Unicode 16, DerivedCoreProperties.txt). Such characters
+/// control terminals, reorder a line, or make two different names look alike.
 public func isInvisible(_ scalar: UInt32) -> Bool {
   switch scalar {
   case 0...0x1F, 0x7F...0x9F, 0xAD, 0x34F, 0x61C, 0x115F...0x1160, 0x17B4...0x17B5, 0x180B...0x180F: true
@@ -10,8 +10,8 @@ public func isInvisible(_ scalar: UInt32) -> Bool {
   }
 }
 
-/// Whether a word is as many hexadecimal digits, of either case, as a node id is shown with: 8 or 32. Nobody may be called
-/// so: people would take the name for the id of somebody else.
+/// Whether a word consists of as many hexadecimal digits, of either case, as a displayed node id: 8 or 32. Names must
+/// not, because they would be mistaken for an id.
 public func looksLikeNodeID(_ word: RawSpan) -> Bool {
   guard word.byteCount == 8 || word.byteCount == 2 * NodeID.byteCount else { return false }
   for offset in word.byteOffsets {

@@ -2,8 +2,8 @@ extension Limits {
   /// An element for each link slot.
   public typealias PerLink<Element> = FixedArray<64, Element>
 
-  /// Calls `body` with each field of the core whose width bounds a limit: what it holds, the greatest value that the limits
-  /// allow, and the greatest that fits. Indexes of tables are not among them: `Table` checks its own.
+  /// Calls `body` with each field of the core whose width bounds a limit: its content, the greatest value that the
+  /// limits allow, and the greatest that fits. Indexes of tables are not included: `Table` checks its own.
   public static func eachWidth(_ body: (_ field: StaticString, _ greatest: Int, _ fits: Int) -> Void) {
     body("links: sets of slots, 64 bits", linksMax, UInt64.bitWidth)
     body("links: arrays by slot", linksMax, PerLink<UInt8>.count)
@@ -29,7 +29,7 @@ extension Limits {
     body("peers: bytes of a pair, 8 bits", infoPairBytesMax, 0xFF)
   }
 
-  /// Traps where a limit was raised beyond what some field holds. Called once, at start.
+  /// Traps when a limit exceeds what a field can hold. Called once, at start.
   public static func checkWidths() {
     eachWidth { _, greatest, fits in precondition(greatest <= fits) }
   }

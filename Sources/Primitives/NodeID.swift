@@ -1,12 +1,12 @@
-/// A node is a key: the first 16 bytes of SHA-256 over its certificate's SubjectPublicKeyInfo.
-/// Ordered as the bytes are, so that every node breaks ties the same way.
+/// A node is identified by its key: the first 16 bytes of SHA-256 over the key's SubjectPublicKeyInfo. Ordered as the
+/// bytes are, so that every node breaks ties alike.
 public struct NodeID: Hashable, Comparable, Sendable {
   /// Bytes 0–7 and 8–15, big-endian.
   public let high: UInt64
   public let low: UInt64
 
   public static let byteCount = 16
-  /// No node: the destination of frames that are for the neighbour, or for everybody.
+  /// No node: the destination of link-local and flooded frames.
   public static let none = NodeID(high: 0, low: 0)
 
   @inlinable public init(high: UInt64, low: UInt64) {
@@ -18,7 +18,7 @@ public struct NodeID: Hashable, Comparable, Sendable {
     a.high != b.high ? a.high < b.high : a.low < b.low
   }
 
-  /// Byte `index` (0–15) as it stands on the wire.
+  /// Byte `index` (0–15) in wire order.
   @inlinable public func byte(_ index: Int) -> UInt8 {
     let word = index < 8 ? high : low
     return UInt8(truncatingIfNeeded: word >> UInt64((7 - index & 7) &* 8))

@@ -1,16 +1,16 @@
-/// Hands out the parts of one piece of memory, in order. Each begins at a multiple of `alignment` bytes.
+/// Allocates parts of one piece of memory, in order. Each part begins at a multiple of `alignment` bytes.
 public struct Arena {
   /// A cache line; no record needs more.
   public static let alignment = 64
   private var rest: UnsafeMutableRawBufferPointer
 
-  /// `memory` is aligned to `alignment`, and outlives whatever is made of its parts.
+  /// `memory` must be aligned to `alignment`, and outlive everything made from its parts.
   public init(_ memory: UnsafeMutableRawBufferPointer) {
     precondition(Int(bitPattern: memory.baseAddress) % Self.alignment == 0)
     rest = memory
   }
 
-  /// What a part of `byteCount` bytes takes.
+  /// The bytes that a part of `byteCount` bytes takes, with alignment.
   public static func byteCount(_ byteCount: Int) -> Int { (byteCount + alignment - 1) / alignment * alignment }
 
   /// Traps when fewer bytes are left.
@@ -22,16 +22,16 @@ public struct Arena {
   }
 }
 
-/// A fixed number of records in memory that was handed in once, each reached by an index that is checked.
+/// A fixed number of records in memory of the caller, accessed by a checked index.
 ///
-/// Copies of the value share the records. Records are plain values that nobody need destroy. The memory of a record is
-/// neither touched nor meaningful before the record is assigned.
+/// Copies of the value share the records. Records must be trivial types without a destructor. The memory of a record is
+/// neither touched nor valid before the record is assigned.
 @frozen
 public struct Table<Record, Index: FixedWidthInteger> {
   @usableFromInline let base: UnsafeMutablePointer<Record>
   public let count: Int
 
-  /// Every number below `count`, and one above them all to mean none, fits `Index`.
+  /// `Index` must be able to hold `count`, which the caller may use for “none”.
   public init(count: Int, in arena: inout Arena) {
     precondition(_isPOD(Record.self) && MemoryLayout<Record>.alignment <= Arena.alignment)
     precondition(count > 0 && UInt64(count) <= UInt64(Index.max))
@@ -39,18 +39,18 @@ public struct Table<Record, Index: FixedWidthInteger> {
     self.count = count
   }
 
-  /// Bytes that `count` records take of an arena.
+  /// Bytes that `count` records take in an arena.
   public static func byteCount(_ count: Int) -> Int { Arena.byteCount(count * MemoryLayout<Record>.stride) }
 
   public var indices: Range<Int> { 0..<count }
 
-  /// Traps when there is no such record.
+  /// Traps when the index is out of range.
   @inlinable public subscript(index: Index) -> Record {
     unsafeAddress { UnsafePointer(address(index)) }
     nonmutating unsafeMutableAddress { address(index) }
   }
 
-  /// Assign all records.
+  /// Assigns all records.
   public func fill(_ record: Record) { base.initialize(repeating: record, count: count) }
 
   @inlinable func address(_ index: Index) -> UnsafeMutablePointer<Record> {
@@ -59,8 +59,7 @@ public struct Table<Record, Index: FixedWidthInteger> {
   }
 }
 
-/// A fixed number of byte strings of one length, each reached by an index that is checked. Copies of the value share
-/// the bytes.
+/// A fixed number of byte strings of one length, accessed by a checked index. Copies of the value share the bytes.
 public struct ByteTable<Index: FixedWidthInteger> {
   private let memory: UnsafeMutableRawBufferPointer
   private let recordBytes: Int
@@ -73,10 +72,10 @@ public struct ByteTable<Index: FixedWidthInteger> {
     self.count = count
   }
 
-  /// Bytes that `count` strings take of an arena.
+  /// Bytes that `count` strings take in an arena.
   public static func byteCount(_ count: Int, recordBytes: Int) -> Int { Arena.byteCount(count * recordBytes) }
 
-  /// Traps when there is no such string.
+  /// Traps when the index is out of range.
   public subscript(index: Index) -> UnsafeMutableRawBufferPointer {
     precondition(index >= 0 && Int(index) < count)
     let start = Int(index) * recordBytes

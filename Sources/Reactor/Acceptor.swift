@@ -1,20 +1,21 @@
 import CSystem
 import Primitives
 
-/// A listening socket of any family. A wake-up accepts at most `acceptsMax` connections; what is left is reported again.
-/// When accepting fails it rests for `restTime`: descriptors are level-triggered, and a listener that cannot accept would
-/// wake the loop without end.
+/// A listening socket of any family. A wake-up accepts at most `acceptsMax` connections; further ones are reported
+/// again. After a failed accept it pauses for `restTime`: descriptors are level-triggered, so a listener that cannot
+/// accept would wake the loop forever.
 public final class Acceptor: EventSource {
-  /// What one attempt to accept came to.
+  /// The result of one attempt to accept.
   public enum Outcome {
-    /// A connection was taken, or had broken before it could be.
+    /// A connection was accepted, or had already failed before that.
     case taken
-    /// None waits.
+    /// No connection is pending.
     case none
-    /// Nothing can be accepted now: descriptors or memory ran out (EMFILE, ENFILE, ENOBUFS, ENOMEM), or the socket failed.
+    /// Nothing can be accepted now: descriptors or memory ran out (EMFILE, ENFILE, ENOBUFS, ENOMEM), or the socket
+    /// failed.
     case failed(SystemError)
 
-    /// The outcome of an accept4 that gave -1 (accept(2), “Error handling”).
+    /// The outcome of a failed accept4 (accept(2), “Error handling”).
     public init(_ error: SystemError) {
       switch error.code {
       case EAGAIN: self = .none
@@ -28,9 +29,9 @@ public final class Acceptor: EventSource {
 
   /// The most connections one wake-up accepts.
   public static let acceptsMax = 16
-  /// How long accepting rests after a failure.
+  /// How long accepting pauses after a failure.
   public static let restTime = TimeSpan.seconds(1)
-  /// A shortage is over when no attempt has failed for so long; the next failure after that is told anew.
+  /// A shortage is over when no attempt has failed for this time; the next failure is then reported again.
   public static let calmTime = TimeSpan.seconds(60)
 
   private let loop: EventLoop
@@ -42,9 +43,8 @@ public final class Acceptor: EventSource {
   private var isResting = false
   private var isShort = false
 
-  /// Takes over `descriptor`, also when it throws. `accept` makes one attempt on it and owns what it accepts. `shortage`
-  /// is called with the error when accepting begins to fail, and with nil when that is over.
-  /// Errors: epoll_ctl's.
+  /// Takes over `descriptor`, even when it throws. `accept` makes one attempt and owns what it accepts. `shortage` is
+  /// called with the error when accepting begins to fail, and with nil when that is over. Errors: epoll_ctl's.
   public init(
     _ loop: EventLoop, _ descriptor: CInt, accept: @escaping (CInt) -> Outcome,
     shortage: @escaping (SystemError?) -> Void
@@ -75,7 +75,7 @@ public final class Acceptor: EventSource {
     }
   }
 
-  /// Stop listening. Nothing is called back after it.
+  /// Stops listening. No callback follows.
   public func close() {
     guard let registration else { return }
     self.registration = nil

@@ -1,6 +1,6 @@
 import CSystem
 
-/// Calls somebody when a descriptor that is another's can be read.
+/// Calls a closure when a descriptor that the caller owns can be read.
 public final class DescriptorWatch: EventSource {
   private let loop: EventLoop
   private let called: () -> Void

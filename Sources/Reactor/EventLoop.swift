@@ -1,32 +1,32 @@
 import CSystem
 import Primitives
 
-/// Somebody who owns a descriptor and wants to know when it is ready.
+/// An object that owns a descriptor and handles its readiness.
 public protocol EventSource: AnyObject {
-  /// `events` holds EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP and EPOLLRDHUP bits. The source does a bounded
-  /// share of the work (`EventLoop.callBytesMax` at most) and returns: what is left is reported again.
+  /// `events` holds EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP and EPOLLRDHUP bits. The source does a bounded amount of work
+  /// (at most `EventLoop.callBytesMax`) and returns: the rest is reported again.
   func ready(_ events: UInt32)
 }
 
-/// In which order the sources of one wake-up are served.
+/// The order in which the sources of one wake-up are served.
 public enum Priority: UInt8, Sendable, CaseIterable {
-  /// Signals and timers: a stop or a retransmission is never behind a transfer.
+  /// Signals and timers: a stop or a retransmission never waits for a transfer.
   case clock
   /// Established links.
   case link
-  /// Listeners, radios, discovery: streams and datagrams of those who are not yet links.
+  /// Listeners, radios, discovery: streams and datagrams that do not belong to a link yet.
   case admission
-  /// The control socket: people and scripts reading the box.
+  /// The control socket.
   case diagnostics
 }
 
-/// What a source waits for. EPOLLERR and EPOLLHUP (both directions closed) are told in any case.
+/// The events that a source waits for. EPOLLERR and EPOLLHUP (both directions closed) are always reported.
 public struct Interest: OptionSet, Sendable {
   public let rawValue: UInt8
   public init(rawValue: UInt8) { self.rawValue = rawValue }
   public static let read = Interest(rawValue: 1)
   public static let write = Interest(rawValue: 2)
-  /// That the other side has closed its direction (EPOLLRDHUP); `.read` tells it too. It is told again in each wake-up, so
+  /// The other side has closed its direction (EPOLLRDHUP); `.read` reports it too. It is reported in each wake-up, so
   /// only a source that then acts may wait for it.
   public static let hangUp = Interest(rawValue: 4)
 
@@ -39,7 +39,7 @@ public struct Interest: OptionSet, Sendable {
   }
 }
 
-/// Names one `add`: a slot and its generation, so that a handle kept after `remove` is recognised.
+/// Identifies one `add`: a slot and its generation, so that a handle used after `remove` is detected.
 public struct Registration: Equatable, Sendable {
   let slot: UInt32
   let generation: UInt32
@@ -47,10 +47,10 @@ public struct Registration: Equatable, Sendable {
 
 /// A single-threaded epoll loop.
 ///
-/// One wake-up takes at most `wakeEventsMax` ready descriptors and serves each once, in order of
-/// `Priority`; then `batchEnded` runs once, which is where the core's commands are drained. Descriptors
-/// are level-triggered. An event of a descriptor that was removed earlier in the same wake-up is dropped
-/// even when its number is already in use again: the kernel returns slot and generation, not the number.
+/// One wake-up takes at most `wakeEventsMax` ready descriptors and serves each once, in order of `Priority`; then
+/// `batchEnded` runs once, which drains the core's outputs. Descriptors are level-triggered. An event of a descriptor
+/// that was removed earlier in the same wake-up is dropped, even when its number is already in use again: the kernel
+/// returns slot and generation, not the number.
 public final class EventLoop {
   /// The most ready descriptors one wake-up serves.
   public static let wakeEventsMax = 64
@@ -75,7 +75,7 @@ public final class EventLoop {
   private var isRunning = false
   var timers: TimerQueue!
 
-  /// Errors: what epoll_create1 or timerfd_create say (EMFILE, ENFILE, ENOMEM).
+  /// Errors: those of epoll_create1 and timerfd_create (EMFILE, ENFILE, ENOMEM).
   public init() throws(SystemError) {
     epoll = epoll_create1(CInt(EPOLL_CLOEXEC))
     if epoll < 0 { throw SystemError.last }
@@ -87,8 +87,8 @@ public final class EventLoop {
 
   deinit { close(epoll) }
 
-  /// Watch a descriptor. It stays the source's own: remove it here before closing it.
-  /// Errors: epoll_ctl's (EPERM for a regular file, ENOSPC above the user's watch limit).
+  /// Watches a descriptor. The source still owns it; remove it here before closing it. Errors: epoll_ctl's (EPERM for a
+  /// regular file, ENOSPC above the user's watch limit).
   public func add(
     _ descriptor: CInt, _ interest: Interest, _ priority: Priority, _ source: any EventSource
   ) throws(SystemError) -> Registration {
@@ -112,7 +112,7 @@ public final class EventLoop {
     return Registration(slot: slot, generation: generation)
   }
 
-  /// Change what a source waits for. Nothing happens for a registration that was removed.
+  /// Changes the events that a source waits for. No effect after `remove`.
   public func modify(_ registration: Registration, _ interest: Interest) {
     guard isCurrent(registration) else { return }
     var event = epoll_event()
@@ -121,7 +121,7 @@ public final class EventLoop {
     _ = epoll_ctl(epoll, EPOLL_CTL_MOD, slots[Int(registration.slot)].descriptor, &event)
   }
 
-  /// Stop watching. Removing twice is harmless.
+  /// Stops watching. Removing twice is harmless.
   public func remove(_ registration: Registration) {
     guard isCurrent(registration) else { return }
     let index = Int(registration.slot)
@@ -130,16 +130,16 @@ public final class EventLoop {
     freeSlots.append(registration.slot)
   }
 
-  /// Serve events until `stop`.
+  /// Serves events until `stop`.
   public func run() {
     isRunning = true
     while isRunning { turn(waitMilliseconds: -1) }
   }
 
-  /// Let `run` return after the current wake-up.
+  /// Makes `run` return after the current wake-up.
   public func stop() { isRunning = false }
 
-  /// Serve one wake-up, waiting at most `waitMilliseconds` for it (-1: as long as it takes).
+  /// Serves one wake-up, and waits at most `waitMilliseconds` for it (-1: no limit).
   public func turn(waitMilliseconds: CInt) {
     let count = withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: Self.wakeEventsMax) { events in
       let count = Int(epoll_wait(epoll, events.baseAddress!, CInt(Self.wakeEventsMax), waitMilliseconds))
@@ -173,11 +173,11 @@ public struct SystemError: Error, Equatable {
   public init(code: CInt) { self.code = code }
   /// The errno of the call that just failed on this thread.
   public static var last: SystemError { SystemError(code: csystem_errno()) }
-  /// What strerror says of it.
+  /// The text of strerror.
   public var text: String { String(cString: strerror(code)) }
 }
 
-/// CLOCK_MONOTONIC. Stops while the machine is suspended, never steps.
+/// CLOCK_MONOTONIC. Does not count suspended time, and never steps.
 public func monotonicNow() -> Instant {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC, &time)

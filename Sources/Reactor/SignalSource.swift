@@ -1,6 +1,6 @@
 import CSystem
 
-/// Signals as events: blocked for the process and read from a signalfd.
+/// Signals as events: blocked in the process and read from a signalfd.
 public final class SignalSource: EventSource {
   private let descriptor: CInt
   private let received: (CInt) -> Void

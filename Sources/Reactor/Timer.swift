@@ -1,7 +1,7 @@
 import CSystem
 import Primitives
 
-/// A one-shot timer of an `EventLoop`. It fires in a wake-up of its own, at priority `clock`.
+/// A one-shot timer of an `EventLoop`. It fires in the loop's thread, at priority `clock`.
 public final class Timer {
   /// When it fires; `.never` when it is not set.
   public private(set) var deadline = Instant.never
@@ -13,7 +13,7 @@ public final class Timer {
     self.fired = fired
   }
 
-  /// Fire at `deadline`, instead of whenever it was set to. An instant that has passed fires at once.
+  /// Sets the timer to `deadline`, and replaces a former deadline. An instant in the past fires at once.
   public func set(_ deadline: Instant) {
     if deadline == self.deadline { return }
     self.deadline = deadline
@@ -30,7 +30,7 @@ public final class Timer {
   }
 }
 
-/// All set timers behind one timerfd. Tens of them, so a scan beats a heap.
+/// All set timers, on one timerfd. There are only tens, so a scan is faster than a heap.
 final class TimerQueue: EventSource {
   let descriptor: CInt
   private var pending: [Timer] = []
@@ -60,9 +60,9 @@ final class TimerQueue: EventSource {
     let now = monotonicNow()
     let due = pending.filter { $0.deadline <= now }.sorted { $0.deadline < $1.deadline }
     pending.removeAll { $0.deadline <= now }
-    // A handler may set, cancel or drop any timer, its own too.
+    // A handler may set, cancel or release any timer, including its own.
     for timer in due where timer.deadline <= now { timer.expire() }
-    // One that a handler set to an instant of the past was queued again and has fired since.
+    // A timer that a handler set to a past instant was queued again and has already fired.
     pending.removeAll { $0.deadline == .never }
     arm()
   }
@@ -74,7 +74,7 @@ final class TimerQueue: EventSource {
     armed = earliest
     var setting = itimerspec()
     if earliest != .never {
-      // A zero value would disarm the clock: an instant of the past fires at once as nanosecond 1.
+      // A zero value would disarm the timerfd, so an instant in the past is set as nanosecond 1.
       let nanoseconds = max(earliest.nanoseconds, 1)
       setting.it_value.tv_sec = Int(nanoseconds / 1_000_000_000)
       setting.it_value.tv_nsec = Int(nanoseconds % 1_000_000_000)

@@ -1,12 +1,12 @@
 import Bearer
 import Primitives
 
-/// The places that discovery sees, each under the handle by which the node knows it.
+/// The candidates of discovery, each with the handle that the node uses.
 struct CandidateTable {
   private var entries: [(handle: UInt32, candidate: Candidate)] = []
   private var handleCounter: UInt32 = 0
 
-  /// The candidate's handle, a new one when its address was not known; nil when the book is full.
+  /// The candidate's handle, a new one for an unknown address; nil when the table is full.
   mutating func enter(_ candidate: Candidate) -> UInt32? {
     if let index = index(of: candidate) {
       entries[index].candidate.hint = candidate.hint
@@ -18,7 +18,7 @@ struct CandidateTable {
     return handleCounter
   }
 
-  /// Strike a candidate; its handle, where it had one.
+  /// Removes a candidate; returns its handle, nil when it had none.
   mutating func strike(_ candidate: Candidate) -> UInt32? {
     guard let index = index(of: candidate) else { return nil }
     return entries.remove(at: index).handle
@@ -26,7 +26,7 @@ struct CandidateTable {
 
   subscript(handle: UInt32) -> Candidate? { entries.first { $0.handle == handle }?.candidate }
 
-  /// One address over one bearer is one candidate, whatever id it claims.
+  /// One address over one bearer is one candidate, whatever node id it claims.
   private func index(of candidate: Candidate) -> Int? {
     entries.firstIndex { $0.candidate.bearer == candidate.bearer && $0.candidate.address == candidate.address }
   }

@@ -3,17 +3,17 @@ import CSystem
 import Primitives
 import Reactor
 
-/// What the gate's streams need of the relay.
+/// The interface that inbound streams need from the relay.
 protocol InboundStreamsDelegate: AnyObject {
-  /// A stream whose first bytes are the beginning of TLS, and which is to have proved its key by `deadline`.
+  /// The stream's first bytes are a TLS ClientHello. Its key must be proven by `deadline`.
   func streamAdmitted(_ stream: StreamHandoff, _ bytes: [UInt8], source: UInt64, deadline: Instant)
 }
 
-/// The descriptors of the streams at the admission gate. One costs a descriptor, a place in epoll and six bytes (a
-/// Bluetooth channel gives whole SDUs, so one of those); one timer serves all.
+/// The descriptors of the streams at the admission gate. Each costs a descriptor, an epoll entry and six bytes (a
+/// Bluetooth channel delivers whole SDUs, so one of those). One timer serves all.
 ///
-/// A stream that is refused is told by a TLS alert in the clear (internal_error), which is all that there is before a
-/// handshake; its dialler waits longer before each next attempt.
+/// A refused stream gets a plaintext TLS alert (internal_error), because nothing else exists before a handshake. The
+/// dialler backs off.
 final class InboundStreams {
   private(set) var gate = AdmissionGate()
   private let loop: EventLoop
@@ -29,14 +29,14 @@ final class InboundStreams {
     self.scratch = scratch
     self.delegate = delegate
     var seed: UInt64 = 0
-    // Without a seed the drops are merely foreseeable.
+    // Without a random seed the drops are only predictable.
     _ = withUnsafeMutableBytes(of: &seed) { getrandom($0.baseAddress, $0.count, UInt32(GRND_NONBLOCK)) }
     random = SeededRandom(seed: seed)
     timer = Timer(loop) { [self] in timeUp() }
   }
 
   func arrive(_ handoff: StreamHandoff) {
-    // Numbers come again after 2³² streams, of which none is at the gate for more than seconds.
+    // Numbers repeat after 2³² streams; none stays at the gate for more than seconds.
     streamCounter &+= 1
     let source = AdmissionGate.source(handoff.remote, over: handoff.bearer)
     guard gate.arrive(streamCounter, source, over: handoff.bearer, random: random.next(), now: loop.now) else {
@@ -53,7 +53,7 @@ final class InboundStreams {
     setTimer()
   }
 
-  /// A handshake that came in here is over, one way or the other.
+  /// The handshake of an admitted stream has ended, with or without success.
   func handshakeEnded(_ source: UInt64, isKnown: Bool) {
     if let opening = gate.handshakeEnded(source, isKnown: isKnown) { open(opening) }
   }
@@ -67,7 +67,7 @@ final class InboundStreams {
   fileprivate func ready(_ stream: InboundStream, _ events: UInt32) {
     guard let registration = stream.registration else { return }
     if stream.isWaiting {
-      // Who has closed its side cannot finish a handshake either.
+      // A side that has closed its direction cannot finish a handshake.
       return end(stream)
     }
     let isByteStream = stream.handoff.unitBytesMax == Int.max
@@ -118,9 +118,9 @@ final class InboundStreams {
 
   private func setTimer() { timer?.set(gate.deadline) }
 
-  /// As `LinkStream` lets its last bytes be read, but for many at once, so nothing is waited for.
+  /// Like the lingering close of `LinkStream`, but without waiting, because there may be many.
   private func refuse(_ handoff: StreamHandoff) {
-    // alert, TLS 1.2's number, two bytes: fatal, internal_error (RFC 8446, section 6)
+    // alert record, version TLS 1.2, two bytes: fatal, internal_error (RFC 8446, section 6)
     let alert: [UInt8] = [21, 3, 3, 0, 2, 2, 80]
     _ = send(handoff.descriptor, alert, alert.count, CInt(MSG_NOSIGNAL | MSG_DONTWAIT))
     shutdown(handoff.descriptor, CInt(SHUT_WR))
@@ -135,7 +135,7 @@ private final class InboundStream: EventSource {
   let handoff: StreamHandoff
   var registration: Registration?
   var bytesTaken = 0
-  /// It speaks TLS and waits for a handshake's place.
+  /// It has sent TLS and waits for a free handshake place.
   var isWaiting = false
   private let owner: InboundStreams
 

@@ -11,19 +11,21 @@ import Seal
 import SecureTransport
 import Trust
 
-/// The limits of the box as memory: what each owner takes when all of its places are taken, by peers who use them to the
-/// full. `ARCHITECTURE.md`, "Memory", has the table; `causeway selftest --limits` prints it.
+/// The memory ledger of the box: the bytes that each owner uses when all its places are taken by peers that use them
+/// fully. `ARCHITECTURE.md`, "Memory", has the table; `causeway selftest --limits` prints it.
 ///
-/// Bytes are derived from the limits and the sizes of records. What a library or the kernel takes was measured or is
-/// estimated: those lines say so. Buffers of TCP sockets are not in it: the kernel shrinks them before it ends a process.
+/// Bytes are derived from the limits and the sizes of records. The memory of libraries and of the kernel was measured
+/// or is estimated, as the lines say. Buffers of TCP sockets are not included: the kernel shrinks them before it kills
+/// a process.
 public enum Ledger {
-  /// What `MemoryMax` of config/causeway.service grants. The kernel ends who takes more: the limits must add up to less.
+  /// `MemoryMax` of config/causeway.service, in bytes. The kernel kills a process that uses more, so the sum of the
+  /// limits must be below.
   public static let memoryMax = 128 << 20
 
-  /// What one owner takes.
+  /// The memory of one owner.
   public struct Entry {
     public let owner: StaticString
-    /// How many may be there at once.
+    /// The greatest number of places.
     public let places: Int
     public let bytesEach: Int
 
@@ -38,7 +40,7 @@ public enum Ledger {
     init(_ owner: StaticString, _ bytes: Int) { self.init(owner, 1, bytes) }
   }
 
-  /// The ledger of a box whose journal has `journalBytes`.
+  /// The ledger of a box with a journal of `journalBytes`.
   public static func entries(journalBytes: Int = JournalSection().sizeKiB * 1024) -> [Entry] {
     [
       Entry("frames that wait", NodeMemory.framePool),
@@ -75,7 +77,7 @@ public enum Ledger {
 
   public static func sum(_ entries: [Entry]) -> Int { entries.reduce(0) { $0 + $1.bytes } }
 
-  /// The table, a line for each owner, in KiB.
+  /// The table, one line per owner, in KiB.
   public static func table() -> [String] {
     let entries = entries()
     var lines = entries.map { line(String($0.owner), $0.places, $0.bytesEach, $0.bytes) }
@@ -84,7 +86,7 @@ public enum Ledger {
     return lines
   }
 
-  /// What to say of a journal with which the limits add up to more than is granted; nil when they do not.
+  /// The warning for a journal with which the sum exceeds `memoryMax`; nil when it does not.
   static func excess(journalBytes: Int) -> String? {
     let over = sum(entries(journalBytes: journalBytes)) - memoryMax
     if over <= 0 { return nil }
@@ -94,13 +96,13 @@ public enum Ledger {
       + " causeway.service; set a smaller one, or a greater MemoryMax"
   }
 
-  /// A class with a few fields, its registration and timer.
+  /// An object with a few fields, its registration and timer.
   private static let smallObject = 512
-  /// A peer's certificates as it sent them: what a handshake message holds.
+  /// A peer's certificates as received: the greatest handshake message.
   private static let chainBytesMax = 16_384
-  /// Of each pair of discovery info a string in the snapshot and a value in the JSON tree, and the text.
+  /// For each pair of discovery info a string in the snapshot and a value in the JSON tree, plus the text.
   private static let statusOfPeer = Limits.infoPairsMax * 128 + 2 * Limits.infoBytesMax + 2_048
-  /// Scratch of node and links, plaintext of both roles, the control socket's packet.
+  /// Scratch buffers of node and links, plaintext of both roles, the control socket's packet.
   private static let sharedBuffers =
     NodeMemory.scratch + LinkScratch.byteCount + 2 * 32_768 + ControlProtocol.packetBytesMax
 

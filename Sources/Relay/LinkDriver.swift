@@ -6,31 +6,31 @@ import Primitives
 import Reactor
 import SecureTransport
 
-/// What a driver needs of the relay. All calls come from the reactor's thread.
+/// The interface that a driver needs from the relay. All calls come from the reactor's thread.
 protocol LinkDriverDelegate: AnyObject {
   var node: Node { get }
-  /// Bytes in and out pass through it.
+  /// The shared buffers for incoming and outgoing bytes.
   var scratch: LinkScratch { get }
-  /// The peer has proved its key and is welcome.
+  /// The peer has proved its key and is trusted.
   func linkProved(_ driver: LinkDriver)
-  /// The driver is done; its stream is closed.
+  /// The driver has ended; its stream is closed.
   func linkEnded(_ driver: LinkDriver, reason: String)
 }
 
-/// One connected stream: TLS over it, and a link of the node above. Sans-IO: what it reads, sends and waits for goes
-/// through its `LinkIO`, which calls `ready` and `timeUp`; it makes no system call and reads no clock.
+/// One connected stream: TLS over it, and a link of the node above. Sans-IO: it reads, sends and sets timers through
+/// its `LinkIO`, which calls `ready` and `timeUp`. It makes no system call and reads no clock.
 final class LinkDriver {
-  /// How long the last bytes of a closing link may take.
+  /// The longest time to send the last bytes of a closing link.
   static let lingerTime = TimeSpan.seconds(2)
 
   let handoff: StreamHandoff
-  /// The source that admission counts it under, until its handshake is over; nil for a dialled stream.
+  /// The source for admission while the handshake lasts; nil afterwards and for a dialled stream.
   var source: UInt64?
   /// The node's link slot, once the peer is authenticated.
   private(set) var slot: Int?
   var peer: NodeID { secure.peer }
   var protocolText: String { secure.protocolText }
-  /// The peer, or this side, refused a key that was proven: which people should read of.
+  /// The peer or this side refused a proven key; people should be told.
   var isRefused: Bool {
     switch secure.state {
     case .closed(.alert), .closed(.refused): true
@@ -42,15 +42,15 @@ final class LinkDriver {
   private let secure: SecureStream
   private let delegate: any LinkDriverDelegate
   private let ahead: EncryptAhead
-  /// The node may hold frames that `fill` left there because enough was encrypted ahead.
+  /// The node may hold frames that `fill` left because enough was encrypted ahead.
   private var mayHaveMore = false
-  /// Bytes that left the node in this wake-up.
+  /// Bytes taken from the node in this wake-up.
   private var movedBytes = 0
-  /// The last is being said.
+  /// The last bytes are being sent.
   private var isEnding = false
   private var isOver = false
 
-  /// Errors: no memory for TLS. `io` stays the caller's then.
+  /// Errors: no memory for TLS. The caller then still owns `io`.
   init(
     _ io: any LinkIO, _ handoff: StreamHandoff, _ credentials: TLSCredentials, judge: (any PeerJudge)?,
     _ delegate: any LinkDriverDelegate
@@ -62,39 +62,39 @@ final class LinkDriver {
     secure = try SecureStream(credentials, role: handoff.isInbound ? .server : .client, judge: judge)
   }
 
-  /// Begin the handshake, which is to be done by `deadline`; `bytes` have come already. The delegate knows the driver by
-  /// now: it may end at once.
+  /// Begins the handshake, which must be done by `deadline`; `bytes` were already received. The delegate must know the
+  /// driver before, because it may end at once.
   func start(_ bytes: [UInt8], deadline: Instant) {
     io.wake(at: deadline)
     bytes.withUnsafeBytes { secure.receive($0) { input in take(input) } }
     flush()
   }
 
-  /// The stream has bytes, takes bytes, or has failed.
+  /// The stream can be read, can be written, or has failed.
   func ready(canRead: Bool, canWrite: Bool, isBroken: Bool) {
     if canWrite { transmit() }
     if canRead { receive() }
     if isBroken && !canRead { end("the connection broke", lingers: false) }
   }
 
-  /// Send what waits in the node, as far as the stream takes it.
+  /// Sends the node's queued frames, as far as the stream accepts them.
   func transmit() {
     while !isOver, let slot, !isEnding, movedBytes < EventLoop.callBytesMax {
       let count = fill(slot)
       flush()
       movedBytes += count
-      // Nothing waits any more, or the stream is full and says when it is not.
+      // Nothing is queued any more, or the stream is full and will report room.
       if count == 0 || !secure.outgoing.isEmpty { return }
     }
-    // The stream takes more, but others want their turn: come back in the next wake-up.
+    // The stream accepts more, but other links must be served: continue in the next wake-up.
     if movedBytes >= EventLoop.callBytesMax { mayHaveMore = true }
     flush()
   }
 
-  /// The wake-up is over, and with it the driver's turn.
+  /// The wake-up has ended, and the driver's byte budget is reset.
   func wakeUpEnded() { movedBytes = 0 }
 
-  /// Send what the node still has, say goodbye to TLS, and close.
+  /// Sends the node's last frames, closes TLS and then the stream.
   func finish() {
     guard !isOver, !isEnding else { return }
     if let slot { _ = fill(slot) }
@@ -104,23 +104,23 @@ final class LinkDriver {
     flush()
   }
 
-  /// The interface below is gone: nothing can be said any more, and the other side finds out by itself.
+  /// The interface is down: nothing can be sent any more; the other side times out.
   func interfaceWent() { end("its interface is down", lingers: false) }
 
-  /// Trust or time has changed: a peer that is not welcome any more is told so and cut off.
+  /// Trust or time has changed: a peer that is no longer trusted gets an alert, and the stream is closed.
   func reconsider() {
     guard !isOver, !isEnding else { return }
     secure.reconsider()
     flush()
   }
 
-  /// What was waited for has taken too long.
+  /// A deadline has passed: of the handshake, or of closing.
   func timeUp() {
     if isEnding { return end("closed", lingers: false) }
     end("no TLS handshake within \(Admission.deadline(handoff.bearer).milliseconds / 1000) s", lingers: false)
   }
 
-  // MARK: Inside
+  // MARK: Internals
 
   private func receive() {
     let buffer = delegate.scratch.incoming
@@ -160,7 +160,7 @@ final class LinkDriver {
     if slot == nil { finish() }
   }
 
-  /// Encrypt frames while the stream wants more. Gives the bytes taken from the node.
+  /// Encrypts frames while the stream needs more. Returns the bytes taken from the node.
   private func fill(_ slot: Int) -> Int {
     var taken = 0
     mayHaveMore = false
@@ -183,7 +183,7 @@ final class LinkDriver {
     return count
   }
 
-  /// The node writes its frames where they leave from: a sealed one that comes first, which under load is the only
+  /// The node writes its frames directly into the outgoing buffer. A sealed frame at the beginning, under load the only
   /// one, is not copied again.
   private func fillBeside(_ slot: Int, _ room: Int) -> Int {
     guard let buffer = secure.roomForFrames(room) else { return 0 }
@@ -198,7 +198,7 @@ final class LinkDriver {
     return count
   }
 
-  /// Frames that the end nodes sealed go beside TLS, all others inside it.
+  /// Sends end-to-end encrypted frames outside TLS, all others inside it.
   private func write(_ frames: UnsafeRawBufferPointer) {
     var plainStart = 0
     var offset = 0
@@ -222,7 +222,7 @@ final class LinkDriver {
     if !frames.isEmpty { _ = secure.write(UnsafeRawBufferPointer(rebasing: frames)) }
   }
 
-  /// Send what is encrypted; then look whether the stream is over.
+  /// Sends encrypted bytes; then checks whether the stream has ended.
   private func flush() {
     sending: while !isOver, !secure.outgoing.isEmpty {
       let bytes = secure.outgoing
@@ -234,7 +234,7 @@ final class LinkDriver {
     }
     if isOver { return }
     if case .closed(let reason) = secure.state, secure.outgoing.isEmpty { return end(reason.text, lingers: true) }
-    // Also when all went out: whoever flushes after a receipt does not fill.
+    // Needed even when everything was sent, because a flush after a receive does not fill.
     io.waitForRoom(!secure.outgoing.isEmpty || (mayHaveMore && !isEnding))
   }
 

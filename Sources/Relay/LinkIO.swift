@@ -1,28 +1,28 @@
 import Primitives
 import Reactor
 
-/// What moving bytes over a stream came to.
+/// The result of a read or write on a stream.
 enum TransferOutcome: Equatable {
   case moved(Int)
-  /// Nothing can be moved now.
+  /// Nothing can be transferred now.
   case later
   /// The other side has closed its direction.
   case ended
   case failed(SystemError)
 }
 
-/// The world of a link driver: its stream, its clock and its timer.
+/// The environment of a link driver: its stream, its clock and its timer.
 protocol LinkIO: AnyObject {
   var now: Instant { get }
-  /// Read what has come into the buffer's beginning.
+  /// Reads received bytes into the beginning of the buffer.
   func receive(into buffer: UnsafeMutableRawBufferPointer) -> TransferOutcome
-  /// Send as many of the bytes as the stream takes.
+  /// Sends as many of the bytes as the stream accepts.
   func send(_ bytes: UnsafeRawBufferPointer) -> TransferOutcome
-  /// Whether `LinkDriver.ready` is to be called as soon as the stream takes bytes; it always is when bytes have come.
+  /// Whether to call `LinkDriver.ready` when the stream accepts bytes. It is always called when bytes have arrived.
   func waitForRoom(_ waits: Bool)
-  /// Call `LinkDriver.timeUp` then, and not at an instant that was named before; `.never` for not at all.
+  /// Calls `LinkDriver.timeUp` at this instant, which replaces a former one; `.never` cancels.
   func wake(at instant: Instant)
-  /// Close the stream: the driver is done with it. `lingers` lets the other side read what was sent last, although it may
-  /// still be sending itself.
+  /// Closes the stream; the driver no longer uses it. With `lingers` the other side can read the last bytes even while
+  /// it is still sending.
   func close(lingers: Bool)
 }

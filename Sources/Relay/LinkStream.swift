@@ -3,25 +3,25 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Memory that all links share: one thread serves them in turn.
+/// Buffers shared by all links: one thread serves them in turn.
 final class LinkScratch {
   static let byteCount = EventLoop.callBytesMax + Limits.frameBytesMax
   let incoming = UnsafeMutableRawBufferPointer.allocate(byteCount: EventLoop.callBytesMax, alignment: 16)
   let outgoing = UnsafeMutableRawBufferPointer.allocate(byteCount: Limits.frameBytesMax, alignment: 16)
-  /// Streams that linger now.
+  /// Number of lingering streams.
   fileprivate(set) var lingering = 0
 }
 
-/// A connected socket in the loop, served by a link driver.
+/// A connected socket in the event loop, served by a link driver.
 ///
-/// A socket that is closed while input is unread resets its connection, and the other side may then lose what it has not
-/// read: the alert or the goodbye that says why (RFC 1122, 4.2.2.13). So it lingers: it has said its last, reads and
-/// forgets what still comes, and closes when the other side has, or after `lingerTime`.
+/// Closing a socket with unread input resets the connection, and the other side may lose unread bytes: the alert or
+/// goodbye with the reason (RFC 1122, 4.2.2.13). So the socket lingers: it stops sending, discards what still arrives,
+/// and closes when the other side has closed, or after `lingerTime`.
 final class LinkStream: LinkIO, EventSource {
   static let lingerTime = TimeSpan.seconds(2)
-  /// Bytes that are read of a stream that lingers.
+  /// The most bytes read from a lingering stream.
   static let lingerBytesMax = 1 << 20
-  /// Streams that linger at once; beyond them they are closed at once. Who can hold a place: whoever could connect.
+  /// Lingering streams at once; further ones are closed at once. Anybody who could connect may hold a place.
   static let lingeringMax = 32
 
   var now: Instant { loop.now }
@@ -35,10 +35,10 @@ final class LinkStream: LinkIO, EventSource {
   private var driver: LinkDriver?
   private var waitsForRoom = false
   private var isLingering = false
-  /// What a stream that lingers may still send.
+  /// Bytes that a lingering stream may still receive.
   private var bytesToDiscard = LinkStream.lingerBytesMax
 
-  /// Takes over the descriptor, also when it throws. Errors: epoll_ctl's.
+  /// Takes over the descriptor, even when it throws. Errors: epoll_ctl's.
   init(_ loop: EventLoop, _ handoff: StreamHandoff, _ scratch: LinkScratch) throws(SystemError) {
     self.loop = loop
     self.scratch = scratch
@@ -53,7 +53,7 @@ final class LinkStream: LinkIO, EventSource {
     timer = Timer(loop) { [self] in timeUp() }
   }
 
-  /// The driver is told of everything from now on, until it closes the stream.
+  /// The driver gets all events from now on, until it closes the stream.
   func serve(_ driver: LinkDriver) { self.driver = driver }
 
   func ready(_ events: UInt32) {
@@ -84,7 +84,7 @@ final class LinkStream: LinkIO, EventSource {
   func close(lingers: Bool) {
     driver = nil
     guard lingers, scratch.lingering < Self.lingeringMax else { return closeNow() }
-    // A Bluetooth channel has no direction of its own to close: its end is the whole channel's.
+    // A Bluetooth channel cannot close one direction: a shutdown ends the whole channel.
     if isByteStream { shutdown(descriptor, CInt(SHUT_WR)) }
     waitForRoom(false)
     isLingering = true
@@ -92,7 +92,7 @@ final class LinkStream: LinkIO, EventSource {
     timer?.set(after: Self.lingerTime)
   }
 
-  // MARK: Inside
+  // MARK: Internals
 
   private func timeUp() {
     if let driver { driver.timeUp() } else { closeNow() }

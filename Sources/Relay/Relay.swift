@@ -17,13 +17,13 @@ import SecureTransport
 import Trust
 import WiFiDirect
 
-/// Be the relay until a signal ends it. `configurationFile` is what `configuration` was read from, and is read again at
-/// SIGHUP; nil for the default. Errors: what has to be there before the first byte flows is not.
+/// Runs the relay until a signal ends it. `configurationFile` is the source of `configuration` and is read again at
+/// SIGHUP; nil for the default. Errors: something that the start needs is missing.
 public func runRelay(_ configuration: Configuration, configurationFile: String?) throws(StartError) {
   try startRelay(configuration, configurationFile).run()
 }
 
-/// Everything that has to be there before the first byte flows: journal, identity, epoch, loop.
+/// Opens everything that the start needs: journal, identity, epoch, event loop.
 private func startRelay(_ configuration: Configuration, _ file: String?) throws(StartError) -> Relay {
   if let excess = Ledger.excess(journalBytes: configuration.journal.sizeKiB * 1024) { say("memory", excess) }
   let journal: JournalFile
@@ -51,9 +51,9 @@ private func startRelay(_ configuration: Configuration, _ file: String?) throws(
   return relay
 }
 
-/// The box: joins the node to bearers, discovery, control socket and clock. Nothing is decided here.
+/// The daemon: connects the node to bearers, discovery, control socket and clock. It makes no decisions.
 final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
-  /// As it counts: what needs a restart stands in it as it was at the start.
+  /// The configuration in force. Values that need a restart are those of the start.
   var configuration: Configuration
   var configurationFile: String?
   let loop: EventLoop
@@ -72,11 +72,11 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var wifiDirect: WiFiDirectRadio?
   var dnsSD: DNSServiceDiscovery?
   var control: ControlServer?
-  /// The last fault of each source that has one, for status.
+  /// The current fault of each source that has one, for status.
   var problems: [(source: StaticString, text: String)] = []
-  /// Sends of control clients that have not ended.
+  /// Unfinished sends of control clients.
   var sends: [ControlSend] = []
-  /// A send has ended since clients were last asked for more.
+  /// A send has ended since waiting sends of clients were last offered to the node.
   var hasSendEnded = false
   var mailbox = Mailbox()
 
@@ -88,7 +88,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var maintenance: Timer?
   var stateWatch: DescriptorWatch?
   var wasSynchronised = false
-  /// The serials of the deny-lists that links have been held against.
+  /// The serials of the deny-lists that links were already checked against.
   var deniedSeen: [UInt64] = []
   var refusalsTold = FixedArray<5, UInt64>(repeating: 0)
   private var health = StatusLED.Pattern.off
@@ -130,7 +130,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
       settings, cryptography, trust: TrustAdapter(trust), journal: journal, now: startedAt)
   }
 
-  /// Run until a signal asks for the end.
+  /// Runs until a signal ends it.
   func run() throws(StartError) {
     let deadline = Timer(loop) { [self] in node.handle(.timeout, now: loop.now) }
     self.deadline = deadline
@@ -157,7 +157,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   // MARK: Streams
 
-  /// A bearer connected. An inbound stream passes admission first; a dialled one begins its handshake at once.
+  /// A bearer opened a stream. An inbound one passes admission first; a dialled one begins its handshake at once.
   func begin(_ stream: StreamHandoff) {
     if stream.isInbound {
       inbound?.arrive(stream)
@@ -173,7 +173,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   private func startLink(_ stream: StreamHandoff, _ bytes: [UInt8], source: UInt64?, deadline: Instant) {
     journal.record(
       .info, .linkOpening, at: loop.now, UInt64(stream.bearer.rawValue), stream.isInbound ? 1 : 0)
-    // As many streams as links may be in the middle of proving who they are.
+    // At most as many unauthenticated streams as links.
     guard drivers.count < 2 * Limits.linksMax else {
       journal.record(.warning, .linkSlotsFull, at: loop.now, UInt64(drivers.count), UInt64(2 * Limits.linksMax))
       close(stream.descriptor)
@@ -208,7 +208,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   func linkProved(_ driver: LinkDriver) {
     guard let source = driver.source else { return }
     driver.source = nil
-    // Where every key is welcome nobody is pinned, and whoever came once is known.
+    // Under the policy “open” no key is pinned, so every peer counts as known.
     inbound?.handshakeEnded(source, isKnown: trust.policy == .open || trust.isPinned(driver.peer))
   }
 
@@ -226,7 +226,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   // MARK: Outputs of the node
 
-  /// After each wake-up: carry out what the node wants until nobody has anything more to say.
+  /// After each wake-up: carries out the node's outputs until there are none.
   private func drain() {
     let now = monotonicNow()
     while true {
@@ -272,8 +272,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   // MARK: Health
 
-  /// Tell who stands before the box that something needs a human, else whether anybody is linked. `isDue` tries again
-  /// what has failed.
+  /// Shows a fault, or whether any link is up, on the status LED. With `isDue` a failed write is tried again.
   func showHealth(isDue: Bool = false) {
     guard let statusLED else { return }
     let isFault = !trust.alarms.all.isEmpty || !problems.isEmpty
@@ -295,12 +294,12 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     isStopping = true
     journal.record(.notice, .boxStopped, at: loop.now, UInt64(signal))
     node.shutDown(now: loop.now)
-    // Streams that have not become links have nobody to say goodbye to.
+    // Streams that are not links yet send no goodbye.
     for driver in drivers where driver.slot == nil { driver.finish() }
   }
 
   private func finish() {
-    // What could not be written was said already, and there is no later.
+    // Write errors were reported already, and cannot be retried later.
     stateWatch?.stop()
     try? trust.saveIfChanged()
     try? trust.store.settle()
@@ -327,13 +326,13 @@ extension EncryptionPreference {
   }
 }
 
-/// Why the box could not start; one line that says what to do.
+/// Why the daemon could not start, and what to do; one line.
 public struct StartError: Error {
   public let text: String
   init(_ text: String) { self.text = text }
 }
 
-/// One line for whoever watches the box, on standard error.
+/// Writes one line for the operator to standard error.
 func say(_ source: StaticString, _ text: String) {
   var line = TextBuilder()
   line.add("causeway: \(source): ")

@@ -11,7 +11,7 @@ import Primitives
 import Reactor
 import WiFiDirect
 
-/// Bearers and discovery: started as configured, told whom to dial, and reported on.
+/// Starts bearers and discovery as configured, and handles their events.
 extension Relay: BearerDelegate {
   func startBearers() {
     let hint = node.settings.id.high
@@ -49,7 +49,7 @@ extension Relay: BearerDelegate {
     say(source, text)
   }
 
-  /// Forget the fault of a source.
+  /// Clears the fault of a source.
   func resolve(_ source: StaticString) { problems.removeAll { $0.source == source } }
 
   func problem(_ source: StaticString) -> String? { problems.first { $0.source == source }?.text }
@@ -81,7 +81,7 @@ extension Relay: BearerDelegate {
         BearerStatus(
           name: "dns-sd", state: state, detail: "\(dnsSD.serviceCount) services", problem: problem("dns-sd") ?? ""))
     }
-    // What is no bearer, and shows only while it has a fault.
+    // Sources that are not bearers, shown only while they have a fault.
     for source in ["state", "journal", "control", "configuration", "trust", "led"] as [StaticString] {
       guard let problem = problem(source) else { continue }
       all.append(BearerStatus(name: String(source), state: "fault", detail: "", problem: problem))
@@ -140,7 +140,7 @@ extension Relay: BearerDelegate {
     }
   }
 
-  /// A cable that was pulled, a group that was left: the kernel tells at once, silence on the link after seconds.
+  /// A pulled cable or a left group: the kernel reports it at once, a link's timeout only after seconds.
   private func endLinksWithoutInterface(_ ip: IPBearer) {
     for driver in drivers where driver.handoff.interfaceIndex != 0 {
       if !ip.interfaces.contains(where: { $0.index == driver.handoff.interfaceIndex }) { driver.interfaceWent() }
@@ -185,7 +185,7 @@ extension Relay: BearerDelegate {
       }
     let radio = WiFiDirectRadio(loop, options, hint: hint, self)
     wifiDirect = radio
-    // The group may be on an interface that looks like any other Wi-Fi.
+    // The group's interface may look like an ordinary Wi-Fi interface.
     radio.groupInterfaceChanged = { [self] interface in ip?.wifiDirectInterface = interface }
     radio.start()
   }
@@ -195,7 +195,7 @@ extension Relay: BearerDelegate {
   ) {
     var settings = Discovery.DiscoverySettings(
       node: node.settings.id, port: ip.port, displayName: configuration.node.displayName)
-    // Avahi compares names and knows no patterns. What it finds where no link may be, the IP bearer refuses to dial.
+    // Avahi compares names and supports no patterns. The IP bearer refuses to dial addresses on other interfaces.
     let hasPatterns = configuration.ip.interfaces.contains { $0.utf8.contains(UInt8(ascii: "*")) }
     settings.interfaces = hasPatterns ? [] : configuration.ip.interfaces
     settings.responder = responder

@@ -11,14 +11,14 @@ import Primitives
 import Reactor
 import Trust
 
-/// A message that a control client sent, until it ends.
+/// A message of a control client whose result is pending.
 struct ControlSend {
   let peer: NodeID
   let message: MessageID
   let token: UInt64
 }
 
-/// What control clients ask for, and what they are told.
+/// Requests of control clients, and reports to them.
 extension Relay: ControlDelegate {
   func controlStatus() -> StatusSnapshot {
     var box = BoxStatus(
@@ -104,7 +104,7 @@ extension Relay: ControlDelegate {
     control?.completed(token: sends.remove(at: index).token, SendOutcome(completion.outcome))
   }
 
-  /// Offer the node what clients hold back, when a send has ended. False when none has.
+  /// When a send has ended, offers waiting sends of clients to the node. False when none has ended.
   func resumeSends() -> Bool {
     guard hasSendEnded else { return false }
     hasSendEnded = false
@@ -112,8 +112,8 @@ extension Relay: ControlDelegate {
     return true
   }
 
-  /// Hand messages to the clients that want them. What a client is too busy for stays in its channel, and so does, for
-  /// a while, what nobody wants: its reader may be about to start. True when there was one.
+  /// Passes messages to the clients that listen for them. A message for a busy client stays in its channel; so does,
+  /// for a while, one without a listener, because its reader may be about to start. True when there was one.
   func deliverMessages(_ now: Instant) -> Bool {
     guard let control else { return false }
     var hasTaken = false
@@ -133,18 +133,19 @@ extension Relay: ControlDelegate {
     return hasTaken
   }
 
-  /// Hand on what was sent unreliably; what nobody wants, or whoever wants it is too busy for, is gone.
+  /// Passes an unreliable message to its client. Without a listener with room it is dropped.
   func deliverUnreliable(_ message: ReceivedDatagram, from peer: NodeID) {
     guard let control, control.canDeliver(kind: message.kind), control.isWanted(kind: message.kind) else { return }
     _ = control.deliver(
       .init(peer: peer, kind: message.kind, lane: ControlProtocol.unreliableLane, bytes: message.bytes))
   }
 
-  /// No application here listens for a kind: its sender should know. Told once a message, never about telling.
+  /// Tells the sender that no application listens for a kind. Once per message, and never in reply to a control
+  /// message.
   private func refuse(_ kind: UInt8, to peer: NodeID, _ now: Instant) {
     if kind == MessageKind.control.rawValue { return }
     let answer = Messages.ControlMessage(code: .noListener, kind: kind).message
-    // When the channel has no room, the sender finds out by its own deadline.
+    // When the channel has no room, the sender only notices by its own timeout.
     _ = try? node.send(kind: answer.kind.rawValue, answer.bytes.span.bytes, to: peer, lane: .interactive, now: now)
   }
 

@@ -11,9 +11,8 @@ import Reactor
 import SecureTransport
 import Trust
 
-/// Opens what a box must not lose, once for this process: key, pins, deny-lists, epoch, time. Gives the epoch of this
-/// start, and why it is not on disk where it could not be written. What was wrong and did not prevent the start stands in
-/// the journal.
+/// Opens the persistent state, once per process: key, pins, deny-lists, epoch, time. Returns the epoch of this start,
+/// and why it could not be written, if so. Problems that do not prevent the start are written to the journal.
 func openState(
   _ configuration: Configuration, _ journal: Journal
 ) throws(StartError) -> (trust: TrustKeeper, epoch: UInt64, fault: String?) {
@@ -26,7 +25,7 @@ func openState(
     clock_gettime(CLOCK_REALTIME, &wall)
     let milliseconds = Int64(wall.tv_sec) * 1000 + Int64(wall.tv_nsec) / 1_000_000
     let (epoch, failure) = try store.nextEpoch(wallMilliseconds: milliseconds)
-    // An epoch that is not on disk counts from the next quarter of a second on.
+    // An epoch that was not written is used from the next quarter of a second on.
     if failure != nil {
       let quarter = TrustStore.quarterMilliseconds
       usleep(UInt32((quarter - milliseconds % quarter) * 1000))
@@ -56,7 +55,7 @@ private func tell(_ level: Level, _ text: String, _ journal: Journal) {
 }
 
 extension TrustKeeper {
-  /// As configured, with the wall clock of this machine.
+  /// The keeper as configured, with the wall clock of this machine.
   public convenience init(
     _ identity: NodeIdentity, _ store: TrustStore, _ section: TrustSection, _ clock: SystemClock = SystemClock()
   ) {
@@ -72,7 +71,7 @@ extension TrustKeeper {
   }
 }
 
-/// The keeper, as the node sees it.
+/// Adapts the keeper to the node's protocol.
 final class TrustAdapter: NodeTrust {
   private let keeper: TrustKeeper
 
@@ -91,9 +90,9 @@ final class TrustAdapter: NodeTrust {
   }
 }
 
-/// What follows from trust for links, clients and people.
+/// Effects of trust on links, clients and operators.
 extension Relay {
-  /// How often it is looked whether the clock has become right, and how long a new pin may be in memory alone.
+  /// How often the clock's synchronisation is checked, and how long a new pin may be in memory only.
   static let maintenanceInterval = TimeSpan.seconds(10)
 
   func startMaintenance() {
@@ -117,7 +116,7 @@ extension Relay {
     }
     keepRuntimeDirectory()
     journal.recordRepeats(at: loop.now)
-    // Certificates of which nobody could tell whether they were valid yet.
+    // The validity of certificates could not be checked before the clock was set.
     let isSynchronised = trust.time.isSynchronised
     if isSynchronised && !wasSynchronised { reconsiderLinks() }
     wasSynchronised = isSynchronised
@@ -125,7 +124,7 @@ extension Relay {
     showHealth(isDue: true)
   }
 
-  /// Who was not let in, all together: one by one would fill the journal in a flood.
+  /// Reports all refused streams in one line; one line each would fill the journal in a flood.
   private func tellRefusals() {
     guard let refusals = inbound?.gate.admission.refusals else { return }
     var text = ""
@@ -141,11 +140,11 @@ extension Relay {
     for driver in drivers { driver.reconsider() }
   }
 
-  /// The trust policy is the application of the box: it judges the chains of peers as it does those of neighbours.
+  /// The trust policy is the application's decision: it evaluates the chains of peers like those of neighbours.
   func decide(_ peer: NodeID, _ chain: [[UInt8]], _ now: Instant) {
     var refusal: PeerRefusal?
     PeerChain.withDER(chain) { refusal = trust.refusal(of: $0, peer) }
-    // Its session has just proved the key, so the name that it advertises may become its own.
+    // Its session has just proved the key, so an unused name that it advertises is assigned to it.
     if refusal == nil, let name = node.peers.first(where: { $0.id == peer })?.name {
       refusal = trust.refusal(of: peer, named: [UInt8](name), isProven: true)
     }
@@ -153,8 +152,8 @@ extension Relay {
     node.decide(peer, isAccepted: refusal == nil, now: now)
   }
 
-  /// After each wake-up: a key that came under another's name, a deny-list that arrived. True when links were held
-  /// against it.
+  /// After each wake-up: reports new alarms, and applies new deny-lists. True when links were checked against new
+  /// lists.
   func tellTrust(_ now: Instant) -> Bool {
     for alarm in trust.takeFreshAlarms() {
       journal.report(.error, at: now, "trust", alarm.text)
@@ -180,7 +179,7 @@ extension Relay {
     }
   }
 
-  /// The policy and what it stands on, for status.
+  /// The policy and its state, for status.
   var trustText: String {
     var text = "\(trust.policy.name), \(trust.pins.count) pinned, \(trust.deniedCount) revoked"
     if trust.policy == .authority {
@@ -190,7 +189,7 @@ extension Relay {
     return text
   }
 
-  /// What people must look at first, in one line; empty when there is nothing.
+  /// The most important alarm, in one line; empty when there is none.
   var alarmText: String {
     if trust.isSelfDenied { return "this box's own key is revoked by an operator" }
     guard let alarm = trust.alarms.all.first else { return "" }
@@ -215,7 +214,7 @@ extension Relay {
 }
 
 extension TrustAlarm {
-  /// One line. It names no command with the name in it: a name is a stranger's text, and people copy commands.
+  /// One line. It contains no command with the name in it: the name is untrusted text, and people copy commands.
   var text: String {
     let isSame = name == offeredName
     let came = isSame ? "under that name" : "as “\(String(decoding: offeredName, as: UTF8.self))”, which looks like it"
@@ -227,7 +226,7 @@ extension TrustAlarm {
 }
 
 extension TrustKeeper {
-  /// Gives a sentence of what was done, with the whole id of the key.
+  /// Carries out a trust operation. Returns a sentence about the result, with the whole id of the key.
   public func carryOut(_ operation: TrustOperation, _ id: NodeID, name: String) throws(TrustError) -> String {
     let called = name.utf8.isEmpty ? id.text : "\(id.text) (“\(name)”)"
     switch operation {

@@ -5,9 +5,9 @@ import Journal
 import Reactor
 import Trust
 
-/// What a running box does about its own files.
+/// Maintenance of the daemon's own files and configuration.
 extension Relay {
-  /// Journal and control socket are there, whoever removed them.
+  /// Restores the journal and the control socket if they were removed.
   func keepRuntimeDirectory() {
     journalFile.restore(at: loop.now)
     note("journal", journalFile.problem)
@@ -22,7 +22,7 @@ extension Relay {
     }
   }
 
-  /// A write of the state has ended.
+  /// A background write of the state has ended.
   func stateWritten() {
     var failure: String?
     do throws(IdentityError) {
@@ -31,20 +31,20 @@ extension Relay {
       failure = error.text
       trust.noteUnsaved()
     }
-    // Of several changes the last one is still on its way, and takes the others along.
+    // If several changes were made, the last is still being written and includes the others.
     if failure == nil && !trust.store.isSettled { return }
     noteState(failure)
     control?.stateSettled(failure: failure)
   }
 
-  /// Whether what must not be lost could be written last time.
+  /// Reports whether the state could be written last time.
   func noteState(_ failure: String?) {
     note("state", failure.map { "\($0); until then nothing that changes outlives a restart" })
   }
 
   var controlIsSettled: Bool { trust.store.isSettled }
 
-  /// A fault is said once, and so is its end.
+  /// Reports a fault once, and its end once.
   private func note(_ source: StaticString, _ fault: String?) {
     if let fault {
       if problem(source) == nil { bearerReport(source, fault, isFault: true) }
@@ -53,8 +53,8 @@ extension Relay {
     }
   }
 
-  /// Read the configuration again (SIGHUP): the journal's level and the anchors count at once; what needs a restart is
-  /// named. A file that cannot be used changes nothing.
+  /// Reloads the configuration (SIGHUP): the journal's level and the anchors apply at once; changes that need a restart
+  /// are named. An invalid file changes nothing.
   func reload() {
     let fresh: Configuration
     do throws(ConfigurationError) {
@@ -83,7 +83,7 @@ extension Relay {
     bearerReport("configuration", text, isFault: false)
   }
 
-  /// Why these anchors would lock out whom the present ones let in.
+  /// Why these anchors would lock out peers that the current ones accept.
   private func fault(in anchors: TrustAnchors, _ fresh: Configuration) -> String? {
     if let notice = anchors.notices.first { return notice }
     if trust.policy == .authority && anchors.certificateCount == 0 {
