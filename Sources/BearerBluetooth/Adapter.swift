@@ -4,14 +4,13 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Finds the controller that the settings name, brings it up, notices when it goes, and brings it back.
+/// Finds the controller chosen in the settings, brings it up, detects its loss, and recovers it.
 ///
-/// Nothing is fatal: a kernel without Bluetooth is asked again every `noSupportRetry`, a missing controller is
-/// waited for, a failing one is set up again with back-off, from the second failure in a row on after
-/// a power cycle; a controller that has worked for `retryMax` starts afresh.
-/// Each new trouble is reported once, and its end once.
+/// Nothing is fatal. A kernel without Bluetooth is tried again every `noSupportRetry`. A missing controller is waited
+/// for. A failing one is set up again with back-off, after a power cycle from the second consecutive failure on; the
+/// count is reset when a controller has worked for `retryMax`. Each new problem is reported once, and its end once.
 final class Adapter {
-  /// No event tells that a kernel has loaded its Bluetooth module.
+  /// No event reports that the kernel has loaded its Bluetooth module.
   static let noSupportRetry = TimeSpan.seconds(30)
   static let retryMin = TimeSpan.seconds(1)
   static let retryMax = TimeSpan.seconds(30)
@@ -27,16 +26,16 @@ final class Adapter {
     case stopped
     /// No socket, or no controller: waiting for an event or for the timer.
     case waiting
-    /// Commands are on their way for this controller; a stale answer is told by the generation.
+    /// Setup commands are in progress for this controller. The generation identifies stale answers.
     case settingUp(UInt16)
     case working(Working)
-    /// To be set up again when the timer fires.
+    /// Will be set up again when the timer fires.
     case broken(UInt16)
   }
 
   var report: ((String, _ isFault: Bool) -> Void)?
   var cameUp: ((Working) -> Void)?
-  /// It had come up, and is gone or switched off.
+  /// The controller was up, and has been removed or switched off.
   var wentDown: (() -> Void)?
   /// Events of the working controller.
   var eventReceived: ((ManagementEvent) -> Void)?
@@ -52,7 +51,7 @@ final class Adapter {
   private var trouble: String?
   private var timer: Timer?
 
-  /// `openSocket` gives the management socket: tests put one end of a socket pair there.
+  /// `openSocket` opens the management socket; tests use one end of a socket pair.
   init(_ loop: EventLoop, _ choice: AdapterChoice, openSocket: @escaping () -> Result<CInt, SystemError>) {
     self.loop = loop
     self.choice = choice
@@ -63,7 +62,7 @@ final class Adapter {
     if case .working(let working) = state { working } else { nil }
   }
 
-  /// What is wrong now, as it was reported.
+  /// The current problem, as reported.
   var problem: String? { trouble }
 
   func start() {
@@ -72,7 +71,7 @@ final class Adapter {
     openChannel()
   }
 
-  /// Close the management socket. Nothing is called afterwards.
+  /// Closes the management socket. No callback follows.
   func stop() {
     state = .stopped
     generation &+= 1
@@ -86,19 +85,19 @@ final class Adapter {
     channel = nil
   }
 
-  /// Ask the working controller; nothing is sent, and `done` hears so, when there is none.
+  /// Sends a command to the controller; `done` gets `.notSent` when there is no management socket.
   func send(_ command: ManagementCommand, _ done: @escaping (ManagementOutcome) -> Void) {
     guard let channel else { return done(.notSent) }
     channel.send(command, done)
   }
 
-  /// The controller does not do what it is told: set it up from the start, after a power cycle if it fails again.
+  /// The controller misbehaves: sets it up again, after a power cycle if it fails again.
   func recover(_ text: String) {
     guard case .working(let working) = state else { return }
     broken(working.index, text)
   }
 
-  /// Last words before `stop`: sent at once, the answers are not waited for.
+  /// Sends a command just before `stop`, at once and without waiting for the answer.
   func post(_ command: ManagementCommand) { channel?.post(command) }
 
   // MARK: Finding
@@ -151,7 +150,7 @@ final class Adapter {
     return "no Bluetooth controller \(choice.text): check the adapter setting (it is watched for)"
   }
 
-  /// Take the first controller from `position` on that fits.
+  /// Uses the first suitable controller from `position` on.
   private func examine(_ indexes: [UInt16], _ position: Int, otherwise text: String) {
     guard position < indexes.count else { return wait(for: text, retryAfter: nil) }
     let index = indexes[position]
@@ -176,12 +175,12 @@ final class Adapter {
   private func setUp(_ index: UInt16, _ information: ControllerInformation) {
     state = .settingUp(index)
     var steps: [(StaticString, ManagementCommand, isNeeded: Bool)] = []
-    // From the second failure on: whatever is wedged inside is gone with the power.
+    // From the second failure on: a power cycle clears a blocked controller.
     if failures > 1, information.current.contains(.powered) {
       steps.append(("switch off", .setPowered(index, false), false))
     }
     if !information.current.contains(.lowEnergy) { steps.append(("enable LE on", .setLowEnergy(index, true), true)) }
-    // A bonded phone would reconnect by itself and hold a slot; TLS above proves who is who.
+    // A bonded phone would reconnect by itself and hold a slot; TLS authenticates instead.
     if information.current.contains(.bondable) {
       steps.append(("set bonding off on", .setBondable(index, false), false))
     }
@@ -239,7 +238,7 @@ final class Adapter {
     cameUp?(working)
   }
 
-  // MARK: Watching and mending
+  // MARK: Monitoring and recovery
 
   private func received(_ index: UInt16, _ event: ManagementEvent) {
     switch event {
@@ -280,7 +279,7 @@ final class Adapter {
     timer?.set(after: min(Self.retryMin * (1 << min(failures - 1, 5)), Self.retryMax))
   }
 
-  /// Nothing to work with until an event, or until the timer.
+  /// Waits for an event, or for the timer.
   private func wait(for text: String, retryAfter span: TimeSpan?) {
     generation &+= 1
     state = .waiting
@@ -308,7 +307,7 @@ final class Adapter {
     report?(text, true)
   }
 
-  /// Send for the present attempt: the answer is dropped when another attempt has begun meanwhile.
+  /// Sends a command of the current attempt; the answer is dropped when another attempt has begun.
   private func ask(_ command: ManagementCommand, _ done: @escaping (ManagementOutcome) -> Void) {
     let asked = generation
     send(command) { [self] outcome in

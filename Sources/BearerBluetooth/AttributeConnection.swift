@@ -4,19 +4,19 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The attribute channel of one LE link: it serves our table, and carries our one question when we dialled.
+/// The attribute channel of one LE link: serves our attribute table, and carries our request when we dialled.
 ///
-/// There is one such channel per link whoever opened it, so a peer that we dial may ask us on it too. It is
-/// closed when nothing was said on it for `idleMax`, since it keeps the link, and so a slot of the
-/// controller, from ending with its last stream.
+/// There is one such channel per link, whichever side opened it, so a peer that we dial may send requests on it too. It
+/// is closed when idle for `idleMax`, because it keeps the link, and thus a slot of the controller, open after the last
+/// stream.
 final class AttributeConnection: EventSource {
-  /// As long as an attribute transaction may take (Core Specification 5.4, Vol 3, Part F, 3.3.3).
+  /// The longest time of an attribute transaction (Core Specification 5.4, Vol 3, Part F, 3.3.3).
   static let idleMax = TimeSpan.seconds(30)
   /// PDUs answered per `ready`.
   private static let unitsPerCallMax = 8
 
   let peer: BluetoothEndpoint
-  /// The channel ended; nothing is called after it.
+  /// The channel has ended; no callback follows.
   var closed: ((AttributeConnection) -> Void)?
 
   private let loop: EventLoop
@@ -26,7 +26,7 @@ final class AttributeConnection: EventSource {
   private var answered: ((AttributeClient.Answer?) -> Void)?
   private var timer: Timer?
 
-  /// Takes over the connected `descriptor`, also when it throws.
+  /// Takes over the connected `descriptor`, even when it throws.
   init(
     _ loop: EventLoop, _ descriptor: CInt, _ peer: BluetoothEndpoint, _ server: AttributeServer
   ) throws(SystemError) {
@@ -44,14 +44,14 @@ final class AttributeConnection: EventSource {
     timer?.set(after: Self.idleMax)
   }
 
-  /// Ask for the peer's PSM; `answered` gets nil when the channel ends first. One question at a time: a
-  /// second takes the place of the first, whose closure is dropped.
+  /// Requests the peer's PSM; `answered` gets nil when the channel ends first. One request at a time: a second replaces
+  /// the first, whose closure is dropped.
   func askPSM(_ answered: @escaping (AttributeClient.Answer?) -> Void) {
     self.answered = answered
     transmit(AttributeClient.psmRequest)
   }
 
-  /// Give up the question; an answer that still comes is dropped.
+  /// Cancels the request; a later answer is dropped.
   func cancelQuestion() { answered = nil }
 
   func close() {
@@ -82,13 +82,13 @@ final class AttributeConnection: EventSource {
 
   private func received(_ pdu: [UInt8]) {
     if let reply = server.respond(to: pdu) { return transmit(reply) }
-    // Error Response and Read By Type Response: everything else unasked-for is ignored.
+    // Error Response and Read By Type Response; every other unsolicited PDU is ignored.
     guard pdu[0] == 0x01 || pdu[0] == 0x09, let answered else { return }
     self.answered = nil
     answered(AttributeClient.answer(pdu))
   }
 
-  /// A peer that does not read its answers loses the channel.
+  /// The channel is closed when the peer does not read its answers.
   private func transmit(_ pdu: [UInt8]) {
     if CSystem.send(descriptor, pdu, pdu.count, CInt(MSG_NOSIGNAL)) != pdu.count { close() }
   }
@@ -96,7 +96,7 @@ final class AttributeConnection: EventSource {
 
 /// All attribute channels of the controller.
 final class AttributeConnections {
-  /// One per link, and links are limited already (`BluetoothSettings.linksMaxRange`).
+  /// One per link; links are already limited (`BluetoothSettings.linksMaxRange`).
   static let countMax = BluetoothSettings.linksMaxRange.upperBound
 
   private let loop: EventLoop
@@ -110,11 +110,10 @@ final class AttributeConnections {
 
   var count: Int { connections.count }
 
-  /// The channel of the link to `peer`, when there is one.
+  /// The channel of the link to `peer`; nil when there is none.
   func existing(_ peer: BluetoothEndpoint) -> AttributeConnection? { connections.first { $0.peer == peer } }
 
-  /// Serve a connected channel. Nil, and the descriptor closed, when there are `countMax` already or it cannot
-  /// be watched.
+  /// Serves a connected channel. Nil, with the descriptor closed, when there are `countMax` already or epoll fails.
   @discardableResult
   func adopt(_ descriptor: CInt, _ peer: BluetoothEndpoint) -> AttributeConnection? {
     guard connections.count < Self.countMax else {

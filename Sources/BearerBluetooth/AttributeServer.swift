@@ -1,19 +1,19 @@
-/// The attribute protocol's server over a fixed table: request in, response out, nothing kept but the MTU
-/// (Core Specification 5.4, Vol 3, Part F; table per Part G and Part C, 12).
+/// The server of the attribute protocol for a fixed table: request in, response out. Its only state is the MTU (Core
+/// Specification 5.4, Vol 3, Part F; table per Part G and Part C, 12).
 ///
-/// handle 1–5: GAP service with device name and appearance, which every server has to have;
+/// handle 1–5: GAP service with device name and appearance, which is mandatory;
 /// handle 6–8: the Causeway service with its PSM characteristic.
 struct AttributeServer {
   /// The MTU of both sides before an exchange (Part G, 5.2.1).
   static let defaultUnitBytes = 23
-  /// The MTU we offer: one link-layer packet of 251 bytes less the L2CAP header.
+  /// Our MTU: one link-layer packet of 251 bytes less the L2CAP header.
   static let unitBytesMax = 247
 
   /// The negotiated MTU.
   private(set) var unitBytes = defaultUnitBytes
   private let attributes: [Attribute]
 
-  /// A server whose PSM characteristic reads `psm`.
+  /// A server with `psm` as the value of the PSM characteristic.
   init(psm: UInt16) {
     let service: [UInt8] = [0x00, 0x28]
     let characteristic: [UInt8] = [0x03, 0x28]
@@ -32,8 +32,8 @@ struct AttributeServer {
     ]
   }
 
-  /// The answer to one PDU, at most `unitBytes` long; nil for PDUs that get none: commands, confirmations
-  /// and responses.
+  /// The answer to one PDU, at most `unitBytes` long; nil for PDUs without an answer: commands, confirmations and
+  /// responses.
   mutating func respond(to pdu: [UInt8]) -> [UInt8]? {
     guard let opcode = pdu.first else { return nil }
     let isCommand = opcode & 0x40 != 0
@@ -188,7 +188,7 @@ struct AttributeServer {
   }
 }
 
-/// One row of the table; its handle is its position, counted from 1.
+/// One attribute; its handle is its position, counted from 1.
 private struct Attribute {
   /// UUID, least significant byte first: 2 or 16 bytes.
   let type: [UInt8]
@@ -199,7 +199,7 @@ private struct Attribute {
 
 private let handleValueConfirmation: UInt8 = 0x1E
 
-/// An Error Response to be (3.4.1.1).
+/// An Error Response to send (3.4.1.1).
 private struct Refusal: Error {
   enum Code: UInt8 {
     case invalidHandle = 0x01

@@ -1,7 +1,7 @@
 import Bearer
 
 extension BluetoothEndpoint {
-  /// `AA:BB:CC:DD:EE:FF`, as people and BlueZ write it.
+  /// `AA:BB:CC:DD:EE:FF`, the usual notation, also of BlueZ.
   public var text: String {
     var out = ""
     for index in 0..<6 {
@@ -11,14 +11,14 @@ extension BluetoothEndpoint {
     return out
   }
 
-  /// The six bytes as they travel: least significant first.
+  /// The six bytes in wire order: least significant first.
   var wireBytes: [UInt8] { (0..<6).map { UInt8(truncatingIfNeeded: address >> UInt64($0 * 8)) } }
 
-  /// mgmt's and L2CAP's address type: 1 LE public, 2 LE random.
+  /// The address type of mgmt and L2CAP: 1 LE public, 2 LE random.
   var wireType: UInt8 { isRandom ? 2 : 1 }
 }
 
-/// A device address with its mgmt type; BR/EDR devices (type 0) are none of ours.
+/// A device address with its mgmt type; BR/EDR devices (type 0) are ignored.
 struct WireAddress: Equatable {
   var address: UInt64
   var type: UInt8

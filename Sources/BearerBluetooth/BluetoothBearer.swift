@@ -4,44 +4,44 @@ import CSystem
 import Primitives
 import Reactor
 
-/// What the bearer is doing, for status.
+/// The state of the bearer, for status.
 public struct BluetoothSnapshot: Sendable {
   /// The controller in use: its `hciN` and address; nil while there is none.
   public var adapterIndex: UInt16?
   public var adapterAddress: UInt64?
   /// Why there is no working controller; nil when there is one.
   public var problem: String?
-  /// The controller knows extended advertising: it can advertise and dial at once.
+  /// The controller supports extended advertising: it can advertise and dial at the same time.
   public var isExtended: Bool
   public var isAdvertising: Bool
   public var isScanning: Bool
   public var isDialling: Bool
-  /// LE links now, and how many there may be.
+  /// Current LE links, and their limit.
   public var links: Int
   public var linksMax: Int
-  /// Peers heard and not lost yet.
+  /// Known peers: heard and not lost.
   public var candidates: Int
-  /// Dials waiting for the one that runs.
+  /// Dials that wait for the current one.
   public var dialsQueued: Int
-  /// Attribute channels open.
+  /// Open attribute channels.
   public var attributeChannels: Int
   public var psm: UInt16
 }
 
-/// Bluetooth LE as a bearer, on the kernel's own sockets (no bluetoothd): it advertises and serves the
-/// Causeway service, scans for it, dials, and hands over credit-based L2CAP channels as streams.
+/// Bluetooth LE as a bearer, on kernel sockets (without bluetoothd): it advertises and serves the Causeway service,
+/// scans for it, dials, and hands over credit-based L2CAP channels as streams.
 ///
-/// No pairing and no bonding: requests are refused, and TLS above the channel proves who is who. A missing or
-/// failing controller is reported once and watched for; see `Adapter`. What the radio does when is `RadioPlan`'s.
+/// No pairing and no bonding: requests are refused; TLS above the channel authenticates. A missing or failing
+/// controller is reported once and watched for; see `Adapter`. `RadioPlan` schedules the radio.
 ///
-/// Streams are SEQPACKET sockets: one `send` carries at most `unitBytesMax` bytes, and one `recv` has to offer
-/// at least `receiveBytesMax`, or the rest of the unit is lost.
+/// Streams are SEQPACKET sockets: one `send` carries at most `unitBytesMax` bytes, and one `recv` must offer at least
+/// `receiveBytesMax`, or the rest of the unit is lost.
 public final class BluetoothBearer {
-  /// The largest unit a stream of ours receives.
+  /// The largest unit that a stream receives, in bytes.
   public static let receiveBytesMax = Int(L2CAPSocket.receiveUnitBytesMax)
-  /// Dials waiting: every candidate once. More fail at once.
+  /// Waiting dials: one per candidate. Further ones fail at once.
   public static let dialsQueuedMax = CandidateTable.entriesMax
-  /// After this many commands without an answer in a row the controller is set up anew.
+  /// After this many consecutive commands without an answer the controller is set up again.
   private static let unansweredMax = 2
 
   private let loop: EventLoop
@@ -59,7 +59,7 @@ public final class BluetoothBearer {
   private var unanswered = 0
   private var timer: Timer?
 
-  /// `hint`: the first 8 bytes of our node id, put into the scan response. `settings.problem` must be nil.
+  /// `hint`: the first 8 bytes of our node id, for the scan response. `settings.problem` must be nil.
   public convenience init(
     _ loop: EventLoop, _ settings: BluetoothSettings, hint: UInt64, _ delegate: any BearerDelegate
   ) {
@@ -86,7 +86,7 @@ public final class BluetoothBearer {
       linksMax: settings.linksMax, mayAdvertise: settings.isAdvertising, mayScan: settings.isScanning)
   }
 
-  /// Look for the controller and begin. What is missing is reported to the delegate, never thrown.
+  /// Looks for the controller and begins. Missing hardware or permissions are reported to the delegate, not thrown.
   public func start() {
     guard timer == nil else { return }
     timer = Timer(loop) { [self] in advance() }
@@ -97,8 +97,9 @@ public final class BluetoothBearer {
     adapter.start()
   }
 
-  /// Queue a dial. It ends with `bearerOpened` or `bearerDialFailed` for this token, within
-  /// `settings.dialTimeout` from when its turn comes; candidates of other bearers fail at once.
+  /// Queues a dial. It ends with `bearerOpened` or `bearerDialFailed` for this token. When its turn comes, connecting
+  /// takes at most `settings.dialTimeout`, and each of the peer's two answers at most `L2CAPDial.answerTime`.
+  /// Candidates of other bearers fail at once.
   public func dial(_ candidate: Candidate, token: UInt32) {
     guard case .bluetooth(let endpoint) = candidate.address else {
       delegate?.bearerDialFailed(token: token, reason: "not a Bluetooth address")
@@ -117,8 +118,8 @@ public final class BluetoothBearer {
     advance()
   }
 
-  /// Take our advertising off the air and close every socket of the bearer; streams that were handed over
-  /// live on. Nothing is told to the delegate any more.
+  /// Removes our advertising and closes every socket of the bearer. Streams that were handed over stay open. No
+  /// delegate call follows.
   public func stop() {
     delegate = nil
     timer?.cancel()
@@ -143,7 +144,7 @@ public final class BluetoothBearer {
 
   private func cameUp(_ working: Adapter.Working) {
     unanswered = 0
-    // Before anything is in the air: the kernel gives a link its attribute channel only when a listener stands.
+    // Before advertising: the kernel creates a link's attribute channel only if a listener exists.
     listen(
       "attribute channel",
       accepted: { [self] descriptor, peer in attributes.adopt(descriptor, peer) },
@@ -322,7 +323,7 @@ public final class BluetoothBearer {
 
   private func dialEnded(isSuccess: Bool) {
     plan.handle(.dialEnded(isSuccess: isSuccess), loop.now)
-    // Not from here: a dial may end while `advance` is carrying it out.
+    // Delayed, because a dial may end while `advance` is carrying it out.
     timer?.set(loop.now)
   }
 

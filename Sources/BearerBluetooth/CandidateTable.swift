@@ -1,13 +1,13 @@
 import Bearer
 import Primitives
 
-/// Who was heard advertising our service. Its clock runs only while we scan, so that nobody is lost for
-/// having been silent while nobody listened.
+/// Peers that were heard advertising our service. Its clock runs only while the radio scans, so that no peer is lost
+/// for silence while nothing was received.
 struct CandidateTable {
-  /// Everybody in radio range can hold a slot by advertising our UUID. A full table takes a newcomer only in
-  /// place of somebody who has been silent for `replaceableAfter`.
+  /// Any device in radio range can use a place by advertising our UUID. In a full table a new peer only replaces one
+  /// that has been silent for `replaceableAfter`.
   static let entriesMax = 64
-  /// Scanning time without being heard, three whole sessions, after which an unlinked peer is lost.
+  /// Scanning time without being heard (three sessions) after which an unlinked peer is lost.
   static let lostAfter = TimeSpan.seconds(30)
   static let replaceableAfter = TimeSpan.seconds(12)
 
@@ -30,7 +30,7 @@ struct CandidateTable {
 
   var count: Int { entries.count }
 
-  /// Scanning began or ended.
+  /// Scanning has begun or ended.
   mutating func scanning(_ isOn: Bool, _ now: Instant) {
     if isOn {
       if scanningSince == nil { scanningSince = now }
@@ -40,8 +40,8 @@ struct CandidateTable {
     }
   }
 
-  /// Somebody advertises our service. A report without a hint does not take a known hint away: the scan
-  /// response that carries it is lost now and then.
+  /// A peer advertises our service. A report without a hint keeps a known hint: the scan response that carries it is
+  /// sometimes lost.
   mutating func heard(_ endpoint: BluetoothEndpoint, hint: UInt64, _ now: Instant) -> Change {
     let heardAt = clock(now)
     if let index = entries.firstIndex(where: { $0.endpoint == endpoint }) {
@@ -63,14 +63,14 @@ struct CandidateTable {
     return Change(lost: lost, found: candidate)
   }
 
-  /// A link to this address came up or went down. Linked peers are not lost: many advertise no more.
+  /// A link to this address came up or went down. Linked peers are not lost, because many stop advertising.
   mutating func linked(_ endpoint: BluetoothEndpoint, _ isLinked: Bool, _ now: Instant) {
     guard let index = entries.firstIndex(where: { $0.endpoint == endpoint }) else { return }
     entries[index].isLinked = isLinked
     entries[index].heardAt = clock(now)
   }
 
-  /// Take out those not heard for `lostAfter` of scanning.
+  /// Removes the peers that were not heard for `lostAfter` of scanning.
   mutating func expire(_ now: Instant) -> [Candidate] {
     let clock = clock(now)
     let silent = entries.filter { isSilent($0, Self.lostAfter, clock) }
@@ -78,7 +78,7 @@ struct CandidateTable {
     return silent.map { $0.candidate }
   }
 
-  /// Forget everybody: the adapter is gone.
+  /// Removes all peers: the adapter is gone.
   mutating func removeAll(_ now: Instant) -> [Candidate] {
     let lost = entries.map { $0.candidate }
     entries = []

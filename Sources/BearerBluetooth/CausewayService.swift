@@ -1,10 +1,10 @@
-/// The GATT service by which Causeway nodes and phones know each other, and what stands in the air about it.
+/// The GATT service that identifies Causeway nodes and phones, and its advertisement.
 ///
-/// The advertisement proper carries the flags (added by the kernel) and the service UUID, so that phones in
-/// the background find it: 3 + 18 of 31 bytes. The 8-byte node hint does not fit beside it as 128-bit
-/// service data and travels in the scan response: 26 of 31 bytes.
+/// The advertisement carries the flags (added by the kernel) and the service UUID, so that phones in the background
+/// find it: 3 + 18 of 31 bytes. The 8-byte node hint does not fit beside it as 128-bit service data, so it is in the
+/// scan response: 26 of 31 bytes.
 enum CausewayService {
-  /// 8A1C0001-6F5B-4E0B-9E5C-CA05E4A10001, least significant byte first as it travels.
+  /// 8A1C0001-6F5B-4E0B-9E5C-CA05E4A10001 in wire order: least significant byte first.
   static let uuid: [UInt8] = [
     0x01, 0x00, 0xA1, 0xE4, 0x05, 0xCA, 0x5C, 0x9E, 0x0B, 0x4E, 0x5B, 0x6F, 0x01, 0x00, 0x1C, 0x8A,
   ]
@@ -18,7 +18,7 @@ enum CausewayService {
   private static let completeUUIDs: UInt8 = 0x07
   private static let serviceData: UInt8 = 0x21
 
-  /// The advertisement without the flags, which the kernel puts before it.
+  /// The advertisement without the flags, which the kernel adds in front.
   static var advertisement: [UInt8] { [UInt8(1 + uuid.count), completeUUIDs] + uuid }
 
   /// The scan response: the hint, most significant byte first, as our service's data.
@@ -27,9 +27,9 @@ enum CausewayService {
     return [UInt8(1 + uuid.count + hintBytes.count), serviceData] + uuid + hintBytes
   }
 
-  /// Read an advertisement and scan response as mgmt joins them (the EIR of Device Found). Nil when our
-  /// service is not in it; else the hint it claims, 0 for none. A malformed structure ends the reading:
-  /// what stands before it counts (Core Specification 5.4, Vol 3, Part C, 11).
+  /// Parses an advertisement and scan response as mgmt joins them (the EIR of Device Found). Nil without our service;
+  /// otherwise the claimed hint, 0 for none. Parsing stops at a malformed structure; those before it are used (Core
+  /// Specification 5.4, Vol 3, Part C, 11).
   static func hint(in data: [UInt8]) -> UInt64? {
     var isOurs = false
     var hint: UInt64 = 0

@@ -4,26 +4,28 @@ import CSystem
 import Primitives
 import Reactor
 
-/// One dial: attribute channel, PSM, credit-based channel. It ends exactly once, within `timeout`.
+/// One dial: attribute channel, PSM, credit-based channel. It ends exactly once. Connecting takes at most `timeout`, and
+/// each of the peer's two answers at most `answerTime`.
 final class L2CAPDial: EventSource {
   enum Outcome {
-    /// Whoever hears this owns the descriptor.
+    /// The callback owns the descriptor.
     case opened(CInt, unitBytesMax: Int)
     case failed(String)
-    /// The link stands, but nobody at its other end answers: a node that died and left its link behind. Only
-    /// a new link leads to its successor.
+    /// The link exists, but the peer does not answer: its process died and left the link behind. Only a new link
+    /// reaches its successor.
     case unanswered(String)
   }
 
-  /// How long the peer may take to name its PSM over a link that stands: a few connection intervals of 2 s phones.
+  /// How long the peer may take for each answer on an existing link: some connection intervals of phones, which may be
+  /// 2 s.
   static let answerTime = TimeSpan.seconds(2)
 
-  /// How long a peer that made the link is left to open its channel. When requests for channels cross on one link, Linux
-  /// takes the answer to one for the answer to the other, and neither channel carries anything.
+  /// How long a peer that made the link may take to open its channel. When channel requests cross on one link, Linux
+  /// takes the answer to one for the answer to the other, and neither channel carries data.
   static let dialDeferral = TimeSpan.milliseconds(1_500)
 
   private enum Step {
-    /// The peer made the link, most likely to dial this node.
+    /// The peer made the link, most likely to dial this node: wait for its channel.
     case yielding
     case connectingAttributes(CInt, Registration)
     case asking(AttributeConnection)
@@ -37,7 +39,7 @@ final class L2CAPDial: EventSource {
   private let attributes: AttributeConnections
   private var finished: ((Outcome) -> Void)?
   private var step = Step.ended
-  /// The attribute channel when this dial made it. It outlives a dial that succeeds.
+  /// The attribute channel, if this dial made it. It stays open after a successful dial.
   private var own: AttributeConnection?
   private var timer: Timer?
 
@@ -48,12 +50,12 @@ final class L2CAPDial: EventSource {
     self.attributes = attributes
   }
 
-  /// Begin. `finished` may be called before this returns.
+  /// Starts. `finished` may be called before this returns.
   func start(timeout: TimeSpan, _ finished: @escaping (Outcome) -> Void) {
     self.finished = finished
     timer = Timer(loop) { [self] in expire(timeout) }
     timer?.set(after: timeout)
-    // A link that the peer made has its attribute channel already, and there can be only one.
+    // A link that the peer made already has its attribute channel, and only one is possible.
     if attributes.existing(peer) != nil {
       step = .yielding
       timer?.set(after: Self.dialDeferral)
@@ -67,7 +69,7 @@ final class L2CAPDial: EventSource {
     }
   }
 
-  /// Give up without telling anybody; a pending connection is cancelled by the kernel when its socket closes.
+  /// Cancels without a callback; the kernel cancels a pending connection when its socket closes.
   func cancel() {
     finished = nil
     finish(.failed("cancelled"))
@@ -161,7 +163,7 @@ final class L2CAPDial: EventSource {
     step = .ended
     timer?.cancel()
     timer = nil
-    // The link of a failed dial must not hold a slot until the attribute channel has been idle long enough.
+    // The link of a failed dial must not hold a slot until the attribute channel's idle timeout.
     switch outcome {
     case .opened: break
     case .failed, .unanswered: own?.close()

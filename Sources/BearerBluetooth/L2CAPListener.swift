@@ -5,8 +5,8 @@ import Reactor
 final class L2CAPListener {
   private let acceptor: Acceptor
 
-  /// Takes over `descriptor`, also when it throws. `accepted` owns the descriptors it is given; `shortage` is called when
-  /// accepting begins to fail, and with nil when that is over.
+  /// Takes over `descriptor`, even when it throws. `accepted` owns its descriptors; `shortage` is called when accepting
+  /// begins to fail, and with nil when that is over.
   init(
     _ loop: EventLoop, _ descriptor: CInt, _ accepted: @escaping (CInt, BluetoothEndpoint) -> Void,
     shortage: @escaping (SystemError?) -> Void

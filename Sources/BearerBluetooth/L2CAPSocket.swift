@@ -3,11 +3,11 @@ import CBluetooth
 import CSystem
 import Reactor
 
-/// The kernel's LE L2CAP sockets. All are non-blocking, ask for no link-layer security (BT_SECURITY_LOW: TLS
-/// above does not trust the radio's) and are bound to one controller's public address.
+/// The kernel's LE L2CAP sockets. All are non-blocking, request no link-layer security (BT_SECURITY_LOW, because TLS
+/// above does not rely on it) and are bound to one controller's public address.
 enum L2CAPSocket {
-  /// The largest SDU we take on a channel. Before Linux 6.9 it is also what sizes the credits a peer gets, so
-  /// that a small one caps goodput: 4096 bytes are 17 packets in flight, 140 KB/s at a 15 ms interval.
+  /// The largest SDU that we accept on a channel. Before Linux 6.9 the peer's credits depend on it too, so a small one
+  /// limits goodput: 4096 bytes are 17 packets in flight, 140 KB/s at a 15 ms interval.
   static let receiveUnitBytesMax: UInt16 = 4096
   /// The attribute protocol's fixed channel.
   private static let attributeChannel: UInt16 = 4
@@ -22,8 +22,8 @@ enum L2CAPSocket {
     }
   }
 
-  /// A listener for the attribute channel. It has to stand before a link comes up: the kernel looks for it
-  /// then, and not again. Errors: EADDRINUSE (bluetoothd has it).
+  /// A listener for the attribute channel. It must exist before a link comes up: the kernel looks for it only then.
+  /// Errors: EADDRINUSE (bluetoothd has it).
   static func listenForAttributes(_ adapter: UInt64) throws(SystemError) -> CInt {
     try make { (descriptor) throws(SystemError) in
       try bind(descriptor, adapter, psm: 0, channel: attributeChannel)
@@ -31,7 +31,7 @@ enum L2CAPSocket {
     }
   }
 
-  /// Begin to connect the attribute channel; the socket becomes writable when it is there.
+  /// Begins to connect the attribute channel; the socket becomes writable when it is connected.
   static func connectAttributes(_ adapter: UInt64, to peer: BluetoothEndpoint) throws(SystemError) -> CInt {
     try make { (descriptor) throws(SystemError) in
       try bind(descriptor, adapter, psm: 0, channel: attributeChannel)
@@ -39,7 +39,7 @@ enum L2CAPSocket {
     }
   }
 
-  /// Begin to open a channel; the socket becomes writable when it is there.
+  /// Begins to open a channel; the socket becomes writable when it is open.
   static func connectChannel(_ adapter: UInt64, to peer: BluetoothEndpoint, psm: UInt16) throws(SystemError) -> CInt {
     try make { (descriptor) throws(SystemError) in
       try bind(descriptor, adapter, psm: 0, channel: 0)
@@ -48,7 +48,7 @@ enum L2CAPSocket {
     }
   }
 
-  /// The next waiting connection. Errors: accept4's, EAGAIN when none waits.
+  /// The next pending connection. Errors: accept4's, EAGAIN when none is pending.
   static func accept(_ listener: CInt) throws(SystemError) -> (descriptor: CInt, peer: BluetoothEndpoint) {
     var address = sockaddr_l2()
     let descriptor = cbluetooth_accept(listener, &address)
@@ -59,7 +59,7 @@ enum L2CAPSocket {
     return (descriptor, BluetoothEndpoint(address: number, isRandom: address.l2_bdaddr_type == BDADDR_LE_RANDOM))
   }
 
-  /// The largest SDU the peer takes on a connected channel.
+  /// The largest SDU that the peer accepts on a connected channel, in bytes.
   static func sendUnitBytesMax(_ descriptor: CInt) throws(SystemError) -> Int {
     var bytes: UInt16 = 0
     var size = socklen_t(MemoryLayout<UInt16>.size)
@@ -67,7 +67,7 @@ enum L2CAPSocket {
     return Int(bytes)
   }
 
-  /// What SO_ERROR holds: how a connect ended. Nil when it went well.
+  /// The value of SO_ERROR, the result of a connect; nil for success.
   static func connectError(_ descriptor: CInt) -> SystemError? {
     var code: CInt = 0
     var size = socklen_t(MemoryLayout<CInt>.size)
@@ -103,8 +103,8 @@ enum L2CAPSocket {
     if cbluetooth_connect(descriptor, &address) != 0, csystem_errno() != EINPROGRESS { throw SystemError.last }
   }
 
-  /// LE credit-based flow control and our receive MTU. The mode can only be set between bind and
-  /// listen or connect; kernels that know no other LE mode have no such option.
+  /// Sets LE credit-based flow control and our receive MTU. The mode can only be set between bind and listen or
+  /// connect; kernels with a single LE mode lack the option.
   private static func setCreditMode(_ descriptor: CInt) throws(SystemError) {
     var mode = UInt8(BT_MODE_LE_FLOWCTL)
     if setsockopt(descriptor, SOL_BLUETOOTH, BT_MODE, &mode, 1) != 0, csystem_errno() != ENOPROTOOPT {

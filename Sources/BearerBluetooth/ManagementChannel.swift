@@ -3,16 +3,16 @@ import CSystem
 import Primitives
 import Reactor
 
-/// What became of a command.
+/// The result of a command.
 enum ManagementOutcome: Equatable {
   case done([UInt8])
   case refused(ManagementStatus)
-  /// No answer in time. An answer that comes later is dropped.
+  /// No answer in time. A later answer is dropped.
   case timedOut
   /// The channel was closed, or its queue was full, before the command was answered.
   case notSent
 
-  /// Nil when the command was done; else why not, for a log line.
+  /// Nil when the command was done; otherwise the reason, for a log line.
   var problem: String? {
     switch self {
     case .done: nil
@@ -23,13 +23,12 @@ enum ManagementOutcome: Equatable {
   }
 }
 
-/// The kernel's Bluetooth management socket: commands one at a time per controller, each with a deadline;
-/// events as they come.
+/// The kernel's Bluetooth management socket: one command at a time per controller, each with a deadline; and events.
 ///
-/// `done` of each command is called exactly once, from `ready`, from a timer, or from `close`.
+/// `done` of each command is called exactly once, from `send`, `ready`, a timer, or `close`.
 final class ManagementChannel: EventSource {
-  /// Commands waiting behind the outstanding ones: a dozen for bringing a controller up, three for its radio
-  /// plan, the rest for refusing pairings that arrive in a burst.
+  /// Commands that wait for the outstanding ones: a dozen to bring a controller up, three for its radio plan, the rest
+  /// to refuse pairing requests in a burst.
   static let queuedMax = 32
   /// Packets read per `ready`.
   private static let packetsPerCallMax = 32
@@ -54,7 +53,7 @@ final class ManagementChannel: EventSource {
   private var timer: Timer?
   private var buffer = [UInt8](repeating: 0, count: ManagementEvent.packetBytesMax)
 
-  /// Takes over `descriptor`, a non-blocking socket that keeps packet boundaries.
+  /// Takes over `descriptor`, a non-blocking socket that preserves packet boundaries.
   init(_ loop: EventLoop, _ descriptor: CInt) throws(SystemError) {
     self.loop = loop
     self.descriptor = descriptor
@@ -80,20 +79,20 @@ final class ManagementChannel: EventSource {
     return descriptor
   }
 
-  /// Ask the kernel. `done` hears what became of it.
+  /// Sends a command to the kernel. `done` gets its result.
   func send(_ command: ManagementCommand, _ done: @escaping (ManagementOutcome) -> Void) {
     guard registration != nil, queued.count < Self.queuedMax else { return done(.notSent) }
     queued.append(Pending(command: command, done: done))
     sendQueued()
   }
 
-  /// Tell the kernel past the queue, and leave the answer unread: for the last words before `close`.
+  /// Sends a command past the queue and ignores the answer; for use just before `close`.
   func post(_ command: ManagementCommand) {
     guard registration != nil else { return }
     _ = transmit(command)
   }
 
-  /// Close the socket. Every command that waits ends as `notSent`; no event is delivered any more.
+  /// Closes the socket. Every unanswered command ends with `.notSent`; no event follows.
   func close() {
     guard let registration else { return }
     self.registration = nil
@@ -112,7 +111,7 @@ final class ManagementChannel: EventSource {
   func ready(_ events: UInt32) {
     for _ in 0..<Self.packetsPerCallMax {
       guard registration != nil else { return }
-      // With MSG_TRUNC the kernel tells the whole length, so that a cut packet is recognised and dropped.
+      // With MSG_TRUNC the kernel returns the whole length, so that a truncated packet is detected and dropped.
       let count = recv(descriptor, &buffer, buffer.count, CInt(MSG_DONTWAIT) | CInt(MSG_TRUNC))
       if count < 0 {
         let error = SystemError.last

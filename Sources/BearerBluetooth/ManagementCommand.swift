@@ -4,12 +4,12 @@ import Bearer
 ///
 /// Every packet is `opcode u16, index u16, parameter length u16, parameters`, little-endian.
 struct ManagementCommand: Equatable {
-  /// Controller index of commands that are for no controller.
+  /// Controller index of commands without a controller.
   static let noIndex: UInt16 = 0xFFFF
   static let headerBytes = 6
-  /// The one advertising instance of ours. The kernel numbers them per controller from 1.
+  /// Our only advertising instance. The kernel numbers them per controller from 1.
   static let advertisingInstance: UInt8 = 1
-  /// Start Discovery's address types: LE public and LE random.
+  /// Address types for Start Discovery: LE public and LE random.
   private static let lowEnergyTypes: UInt8 = 0x06
 
   let opcode: UInt16
@@ -44,7 +44,7 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x000D, index: index, parameters: [isOn ? 1 : 0])
   }
 
-  /// End the link to a device, whatever uses it.
+  /// Ends the link to a device, even if it is in use.
   static func disconnect(_ index: UInt16, _ device: WireAddress) -> ManagementCommand {
     ManagementCommand(opcode: 0x0014, index: index, parameters: typed(device))
   }
@@ -64,7 +64,7 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x001F, index: index, parameters: typed(device))
   }
 
-  /// Scan for LE devices, actively, for 10.24 s.
+  /// Scans actively for LE devices, for 10.24 s.
   static func startDiscovery(_ index: UInt16) -> ManagementCommand {
     ManagementCommand(opcode: 0x0023, index: index, parameters: [lowEnergyTypes])
   }
@@ -77,7 +77,7 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x003D, index: index, parameters: [])
   }
 
-  /// Connectable (bit 0), general discoverable (bit 1), flags managed by the kernel (bit 3); no end.
+  /// Connectable (bit 0), general discoverable (bit 1), flags managed by the kernel (bit 3); unlimited duration.
   static func addAdvertising(_ index: UInt16, data: [UInt8], scanResponse: [UInt8]) -> ManagementCommand {
     var parameters = [advertisingInstance]
     parameters.append(u32: 0x0000_000B)
@@ -113,11 +113,11 @@ struct RadioDefault: Equatable {
   let type: UInt16
   let value: UInt16
 
-  /// What the bearer asks of a controller instead of the kernel's own defaults.
+  /// The parameters that replace the kernel's defaults.
   static let ours = [
     // Advertising every 100–150 ms (units of 0.625 ms) instead of 1.28 s: found ten times as fast.
     RadioDefault(type: 0x000A, value: 160), RadioDefault(type: 0x000B, value: 240),
-    // Discovery listens 30 of every 100 ms (0.625 ms) instead of always: the rest is Wi-Fi's on a shared antenna.
+    // Discovery listens 30 of every 100 ms (0.625 ms) instead of always: the rest is left to Wi-Fi on a shared antenna.
     RadioDefault(type: 0x0011, value: 160), RadioDefault(type: 0x0012, value: 48),
     // Connections every 15–30 ms (1.25 ms), no latency, supervision 4 s (10 ms) instead of 420 ms.
     RadioDefault(type: 0x0017, value: 12), RadioDefault(type: 0x0018, value: 24),

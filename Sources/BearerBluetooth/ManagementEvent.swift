@@ -1,6 +1,6 @@
-/// What the kernel's management interface says (BlueZ doc/mgmt-api.txt). `decode` takes whole packets and
-/// refuses those whose length field does not match or whose parameters are short; longer parameters are
-/// taken, since newer kernels append fields.
+/// An event of the kernel's management interface (BlueZ doc/mgmt-api.txt). `decode` takes whole packets and refuses
+/// those with a wrong length field or too short parameters; longer parameters are accepted, because newer kernels
+/// append fields.
 enum ManagementEvent: Equatable {
   /// Command Complete or Command Status of `opcode`.
   case reply(opcode: UInt16, ManagementStatus, [UInt8])
@@ -17,10 +17,10 @@ enum ManagementEvent: Equatable {
   case deviceFound(FoundDevice)
   case discovering(Bool)
   case advertisingRemoved(instance: UInt8)
-  /// An event this bearer has no use for.
+  /// An event that is not used.
   case other(code: UInt16)
 
-  /// The longest packet that is read: Device Found with a full extended advertisement (1650 bytes) fits.
+  /// The longest packet that is read: fits Device Found with a full extended advertisement (1650 bytes).
   static let packetBytesMax = 4096
 
   static func decode(_ packet: [UInt8]) -> (index: UInt16, event: ManagementEvent)? {
@@ -61,9 +61,9 @@ enum ManagementEvent: Equatable {
 /// Device Found.
 struct FoundDevice: Equatable {
   let device: WireAddress
-  /// Bit 2 of the flags: it does not take connections.
+  /// False when bit 2 of the flags is set: the device does not accept connections.
   let isConnectable: Bool
-  /// Advertising data and scan response, joined.
+  /// Advertising data and scan response, concatenated.
   let data: [UInt8]
 
   init?(_ reader: inout ByteReader) {
@@ -102,8 +102,8 @@ struct ControllerInformation: Equatable {
   }
 }
 
-/// The reply to Read Advertising Features: bits 7 to 9 of the supported flags name secondary channels, which
-/// only controllers with extended advertising have.
+/// The reply to Read Advertising Features. Bits 7 to 9 of the supported flags are secondary channels, which only
+/// controllers with extended advertising have.
 func supportsExtendedAdvertising(_ features: [UInt8]) -> Bool {
   var reader = ByteReader(features)
   guard let flags = reader.u32() else { return false }
@@ -121,7 +121,7 @@ func indexList(_ parameters: [UInt8]) -> [UInt16]? {
   return indexes
 }
 
-/// How the kernel answered a command.
+/// The kernel's status for a command.
 struct ManagementStatus: Equatable {
   let rawValue: UInt8
   static let success = ManagementStatus(rawValue: 0x00)
@@ -129,7 +129,7 @@ struct ManagementStatus: Equatable {
   static let permissionDenied = ManagementStatus(rawValue: 0x14)
   static let blockedByRFKill = ManagementStatus(rawValue: 0x12)
 
-  /// The word of doc/mgmt-api.txt and its number.
+  /// The term of doc/mgmt-api.txt and the number.
   var text: String {
     let names: [StaticString] = [
       "success", "unknown command", "not connected", "failed", "connect failed", "authentication failed",

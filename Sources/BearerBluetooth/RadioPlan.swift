@@ -1,21 +1,21 @@
 import Primitives
 
-/// What one controller's radio does next: advertise, scan, dial. One command at a time, chosen by comparing
-/// what is wanted with what is; pure, so that the order is tested without a radio.
+/// The schedule of one controller's radio: advertise, scan, dial. It issues one command at a time by comparing the
+/// wanted state with the current one; pure, so that tests need no radio.
 ///
-/// - The kernel ends our advertising set when a central connects: it is armed again on every link.
-/// - A dial is alone: scanning stops first, and on legacy controllers advertising too, since Broadcom chips
-///   wedge (HCI error 0x3C) when asked for both roles at once. After one that failed the box is seen and
-///   listens for `dialRest` before the next: a queue of peers that left must not hide it for minutes.
+/// - The kernel ends our advertising set when a central connects: it is added again after every link.
+/// - A dial runs alone: scanning stops first, and on legacy controllers advertising too, because Broadcom chips fail
+///   (HCI error 0x3C) when both roles are requested at once. After a failed dial the box advertises and scans for
+///   `dialRest` before the next: a queue of peers that left must not hide it for minutes.
 /// - With every link slot taken the box neither advertises nor scans.
-/// - Scans are sessions of 10.24 s with a rest between, which doubles while sessions find nothing new.
+/// - Scans are sessions of 10.24 s with a pause between, which doubles while sessions find nothing new.
 ///
-/// Drain rule: after every `handle`, call `nextCommand` until it gives nil, carry each out, and report it
-/// with `handle(.commandDone)`; call again at `deadline`.
+/// Drain rule: after every `handle`, call `nextCommand` until it returns nil, carry out each command, and report it
+/// with `handle(.commandDone)`; call it again at `deadline`.
 struct RadioPlan {
   enum Command: Equatable {
     case advertise, stopAdvertising, scan, stopScanning
-    /// Take the next dial; it ends with `dialEnded`, not with `commandDone`.
+    /// Begin the next dial; it ends with `dialEnded`, not with `commandDone`.
     case dial
   }
 
@@ -23,27 +23,27 @@ struct RadioPlan {
     case adapterUp(isExtended: Bool)
     case adapterDown
     case commandDone(isSuccess: Bool)
-    /// The kernel's own word on scanning.
+    /// The kernel's report about scanning.
     case discovering(Bool)
     case advertisingRemoved
     case linkUp
     case linkDown
-    /// Dials wait, or wait no more.
+    /// Whether dials are waiting.
     case dialsWaiting(Bool)
     case dialEnded(isSuccess: Bool)
-    /// A scan met somebody new.
+    /// A scan found a new peer.
     case foundNewcomer
   }
 
   private enum Advertising { case off, on, ended }
 
   static let restMin = TimeSpan.seconds(1)
-  /// Long enough to leave a shared antenna to Wi-Fi most of the time, short enough to be found by a newcomer
-  /// that only advertises.
+  /// Long enough to leave a shared antenna to Wi-Fi most of the time, short enough to find a new node that only
+  /// advertises.
   static let restMax = TimeSpan.seconds(5)
-  /// Many advertising intervals of a peer that dials us.
+  /// Many advertising intervals of a peer that dials this node.
   static let dialRest = TimeSpan.seconds(2)
-  /// After a refused Add Advertising.
+  /// The pause after a refused Add Advertising.
   static let advertiseRetry = TimeSpan.seconds(1)
 
   private(set) var isScanning = false
@@ -59,7 +59,7 @@ struct RadioPlan {
   private var hasDials = false
   private var dialAfter = Instant.zero
   private var outstanding: Command?
-  /// A central connected while Add Advertising was on its way: the set may have ended again.
+  /// A central connected while Add Advertising was in progress: the set may have ended again.
   private var linkedMeanwhile = false
   private var rest = restMin
   private var scanAfter = Instant.zero
@@ -114,7 +114,7 @@ struct RadioPlan {
     return command
   }
 
-  /// When `nextCommand` may have something although nothing happened.
+  /// When `nextCommand` may return a command without another event.
   var deadline: Instant {
     guard isUp, outstanding == nil, !isDialling else { return .never }
     var deadline = hasDials ? dialAfter : .never
@@ -147,7 +147,7 @@ struct RadioPlan {
         advertiseAfter = now + Self.advertiseRetry
       }
       linkedMeanwhile = false
-    // A refusal to stop means that there was nothing to stop.
+    // A refused stop means that there was nothing to stop.
     case .stopAdvertising: advertising = .off
     case .stopScanning: isScanning = false
     case .scan:

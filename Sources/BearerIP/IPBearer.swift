@@ -3,19 +3,19 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Links over TCP, whatever IP runs on: Ethernet, Wi-Fi, a Wi-Fi Direct group.
+/// Links over TCP on any IP interface: Ethernet, Wi-Fi, a Wi-Fi Direct group.
 ///
-/// It listens on one port for both families, dials what it is told to, and knows the interfaces. Every call
-/// and every call back is on the loop's thread; nothing calls back from within `dial`.
+/// It listens on one port for both IP versions, dials on request, and tracks the interfaces. All calls and callbacks
+/// are on the loop's thread; `dial` never calls back before it returns.
 public final class IPBearer {
-  /// The interfaces links may use now, at most `NetworkInterface.countMax`.
+  /// The interfaces that links may use now, at most `NetworkInterface.countMax`.
   public private(set) var interfaces: [NetworkInterface] = []
   /// Called after `interfaces` changed.
   public var interfacesChanged: (() -> Void)?
-  /// The port that is listened on; 0 while there is none.
+  /// The listening port; 0 while there is none.
   public var port: UInt16 { listener?.port ?? 0 }
-  /// The interface that carries a Wi-Fi Direct group although it has no `p2p-` name, as with drivers that have
-  /// no second interface.
+  /// The interface of a Wi-Fi Direct group if its name does not begin with `p2p-`, as with drivers that have no second
+  /// interface.
   public var wifiDirectInterface: String? {
     get { rules.wifiDirectInterface }
     set {
@@ -26,10 +26,10 @@ public final class IPBearer {
   /// Inbound connections closed because their interface is not in the settings.
   public private(set) var refusedCount: UInt64 = 0
 
-  /// For connections whose address no interface is known to have, the interfaces are looked at once in so long: that asks
-  /// the kernel for all of them, and anybody can connect.
+  /// Minimum interval between enumerations of the interfaces caused by connections to an unknown local address: an
+  /// enumeration queries the kernel for all of them, and anybody can connect.
   public static let unknownAddressInterval = TimeSpan.seconds(1)
-  /// How long until a port that was taken is tried again.
+  /// How long until listening on a used port is tried again.
   public static let listenRetryTime = TimeSpan.seconds(5)
 
   private let loop: EventLoop
@@ -68,7 +68,7 @@ public final class IPBearer {
     staticPeers = settings.peers.prefix(IPBearerSettings.entriesMax).map { StaticPeer(text: $0) }
   }
 
-  /// Begin. What does not work yet (a port in use) is reported as a fault and tried again.
+  /// Starts. Problems (such as a port in use) are reported as faults and retried.
   public func start() {
     guard dialer == nil else { return }
     dialer = StreamDialer(
@@ -84,7 +84,7 @@ public final class IPBearer {
     refresh()
   }
 
-  /// End: no call back comes after this. Streams that were handed over stay as they are.
+  /// Stops; no callback follows. Streams that were handed over stay open.
   public func stop() {
     watch?.close()
     listener?.close()
@@ -97,8 +97,8 @@ public final class IPBearer {
     interfaces = []
   }
 
-  /// Connect to an IP candidate. `bearerOpened` or `bearerDialFailed` follows within
-  /// 5 s, unless `cancelDial` or `stop` comes first.
+  /// Connects to an IP candidate. `bearerOpened` or `bearerDialFailed` follows within 5 s, unless `cancelDial` or
+  /// `stop` is called before.
   public func dial(_ candidate: Candidate, token: UInt32) {
     switch candidate.address {
     case .ip(let endpoint): dialer?.dial(endpoint, token: token)
@@ -106,10 +106,10 @@ public final class IPBearer {
     }
   }
 
-  /// Give up a dial. Nothing is called back for it.
+  /// Cancels a dial. No callback follows.
   public func cancelDial(token: UInt32) { dialer?.cancel(token: token) }
 
-  /// The interface a local address belongs to.
+  /// The interface that has this local address.
   public func interface(having endpoint: IPEndpoint) -> NetworkInterface? {
     for interface in interfaces {
       if endpoint.scope != 0 {
@@ -123,7 +123,7 @@ public final class IPBearer {
     return nil
   }
 
-  /// The kind of bearer that leads to an address, as far as the interfaces' own networks tell; else Ethernet.
+  /// The kind of bearer that reaches an address, according to the networks of the interfaces; otherwise Ethernet.
   public func kind(reaching endpoint: IPEndpoint) -> BearerKind {
     for interface in interfaces {
       let leadsThere =
@@ -134,8 +134,8 @@ public final class IPBearer {
     return .ethernet
   }
 
-  /// Whether a datagram heard on an interface can have come from there: the address is link-local, or on a network of
-  /// the interface's own.
+  /// Whether a datagram from this address may have arrived on the interface: the address is link-local, or on a network
+  /// of the interface.
   public func isOnLink(_ endpoint: IPEndpoint, interfaceIndex: UInt32) -> Bool {
     guard let interface = interfaces.first(where: { $0.index == interfaceIndex }) else { return false }
     if endpoint.isLinkLocalIPv6 { return endpoint.scope == interfaceIndex }
@@ -152,7 +152,7 @@ public final class IPBearer {
     if isChanged { interfacesChanged?() }
   }
 
-  /// A peer's interface may come later, and come back under another index.
+  /// A static peer's interface may appear later, or come back with another index.
   private func reportStaticPeers() {
     for index in staticPeers.indices {
       var candidate: Candidate?
@@ -241,7 +241,7 @@ public final class IPBearer {
   private func allowedInterface(of descriptor: CInt) -> NetworkInterface? {
     guard let local = localEndpoint(descriptor) else { return nil }
     if let interface = interface(having: local) { return interface }
-    // A connection may be quicker than the announcement of the address it came to.
+    // A connection may arrive before the kernel's announcement of its local address.
     let now = monotonicNow()
     if unknownAddressAt != .zero && now - unknownAddressAt < Self.unknownAddressInterval { return nil }
     unknownAddressAt = now

@@ -1,16 +1,17 @@
 import Bearer
 import CSystem
 
-/// Why a text is no address.
+/// Why a text is not an address.
 public enum EndpointTextError: Error, Equatable {
   /// Neither "192.0.2.1:41820" nor "[2001:db8::1]:41820" nor "[fe80::1%eth0]:41820".
   case malformed
-  /// The part behind `%` names no interface that exists now.
+  /// The part after `%` is not the name of an existing interface.
   case unknownInterface
 }
 
 extension IPEndpoint {
-  /// The longest text that is read or written: "[", 39 digits of IPv6, "%", 15 of an interface name, "]:65535".
+  /// The longest text that is read or written, in bytes: "[", 39 digits of IPv6, "%", 15 of an interface name,
+  /// "]:65535".
   public static let textBytesMax = 63
 
   /// An IPv4 address in network order.
@@ -21,10 +22,10 @@ extension IPEndpoint {
   /// The address as a big-endian number; nil for IPv6.
   public var ipv4: UInt32? { isIPv4 ? UInt32(truncatingIfNeeded: low) : nil }
 
-  /// fe80::/10 (RFC 4291, 2.5.6): useless without `scope`.
+  /// fe80::/10 (RFC 4291, 2.5.6): requires a `scope`.
   public var isLinkLocalIPv6: Bool { high >> 54 == 0xFE80 >> 6 }
 
-  /// Reads a numeric address and port. Names are never resolved: that would block.
+  /// Parses a numeric address and port. Names are not resolved, because that would block.
   public init(parsing text: String) throws(EndpointTextError) {
     let bytes = Array(text.utf8)
     guard bytes.count <= Self.textBytesMax, let colon = bytes.lastIndex(of: UInt8(ascii: ":")),
@@ -86,7 +87,7 @@ public func interfaceName(_ index: UInt32) -> String? {
   return string(name)
 }
 
-/// Dotted decimal as a big-endian number; nil when it is something else.
+/// Parses dotted decimal to a big-endian number; nil for anything else.
 public func parseIPv4(_ text: some Collection<UInt8>) -> UInt32? {
   guard text.count <= 15 else { return nil }
   var address = in_addr()
@@ -101,7 +102,7 @@ private func parseIPv6(_ text: some Collection<UInt8>) -> (UInt64, UInt64)? {
   return (bigEndian(bytes[0..<8]), bigEndian(bytes[8..<16]))
 }
 
-/// The number that at most eight bytes are in network order.
+/// The number that up to eight bytes in network order encode.
 func bigEndian(_ bytes: some Collection<UInt8>) -> UInt64 {
   var word: UInt64 = 0
   for byte in bytes { word = word << 8 | UInt64(byte) }

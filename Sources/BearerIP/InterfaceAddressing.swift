@@ -1,14 +1,14 @@
 import CSystem
 import Reactor
 
-/// Gives an interface an IPv4 address (big-endian number), replacing the same address if it is there.
-/// Needs CAP_NET_ADMIN. Errors: EPERM, ENODEV for an interface that is gone, EINVAL.
+/// Adds an IPv4 address (big-endian number) to an interface, or replaces the same address. Needs CAP_NET_ADMIN. Errors:
+/// EPERM, ENODEV for an interface that does not exist, EINVAL.
 public func addInterfaceAddress(_ interfaceIndex: UInt32, ipv4: UInt32, prefixLength: UInt8) throws(SystemError) {
   try requestAddress(
     UInt16(RTM_NEWADDR), UInt16(NLM_F_CREATE | NLM_F_REPLACE), interfaceIndex, ipv4, prefixLength)
 }
 
-/// Takes an IPv4 address from an interface. Errors: EPERM, ENODEV, EADDRNOTAVAIL when it has not got it.
+/// Removes an IPv4 address from an interface. Errors: EPERM, ENODEV, EADDRNOTAVAIL when the interface does not have it.
 public func removeInterfaceAddress(_ interfaceIndex: UInt32, ipv4: UInt32, prefixLength: UInt8) throws(SystemError) {
   try requestAddress(UInt16(RTM_DELADDR), 0, interfaceIndex, ipv4, prefixLength)
 }

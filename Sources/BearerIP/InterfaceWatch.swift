@@ -2,12 +2,12 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Hears the kernel's announcements of interfaces and addresses that come and go (rtnetlink(7)).
-/// It does not read what they say: `changed` runs once, `settleTime` after the first of a burst, and looks anew.
+/// Receives the kernel's notifications of changed interfaces and addresses (rtnetlink(7)). It does not parse them:
+/// `changed` runs once, `settleTime` after the first of a burst, and enumerates again.
 final class InterfaceWatch: EventSource {
-  /// How long a burst of announcements is collected.
+  /// How long a burst of notifications is collected.
   static let settleTime = TimeSpan.milliseconds(100)
-  /// The most announcements one wake-up reads; what is left is reported again.
+  /// The most notifications read in one wake-up; the rest is reported again.
   private static let readsMax = 32
 
   private let loop: EventLoop
@@ -15,7 +15,7 @@ final class InterfaceWatch: EventSource {
   private var registration: Registration?
   private var timer: Timer?
 
-  /// Errors: what socket, bind and epoll_ctl say.
+  /// Errors: those of socket, bind and epoll_ctl.
   init(_ loop: EventLoop, _ changed: @escaping () -> Void) throws(SystemError) {
     self.loop = loop
     let type = CInt(bitPattern: SOCK_RAW.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
@@ -46,7 +46,7 @@ final class InterfaceWatch: EventSource {
   func ready(_ events: UInt32) {
     var buffer: [UInt8] = [UInt8](repeating: 0, count: 4096)
     for _ in 0..<Self.readsMax {
-      // ENOBUFS means that announcements were lost: something changed then, too.
+      // ENOBUFS: notifications were lost, which is also a change.
       if recv(descriptor, &buffer, buffer.count, 0) < 0, csystem_errno() != ENOBUFS { break }
     }
     if let timer, timer.deadline == .never { timer.set(after: Self.settleTime) }

@@ -1,11 +1,11 @@
 import CSystem
 import Reactor
 
-/// A request to the kernel under construction (netlink(7)). Everything in it is in the machine's byte order.
+/// A request to the kernel under construction (netlink(7)). All fields are in the machine's byte order.
 struct NetlinkMessage {
   private var bytes: [UInt8] = []
 
-  /// Begins with the nlmsghdr.
+  /// Starts with the nlmsghdr.
   init(_ type: UInt16, _ flags: UInt16) {
     append(UInt32(0))  // length: filled in when it is sent
     append(type)
@@ -24,7 +24,7 @@ struct NetlinkMessage {
     append(value)
   }
 
-  /// A text attribute with its zero byte, padded to four.
+  /// A text attribute with its terminating zero, padded to four bytes.
   mutating func append(attribute: UInt16, _ text: StaticString) {
     let count = text.utf8CodeUnitCount
     append(UInt16(4 + count + 1))
@@ -33,8 +33,8 @@ struct NetlinkMessage {
     for _ in 0..<(4 - count & 3) { append(UInt8(0)) }
   }
 
-  /// Sends it to the routing subsystem and waits for the acknowledgement.
-  /// Errors: the errno it holds, and what socket and send say.
+  /// Sends it to the routing subsystem and waits for the acknowledgement. Errors: the errno in the acknowledgement, and
+  /// those of socket and send.
   mutating func exchange() throws(SystemError) {
     let socket = try NetlinkSocket(NETLINK_ROUTE)
     defer { socket.close() }
@@ -55,13 +55,13 @@ struct NetlinkMessage {
   }
 }
 
-/// What the kernel answered: its first message.
+/// The first message of the kernel's reply.
 struct NetlinkReply {
   var type: UInt16
-  /// What follows the nlmsghdr.
+  /// The bytes after the nlmsghdr.
   var payload: ArraySlice<UInt8>
 
-  /// The payload of an attribute, from `offset` of the payload on; nil when it is not there.
+  /// The payload of an attribute, searched from `offset` of the payload on; nil when it is missing.
   func attribute(_ wanted: UInt16, from offset: Int) -> ArraySlice<UInt8>? {
     var at = payload.startIndex + offset
     while at + 4 <= payload.endIndex {
@@ -74,7 +74,7 @@ struct NetlinkReply {
   }
 }
 
-/// A netlink socket for questions: the kernel has the answer ready when `send` returns, so nothing waits.
+/// A netlink socket for requests: the reply is ready when `send` returns, so nothing blocks.
 struct NetlinkSocket {
   private let descriptor: CInt
 
@@ -85,7 +85,7 @@ struct NetlinkSocket {
 
   func close() { CSystem.close(descriptor) }
 
-  /// Errors: the errno the kernel answers with, and what send and recv say.
+  /// Errors: the errno in the kernel's reply, and those of send and recv.
   func request(_ message: NetlinkMessage) throws(SystemError) -> NetlinkReply {
     let bytes = message.withLength()
     if send(descriptor, bytes, bytes.count, 0) < 0 { throw SystemError.last }
@@ -107,7 +107,7 @@ struct NetlinkSocket {
 }
 
 extension ArraySlice<UInt8> {
-  /// An integer in the machine's byte order at `index`, all of whose bytes must be there.
+  /// An integer in the machine's byte order at `index`; all its bytes must be present.
   func native<Value: FixedWidthInteger>(_ index: Int, as: Value.Type) -> Value {
     withUnsafeBytes { $0.loadUnaligned(fromByteOffset: index - startIndex, as: Value.self) }
   }

@@ -2,11 +2,11 @@ import Bearer
 import CSystem
 import Primitives
 
-/// An address of an interface. IPv4 stands as ::ffff:a.b.c.d.
+/// An address of an interface. IPv4 is stored as ::ffff:a.b.c.d.
 public struct InterfaceAddress: Equatable, Sendable {
   public var high: UInt64
   public var low: UInt64
-  /// Of the 128-bit form: an IPv4 /24 is 120 here.
+  /// Prefix length of the 128-bit form: an IPv4 /24 is 120 here.
   public var prefixLength: UInt8
 
   public init(high: UInt64, low: UInt64, prefixLength: UInt8) {
@@ -17,7 +17,7 @@ public struct InterfaceAddress: Equatable, Sendable {
 
   func isSame(_ endpoint: IPEndpoint) -> Bool { high == endpoint.high && low == endpoint.low }
 
-  /// Whether the endpoint is on this address's own network.
+  /// Whether the endpoint is on the network of this address.
   func reaches(_ endpoint: IPEndpoint) -> Bool {
     let bits = UInt64(min(prefixLength, 128))
     let highMask: UInt64 = bits >= 64 ? .max : ~(UInt64.max >> bits)
@@ -34,9 +34,9 @@ public struct NetworkInterface: Equatable, Sendable {
   /// At most `addressesMax`.
   public var addresses: [InterfaceAddress]
 
-  /// The most interfaces a snapshot holds; the kernel lists physical ones first.
+  /// The most interfaces in a snapshot; the kernel lists physical ones first.
   public static let countMax = 64
-  /// The most addresses kept of one interface.
+  /// The most addresses stored per interface.
   public static let addressesMax = 16
 
   public init(name: String, index: UInt32, kind: BearerKind, addresses: [InterfaceAddress]) {
@@ -51,14 +51,15 @@ public struct NetworkInterface: Equatable, Sendable {
   }
 }
 
-/// Byte equality. `String`'s own `==` compares canonical equivalence and links Unicode's tables.
+/// Byte equality. `String`'s `==` tests canonical equivalence and links Unicode's tables.
 public func sameText(_ a: String, _ b: String) -> Bool { a.utf8.elementsEqual(b.utf8) }
 
-/// Whether `name` fits `pattern`, in which `*` stands for any run of bytes.
+/// Whether `name` matches `pattern`, in which `*` stands for any sequence of bytes.
 func fits(_ name: String, _ pattern: String) -> Bool {
   let name = Array(name.utf8)
   let pattern = Array(pattern.utf8)
-  // Greedy with one way back: a later `*` makes an earlier one's choice final, so this is linear per star.
+  // Greedy with one backtracking point: a later `*` makes the choice of an earlier one final, so this is linear per
+  // star.
   var at = 0
   var want = 0
   var star: Int?
@@ -83,11 +84,11 @@ func fits(_ name: String, _ pattern: String) -> Bool {
   return want == pattern.count
 }
 
-/// Which interfaces links may use, and what kind each is.
+/// Which interfaces links may use, and the kind of each.
 struct InterfaceRules {
   var patterns: [String]
   var allowsLoopback: Bool
-  /// The interface that carries a Wi-Fi Direct group although its name does not say so.
+  /// The interface of a Wi-Fi Direct group, if its name does not say so.
   var wifiDirectInterface: String?
 
   func allows(_ name: String, isLoopback: Bool) -> Bool {
@@ -99,14 +100,15 @@ struct InterfaceRules {
 
   func kind(_ name: String, isLoopback: Bool, wireless: BearerKind?) -> BearerKind {
     if isLoopback { return .loopback }
-    // Drivers without P2P interface types still get wpa_supplicant's name, or are the interface it was told to use.
+    // Drivers without P2P interface types still use wpa_supplicant's name, or the interface that it was configured
+    // with.
     if name.utf8.starts(with: "p2p-".utf8) { return .wifiDirect }
     if let wifiDirectInterface, sameText(wifiDirectInterface, name) { return .wifiDirect }
     return wireless ?? .ethernet
   }
 }
 
-/// The interfaces that are up, have a carrier and may be used. Nil when the kernel does not say.
+/// The interfaces that are up, have a carrier and are allowed. Nil when the kernel call fails.
 func enumerateInterfaces(_ rules: InterfaceRules) -> [NetworkInterface]? {
   var list: UnsafeMutablePointer<ifaddrs>?
   guard getifaddrs(&list) == 0 else { return nil }
@@ -117,7 +119,7 @@ func enumerateInterfaces(_ rules: InterfaceRules) -> [NetworkInterface]? {
   var next = list
   while let entry = next?.pointee {
     next = entry.ifa_next
-    // A link-layer entry comes for every interface, also for those without an address.
+    // Every interface has a link-layer entry, even without an address.
     guard entry.ifa_flags & interfaceReady == interfaceReady, let rawName = entry.ifa_name else { continue }
     let name = String(cString: rawName)
     let isLoopback = entry.ifa_flags & UInt32(IFF_LOOPBACK) != 0

@@ -29,7 +29,7 @@ struct SocketAddress {
     }
   }
 
-  /// Every address of the family, at `port`.
+  /// All addresses of the family, at `port`.
   init(anyOf family: CInt, port: UInt16) {
     self.init(
       family == AF_INET
@@ -54,14 +54,14 @@ struct SocketAddress {
     }
   }
 
-  /// Calls `body` with what bind and connect take.
+  /// Calls `body` with the arguments for bind and connect.
   func with(_ body: (__CONST_SOCKADDR_ARG, socklen_t) -> CInt) -> CInt {
     withUnsafePointer(to: storage) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body(__CONST_SOCKADDR_ARG(__sockaddr__: $0), length) }
     }
   }
 
-  /// Calls `body` with what accept4, getsockname and getpeername fill in.
+  /// Calls `body` with the arguments that accept4, getsockname and getpeername fill in.
   mutating func fill(_ body: (__SOCKADDR_ARG, UnsafeMutablePointer<socklen_t>) -> CInt) -> CInt {
     var filled = socklen_t(MemoryLayout<sockaddr_storage>.size)
     let result = withUnsafeMutablePointer(to: &storage) {
@@ -72,13 +72,13 @@ struct SocketAddress {
   }
 }
 
-/// The local end of a connected or bound socket.
+/// The local address of a connected or bound socket.
 func localEndpoint(_ descriptor: CInt) -> IPEndpoint? {
   var address = SocketAddress()
   return address.fill({ getsockname(descriptor, $0, $1) }) == 0 ? address.endpoint : nil
 }
 
-/// A TCP socket that never blocks and is not inherited.
+/// A non-blocking TCP socket that is closed on exec.
 func openStreamSocket(_ family: CInt) throws(SystemError) -> CInt {
   let type = CInt(bitPattern: SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
   let descriptor = socket(family, type, 0)
@@ -91,14 +91,14 @@ func setOption(_ descriptor: CInt, _ level: CInt, _ name: CInt, _ value: CInt) -
   return setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<CInt>.size)) == 0
 }
 
-/// How every link's socket is set up. Keep-alive stays off: the link layer has its own liveness.
+/// Socket options of every link. Keep-alive stays off, because links check liveness themselves.
 func tuneStream(_ descriptor: CInt) {
   _ = setOption(descriptor, CInt(IPPROTO_TCP), TCP_NODELAY, 1)
   _ = setOption(descriptor, CInt(IPPROTO_TCP), TCP_USER_TIMEOUT, unacknowledgedMillisecondsMax)
   _ = setOption(descriptor, CInt(IPPROTO_TCP), TCP_NOTSENT_LOWAT, unsentBytesMax)
 }
 
-/// Data that stays unacknowledged this long ends the connection (RFC 5482).
+/// The connection is closed when data is unacknowledged for this time (RFC 5482).
 let unacknowledgedMillisecondsMax: CInt = 20_000
-/// What the kernel queues beyond the congestion window: more would stand between an urgent frame and the wire.
+/// Bytes that the kernel queues beyond the congestion window. An urgent frame waits for all of them.
 let unsentBytesMax: CInt = 131_072

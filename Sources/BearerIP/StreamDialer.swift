@@ -3,11 +3,11 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Outgoing TCP connections that are not there yet.
+/// Outgoing TCP connections that are being established.
 final class StreamDialer {
-  /// The most dials under way: twice what one discovery burst of a full house brings.
+  /// Dials at once: twice the candidates of one discovery burst on a fully populated network.
   static let dialsMax = 32
-  /// A dial that has not connected by then failed.
+  /// A dial fails after this time.
   static let connectTimeDefault = TimeSpan.seconds(5)
 
   fileprivate let connectTime: TimeSpan
@@ -18,7 +18,7 @@ final class StreamDialer {
   private var refusals: [(token: UInt32, reason: String)] = []
   private var refusalTimer: Timer?
 
-  /// Both closures run from the loop, never from within `dial`. `connected` owns the descriptor.
+  /// Both closures run from the loop, never before `dial` returns. `connected` owns the descriptor.
   init(
     _ loop: EventLoop, connectTime: TimeSpan = connectTimeDefault,
     connected: @escaping (CInt, IPEndpoint, UInt32) -> Void, failed: @escaping (UInt32, String) -> Void
@@ -44,7 +44,7 @@ final class StreamDialer {
     }
   }
 
-  /// Ends a dial without a word; nothing happens when it is over already.
+  /// Cancels a dial without a callback; no effect when it has ended.
   func cancel(token: UInt32) {
     for dial in dials where dial.token == token {
       forget(dial)
@@ -53,7 +53,7 @@ final class StreamDialer {
     }
   }
 
-  /// Ends every dial without a word.
+  /// Cancels every dial without a callback.
   func close() {
     for dial in dials {
       dial.end()
@@ -118,7 +118,7 @@ final class StreamDialer {
   }
 }
 
-/// One connect under way. It holds the dialer until `end`.
+/// One connect in progress. It retains the dialer until `end`.
 private final class Dial: EventSource {
   let descriptor: CInt
   let endpoint: IPEndpoint

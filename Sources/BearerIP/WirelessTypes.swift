@@ -2,12 +2,12 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Asks nl80211 what an interface is: unlike /sys it answers for the network namespace the program is in.
+/// Queries nl80211 for an interface's type. Unlike /sys it answers for the program's network namespace.
 struct WirelessTypes {
   private let socket: NetlinkSocket
   private let family: UInt16
 
-  /// Nil where there is no nl80211: no radio, or no driver for one.
+  /// Nil where nl80211 is missing: no radio, or no driver for one.
   init?() {
     guard let socket = try? NetlinkSocket(NETLINK_GENERIC) else { return nil }
     var question = NetlinkMessage(UInt16(GENL_ID_CTRL), 0)

@@ -3,19 +3,19 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Avahi's main-loop interface (`AvahiPoll`, avahi-common/watch.h) over our `EventLoop`.
+/// Avahi's main-loop interface (`AvahiPoll`, avahi-common/watch.h) on our `EventLoop`.
 ///
-/// Avahi may put several watches on one descriptor (libdbus has one for reading, one for writing) while epoll
-/// takes a descriptor once, so watches are grouped by descriptor. Any watch or timeout may be freed inside any
-/// callback, its own too. The owner frees the Avahi object first and calls `close` after it.
+/// Avahi may put several watches on one descriptor (libdbus has one for reading, one for writing), but epoll accepts a
+/// descriptor only once, so watches are grouped by descriptor. Any watch or timeout may be freed inside any callback,
+/// even its own. The owner frees the Avahi object first and calls `close` afterwards.
 final class AvahiPollAdapter {
-  /// What Avahi's constructors are given; valid until `close`.
+  /// The argument of Avahi's constructors; valid until `close`.
   let api: UnsafeMutablePointer<AvahiPoll>
   fileprivate let loop: EventLoop
   fileprivate let screen: PacketScreen?
   fileprivate var descriptors: [WatchedDescriptor] = []
 
-  /// With a `screen`, datagrams on UDP sockets are looked at before Avahi reads them.
+  /// With a `screen`, datagrams on UDP sockets are checked before Avahi reads them.
   init(_ loop: EventLoop, screen: PacketScreen?) {
     self.loop = loop
     self.screen = screen
@@ -30,7 +30,7 @@ final class AvahiPollAdapter {
   /// Descriptors that have at least one watch.
   var descriptorCount: Int { descriptors.count }
 
-  /// Give the interface back, after the Avahi object that used it was freed.
+  /// Frees the interface, after the Avahi object that used it was freed.
   func close() {
     for descriptor in descriptors { descriptor.abandon(loop) }
     descriptors = []
@@ -63,7 +63,7 @@ final class AvahiPollAdapter {
   }
 }
 
-/// One descriptor and everybody in Avahi who watches it.
+/// One descriptor and all Avahi watches on it.
 private final class WatchedDescriptor: EventSource {
   let descriptor: CInt
   let adapter: AvahiPollAdapter
@@ -78,8 +78,8 @@ private final class WatchedDescriptor: EventSource {
     isScreened = adapter.screen != nil && isInternetDatagramSocket(descriptor)
   }
 
-  /// Wait for what the watches want together. A descriptor that nobody wants anything of leaves epoll,
-  /// which would report its hang-up again and again.
+  /// Waits for the union of the watches' events. A descriptor without any leaves epoll, which would otherwise report
+  /// its hang-up forever.
   func refresh() {
     var wanted: Interest = []
     for watch in watches {
@@ -110,7 +110,7 @@ private final class WatchedDescriptor: EventSource {
     if events & EPOLLIN.rawValue != 0 { bits |= AVAHI_WATCH_IN.rawValue }
     if events & EPOLLOUT.rawValue != 0 { bits |= AVAHI_WATCH_OUT.rawValue }
     if events & EPOLLERR.rawValue != 0 { bits |= AVAHI_WATCH_ERR.rawValue }
-    // A half-closed stream is told as hung up, for a watch that waits only to write.
+    // A half-closed stream is reported as hung up, for a watch that waits only for writing.
     if events & (EPOLLHUP.rawValue | EPOLLRDHUP.rawValue) != 0 { bits |= AVAHI_WATCH_HUP.rawValue }
     if isScreened, bits & AVAHI_WATCH_IN.rawValue != 0, let screen = adapter.screen, !screen.admitsNext(of: descriptor)
     {
@@ -172,7 +172,7 @@ private final class Timeout {
     gettimeofday(&wall, nil)
     let (seconds, overflow) = Int64(time.pointee.tv_sec).subtractingReportingOverflow(Int64(wall.tv_sec))
     let microseconds = Int64(time.pointee.tv_usec) &- Int64(wall.tv_usec)
-    // Beyond a year, or nonsense from a clock that was never set: a year.
+    // Limited to one year, also for values from a clock that was never set.
     let ahead = overflow ? 0 : min(seconds, 31_536_000) &* 1_000_000 &+ microseconds
     timer?.set(monotonicNow() + TimeSpan(nanoseconds: UInt64(max(ahead, 0)) &* 1000))
   }

@@ -4,37 +4,36 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Publishes this node by DNS-SD over multicast DNS (RFC 6762, RFC 6763) and reports the others as candidates.
+/// Publishes this node by DNS-SD over multicast DNS (RFC 6762, RFC 6763) and reports other nodes as candidates.
 ///
-/// avahi-daemon is used where it answers; where it does not, a responder inside this process takes over until it
-/// does. What is found passes through a table of `ServiceTable.servicesMax` entries, so that no announcement on
-/// the network costs memory beyond it.
+/// Uses avahi-daemon while it answers, otherwise a responder inside this process. Services are kept in a table of
+/// `ServiceTable.servicesMax` entries, so that announcements on the network cannot use more memory.
 public final class DNSServiceDiscovery {
-  /// Who speaks multicast DNS at the moment.
+  /// The responder in use.
   public enum Source: Sendable {
     case none
     case daemon
     case embedded
   }
 
-  /// How often an absent daemon, a taken port, and the wall clock are looked at.
+  /// Interval of the checks for an absent daemon, a used port, and the wall clock.
   public static let checkInterval = TimeSpan.seconds(30)
-  /// The longest wait between attempts to reach a system bus that answers with errors.
+  /// The longest wait between attempts to connect to a system bus that returns errors.
   public static let busRetryLongest = TimeSpan.seconds(600)
-  /// How long a daemon that is there may take to establish its host name.
+  /// How long a running daemon may take to establish its host name.
   public static let daemonReturnTime = TimeSpan.seconds(60)
-  /// How long a new responder has for seeing again what its predecessor saw.
+  /// How long a new responder may take to find again the services that its predecessor knew.
   public static let confirmationSpan = TimeSpan.seconds(15)
-  /// A step of the wall clock beyond this restarts the built-in responder, whose timers are wall-clock instants.
+  /// A larger step of the wall clock restarts the built-in responder, whose timers are wall-clock instants.
   public static let clockStepMax = TimeSpan.seconds(5)
 
-  /// Who speaks multicast DNS at the moment.
+  /// The responder in use.
   public private(set) var source = Source.none
   /// Services known now, at most `ServiceTable.servicesMax`.
   public var serviceCount: Int { table.services.count }
-  /// Services that found no slot since the start.
+  /// Services rejected since the start because the table was full.
   public var refusedServices: Int { refusedServicesBefore &+ table.refusals }
-  /// Packets that the built-in responder was spared: not well-formed, or holding CNAME records.
+  /// Packets kept from the built-in responder: malformed, or with CNAME records.
   public var refusedPackets: Int { refusedPacketsBefore &+ (embedded?.refusedPackets ?? 0) }
 
   private let loop: EventLoop
@@ -65,8 +64,8 @@ public final class DNSServiceDiscovery {
   private var daemonAwaitedUntil = Instant.zero
   private var wallOffset: Int64 = 0
 
-  /// `hint` is the first 8 bytes of the own node id: what carries it is not reported. `bearerKind` says what an
-  /// interface is, `isOnLink` whether an address is on the network of the interface on which it was heard.
+  /// `hint` is the first 8 bytes of this node's id: services with it are not reported. `bearerKind` returns the kind of
+  /// an interface, `isOnLink` whether an address is on the network of the interface where it was received.
   public init(
     _ loop: EventLoop, _ settings: DiscoverySettings, hint: UInt64,
     bearerKind: @escaping (_ interfaceIndex: UInt32) -> BearerKind,
@@ -80,7 +79,7 @@ public final class DNSServiceDiscovery {
     self.delegate = delegate
   }
 
-  /// Publish and browse until `stop`. What goes wrong is reported to the delegate and tried again.
+  /// Publishes and browses until `stop`. Problems are reported to the delegate and retried.
   public func start() {
     if isStarted { return }
     isStarted = true
@@ -91,7 +90,7 @@ public final class DNSServiceDiscovery {
     lookAround()
   }
 
-  /// Say goodbye to the network. Candidates are not reported as lost.
+  /// Sends goodbye packets. Candidates are not reported as lost.
   public func stop() {
     if !isStarted { return }
     isStarted = false
@@ -106,13 +105,13 @@ public final class DNSServiceDiscovery {
     table = ServiceTable()
   }
 
-  /// Publish other TXT strings in place of those of the settings.
+  /// Replaces the published TXT strings.
   public func updateTXT(_ txt: [(key: String, value: String)]) {
     settings.txt = txt
     active?.updateTXT(settings)
   }
 
-  /// Interfaces have come, gone or got other addresses: what led off their networks may lead onto one now.
+  /// Interfaces or their addresses have changed: services at addresses outside their networks are checked again.
   public func interfacesChanged() {
     for service in table.services where service.isOffLink {
       service.isOffLink = false
@@ -139,7 +138,7 @@ public final class DNSServiceDiscovery {
     let now = monotonicNow()
     guard settings.responder != .embedded, now >= busRetryAt, isSystemBusPresent() else { return }
     daemon = DaemonResponder.open(loop, self).responder
-    // A bus that takes its time to refuse us is asked less and less often: asking holds up the reactor.
+    // A bus that refuses slowly is asked less and less often, because the call blocks the reactor.
     busRetry = daemon != nil ? Self.checkInterval : min(busRetry * 2, Self.busRetryLongest)
     busRetryAt = daemon != nil ? .zero : monotonicNow() + busRetry
     if let daemon, daemon.isPresent { daemonAwaitedUntil = monotonicNow() + Self.daemonReturnTime }
@@ -152,7 +151,7 @@ public final class DNSServiceDiscovery {
       report("avahi-daemon answers: publishing and browsing through it", isFault: false)
       take(daemon, .daemon)
     } else if let daemon, daemon.isPresent, daemonAwaitedUntil > monotonicNow() {
-      // It is about to be ready; one machine needs one responder.
+      // It will be ready soon; one machine needs one responder.
       closeEmbedded()
     } else if embedded == nil {
       openEmbedded()
@@ -195,8 +194,8 @@ public final class DNSServiceDiscovery {
     retire(embedded)
   }
 
-  /// Use a responder no more, and close it outside its callbacks. Its look-ups are not ended one by one: that would
-  /// be a call each to a daemon that perhaps does not answer.
+  /// Stops using a responder, and closes it outside its callbacks. Its look-ups are not ended one by one: each would be
+  /// a call to a daemon that may not answer.
   private func retire(_ responder: any Responder) {
     retired.append(responder)
     for service in table.services where service.responder === responder {
@@ -237,7 +236,7 @@ public final class DNSServiceDiscovery {
     return wall &- Int64(truncatingIfNeeded: monotonicNow().nanoseconds)
   }
 
-  /// libdbus's own default path, unless the environment names another bus.
+  /// The default path of libdbus, unless the environment names another bus.
   private func isSystemBusPresent() -> Bool {
     getenv("DBUS_SYSTEM_BUS_ADDRESS") != nil || access("/run/dbus/system_bus_socket", F_OK) == 0
   }
@@ -263,7 +262,7 @@ public final class DNSServiceDiscovery {
 
   private func startLookups() {
     let now = monotonicNow()
-    // Starting a look-up may find out that the daemon is gone.
+    // Starting a look-up may detect that the daemon is gone.
     while let active, let service = table.nextToLookUp(now) {
       service.phase = .lookingUp
       if !active.lookUp(service, settings), self.active === active { lookupFailed(service) }
@@ -272,7 +271,7 @@ public final class DNSServiceDiscovery {
     if deadline != .never { wake(at: deadline) }
   }
 
-  /// Do the chores then, or earlier if they are due earlier.
+  /// Runs the pending work at this instant, unless it is due earlier.
   private func wake(at instant: Instant) {
     if let chores, instant < chores.deadline { chores.set(instant) }
   }
@@ -290,7 +289,7 @@ public final class DNSServiceDiscovery {
     withdraw(service)
   }
 
-  /// Take back the service's candidate; it is lost when no other service leads there.
+  /// Withdraws the service's candidate; it is lost when no other service leads to it.
   private func withdraw(_ service: Service) {
     guard let candidate = service.candidate else { return }
     service.candidate = nil
@@ -365,12 +364,13 @@ extension DNSServiceDiscovery: ResponderOwner {
     guard responder === active else { return }
     wake(at: monotonicNow())
     let kind = bearerKind(UInt32(service.key.interface))
-    // Somebody else's 127.0.0.1 is this box.
+    // A loopback address announced by another machine would lead to this one.
     guard let endpoint, !endpoint.isLoopback || kind == .loopback else { return lookupFailed(service) }
     let claimed = NodeHint.ofInstanceName(service.key.name) ?? txtHint ?? 0
     let candidate = Candidate(bearer: kind, address: .ip(endpoint), hint: claimed)
     let isNew = claimed != hint && table.count(leadingTo: candidate) == 0
-    // Anybody can announce anything: without this, one packet would make the box dial any address in the world.
+    // Announcements are not authenticated: without this check one packet would make the box dial any address in the
+    // world.
     if isNew && !mayDial(endpoint, for: service) { return lookupFailed(service) }
     service.phase = .known
     service.failures = 0

@@ -3,13 +3,13 @@ import CAvahi
 import CSystem
 import Reactor
 
-/// The machine's avahi-daemon, spoken to over D-Bus by libavahi-client.
+/// The machine's avahi-daemon, over D-Bus with libavahi-client.
 ///
-/// The library's calls wait for the daemon's answer: a fraction of a millisecond, and at most
-/// CAVAHI_CALL_MILLISECONDS_MAX in the firmware. It waits for a daemon that is not there yet without calls.
+/// The library's calls block until the daemon answers: a fraction of a millisecond, and at most
+/// CAVAHI_CALL_MILLISECONDS_MAX in the firmware. Waiting for an absent daemon needs no calls.
 final class DaemonResponder: Responder {
   private(set) var isReady = false
-  /// True while the daemon runs, be it still busy with its host name.
+  /// True while the daemon runs, even before its host name is established.
   private(set) var isPresent = false
 
   let owner: any ResponderOwner
@@ -22,11 +22,11 @@ final class DaemonResponder: Responder {
   private var publishedOn: [AvahiIfIndex] = []
   private var isFailed = false
 
-  /// Nil, with the reason, when there is no system bus to ask. A daemon that is absent is waited for: see `isReady`.
+  /// Nil, with the reason, when there is no system bus. An absent daemon is waited for: see `isReady`.
   static func open(_ loop: EventLoop, _ owner: any ResponderOwner) -> (responder: DaemonResponder?, reason: String) {
     let responder = DaemonResponder(loop, owner)
     var code: CInt = 0
-    // The first state arrives before avahi_client_new returns.
+    // The first state callback runs before avahi_client_new returns.
     responder.client = avahi_client_new(
       responder.poll.api, AVAHI_CLIENT_NO_FAIL, clientChanged, responder.userdata, &code)
     if responder.client != nil, !responder.isFailed { return (responder, "") }
@@ -49,7 +49,7 @@ final class DaemonResponder: Responder {
     } else if state == AVAHI_CLIENT_FAILURE {
       fail()
     } else {
-      // While the host's name is being changed, the service that names it is withdrawn.
+      // While the host name changes, the service that refers to it is withdrawn.
       if let group { avahi_entry_group_reset(group) }
       owner.responderNotReady(self)
     }
@@ -70,7 +70,7 @@ final class DaemonResponder: Responder {
     if browser == nil { browse(settings) }
   }
 
-  /// With a list of interfaces, publish anew when one of them has come or gone.
+  /// With a list of interfaces, publishes again when one of them has appeared or disappeared.
   func interfacesMayHaveChanged() {
     guard let settings, !settings.interfaces.isEmpty, isReady, publishedOn != interfaces(settings) else { return }
     publish()
@@ -172,7 +172,7 @@ final class DaemonResponder: Responder {
     checkConnection()
   }
 
-  /// After a failed call: a daemon that does not answer is given up, for every further call would wait again.
+  /// After a failed call: a daemon that does not answer is abandoned, because every further call would block again.
   private func checkConnection() {
     guard let client else { return }
     let code = avahi_client_errno(client)

@@ -1,29 +1,30 @@
 import Bearer
 import Primitives
 
-/// How often announcements may make this box dial. Multicast DNS is unauthenticated: whoever is on a network can announce
-/// any address on it, with another port every second. So each address, and each interface all together, has a budget of
-/// new places: some at once, then one an interval.
+/// Limits how often announcements may make this box dial. Multicast DNS is not authenticated: any host on a network can
+/// announce any address on it, with another port every second. So each address, and each interface as a whole, has a
+/// budget of new endpoints: a burst, then one per interval.
 struct DialBudget {
-  /// New places at one address at once: a machine with some nodes, each of which has restarted.
+  /// New endpoints at one address at once: a machine with some nodes, each of which has restarted.
   static let hostBurst: UInt64 = 8
   static let hostInterval = TimeSpan.seconds(10)
-  /// New places on one interface at once: 64 nodes with both IP versions.
+  /// New endpoints on one interface at once: 64 nodes with both IP versions.
   static let interfaceBurst: UInt64 = 128
   static let interfaceInterval = TimeSpan.seconds(1)
 
-  /// What a budget is kept for; `address` is nil for an interface as a whole.
+  /// The subject of a budget; `address` is nil for an interface as a whole.
   private struct Account {
     let interface: UInt32
     let address: (high: UInt64, low: UInt64)?
-    /// When it will be whole again (the generic cell rate algorithm's theoretical arrival time). Until then it is kept.
+    /// When the budget is full again (the theoretical arrival time of the generic cell rate algorithm). The account is
+    /// kept until then.
     var wholeAt: Instant
   }
 
-  /// At most 128 + 80 addresses an interface: no more become known than its own budget lets through while they are kept.
+  /// At most 128 + 80 addresses per interface, because the interface's budget admits no more while they are kept.
   private var accounts: [Account] = []
 
-  /// Whether a new place, heard on `interface`, may be dialled; if so it is charged.
+  /// Whether a new endpoint, received on `interface`, may be dialled; if so, the budgets are charged.
   mutating func take(_ place: IPEndpoint, heardOn interface: UInt32, now: Instant) -> Bool {
     accounts.removeAll { $0.wholeAt <= now }
     let host = index(interface, (place.high, place.low)), whole = index(interface, nil)
@@ -36,7 +37,7 @@ struct DialBudget {
     return true
   }
 
-  /// When an account is whole again after one more charge; nil when it does not bear one.
+  /// When an account is full again after another charge; nil when its budget is used up.
   private static func charged(_ wholeAt: Instant?, _ burst: UInt64, _ interval: TimeSpan, _ now: Instant) -> Instant? {
     let before = max(wholeAt ?? now, now)
     return before - now > interval * (burst - 1) ? nil : before + interval

@@ -1,35 +1,35 @@
 import CAvahi
 import Primitives
 
-/// What the box says of itself by DNS-SD, and where (RFC 6763).
+/// What this node publishes by DNS-SD, and on which interfaces (RFC 6763).
 public struct DiscoverySettings: Sendable {
   /// RFC 6763, section 4.1.1: a service instance name is at most 63 bytes of UTF-8.
   public static let nameBytesMax = 63
   /// RFC 6763, section 6.1: one TXT string, "key=value", is at most 255 bytes.
   public static let txtStringBytesMax = 255
-  /// The most strings of a TXT record: with 255 bytes each they still fit one packet beside the other records.
+  /// The most strings of a TXT record: with 255 bytes each they still fit one packet with the other records.
   public static let txtStringsMax = 8
 
-  /// Service and transport, as the DNS-SD registry forms them (RFC 6335).
+  /// Service and transport, in the form of the DNS-SD registry (RFC 6335).
   public var serviceType = "_causeway._tcp"
   /// The TCP port of the listener.
   public var port: UInt16
-  /// Key and value of each TXT string. A value that makes its string too long is cut between characters.
+  /// Key and value of each TXT string. A value that is too long is cut between characters.
   public var txt: [(key: String, value: String)]
-  /// Made of the node's key and not of what people call it, so that nobody is renamed by a collision.
+  /// Derived from the node's key and not from its display name, so that names do not collide.
   public var instanceName: String
   /// Names of the interfaces to publish and browse on; all of them when empty.
   public var interfaces: [String] = []
 
-  /// Who may speak multicast DNS for us.
+  /// Which responder may be used.
   public enum ResponderChoice: Sendable {
-    /// avahi-daemon where it answers, else the responder built in.
+    /// avahi-daemon if it answers, otherwise the built-in responder.
     case automatic
     case daemon
     case embedded
   }
 
-  /// Who may speak multicast DNS for us.
+  /// Which responder may be used.
   public var responder = ResponderChoice.automatic
 
   public init(port: UInt16, txt: [(key: String, value: String)], instanceName: String) {
@@ -38,7 +38,7 @@ public struct DiscoverySettings: Sendable {
     self.instanceName = instanceName
   }
 
-  /// The record of a Causeway node: named by its id, TXT `id`, `v` (version of this record) and `name`.
+  /// The record of a Causeway node: its id as the name; TXT `id`, `v` (version of this record) and `name`.
   public init(node: NodeID, port: UInt16, displayName: String) {
     let id = hexadecimal(node)
     self.init(port: port, txt: [("id", id), ("v", "1"), ("name", displayName)], instanceName: id)
@@ -56,8 +56,8 @@ func hexadecimal(_ node: NodeID) -> String {
   return String(decoding: digits, as: UTF8.self)
 }
 
-/// "key=value", at most `txtStringBytesMax` bytes; empty when the key is none (RFC 6763, section 6.4: printable
-/// ASCII without "=").
+/// "key=value", at most `txtStringBytesMax` bytes; empty for an invalid key (RFC 6763, section 6.4: printable ASCII
+/// without "=").
 func txtString(key: String, value: String) -> [UInt8] {
   var bytes = Array(key.utf8)
   let isKey = !bytes.isEmpty && bytes.count < DiscoverySettings.txtStringBytesMax
@@ -75,12 +75,12 @@ func cutUTF8(_ bytes: [UInt8], bytesMax: Int) -> [UInt8] {
   return Array(bytes[..<end])
 }
 
-/// Avahi's list of the TXT strings, for the length of `body`.
+/// Avahi's list of the TXT strings, valid during `body`.
 func withStringList<Result>(
   _ txt: [(key: String, value: String)], _ body: (UnsafeMutablePointer<AvahiStringList>?) -> Result
 ) -> Result {
   var list: UnsafeMutablePointer<AvahiStringList>?
-  // Avahi's list is built from its end.
+  // Avahi builds its list from the end.
   for pair in txt.prefix(DiscoverySettings.txtStringsMax).reversed() {
     let bytes = txtString(key: pair.key, value: pair.value)
     if !bytes.isEmpty { list = avahi_string_list_add_arbitrary(list, bytes, bytes.count) }

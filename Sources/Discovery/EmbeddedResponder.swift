@@ -3,14 +3,14 @@ import CAvahi
 import CSystem
 import Reactor
 
-/// libavahi-core's responder inside this process, for machines without avahi-daemon. It follows the kernel's
-/// interfaces and addresses by itself.
+/// libavahi-core's responder inside this process, for machines without avahi-daemon. It tracks the kernel's interfaces
+/// and addresses by itself.
 final class EmbeddedResponder: Responder {
-  /// Records it remembers per interface and IP version: `ServiceTable.servicesMax` services of 4 records each.
+  /// Records cached per interface and IP version: `ServiceTable.servicesMax` services of 4 records each.
   static let cachedRecordsMax: UInt32 = 1024
 
   private(set) var isReady = false
-  /// Packets of the network that were kept away from libavahi-core.
+  /// Packets that were kept from libavahi-core.
   var refusedPackets: Int { screen.refusedCount }
 
   let owner: any ResponderOwner
@@ -22,7 +22,7 @@ final class EmbeddedResponder: Responder {
   private var settings: DiscoverySettings?
   private var name = InstanceName("")
 
-  /// Nil, with the reason, when no multicast DNS socket can be opened (port 5353 is held exclusively, no IP).
+  /// Nil, with the reason, when no multicast DNS socket can be opened (port 5353 is used exclusively, no IP).
   static func open(
     _ loop: EventLoop, _ settings: DiscoverySettings, hostName: String, _ owner: any ResponderOwner
   ) -> (responder: EmbeddedResponder?, reason: String) {
@@ -59,7 +59,7 @@ final class EmbeddedResponder: Responder {
       config.allow_interfaces = avahi_string_list_add(config.allow_interfaces, interface)
     }
     var code: CInt = 0
-    // The first state arrives before avahi_server_new returns.
+    // The first state callback runs before avahi_server_new returns.
     server = avahi_server_new(poll.api, &config, serverChanged, userdata, &code)
     return code
   }
@@ -71,7 +71,7 @@ final class EmbeddedResponder: Responder {
     } else if state == AVAHI_SERVER_FAILURE {
       owner.responderFailed(self)
     } else {
-      // The published service names the host: it returns when the host's name is established.
+      // The service refers to the host name: it is published again when the host name is established.
       if let group { avahi_s_entry_group_reset(group) }
       if state == AVAHI_SERVER_COLLISION, let other = avahi_alternative_host_name(avahi_server_get_host_name(server)) {
         avahi_server_set_host_name(server, other)
@@ -151,7 +151,7 @@ final class EmbeddedResponder: Responder {
   }
 
   func close() {
-    // The group first and on its own: that is what sends the goodbye packets.
+    // The group is freed first and separately, because that sends the goodbye packets.
     if let group { avahi_s_entry_group_free(group) }
     if let server { avahi_server_free(server) }
     server = nil

@@ -1,6 +1,6 @@
 import CAvahi
 
-/// The first 8 bytes of the node id that a DNS-SD record claims. Nothing is proven by it.
+/// The first 8 bytes of the node id that a DNS-SD record claims. The claim is not authenticated.
 enum NodeHint {
   private static let digitsMax = 32
 
@@ -22,7 +22,7 @@ enum NodeHint {
     return ofDigits(string[3...])
   }
 
-  /// From a whole TXT record; the first `id` counts (RFC 6763, section 6.4).
+  /// From a whole TXT record; only the first `id` is used (RFC 6763, section 6.4).
   static func ofTXT(_ list: UnsafeMutablePointer<AvahiStringList>?) -> UInt64? {
     var next = list
     var left = DiscoverySettings.txtStringsMax

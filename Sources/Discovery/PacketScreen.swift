@@ -1,27 +1,27 @@
 import CSystem
 
-/// Looks at each multicast DNS packet before libavahi-core reads it, and throws away what it must not see.
+/// Checks each multicast DNS packet before libavahi-core reads it, and drops dangerous ones.
 ///
-/// libavahi-core 0.8 aborts, or reads freed memory, on some CNAME records (avahi issues 501, 678, 683); in the
-/// box's own process that would end the relay. DNS-SD needs no CNAME, so a packet that holds one is dropped,
-/// and so is one that is not well-formed DNS from end to end (RFC 1035, section 4.1).
+/// libavahi-core 0.8 aborts, or reads freed memory, on some CNAME records (avahi issues 501, 678, 683), which would
+/// crash the relay. DNS-SD needs no CNAME, so packets with one are dropped, and so are packets that are not well-formed
+/// DNS from end to end (RFC 1035, section 4.1).
 final class PacketScreen {
-  /// RFC 6762, section 17: the largest multicast DNS message, IP and UDP headers included.
+  /// RFC 6762, section 17: the largest multicast DNS message, with IP and UDP headers.
   static let packetBytesMax = 9000
-  /// More records than this fit no honest packet of `packetBytesMax` bytes (11 bytes is the shortest record).
+  /// More records than this do not fit a packet of `packetBytesMax` bytes (the shortest record has 11 bytes).
   static let recordsMax = packetBytesMax / 11
 
-  /// Packets thrown away so far.
+  /// Packets dropped so far.
   private(set) var refusedCount = 0
   private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: packetBytesMax, alignment: 8)
 
   deinit { buffer.deallocate() }
 
-  /// True when the next datagram may be read by Avahi; otherwise it has been taken out of the queue.
+  /// True when Avahi may read the next datagram; otherwise it was removed from the queue.
   func admitsNext(of descriptor: CInt) -> Bool {
     let peek = CInt(MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT)
     let count = recv(descriptor, buffer.baseAddress, buffer.count, peek)
-    if count < 0 { return true }  // an error, or nothing there: Avahi's own recvmsg will meet it
+    if count < 0 { return true }  // an error, or no datagram: Avahi's own recvmsg will report it
     if count <= buffer.count, Self.admits(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { return true }
     refusedCount &+= 1
     _ = recv(descriptor, buffer.baseAddress, 1, CInt(MSG_DONTWAIT))
@@ -55,7 +55,7 @@ final class PacketScreen {
     Int(packet[offset]) << 8 | Int(packet[offset + 1])
   }
 
-  /// Where the name at `offset` ends: after its root label or its pointer (RFC 1035, section 4.1.4).
+  /// The end of the name at `offset`: after its root label or its pointer (RFC 1035, section 4.1.4).
   private static func nameEnd(_ packet: UnsafeRawBufferPointer, _ start: Int) -> Int? {
     var offset = start
     while offset < packet.count {

@@ -2,37 +2,37 @@ import Bearer
 import CAvahi
 import CSystem
 
-/// Who speaks multicast DNS for us: the machine's avahi-daemon, or the responder inside this process.
+/// A multicast DNS responder: the machine's avahi-daemon, or the one inside this process.
 protocol Responder: AnyObject {
-  /// True when the host name is established, so that the responder may be activated.
+  /// True when the host name is established; then the responder may be activated.
   var isReady: Bool { get }
   var owner: any ResponderOwner { get }
-  /// Publish the service and browse for others; what was published or browsed before is replaced.
+  /// Publishes the service and browses for others, in place of what was published or browsed before.
   func activate(_ settings: DiscoverySettings)
   func updateTXT(_ settings: DiscoverySettings)
-  /// Report all services anew, from the cache and the network.
+  /// Reports all services again, from the cache and the network.
   func browseAgain(_ settings: DiscoverySettings)
-  /// Start the service's look-up; false when it could not start.
+  /// Starts the look-up of a service; false when it could not start.
   func lookUp(_ service: Service, _ settings: DiscoverySettings) -> Bool
   func endLookup(_ service: Service)
-  /// Say goodbye and give everything back, look-ups too. Not from inside a callback of the owner.
+  /// Sends goodbye packets and frees everything, look-ups included. Not from inside a callback of the owner.
   func close()
 }
 
-/// What a responder tells; always from the reactor's thread. Events of a responder that is not the current one
-/// are the owner's to ignore.
+/// The callbacks of a responder, always on the reactor's thread. The owner must ignore those of a responder that is not
+/// the current one.
 protocol ResponderOwner: AnyObject {
-  /// The responder may be activated, or must be once more (its host name changed).
+  /// The responder may be activated, or must be activated again (its host name changed).
   func responderReady(_ responder: any Responder)
-  /// The responder was found, or lost its readiness.
+  /// The responder is not ready: its host name is not established, or the daemon is absent.
   func responderNotReady(_ responder: any Responder)
-  /// It will do nothing more and is to be closed, after the current callback.
+  /// The responder has stopped and must be closed, after the current callback.
   func responderFailed(_ responder: any Responder)
   func responderFound(_ responder: any Responder, _ key: ServiceKey)
   func responderLost(_ responder: any Responder, _ key: ServiceKey)
-  /// `endpoint` is nil when the look-up failed or led to an address that nobody can dial.
+  /// `endpoint` is nil when the look-up failed or returned an address that cannot be dialled.
   func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, hint: UInt64?)
-  /// Publishing or browsing went wrong in a way that leaves the responder usable.
+  /// Publishing or browsing failed, but the responder remains usable.
   func responderTrouble(_ responder: any Responder, _ text: String)
 }
 
@@ -41,9 +41,9 @@ func avahiText(_ code: CInt) -> String {
   return String(cString: text)
 }
 
-/// The published instance name, which changes to "name #2", "name #3", … while somebody else holds it.
+/// The published instance name. It changes to "name #2", "name #3", … while another host uses it.
 struct InstanceName {
-  /// How many other names are tried before publishing is given up.
+  /// How many other names are tried before publishing is abandoned.
   static let alternativesMax = 8
 
   private(set) var current: String
@@ -51,7 +51,7 @@ struct InstanceName {
 
   init(_ name: String) { current = name }
 
-  /// False when there were `alternativesMax` already.
+  /// False after `alternativesMax` names.
   mutating func next() -> Bool {
     guard alternatives < Self.alternativesMax, let other = avahi_alternative_service_name(current) else { return false }
     defer { avahi_free(other) }
@@ -61,10 +61,10 @@ struct InstanceName {
   }
 }
 
-/// What a look-up's callback is given; the service outlives its look-up.
+/// The argument of a look-up's callback; the service outlives its look-up.
 func lookupUserdata(_ service: Service) -> UnsafeMutableRawPointer { Unmanaged.passUnretained(service).toOpaque() }
 
-/// A look-up's answer, which both libraries give in the same words.
+/// Handles the result of a look-up; both libraries report it in the same form.
 func lookupAnswered(
   _ userdata: UnsafeMutableRawPointer?, _ event: AvahiResolverEvent, _ interface: AvahiIfIndex,
   _ address: UnsafePointer<AvahiAddress>?, _ port: UInt16, _ txt: UnsafeMutablePointer<AvahiStringList>?
@@ -76,7 +76,7 @@ func lookupAnswered(
   responder.owner.responderLookedUp(responder, service, place, hint: NodeHint.ofTXT(txt))
 }
 
-/// The key of a browser's event; nil when it is none of ours (no name, or one that is too long).
+/// The key of a browser event; nil for a missing or too long name.
 func serviceKey(_ interface: AvahiIfIndex, _ networkProtocol: AvahiProtocol, _ name: UnsafePointer<CChar>?)
   -> ServiceKey?
 {
@@ -87,10 +87,10 @@ func serviceKey(_ interface: AvahiIfIndex, _ networkProtocol: AvahiProtocol, _ n
   return ServiceKey(interface: interface, networkProtocol: networkProtocol, name: Array(bytes))
 }
 
-/// The name of a key as C takes it.
+/// The name of a key as a C string.
 func nameCString(_ key: ServiceKey) -> [CChar] { key.name.map { CChar(bitPattern: $0) } + [0] }
 
-/// Where a resolved service is; nil for an address or port that is no place to dial.
+/// The endpoint of a resolved service; nil for an address or port that cannot be dialled.
 func endpoint(_ address: UnsafePointer<AvahiAddress>?, _ port: UInt16, on interface: AvahiIfIndex) -> IPEndpoint? {
   guard let address, port != 0, interface > 0 else { return nil }
   var high: UInt64 = 0
@@ -114,7 +114,7 @@ func endpoint(_ address: UnsafePointer<AvahiAddress>?, _ port: UInt16, on interf
 extension IPEndpoint {
   private var ipv4: UInt32 { UInt32(truncatingIfNeeded: low) }
 
-  /// fe80::/10 (RFC 4291, section 2.5.6) and 169.254/16 (RFC 3927): meaningful on one interface only.
+  /// fe80::/10 (RFC 4291, section 2.5.6) and 169.254/16 (RFC 3927): valid on one interface only.
   var isLinkLocal: Bool { isIPv4 ? ipv4 >> 16 == 0xA9FE : high >> 54 == 0x3FA }
 
   /// 127/8 and ::1.

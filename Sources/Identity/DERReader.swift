@@ -1,5 +1,6 @@
-/// Takes DER elements (ITU-T X.690) from bytes, front to back. Only what PKCS #12 needs: single-byte tags and definite
-/// lengths of at most three bytes. Throws `.truncated` for a length beyond the end, `.notPKCS12` for another tag.
+/// Reads DER elements (ITU-T X.690) from front to back. Supports only what PKCS #12 needs: single-byte tags and
+/// definite lengths of at most three bytes. Throws `.truncated` for a length beyond the end, `.notPKCS12` for another
+/// tag.
 struct DERReader {
   static let integer: UInt8 = 0x02
   static let octetString: UInt8 = 0x04
@@ -16,21 +17,21 @@ struct DERReader {
 
   var isEmpty: Bool { rest.isEmpty }
 
-  /// The contents of the next element, which has this tag.
+  /// The contents of the next element, which must have this tag.
   mutating func take(_ tag: UInt8) throws(PKCS12Error) -> ArraySlice<UInt8> {
     guard let first = rest.first else { throw .truncated }
     if first != tag { throw .notPKCS12 }
     return try takeAny().contents
   }
 
-  /// A reader of the contents of the next element, which has this tag.
+  /// A reader of the contents of the next element, which must have this tag.
   mutating func enter(_ tag: UInt8) throws(PKCS12Error) -> DERReader { DERReader(try take(tag)) }
 
-  /// The next element: its contents, and all of it with tag and length.
+  /// The next element: its contents, and the whole element with tag and length.
   mutating func takeAny() throws(PKCS12Error) -> (contents: ArraySlice<UInt8>, whole: ArraySlice<UInt8>) {
     let start = rest.startIndex
     guard rest.count >= 2 else { throw .truncated }
-    // A tag number above 30 goes on in further bytes.
+    // A tag number above 30 continues in further bytes.
     if rest[start] & 0x1F == 0x1F { throw .notPKCS12 }
     var count = Int(rest[start + 1])
     var head = 2
@@ -61,7 +62,7 @@ struct DERReader {
 }
 
 extension DERReader {
-  /// What is inside one whole element.
+  /// The contents of one whole element.
   static func contents(_ element: ArraySlice<UInt8>) throws(PKCS12Error) -> ArraySlice<UInt8> {
     var reader = DERReader(element)
     return try reader.takeAny().contents

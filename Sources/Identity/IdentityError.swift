@@ -1,8 +1,8 @@
 import CSystem
 
-/// Why a node has no identity. Each case knows the file and says in one line what to do.
+/// Why there is no usable identity. Each case has the file, and its text says in one line what to do.
 public enum IdentityError: Error, Equatable {
-  /// The directory is missing and could not be made.
+  /// The directory is missing and could not be created.
   case directory(path: String, code: Int32)
   /// Another process holds the directory's lock.
   case inUse(path: String)
@@ -10,15 +10,15 @@ public enum IdentityError: Error, Equatable {
   case none(path: String)
   /// A file could not be opened or read.
   case unreadable(path: String, code: Int32)
-  /// A file is larger than what it should hold can be.
+  /// A file is larger than its contents can be.
   case tooLarge(path: String, bytesMax: Int)
   /// A directory or another thing that is not a file.
   case notAFile(path: String)
   /// A file could not be written, synchronised or renamed.
   case unwritable(path: String, code: Int32)
-  /// The key file can be read by others than its owner. `mode` is its permission bits.
+  /// Group or others can access the key file. `mode` holds its permission bits.
   case keyOpenToOthers(path: String, mode: UInt32)
-  /// Not a private key in PEM, or an encrypted one, or public and private part do not belong together.
+  /// Not a private key in PEM, or an encrypted one, or the private and public part do not match.
   case notAPrivateKey(path: String)
   /// A private key of another kind than ECDSA P-256.
   case notP256(path: String)
@@ -26,25 +26,25 @@ public enum IdentityError: Error, Equatable {
   case notACertificate(path: String)
   /// The certificate is for another key.
   case certificateOfAnotherKey(certificate: String, key: String)
-  /// A certificate without its key: making a new key would silently make a new node.
+  /// A certificate without its key: creating a new key would silently make another node.
   case keyMissing(certificate: String, key: String)
-  /// The key is gone, and what is left shows that there was one: `left` is the older generation of it, or the state.
+  /// The key is missing, but there was one: `left` is its older generation, or the state file.
   case keyLost(key: String, left: String)
   /// A file to import without a private key.
   case noPrivateKey(path: String)
-  /// A private key or certificate in DER that is not within PKCS #12. `kind` is what `openssl` calls it.
+  /// A private key or certificate in DER outside PKCS #12. `kind` is the `openssl` command for it.
   case bareDER(path: String, kind: String)
-  /// An encrypted key that asks for more rounds of key derivation than `PKCS12.iterationsMax`.
+  /// An encrypted key with more iterations of key derivation than `PKCS12.iterationsMax`.
   case tooManyIterations(path: String)
-  /// An encrypted PEM file, and no password.
+  /// An encrypted PEM file without a password.
   case passwordNeeded(path: String)
-  /// Another password than the PEM file was encrypted with.
+  /// The password of the PEM file is wrong.
   case wrongPassword(path: String)
   /// None of the certificates is for the key.
   case noCertificateForKey(path: String)
   /// A PKCS #12 file that cannot be used.
   case pkcs12(path: String, PKCS12Error)
-  /// The kernel gave no random bytes.
+  /// The kernel returned no random bytes.
   case noRandomness(code: Int32)
   /// mbedTLS failed, in practice for lack of memory. `code` is its error number.
   case library(code: Int32)
@@ -112,7 +112,7 @@ package func errnoText(_ code: Int32) -> String {
   return String(cString: text)
 }
 
-/// mbedTLS numbers its errors below zero and documents them as -0xNNNN.
+/// mbedTLS's errors are negative numbers, documented as -0xNNNN.
 package func hexadecimal(_ code: Int32) -> String {
   let digits = String(code.magnitude, radix: 16)
   return code < 0 ? "-0x" + digits : "0x" + digits

@@ -1,10 +1,10 @@
 import CMbedTLS
 
-/// What a private key file is, read from its outer structures before mbedTLS is given it: mbedTLS has one error for many
-/// kinds of key, and carries out as many rounds of key derivation as a file asks for.
+/// Inspects the outer structures of a private key file before mbedTLS gets it: mbedTLS returns one error for many kinds
+/// of key, and performs any number of key derivation iterations that a file asks for.
 enum KeyInspection {
   /// Throws `.tooManyIterations` for an encrypted key that would take minutes, `.notP256` for a PKCS #8 key of another
-  /// algorithm (Ed25519, RSA). What is not understood here is left to mbedTLS.
+  /// algorithm (Ed25519, RSA). Anything unknown is left to mbedTLS.
   static func check(_ file: [UInt8], path: String) throws(IdentityError) {
     if file.first == 0x30 {
       if isOtherAlgorithm(file) { throw .notP256(path: path) }
@@ -13,7 +13,7 @@ enum KeyInspection {
       do throws(PKCS12Error) {
         rounds = try iterations(encrypted)
       } catch {
-        // What mbedTLS does not do it refuses at once.
+        // mbedTLS refuses at once what it does not support.
         if case .unsupported = error { return }
         throw .notAPrivateKey(path: path)
       }
@@ -23,7 +23,7 @@ enum KeyInspection {
     }
   }
 
-  /// The DER of a block in PEM (RFC 7468); nil where there is none.
+  /// The DER of a PEM block (RFC 7468); nil when there is none.
   private static func pem(_ file: [UInt8], _ label: String) -> [UInt8]? {
     var context = mbedtls_pem_context()
     mbedtls_pem_init(&context)
@@ -36,7 +36,7 @@ enum KeyInspection {
     return Array(UnsafeBufferPointer(start: bytes, count: count))
   }
 
-  /// PrivateKeyInfo (RFC 5208, section 5) of another algorithm than id-ecPublicKey.
+  /// Whether this is a PrivateKeyInfo (RFC 5208, section 5) of another algorithm than id-ecPublicKey.
   private static func isOtherAlgorithm(_ der: [UInt8]) -> Bool {
     var reader = DERReader(der[...])
     guard var key = try? reader.enter(DERReader.sequence), (try? key.number()) != nil,
@@ -46,7 +46,8 @@ enum KeyInspection {
     return !name.elementsEqual([0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01])
   }
 
-  /// EncryptedPrivateKeyInfo (RFC 5208, section 6): rounds of PBES2 with PBKDF2, or of a PBE of PKCS #5 or #12.
+  /// The iterations in an EncryptedPrivateKeyInfo (RFC 5208, section 6): of PBES2 with PBKDF2, or of a PBE of PKCS #5
+  /// or #12.
   private static func iterations(_ der: [UInt8]) throws(PKCS12Error) -> Int {
     var reader = DERReader(der[...])
     var encrypted = try reader.enter(DERReader.sequence)
@@ -61,8 +62,8 @@ enum KeyInspection {
   }
 }
 
-/// What a file in DER is that is not PKCS #12, by the command of openssl that reads it: a private key (SEC 1, PKCS #1, PKCS
-/// #8, encrypted PKCS #8) or a certificate. Nil for PKCS #12, PEM, and what is none of these.
+/// The kind of a DER file that is not PKCS #12, as the openssl command that reads it: a private key (SEC 1, PKCS #1,
+/// PKCS #8, encrypted PKCS #8) or a certificate. Nil for PKCS #12, PEM, and anything else.
 func bareDERKind(_ file: [UInt8]) -> String? {
   var reader = DERReader(file[...])
   guard var outer = try? reader.enter(DERReader.sequence), let first = outer.rest.first else { return nil }

@@ -15,10 +15,10 @@ package final class Key {
     context.deallocate()
   }
 
-  /// Takes over the key of a PEM file, or of a PKCS #8 or SEC 1 structure in DER. Refuses other kinds and pairs that do
-  /// not belong together. `password` opens an encrypted PEM.
+  /// Loads the key of a PEM file, or of a PKCS #8 or SEC 1 structure in DER. Refuses other kinds, and pairs that do not
+  /// match. `password` decrypts an encrypted PEM.
   func parse(_ bytes: [UInt8], path: String, password: [UInt8] = []) throws(IdentityError) {
-    // mbedTLS tells PEM from DER by the terminating zero, which DER bears.
+    // mbedTLS recognises PEM by a terminating zero, which DER tolerates.
     var text = bytes + [0]
     defer { mbedtls_platform_zeroize(&text, text.count) }
     let count = bytes.first == 0x30 ? bytes.count : text.count
@@ -55,7 +55,7 @@ package final class Key {
     var buffer = [UInt8](repeating: 0, count: 128)
     let count = mbedtls_pk_write_pubkey_der(context, &buffer, buffer.count)
     if count < 0 { throw .library(code: count) }
-    // mbedTLS writes DER from the end of the buffer.
+    // mbedTLS writes DER at the end of the buffer.
     let spki = Array(buffer.suffix(Int(count)))
     guard spki.count == NodeCertificate.spkiBytes, spki.starts(with: NodeCertificate.spkiPrefix) else {
       throw .library(code: MBEDTLS_ERR_PK_BAD_INPUT_DATA)
@@ -99,13 +99,13 @@ package final class Certificate {
     context.deallocate()
   }
 
-  /// Takes over the certificates of a PEM file, in their order.
+  /// Loads the certificates of a PEM file, in order.
   func parse(_ pem: [UInt8], path: String) throws(IdentityError) {
     let text = pem + [0]
     if mbedtls_x509_crt_parse(context, text, text.count) != 0 { throw .notACertificate(path: path) }
   }
 
-  /// Takes over one more certificate in DER.
+  /// Adds a certificate in DER.
   func append(der: [UInt8], path: String) throws(IdentityError) {
     if mbedtls_x509_crt_parse_der(context, der, der.count) != 0 { throw .notACertificate(path: path) }
   }
@@ -125,7 +125,7 @@ package final class Certificate {
   }
 
   static func pem(_ der: [UInt8]) throws(IdentityError) -> [UInt8] {
-    // Base64 is a third longer, and a line of it 65 bytes for 64.
+    // Base64 is a third longer, and each line of 64 bytes has a newline.
     var text = [UInt8](repeating: 0, count: der.count * 3 / 2 + 128)
     var count = 0
     try check(
@@ -136,7 +136,7 @@ package final class Certificate {
 }
 
 extension UnsafeRawBufferPointer {
-  /// The bytes that a field of a parsed structure stands for; empty where there are none.
+  /// The bytes of a field of a parsed structure; empty when it is absent.
   package init(_ field: mbedtls_x509_buf) { self.init(start: field.p, count: field.p == nil ? 0 : field.len) }
 }
 

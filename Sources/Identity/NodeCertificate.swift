@@ -1,10 +1,10 @@
 import Primitives
 
-/// The self-signed X.509 v3 certificate of a node (RFC 5280), written by hand: everything in it but the key and
-/// the name is constant, and mbedTLS's writer encodes years before 2000 as GeneralizedTime, against section 4.1.2.5.
+/// The self-signed X.509 v3 certificate of a node (RFC 5280), encoded here: everything except key and name is constant,
+/// and mbedTLS's writer violates section 4.1.2.5 by encoding years before 2000 as GeneralizedTime.
 ///
-/// Valid from 1970 to 9999 ("no well-defined expiration", section 4.1.2.5), so that neither a box without a clock
-/// nor its peers ever find it too early or too late.
+/// Valid from 1970 to 9999 ("no well-defined expiration", section 4.1.2.5), so that it is valid for every clock, even
+/// one that was never set.
 package enum NodeCertificate {
   /// DER of the certificate for `spki`, signed by `sign`, which returns a DER ECDSA-Sig-Value over SHA-256.
   static func make(
@@ -12,7 +12,7 @@ package enum NodeCertificate {
   ) throws(IdentityError) -> [UInt8] {
     let name = sequence(set(sequence(commonName + tagged(0x0C, hexadecimal(id)))))
     let version3: [UInt8] = [0xA0, 0x03, 0x02, 0x01, 0x02]
-    // Unique per issuer: this name issues one certificate only.
+    // Must be unique per issuer: this name issues only one certificate.
     let serial: [UInt8] = [0x02, 0x01, 0x01]
     let body = sequence(version3 + serial + ecdsaWithSHA256 + name + validity + name + spki)
     let signature = try sign(body)
@@ -45,7 +45,7 @@ package enum NodeCertificate {
   private static func sequence(_ contents: [UInt8]) -> [UInt8] { tagged(0x30, contents) }
   private static func set(_ contents: [UInt8]) -> [UInt8] { tagged(0x31, contents) }
 
-  /// One DER element. Nothing in a node certificate reaches 64 KiB.
+  /// One DER element. No element of a node certificate reaches 64 KiB.
   private static func tagged(_ tag: UInt8, _ contents: [UInt8]) -> [UInt8] {
     let count = contents.count
     if count < 0x80 { return [tag, UInt8(count)] + contents }

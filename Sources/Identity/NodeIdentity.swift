@@ -2,39 +2,39 @@ import CMbedTLS
 import CSystem
 import Primitives
 
-/// Who this node is: an ECDSA P-256 key, and the self-signed certificate that carries it into TLS.
+/// The identity of this node: an ECDSA P-256 key, and its certificate for TLS.
 ///
-/// On disk: `node.key`, PEM, mode 0600: the private key, and behind it the chain of certificates that begins with the
-/// key's own. Whoever has the key is the node: a copied card is a second box with the same identity. A self-signed
-/// certificate is only a wrapper, made anew from the key where it is missing; a chain of an operator's authority comes in
-/// by `importing`, or beside the key as `node.crt`.
+/// On disk: `node.key`, PEM, mode 0600: the private key, followed by the chain of certificates that begins with the
+/// key's own. The key is the node: a copied card is a second box with the same identity. A self-signed certificate is
+/// only a wrapper, generated again from the key when it is missing. A chain of an operator's authority is installed by
+/// `importing`, or beside the key as `node.crt`.
 public final class NodeIdentity {
   /// The first 16 bytes of SHA-256 over the key's SubjectPublicKeyInfo.
   public let id: NodeID
   /// The public key: 0x04, then x and y (SEC 1, uncompressed).
   public let publicPoint: InlineArray<65, UInt8>
 
-  /// What was wrong with the files and did not prevent the start; one line.
+  /// A problem with the files that did not prevent the start; one line.
   public private(set) var notice: String?
 
   package let key: Key
   package let certificate: Certificate
   private let signingKey: psa_key_id_t
 
-  /// Reads the identity from `directory`, or makes and writes it at the first start. Throws `.keyLost` where there was one
-  /// and its key is gone. The directory is made
-  /// (mode 0700) when only its last component is missing. Blocks until the kernel's generator is seeded.
+  /// Reads the identity from `directory`, or creates it at the first start. Throws `.keyLost` if there was a key and it
+  /// is missing. Creates the directory (mode 0700) when only its last component is missing. Blocks until the kernel's
+  /// generator is seeded.
   public static func loadOrCreate(directory path: String) throws(IdentityError) -> NodeIdentity {
     let directory = try StateDirectory(path)
     if let identity = try load(directory) { return identity }
-    // A box that had a key never becomes another node by itself: its peers would find a stranger under its name.
+    // A box that had a key must not become another node by itself: its peers would see an unknown key under its name.
     for trace in [keyFile + ".old", stateFile, stateFile + ".old"] where access(directory.file(trace), F_OK) == 0 {
       throw .keyLost(key: directory.file(keyFile), left: directory.file(trace))
     }
     return try create(directory)
   }
 
-  /// Reads the identity; nil when there is none. A damaged key file gives way to the one before it: see `notice`.
+  /// Reads the identity; nil when there is none. Instead of a damaged key file the previous one is used: see `notice`.
   public static func load(_ directory: StateDirectory) throws(IdentityError) -> NodeIdentity? {
     try startLibrary()
     let separate = try directory.read(certificateFile, bytesMax: fileBytesMax)
@@ -54,7 +54,7 @@ public final class NodeIdentity {
     }
   }
 
-  /// Makes a key and writes it. What was there stays as `node.key.old`.
+  /// Generates a key and writes it. The former file stays as `node.key.old`.
   public static func create(_ directory: StateDirectory) throws(IdentityError) -> NodeIdentity {
     try startLibrary()
     let key = Key()
@@ -62,9 +62,9 @@ public final class NodeIdentity {
     return try write(key, [], directory)
   }
 
-  /// Makes the contents of a PEM or PKCS #12 file the identity: its P-256 key, and the chain of certificates that begins
-  /// with the key's own. What was there stays as `node.key.old`. `password` opens an encrypted file.
-  /// Errors: see the last cases of `IdentityError`.
+  /// Installs the contents of a PEM or PKCS #12 file as the identity: its P-256 key, and the chain of certificates that
+  /// begins with the key's own. The former file stays as `node.key.old`. `password` decrypts an encrypted file. Errors:
+  /// see the last cases of `IdentityError`.
   public static func importing(
     _ file: [UInt8], path: String, password: [UInt8], into directory: StateDirectory
   ) throws(IdentityError) -> NodeIdentity {
@@ -90,7 +90,7 @@ public final class NodeIdentity {
     return try write(key, certificates.isEmpty ? [] : chain(certificates, of: key, path: path), directory)
   }
 
-  /// Whether a password opens the file. Throws for DER that is not PKCS #12.
+  /// Whether the file needs a password. Throws for DER that is not PKCS #12.
   public static func isEncrypted(_ file: [UInt8], path: String) throws(IdentityError) -> Bool {
     try refuseBareDER(file, path: path)
     return file.first == 0x30 || contains(file, "ENCRYPTED")
@@ -100,7 +100,7 @@ public final class NodeIdentity {
     if let kind = bareDERKind(file) { throw .bareDER(path: path, kind: kind) }
   }
 
-  /// Of a file that is no identity yet: what helps with `node.key` is no help here.
+  /// Parses a file that is not installed yet: the advice for a damaged `node.key` does not apply to it.
   private static func parse(
     _ key: Key, _ bytes: [UInt8], path: String, password: [UInt8] = []
   ) throws(IdentityError) {
@@ -112,7 +112,7 @@ public final class NodeIdentity {
     }
   }
 
-  /// Key and chain are one file, so that no cut separates them.
+  /// Key and chain are one file, so that a power cut cannot separate them.
   private static func write(
     _ key: Key, _ certificates: [[UInt8]], _ directory: StateDirectory
   ) throws(IdentityError) -> NodeIdentity {
@@ -122,12 +122,12 @@ public final class NodeIdentity {
     for der in chain { text += try Certificate.pem(der) }
     if text.count > fileBytesMax { throw .tooLarge(path: directory.file(keyFile), bytesMax: fileBytesMax) }
     try directory.write(text, to: keyFile, mode: 0o600)
-    // It would belong to another key now, and counts for nothing beside a chain in the key file.
+    // It would belong to another key, and is not used when the key file has a chain.
     unlink(directory.file(certificateFile))
     return try NodeIdentity(text, nil, directory, keyFile)
   }
 
-  /// The certificate of `key`, then its issuers as far as they are there. Others are left out.
+  /// The certificate of `key`, then its issuers as far as they are present. Other certificates are omitted.
   private static func chain(_ ders: [[UInt8]], of key: Key, path: String) throws(IdentityError) -> [[UInt8]] {
     let spki = try key.spki()
     var rest: [Certificate] = []
@@ -150,13 +150,13 @@ public final class NodeIdentity {
   package static let certificatesMax = 10
   private static let fileBytesMax = 16_384
   private static let keyFile = "node.key"
-  /// What `Trust` keeps beside the key, from the first start on.
+  /// The file in which `Trust` keeps its state, from the first start on.
   private static let stateFile = "state"
   private static let certificateFile = "node.crt"
   private static let certificateMark: StaticString = "-----BEGIN CERTIFICATE-----"
 
-  /// `stored` is the key in PEM, with the chain behind it or beside it in a file of its own (`separate`). Without any
-  /// the certificate is made anew from the key.
+  /// `stored` is the key in PEM, followed by the chain unless that is in a file of its own (`separate`). Without a
+  /// chain the certificate is generated from the key.
   private init(
     _ stored: [UInt8], _ separate: [UInt8]?, _ directory: StateDirectory, _ name: String
   ) throws(IdentityError) {
@@ -189,14 +189,14 @@ public final class NodeIdentity {
     }
   }
 
-  /// The chain in PEM, for others; with `key` the private key before it.
+  /// The chain in PEM for export; with `key`, after the private key.
   public func pem(withKey: Bool) throws(IdentityError) -> [UInt8] {
     var text = withKey ? try key.pem() : []
     for der in certificate.ders { text += try Certificate.pem(der) }
     return text
   }
 
-  /// The chain that this node shows, as others evaluate it.
+  /// The chain that this node presents, in the form that peers evaluate.
   public var chain: PeerChain { PeerChain(certificate.context) }
 
   deinit { psa_destroy_key(signingKey) }
@@ -211,13 +211,13 @@ public final class NodeIdentity {
         signingKey, cmbedtls_ecdsa_sha256(), message.bindMemory(to: UInt8.self).baseAddress, message.count,
         out.baseAddress, out.count, &count)
     }
-    // The key was imported for exactly this; what is left is memory, and without that nothing goes on.
+    // The key was imported for signing, so only memory can be missing, and without it the process cannot continue.
     precondition(status == PSA_SUCCESS, "signing failed")
     return signature
   }
 
-  /// True when `signature` (r ‖ s, 64 bytes) over `message` was made with the key of `point` (65 bytes,
-  /// uncompressed). False as well for anything malformed.
+  /// True when `signature` (r ‖ s, 64 bytes) over `message` was made with the key of `point` (65 bytes, uncompressed).
+  /// False for anything malformed.
   public static func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan) -> Bool {
     guard point.byteCount == NodeCertificate.pointBytes, signature.byteCount == 64, psa_crypto_init() == PSA_SUCCESS
     else { return false }
@@ -237,7 +237,7 @@ public final class NodeIdentity {
     } == PSA_SUCCESS
   }
 
-  /// The node that the key of `point` (65 bytes, uncompressed) is; `NodeID.none` for another length.
+  /// The node id of the key with this `point` (65 bytes, uncompressed); `NodeID.none` for another length.
   public static func nodeID(ofPoint point: UnsafeRawBufferPointer) -> NodeID {
     guard point.count == NodeCertificate.pointBytes else { return .none }
     return withUnsafeTemporaryAllocation(byteCount: NodeCertificate.spkiBytes, alignment: 1) { spki in
@@ -247,7 +247,7 @@ public final class NodeIdentity {
     }
   }
 
-  /// Nothing may draw random numbers before the kernel's generator is seeded: wait for it, then seed mbedTLS's.
+  /// Random numbers are used only after the kernel's generator is seeded: waits for that, then seeds mbedTLS's.
   private static func startLibrary() throws(IdentityError) {
     var probe: UInt64 = 0
     try withUnsafeMutableBytes(of: &probe) { bytes throws(IdentityError) in try secureRandom(into: bytes) }
@@ -257,7 +257,7 @@ public final class NodeIdentity {
 
   private static func nodeID(ofSPKI spki: UnsafeRawBufferPointer) -> NodeID {
     withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { digest in
-      // Software SHA-256 over memory has no error to return.
+      // Software SHA-256 over memory cannot fail.
       mbedtls_sha256(bytes(spki), spki.count, digest.bindMemory(to: UInt8.self).baseAddress!, 0)
       return NodeID(
         high: UInt64(bigEndian: digest.load(fromByteOffset: 0, as: UInt64.self)),
@@ -266,7 +266,7 @@ public final class NodeIdentity {
   }
 }
 
-/// Whether a PEM file bears this line.
+/// Whether a PEM file contains this text.
 private func contains(_ text: [UInt8], _ mark: StaticString) -> Bool {
   text.withUnsafeBytes {
     $0.count > 0 && memmem($0.baseAddress!, $0.count, mark.utf8Start, mark.utf8CodeUnitCount) != nil

@@ -1,20 +1,20 @@
 import CMbedTLS
 
-/// Reads what PKCS #12 (RFC 7292) is used for in practice: one private key and its certificates, under a password. mbedTLS
-/// parses no such container.
+/// Reads the usual form of PKCS #12 (RFC 7292): one private key and its certificates, under a password. mbedTLS has no
+/// parser for it.
 ///
-/// Read: password integrity (MAC by SHA-1, SHA-256, SHA-384 or SHA-512), and contents that are plain or encrypted by
-/// PBES2 (what OpenSSL 3 writes: PBKDF2 and AES-CBC) or by pbeWithSHAAnd3-KeyTripleDES-CBC (the older form). Nothing behind
-/// the MAC is looked at before the MAC is right, and everything that takes time or memory has a limit.
+/// Supported: password integrity (MAC with SHA-1, SHA-256, SHA-384 or SHA-512), and contents in plaintext or encrypted
+/// by PBES2 (the form of OpenSSL 3: PBKDF2 and AES-CBC) or by pbeWithSHAAnd3-KeyTripleDES-CBC (the older form). Nothing
+/// is parsed before the MAC is verified, and everything that takes time or memory has a limit.
 struct PKCS12 {
   static let bytesMax = 65_536
-  /// Rounds of key derivation that one file may ask for, all its parts together: some seconds on a small board.
+  /// Key derivation iterations of all parts of one file: some seconds on a small board.
   static let iterationsMax = 1_000_000
   static let passwordBytesMax = 256
-  /// Parts looked at; an identity has a handful.
+  /// Parts that are parsed; an identity has a handful.
   static let partsMax = 64
 
-  /// What a file holds.
+  /// The contents of a file.
   struct Contents {
     /// A PKCS #8 PrivateKeyInfo in DER.
     var key: [UInt8]
@@ -30,7 +30,7 @@ struct PKCS12 {
   private var keys: [[UInt8]] = []
   private var certificates: [[UInt8]] = []
 
-  /// `password` is UTF-8. Anything else than a well-formed file with the right password is an error.
+  /// `password` is UTF-8. Throws for anything but a well-formed file with the right password.
   static func open(_ file: [UInt8], password: [UInt8]) throws(PKCS12Error) -> Contents {
     if file.count > bytesMax { throw .tooLarge }
     guard password.count <= passwordBytesMax, let wide = PKCS12Key.bmpString(password) else { throw .unusablePassword }
@@ -107,7 +107,7 @@ struct PKCS12 {
     }
   }
 
-  /// SafeContents: a sequence of bags. CRLs, secrets and nested contents are passed over.
+  /// SafeContents: a sequence of bags. CRLs, secrets and nested contents are skipped.
   private mutating func readBags(_ bytes: ArraySlice<UInt8>) throws(PKCS12Error) {
     var whole = DERReader(bytes)
     var bags = try whole.enter(DERReader.sequence)
@@ -190,7 +190,7 @@ struct PKCS12 {
   }
 }
 
-/// The object identifiers of PKCS #12 that are told apart, in DER without tag and length.
+/// The object identifiers of PKCS #12 that are recognised, in DER without tag and length.
 enum ObjectName {
   /// 1.2.840.113549.1.7.1 and .6
   case data, encryptedData
@@ -205,8 +205,8 @@ enum ObjectName {
   /// 1.3.14.3.2.26, 2.16.840.1.101.3.4.2.1, .2 and .3
   case sha1, sha256, sha384, sha512
 
-  /// How many bytes it has, and the bytes as one big-endian number in two halves. Not as arrays: Swift 6.3.1 builds
-  /// constant arrays of an internal function anew in other modules of an Embedded program, and these compare unequal.
+  /// Its length, and its bytes as one big-endian number in two halves. Not arrays: Swift 6.3.1 duplicates constant
+  /// arrays of an internal function in other modules of an Embedded program, and the copies compare unequal.
   fileprivate var value: (count: Int, high: UInt64, low: UInt64) {
     switch self {
     case .data: (9, 0x2A, 0x8648_86F7_0D01_0701)

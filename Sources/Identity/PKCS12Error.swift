@@ -1,27 +1,27 @@
 /// Why a PKCS #12 file cannot be used.
 public enum PKCS12Error: Error, Equatable {
-  /// Not a PKCS #12 file, or one in a form that is not DER.
+  /// Not a PKCS #12 file, or not in DER.
   case notPKCS12
-  /// Its lengths go beyond its end.
+  /// A length goes beyond the end of the file.
   case truncated
   /// More than `PKCS12.bytesMax`.
   case tooLarge
-  /// Protected by signature or not at all: nothing tells a wrong password.
+  /// Protected by a signature or not at all: a wrong password could not be detected.
   case noMAC
-  /// More rounds of key derivation than `PKCS12.iterationsMax`.
+  /// More key derivation iterations than `PKCS12.iterationsMax`.
   case tooManyIterations
-  /// A MAC or cipher other than those read here. `name` is what it is, where it is a usual one.
+  /// An unsupported MAC or cipher. `name` describes it.
   case unsupported(name: StaticString)
   case wrongPassword
   /// Not UTF-8, or more than `PKCS12.passwordBytesMax` bytes.
   case unusablePassword
   case noKey
-  /// More than one private key: nobody says which.
+  /// More than one private key: the choice is ambiguous.
   case severalKeys
 
   public static func == (a: PKCS12Error, b: PKCS12Error) -> Bool { a.number == b.number }
 
-  /// One line's end: what is wrong and what to do.
+  /// The end of a line: what is wrong and what to do.
   public var text: StaticString {
     switch self {
     case .notPKCS12: "neither PEM nor PKCS #12 in DER; make it by: openssl pkcs12 -export -inkey KEY -in CERTIFICATES"

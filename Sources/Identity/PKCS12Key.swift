@@ -1,8 +1,8 @@
 import CMbedTLS
 
-/// Keys from passwords, and what is decrypted with them.
+/// Key derivation from passwords, and decryption.
 enum PKCS12Key {
-  /// What derived bytes are for (RFC 7292, B.3).
+  /// The use of derived bytes (RFC 7292, B.3).
   enum Purpose: UInt8 {
     case key = 1
     case initializationVector = 2
@@ -24,7 +24,7 @@ enum PKCS12Key {
     throw .unsupported(name: "a MAC other than by SHA-1, SHA-256, SHA-384 and SHA-512; export it with -macalg sha256")
   }
 
-  /// UTF-8 as a BMPString with a terminating zero: UTF-16, big-endian (RFC 7292, B.1). Nil for what is no UTF-8.
+  /// UTF-8 as a BMPString with a terminating zero: UTF-16, big-endian (RFC 7292, B.1). Nil for invalid UTF-8.
   static func bmpString(_ utf8: [UInt8]) -> [UInt8]? {
     var decoder = UTF8()
     var iterator = utf8.makeIterator()
@@ -39,7 +39,7 @@ enum PKCS12Key {
     }
   }
 
-  /// RFC 7292, B.2. mbedTLS's own function takes no password longer than 31 characters.
+  /// RFC 7292, B.2. mbedTLS's own function supports no password longer than 31 characters.
   static func derive(
     _ purpose: Purpose, _ hash: Hash, _ password: [UInt8], _ salt: [UInt8], _ iterations: Int, byteCount: Int
   ) -> [UInt8] {

@@ -1,14 +1,15 @@
 import CMbedTLS
 import Primitives
 
-/// The certificates that a node shows, its own first. Valid as long as the stream or identity they belong to.
+/// The certificates that a node presents, its own first. Valid as long as the stream or identity that they belong to.
 public struct PeerChain {
   package let first: UnsafeMutablePointer<mbedtls_x509_crt>?
 
-  /// The certificates of an established mbedTLS session; empty when the peer showed none.
+  /// The certificates of an established mbedTLS session; empty when the peer presented none.
   public init(_ first: UnsafePointer<mbedtls_x509_crt>?) { self.first = UnsafeMutablePointer(mutating: first) }
 
-  /// Call `body` with the chain of these certificates in DER, the peer's own first. One that does not parse ends it.
+  /// Calls `body` with the chain of these certificates in DER, the peer's own first. The chain ends before one that
+  /// cannot be parsed.
   public static func withDER(_ certificates: [[UInt8]], _ body: (PeerChain) -> Void) {
     let context = UnsafeMutablePointer<mbedtls_x509_crt>.allocate(capacity: 1)
     mbedtls_x509_crt_init(context)
@@ -22,13 +23,13 @@ public struct PeerChain {
     body(PeerChain(context.pointee.raw.p == nil ? nil : UnsafePointer(context)))
   }
 
-  /// The node that the first certificate is for; `NodeID.none` without any, and for other keys than P-256.
+  /// The node id of the first certificate's key; `NodeID.none` for an empty chain and for keys other than P-256.
   public var node: NodeID {
     guard let point else { return .none }
     return NodeIdentity.nodeID(ofPoint: point)
   }
 
-  /// The uncompressed point of the first certificate's key, in the one encoding that ids are made from.
+  /// The uncompressed point of the first certificate's key, in the encoding that node ids are made from.
   package var point: UnsafeRawBufferPointer? {
     guard let first else { return nil }
     let spki = UnsafeRawBufferPointer(first.pointee.pk_raw)

@@ -1,19 +1,19 @@
 import CMbedTLS
 import CSystem
 
-/// The directory with what a node must not lose: its key, and the state that other files keep there.
+/// The directory of the persistent state: the node's key, and the state files of other modules.
 ///
-/// A file is read whole and bounded. It is written so that a cut at any moment leaves the old or the new contents: a
-/// temporary file beside it, synchronised, renamed over it, directory synchronised. What it replaces stays beside it as
-/// `NAME.old`, for a file system that lost the newer one all the same.
+/// A file is read whole and with a size limit. Writing is atomic: a power cut at any moment leaves the old or the new
+/// contents. A temporary file is written and synchronised, then renamed over the old one, and the directory is
+/// synchronised. The replaced file stays as `NAME.old`, in case the file system loses the new one anyway.
 public final class StateDirectory {
   public let path: String
-  /// System calls of writing that are still carried out; every later one fails with EIO, as if the process had been
-  /// killed. Only tests set it.
+  /// The number of system calls of writing that are still carried out; every later one fails with EIO, as if the
+  /// process had been killed. Only tests set it.
   var stepsLeft = CInt.max
   private var lockDescriptor: CInt = -1
 
-  /// Makes the directory (mode 0700) if only its last component is missing.
+  /// Creates the directory (mode 0700) if only its last component is missing.
   public init(_ path: String) throws(IdentityError) {
     self.path = path
     var status = stat()
@@ -26,7 +26,8 @@ public final class StateDirectory {
 
   deinit { if lockDescriptor >= 0 { close(lockDescriptor) } }
 
-  /// Be the only process that writes here, for as long as this object lives. False when another one is.
+  /// Makes this the only process that writes here, as long as this object exists. False when another process has the
+  /// lock.
   public func lock() throws(IdentityError) -> Bool {
     if lockDescriptor >= 0 { return true }
     let descriptor = csystem_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
@@ -43,20 +44,20 @@ public final class StateDirectory {
 
   public func file(_ name: String) -> String { path + "/" + name }
 
-  /// The file's bytes, or nil when there is no such file. A `secret` file must not be open to group or others.
+  /// The file's bytes; nil when it does not exist. A `secret` file must not be accessible to group or others.
   public func read(_ name: String, bytesMax: Int, secret: Bool = false) throws(IdentityError) -> [UInt8]? {
     try readFile(file(name), bytesMax: bytesMax, secret: secret)
   }
 
-  /// Replaces the file and keeps what it held as `NAME.old`.
+  /// Replaces the file; its former contents stay as `NAME.old`.
   public func write(_ bytes: [UInt8], to name: String, mode: mode_t) throws(IdentityError) {
     let code = bytes.withUnsafeBytes { csystem_replace_file(path, name, $0.baseAddress, $0.count, mode, &stepsLeft) }
     if code != 0 { throw .unwritable(path: file(name), code: code) }
   }
 }
 
-/// The bytes of a file, or nil when there is no such file. Errors: unreadable, not a file, more than `bytesMax`
-/// bytes; a `secret` file that group or others may open.
+/// The bytes of a file; nil when it does not exist. Errors: unreadable, not a file, more than `bytesMax` bytes, a
+/// `secret` file that is accessible to group or others.
 public func readFile(_ path: String, bytesMax: Int, secret: Bool = false) throws(IdentityError) -> [UInt8]? {
   let descriptor = csystem_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)
   if descriptor < 0 {
@@ -87,18 +88,18 @@ public func readFile(_ path: String, bytesMax: Int, secret: Bool = false) throws
 }
 
 extension StateDirectory {
-  /// What was found of a file with a checksum.
+  /// The result of reading a file with a checksum.
   public enum Checked: Equatable {
-    /// There never was one.
+    /// The file never existed.
     case absent
     case current([UInt8])
-    /// The newest one is damaged or gone; this is the one before it.
+    /// The newest generation is damaged or missing; this is the previous one.
     case previous([UInt8])
-    /// There was one, and nothing of it can be read.
+    /// The file existed, but no generation is readable.
     case lost
   }
 
-  /// Bytes behind the contents of a file with a checksum: its SHA-256.
+  /// Bytes after the contents of a file with a checksum: its SHA-256.
   static let checksumBytes = 32
 
   public func writeChecked(_ bytes: [UInt8], to name: String) throws(IdentityError) {
@@ -129,7 +130,7 @@ extension StateDirectory {
 /// SHA-256 (FIPS 180-4) of the bytes: 32 bytes.
 public func sha256(_ bytes: [UInt8]) -> [UInt8] {
   var digest = [UInt8](repeating: 0, count: 32)
-  // Software SHA-256 over memory has no error to return.
+  // Software SHA-256 over memory cannot fail.
   mbedtls_sha256(bytes, bytes.count, &digest, 0)
   return digest
 }

@@ -1,15 +1,16 @@
 import CMbedTLS
 import Primitives
 
-/// What two people compare: 6 groups of 5 digits from SHA-256 over a label and both node ids, the lower one first. An id
-/// is a hash of its key, so the same code means the same two keys. Each group is 5 bytes, big-endian, modulo 100000.
+/// The code that two people compare: 6 groups of 5 digits from SHA-256 over a label and both node ids, the lower one
+/// first. An id is a hash of its key, so equal codes mean the same two keys. Each group is 5 bytes, big-endian, modulo
+/// 100000.
 public func verificationCode(_ a: NodeID, _ b: NodeID) -> String {
   var input = Array("causeway-verify-1".utf8)
   for id in [min(a, b), max(a, b)] {
     for index in 0..<NodeID.byteCount { input.append(id.byte(index)) }
   }
   var digest = [UInt8](repeating: 0, count: 32)
-  // Software SHA-256 over memory has no error to return.
+  // Software SHA-256 over memory cannot fail.
   mbedtls_sha256(input, input.count, &digest, 0)
   var text = ""
   for group in 0..<6 {

@@ -1,13 +1,13 @@
 import CMbedTLS
 import Link
 
-/// The sealed frames of one stream: their keys, link sequences and the frame that is still coming in.
+/// The sealed frames of one stream: keys, link sequences and the frame that is being received.
 final class Bypass {
   /// RFC 5705 and RFC 8446, section 7.5; without context.
   static let exporterLabel: StaticString = "EXPORTER-causeway-bypass-v1"
 
   enum Reading {
-    /// The frame's last byte has not come.
+    /// The last byte of the frame has not arrived.
     case incomplete
     /// Authentic. Valid until the next call.
     case frame(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer)
@@ -19,7 +19,7 @@ final class Bypass {
   private let receiving: HeaderAuthenticator
   private var lastSent: UInt64 = 0
   private var lastReceived: UInt64 = 0
-  /// A frame that arrived in several pieces is joined here.
+  /// Buffer to assemble a frame that arrives in several pieces.
   private let partial = UnsafeMutableRawBufferPointer.allocate(byteCount: Bypass.partialBytesMax, alignment: 16)
   static let partialBytesMax = StreamDemultiplexer.sealedOverheadBytes + StreamDemultiplexer.sealedPayloadBytesMax
   private var partialCount = 0
@@ -33,7 +33,7 @@ final class Bypass {
     receiving = role == .client ? fromServer : fromClient
   }
 
-  /// With keys from the established session's exporter.
+  /// Derives the keys from the established session by the TLS exporter.
   static func exported(
     from tls: UnsafeMutablePointer<mbedtls_ssl_context>, role: SecureStream.Role
   ) throws(SecureStreamError) -> Bypass {
@@ -46,7 +46,7 @@ final class Bypass {
 
   deinit { partial.deallocate() }
 
-  /// Keying material of the established session; returns mbedTLS's error number or 0.
+  /// Exports keying material of the established session; returns mbedTLS's error number or 0.
   static func export(
     _ tls: UnsafeMutablePointer<mbedtls_ssl_context>, label: StaticString, into key: UnsafeMutableRawBufferPointer
   ) -> Int32 {
@@ -55,33 +55,33 @@ final class Bypass {
       UnsafeRawPointer(label.utf8Start).assumingMemoryBound(to: CChar.self), label.utf8CodeUnitCount, nil, 0, 0)
   }
 
-  /// Writes header ‖ sequence ‖ tag ‖ payload at `room`, which has space for them.
+  /// Writes header ‖ sequence ‖ tag ‖ payload to `room`, which must have space for them.
   func write(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer, to room: UnsafeMutableRawPointer) -> Bool
   {
     (room + Offset.payload).copyMemory(from: payload.baseAddress!, byteCount: payload.count)
     return writeHead(header.baseAddress!, to: room)
   }
 
-  /// Writes header ‖ sequence ‖ tag at `room`; the payload stands behind them. The header may stand anywhere, also
-  /// where it or what follows it is written.
+  /// Writes header ‖ sequence ‖ tag to `room`; the payload must follow. The source of the header may overlap the
+  /// destination.
   func writeHead(_ header: UnsafeRawPointer, to room: UnsafeMutableRawPointer) -> Bool {
-    // 2⁶⁴ frames never come: sequences do not repeat.
+    // 2⁶⁴ frames are never reached, so sequences do not repeat.
     lastSent &+= 1
     room.copyMemory(from: header, byteCount: Offset.sequence)
     (room + Offset.sequence).storeBytes(of: lastSent.bigEndian, as: UInt64.self)
     return sending.seal(room, sequence: lastSent, tag: room + Offset.tag)
   }
 
-  /// What is written between header and payload.
+  /// Bytes between header and payload.
   static let gap = Offset.payload - Offset.sequence
 
-  /// Takes the next bytes of a frame; checks it when it is whole.
+  /// Adds the next bytes of a frame; verifies the frame when it is complete.
   func read(_ bytes: UnsafeRawBufferPointer, begins: Bool, ends: Bool) -> Reading {
     if begins {
       partialCount = 0
       if ends { return check(bytes) }
     }
-    // The demultiplexer has held the frame's length against its limits, which are this buffer's size.
+    // The demultiplexer has checked the frame's length against its limits, which are this buffer's size.
     UnsafeMutableRawBufferPointer(rebasing: partial[partialCount...]).copyMemory(from: bytes)
     partialCount += bytes.count
     return ends ? check(UnsafeRawBufferPointer(rebasing: partial[..<partialCount])) : .incomplete

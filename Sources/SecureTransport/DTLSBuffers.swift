@@ -3,20 +3,20 @@ import Identity
 import Primitives
 import Seal
 
-/// What mbedTLS's callbacks of one inner session work on: the datagram that came in, those to go out, the clock that
-/// the owner last told, the other end's key. It lives at a fixed address, which is the callbacks' context.
+/// The state that mbedTLS's callbacks of one inner session use: the received datagram, datagrams to send, the owner's
+/// last time, the peer's key. Its address is fixed, because it is the callbacks' context.
 struct DTLSBuffers {
-  /// Datagrams of a handshake that wait at once: a chain of ten certificates in pieces, twice.
+  /// Handshake datagrams queued at once: a chain of ten certificates in fragments, twice.
   static let outgoingMax = 24
 
   let peer: NodeID
   var incoming = UnsafeRawBufferPointer(start: nil, count: 0)
   var outgoing: [[UInt8]] = []
-  /// Where the record goes that is being sealed; nil during handshakes.
+  /// Destination of the record that is being sealed; nil during handshakes.
   var record: UnsafeMutableRawBufferPointer?
   var recordByteCount = 0
   var now: Instant
-  /// mbedTLS's timer: `never` when it is cancelled.
+  /// mbedTLS's timers; `never` when cancelled.
   var intermediate = Instant.never
   var final = Instant.never
   var peerKey = PeerKey.unknown
@@ -31,7 +31,7 @@ struct DTLSBuffers {
     context!.assumingMemoryBound(to: DTLSBuffers.self)
   }
 
-  /// mbedtls_ssl_send_t: one datagram a call. What finds no room is lost, as datagrams may be.
+  /// mbedtls_ssl_send_t: one datagram per call. Without room it is dropped, as datagrams may be.
   static func send(_ context: UnsafeMutableRawPointer?, _ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Int32 {
     let buffers = of(context)
     let datagram = UnsafeRawBufferPointer(start: bytes, count: count)
@@ -72,8 +72,8 @@ struct DTLSBuffers {
     return buffers.pointee.intermediate <= buffers.pointee.now ? 1 : 0
   }
 
-  /// The x509 verify callback: the key must be that of the node that the session is with. Names, dates and authorities
-  /// are for the application, which is handed the chain.
+  /// The x509 verify callback: the key must be that of the session's peer. Names, dates and authorities are left to the
+  /// application, which gets the chain.
   static func verify(
     _ context: UnsafeMutableRawPointer?, _ certificate: UnsafeMutablePointer<mbedtls_x509_crt>?, _ depth: Int32,
     _ flags: UnsafeMutablePointer<UInt32>?

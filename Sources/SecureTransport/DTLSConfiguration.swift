@@ -1,21 +1,22 @@
 import CMbedTLS
 import Identity
 
-/// What every inner session of one role shares. mbedTLS reads it during the sessions' whole life, so each keeps it.
+/// The configuration that all inner sessions of one role share. mbedTLS uses it during a session's lifetime, so each
+/// session retains it.
 ///
 /// DTLS 1.2 (RFC 6347) with AES-GCM or ChaCha20-Poly1305; replayed records are dropped (section 4.1.2.6).
 final class DTLSConfiguration {
   var settings: UnsafeMutablePointer<mbedtls_ssl_config> { shared.pointer }
-  /// What post-handshake messages are read into; nothing of it is used.
+  /// Buffer for post-handshake messages, which are discarded.
   let unread = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 16)
 
-  /// Flights are sent again after the first of these, then twice that, …; after the last one the handshake has failed.
-  /// Three relays and a queue ahead of each answer within the first.
+  /// Flights are retransmitted after the first of these, then after twice that, …; after the last one the handshake has
+  /// failed. The first is long enough for three relays and a queue before each.
   static let retransmissionMillisecondsMin: UInt32 = 500
   static let retransmissionMillisecondsMax: UInt32 = 8_000
 
-  /// The server chooses: what mbedTLS is good at on this CPU comes first. Without AES instructions, and on x86_64 even
-  /// with them, that is ChaCha20-Poly1305.
+  /// The server chooses the suite: the fastest in mbedTLS on this CPU is first. Without AES instructions, and on x86_64
+  /// even with them, that is ChaCha20-Poly1305.
   private static var suites: [Int32] {
     let chaCha = MBEDTLS_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256
     let aes = [
@@ -34,7 +35,7 @@ final class DTLSConfiguration {
     mbedtls_ssl_conf_handshake_timeout(
       settings, Self.retransmissionMillisecondsMin, Self.retransmissionMillisecondsMax)
     if !isClient {
-      // A context is made for a hello whose cookie was right; the check that mbedTLS repeats is always content.
+      // A context is made only for a hello with a correct cookie, so the check that mbedTLS repeats always succeeds.
       mbedtls_ssl_conf_dtls_cookies(
         settings, { _, _, _, _, _ in MBEDTLS_ERR_SSL_INTERNAL_ERROR }, { _, _, _, _, _ in 0 }, nil)
     }

@@ -3,8 +3,8 @@ import Identity
 import Primitives
 import Seal
 
-/// A ClientHello alone in a datagram (RFC 6347, sections 4.1, 4.2.1, 4.2.2), as far as a server looks at it before it
-/// keeps anything: bytes 0–12 record header, 13–24 handshake header, then version, random, session id, cookie.
+/// A ClientHello alone in a datagram (RFC 6347, sections 4.1, 4.2.1, 4.2.2), as far as a stateless server parses it:
+/// bytes 0–12 record header, 13–24 handshake header, then version, random, session id, cookie.
 struct DTLSHello {
   static let cookieBytes = 16
   private static let recordHeaderBytes = 13
@@ -14,17 +14,17 @@ struct DTLSHello {
 
   let random: [UInt8]
   let cookie: [UInt8]
-  /// The record's sequence number: its answer bears the same.
+  /// The record's sequence number, which the answer repeats.
   private let sequence: [UInt8]
 
-  /// Nil when the datagram is anything else. A hello in fragments is refused: every path carries one whole.
+  /// Nil for any other datagram. A fragmented hello is refused: every path carries it whole.
   init?(_ datagram: RawSpan) {
     let bytes = datagram.withUnsafeBytes { [UInt8]($0.prefix(2048)) }
     let bodyStart = Self.recordHeaderBytes + Self.handshakeHeaderBytes
     let sessionIDStart = Self.randomOffset + Self.randomBytes
     guard bytes.count == datagram.byteCount, bytes.count > sessionIDStart + 1 else { return nil }
     let recordCount = bytes.count - Self.recordHeaderBytes
-    // Handshake, DTLS 1.0 or 1.2 in the record, epoch 0, one record; ClientHello, unfragmented.
+    // Required: handshake record of DTLS 1.0 or 1.2, epoch 0, one record; ClientHello, unfragmented.
     guard bytes[0] == 22, bytes[1] == 0xFE, bytes[3] == 0, bytes[4] == 0,
       Int(bytes[11]) << 8 | Int(bytes[12]) == recordCount, bytes[13] == 1,
       Self.number(bytes[14..<17]) == bytes.count - bodyStart, Self.number(bytes[19..<22]) == 0,
@@ -37,7 +37,7 @@ struct DTLSHello {
     sequence = [UInt8](bytes[5..<11])
   }
 
-  /// HelloVerifyRequest: DTLS 1.0 in both versions, as section 4.2.1 advises.
+  /// HelloVerifyRequest, with version DTLS 1.0 in both places as section 4.2.1 recommends.
   func verifyRequest(_ cookie: [UInt8]) -> [UInt8] {
     let body: [UInt8] = [0xFE, 0xFF, UInt8(cookie.count)] + cookie
     let length: [UInt8] = [0, 0, UInt8(body.count)]
@@ -48,8 +48,8 @@ struct DTLSHello {
   private static func number(_ bytes: ArraySlice<UInt8>) -> Int { bytes.reduce(0) { $0 << 8 | Int($1) } }
 }
 
-/// What a server sends a stranger to see whether the answer comes from where the stranger claims to be: a keyed hash of
-/// both nodes' lives and of the minute. Nothing is kept.
+/// Stateless cookies: a server sends one to check that the client receives at the node id that it claims. A cookie is a
+/// keyed hash of both nodes' ids and epochs and of the minute.
 struct HelloCookies {
   private static let seconds: UInt64 = 60
   private let key: [UInt8]
@@ -63,7 +63,7 @@ struct HelloCookies {
 
   func make(_ name: SessionName, now: Instant) -> [UInt8] { cookie(name, Self.minute(now)) }
 
-  /// Whether a cookie was made in this minute or in the last.
+  /// Whether a cookie was made in this minute or the previous one.
   func check(_ cookie: [UInt8], _ name: SessionName, now: Instant) -> Bool {
     let minute = Self.minute(now)
     return cookie.count == DTLSHello.cookieBytes
@@ -84,7 +84,7 @@ struct HelloCookies {
     return [UInt8](digest.prefix(DTLSHello.cookieBytes))
   }
 
-  /// In a time that does not depend on where they differ.
+  /// Constant-time comparison.
   private func isSame(_ a: [UInt8], _ b: [UInt8]) -> Bool {
     var difference: UInt8 = 0
     for index in a.indices { difference |= a[index] ^ b[index] }

@@ -3,7 +3,7 @@ import Identity
 import Primitives
 import Seal
 
-/// An inner session between two nodes: DTLS 1.2, its datagrams carried in frames. docs/protocol.md, "Sealing".
+/// An inner session between two nodes: DTLS 1.2 with datagrams carried in frames. docs/protocol.md, "Sealing".
 public final class DTLSSession: PeerSession {
   public private(set) var state = SessionState.handshaking
   public private(set) var peerChain: [[UInt8]] = []
@@ -12,7 +12,7 @@ public final class DTLSSession: PeerSession {
   private let buffers: UnsafeMutablePointer<DTLSBuffers>
   private let configuration: DTLSConfiguration
   private let isClient: Bool
-  /// The random of the hello that began the server's end.
+  /// The random of the ClientHello that began the server's end.
   private let helloRandom: [UInt8]
 
   private static let recordHeaderBytes = 13
@@ -21,7 +21,7 @@ public final class DTLSSession: PeerSession {
   /// Bytes 1–4 of a record of an established session: DTLS 1.2, epoch 1.
   private static let establishedVersion: (UInt8, UInt8, UInt8, UInt8) = (0xFE, 0xFD, 0, 1)
 
-  /// `hello` is nil at the client; at the server it is the one whose cookie was right. Nil without memory.
+  /// `hello` is nil at the client; at the server it is the one with the correct cookie. Nil when no memory is left.
   init?(_ configuration: DTLSConfiguration, _ name: SessionName, hello: RawSpan?, now: Instant) {
     self.configuration = configuration
     isClient = name.isClient
@@ -38,7 +38,7 @@ public final class DTLSSession: PeerSession {
     mbedtls_ssl_set_verify(tls, { DTLSBuffers.verify($0, $1, $2, $3) }, buffers)
     mbedtls_ssl_set_mtu(tls, UInt16(SealLimits.handshakeBytesMax))
     if isClient {
-      // Says that host names are left unchecked on purpose; mbedTLS otherwise refuses to verify a server.
+      // Disables the check of host names; mbedTLS otherwise refuses to verify a server.
       if mbedtls_ssl_set_hostname(tls, nil) != 0 { return nil }
       shakeHands()
     } else {
@@ -95,7 +95,7 @@ public final class DTLSSession: PeerSession {
     if code == MBEDTLS_ERR_SSL_WANT_READ || code == MBEDTLS_ERR_SSL_WANT_WRITE { return }
     if code == 0 && buffers.pointee.isPeer {
       peerChain = Self.chain(mbedtls_ssl_get_peer_cert(tls))
-      // Records are as long as frames take them from now on.
+      // From now on records may be as long as frames allow.
       mbedtls_ssl_set_mtu(tls, 0)
       state = .established
     } else {
@@ -118,8 +118,8 @@ public final class DTLSSession: PeerSession {
     }
   }
 
-  /// The other end sends its last flight again because ours was lost. Only records under the session's keys are looked
-  /// at: mbedTLS takes a hello in clear for a client that begins anew, and anybody on the way can send one.
+  /// The other end repeats its last flight because ours was lost. Only records under the session's keys are processed:
+  /// mbedTLS takes a plaintext hello for a client that restarts, and any relay can send one.
   private func repeatLastFlight(_ datagram: UnsafeRawBufferPointer) {
     var rest = datagram
     while rest.count > Self.recordHeaderBytes {
@@ -158,7 +158,7 @@ public final class DTLSSession: PeerSession {
     }
   }
 
-  /// Suite, like "TLS-ECDHE-ECDSA-WITH-CHACHA20-POLY1305-SHA256".
+  /// The cipher suite, like "TLS-ECDHE-ECDSA-WITH-CHACHA20-POLY1305-SHA256".
   public var suiteText: String {
     guard state == .established, let suite = mbedtls_ssl_get_ciphersuite(tls) else { return "" }
     return String(cString: suite)
@@ -179,7 +179,7 @@ public final class DTLSSession: PeerSession {
   }
 }
 
-/// Makes a node's inner sessions.
+/// Creates the inner sessions of a node.
 public final class DTLSSessions: SessionMaker {
   private let client: DTLSConfiguration
   private let server: DTLSConfiguration

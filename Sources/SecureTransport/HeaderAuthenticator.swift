@@ -24,7 +24,7 @@ final class HeaderAuthenticator {
     context.deallocate()
   }
 
-  /// Writes the tag of `header` (48 bytes) at `tag` (16 bytes).
+  /// Writes the tag (16 bytes) of `header` (48 bytes) to `tag`.
   func seal(_ header: UnsafeRawPointer, sequence: UInt64, tag: UnsafeMutableRawPointer) -> Bool {
     withUnsafeBytes(of: Self.nonce(sequence)) { nonce in
       mbedtls_gcm_crypt_and_tag(
@@ -33,7 +33,7 @@ final class HeaderAuthenticator {
     }
   }
 
-  /// True when `tag` (16 bytes) is that of `header` (48 bytes); compared in constant time.
+  /// True when `tag` (16 bytes) authenticates `header` (48 bytes); compared in constant time.
   func check(_ header: UnsafeRawPointer, sequence: UInt64, tag: UnsafeRawPointer) -> Bool {
     withUnsafeBytes(of: Self.nonce(sequence)) { nonce in
       mbedtls_gcm_auth_decrypt(

@@ -1,10 +1,10 @@
 import CMbedTLS
 
-/// What the parsed chain of a peer may cost.
+/// Limits the memory of a peer's parsed chain.
 ///
-/// mbedTLS keeps it for as long as the context lives, as lists with a node of up to 80 bytes for each name, alternative
-/// name, usage and policy, of which the shortest takes two bytes of a certificate: 16 KiB of certificates could cost
-/// 400 KiB, for each link and each session.
+/// mbedTLS keeps it during the context's lifetime as lists, with a node of up to 80 bytes for each name, alternative
+/// name, usage and policy. The shortest takes two bytes of a certificate, so 16 KiB of certificates could use 400 KiB
+/// for each link and each session.
 enum PeerChainSize {
   /// Nodes of all lists of a chain; a chain of four usual certificates has about sixty.
   static let nodesMax = 256

@@ -1,18 +1,18 @@
 import Identity
 import Primitives
 
-/// Why a peer who proved its key is not accepted all the same. The raw value stands in journal records.
+/// Why a peer is refused although it proved its key. The raw value is stored in journal records.
 public enum PeerRefusal: UInt8, Error, Sendable {
   /// A certificate of its chain has expired.
   case expired = 1
   case notYetValid = 2
-  /// Its chain does not lead to one of the anchors.
+  /// Its chain does not lead to an anchor.
   case unknownIssuer = 3
-  /// It shows a certificate that issues others, as its own.
+  /// Its own certificate is that of an authority.
   case authorityAsLeaf = 4
-  /// An authority in its chain has more authorities below it than it may.
+  /// An authority in its chain has more authorities below it than its path length allows.
   case pathTooLong = 5
-  /// A certificate of its chain was issued by one that must not issue.
+  /// A certificate of its chain was issued by one that is not an authority.
   case issuerNotAuthority = 6
   /// Its certificate, or one above it, is on a revocation list.
   case revoked = 7
@@ -20,11 +20,11 @@ public enum PeerRefusal: UInt8, Error, Sendable {
   case wrongUsage = 8
   /// A signature in its chain is wrong.
   case wrongSignature = 9
-  /// A signature by an algorithm or key that is too weak, SHA-1 for one.
+  /// A signature uses a weak algorithm or key, for example SHA-1.
   case weakAlgorithm = 10
-  /// The revocation list that the anchors directory holds for its authority is not by that authority.
+  /// The revocation list in the anchors directory for its authority is not signed by that authority.
   case revocationListForged = 11
-  /// Its chain has more certificates than are looked at.
+  /// Its chain has more certificates than are checked.
   case chainTooLong = 12
   /// It showed no certificate, or its key is not ECDSA P-256.
   case noUsableKey = 13
@@ -32,7 +32,7 @@ public enum PeerRefusal: UInt8, Error, Sendable {
   case denied = 14
   /// Another key is pinned under its name.
   case keyChanged = 15
-  /// As many names as can be are pinned, and its is not among them.
+  /// The table of pins is full, and its name is not pinned.
   case pinsFull = 16
 
   /// One line: what is wrong and what to do.
@@ -57,7 +57,7 @@ public enum PeerRefusal: UInt8, Error, Sendable {
     }
   }
 
-  /// The TLS alert that tells the peer (RFC 8446, section 6.2).
+  /// The TLS alert for the peer (RFC 8446, section 6.2).
   var alert: UInt8 {
     switch self {
     case .expired: 45
@@ -70,8 +70,8 @@ public enum PeerRefusal: UInt8, Error, Sendable {
   }
 }
 
-/// Decides on peers who proved their key: on links, and at the far end of an inner session.
+/// Decides about peers that proved their key: on links, and at the far end of an inner session.
 public protocol PeerJudge: AnyObject {
-  /// Nil accepts. `chain` is what the peer showed, `peer` the key that it proved.
+  /// Nil accepts. `chain` is the peer's certificate chain, `peer` the key that it proved.
   func refusal(of chain: PeerChain, _ peer: NodeID) -> PeerRefusal?
 }

@@ -4,50 +4,49 @@ import Identity
 import Link
 import Primitives
 
-/// Mutual TLS over any byte stream, and sealed frames beside it. Sans-IO: it is given the bytes that came
-/// (`receive`) and holds the bytes to send (`outgoing`, `consume`).
+/// Mutual TLS over any byte stream, and sealed frames beside it. Sans-IO: `receive` takes received bytes, `outgoing`
+/// and `consume` give the bytes to send.
 ///
-/// After every call look at `state` and send `outgoing`; also after the end, because it may hold an alert. How long a
-/// handshake may take is the driver's business. A client may be established and still be refused by the server: in
-/// TLS 1.3 it is done before the server has seen its certificate.
+/// After every call check `state` and send `outgoing`, even at the end, because it may hold an alert. The driver limits
+/// the time of a handshake. A client may be established and then refused by the server: in TLS 1.3 it has finished
+/// before the server has checked its certificate.
 ///
-/// TLS 1.2 and 1.3, ECDHE-ECDSA with AES-GCM or ChaCha20-Poly1305; no renegotiation, tickets or session cache. The
-/// peer proves possession of a P-256 key, which is who it is (`peer`). Whether that key is wanted, and what its chain of
-/// certificates counts for, a `PeerJudge` decides before anything flows; without one every key is. Our
-/// TLS 1.3 cannot renew its keys: a link that has carried 2²⁴ full records (256 GB) under AES-GCM one way should be
-/// made anew (RFC 8446, section 5.5).
+/// TLS 1.2 and 1.3, ECDHE-ECDSA with AES-GCM or ChaCha20-Poly1305; no renegotiation, tickets or session cache. The peer
+/// proves possession of a P-256 key, which is its identity (`peer`). A `PeerJudge` accepts or refuses the key and its
+/// chain before data flows; without one every key is accepted. mbedTLS's TLS 1.3 cannot update its keys: a link that
+/// has carried 2²⁴ full records (256 GB) under AES-GCM in one direction should be reconnected (RFC 8446, section 5.5).
 public final class SecureStream {
-  /// Which end of the handshake a stream is.
+  /// The role of a stream in the handshake.
   public enum Role: Sendable {
-    /// Dialled, and speaks first.
+    /// The side that dialled; it sends first.
     case client
     case server
   }
 
-  /// How far a stream is.
+  /// The state of a stream.
   public enum State: Equatable, Sendable {
     /// No data flows yet.
     case handshaking
     /// The peer is authenticated.
     case established
-    /// Over; further input is ignored.
+    /// Ended; further input is ignored.
     case closed(SecureStreamEnd)
   }
 
-  /// What the peer sent, in its order. The bytes are valid during the call that hands them over.
+  /// Input from the peer, in order. The bytes are valid only during the call.
   public enum Input {
-    /// Once, before everything else: `peer` is known.
+    /// Once, before all other input: `peer` is known.
     case established
     case plaintext(UnsafeRawBufferPointer)
-    /// A sealed frame whose header (48 bytes) is authentic. The payload (1…16640 bytes) is as the end node sealed it.
+    /// A sealed frame with an authentic header (48 bytes). The payload (1…16640 bytes) is still encrypted end to end.
     case sealed(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer)
   }
 
-  /// From this many queued bytes on nothing more is taken; the last record or frame may exceed it.
+  /// From this many queued bytes on nothing more is accepted; the last record or frame may exceed it.
   public static let outgoingLimitMax = EncryptAhead.bytesMax
 
   public private(set) var state = State.handshaking
-  /// Who the peer is; `NodeID.none` until established.
+  /// The id of the peer; `NodeID.none` until established.
   public private(set) var peer = NodeID.none
   /// The peer's public key, uncompressed; zeros until established.
   public var peerPoint: InlineArray<65, UInt8> { buffers.pointee.peerPoint }
@@ -76,7 +75,7 @@ public final class SecureStream {
     mbedtls_ssl_set_bio(
       tls, buffers, { StreamBuffers.send($0, $1, $2) }, { StreamBuffers.receive($0, $1, $2) }, nil)
     mbedtls_ssl_set_verify(tls, { PeerKey.verify($0, $1, $2, $3) }, buffers)
-    // Says that host names are left unchecked on purpose; mbedTLS otherwise refuses to verify a server.
+    // Disables the check of host names; mbedTLS otherwise refuses to verify a server.
     if mbedtls_ssl_set_hostname(tls, nil) != 0 { throw .library(code: MBEDTLS_ERR_SSL_ALLOC_FAILED) }
     if role == .client {
       let code = mbedtls_ssl_handshake(tls)
@@ -91,8 +90,8 @@ public final class SecureStream {
     buffers.deallocate()
   }
 
-  /// Takes bytes of the stream, in any split, and hands over what they mean. `deliver` may call anything on this stream
-  /// but `receive`, and nothing that makes another stream of this identity and role receive.
+  /// Takes bytes of the stream, split anywhere, and delivers their content. `deliver` may call anything on this stream
+  /// except `receive`, and nothing that makes another stream of this identity and role receive.
   public func receive(_ raw: UnsafeRawBufferPointer, _ deliver: (Input) -> Void) {
     var rest = raw
     while isOpen, !rest.isEmpty {
@@ -114,13 +113,13 @@ public final class SecureStream {
     }
   }
 
-  /// The byte stream has ended. An orderly end came with close_notify before; this one is a cut.
+  /// The byte stream has ended. After close_notify that is orderly, otherwise the stream was truncated.
   public func receiveEnd() {
     if isOpen { state = .closed(.truncated) }
   }
 
-  /// Encrypts and queues as much as `outgoingLimitMax` lets in, in records of up to 16 KiB. One call is at least one
-  /// record, so hand over small frames together. Returns how many bytes were taken; none before the stream is established.
+  /// Encrypts and queues as much as `outgoingLimitMax` allows, in records of up to 16 KiB. One call makes at least one
+  /// record, so pass small frames together. Returns the number of bytes taken; 0 before the stream is established.
   public func write(_ plaintext: UnsafeRawBufferPointer) -> Int {
     var taken = 0
     while state == .established, taken < plaintext.count, buffers.pointee.outgoingCount < Self.outgoingLimitMax {
@@ -135,9 +134,9 @@ public final class SecureStream {
     return taken
   }
 
-  /// Queues one sealed frame beside the TLS records. False, and nothing queued, while `outgoing` is at
-  /// `outgoingLimitMax` and once the stream is over. `header` is the 48-byte frame header that tells the length of `payload`
-  /// (1…16640 bytes); `allowBypass` was called before.
+  /// Queues one sealed frame beside the TLS records. False, and nothing is queued, while `outgoing` is at
+  /// `outgoingLimitMax` and after the stream has ended. `header` is the 48-byte frame header with the length of
+  /// `payload` (1…16640 bytes); requires `allowBypass`.
   public func writeSealed(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) -> Bool {
     guard state == .established, let bypass, buffers.pointee.outgoingCount < Self.outgoingLimitMax else {
       return false
@@ -155,7 +154,7 @@ public final class SecureStream {
     return true
   }
 
-  /// Room for whole frames, `byteCount` bytes, from where the first of them can be queued without being copied
+  /// Room for whole frames, `byteCount` bytes, in which the first of them can be queued without a copy
   /// (`queueSealedInPlace`). Nil while `writeSealed` would queue nothing. Valid until the next call on this stream.
   public func roomForFrames(_ byteCount: Int) -> UnsafeMutableRawBufferPointer? {
     guard state == .established, bypass != nil, buffers.pointee.outgoingCount < Self.outgoingLimitMax,
@@ -164,8 +163,8 @@ public final class SecureStream {
     return UnsafeMutableRawBufferPointer(start: room + Bypass.gap, count: byteCount)
   }
 
-  /// Queues the sealed frame of `byteCount` bytes that stands at the beginning of `roomForFrames`. What stands there
-  /// behind it is lost. False when the stream is over.
+  /// Queues the sealed frame of `byteCount` bytes at the beginning of `roomForFrames`. Bytes after it are lost. False
+  /// when the stream has ended.
   public func queueSealedInPlace(_ byteCount: Int) -> Bool {
     guard let bypass, let room = buffers.pointee.append(Bypass.gap + byteCount) else { return false }
     if bypass.writeHead(room + Bypass.gap, to: room) { return true }
@@ -173,8 +172,8 @@ public final class SecureStream {
     return false
   }
 
-  /// From now on sealed frames may pass both ways: call it when both sides have announced the capability. Does nothing
-  /// unless established.
+  /// From now on sealed frames may pass in both directions; call it when both sides have announced the capability. No
+  /// effect unless established.
   public func allowBypass() {
     guard state == .established, bypass == nil else { return }
     do throws(SecureStreamError) {
@@ -189,27 +188,27 @@ public final class SecureStream {
   /// The bytes to send, valid until the next call on this stream.
   public var outgoing: UnsafeRawBufferPointer { buffers.pointee.outgoingBytes }
 
-  /// Forgets the first `count` bytes of `outgoing`: they are sent.
+  /// Removes the first `count` bytes of `outgoing`: they were sent.
   public func consume(_ count: Int) { buffers.pointee.consume(count) }
 
-  /// Ends the stream in order: close_notify stands in `outgoing` afterwards.
+  /// Closes the stream orderly: `outgoing` then holds close_notify.
   public func close() {
     guard isOpen else { return }
     state = .closed(.closedHere)
     _ = mbedtls_ssl_close_notify(tls)
   }
 
-  /// The certificates that the peer showed, while the stream lives; empty before it is established.
+  /// The peer's certificates, as long as the stream exists; empty before it is established.
   public var peerChain: PeerChain { PeerChain(mbedtls_ssl_get_peer_cert(tls)) }
 
-  /// Ask the judge again: a key may have been revoked, or the time become known. A peer that it refuses now is told by an
-  /// alert, and the stream is over.
+  /// Asks the judge again, because a key may have been revoked or the time become known. A peer that is refused now
+  /// gets an alert, and the stream ends.
   public func reconsider() {
     guard state == .established, let refusal = judge?.refusal(of: peerChain, peer) else { return }
     fail(.refused(refusal), alert: Int32(refusal.alert))
   }
 
-  /// Version and suite, like "TLSv1.3 TLS1-3-AES-128-GCM-SHA256".
+  /// TLS version and suite, like "TLSv1.3 TLS1-3-AES-128-GCM-SHA256".
   public var protocolText: String {
     guard state == .established, let version = mbedtls_ssl_get_version(tls) else { return "" }
     guard let suite = mbedtls_ssl_get_ciphersuite(tls) else { return "" }
@@ -255,7 +254,7 @@ public final class SecureStream {
     while isOpen, readPlaintext(deliver) {}
   }
 
-  /// Decrypts until the input or the buffer is used up and hands that over. True while there may be more.
+  /// Decrypts until the input or the buffer is used up, and delivers the result. True while there may be more.
   private func readPlaintext(_ deliver: (Input) -> Void) -> Bool {
     let buffer = configuration.plaintext
     var filled = 0
@@ -276,9 +275,9 @@ public final class SecureStream {
     return false
   }
 
-  /// In TLS 1.3 a client's certificate is judged when the handshake is over. mbedTLS's server would refuse one earlier, by
-  /// an alert under the keys of the handshake, when the client has gone on to those of the application (RFC 8446, 4.4.4)
-  /// and cannot read it.
+  /// In TLS 1.3 a client's certificate is checked after the handshake. mbedTLS's server would refuse one earlier, with
+  /// an alert under the handshake keys; the client already uses the application keys (RFC 8446, 4.4.4) and could not
+  /// read it.
   private func setCertificateMode() {
     guard configuration.role == .server else { return }
     let isTLS13 = mbedtls_ssl_get_version_number(tls) == MBEDTLS_SSL_VERSION_TLS1_3
@@ -306,7 +305,7 @@ public final class SecureStream {
     return SecureStreamEnd(code: code, peerKey: buffers.pointee.peerKey, alert: alert)
   }
 
-  /// mbedTLS has sent the alert for its own failures; ours are told here.
+  /// For its own failures mbedTLS has sent the alert; for ours it is sent here.
   private func fail(_ end: SecureStreamEnd, alert: Int32? = nil) {
     guard isOpen else { return }
     if let alert { _ = mbedtls_ssl_send_alert_message(tls, UInt8(MBEDTLS_SSL_ALERT_LEVEL_FATAL), UInt8(alert)) }

@@ -2,9 +2,9 @@ import CMbedTLS
 import Identity
 import Link
 
-/// Why a stream could not be made.
+/// Why a stream could not be created.
 public enum SecureStreamError: Error, Equatable {
-  /// mbedTLS failed, in practice for lack of memory. `code` is its error number.
+  /// mbedTLS failed, in practice because no memory is left. `code` is its error number.
   case library(code: Int32)
 
   /// One line: what was wrong and what to do.
@@ -15,19 +15,19 @@ public enum SecureStreamError: Error, Equatable {
   }
 }
 
-/// Why a stream is over.
+/// Why a stream has ended.
 public enum SecureStreamEnd: Equatable, Sendable {
   /// `close()` was called here.
   case closedHere
-  /// The peer closed in order, with close_notify.
+  /// The peer closed orderly, with close_notify.
   case closedByPeer
   /// The byte stream ended without close_notify.
   case truncated
-  /// The peer gave no certificate.
+  /// The peer sent no certificate.
   case noPeerCertificate
   /// The peer's key is not ECDSA P-256.
   case peerKeyNotP256
-  /// The peer proved its key and was refused all the same.
+  /// The peer proved its key but was refused.
   case refused(PeerRefusal)
   /// The peer ended the connection with this TLS alert (RFC 8446, section 6).
   case alert(UInt8)
@@ -37,11 +37,11 @@ public enum SecureStreamEnd: Equatable, Sendable {
   case notAUnit(StreamDemultiplexer.Refusal)
   /// A sealed frame before it was allowed.
   case sealedTooEarly
-  /// A sealed frame whose link sequence is not above the last one's.
+  /// A sealed frame whose link sequence is not above the previous one's.
   case sealedReplayed
-  /// A sealed frame whose header does not carry the right tag.
+  /// A sealed frame whose header has a wrong tag.
   case sealedForged
-  /// The peer makes us answer but does not read the answers.
+  /// The peer causes answers but does not read them.
   case outgoingOverflow
 
   /// One line for the journal and the status: what was wrong and, if there is something, what to do.
@@ -66,7 +66,7 @@ public enum SecureStreamEnd: Equatable, Sendable {
     }
   }
 
-  /// What mbedTLS's error number means for a stream.
+  /// Translates mbedTLS's error number.
   init(code: Int32, peerKey: PeerKey, alert: UInt8) {
     switch peerKey {
     case .notP256:
@@ -87,7 +87,8 @@ public enum SecureStreamEnd: Equatable, Sendable {
   }
 }
 
-/// Debian's library has no texts (its 100 KB would be the largest table of the firmware): the usual ones.
+/// Debian's library has no texts (with 100 KB they would be the largest table of the firmware), so these are the usual
+/// ones.
 private func libraryText(_ code: Int32) -> String {
   let text: StaticString =
     switch code {
@@ -109,7 +110,7 @@ private func libraryText(_ code: Int32) -> String {
   return "\(text) (mbedTLS \(hexadecimal(code)))"
 }
 
-/// The alerts that a peer meets in practice (RFC 8446, section 6.2).
+/// The alerts that occur in practice (RFC 8446, section 6.2).
 private func alertName(_ description: UInt8) -> StaticString {
   switch description {
   case 10: "unexpected_message"

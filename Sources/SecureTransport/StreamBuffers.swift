@@ -3,34 +3,34 @@ import Identity
 import Link
 import Seal
 
-/// What a secured stream or session takes at most of mbedTLS, in bytes: measured on x86_64 with mbedTLS 3.6 as Debian builds
-/// it (`SecureMemoryTests` does so again), since a library's memory cannot be derived.
+/// The greatest memory of mbedTLS per stream or session, in bytes. Measured on x86_64 with Debian's mbedTLS 3.6
+/// (`SecureMemoryTests` repeats it), because a library's memory cannot be derived.
 public enum SecureMemory {
   /// An established context: two record buffers of 16.7 KiB, keys, and the peer's chain of up to 16 KiB, parsed.
   static let contextBytesMax = 98_304
-  /// What a handshake needs beside its context.
+  /// Additional memory during a handshake.
   static let handshakeBytesMax = 24_576
 
   /// An established link's stream.
   public static let stream = contextBytesMax + StreamBuffers.capacity + Bypass.partialBytesMax
-  /// A stream whose handshake is under way: of its buffer for outgoing bytes only one flight is used.
+  /// A stream during its handshake: only one flight of its outgoing buffer is used.
   public static let streamHandshake = contextBytesMax + handshakeBytesMax + StreamBuffers.recordBytesMax
   /// An established session between two nodes.
   public static let session = contextBytesMax
-  /// A session whose handshake is under way, with the datagrams that wait for a way.
+  /// A session during its handshake, with its queued datagrams.
   public static let sessionHandshake =
     contextBytesMax + handshakeBytesMax + DTLSBuffers.outgoingMax * SealLimits.handshakeBytesMax
 }
 
-/// What mbedTLS's callbacks of one stream work on: the bytes that came in, the bytes to go out, the peer's key.
-/// It lives at a fixed address, which is the callbacks' context.
+/// The state that mbedTLS's callbacks of one stream use: received bytes, bytes to send, the peer's key. Its address is
+/// fixed, because it is the callbacks' context.
 struct StreamBuffers {
-  /// Room behind the largest permitted backlog for one more record or sealed frame, and for alerts.
+  /// Room beyond the largest permitted backlog for another record or sealed frame, and for alerts.
   static let capacity = 2 * SecureStream.outgoingLimitMax
-  /// mbedTLS's own: 16 KiB, header, and what the suites of both versions add.
+  /// mbedTLS's record limit: 16 KiB, header, and the overhead of the suites of both versions.
   static let recordBytesMax = 16384 + 5 + 256
 
-  /// What is left of the records being read now; mbedTLS itself keeps the beginning of an unfinished one.
+  /// The rest of the records that are being read; mbedTLS stores the beginning of an incomplete one.
   var incoming = UnsafeRawBufferPointer(start: nil, count: 0)
   var peerKey = PeerKey.unknown
   var peerPoint = InlineArray<65, UInt8>(repeating: 0)
@@ -53,14 +53,14 @@ struct StreamBuffers {
     }
   }
 
-  /// Room for `count` bytes at the end, to be filled at once; nil when the queue is full.
+  /// Appends `count` bytes, to be filled at once; nil when the queue is full.
   mutating func append(_ count: Int) -> UnsafeMutableRawPointer? {
     guard let room = room(count) else { return nil }
     tail &+= count
     return room
   }
 
-  /// The room that `append` of as many bytes would give; nothing is queued.
+  /// The room that `append` of as many bytes would return; nothing is queued.
   mutating func room(_ count: Int) -> UnsafeMutableRawPointer? {
     if tail &+ count > Self.capacity {
       if tail &- head &+ count > Self.capacity { return nil }
@@ -71,7 +71,7 @@ struct StreamBuffers {
     return outgoing + tail
   }
 
-  /// mbedtls_ssl_send_t: all or nothing, so that a record is never in the queue by half.
+  /// mbedtls_ssl_send_t: all or nothing, so that the queue never holds part of a record.
   static func send(_ context: UnsafeMutableRawPointer?, _ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Int32 {
     let buffers = context!.assumingMemoryBound(to: StreamBuffers.self)
     guard let room = buffers.pointee.append(count) else { return MBEDTLS_ERR_SSL_WANT_WRITE }
@@ -92,16 +92,16 @@ struct StreamBuffers {
   }
 }
 
-/// What the peer's certificate showed.
+/// The result of checking the peer's certificate.
 enum PeerKey {
   case unknown
   case accepted
   case notP256
-  /// `PeerChainSize` refuses the chain that it came with.
+  /// `PeerChainSize` refuses its chain.
   case chainTooLarge
 
-  /// The x509 verify callback of a stream. Names, dates and authorities are not looked at: a node is its key.
-  /// The key must be ECDSA P-256 in the one encoding that node ids are made from; otherwise one key could have two ids.
+  /// The x509 verify callback of a stream. Names, dates and authorities are not checked: a node is its key. The key
+  /// must be ECDSA P-256 in the encoding that node ids are made from; otherwise one key could have two ids.
   static func verify(
     _ context: UnsafeMutableRawPointer?, _ certificate: UnsafeMutablePointer<mbedtls_x509_crt>?, _ depth: Int32,
     _ flags: UnsafeMutablePointer<UInt32>?
@@ -118,7 +118,7 @@ enum PeerKey {
     return 0
   }
 
-  /// Judges a SubjectPublicKeyInfo and gives its point.
+  /// Checks a SubjectPublicKeyInfo and stores its point.
   init(_ raw: mbedtls_x509_buf, _ point: inout InlineArray<65, UInt8>) {
     let prefix = NodeCertificate.spkiPrefix
     let spki = UnsafeBufferPointer(start: raw.p, count: raw.len)

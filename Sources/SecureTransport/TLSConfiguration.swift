@@ -1,25 +1,25 @@
 import CMbedTLS
 import Identity
 
-/// The newest TLS that a stream may speak; the oldest is always 1.2.
+/// The highest TLS version of a stream; the lowest is always 1.2.
 public enum TLSVersion: Sendable {
   case tls12
   case tls13
 }
 
-/// What every stream of one role shares: versions, suites, groups, our certificate. mbedTLS reads it during the
-/// streams' whole life, so each stream keeps it.
+/// The configuration that all streams of one role share: versions, suites, groups, our certificate. mbedTLS uses it
+/// during a stream's lifetime, so each stream retains it.
 final class TLSConfiguration {
   let role: SecureStream.Role
   let versionMax: TLSVersion
   var settings: UnsafeMutablePointer<mbedtls_ssl_config> { shared.pointer }
-  /// Where decrypted bytes stand while they are delivered: two records, so that small ones are handed over together.
+  /// Buffer for decrypted bytes while they are delivered: two records, so that small ones are delivered together.
   let plaintext = UnsafeMutableRawBufferPointer.allocate(byteCount: 32768, alignment: 16)
   /// True while a stream delivers from `plaintext`.
   var isDelivering = false
 
-  /// ChaCha20-Poly1305 first: in mbedTLS it is the faster one on x86_64, and far the faster one on boards without
-  /// AES instructions (Raspberry Pi up to 4).
+  /// ChaCha20-Poly1305 first: in mbedTLS it is faster on x86_64, and much faster on boards without AES instructions
+  /// (Raspberry Pi up to 4).
   private static let suites: [Int32] = [
     MBEDTLS_TLS1_3_CHACHA20_POLY1305_SHA256,
     MBEDTLS_TLS1_3_AES_128_GCM_SHA256,

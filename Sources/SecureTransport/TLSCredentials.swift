@@ -1,14 +1,13 @@
 import Identity
 
-/// A node's key and certificates as TLS uses them, and the mbedTLS configurations that its streams share.
+/// A node's key and certificates for TLS, and the mbedTLS configurations that its streams share.
 public final class TLSCredentials {
   let identity: NodeIdentity
   private var configurations: [TLSConfiguration] = []
 
   public init(_ identity: NodeIdentity) { self.identity = identity }
 
-  /// One configuration for each role and highest version. It is made on first use and shared by every stream.
-  /// Errors: no memory.
+  /// One configuration per role and highest version, made on first use and shared by all streams. Errors: no memory.
   func configuration(_ role: SecureStream.Role, _ versionMax: TLSVersion) throws(SecureStreamError)
     -> TLSConfiguration
   {

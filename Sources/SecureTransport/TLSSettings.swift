@@ -1,9 +1,9 @@
 import CMbedTLS
 import Identity
 
-/// What links and sealed channels have in common of mbedTLS's settings: both ends with certificates, TLS 1.2 or later,
-/// ECDHE over the named groups, ECDSA P-256 with SHA-256; no renegotiation, tickets or session cache. mbedTLS reads it
-/// during the whole life of what was set up with it.
+/// The mbedTLS settings that links and sealed channels have in common: certificates on both sides, TLS 1.2 or later,
+/// ECDHE over the listed groups, ECDSA P-256 with SHA-256; no renegotiation, tickets or session cache. It must outlive
+/// every context that was set up with it.
 final class TLSSettings {
   let pointer: UnsafeMutablePointer<mbedtls_ssl_config>
 
@@ -15,7 +15,7 @@ final class TLSSettings {
   private let key: Key
   private let certificate: Certificate
 
-  /// `transport` is one of MBEDTLS_SSL_TRANSPORT_…; of `suites` the server takes the first that the client has.
+  /// `transport` is one of MBEDTLS_SSL_TRANSPORT_…; the server chooses the first of `suites` that the client has.
   init(
     key: Key, certificate: Certificate, isClient: Bool, transport: Int32, versionMax: mbedtls_ssl_protocol_version,
     suites: [Int32]
@@ -39,11 +39,12 @@ final class TLSSettings {
     mbedtls_ssl_conf_session_tickets(pointer, MBEDTLS_SSL_SESSION_TICKETS_DISABLED)
     mbedtls_ssl_conf_extended_master_secret(pointer, CChar(MBEDTLS_SSL_EXTENDED_MS_ENABLED))
     if !isClient {
-      // Our authority list means nothing to a peer, and some clients send no certificate that it does not name.
+      // Our list of authorities is meaningless to a peer, and some clients send no certificate that it does not name.
       mbedtls_ssl_conf_cert_req_ca_list(pointer, CChar(MBEDTLS_SSL_CERT_REQ_CA_LIST_DISABLED))
     }
-    // What counts is possession of the key, which the handshake proves; the verify callback of each stream or session
-    // decides on the key itself. mbedTLS refuses VERIFY_REQUIRED without any authority, so it is given our own certificate.
+    // Only possession of the key matters, which the handshake proves; the verify callback of each stream or session
+    // checks the key itself. mbedTLS refuses VERIFY_REQUIRED without an authority, so it gets our own certificate as
+    // one.
     mbedtls_ssl_conf_authmode(pointer, MBEDTLS_SSL_VERIFY_REQUIRED)
     mbedtls_ssl_conf_ca_chain(pointer, certificate.context, nil)
     code = mbedtls_ssl_conf_own_cert(pointer, certificate.context, key.context)

@@ -3,7 +3,7 @@ import CSystem
 import Identity
 
 extension PeerChain {
-  /// Each certificate in a line: subject, issuer, and from when to when it is valid.
+  /// One line per certificate: subject, issuer, and validity period.
   public var descriptions: [String] {
     var lines: [String] = []
     var next = first
@@ -22,7 +22,7 @@ extension PeerChain {
     return lines
   }
 
-  /// mbedTLS escapes what is not printable (RFC 4514).
+  /// mbedTLS escapes unprintable characters (RFC 4514).
   private static func text(_ name: inout mbedtls_x509_name) -> String {
     var buffer = [CChar](repeating: 0, count: 256)
     return mbedtls_x509_dn_gets(&buffer, buffer.count, &name) > 0 ? String(cString: buffer) : "a name beyond 255 bytes"

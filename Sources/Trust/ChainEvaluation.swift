@@ -2,20 +2,21 @@ import CMbedTLS
 import Identity
 import SecureTransport
 
-/// How a chain stands to the anchors at a time.
+/// The result of evaluating a chain against the anchors at a time.
 public enum ChainVerdict: Equatable, Sendable {
   case trusted
-  /// It leads to an anchor, but begins after the floor and the clock is not synchronised: look again when it is.
+  /// It leads to an anchor, but becomes valid after the floor and the clock is not synchronised: evaluate again when it
+  /// is.
   case trustedForNow
   case refused(PeerRefusal)
 }
 
 extension PeerChain {
-  /// Evaluates the chain (RFC 5280, section 6) with mbedTLS, except for dates: those are held against `time`, because the
-  /// library would ask the system's clock.
+  /// Evaluates the chain (RFC 5280, section 6) with mbedTLS, except for dates: they are compared with `time`, because
+  /// the library would use the system's clock.
   ///
-  /// Revocation lists count whatever their dates: an old list still revokes, and its age refuses nobody. Usage: the leaf
-  /// must allow signatures, and TLS on one side at least; which side is mbedTLS's check in the handshake.
+  /// Revocation lists are used whatever their dates: an old list still revokes, and its age causes no refusal. Usage:
+  /// the leaf must allow signatures and TLS on at least one side; mbedTLS checks the right side in the handshake.
   public func evaluate(_ anchors: TrustAnchors, _ time: TrustTime) -> ChainVerdict {
     guard let first, point != nil else { return .refused(.noUsableKey) }
     if cmbedtls_is_authority(first) != 0 { return .refused(.authorityAsLeaf) }
@@ -53,7 +54,7 @@ extension PeerChain {
     return false
   }
 
-  /// mbedTLS passes over issuers that do not qualify and then finds none. This only names the reason.
+  /// mbedTLS skips unsuitable issuers and then finds none. This only determines the reason.
   private func whyNotTrusted(
     _ leaf: UnsafeMutablePointer<mbedtls_x509_crt>, _ anchors: TrustAnchors
   ) -> PeerRefusal {
@@ -68,7 +69,7 @@ extension PeerChain {
       }
       let length = Int(cmbedtls_path_length(issuer))
       if length > 0 && length < 1 + depth { return .pathTooLong }
-      // A name that fits and does not lead on: the signature below it is not by that key.
+      // The name of an anchor matches, so the signature below is not by that anchor's key.
       if anchor != nil { return .wrongSignature }
       child = issuer
     }
@@ -90,7 +91,7 @@ extension PeerChain {
   }
 }
 
-/// What the verify callback of one evaluation collects.
+/// The results that the verify callback of one evaluation collects.
 private struct EvaluationRun {
   let time: TrustTime
   var refusal: PeerRefusal?

@@ -3,16 +3,16 @@ import Identity
 import Primitives
 import SecureTransport
 
-/// A deny-list that counts here.
+/// A deny-list that is in force here.
 public struct HeldDenyList {
   public let issuer: NodeID
   public let serial: UInt64
   /// The keys that it revokes, ascending.
   public let nodes: [NodeID]
-  /// As it stands on the wire.
+  /// In wire format.
   public let bytes: [UInt8]
 
-  /// Nil for bytes that are no deny-list, or not signed by the key they name.
+  /// Nil for bytes that are not a deny-list or not signed by the key in them.
   init?(_ payload: RawSpan) {
     guard let view = try? DenyListView(payload) else { return nil }
     guard NodeIdentity.verify(view.signature, over: view.signed, by: view.point) else { return nil }
@@ -25,11 +25,12 @@ public struct HeldDenyList {
   }
 }
 
-/// Deny-lists: this node's own, and those of the operators that it is told to follow.
+/// Deny-lists: this node's own, and those of the configured operators.
 extension TrustKeeper {
   public func isDenied(_ node: NodeID) -> Bool { lists.contains { $0.nodes.contains(node) } }
 
-  /// Revoke a key for ever, its alarms and pins with it. The list is on disk when this returns; the caller ends the key's links and passes the list on.
+  /// Revokes a key permanently and removes its alarms and pins. The state is saved when this returns (`TrustStore`). The
+  /// caller closes the key's links and distributes the list.
   public func revoke(_ node: NodeID) throws(TrustError) {
     if node == identity.id { throw .isOwn }
     if store.state.denied.contains(node) { throw .isRevokedAlready }
@@ -45,8 +46,8 @@ extension TrustKeeper {
     alarms.remove { $0.pinned == node || $0.offered == node }
   }
 
-  /// A list arrived. True when it is by one of the operators and newer than what is held: it is on disk then, counts from
-  /// now on, and should be passed on.
+  /// Handles a received list. True when it is signed by one of the operators and newer than the one that is held: it is
+  /// then saved (`TrustStore`), in force, and should be forwarded.
   public func take(_ payload: RawSpan, from issuer: NodeID) -> Bool {
     guard operators.contains(issuer), issuer != identity.id, let view = try? DenyListView(payload) else { return false }
     for held in lists where held.issuer == issuer && held.serial >= view.serial { return false }
@@ -62,17 +63,17 @@ extension TrustKeeper {
     return true
   }
 
-  /// How many keys are revoked, one that several lists name counted with each.
+  /// The number of revoked keys; a key on several lists counts for each.
   public var deniedCount: Int {
     var count = 0
     for list in lists { count += list.nodes.count }
     return count
   }
 
-  /// Whether one of the operators revoked this very node.
+  /// Whether one of the operators revoked this node.
   public var isSelfDenied: Bool { isDenied(identity.id) }
 
-  /// What is on disk, as it counts. The own list is signed anew by the key of today: the box may have been given another.
+  /// Rebuilds the lists in force from the state. The own list is signed again, because the box may have a new key.
   func updateLists() {
     lists = []
     for bytes in store.state.lists {

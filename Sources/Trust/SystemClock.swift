@@ -1,12 +1,12 @@
 import CSystem
 
-/// The wall clock of this machine, and whether a time service keeps it right.
+/// The wall clock of this machine, and whether a time service synchronises it.
 ///
 /// Every time service (chronyd, ntpd, systemd-timesyncd) reports to the kernel, and any process may read the result:
-/// adjtimex(2), STA_UNSYNC. The same call sets the clock, so a sandbox may refuse it altogether. Then the flag file of
-/// systemd-timesyncd counts instead; the other services leave no such file, and their clock is taken for unsynchronised.
+/// adjtimex(2), STA_UNSYNC. The same call can set the clock, so a sandbox may forbid it. Then the flag file of
+/// systemd-timesyncd is used; other services have no such file, so their clock counts as unsynchronised.
 public final class SystemClock {
-  /// What the kernel says of its clock.
+  /// The kernel's report about its clock.
   public enum KernelState: Sendable {
     case synchronised
     case unsynchronised
@@ -14,7 +14,7 @@ public final class SystemClock {
     case refused(CInt)
   }
 
-  /// Touched at each synchronisation, on a file system that does not outlive the boot (systemd-timesyncd.service(8), Files).
+  /// Updated at each synchronisation, on a file system that is cleared at boot (systemd-timesyncd.service(8), Files).
   public static let timesyncFlag = "/run/systemd/timesync/synchronized"
 
   private let flag: String
@@ -38,7 +38,7 @@ public final class SystemClock {
     }
   }
 
-  /// Why the kernel is not asked and what to do about it, in one line; nil when the kernel answers.
+  /// Why the kernel cannot be queried and what to do about it, in one line; nil when it can.
   public var notice: String? {
     guard case .refused(let code) = kernel() else { return nil }
     return """

@@ -1,26 +1,26 @@
 import Primitives
 import SecureTransport
 
-/// A key came under a name that is another's, or looks like it.
+/// A key was offered under a name that belongs to another key, or under a similar one.
 public struct TrustAlarm: Equatable, Sendable {
-  /// The name as it is pinned.
+  /// The pinned name.
   public let name: [UInt8]
   public let pinned: NodeID
   public let offered: NodeID
-  /// The name under which it came.
+  /// The offered name.
   public let offeredName: [UInt8]
-  /// How often.
+  /// Number of attempts.
   public internal(set) var count: UInt64
 }
 
-/// The alarms that nobody has dealt with: at most `TrustLimits.alarmsMax`, and for one pin `TrustLimits.alarmsOfPinMax`, so
-/// that who makes many keys washes out no alarm about another pin. Not kept over a restart: who comes again raises it again.
+/// The open alarms: at most `TrustLimits.alarmsMax`, and per pin `TrustLimits.alarmsOfPinMax`, so that an attacker with
+/// many keys cannot displace alarms about other pins. Not persistent: another attempt raises them again.
 public struct TrustAlarms {
   public private(set) var all: [TrustAlarm] = []
-  /// Alarms that found no place.
+  /// Alarms that were not stored because a limit was reached.
   public private(set) var missedCount: UInt64 = 0
   private var fresh: [TrustAlarm] = []
-  /// Keys of which the operator said that they are not the pinned peer: (pinned, offered).
+  /// Keys that the operator declared not to be the pinned peer: (pinned, offered).
   private var settled: [(NodeID, NodeID)] = []
   private static let settledMax = 64
 
@@ -33,7 +33,7 @@ public struct TrustAlarms {
     let alarm = TrustAlarm(name: pin.name, pinned: pin.node, offered: offered, offeredName: name, count: 1)
     let ofPin = all.indices.filter { all[$0].pinned == pin.node }
     if ofPin.count >= TrustLimits.alarmsOfPinMax, let last = ofPin.last {
-      // The first ones stay, and the newest.
+      // The first ones and the newest stay.
       all[last] = alarm
       missedCount &+= 1
     } else if all.count >= TrustLimits.alarmsMax {
@@ -44,13 +44,13 @@ public struct TrustAlarms {
     }
   }
 
-  /// The alarms that are new since the last call.
+  /// The new alarms since the last call.
   mutating func takeFresh() -> [TrustAlarm] {
     defer { fresh = [] }
     return fresh
   }
 
-  /// Take alarms off the list; the next try raises them again. Gives how many there were.
+  /// Removes alarms; the next attempt raises them again. Returns their number.
   @discardableResult mutating func remove(_ isMeant: (TrustAlarm) -> Bool) -> Int {
     let before = all.count
     all.removeAll { isMeant($0) }
@@ -58,7 +58,7 @@ public struct TrustAlarms {
     return before - all.count
   }
 
-  /// Take alarms off the list; the same keys raise none again before a restart.
+  /// Removes alarms; the same keys raise none until a restart.
   mutating func settle(_ isMeant: (TrustAlarm) -> Bool) -> Int {
     for alarm in all where isMeant(alarm) {
       if settled.count >= Self.settledMax { settled.removeFirst() }
@@ -69,18 +69,18 @@ public struct TrustAlarms {
 }
 
 extension TrustKeeper {
-  /// The alarms that are new since the last call, for the log.
+  /// The new alarms since the last call, for the log.
   public func takeFreshAlarms() -> [TrustAlarm] { alarms.takeFresh() }
 
-  /// The pinned key is right and stays; the alarms of a key, pinned or offered, end (`.none`: all of them), and the keys that
-  /// came raise none again before a restart. They stay refused. Gives how many alarms there were.
+  /// Confirms the pinned key: removes the alarms of a key, pinned or offered (`.none`: all alarms). The offered keys
+  /// stay refused, and raise no alarm until a restart. Returns the number of alarms.
   public func keep(_ key: NodeID) throws(TrustError) -> Int {
     let count = alarms.settle { key == .none || $0.pinned == key || $0.offered == key }
     if count == 0 { throw .noAlarm }
     return count
   }
 
-  /// The alarms of a key, pinned or offered, were seen (`.none`: all of them); the next try raises them again.
+  /// Removes the alarms of a key, pinned or offered (`.none`: all alarms); the next attempt raises them again.
   public func dismiss(_ key: NodeID) throws(TrustError) -> Int {
     let count = alarms.remove { key == .none || $0.pinned == key || $0.offered == key }
     if count == 0 { throw .noAlarm }
@@ -88,18 +88,18 @@ extension TrustKeeper {
   }
 }
 
-/// Somebody who was not let in, or not listened to.
+/// A node whose link, session or advertisement was refused.
 public struct RefusedStranger: Equatable, Sendable {
   public let id: NodeID
-  /// Empty where the key was refused before it gave a name.
+  /// Empty if the key was refused before a name was known.
   public internal(set) var name: [UInt8]
   public internal(set) var reason: PeerRefusal
-  /// How often.
+  /// Number of refusals.
   public internal(set) var count: UInt64
 }
 
-/// The last strangers that were refused, so that the operator can name the key of one that should have been let in. At
-/// most `TrustLimits.strangersMax`, the latest last.
+/// The nodes refused last, so that the operator can find the key of one that should be accepted. At most
+/// `TrustLimits.strangersMax`, the latest last.
 public struct RefusedStrangers {
   public private(set) var all: [RefusedStranger] = []
 

@@ -2,18 +2,18 @@ import CMbedTLS
 import CSystem
 import Identity
 
-/// What trust takes at most, in bytes: the state, the copy of it that is being written, and anchors as their directory's
-/// owner chose them, of whom a megabyte of certificates is believed.
+/// The greatest memory of trust, in bytes: the state, its copy while it is written, and the anchors, estimated at one
+/// megabyte of certificates.
 public enum TrustMemory {
   public static let bytesMax = 2 * TrustState.bytesMax + 1_048_576
 }
 
-/// The authorities that are trusted, and their revocation lists, as a directory holds them.
+/// The trusted authorities and their revocation lists, from a directory.
 ///
-/// Every regular file in it is read: certificates and CRLs, PEM or DER, one or several a file. A self-signed certificate of
-/// a node is an anchor too: it stands for that node alone.
+/// Every regular file is read: certificates and CRLs, PEM or DER, one or more per file. A node's self-signed
+/// certificate is an anchor too, for that node only.
 public final class TrustAnchors {
-  /// Files looked at, and the bytes of one: an authority's own list may be long.
+  /// The most files, and the greatest size of each in bytes: an authority's list may be long.
   public static let filesMax = 64
   public static let fileBytesMax = 262_144
 
@@ -21,7 +21,7 @@ public final class TrustAnchors {
   let lists: UnsafeMutablePointer<mbedtls_x509_crl>
   public private(set) var certificateCount = 0
   public private(set) var listCount = 0
-  /// What could not be used; one line each.
+  /// Problems, one line each.
   public private(set) var notices: [String] = []
 
   /// No anchors.
@@ -32,7 +32,7 @@ public final class TrustAnchors {
     mbedtls_x509_crl_init(lists)
   }
 
-  /// Reads a directory; nil or an absent one has no anchors.
+  /// Reads a directory; for nil or a missing one there are no anchors.
   public convenience init(directory: String?) {
     self.init()
     if let directory { read(directory) }
@@ -45,9 +45,9 @@ public final class TrustAnchors {
     lists.deallocate()
   }
 
-  /// Takes in one file's contents. False when there is neither a certificate nor a list in it.
+  /// Adds the contents of one file. False when it holds neither a certificate nor a list.
   public func add(_ file: [UInt8]) -> Bool {
-    // mbedTLS tells PEM from DER by the terminating zero.
+    // mbedTLS recognises PEM by a terminating zero.
     let text = file.first == 0x30 ? file : file + [0]
     let hasCertificate = mbedtls_x509_crt_parse(certificates, text, text.count) == 0
     let hasList = mbedtls_x509_crl_parse(lists, text, text.count) == 0

@@ -2,13 +2,13 @@ import Identity
 import Primitives
 import SecureTransport
 
-/// Which keys are welcome.
+/// Which keys are accepted.
 public enum TrustPolicy: UInt8, Sendable {
-  /// Every key that is proven.
+  /// Every proven key.
   case open
-  /// Every key; but the name that a key comes with is its own from then on.
+  /// Every key; the name of a new key is pinned to it.
   case firstUse
-  /// Keys whose chain of certificates leads to an anchor, and keys that the operator pinned.
+  /// Keys whose certificate chain leads to an anchor, and keys that the operator pinned.
   case authority
 
   public var name: StaticString {
@@ -20,32 +20,32 @@ public enum TrustPolicy: UInt8, Sendable {
   }
 }
 
-/// Decides whom this node has to do with: by deny-lists, pins, certificates and what is known of the time.
+/// Decides which nodes are trusted: by deny-lists, pins, certificates and the known time.
 ///
-/// For links and for the far ends of inner sessions it is the `PeerJudge`; for names, which come later, ask
-/// `refusal(of:named:isProven:)`. Pins of first sight are written by `saveIfChanged`, everything else before the call
-/// returns.
+/// It is the `PeerJudge` of links and of the far ends of inner sessions. For names, which are known later, call
+/// `refusal(of:named:isProven:)`. `saveIfChanged` saves pins of first use; every other change is saved at once. Saving
+/// may only begin a write in the background: see `TrustStore.writeInBackground`.
 public final class TrustKeeper: PeerJudge {
   public let policy: TrustPolicy
-  /// Whoever sets others lets the links be judged anew.
+  /// After a change the caller must have the links checked again.
   public var anchors: TrustAnchors
   public let store: TrustStore
-  /// Keys that came under names which are others'.
+  /// Keys that were offered under names of other keys.
   public internal(set) var alarms = TrustAlarms()
-  /// Who was refused lately.
+  /// Nodes that were refused lately.
   public internal(set) var strangers = RefusedStrangers()
-  /// Pins of first sight that are not on disk yet.
+  /// Pins of first use that are not saved yet.
   public internal(set) var hasUnsaved = false
 
   public let identity: NodeIdentity
-  /// Nodes whose deny-lists count.
+  /// Nodes whose deny-lists are accepted.
   let operators: [NodeID]
-  /// Every deny-list that counts here, signed, this node's own among them.
+  /// All deny-lists in force, signed, including this node's own.
   public internal(set) var lists: [HeldDenyList] = []
   private var steadyClock = SteadyClock()
   private let clock: () -> (seconds: Int64, isSynchronised: Bool)
 
-  /// `clock` gives the wall clock: seconds since 1970, and whether the kernel calls it synchronised.
+  /// `clock` returns the wall clock: seconds since 1970, and whether it is synchronised.
   public init(
     _ identity: NodeIdentity, _ store: TrustStore, policy: TrustPolicy, anchors: TrustAnchors, operators: [NodeID],
     clock: @escaping () -> (seconds: Int64, isSynchronised: Bool)
@@ -66,13 +66,13 @@ public final class TrustKeeper: PeerJudge {
     return TrustTime(kept: store.state.keptSeconds, wall: now.seconds, isSynchronised: now.isSynchronised)
   }
 
-  /// Keep a synchronised time that is later than what was kept, so that the next boot without a clock begins there. Only a
-  /// clock that has been right for `SteadyClock.time` moves the floor, so that one false answer of a time server does not:
-  /// see there. `uptimeSeconds` is any clock that only time moves.
+  /// Saves a synchronised time that is later than the saved one, as the floor for the next boot without a clock. Only a
+  /// clock that was right for `SteadyClock.time` raises the floor, so that one wrong answer of a time server does not.
+  /// `uptimeSeconds` is a monotonic clock.
   public func keepTime(uptimeSeconds: Int64) throws(IdentityError) {
     let now = clock()
     steadyClock.look(wall: now.seconds, isSynchronised: now.isSynchronised, uptime: uptimeSeconds)
-    // A write a day is enough, and spares the card.
+    // One write a day is enough, and spares the card.
     guard steadyClock.isSteady(uptime: uptimeSeconds), now.seconds >= store.state.keptSeconds + 86_400 else { return }
     store.state.keptSeconds = now.seconds
     try save()
@@ -80,7 +80,7 @@ public final class TrustKeeper: PeerJudge {
 
   // MARK: Deciding
 
-  /// By deny-list and, where the policy asks for it, by the chain.
+  /// Checks deny-lists and, if the policy requires it, the chain.
   public func refusal(of chain: PeerChain, _ peer: NodeID) -> PeerRefusal? {
     let refusal = judge(chain, peer)
     if let refusal { strangers.note(peer, [], refusal) }
@@ -94,18 +94,18 @@ public final class TrustKeeper: PeerJudge {
     case .authority:
       if store.state.pins.contains(where: { $0.node == peer && $0.isByOperator }) { return nil }
       switch chain.evaluate(anchors, time) {
-      // Valid from a time that may or may not have come: asked again when the clock is synchronised.
+      // Whether its validity has begun is uncertain: checked again when the clock is synchronised.
       case .trusted, .trustedForNow: return nil
       case .refused(let refusal): return refusal
       }
     }
   }
 
-  /// By deny-list and by the name that the peer gives itself, or one that looks like it (`nameSkeleton`).
+  /// Checks deny-lists and the name that the peer claims, including names that look like it (`nameSkeleton`).
   ///
-  /// `isProven`: the key has just shown that it lives, by the handshake of a link or of a session. Only then a name that
-  /// nobody has becomes the peer's under `firstUse`, and only then a name that is another's is an alarm: an advertisement may
-  /// be of a life that is over, of this very node for one.
+  /// `isProven`: the peer has just proved its key, in the handshake of a link or of a session. Only then is an unused
+  /// name pinned to the peer under `firstUse`, and only then does a name of another key raise an alarm: an
+  /// advertisement may be old, for example of this node's own former key.
   public func refusal(of peer: NodeID, named name: [UInt8], isProven: Bool) -> PeerRefusal? {
     let refusal = judge(peer, name, isProven: isProven)
     if let refusal { strangers.note(peer, name, refusal) }
@@ -122,7 +122,7 @@ public final class TrustKeeper: PeerJudge {
     guard policy == .firstUse, isProven else { return nil }
     if store.state.pins.contains(where: { $0.holds(skeleton) && $0.name == name }) { return nil }
     let pin = Pin(node: peer, name: name, isByOperator: false)
-    // One key has one name of its own choice: it takes the new one along. What the operator pinned stays beside it.
+    // A key has one name of its own choice: a new one replaces it. Pins by the operator stay.
     if let index = store.state.pins.firstIndex(where: { $0.node == peer && !$0.isByOperator }) {
       store.state.pins[index] = pin
     } else {
@@ -133,12 +133,12 @@ public final class TrustKeeper: PeerJudge {
     return nil
   }
 
-  /// Whether the peer is one that was met and pinned before.
+  /// Whether the peer has a pin.
   public func isPinned(_ peer: NodeID) -> Bool { store.state.pins.contains { $0.node == peer } }
 
   public var pins: [Pin] { store.state.pins }
 
-  /// What is in memory is not on disk: `saveIfChanged` has something to do.
+  /// The state in memory differs from the saved one, so `saveIfChanged` must write it.
   public func noteUnsaved() { hasUnsaved = true }
 
   public func saveIfChanged() throws(IdentityError) {
@@ -150,7 +150,7 @@ public final class TrustKeeper: PeerJudge {
     hasUnsaved = false
   }
 
-  /// What could not be written did not happen.
+  /// Saves the state; after a failure the change is undone.
   func saveOr(_ before: TrustState) throws(TrustError) {
     do throws(IdentityError) {
       try save()

@@ -1,18 +1,18 @@
 import Identity
 import SecureTransport
 
-/// The file `state` of the state directory, in memory and on disk.
+/// The file `state` of the state directory, and its contents in memory.
 public final class TrustStore {
   let directory: StateDirectory
   var state: TrustState
-  /// What was wrong with the file; one line. What it held since the last change but one may be lost.
+  /// A problem with the file, in one line. Its last change may be lost.
   public private(set) var notice: String?
 
   public var pins: [Pin] { state.pins }
 
   private static let file = "state"
 
-  /// Reads the file; a damaged one gives way to the generation before it, and that is told in `notice`.
+  /// Reads the file; a damaged one is replaced by the previous generation, which `notice` then says.
   public init(_ directory: StateDirectory) {
     self.directory = directory
     state = TrustState()
@@ -28,7 +28,7 @@ public final class TrustStore {
     guard let state = TrustState(bytes) else { return tellLost() }
     self.state = state
     if !isPrevious { return }
-    // The lost generation may have been the one of a start: its epoch must not come again.
+    // The lost generation may have been written by a start: its epoch must not be used again.
     self.state.epochCounter &+= 2
     notice =
       "\(directory.file(Self.file)) is damaged: the one before it is used, the last change of pins or revocations is lost"
@@ -40,26 +40,26 @@ public final class TrustStore {
   }
 
   private var writer: StateWriter?
-  /// Something changed since the running write began.
+  /// The state has changed since the running write began.
   private var isBehind = false
 
-  /// Write in the background from now on: `save` begins a write and returns, and its errors come from `writeEnded`. Gives
-  /// what is readable then (see `StateWriter.descriptor`); nil when there is no background to be had.
+  /// From now on writes in the background: `save` begins a write and returns, and `writeEnded` throws its errors. Returns
+  /// a descriptor that is readable when a write has ended (see `StateWriter.descriptor`); nil when that is not possible.
   public func writeInBackground() -> CInt? {
     writer = StateWriter(directory, file: Self.file)
     return writer?.descriptor
   }
 
-  /// Whether all that was saved is on disk, or has failed.
+  /// Whether no write is in progress: everything saved is on disk or has failed.
   public var isSettled: Bool { writer.map { !$0.isBusy } ?? true }
 
-  /// The running write has ended; what was saved meanwhile is begun.
+  /// Ends the finished write; begins the next if the state has changed meanwhile.
   public func writeEnded() throws(IdentityError) {
     try writer?.end()
     if isBehind { try save() }
   }
 
-  /// Wait for the running write, and write the rest before this returns.
+  /// Waits for the running write, and then writes outstanding changes in the foreground.
   public func settle() throws(IdentityError) {
     let writer = writer
     self.writer = nil
@@ -76,21 +76,21 @@ public final class TrustStore {
     try directory.writeChecked(state.encoded(), to: Self.file)
   }
 
-  /// The epoch of this start: a persisted counter in the upper 32 bits, 32 random bits in the lower. It is on disk before
-  /// it is returned, so no two starts share a counter whatever the moment of a power cut; the random half tells two copies
-  /// of one card apart.
+  /// The epoch of this start: a persistent counter in the upper 32 bits, 32 random bits in the lower. The counter is on
+  /// disk before this returns, so no two starts share it, even after a power cut. The random half distinguishes two
+  /// copies of one card.
   ///
-  /// A disk that is full or read-only does not keep the box from starting; `failure` says why nothing was written. The
-  /// counter goes up by two at a start that is written, and the number between belongs to those that are not: they are
-  /// later than the last written start and earlier than the next. Among themselves the wall clock orders them: the lower
-  /// half counts quarters of a second, and names the next one: the caller waits until it begins before anybody is told of
-  /// the epoch, so that no two starts share one. Where that clock stands still over a reboot, a start may come out as older than the
-  /// one before it: see below.
+  /// A full or read-only disk does not prevent the start; `failure` says why nothing was written. A start that is
+  /// written raises the counter by two; the number between is for starts that are not written, so they are later than
+  /// the last written start and earlier than the next. The wall clock orders them: the lower half counts quarters of a
+  /// second, rounded up, and the caller waits until that quarter begins before it announces the epoch. So no two such
+  /// starts share an epoch. If the wall clock stands still over a reboot, a start may look older than the previous one;
+  /// see below.
   ///
-  /// When the state is lost the count starts again. Peers which still remember a larger epoch of this node then hold
-  /// the new one for a stale duplicate until what they remember has expired; nothing else depends on the number.
+  /// When the state is lost, the counter starts again. Peers that still remember a larger epoch of this node treat the
+  /// new one as stale until the old advertisement expires; nothing else depends on the number.
   public func nextEpoch(wallMilliseconds: Int64) throws(IdentityError) -> (epoch: UInt64, failure: IdentityError?) {
-    // 2³¹ starts are one a second for 68 years; the count then begins again like that of a lost file.
+    // 2³¹ starts are one a second for 68 years; the counter then starts again, as after a lost file.
     if state.epochCounter > UInt32.max - 3 { state.epochCounter = 0 }
     state.epochCounter += 2
     do throws(IdentityError) {
@@ -105,8 +105,8 @@ public final class TrustStore {
     return (UInt64(state.epochCounter) << 32 | UInt64(random), nil)
   }
 
-  /// What the lower half of an epoch counts when nothing can be written.
+  /// The unit of the lower half of an epoch that could not be written.
   public static let quarterMilliseconds: Int64 = 250
-  /// 1 January 2026: 34 years of quarters of a second fit.
+  /// 1 January 2026, 00:00 UTC: enough for 34 years of quarters of a second.
   private static let quartersBegin: Int64 = 4 * 1_767_225_600
 }

@@ -1,16 +1,16 @@
 import CMbedTLS
 import CSystem
 
-/// What is known of the time when a certificate is evaluated. Seconds since 1970, UTC.
+/// The known time when a certificate is evaluated. Seconds since 1970, UTC.
 ///
-/// A box may have no clock. What it always has is a floor that real time cannot be before: when this program was written,
-/// and the latest time that was certain and kept on disk. The wall clock counts when the kernel calls it synchronised;
-/// an unsynchronised one says nothing, be it at 1970 or in twenty years. Peers never set the clock nor the floor.
+/// A box may have no clock. It always has a floor, before which real time cannot be: the release date of this program,
+/// or the latest certain time on disk. The wall clock is used when the kernel calls it synchronised; otherwise it is
+/// ignored. Peers never set the clock or the floor.
 public struct TrustTime: Equatable, Sendable {
-  /// No clock is before this: 21 November 2026, raised with each release.
+  /// No clock is earlier than this: 21 November 2026, raised with each release.
   public static let releaseSeconds: Int64 = 1_795_219_200
 
-  /// Real time is not before this.
+  /// Real time is not earlier than this.
   public var floor: Int64
   public var wall: Int64
   public var isSynchronised: Bool
@@ -22,25 +22,27 @@ public struct TrustTime: Equatable, Sendable {
     self.isSynchronised = isSynchronised
   }
 
-  /// The best guess at the time, never after it.
+  /// The known time; not later than real time.
   public var seconds: Int64 { isSynchronised ? max(wall, floor) : floor }
 }
 
-/// Whether the wall clock has been right for long enough to be written down.
+/// Whether the wall clock has been right long enough to save its time.
 ///
 /// The kernel calls a clock synchronised after one answer of a time server, and NTP without authentication believes any
-/// answer. What is written down cannot be taken back: certificates that are found expired once stay so. So the clock has to
-/// be synchronised for `time` on end, and run beside the monotonic clock all the while, before its time becomes the floor. A
-/// box that was off for a year is right after `time` too. Who controls every answer for so long moves the floor all the same.
+/// answer. A saved time cannot be taken back: certificates found expired stay expired. So the clock must be
+/// synchronised for `time` without interruption, and agree with the monotonic clock, before its time becomes the floor.
+/// A box that was off for a year is right after `time` too. An attacker who controls every answer for so long can still
+/// raise the floor.
 struct SteadyClock {
   /// 6 hours.
   static let time: Int64 = 6 * 3600
-  /// By how much the wall clock may drift from the monotonic one meanwhile: seconds; 500 ppm in 6 hours are 11.
+  /// The greatest drift between the wall clock and the monotonic clock in that time, in seconds; 500 ppm in 6 hours are
+  /// 11 s.
   static let driftMax: Int64 = 30
 
   private var since: (wall: Int64, uptime: Int64)?
 
-  /// Look at both clocks, seconds. Call it every few seconds, so that no step stays unseen.
+  /// Compares both clocks, in seconds. Call it every few seconds, so that no step is missed.
   mutating func look(wall: Int64, isSynchronised: Bool, uptime: Int64) {
     guard isSynchronised else { return since = nil }
     if let since, ((wall - since.wall) - (uptime - since.uptime)).magnitude <= UInt64(Self.driftMax) { return }
@@ -50,12 +52,12 @@ struct SteadyClock {
   func isSteady(uptime: Int64) -> Bool { since.map { uptime - $0.uptime >= Self.time } ?? false }
 }
 
-/// How a certificate's dates stand to the time.
+/// The validity of a certificate's dates.
 enum Validity {
   case valid
   case expired
   case notYetValid
-  /// It begins after the floor, and the clock is not synchronised: nobody can tell.
+  /// It becomes valid after the floor, and the clock is not synchronised.
   case uncertain
 
   init(_ certificate: mbedtls_x509_crt, _ time: TrustTime) {
@@ -68,7 +70,7 @@ enum Validity {
     }
   }
 
-  /// Seconds since 1970. mbedTLS counts months from 1 and refuses others when it reads the certificate.
+  /// Seconds since 1970. mbedTLS counts months from 1 and refuses others when it parses the certificate.
   static func seconds(_ time: mbedtls_x509_time) -> Int64 {
     var parts = tm()
     parts.tm_year = time.year - 1900

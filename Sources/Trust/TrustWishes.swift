@@ -1,10 +1,10 @@
 import Identity
 import Primitives
 
-/// What the operator wants. Each is on disk when it returns, and throws when there is nothing to do.
+/// Commands of the operator. Each saves its change (`TrustStore`), and throws when there is nothing to do.
 extension TrustKeeper {
-  /// Pin a key by the operator's word, with a name or without one. Pins of the key, of the name, and of names that look
-  /// like it give way, and alarms about them end.
+  /// Pins a key for the operator, with or without a name. Former pins of the key, of the name and of similar names are
+  /// removed, and so are the alarms about them.
   public func pin(_ node: NodeID, named name: [UInt8]) throws(TrustError) {
     if node == identity.id { throw .isOwn }
     if isDenied(node) { throw .isRevoked }
@@ -25,7 +25,7 @@ extension TrustKeeper {
     strangers.forget(node)
   }
 
-  /// Forget the pins of a key, or, with `.none`, of a name. Gives what they were.
+  /// Removes the pins of a key or, with `.none`, of a name. Returns them.
   public func unpin(_ node: NodeID, name: [UInt8]) throws(TrustError) -> [Pin] {
     let before = store.state
     let gone = before.pins.filter { node == .none ? !name.isEmpty && $0.name == name : $0.node == node }
@@ -36,14 +36,14 @@ extension TrustKeeper {
     return gone
   }
 
-  /// The pin under which a key came is the key's from now on: its owner changed it. Gives the pin that gave way.
+  /// Moves the pin of an alarm to the offered key: its owner changed the key. Returns the alarm.
   public func accept(_ offered: NodeID) throws(TrustError) -> TrustAlarm {
     guard let alarm = alarms.all.first(where: { $0.offered == offered }) else { throw .noAlarm }
     try pin(offered, named: alarm.name)
     return alarm
   }
 
-  /// Alarms of pins that are no more.
+  /// Removes the alarms of pins that no longer exist.
   private func endAlarms(of before: TrustState) {
     for pin in before.pins where !store.state.pins.contains(pin) {
       alarms.remove { $0.pinned == pin.node && $0.name == pin.name }
@@ -51,7 +51,7 @@ extension TrustKeeper {
   }
 }
 
-/// Why an operator's wish could not be fulfilled.
+/// Why a command of the operator failed.
 public enum TrustError: Error {
   case isRevoked
   case isRevokedAlready

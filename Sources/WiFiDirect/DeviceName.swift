@@ -2,14 +2,14 @@
 enum DeviceName {
   /// Wi-Fi Simple Configuration 2.0.8, table 28: a device name is at most 32 bytes.
   static let bytesMax = 32
-  /// What is left of it for the prefix.
+  /// The part of it that is left for the prefix.
   static let prefixBytesMax = bytesMax - 17
 
   static func make(prefix: String, hint: UInt64) -> String { "\(prefix)-\(hexadecimal(hint))" }
 
   static func has(_ name: String, prefix: String) -> Bool { name.utf8.starts(with: prefix.utf8) }
 
-  /// The hint a name ends with, 0 when it has none.
+  /// The hint at the end of a name, 0 for none.
   static func hint(of name: String) -> UInt64 {
     let tail = Array(name.utf8.suffix(17))
     guard tail.count == 17, tail[0] == UInt8(ascii: "-") else { return 0 }

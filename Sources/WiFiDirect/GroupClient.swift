@@ -4,14 +4,14 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Joins the group of a node by push button: looks for owners with pauses, joins, takes the assigned address,
-/// looks again when the group is gone.
+/// Joins the group of a node by push button: searches for group owners with pauses, joins, takes the assigned address,
+/// and searches again when the group is gone.
 final class GroupClient: RadioActivity {
-  /// How long one look takes. Looks on the social channels alone leave the air to others; every third one
-  /// begins with all channels, since an owner may be anywhere.
+  /// The duration of one search. A search on the social channels only leaves the air to others; every third one
+  /// includes all channels, because an owner may be on any.
   static let searchSeconds = 6
   static let fullSearchEvery = 3
-  /// How long joining may take: provision discovery, WPS, association.
+  /// The longest time to join: provision discovery, WPS, association.
   static let joinTime = TimeSpan.seconds(40)
 
   private enum Phase {
@@ -108,7 +108,7 @@ final class GroupClient: RadioActivity {
     return DeviceName.has(device.name, prefix: options.deviceNamePrefix)
   }
 
-  /// Nobody there: the radio is left to others for a while. A little chance keeps two clients out of step.
+  /// Found nobody: leaves the radio to others for a while. A random part prevents two clients from searching in step.
   private func rest() {
     phase = .resting
     radio.snapshot.state = .searching
@@ -142,7 +142,7 @@ final class GroupClient: RadioActivity {
     }
   }
 
-  /// Told the owner's frequency, wpa_supplicant looks for it there alone and not on all channels again.
+  /// With the owner's frequency wpa_supplicant searches only there, not on all channels again.
   private func join(_ device: FoundDevice, on frequency: String?) {
     let hint = frequency.map { " freq=\($0)" } ?? ""
     radio.supplicant?.send("P2P_CONNECT \(device.address.text) pbc join\(hint)") { [self] reply in
@@ -170,7 +170,7 @@ final class GroupClient: RadioActivity {
     takeAddress(group)
     radio.groupCame(group.interface)
     radio.report("member of \(group.ssid) on \(group.interface), \(group.frequency) MHz")
-    // Without an assigned address there is IPv6 link-local, and discovery finds the owner by it.
+    // Without an assigned address there is IPv6 link-local, and discovery finds the owner.
     guard group.address != 0, group.ownerAddress != 0, options.port != 0 else { return }
     let candidate = Candidate(
       bearer: .wifiDirect, address: .ip(IPEndpoint(ipv4: group.ownerAddress, port: options.port)),

@@ -3,15 +3,16 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Owns a group: makes it, gives it an address, keeps its push button pressed, makes it again when it is removed.
+/// Owns a group: creates it, assigns it an address, keeps WPS push button active, and creates it again when it is
+/// removed.
 final class GroupOwner: RadioActivity {
-  /// How long making a group may take: a scan for a free channel included.
+  /// The longest time to create a group, with a scan for a free channel.
   static let creationTime = TimeSpan.seconds(15)
-  /// A group that lived this long was no failure: the next one is made without a long pause.
+  /// After this lifetime the next group is created without a long pause.
   static let stableTime = TimeSpan.seconds(60)
-  /// The push button's two minutes (Wi-Fi Simple Configuration 2.0.8, 12.1) less a margin.
+  /// The push button's two minutes (Wi-Fi Simple Configuration 2.0.8, 12.1), less a margin.
   static let pushButtonTime = TimeSpan.seconds(110)
-  /// How soon the push button is pressed again after it was used, and after two devices pushed at once.
+  /// The delay before push button is activated again after it was used, and after two devices pushed at once.
   static let pushButtonAgainTime = TimeSpan.milliseconds(300)
   static let overlapTime = TimeSpan.seconds(5)
 
@@ -20,11 +21,11 @@ final class GroupOwner: RadioActivity {
   private var backoff = Backoff(first: .seconds(1), longest: .seconds(60))
   private var timer: Timer?
   private var pushButtonTimer: Timer?
-  /// Whether the timer ends a pause, not a creation that takes too long.
+  /// Whether the timer ends a pause; otherwise it limits the creation of a group.
   private var isResting = false
   private var interface = ""
   private var startedAt = Instant.zero
-  /// The network that holds a name and passphrase of our choice; made once per wpa_supplicant.
+  /// The network with a configured or generated name and passphrase; created once per wpa_supplicant.
   private var network: String?
 
   init(_ radio: WiFiDirectRadio) { self.radio = radio }
@@ -100,7 +101,7 @@ final class GroupOwner: RadioActivity {
     }
   }
 
-  /// A persistent group's network: the only way to give a group a name and passphrase of our choice.
+  /// Defines a persistent group's network: the only way to choose a group's name and passphrase.
   private func defineNetwork() {
     let device = radio.deviceInterface
     radio.supplicant?.send(to: device, "ADD_NETWORK") { [self] reply in
@@ -128,15 +129,15 @@ final class GroupOwner: RadioActivity {
     }
   }
 
-  /// The configured name, or one made from the hint. It must begin with "DIRECT-" and two characters.
+  /// The configured name, or one derived from the hint. It must begin with "DIRECT-" and two characters.
   private func groupName() -> [UInt8] {
     if options.ssid.utf8.isEmpty { return Array("DIRECT-cw-\(hexadecimal(radio.hint))".utf8) }
     if options.ssid.utf8.starts(with: "DIRECT-".utf8) { return Array(options.ssid.utf8) }
     return Array("DIRECT-cw-\(options.ssid)".utf8.prefix(32))
   }
 
-  /// Unless told otherwise the group is on 2.4 GHz, where clients look first and find it within a second; a
-  /// station that holds the radio on another band leaves no choice.
+  /// The default is 2.4 GHz, where clients search first and find the group within a second. If a station connection
+  /// keeps the radio on another band, wpa_supplicant chooses.
   private func add() {
     if options.frequency != 0 { return add(" freq=\(options.frequency)") { [self] in refused($0) } }
     add(" freq=2") { [self] _ in add("") { [self] in refused($0) } }
@@ -197,7 +198,7 @@ final class GroupOwner: RadioActivity {
   }
 
   private func isOurs(_ message: SupplicantMessage) -> Bool {
-    // Without a global socket the p2p-dev socket tells of the group's stations.
+    // Without a global socket the p2p-dev socket reports the group's stations.
     sameText(message.interface, interface) || sameText(message.interface, radio.deviceInterface)
   }
 
@@ -209,11 +210,11 @@ final class GroupOwner: RadioActivity {
   }
 }
 
-/// Sixteen characters that nobody confuses: 80 bits.
+/// Sixteen unambiguous characters: 80 bits.
 private func makePassphrase() -> String {
   let alphabet = Array("abcdefghjkmnpqrstuvwxyz23456789X".utf8)
   var random: [UInt8] = [UInt8](repeating: 0, count: 16)
-  // Never short: requests up to 256 bytes are filled whole (getrandom(2)).
+  // Never short: requests up to 256 bytes are filled completely (getrandom(2)).
   _ = getrandom(&random, random.count, 0)
   return String(decoding: random.map { alphabet[Int($0 & 31)] }, as: UTF8.self)
 }

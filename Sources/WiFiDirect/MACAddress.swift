@@ -1,12 +1,12 @@
 /// A 48-bit hardware address.
 public struct MACAddress: Equatable, Sendable {
-  /// The most significant byte is the one people write first.
+  /// The most significant byte is written first.
   public let value: UInt64
 
-  /// The upper 16 bits are dropped.
+  /// The upper 16 bits are ignored.
   public init(_ value: UInt64) { self.value = value & 0xFFFF_FFFF_FFFF }
 
-  /// Reads "42:00:00:00:01:00"; nil for anything else.
+  /// Parses "42:00:00:00:01:00"; nil for anything else.
   public init?(parsing text: some Collection<UInt8>) {
     guard text.count == 17 else { return nil }
     var value: UInt64 = 0

@@ -1,7 +1,7 @@
 import BearerIP
 
-/// Makes sure that wpa_supplicant has the interface and knows what Wi-Fi Direct needs, one command after the other.
-/// It lives in the completions of its commands and ends with `prepared` or `unavailable`.
+/// Prepares wpa_supplicant: makes sure that it has the interface, and sets what Wi-Fi Direct needs, one command after
+/// the other. It is retained by the completions of its commands and ends with `prepared` or `unavailable`.
 final class Preparation {
   private let radio: WiFiDirectRadio
   private var options: WiFiDirectOptions { radio.options }
@@ -40,7 +40,7 @@ final class Preparation {
     }
   }
 
-  /// Groups of an earlier run of ours are in the way of the next one.
+  /// Groups of an earlier run of ours would conflict with a new one.
   private func removeLeftGroups(_ interfaces: [String]) {
     let prefix = "p2p-\(options.interface)-"
     for name in interfaces where name.utf8.starts(with: prefix.utf8) {
@@ -78,8 +78,8 @@ final class Preparation {
         "SET ip_addr_end \(WiFiDirectOptions.lastAddressText)",
       ]
     } else {
-      // Seconds without its owner after which a client gives a group up; an owner that was away for a moment is
-      // back before. wpa_supplicant's own limit is 10.
+      // Seconds without its owner after which a client leaves a group; an owner returns earlier after a short absence.
+      // wpa_supplicant's default is 10.
       settings.append("SET p2p_group_idle 4")
     }
     for setting in settings {
@@ -87,7 +87,7 @@ final class Preparation {
         if !reply.isOK { radio.report("wpa_supplicant does not take \"\(setting)\": \(reply.text)") }
       }
     }
-    // Every reply is in when this one is: commands are answered in order.
+    // Commands are answered in order, so with this reply all others have arrived.
     let band = options.frequency > 0 && options.frequency < 3000 ? "5000-6000" : ""
     radio.supplicant?.send("P2P_SET disallow_freq \(band)") { [self] _ in radio.prepared(deviceInterface: device) }
   }

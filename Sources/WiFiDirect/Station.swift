@@ -2,10 +2,10 @@ import BearerIP
 import Primitives
 import Reactor
 
-/// Joins a group by its name and passphrase, as an ordinary station: for radios without Wi-Fi Direct, and where
-/// nobody can push a button. wpa_supplicant itself connects again; the owner is found by discovery.
+/// Joins a group by its name and passphrase, as an ordinary station: for radios without Wi-Fi Direct, and where nobody
+/// can push a button. wpa_supplicant reconnects by itself; discovery finds the owner.
 final class Station: RadioActivity {
-  /// How long until a network that wpa_supplicant refused is offered again.
+  /// The delay before a network that wpa_supplicant refused is configured again.
   static let retryTime = TimeSpan.seconds(10)
 
   private let radio: WiFiDirectRadio

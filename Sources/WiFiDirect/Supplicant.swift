@@ -3,16 +3,16 @@ import CSystem
 import Primitives
 import Reactor
 
-/// wpa_supplicant as one thing, whether it is reached through its global socket or through an interface's own.
+/// wpa_supplicant, through its global socket or an interface's own socket.
 ///
-/// On the global socket a command for an interface carries its name. Without one, P2P events are heard on the
-/// p2p-dev socket or, with drivers that have no such device, on the interface's; other interfaces (the group's)
-/// get channels of their own when they are first spoken to.
+/// On the global socket a command for an interface contains its name. Without a global socket, P2P events arrive on the
+/// p2p-dev socket or, with drivers without such a device, on the interface's socket; other interfaces (the group's) get
+/// channels of their own on first use.
 final class Supplicant {
   /// The most interfaces with a channel of their own.
   private static let channelsMax = 4
 
-  /// Whether INTERFACE_ADD and the like can be used.
+  /// Whether INTERFACE_ADD and similar commands are available.
   let isGlobal: Bool
   private let loop: EventLoop
   private let directory: String
@@ -22,8 +22,8 @@ final class Supplicant {
   private var others: [(interface: String, channel: SupplicantChannel)] = []
   private let received: (SupplicantMessage) -> Void
 
-  /// `failed` runs at most once, from the loop; it closes everything itself.
-  /// Errors: the one sentence of what is absent and how to get it.
+  /// `failed` runs at most once, from the loop, after everything is closed. Errors: one sentence about what is missing
+  /// and how to get it.
   init(
     _ loop: EventLoop, _ options: WiFiDirectOptions, received: @escaping (SupplicantMessage) -> Void,
     failed: @escaping (String) -> Void
@@ -61,12 +61,12 @@ final class Supplicant {
         : "wpa_supplicant at \(options.controlSocket): \(error.text)")
   }
 
-  /// A command for wpa_supplicant as such, or for Wi-Fi Direct.
+  /// Sends a global or Wi-Fi Direct command.
   func send(_ command: String, _ completion: @escaping (SupplicantReply) -> Void = { _ in }) {
     main?.send(command, completion)
   }
 
-  /// A command for one interface. Without a global socket, `completion` never runs when the interface has none.
+  /// Sends a command for one interface. Without a global socket, `completion` never runs when the interface has none.
   func send(
     to interface: String, _ command: String, _ completion: @escaping (SupplicantReply) -> Void = { _ in }
   ) {
@@ -77,7 +77,7 @@ final class Supplicant {
     }
   }
 
-  /// The last words to an interface before `close`.
+  /// Sends a command to an interface just before `close`, without waiting for the answer.
   func sendLast(to interface: String, _ command: String) {
     if isGlobal {
       main?.sendLast("IFNAME=\(interface) \(command)")
@@ -115,12 +115,12 @@ final class Supplicant {
   }
 }
 
-/// There is nobody to talk to; the sentence says why and what to do.
+/// wpa_supplicant cannot be reached; the sentence says why and what to do.
 struct SupplicantAbsent: Error {
   var text: String
 }
 
-/// wpa_supplicant's name for the P2P device of an interface: the kernel's limit of 15 bytes cuts it.
+/// wpa_supplicant's name for the P2P device of an interface, cut to the kernel's limit of 15 bytes.
 func p2pDeviceInterface(_ interface: String) -> String {
   String(decoding: "p2p-dev-\(interface)".utf8.prefix(15), as: UTF8.self)
 }

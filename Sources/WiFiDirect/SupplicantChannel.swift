@@ -3,16 +3,16 @@ import CWPA
 import Primitives
 import Reactor
 
-/// One control socket of wpa_supplicant: commands in a queue, one under way at a time, and its events.
+/// One control socket of wpa_supplicant: a queue of commands, one in progress at a time, and its events.
 ///
-/// libwpa_client opens and closes the socket; its request function would block, so datagrams are sent and
-/// received here. A channel that failed is closed and stays so.
+/// libwpa_client opens and closes the socket; its request function would block, so datagrams are sent and received
+/// here. A channel that failed is closed permanently.
 final class SupplicantChannel: EventSource {
-  /// How long wpa_supplicant may take to answer.
+  /// The longest time to wait for an answer.
   static let replyTimeDefault = TimeSpan.seconds(10)
-  /// The most commands that wait: what bringing up a group takes, twice.
+  /// The most queued commands: twice those for creating a group.
   static let queueMax = 48
-  /// The most datagrams one wake-up reads; what is left is reported again.
+  /// The most datagrams read in one wake-up; the rest is reported again.
   private static let readsMax = 32
 
   private struct Command {
@@ -31,9 +31,9 @@ final class SupplicantChannel: EventSource {
   private var received: ((SupplicantMessage) -> Void)?
   private var failed: ((String) -> Void)?
 
-  /// Connects to the socket at `path`; replies come to a socket made in `clientDirectory`, which wpa_supplicant
-  /// must see under the same name. `failed` runs at most once, from the loop.
-  /// Errors: the errno of socket, bind or connect (ECONNREFUSED: nobody listens any more).
+  /// Connects to the socket at `path`. Replies arrive at a socket created in `clientDirectory`, which wpa_supplicant
+  /// must see under the same path. `failed` runs at most once, from the loop. Errors: the errno of socket, bind or
+  /// connect (ECONNREFUSED: nobody listens).
   init(
     _ loop: EventLoop, path: String, clientDirectory: String, replyTime: TimeSpan = replyTimeDefault,
     received: @escaping (SupplicantMessage) -> Void, failed: @escaping (String) -> Void
@@ -59,7 +59,7 @@ final class SupplicantChannel: EventSource {
 
   var isIdle: Bool { queue.isEmpty }
 
-  /// Queue a command. `completion` runs when it was answered; never, once the channel has failed or was closed.
+  /// Queues a command. `completion` runs when it was answered; never after the channel has failed or was closed.
   func send(_ command: String, _ completion: @escaping (SupplicantReply) -> Void = { _ in }) {
     guard control != nil else { return }
     if queue.count >= Self.queueMax { return failSoon("is too slow: \(Self.queueMax) commands wait") }
@@ -67,7 +67,7 @@ final class SupplicantChannel: EventSource {
     transmit()
   }
 
-  /// Send a command past the queue and without waiting for its answer: the last words before `close`.
+  /// Sends a command past the queue without waiting for its answer; for use just before `close`.
   func sendLast(_ command: String) {
     guard control != nil else { return }
     let text = Array(command.utf8)
@@ -81,7 +81,7 @@ final class SupplicantChannel: EventSource {
     }
     var buffer: [UInt8] = [UInt8](repeating: 0, count: SupplicantParser.messageBytesMax)
     for _ in 0..<Self.readsMax {
-      guard control != nil else { return }  // closed by what the last message caused
+      guard control != nil else { return }  // the last message caused `close`
       let count = recv(descriptor, &buffer, buffer.count, CInt(MSG_DONTWAIT))
       if count < 0 {
         let error = SystemError.last
@@ -122,7 +122,7 @@ final class SupplicantChannel: EventSource {
     let flags = CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL)
     if CSystem.send(descriptor, command.text, command.text.count, flags) < 0 {
       let error = SystemError.last
-      // wpa_supplicant's receive queue is full: the socket becomes writable when it has read.
+      // wpa_supplicant's receive queue is full: the socket becomes writable when it has read from it.
       guard error.code == EAGAIN else { return failSoon("is gone: \(error.text)") }
       loop.modify(registration, [.read, .write])
     } else {
@@ -131,7 +131,7 @@ final class SupplicantChannel: EventSource {
     timer?.set(monotonicNow() + replyTime)
   }
 
-  /// `send` must not call back its caller.
+  /// `send` must not call back before it returns.
   private func failSoon(_ reason: String) {
     timer?.cancel()
     timer = Timer(loop) { [self] in fail(reason) }

@@ -1,14 +1,14 @@
 import BearerIP
 
-/// Reads wpa_supplicant's messages: "<3>EVENT …", on the global socket also "IFNAME=wlan0 <3>EVENT …".
+/// Parses wpa_supplicant's messages: "<3>EVENT …", on the global socket also "IFNAME=wlan0 <3>EVENT …".
 ///
-/// Device names, SSIDs and passphrases are what a stranger chose. Fields are therefore looked for only behind
-/// the last such text of a message.
+/// Device names, SSIDs and passphrases are untrusted. Fields are therefore searched only after the last such text of a
+/// message.
 public enum SupplicantParser {
-  /// wpa_supplicant sends no longer message (CTRL_IFACE_MAX_LEN 4096, doubled for what may come).
+  /// The longest message (CTRL_IFACE_MAX_LEN 4096, doubled as a reserve).
   public static let messageBytesMax = 8192
 
-  /// Nil when it is the reply to a command.
+  /// Nil for the reply to a command.
   public static func parse(_ message: ArraySlice<UInt8>) -> SupplicantMessage? {
     var text = message
     while let last = text.last, last == 0x0A || last == 0x20 { text.removeLast() }
@@ -110,7 +110,7 @@ public enum SupplicantParser {
     return .groupStarted(group)
   }
 
-  /// What wpa_supplicant's printf_encode wrote, up to the closing quote; and where that is.
+  /// Decodes the output of wpa_supplicant's printf_encode up to the closing quote; returns also the position after it.
   private static func unescaped(_ text: ArraySlice<UInt8>, from start: Int) -> ([UInt8], Int)? {
     var bytes: [UInt8] = []
     var at = start
@@ -154,26 +154,26 @@ public enum SupplicantParser {
 func string(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
 
 extension ArraySlice<UInt8> {
-  /// What follows when it begins with `prefix`.
+  /// The rest after `prefix`; nil when it does not begin with it.
   func after(_ prefix: StaticString) -> ArraySlice<UInt8>? {
     isText(prefix, at: startIndex) ? self[(startIndex + prefix.utf8CodeUnitCount)...] : nil
   }
 
-  /// Up to the first blank.
+  /// The bytes up to the first blank.
   var word: ArraySlice<UInt8> { prefix { $0 != 0x20 } }
 
-  /// The word behind the first `name` at or after `behind`.
+  /// The word after the first `name` at or after `behind`.
   func field(_ name: StaticString, behind: Int) -> ArraySlice<UInt8>? {
     self[behind...].first(name).map { self[$0...].word }
   }
 
-  /// Where the first occurrence of `text` ends.
+  /// The end of the first occurrence of `text`.
   func first(_ text: StaticString) -> Int? {
     for index in indices where isText(text, at: index) { return index + text.utf8CodeUnitCount }
     return nil
   }
 
-  /// Where the last occurrence of `text` begins.
+  /// The start of the last occurrence of `text`.
   func last(_ text: StaticString) -> Int? {
     for index in indices.reversed() where isText(text, at: index) { return index }
     return nil

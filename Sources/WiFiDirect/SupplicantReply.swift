@@ -1,8 +1,8 @@
 import BearerIP
 
-/// What wpa_supplicant answered to a command.
+/// wpa_supplicant's reply to a command.
 public struct SupplicantReply {
-  /// Without the line's end.
+  /// Without the trailing newline.
   public let bytes: [UInt8]
 
   init(_ message: ArraySlice<UInt8>) {
@@ -17,10 +17,10 @@ public struct SupplicantReply {
   /// At most 80 bytes, for the log.
   public var text: String { string(bytes.prefix(80)) }
 
-  /// The reply's lines, as INTERFACES gives them.
+  /// The lines of the reply, as from INTERFACES.
   public var lines: [String] { bytes.split(separator: 0x0A).map { string($0) } }
 
-  /// The value of a "name=value" line, as STATUS gives them.
+  /// The value of a "name=value" line, as from STATUS.
   public func value(_ name: StaticString) -> String? {
     for line in bytes.split(separator: 0x0A) {
       if let rest = line.after(name), rest.first == UInt8(ascii: "=") { return string(rest.dropFirst()) }

@@ -1,15 +1,15 @@
 import BearerIP
 import CSystem
 
-/// What a node does with its Wi-Fi radio.
+/// The role of this node in Wi-Fi Direct.
 public enum WiFiDirectRole: Sendable {
-  /// Own a group that others join, by push button or by passphrase.
+  /// Owns a group that others join by push button or passphrase.
   case groupOwner
-  /// Join the group of a node: by push button, or by passphrase as an ordinary station when one is set.
+  /// Joins the group of a node: by push button, or by passphrase as an ordinary station when one is set.
   case client
 }
 
-/// When the group owner lets others join by WPS push button.
+/// When the group owner accepts WPS push button.
 public enum PushButtonPolicy: Sendable {
   case always
   /// For two minutes after `WiFiDirectRadio.pushButton`.
@@ -17,37 +17,37 @@ public enum PushButtonPolicy: Sendable {
   case never
 }
 
-/// What the configuration says about Wi-Fi Direct.
+/// The configuration of Wi-Fi Direct.
 public struct WiFiDirectOptions: Sendable {
   public var role = WiFiDirectRole.groupOwner
-  /// The wireless interface, as the kernel names it.
+  /// The kernel's name of the wireless interface.
   public var interface = "wlan0"
-  /// wpa_supplicant's global control socket. Where there is none, the interface's own sockets in the same
-  /// directory are tried.
+  /// wpa_supplicant's global control socket. If it does not exist, the interface's own sockets in the same directory
+  /// are tried.
   public var controlSocket = "/run/wpa_supplicant/global"
-  /// Where the near end of the control socket is made. wpa_supplicant must see it under this name, so a private
-  /// /tmp does not do. Empty: /run/causeway where it can be written, else /tmp.
+  /// The directory of the client's end of the control socket. wpa_supplicant must see it under the same path, so a
+  /// private /tmp does not work. Empty: /run/causeway if it is writable, otherwise /tmp.
   public var clientDirectory = ""
-  /// MHz; 0 leaves it to wpa_supplicant.
+  /// MHz; 0: wpa_supplicant chooses.
   public var frequency: UInt16 = 0
   public var pushButton = PushButtonPolicy.always
-  /// 1 to 32 bytes. A group's name that does not begin with "DIRECT-" is given that beginning
-  /// (Wi-Fi P2P 1.7, 3.2.1). Empty: wpa_supplicant makes one up, with `passphrase` a name is made from the hint.
+  /// 1 to 32 bytes. "DIRECT-" is prepended to a group's name unless it begins with that (Wi-Fi P2P 1.7, 3.2.1). Empty:
+  /// wpa_supplicant generates one; with `passphrase` the name is derived from the hint.
   public var ssid = ""
-  /// 8 to 63 printable ASCII characters. Empty: wpa_supplicant makes one up; a client joins by push button.
+  /// 8 to 63 printable ASCII characters. Empty: wpa_supplicant generates one; a client joins by push button.
   public var passphrase = ""
-  /// At most 15 bytes. The owner's device name begins with it, and a client joins no other group.
+  /// At most 15 bytes. The owner's device name begins with it, and a client joins only such groups.
   public var deviceNamePrefix = "Causeway"
   /// A client joins this owner only.
   public var peer: MACAddress?
-  /// The TCP port of the group owner's node; 0 leaves finding it to discovery.
+  /// The TCP port of the group owner's node; 0: only discovery finds it.
   public var port: UInt16 = IPBearerSettings.portDefault
-  /// The most stations the group takes. A Raspberry Pi's firmware is known to halt at the eighth.
+  /// The most stations in the group. A Raspberry Pi's firmware is known to halt at the eighth.
   public var stationsMax: UInt8 = 7
 
   public init() {}
 
-  /// The group owner's address (what Android expects), a /24; and what it assigns.
+  /// The group owner's address (which Android expects), a /24; and the range that it assigns.
   static let ownerAddress: UInt32 = 0xC0A8_3101
   static let ownerAddressText = "192.168.49.1"
   static let maskText = "255.255.255.0"
@@ -55,7 +55,7 @@ public struct WiFiDirectOptions: Sendable {
   static let lastAddressText = "192.168.49.200"
   static let prefixLength: UInt8 = 24
 
-  /// One sentence on what cannot work, nil when everything can.
+  /// One sentence about an invalid setting; nil when all are valid.
   var problem: String? {
     if !Self.isName(interface, bytesMax: 15) {
       return "\"\(Self.shown(interface))\" is no interface: write a name such as wlan0"
@@ -76,7 +76,7 @@ public struct WiFiDirectOptions: Sendable {
     return nil
   }
 
-  /// `clientDirectory`, or what stands for it when it is empty.
+  /// `clientDirectory`, or its default.
   var usedClientDirectory: String {
     if !clientDirectory.utf8.isEmpty { return clientDirectory }
     return access("/run/causeway", W_OK) == 0 ? "/run/causeway" : "/tmp"

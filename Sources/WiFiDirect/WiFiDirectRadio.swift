@@ -4,23 +4,23 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Wi-Fi Direct through wpa_supplicant: makes the group that others join, or joins one.
+/// Wi-Fi Direct through wpa_supplicant: creates a group that others join, or joins one.
 ///
-/// It only brings up an IP interface: links run over it like over any other, by the IP bearer. wpa_supplicant may
-/// be absent, die and come back at any time. Its configuration needs nothing but a control socket; what the group
-/// needs is set at run time. Every call and every call back is on the loop's thread.
+/// It only brings up an IP interface; the IP bearer runs links over it. wpa_supplicant may be absent, die and return at
+/// any time. Its configuration only needs a control socket; the settings for the group are made at run time. All calls
+/// and callbacks are on the loop's thread.
 public final class WiFiDirectRadio {
-  /// How it stands now.
+  /// The current state.
   public internal(set) var snapshot: WiFiDirectSnapshot
-  /// Called with the interface that carries the group when there is one, with nil when it is gone: what
-  /// `IPBearer.wifiDirectInterface` wants to know.
+  /// Called with the group's interface when there is one, and with nil when it is gone; for
+  /// `IPBearer.wifiDirectInterface`.
   public var groupInterfaceChanged: ((String?) -> Void)?
 
-  /// How long until an absent wpa_supplicant is looked for again.
+  /// The delay before an absent wpa_supplicant is tried again.
   public static let retryTime = TimeSpan.seconds(2)
-  /// How long until an interface that is absent or unfit is looked at again.
+  /// The delay before a missing or unsuitable interface is tried again.
   public static let interfaceRetryTime = TimeSpan.seconds(10)
-  /// How often wpa_supplicant is asked whether it, and the group, still live.
+  /// Interval of the checks that wpa_supplicant and the group still exist.
   public static let livenessTime = TimeSpan.seconds(3)
 
   let loop: EventLoop
@@ -28,16 +28,16 @@ public final class WiFiDirectRadio {
   let hint: UInt64
   let delegate: any BearerDelegate
   private(set) var supplicant: Supplicant?
-  /// The interface whose configuration rules Wi-Fi Direct.
+  /// The interface whose configuration controls Wi-Fi Direct.
   private(set) var deviceInterface = ""
   private var activity: (any RadioActivity)?
   private var timer: Timer?
   private var livenessTimer: Timer?
   private var isRunning = false
-  /// The last fault told, so that it is told once however often it is met.
+  /// The last reported fault, so that it is reported once.
   private var fault = ""
 
-  /// `hint` is what the device name tells others: the first 8 bytes of the node id.
+  /// `hint` is announced in the device name: the first 8 bytes of the node id.
   public init(_ loop: EventLoop, _ options: WiFiDirectOptions, hint: UInt64, _ delegate: any BearerDelegate) {
     self.loop = loop
     self.options = options
@@ -47,7 +47,7 @@ public final class WiFiDirectRadio {
     snapshot.role = options.role
   }
 
-  /// Begin. What is absent is reported once as a fault and waited for.
+  /// Starts. Anything missing is reported once as a fault and waited for.
   public func start() {
     guard !isRunning else { return }
     if let problem = options.problem { return report(fault: problem) }
@@ -57,7 +57,7 @@ public final class WiFiDirectRadio {
     connect()
   }
 
-  /// End: the group that was made or joined is left, and no call back comes after this.
+  /// Stops: leaves the group, or removes it as the owner. No callback follows.
   public func stop() {
     guard isRunning else { return }
     isRunning = false
@@ -70,7 +70,7 @@ public final class WiFiDirectRadio {
     snapshot.state = .off
   }
 
-  /// Let one device join by WPS push button within the next two minutes. False when there is no group to join.
+  /// Allows one device to join by WPS push button within the next two minutes. False without a group of this node.
   public func pushButton() -> Bool {
     guard snapshot.state == .groupOwner, let activity else { return false }
     activity.pushButton()
@@ -98,7 +98,7 @@ public final class WiFiDirectRadio {
     if supplicant == nil { connect() } else { Preparation(self).run() }
   }
 
-  /// Drops wpa_supplicant and everything it carried, and looks for it again.
+  /// Closes the connection to wpa_supplicant and everything that depends on it, and tries again later.
   func lost(_ reason: String) {
     report(fault: reason)
     disconnect()
@@ -123,7 +123,7 @@ public final class WiFiDirectRadio {
 
   private func checkLiveness() {
     livenessTimer?.set(after: Self.livenessTime)
-    // An unanswered command is a question already.
+    // A pending command already checks for an answer.
     guard let supplicant, supplicant.isIdle else { return }
     supplicant.send("PING")
     activity?.checkLiveness()
@@ -166,7 +166,7 @@ public final class WiFiDirectRadio {
     groupInterfaceChanged?(interface)
   }
 
-  /// Clears what the snapshot said of the group.
+  /// Clears the group from the snapshot.
   func groupWent() {
     let hadGroup = !snapshot.groupInterface.utf8.isEmpty
     let state = snapshot.state
@@ -177,15 +177,15 @@ public final class WiFiDirectRadio {
   }
 }
 
-/// What the radio is used for while wpa_supplicant is there.
+/// The use of the radio while wpa_supplicant is connected.
 protocol RadioActivity: AnyObject {
   func begin()
   func received(_ message: SupplicantMessage)
   func pushButton()
-  /// Ask whether the group still lives.
+  /// Checks whether the group still exists.
   func checkLiveness()
-  /// Tell wpa_supplicant to leave or remove the group, without waiting for an answer.
+  /// Tells wpa_supplicant to leave or remove the group, without waiting for an answer.
   func leave()
-  /// No more commands and no more timers: wpa_supplicant is gone or about to be let go.
+  /// Stops commands and timers: the connection to wpa_supplicant is closed or about to be.
   func end()
 }

@@ -1,17 +1,17 @@
-/// Where a node's Wi-Fi Direct stands.
+/// The state of a node's Wi-Fi Direct.
 public enum WiFiDirectState: Sendable {
-  /// Not started, stopped, or the options cannot work.
+  /// Not started, stopped, or invalid options.
   case off
-  /// No wpa_supplicant answers.
+  /// wpa_supplicant cannot be reached.
   case waitingForSupplicant
-  /// wpa_supplicant is there and is told what it needs to know.
+  /// wpa_supplicant is being configured.
   case preparing
-  /// The interface is absent, or it cannot do Wi-Fi Direct.
+  /// The interface is missing, or does not support Wi-Fi Direct.
   case unavailable
-  /// The group is being made, or rests after a failure.
+  /// The group is being created, or its creation pauses after a failure.
   case creatingGroup
   case groupOwner
-  /// Looking for an owner, or resting between two looks.
+  /// Searching for an owner, or pausing between two searches.
   case searching
   case joining
   case member
@@ -32,14 +32,14 @@ public enum WiFiDirectState: Sendable {
   }
 }
 
-/// What status shows of Wi-Fi Direct. Strings are empty where there is nothing.
+/// Wi-Fi Direct in status. Strings are empty where there is no value.
 public struct WiFiDirectSnapshot: Sendable {
   public var role = WiFiDirectRole.groupOwner
   public var state = WiFiDirectState.off
-  /// The interface that carries the group.
+  /// The interface of the group.
   public var groupInterface = ""
   public var ssid = ""
-  /// Known to the group's owner, and to a client that was configured with it.
+  /// Known to the owner of the group, and to a client that was configured with it.
   public var passphrase = ""
   /// MHz
   public var frequency: UInt32 = 0
