@@ -4,8 +4,8 @@ import CSystem
 import Primitives
 import Reactor
 
-/// One dial: attribute channel, PSM, credit-based channel. It ends exactly once. Connecting takes at most `timeout`, and
-/// each of the peer's two answers at most `answerTime`.
+/// One dial: attribute channel, PSM, credit-based channel. It ends exactly once. Connecting takes at most `timeout`,
+/// and each of the peer's two answers at most `answerTime`.
 final class L2CAPDial: EventSource {
   enum Outcome {
     /// The callback owns the descriptor.

@@ -29,8 +29,7 @@ final class LaneReceiver {
   private var bytesUnacknowledged: UInt64 = 0
   /// The timestamp to echo; 0 after it was echoed.
   private var echo: UInt32 = 0
-  /// Position of the newest segment above `cumulative`. Its range is always reported (as RFC 2018 requires of the first
-  /// SACK block).
+  /// Position of the newest segment above `cumulative`. Its range is always reported.
   private var newest: UInt64 = 0
   private var advertisedLimit: UInt64
   private var lastArrival = Instant.zero

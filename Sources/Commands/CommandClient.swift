@@ -2,7 +2,7 @@ import CSystem
 import Configuration
 import Diagnostics
 
-/// Options of every command that talks to the daemon.
+/// Options of every command that connects to the daemon.
 struct ClientOptions {
   static let socketKey: CInt = 0x73
   static let configKey: CInt = 0x63
@@ -26,7 +26,7 @@ struct ClientOptions {
     return true
   }
 
-  /// Connect, or say why not and give the exit code.
+  /// Connects, or prints why not and throws the exit code.
   func connect() throws(CommandFailure) -> ControlClient {
     var path = socket ?? ""
     if socket == nil {
@@ -42,19 +42,19 @@ struct ClientOptions {
   }
 }
 
-/// A command ends; what went wrong has been said.
+/// A command fails; the reason was already printed.
 struct CommandFailure: Error {
   let code: CInt
   init(_ code: CInt) { self.code = code }
 
-  /// Say `text` and fail.
+  /// Prints `text` and fails.
   init(saying text: String, _ code: CInt = ExitCode.failed) {
     printError(text)
     self.code = code
   }
 }
 
-/// Run a command's body; its failure is the exit code.
+/// Runs a command's body; a failure gives the exit code.
 func run(_ body: () throws(CommandFailure) -> Void) -> CInt {
   do throws(CommandFailure) {
     try body()

@@ -34,7 +34,7 @@ private let privateKeyKey: CInt = 0x6B
 let identityNameKey: CInt = 0x6E
 private let atNextStart: StaticString = "It counts from the next start: systemctl restart causeway"
 
-/// What every one of these commands takes.
+/// The options that all these commands share.
 struct IdentityOptions {
   var client = ClientOptions()
   var words: [String] = []
@@ -70,7 +70,7 @@ struct IdentityOptions {
 private let replaceOption = CommandOption(
   name: "replace", key: replaceKey, argument: nil, help: "Put it in the place of the key that is there")
 
-/// Run a body that works on the state directory of the configuration.
+/// Runs a body that uses the configuration's state directory.
 private func withState(
   _ options: IdentityOptions, _ body: (StateDirectory, Configuration) throws(IdentityError) -> Void
 ) -> CInt {
@@ -123,13 +123,13 @@ private func identityImport(_ words: CommandWords) -> CInt {
   }
 }
 
-/// Make another identity unless there is one that nobody said to replace.
+/// Creates another identity, unless one exists and --replace is missing.
 private func replacing(
   _ options: IdentityOptions, _ make: (StateDirectory) throws(IdentityError) -> NodeIdentity
 ) -> CInt {
   var code = ExitCode.done
   let result = withState(options) { directory, _ throws(IdentityError) in
-    // What is there may be damaged, which is a reason to replace it.
+    // The existing key may be damaged, which is a reason to replace it.
     if !options.isReplacing, access(directory.file("node.key"), F_OK) == 0 {
       printError("\(directory.file("node.key")) exists; --replace makes the box another node")
       code = ExitCode.failed

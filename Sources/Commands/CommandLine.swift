@@ -1,16 +1,16 @@
 import CSystem
 import Diagnostics
 
-/// How every command ends.
+/// The exit codes of all commands.
 enum ExitCode {
   static let done: CInt = 0
-  /// It did not work; a line on stderr says why.
+  /// The command failed; a line on stderr says why.
   static let failed: CInt = 1
   /// The command line or the configuration is wrong.
   static let usage: CInt = 2
   /// No daemon answers at the control socket.
   static let noDaemon: CInt = 3
-  /// The time given ran out first.
+  /// The given time ran out.
   static let timedOut: CInt = 4
 
   static let help: StaticString =
@@ -23,19 +23,19 @@ enum ExitCode {
 /// One option of a command.
 struct CommandOption {
   let name: StaticString
-  /// The short option's character, or a number above 255 where there is none.
+  /// The short option's character, or a number above 255 for none.
   let key: CInt
-  /// The name of its argument in the help; nil when it has none.
+  /// The name of its argument in the help; nil for none.
   let argument: StaticString?
   let help: StaticString
 }
 
-/// What a command takes, parsed by glibc's argp, which also makes `--help` and `--usage`.
+/// The options and arguments of a command, parsed by glibc's argp, which also provides `--help` and `--usage`.
 final class CommandParser {
-  /// An option or argument that was given. The answer nil is fine; else it says what would be accepted.
+  /// Handles an option or argument. Returns nil, or for an invalid value what would be accepted.
   typealias Take = (_ key: CInt, _ value: String) -> StaticString?
 
-  /// The key under which plain arguments are given to `Take`.
+  /// The key of plain arguments in `Take`.
   static let argument: CInt = 0
 
   private let options: [CommandOption]
@@ -43,8 +43,8 @@ final class CommandParser {
   private let take: Take
   private var taken = 0
 
-  /// - `command`: all its words, as its help shows them.
-  /// - `arguments`: the plain arguments as its help shows them.
+  /// - `command`: all words of the command, for its help.
+  /// - `arguments`: the plain arguments, for its help.
   static func parse(
     _ command: StaticString, _ words: CommandWords, arguments: StaticString = "",
     count: ClosedRange<Int> = 0...0, help: StaticString, options: [CommandOption] = [], take: @escaping Take
@@ -60,7 +60,7 @@ final class CommandParser {
   }
 
   private func run(_ command: StaticString, _ words: CommandWords, _ arguments: StaticString, _ help: StaticString) {
-    // argp keeps pointers for as long as it runs, which is once in a process.
+    // argp keeps pointers while it runs, which is once per process.
     let table = UnsafeMutablePointer<argp_option>.allocate(capacity: options.count + 1)
     table.initialize(repeating: argp_option(), count: options.count + 1)
     for (index, option) in options.enumerated() {
@@ -107,27 +107,27 @@ final class CommandParser {
   }
 }
 
-/// The words of a command line from a command's own name on.
+/// The words of a command line, from a command's own name on.
 struct CommandWords {
   private let first: Int
 
   private init(first: Int) { self.first = first }
 
-  /// All of the process's words.
+  /// All words of the process.
   static var all: CommandWords { CommandWords(first: 0) }
 
   var count: Int { Int(csystem_argc()) - first }
 
-  /// The words from the next one on.
+  /// The words after the first one.
   var rest: CommandWords { CommandWords(first: first + 1) }
 
-  /// The word at `index`, 0 being the command's name; empty when there is none.
+  /// The word at `index`, 0 is the command's name; empty when there is none.
   subscript(index: Int) -> String {
     guard index < count, let word = csystem_argv()[first + index] else { return "" }
     return String(cString: word)
   }
 
-  /// The words for argp, the first replaced by the whole command so that help and errors show it.
+  /// The words for argp. The first is replaced by the whole command, for help and errors.
   func vector(named command: StaticString) -> UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> {
     let vector = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>.allocate(capacity: count + 1)
     vector[0] = UnsafeMutableRawPointer(mutating: command.utf8Start).assumingMemoryBound(to: CChar.self)
@@ -136,5 +136,5 @@ struct CommandWords {
   }
 }
 
-/// Write a line on stderr, named after the program; text of strangers in it steers no terminal.
+/// Prints a line on stderr, after the program's name; untrusted text in it is made harmless.
 func printError(_ text: String) { writeError(text) }

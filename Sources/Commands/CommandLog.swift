@@ -64,7 +64,7 @@ func commandLog(_ words: CommandWords) -> CInt {
 
 private func showLog(_ path: String, _ query: LogQuery, _ isFollowing: Bool) throws(CommandFailure) {
   var journal = try openJournal(path)
-  // Taken first: what is written meanwhile is for the following.
+  // Read first: records written meanwhile are left to the following loop.
   var next = journal.newest + 1
   for sequence in query.sequences(in: journal) where sequence < next && !Output.hasFailed {
     if let line = EventFormatter.line(sequence, of: journal) { Output.put(line) }
@@ -82,7 +82,7 @@ private func showLog(_ path: String, _ query: LogQuery, _ isFollowing: Bool) thr
         printError("\(journal.oldest - next) records were overwritten before they could be shown")
         next = journal.oldest
       }
-      // A torn record is none: its writer died in the middle of it.
+      // An incomplete record is skipped: its writer died while writing it.
       if let record = journal.record(next), query.wants(record) {
         if let line = EventFormatter.line(next, of: journal) { Output.put(line) }
       }

@@ -21,7 +21,7 @@ func commandPeer(_ words: CommandWords) -> CInt {
   )
 }
 
-/// Options that several peer commands share.
+/// Options of several peer commands.
 enum PeerOption {
   static let toKey: CInt = 0x74
   static let secondsKey: CInt = 0x6E

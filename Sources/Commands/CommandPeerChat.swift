@@ -40,7 +40,7 @@ func commandPeerChat(_ words: CommandWords) -> CInt {
 
 /// One run of `causeway peer chat`.
 private struct Chat {
-  /// Lines under way: more are not read from standard input.
+  /// Undelivered lines; with that many no more is read from standard input.
   static let outstandingMax = 32
 
   var options = ClientOptions()
@@ -64,7 +64,7 @@ private struct Chat {
     }
     while true {
       if isFulfilled { break }
-      // Nobody to send to: what stands in standard input waits with us.
+      // Without a peer nothing is read from standard input.
       let mayRead = !isInputOver && outstanding.count < Self.outstandingMax && !connection.book.peers.isEmpty
       switch try connection.next(until: end, other: mayRead ? STDIN_FILENO : -1) {
       case .appeared(let peer): printError("\(describe(peer)) is here")
@@ -100,7 +100,7 @@ private struct Chat {
     return isInputOver && seconds == nil
   }
 
-  /// Whether standard input has more right now.
+  /// Whether standard input can be read now.
   private var isInputReady: Bool {
     var input = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
     return poll(&input, 1, 0) > 0
@@ -114,7 +114,7 @@ private struct Chat {
     printError("not delivered to \(connection.book.name(peer)): \(outcome.text)")
   }
 
-  /// A line reached the peer's daemon, and nobody who reads it.
+  /// The peer's daemon received a line, but no application there listens.
   private mutating func control(_ message: Diagnostics.ControlMessage, _ connection: PeerConnection) {
     guard let control = try? Messages.ControlMessage(message.bytes.span.bytes), control.code == .noListener,
       control.kind == MessageKind.text.rawValue
@@ -138,9 +138,9 @@ private struct Chat {
     }
   }
 
-  /// Send one line, in pieces where it is longer than a text may be.
+  /// Sends one line, in several messages when it is longer than a text may be.
   private mutating func send(_ line: [UInt8], _ connection: PeerConnection, _ only: NodeID?) {
-    // Decoding makes valid UTF-8 of whatever stood on the line.
+    // Decoding replaces invalid UTF-8.
     var rest = Array(String(decoding: line, as: UTF8.self).utf8)
     while !rest.isEmpty {
       var length = min(rest.count, MessageLimits.textBytesMax)

@@ -46,13 +46,13 @@ func commandPeerReceive(_ words: CommandWords) -> CInt {
 
 /// One run of `causeway peer receive`.
 private struct Receiving {
-  /// Transfers at once; more offers are answered with busy.
+  /// Transfers at once; further offers are answered with `busy`.
   static let transfersMax = 8
 
   private let connection: PeerConnection
   private let directory: String
   private var transfers: [IncomingTransfer] = []
-  /// Messages handed over and not delivered yet.
+  /// Messages passed to the daemon and not delivered yet.
   private var outstanding: [UInt32] = []
   private var completed: UInt64 = 0
   private var failed: UInt64 = 0
@@ -64,7 +64,7 @@ private struct Receiving {
 
   mutating func run(count: UInt64?, until end: Instant) throws(CommandFailure) {
     while true {
-      // The last word must reach the sender before this end goes away.
+      // The final answer must be delivered before this process ends.
       if let count, completed >= count, transfers.isEmpty, outstanding.isEmpty { return }
       var wake = end
       for transfer in transfers { wake = min(wake, transfer.receiver.nextDeadline) }
@@ -105,7 +105,7 @@ private struct Receiving {
       address.role == .receiver
     else { return }
     if let index = transfers.firstIndex(where: { $0.peer == message.peer && $0.receiver.address == address }) {
-      // What is malformed changes nothing; the deadline ends a transfer that stands still.
+      // A malformed message is ignored; a stalled transfer ends by its deadline.
       try? transfers[index].receiver.handle(kind, bytes.span.bytes, now: now)
     } else if kind == .resourceOffer, let offer = try? ResourceOffer(bytes.span.bytes) {
       begin(offer, from: message.peer, now, mayAccept: mayAccept)

@@ -77,9 +77,9 @@ private func lastComponent(_ path: String) -> [UInt8] {
   return Array(bytes[(slash + 1)...])
 }
 
-/// One file on its way out, driven by the daemon's events.
+/// One outgoing file, driven by the daemon's events.
 private struct OutgoingTransfer {
-  /// Messages handed over and not delivered yet: what keeps the channel full without holding more of the file.
+  /// Messages passed to the daemon and not delivered yet: enough to keep the channel full.
   static let outstandingMax = 32
 
   private let connection: PeerConnection
@@ -90,7 +90,7 @@ private struct OutgoingTransfer {
   private var progress: TransferProgress
   private var outstanding: [UInt32] = []
   private var outcome: ResourceOutcome?
-  /// What stays to be delivered after the sender has finished: its farewell.
+  /// Why a message could not be delivered.
   private var failure: SendOutcome?
 
   init(_ connection: PeerConnection, _ peer: NodeID, _ descriptor: CInt, _ offer: ResourceOffer, name: String) {
@@ -132,7 +132,7 @@ private struct OutgoingTransfer {
     try conclude()
   }
 
-  /// `isLast`: only the farewell is left, which is sent whatever is under way.
+  /// `isLast`: only the cancellation is left, which is sent regardless of `outstandingMax`.
   private mutating func drain(isLast: Bool = false) {
     while isLast || outstanding.count < Self.outstandingMax, let command = sender.nextCommand(now: monotonicNow()) {
       switch command {
@@ -159,7 +159,7 @@ private struct OutgoingTransfer {
       }
       return
     }
-    // What is malformed changes nothing; the other end notices by its own deadline.
+    // A malformed message is ignored; the other end notices by its own deadline.
     try? sender.handle(kind, message.bytes.span.bytes, now: now)
   }
 
@@ -185,7 +185,7 @@ private struct OutgoingTransfer {
   }
 }
 
-/// The outcome of a transfer as the end of a sentence.
+/// The outcome of a transfer, as the end of a sentence.
 func describe(_ outcome: ResourceOutcome) -> String {
   switch outcome {
   case .complete: "complete"

@@ -27,7 +27,7 @@ func commandRun(_ words: CommandWords) -> CInt {
 let configOption = CommandOption(
   name: "config", key: 0x63, argument: "FILE", help: "Configuration file; default /etc/causeway/causeway.conf")
 
-/// Load a configuration, telling errors and warnings on stderr; nil when it cannot be used.
+/// Loads a configuration, and prints errors and warnings on stderr; nil when it is invalid.
 func loadConfiguration(_ path: String?) -> Configuration? {
   do throws(ConfigurationError) {
     let configuration = try Configuration.load(path: path)

@@ -119,7 +119,7 @@ private func frameHeaderIsGolden() -> Bool {
 }
 
 private func frameHeaderRefuses() -> Bool {
-  // Offset, value and the refusal that it leads to.
+  // Offset, value and the expected refusal.
   let faults: [(Int, UInt8, FrameRefusal)] = [
     (0, 0x16, .unknownVersion), (3, 0, .ttlZero), (4, 9, .malformed), (5, 1, .malformed), (6, 0xFF, .overLength),
     (7, 0, .zeroLength),
@@ -187,7 +187,7 @@ private func timerFires() -> Bool {
   timer.set(start + .milliseconds(20))
   while fired == nil && monotonicNow() - start < .seconds(5) { loop.turn(waitMilliseconds: 1000) }
   guard let fired else { return false }
-  // Late is generous: this also runs under an emulator.
+  // The upper limit is generous, because this also runs in an emulator.
   return fired - start >= .milliseconds(20) && fired - start < .seconds(2)
 }
 

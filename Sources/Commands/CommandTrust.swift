@@ -6,8 +6,8 @@ import Primitives
 import Relay
 import Trust
 
-/// Commands of `causeway identity` about other nodes' keys. Each says the whole id of the key that it is about, and fails
-/// when there is nothing to do.
+/// The commands of `causeway identity` about other nodes' keys. Each prints the whole id of the key, and fails when
+/// there is nothing to do.
 func identityTrust(_ words: CommandWords) -> CInt {
   let options = IdentityOptions.parse(
     "causeway identity trust", words, arguments: "NAME|ID", count: 1...1,
@@ -80,13 +80,14 @@ func identityDismiss(_ words: CommandWords) -> CInt {
   return settle(.dismiss, options)
 }
 
-/// What a word means: a key, and the name that the word was, if it was one.
+/// The key that a word identifies, and the name if the word was one.
 private struct Target {
   var id: NodeID
   var name: String
 }
 
-/// Through the daemon, which has the state directory; where none runs, on the directory itself.
+/// Carries out an operation through the daemon, which owns the state directory; without a daemon, on the directory
+/// itself.
 private func carryOut(_ operation: TrustOperation, _ options: IdentityOptions) -> CInt {
   run { () throws(CommandFailure) in
     guard let configuration = loadConfiguration(options.client.config) else { throw CommandFailure(ExitCode.usage) }
@@ -115,7 +116,7 @@ private func carryOut(_ operation: TrustOperation, _ options: IdentityOptions) -
   }
 }
 
-/// What is done with alarms, which the daemon alone has.
+/// Carries out an operation on alarms, which only the daemon has.
 private func settle(_ operation: TrustOperation, _ options: IdentityOptions) -> CInt {
   run { () throws(CommandFailure) in
     let client = try options.client.connect()
@@ -126,7 +127,7 @@ private func settle(_ operation: TrustOperation, _ options: IdentityOptions) -> 
   }
 }
 
-/// Whom the daemon knows.
+/// The keys and names that the daemon knows.
 private func seen(_ client: ControlClient) throws(CommandFailure) -> [Target] {
   do throws(DiagnosticsError) {
     let report = try StatusReport(client.status())
@@ -141,7 +142,7 @@ private func seen(_ client: ControlClient) throws(CommandFailure) -> [Target] {
   }
 }
 
-/// The key that a word means. All 32 digits of an id mean it, known or not; who is called so has no part in it.
+/// The key that a word identifies. All 32 digits of an id identify it even if it is unknown; names are then ignored.
 private func target(
   _ operation: TrustOperation, _ word: String, _ pins: [Pin], _ seen: [Target]
 ) throws(CommandFailure) -> Target {
@@ -151,7 +152,7 @@ private func target(
   let bytes = Array(word.utf8)
   let mayBeName = !looksLikeNodeID(bytes.span.bytes)
   var found: [Target] = []
-  // Only what is pinned can be forgotten.
+  // Only pins can be removed.
   let others = operation == .unpin ? [] : seen
   for candidate in pins.map({ Target(id: $0.node, name: String(decoding: $0.name, as: UTF8.self)) }) + others {
     let isName = mayBeName && candidate.name.utf8.elementsEqual(bytes)
@@ -164,11 +165,11 @@ private func target(
     }
   }
   if found.count == 1 {
-    // A name's own pin goes, and not what else is pinned of the key.
+    // A name removes only its own pin, not the other pins of the key.
     return operation == .unpin && !found[0].name.utf8.isEmpty ? Target(id: .none, name: word) : found[0]
   }
   if found.isEmpty {
-    // A pin of first sight may not be on disk yet.
+    // A pin of first use may not be saved yet.
     if operation == .unpin && mayBeName { return Target(id: .none, name: word) }
     throw CommandFailure(
       saying: "nobody is called “\(word)”, no known id begins so; “causeway status” shows peers and refused strangers")

@@ -9,7 +9,7 @@ struct Command {
   let run: (CommandWords) -> CInt
 }
 
-/// Run the command that the process's words choose. Gives the exit code (`ExitCode`).
+/// Runs the command that the process's words name. Returns the exit code (`ExitCode`).
 public func runCommandLine() -> CInt {
   csystem_prepare_process()
   let code = dispatch(
@@ -31,7 +31,7 @@ private var commands: [Command] {
   ]
 }
 
-/// Run the command that the first word behind the program's or group's name chooses.
+/// Runs the command named by the first word after the program's or group's name.
 func dispatch(_ words: CommandWords, _ group: StaticString, _ commands: [Command], help: StaticString) -> CInt {
   let name = Text(words[1])
   if let command = commands.first(where: { name.equals($0.name) }) { return command.run(words.rest) }

@@ -4,7 +4,7 @@ import Messages
 import Primitives
 import Reactor
 
-/// One file on its way in: a .part file that gets its name at the very end.
+/// One incoming file: a .part file that is renamed at the end.
 struct IncomingTransfer {
   let peer: NodeID
   let peerName: String
@@ -25,14 +25,14 @@ struct IncomingTransfer {
 
   private var partPath: String { "\(directory)/\(fileName).\(peer.shortText)-\(receiver.offer.transfer).part" }
 
-  /// Make the unfinished file; false when that fails, which the receiver then tells.
+  /// Creates the unfinished file; false on failure, which the receiver then reports.
   mutating func open() -> Bool {
     descriptor = csystem_open(partPath, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o644)
     if descriptor < 0 { fail() }
     return descriptor >= 0
   }
 
-  /// Carry out a command about the file.
+  /// Carries out a command about the file.
   mutating func carryOut(_ command: ResourceReceiverCommand) {
     switch command {
     case .write(let offset, let data):
@@ -46,7 +46,7 @@ struct IncomingTransfer {
     }
   }
 
-  /// Write it whole: what a full disk does not take shows in the write after a short one. False with errno set.
+  /// Writes all the data: after a short write the next one returns the error of a full disk. False with errno set.
   private func put(_ data: [UInt8], at offset: off_t) -> Bool {
     var done = 0
     while done < data.count {
@@ -59,7 +59,7 @@ struct IncomingTransfer {
     return true
   }
 
-  /// The transfer is over.
+  /// The transfer has ended.
   mutating func finished(_ outcome: ResourceOutcome) {
     progress.end()
     if outcome == .complete {
@@ -73,10 +73,10 @@ struct IncomingTransfer {
     descriptor = -1
   }
 
-  /// Remove the unfinished file.
+  /// Removes the unfinished file.
   func discard() { if descriptor >= 0 { unlink(partPath) } }
 
-  /// Give the file its name, or the first free one after it: name, name-2, name-3 …
+  /// Renames the file to the first free one of: name, name-2, name-3 …
   private mutating func store() {
     if fsync(descriptor) != 0 { return fail() }
     for number in 1...999 {

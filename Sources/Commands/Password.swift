@@ -3,7 +3,7 @@ import Diagnostics
 import Identity
 import SecureTransport
 
-/// Passwords for what is imported.
+/// Passwords for imported files.
 enum Password {
   /// The first line of a file.
   static func read(file path: String) throws(CommandFailure) -> [UInt8] {
@@ -17,7 +17,7 @@ enum Password {
     return Array(bytes.prefix { $0 != 0x0A && $0 != 0x0D })
   }
 
-  /// Ask for it on the terminal, unseen.
+  /// Asks for it on the terminal, without echo.
   static func ask(for path: String) throws(CommandFailure) -> [UInt8] {
     let terminal = csystem_open("/dev/tty", O_RDWR | O_CLOEXEC, 0)
     if terminal < 0 { throw CommandFailure(saying: "no terminal to ask for the password; give --password-file") }

@@ -3,7 +3,7 @@ import Diagnostics
 import Primitives
 import Reactor
 
-/// A command's view of the mesh through the daemon: who is there, messages, ends of sends.
+/// A command's connection to the mesh through the daemon: peers, messages, results of sends.
 final class PeerConnection {
   enum Happening {
     case appeared(PeerStatus)
@@ -11,12 +11,12 @@ final class PeerConnection {
     case vanished(PeerStatus)
     case message(Diagnostics.ControlMessage)
     case completed(UInt32, SendOutcome)
-    /// The other descriptor can be read.
+    /// The other descriptor is readable.
     case otherReady
     case timedOut
   }
 
-  /// How long a peer that was named may take to appear when no time is given.
+  /// How long to wait for a named peer when no time is given.
   static let appearSecondsDefault: UInt64 = 30
 
   let client: ControlClient
@@ -25,7 +25,7 @@ final class PeerConnection {
   private(set) var localID = NodeID.none
   private var requestCounter: UInt32 = 0
 
-  /// Attach to the daemon for messages of `kinds`; every peer that is there now is then in `book`.
+  /// Attaches to the daemon for messages of `kinds`; `book` then holds every current peer.
   init(_ options: ClientOptions, kinds: [UInt8]) throws(CommandFailure) {
     client = try options.connect()
     var mask: UInt32 = 0
@@ -44,14 +44,14 @@ final class PeerConnection {
     }
   }
 
-  /// Send a message; `.completed` with the number given here follows once.
+  /// Sends a message; one `.completed` with the returned number follows.
   func send(_ kind: UInt8, _ bytes: [UInt8], lane: UInt8, to peer: NodeID) -> UInt32 {
     requestCounter &+= 1
     client.send(.send(request: requestCounter, ControlMessage(peer: peer, kind: kind, lane: lane, bytes: bytes)))
     return requestCounter
   }
 
-  /// Wait for what happens next, not beyond `deadline`.
+  /// Waits for the next event, at most until `deadline`.
   func next(until deadline: Instant, other: CInt = -1) throws(CommandFailure) -> Happening {
     while true {
       if Output.hasFailed { throw CommandFailure(ExitCode.failed) }
@@ -70,7 +70,7 @@ final class PeerConnection {
     }
   }
 
-  /// The peer that is called so, by display name or start of its id; waits until it appears.
+  /// The peer with this display name or start of its id; waits until it appears.
   func peer(named name: String, until deadline: Instant) throws(CommandFailure) -> NodeID {
     var hasSaid = false
     while true {
@@ -94,12 +94,12 @@ final class PeerConnection {
   private static func milliseconds(until deadline: Instant) -> CInt {
     if deadline == .never { return -1 }
     let left = deadline - monotonicNow()
-    // Rounded up: a wait that ends before the deadline would be repeated without sleeping.
+    // Rounded up: a wait that ends too early would be repeated without sleeping.
     return CInt(clamping: (left.nanoseconds + 999_999) / 1_000_000)
   }
 }
 
-/// `seconds` from now; never when there are none.
+/// `seconds` from now; `.never` for nil.
 func deadline(after seconds: UInt64?) -> Instant {
   guard let seconds else { return .never }
   return monotonicNow() + .seconds(seconds)
@@ -113,7 +113,7 @@ func describe(_ peer: PeerStatus) -> String {
   return text
 }
 
-/// Write one line of untrusted text on stdout.
+/// Prints one line of untrusted text on stdout.
 func show(_ prefix: StaticString, _ text: String) {
   var line = TextBuilder()
   line.add(prefix)

@@ -7,7 +7,7 @@ import Primitives
 import Reactor
 import Seal
 
-/// `causeway selftest --bench`: figures of this machine, the best of several rounds.
+/// `causeway selftest --bench`: measurements on this machine, the best of several rounds.
 func selftestBench() {
   show("bench ", "journal: \(journalNanoseconds()) ns a record")
   show("bench ", "SHA-256: \(sha256MegabytesPerSecond()) MB/s")
@@ -15,7 +15,7 @@ func selftestBench() {
   sealBench()
 }
 
-/// Inner sessions: what a handshake, an idle session and a record cost.
+/// Inner sessions: the cost of a handshake, an idle session and a record.
 private func sealBench() {
   guard let identities = selftestIdentities() else { return show("bench ", "inner session: no identity") }
   let started = processorNanoseconds()
@@ -25,7 +25,7 @@ private func sealBench() {
   for _ in 0..<rounds { if let made = SelftestSessions(identities) { sessions.append(made) } }
   let spent = processorNanoseconds() - started
   guard let first = sessions.first, sessions.count == rounds else { return show("bench ", "inner session: failed") }
-  // Two ends each.
+  // Two ends per session.
   let heap = (mallinfo2().uordblks - before) / (2 * rounds)
   let microseconds = spent / UInt64(rounds) / 1000
   show(

@@ -8,7 +8,7 @@ import Reactor
 import Seal
 import SecureTransport
 
-/// Two identities made for this run, the one with the lower id first; nil when they cannot be made.
+/// Two temporary identities, the one with the lower id first; nil on failure.
 func selftestIdentities() -> (lower: NodeIdentity, higher: NodeIdentity)? {
   var template = Array("/tmp/causeway-selftest-XXXXXX".utf8CString)
   guard let made = mkdtemp(&template) else { return nil }
@@ -26,7 +26,7 @@ func selftestIdentities() -> (lower: NodeIdentity, higher: NodeIdentity)? {
   return a.id < b.id ? (a, b) : (b, a)
 }
 
-/// Two ends of a link's TLS with memory between them; nil when they do not come to terms.
+/// Two ends of a link's TLS, connected in memory; nil when the handshake fails.
 func selftestLink() -> (client: SecureStream, server: SecureStream)? {
   guard let (a, b) = selftestIdentities(), let client = try? SecureStream(TLSCredentials(a), role: .client),
     let server = try? SecureStream(TLSCredentials(b), role: .server)
@@ -43,7 +43,7 @@ func selftestLink() -> (client: SecureStream, server: SecureStream)? {
   return (client, server)
 }
 
-/// Hand what one end wants to send to the other.
+/// Passes the outgoing bytes of one end to the other.
 func selftestCarry(_ from: SecureStream, _ to: SecureStream, _ deliver: (SecureStream.Input) -> Void) {
   let bytes = from.outgoing
   to.receive(bytes, deliver)
@@ -67,15 +67,15 @@ func linkIsSecured() -> Bool {
   return isWritten && arrived == frame
 }
 
-/// The two ends of an inner session with memory between them.
+/// The two ends of an inner session, connected in memory.
 struct SelftestSessions {
   let client: any PeerSession
   let server: any PeerSession
-  /// What the handshake was, without the frames around it.
+  /// The size of the handshake, without frame headers.
   var datagrams = 0
   var bytes = 0
 
-  /// Nil when they do not come to terms.
+  /// Nil when the handshake fails.
   init?(_ identities: (lower: NodeIdentity, higher: NodeIdentity)) {
     let now = monotonicNow()
     let (a, b) = identities
@@ -117,7 +117,7 @@ struct SelftestSessions {
   }
 }
 
-/// An inner DTLS handshake in memory, then a record each way; an altered one is refused.
+/// An inner DTLS handshake in memory, then a record in each direction; an altered one must be refused.
 func peersAreSealed() -> Bool {
   guard let identities = selftestIdentities(), let sessions = SelftestSessions(identities) else { return false }
   let text: [UInt8] = [32, 1, 2, 3]

@@ -3,7 +3,7 @@ import Diagnostics
 import Primitives
 import Reactor
 
-/// Tells on standard error how a transfer goes: twice a second on a terminal, every tenth elsewhere.
+/// Reports the progress of a transfer on standard error: twice a second on a terminal, otherwise every tenth of it.
 struct TransferProgress {
   private let name: String
   private let total: UInt64
@@ -18,7 +18,7 @@ struct TransferProgress {
     self.total = total
   }
 
-  /// `done` bytes are through.
+  /// `done` bytes are transferred.
   mutating func update(_ done: UInt64) {
     if begun == nil { begun = done }
     let now = monotonicNow()
@@ -30,10 +30,10 @@ struct TransferProgress {
     tell("\(name): \(min(percent, 100)) %, \(bytesText(done)) of \(bytesText(total)), \(rate(done))/s", isLast: false)
   }
 
-  /// It is over: wipe the terminal's line.
+  /// The transfer has ended: clears the terminal's line.
   func end() { if isTerminal { tell("", isLast: true) } }
 
-  /// Bytes a second since the start, for people.
+  /// The average rate since the start, as text.
   func rate(_ done: UInt64) -> String {
     let milliseconds = max((monotonicNow() - start).milliseconds, 1)
     return bytesText((done - min(begun ?? 0, done)) * 1000 / milliseconds)

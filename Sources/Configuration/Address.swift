@@ -5,7 +5,7 @@ extension StaticPeer {
   public static let accepted: StaticString =
     "numeric addresses with a port, such as 10.0.0.2:41820, [2001:db8::2]:41820 or [fe80::2%eth0]:41820"
 
-  /// Parse one address; nil when it is none.
+  /// Parses one address; nil when it is invalid.
   public static func parse(_ text: Text) -> StaticPeer? {
     guard let colon = text.bytes.lastIndex(of: UInt8(ascii: ":")),
       let port = Text(text.bytes[(colon + 1)...]).number(in: 1...65535)
@@ -37,7 +37,7 @@ extension StaticPeer {
   }
 }
 
-/// A network interface's name as Linux allows it: 1–15 bytes, no blank, no slash, no colon.
+/// A valid name of a Linux network interface: 1–15 bytes, no blank, no slash, no colon.
 func parseInterface(_ text: Text) -> String? {
   guard (1...15).contains(text.bytes.count), !text.equals("."), !text.equals("..") else { return nil }
   let isAllowed = text.bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: ":") }
@@ -47,7 +47,7 @@ func parseInterface(_ text: Text) -> String? {
 extension BluetoothAdapter {
   public static let accepted: StaticString = "auto, an adapter such as hci0, or its address such as 00:11:22:33:44:55"
 
-  /// Parse the choice of an adapter; nil when it is none.
+  /// Parses the choice of an adapter; nil when it is invalid.
   public static func parse(_ text: Text) -> BluetoothAdapter? {
     if text.equals("auto") { return .automatic }
     if text.hasPrefix("hci"), !text.hasPrefix("hci0x") {

@@ -2,8 +2,8 @@ import Bearer
 import Journal
 import Primitives
 
-/// Everything that can be set about a box: one struct per section of `causeway.conf`, each property with
-/// its default. `ConfigurationKeys` says how each is written; `config/causeway.conf` explains them all.
+/// The configuration: one struct per section of `causeway.conf`, each property with its default. `ConfigurationKeys`
+/// defines the syntax; `config/causeway.conf` explains all keys.
 public struct Configuration {
   public var node = NodeSection()
   public var trust = TrustSection()
@@ -14,14 +14,14 @@ public struct Configuration {
   public var discovery = DiscoverySection()
   public var board = BoardSection()
   public var journal = JournalSection()
-  /// What is accepted but unwise, one sentence each.
+  /// Accepted but unwise settings, one sentence each.
   public var warnings: [String] = []
-  /// The keys that the file gives, as it writes them: “[ip] port” and the value.
+  /// The keys in the file and their values, as written: “[ip] port” and the value.
   var given: [(key: String, value: String)] = []
 
   public init() {}
 
-  /// The keys that the other file gives otherwise, or that only one of the two gives; each once.
+  /// The keys with another value in the other configuration, or given in only one of them; each once.
   public func keysChanged(in other: Configuration) -> [String] {
     var changed: [String] = []
     for (key, _) in given + other.given {
@@ -35,24 +35,24 @@ public struct Configuration {
     given.filter { Text($0.key).equals(Text(key)) }.map { $0.value }
   }
 
-  /// The unix socket of the daemon that runs with this configuration.
+  /// The control socket of a daemon with this configuration.
   public var controlSocketPath: String { node.runtimeDirectory + "/control.sock" }
-  /// The journal of the daemon that runs with this configuration.
+  /// The journal of a daemon with this configuration.
   public var journalPath: String { node.runtimeDirectory + "/journal" }
 }
 
 /// `[node]`
 public struct NodeSection {
-  /// What people see: 1–63 bytes of UTF-8 without control characters. Empty until the host's name is read.
+  /// The name that people see: 1–63 bytes of UTF-8 without control characters. Empty until the host's name is read.
   public var displayName = ""
   /// RFC 6335, section 5.1: 1–15 of a–z, 0–9 and hyphen.
   public var serviceType = "causeway"
   public var discoveryInfo: [DiscoveryPair] = []
   public var stateDirectory = "/var/lib/causeway"
   public var runtimeDirectory = "/run/causeway"
-  /// Whether frames of others are passed on.
+  /// Whether frames of others are forwarded.
   public var isRelay = true
-  /// How many neighbours may be linked at once: 1–64.
+  /// Limit of links at once: 1–64.
   public var peersMax = 64
   public init() {}
 }
@@ -62,36 +62,36 @@ public struct TrustSection {
   public var policy = TrustMode.open
   /// The directory with authorities' certificates and revocation lists.
   public var anchors = "/etc/causeway/anchors"
-  /// Nodes whose deny-lists count here: at most 4.
+  /// Nodes whose deny-lists are accepted: at most 4.
   public var operators: [NodeID] = []
   public init() {}
 }
 
-/// Which keys are welcome.
+/// Which keys are accepted.
 public enum TrustMode {
-  /// Every key that is proven.
+  /// Every proven key.
   case open
-  /// Every key; its name is its own from then on.
+  /// Every key; the name of a new key is pinned to it.
   case firstUse
-  /// Keys with a certificate of one of the authorities.
+  /// Keys with a certificate of one of the authorities, and pinned keys.
   case authority
 }
 
 /// `[peer]`
 public struct PeerSection {
-  /// Whether what is said between this node and a peer is sealed from those who carry it.
+  /// Whether payloads between this node and a peer are encrypted end to end.
   public var encryption = Encryption.required
   public init() {}
 }
 
-/// What a node wants of the words between itself and a peer.
+/// A node's preference for end-to-end encryption.
 public enum Encryption {
   case required
   case optional
   case none
 }
 
-/// One key and value that others see before they connect (a string of the DNS-SD TXT record, RFC 6763, 6.4).
+/// A key and value that others see before they connect (a string of the DNS-SD TXT record, RFC 6763, 6.4).
 public struct DiscoveryPair {
   public var key: String
   public var value: String
@@ -104,23 +104,23 @@ public struct DiscoveryPair {
 /// `[ip]`
 public struct IPSection {
   public var isEnabled = true
-  /// Interfaces to use; none named means all.
+  /// Interfaces to use; empty for all.
   public var interfaces: [String] = []
   public var port: UInt16 = 41820
-  /// Nodes to dial whether or not discovery sees them.
+  /// Nodes to dial in addition to discovered ones.
   public var peers: [StaticPeer] = []
-  /// Use 127.0.0.1 and ::1 too, for several nodes on one machine.
+  /// Also use 127.0.0.1 and ::1, for several nodes on one machine.
   public var usesLoopback = false
   public init() {}
 }
 
 /// A node at a known address.
 public struct StaticPeer {
-  /// Its scope is 0: look up `interface` when dialling, since interfaces come and go.
+  /// Its scope is 0: look up `interface` when dialling, because interface indexes change.
   public var endpoint: IPEndpoint
-  /// The interface of a link-local address, else empty.
+  /// The interface of a link-local address, otherwise empty.
   public var interface: String
-  /// The address as it was written.
+  /// The address as written.
   public var text: String
 }
 
@@ -133,9 +133,9 @@ public struct BluetoothSection {
   public init() {}
 }
 
-/// Which Bluetooth adapter the box uses.
+/// The choice of the Bluetooth adapter.
 public enum BluetoothAdapter {
-  /// The first one that can do LE.
+  /// The first one that supports LE.
   case automatic
   /// hciN
   case index(UInt16)
@@ -150,25 +150,25 @@ public struct WiFiDirectSection {
   public var interface = "wlan0"
   /// wpa_supplicant's global control socket.
   public var controlSocket = "/run/wpa_supplicant/global"
-  /// MHz; 0 leaves it to wpa_supplicant.
+  /// MHz; 0: wpa_supplicant chooses.
   public var frequency: UInt16 = 0
   public var wps = WPSMode.always
-  /// Empty leaves it to wpa_supplicant.
+  /// Empty: wpa_supplicant chooses.
   public var ssid = ""
-  /// WPA2 passphrase, 8–63 printable ASCII; empty leaves it to wpa_supplicant.
+  /// WPA2 passphrase, 8–63 printable ASCII characters; empty: wpa_supplicant chooses.
   public var passphrase = ""
   /// The group owner's device name begins with it, and a client joins only such owners.
   public var deviceNamePrefix = "Causeway"
   public init() {}
 }
 
-/// Whether the box makes the Wi-Fi Direct group or joins one.
+/// Whether the box creates the Wi-Fi Direct group or joins one.
 public enum WiFiDirectMode {
   case groupOwner
   case client
 }
 
-/// When joiners may come in by WPS push button.
+/// When the group owner accepts WPS push button.
 public enum WPSMode {
   case always
   case button
@@ -183,14 +183,14 @@ public struct DiscoverySection {
 
 /// `[board]`
 public struct BoardSection {
-  /// The LED that shows how the box is: a name in `/sys/class/leds`. Empty for none.
+  /// The status LED: a name in `/sys/class/leds`. Empty for none.
   public var statusLED = ""
   public init() {}
 }
 
-/// Who speaks multicast DNS for the box.
+/// Which multicast DNS responder the box uses.
 public enum DNSSDMode {
-  /// avahi-daemon where one answers, else our own responder.
+  /// avahi-daemon if it answers, otherwise the built-in responder.
   case automatic
   case daemon
   case embedded
@@ -199,7 +199,7 @@ public enum DNSSDMode {
 
 /// `[journal]`
 public struct JournalSection {
-  /// KiB of the ring: 16–65536; 16 records each.
+  /// Size of the ring in KiB: 16–65536; each KiB holds 16 records.
   public var sizeKiB = 256
   public var level = Level.info
   public init() {}

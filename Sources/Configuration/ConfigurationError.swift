@@ -1,4 +1,4 @@
-/// One thing that is wrong with a configuration, ready to be shown.
+/// An error in a configuration.
 public struct ConfigurationError: Error {
   /// One line: file, line, key, what is wrong and what would be accepted.
   public let text: String

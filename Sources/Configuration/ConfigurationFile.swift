@@ -3,10 +3,10 @@ import CSystem
 
 extension Configuration {
   public static let defaultPath = "/etc/causeway/causeway.conf"
-  /// A larger file is refused.
+  /// The greatest size of a file, in bytes.
   public static let fileBytesMax = 65_536
 
-  /// Read a configuration file and complete it from the host (its name).
+  /// Reads a configuration file, and sets the display name from the host's name if it is missing.
   /// - `path`: the file named on the command line; nil reads `defaultPath`, which may be absent.
   public static func load(path: String?) throws(ConfigurationError) -> Configuration {
     let name = path ?? defaultPath
@@ -18,7 +18,7 @@ extension Configuration {
     return configuration
   }
 
-  /// Parse the bytes of a configuration file; `file` is its name in errors.
+  /// Parses the bytes of a configuration file; `file` is its name in errors.
   public static func parse(_ bytes: [UInt8], file: String) throws(ConfigurationError) -> Configuration {
     if let zero = bytes.firstIndex(of: 0) {
       throw ConfigurationError("\(file):\(lineNumber(of: zero, in: bytes)): a zero byte; expected plain text")
@@ -40,7 +40,7 @@ extension Configuration {
     return reader.configuration
   }
 
-  /// What the parser does not see: it counts a line that is too long as several, and passes over a section without keys.
+  /// Checks what the parser does not: it splits a line that is too long, and ignores a section without keys.
   private static func checkLines(_ bytes: [UInt8], _ file: String) throws(ConfigurationError) {
     let keys = configurationKeys
     var number = 0
@@ -97,7 +97,7 @@ extension Configuration {
 
   private static func errorText() -> String { String(cString: strerror(csystem_errno())) }
 
-  /// The host's name, cut to what a display name may be; "causeway" where it is unusable.
+  /// The host's name, cut to the length of a display name; "causeway" if it is unusable.
   private static func hostName() -> String {
     var name = [CChar](repeating: 0, count: 256)
     _ = name.withUnsafeMutableBufferPointer { gethostname($0.baseAddress!, $0.count - 1) }
@@ -116,7 +116,7 @@ extension Configuration {
   }
 }
 
-/// What the parser's callback works on.
+/// The context of the parser's callback.
 private final class ConfigurationReader {
   let file: String
   var configuration = Configuration()

@@ -1,17 +1,17 @@
 import Journal
 
-/// One key: where it stands, what it accepts (the end of its error text) and how it is stored.
+/// One key: its section and name, what it accepts (the end of its error text) and how to store its value.
 struct ConfigurationKey {
   let section: StaticString
   let name: StaticString
   let accepted: StaticString
-  /// May stand on several lines, which add up.
+  /// May be given on several lines, whose values are combined.
   var isRepeatable = false
   /// False when the value is not accepted.
   let set: (inout Configuration, Text) -> Bool
 }
 
-/// Every key there is, the keys of a section together.
+/// All keys; the keys of a section are consecutive.
 var configurationKeys: [ConfigurationKey] {
   nodeKeys + peerKeys + trustKeys + ipKeys + bluetoothKeys + wifiDirectKeys + [
     ConfigurationKey(section: "discovery", name: "dns-sd", accepted: "auto, daemon, embedded or off") { to, text in
@@ -168,7 +168,7 @@ private var wifiDirectKeys: [ConfigurationKey] {
 extension Level {
   public static let accepted: StaticString = "fault, error, warning, notice, info or debug"
 
-  /// A level by its name; nil for any other word.
+  /// A level by name; nil for any other word.
   public static func parse(_ text: Text) -> Level? {
     choice(
       text, ("fault", .fault), ("error", .error), ("warning", .warning), ("notice", .notice), ("info", .info),
@@ -204,7 +204,7 @@ private func path(_ text: Text) -> String? {
   return DisplayNameSyntax.printable(isDirectory ? text.bytes.dropLast() : text.bytes)
 }
 
-/// LED names are 1–63 bytes (`LED_MAX_NAME_SIZE`); theirs have colons, such as “beaglebone:green:usr0”.
+/// LED names are 1–63 bytes (`LED_MAX_NAME_SIZE`) and may contain colons, such as “beaglebone:green:usr0”.
 private func parseLED(_ text: Text) -> String? {
   guard (1...63).contains(text.bytes.count), !text.equals("."), !text.equals("..") else { return nil }
   return text.bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") } ? text.string : nil

@@ -2,15 +2,15 @@ import CSystem
 import Primitives
 import Reactor
 
-/// A command's end of the control socket. Never blocks but in `next`.
+/// A command's end of the control socket. Blocks only in `next`.
 public final class ControlClient {
-  /// What `next` waited for.
+  /// The result of `next`.
   public enum Wake {
     case event(ControlEvent)
-    /// The other descriptor can be read, or is closed.
+    /// The other descriptor is readable, or closed.
     case otherReady
     case timedOut
-    /// The daemon closed, for this reason.
+    /// The daemon closed the connection, for this reason.
     case closed(String)
   }
 
@@ -38,16 +38,16 @@ public final class ControlClient {
 
   deinit { close(descriptor) }
 
-  /// Requests that wait for the daemon to read them.
+  /// Requests that the daemon has not read yet.
   public var pendingCount: Int { outbox.count }
 
-  /// Send a request, now or during `next`.
+  /// Sends a request, now or during `next`.
   public func send(_ request: ControlRequest) {
     outbox.append(request.encoded())
     flush()
   }
 
-  /// Wait for the next event, for `other` to become readable (-1: none), or for `milliseconds` (-1: no limit).
+  /// Waits for the next event, for `other` to become readable (-1: none), or for `milliseconds` (-1: no limit).
   public func next(milliseconds: CInt, other: CInt = -1) -> Wake {
     let deadline = monotonicNow() + .milliseconds(UInt64(max(milliseconds, 0)))
     while true {
@@ -96,13 +96,13 @@ public final class ControlClient {
       let count = packet.withUnsafeBytes {
         CSystem.send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL | MSG_DONTWAIT))
       }
-      // A daemon that is gone is told by recv, with its farewell.
+      // If the daemon is gone, recv reports it with the closing reason.
       if count < 0 { return }
       outbox.removeFirst()
     }
   }
 
-  /// Fetch the status JSON.
+  /// Fetches the status JSON.
   public func status() throws(DiagnosticsError) -> [UInt8] {
     send(.status)
     var text: [UInt8] = []

@@ -13,7 +13,7 @@ enum ControlClosing: UInt8 {
   case full = 6
   case failed = 7
 
-  /// What the client is told; nil when it is gone.
+  /// The reason sent to the client; nil when it is gone.
   var text: StaticString? {
     switch self {
     case .left, .failed: nil
@@ -28,7 +28,7 @@ enum ControlClosing: UInt8 {
 
 /// One client of the control socket.
 final class ControlConnection: EventSource {
-  /// Packets served in one wake-up.
+  /// Packets handled in one wake-up.
   private static let packetsPerCall = 4
 
   let serial: UInt32
@@ -40,9 +40,9 @@ final class ControlConnection: EventSource {
   private var kinds: UInt32 = 0
   private var queue: [[UInt8]] = []
   private(set) var queuedBytes = 0
-  /// A message that the node had no room for.
+  /// A message that the node refused for lack of room.
   private var held: (request: UInt32, message: ControlMessage)?
-  /// Answers about trust that wait for the disk.
+  /// Answers about trust that wait until the change is on disk.
   private var unsettled: [(isDone: Bool, text: String)] = []
   private var outstanding = 0
   private var interest: Interest = .read
@@ -59,12 +59,12 @@ final class ControlConnection: EventSource {
       .debug, .controlAttached, at: server.loop.now, UInt64(serial), user.processID, UInt64(user.userID))
   }
 
-  /// Packets wait for this client: it takes no message now.
+  /// Packets are queued for this client: it accepts no message now.
   var isBusy: Bool { !queue.isEmpty }
 
   func wants(_ kind: UInt8) -> Bool { isAttached && kind < 32 && kinds >> UInt32(kind) & 1 == 1 }
 
-  /// Send a packet now, or when the client reads.
+  /// Sends a packet now, or when the client reads.
   func send(_ packet: [UInt8]) {
     guard let server else { return }
     queue.append(packet)
@@ -74,7 +74,8 @@ final class ControlConnection: EventSource {
     server.boundQueues()
   }
 
-  /// Give the answers that waited for the disk. With a `failure` none of them is done: it would not outlive a restart.
+  /// Sends the answers that waited for the disk. With a `failure` they are reported as not done, because a restart
+  /// would undo them.
   func answerTrust(failure: String?) {
     for answer in unsettled {
       let text = failure.map { "\(answer.text), but not on disk, so until the next start only: \($0)" } ?? answer.text
@@ -89,7 +90,7 @@ final class ControlConnection: EventSource {
     updateInterest()
   }
 
-  /// Offer the held message again.
+  /// Offers the held message to the node again.
   func resume() {
     guard let (request, message) = held else { return }
     held = nil
@@ -103,7 +104,7 @@ final class ControlConnection: EventSource {
       if !isBusy { server?.roomAppeared() }
     }
     if events & EPOLLIN.rawValue != 0 && isReading { receive() }
-    // A client that is gone while it is not read from would be reported for ever.
+    // Otherwise a client that left while it is not read from would be reported forever.
     if events & (EPOLLHUP.rawValue | EPOLLERR.rawValue | EPOLLRDHUP.rawValue) != 0 {
       if isReading && events & EPOLLIN.rawValue != 0 { return }
       close(.left)
@@ -167,7 +168,7 @@ final class ControlConnection: EventSource {
     guard let delegate = server?.delegate else { return }
     switch request {
     case .status:
-      // One answer at a time: a client that asks without reading would pile them up.
+      // One answer at a time, or a client that requests without reading would fill its queue.
       if isBusy { return close(.overflow) }
       let text = delegate.controlStatus().toJSON()
       var offset = 0
@@ -183,7 +184,7 @@ final class ControlConnection: EventSource {
       for peer in delegate.controlPeers() { send(ControlEvent.peerPresent(peer).encoded()) }
       let (id, name) = delegate.controlIdentity()
       send(ControlEvent.ready(id: id, name: name).encoded())
-      // Messages may have waited for somebody who wants them.
+      // Messages may have waited for a client that wants them.
       server?.roomAppeared()
     case .send(let request, let message):
       offer(request, message)

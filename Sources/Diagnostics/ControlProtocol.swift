@@ -1,10 +1,10 @@
 import Primitives
 
-/// The protocol of the control socket, spoken between the daemon and the commands of the same binary.
+/// The protocol of the control socket, between the daemon and the commands of the same binary.
 ///
-/// A unix SOCK_SEQPACKET socket, `control.sock` in the runtime directory, mode 0660. One packet is one
-/// operation or event: a byte that names it, then its fields. Integers are big-endian; a text is a length
-/// byte and its UTF-8; an id is 16 bytes.
+/// A unix SOCK_SEQPACKET socket, `control.sock` in the runtime directory, mode 0660. One packet is one request or
+/// event: a type byte, then its fields. Integers are big-endian; a text is a length byte and its UTF-8; an id is 16
+/// bytes.
 ///
 ///     client → server
 ///     'S'  status                               answered by 'S' packets
@@ -14,41 +14,42 @@ import Primitives
 ///
 ///     server → client
 ///     'S'  a piece of the status JSON; an empty piece ends it
-///     'P'  peer is there or changed: id, u8 hops, u8 bearer, id via, text name, text service type,
+///     'P'  a peer is present or has changed: id, u8 hops, u8 bearer, id via, text name, text service type,
 ///          u8 count, that many texts key=value; u8 1 when both chose not to seal
-///     'R'  all peers known at attach were told: id own, text own name
+///     'R'  all peers known at attach were sent: id own, text own name
 ///     'L'  peer is gone: id
 ///     'M'  message: id from, u8 kind, u8 lane, bytes
 ///     'C'  a send ended: u32 request, u8 outcome (`SendOutcome`)
-///     'T'  a wish about trust was fulfilled (1) or not (0): u8, text for people
-///     'E'  the server closes: text why
+///     'T'  a request about trust was carried out (1) or not (0): u8, text for people
+///     'E'  the server closes: text reason
 ///
-/// Back-pressure: while the node cannot take a client's message, or `outstandingMax` of its sends have not
-/// ended, the server reads nothing more from that client. While a client does not read, messages for it stay
-/// in the node, which stops acknowledging them to the sender, unless another client takes them: nobody waits for a client
-/// beside him. A client that reads nothing for `stallSecondsMax`, or lets more than `queuedBytesMax` pile up, is closed.
+/// Back-pressure: while the node cannot accept a client's message, or `outstandingMax` of its sends have not ended, the
+/// server reads nothing more from that client. While no client that wants a message reads, the message stays in the
+/// node, which stops acknowledging to the sender. If one of them reads, all of them get the message, so a slow client
+/// delays no other. A client that reads nothing for `stallSecondsMax`, or whose queue exceeds `queuedBytesMax`, is
+/// closed.
 public enum ControlProtocol {
-  /// Clients at once. Beyond these, only those of root and of the daemon's own user find a place.
+  /// Clients at once. Beyond these, only root and the daemon's own user are accepted.
   public static let clientsMax = 16
-  /// Places for root and the daemon's own user alone: whoever may use the socket cannot keep them from `revoke`.
+  /// Additional places for root and the daemon's own user, so that other users of the socket cannot prevent a `revoke`.
   public static let reservedMax = 4
   public static let messageBytesMax = 65_536
   /// The longest packet: a send with the longest message.
   public static let packetBytesMax = messageBytesMax + 23
-  /// The lane of messages that are sent once, at once, and arrive whole or not at all. They have to fit one frame.
+  /// The lane of unreliable messages: sent once, delivered complete or not at all. They must fit one frame.
   public static let unreliableLane: UInt8 = 2
-  /// One piece of the status.
+  /// The greatest piece of the status.
   public static let statusPieceBytesMax = 32_768
-  /// Sends of one client that have not ended.
+  /// Unfinished sends of one client.
   public static let outstandingMax = 64
-  /// Events waiting for one client: every peer of a full mesh, twice.
+  /// Bytes of events queued for one client: every peer of a full mesh, twice.
   public static let queuedBytesMax = 1_048_576
-  /// Events waiting for all clients together.
+  /// Bytes of events queued for all clients together.
   public static let queuedBytesOfAll = 4_194_304
   public static let stallSecondsMax: UInt64 = 30
 }
 
-/// How a send ended. The raw value is on the control socket.
+/// The result of a send. The raw value is sent on the control socket.
 public enum SendOutcome: UInt8, Sendable {
   /// The other node has the whole message.
   case delivered = 0
@@ -58,18 +59,18 @@ public enum SendOutcome: UInt8, Sendable {
   case timedOut = 2
   /// The channel to the other node was closed.
   case closed = 3
-  /// No such peer can be reached.
+  /// The peer is unknown or unreachable.
   case unreachable = 4
-  /// The node does not send such a message: too long, no such lane.
+  /// The message is invalid: too long, or no such lane. Or there are too many associations.
   case refused = 5
-  /// The two nodes do not agree on sealing, or one does not accept the other.
+  /// The encryption preferences do not match, or one node refused the other's key.
   case notAgreed = 6
-  /// An unreliable message left; whether it arrives nobody learns.
+  /// An unreliable message was sent; its arrival is unknown.
   case sent = 7
-  /// An unreliable message found no room, or nothing is sealed with the peer yet.
+  /// An unreliable message was dropped: there was no room, or no session with the peer yet.
   case dropped = 8
 
-  /// A sentence's end for people.
+  /// The end of a sentence for people.
   public var text: StaticString {
     switch self {
     case .delivered: "delivered"
@@ -87,7 +88,7 @@ public enum SendOutcome: UInt8, Sendable {
 
 /// A message on the control socket, in either direction.
 public struct ControlMessage: Equatable, Sendable {
-  /// To whom, or from whom.
+  /// The receiver or the sender.
   public var peer: NodeID
   public var kind: UInt8
   /// The raw value of the channel's lane, or `ControlProtocol.unreliableLane`.
@@ -102,23 +103,23 @@ public struct ControlMessage: Equatable, Sendable {
   }
 }
 
-/// What an operator wants of the node's trust. The raw value is on the control socket. Only root and the daemon's own user
-/// may ask for it.
+/// An operation on the node's trust. The raw value is sent on the control socket. Only root and the daemon's own user
+/// may request it.
 public enum TrustOperation: UInt8, Sendable {
-  /// Pin the id, under the name if there is one.
+  /// Pin the id, with the name if there is one.
   case pin = 1
-  /// Forget the pins of the id, or of the name if the id is zero.
+  /// Remove the pins of the id, or of the name if the id is zero.
   case unpin = 2
   case revoke = 3
-  /// Pin the id, which raised an alarm, under the name that the alarm is about.
+  /// Pin the id, which raised an alarm, under the name of the alarm.
   case accept = 4
-  /// End the alarms of the id, or all if it is zero; the keys that came raise none again.
+  /// Remove the alarms of the id, or all if it is zero; the offered keys raise none again.
   case keep = 5
-  /// End the alarms of the id, or all if it is zero.
+  /// Remove the alarms of the id, or all if it is zero.
   case dismiss = 6
 }
 
-/// What a client asks for.
+/// A request of a client.
 public enum ControlRequest {
   case trust(TrustOperation, NodeID, name: String)
   case status
@@ -126,7 +127,7 @@ public enum ControlRequest {
   case send(request: UInt32, ControlMessage)
 }
 
-/// What a client is told.
+/// An event for a client.
 public enum ControlEvent {
   case trustAnswer(isDone: Bool, text: String)
   case statusPiece([UInt8])
@@ -138,7 +139,7 @@ public enum ControlEvent {
   case closing(String)
 }
 
-/// Bytes that are no packet of this protocol.
+/// Bytes that are not a packet of this protocol.
 public struct ControlSyntaxError: Error {
   public init() {}
 }

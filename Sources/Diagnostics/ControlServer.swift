@@ -3,62 +3,63 @@ import Journal
 import Primitives
 import Reactor
 
-/// The node, as the control socket sees it. All calls come from the reactor's thread.
+/// The control socket's interface to the node. All calls come from the reactor's thread.
 public protocol ControlDelegate: AnyObject {
   func controlStatus() -> StatusSnapshot
   /// The node's own id and display name.
   func controlIdentity() -> (id: NodeID, name: String)
-  /// Every peer that can be reached now.
+  /// Every peer that is reachable now.
   func controlPeers() -> [PeerStatus]
-  /// Send a message for a client. After `.taken` the node calls `ControlServer.completed` once with `token`.
+  /// Sends a message for a client. After `.taken` the node calls `ControlServer.completed` once with `token`.
   func controlSend(_ message: ControlMessage, token: UInt64) -> ControlAnswer
-  /// Change whom the node trusts. What is answered as done is in force.
+  /// Carries out a trust operation. If it is answered as done, it is in force.
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String)
-  /// Whether what `controlTrust` has answered is on disk: else the answer waits for `ControlServer.stateSettled`.
+  /// Whether the changes of `controlTrust` are on disk; if not, the answer waits for `ControlServer.stateSettled`.
   var controlIsSettled: Bool { get }
-  /// A client has room again: offer the messages that `deliver` called busy.
+  /// A client has room again: offer the messages for which `deliver` returned `.busy`.
   func controlHasRoom()
 }
 
-/// What became of a client's message.
+/// The result of `controlSend`.
 public enum ControlAnswer {
   case taken
-  /// The node has no room: the server holds it, reads nothing more from this client and asks again at `resume`.
+  /// The node has no room: the server holds the message, reads nothing more from this client and tries again at
+  /// `resume`.
   case later
-  /// It ended at once.
+  /// The send ended at once.
   case ended(SendOutcome)
 }
 
-/// What became of a message for clients.
+/// The result of `deliver`.
 public enum ControlDelivery {
   case taken
-  /// A client who wants it does not read: leave it in the channel and offer it again at `controlHasRoom`.
+  /// No client that wants it reads: leave it in the channel and offer it again at `controlHasRoom`.
   case busy
-  /// No client wants its kind.
+  /// No client wants this kind.
   case nobody
 }
 
-/// Listens on the control socket and serves its clients. The protocol stands at `ControlProtocol`.
+/// Listens on the control socket and serves its clients, by `ControlProtocol`.
 ///
-/// The server and its delegate refer to each other until `close`.
+/// The server and its delegate retain each other until `close`.
 public final class ControlServer: EventSource {
   let loop: EventLoop
   let journal: Journal
   private(set) var delegate: (any ControlDelegate)?
   private let path: String
   private var descriptor: CInt
-  /// The socket's place in its file system: the path may become another's.
+  /// The socket's inode: another file may appear at the path.
   private var place: stat
   private var registration: Registration!
   private var acceptPause: Timer?
   private var roomCall: Timer?
   private var clients: [ControlConnection] = []
   private var serial: UInt32 = 0
-  /// One packet as it is received, and one byte to see that it was longer.
+  /// Buffer for one packet, with one byte more to detect longer ones.
   var buffer = [UInt8](repeating: 0, count: ControlProtocol.packetBytesMax + 1)
 
-  /// Listen at `path`, whose directory exists. A socket left by a daemon that died is replaced.
-  /// Errors: another daemon answers there, no permission, path longer than 107 bytes.
+  /// Listens at `path`, whose directory must exist. Replaces the socket of a daemon that died. Errors: another daemon
+  /// answers there, no permission, path longer than 107 bytes.
   public init(
     _ loop: EventLoop, path: String, journal: Journal, delegate: any ControlDelegate
   ) throws(DiagnosticsError) {
@@ -77,8 +78,8 @@ public final class ControlServer: EventSource {
     roomCall = Timer(loop) { [self] in self.delegate?.controlHasRoom() }
   }
 
-  /// Look whether the socket is there, and make it anew if somebody removed it. True when it was made anew; clients that are
-  /// attached stay. Errors: those of `init`; the next call tries again.
+  /// Checks whether the socket exists, and creates it again if it was removed. True when it was created; attached
+  /// clients stay. Errors: those of `init`; the next call tries again.
   public func restore() throws(DiagnosticsError) -> Bool {
     var found = stat()
     if stat(path, &found) == 0 && found.st_ino == place.st_ino && found.st_dev == place.st_dev { return false }
@@ -95,7 +96,7 @@ public final class ControlServer: EventSource {
     return true
   }
 
-  /// Close every client and remove the socket.
+  /// Closes every client and removes the socket.
   public func close() {
     for client in clients { client.close(.shutdown) }
     acceptPause?.cancel()
@@ -108,19 +109,18 @@ public final class ControlServer: EventSource {
     delegate = nil
   }
 
-  /// Tell attached clients that a peer is there, or that what is known of it changed.
+  /// Tells attached clients that a peer is present or has changed.
   public func peerPresent(_ peer: PeerStatus) { tellAttached(.peerPresent(peer)) }
 
-  /// Tell attached clients that a peer is gone.
+  /// Tells attached clients that a peer is gone.
   public func peerLost(_ id: NodeID) { tellAttached(.peerLost(id)) }
 
-  /// Whether `deliver` would take a message of this kind now, be it to drop it because nobody wants it: no client wants
-  /// it, or one that does reads.
+  /// Whether `deliver` would not return `.busy` for this kind now: no client wants it, or one that does reads.
   public func canDeliver(kind: UInt8) -> Bool {
     !isWanted(kind: kind) || clients.contains { $0.wants(kind) && !$0.isBusy }
   }
 
-  /// When clients together leave too much unread, who leaves most is closed.
+  /// Closes the client with the longest queue when all queues together exceed the limit.
   func boundQueues() {
     if clients.reduce(0, { $0 + $1.queuedBytes }) <= ControlProtocol.queuedBytesOfAll { return }
     clients.max { $0.queuedBytes < $1.queuedBytes }?.close(.overflow)
@@ -129,7 +129,8 @@ public final class ControlServer: EventSource {
   /// Whether a client wants messages of this kind.
   public func isWanted(kind: UInt8) -> Bool { clients.contains { $0.wants(kind) } }
 
-  /// Give a message to every client that wants its kind, or to none of them. Who does not read has a queue of his own.
+  /// Passes a message to every client that wants its kind, or to none. Clients that do not read have queues of their
+  /// own.
   public func deliver(_ message: ControlMessage) -> ControlDelivery {
     guard clients.contains(where: { $0.wants(message.kind) }) else { return .nobody }
     guard canDeliver(kind: message.kind) else { return .busy }
@@ -138,19 +139,19 @@ public final class ControlServer: EventSource {
     return .taken
   }
 
-  /// The one end of a send that was taken. Nothing happens when its client is gone.
+  /// The result of a send that was taken. Ignored when its client is gone.
   public func completed(token: UInt64, _ outcome: SendOutcome) {
     let serial = UInt32(truncatingIfNeeded: token >> 32)
     guard let client = clients.first(where: { $0.serial == serial }) else { return }
     client.completed(request: UInt32(truncatingIfNeeded: token), outcome)
   }
 
-  /// What `controlTrust` changed is on disk, or is not, for this reason.
+  /// The changes of `controlTrust` are on disk, or could not be written for this reason.
   public func stateSettled(failure: String?) {
     for client in clients { client.answerTrust(failure: failure) }
   }
 
-  /// The node has room again: offer it what clients wait to send.
+  /// The node has room again: offers it the held messages of clients.
   public func resume() {
     for client in clients { client.resume() }
   }
@@ -160,7 +161,7 @@ public final class ControlServer: EventSource {
     if accepted < 0 {
       let error = csystem_errno()
       if error == EAGAIN || error == EINTR || error == ECONNABORTED { return }
-      // No descriptor is free, and the listener stays ready: look again in a second instead of spinning.
+      // No descriptor is free, and the listener stays readable: try again in a second instead of spinning.
       journal.record(
         .warning, .acceptFailed, at: loop.now, UInt64(error), UInt64(clients.count), UInt64(ControlProtocol.clientsMax))
       loop.modify(registration, [])
@@ -202,15 +203,15 @@ public final class ControlServer: EventSource {
     roomAppeared()
   }
 
-  /// Tell the delegate in a call of its own: it may be in the middle of giving messages to us.
+  /// Calls the delegate later, because it may be calling `deliver` right now.
   func roomAppeared() { roomCall?.set(.zero) }
 }
 
-/// Who is at the other end of a connection, by the kernel's word (unix(7), SO_PEERCRED).
+/// The user at the other end of a connection, as the kernel reports it (unix(7), SO_PEERCRED).
 struct ControlUser {
   let processID: UInt64
   let userID: uid_t
-  /// May change whom the node trusts.
+  /// Whether it may carry out trust operations.
   var isOperator: Bool { userID == 0 || userID == geteuid() }
 
   init(_ descriptor: CInt) {
@@ -222,7 +223,7 @@ struct ControlUser {
   }
 }
 
-/// A listening socket, made so that nobody can connect before its mode is set, and its place.
+/// Creates a listening socket to which nobody can connect before its mode is set; returns also its inode.
 private func listenAt(_ path: String) throws(DiagnosticsError) -> (CInt, stat) {
   let descriptor = socket(AF_UNIX, CInt(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
   if descriptor < 0 { throw .system(path) }
@@ -250,7 +251,7 @@ private func listenAt(_ path: String) throws(DiagnosticsError) -> (CInt, stat) {
   return (descriptor, place)
 }
 
-/// Call `body` with the unix address of `path`; -1 with ENAMETOOLONG when it does not fit.
+/// Calls `body` with the unix address of `path`; -1 with ENAMETOOLONG when it does not fit.
 func withControlAddress(_ path: String, _ body: (__CONST_SOCKADDR_ARG, socklen_t) -> CInt) -> CInt {
   var address = sockaddr_un()
   address.sun_family = sa_family_t(AF_UNIX)

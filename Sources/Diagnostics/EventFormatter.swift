@@ -3,16 +3,16 @@ import Frame
 import Journal
 import Primitives
 
-/// Turns journal records into lines.
+/// Formats journal records as lines.
 public enum EventFormatter {
-  /// The line of record `sequence`, with the text that goes on in the records after it; nil for such a record,
-  /// and where there is none.
+  /// The line of record `sequence`, with its text from the following records; nil for such a following record, and when
+  /// there is no record.
   public static func line(_ sequence: UInt64, of journal: JournalMapping) -> TextBuilder? {
     guard let record = journal.record(sequence), record.event != Event.textMore.rawValue else { return nil }
     let more = (1...Journal.textRecordsMax).prefix { distance in
       journal.record(sequence &+ UInt64(distance))?.event == Event.textMore.rawValue
     }
-    // A text goes on until the zero that fills its last record.
+    // A text ends at the zero that fills its last record.
     var rest: [UInt8] = []
     for distance in more {
       guard let next = journal.record(sequence &+ UInt64(distance)) else { break }
@@ -21,8 +21,8 @@ public enum EventFormatter {
     return line(record, rest)
   }
 
-  /// `2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with 0a1b2c3d…` and a line end. `rest` is how the
-  /// record's text goes on in the records behind it.
+  /// `2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with 0a1b2c3d…` and a newline. `rest` is the text in
+  /// the following records.
   public static func line(_ record: JournalRecord, _ rest: [UInt8] = []) -> TextBuilder {
     var text = TextBuilder()
     addTime(record.wallNanoseconds, to: &text)
@@ -63,7 +63,7 @@ public enum EventFormatter {
     text.add("Z")
   }
 
-  /// What was counted: its event's text with what is known of all of them, “…” in the place of numbers.
+  /// The summary of counted records: the text of their event, with “…” in place of numbers.
   private static func addRepeated(_ record: JournalRecord, to text: inout TextBuilder) {
     switch Event(rawValue: UInt16(clamping: record.b)) {
     case .none: text.add("event \(record.b)")
@@ -177,7 +177,7 @@ public enum EventFormatter {
     }
   }
 
-  /// The text that a record holds: in its 16 bytes, or `isLong` in its 40.
+  /// The text in a record: in its 16 bytes, or with `isLong` in its 40.
   static func textBytes(_ record: JournalRecord, isLong: Bool) -> ArraySlice<UInt8> {
     var bytes: [UInt8] = []
     if isLong {

@@ -1,6 +1,6 @@
 import Journal
 
-/// Why a handshake with a peer came to nothing, by the number in the journal (`SessionFailure`).
+/// Why a handshake with a peer failed, by the number in the journal (`SessionFailure`).
 func sessionFailureText(_ reason: UInt8) -> StaticString {
   switch reason {
   case 1: "whoever answered has another key"
@@ -13,7 +13,7 @@ func sessionFailureText(_ reason: UInt8) -> StaticString {
   }
 }
 
-/// Why nothing is said to a peer, by the number on the wire (`SealRefusal`).
+/// Why a session with a peer was refused, by the number on the wire (`SealRefusal`).
 func sealRefusalText(_ reason: UInt8) -> StaticString {
   switch reason {
   case 1: "one requires sealing, the other does not do it"
@@ -25,8 +25,8 @@ func sealRefusalText(_ reason: UInt8) -> StaticString {
   }
 }
 
-/// How each event is told. `{a}`, `{b}`, `{c}` stand for the record's integers, `{node}` and `{text}` for its
-/// 16 bytes; behind a colon stands how to show them (see `EventFormatter`).
+/// The text of each event. `{a}`, `{b}`, `{c}` are the record's integers, `{node}` and `{text}` its 16 bytes; after a
+/// colon follows the format (see `EventFormatter`).
 func eventText(_ event: Event) -> StaticString {
   switch event {
   case .boxStarted: "box {node:full} started: epoch {a}, process {b}"

@@ -3,7 +3,7 @@ import Journal
 import Primitives
 import Reactor
 
-/// A failed access to a file or socket, ready to be shown.
+/// A failed access to a file or socket.
 public struct DiagnosticsError: Error {
   /// One line: what was wrong, and what to do.
   public let text: String
@@ -14,23 +14,23 @@ public struct DiagnosticsError: Error {
   }
 }
 
-/// The daemon's journal: a mapped file, kept open and locked for as long as the process lives.
+/// The daemon's journal: a mapped file, kept open and locked during the process's lifetime.
 ///
-/// The mapping stands at one address for good. Whatever becomes of the file (cut, removed, no space for it) there is memory
-/// behind the address, and `restore` makes the file anew.
+/// The mapping's address is fixed. Whatever happens to the file (truncated, removed, disk full), there is memory at the
+/// address, and `restore` creates the file again.
 public final class JournalFile {
   public let journal: Journal
-  /// Why no file keeps what is recorded; nil while one does.
+  /// Why records are not kept in a file; nil while they are.
   public private(set) var problem: String?
   private let path: String
   private let memory: UnsafeMutableRawBufferPointer
   private let filter: UnsafeMutablePointer<RepeatFilter>
   private var descriptor: CInt
 
-  /// Map the journal at `path`, `sizeKiB` large. A readable journal of that size is continued; anything else
-  /// is replaced by a new file, so that whoever reads the old one keeps it. The directory is made if it is
-  /// missing. Afterwards `panic` writes here too. Without space for the file, memory takes its place: see `problem`.
-  /// Errors: no such directory, no permission, or another daemon writes this journal.
+  /// Maps the journal at `path`, with `sizeKiB`. A readable journal of that size is continued; anything else is
+  /// replaced by a new file, so that readers of the old one can keep it. A missing directory is created. Afterwards
+  /// `panic` writes here too. Without space for the file, memory replaces it: see `problem`. Errors: no such directory,
+  /// no permission, or another daemon writes this journal.
   public init(path: String, sizeKiB: Int, level: Level) throws(DiagnosticsError) {
     let size = max(sizeKiB * 1024, JournalLayout.fileBytes(capacity: JournalLayout.capacityMin))
     makeDirectory(of: path)
@@ -64,8 +64,8 @@ public final class JournalFile {
     close(descriptor)
   }
 
-  /// Look whether the file is there and whole; make it anew if it is not, with what the memory holds. Call it now and then.
-  /// What prevents that stands in `problem`, and the next call tries again.
+  /// Checks that the file exists and is complete; if not, creates it again with the contents of the memory. Call it
+  /// regularly. A failure is in `problem`, and the next call tries again.
   public func restore(at now: Instant) {
     if problem == nil && isIntact { return }
     do throws(DiagnosticsError) {
@@ -88,13 +88,13 @@ public final class JournalFile {
   private func replaceFile() throws(DiagnosticsError) {
     makeDirectory(of: path)
     var own = stat(), named = stat()
-    // The file at the path may be that of a daemon that runs: it has locked it.
+    // The file at the path may belong to a running daemon, which then holds its lock.
     if stat(path, &named) == 0,
       fstat(descriptor, &own) != 0 || named.st_ino != own.st_ino || named.st_dev != own.st_dev
     {
       close(try Self.openLocked(path))
     }
-    // Whoever opens the path finds a whole journal there, the old or the new one.
+    // The rename is atomic: the path always holds a complete journal, the old or the new one.
     let temporary = path + ".new"
     unlink(temporary)
     let fresh = try Self.openLocked(temporary)
@@ -110,13 +110,13 @@ public final class JournalFile {
     if rename(temporary, path) != 0 { throw .system(path) }
   }
 
-  /// Map a file of our own at the address of the memory, with what that holds.
+  /// Maps a new file at the address of the memory, with the memory's contents.
   private func fill(_ fresh: CInt) throws(DiagnosticsError) {
     if let problem = Self.reserve(memory.count, fresh, path) { throw DiagnosticsError(problem) }
     guard let target = memory.baseAddress, let mapped = map(fresh, memory.count, PROT_READ | PROT_WRITE) else {
       throw .system("\(path): cannot be mapped")
     }
-    // By the processor, not by write(2): a page that is not there comes as a signal, and is replaced.
+    // Copied by the processor, not by write(2): a missing page raises SIGBUS and is replaced.
     mapped.copyMemory(from: target, byteCount: memory.count)
     guard csystem_move_mapping(mapped, memory.count, target) else {
       let error = DiagnosticsError.system("\(path): cannot be mapped")
@@ -126,8 +126,8 @@ public final class JournalFile {
     csystem_keep_mapping(target, memory.count)
   }
 
-  /// Reserved, not only announced: writing to a mapped page that a full file system cannot give is a SIGBUS too. Gives what
-  /// went wrong.
+  /// Reserves blocks, not only the size: writing to a mapped page raises SIGBUS when the file system is full. Returns
+  /// what went wrong.
   private static func reserve(_ size: Int, _ descriptor: CInt, _ path: String) -> String? {
     let reserved = posix_fallocate(descriptor, 0, off_t(size))
     if reserved == 0 { return nil }
@@ -148,15 +148,16 @@ public final class JournalFile {
   }
 }
 
-/// A journal to be read, whoever writes it, or wrote it. It is read, not mapped: it may be cut meanwhile.
+/// A journal for reading, while it is being written or afterwards. It is read by pread, not mapped, because it may be
+/// truncated meanwhile.
 public final class JournalMapping {
   private let reader: JournalReader
   private let descriptor: CInt
-  /// The file as far as it was read; a record is read again when it is asked for.
+  /// A copy of what was read of the file; each record is read again on request.
   private let memory: UnsafeMutableRawBufferPointer
   private let inode: UInt64
 
-  /// Errors: absent, not permitted, or not a journal of this version.
+  /// Errors: absent, no permission, or not a journal of this version.
   public init(path: String) throws(DiagnosticsError) {
     let descriptor = csystem_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
     if descriptor < 0 {
@@ -173,7 +174,7 @@ public final class JournalMapping {
       let size = Int(information.st_size)
       if size == 0 { throw DiagnosticsError("\(path): empty; this is not a journal") }
       inode = UInt64(information.st_ino)
-      // Pages that are never written cost nothing.
+      // Pages that are never written use no memory.
       guard let mapped = map(-1, size, PROT_READ | PROT_WRITE) else { throw .system("\(path): cannot be read") }
       memory = UnsafeMutableRawBufferPointer(start: mapped, count: size)
     } catch {
@@ -209,10 +210,11 @@ public final class JournalMapping {
     return reader.oldest
   }
 
-  /// The record with this sequence; nil when it was overwritten, is being written, was cut off or never was.
+  /// The record with this sequence; nil when it was overwritten, is being written, was truncated or never existed.
   public func record(_ sequence: UInt64) -> JournalRecord? {
     guard let place = reader.offset(of: sequence) else { return nil }
-    // Its mark is read once more behind it: what changed meanwhile is another record (see `JournalReader.record`).
+    // Its mark is read again afterwards, to detect that the record was overwritten meanwhile (see
+    // `JournalReader.record`).
     guard read(place, JournalLayout.recordBytes), let record = reader.record(sequence), read(place, 8) else {
       return nil
     }
@@ -224,7 +226,7 @@ public final class JournalMapping {
     return pread(descriptor, memory.baseAddress! + offset, count, off_t(offset)) == count
   }
 
-  /// Whether `path` has become another file since: the daemon made a new one.
+  /// Whether `path` is another file now, because the daemon created a new one.
   public func isReplaced(at path: String) -> Bool {
     var information = stat()
     return stat(path, &information) == 0 && UInt64(information.st_ino) != inode
@@ -240,7 +242,7 @@ public final class JournalMapping {
   }
 }
 
-/// Tells the journal when somebody sets the wall clock, so that the times it shows stay right.
+/// Tells the journal when the wall clock is set, so that displayed times stay right.
 public final class WallClockWatch: EventSource {
   private let loop: EventLoop
   private let journal: Journal
@@ -257,7 +259,7 @@ public final class WallClockWatch: EventSource {
   }
 
   public func ready(_ events: UInt32) {
-    // ECANCELED says that the clock was set (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET).
+    // ECANCELED: the clock was set (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET).
     var expirations: UInt64 = 0
     _ = read(descriptor, &expirations, 8)
     journal.wallClockStepped(offset: wallClockOffset(), at: loop.now)
@@ -273,10 +275,10 @@ public final class WallClockWatch: EventSource {
 }
 
 extension JournalText {
-  /// The start of a text, at a character's end.
+  /// The start of a text, cut at a character boundary.
   public init(_ text: String) {
     var bytes = Array(text.utf8.prefix(Self.byteCount))
-    // A cut character is left out: its bytes after the first are 0b10xxxxxx.
+    // An incomplete character is removed: its continuation bytes are 0b10xxxxxx.
     if text.utf8.count > bytes.count, let next = text.utf8.dropFirst(bytes.count).first, next & 0xC0 == 0x80 {
       while let last = bytes.popLast(), last & 0xC0 == 0x80 {}
     }
@@ -284,7 +286,8 @@ extension JournalText {
   }
 }
 
-/// A shared mapping of a whole file, its pages at hand, or of memory where `descriptor` is -1; nil with errno set.
+/// A shared mapping of a whole file, with its pages read in, or of anonymous memory if `descriptor` is -1; nil with
+/// errno set.
 private func map(_ descriptor: CInt, _ size: Int, _ protection: CInt) -> UnsafeMutableRawPointer? {
   let flags = descriptor < 0 ? CInt(MAP_PRIVATE) | CInt(MAP_ANONYMOUS) : CInt(MAP_SHARED) | CInt(MAP_POPULATE)
   let mapped = mmap(nil, size, protection, flags, descriptor, 0)
@@ -299,7 +302,7 @@ func wallClockOffset() -> Int64 {
   return nanoseconds &- Int64(monotonicNow().nanoseconds)
 }
 
-/// The kernel's random id of this boot; zero where it cannot be read.
+/// The kernel's random id of this boot; zero when it cannot be read.
 private func machineBoot() -> MachineBoot {
   let descriptor = csystem_open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC, 0)
   guard descriptor >= 0 else { return MachineBoot(high: 0, low: 0) }
@@ -315,7 +318,7 @@ private func machineBoot() -> MachineBoot {
   return boot
 }
 
-/// The last component's parent, one level deep; whoever needs more made it by hand.
+/// Creates the parent directory of the file, one level only.
 private func makeDirectory(of path: String) {
   let bytes = Array(path.utf8)
   guard let slash = bytes.lastIndex(of: UInt8(ascii: "/")), slash > 0 else { return }

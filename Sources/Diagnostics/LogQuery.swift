@@ -1,25 +1,25 @@
 import CSystem
 import Journal
 
-/// Which records of a journal are wanted.
+/// Selects records of a journal.
 public struct LogQuery {
-  /// From when on.
+  /// The earliest record.
   public enum Since {
     case everything
-    /// From the last start of the daemon on.
+    /// Since the last start of the daemon.
     case boot
     /// Not older than this: nanoseconds since 1970.
     case wall(Int64)
   }
 
   public var since = Since.everything
-  /// This level and all that matter more.
+  /// This level and all more severe ones.
   public var level = Level.debug
-  /// Only the last so many.
+  /// Only the last ones, at most this many.
   public var countMax: Int?
   public init() {}
 
-  /// The sequences of the records wanted, oldest first.
+  /// The sequences of the selected records, oldest first.
   public func sequences(in journal: JournalMapping) -> [UInt64] {
     var found: [UInt64] = []
     var sequence = max(journal.oldest, 1)
@@ -35,7 +35,7 @@ public struct LogQuery {
     return found
   }
 
-  /// Whether one record is wanted, its place among the others aside.
+  /// Whether a record matches, apart from `countMax` and `boot`.
   public func wants(_ record: JournalRecord) -> Bool {
     if record.level > level.rawValue || record.event == Event.textMore.rawValue { return false }
     if case .wall(let earliest) = since { return record.wallNanoseconds >= earliest }
@@ -47,7 +47,7 @@ extension LogQuery.Since {
   public static let accepted: StaticString =
     "a span such as 90s, 10m, 2h or 3d, a UTC time such as 2026-01-31 or 2026-01-31T12:00:00Z, or boot"
 
-  /// Parse what `--since` was given; `now` is the wall clock in nanoseconds since 1970. nil for anything else.
+  /// Parses the argument of `--since`; `now` is the wall clock in nanoseconds since 1970. Nil for anything else.
   public static func parse(_ text: String, now: Int64) -> LogQuery.Since? {
     let bytes = Array(text.utf8)
     if bytes == Array("boot".utf8) { return .boot }
@@ -66,7 +66,7 @@ extension LogQuery.Since {
     }
   }
 
-  /// RFC 3339 in UTC, without fractions; the time of day may be left out.
+  /// RFC 3339 in UTC, without fractions; the time of day is optional.
   private static func time(_ bytes: [UInt8]) -> Int64? {
     let pattern = Array("0000-00-00T00:00:00Z".utf8)
     guard bytes.count == 10 || bytes.count == 20 else { return nil }

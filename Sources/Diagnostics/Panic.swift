@@ -3,27 +3,28 @@ import Journal
 import Primitives
 import Reactor
 
-/// Where `panic` writes. Set once at start-up by `JournalFile`, on the only thread.
+/// The journal for `panic`. Set once at start-up by `JournalFile`, while there is only one thread.
 nonisolated(unsafe) var panicJournal = Journal.none
 
-/// Stop for a broken invariant: say so in the journal, which outlives the process, then on stderr; then abort.
+/// Stops after a broken invariant: writes a message to the journal, which survives the process, and to stderr; then
+/// aborts.
 public func panic(_ message: StaticString) -> Never {
   say(message)
   abort()
 }
 
-/// Let the traps of a broken invariant (Swift's own say nothing) reach the journal too, before they end the process.
-/// Call it once the journal is open.
+/// Records traps of broken invariants (Swift's own print nothing) in the journal before they end the process. Call it
+/// once the journal is open.
 public func reportTraps() {
-  // SIGABRT is not among them: it is how `panic` ends.
+  // Not SIGABRT, with which `panic` ends.
   for trap in [SIGILL, SIGTRAP, SIGSEGV, SIGFPE] { signal(trap) { reportTrap($0) } }
-  // The journal's own pages are not meant: see `JournalFile`.
+  // Except for the journal's own pages: see `JournalFile`.
   csystem_on_other_bus_error { reportTrap($0) }
 }
 
 private func reportTrap(_ number: CInt) {
   signal(number, nil)  // the default action: a second trap, and the one raised below, end the process
-  // Stores into mapped memory: safe in a signal handler, unlike anything that allocates.
+  // This only stores into mapped memory, which is safe in a signal handler; allocation would not be.
   say(trapText(number))
   raise(number)
 }
@@ -37,7 +38,7 @@ private func trapText(_ number: CInt) -> StaticString {
   }
 }
 
-/// The last words, to journal and stderr.
+/// Writes the message to journal and stderr.
 private func say(_ message: StaticString) {
   message.withUTF8Buffer { panicJournal.recordText(.fault, .panic, at: monotonicNow(), UnsafeRawBufferPointer($0)) }
   tell("causeway: panic: ")
@@ -48,8 +49,8 @@ private func say(_ message: StaticString) {
 private func tell(_ text: StaticString) { text.withUTF8Buffer { offerToStandardError(UnsafeRawBufferPointer($0)) } }
 
 extension Journal {
-  /// Record words: “source: text”, at most 320 bytes of it. For what has no event of its own: a fault that
-  /// a library, a radio or a peer described.
+  /// Records a text, “source: text”, at most 320 bytes. For faults without an event of their own, which a library, a
+  /// radio or a peer describes.
   public func report(_ level: Level, at now: Instant, _ source: StaticString, _ text: String) {
     let bytes = Array("\(source): \(text)".utf8)
     bytes.withUnsafeBytes { recordText(level, .report, at: now, $0) }

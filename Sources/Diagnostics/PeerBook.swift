@@ -1,6 +1,6 @@
 import Primitives
 
-/// The peers that a command has been told of, and how people name them.
+/// The peers that a command knows, and their lookup by name.
 public struct PeerBook {
   public private(set) var peers: [PeerStatus] = []
   public init() {}
@@ -15,7 +15,7 @@ public struct PeerBook {
     return true
   }
 
-  /// The peer that is gone, if it was known.
+  /// The lost peer, if it was known.
   public mutating func lost(_ id: NodeID) -> PeerStatus? {
     guard let index = peers.firstIndex(where: { $0.id == id }) else { return nil }
     return peers.remove(at: index)
@@ -23,24 +23,24 @@ public struct PeerBook {
 
   public func peer(_ id: NodeID) -> PeerStatus? { peers.first { $0.id == id } }
 
-  /// The display name of a node, with its short id where another peer has that name too; the short id alone when the
-  /// node is not known.
+  /// The display name of a node, with its short id if another peer has the same name; only the short id for an unknown
+  /// node.
   public func name(_ id: NodeID) -> String {
     guard let name = peer(id)?.name else { return id.shortText }
     let isShared = peers.contains { $0.id != id && $0.name.utf8.elementsEqual(name.utf8) }
     return isShared ? "\(name) (\(id.shortText))" : name
   }
 
-  /// What a name given by a person leads to.
+  /// The result of looking up a name.
   public enum Match {
     case one(NodeID)
     case none
     case several([NodeID])
   }
 
-  /// Find a peer by its exact display name or by the first hexadecimal digits of its id (at least 4). Who calls itself
-  /// like the digits of an id gets nothing that is meant for that id: 8 digits or 32, as people are shown them, are never
-  /// a name, and fewer that are one node's id and another's name are `.several`.
+  /// Finds a peer by its exact display name or by the first hexadecimal digits of its id (at least 4). A peer whose
+  /// name looks like an id cannot intercept what is meant for that id: words of 8 or 32 digits, the forms in which ids
+  /// are shown, are never a name; fewer digits that match one node's id and another's name give `.several`.
   public func match(_ text: String) -> Match {
     let wanted = Array(text.utf8)
     var ids: [NodeID] = []

@@ -1,7 +1,7 @@
 import CSystem
 import Primitives
 
-/// Builds text byte by byte: what the log and the tables need, without Foundation.
+/// Builds text byte by byte for logs and tables, without Foundation.
 public struct TextBuilder {
   public private(set) var bytes: [UInt8] = []
   public init() {}
@@ -13,23 +13,23 @@ public struct TextBuilder {
   public mutating func add(byte: UInt8) { bytes.append(byte) }
   public mutating func add(_ number: UInt64) { add("\(number)") }
 
-  /// Decimal, filled with zeros to `digits`.
+  /// Decimal, padded with zeros to `digits`.
   public mutating func add(_ number: UInt64, digits: Int) {
     let text = "\(number)"
     for _ in 0..<max(0, digits - text.utf8.count) { add(byte: 0x30) }
     add(text)
   }
 
-  /// Hexadecimal, exactly `digits` digits, the lowest ones.
+  /// Hexadecimal, exactly the lowest `digits` digits.
   public mutating func add(hex number: UInt64, digits: Int) {
     for position in (0..<digits).reversed() {
       add(byte: hexDigits[Int(number >> UInt64(position * 4) & 15)])
     }
   }
 
-  /// The one way by which text of strangers reaches a terminal: UTF-8 in which every character without a picture of its
-  /// own (`isInvisible`: controls, direction marks, zero-width characters) and every byte that is no UTF-8 is “?”. A
-  /// joiner (U+200D) or emoji selector (U+FE0F) behind a symbol stays. Takes whole texts: a character cut in two is “??”.
+  /// Adds untrusted text; all untrusted text must reach a terminal this way. Every invisible character (`isInvisible`:
+  /// controls, direction marks, zero-width characters) and every byte of invalid UTF-8 becomes “?”. A joiner (U+200D)
+  /// or emoji selector (U+FE0F) after a symbol stays. Pass whole texts: a character cut in two gives “??”.
   public mutating func add(untrusted text: some Sequence<UInt8>) {
     var decoder = UTF8()
     var iterator = text.makeIterator()
@@ -50,20 +50,20 @@ public struct TextBuilder {
     }
   }
 
-  /// Blanks until `column` characters stand behind byte `start`.
+  /// Adds blanks until there are `column` characters after byte `start`.
   public mutating func pad(from start: Int, to column: Int) {
     var width = 0
     for byte in bytes[start...] where byte & 0xC0 != 0x80 { width += 1 }
     for _ in 0..<max(0, column - width) { add(byte: 0x20) }
   }
 
-  /// Write the bytes to a descriptor, whole. False when it is closed.
+  /// Writes all bytes to a descriptor. False when it is closed.
   @discardableResult public func write(to descriptor: CInt) -> Bool {
     var offset = 0
     while offset < bytes.count {
       let count = bytes.withUnsafeBytes { CSystem.write(descriptor, $0.baseAddress! + offset, $0.count - offset) }
       if count < 0 && csystem_errno() == EINTR { continue }
-      // A terminal that somebody else made non-blocking.
+      // Another process may have made the terminal non-blocking.
       if count < 0 && csystem_errno() == EAGAIN && waitForRoom(in: descriptor, milliseconds: -1) { continue }
       if count <= 0 { return false }
       offset += count
@@ -72,11 +72,10 @@ public struct TextBuilder {
   }
 }
 
-/// Write to standard error what it takes now. Nobody may be there, or nobody who reads: the daemon neither waits for them
-/// nor minds.
+/// Writes to standard error as much as it takes now. The daemon must not block when nobody reads it.
 public func offerToStandardError(_ bytes: UnsafeRawBufferPointer) {
   if waitForRoom(in: STDERR_FILENO, milliseconds: 0) {
-    // A pipe with room takes 4096 bytes at once (POSIX, write: PIPE_BUF).
+    // A pipe with room accepts 4096 bytes at once (POSIX, write: PIPE_BUF).
     _ = CSystem.write(STDERR_FILENO, bytes.baseAddress, min(bytes.count, 4096))
   }
 }
@@ -86,14 +85,14 @@ private func waitForRoom(in descriptor: CInt, milliseconds: CInt) -> Bool {
   return poll(&polled, 1, milliseconds) > 0 && CInt(polled.revents) & CInt(POLLOUT) != 0
 }
 
-/// Text of strangers as it is shown: see `TextBuilder.add(untrusted:)`.
+/// Untrusted text made harmless: see `TextBuilder.add(untrusted:)`.
 public func shown(_ text: String) -> String {
   var builder = TextBuilder()
   builder.add(untrusted: text.utf8)
   return String(decoding: builder.bytes, as: UTF8.self)
 }
 
-/// Write one line for people, `causeway: ` and the text as `shown`, to standard error.
+/// Writes one line to standard error: `causeway: ` and the text as `shown`.
 public func writeError(_ text: String) {
   var line = TextBuilder()
   line.add("causeway: ")
@@ -126,7 +125,7 @@ extension NodeID {
     return String(decoding: builder.bytes, as: UTF8.self)
   }
 
-  /// The first 8 hexadecimal digits, for people.
+  /// The first 8 hexadecimal digits, for display.
   public var shortText: String {
     var builder = TextBuilder()
     builder.add(hex: high >> 32, digits: 8)

@@ -3,7 +3,7 @@ import CSystem
 import Primitives
 
 extension StatusSnapshot {
-  /// The JSON text (RFC 8259) that `causeway status --json` prints. Keys are stable: more may come, none go.
+  /// The JSON text (RFC 8259) of `causeway status --json`. Keys are stable: new ones may be added, none are removed.
   public func toJSON() -> [UInt8] {
     let root = JSONObject()
     root.set("box", boxJSON())
@@ -88,7 +88,7 @@ extension StatusSnapshot {
   }
 }
 
-/// This process's resident memory, from /proc/self/statm; 0 where that cannot be read.
+/// This process's resident memory in bytes, from /proc/self/statm; 0 when that cannot be read.
 public func residentMemoryBytes() -> UInt64 {
   let descriptor = csystem_open("/proc/self/statm", O_RDONLY | O_CLOEXEC, 0)
   guard descriptor >= 0 else { return 0 }
@@ -102,7 +102,7 @@ public func residentMemoryBytes() -> UInt64 {
   return pages &* UInt64(sysconf(CInt(_SC_PAGESIZE)))
 }
 
-/// A JSON object being built. jansson owns the values; `handle` is given away once.
+/// A JSON object under construction. jansson owns the values; `handle` is transferred once.
 final class JSONObject {
   fileprivate let handle = json_object()!
 
@@ -118,15 +118,15 @@ final class JSONObject {
     }
   }
 
-  /// The text of this object, which is given back to jansson. Printable ASCII and line ends: whoever prints it prints
-  /// nothing that steers a terminal.
+  /// The text of this object, which is then released. Printable ASCII and newlines only, so it is harmless on a
+  /// terminal.
   func text() -> [UInt8] {
     defer { json_decref(handle) }
     guard let text = json_dumps(handle, jsonIndent2 | jsonEnsureASCII) else { return Array("{}".utf8) }
     defer { free(text) }
     var bytes: [UInt8] = []
     for byte in UnsafeRawBufferPointer(start: text, count: strlen(text)) {
-      // The one control character that jansson leaves as it is.
+      // The only control character that jansson does not escape.
       if byte == 0x7F { bytes += Array("\\u007f".utf8) } else { bytes.append(byte) }
     }
     return bytes + [0x0A]
@@ -150,13 +150,13 @@ final class JSONArray {
   func append(_ text: String) { json_array_append_new(handle, jsonString(text)) }
 }
 
-/// Flags of json_dumps: jansson.h makes them by macros that Swift does not see.
+/// Flags of json_dumps: in jansson.h they are macros that Swift cannot import.
 private let jsonIndent2 = 2
 private let jsonEnsureASCII = 0x40
 
 typealias OpaqueJSON = UnsafeMutablePointer<json_t>
 
-/// A Swift string is valid UTF-8 by construction, which is all that jansson asks for.
+/// A Swift string is always valid UTF-8, as jansson requires.
 private func jsonString(_ text: String) -> OpaqueJSON? {
   var text = text
   return text.withUTF8 { bytes in

@@ -1,11 +1,11 @@
 import CFormats
 import CSystem
 
-/// What `causeway status` and `causeway peers` print, made from the JSON that the daemon answers.
+/// The output of `causeway status` and `causeway peers`, made from the daemon's JSON.
 public struct StatusReport {
   private let root: JSONView
 
-  /// Fails for bytes that are no JSON object.
+  /// Throws for bytes that are not a JSON object.
   public init(_ json: [UInt8]) throws(DiagnosticsError) {
     guard let root = JSONView(parsing: json) else {
       throw DiagnosticsError("the daemon's answer is not understood; is it of another version?")
@@ -13,10 +13,10 @@ public struct StatusReport {
     self.root = root
   }
 
-  /// Give back what jansson allocated; the report is not used afterwards.
+  /// Frees jansson's memory; the report must not be used afterwards.
   public func release() { root.release() }
 
-  /// The whole box.
+  /// The whole status.
   public func text() -> TextBuilder {
     var text = TextBuilder()
     addBox(to: &text)
@@ -28,7 +28,7 @@ public struct StatusReport {
     return text
   }
 
-  /// The peers alone.
+  /// Only the peers.
   public func peersText() -> TextBuilder {
     var text = TextBuilder()
     addPeers(to: &text)
@@ -109,7 +109,7 @@ public struct StatusReport {
     addPeersInClear(to: &text)
   }
 
-  /// Whose words nothing proves.
+  /// Lists the peers without end-to-end encryption.
   private func addPeersInClear(to text: inout TextBuilder) {
     var isFirst = true
     root["peers"].forEach { peer in
@@ -135,7 +135,7 @@ public struct StatusReport {
     table.write(to: &text)
   }
 
-  /// What `causeway identity alarms` prints. No command in it has a name: a name is a stranger's text.
+  /// The output of `causeway identity alarms`. Commands in it contain no names, because names are untrusted text.
   public func alarmsText() -> TextBuilder {
     var text = TextBuilder()
     root["box"]["alarms"].forEach { alarm in
@@ -155,7 +155,7 @@ public struct StatusReport {
     return text
   }
 
-  /// Who may be meant by a name or the start of an id: peers, refused strangers, and the keys of alarms.
+  /// The candidates for a name or the start of an id: peers, refused nodes, and the keys of alarms.
   public func candidates() -> [(id: String, name: String)] {
     var all: [(id: String, name: String)] = []
     root["peers"].forEach { all.append(($0["id"].string, $0["name"].string)) }
@@ -181,13 +181,13 @@ public struct StatusReport {
   }
 }
 
-/// A JSON value that jansson holds; absent members read as empty, zero and false.
+/// A JSON value owned by jansson; absent members read as empty, zero and false.
 struct JSONView {
   private let handle: OpaqueJSON?
 
   private init(_ handle: OpaqueJSON?) { self.handle = handle }
 
-  /// Fails for bytes that are no JSON object.
+  /// Nil for bytes that are not a JSON object.
   init?(parsing bytes: [UInt8]) {
     let parsed = bytes.withUnsafeBytes { raw in
       raw.withMemoryRebound(to: CChar.self) { json_loadb($0.baseAddress, $0.count, 0, nil) }

@@ -1,6 +1,6 @@
 import Primitives
 
-/// All that `causeway status` shows: plain values, filled in by whoever owns the parts.
+/// The contents of `causeway status`: plain values, filled in by the owners of the parts.
 public struct StatusSnapshot {
   public var box: BoxStatus
   public var bearers: [BearerStatus] = []
@@ -9,7 +9,7 @@ public struct StatusSnapshot {
   public init(box: BoxStatus) { self.box = box }
 }
 
-/// The box itself: who it is and how it fares.
+/// The node itself and its state.
 public struct BoxStatus {
   public var name: String
   public var id: NodeID
@@ -23,20 +23,20 @@ public struct BoxStatus {
   public var residentBytes: UInt64
   public var framesForwarded: UInt64 = 0
   public var bytesForwarded: UInt64 = 0
-  /// Frames refused or dropped, by reason; reasons that never happened are left out.
+  /// Frames refused or dropped, by reason; reasons without any are omitted.
   public var refusals: [(reason: StaticString, count: UInt64)] = []
 
-  /// The trust policy and what it stands on, in a few words.
+  /// The trust policy and its state, in a few words.
   public var trust = ""
-  /// Whether a time service keeps the wall clock right; the dates of certificates are judged by it.
+  /// Whether a time service synchronises the wall clock, with which the dates of certificates are checked.
   public var isClockSynchronised = false
-  /// What people must look at, in one line; empty when there is nothing.
+  /// The most important alarm, in one line; empty when there is none.
   public var alarm = ""
-  /// Keys that came under pinned names.
+  /// Keys that were offered under pinned names.
   public var alarms: [AlarmStatus] = []
-  /// Who was refused lately, the latest first.
+  /// Nodes refused lately, the latest first.
   public var strangers: [StrangerStatus] = []
-  /// What this node wants of what it says to others: required, optional or none.
+  /// This node's encryption preference: required, optional or none.
   public var encryption = ""
 
   public init(
@@ -54,7 +54,7 @@ public struct BoxStatus {
   }
 }
 
-/// A key that came under a name that is another's, or looks like it.
+/// A key that was offered under a name of another key, or a similar one.
 public struct AlarmStatus {
   public var name: String
   public var pinned: NodeID
@@ -71,10 +71,10 @@ public struct AlarmStatus {
   }
 }
 
-/// Somebody who was refused.
+/// A node that was refused.
 public struct StrangerStatus {
   public var id: NodeID
-  /// Empty where it was refused before it gave a name.
+  /// Empty if it was refused before a name was known.
   public var name: String
   public var reason: String
   public var count: UInt64
@@ -93,7 +93,7 @@ public struct BearerStatus {
   public var name: String
   /// up, waiting, off …: one word.
   public var state: String
-  /// What it is doing: addresses, port, PSM, group; may be empty.
+  /// Its state: addresses, port, PSM, group; may be empty.
   public var detail: String
   /// What is wrong, in one line; empty when nothing is.
   public var problem: String
@@ -108,15 +108,15 @@ public struct BearerStatus {
 
 /// One link to a neighbour.
 public struct LinkStatus {
-  /// nil while the other side has yet to prove who it is.
+  /// Nil until the neighbour has proved its key.
   public var slot: Int?
-  /// `.none` until the neighbour has proved who it is.
+  /// `.none` until the neighbour has proved its key.
   public var peer: NodeID
   public var name: String
   public var bearer: BearerKind
   /// opening, up, closing …: one word.
   public var state: String
-  /// The remote address as people write it.
+  /// The remote address as text.
   public var remote: String
   public var isInbound: Bool
   public var sinceSeconds: UInt64
@@ -145,20 +145,20 @@ public struct LinkStatus {
   }
 }
 
-/// A node that can be reached, also what control clients are told of it.
+/// A reachable node; also sent to control clients.
 public struct PeerStatus {
   public var id: NodeID
   public var name: String
   public var serviceType: String
-  /// `key=value`, in the order advertised.
+  /// `key=value`, in the advertised order.
   public var info: [String]
-  /// Links on the way to it: 1 is a neighbour.
+  /// Links on the path to it: 1 is a neighbour.
   public var hops: UInt8
-  /// The bearer of the first link on the way.
+  /// The bearer of the first link of the path.
   public var bearer: BearerKind
   /// The neighbour at the end of that link.
   public var via: NodeID
-  /// Both nodes chose not to seal: what it says may be anybody's.
+  /// Both nodes chose not to seal: its messages may be forged.
   public var isInClear: Bool
 
   public init(

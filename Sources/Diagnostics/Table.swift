@@ -1,10 +1,10 @@
-/// Lines of text in columns, each as wide as its widest cell.
+/// Text in columns, each as wide as its widest cell.
 public struct Table {
   private var rows: [[[UInt8]]] = []
 
   public init(_ titles: [String]) { add(titles) }
 
-  /// Cells are shown as untrusted text.
+  /// Cells are untrusted text.
   public mutating func add(_ cells: [String]) {
     rows.append(
       cells.map { cell in
@@ -25,7 +25,7 @@ public struct Table {
       for (column, cell) in row.enumerated() {
         let start = text.bytes.count
         for byte in cell { text.add(byte: byte) }
-        // No blanks behind the last cell that says something.
+        // No trailing blanks after the last cell with text.
         if row[(column + 1)...].contains(where: { !$0.isEmpty }) { text.pad(from: start, to: widths[column] + 2) }
       }
       text.add("\n")
@@ -39,7 +39,7 @@ public struct Table {
   }
 }
 
-/// A number of bytes for people: 1.5 MB.
+/// A number of bytes as text: 1.5 MB.
 public func bytesText(_ bytes: UInt64) -> String {
   if bytes < 1000 { return "\(bytes) B" }
   var unit: StaticString = "kB"
@@ -51,7 +51,7 @@ public func bytesText(_ bytes: UInt64) -> String {
   return tenths >= 1000 ? "\(tenths / 10) \(unit)" : "\(tenths / 10).\(tenths % 10) \(unit)"
 }
 
-/// A length of time for people: 3 min 12 s.
+/// A duration as text: 3 min 12 s.
 public func secondsText(_ seconds: UInt64) -> String {
   if seconds < 60 { return "\(seconds) s" }
   if seconds < 3600 { return "\(seconds / 60) min \(seconds % 60) s" }

@@ -44,8 +44,8 @@ public enum SessionState: Equatable, Sendable {
 /// One cryptographic session between this node and one other: handshake, sealing and opening. mbedTLS's DTLS in the
 /// firmware; a fast stand-in in the simulator.
 ///
-/// Lost, duplicate, reordered, altered or foreign datagrams do no harm: they are dropped. After every call except `seal`
-/// and `open` the owner calls `nextHandshake` until it returns 0, and sets its timer to `nextDeadline`.
+/// Lost, duplicate, reordered, altered or foreign datagrams do no harm: they are dropped. After every call except
+/// `seal` and `open` the owner calls `nextHandshake` until it returns 0, and sets its timer to `nextDeadline`.
 public protocol PeerSession: AnyObject {
   var state: SessionState { get }
   /// The other end's certificates in DER, its own first; empty until established.

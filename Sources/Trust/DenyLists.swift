@@ -29,8 +29,8 @@ public struct HeldDenyList {
 extension TrustKeeper {
   public func isDenied(_ node: NodeID) -> Bool { lists.contains { $0.nodes.contains(node) } }
 
-  /// Revokes a key permanently and removes its alarms and pins. The state is saved when this returns (`TrustStore`). The
-  /// caller closes the key's links and distributes the list.
+  /// Revokes a key permanently and removes its alarms and pins. The state is saved when this returns (`TrustStore`).
+  /// The caller closes the key's links and distributes the list.
   public func revoke(_ node: NodeID) throws(TrustError) {
     if node == identity.id { throw .isOwn }
     if store.state.denied.contains(node) { throw .isRevokedAlready }

@@ -10,8 +10,8 @@ import Primitives
 /// - ASCII capitals become small; `0` is `o`, `1`, `i` and `|` are `l`, `m` is `rn`;
 /// - Cyrillic, Greek and Armenian letters, quotes, dashes and slashes become the ASCII characters that they look like.
 ///
-/// Beyond the standard it also ignores case. Not in the subset: other scripts, and letters that only resemble each other
-/// within one script.
+/// Beyond the standard it also ignores case. Not in the subset: other scripts, and letters that only resemble each
+/// other within one script.
 func nameSkeleton(_ name: [UInt8]) -> [UInt8] {
   var decoder = UTF8()
   var iterator = name.makeIterator()

@@ -43,8 +43,9 @@ public final class TrustStore {
   /// The state has changed since the running write began.
   private var isBehind = false
 
-  /// From now on writes in the background: `save` begins a write and returns, and `writeEnded` throws its errors. Returns
-  /// a descriptor that is readable when a write has ended (see `StateWriter.descriptor`); nil when that is not possible.
+  /// From now on writes in the background: `save` begins a write and returns, and `writeEnded` throws its errors.
+  /// Returns a descriptor that is readable when a write has ended (see `StateWriter.descriptor`); nil when that is not
+  /// possible.
   public func writeInBackground() -> CInt? {
     writer = StateWriter(directory, file: Self.file)
     return writer?.descriptor

@@ -4,7 +4,8 @@ import Testing
 
 @testable import SecureTransport
 
-// What the ledger counts for mbedTLS, held against the heap. In processes of their own: other tests would count as well.
+// What the ledger counts for mbedTLS, held against the heap. In processes of their own: other tests would count as
+// well.
 
 private func heapBytes() -> Int {
   let heap = mallinfo2()

@@ -25,8 +25,8 @@ extension Simulation {
   static let convergenceMax = TimeSpan.seconds(60)
   /// What an advertisement that nobody can supersede needs to age out, when a key was used under a later epoch.
   static let ageMax = TimeSpan.seconds(870)
-  /// What routes may take after a change on a way of `diameter` links: three hellos until a dead link is noticed, and then
-  /// for each hop the slowest wire's delay and the pause between two advertisements of a node.
+  /// What routes may take after a change on a way of `diameter` links: three hellos until a dead link is noticed, and
+  /// then for each hop the slowest wire's delay and the pause between two advertisements of a node.
   static func rerouteMax(diameter: Int) -> TimeSpan {
     TimeSpan(nanoseconds: 3 * Link.pingInterval.nanoseconds + UInt64(diameter) * hopTime.nanoseconds)
   }

@@ -106,8 +106,8 @@ extension Simulation {
 
   private func anyID() -> NodeID { machines[Int(random.below(UInt64(machines.count)))].key.id }
 
-  /// The machine's own topology with links that do not exist, costs that are not true, and any wish for encryption, well
-  /// signed; each neighbour hears another lie.
+  /// The machine's own topology with links that do not exist, costs that are not true, and any wish for encryption,
+  /// well signed; each neighbour hears another lie.
   private func falseLinks(_ header: FrameHeader, _ payload: [UInt8], _ machine: Int) -> [UInt8]? {
     guard !header.isRouted, let view = try? AdvertisementView(payload.span.bytes), view.kind == .topology,
       let body = try? TopologyView(view.body)

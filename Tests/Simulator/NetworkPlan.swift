@@ -51,7 +51,8 @@ public struct NetworkPlan {
     case .line: for number in 1..<count { wire(number - 1, number) }
     case .ring: for number in 0..<count where count > 2 || number == 0 { wire(number, (number + 1) % count) }
     case .star:
-      // A large one has several middles: a node holds `Limits.linksMax` links, and two for a moment where both ends dial.
+      // A large one has several middles: a node holds `Limits.linksMax` links, and two for a moment where both ends
+      // dial.
       let arms = Limits.linksMax / 2
       for number in 1..<count { wire((number - 1) / arms, number) }
     case .grid:

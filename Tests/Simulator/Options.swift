@@ -42,8 +42,8 @@ public struct Options: Sendable {
   /// Every so many-th seed signs and seals with the real library.
   public static let realCryptographyEvery: UInt64 = 50
 
-  /// Which seeds are run a second time, to see that their history is the same: one in twenty, and some of those with the
-  /// real library.
+  /// Which seeds are run a second time, to see that their history is the same: one in twenty, and some of those with
+  /// the real library.
   public static func isRunTwice(_ seed: UInt64) -> Bool { seed % 20 == 7 || seed % (10 * realCryptographyEvery) == 0 }
 
   /// Nothing happens by itself.

@@ -4,7 +4,8 @@ import Testing
 
 @testable import Simulator
 
-/// Machines in a row; how many bytes of messages cross the wires in `span` while the first always has more for the last.
+/// Machines in a row; how many bytes of messages cross the wires in `span` while the first always has more for the
+/// last.
 private func goodput(_ models: [WireModel], over span: TimeSpan) -> Int {
   let simulation = Simulation(.line(models))
   let last = models.count
