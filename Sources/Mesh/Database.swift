@@ -61,13 +61,13 @@ struct Database {
   /// Stores an advertisement, and replaces the former one. True when routes, or the epoch of the node, may have
   /// changed.
   mutating func install(
-    _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, expiresAt: Instant, owed: UInt64
+    _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, expiresAt: Instant, unsent: UInt64
   ) -> Bool {
     let number = index.find(source) ?? append(source)
     let isSame = records[number][view.kind].epoch == view.epoch && isSame(number, view)
     records[number][view.kind] = Stamp(
       epoch: view.epoch, sequence: view.sequence, expiresAt: expiresAt, lifetimeSeconds: view.lifetimeSeconds,
-      byteCount: UInt16(payload.byteCount), owed: owed)
+      byteCount: UInt16(payload.byteCount), unsent: unsent)
     expiryDeadline = min(expiryDeadline, expiresAt)
     payload.withUnsafeBytes { slab(number, view.kind).copyMemory(from: $0) }
     if view.kind == .profile || isSame { return false }
@@ -110,31 +110,31 @@ struct Database {
   // MARK: Advertisements still to send
 
   /// The next advertisement to send over a link; the search starts at record `start`.
-  func nextOwed(_ link: UInt64, from start: Int) -> (number: Int, kind: AdvertisementKind)? {
+  func nextUnsent(_ link: UInt64, from start: Int) -> (number: Int, kind: AdvertisementKind)? {
     for step in 0..<end {
       let number = start + step < end ? start + step : start + step - end
-      if records[number].topology.owed & link != 0 { return (number, .topology) }
-      if records[number].profile.owed & link != 0 { return (number, .profile) }
+      if records[number].topology.unsent & link != 0 { return (number, .topology) }
+      if records[number].profile.unsent & link != 0 { return (number, .profile) }
     }
     return nil
   }
 
   /// Marks every advertisement to be sent over a link.
-  func oweAll(_ link: UInt64) {
+  func markAllUnsent(_ link: UInt64) {
     for number in 0..<end {
-      if records[number].topology.isHeld { records[number].topology.owed |= link }
-      if records[number].profile.isHeld { records[number].profile.owed |= link }
+      if records[number].topology.isHeld { records[number].topology.unsent |= link }
+      if records[number].profile.isHeld { records[number].profile.unsent |= link }
     }
   }
 
   /// Moves the marks of link `old` to link `new`; removes them when `new` is zero.
-  func moveOwed(_ old: UInt64, to new: UInt64) {
+  func moveUnsent(_ old: UInt64, to new: UInt64) {
     for number in 0..<end {
-      if records[number].topology.owed & old != 0 {
-        records[number].topology.owed = records[number].topology.owed & ~old | new
+      if records[number].topology.unsent & old != 0 {
+        records[number].topology.unsent = records[number].topology.unsent & ~old | new
       }
-      if records[number].profile.owed & old != 0 {
-        records[number].profile.owed = records[number].profile.owed & ~old | new
+      if records[number].profile.unsent & old != 0 {
+        records[number].profile.unsent = records[number].profile.unsent & ~old | new
       }
     }
   }

@@ -31,8 +31,8 @@ public struct Mesh {
   private var duplicates: DuplicateCache
   private var links = LocalLinks()
   /// Links over which an advertisement may have to be sent, one bit each, and where each continues its search.
-  private var owing: UInt64 = 0
-  private var newlyOwing: UInt64 = 0
+  private var linksWithUnsent: UInt64 = 0
+  private var linksToFlood: UInt64 = 0
   private var cursors = Limits.PerLink<UInt16>(repeating: 0)
   /// True after a change that may affect a route.
   public private(set) var needsRoutes = false
@@ -81,11 +81,11 @@ public struct Mesh {
     let hasCarried = links[slot].hasCarried
     if links[slot].carries { linksChanged() }
     links.remove(slot)
-    database.moveOwed(1 << UInt64(slot), to: 0)
-    owing &= ~(1 << UInt64(slot))
+    database.moveUnsent(1 << UInt64(slot), to: 0)
+    linksWithUnsent &= ~(1 << UInt64(slot))
     choose(peer)
     // Advertisements in flight on the removed link may be lost.
-    if hasCarried, let other = links.carrier(to: peer) { oweAll(other) }
+    if hasCarried, let other = links.carrier(to: peer) { markAllUnsent(other) }
     return true
   }
 
@@ -118,9 +118,9 @@ public struct Mesh {
     if before == after { return }
     linksChanged()
     guard let after else { return }
-    guard let before else { return oweAll(after) }
-    database.moveOwed(1 << UInt64(before), to: 1 << UInt64(after))
-    if owing & 1 << UInt64(before) != 0 { owe(1 << UInt64(after)) }
+    guard let before else { return markAllUnsent(after) }
+    database.moveUnsent(1 << UInt64(before), to: 1 << UInt64(after))
+    if linksWithUnsent & 1 << UInt64(before) != 0 { markUnsent(1 << UInt64(after)) }
   }
 
   private mutating func linksChanged() {
@@ -165,7 +165,7 @@ public struct Mesh {
     guard let number = database.find(source) else { return }
     let stamp = database.records[number][view.kind]
     if stamp.epoch != view.epoch || stamp.sequence != view.sequence { return }
-    database.records[number][view.kind].owed &= ~told(by: slot)
+    database.records[number][view.kind].unsent &= ~told(by: slot)
   }
 
   /// Removes expired advertisements.
@@ -177,10 +177,10 @@ public struct Mesh {
   public var expiryDeadline: Instant { database.expiryDeadline }
 
   private mutating func keep(
-    _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, _ expiresAt: Instant, _ owed: UInt64
+    _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, _ expiresAt: Instant, _ unsent: UInt64
   ) {
-    owe(owed)
-    let movesRoutes = database.install(source, view, payload, expiresAt: expiresAt, owed: owed)
+    markUnsent(unsent)
+    let movesRoutes = database.install(source, view, payload, expiresAt: expiresAt, unsent: unsent)
     if movesRoutes && source != local { needsRoutes = true }
   }
 
@@ -192,32 +192,32 @@ public struct Mesh {
   // MARK: Advertisements still to send
 
   /// Links that got something to send since the last call, one bit each.
-  public mutating func takeNewlyOwing() -> UInt64 {
-    defer { newlyOwing = 0 }
-    return newlyOwing
+  public mutating func takeLinksToFlood() -> UInt64 {
+    defer { linksToFlood = 0 }
+    return linksToFlood
   }
 
   /// The next advertisement to send over a link; it counts as sent from now on. Its bytes are `advertisement(of:_:)`.
-  public mutating func nextOwed(_ slot: Int) -> (index: Int, kind: AdvertisementKind)? {
+  public mutating func nextUnsent(_ slot: Int) -> (index: Int, kind: AdvertisementKind)? {
     let link: UInt64 = 1 << UInt64(slot)
-    if owing & link == 0 { return nil }
-    guard let (number, kind) = database.nextOwed(link, from: Int(cursors[slot])) else {
-      owing &= ~link
+    if linksWithUnsent & link == 0 { return nil }
+    guard let (number, kind) = database.nextUnsent(link, from: Int(cursors[slot])) else {
+      linksWithUnsent &= ~link
       return nil
     }
-    database.records[number][kind].owed &= ~link
+    database.records[number][kind].unsent &= ~link
     cursors[slot] = UInt16(number)
     return (number, kind)
   }
 
-  private mutating func oweAll(_ slot: Int) {
-    database.oweAll(1 << UInt64(slot))
-    owe(1 << UInt64(slot))
+  private mutating func markAllUnsent(_ slot: Int) {
+    database.markAllUnsent(1 << UInt64(slot))
+    markUnsent(1 << UInt64(slot))
   }
 
-  private mutating func owe(_ links: UInt64) {
-    owing |= links
-    newlyOwing |= links
+  private mutating func markUnsent(_ links: UInt64) {
+    linksWithUnsent |= links
+    linksToFlood |= links
   }
 
   // MARK: Nodes

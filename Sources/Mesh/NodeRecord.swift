@@ -10,7 +10,7 @@ struct Stamp {
   /// Zero when none is held.
   var byteCount: UInt16 = 0
   /// Links over which the advertisement must still be sent, one bit per slot.
-  var owed: UInt64 = 0
+  var unsent: UInt64 = 0
 
   var isHeld: Bool { byteCount > 0 }
 

@@ -79,8 +79,8 @@ extension Node {
   }
 
   /// Queues advertisements that must be sent over a link, as many as its queue takes.
-  func queueOwed(on slot: Int, _ now: Instant) {
-    while links[slot].takesAdvertisement, let (index, kind) = mesh.nextOwed(slot) {
+  func queueAdvertisements(on slot: Int, _ now: Instant) {
+    while links[slot].takesAdvertisement, let (index, kind) = mesh.nextUnsent(slot) {
       guard let payload = mesh.advertisement(of: index, kind) else { continue }
       let header = FrameHeader(
         type: .advertisement, ttl: Limits.hopsMax, priority: .control, payloadByteCount: payload.byteCount,

@@ -251,7 +251,7 @@ public final class Node {
     // Every link gets its turn before any gets a second one.
     if transmitPending == 0 { moveUp(now) }
     if transmitPending != 0 {
-      queueOwed(on: transmitPending.trailingZeroBitCount, now)
+      queueAdvertisements(on: transmitPending.trailingZeroBitCount, now)
       return .transmit(Self.takeLowest(&transmitPending))
     }
     if let handle = connector.nextDial(now: now, isLinked: isLinked) { return .dial(handle) }
@@ -296,7 +296,7 @@ public final class Node {
       associations.routesChanged(mesh, now: now) { links[$0].state == .up && links[$0].peer == $1 }
     }
     originate(now)
-    transmitPending |= mesh.takeNewlyOwing()
+    transmitPending |= mesh.takeLinksToFlood()
     pumpAssociations(now)
   }
 
@@ -309,7 +309,7 @@ public final class Node {
     var hasNewCost = false
     while popped != 0 {
       let slot = Self.takeLowest(&popped)
-      queueOwed(on: slot, now)
+      queueAdvertisements(on: slot, now)
       if links[slot].measureGoodput(now: now) {
         linkMeasured(slot, now)
         hasNewCost = true

@@ -232,7 +232,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     while true {
       if let output = node.nextOutput(now: now) {
         carryOut(output, now)
-      } else if !tellTrust(now), !resumeSends(), !deliverMessages(now) {
+      } else if !reportTrust(now), !resumeSends(), !deliverMessages(now) {
         break
       }
     }
@@ -247,7 +247,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     case .dial(let handle): dial(handle, now)
     case .transmit(let slot): driver(of: slot)?.transmit()
     case .close(let slot): driver(of: slot)?.finish()
-    case .peer(let event): tellControl(event, now)
+    case .peer(let event): reportPeer(event, now)
     case .decisionWanted(let peer, let chain): decide(peer, chain, now)
     case .completed(let peer, let completion): sendEnded(peer, completion)
     case .messageWaiting(let peer, let message): mailbox.add(message, from: peer, now: now)

@@ -86,7 +86,7 @@ extension Relay: ControlDelegate {
 
   func controlHasRoom() { _ = deliverMessages(loop.now) }
 
-  func tellControl(_ event: PeerEvent, _ now: Instant) {
+  func reportPeer(_ event: PeerEvent, _ now: Instant) {
     switch event {
     case .found(let peer):
       journal.record(.notice, .peerAppeared, at: now, UInt64(peer.hops), UInt64(peer.bearer.rawValue), node: peer.id)

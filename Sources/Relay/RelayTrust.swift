@@ -154,7 +154,7 @@ extension Relay {
 
   /// After each wake-up: reports new alarms, and applies new deny-lists. True when links were checked against new
   /// lists.
-  func tellTrust(_ now: Instant) -> Bool {
+  func reportTrust(_ now: Instant) -> Bool {
     for alarm in trust.takeFreshAlarms() {
       journal.report(.error, at: now, "trust", alarm.text)
       say("trust", alarm.text)

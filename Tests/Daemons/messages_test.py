@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an application is owed, by the causeway binary: messages_test.py BINARY
+"""What an application may expect, by the causeway binary: messages_test.py BINARY
 
 Three real daemons on the loopback interface, a – box – b, and an application at either end."""
 import struct

@@ -93,7 +93,7 @@ final class Bench {
   /// What the neighbour on a link has yet to be told, told.
   func told(_ slot: Int) -> [String] {
     var all: [String] = []
-    while let (index, kind) = mesh.nextOwed(slot) {
+    while let (index, kind) = mesh.nextUnsent(slot) {
       let number = Self.identities.firstIndex { $0.id == mesh.node(at: index) } ?? -1
       all.append("\(number) \(kind)")
     }

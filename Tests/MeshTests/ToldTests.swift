@@ -12,17 +12,17 @@ import Testing
     bench.introduce(number)
   }
   bench.link(5, to: 1)
-  #expect(bench.mesh.takeNewlyOwing() == 1 << 5)
+  #expect(bench.mesh.takeLinksToFlood() == 1 << 5)
   #expect(bench.told(5).sorted() == ["1 profile", "1 topology", "2 profile", "2 topology", "3 profile", "3 topology"])
-  #expect(bench.told(5).isEmpty && bench.mesh.takeNewlyOwing() == 0)
+  #expect(bench.told(5).isEmpty && bench.mesh.takeLinksToFlood() == 0)
 }
 
 @Test func whatIsNewIsToldToAllNeighboursButTheOneWhoSaidIt() {
   let bench = Bench()
   for number in 1...3 { bench.link(number, to: number) }
-  _ = bench.mesh.takeNewlyOwing()
+  _ = bench.mesh.takeLinksToFlood()
   bench.state(9, [], from: 2)
-  #expect(bench.mesh.takeNewlyOwing() == 0b1010)
+  #expect(bench.mesh.takeLinksToFlood() == 0b1010)
   #expect(bench.told(1) == ["9 topology"] && bench.told(2).isEmpty && bench.told(3) == ["9 topology"])
 }
 

@@ -32,7 +32,7 @@ struct MessageLedger {
   private var ended: Set<Name> = []
   private var lastRead: [Reading: UInt32] = [:]
   /// Completed as delivered to a reader who had not taken them yet, and the reader's life.
-  private var owed: [(name: Name, readerLife: Int)] = []
+  private var acknowledged: [(name: Name, readerLife: Int)] = []
   private(set) var deliveredCount = 0
   private(set) var failedCount = 0
 
@@ -100,7 +100,7 @@ struct MessageLedger {
       if received.contains(name) { return nil }
       if !readerIsSlow { return "completes message \(name.number) as delivered, which did not arrive" }
       // It may have been delivered to a former life of the reader, whose answer was still on its way.
-      if readerLife == readerLifeBefore { owed.append((name, readerLife)) }
+      if readerLife == readerLifeBefore { acknowledged.append((name, readerLife)) }
     }
     return nil
   }
@@ -130,7 +130,7 @@ struct MessageLedger {
 
   /// At the end, when everybody has read everything. `lifeOf` gives a machine's present life.
   func unpaid(_ lifeOf: (Int) -> Int) -> String? {
-    let name = owed.first { !received.contains($0.name) && lifeOf($0.name.route.to) == $0.readerLife }?.name
+    let name = acknowledged.first { !received.contains($0.name) && lifeOf($0.name.route.to) == $0.readerLife }?.name
     return name.map { "message \($0.number) of \($0.route.from) to \($0.route.to) in lane \($0.route.lane)" }
   }
 
