@@ -1,7 +1,7 @@
 import Frame
 import Primitives
 
-/// The link-state database of one node, the routes computed from it, and the duplicate cache.
+/// The link-state database of one node and the routes computed from it.
 ///
 /// Sans-IO and without cryptography: the owner verifies a signature between `assess` and `install`. After a change of
 /// links or advertisements the owner checks `needsRoutes` and calls `computeRoutes` before it asks for routes. It
@@ -23,12 +23,11 @@ public struct Mesh {
     case full
   }
 
-  public static let byteCount = Database.byteCount + ShortestPaths.byteCount + DuplicateCache.byteCount
+  public static let byteCount = Database.byteCount + ShortestPaths.byteCount
 
   public let local: NodeID
   private var database: Database
   private let paths: ShortestPaths
-  private var duplicates: DuplicateCache
   private var links = LocalLinks()
   /// Links over which an advertisement may have to be sent, one bit each, and where each continues its search.
   private var linksWithUnsent: UInt64 = 0
@@ -44,7 +43,6 @@ public struct Mesh {
     self.local = local
     var arena = Arena(memory)
     paths = ShortestPaths(in: &arena)
-    duplicates = DuplicateCache(arena.take(DuplicateCache.byteCount))
     database = Database(local: local, in: &arena)
   }
 
@@ -274,9 +272,4 @@ public struct Mesh {
 
   /// The route to the node at an index.
   public func route(at index: Int) -> Route? { database.records[index].route }
-
-  /// Records the frame. True if it was not seen before.
-  public mutating func isFirstSight(_ source: NodeID, _ identifier: UInt64) -> Bool {
-    duplicates.insert(source, identifier)
-  }
 }

@@ -29,18 +29,20 @@ extension Node {
   }
 
   /// Forwards a frame without reading its payload.
+  ///
+  /// There is no memory of frames that were forwarded: a neighbour could fill it in another node's name. Hops end a loop,
+  /// and the ends drop duplicates (DTLS, offsets of segments, numbers of datagrams).
   private func forward(_ header: FrameHeader, _ payload: RawSpan, cameFrom slot: Int) throws(FrameRefusal) {
     guard settings.relays else { throw .unexpected }
     // A TTL of 1 is for the destination only; the frame is not forwarded further.
     if header.ttl == 1 { throw .ttlZero }
-    guard mesh.isFirstSight(header.source, header.identifier) else { throw .duplicate }
-    guard let route = mesh.route(to: header.destination), Int(route.link) != slot else {
+    guard let route = mesh.route(to: header.destination), route.firstHop != links[slot].peer else {
       return count { $0.dropsNoRoute &+= 1 }
     }
     let next = Int(route.link)
     if payload.byteCount > links[next].payloadBytesMax { return count { $0.dropsTooLong &+= 1 } }
     var onward = header
-    onward.ttl -= 1
+    onward.ttl = min(onward.ttl, Limits.hopsMax) - 1
     guard links[next].append(onward, payload, from: slot) else { return }
     wantTransmit(next)
     count {

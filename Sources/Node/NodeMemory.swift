@@ -9,7 +9,7 @@ import Primitives
 public enum NodeMemory {
   /// Queued frames of all links.
   public static let framePool = FramePool.byteCount
-  /// Advertisements, neighbours and routes of `Limits.nodesMax` nodes, and the duplicate cache.
+  /// Advertisements, neighbours and routes of `Limits.nodesMax` nodes.
   public static let mesh = Mesh.byteCount
   /// One link: its record, its control frames, its incoming frame.
   public static let link =

@@ -22,7 +22,6 @@ extension Limits {
     body("mesh: rank of a neighbour in a way, 8 bits", linksMax - 1, 0xFF)
     body("mesh: neighbours of an advertisement, 8 bits", neighboursMax, 0xFF)
     body("mesh: length of an advertisement, 16 bits", advertisementBytesMax, 0xFFFF)
-    body("mesh: sets of the duplicate cache that are in use, 16 words", duplicatesMax / duplicatesPerSet, 16 * 64)
     body("mesh: keys of a deny-list, 16 bits", deniedMax, 0xFFFF)
     body("peers: bytes of a display name", displayNameBytesMax, 64)
     body("peers: pairs of discovery info, 8 bits", infoPairsMax, 0xFF)

@@ -61,10 +61,6 @@ public enum Limits {
   public static let advertisementBytesMax = 2_048
   /// Keys that one operator may revoke: as many as fit a deny-list of the length of an advertisement.
   public static let deniedMax = 112
-  /// Frame identifiers remembered to detect duplicates: 2 s of frames on a full Wi-Fi link.
-  public static let duplicatesMax = 4_096
-  /// Places in the cache where one frame may be stored.
-  public static let duplicatesPerSet = 4
 
   // MARK: Discovery
 

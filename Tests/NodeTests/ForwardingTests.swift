@@ -61,6 +61,32 @@ private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier:
   #expect(bench.node.counters.dropsNoRoute == 1)
 }
 
+@Test func aFrameIsNotSentBackToTheNeighbourOverAnotherLink() {
+  let (bench, _, right) = between()
+  let second = bench.neighbour(2, .wifi)
+  let carrier = bench.node.route(to: bench.id(2))?.link
+  let other = carrier == UInt8(right) ? second : right
+  bench.receive(segment(bench), on: other)
+  #expect(bench.sent(.segment, on: right).isEmpty && bench.sent(.segment, on: second).isEmpty)
+  #expect(bench.node.counters.dropsNoRoute == 1)
+}
+
+@Test func aFrameTravelsNoFurtherThanNodesSendTheirOwn() {
+  let (bench, left, right) = between()
+  bench.receive(segment(bench).with { $0[3] = 255 }, on: left)
+  #expect(bench.sent(on: right).first?.header.ttl == Limits.hopsMax - 1)
+}
+
+@Test func whatANeighbourSaidInAnothersNameStopsNoFrameOfTheOther() {
+  // 3 sends in the name of 1 all identifiers that 1 is about to use.
+  let (bench, left, right) = between()
+  let third = bench.neighbour(3)
+  for identifier in 1...60 { bench.receive(segment(bench, identifier: UInt64(identifier)), on: third) }
+  _ = bench.sent(on: right)
+  for identifier in 1...60 { bench.receive(segment(bench, [7], identifier: UInt64(identifier)), on: left) }
+  #expect(bench.sent(.segment, on: right).count { $0.payload == [7] } == 60)
+}
+
 @Test func aFrameLongerThanTheNextLinkTakesIsCounted() {
   let (bench, left, right) = between(payloadBytesMax: 4000)
   bench.receive(segment(bench, [UInt8](repeating: 1, count: 4001), identifier: 1), on: left)

@@ -138,13 +138,6 @@ private func expectRefused(
   expectRefused(.truncated, bench, slot, frame(.advertisement, from: bench.id(1), [1, 0, 0]))
 }
 
-@Test func aFrameSeenBeforeIsNotForwardedAgain() {
-  let bench = Bench()
-  let slot = bench.neighbour(1)
-  bench.receive(segment(bench, identifier: 4), on: slot)
-  expectRefused(.duplicate, bench, slot, segment(bench, identifier: 4))
-}
-
 @Test func aSecondHelloIsUnexpected() {
   let bench = Bench()
   let slot = bench.neighbour(1)

@@ -25,14 +25,11 @@ struct FrameObserver {
     var receiver: Int
   }
 
-  /// What an honest duplicate cache certainly remembers: so many frames that a node forwarded before.
-  static let rememberedMin = 64
-
-  /// How many frames each node has forwarded, and at which of these a frame was the last time.
+  /// How many frames each node has forwarded, and how often each of them.
   private var forwardCounts: [Place: Int] = [:]
   private var forwarded: [Name: Int] = [:]
-  /// The most hops left that a node has heard a frame with.
-  private var heardHops: [Name: UInt8] = [:]
+  /// How often a node has heard a frame, and the most hops left that it had.
+  private var copies: [Name: (count: Int, hops: UInt8)] = [:]
   /// How often a node has told a neighbour of an advertisement, and over which streams they have spoken.
   private var told: [News: Int] = [:]
   private var streams: [Pair: Set<Int>] = [:]
@@ -70,7 +67,8 @@ struct FrameObserver {
     guard header.isRouted else { return }
     let name = Name(
       place: Place(machine: receiver, life: life), source: header.source, identifier: header.identifier)
-    heardHops[name] = max(header.ttl, heardHops[name, default: 0])
+    let known = copies[name, default: (0, 0)]
+    copies[name] = (known.count + 1, max(header.ttl, known.hops))
   }
 
   /// How many frames a machine has forwarded in one of its lives.
@@ -83,13 +81,12 @@ struct FrameObserver {
       return header.ttl == Limits.hopsMax ? windows.sent(header, payload) : "sends a frame that has travelled"
     }
     let name = Name(place: place, source: header.source, identifier: header.identifier)
-    let count = forwardCounts[place, default: 0] + 1
-    forwardCounts[place] = count
-    if let last = forwarded.updateValue(count, forKey: name), count - last <= Self.rememberedMin {
-      return "forwards a frame twice"
-    }
-    guard let heard = heardHops[name] else { return "forwards a frame that it never got" }
-    return header.ttl < heard ? nil : "sends a frame on with as many hops as it had"
+    forwardCounts[place, default: 0] += 1
+    forwarded[name, default: 0] += 1
+    guard let known = copies[name] else { return "forwards a frame that it never got" }
+    if forwarded[name, default: 0] > known.count { return "forwards a frame more often than it came" }
+    // With the rule above: a frame is sent `Limits.hopsMax` times at most, however routes disagree.
+    return header.ttl < min(known.hops, Limits.hopsMax) ? nil : "sends a frame on with as many hops as it had"
   }
 
   private mutating func advertisement(
