@@ -29,7 +29,8 @@ private func lines(_ text: String) -> [Substring] { text.split(separator: "\n", 
 
 @Test func theArchitecturePageShowsTheLedger() throws {
   let page = lines(try projectFile("ARCHITECTURE.md"))
-  for line in Ledger.table() { #expect(page.contains("    \(line)"), "not in ARCHITECTURE.md: \(line)") }
+  let missing = Ledger.table().filter { !page.contains("    \($0)") }
+  #expect(missing.isEmpty)
 }
 
 @Test func aJournalBeyondWhatIsLeftIsSaidAtStart() throws {
