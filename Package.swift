@@ -19,6 +19,8 @@ let mode: [SwiftSetting] = embedded
     .unsafeFlags(["-wmo", "-Osize", "-Xfrontend", "-function-sections"]),
   ]
   : []
+/// Instructions that several functions have in common become one function more. The core goes without: calls cost time.
+let outlined: [SwiftSetting] = embedded ? [.unsafeFlags(["-Xllvm", "-enable-machine-outliner=always"])] : []
 /// Modules of the forwarding path: the compiler rejects every heap allocation in them.
 let allocationFree: [SwiftSetting] = embedded ? [.unsafeFlags(["-no-allocations"])] : []
 
@@ -33,7 +35,7 @@ func core(_ name: String, _ dependencies: [Target.Dependency] = [], allocates: B
   .target(name: name, dependencies: dependencies, swiftSettings: language + mode + planted + (allocates ? [] : allocationFree))
 }
 func rim(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: language + mode)
+  .target(name: name, dependencies: dependencies, swiftSettings: language + mode + outlined)
 }
 func tests(_ name: String, _ dependencies: [Target.Dependency], _ mode: [SwiftSetting] = []) -> Target {
   .testTarget(name: name, dependencies: dependencies, swiftSettings: language + mode)

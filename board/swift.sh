@@ -36,13 +36,14 @@ firmware() {
     x86_64) triple=x86_64-unknown-linux-gnu ;;
     aarch64) triple=aarch64-none-none-elf ;;
   esac
-  # Nothing unwinds (no-unwind.ld): what the C library would call at the cancellation of a thread ends the process.
-  CAUSEWAY_EMBEDDED=1 capped swift build -c release --product causeway --disable-local-rpath \
+  # board/firmware.ld says what is left out, and why. The archive has to be found before the compiler's own.
+  mkdir -p build/without
+  "$swift_bin/llvm-ar" rc build/without/libgcc_eh.a
+  CAUSEWAY_EMBEDDED=1 capped swift build -c release --product causeway --disable-local-rpath --omit-frame-pointers \
     --triple "$triple" --toolset "build/toolset-$arch.json" --scratch-path "$scratch" \
+    -Xswiftc -Xclang-linker -Xswiftc -L"$root/build/without" \
     -Xlinker -L"$swift_lib/embedded/$triple" -Xlinker -lswiftUnicodeDataTables \
-    -Xlinker --icf=all -Xlinker --no-eh-frame-hdr -Xlinker -T -Xlinker "$root/board/no-unwind.ld" \
-    -Xlinker --defsym=_Unwind_Resume=abort -Xlinker --defsym=_Unwind_ForcedUnwind=abort \
-    -Xlinker --defsym=_Unwind_GetCFA=abort -Xlinker --defsym=__gcc_personality_v0=abort
+    -Xlinker --icf=all -Xlinker --no-eh-frame-hdr -Xlinker -T -Xlinker "$root/board/firmware.ld"
   mkdir -p "build/$arch"
   "$swift_bin/llvm-objcopy" --strip-all \
     "$scratch/$triple/release/causeway" "build/$arch/causeway.new"

@@ -11,6 +11,15 @@ __attribute__((constructor)) static void save_arguments(int argc, char **argv) {
 int csystem_argc(void) { return saved_argc; }
 char **csystem_argv(void) { return saved_argv; }
 
+// What board/firmware.ld puts in the place of functions of the C library.
+char *csystem_untranslated(const char *domain, const char *message, int category);
+char *csystem_untranslated(const char *domain, const char *message, int category) {
+  (void)domain, (void)category;
+  return (char *)message;
+}
+void csystem_nothing(void);
+void csystem_nothing(void) {}
+
 // Debian 13's static libraries call functions that glibc has since 2.38; a Debian 12 host, where only
 // the tests run, has none of them. In the firmware's own build this file defines nothing here.
 #if !__GLIBC_PREREQ(2, 38)
