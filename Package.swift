@@ -98,7 +98,7 @@ let package = Package(
         : []),
   ] + (embedded ? [] : [
     .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Seal", "Node"], path: "Tests/Support", swiftSettings: language),
-    tests("PrimitivesTests", ["Primitives"]),
+    tests("PrimitivesTests", ["Primitives", "TestSupport"]),
     tests("OptimisedTests", ["Primitives"], optimised),
     tests("FrameTests", ["Primitives", "Frame", "TestSupport"]),
     tests("LinkTests", ["Primitives", "Frame", "Link", "TestSupport"]),

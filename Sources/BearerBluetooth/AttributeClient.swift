@@ -1,3 +1,5 @@
+import Primitives
+
 /// The only request to a peer's GATT server: read the PSM characteristic by its type over all handles. That takes one
 /// round trip and fits the default MTU (Core Specification 5.4, Vol 3, Part F, 3.4.4.1).
 enum AttributeClient {
@@ -13,14 +15,16 @@ enum AttributeClient {
   static var psmRequest: [UInt8] { [0x08, 0x01, 0x00, 0xFF, 0xFF] + CausewayService.psmCharacteristic }
 
   static func answer(_ pdu: [UInt8]) -> Answer {
-    var reader = ByteReader(pdu)
-    switch reader.u8() {
+    var reader = ByteReader(pdu.span.bytes, orThrow: TooShort())
+    switch try? reader.u8() {
     case 0x01:
-      guard reader.u8() == 0x08, reader.u16() != nil, let code = reader.u8() else { return .malformed }
+      guard (try? reader.u8()) == 0x08, (try? reader.u16le()) != nil, let code = try? reader.u8()
+      else { return .malformed }
       return .refused(code: code)
     case 0x09:
       // Each entry is a handle and a value; only the first is used.
-      guard reader.u8() == 4, reader.u16() != nil, let psm = reader.u16(), BluetoothSettings.psmRange.contains(psm)
+      guard (try? reader.u8()) == 4, (try? reader.u16le()) != nil, let psm = try? reader.u16le(),
+        BluetoothSettings.psmRange.contains(psm)
       else { return .malformed }
       return .psm(psm)
     case _: return .malformed

@@ -1,3 +1,5 @@
+import Primitives
+
 /// The server of the attribute protocol for a fixed table: request in, response out. Its only state is the MTU (Core
 /// Specification 5.4, Vol 3, Part F; table per Part G and Part C, 12).
 ///
@@ -40,39 +42,42 @@ struct AttributeServer {
     let isResponse = opcode & 1 == 1
     if isCommand || isResponse || opcode == handleValueConfirmation { return nil }
     do throws(Refusal) {
-      return try answer(opcode, ByteReader(pdu, from: 1))
+      var request = ByteReader(pdu.span.bytes, orThrow: Refusal(.invalidPDU))
+      _ = try request.u8()
+      return try answer(opcode, &request)
     } catch {
       var out: [UInt8] = [0x01, opcode]
-      out.append(u16: error.handle)
+      out.append(littleEndian: error.handle)
       return out + [error.code.rawValue]
     }
   }
 
-  private mutating func answer(_ opcode: UInt8, _ reader: ByteReader) throws(Refusal) -> [UInt8] {
+  private mutating func answer(
+    _ opcode: UInt8, _ reader: inout ByteReader<Refusal>
+  ) throws(Refusal) -> [UInt8] {
     switch opcode {
-    case 0x02: try exchangeUnit(reader)
-    case 0x04: try findInformation(reader)
-    case 0x06: try findByTypeValue(reader)
-    case 0x08: try readByType(reader)
-    case 0x0A: try read(reader, hasOffset: false)
-    case 0x0C: try read(reader, hasOffset: true)
-    case 0x10: try readByGroupType(reader)
-    case 0x12: try refuseWrite(reader)
+    case 0x02: try exchangeUnit(&reader)
+    case 0x04: try findInformation(&reader)
+    case 0x06: try findByTypeValue(&reader)
+    case 0x08: try readByType(&reader)
+    case 0x0A: try read(&reader, hasOffset: false)
+    case 0x0C: try read(&reader, hasOffset: true)
+    case 0x10: try readByGroupType(&reader)
+    case 0x12: try refuseWrite(&reader)
     case _: throw Refusal(.requestNotSupported)
     }
   }
 
   /// 3.4.2.1 Exchange MTU.
-  private mutating func exchangeUnit(_ request: ByteReader) throws(Refusal) -> [UInt8] {
-    var reader = request
-    guard let theirs = reader.u16(), reader.remaining == 0 else { throw Refusal(.invalidPDU) }
+  private mutating func exchangeUnit(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
+    let theirs = try reader.u16le()
+    guard reader.remaining == 0 else { throw Refusal(.invalidPDU) }
     unitBytes = max(Self.defaultUnitBytes, min(Int(theirs), Self.unitBytesMax))
     return [0x03, UInt8(Self.unitBytesMax), 0]
   }
 
   /// 3.4.3.1 Find Information: pairs of handle and type, all types of the first one's size.
-  private func findInformation(_ request: ByteReader) throws(Refusal) -> [UInt8] {
-    var reader = request
+  private func findInformation(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
     let range = try handles(&reader)
     guard reader.remaining == 0 else { throw Refusal(.invalidPDU) }
     var out: [UInt8] = [0x05, 0]
@@ -80,7 +85,7 @@ struct AttributeServer {
     for (handle, attribute) in table(range) {
       if size == 0 { size = attribute.type.count }
       guard attribute.type.count == size, out.count + 2 + size <= unitBytes else { break }
-      out.append(u16: handle)
+      out.append(littleEndian: handle)
       out += attribute.type
     }
     out[1] = size == 2 ? 1 : 2
@@ -89,26 +94,24 @@ struct AttributeServer {
   }
 
   /// 3.4.3.3 Find By Type Value: a client that looks for one service by its UUID.
-  private func findByTypeValue(_ request: ByteReader) throws(Refusal) -> [UInt8] {
-    var reader = request
+  private func findByTypeValue(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
     let range = try handles(&reader)
-    guard let type = reader.take(2) else { throw Refusal(.invalidPDU) }
-    let value = reader.rest()
+    let type = try reader.array(2)
+    let value = try reader.array(reader.remaining)
     var out: [UInt8] = [0x07]
     for (handle, attribute) in table(range) where attribute.type == type && attribute.value == value {
       guard out.count + 4 <= unitBytes else { break }
-      out.append(u16: handle)
-      out.append(u16: attribute.groupEnd ?? handle)
+      out.append(littleEndian: handle)
+      out.append(littleEndian: attribute.groupEnd ?? handle)
     }
     if out.count == 1 { throw Refusal(.attributeNotFound, range.lowerBound) }
     return out
   }
 
   /// 3.4.4.1 Read By Type: handles and values, all values of the first one's size.
-  private func readByType(_ request: ByteReader) throws(Refusal) -> [UInt8] {
-    var reader = request
+  private func readByType(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
     let range = try handles(&reader)
-    let type = try anyType(reader.rest())
+    let type = try anyType(try reader.array(reader.remaining))
     let valueBytesMax = min(unitBytes - 4, 253)
     var out: [UInt8] = [0x09, 0]
     for (handle, attribute) in table(range) where attribute.type == type {
@@ -116,7 +119,7 @@ struct AttributeServer {
       let size = UInt8(value.count + 2)
       if out[1] == 0 { out[1] = size }
       guard out[1] == size, out.count + Int(size) <= unitBytes else { break }
-      out.append(u16: handle)
+      out.append(littleEndian: handle)
       out += value
     }
     if out[1] == 0 { throw Refusal(.attributeNotFound, range.lowerBound) }
@@ -124,20 +127,19 @@ struct AttributeServer {
   }
 
   /// 3.4.4.3 Read and 3.4.4.5 Read Blob.
-  private func read(_ request: ByteReader, hasOffset: Bool) throws(Refusal) -> [UInt8] {
-    var reader = request
-    guard let handle = reader.u16(), let offset = hasOffset ? reader.u16() : 0, reader.remaining == 0
-    else { throw Refusal(.invalidPDU) }
+  private func read(_ reader: inout ByteReader<Refusal>, hasOffset: Bool) throws(Refusal) -> [UInt8] {
+    let handle = try reader.u16le()
+    let offset = hasOffset ? try reader.u16le() : 0
+    guard reader.remaining == 0 else { throw Refusal(.invalidPDU) }
     guard let attribute = attribute(handle) else { throw Refusal(.invalidHandle, handle) }
     guard Int(offset) <= attribute.value.count else { throw Refusal(.invalidOffset, handle) }
     return [hasOffset ? 0x0D : 0x0B] + attribute.value[Int(offset)...].prefix(unitBytes - 1)
   }
 
   /// 3.4.4.9 Read By Group Type: primary services with the last handle of each.
-  private func readByGroupType(_ request: ByteReader) throws(Refusal) -> [UInt8] {
-    var reader = request
+  private func readByGroupType(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
     let range = try handles(&reader)
-    let type = try anyType(reader.rest())
+    let type = try anyType(try reader.array(reader.remaining))
     let isGroup = type == [0x00, 0x28] || type == [0x01, 0x28]
     guard isGroup else { throw Refusal(.unsupportedGroupType, range.lowerBound) }
     var out: [UInt8] = [0x11, 0]
@@ -145,8 +147,8 @@ struct AttributeServer {
       let size = UInt8(attribute.value.count + 4)
       if out[1] == 0 { out[1] = size }
       guard out[1] == size, out.count + Int(size) <= unitBytes else { break }
-      out.append(u16: handle)
-      out.append(u16: attribute.groupEnd ?? handle)
+      out.append(littleEndian: handle)
+      out.append(littleEndian: attribute.groupEnd ?? handle)
       out += attribute.value
     }
     if out[1] == 0 { throw Refusal(.attributeNotFound, range.lowerBound) }
@@ -154,15 +156,15 @@ struct AttributeServer {
   }
 
   /// 3.4.5.1 Write: nothing here can be written.
-  private func refuseWrite(_ request: ByteReader) throws(Refusal) -> [UInt8] {
-    var reader = request
-    guard let handle = reader.u16() else { throw Refusal(.invalidPDU) }
+  private func refuseWrite(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
+    let handle = try reader.u16le()
     throw Refusal(attribute(handle) == nil ? .invalidHandle : .writeNotPermitted, handle)
   }
 
   /// The starting and ending handle of a request; the start may be neither 0 nor above the end.
-  private func handles(_ reader: inout ByteReader) throws(Refusal) -> ClosedRange<UInt16> {
-    guard let first = reader.u16(), let last = reader.u16() else { throw Refusal(.invalidPDU) }
+  private func handles(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> ClosedRange<UInt16> {
+    let first = try reader.u16le()
+    let last = try reader.u16le()
     guard first > 0, first <= last else { throw Refusal(.invalidHandle, first) }
     return first...last
   }

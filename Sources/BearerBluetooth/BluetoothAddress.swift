@@ -1,4 +1,5 @@
 import Bearer
+import Primitives
 
 extension BluetoothEndpoint {
   /// `AA:BB:CC:DD:EE:FF`, the usual notation, also of BlueZ.
@@ -38,15 +39,14 @@ struct WireAddress: Equatable {
 
 extension ByteReader {
   /// Six address bytes, least significant first.
-  mutating func address() -> UInt64? {
-    guard let bytes = take(6) else { return nil }
-    return bytes.reversed().reduce(0) { $0 << 8 | UInt64($1) }
+  mutating func address() throws(Truncated) -> UInt64 {
+    let low = try u32le()
+    return UInt64(try u16le()) << 32 | UInt64(low)
   }
 
   /// Six address bytes and the type byte.
-  mutating func typedAddress() -> WireAddress? {
-    guard remaining >= 7, let address = address(), let type = u8() else { return nil }
-    return WireAddress(address: address, type: type)
+  mutating func typedAddress() throws(Truncated) -> WireAddress {
+    WireAddress(address: try address(), type: try u8())
   }
 }
 

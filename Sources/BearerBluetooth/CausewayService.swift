@@ -1,3 +1,5 @@
+import Primitives
+
 /// The GATT service that identifies Causeway nodes and phones, and its advertisement.
 ///
 /// The advertisement carries the flags (added by the kernel) and the service UUID, so that phones in the background
@@ -23,8 +25,9 @@ enum CausewayService {
 
   /// The scan response: the hint, most significant byte first, as our service's data.
   static func scanResponse(hint: UInt64) -> [UInt8] {
-    let hintBytes = (0..<8).map { UInt8(truncatingIfNeeded: hint >> UInt64((7 - $0) * 8)) }
-    return [UInt8(1 + uuid.count + hintBytes.count), serviceData] + uuid + hintBytes
+    var response = [UInt8(1 + uuid.count + 8), serviceData] + uuid
+    response.append(bigEndian: hint)
+    return response
   }
 
   /// Parses an advertisement and scan response as mgmt joins them (the EIR of Device Found). Nil without our service;
@@ -33,8 +36,8 @@ enum CausewayService {
   static func hint(in data: [UInt8]) -> UInt64? {
     var isOurs = false
     var hint: UInt64 = 0
-    var reader = ByteReader(data)
-    while let length = reader.u8(), length > 0, let structure = reader.take(Int(length)) {
+    var reader = ByteReader(data.span.bytes, orThrow: TooShort())
+    while let length = try? reader.u8(), length > 0, let structure = try? reader.array(Int(length)) {
       switch structure[0] {
       case incompleteUUIDs, completeUUIDs:
         var offset = 1
@@ -50,5 +53,14 @@ enum CausewayService {
       }
     }
     return isOurs ? hint : nil
+  }
+}
+
+extension [UInt8] {
+  /// Whether the bytes from `offset` on begin with `other`.
+  func holds(_ other: [UInt8], at offset: Int) -> Bool {
+    guard offset >= 0, count - offset >= other.count else { return false }
+    for index in 0..<other.count where self[offset + index] != other[index] { return false }
+    return true
   }
 }

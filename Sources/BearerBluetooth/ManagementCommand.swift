@@ -1,4 +1,5 @@
 import Bearer
+import Primitives
 
 /// A request to the kernel's Bluetooth management interface (BlueZ doc/mgmt-api.txt), as bytes.
 ///
@@ -19,9 +20,9 @@ struct ManagementCommand: Equatable {
   var bytes: [UInt8] {
     var out: [UInt8] = []
     out.reserveCapacity(Self.headerBytes + parameters.count)
-    out.append(u16: opcode)
-    out.append(u16: index)
-    out.append(u16: UInt16(truncatingIfNeeded: parameters.count))
+    out.append(littleEndian: opcode)
+    out.append(littleEndian: index)
+    out.append(littleEndian: UInt16(truncatingIfNeeded: parameters.count))
     out += parameters
     return out
   }
@@ -80,9 +81,9 @@ struct ManagementCommand: Equatable {
   /// Connectable (bit 0), general discoverable (bit 1), flags managed by the kernel (bit 3); unlimited duration.
   static func addAdvertising(_ index: UInt16, data: [UInt8], scanResponse: [UInt8]) -> ManagementCommand {
     var parameters = [advertisingInstance]
-    parameters.append(u32: 0x0000_000B)
-    parameters.append(u16: 0)
-    parameters.append(u16: 0)
+    parameters.append(littleEndian: UInt32(0x0000_000B))
+    parameters.append(littleEndian: UInt16(0))
+    parameters.append(littleEndian: UInt16(0))
     parameters.append(UInt8(truncatingIfNeeded: data.count))
     parameters.append(UInt8(truncatingIfNeeded: scanResponse.count))
     return ManagementCommand(opcode: 0x003E, index: index, parameters: parameters + data + scanResponse)
@@ -96,9 +97,9 @@ struct ManagementCommand: Equatable {
   static func setDefaults(_ index: UInt16, _ defaults: [RadioDefault]) -> ManagementCommand {
     var parameters: [UInt8] = []
     for entry in defaults {
-      parameters.append(u16: entry.type)
+      parameters.append(littleEndian: entry.type)
       parameters.append(2)
-      parameters.append(u16: entry.value)
+      parameters.append(littleEndian: entry.value)
     }
     return ManagementCommand(opcode: 0x004C, index: index, parameters: parameters)
   }

@@ -1,3 +1,5 @@
+import Primitives
+
 /// An event of the kernel's management interface (BlueZ doc/mgmt-api.txt). `decode` takes whole packets and refuses
 /// those with a wrong length field or too short parameters; longer parameters are accepted, because newer kernels
 /// append fields.
@@ -24,39 +26,45 @@ enum ManagementEvent: Equatable {
   static let packetBytesMax = 4096
 
   static func decode(_ packet: [UInt8]) -> (index: UInt16, event: ManagementEvent)? {
-    var reader = ByteReader(packet)
-    guard let code = reader.u16(), let index = reader.u16(), let length = reader.u16(),
-      Int(length) == reader.remaining, let event = parameters(code, &reader)
+    var reader = ByteReader(packet.span.bytes, orThrow: TooShort())
+    guard let code = try? reader.u16le(), let index = try? reader.u16le(), let length = try? reader.u16le(),
+      Int(length) == reader.remaining, let event = try? parameters(code, &reader)
     else { return nil }
     return (index, event)
   }
 
-  private static func parameters(_ code: UInt16, _ reader: inout ByteReader) -> ManagementEvent? {
+  private static func parameters(
+    _ code: UInt16, _ reader: inout ByteReader<TooShort>
+  ) throws(TooShort) -> ManagementEvent {
     switch code {
     case 0x0001, 0x0002:
-      guard let opcode = reader.u16(), let status = reader.u8() else { return nil }
-      return .reply(opcode: opcode, ManagementStatus(rawValue: status), reader.rest())
-    case 0x0003: return reader.u8().map { .controllerError($0) }
+      let opcode = try reader.u16le()
+      let status = ManagementStatus(rawValue: try reader.u8())
+      return .reply(opcode: opcode, status, try reader.array(reader.remaining))
+    case 0x0003: return .controllerError(try reader.u8())
     case 0x0004: return .indexAdded
     case 0x0005: return .indexRemoved
-    case 0x0006: return reader.u32().map { .newSettings(ControllerSettings(rawValue: $0)) }
-    case 0x000B: return reader.typedAddress().map { .deviceConnected($0) }
-    case 0x000C: return reader.typedAddress().map { .deviceDisconnected($0) }
+    case 0x0006: return .newSettings(ControllerSettings(rawValue: try reader.u32le()))
+    case 0x000B: return .deviceConnected(try reader.typedAddress())
+    case 0x000C: return .deviceDisconnected(try reader.typedAddress())
     case 0x000D:
-      guard let device = reader.typedAddress(), let status = reader.u8() else { return nil }
-      return .connectFailed(device, ManagementStatus(rawValue: status))
-    case 0x000E: return reader.typedAddress().map { .pinCodeRequest($0) }
-    case 0x000F: return reader.typedAddress().map { .confirmationRequest($0) }
-    case 0x0010: return reader.typedAddress().map { .passkeyRequest($0) }
-    case 0x0012: return FoundDevice(&reader).map { .deviceFound($0) }
+      let device = try reader.typedAddress()
+      return .connectFailed(device, ManagementStatus(rawValue: try reader.u8()))
+    case 0x000E: return .pinCodeRequest(try reader.typedAddress())
+    case 0x000F: return .confirmationRequest(try reader.typedAddress())
+    case 0x0010: return .passkeyRequest(try reader.typedAddress())
+    case 0x0012: return .deviceFound(try FoundDevice(&reader))
     case 0x0013:
-      guard reader.u8() != nil, let isOn = reader.u8() else { return nil }
-      return .discovering(isOn != 0)
-    case 0x0024: return reader.u8().map { .advertisingRemoved(instance: $0) }
+      _ = try reader.u8()
+      return .discovering(try reader.u8() != 0)
+    case 0x0024: return .advertisingRemoved(instance: try reader.u8())
     case _: return .other(code: code)
     }
   }
 }
+
+/// A packet of the kernel or of a peer ends before it is whole.
+struct TooShort: Error {}
 
 /// Device Found.
 struct FoundDevice: Equatable {
@@ -66,13 +74,11 @@ struct FoundDevice: Equatable {
   /// Advertising data and scan response, concatenated.
   let data: [UInt8]
 
-  init?(_ reader: inout ByteReader) {
-    guard let device = reader.typedAddress(), reader.u8() != nil, let flags = reader.u32(), let length = reader.u16(),
-      let data = reader.take(Int(length))
-    else { return nil }
-    self.device = device
-    isConnectable = flags & 4 == 0
-    self.data = data
+  init(_ reader: inout ByteReader<TooShort>) throws(TooShort) {
+    device = try reader.typedAddress()
+    _ = try reader.u8()
+    isConnectable = try reader.u32le() & 4 == 0
+    data = try reader.array(Int(try reader.u16le()))
   }
 }
 
@@ -92,9 +98,9 @@ struct ControllerInformation: Equatable {
 
   /// Nil when the reply is short.
   init?(_ parameters: [UInt8]) {
-    var reader = ByteReader(parameters)
-    guard let address = reader.address(), reader.take(3) != nil, let supported = reader.u32(),
-      let current = reader.u32()
+    var reader = ByteReader(parameters.span.bytes, orThrow: TooShort())
+    guard let address = try? reader.address(), (try? reader.span(3)) != nil, let supported = try? reader.u32le(),
+      let current = try? reader.u32le()
     else { return nil }
     self.address = address
     self.supported = ControllerSettings(rawValue: supported)
@@ -105,18 +111,18 @@ struct ControllerInformation: Equatable {
 /// The reply to Read Advertising Features. Bits 7 to 9 of the supported flags are secondary channels, which only
 /// controllers with extended advertising have.
 func supportsExtendedAdvertising(_ features: [UInt8]) -> Bool {
-  var reader = ByteReader(features)
-  guard let flags = reader.u32() else { return false }
+  var reader = ByteReader(features.span.bytes, orThrow: TooShort())
+  guard let flags = try? reader.u32le() else { return false }
   return flags & 0x380 != 0
 }
 
 /// The reply to Read Index List: a count and as many indexes. Nil when the count does not match.
 func indexList(_ parameters: [UInt8]) -> [UInt16]? {
-  var reader = ByteReader(parameters)
-  guard let count = reader.u16(), reader.remaining >= Int(count) * 2 else { return nil }
+  var reader = ByteReader(parameters.span.bytes, orThrow: TooShort())
+  guard let count = try? reader.u16le(), reader.remaining >= Int(count) * 2 else { return nil }
   var indexes: [UInt16] = []
   for _ in 0..<count {
-    if let index = reader.u16() { indexes.append(index) }
+    if let index = try? reader.u16le() { indexes.append(index) }
   }
   return indexes
 }

@@ -25,7 +25,7 @@ public struct AcknowledgementView: ~Escapable {
   public func checked() throws(PayloadRefusal) -> Acknowledgement {
     let lane = try checkedLane(payload.octet(16), reserved: payload.word16(18))
     var result = Acknowledgement(
-      epochs: EpochPair(destination: payload.word64(0), source: payload.word64(8)),
+      epochs: EpochPair(payload),
       lane: lane, echo: payload.word32(20), cumulative: payload.word64(24), windowLimit: payload.word64(32))
     guard result.cumulative <= ChannelLimits.offsetMax, result.windowLimit <= ChannelLimits.offsetMax else {
       throw .offsetTooLarge
@@ -85,17 +85,18 @@ public struct Acknowledgement: Sendable {
 
   /// Writes `byteCount` bytes to the start of `buffer`, which must have them.
   public func encode(into buffer: UnsafeMutableRawBufferPointer) {
-    buffer.store(bigEndian: epochs.destination, at: 0)
-    buffer.store(bigEndian: epochs.source, at: 8)
-    buffer.store(bigEndian: lane.rawValue, at: 16)
-    buffer.store(bigEndian: UInt8(rangeCount), at: 17)
-    buffer.store(bigEndian: UInt16(0), at: 18)
-    buffer.store(bigEndian: echo, at: 20)
-    buffer.store(bigEndian: cumulative, at: 24)
-    buffer.store(bigEndian: windowLimit, at: 32)
-    for index in 0..<rangeCount {
-      buffer.store(bigEndian: ranges[index].start, at: Self.headerBytes + index * Self.rangeBytes)
-      buffer.store(bigEndian: ranges[index].end, at: Self.headerBytes + index * Self.rangeBytes + 8)
+    buffer.write { output in
+      output.append(epochs)
+      output.append(lane.rawValue)
+      output.append(UInt8(rangeCount))
+      output.append(bigEndian: UInt16(0))
+      output.append(bigEndian: echo)
+      output.append(bigEndian: cumulative)
+      output.append(bigEndian: windowLimit)
+      for index in 0..<rangeCount {
+        output.append(bigEndian: ranges[index].start)
+        output.append(bigEndian: ranges[index].end)
+      }
     }
   }
 }

@@ -24,7 +24,7 @@ public struct DatagramView: ~Escapable {
     let number = payload.word64(20)
     guard number != 0 else { throw .numberZero }
     return Datagram(
-      epochs: EpochPair(destination: payload.word64(0), source: payload.word64(8)), kind: payload.octet(16),
+      epochs: EpochPair(payload), kind: payload.octet(16),
       number: number)
   }
 }
@@ -45,12 +45,13 @@ public struct Datagram: Equatable, Sendable {
 
   /// Writes the header into the first `headerBytes` bytes of `buffer`, which must have them.
   public func encodeHeader(into buffer: UnsafeMutableRawBufferPointer) {
-    buffer.store(bigEndian: epochs.destination, at: 0)
-    buffer.store(bigEndian: epochs.source, at: 8)
-    buffer.store(bigEndian: kind, at: 16)
-    buffer.store(bigEndian: UInt8(0), at: 17)
-    buffer.store(bigEndian: UInt16(0), at: 18)
-    buffer.store(bigEndian: number, at: 20)
+    buffer.write { output in
+      output.append(epochs)
+      output.append(kind)
+      output.append(0)
+      output.append(bigEndian: UInt16(0))
+      output.append(bigEndian: number)
+    }
   }
 }
 

@@ -1,3 +1,5 @@
+import Primitives
+
 /// Why bytes are not a valid payload. Counted by name.
 public enum PayloadRefusal: UInt8, Error, Sendable, CaseIterable {
   /// Shorter than its fixed part or than its range count requires.
@@ -42,6 +44,17 @@ public struct EpochPair: Equatable, Sendable {
   public init(destination: UInt64, source: UInt64) {
     self.destination = destination
     self.source = source
+  }
+
+  /// What a payload of at least 16 bytes begins with.
+  init(_ payload: RawSpan) { self.init(destination: payload.word64(0), source: payload.word64(8)) }
+}
+
+extension OutputRawSpan {
+  @_lifetime(self: copy self)
+  mutating func append(_ epochs: EpochPair) {
+    append(bigEndian: epochs.destination)
+    append(bigEndian: epochs.source)
   }
 }
 

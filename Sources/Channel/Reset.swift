@@ -28,7 +28,9 @@ public struct Reset: Equatable, Sendable {
 
   /// Writes `byteCount` bytes to the start of `buffer`, which must have them.
   public func encode(into buffer: UnsafeMutableRawBufferPointer) {
-    buffer.store(bigEndian: meantEpoch, at: 0)
-    buffer.store(bigEndian: currentEpoch, at: 8)
+    buffer.write { output in
+      output.append(bigEndian: meantEpoch)
+      output.append(bigEndian: currentEpoch)
+    }
   }
 }

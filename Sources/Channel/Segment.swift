@@ -26,7 +26,7 @@ public struct SegmentView: ~Escapable {
     let offset = payload.word64(24)
     guard offset <= ChannelLimits.offsetMax else { throw .offsetTooLarge }
     return Segment(
-      epochs: EpochPair(destination: payload.word64(0), source: payload.word64(8)),
+      epochs: EpochPair(payload),
       lane: lane, timestamp: payload.word32(20), offset: offset)
   }
 }
@@ -50,12 +50,13 @@ public struct Segment: Equatable, Sendable {
 
   /// Writes the header into the first `headerBytes` bytes of `buffer`, which must have them.
   public func encodeHeader(into buffer: UnsafeMutableRawBufferPointer) {
-    buffer.store(bigEndian: epochs.destination, at: 0)
-    buffer.store(bigEndian: epochs.source, at: 8)
-    buffer.store(bigEndian: lane.rawValue, at: 16)
-    buffer.store(bigEndian: UInt8(0), at: 17)
-    buffer.store(bigEndian: UInt16(0), at: 18)
-    buffer.store(bigEndian: timestamp, at: 20)
-    buffer.store(bigEndian: offset, at: 24)
+    buffer.write { output in
+      output.append(epochs)
+      output.append(lane.rawValue)
+      output.append(0)
+      output.append(bigEndian: UInt16(0))
+      output.append(bigEndian: timestamp)
+      output.append(bigEndian: offset)
+    }
   }
 }

@@ -146,82 +146,82 @@ public struct ControlSyntaxError: Error {
 
 extension ControlRequest {
   public func encoded() -> [UInt8] {
-    var packet = PacketWriter()
+    var packet: [UInt8] = []
     switch self {
-    case .status: packet.u8(UInt8(ascii: "S"))
+    case .status: packet.append(UInt8(ascii: "S"))
     case .trust(let operation, let id, let name):
-      packet.u8(UInt8(ascii: "T"))
-      packet.u8(operation.rawValue)
-      packet.id(id)
-      packet.text(name)
+      packet.append(UInt8(ascii: "T"))
+      packet.append(operation.rawValue)
+      packet.append(id)
+      packet.append(text: name)
     case .attach(let kinds):
-      packet.u8(UInt8(ascii: "A"))
-      packet.u32(kinds)
+      packet.append(UInt8(ascii: "A"))
+      packet.append(bigEndian: kinds)
     case .send(let request, let message):
-      packet.u8(UInt8(ascii: "M"))
-      packet.u32(request)
-      packet.message(message)
+      packet.append(UInt8(ascii: "M"))
+      packet.append(bigEndian: request)
+      packet.append(message)
     }
-    return packet.bytes
+    return packet
   }
 
   public init(_ packet: [UInt8]) throws(ControlSyntaxError) {
-    var reader = PacketReader(packet)
+    var reader = ByteReader(packet.span.bytes, orThrow: ControlSyntaxError())
     switch try reader.u8() {
     case UInt8(ascii: "S"): self = .status
     case UInt8(ascii: "T"):
       guard let operation = TrustOperation(rawValue: try reader.u8()) else { throw ControlSyntaxError() }
-      self = .trust(operation, try reader.id(), name: try reader.text())
+      self = .trust(operation, try reader.nodeID(), name: try reader.text())
     case UInt8(ascii: "A"): self = .attach(kinds: try reader.u32())
     case UInt8(ascii: "M"): self = .send(request: try reader.u32(), try reader.message())
     default: throw ControlSyntaxError()
     }
-    try reader.end()
+    if reader.remaining != 0 { throw ControlSyntaxError() }
   }
 }
 
 extension ControlEvent {
   public func encoded() -> [UInt8] {
-    var packet = PacketWriter()
+    var packet: [UInt8] = []
     switch self {
     case .statusPiece(let bytes):
-      packet.u8(UInt8(ascii: "S"))
-      packet.bytes += bytes
+      packet.append(UInt8(ascii: "S"))
+      packet += bytes
     case .peerPresent(let peer):
-      packet.u8(UInt8(ascii: "P"))
-      packet.peer(peer)
+      packet.append(UInt8(ascii: "P"))
+      packet.append(peer)
     case .ready(let id, let name):
-      packet.u8(UInt8(ascii: "R"))
-      packet.id(id)
-      packet.text(name)
+      packet.append(UInt8(ascii: "R"))
+      packet.append(id)
+      packet.append(text: name)
     case .peerLost(let id):
-      packet.u8(UInt8(ascii: "L"))
-      packet.id(id)
+      packet.append(UInt8(ascii: "L"))
+      packet.append(id)
     case .message(let message):
-      packet.u8(UInt8(ascii: "M"))
-      packet.message(message)
+      packet.append(UInt8(ascii: "M"))
+      packet.append(message)
     case .completed(let request, let outcome):
-      packet.u8(UInt8(ascii: "C"))
-      packet.u32(request)
-      packet.u8(outcome.rawValue)
+      packet.append(UInt8(ascii: "C"))
+      packet.append(bigEndian: request)
+      packet.append(outcome.rawValue)
     case .trustAnswer(let isDone, let text):
-      packet.u8(UInt8(ascii: "T"))
-      packet.u8(isDone ? 1 : 0)
-      packet.text(text)
+      packet.append(UInt8(ascii: "T"))
+      packet.append(isDone ? 1 : 0)
+      packet.append(text: text)
     case .closing(let text):
-      packet.u8(UInt8(ascii: "E"))
-      packet.text(text)
+      packet.append(UInt8(ascii: "E"))
+      packet.append(text: text)
     }
-    return packet.bytes
+    return packet
   }
 
   public init(_ packet: [UInt8]) throws(ControlSyntaxError) {
-    var reader = PacketReader(packet)
+    var reader = ByteReader(packet.span.bytes, orThrow: ControlSyntaxError())
     switch try reader.u8() {
-    case UInt8(ascii: "S"): self = .statusPiece(reader.rest())
+    case UInt8(ascii: "S"): self = .statusPiece(try reader.array(reader.remaining))
     case UInt8(ascii: "P"): self = .peerPresent(try reader.peer())
-    case UInt8(ascii: "R"): self = .ready(id: try reader.id(), name: try reader.text())
-    case UInt8(ascii: "L"): self = .peerLost(try reader.id())
+    case UInt8(ascii: "R"): self = .ready(id: try reader.nodeID(), name: try reader.text())
+    case UInt8(ascii: "L"): self = .peerLost(try reader.nodeID())
     case UInt8(ascii: "M"): self = .message(try reader.message())
     case UInt8(ascii: "C"):
       let request = try reader.u32()
@@ -231,6 +231,6 @@ extension ControlEvent {
     case UInt8(ascii: "E"): self = .closing(try reader.text())
     default: throw ControlSyntaxError()
     }
-    try reader.end()
+    if reader.remaining != 0 { throw ControlSyntaxError() }
   }
 }

@@ -41,7 +41,7 @@ public struct AdvertisementView: ~Escapable {
     let signedByteCount = payload.byteCount - Self.signatureByteCount
     signed = payload.extracting(0..<signedByteCount)
     signature = payload.extracting(signedByteCount..<payload.byteCount)
-    var reader = ByteReader(signed)
+    var reader = ByteReader(signed, orThrow: FrameRefusal.truncated)
     let kind = AdvertisementKind(rawValue: try reader.u8())
     let reserved = try reader.u8()
     lifetimeSeconds = try reader.u16()
@@ -49,7 +49,7 @@ public struct AdvertisementView: ~Escapable {
     sequence = try reader.u64()
     point = try reader.span(Self.pointByteCount)
     body = try reader.span(reader.remaining)
-    guard let kind, reserved == 0, point.unsafeLoad(fromByteOffset: 0, as: UInt8.self) == 4,
+    guard let kind, reserved == 0, point.octet(0) == 4,
       (1...Advertisement.lifetimeSecondsMax).contains(lifetimeSeconds)
     else { throw .malformed }
     self.kind = kind
@@ -116,7 +116,7 @@ public struct TopologyView: ~Escapable {
   /// Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy body)
   public init(_ body: RawSpan) throws(FrameRefusal) {
-    var reader = ByteReader(body)
+    var reader = ByteReader(body, orThrow: FrameRefusal.truncated)
     flags = TopologyFlags(rawValue: try reader.u8())
     count = Int(try reader.u8())
     if count > Limits.neighboursMax { throw .overLength }
@@ -128,7 +128,8 @@ public struct TopologyView: ~Escapable {
 
   /// Neighbour `index`, 0 … `count` − 1. Never throws after a successful `init`.
   public func entry(_ index: Int) throws(FrameRefusal) -> Neighbour {
-    var reader = ByteReader(entries.extracting(index * Neighbour.byteCount..<(index + 1) * Neighbour.byteCount))
+    let entry = entries.extracting(index * Neighbour.byteCount..<(index + 1) * Neighbour.byteCount)
+    var reader = ByteReader(entry, orThrow: FrameRefusal.truncated)
     let node = try reader.nodeID()
     let cost = try reader.u16()
     let payloadBytesMax = try reader.u16()
@@ -158,7 +159,7 @@ public struct ProfileView: ~Escapable {
   /// Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy body)
   public init(_ body: RawSpan) throws(FrameRefusal) {
-    var reader = ByteReader(body)
+    var reader = ByteReader(body, orThrow: FrameRefusal.truncated)
     name = try DisplayName(&reader)
     serviceType = try reader.span(Int(try reader.u8()))
     if serviceType.byteCount > Limits.serviceTypeBytesMax { throw .overLength }
@@ -166,7 +167,7 @@ public struct ProfileView: ~Escapable {
     pairCount = Int(try reader.u8())
     pairs = try reader.span(reader.remaining)
     if pairs.byteCount > Limits.infoBytesMax { throw .overLength }
-    var pairReader = ByteReader(pairs)
+    var pairReader = ByteReader(pairs, orThrow: FrameRefusal.truncated)
     for _ in 0..<pairCount {
       if !isInfoPair(try pairReader.span(Int(try pairReader.u8()))) { throw .malformed }
     }
@@ -175,7 +176,7 @@ public struct ProfileView: ~Escapable {
 
   /// Calls `body` with each `key=value`, in order.
   public func forEachPair(_ body: (RawSpan) -> Void) {
-    var reader = ByteReader(pairs)
+    var reader = ByteReader(pairs, orThrow: FrameRefusal.truncated)
     for _ in 0..<pairCount {
       guard let count = try? reader.u8(), let pair = try? reader.span(Int(count)) else { return }
       body(pair)
@@ -188,7 +189,7 @@ public func isServiceType(_ bytes: RawSpan) -> Bool {
   var hasLetter = false
   var previous = UInt8(ascii: "-")
   for offset in bytes.byteOffsets {
-    let byte = bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self)
+    let byte = bytes.octet(offset)
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"): hasLetter = true
     case UInt8(ascii: "0")...UInt8(ascii: "9"): break
@@ -203,7 +204,7 @@ public func isServiceType(_ bytes: RawSpan) -> Bool {
 /// `key=value`: a key of printable ASCII without `=`, not empty; a value of UTF-8 (RFC 6763, 6.4 and 6.5).
 public func isInfoPair(_ bytes: RawSpan) -> Bool {
   for offset in bytes.byteOffsets {
-    let byte = bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self)
+    let byte = bytes.octet(offset)
     if byte == UInt8(ascii: "=") {
       let value = bytes.extracting(offset + 1..<bytes.byteCount)
       return offset > 0 && (value.byteCount == 0 || isPlainText(value))

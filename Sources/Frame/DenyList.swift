@@ -27,7 +27,7 @@ public struct DenyListView: ~Escapable {
     let signedByteCount = payload.byteCount - AdvertisementView.signatureByteCount
     signed = payload.extracting(0..<signedByteCount)
     signature = payload.extracting(signedByteCount..<payload.byteCount)
-    var reader = ByteReader(signed)
+    var reader = ByteReader(signed, orThrow: FrameRefusal.truncated)
     if try reader.u16() != 0 { throw .malformed }
     count = Int(try reader.u16())
     if count > Limits.deniedMax { throw .overLength }
@@ -35,7 +35,7 @@ public struct DenyListView: ~Escapable {
     issuedSeconds = try reader.u64()
     point = try reader.span(AdvertisementView.pointByteCount)
     entries = try reader.span(count * NodeID.byteCount)
-    if reader.remaining != 0 || serial == 0 || point.unsafeLoad(fromByteOffset: 0, as: UInt8.self) != 4 {
+    if reader.remaining != 0 || serial == 0 || point.octet(0) != 4 {
       throw .malformed
     }
     for index in 1..<max(count, 1) where node(index - 1) >= node(index) { throw .malformed }
@@ -43,9 +43,8 @@ public struct DenyListView: ~Escapable {
 
   /// Revoked key `index`, 0 … `count` − 1, in ascending order.
   public func node(_ index: Int) -> NodeID {
-    var reader = ByteReader(entries.extracting(index * NodeID.byteCount..<(index + 1) * NodeID.byteCount))
     // The length was checked in `init`.
-    return (try? reader.nodeID()) ?? .none
+    entries.nodeID(index * NodeID.byteCount)
   }
 
   /// Writes everything before the ids; the caller appends them in ascending order, then the signature.

@@ -79,7 +79,7 @@ public struct FrameHeader: Equatable, Sendable {
   ///
   /// Throws `.truncated`, `.unknownVersion`, `.zeroLength`, `.overLength`, `.ttlZero`, `.malformed`.
   public init(_ bytes: RawSpan) throws(FrameRefusal) {
-    var reader = ByteReader(bytes)
+    var reader = ByteReader(bytes, orThrow: FrameRefusal.truncated)
     if reader.remaining < Self.byteCount { throw .truncated }
     if try reader.u8() != Self.marker { throw .unknownVersion }
     type = try reader.u8()

@@ -44,7 +44,7 @@ public struct Hello: Equatable, Sendable {
 
   /// Throws `.truncated`, `.overLength`, `.malformed`; `.unknownVersion` when the two nodes share no version.
   public init(_ payload: RawSpan) throws(FrameRefusal) {
-    var reader = ByteReader(payload)
+    var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
     versionMin = try reader.u8()
     versionMax = try reader.u8()
     // Checked first: the rest may have another format in another version.
@@ -86,11 +86,11 @@ public struct DisplayName: Equatable, Sendable {
     if !isPlainText(bytes) || looksLikeNodeID(bytes) { throw .malformed }
     storage = FixedArray(repeating: 0)
     byteCount = bytes.byteCount
-    for offset in bytes.byteOffsets { storage[offset] = bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self) }
+    for offset in bytes.byteOffsets { storage[offset] = bytes.octet(offset) }
   }
 
   /// A length byte, then the name.
-  public init(_ reader: inout ByteReader) throws(FrameRefusal) {
+  public init(_ reader: inout ByteReader<FrameRefusal>) throws(FrameRefusal) {
     let count = Int(try reader.u8())
     self = try DisplayName(try reader.span(count))
   }
@@ -160,7 +160,7 @@ public struct Goodbye: Equatable, Sendable {
 
   /// Throws `.truncated`. An unknown reason reads as `.protocolError`.
   public init(_ payload: RawSpan) throws(FrameRefusal) {
-    var reader = ByteReader(payload)
+    var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
     reason = CloseReason(rawValue: try reader.u8()) ?? .protocolError
     _ = try reader.u8()
     retryAfterSeconds = min(try reader.u16(), Self.retryAfterSecondsMax)
@@ -178,7 +178,7 @@ public struct Goodbye: Equatable, Sendable {
 public func isPlainText(_ bytes: RawSpan) -> Bool {
   var offset = 0
   while offset < bytes.byteCount {
-    let lead = bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self)
+    let lead = bytes.octet(offset)
     let length: Int
     let least: UInt32
     switch lead {
@@ -191,7 +191,7 @@ public func isPlainText(_ bytes: RawSpan) -> Bool {
     if offset + length > bytes.byteCount { return false }
     var scalar = UInt32(lead) & (0x7F >> UInt32(length))
     for following in 1..<length {
-      let byte = bytes.unsafeLoad(fromByteOffset: offset + following, as: UInt8.self)
+      let byte = bytes.octet(offset + following)
       if byte & 0xC0 != 0x80 { return false }
       scalar = scalar << 6 | UInt32(byte & 0x3F)
     }

@@ -141,7 +141,7 @@ public struct Link {
           type: .pong, priority: .control, payloadByteCount: payload.byteCount, source: local, identifier: 0),
         payload, from: FramePool.ownIngress)
     case .pong:
-      var reader = ByteReader(payload)
+      var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
       let sentAt = Instant(nanoseconds: try reader.u64())
       // The echo is the neighbour's claim: only the outstanding ping counts.
       if state != .up || !awaitsPong || sentAt != pingSentAt || sentAt > now { throw .unexpected }

@@ -52,7 +52,8 @@ public struct ResourceOffer: Equatable, Sendable {
     guard bytes.byteCount == end else { throw .tooLong }
     guard let digest = ResourceDigest(bytes.extracting(12..<44)) else { throw .tooShort }
     try self.init(
-      transfer: bytes.word32(0), size: bytes.word64(4), digest: digest, name: bytes.octets(45..<end))
+      transfer: bytes.word32(0), size: bytes.word64(4), digest: digest,
+      name: [UInt8](copying: bytes.extracting(45..<end)))
   }
 
   public var message: Message {
@@ -149,7 +150,7 @@ public struct ResourceChunk: Equatable, Sendable {
   public init(_ bytes: RawSpan) throws(MessageRefusal) {
     guard bytes.byteCount >= Self.headerBytes else { throw .tooShort }
     try self.init(
-      transfer: bytes.word32(0), offset: bytes.word64(4), data: bytes.octets(Self.headerBytes..<bytes.byteCount))
+      transfer: bytes.word32(0), offset: bytes.word64(4), data: [UInt8](copying: bytes.extracting(Self.headerBytes...)))
   }
 
   public var message: Message {
@@ -255,5 +256,5 @@ private func checkedExplanation(_ bytes: RawSpan, lengthAt: Int, from: Int) thro
   guard length <= MessageLimits.explanationBytesMax, bytes.byteCount <= from + length else { throw .tooLong }
   guard bytes.byteCount == from + length else { throw .tooShort }
   guard UTF8Text.isValid(bytes.extracting(from..<from + length)) else { throw .notUTF8 }
-  return bytes.octets(from..<from + length)
+  return [UInt8](copying: bytes.extracting(from...))
 }

@@ -12,7 +12,7 @@ public struct TextMessage: Equatable, Sendable {
 
   public init(_ bytes: RawSpan) throws(MessageRefusal) {
     try Self.check(bytes)
-    utf8 = bytes.octets(0..<bytes.byteCount)
+    utf8 = [UInt8](copying: bytes)
   }
 
   public var message: Message { Message(kind: .text, bytes: utf8) }

@@ -171,7 +171,7 @@ extension Node {
 
   /// Handles a handshake datagram, or a request for a handshake (an empty one).
   func receiveHandshake(_ header: FrameHeader, _ payload: RawSpan, _ now: Instant) throws(FrameRefusal) {
-    var reader = ByteReader(payload)
+    var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
     let meant = try reader.u64()
     let epoch = try reader.u64()
     // Only epochs from signed advertisements are accepted; the other end retries.

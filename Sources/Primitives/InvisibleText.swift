@@ -15,7 +15,7 @@ public func isInvisible(_ scalar: UInt32) -> Bool {
 public func looksLikeNodeID(_ word: RawSpan) -> Bool {
   guard word.byteCount == 8 || word.byteCount == 2 * NodeID.byteCount else { return false }
   for offset in word.byteOffsets {
-    switch word.unsafeLoad(fromByteOffset: offset, as: UInt8.self) {
+    switch word.octet(offset) {
     case 0x30...0x39, 0x41...0x46, 0x61...0x66: continue
     default: return false
     }

@@ -372,8 +372,10 @@ public final class Seal {
   }
 
   private func writeEpochs(into buffer: UnsafeMutableRawBufferPointer) {
-    buffer.store(bigEndian: peerEpoch, at: 0)
-    buffer.store(bigEndian: localEpoch, at: 8)
+    buffer.write { output in
+      output.append(bigEndian: peerEpoch)
+      output.append(bigEndian: localEpoch)
+    }
   }
 
   private func nextHello(

@@ -76,14 +76,16 @@ public struct SealHello: Equatable, Sendable {
 
   /// Writes `byteCount` bytes to the start of `buffer`, which must have them.
   public func encode(into buffer: UnsafeMutableRawBufferPointer) {
-    buffer.store(bigEndian: Self.version, at: 0)
-    buffer.store(bigEndian: UInt8((hasYours ? 1 : 0) | (wantsAnswer ? 2 : 0)), at: 1)
-    buffer.store(bigEndian: refusal?.rawValue ?? 0, at: 2)
-    buffer.store(bigEndian: UInt8(0), at: 3)
-    buffer.store(bigEndian: ownFlags.rawValue, at: 4)
-    buffer.store(bigEndian: yourFlags.rawValue, at: 5)
-    buffer.store(bigEndian: UInt16(0), at: 6)
-    buffer.store(bigEndian: ownEpoch, at: 8)
-    buffer.store(bigEndian: yourEpoch, at: 16)
+    buffer.write { output in
+      output.append(Self.version)
+      output.append(UInt8((hasYours ? 1 : 0) | (wantsAnswer ? 2 : 0)))
+      output.append(refusal?.rawValue ?? 0)
+      output.append(0)
+      output.append(ownFlags.rawValue)
+      output.append(yourFlags.rawValue)
+      output.append(bigEndian: UInt16(0))
+      output.append(bigEndian: ownEpoch)
+      output.append(bigEndian: yourEpoch)
+    }
   }
 }

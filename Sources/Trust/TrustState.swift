@@ -41,42 +41,60 @@ struct TrustState: Equatable {
   private static let magic: UInt32 = 0x4357_5331
 
   func encoded() -> [UInt8] {
-    var bytes = StateWriter()
-    bytes.number(UInt64(Self.magic), 4)
-    bytes.number(UInt64(epochCounter), 4)
-    bytes.number(UInt64(bitPattern: keptSeconds), 8)
-    bytes.number(UInt64(pins.count), 2)
+    var bytes: [UInt8] = []
+    bytes.append(bigEndian: Self.magic)
+    bytes.append(bigEndian: epochCounter)
+    bytes.append(bigEndian: keptSeconds)
+    bytes.append(bigEndian: UInt16(pins.count))
     for pin in pins {
-      bytes.node(pin.node)
-      bytes.number(pin.isByOperator ? 1 : 0, 1)
-      bytes.counted(pin.name, 1)
+      bytes.append(pin.node)
+      bytes.append(pin.isByOperator ? 1 : 0)
+      bytes.append(UInt8(truncatingIfNeeded: pin.name.count))
+      bytes += pin.name
     }
-    bytes.number(deniedSerial, 8)
-    bytes.number(deniedSeconds, 8)
-    bytes.number(UInt64(denied.count), 2)
-    for node in denied { bytes.node(node) }
-    bytes.number(UInt64(lists.count), 1)
-    for list in lists { bytes.counted(list, 2) }
-    return bytes.bytes
+    bytes.append(bigEndian: deniedSerial)
+    bytes.append(bigEndian: deniedSeconds)
+    bytes.append(bigEndian: UInt16(denied.count))
+    for node in denied { bytes.append(node) }
+    bytes.append(UInt8(lists.count))
+    for list in lists {
+      bytes.append(bigEndian: UInt16(truncatingIfNeeded: list.count))
+      bytes += list
+    }
+    return bytes
   }
 
   init() {}
 
   /// Nil for bytes that no version of this program wrote.
   init?(_ bytes: [UInt8]) {
-    var reader = StateReader(bytes)
-    guard reader.number(4) == UInt64(Self.magic) else { return nil }
-    epochCounter = UInt32(truncatingIfNeeded: reader.number(4))
-    keptSeconds = Int64(bitPattern: reader.number(8))
-    for _ in 0..<reader.count(2, max: TrustLimits.pinsMax) {
-      let node = reader.node(), isByOperator = reader.number(1) == 1
-      pins.append(Pin(node: node, name: reader.counted(1), isByOperator: isByOperator))
+    guard let state = try? TrustState(checked: bytes) else { return nil }
+    self = state
+  }
+
+  private init(checked bytes: [UInt8]) throws(Damage) {
+    var reader = ByteReader(bytes.span.bytes, orThrow: Damage())
+    if try reader.u32() != Self.magic { throw Damage() }
+    epochCounter = try reader.u32()
+    keptSeconds = Int64(bitPattern: try reader.u64())
+    for _ in 0..<(try Self.checked(Int(try reader.u16()), max: TrustLimits.pinsMax)) {
+      let node = try reader.nodeID(), isByOperator = try reader.u8() == 1
+      pins.append(Pin(node: node, name: try reader.array(Int(try reader.u8())), isByOperator: isByOperator))
     }
-    deniedSerial = reader.number(8)
-    deniedSeconds = reader.number(8)
-    for _ in 0..<reader.count(2, max: Limits.deniedMax) { denied.append(reader.node()) }
-    for _ in 0..<reader.count(1, max: TrustLimits.operatorsMax) { lists.append(reader.counted(2)) }
-    if !reader.isDone { return nil }
+    deniedSerial = try reader.u64()
+    deniedSeconds = try reader.u64()
+    for _ in 0..<(try Self.checked(Int(try reader.u16()), max: Limits.deniedMax)) { denied.append(try reader.nodeID()) }
+    for _ in 0..<(try Self.checked(Int(try reader.u8()), max: TrustLimits.operatorsMax)) {
+      lists.append(try reader.array(Int(try reader.u16())))
+    }
+    if reader.remaining != 0 { throw Damage() }
+  }
+
+  private struct Damage: Error {}
+
+  private static func checked(_ count: Int, max: Int) throws(Damage) -> Int {
+    if count > max { throw Damage() }
+    return count
   }
 }
 
@@ -92,54 +110,4 @@ public enum TrustLimits {
   public static let strangersMax = 16
   /// Operators whose deny-lists count here, besides this node itself.
   public static let operatorsMax = 4
-}
-
-private struct StateWriter {
-  var bytes: [UInt8] = []
-  mutating func number(_ value: UInt64, _ byteCount: Int) {
-    for index in (0..<byteCount).reversed() { bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(index * 8))) }
-  }
-  mutating func node(_ node: NodeID) {
-    number(node.high, 8)
-    number(node.low, 8)
-  }
-  mutating func counted(_ more: [UInt8], _ byteCount: Int) {
-    number(UInt64(more.count), byteCount)
-    bytes += more
-  }
-}
-
-/// Reads what `StateWriter` wrote. Beyond the end everything is zero, and `isDone` is false.
-private struct StateReader {
-  private let bytes: [UInt8]
-  private var offset = 0
-  private var isBroken = false
-  init(_ bytes: [UInt8]) { self.bytes = bytes }
-
-  var isDone: Bool { !isBroken && offset == bytes.count }
-
-  mutating func number(_ byteCount: Int) -> UInt64 {
-    var value: UInt64 = 0
-    for byte in take(byteCount) { value = value << 8 | UInt64(byte) }
-    return value
-  }
-  mutating func node() -> NodeID {
-    let high = number(8)
-    return NodeID(high: high, low: number(8))
-  }
-  mutating func count(_ byteCount: Int, max: Int) -> Int {
-    let count = Int(number(byteCount))
-    if count > max { isBroken = true }
-    return isBroken ? 0 : count
-  }
-  mutating func counted(_ byteCount: Int) -> [UInt8] { Array(take(Int(number(byteCount)))) }
-
-  private mutating func take(_ count: Int) -> ArraySlice<UInt8> {
-    if isBroken || bytes.count - offset < count {
-      isBroken = true
-      return []
-    }
-    defer { offset += count }
-    return bytes[offset..<offset + count]
-  }
 }

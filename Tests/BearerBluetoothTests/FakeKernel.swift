@@ -40,24 +40,25 @@ final class FakeKernel {
     var buffer = [UInt8](repeating: 0, count: 1024)
     let count = recv(ours, &buffer, buffer.count, CInt(MSG_DONTWAIT))
     guard count > 0 else { return nil }
-    var reader = ByteReader(Array(buffer[..<count]))
-    guard let opcode = reader.u16(), let index = reader.u16(), let length = reader.u16(),
-      Int(length) == reader.remaining
+    let packet = Array(buffer[..<count])
+    var reader = ByteReader(packet.span.bytes, orThrow: TooShort())
+    guard let opcode = try? reader.u16le(), let index = try? reader.u16le(), let length = try? reader.u16le(),
+      Int(length) == reader.remaining, let parameters = try? reader.array(Int(length))
     else { return nil }
-    return Command(opcode: opcode, index: index, parameters: reader.rest())
+    return Command(opcode: opcode, index: index, parameters: parameters)
   }
 
   func reply(_ opcode: UInt16, _ index: UInt16, _ status: UInt8 = 0, _ parameters: [UInt8] = []) {
     var body: [UInt8] = []
-    body.append(u16: opcode)
+    body.append(littleEndian: opcode)
     tell(0x0001, index, body + [status] + parameters)
   }
 
   func tell(_ code: UInt16, _ index: UInt16, _ parameters: [UInt8] = []) {
     var packet: [UInt8] = []
-    packet.append(u16: code)
-    packet.append(u16: index)
-    packet.append(u16: UInt16(parameters.count))
+    packet.append(littleEndian: code)
+    packet.append(littleEndian: index)
+    packet.append(littleEndian: UInt16(parameters.count))
     put(packet + parameters)
   }
 
@@ -85,14 +86,14 @@ final class FakeKernel {
       var answer: [UInt8] = []
       switch command.opcode {
       case 0x0003:
-        answer.append(u16: UInt16(indexes.count))
-        for index in indexes { answer.append(u16: index) }
+        answer.append(littleEndian: UInt16(indexes.count))
+        for index in indexes { answer.append(littleEndian: index) }
       case 0x0004:
         let address = Self.address + UInt64(command.index)
         answer = BluetoothEndpoint(address: address, isRandom: false).wireBytes + [9, 0, 0]
-        answer.append(u32: supported)
-        answer.append(u32: current)
-      case 0x003D: answer.append(u32: isExtended ? 0x0001_FFFF : 0x0000_007F)
+        answer.append(littleEndian: supported)
+        answer.append(littleEndian: current)
+      case 0x003D: answer.append(littleEndian: UInt32(isExtended ? 0x0001_FFFF : 0x0000_007F))
       default: break
       }
       reply(command.opcode, command.index, 0, answer)

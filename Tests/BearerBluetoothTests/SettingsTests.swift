@@ -1,4 +1,5 @@
 import Bearer
+import Primitives
 import Testing
 
 @testable import BearerBluetooth
@@ -19,11 +20,13 @@ import Testing
   #expect(settings.problem == "bluetooth links 0 is out of range: choose 1 to 32")
 }
 
-@Test func anAddressTravelsLeastSignificantByteFirst() {
+@Test func anAddressTravelsLeastSignificantByteFirst() throws {
   let endpoint = BluetoothEndpoint(address: 0x0102_0304_0506, isRandom: true)
   #expect(endpoint.wireBytes == [6, 5, 4, 3, 2, 1])
   #expect(endpoint.wireType == 2)
   #expect(endpoint.text == "01:02:03:04:05:06")
-  var reader = ByteReader(endpoint.wireBytes + [2])
-  #expect(reader.typedAddress()?.endpoint == endpoint)
+  let bytes = endpoint.wireBytes + [2]
+  var reader = ByteReader(bytes.span.bytes, orThrow: TooShort())
+  let address = try reader.typedAddress()
+  #expect(address.endpoint == endpoint)
 }

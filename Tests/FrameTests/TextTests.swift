@@ -74,7 +74,7 @@ func aSequenceThatEndsEarlyIsNoText(digits: String) {
 
 @Test func aDisplayNameIsALengthByteAndItsBytes() throws {
   let wire = hex("05 4ac3bc7267")
-  var reader = ByteReader(wire.span.bytes)
+  var reader = ByteReader(wire.span.bytes, orThrow: FrameRefusal.truncated)
   let name = try DisplayName(&reader)
   #expect(name.text == "Jürg" && reader.remaining == 0)
   #expect(encoded { output in name.write(to: &output) } == wire)

@@ -1,0 +1,95 @@
+/// Takes fields from bytes, front to back: the numbers of the wire and of files are big-endian, those of Bluetooth's HCI,
+/// L2CAP and ATT (`u16le`, `u32le`) little-endian. Every read is checked. A field that is not all there throws what the
+/// owner of the format throws for it, and leaves the reader where it was.
+public struct ByteReader<Truncated: Error>: ~Escapable {
+  @usableFromInline let bytes: RawSpan
+  @usableFromInline let truncated: Truncated
+  @usableFromInline var offset = 0
+
+  @_lifetime(copy bytes)
+  @inlinable public init(_ bytes: RawSpan, orThrow truncated: Truncated) {
+    self.bytes = bytes
+    self.truncated = truncated
+  }
+
+  @inlinable public var remaining: Int { bytes.byteCount - offset }
+
+  /// Where the next `byteCount` bytes begin, which are behind the reader now.
+  @inlinable mutating func advance(_ byteCount: Int) throws(Truncated) -> Int {
+    if byteCount < 0 || remaining < byteCount { throw truncated }
+    defer { offset += byteCount }
+    return offset
+  }
+
+  @inlinable public mutating func u8() throws(Truncated) -> UInt8 {
+    let start = try advance(1)
+    return bytes.octet(start)
+  }
+
+  @inlinable public mutating func u16() throws(Truncated) -> UInt16 {
+    let start = try advance(2)
+    return bytes.word16(start)
+  }
+
+  @inlinable public mutating func u32() throws(Truncated) -> UInt32 {
+    let start = try advance(4)
+    return bytes.word32(start)
+  }
+
+  @inlinable public mutating func u64() throws(Truncated) -> UInt64 {
+    let start = try advance(8)
+    return bytes.word64(start)
+  }
+
+  @inlinable public mutating func u16le() throws(Truncated) -> UInt16 {
+    let start = try advance(2)
+    return bytes.word16(start).byteSwapped
+  }
+
+  @inlinable public mutating func u32le() throws(Truncated) -> UInt32 {
+    let start = try advance(4)
+    return bytes.word32(start).byteSwapped
+  }
+
+  @inlinable public mutating func nodeID() throws(Truncated) -> NodeID {
+    let start = try advance(NodeID.byteCount)
+    return bytes.nodeID(start)
+  }
+
+  /// The next `byteCount` bytes.
+  @_lifetime(copy self)
+  @inlinable public mutating func span(_ byteCount: Int) throws(Truncated) -> RawSpan {
+    let start = try advance(byteCount)
+    return bytes.extracting(start..<start + byteCount)
+  }
+
+  /// A copy of the next `byteCount` bytes.
+  @inlinable public mutating func array(_ byteCount: Int) throws(Truncated) -> [UInt8] {
+    [UInt8](copying: try span(byteCount))
+  }
+}
+
+/// Big-endian fields at known offsets, for views whose length was checked once: an offset out of bounds is a fault of ours
+/// and traps.
+extension RawSpan {
+  @inlinable public func octet(_ offset: Int) -> UInt8 { unsafeLoad(fromByteOffset: offset, as: UInt8.self) }
+  @inlinable public func word16(_ offset: Int) -> UInt16 {
+    UInt16(bigEndian: unsafeLoadUnaligned(fromByteOffset: offset, as: UInt16.self))
+  }
+  @inlinable public func word32(_ offset: Int) -> UInt32 {
+    UInt32(bigEndian: unsafeLoadUnaligned(fromByteOffset: offset, as: UInt32.self))
+  }
+  @inlinable public func word64(_ offset: Int) -> UInt64 {
+    UInt64(bigEndian: unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
+  }
+  @inlinable public func nodeID(_ offset: Int) -> NodeID { NodeID(high: word64(offset), low: word64(offset + 8)) }
+}
+
+// Generic, so that the array is made in the module that asks for it: this one allocates nothing.
+extension RangeReplaceableCollection<UInt8> {
+  /// The bytes of a span.
+  @inlinable public init(copying bytes: RawSpan) {
+    self.init()
+    bytes.withUnsafeBytes { append(contentsOf: $0) }
+  }
+}

@@ -1,0 +1,48 @@
+/// The fields that `ByteReader` reads, written in order to memory whose size is known. What does not fit is a fault of
+/// ours, and traps.
+extension OutputRawSpan {
+  @_lifetime(self: copy self)
+  public mutating func append(bigEndian value: UInt16) { append(value.bigEndian, as: UInt16.self) }
+
+  @_lifetime(self: copy self)
+  public mutating func append(bigEndian value: UInt32) { append(value.bigEndian, as: UInt32.self) }
+
+  @_lifetime(self: copy self)
+  public mutating func append(bigEndian value: UInt64) { append(value.bigEndian, as: UInt64.self) }
+
+  @_lifetime(self: copy self)
+  public mutating func append(_ node: NodeID) {
+    append(bigEndian: node.high)
+    append(bigEndian: node.low)
+  }
+
+  @_lifetime(self: copy self)
+  public mutating func append(bytes: RawSpan) {
+    for offset in bytes.byteOffsets { append(bytes.octet(offset)) }
+  }
+}
+
+extension UnsafeMutableRawBufferPointer {
+  /// Write fields from the start of the buffer on, which must have room for them; the rest stays as it is.
+  @inlinable public func write(_ body: (inout OutputRawSpan) -> Void) {
+    var output = OutputRawSpan(buffer: self, initializedCount: 0)
+    body(&output)
+    _ = output.finalize(for: self)
+  }
+}
+
+/// The same for arrays, which grow. Generic, so that they grow in the module that asks for it: this one allocates nothing.
+extension RangeReplaceableCollection<UInt8> {
+  @inlinable public mutating func append<Number: FixedWidthInteger>(bigEndian value: Number) {
+    for index in 1...Number.bitWidth / 8 { append(UInt8(truncatingIfNeeded: value >> (Number.bitWidth - 8 * index))) }
+  }
+
+  @inlinable public mutating func append<Number: FixedWidthInteger>(littleEndian value: Number) {
+    append(bigEndian: value.byteSwapped)
+  }
+
+  @inlinable public mutating func append(_ node: NodeID) {
+    append(bigEndian: node.high)
+    append(bigEndian: node.low)
+  }
+}
