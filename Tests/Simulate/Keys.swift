@@ -16,7 +16,7 @@ enum Keys {
     return Simulation.standInKey
   }
 
-  /// What signs in the seeds that want the real library.
+  /// The library that signs in seeds with real cryptography.
   static var realName: String {
     #if canImport(SecureTransport)
       "mbedTLS"

@@ -2,10 +2,10 @@ import Glibc
 import Simulator
 
 /// simulate run FIRST COUNT STEP       runs COUNT seeds, a line for each
-/// simulate story SEED [LESS…]         runs one seed and tells what happens in it
+/// simulate story SEED [LESS…]         runs one seed and prints its trace
 /// simulate shrink SEED                makes a failing seed smaller and prints its line for Regressions.swift
 ///
-/// LESS is what a regression leaves of a seed: faults=cut,crash nodes=3 seconds=5
+/// LESS reduces a seed as a regression does: faults=cut,crash nodes=3 seconds=5
 @main
 struct Simulate {
   static func main() {
@@ -21,7 +21,7 @@ struct Simulate {
     }
   }
 
-  /// Says which seed it begins, so that whoever reads knows which one a crash belongs to.
+  /// Prints each seed as it begins, so that the reader knows which one crashed.
   private static func run(first: UInt64, count: UInt64, step: UInt64) {
     say("cryptography=\(Keys.realName)")
     for number in 0..<count {
@@ -69,7 +69,7 @@ struct Simulate {
     print("after \(shrinker.runs) runs: \(shrinker.regression)")
   }
 
-  /// A line, at once: the reader must know where a process that dies has been.
+  /// Prints a line without buffering, so that it is not lost when the process dies.
   private static func say(_ line: String) {
     print(line)
     fflush(nil)

@@ -90,7 +90,7 @@
     }
   }
 
-  /// In the place of the C library's: mbedTLS puts the time of day into its hellos (RFC 5246, 7.4.1.2).
+  /// Replaces the C library's time(): mbedTLS puts the time of day into its hellos (RFC 5246, 7.4.1.2).
   @_cdecl("time") public func simulatedTime(_ result: UnsafeMutablePointer<Int>?) -> Int {
     result?.pointee = 0
     return 0

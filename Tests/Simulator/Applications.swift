@@ -14,12 +14,12 @@ extension Simulation {
     let size = Int(random.below(random.chance(perThousand: options.isBusy ? 500 : 100) ? 60_000 : 1500))
     let isReliable = random.chance(perThousand: 850)
     if choice.isEmpty { return }
-    // In a large network associations are with few: all pairs would be a matter of memory.
+    // In a large network each machine has few associations: all pairs would take too much memory.
     let to = machines.count > 16 ? choice[(from * 5) % choice.count] : choice[Int(random.below(UInt64(choice.count)))]
     if isReliable { send(from, to, lane, size) } else { sendUnreliably(from, to, size % 1200) }
   }
 
-  /// An application sends a message of `fillerBytes` and a few. False when its node did not take it.
+  /// An application sends a message of somewhat more than `fillerBytes`. False when its node refused it.
   @discardableResult
   public func send(_ from: Int, _ to: Int, _ lane: Lane, _ fillerBytes: Int) -> Bool {
     guard let node = machines[from].node, machines[from].frozenUntil <= now else { return false }
@@ -53,7 +53,7 @@ extension Simulation {
 
   // MARK: What two machines have agreed on
 
-  /// Judged here anew, not by the core's own table.
+  /// Computed here independently of the core's table.
   func agreement(_ one: Int, _ other: Int) -> EncryptionPreference.Agreement {
     let wishes = [machines[one].encryption, machines[other].encryption]
     if !wishes.contains(.none) { return .sealed }
@@ -90,7 +90,7 @@ extension Simulation {
     touched(machine)
   }
 
-  /// Something went between the applications of two machines: this one's must have accepted the other's certificate.
+  /// Data passed between two applications: the one of `machine` must have accepted the other's certificate.
   private func checkDecision(_ machine: Int, _ peer: Int) {
     if machines[machine].asksApplication, peer >= 0, !mayBeClear(machine, peer), !mayBeClear(peer, machine),
       !machines[machine].accepted.contains(peer)

@@ -1,6 +1,6 @@
 import Primitives
 
-/// What is to happen, in order of time; at one instant in the order in which it was planned.
+/// Planned events, in order of time; at one instant in the order in which they were planned.
 struct EventHeap<Event> {
   private struct Entry {
     var at: Instant

@@ -3,7 +3,7 @@ import Node
 import Primitives
 import TestSupport
 
-/// What is built before the clock runs, and what goes wrong with wires and machines while it does.
+/// Builds the network before the clock runs, and injects faults into wires and machines while it does.
 extension Simulation {
   func build() {
     let journals =
@@ -195,7 +195,7 @@ extension Simulation {
       + Int(random.below(UInt64(Limits.framePayloadBytesMax - Limits.framePayloadBytesFloor + 1)))
   }
 
-  /// Something better, or another way, comes into reach and goes again.
+  /// A better or alternative wire comes into reach and goes again.
   private func handOver(_ length: TimeSpan) {
     let latent = network.wires.indices.filter { network.wires[$0].isLatent }
     if latent.isEmpty { return }
@@ -208,7 +208,7 @@ extension Simulation {
     guard machines[machine].node != nil else { return }
     trace.add(now, .crash, machine)
     machines[machine].stop()
-    // A process that dies leaves a kernel that tells the other ends; a power cut does not.
+    // After a crash of the process the kernel closes its connections; after a power cut nothing does.
     let isPowerCut = random.chance(perThousand: 500)
     for stream in open {
       for side in 0...1 where streams[stream][end: side].machine == machine && !streams[stream][end: side].isGone {
@@ -248,6 +248,6 @@ extension Simulation {
     wasVillain = true
   }
 
-  /// Streams of a wire that an end still believes in.
+  /// Streams of a wire that at least one end still considers open.
   private func liveStreams(_ wire: Int) -> [Int] { open.filter { streams[$0].wire == wire } }
 }

@@ -30,7 +30,7 @@ struct FrameObserver {
   private var forwarded: [Name: Int] = [:]
   /// How often a node has heard a frame, and the most hops left that it had.
   private var copies: [Name: (count: Int, hops: UInt8)] = [:]
-  /// How often a node has told a neighbour of an advertisement, and over which streams they have spoken.
+  /// How often a node has sent an advertisement to a neighbour, and over which streams they have communicated.
   private var told: [News: Int] = [:]
   private var streams: [Pair: Set<Int>] = [:]
   private var windows = WindowObserver()

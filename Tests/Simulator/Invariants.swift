@@ -5,7 +5,7 @@ import Primitives
 
 /// What must hold of one node after every event.
 extension Simulation {
-  /// The drain is done: nothing is above its limit, and no count goes backwards.
+  /// Checks after a drain: nothing is above its limit, and no counter has decreased.
   func checkNode(_ machine: Int, _ node: Node) {
     for slot in machines[machine].streams.indices where machines[machine].streams[slot] != nil {
       checkQueues(node.link(slot), machine)

@@ -18,12 +18,12 @@ public struct Convergence: Sendable {
   public var diameter = 0
 }
 
-/// What must be true once the faults are over: a part of the network, or all of it, is whole again, and in it
+/// Checks once the faults are over: a part of the network, or all of it, is connected again, and in it
 /// everything works.
 extension Simulation {
-  /// The longest pause between two dials, the time until a dead link is noticed, and a handshake.
+  /// The longest pause between two dials, the time until a dead link is detected, and a handshake.
   static let convergenceMax = TimeSpan.seconds(60)
-  /// What an advertisement that nobody can supersede needs to age out, when a key was used under a later epoch.
+  /// The time after which an advertisement ages out that cannot be superseded: a key was used under a later epoch.
   static let ageMax = TimeSpan.seconds(870)
   /// What routes may take after a change on a way of `diameter` links: three hellos until a dead link is noticed, and
   /// then for each hop the slowest wire's delay and the pause between two advertisements of a node.
@@ -31,9 +31,9 @@ extension Simulation {
     TimeSpan(nanoseconds: 3 * Link.pingInterval.nanoseconds + UInt64(diameter) * hopTime.nanoseconds)
   }
   static let hopTime = TimeSpan.milliseconds(250)
-  /// A peer that nobody reaches any more is shown for 3 s more.
+  /// An unreachable peer is shown for 3 s more.
   static let graceMax = TimeSpan.seconds(4)
-  /// The longest dial into the dark, the middle pause, discovery, and the dial deferral of the higher id.
+  /// The longest dial without an answer, the middle pause, discovery, and the dial deferral of the higher id.
   static let returnMax = TimeSpan.seconds(20)
   /// How long the last messages may take.
   static let deliveryMax = TimeSpan.seconds(70)
@@ -74,7 +74,7 @@ extension Simulation {
         announce(wire)
       }
     }
-    // An honest box takes the place of one that misbehaved.
+    // An honest box replaces the one that misbehaved.
     if let villain, wasVillain { crash(villain, nil) }
     for machine in machines.indices {
       machines[machine].readsFrom = .zero
@@ -97,12 +97,12 @@ extension Simulation {
     for wire in wiresOf(machine) where machines[machine].number != machine { wires[wire].staysDown = true }
   }
 
-  /// Lets time pass until nothing is missing; how many milliseconds that took, nil when it took too long.
+  /// Runs until the network has converged; returns the milliseconds that it took, nil when it took too long.
   private func untilWhole(_ what: String, routesOnly: Bool = false, within most: TimeSpan) -> UInt64? {
     let start = now
     var missing: String?
     repeat {
-      // What takes minutes is not looked at ten times a second.
+      // After 30 s one check a second is enough.
       run(until: now + .milliseconds(now - start > .seconds(30) ? 1000 : 100))
       missing = whatIsMissing(routesOnly: routesOnly)
     } while violation == nil && missing != nil && now - start < most
@@ -113,7 +113,7 @@ extension Simulation {
     return (now - start).milliseconds
   }
 
-  /// What the naive router says and the nodes do not, nil when they agree.
+  /// The difference between the naive router and the nodes, nil when they agree.
   private func whatIsMissing(routesOnly: Bool = false) -> String? {
     let homes = network.relays.indices
     let running = homes.map { machines[$0].node != nil }
@@ -143,10 +143,10 @@ extension Simulation {
     return routesOnly ? nil : doubleOrMissingLink()
   }
 
-  /// The naive router over what the nodes have stated.
+  /// The naive router over the nodes' advertisements.
   private func referenceByStatements() -> Reference {
     let topologies = network.relays.indices.map { machine -> FrameObserver.Topology? in
-      // Who has no link left can tell nobody, and states nothing.
+      // A node without a link cannot advertise anything.
       guard let node = machines[machine].node, let told = observer.topologies[machine],
         told.life == machines[machine].life,
         machines[machine].streams.indices.contains(where: { node.link($0).state == .up })
@@ -201,7 +201,7 @@ extension Simulation {
     return nil
   }
 
-  /// A mesh at rest does not change, and is quiet: each node renews its two advertisements once a minute.
+  /// An idle mesh does not change and sends little: each node renews its two advertisements once a minute.
   private func stayWhole() {
     // A link that nothing is routed over may have died unnoticed just before the end of the faults; what was measured
     // then is forgotten, and no link is in quarantine.
@@ -252,13 +252,13 @@ extension Simulation {
   /// The life of the node that runs on a machine; -1 when none does, and what was delivered to it is gone.
   private func livingLife(_ machine: Int) -> Int { machines[machine].node == nil ? -1 : machines[machine].life }
 
-  /// Everybody writes to everybody, or in a large network to a few; how many messages were taken.
+  /// Every machine sends to all others, in a large network to a few; returns how many messages were accepted.
   private func sendToAll() -> Int {
     var asked = 0
     let reference = referenceByStatements()
     for from in network.relays.indices where machines[from].node != nil {
       let all = machines[from].found.sorted()
-      // All pairs would be a matter of memory.
+      // All pairs would take too much memory.
       for place in 0..<min(all.count, machines.count > 16 ? 3 : all.count) {
         let to = all[machines.count > 16 ? (from * 7 + place * 11) % all.count : place]
         // Relays each choose the cheapest way. Where that has too many hops, frames do not arrive, there or back.
@@ -267,7 +267,7 @@ extension Simulation {
         for lane in Lane.allCases {
           let isTaken = send(from, to, lane, lane == .bulk ? 5000 : 20)
           if isTaken { asked += 1 }
-          // In larger networks the places for associations may all be taken.
+          // In larger networks the table of associations may be full.
           if !isTaken, machines.count <= 16, agreement(from, to) != .refused {
             fail("machine \(from) does not take a message for \(to) in a whole mesh")
           }
@@ -277,7 +277,7 @@ extension Simulation {
     return asked
   }
 
-  /// One wire dies unannounced, and comes back.
+  /// One wire fails silently, and comes back.
   private func changeOneWire() {
     let live = wires.indices.filter { wire in
       wires[wire].isUp && machines[wires[wire].ends.0].node != nil && machines[wires[wire].ends.1].node != nil

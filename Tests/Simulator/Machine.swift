@@ -33,37 +33,37 @@ struct Machine {
   let number: Int
   /// Nil between a crash and the next start.
   var node: Node?
-  /// Which start of a machine this is, counted over all machines: never the same twice.
+  /// The number of this start, counted over all machines: unique in a run.
   var life = 0
   var epoch: UInt64
   /// When the node's next deadline is planned.
   var timerAt = Instant.never
   /// The most events that a wake-up of the firmware's event loop serves.
   static let wakeEventsMax: UInt64 = 64
-  /// Events that the node was told of since its last drain, and how many this wake-up takes at most.
+  /// Events that the node handled since its last drain, and the most that this wake-up handles.
   var eventsSinceDrain = 0
   var wakeEvents = 1
-  /// When the node was last told that its deadline has come and was not drained since.
+  /// When the node last handled its deadline without being drained since.
   var timedOutAt = Instant.zero
-  /// Messages that the application was told of and has not taken.
+  /// Messages that the application was notified of and has not read.
   var waiting: [(peer: NodeID, lane: Lane)] = []
   /// The stream behind each link slot.
   var streams = [Int?](repeating: nil, count: Limits.linksMax)
-  /// The peers that the node said are found.
+  /// The peers that the node reported as found.
   var found: Set<Int> = []
   /// The peers whose certificates the application was asked about, and those that it has accepted.
   var asked: Set<Int> = []
   var accepted: Set<Int> = []
   /// Bytes of messages that its applications have taken.
   var bytesRead = 0
-  /// The application takes no messages before.
+  /// The application reads no messages before this time.
   var readsFrom = Instant.zero
-  /// The machine does nothing before.
+  /// The machine does nothing before this time.
   var frozenUntil = Instant.zero
   /// It stays off.
   var isOut = false
   var mischief = Mischief()
-  /// What the node counted when it was last looked at.
+  /// The node's counters at the last check.
   var counted: NodeCounters?
   /// Holds the journal of a machine whose alarms matter.
   private let journalMemory: Borrowed?
@@ -122,7 +122,7 @@ struct Machine {
     timerAt = .never
   }
 
-  /// Whether the node said that its key is used twice.
+  /// Whether the node reported that its key is used twice.
   var hasRaisedAlarm: Bool {
     guard let memory = journalMemory, let reader = try? JournalReader(UnsafeRawBufferPointer(memory.bytes)) else {
       return false

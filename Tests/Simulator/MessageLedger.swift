@@ -31,7 +31,7 @@ struct MessageLedger {
   /// Sends that had their completion.
   private var ended: Set<Name> = []
   private var lastRead: [Reading: UInt32] = [:]
-  /// Completed as delivered to a reader who had not taken them yet, and the reader's life.
+  /// Completed as delivered, but not read yet by the receiver; with the receiver's life.
   private var acknowledged: [(name: Name, readerLife: Int)] = []
   private(set) var deliveredCount = 0
   private(set) var failedCount = 0

@@ -1,14 +1,14 @@
 import Frame
 import Primitives
 
-/// How one simulated network is made; all of it follows from the seed, and from what a shrunk regression leaves out.
+/// The parameters of one simulated network: all follow from the seed and from the reductions of a regression.
 public struct Options: Sendable {
   public enum Shape: String, CaseIterable, Sendable { case line, ring, star, grid, random }
 
   public let seed: UInt64
   public private(set) var shape: Shape
   public private(set) var nodeCount: Int
-  /// What may go wrong.
+  /// The faults that may happen.
   public private(set) var faults: [Fault]
   /// How long faults happen.
   public private(set) var faultSpan: TimeSpan
@@ -17,9 +17,9 @@ public struct Options: Sendable {
   let messagePause: TimeSpan
   /// Messages of up to 60 KB are common.
   let isBusy: Bool
-  /// Some machines and wires stay away when the others heal.
+  /// Some machines and wires stay down when the others recover.
   let healsPartly: Bool
-  /// What the machines want of what they say to each other.
+  /// The machines' encryption preferences.
   public let sealing: Sealing
   /// Applications decide on the certificate of each peer.
   let asksApplications: Bool
@@ -35,14 +35,14 @@ public struct Options: Sendable {
     case required
     /// None does.
     case none
-    /// Each machine wants something else.
+    /// Each machine has its own preference.
     case mixed
   }
 
   /// Every so many-th seed signs and seals with the real library.
   public static let realCryptographyEvery: UInt64 = 50
 
-  /// Which seeds are run a second time, to see that their history is the same: one in twenty, and some of those with
+  /// Which seeds are run a second time, to check that their trace is the same: one in twenty, and some of those with
   /// the real library.
   public static func isRunTwice(_ seed: UInt64) -> Bool { seed % 20 == 7 || seed % (10 * realCryptographyEvery) == 0 }
 

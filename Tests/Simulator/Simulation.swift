@@ -103,7 +103,7 @@ public final class Simulation {
     trace.note(now, "VIOLATION \(what)")
   }
 
-  /// Let everything happen up to `end`.
+  /// Runs all events up to `end`.
   public func run(until end: Instant) {
     while violation == nil, events.nextInstant <= end {
       now = max(now, events.nextInstant)
@@ -148,7 +148,7 @@ public final class Simulation {
     }
   }
 
-  /// Whose attention an event needs.
+  /// The machine that an event is for.
   private func machine(of event: Event) -> Int? {
     switch event {
     case .deadline(let machine), .wakeEnds(let machine, _), .dialEnds(let machine, _, _), .seen(let machine, _, _),
@@ -179,7 +179,7 @@ public final class Simulation {
     touched(machine)
   }
 
-  /// The node was told something. As in the firmware the drain comes once for each wake-up: when as many events as one
+  /// The node handled an event. As in the firmware the drain comes once for each wake-up: when as many events as one
   /// takes have come, or when no more come for a moment.
   func touched(_ machine: Int) {
     guard machines[machine].node != nil, machines[machine].frozenUntil <= now else { return }
@@ -213,7 +213,7 @@ public final class Simulation {
     case .dial(let handle):
       trace.add(now, .dial, machine, Int(handle))
       let wire = wires[Int(handle)]
-      // A handshake is three times there and back; into the dark it takes until somebody gives up.
+      // A handshake takes three round trips; without an answer it takes until its timeout.
       let delay = wire.model.delay
       let span = wire.isUp ? span(delay.least * 4, delay.most * 6) : span(.milliseconds(50), .seconds(4))
       plan(.dialEnds(machine: machine, life: machines[machine].life, wire: Int(handle)), after: span)

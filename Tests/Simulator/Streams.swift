@@ -20,7 +20,7 @@ extension Simulation {
     )
     open.append(streams.count)
     streams.append(Stream(wire: wire, ends: ends, diallingSide: wires[wire].side(machine)))
-    // Streams that both ends have left do not come back.
+    // Streams that both ends have closed are removed.
     if open.count > 256 { open.removeAll { streams[$0].ends.0.isGone && streams[$0].ends.1.isGone } }
     // Either end may be the first to know that the handshake is over.
     for side in 0...1 {
@@ -126,7 +126,7 @@ extension Simulation {
     return Stream.Piece(leavesAt: start + busy, arrivesAt: arrives, bytes: bytes, isCorrupt: isCorrupt)
   }
 
-  /// How many of a row of packets are lost, and how often the unluckiest had to be sent again.
+  /// How many packets of a sequence are lost, and the most retransmissions of any one.
   private func losses(_ packets: Int, _ weather: inout Weather) -> (packets: Int, rounds: Int) {
     if weather.isBursty, now >= weather.burstTurnsAt {
       weather.isInBurst.toggle()
@@ -144,7 +144,7 @@ extension Simulation {
     return (sum, rounds)
   }
 
-  /// What a lossy wire makes of a piece: lost packets occupy it again, and the unluckiest holds up what follows it.
+  /// Delays a piece by its losses: lost packets are sent again, and the last of them delays all that follows.
   private func repair(_ piece: inout Stream.Piece, _ stream: Int, _ side: Int) {
     let wire = streams[stream].wire
     let end = streams[stream].wireSide(side)
@@ -205,7 +205,7 @@ extension Simulation {
     }
     guard Self.contains(payload, MessageLedger.canary) else { return }
     canaryCount += 1
-    // Who changes names on the way makes a payload look like that of two others.
+    // A relay that changes ids makes a payload look like that of two other nodes.
     if isOpen || !isOwn && options.faults.contains(.alter) { return }
     fail("the canary of \(ends.0) to \(ends.1) is in clear on a wire of machine \(machine)")
   }
@@ -254,7 +254,7 @@ extension Simulation {
     if streams[stream][from: side].hasEnded, streams[stream][from: side].isEmpty { streamEnds(stream, 1 - side) }
   }
 
-  /// TLS of the end `side` ends the stream; the other end learns of it.
+  /// TLS at the end `side` ends the stream; the other end is notified.
   private func breaks(_ stream: Int, seenBy side: Int) {
     streams[stream].isDead = true
     plan(.streamEnds(stream: stream, side: 1 - side), after: wires[streams[stream].wire].model.delay.most)

@@ -1,6 +1,6 @@
 import Primitives
 
-/// What happened, as one number: a hash over every event. Two runs of one seed must agree in it.
+/// A hash over every event of a run. Two runs of one seed must have the same.
 public struct Trace {
   enum Kind: UInt64 {
     case dial = 1

@@ -2,8 +2,8 @@ import Channel
 import Frame
 import Primitives
 
-/// Credit between two ends: nobody sends bytes that the other end has not offered room for, and nobody offers more
-/// room than a lane's ring has. Sees only payloads that are not sealed.
+/// Flow control between two ends: no end sends bytes beyond the other's window, and no end offers a larger window
+/// than a lane's ring has. Sees only payloads that are not sealed.
 struct WindowObserver {
   private struct Lane: Hashable {
     var sender: NodeID
@@ -16,7 +16,7 @@ struct WindowObserver {
   /// The highest offset that each receiver has offered room for.
   private var offered: [Lane: UInt64] = [:]
 
-  /// A node sends a payload of its own. What is wrong with it, or nil.
+  /// A node sends a payload of its own. Returns the violation, or nil.
   mutating func sent(_ header: FrameHeader, _ payload: RawSpan) -> String? {
     if header.flags & FrameHeader.sealed != 0 { return nil }
     switch header.knownType {

@@ -1,6 +1,6 @@
 import Primitives
 
-/// What is wrong with one direction of a wire for a while, below any link.
+/// Impairments of one direction of a wire, below any link.
 struct Weather {
   var until = Instant.zero
   /// Packets lost and sent again.
@@ -16,12 +16,12 @@ struct Weather {
   var slowness: UInt64 = 1
 }
 
-/// Something two machines see each other over: a cable, a radio in range. A pair may have several.
+/// A medium that connects two machines: a cable, a radio in range. A pair may have several.
 struct Wire {
-  /// What one direction of a wire is like at present.
+  /// The present state of one direction of a wire.
   struct Direction {
     var isUp = true
-    /// Nothing leaves or arrives before.
+    /// Nothing leaves or arrives before this time.
     var stalledUntil = Instant.zero
     /// What was sent so far has left by then.
     var busyUntil = Instant.zero
@@ -32,7 +32,7 @@ struct Wire {
   var model: WireModel
   /// Discovery tells the id of the other end before anybody dialled.
   let announcesID: Bool
-  /// It does not come back when the faults are over.
+  /// The wire stays down when the faults are over.
   var staysDown = false
   private var directions = FixedArray<2, Direction>(repeating: Direction())
 

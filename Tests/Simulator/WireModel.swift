@@ -1,13 +1,13 @@
 import Primitives
 
-/// What a wire is made of: what carries it, how fast, how far, and how much waits below a link.
+/// The properties of a wire: bearer, rate, delay, and the buffer below a link.
 public struct WireModel: Sendable {
   public var bearer: BearerKind
   /// Bytes a second in each direction, all streams of the wire together: from its first end, and from its second.
   public var bytesPerSecond: (UInt64, UInt64)
   /// From the last bit sent to the last bit received.
   public var delay: (least: TimeSpan, most: TimeSpan)
-  /// What is lost at once: a radio packet, a segment of TCP.
+  /// The unit of loss: a radio packet, a segment of TCP.
   public var packetBytes: Int
   /// How long until a lost packet has been sent again and has arrived.
   public var repairDelay: TimeSpan

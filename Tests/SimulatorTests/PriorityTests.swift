@@ -19,7 +19,7 @@ private func pings(_ models: [WireModel], withBulk: Bool) -> [UInt64] {
   var took: [UInt64] = []
   let receiver = simulation.machines[last].key.id
   func keepBusy() {
-    // Asked first: a message that is refused costs as much to make as one that is taken.
+    // `canSend` first: a refused message costs as much to make as an accepted one.
     while withBulk, simulation.machines[0].node?.canSend(byteCount: 16_384, to: receiver, lane: .bulk) == true {
       if !simulation.send(0, last, .bulk, 16_000) { return }
     }

@@ -24,7 +24,7 @@ private func network(_ count: Int) -> NetworkPlan {
 /// How many nodes: CAUSEWAY_SCALE, else 16. Where the build is optimised, 128 take a quarter of a minute, 256 two.
 private var size: Int { getenv("CAUSEWAY_SCALE").flatMap { Int(String(cString: $0)) } ?? 16 }
 
-/// Printed, never judged: control traffic of a mesh at rest, and how soon one comes together.
+/// Printed, not checked: control traffic of an idle mesh, and its convergence time.
 @Test func whatAMeshSaysAtRest() {
   let count = size
   let plan = network(count)
@@ -44,7 +44,7 @@ private var size: Int { getenv("CAUSEWAY_SCALE").flatMap { Int(String(cString: $
   }
   simulation.run(until: simulation.now + .seconds(30))
   let before = sent()
-  // As long as everybody takes to say everything again once.
+  // The time in which every node renews all its advertisements once.
   simulation.run(until: simulation.now + .seconds(200))
   let bytes = (sent() - before) * 60 / 200 / UInt64(count)
   print(

@@ -14,7 +14,7 @@ private func goodput(_ models: [WireModel], over span: TimeSpan) -> Int {
   let end = simulation.now + span
   let receiver = simulation.machines[last].key.id
   while simulation.now < end {
-    // Asked first: a message that is refused costs as much to make as one that is taken.
+    // `canSend` first: a refused message costs as much to make as an accepted one.
     while simulation.machines[0].node?.canSend(byteCount: 16_384, to: receiver, lane: .bulk) == true {
       if !simulation.send(0, last, .bulk, 16_000) { break }
     }

@@ -28,7 +28,7 @@ public func encoded(_ write: (inout OutputRawSpan) -> Void) -> [UInt8] {
   }
 }
 
-/// Why `body` refuses; nil when it does not.
+/// The refusal that `body` throws; nil when it throws none.
 public func refusal(_ body: () throws(FrameRefusal) -> Void) -> FrameRefusal? {
   do throws(FrameRefusal) {
     try body()
