@@ -6,8 +6,8 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// The bearer over a kernel that is played. Its L2CAP sockets belong to an address nobody here has, so
-/// listeners and dials fail; what they do with a real kernel the radio lab shows.
+/// The bearer over a simulated kernel. Its L2CAP sockets belong to an address that does not exist here, so
+/// listeners and dials fail; the radio lab tests them with a real kernel.
 @Suite struct BluetoothBearerTests {
   let kernel: FakeKernel
   let witness = Witness()

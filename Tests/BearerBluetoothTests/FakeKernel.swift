@@ -5,8 +5,8 @@ import Reactor
 
 @testable import BearerBluetooth
 
-/// The other end of a management socket: takes commands, answers, tells events. The controllers it plays
-/// exist only in what the test lets it say.
+/// The other end of a management socket: takes commands, answers, sends events. The controllers it simulates
+/// exist only in the packets that the test makes it send.
 final class FakeKernel {
   struct Command: Equatable {
     var opcode: UInt16
@@ -69,8 +69,8 @@ final class FakeKernel {
 
   static let address: UInt64 = 0xB827_EB00_0001
 
-  /// Answer as a healthy controller does until nothing more is asked; the opcodes that were asked.
-  /// `refusing` gives the status of commands that do not go well.
+  /// Answers as a working controller until no command is left; returns the commands' opcodes.
+  /// `refusing` gives the status of commands that fail.
   @discardableResult
   func serve(
     indexes: [UInt16] = [0], supported: UInt32 = 0x0000_0201, current: UInt32 = 0x0000_0010, isExtended: Bool = false,
@@ -102,7 +102,7 @@ final class FakeKernel {
   }
 }
 
-/// Writes down what a bearer tells.
+/// Records what a bearer reports.
 final class Witness: BearerDelegate {
   var opened: [StreamHandoff] = []
   var failed: [(token: UInt32, reason: String)] = []

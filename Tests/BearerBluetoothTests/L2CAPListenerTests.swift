@@ -6,7 +6,7 @@ import Testing
 
 @testable import BearerBluetooth
 
-/// Accepting without descriptors is a matter of `Acceptor`; this is that the listener uses it.
+/// `Acceptor` handles a lack of descriptors; this tests that the listener uses it.
 @Suite struct L2CAPListenerTests {
   @Test func `a listener that cannot accept says so once and rests`() throws {
     let loop = try EventLoop()

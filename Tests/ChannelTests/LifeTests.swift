@@ -11,7 +11,7 @@ private let start = at(1_000)
   #expect(a.localEpoch == own)
   a.remoteRestarted(epoch: other)
   #expect(a.localEpoch == own + 1)
-  // The other end, which noticed nothing, learns that both streams begin again.
+  // The other end learns by the reset that both streams begin again.
   _ = try a.send([1], now: start)
   let sent = try #require(a.frames(start).first)
   #expect(refusal { () throws(ChannelRefusal) in try b.receive(sent, now: start) } == .otherSourceEpoch(own + 1))
@@ -72,7 +72,7 @@ private let start = at(1_000)
     _ = a.frames(start, max: 3)
     a.handleTimeout(now: at(61_000))
     #expect(a.completions().map(\.outcome) == [.failed(.timedOut), .failed(.timedOut)])
-    // A second time, while only the message that was kept is on its way.
+    // Again, while only the begun message is still being sent.
     let third = try a.send([3], now: at(61_000))
     a.handleTimeout(now: at(121_000))
     #expect(a.completions() == [Completion(message: third, lane: .interactive, outcome: .failed(.timedOut))])

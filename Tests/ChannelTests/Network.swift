@@ -1,11 +1,11 @@
 import Channel
 import Primitives
 
-/// What a direction of the simulated path does to frames.
+/// The properties of one direction of the simulated path.
 struct PathModel {
   var bitsPerSecond: UInt64 = 10_000_000
   var delayMilliseconds: UInt64 = 10
-  /// Frames that find more than this waiting for the bottleneck are dropped.
+  /// A frame is dropped if more than this waits for the bottleneck.
   var queueBytesMax = 65_536
   var lossPerThousand: UInt64 = 0
   var duplicatePerThousand: UInt64 = 0
@@ -80,7 +80,7 @@ final class Network {
     take(from: b, toA: true)
   }
 
-  /// Everything on its way is lost.
+  /// Everything in flight is lost.
   func cut() { flying.removeAll() }
 
   private func deliver(_ frame: Flying) {

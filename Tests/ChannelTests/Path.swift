@@ -91,7 +91,7 @@ final class Path {
   let a: Channel
   let b: Channel
   private(set) var now = at(1_000)
-  /// Frames that vanish on the way, in either direction.
+  /// Frames that are lost, in either direction.
   var lossPerThousand: UInt64 = 0
   /// Called after every event, before frames are taken; it may move `wakeAt`.
   var afterEvent: (Path) -> Void = { _ in }
@@ -114,7 +114,7 @@ final class Path {
     lines = [hops.map { Line($0) }, hops.reversed().map { Line($0) }]
   }
 
-  /// Another way; what is under way arrives all the same, or not.
+  /// Switches to another path. Frames in flight still arrive if `oldPathLives`.
   func handOver(to hops: [Hop], oldPathLives: Bool) {
     let mtu = hops.map(\.mtu).min() ?? 1_000
     if oldPathLives { old += lines.indices.map { ($0, lines[$0]) } }
@@ -125,7 +125,7 @@ final class Path {
 
   private var old: [(direction: Int, lines: [Line])] = []
 
-  /// Everything on its way is lost.
+  /// Everything in flight is lost.
   func cut() { lines = lines.map { $0.map { Line($0.hop) } } }
 
   /// Runs until `end` or until `isDone`, whichever comes first.
@@ -182,7 +182,7 @@ final class Path {
   }
 }
 
-/// What a bulk transfer and interactive messages beside it got out of a path.
+/// The results of a bulk transfer and of interactive messages beside it.
 struct Measurement {
   var bulkBytesPerSecond = 0.0
   /// Time from send to arrival of interactive messages.

@@ -34,7 +34,7 @@ private func messageLength(_ random: inout SeededRandom) -> Int {
   }
 }
 
-/// One whole run; the text of the first broken promise, or nil.
+/// One whole run; the text of the first violation, or nil.
 private func play(seed: UInt64) -> String? {
   var random = SeededRandom(seed: seed)
   var model = PathModel()
@@ -111,7 +111,7 @@ private func play(seed: UInt64) -> String? {
         toSend[$0] == 0 && flows[$0].received == flows[$0].sent.count && flows[$0].completed == flows[$0].sent.count
       }
   }
-  // Faults first, then a healed path that must bring everything home.
+  // Faults first, then a path without faults over which everything must arrive.
   var end = network.now
   for _ in 0..<20 where !isDone() {
     end = end + .milliseconds(200 + random.below(2_000))
@@ -144,7 +144,7 @@ private func play(seed: UInt64) -> String? {
   }
 }
 
-/// A run in which both ends restart at random: nothing is doubled or reordered, and every send ends once.
+/// A run in which both ends restart at random: nothing is duplicated or reordered, and every send ends once.
 private func playRestarts(seed: UInt64) -> String? {
   var random = SeededRandom(seed: seed)
   var model = PathModel()

@@ -33,7 +33,7 @@ extension Channel {
     try send(kind: kind, message.span.bytes, lane: lane, now: now)
   }
 
-  /// Everything `nextFrame` has to say.
+  /// All frames that `nextFrame` returns.
   func frames(_ now: Instant, max: Int = .max) -> [(type: PayloadType, bytes: [UInt8])] {
     var result: [(PayloadType, [UInt8])] = []
     var buffer = [UInt8](repeating: 0, count: ChannelLimits.pathMTUMax)
@@ -76,7 +76,7 @@ func pair(
   return (a, b)
 }
 
-/// Hands every frame over at once, both ways, until nothing moves.
+/// Delivers every frame at once, both ways, until no frame is left.
 func exchange(_ a: Channel, _ b: Channel, now: Instant) throws {
   var moved = true
   while moved {
@@ -136,7 +136,7 @@ func acknowledgementOf(_ frame: (type: PayloadType, bytes: [UInt8])) throws -> A
   return try AcknowledgementView(frame.bytes.span.bytes).checked()
 }
 
-/// What `body` is refused with.
+/// The refusal that `body` throws.
 func refusal(_ body: () throws(ChannelRefusal) -> Void) -> ChannelRefusal? {
   do throws(ChannelRefusal) {
     try body()

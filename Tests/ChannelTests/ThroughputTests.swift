@@ -28,7 +28,7 @@ private struct Case: CustomTestStringConvertible {
   var testDescription: String { name }
 }
 
-/// The floors are far below what is measured: they tell a collapse, not a slow day.
+/// The floors are far below the measured rates: they detect a collapse, not a small slowdown.
 private let cases: [Case] = [
   Case(
     name: "1 Mbit/s 50 ms", model: PathModel(bitsPerSecond: 1_000_000, delayMilliseconds: 50), pathMTU: 1_400,

@@ -131,7 +131,7 @@ import Testing
     #expect(box.server.deliver(message("x")) == .nobody)
   }
 
-  /// Each of the eight leaves less than it may alone.
+  /// Each of the eight leaves less unread than its own limit.
   @Test func clientsTogetherLeaveABoundedAmountUnread() throws {
     let clients = try (0..<8).map { _ in try box.attached() }
     let long = peer(

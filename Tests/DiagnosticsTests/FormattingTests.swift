@@ -131,7 +131,7 @@ private func untrusted(_ bytes: [UInt8]) -> String {
     _ = book.present(peer(bobID, "bob"))
     guard case .one(bobID) = book.match(stolen) else { Issue.record("\(stolen)"); continue }
   }
-  // Before the owner of the id is there, nobody is meant.
+  // Before the owner of the id has appeared, no peer matches.
   var book = PeerBook()
   _ = book.present(peer(aliceID, bobID.text))
   guard case .none = book.match(bobID.text) else { Issue.record("matched"); return }

@@ -5,7 +5,7 @@ import Primitives
 import Reactor
 import Testing
 
-/// A directory that goes away with the test.
+/// A temporary directory, removed with its test.
 final class TemporaryDirectory {
   let path: String
   init() {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Discovery
 
-/// Stands where Avahi stands: holds the table, counts calls, and does in a callback what the test wants done.
+/// Takes Avahi's place: holds the table, counts calls, and runs the test's closure in a callback.
 private final class Client {
   let loop: EventLoop
   let adapter: AvahiPollAdapter

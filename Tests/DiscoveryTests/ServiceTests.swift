@@ -6,7 +6,7 @@ import Testing
 
 @testable import Discovery
 
-/// Remembers what a delegate is told.
+/// Records the calls of a delegate.
 final class Listener: BearerDelegate {
   var present: [Candidate] = []
   var foundCount = 0
@@ -28,7 +28,7 @@ final class Listener: BearerDelegate {
   func bearerDialFailed(token: UInt32, reason: String) { Issue.record("discovery dials nobody") }
 }
 
-/// A responder that is told by the test what is on the network.
+/// A responder to which the test says what is on the network.
 private final class ScriptedResponder: Responder {
   let isReady = true
   let owner: any ResponderOwner
@@ -188,7 +188,7 @@ struct ServiceTests {
   }
 }
 
-/// What a liar on the network can make the box do.
+/// What a spoofer on the network can make the box do.
 struct SpoofTests {
   @Test func `an address that is not on the network it was heard on is not dialled, and told once`() throws {
     let stage = try Stage()

@@ -5,7 +5,7 @@ import Testing
 
 // No Foundation here: its view of the system's headers and CSystem's (_GNU_SOURCE) do not go into one program.
 
-/// A directory that is gone with its test.
+/// A temporary directory, removed with its test.
 public final class Scratch {
   public let path: String
 

@@ -3,7 +3,7 @@ import Bearer
 import Primitives
 
 /// Packets of the kernel's Bluetooth management socket, each with its length before it; and the advertisements in
-/// them, which everybody in radio range writes.
+/// them, which any device in radio range can write.
 func fuzzManagement(_ input: UnsafeRawBufferPointer) {
   _ = CausewayService.hint(in: Array(input))
   var script = Script(input)

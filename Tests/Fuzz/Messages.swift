@@ -32,7 +32,7 @@ private func readMessage(_ kind: MessageKind, _ input: UnsafeRawBufferPointer) {
   }
 }
 
-/// A stranger's name as a file's.
+/// An untrusted name as a file name.
 private func checkName(_ name: [UInt8]) {
   expect(!name.isEmpty && name.count <= 240, "a file name of \(name.count) bytes")
   expect(String(validating: name, as: UTF8.self) != nil, "a file name that is no UTF-8")
@@ -91,7 +91,7 @@ private func receive(_ script: consuming Script) {
   }
 }
 
-/// A chunk of zeros that is right but for what the script says.
+/// A chunk of zeros that is valid except for the script's changes.
 private func chunk(_ script: inout Script) -> [UInt8] {
   let transfer = UInt32(script.u8())
   let offset = UInt64(script.u16())

@@ -108,7 +108,7 @@ private final class Network {
     fill(index, from: end)
   }
 
-  /// As much as there is room for.
+  /// Fills the free room.
   private func fill(_ index: Int, from end: End) {
     while pipes[index].underway[end.number].count < Self.underwayBytesMax {
       let frames = end.pop(pipes[index].slots[end.number])
@@ -145,7 +145,7 @@ private final class Network {
     }
   }
 
-  /// A frame that is legal but for what the script says.
+  /// A frame that is legal except for the script's changes.
   private func frame(_ script: inout Script) -> [UInt8] {
     let nodes = [NodeID.none, ends[0].id, ends[1].id, ends[0].stranger, ends[1].stranger, NodeID(high: 9, low: 9)]
     let type = script.u8()

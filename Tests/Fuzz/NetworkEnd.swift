@@ -5,9 +5,9 @@ import Node
 import Primitives
 import TestSupport
 
-/// One of the two nodes of a script, with the neighbour that wishes it ill.
+/// One of the two nodes of a script, with its hostile neighbour.
 final class End {
-  /// Under how many names the hostile neighbour comes: its own, the other node's, and the node's own.
+  /// The number of keys that the hostile neighbour uses: its own, the other node's, and the node's own.
   static let strangers = 3
 
   let number: Int
@@ -51,7 +51,7 @@ final class End {
 
   // MARK: The hostile neighbour
 
-  /// It has proved a key; whose, the script says.
+  /// It has proved a key, which the script chooses.
   func meet(_ name: Int, _ bearer: BearerKind, _ now: Instant) {
     if hostile != nil { return }
     let peer = [stranger, other, id][name]
@@ -92,7 +92,7 @@ final class End {
     return bytes
   }
 
-  /// What the application does with what it is told.
+  /// Handles the outputs for the application.
   func hear(_ output: Node.Output) {
     switch output {
     case .completed:

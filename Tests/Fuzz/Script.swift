@@ -1,4 +1,4 @@
-/// Takes an input apart from its beginning; what is not there any more is zero, so that every input is a script.
+/// Reads an input from its beginning; after its end it gives zeros, so that every input is a script.
 struct Script {
   private var rest: Slice<UnsafeRawBufferPointer>
 
@@ -19,7 +19,7 @@ struct Script {
   }
 }
 
-/// A rule that holds whatever came in; breaking it is a finding.
+/// A rule that holds for every input; a violation is a finding.
 func expect(_ condition: Bool, _ rule: @autoclosure () -> String, line: UInt = #line, file: StaticString = #fileID) {
   if !condition { fatalError(rule(), file: file, line: line) }
 }

@@ -55,7 +55,7 @@ private final class Pair {
     sessions = [client, server]
   }
 
-  /// What is foreign, altered or repeated is dropped, and what is sealed then still arrives.
+  /// Foreign, altered and repeated records are dropped, and records sealed afterwards still arrive.
   func disturb(_ input: UnsafeRawBufferPointer) {
     if input.count > Self.space.count { return }
     for end in 0..<2 {

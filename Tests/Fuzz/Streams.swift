@@ -9,7 +9,7 @@ func fuzzStreams(_ input: UnsafeRawBufferPointer) {
     if whole.refusal == nil {
       expect(whole.kinds == pieces.kinds, "another cut, other units")
     } else {
-      // Of the unit that is refused, less or more was seen by then.
+      // The received part of a refused unit depends on the pieces.
       expect(pieces.kinds.starts(with: whole.kinds), "another cut, other units before the refusal")
     }
   }

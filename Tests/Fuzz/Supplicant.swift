@@ -5,7 +5,7 @@
 func fuzzSupplicant(_ input: UnsafeRawBufferPointer) {
   let message = Array(input)
   let parsed = SupplicantParser.parse(message[...])
-  // Somewhere in a longer buffer it is the same.
+  // The result does not depend on the position in a longer buffer.
   let shifted = [0x3C, 0x33, 0x3E] + message
   expect(SupplicantParser.parse(shifted[3...]) == parsed, "read otherwise in another place")
   if case .groupStarted(let group) = parsed?.event {

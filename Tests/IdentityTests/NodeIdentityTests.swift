@@ -98,7 +98,7 @@ struct NodeIdentityTests {
     try scratch.write(trace, "something")
     #expect(refusal() == .keyLost(key: scratch.file("node.key"), left: scratch.file(trace)))
     #expect(scratch.bytes("node.key") == nil)
-    // Who wants to be another node says so.
+    // A new identity needs an explicit command.
     _ = try NodeIdentity.create(StateDirectory(scratch.path))
     #expect(refusal() == nil)
   }

@@ -49,7 +49,7 @@ struct PKCS12Tests {
     try scratch.write("out.pem", text)
     #expect(try scratch.openssl("x509 -in out.pem -noout -subject").contains("CN = node"))
     #expect(try scratch.openssl("verify -CAfile root.pem -untrusted out.pem out.pem").contains("OK"))
-    // And it is what the next start finds.
+    // And the next start loads it.
     #expect(try NodeIdentity.loadOrCreate(directory: scratch.file("state")).id == identity.id)
   }
 
@@ -84,7 +84,7 @@ struct PKCS12Tests {
     for index in whole.indices {
       var changed = whole
       changed[index] ^= 0x20
-      // Whatever it says: it is an error, or the file is as good as before (a byte that means nothing).
+      // Either an error, or the same contents as before (the byte has no meaning).
       let contents = try? PKCS12.open(changed, password: Array("secret".utf8))
       if let contents { #expect(contents.certificates.count == 3, "byte \(index)") }
     }

@@ -49,7 +49,7 @@ struct StateDirectoryTests {
       #expect(found == .current([2]) || found == .current([3]))
       #expect(!isDone || found == .current([3]))
       outcomes.append(found)
-      // What a cut leaves behind is no hindrance to the next one who writes.
+      // Leftovers of an interrupted write do not hinder the next write.
       try directory().writeChecked([4], to: "state")
       #expect(try directory().readChecked("state", bytesMax: 100) == .current([4]))
       if isDone { break }

@@ -44,7 +44,7 @@ private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: ~numbe
   let count = try #require(try ring.records(.repeated).first)
   #expect(count.a == 11 && count.b == UInt64(Event.report.rawValue) && count.c == 61)
   #expect(count.level == Level.notice.rawValue && count.node.byte(0) == UInt8(ascii: "l"))
-  // What goes on shows itself once in each span.
+  // A repeat that continues is logged once in each span.
   for attempt in 0..<10 { ring.say("link: 10.0.0.7:\(50_000 + attempt): its key is revoked", 62) }
   #expect(try ring.memory.reader().newest == 10)
 }

@@ -321,7 +321,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
 }
 
 @Test func whatIsGivenBackIsTakenAgainFirst() {
-  // A long row of frames one after the other touches no more memory than the longest of them.
+  // A long sequence of single frames touches no more memory than the longest of them.
   let queue = Queue()
   for _ in 0..<1000 {
     #expect(queue.append([UInt8](repeating: 0xAB, count: 16_640), .bulk))

@@ -49,7 +49,7 @@ func aLinkThatWasNotMeasuredCostsWhatItsBearerDoes(bearer: BearerKind) {
 @Test func aMeasurementThatTremblesIsNotStated() {
   var meter = LinkMeter(.wifi)
   var now = start
-  // A second of trouble, then ten of none, again and again.
+  // A second of congestion, then ten without, repeatedly.
   for _ in 0..<20 {
     now = run(&meter, 2_048_000, from: now, for: .milliseconds(1000))
     now = run(&meter, 10_240_000, from: now, for: .seconds(10))

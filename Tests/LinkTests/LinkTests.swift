@@ -20,7 +20,7 @@ private final class Bench {
     link.open(peer: there, bearer: bearer, isInbound: isInbound, local: local, now: start)
   }
 
-  /// The frames that wait, taken out.
+  /// Takes out the queued frames.
   func sent() -> [(header: FrameHeader, payload: [UInt8])] {
     var all: [(header: FrameHeader, payload: [UInt8])] = []
     while true {

@@ -3,7 +3,7 @@ import Link
 import Primitives
 import TestSupport
 
-/// A queue over a pool of its own, or of a family of queues over one.
+/// A queue with its own pool, or one of several that share a pool.
 final class Queue {
   private let memory = Borrowed(FrameQueue.byteCount)
   private let poolMemory: Borrowed
@@ -28,7 +28,7 @@ final class Queue {
     return [first] + (1..<count).map { _ in Queue(first.poolMemory, first.pool) }
   }
 
-  // The memory lives as long as its owner: nobody else is given what points into it.
+  // The memory lives as long as its owner: no pointer into it is given away.
   var drops: QueueDropCounters { withExtendedLifetime(self) { pool.drops } }
   var freeBytes: Int { withExtendedLifetime(self) { pool.freeBytes } }
   func heldBytes(by ingress: Int) -> Int { withExtendedLifetime(self) { pool.heldBytes(by: ingress) } }

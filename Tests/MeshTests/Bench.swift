@@ -26,7 +26,7 @@ final class Bench {
     var payloadBytesMax = 16_640
   }
 
-  /// Let node `number` state links to `others`.
+  /// Lets node `number` advertise links to `others`.
   func state(
     _ number: Int, relays: Bool = true, _ others: [Side], epoch: UInt64 = 1, sequence: UInt64 = 1,
     lifetime: UInt16 = 180, age: UInt64 = 0, from slot: Int = 63, at now: Instant = start
@@ -76,7 +76,7 @@ final class Bench {
     return span.array
   }
 
-  /// The neighbour on a link says what node `number` once stated.
+  /// The neighbour on a link sends an old advertisement of node `number`.
   func hears(_ number: Int, sequence: UInt64, from slot: Int) {
     let bytes = advertisement(of: Self.identities[number], .topology, sequence: sequence, body: topologyBody([]))
     guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }
@@ -90,7 +90,7 @@ final class Bench {
     mesh.installOwn(view, bytes.span.bytes)
   }
 
-  /// What the neighbour on a link has yet to be told, told.
+  /// Takes what is pending for the neighbour on a link.
   func told(_ slot: Int) -> [String] {
     var all: [String] = []
     while let (index, kind) = mesh.nextUnsent(slot) {

@@ -35,7 +35,7 @@ private func microseconds(_ body: () -> Void) -> Double {
   return best
 }
 
-/// Printed, never judged: how the time of a route computation and the memory of the tables grow. Meaningful where the
+/// Printed, not checked: how the time of a route computation and the memory of the tables grow. Meaningful where the
 /// build is optimised.
 @Test(arguments: [16, 32, 64, 128, 256]) func whatAMeshOfThisSizeCosts(count: Int) {
   let bench = Bench()

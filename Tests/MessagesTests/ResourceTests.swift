@@ -2,7 +2,7 @@ import Primitives
 @testable import Messages
 import Testing
 
-/// A file that goes from a sender to a receiver through queues, as two processes would do it.
+/// A file that passes from a sender to a receiver through queues, as between two processes.
 private struct Transfer {
   /// Associations takes no more than so many messages at once.
   static let underWayMax = 4

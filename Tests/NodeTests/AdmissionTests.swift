@@ -29,7 +29,7 @@ struct AdmissionTests {
     #expect(known == 8)
     #expect(admission.handshakes == Admission.handshakesMax)
     admission.leave(0, hadHandshake: true)
-    // The place that a stranger leaves among the full is not another stranger's.
+    // In a full table a freed slot goes to a known source, not to an unknown one.
     #expect(admission.begin(30) == false)
     #expect(admission.begin(109) == true)
   }

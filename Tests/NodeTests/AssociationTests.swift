@@ -110,7 +110,7 @@ import Testing
 }
 
 @Test func messagesThatNobodyReadAreNotForgottenWhenPlacesRunOut() throws {
-  // Everybody is behind neighbour 1; then they are all gone, and somebody new has something to say.
+  // All peers are behind neighbour 1; then they are all gone, and a new peer sends a message.
   let bench = Bench(20)
   let crowd = Array(0..<Limits.channelsMax).map { Identity(UInt64(1000 + $0)) }
   let slot = bench.neighbour(1)
@@ -246,7 +246,7 @@ private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   bench.drains = false
   trust.revoked = bench.id(1)
   bench.node.trustChanged(now: bench.now)
-  // It is welcome again in its next life, and all of that before anybody was told that the message has failed.
+  // It is accepted again after its restart, all before the failure of the message was reported.
   trust.revoked = nil
   bench.receive(bench.topology(1, [2], epoch: 2), on: relay)
   bench.drains = true

@@ -7,7 +7,7 @@ import Primitives
 import TestSupport
 import Testing
 
-/// One node, driven by hand: its neighbours are played by the test.
+/// One node under the test's control: the test acts as its neighbours.
 final class Bench {
   /// Identities in the order of their ids, so that a test may choose who is the lower one.
   static let people = (0..<40).map { Identity(UInt64($0)) }.sorted { $0.id < $1.id }
@@ -16,11 +16,11 @@ final class Bench {
   let identity: Identity
   private let cryptography: StandInCryptography
   var now = Instant.zero + .seconds(1000)
-  /// What the streams are to do and the bench does not do itself, oldest first.
+  /// Outputs for the streams that the bench does not carry out itself, oldest first.
   private(set) var commands: [Node.Output] = []
-  /// What the application is told, oldest first.
+  /// Outputs for the application, oldest first.
   private var news: [Node.Output] = []
-  /// What left through each slot and was not looked at.
+  /// Bytes that left through each slot and were not read by the test yet.
   private var sentBytes = [[UInt8]](repeating: [], count: Limits.linksMax)
   private let journalMemory = UnsafeMutableRawBufferPointer.allocate(
     byteCount: JournalLayout.fileBytes(capacity: 1024), alignment: 4096)
@@ -71,13 +71,13 @@ final class Bench {
     }
   }
 
-  /// What the streams were to do since the last call.
+  /// The outputs for the streams since the last call.
   func takeCommands() -> [Node.Output] {
     defer { commands = [] }
     return commands
   }
 
-  /// What `choose` finds first in what the application was told, once.
+  /// Takes the first of the application's outputs that `choose` accepts.
   private func nextNews<Found>(_ choose: (Node.Output) -> Found?) -> Found? {
     drain()
     for index in news.indices {
@@ -142,7 +142,7 @@ final class Bench {
       let count = buffer.withUnsafeMutableBytes { node.pop(slot, into: $0) }
       if count == 0 { return }
       sentBytes[slot] += buffer[..<count]
-      // What waited for the room moves up.
+      // Frames that waited for room move up.
       if !carriesOutTransmit { drain() }
     }
   }
@@ -160,7 +160,7 @@ final class Bench {
 
   // MARK: Neighbours
 
-  /// A link on which both hellos have passed; what the node sent meanwhile is forgotten.
+  /// A link on which both hellos have passed; what the node sent meanwhile is discarded.
   func neighbour(
     _ person: Int, _ bearer: BearerKind = .ethernet, dialled handle: UInt32? = nil, epoch: UInt64 = 1,
     payloadBytesMax: Int = Limits.framePayloadBytesMax
@@ -185,7 +185,7 @@ final class Bench {
     receive(frame(.hello, from: id(person), payload), on: slot)
   }
 
-  /// An advertisement of somebody as a frame.
+  /// An advertisement of another node as a frame.
   func advertise(
     _ person: Int, _ kind: AdvertisementKind, _ body: [UInt8], epoch: UInt64 = 1, sequence: UInt64 = 1, ttl: UInt8 = 16,
     lifetimeSeconds: UInt16 = 180
@@ -220,7 +220,7 @@ final class Bench {
 
   // MARK: What the node says
 
-  /// How often the journal tells of an event, of those from notice on.
+  /// How often the journal has an event, among those from notice on.
   func told(_ event: Event) -> Int {
     guard let reader = try? JournalReader(UnsafeRawBufferPointer(journalMemory)), reader.newest > 0 else { return 0 }
     return (reader.oldest...reader.newest).count { reader.record($0)?.event == event.rawValue }

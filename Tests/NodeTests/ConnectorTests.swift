@@ -167,7 +167,7 @@ private final class Dialler {
 }
 
 @Test func aDialTellsWhoIsThere() {
-  // The id was not announced; once a link told it, the other address of the same node is left alone.
+  // The id was not announced; once a link has shown it, the other address of the same node is not dialled.
   let dialler = Dialler(local: 1)
   _ = dialler.find(7, hint: 0)
   _ = dialler.dials()

@@ -77,7 +77,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   #expect(bench.signCount - before <= 2)
 }
 
-/// What another node says of its links moves routes; it is no news of this node's own links.
+/// Another node's topology changes routes, but not this node's own links.
 @Test func anotherNodesTopologyDoesNotMakeThisOneAdvertise() {
   let bench = Bench()
   let slot = bench.neighbour(1)
@@ -186,7 +186,7 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
 }
 
 @Test func aNodeThatForgotItsEpochIsToldByItsNeighbours() {
-  // Node 2 comes back with epoch 1 where epoch 9 was known: it is sent what it once said.
+  // Node 2 comes back with epoch 1 where epoch 9 was known: it is sent its own old advertisement.
   let bench = Bench()
   let first = bench.neighbour(1)
   bench.receive(bench.profile(2, epoch: 9), on: first)

@@ -96,7 +96,7 @@ private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier:
 }
 
 @Test func aNeighbourThatFloodsLeavesAnotherItsRoom() {
-  // 1 fills what it may towards 2; what 3 sends to 2 still finds room, and goes out in turn with it.
+  // 1 fills its quota towards 2; frames from 3 to 2 still find room, and the two take turns.
   let (bench, left, right) = between()
   let third = bench.neighbour(3)
   bench.carriesOutTransmit = false

@@ -28,7 +28,7 @@ struct Partner {
     _ = try channel.send(kind: 3, bytes.span.bytes, lane: lane, now: bench.now)
   }
 
-  /// Everything that the partner's channel wants to send, as frames.
+  /// All frames that the partner's channel sends.
   mutating func frames() -> [UInt8] {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16_640, alignment: 16)
     defer { buffer.deallocate() }

@@ -77,7 +77,7 @@ private func expectRefused(
   let bench = Bench()
   let slot = bench.open(1)
   let hello = helloPayload(bench.id(1), epoch: 1, payloadBytesMax: Limits.framePayloadBytesMax)
-  // At once, so that it comes before the first link has brought about those of this life.
+  // At once, so that it arrives before the first link has caused advertisements of this epoch.
   bench.receive(frame(.hello, from: bench.id(1), hello) + bench.topology(20, [1], epoch: 6, sequence: 9), on: slot)
   #expect(bench.refusals(.loopedSource) == 1 && bench.told(.identityDuplicated) == 0)
 }

@@ -7,7 +7,7 @@ import Seal
 import TestSupport
 import Testing
 
-/// Nodes in a row, each linked with the next: what one sends the other receives at once, unless a test interferes.
+/// Nodes in a line, each linked with the next: each receives at once what the other sends, unless a test interferes.
 private final class Row {
   final class Place {
     let identity: Identity
@@ -72,7 +72,7 @@ private final class Row {
     settle()
   }
 
-  /// A node dies and comes back, in a later life unless told otherwise.
+  /// A node crashes and restarts, with a later epoch unless `epochStep` says otherwise.
   func restart(_ number: Int, epochStep: Int = 1) {
     let old = places[number]
     for (other, slot) in old.slots {
@@ -166,7 +166,7 @@ private final class Row {
   }
 }
 
-/// Refuses one node from when it is told.
+/// Refuses the node `revoked`, once it is set.
 final class Revocation: NodeTrust {
   var revoked: NodeID?
   func refuses(_ node: NodeID) -> Bool { node == revoked }
@@ -208,7 +208,7 @@ private let canary = "the canary sings at noon"
       try row.places[0].node.sendUnreliable(
         kind: 9, bytes.span.bytes, to: row.places[2].identity.id, now: row.now)
     }
-    // Nothing is sealed yet: the message is dropped, and what seals the next one begins.
+    // No session exists yet: the message is dropped, and the handshake begins.
     #expect(try send() == false)
     row.pass(.seconds(1))
     #expect(try send() == true)
@@ -268,13 +268,13 @@ private let canary = "the canary sings at noon"
 
   @Test func whatArrivesInClearWhereSealingIsDueIsRefused() {
     let row = Row(3) { _, settings in settings.encryption = .optional }
-    // The relay makes a segment up.
+    // The relay forges a segment.
     let made = frame(
       .segment, ttl: 9, priority: .interactive, to: row.places[2].identity.id, from: row.places[0].identity.id,
       identifier: 77, [UInt8](repeating: 0, count: 40))
     made.withUnsafeBytes { row.places[2].node.receive($0, on: row.places[2].slots[1]!, now: row.now) }
     #expect(row.places[2].node.counters.refusals[.inClear] == 1)
-    // Nor does the flag make it a sealed one.
+    // The flag alone does not make it a sealed frame.
     made.with { $0[2] = 1 }.withUnsafeBytes {
       row.places[2].node.receive($0, on: row.places[2].slots[1]!, now: row.now)
     }
@@ -454,7 +454,7 @@ private let canary = "the canary sings at noon"
     row.pass(.seconds(1))
     #expect(row.places[0].outcomes == [.failed(.closed)])
     #expect(row.say("again", from: 0, to: 2) == .refused(.rejected))
-    // Later the question is asked anew.
+    // Later the application is asked again.
     row.pass(SealLimits.refusedTime)
     #expect(row.say("again", from: 0, to: 2) == nil)
     row.pass(.seconds(1))

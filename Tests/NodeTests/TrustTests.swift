@@ -4,7 +4,7 @@ import Primitives
 import TestSupport
 import Testing
 
-/// Refuses whom the test says.
+/// Refuses the nodes that the test names.
 private final class Doorkeeper: NodeTrust {
   var denied: [NodeID] = []
   var names: [String: NodeID] = [:]

@@ -4,7 +4,7 @@ import Primitives
 import TestSupport
 import Testing
 
-/// What several peers say, and the ends of what is said to them, are handed over in turns.
+/// Messages of several peers, and completions of sends to them, are handed over in turns.
 @Suite struct TurnTests {
   @Test func `messages of two peers are read in turn`() throws {
     let bench = Bench()
@@ -25,7 +25,7 @@ import Testing
     bench.receive(quiet.frames(), on: quiet.slot)
     var read: [String] = []
     for _ in 0..<2 {
-      // One message is read between two of the loud one.
+      // The loud peer sends another message before each read.
       try loud.say("loud")
       bench.receive(loud.frames(), on: loud.slot)
       read.append(String(decoding: bench.nextMessage()?.message.bytes ?? [], as: UTF8.self))
@@ -76,7 +76,7 @@ import Testing
       _ = try bench.node.send(kind: 3, text.span.bytes, to: identity.id, lane: .interactive, now: bench.now)
     }
     bench.handle(.linkClosed(slot))
-    // Every send fails, and before anybody is told of it somebody new has something to say.
+    // Every send fails, and before that is reported a new peer sends a message.
     bench.drains = false
     bench.pass(.seconds(120))
     var stranger = Partner(bench, 2)

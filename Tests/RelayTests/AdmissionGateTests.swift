@@ -6,7 +6,7 @@ import Testing
 
 private let hello: [UInt8] = [22, 3, 1, 2, 0, 1]
 
-/// Who comes in, and when, without a socket.
+/// Which streams are admitted, and when, without a socket.
 struct AdmissionGateTests {
   var gate = AdmissionGate()
   var now = Instant.zero + .seconds(100)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Relay
 
-/// The numbers by which the node knows the places that discovery sees.
+/// The numbers by which the node refers to the endpoints from discovery.
 struct CandidateTableTests {
   var table = CandidateTable()
 

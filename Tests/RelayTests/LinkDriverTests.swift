@@ -27,7 +27,7 @@ import Testing
     #expect(server.io.wakeUp == server.now + .seconds(5))
     server.driver.timeUp()
     #expect(server.ends == ["no TLS handshake within 5 s"] && server.io.lingers == false)
-    // Whatever comes after the end is no more the driver's.
+    // The driver ignores everything after the end.
     server.driver.timeUp()
     server.driver.finish()
     server.driver.transmit()

@@ -4,7 +4,7 @@ import Testing
 @testable import Channel
 @testable import Relay
 
-/// Messages that wait for somebody who wants their kind.
+/// Messages that wait for a listener for their kind.
 struct MailboxTests {
   var mailbox = Mailbox()
   let start = Instant.zero + .seconds(100)
@@ -14,7 +14,7 @@ struct MailboxTests {
     mailbox.add(PendingMessage(kind: kind, lane: lane, byteCount: 1), from: peer, now: start + span)
   }
 
-  /// The kinds that are taken when somebody listens for `wanted`, in their order.
+  /// The kinds that are read by a listener for `wanted`, in order.
   private mutating func taken(_ wanted: [UInt8], after span: TimeSpan) -> [UInt8] {
     var kinds: [UInt8] = []
     while let next = mailbox.next(now: start + span, { kind, hasWaited in hasWaited || wanted.contains(kind) }) {

@@ -7,7 +7,7 @@ import Testing
 private let required = TopologyFlags(relays: true, encryption: .required)
 private let optional = TopologyFlags(relays: true, encryption: .optional)
 
-/// Two seals, and a path between them on which a test may do what it likes.
+/// Two seals, and a path between them that the test controls.
 private final class Pair {
   final class End {
     let seal: Seal
@@ -171,7 +171,7 @@ private final class Pair {
     #expect(pair.client.seal.nextDeadline(hasRoute: true) == .never)
   }
 
-  /// Who has proved its key but has not said that it accepts ours says nothing yet.
+  /// A peer that has proved its key but has not accepted ours may not send yet.
   @Test func nothingIsOpenedBeforeTheOtherEndsHello() throws {
     let people = [Identity(1), Identity(2)].sorted { $0.id < $1.id }
     let now = Instant.zero + .seconds(1000)
@@ -259,7 +259,7 @@ private final class Pair {
 
   @Test func theServerMakesNothingForAHelloWithoutCookie() {
     let pair = Pair()
-    // The answer never reaches whoever sent the hello: it was not who it claimed to be.
+    // The answer does not reach the hello's sender: it gave a false source.
     pair.onTheWay = { fromClient, _, payload in fromClient ? payload : nil }
     pair.client.seal.isWanted = true
     pair.pass(.seconds(60))
@@ -327,7 +327,7 @@ private final class Pair {
     let pair = try Pair.open(lifetime)
     pair.pass(.seconds(10))
     for number in 0..<250 {
-      // Whoever says more: the client counts what it opens, too.
+      // Either direction: the client also counts the records that it decrypts.
       pair.say([UInt8(number)], from: number < 125 ? pair.client : pair.server)
       pair.pass(.milliseconds(100))
     }

@@ -8,7 +8,7 @@ import Trust
 
 @testable import SecureTransport
 
-/// What an attacker tries at the TLS endpoint, by a stock OpenSSL where that can do it. docs/security.md lists them.
+/// Attacks on the TLS endpoint, by a stock OpenSSL where it can do them. docs/security.md lists them.
 @Suite(.serialized) struct AttackTests {
   let scratch = Scratch()
 

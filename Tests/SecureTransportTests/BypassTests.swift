@@ -118,7 +118,7 @@ struct BypassTests {
       room.copyBytes(from: sealed)
       #expect(pair.client.stream.outgoing.isEmpty && pair.client.stream.queueSealedInPlace(sealed.count))
       let inPlace = pair.client.take()
-      // But for the sequence and the tag over it.
+      // All but the sequence and the tag over it.
       #expect(inPlace.count == copied.count && inPlace[..<48] == copied[..<48] && inPlace[72...] == copied[72...])
       pair.server.receive(copied + inPlace)
       #expect(pair.server.frames == [sealed, sealed])
@@ -139,7 +139,7 @@ struct BypassTests {
     #expect(pair.server.writeSealed(frame(payload: 5)))
     let wire = pair.client.take()
     #expect(wire[56..<72] != pair.server.take()[56..<72])
-    // A frame thrown back at its sender is not authentic there.
+    // A frame reflected to its sender fails authentication there.
     pair.client.receive(wire)
     #expect(pair.client.stream.state == .closed(.sealedForged))
   }

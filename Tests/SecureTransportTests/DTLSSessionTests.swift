@@ -7,7 +7,7 @@ import Testing
 
 @testable import SecureTransport
 
-/// Two nodes' ends of inner sessions with a path between them that a test may spoil.
+/// Two nodes' ends of inner sessions with a path between them that a test may impair.
 final class Path {
   let identities: (client: NodeIdentity, server: NodeIdentity)
   let sessions: (client: DTLSSessions, server: DTLSSessions)
@@ -212,7 +212,7 @@ struct DatagramSessionTests {
     let path = try Path()
     let stranger = try makeIdentity()
     let impostor = try DTLSSessions(stranger)
-    // Somebody else answers for the server.
+    // Another node answers for the server.
     path.begin()
     var hello = try #require(path.take(path.client).first)
     let answer = try #require(path.receiveAtServer(hello).first)
@@ -221,7 +221,7 @@ struct DatagramSessionTests {
     path.server = impostor.acceptSession(hello.span.bytes, path.serverName, now: path.now)
     path.run { path.client?.state == .handshaking }
     #expect(path.client?.state == .failed(.wrongIdentity))
-    // Somebody else asks in the client's name.
+    // Another node asks in the client's name.
     path.server = nil
     path.client = impostor.beginSession(path.clientName, now: path.now)
     path.run { path.server == nil || path.server?.state == .handshaking }
@@ -241,7 +241,7 @@ struct DatagramSessionTests {
     }
     #expect(open(path.server, [UInt8](victim.dropLast())) == nil && open(path.server, victim + [0]) == nil)
     #expect(open(path.server, []) == nil && open(path.client, victim) == nil)
-    // The session is none the worse.
+    // The session still works.
     #expect(open(path.server, victim) == [5])
   }
 

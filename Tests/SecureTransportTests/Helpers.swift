@@ -20,7 +20,7 @@ struct SplitMix: RandomNumberGenerator {
   }
 }
 
-/// One end of a stream and what it was handed.
+/// One end of a stream and what it received.
 final class End {
   let stream: SecureStream
   var isEstablishedFirst: Bool?

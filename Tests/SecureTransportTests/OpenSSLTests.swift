@@ -73,7 +73,7 @@ import Testing
   @Test(arguments: [TLSVersion.tls12, .tls13])
   func aClientWithAnRSACertificateIsRefused(version: TLSVersion) throws {
     try scratch.openssl("req -new -x509 -newkey rsa:2048 -nodes -keyout peer.key -out peer.crt -subj /CN=rsa -days 1")
-    // OpenSSL has nothing that suits what we ask for, and says so with an empty certificate message.
+    // OpenSSL has no suitable certificate, and sends an empty certificate message.
     #expect(try refusal("-cert peer.crt -key peer.key \(flag(version))") == .noPeerCertificate)
   }
 

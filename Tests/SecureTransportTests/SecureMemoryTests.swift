@@ -4,7 +4,7 @@ import Testing
 
 @testable import SecureTransport
 
-// What the ledger counts for mbedTLS, held against the heap. In processes of their own: other tests would count as
+// Compares the ledger's figures for mbedTLS with the heap. In processes of their own: other tests would count as
 // well.
 
 private func heapBytes() -> Int {
@@ -14,7 +14,7 @@ private func heapBytes() -> Int {
 
 private let count = 8
 
-/// What a peer's chain may take more than in these tests, where it is one short certificate.
+/// How much more a peer's chain may take than in these tests, where it is one short certificate.
 private let chainBytes = 16_384 + PeerChainSize.nodesMax * PeerChainSize.nodeBytes
 
 /// A client and a server that share no more than the streams of one node do. Gives the greatest heap on the way.

@@ -14,7 +14,7 @@ public struct Convergence: Sendable {
   public var lost: UInt64?
   /// After it had come back.
   public var returned: UInt64?
-  /// The most links on a way when all was healed.
+  /// The most links on a path when all had recovered.
   public var diameter = 0
 }
 

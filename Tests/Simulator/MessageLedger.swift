@@ -99,7 +99,7 @@ struct MessageLedger {
       deliveredCount += 1
       if received.contains(name) { return nil }
       if !readerIsSlow { return "completes message \(name.number) as delivered, which did not arrive" }
-      // It may have been delivered to a former life of the reader, whose answer was still on its way.
+      // It may have been delivered to a former life of the receiver, whose acknowledgement was in flight.
       if readerLife == readerLifeBefore { acknowledged.append((name, readerLife)) }
     }
     return nil
@@ -128,13 +128,13 @@ struct MessageLedger {
     return nil
   }
 
-  /// At the end, when everybody has read everything. `lifeOf` gives a machine's present life.
+  /// At the end, when all messages have been read. `lifeOf` gives a machine's present life.
   func unpaid(_ lifeOf: (Int) -> Int) -> String? {
     let name = acknowledged.first { !received.contains($0.name) && lifeOf($0.name.route.to) == $0.readerLife }?.name
     return name.map { "message \($0.number) of \($0.route.from) to \($0.route.to) in lane \($0.route.lane)" }
   }
 
-  /// What a message says of itself.
+  /// The head of a message.
   private static func name(_ bytes: [UInt8], _ lane: Lane) -> Name? {
     guard bytes.count >= headBytes else { return nil }
     func word(_ place: Int) -> UInt32 { (0..<4).reduce(0) { $0 << 8 | UInt32(bytes[place + $1]) } }

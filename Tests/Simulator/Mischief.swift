@@ -2,7 +2,7 @@ import Frame
 import Primitives
 import TestSupport
 
-/// What a relay does to the frames that leave it, at present.
+/// The faults that a relay applies to the frames that leave it, at present.
 struct Mischief {
   var kinds: [Fault] = []
   var until = Instant.zero
@@ -20,7 +20,7 @@ struct Mischief {
 /// An overloaded or dishonest relay. Frames between neighbours stay as they are: TLS is between them. What the end
 /// nodes alone can check, a payload's bytes, is changed only where a signature covers it.
 extension Simulation {
-  /// What leaves `machine` instead of the frames that its node gave.
+  /// The frames that leave `machine` in place of those from its node.
   func mischief(_ bytes: [UInt8], _ machine: Int) -> [UInt8] {
     if machines[machine].mischief.isIdle(now) { return bytes }
     var result: [UInt8] = []
@@ -85,7 +85,7 @@ extension Simulation {
     return encoded { output in header.write(to: &output) } + payload
   }
 
-  /// Another node's topology with another wish for encryption, as it was signed otherwise.
+  /// Another node's topology with a changed encryption preference and the old signature.
   private func downgraded(_ header: FrameHeader, _ payload: [UInt8]) -> [UInt8]? {
     guard let view = try? AdvertisementView(payload.span.bytes), view.kind == .topology else { return nil }
     let flags = payload.count - Self.signatureBytes - view.body.byteCount
@@ -106,8 +106,8 @@ extension Simulation {
 
   private func anyID() -> NodeID { machines[Int(random.below(UInt64(machines.count)))].key.id }
 
-  /// The machine's own topology with links that do not exist, costs that are not true, and any wish for encryption,
-  /// well signed; each neighbour hears another lie.
+  /// The machine's own topology with links that do not exist, false costs, and any encryption preference,
+  /// with a valid signature; each neighbour gets another version.
   private func falseLinks(_ header: FrameHeader, _ payload: [UInt8], _ machine: Int) -> [UInt8]? {
     guard !header.isRouted, let view = try? AdvertisementView(payload.span.bytes), view.kind == .topology,
       let body = try? TopologyView(view.body)

@@ -1,6 +1,6 @@
 import Primitives
 
-/// Who is in a network, and what they see each other over.
+/// The machines of a network and the wires between them.
 public struct NetworkPlan {
   /// A wire between two machines, by their numbers.
   public struct Wire {
@@ -34,7 +34,7 @@ public struct NetworkPlan {
       wires: models.indices.map { Wire($0, $0 + 1, models[$0]) })
   }
 
-  /// The network that a seed asks for.
+  /// The network of a seed.
   static func random(_ options: Options, _ random: inout SeededRandom) -> NetworkPlan {
     let count = options.nodeCount
     var plan = NetworkPlan(relays: (0..<count).map { _ in random.chance(perThousand: 800) }, wires: [])
@@ -69,7 +69,7 @@ public struct NetworkPlan {
         if one != other { wire(one, other) }
       }
     }
-    // Some pairs see each other twice: over another bearer, or under another address.
+    // Some pairs have a second wire: over another bearer, or under another address.
     for single in plan.wires where random.chance(perThousand: 200) {
       wire(single.ends.0, single.ends.1)
       plan.wires[plan.wires.count - 1].isLatent = options.faults.contains(.handOver) && random.chance(perThousand: 800)

@@ -46,7 +46,7 @@ public struct Options: Sendable {
   /// the real library.
   public static func isRunTwice(_ seed: UInt64) -> Bool { seed % 20 == 7 || seed % (10 * realCryptographyEvery) == 0 }
 
-  /// Nothing happens by itself.
+  /// No faults and no messages by themselves.
   init(quiet seed: UInt64, nodeCount: Int) {
     self.seed = seed
     shape = .random
@@ -99,25 +99,25 @@ public struct Options: Sendable {
   }
 }
 
-/// What may go wrong in a run; each seed switches some of it on.
+/// The faults of a run; each seed enables some of them.
 public enum Fault: String, CaseIterable, Sendable {
   // Below the links: streams stay reliable or break.
 
-  /// All streams of a wire break, and both ends are told.
+  /// All streams of a wire end, and both ends are notified.
   case cut
   /// A wire delivers nothing for a while and then everything.
   case stall
-  /// A wire is gone for a while and nobody is told; its streams never come back.
+  /// A wire fails silently for a while; its streams never recover.
   case darkness
-  /// One direction of a wire is gone for a while and nobody is told.
+  /// One direction of a wire fails silently for a while.
   case oneWay
-  /// Every wire between two halves of the network is gone for a while.
+  /// Every wire between two halves of the network fails for a while.
   case partition
-  /// Every wire of one machine is gone for a while.
+  /// Every wire of one machine fails for a while.
   case isolation
   /// A wire goes off and on while its ends shake hands, several times.
   case flap
-  /// A hundredth of a wire's rate is left for a while.
+  /// A wire's rate falls to a hundredth for a while.
   case clog
   /// Bytes take up to a second longer.
   case delay
@@ -127,7 +127,7 @@ public enum Fault: String, CaseIterable, Sendable {
   case bursts
   /// A changed byte, which TLS answers with the end of the stream.
   case corrupt
-  /// From its next stream on a wire takes frames of another length.
+  /// From its next stream on a wire has another frame length limit.
   case frameLength
   /// A second wire between two machines comes into reach and goes again.
   case handOver
@@ -140,7 +140,7 @@ public enum Fault: String, CaseIterable, Sendable {
   case crash
   /// As `crash`, but the machine has lost its epoch: it starts with an earlier one.
   case epochLost
-  /// A machine does nothing for a while and then goes on as if nothing had been.
+  /// A machine does nothing for a while and then continues.
   case freeze
   /// A second machine runs with the key of another one for a while.
   case clone
@@ -151,28 +151,28 @@ public enum Fault: String, CaseIterable, Sendable {
   /// The wall clock of a machine jumps by up to ten years.
   case clockStep
 
-  // Frames: a relay that is overloaded, or somebody else's.
+  // Frames: an overloaded or malicious relay.
 
   case frameLoss
   case frameDouble
   case frameReorder
-  /// Forwards nothing, but goes on taking part in everything else.
+  /// Forwards nothing, but otherwise behaves normally.
   case blackHole
   /// Sends frames again that it has sent before.
   case replay
-  /// Changes what is signed or proven: advertisements, hop counts, names of frames.
+  /// Changes advertisements, hop counts, and the ids in frames.
   case alter
-  /// Sends frames of its own making in other nodes' names.
+  /// Sends forged frames in other nodes' names.
   case spoof
-  /// States links that it does not have, false costs, and that it wants another encryption than it does.
+  /// Advertises links that it does not have, false costs, and a false encryption preference.
   case falseLinks
-  /// Changes what other nodes say they want of encryption.
+  /// Changes other nodes' encryption preferences in their topologies.
   case downgrade
 
   /// A key was used under a later epoch, which has to age out: a quarter of an hour.
   var isSlow: Bool { self == .epochLost || self == .clone }
 
-  /// What one relay does to frames, rather than what happens to wires and machines.
+  /// A fault that one relay applies to frames, not one of wires or machines.
   var isMischief: Bool {
     switch self {
     case .frameLoss, .frameDouble, .frameReorder, .blackHole, .replay, .alter, .spoof, .falseLinks, .downgrade: true

@@ -1,7 +1,7 @@
 import Frame
 import Primitives
 
-/// The naive router: all pairs' cheapest ways (Floyd 1962, Warshall 1962), of equally cheap ones the shortest,
+/// The naive router: all pairs' cheapest paths (Floyd 1962, Warshall 1962), of equally cheap ones the shortest,
 /// through relays only.
 struct Reference {
   struct Way: Equatable {
@@ -16,8 +16,8 @@ struct Reference {
 
   private var ways: [[Way?]]
 
-  /// Over the links that both ends of them state, at the cost that the sending end states.
-  /// `topologies` has nil for a machine that states nothing.
+  /// Over the links that both ends advertise, at the cost that the sending end advertises.
+  /// `topologies` has nil for a machine that advertises nothing.
   init(_ topologies: [FrameObserver.Topology?], number: (NodeID) -> Int) {
     let count = topologies.count
     ways = [[Way?]](repeating: [Way?](repeating: nil, count: count), count: count)
@@ -33,7 +33,7 @@ struct Reference {
     spread(topologies.map { $0?.relays ?? false })
   }
 
-  /// Over the wires that are there, as far as machines are `running`: what can be reached, costs apart.
+  /// Over the existing wires between `running` machines: reachability only, without costs.
   init(wires: [Wire], relays: [Bool], running: [Bool]) {
     let count = relays.count
     ways = [[Way?]](repeating: [Way?](repeating: nil, count: count), count: count)
@@ -61,6 +61,6 @@ struct Reference {
 
   func way(from a: Int, to b: Int) -> Way? { ways[a][b] }
 
-  /// The most links on any way.
+  /// The most links on any path.
   var diameter: Int { ways.reduce(0) { max($0, $1.reduce(0) { max($0, $1?.hops ?? 0) }) } }
 }

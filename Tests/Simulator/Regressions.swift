@@ -1,4 +1,4 @@
-/// A seed that failed once, and what of it was needed to fail. Kept for ever.
+/// A seed that failed once, reduced to what was needed to fail. Never removed.
 public struct Regression: Sendable {
   /// What went wrong, as a sentence.
   public let name: String

@@ -1,6 +1,6 @@
 import Primitives
 
-/// What one seed's run came to.
+/// The result of one seed's run.
 public struct Report: Sendable {
   public let options: Options
   public let hash: UInt64
@@ -41,7 +41,7 @@ public struct Report: Sendable {
     violation = simulation.violation
   }
 
-  /// The violation without its numbers: two runs fail in the same way when these agree.
+  /// The violation without its numbers: two runs fail in the same way when these are equal.
   public var kindOfViolation: String? {
     violation.map { text in
       String(

@@ -41,7 +41,7 @@ public final class Simulation {
   var numbers: [NodeID: Int] = [:]
   var wires: [Wire] = []
   var streams: [Stream] = []
-  /// The streams that at least one end has not been told the end of.
+  /// The streams of whose end at least one end has not been notified.
   var open: [Int] = []
   var observer = FrameObserver()
   var ledger = MessageLedger()
@@ -57,13 +57,13 @@ public final class Simulation {
   var canaryCount = 0
   /// A session was refused although its keys were right: by an application, or because two nodes contradict each other.
   var hadRefusal = false
-  /// Machines that said that their key is used twice.
+  /// Machines that reported that their key is used twice.
   public internal(set) var alarmCount = 0
-  /// What went wrong, how often.
+  /// How often each fault was applied.
   public internal(set) var faultCounts: [Fault: Int] = [:]
-  /// What was measured in milliseconds.
+  /// The measured times, in milliseconds.
   public internal(set) var convergence = Convergence()
-  /// Peers that a node said have changed.
+  /// Peers that a node reported as changed.
   private(set) var changeCount = 0
   /// The first thing that went wrong.
   public private(set) var violation: String?
@@ -71,13 +71,13 @@ public final class Simulation {
   let faultsEnd: Instant
   var scratch = [UInt8](repeating: 0, count: 4 * Limits.frameBytesMax)
 
-  /// The network and the faults that a seed asks for.
+  /// The network and the faults of a seed.
   public convenience init(_ options: Options, keys: @escaping KeyMaker = standInKey, isVerbose: Bool = false) {
     var random = SeededRandom(seed: options.seed ^ 0x0a11)
     self.init(.random(options, &random), options, keys, isVerbose: isVerbose)
   }
 
-  /// A network of the caller's making on which nothing goes wrong and nobody sends anything by himself.
+  /// A network of the caller's design, without faults and without messages by itself.
   public convenience init(_ network: NetworkPlan, seed: UInt64 = 1, isVerbose: Bool = false) {
     self.init(
       network, Options(quiet: seed, nodeCount: network.relays.count), Self.standInKey, isVerbose: isVerbose)

@@ -99,7 +99,7 @@ struct LiveProofTests {
     let keeper = try box.start()
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: false) == nil)
     #expect(keeper.pins.isEmpty)
-    // Bob lives, under a new key; what his old one said is still on its way.
+    // Bob has a new key; an advertisement of his old one is still in flight.
     #expect(keeper.refusal(of: id(2), named: name("bob"), isProven: true) == nil)
     #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: false) == .keyChanged)
     #expect(keeper.alarms.all.isEmpty)
@@ -111,7 +111,7 @@ struct LiveProofTests {
     let keeper = try box.start()
     try keeper.pin(id(1), named: name("bob"))
     #expect(keeper.refusal(of: id(1), named: name("robert"), isProven: true) == nil)
-    // Neither name is a stranger's now.
+    // Now both names are pinned.
     #expect(keeper.refusal(of: id(2), named: name("bob"), isProven: true) == .keyChanged)
     #expect(keeper.refusal(of: id(2), named: name("robert"), isProven: true) == .keyChanged)
     #expect(keeper.pins.map { $0.isByOperator } == [true, false])
@@ -307,7 +307,7 @@ struct DenyListTests {
     let again = try box.start()
     #expect(again.isDenied(id(1)) && again.isDenied(id(2)))
     #expect(!again.takes(older, from: op.identity.id))
-    // An operator that is followed no more counts no more.
+    // Lists of an operator that is no longer followed have no effect.
     box.operators = []
     #expect(try !box.start().isDenied(id(1)))
   }
@@ -357,7 +357,7 @@ struct TimeTests {
   let box = Box()
   private let day: Int64 = 86_400
 
-  /// Start a box and let it run with a clock that runs on.
+  /// Starts a box and lets it run with a steady clock.
   @discardableResult
   private func run(_ seconds: Int64) throws -> TrustKeeper {
     let keeper = try box.start()

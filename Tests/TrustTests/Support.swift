@@ -7,7 +7,7 @@ import Testing
 
 @testable import Trust
 
-/// A directory that is gone with its test.
+/// A temporary directory, removed with its test.
 final class Place {
   let path: String
   init() {

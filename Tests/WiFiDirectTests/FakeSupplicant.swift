@@ -74,7 +74,7 @@ final class FakeSupplicant: EventSource {
   func count(_ prefix: String) -> Int { commands.filter { $0.hasPrefix(prefix) }.count }
 }
 
-/// A directory that goes away with the test.
+/// A temporary directory, removed with its test.
 final class Scratch {
   let path: String
   init() throws {
@@ -96,7 +96,7 @@ final class Scratch {
   }
 }
 
-/// Writes down what the radio says.
+/// Records what the radio reports.
 final class Recorder: BearerDelegate {
   var found: [Candidate] = []
   var lost: [Candidate] = []
