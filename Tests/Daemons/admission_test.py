@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Connections of strangers before they are admitted, by the causeway binary: admission_test.py BINARY
+"""Unauthenticated connections to a box, by the causeway binary: admission_test.py BINARY
 
 What they cost it, and whether they are told why they are not let in. Certificates by the openssl command."""
 import os
@@ -67,7 +67,7 @@ class AdmissionTest(DaemonsTest):
             connection.close()
         time.sleep(1.5)
         self.assertEqual(self.box.log("warning").count("cannot accept connections"), 1)
-        # It takes connections again: this one speaks no TLS and is told so.
+        # It accepts connections again: this one sends no TLS and gets an alert.
         self.assertEqual(self.connect(50, b"GET / HTTP/1.1").recv(7), INTERNAL_ERROR)
 
     def test_who_is_refused_reads_why_although_it_was_still_talking(self):
@@ -81,7 +81,7 @@ class AdmissionTest(DaemonsTest):
         for options, alert in (("-tls1_3", 116), ("-tls1_3 -cert rsa.pem -key rsa.key", 116),
                                ("-tls1_2", 40), ("-tls1_2 -cert rsa.pem -key rsa.key", 40)):
             with self.subTest(options):
-                # What it says at once is still on its way when the box ends the connection.
+                # Its data is still in flight when the box ends the connection.
                 done = self.openssl(f"s_client -connect 127.0.0.1:{self.box.port} -ign_eof {options}", input="hello\n" * 1000)
                 self.assertIn(f"SSL alert number {alert}", done.stderr)
 

@@ -78,7 +78,7 @@ class Daemon:
             self.process.wait(10)
             self.process = None
 
-    # What it costs
+    # Resource use
 
     def resident_bytes(self):
         with open(f"/proc/{self.process.pid}/statm") as file:
@@ -89,7 +89,7 @@ class Daemon:
         with open(f"/proc/{self.process.pid}/schedstat") as file:
             return int(file.read().split()[0]) / 1e9
 
-    # What it tells
+    # Status and log
 
     @property
     def status(self):

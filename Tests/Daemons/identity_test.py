@@ -111,7 +111,7 @@ class IdentityTest(DaemonsTest):
         box.identity("new")
         self.assertIn("nobody is called", self.refused(box, "identity", "revoke", "nobody"))
 
-    # The door
+    # Admission
 
     def test_ten_thousand_half_open_connections_keep_nobody_out(self):
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whom a box believes, and what strangers can make it show, by the causeway binary: trust_test.py BINARY
+"""Which peers a box trusts, and untrusted text in its output, by the causeway binary: trust_test.py BINARY
 
 Real daemons on the loopback interface, and one whose application sends what a stranger may send."""
 import hashlib
@@ -26,7 +26,7 @@ def steering(text):
 
 class TrustTest(DaemonsTest):
     def begin(self, daemon, *words):
-        """A command that goes on; `end` gives what it wrote."""
+        """A command that keeps running; `end` gives its output."""
         process = subprocess.Popen(
             [BINARY, *words, "--config", daemon.config], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT)
@@ -37,7 +37,7 @@ class TrustTest(DaemonsTest):
     def end(self, process):
         return process.communicate(timeout=30)[0].decode("utf-8", "replace")
 
-    # Text of strangers
+    # Untrusted text
 
     def test_no_text_of_a_stranger_steers_a_terminal(self):
         box = self.daemon("box", trust="policy = first-use").start()
@@ -51,7 +51,7 @@ class TrustTest(DaemonsTest):
             client.socket.send(b"M" + struct.pack(">I16sBB", 1, to, kind, INTERACTIVE) + payload)
 
         shown = {}
-        # A conversation, with what its lines are.
+        # A conversation, with the kinds of its lines.
         chat = self.begin(box, "peer", "chat", "--wait-for", "1", "--seconds", "20")
         time.sleep(1)
         send(TEXT, NASTY.encode())
@@ -151,7 +151,7 @@ class TrustTest(DaemonsTest):
         alice.start()
         wait("alice is back", lambda: bob.id in alice.run("status", "--json")[1])
         self.assertEqual(alice.status["box"]["alarm"], "")
-        # What is said in a session proves who is there.
+        # Traffic in a session proves the peer's key.
         chat = subprocess.run([BINARY, "peer", "chat", "--to", bob.id, "--seconds", "5", "--config", alice.config],
                               input="hello\n", capture_output=True, text=True, timeout=30)
         self.assertNotIn("alarm", chat.stderr)
@@ -180,7 +180,7 @@ class TrustTest(DaemonsTest):
             self.assertIn(f"“{name}” is {first[name].id}, pinned", listed)
             self.assertIn(f"causeway identity accept {others[name].id}", listed)
         self.assertNotIn("untrust", listed)
-        # Each of the three commands that it prints does what it says.
+        # Each of the three commands that it prints works.
         bob2, carol2 = others["bob"].id, others["carol"].id
         self.assertIn("alarm ended", box.identity("keep", bob2[:8]))
         self.assertEqual([alarm["offered"] for alarm in box.status["box"]["alarms"]], [carol2])

@@ -1,4 +1,4 @@
-"""The checks that mutate.py disables: where, which text, what it becomes, and who should notice.
+"""The checks that mutate.py disables: file, text, replacement, and the tests that should detect it.
 
 `suite` is "simulator", or what the names of the unit tests that should turn red begin with.
 """

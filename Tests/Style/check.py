@@ -115,7 +115,7 @@ PUBLIC_TYPE = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*public\s+(?:\w+\s+)*?(?
 
 
 def check_documentation(path, lines):
-    """A public type says what it is. Whether its members need words, people judge."""
+    """A public type has a doc comment. Whether its members need one, reviewers decide."""
     covered = False
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -127,7 +127,7 @@ def check_documentation(path, lines):
             covered = False
 
 
-# What people are shown may hold text of strangers: it goes through TextBuilder, which makes it harmless.
+# Output for people may hold untrusted text: it goes through TextBuilder, which makes it harmless.
 OUTPUT = re.compile(r"\b(?:CSystem\.)?d?(?:write|printf|puts)\((?:STDOUT_FILENO|STDERR_FILENO|[12]),|\bprint\(|\bfputs\(")
 OUTPUT_ALLOWED = {"Sources/Diagnostics/Print.swift", "Sources/Diagnostics/Panic.swift"}
 
