@@ -18,7 +18,7 @@ public enum NodeIDSyntax {
 
 /// What a node may be called.
 public enum DisplayNameSyntax {
-  public static let bytesMax = 63
+  public static let bytesMax = Limits.displayNameBytesMax
   public static let accepted: StaticString =
     "1 to 63 bytes of UTF-8 without control characters, and not 8 or 32 hexadecimal digits, which would look like an id"
 
@@ -30,16 +30,7 @@ public enum DisplayNameSyntax {
 
   /// Valid UTF-8 without control characters (Unicode general category Cc), or nil.
   static func printable(_ bytes: ArraySlice<UInt8>) -> String? {
-    var decoder = UTF8()
-    var iterator = bytes.makeIterator()
-    while true {
-      switch decoder.decode(&iterator) {
-      case .scalarValue(let scalar):
-        if scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) { return nil }
-      case .emptyInput: return String(decoding: bytes, as: UTF8.self)
-      case .error: return nil
-      }
-    }
+    isPlainText(bytes.span.bytes) ? String(decoding: bytes, as: UTF8.self) : nil
   }
 }
 
@@ -49,19 +40,7 @@ public enum ServiceTypeSyntax {
     "1 to 15 of a–z, 0–9 and hyphen, with a letter, no hyphen at an end nor two in a row"
 
   public static func parse(_ bytes: ArraySlice<UInt8>) -> String? {
-    guard (1...15).contains(bytes.count) else { return nil }
-    var hasLetter = false
-    var previous = UInt8(ascii: "-")
-    for byte in bytes {
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"): hasLetter = true
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): break
-      case UInt8(ascii: "-"): if previous == byte { return nil }
-      default: return nil
-      }
-      previous = byte
-    }
-    return hasLetter && previous != UInt8(ascii: "-") ? String(decoding: bytes, as: UTF8.self) : nil
+    isServiceType(bytes.span.bytes) ? String(decoding: bytes, as: UTF8.self) : nil
   }
 }
 

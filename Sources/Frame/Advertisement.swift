@@ -184,23 +184,6 @@ public struct ProfileView: ~Escapable {
   }
 }
 
-/// 1 … 15 of `a–z 0–9 -`, at least one letter, no hyphen at either end nor two together (RFC 6335, 5.1).
-public func isServiceType(_ bytes: RawSpan) -> Bool {
-  var hasLetter = false
-  var previous = UInt8(ascii: "-")
-  for offset in bytes.byteOffsets {
-    let byte = bytes.octet(offset)
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"): hasLetter = true
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): break
-    case UInt8(ascii: "-"): if previous == byte { return false }
-    default: return false
-    }
-    previous = byte
-  }
-  return hasLetter && previous != UInt8(ascii: "-") && bytes.byteCount <= Limits.serviceTypeBytesMax
-}
-
 /// `key=value`: a key of printable ASCII without `=`, not empty; a value of UTF-8 (RFC 6763, 6.4 and 6.5).
 public func isInfoPair(_ bytes: RawSpan) -> Bool {
   for offset in bytes.byteOffsets {

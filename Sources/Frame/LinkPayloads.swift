@@ -173,30 +173,3 @@ public struct Goodbye: Equatable, Sendable {
     output.append(bigEndian: retryAfterSeconds)
   }
 }
-
-/// Whether `bytes` are UTF-8 (RFC 3629) without control characters (U+0000–U+001F, U+007F–U+009F).
-public func isPlainText(_ bytes: RawSpan) -> Bool {
-  var offset = 0
-  while offset < bytes.byteCount {
-    let lead = bytes.octet(offset)
-    let length: Int
-    let least: UInt32
-    switch lead {
-    case 0x20...0x7E: offset += 1; continue
-    case 0xC2...0xDF: length = 2; least = 0x80
-    case 0xE0...0xEF: length = 3; least = 0x800
-    case 0xF0...0xF4: length = 4; least = 0x10000
-    default: return false
-    }
-    if offset + length > bytes.byteCount { return false }
-    var scalar = UInt32(lead) & (0x7F >> UInt32(length))
-    for following in 1..<length {
-      let byte = bytes.octet(offset + following)
-      if byte & 0xC0 != 0x80 { return false }
-      scalar = scalar << 6 | UInt32(byte & 0x3F)
-    }
-    if scalar < least || scalar > 0x10FFFF || (0xD800...0xDFFF).contains(scalar) || scalar <= 0x9F { return false }
-    offset += length
-  }
-  return true
-}

@@ -248,7 +248,7 @@ public struct ResourceCancel: Equatable, Sendable {
 
 private func fittingExplanation(_ text: [UInt8]) -> [UInt8] {
   guard UTF8Text.isValid(text.span.bytes) else { return [] }
-  return Array(text[..<UTF8Text.prefixLength(text, byteCountMax: MessageLimits.explanationBytesMax)])
+  return Array(text[..<UTF8Text.prefixLength(text.span.bytes, byteCountMax: MessageLimits.explanationBytesMax)])
 }
 
 private func checkedExplanation(_ bytes: RawSpan, lengthAt: Int, from: Int) throws(MessageRefusal) -> [UInt8] {

@@ -1,3 +1,5 @@
+import Primitives
+
 /// Names of resources are not trusted. They become file names only through `sanitised`.
 public enum ResourceName {
   /// Whether `name` is usable as a file name unchanged.
@@ -28,7 +30,8 @@ public enum ResourceName {
       offset += length
     }
     if let first = result.first, first == UInt8(ascii: ".") || first == UInt8(ascii: "-") { result[0] = replacement }
-    result.removeLast(result.count - UTF8Text.prefixLength(result, byteCountMax: MessageLimits.safeNameBytesMax))
+    let length = UTF8Text.prefixLength(result.span.bytes, byteCountMax: MessageLimits.safeNameBytesMax)
+    result.removeLast(result.count - length)
     return result.isEmpty ? Array("unnamed".utf8) : result
   }
 
