@@ -1,15 +1,7 @@
 import Bearer
 import Primitives
 
-/// The choice of the controller.
-public enum AdapterChoice: Equatable, Sendable {
-  /// The controller with the lowest index that supports Bluetooth LE.
-  case automatic
-  /// `hci0` and so on.
-  case index(UInt16)
-  /// The controller with this public address: the only choice that survives a change of USB ports.
-  case address(UInt64)
-
+extension AdapterChoice {
   /// As in the configuration file: `auto`, `hci0`, or the address.
   public var text: String {
     switch self {

@@ -44,11 +44,11 @@ func parseInterface(_ text: Text) -> String? {
   return isAllowed ? text.string : nil
 }
 
-extension BluetoothAdapter {
+extension AdapterChoice {
   public static let accepted: StaticString = "auto, an adapter such as hci0, or its address such as 00:11:22:33:44:55"
 
   /// Parses the choice of an adapter; nil when it is invalid.
-  public static func parse(_ text: Text) -> BluetoothAdapter? {
+  public static func parse(_ text: Text) -> AdapterChoice? {
     if text.equals("auto") { return .automatic }
     if text.hasPrefix("hci"), !text.hasPrefix("hci0x") {
       return Text(text.bytes.dropFirst(3)).number(in: 0...65534).map { .index(UInt16($0)) }

@@ -80,15 +80,8 @@ public enum TrustMode {
 /// `[peer]`
 public struct PeerSection {
   /// Whether payloads between this node and a peer are encrypted end to end.
-  public var encryption = Encryption.required
+  public var encryption = EncryptionPreference.required
   public init() {}
-}
-
-/// A node's preference for end-to-end encryption.
-public enum Encryption {
-  case required
-  case optional
-  case none
 }
 
 /// A key and value that others see before they connect (a string of the DNS-SD TXT record, RFC 6763, 6.4).
@@ -127,20 +120,10 @@ public struct StaticPeer {
 /// `[bluetooth]`
 public struct BluetoothSection {
   public var isEnabled = true
-  public var adapter = BluetoothAdapter.automatic
+  public var adapter = AdapterChoice.automatic
   /// The LE L2CAP channel's PSM: 0x80–0xFF (Core Specification 5.4, Vol 3, Part A, 4.22).
   public var psm: UInt16 = 0xC1
   public init() {}
-}
-
-/// The choice of the Bluetooth adapter.
-public enum BluetoothAdapter {
-  /// The first one that supports LE.
-  case automatic
-  /// hciN
-  case index(UInt16)
-  /// The 48-bit address, most significant byte first.
-  case address(UInt64)
 }
 
 /// `[wifi-direct]`

@@ -1,4 +1,6 @@
+import Bearer
 import Journal
+import Primitives
 
 /// One key: its section and name, what it accepts (the end of its error text) and how to store its value.
 struct ConfigurationKey {
@@ -80,7 +82,8 @@ private var peerKeys: [ConfigurationKey] {
   [
     ConfigurationKey(section: "peer", name: "encryption", accepted: "required, optional or none") { to, text in
       store(
-        &to.peer.encryption, choice(text, ("required", .required), ("optional", .optional), ("none", Encryption.none)))
+        &to.peer.encryption,
+        choice(text, ("required", .required), ("optional", .optional), ("none", EncryptionPreference.none)))
     }
   ]
 }
@@ -113,8 +116,8 @@ private var bluetoothKeys: [ConfigurationKey] {
     ConfigurationKey(section: "bluetooth", name: "enabled", accepted: yesOrNo) { to, text in
       store(&to.bluetooth.isEnabled, bool(text))
     },
-    ConfigurationKey(section: "bluetooth", name: "adapter", accepted: BluetoothAdapter.accepted) { to, text in
-      store(&to.bluetooth.adapter, BluetoothAdapter.parse(text))
+    ConfigurationKey(section: "bluetooth", name: "adapter", accepted: AdapterChoice.accepted) { to, text in
+      store(&to.bluetooth.adapter, AdapterChoice.parse(text))
     },
     ConfigurationKey(section: "bluetooth", name: "psm", accepted: "a number from 0x80 to 0xFF") { to, text in
       store(&to.bluetooth.psm, text.number(in: 0x80...0xFF).map { UInt16($0) })

@@ -124,7 +124,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
       serviceType: Array(configuration.node.serviceType.utf8),
       info: configuration.node.discoveryInfo.map { Array(($0.key + "=" + $0.value).utf8) },
       relays: configuration.node.isRelay, bypass: true, linksMax: configuration.node.peersMax,
-      encryption: EncryptionPreference(configuration.peer.encryption))
+      encryption: configuration.peer.encryption)
     settings.asksApplication = true
     node = Node(
       settings, cryptography, trust: TrustAdapter(trust), journal: journal, now: startedAt)
@@ -313,16 +313,6 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     journal.recordRepeats(at: monotonicNow(), isLast: true)
     loop.batchEnded = nil
     loop.stop()
-  }
-}
-
-extension EncryptionPreference {
-  init(_ encryption: Encryption) {
-    switch encryption {
-    case .required: self = .required
-    case .optional: self = .optional
-    case .none: self = .none
-    }
   }
 }
 

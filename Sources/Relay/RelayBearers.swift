@@ -150,12 +150,7 @@ extension Relay: BearerDelegate {
   private func startBluetooth(_ hint: UInt64) {
     var settings = BearerBluetooth.BluetoothSettings()
     settings.psm = configuration.bluetooth.psm
-    settings.adapter =
-      switch configuration.bluetooth.adapter {
-      case .automatic: .automatic
-      case .index(let index): .index(index)
-      case .address(let address): .address(address)
-      }
+    settings.adapter = configuration.bluetooth.adapter
     let bearer = BluetoothBearer(loop, settings, hint: hint, self)
     bluetooth = bearer
     bearer.start()

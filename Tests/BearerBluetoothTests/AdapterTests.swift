@@ -1,3 +1,4 @@
+import Bearer
 import CSystem
 import Primitives
 import Reactor

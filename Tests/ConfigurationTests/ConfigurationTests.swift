@@ -1,5 +1,6 @@
 import CSystem
 import Configuration
+import Primitives
 import Testing
 
 private func parse(_ text: String) throws -> Configuration {
@@ -93,7 +94,7 @@ private func refusal(_ text: String) -> String? {
 
 @Test func encryptionIsRequiredUnlessSaidOtherwise() throws {
   #expect(try Configuration.parse(Array("[node]\n".utf8), file: "box.conf").peer.encryption == .required)
-  for (word, expected) in [("required", Encryption.required), ("optional", .optional), ("none", .none)] {
+  for (word, expected) in [("required", EncryptionPreference.required), ("optional", .optional), ("none", .none)] {
     let configuration = try Configuration.parse(Array("[peer]\nencryption = \(word)\n".utf8), file: "box.conf")
     #expect(configuration.peer.encryption == expected)
   }

@@ -1,4 +1,5 @@
 import Frame
+import Primitives
 import Testing
 
 @Test func theFlagsOfATopologyAreWrittenAsTheProtocolSays() {

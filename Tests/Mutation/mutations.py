@@ -90,10 +90,10 @@ ROWS = [
         "if since + Timing.peerGrace <= now {", "if since <= now {", "NodeTests"),
     Row("a node dials itself", "Sources/Node/Connector.swift", "if hint == localHint { return true }", "", "NodeTests"),
     # Sealing
-    Row("who requires encryption talks in clear to who has none", "Sources/Frame/TopologyFlags.swift",
+    Row("who requires encryption talks in clear to who has none", "Sources/Primitives/EncryptionPreference.swift",
         "case (.required, .none), (.none, .required): .refused", "case (.required, .none), (.none, .required): .clear",
         SIMULATOR),
-    Row("two who can seal talk in clear", "Sources/Frame/TopologyFlags.swift",
+    Row("two who can seal talk in clear", "Sources/Primitives/EncryptionPreference.swift",
         "case (.none, .none), (.none, .optional), (.optional, .none): .clear\n    case (.optional, .optional),",
         "case (.none, .none), (.none, .optional), (.optional, .none), (.optional, .optional): .clear\n    case",
         SIMULATOR),

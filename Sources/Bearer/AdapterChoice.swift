@@ -1,0 +1,10 @@
+/// Which Bluetooth controller a box uses.
+public enum AdapterChoice: Equatable, Sendable {
+  /// The controller with the lowest index that can do Bluetooth LE.
+  case automatic
+  /// `hci0` and so on.
+  case index(UInt16)
+  /// The controller with this public address, most significant byte first: the one choice that survives a change of USB
+  /// ports.
+  case address(UInt64)
+}
