@@ -126,7 +126,7 @@ public enum EventFormatter {
     } else if field.isShown("seal") {
       text.add(sealRefusalText(small))
     } else if field.isShown("end") {
-      text.add(value == 1 ? "its word" : "ours")
+      text.add(value == 1 ? "the peer" : "this node")
     } else if field.isShown("direction") {
       text.add(value == 1 ? "inbound" : "dialled")
     } else if field.isShown("role") {

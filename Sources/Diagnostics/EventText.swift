@@ -17,9 +17,9 @@ func sessionFailureText(_ reason: UInt8) -> StaticString {
 func sealRefusalText(_ reason: UInt8) -> StaticString {
   switch reason {
   case 1: "one requires sealing, the other does not do it"
-  case 2: "what it says of itself is not what was heard of it"
+  case 2: "its statement differs from its advertisement"
   case 3: "its certificate was rejected"
-  case 4: "nobody decided on its certificate"
+  case 4: "the application did not decide on its certificate"
   case 5: "no common version"
   default: "unknown reason"
   }
@@ -57,14 +57,14 @@ func eventText(_ event: Event) -> StaticString {
   case .epochStale: "{node} refused: epoch {a} is older than {b}"
   case .epochNewer: "{node} restarted: epoch {a} after {b}"
   case .linkSlotsFull: "all links are taken: {a} of {b}"
-  case .selfDialled: "reached ourselves over {a:bearer}"
+  case .selfDialled: "dialled this node itself over {a:bearer}"
   case .roundTripMeasured: "round trip to {node}: {a} µs"
   case .queueOverflow: "queue of priority {a} is full: {b} of {c} bytes"
   case .linkStalled: "stalled with {a} bytes waiting"
   case .linkResumed: "goes on with {a} bytes waiting"
-  case .linkQuarantined: "{a:bearer} with {node} keeps breaking: for {b} s it carries only where there is no other way"
+  case .linkQuarantined: "{a:bearer} with {node} keeps breaking: quarantined for {b} s, used only without another route"
   case .linkCostStated: "{a:bearer} with {node} costs {b}, it was {c}"
-  case .linkCarries: "{a:bearer} carries to {node} now, in place of {b:bearer}"
+  case .linkCarries: "{a:bearer} is now used to {node}, instead of {b:bearer}"
 
   case .frameRefused: "frame of {node} refused: {a:frame}"
   case .frameTypeUnknown: "frame of unknown type {a} skipped, {b} bytes"
@@ -88,7 +88,7 @@ func eventText(_ event: Event) -> StaticString {
   case .advertisementAccepted: "advertisement {a} of {node} accepted: epoch {b}"
   case .advertisementRefused: "advertisement {b} of {node} refused: {a:frame}"
   case .advertisementSent: "advertisement {a} sent"
-  case .identityDuplicated: "somebody else uses our key: epoch {a}, ours is {b}; was this machine's disk copied?"
+  case .identityDuplicated: "another node uses this node's key: epoch {a}, ours is {b}; was this machine's disk copied?"
   case .nodesFull: "no room for more nodes: {a} of {b}"
   case .quotaExceeded: "{node} exceeds quota {a}: {b} of {c}"
 
@@ -103,9 +103,9 @@ func eventText(_ event: Event) -> StaticString {
   case .messageFailed: "message {a} to {node} failed: status {b}"
   case .messageReceived: "message from {node}: kind {a}, lane {b}, {c} bytes"
   case .segmentRefused: "{a:type} of {node} refused, {b} bytes"
-  case .sessionOpened: "what is said to {node} is sealed with new keys, {a} ms after the first handshake datagram"
-  case .sessionFailed: "sealing with {node} failed: {a:session}; tried again while there is something to say"
-  case .sessionRefused: "nothing is said to {node}: {a:seal}, by {b:end}"
+  case .sessionOpened: "session with {node} established, {a} ms after the first handshake datagram"
+  case .sessionFailed: "session with {node} failed: {a:session}; retried while data is waiting"
+  case .sessionRefused: "session with {node} refused by {b:end}: {a:seal}"
   case .messageRefused: "message of {node} refused: lane {a}, {b} bytes"
 
   case .bearerAbsent: "{a:bearer} is absent: {text}{b:errno}; watching for it"

@@ -71,7 +71,7 @@ def scenario():
 
 def sessions(node):
     """The sessions that the journal tells of, each by the milliseconds that its handshake took."""
-    told = re.findall(r"is sealed with new keys, (\d+) ms", node.cli("log", "--level", "debug"))
+    told = re.findall(r"established, (\d+) ms", node.cli("log", "--level", "debug"))
     return [int(milliseconds) for milliseconds in told]
 
 
