@@ -112,7 +112,7 @@ let package = Package(
     tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Journal", "Primitives", "Reactor"]),
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives"]),
     tests("BoardTests", ["Board", "CSystem", "Reactor"]),
-    tests("ConfigurationTests", ["Configuration", "Primitives"]),
+    tests("ConfigurationTests", ["Configuration", "Bearer", "Primitives"]),
     tests("DiscoveryTests", ["Discovery", "CAvahi", "CSystem", "Reactor", "Bearer", "Primitives"]),
     tests("JournalTests", ["Journal", "Primitives"]),
     tests("ReactorTests", ["Reactor", "CSystem", "Primitives"]),

@@ -12,12 +12,11 @@ public struct StreamHandoff {
   public var unitBytesMax: Int
   /// The interface index the stream runs over, 0 when unknown or not an IP bearer.
   public var interfaceIndex: UInt32
-  /// The remote address as people write it, for status and logs; at most 63 bytes.
-  public var remote: String
+  public var remote: RemoteAddress
 
   public init(
     descriptor: CInt, bearer: BearerKind, isInbound: Bool, token: UInt32, unitBytesMax: Int,
-    interfaceIndex: UInt32, remote: String
+    interfaceIndex: UInt32, remote: RemoteAddress
   ) {
     self.descriptor = descriptor
     self.bearer = bearer

@@ -4,20 +4,20 @@ import Primitives
 /// proves the node's identity.
 public struct Candidate: Equatable, Sendable {
   public var bearer: BearerKind
-  public var address: CandidateAddress
+  public var address: RemoteAddress
   /// The first 8 bytes of the node id that the discovery record claims; zero when it claims none. Used only to avoid
   /// dialling a node that is already linked, and to decide which side dials.
   public var hint: UInt64
 
-  public init(bearer: BearerKind, address: CandidateAddress, hint: UInt64) {
+  public init(bearer: BearerKind, address: RemoteAddress, hint: UInt64) {
     self.bearer = bearer
     self.address = address
     self.hint = hint
   }
 }
 
-/// The address that a bearer dials.
-public enum CandidateAddress: Equatable, Sendable {
+/// An address of the other side, that a bearer dials or that a stream came from.
+public enum RemoteAddress: Equatable, Sendable {
   case ip(IPEndpoint)
   case bluetooth(BluetoothEndpoint)
 }

@@ -332,6 +332,6 @@ public final class BluetoothBearer {
   ) -> StreamHandoff {
     StreamHandoff(
       descriptor: descriptor, bearer: .bluetoothLE, isInbound: isInbound, token: token, unitBytesMax: unitBytesMax,
-      interfaceIndex: 0, remote: peer.text)
+      interfaceIndex: 0, remote: .bluetooth(peer))
   }
 }

@@ -43,13 +43,8 @@ public final class IPBearer {
   private var dialer: StreamDialer?
   private var listenTimer: Timer?
   private var isListenFaultReported = false
-  private var staticPeers: [StaticPeer]
-
-  private struct StaticPeer {
-    var text: String
-    var reported: Candidate?
-    var isFaultReported = false
-  }
+  /// Configured nodes, each with the candidate that was last reported of it.
+  private var staticPeers: [(peer: StaticPeer, reported: Candidate?)]
 
   public convenience init(_ loop: EventLoop, _ settings: IPBearerSettings, _ delegate: any BearerDelegate) {
     self.init(loop, settings, delegate, enumerate: enumerateInterfaces)
@@ -65,7 +60,7 @@ public final class IPBearer {
     self.delegate = delegate
     rules = InterfaceRules(
       patterns: Array(settings.interfaces.prefix(IPBearerSettings.entriesMax)), allowsLoopback: settings.allowsLoopback)
-    staticPeers = settings.peers.prefix(IPBearerSettings.entriesMax).map { StaticPeer(text: $0) }
+    staticPeers = settings.peers.prefix(IPBearerSettings.entriesMax).map { ($0, nil) }
   }
 
   /// Starts. Problems (such as a port in use) are reported as faults and retried.
@@ -155,16 +150,7 @@ public final class IPBearer {
   /// A static peer's interface may appear later, or come back with another index.
   private func reportStaticPeers() {
     for index in staticPeers.indices {
-      var candidate: Candidate?
-      do {
-        let endpoint = try IPEndpoint(parsing: staticPeers[index].text)
-        candidate = Candidate(bearer: kind(reaching: endpoint), address: .ip(endpoint), hint: 0)
-      } catch {
-        switch error {
-        case .malformed: reportMalformedPeer(index)
-        case .unknownInterface: break
-        }
-      }
+      let candidate = candidate(of: staticPeers[index].peer)
       let before = staticPeers[index].reported
       if before == candidate { continue }
       staticPeers[index].reported = candidate
@@ -173,12 +159,14 @@ public final class IPBearer {
     }
   }
 
-  private func reportMalformedPeer(_ index: Int) {
-    if staticPeers[index].isFaultReported { return }
-    staticPeers[index].isFaultReported = true
-    let text = String(decoding: staticPeers[index].text.utf8.prefix(IPEndpoint.textBytesMax), as: UTF8.self)
-    delegate.bearerReport(
-      "ip", "peer \"\(text)\" is no address: write 192.0.2.1:41820 or [fe80::1%eth0]:41820", isFault: true)
+  /// Nil while its interface does not exist.
+  private func candidate(of peer: StaticPeer) -> Candidate? {
+    var endpoint = peer.endpoint
+    if !peer.interface.utf8.isEmpty {
+      endpoint.scope = peer.interface.withCString { if_nametoindex($0) }
+      if endpoint.scope == 0 { return nil }
+    }
+    return Candidate(bearer: kind(reaching: endpoint), address: .ip(endpoint), hint: 0)
   }
 
   // MARK: - Streams
@@ -235,7 +223,7 @@ public final class IPBearer {
     delegate.bearerOpened(
       StreamHandoff(
         descriptor: descriptor, bearer: interface.kind, isInbound: isInbound, token: token, unitBytesMax: .max,
-        interfaceIndex: interface.index, remote: remote.text))
+        interfaceIndex: interface.index, remote: .ip(remote)))
   }
 
   private func allowedInterface(of descriptor: CInt) -> NetworkInterface? {

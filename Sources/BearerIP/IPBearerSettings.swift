@@ -9,8 +9,8 @@ public struct IPBearerSettings: Sendable {
   public var allowsLoopback = false
   /// The TCP port to listen on; 0 lets the kernel choose one.
   public var port: UInt16 = IPBearerSettings.portDefault
-  /// Addresses that are dialled without having been discovered, as `IPEndpoint(parsing:)` reads them.
-  public var peers: [String] = []
+  /// Nodes that are dialled without having been discovered.
+  public var peers: [StaticPeer] = []
 
   /// Unassigned in IANA's registry of services and below Linux's ephemeral range's usual collisions.
   public static let portDefault: UInt16 = 41_820

@@ -1,19 +1,7 @@
 import Bearer
 import CSystem
 
-/// Why a text is not an address.
-public enum EndpointTextError: Error, Equatable {
-  /// Neither "192.0.2.1:41820" nor "[2001:db8::1]:41820" nor "[fe80::1%eth0]:41820".
-  case malformed
-  /// The part after `%` is not the name of an existing interface.
-  case unknownInterface
-}
-
 extension IPEndpoint {
-  /// The longest text that is read or written, in bytes: "[", 39 digits of IPv6, "%", 15 of an interface name,
-  /// "]:65535".
-  public static let textBytesMax = 63
-
   /// An IPv4 address in network order.
   public init(ipv4 address: UInt32, port: UInt16) {
     self.init(high: 0, low: 0xFFFF_0000_0000 | UInt64(address), port: port, scope: 0)
@@ -24,33 +12,6 @@ extension IPEndpoint {
 
   /// fe80::/10 (RFC 4291, 2.5.6): requires a `scope`.
   public var isLinkLocalIPv6: Bool { high >> 54 == 0xFE80 >> 6 }
-
-  /// Parses a numeric address and port. Names are not resolved, because that would block.
-  public init(parsing text: String) throws(EndpointTextError) {
-    let bytes = Array(text.utf8)
-    guard bytes.count <= Self.textBytesMax, let colon = bytes.lastIndex(of: UInt8(ascii: ":")),
-      let port = decimal(bytes[(colon + 1)...], max: 65_535), port > 0
-    else { throw .malformed }
-    let host = bytes[..<colon]
-    guard let first = host.first else { throw .malformed }
-    if first != UInt8(ascii: "[") {
-      guard let address = parseIPv4(host) else { throw .malformed }
-      self.init(ipv4: address, port: UInt16(port))
-      return
-    }
-    guard host.count > 2, host.last == UInt8(ascii: "]") else { throw .malformed }
-    let inside = host.dropFirst().dropLast()
-    let percent = inside.firstIndex(of: UInt8(ascii: "%")) ?? inside.endIndex
-    guard let (high, low) = parseIPv6(inside[..<percent]) else { throw .malformed }
-    var scope: UInt32 = 0
-    if percent < inside.endIndex {
-      let name = inside[(percent + 1)...]
-      guard !name.isEmpty, name.count < Int(IF_NAMESIZE) else { throw .malformed }
-      scope = withCString(name) { if_nametoindex($0) }
-      if scope == 0 { throw .unknownInterface }
-    }
-    self.init(high: high, low: low, port: UInt16(port), scope: scope)
-  }
 
   /// "192.0.2.1:41820" or "[fe80::1%eth0]:41820".
   public var text: String { isIPv4 ? "\(addressText):\(port)" : "[\(addressText)]:\(port)" }
@@ -91,15 +52,10 @@ public func interfaceName(_ index: UInt32) -> String? {
 public func parseIPv4(_ text: some Collection<UInt8>) -> UInt32? {
   guard text.count <= 15 else { return nil }
   var address = in_addr()
-  guard withCString(text, { inet_pton(AF_INET, $0, &address) }) == 1 else { return nil }
+  var digits = text.map { CChar(bitPattern: $0) }
+  digits.append(0)
+  guard digits.withUnsafeBufferPointer({ inet_pton(AF_INET, $0.baseAddress!, &address) }) == 1 else { return nil }
   return UInt32(bigEndian: address.s_addr)
-}
-
-private func parseIPv6(_ text: some Collection<UInt8>) -> (UInt64, UInt64)? {
-  guard text.count < Int(INET6_ADDRSTRLEN) else { return nil }
-  var bytes = [UInt8](repeating: 0, count: 16)
-  guard withCString(text, { inet_pton(AF_INET6, $0, &bytes) }) == 1 else { return nil }
-  return (bigEndian(bytes[0..<8]), bigEndian(bytes[8..<16]))
 }
 
 /// The number that up to eight bytes in network order encode.
@@ -107,23 +63,6 @@ func bigEndian(_ bytes: some Collection<UInt8>) -> UInt64 {
   var word: UInt64 = 0
   for byte in bytes { word = word << 8 | UInt64(byte) }
   return word
-}
-
-/// An unsigned decimal number up to `max`; nil for anything else.
-func decimal(_ digits: some Collection<UInt8>, max: Int) -> Int? {
-  guard !digits.isEmpty, digits.count <= 10 else { return nil }
-  var value = 0
-  for digit in digits {
-    guard digit >= UInt8(ascii: "0"), digit <= UInt8(ascii: "9") else { return nil }
-    value = value * 10 + Int(digit - UInt8(ascii: "0"))
-  }
-  return value <= max ? value : nil
-}
-
-private func withCString<Result>(_ bytes: some Collection<UInt8>, _ body: (UnsafePointer<CChar>) -> Result) -> Result {
-  var text = bytes.map { CChar(bitPattern: $0) }
-  text.append(0)
-  return text.withUnsafeBufferPointer { body($0.baseAddress!) }
 }
 
 private func string(_ text: [CChar]) -> String {

@@ -33,7 +33,7 @@ extension StaticPeer {
       guard inet_pton(AF_INET, Text(host).string, &address) == 1 else { return nil }
       endpoint.low = 0xFFFF_0000_0000 | UInt64(UInt32(bigEndian: address.s_addr))
     }
-    return StaticPeer(endpoint: endpoint, interface: interface, text: text.string)
+    return StaticPeer(endpoint: endpoint, interface: interface)
   }
 }
 

@@ -59,22 +59,12 @@ public struct NodeSection {
 
 /// `[trust]`
 public struct TrustSection {
-  public var policy = TrustMode.open
+  public var policy = TrustPolicy.open
   /// The directory with authorities' certificates and revocation lists.
   public var anchors = "/etc/causeway/anchors"
   /// Nodes whose deny-lists are accepted: at most 4.
   public var operators: [NodeID] = []
   public init() {}
-}
-
-/// Which keys are accepted.
-public enum TrustMode {
-  /// Every proven key.
-  case open
-  /// Every key; the name of a new key is pinned to it.
-  case firstUse
-  /// Keys with a certificate of one of the authorities, and pinned keys.
-  case authority
 }
 
 /// `[peer]`
@@ -107,16 +97,6 @@ public struct IPSection {
   public init() {}
 }
 
-/// A node at a known address.
-public struct StaticPeer {
-  /// Its scope is 0: look up `interface` when dialling, because interface indexes change.
-  public var endpoint: IPEndpoint
-  /// The interface of a link-local address, otherwise empty.
-  public var interface: String
-  /// The address as written.
-  public var text: String
-}
-
 /// `[bluetooth]`
 public struct BluetoothSection {
   public var isEnabled = true
@@ -129,13 +109,13 @@ public struct BluetoothSection {
 /// `[wifi-direct]`
 public struct WiFiDirectSection {
   public var isEnabled = true
-  public var mode = WiFiDirectMode.groupOwner
+  public var mode = WiFiDirectRole.groupOwner
   public var interface = "wlan0"
   /// wpa_supplicant's global control socket.
   public var controlSocket = "/run/wpa_supplicant/global"
   /// MHz; 0: wpa_supplicant chooses.
   public var frequency: UInt16 = 0
-  public var wps = WPSMode.always
+  public var wps = PushButtonPolicy.always
   /// Empty: wpa_supplicant chooses.
   public var ssid = ""
   /// WPA2 passphrase, 8–63 printable ASCII characters; empty: wpa_supplicant chooses.
@@ -145,22 +125,10 @@ public struct WiFiDirectSection {
   public init() {}
 }
 
-/// Whether the box creates the Wi-Fi Direct group or joins one.
-public enum WiFiDirectMode {
-  case groupOwner
-  case client
-}
-
-/// When the group owner accepts WPS push button.
-public enum WPSMode {
-  case always
-  case button
-  case off
-}
-
 /// `[discovery]`
 public struct DiscoverySection {
-  public var dnsSD = DNSSDMode.automatic
+  /// Nil: no DNS-SD.
+  public var dnsSD: ResponderChoice? = .automatic
   public init() {}
 }
 
@@ -169,15 +137,6 @@ public struct BoardSection {
   /// The status LED: a name in `/sys/class/leds`. Empty for none.
   public var statusLED = ""
   public init() {}
-}
-
-/// Which multicast DNS responder the box uses.
-public enum DNSSDMode {
-  /// avahi-daemon if it answers, otherwise the built-in responder.
-  case automatic
-  case daemon
-  case embedded
-  case off
 }
 
 /// `[journal]`

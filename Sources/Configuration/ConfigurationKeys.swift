@@ -19,7 +19,7 @@ var configurationKeys: [ConfigurationKey] {
     ConfigurationKey(section: "discovery", name: "dns-sd", accepted: "auto, daemon, embedded or off") { to, text in
       store(
         &to.discovery.dnsSD,
-        choice(text, ("auto", .automatic), ("daemon", .daemon), ("embedded", .embedded), ("off", .off)))
+        choice(text, ("auto", .automatic), ("daemon", .daemon), ("embedded", .embedded), ("off", nil)))
     },
     ConfigurationKey(section: "board", name: "status-led", accepted: "the name of a directory in /sys/class/leds") {
       to, text in
@@ -146,7 +146,7 @@ private var wifiDirectKeys: [ConfigurationKey] {
       return store(&to.wifiDirect.frequency, text.number(in: 2412...7125).map { UInt16($0) })
     },
     ConfigurationKey(section: "wifi-direct", name: "wps", accepted: "always, button or off") { to, text in
-      store(&to.wifiDirect.wps, choice(text, ("always", .always), ("button", .button), ("off", .off)))
+      store(&to.wifiDirect.wps, choice(text, ("always", .always), ("button", .onRequest), ("off", .never)))
     },
     ConfigurationKey(
       section: "wifi-direct", name: "ssid", accepted: "1 to 32 bytes of UTF-8 without control characters"

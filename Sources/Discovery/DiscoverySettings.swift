@@ -1,3 +1,4 @@
+import Bearer
 import CAvahi
 import Primitives
 
@@ -20,14 +21,6 @@ public struct DiscoverySettings: Sendable {
   public var instanceName: String
   /// Names of the interfaces to publish and browse on; all of them when empty.
   public var interfaces: [String] = []
-
-  /// Which responder may be used.
-  public enum ResponderChoice: Sendable {
-    /// avahi-daemon if it answers, otherwise the built-in responder.
-    case automatic
-    case daemon
-    case embedded
-  }
 
   /// Which responder may be used.
   public var responder = ResponderChoice.automatic

@@ -94,17 +94,6 @@ struct AdmissionGate {
     return stream
   }
 
-  /// Who is on the other side: its address without the port, hashed (FNV-1a). Two addresses with one hash share their
-  /// places, which hurts nobody.
-  static func source(_ remote: String, over bearer: BearerKind) -> UInt64 {
-    let text = Array(remote.utf8)
-    let isIP = bearer != .bluetoothLE
-    let end = isIP ? text.lastIndex(of: UInt8(ascii: ":")) ?? text.count : text.count
-    var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-    for byte in text[..<end] { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
-    return hash
-  }
-
   private mutating func begin(at index: Int) -> Opening? {
     guard admission.begin(entries[index].source) else { return nil }
     let entry = entries.remove(at: index)

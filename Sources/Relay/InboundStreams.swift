@@ -38,7 +38,7 @@ final class InboundStreams {
   func arrive(_ handoff: StreamHandoff) {
     // Numbers repeat after 2³² streams; none stays at the gate for more than seconds.
     streamCounter &+= 1
-    let source = AdmissionGate.source(handoff.remote, over: handoff.bearer)
+    let source = handoff.remote.source
     guard gate.arrive(streamCounter, source, over: handoff.bearer, random: random.next(), now: loop.now) else {
       return refuse(handoff)
     }

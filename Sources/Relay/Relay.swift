@@ -216,10 +216,10 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     drivers.removeAll { $0 === driver }
     if let source = driver.source { inbound?.handshakeEnded(source, isKnown: false) }
     if let slot = driver.slot {
-      if driver.isRefused { journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote): \(reason)") }
+      if driver.isRefused { journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote.text): \(reason)") }
       node.handle(.linkClosed(slot), now: loop.now)
     } else {
-      journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote): \(reason)")
+      journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote.text): \(reason)")
       if !driver.handoff.isInbound { node.handle(.dialFailed(driver.handoff.token), now: loop.now) }
     }
   }

@@ -124,7 +124,7 @@ extension Relay: BearerDelegate {
     settings.interfaces = configuration.ip.interfaces
     settings.allowsLoopback = configuration.ip.usesLoopback
     settings.port = configuration.ip.port
-    settings.peers = configuration.ip.peers.map { $0.text }
+    settings.peers = configuration.ip.peers
     let bearer = IPBearer(loop, settings, self)
     ip = bearer
     bearer.interfacesChanged = { [self] in
@@ -132,12 +132,7 @@ extension Relay: BearerDelegate {
       dnsSD?.interfacesChanged()
     }
     bearer.start()
-    switch configuration.discovery.dnsSD {
-    case .off: return
-    case .automatic: startDNSSD(bearer, hint, .automatic)
-    case .daemon: startDNSSD(bearer, hint, .daemon)
-    case .embedded: startDNSSD(bearer, hint, .embedded)
-    }
+    if let responder = configuration.discovery.dnsSD { startDNSSD(bearer, hint, responder) }
   }
 
   /// A pulled cable or a left group: the kernel reports it at once, a link's timeout only after seconds.
@@ -167,17 +162,8 @@ extension Relay: BearerDelegate {
     options.passphrase = chosen.passphrase
     options.deviceNamePrefix = chosen.deviceNamePrefix
     options.port = configuration.ip.port
-    options.role =
-      switch chosen.mode {
-      case .groupOwner: .groupOwner
-      case .client: .client
-      }
-    options.pushButton =
-      switch chosen.wps {
-      case .always: .always
-      case .button: .onRequest
-      case .off: .never
-      }
+    options.role = chosen.mode
+    options.pushButton = chosen.wps
     let radio = WiFiDirectRadio(loop, options, hint: hint, self)
     wifiDirect = radio
     // The group's interface may look like an ordinary Wi-Fi interface.
@@ -185,9 +171,7 @@ extension Relay: BearerDelegate {
     radio.start()
   }
 
-  private func startDNSSD(
-    _ ip: IPBearer, _ hint: UInt64, _ responder: Discovery.DiscoverySettings.ResponderChoice
-  ) {
+  private func startDNSSD(_ ip: IPBearer, _ hint: UInt64, _ responder: ResponderChoice) {
     var settings = Discovery.DiscoverySettings(
       node: node.settings.id, port: ip.port, displayName: configuration.node.displayName)
     // Avahi compares names and supports no patterns. The IP bearer refuses to dial addresses on other interfaces.

@@ -153,7 +153,7 @@ extension Relay: ControlDelegate {
     let handoff = driver.handoff
     guard let slot = driver.slot else {
       return LinkStatus(
-        slot: nil, peer: .none, name: "", bearer: handoff.bearer, state: "handshake", remote: handoff.remote,
+        slot: nil, peer: .none, name: "", bearer: handoff.bearer, state: "handshake", remote: handoff.remote.text,
         isInbound: handoff.isInbound, sinceSeconds: 0, roundTripMicroseconds: nil, bytesReceived: 0, bytesSent: 0,
         bytesQueued: 0)
     }
@@ -161,7 +161,7 @@ extension Relay: ControlDelegate {
     let roundTrip = link.roundTrip.nanoseconds
     return LinkStatus(
       slot: slot, peer: link.peer, name: link.peerName.map { String($0) } ?? "", bearer: handoff.bearer,
-      state: link.stateName, remote: handoff.remote, isInbound: handoff.isInbound,
+      state: link.stateName, remote: handoff.remote.text, isInbound: handoff.isInbound,
       sinceSeconds: (loop.now - link.upSince).milliseconds / 1000,
       roundTripMicroseconds: roundTrip == 0 ? nil : roundTrip / 1000, bytesReceived: link.bytesIn,
       bytesSent: link.bytesOut, bytesQueued: UInt64(link.queuedByteCount))

@@ -59,15 +59,9 @@ extension TrustKeeper {
   public convenience init(
     _ identity: NodeIdentity, _ store: TrustStore, _ section: TrustSection, _ clock: SystemClock = SystemClock()
   ) {
-    let policy: TrustPolicy =
-      switch section.policy {
-      case .open: .open
-      case .firstUse: .firstUse
-      case .authority: .authority
-      }
     self.init(
-      identity, store, policy: policy, anchors: TrustAnchors(directory: section.anchors), operators: section.operators,
-      clock: { (clock.seconds, clock.isSynchronised) })
+      identity, store, policy: section.policy, anchors: TrustAnchors(directory: section.anchors),
+      operators: section.operators, clock: { (clock.seconds, clock.isSynchronised) })
   }
 }
 

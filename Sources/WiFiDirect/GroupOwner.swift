@@ -1,3 +1,4 @@
+import Bearer
 import BearerIP
 import CSystem
 import Primitives

@@ -1,3 +1,4 @@
+import Bearer
 import BearerIP
 import Primitives
 import Reactor

@@ -1,3 +1,5 @@
+import Bearer
+
 /// The state of a node's Wi-Fi Direct.
 public enum WiFiDirectState: Sendable {
   /// Not started, stopped, or invalid options.

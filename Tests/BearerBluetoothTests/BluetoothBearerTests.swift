@@ -103,7 +103,7 @@ import Testing
   @Test func aDialThatCannotBeMadeFailsWithItsToken() {
     bearer.dial(candidate(0xC0FF_EE00_0001, 0), token: 5)
     kernel.serve()
-    let address = CandidateAddress.ip(IPEndpoint(high: 0, low: 0, port: 1, scope: 0))
+    let address = RemoteAddress.ip(IPEndpoint(high: 0, low: 0, port: 1, scope: 0))
     bearer.dial(Candidate(bearer: .ethernet, address: address, hint: 0), token: 6)
     #expect(witness.failed.map(\.token) == [5, 6])
     #expect(witness.failed.first?.reason == "no Bluetooth controller is up")

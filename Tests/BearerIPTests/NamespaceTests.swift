@@ -61,7 +61,7 @@ private let canUnshare = inPrivateNamespace {}
       try addInterfaceAddress(lo, ipv4: 0xC0A8_3101, prefixLength: 24)  // again: no error
       a.bearer.dial(candidate(IPEndpoint(ipv4: 0xC0A8_3101, port: b.bearer.port)), token: 1)
       serve(loop) { !a.recorder.opened.isEmpty && !b.recorder.opened.isEmpty }
-      #expect(a.recorder.opened.first?.remote == "192.168.49.1:\(b.bearer.port)")
+      #expect(a.recorder.opened.first?.remote == .ip(IPEndpoint(ipv4: 0xC0A8_3101, port: b.bearer.port)))
       #expect(b.recorder.opened.count == 1, "an address is known although its announcement has not settled")
       try removeInterfaceAddress(lo, ipv4: 0xC0A8_3101, prefixLength: 24)
       #expect(throws: SystemError(code: EADDRNOTAVAIL)) {
@@ -82,7 +82,12 @@ private let canUnshare = inPrivateNamespace {}
     _ = try inPrivateNamespace {
       try setLoopback(up: true)
       let loop = try EventLoop()
-      let node = Node(loop) { $0.peers = ["[fe80::1%cw0]:41820", "192.168.49.1:41820"] }
+      let node = Node(loop) {
+        $0.peers = [
+          StaticPeer(endpoint: IPEndpoint(high: 0xFE80 << 48, low: 1, port: 41_820, scope: 0), interface: "cw0"),
+          StaticPeer(endpoint: IPEndpoint(ipv4: 0xC0A8_3101, port: 41_820), interface: ""),
+        ]
+      }
       defer { node.bearer.stop() }
       #expect(node.recorder.found.map(\.bearer) == [.ethernet])
       #expect(node.recorder.reports.isEmpty)

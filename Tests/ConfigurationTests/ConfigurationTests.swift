@@ -1,3 +1,4 @@
+import Bearer
 import CSystem
 import Configuration
 import Primitives
@@ -70,11 +71,11 @@ private func refusal(_ text: String) -> String? {
   #expect(c.node.stateDirectory == "/s" && c.node.runtimeDirectory == "/r")
   #expect(!c.node.isRelay && c.node.peersMax == 8)
   #expect(!c.ip.isEnabled && c.ip.interfaces == ["eth0", "wlan0"] && c.ip.port == 1 && c.ip.usesLoopback)
-  #expect(c.ip.peers.map(\.text) == ["10.0.0.2:41820", "[2001:db8::2]:9", "[fe80::1%eth1]:65535"])
+  #expect(c.ip.peers.map(\.interface) == ["", "", "eth1"] && c.ip.peers.map(\.endpoint.port) == [41820, 9, 65535])
   #expect(!c.bluetooth.isEnabled && c.bluetooth.psm == 0xFF)
   guard case .index(3) = c.bluetooth.adapter else { Issue.record("adapter"); return }
   #expect(!c.wifiDirect.isEnabled && c.wifiDirect.mode == .client && c.wifiDirect.interface == "wlp3s0")
-  #expect(c.wifiDirect.controlSocket == "/c" && c.wifiDirect.frequency == 2437 && c.wifiDirect.wps == .off)
+  #expect(c.wifiDirect.controlSocket == "/c" && c.wifiDirect.frequency == 2437 && c.wifiDirect.wps == .never)
   #expect(c.wifiDirect.ssid == "DIRECT-x" && c.wifiDirect.passphrase == "a;b#c d%e")
   #expect(c.wifiDirect.deviceNamePrefix == "P")
   #expect(c.discovery.dnsSD == .embedded && c.journal.sizeKiB == 16 && c.journal.level == .debug)
@@ -159,7 +160,10 @@ func badNodeValuesAreRefused(_ line: String) {
   "[ip]\ninterfaces = eth0,", "[ip]\ninterfaces = a/b", "[ip]\ninterfaces = abcdefghijklmnop", "[ip]\nport = 0",
   "[ip]\nport = -1", "[ip]\nport = 0x", "[ip]\nport = 99999999999999999999", "[ip]\npeers = host:1",
   "[ip]\npeers = 10.0.0.1", "[ip]\npeers = 10.0.0.1:0", "[ip]\npeers = ::1:5", "[ip]\npeers = [::1:5",
-  "[ip]\npeers = [fe80::1]:5", "[ip]\npeers = [2001:db8::1%eth0]:5", "[bluetooth]\nadapter = hci",
+  "[ip]\npeers = [fe80::1]:5", "[ip]\npeers = 1.2.3.4.5:1", "[ip]\npeers = []:1", "[ip]\npeers = [fe80::1%]:1",
+  "[ip]\npeers = [1.2.3.4]:1", "[ip]\npeers = [fe80::1%interfacename-16]:1", "[ip]\npeers = [2001:db8::1]x:1",
+  "[ip]\npeers = :1", "[ip]\npeers = 1.2.3.4:99999999999999999999", "[ip]\npeers = [2001:db8::1%eth0]:5",
+  "[bluetooth]\nadapter = hci",
   "[bluetooth]\nadapter = hci70000", "[bluetooth]\nadapter = 00:11:22:33:44",
   "[bluetooth]\nadapter = 00:11:22:33:44:5g",
   "[bluetooth]\npsm = 0x7f", "[wifi-direct]\nmode = ap", "[wifi-direct]\nfrequency = 100",

@@ -54,12 +54,12 @@ private final class Boxes {
   }
 }
 
-private func ipv4(_ address: UInt64, port: UInt16) -> CandidateAddress {
+private func ipv4(_ address: UInt64, port: UInt16) -> RemoteAddress {
   .ip(IPEndpoint(high: 0, low: 0xFFFF_0000_0000 | address, port: port, scope: 0))
 }
 
 extension Listener {
-  func sees(_ address: CandidateAddress) -> Bool { present.contains { $0.address == address } }
+  func sees(_ address: RemoteAddress) -> Bool { present.contains { $0.address == address } }
   var seesLinkLocal: Bool {
     present.contains { if case .ip(let place) = $0.address { place.isLinkLocal && place.scope != 0 } else { false } }
   }

@@ -1,3 +1,4 @@
+import Bearer
 import Node
 import Primitives
 import Testing
@@ -111,12 +112,25 @@ struct AdmissionGateTests {
     #expect(gate.admission.pendingStreams == 0)
   }
 
-  @Test func `a source is an address without its port, whatever the bearer`() {
-    let source = AdmissionGate.source
-    #expect(source("192.0.2.1:5", .ethernet) == source("192.0.2.1:6", .wifi))
-    #expect(source("[2001:db8::1]:5", .ethernet) == source("[2001:db8::1]:6", .ethernet))
-    #expect(source("192.0.2.1:5", .ethernet) != source("192.0.2.2:5", .ethernet))
-    // A Bluetooth address has colons and no port.
-    #expect(source("C0:FF:EE:00:00:01", .bluetoothLE) != source("C0:FF:EE:00:00:02", .bluetoothLE))
+  @Test func `a source is an address without its port`() {
+    let host = RemoteAddress.ip(IPEndpoint(high: 0, low: 0xFFFF_C000_0201, port: 5, scope: 0)).source
+    #expect(RemoteAddress.ip(IPEndpoint(high: 0, low: 0xFFFF_C000_0201, port: 6, scope: 0)).source == host)
+    #expect(RemoteAddress.ip(IPEndpoint(high: 0, low: 0xFFFF_C000_0202, port: 5, scope: 0)).source != host)
+  }
+
+  @Test func `addresses of one IPv6 network are one source, and link-local ones are not`() {
+    func source(_ high: UInt64, _ low: UInt64) -> UInt64 {
+      RemoteAddress.ip(IPEndpoint(high: high, low: low, port: 5, scope: 1)).source
+    }
+    #expect(source(0x2001_0DB8_0000_0001, 1) == source(0x2001_0DB8_0000_0001, 2))
+    #expect(source(0x2001_0DB8_0000_0001, 1) != source(0x2001_0DB8_0000_0002, 1))
+    #expect(source(0xFE80_0000_0000_0000, 1) != source(0xFE80_0000_0000_0000, 2))
+  }
+
+  @Test func `each Bluetooth address is a source`() {
+    func source(_ address: UInt64) -> UInt64 {
+      RemoteAddress.bluetooth(BluetoothEndpoint(address: address, isRandom: true)).source
+    }
+    #expect(source(0xC0FF_EE00_0001) != source(0xC0FF_EE00_0002))
   }
 }

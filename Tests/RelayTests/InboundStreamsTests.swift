@@ -42,7 +42,7 @@ private final class Gate: InboundStreamsDelegate {
     streams.arrive(
       StreamHandoff(
         descriptor: ends[0], bearer: .ethernet, isInbound: true, token: 0, unitBytesMax: .max, interfaceIndex: 0,
-        remote: "192.0.2.\(host):5"))
+        remote: address(host)))
     return ends[1]
   }
 
@@ -55,6 +55,11 @@ private final class Gate: InboundStreamsDelegate {
   func streamAdmitted(_ stream: StreamHandoff, _ bytes: [UInt8], source: UInt64, deadline: Instant) {
     admitted.append((stream, bytes, source))
   }
+}
+
+/// 192.0.2.`host`, from port 5.
+private func address(_ host: Int) -> RemoteAddress {
+  .ip(IPEndpoint(high: 0, low: 0xFFFF_C000_0200 | UInt64(host), port: 5, scope: 0))
 }
 
 @Suite struct InboundStreamsTests {
@@ -93,7 +98,7 @@ private final class Gate: InboundStreamsDelegate {
     gate.serve()
     #expect(gate.admitted.count == Admission.handshakesMax - Admission.reserved)
     gate.streams.handshakeEnded(gate.admitted[0].source, isKnown: false)
-    #expect(gate.admitted.last?.stream.remote == "192.0.2.100:5")
+    #expect(gate.admitted.last?.stream.remote == address(100))
   }
 
   @Test func `who is refused is told by an alert`() throws {

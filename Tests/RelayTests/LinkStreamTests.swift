@@ -32,7 +32,7 @@ import Testing
     let descriptor = accept4(listener, __SOCKADDR_ARG(__sockaddr__: nil), nil, CInt(SOCK_NONBLOCK.rawValue))
     let handoff = StreamHandoff(
       descriptor: descriptor, bearer: .loopback, isInbound: true, token: 0, unitBytesMax: .max, interfaceIndex: 0,
-      remote: "127.0.0.1:5")
+      remote: .ip(IPEndpoint(high: 0, low: 0xFFFF_7F00_0001, port: 5, scope: 0)))
     return (try LinkStream(loop, handoff, scratch), other)
   }
 

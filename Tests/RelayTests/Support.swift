@@ -83,7 +83,7 @@ final class Box: LinkDriverDelegate {
     node = Node(settings, try MbedCryptography(identity), journal: .none, now: io.now)
     let handoff = StreamHandoff(
       descriptor: -1, bearer: bearer, isInbound: isInbound, token: isInbound ? 0 : 7, unitBytesMax: unitBytesMax,
-      interfaceIndex: 0, remote: "192.0.2.1:5")
+      interfaceIndex: 0, remote: .ip(IPEndpoint(high: 0, low: 0xFFFF_C000_0201, port: 5, scope: 0)))
     driver = try LinkDriver(io, handoff, credentials, judge: judge, self)
   }
 
