@@ -3,6 +3,7 @@ import Diagnostics
 import Identity
 import Journal
 import Reactor
+import Primitives
 import Trust
 
 /// Maintenance of the daemon's own files and configuration.

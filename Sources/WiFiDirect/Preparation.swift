@@ -1,3 +1,4 @@
+import Bearer
 import BearerIP
 
 /// Prepares wpa_supplicant: makes sure that it has the interface, and sets what Wi-Fi Direct needs, one command after
