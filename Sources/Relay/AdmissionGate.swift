@@ -1,32 +1,32 @@
 import Node
 import Primitives
 
-/// Streams that others opened, until their handshake may begin. Sans-IO: `InboundStreams` owns the descriptors, and tells
-/// it of each stream under a number of its own. `Admission` decides who may come in; here is what has been read of each.
+/// Inbound streams until their handshake may begin. Sans-IO: `InboundStreams` owns the descriptors and gives each stream a
+/// number. `Admission` decides which stream may enter; the gate keeps the first bytes of each.
 ///
-/// The rule: `arrive`; then `receive` as bytes come, `leave` when the stream has ended, and what they say is carried out;
-/// `handshakeEnded` for each stream that began; `expire` no later than `deadline`.
+/// The rule: call `arrive` once for a stream, then `receive` for its bytes and `leave` when it has ended, and carry out
+/// what they return; `handshakeEnded` once for each stream that opened; `nextExpired` no later than `deadline`.
 struct AdmissionGate {
   /// The bytes by which TLS is recognised. No more are read of a byte stream before its handshake begins.
   static let bytesNeeded = 6
 
-  /// A stream whose handshake may begin, and is to be over by `deadline`.
+  /// A stream whose handshake may begin, and must be complete by `deadline`.
   struct Opening: Equatable {
     let stream: UInt32
     let source: UInt64
-    /// What it has sent so far.
+    /// The bytes read so far.
     let bytes: [UInt8]
     let deadline: Instant
   }
 
-  /// What follows from bytes that came.
+  /// The result of received bytes.
   enum Verdict: Equatable {
-    /// They are too few to tell.
+    /// More bytes are needed to recognise TLS.
     case incomplete
-    /// It speaks TLS and waits for a place. It has said what it can: only its end matters from here on.
+    /// It speaks TLS and waits for a handshake slot. No more is read of it; watch only for its end.
     case waits
     case opens(Opening)
-    /// It does not speak TLS, and has left the gate.
+    /// It does not speak TLS and was removed.
     case refused
   }
 
@@ -43,10 +43,10 @@ struct AdmissionGate {
   /// Oldest first; at most `Admission.pendingStreamsMax`.
   private var entries: [Entry] = []
 
-  /// When the next stream will have been silent for too long.
+  /// When the next stream expires.
   var deadline: Instant { entries.reduce(.never) { min($0, $1.deadline) } }
 
-  /// Whether a new stream may stay. `random` is 64 random bits.
+  /// Adds a stream; false when it is refused. `random`: 64 random bits.
   mutating func arrive(_ stream: UInt32, _ source: UInt64, over bearer: BearerKind, random: UInt64, now: Instant)
     -> Bool
   {
@@ -55,7 +55,7 @@ struct AdmissionGate {
     return true
   }
 
-  /// Bytes that a stream of the gate has sent.
+  /// Handles bytes of a stream.
   mutating func receive(_ bytes: UnsafeRawBufferPointer, from stream: UInt32) -> Verdict {
     guard let index = index(of: stream) else { return .refused }
     entries[index].bytes += bytes
@@ -70,13 +70,13 @@ struct AdmissionGate {
     }
   }
 
-  /// A stream of the gate has ended.
+  /// Removes a stream that has ended.
   mutating func leave(_ stream: UInt32) {
     if let index = index(of: stream) { leave(at: index, .silent) }
   }
 
-  /// A handshake that came in here is over, one way or the other; `isKnown`: it proved a key that is known. Gives the
-  /// stream whose turn that makes it: of those that may begin the one that waits longest.
+  /// A handshake has succeeded or failed; `isKnown`: it proved a known key. Returns the stream that takes the free slot: of
+  /// those that may begin, the one that has waited longest.
   mutating func handshakeEnded(_ source: UInt64, isKnown: Bool) -> Opening? {
     admission.leave(source, hadHandshake: true)
     if isKnown { admission.met(source) }
@@ -86,7 +86,7 @@ struct AdmissionGate {
     return nil
   }
 
-  /// A stream that has come to nothing in its time, and has left the gate; call it until it gives nil.
+  /// Removes and returns a stream whose deadline has passed; call it until it returns nil.
   mutating func nextExpired(now: Instant) -> UInt32? {
     guard let index = entries.firstIndex(where: { $0.deadline <= now }) else { return nil }
     let stream = entries[index].stream

@@ -23,7 +23,7 @@ public struct Pin: Equatable, Sendable {
   func holds(_ skeleton: [UInt8]) -> Bool { !name.isEmpty && self.skeleton == skeleton }
 }
 
-/// What a box must not forget, besides its key: everything of it is one file, replaced whole.
+/// The persistent state besides the key: one file, replaced whole.
 struct TrustState: Equatable {
   /// Starts so far.
   var epochCounter: UInt32 = 0
@@ -100,13 +100,13 @@ struct TrustState: Equatable {
 
 /// How much is kept.
 public enum TrustLimits {
-  /// Names pinned. A newcomer beyond is refused rather than that an old pin gives way: whoever can make 256 keys could
-  /// otherwise take anybody's name.
+  /// Pinned names. When all are taken, a new name is refused and no pin is evicted: otherwise 256 keys would be enough to
+  /// take over any name.
   public static let pinsMax = 256
-  /// Alarms kept, and of these for one pin.
+  /// Stored alarms, in all and for one pin.
   public static let alarmsMax = 16
   public static let alarmsOfPinMax = 4
-  /// Refused strangers listed; the one that was refused longest ago gives way.
+  /// Listed refused peers; a new one replaces the one that was refused longest ago.
   public static let strangersMax = 16
   /// Operators whose deny-lists count here, besides this node itself.
   public static let operatorsMax = 4
