@@ -6,8 +6,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the firmware: build/x86_64/causeway and build/aarch64/causeway, static and stripped
-	@board/swift.sh firmware x86_64
-	@board/swift.sh firmware aarch64
+	@board/swift.sh firmware x86_64 & first=$$!; board/swift.sh firmware aarch64 && wait $$first
 	@ls -l build/x86_64/causeway build/aarch64/causeway
 
 run: ## the relay on this machine's own interfaces (CONFIG=file for another configuration)
@@ -30,13 +29,8 @@ selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch6
 	@board/virtual/host-packages.sh amd64 arm64
 	build/x86_64/causeway selftest
 	python3 Tests/CommandLine/command_line_test.py build/x86_64/causeway
-	python3 Tests/Daemons/client_test.py build/x86_64/causeway
-	python3 Tests/Daemons/messages_test.py build/x86_64/causeway
-	python3 Tests/Daemons/identity_test.py build/x86_64/causeway
-	python3 Tests/Daemons/admission_test.py build/x86_64/causeway
-	python3 Tests/Daemons/process_test.py build/x86_64/causeway
-	python3 Tests/Daemons/trust_test.py build/x86_64/causeway
-	python3 Tests/Daemons/kill_writes.py build/x86_64/causeway
+	printf '%s\n' process_test identity_test trust_test kill_writes client_test admission_test messages_test | \
+	  xargs -P 2 -I{} python3 Tests/Daemons/{}.py build/x86_64/causeway
 	qemu-aarch64-static build/aarch64/causeway selftest
 
 test-unit-file: ## config/causeway.service and the README's installation, under systemd in the radio lab

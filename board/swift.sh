@@ -37,11 +37,11 @@ firmware() {
     aarch64) triple=aarch64-none-none-elf ;;
   esac
   # board/firmware.ld says what is left out, and why. The archive has to be found before the compiler's own.
-  mkdir -p build/without
-  "$swift_bin/llvm-ar" rc build/without/libgcc_eh.a
+  mkdir -p "$scratch/without"
+  "$swift_bin/llvm-ar" rc "$scratch/without/libgcc_eh.a"
   CAUSEWAY_EMBEDDED=1 capped swift build -c release --product causeway --disable-local-rpath --omit-frame-pointers \
     --triple "$triple" --toolset "build/toolset-$arch.json" --scratch-path "$scratch" \
-    -Xswiftc -Xclang-linker -Xswiftc -L"$root/build/without" \
+    -Xswiftc -Xclang-linker -Xswiftc -L"$root/$scratch/without" \
     -Xlinker -L"$swift_lib/embedded/$triple" -Xlinker -lswiftUnicodeDataTables \
     -Xlinker --icf=all -Xlinker --no-eh-frame-hdr -Xlinker -T -Xlinker "$root/board/firmware.ld"
   mkdir -p "build/$arch"

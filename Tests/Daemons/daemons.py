@@ -1,6 +1,5 @@
 """Causeway daemons on the loopback interface, each with a directory of its own, and applications that talk to them: for
 the tests and measurements beside this file. The binary is each program's first argument."""
-import itertools
 import json
 import os
 import re
@@ -18,7 +17,23 @@ OUTSTANDING = 48            # sends of one application at once; a daemon takes 6
 # The first eleven bytes of a TLS record that announces 512.
 CLIENT_HELLO_PREFIX = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])
 INTERACTIVE, BULK, UNRELIABLE = 0, 1, 2
-_ports = itertools.count(20000 + os.getpid() * 7 % 20000)
+PORTS, PORTS_OF_A_RUN = range(20_000, 32_000), 400
+
+
+def _own_ports():
+    """Ports of this run alone, below those that the kernel chooses from. The first one is kept bound: a run beside this one
+    takes others."""
+    for first in PORTS[::PORTS_OF_A_RUN]:
+        guard = socket.socket()
+        try:
+            guard.bind(("127.0.0.1", first))
+            return guard, iter(range(first + 1, first + PORTS_OF_A_RUN))
+        except OSError:
+            guard.close()
+    raise SystemExit(f"all ports from {PORTS.start} to {PORTS.stop - 1} are in use")
+
+
+_guard, _ports = _own_ports()
 
 
 class Daemon:

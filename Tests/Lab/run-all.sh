@@ -3,7 +3,8 @@
 #
 # Run scenarios of the radio lab (default: all of Tests/Lab/scenarios), N machines at a time (default 2, one processor
 # each). A scenario with arguments is one word here: "lab_bluetooth legacy". Without scenarios given, a file says with
-# lines `# variants: A B` which arguments it is to be run with, one machine for each.
+# lines `# variants: A B` which arguments it is to be run with, one machine for each, and with `# seconds: N` that it takes longer
+# than a minute.
 # Prints a line per scenario and, last, `N passed, M failed`; fails if one failed. Logs: build/lab/all-ARCH/SCENARIO.
 set -euo pipefail
 
@@ -31,9 +32,12 @@ if [ ${#scenarios[@]} = 0 ]; then
         [ -f "$file" ] || continue
         name=$(basename "${file%.*}")
         read -ra variants <<< "$(sed -n 's/^# variants: //p' "$file")"
-        if [ ${#variants[@]} = 0 ]; then scenarios+=("$name"); fi
-        for variant in "${variants[@]}"; do scenarios+=("$name $variant"); done
+        took=$(sed -n 's/^# seconds: //p' "$file")
+        if [ ${#variants[@]} = 0 ]; then scenarios+=("${took:-60} $name"); fi
+        for variant in "${variants[@]}"; do scenarios+=("${took:-60} $name $variant"); done
     done
+    # The longest first, so that no processor idles at the end.
+    mapfile -t scenarios < <(printf '%s\n' "${scenarios[@]}" | sort -s -k1,1nr | cut -d' ' -f2-)
 fi
 
 # Build the image once, before machines wait for each other's.

@@ -4,6 +4,7 @@ dave on Ethernet, and the two talk sealed, by OpenSSL's DTLS on one end. Prints 
 Argument: legacy or extended (the default), the style of advertising that the box's controller knows."""
 
 # variants: extended legacy
+# seconds: 100
 
 import re
 import sys

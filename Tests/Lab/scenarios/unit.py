@@ -1,6 +1,7 @@
 """config/causeway.service under a real systemd: the README's installation on a fresh board, and all that the daemon needs
 inside its sandbox. Arguments: the parts to run, default all of them in this order."""
 # init: systemd
+# seconds: 150
 
 import os
 import pathlib
@@ -139,7 +140,7 @@ def make_certificates(name, days):
         openssl req -x509 {key} -keyout ca.key -out /etc/causeway/anchors/ca.pem -days 3650 -subj /CN=Fleet \\
             -addext keyUsage=keyCertSign,cRLSign
         openssl req {key} -keyout {name}.key -out {name}.csr -subj /CN={name}
-        openssl x509 -req -in {name}.csr -CA /etc/causeway/anchors/ca.pem -CAkey ca.key -CAcreateserial -days {days} \\
+        openssl x509 -req -in {name}.csr -CA /etc/causeway/anchors/ca.pem -CAkey ca.key -CAserial ca.srl -CAcreateserial -days {days} \\
             -out {name}.crt
         cat {name}.key {name}.crt > {name}.pem && chmod 600 {name}.pem""")
 
