@@ -189,6 +189,25 @@ def check_format(swift_files):
         sys.exit("swift format failed: is the Swift toolchain installed?")
 
 
+def check_declared_imports():
+    """A module that a target imports and does not declare is there only if something else was built first."""
+    package = ROOT / "Package.swift"
+    lines = package.read_text(encoding="utf-8")
+    folders = {"TestSupport": "Tests/Support", "Simulator": "Tests/Simulator", "FileSupport": "Tests/FileSupport"}
+    modules = {folder.name for folder in (ROOT / "Sources").iterdir()} | set(folders)
+    pattern = r'(?:core|rim|tests|target\(name:)\(?\s*"(\w+)",[^\[\]]*\[(.*?)\]'
+    for name, declared in re.findall(pattern, lines, re.DOTALL):
+        folder = ROOT / folders.get(name, f"Tests/{name}" if name.endswith("Tests") else f"Sources/{name}")
+        missing = {}
+        for file in sorted(folder.rglob("*.swift")):
+            for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+                match = IMPORT.match(line)
+                if match and match.group(1) in modules - set(re.findall(r'"(\w+)"', declared)):
+                    missing.setdefault(match.group(1), (file, number))
+        for module, (file, number) in missing.items():
+            report(file, number, f"{name} does not declare {module} in Package.swift")
+
+
 def check_mutations():
     """A row of the mutation run that names a text which is no longer there proves nothing."""
     sys.path.insert(0, str(ROOT / "Tests/Mutation"))
@@ -228,6 +247,7 @@ def main():
             check_inline_arrays(path, lines)
     check_format(swift_files)
     check_mutations()
+    check_declared_imports()
     if findings:
         print(f"{findings} findings")
     sys.exit(1 if findings else 0)
