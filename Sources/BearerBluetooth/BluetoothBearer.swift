@@ -55,7 +55,8 @@ public final class BluetoothBearer {
   private var listeners: [L2CAPListener] = []
   private var linked: [BluetoothEndpoint] = []
   private var dials: [(endpoint: BluetoothEndpoint, token: UInt32)] = []
-  private var dial: (process: L2CAPDial, token: UInt32)?
+  /// `isDiallingUs`: the peer has opened a channel itself since, over the one connection that both share.
+  private var dial: (process: L2CAPDial, peer: BluetoothEndpoint, token: UInt32, isDiallingUs: Bool)?
   private var unanswered = 0
   private var timer: Timer?
 
@@ -285,6 +286,7 @@ public final class BluetoothBearer {
       _ = close(descriptor)
       return
     }
+    if dial?.peer == peer { dial?.isDiallingUs = true }
     delegate.bearerOpened(stream(descriptor, peer, unitBytesMax, token: 0, isInbound: true))
   }
 
@@ -297,8 +299,9 @@ public final class BluetoothBearer {
       return dialEnded(isSuccess: true)
     }
     let process = L2CAPDial(loop, from: working.address, to: endpoint, attributes)
-    dial = (process, token)
+    dial = (process, endpoint, token, false)
     process.start(timeout: settings.dialTimeout) { [self] outcome in
+      let sharesConnection = dial?.isDiallingUs ?? false
       dial = nil
       let isSuccess: Bool
       switch outcome {
@@ -314,7 +317,7 @@ public final class BluetoothBearer {
         delegate?.bearerDialFailed(token: token, reason: reason)
       case .unanswered(let reason):
         isSuccess = false
-        adapter.post(.disconnect(working.index, WireAddress(endpoint)))
+        if !sharesConnection { adapter.post(.disconnect(working.index, WireAddress(endpoint))) }
         delegate?.bearerDialFailed(token: token, reason: reason)
       }
       dialEnded(isSuccess: isSuccess)
