@@ -241,6 +241,13 @@ public final class Channel {
     beginAgain(inLaterEpoch: isEarlier)
   }
 
+  /// This end has a later epoch: as if the other end had restarted.
+  public func localRestarted(epoch: UInt64) {
+    localEpoch = epoch
+    datagramNumber = 0
+    beginAgain(inLaterEpoch: false)
+  }
+
   private func beginAgain(inLaterEpoch: Bool) {
     if inLaterEpoch {
       localEpoch += 1

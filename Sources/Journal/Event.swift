@@ -130,6 +130,8 @@ public enum Event: UInt16, Sendable {
   case nodesFull = 98
   /// a: number of the quota · b: used · c: allowed · node: peer
   case quotaExceeded = 99
+  /// This node takes a later epoch, to supersede advertisements of a former start. a: epoch before · b: new epoch
+  case epochRaised = 100
 
   // Channels and messages
   /// a: epoch · node: far end

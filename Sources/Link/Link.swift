@@ -23,14 +23,8 @@ public struct Link {
 
   /// The neighbour's hello must arrive within this time.
   public static let helloTimeout = TimeSpan.seconds(5)
-  /// A ping is sent when nothing was received for this time.
-  public static let pingInterval = TimeSpan.seconds(3)
-  /// A ping is sent at least this often, so that both ends measure the round trip.
-  public static let measureInterval = TimeSpan.seconds(15)
   /// A link is proven when a pong has arrived and the link has been up for this time.
   public static let provingTime = TimeSpan.seconds(2)
-  /// The neighbour is dead when nothing was received for this time: three ping intervals.
-  public static let deadInterval = TimeSpan.seconds(9)
 
   public private(set) var state = State.idle
   /// The node that the link's certificate authenticates.
@@ -58,14 +52,12 @@ public struct Link {
 
   private var queue: FrameQueue
   private var openedAt = Instant.zero
-  private var heardAt = Instant.zero
+  private var liveness = Liveness(.ethernet, now: .zero)
   private var pingSentAt = Instant.zero
   private var awaitsPong = false
   private var hasPonged = false
   /// Bytes that `pop` returned and that are not in the goodput yet.
   private var unmeasuredBytes = 0
-  /// The outstanding ping was sent with an empty queue.
-  private var isPingClean = false
 
   /// `memory` has `FrameQueue.byteCount` bytes for control frames; all other frames wait in the pool.
   public init(_ memory: UnsafeMutableRawBufferPointer, _ pool: FramePool) { queue = FrameQueue(memory, pool) }
@@ -113,7 +105,7 @@ public struct Link {
     queue.frameBytesMax = FrameHeader.byteCount + payloadBytesMax
     openedAt = now
     upSince = now
-    heardAt = now
+    liveness = Liveness(bearer, now: now)
     pingSentAt = now
     awaitsPong = false
     hasPonged = false
@@ -148,7 +140,7 @@ public struct Link {
       awaitsPong = false
       roundTrip = now - sentAt
       hasPonged = true
-      if isPingClean { meter.measured(roundTrip: roundTrip, now: now) }
+      liveness.answered(after: roundTrip)
       prove(now)
     case .goodbye:
       let goodbye = try Goodbye(payload)
@@ -161,7 +153,7 @@ public struct Link {
 
   /// Bytes of any kind arrived: the neighbour is alive.
   public mutating func heard(_ byteCount: Int, now: Instant) {
-    heardAt = now
+    liveness.heard(now: now)
     bytesIn &+= UInt64(byteCount)
   }
 
@@ -195,24 +187,30 @@ public struct Link {
     switch state {
     case .idle, .closed: .never
     case .opening: openedAt + Self.helloTimeout
-    case .up: min(pingDue, min(heardAt + Self.deadInterval, provenDue))
+    case .up: min(liveness.deadline, provenDue)
     }
   }
 
-  private var pingDue: Instant {
-    min(max(heardAt, pingSentAt) + Self.pingInterval, pingSentAt + Self.measureInterval)
-  }
   private var provenDue: Instant { hasPonged && !isProven ? upSince + Self.provingTime : .never }
 
   /// Sends a ping if it is due, or closes a dead link.
   public mutating func handleTimeout(local: NodeID, now: Instant) {
     if deadline > now { return }
-    if state == .up && heardAt + Self.deadInterval > now {
-      prove(now)
-      if pingDue <= now { sendPing(local, now) }
-    } else {
-      close(.timedOut, retryAfterSeconds: 0, local: local)
+    guard state == .up else { return close(.timedOut, retryAfterSeconds: 0, local: local) }
+    prove(now)
+    meter.review(now: now)
+    switch liveness.due(now: now) {
+    case .nothing: break
+    case .ping: sendPing(local, now)
+    case .death: close(.timedOut, retryAfterSeconds: 0, local: local)
     }
+  }
+
+  /// Sends a ping that is due within `span`. True when it did.
+  public mutating func pingEarly(dueWithin span: TimeSpan, local: NodeID, now: Instant) -> Bool {
+    guard state == .up, liveness.isPingDue(within: span, now: now) else { return false }
+    sendPing(local, now)
+    return true
   }
 
   private mutating func prove(_ now: Instant) {
@@ -281,7 +279,7 @@ public struct Link {
   private mutating func sendPing(_ local: NodeID, _ now: Instant) {
     pingSentAt = now
     awaitsPong = true
-    isPingClean = queue.isEmpty
+    liveness.pingSent(now: now)
     enqueue(.ping, Self.pingByteCount, local) { output in output.append(bigEndian: now.nanoseconds) }
   }
 

@@ -5,7 +5,7 @@ import Primitives
 ///
 /// Sans-IO and without cryptography: the owner verifies a signature between `assess` and `install`. After a change of
 /// links or advertisements the owner checks `needsRoutes` and calls `computeRoutes` before it asks for routes. It
-/// renews its own topology advertisement when `takeTopologyChange` is true.
+/// renews its own topology advertisement as `takeTopologyChange` says.
 public struct Mesh {
   /// How an advertisement compares to the one that is held.
   public enum Assessment: Equatable, Sendable {
@@ -23,6 +23,15 @@ public struct Mesh {
     case full
   }
 
+  /// How soon a change of this node's links must be advertised.
+  public enum TopologyChange: UInt8, Sendable {
+    case none
+    /// A cost, another link to a neighbour, a link to a node that has a route: it can wait.
+    case routine
+    /// A loss, or the only way to a node.
+    case urgent
+  }
+
   public static let byteCount = Database.byteCount + ShortestPaths.byteCount
 
   public let local: NodeID
@@ -35,7 +44,7 @@ public struct Mesh {
   private var cursors = Limits.PerLink<UInt16>(repeating: 0)
   /// True after a change that may affect a route.
   public private(set) var needsRoutes = false
-  private var hasTopologyChanged = false
+  private var topologyChange = TopologyChange.none
 
   /// `memory` has `byteCount` bytes, aligned as an `Arena`. No one else may use it. Little of it is touched before
   /// nodes are known.
@@ -59,7 +68,7 @@ public struct Mesh {
   public mutating func setCost(_ slot: Int, _ cost: UInt16) {
     if links[slot].peer == .none || links[slot].cost == max(cost, 1) { return }
     links.setCost(slot, max(cost, 1))
-    if links[slot].carries { linksChanged() }
+    if links[slot].carries { linksChanged(.routine) }
     choose(links[slot].peer)
   }
 
@@ -77,7 +86,7 @@ public struct Mesh {
     let peer = links[slot].peer
     if peer == .none { return false }
     let hasCarried = links[slot].hasCarried
-    if links[slot].carries { linksChanged() }
+    if links[slot].carries { linksChanged(.urgent) }
     links.remove(slot)
     database.moveUnsent(1 << UInt64(slot), to: 0)
     linksWithUnsent &= ~(1 << UInt64(slot))
@@ -105,25 +114,25 @@ public struct Mesh {
     }
   }
 
-  /// Whether the output of `writeTopology` has changed since the last call.
-  public mutating func takeTopologyChange() -> Bool {
-    defer { hasTopologyChanged = false }
-    return hasTopologyChanged
+  /// How the output of `writeTopology` has changed since the last call.
+  public mutating func takeTopologyChange() -> TopologyChange {
+    defer { topologyChange = .none }
+    return topologyChange
   }
 
   private mutating func choose(_ peer: NodeID) {
     let (before, after) = links.choose(peer)
     if before == after { return }
-    linksChanged()
+    linksChanged(before == nil && route(to: peer) == nil ? .urgent : .routine)
     guard let after else { return }
     guard let before else { return markAllUnsent(after) }
     database.moveUnsent(1 << UInt64(before), to: 1 << UInt64(after))
     if linksWithUnsent & 1 << UInt64(before) != 0 { markUnsent(1 << UInt64(after)) }
   }
 
-  private mutating func linksChanged() {
+  private mutating func linksChanged(_ change: TopologyChange) {
     needsRoutes = true
-    hasTopologyChanged = true
+    if change.rawValue > topologyChange.rawValue { topologyChange = change }
   }
 
   // MARK: Advertisements

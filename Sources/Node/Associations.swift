@@ -79,7 +79,7 @@ struct Associations {
 
   private(set) var all: [Association] = []
   private let budget = RingBudget()
-  private let epoch: UInt64
+  private var epoch: UInt64
   /// Incremented when a channel is made after another was discarded, so that no two channels use the same epoch.
   private var lives: UInt64 = 0
 
@@ -131,6 +131,17 @@ struct Associations {
     let route = association.route
     association.route = nil
     Self.setRoute(association, route, oldPathLives: false, now)
+  }
+
+  /// This node has a later epoch, and every association begins again under it.
+  mutating func epochRaised(to epoch: UInt64) {
+    self.epoch = epoch
+    lives = 0
+    for association in all {
+      association.channel.localRestarted(epoch: epoch)
+      // As if the peer's were unknown: sessions begin again under both, at once or when the peer is known again.
+      association.epoch = 0
+    }
   }
 
   /// The next channel gets a later epoch than the former one reached by itself.

@@ -10,15 +10,30 @@ struct Originator {
   private var topologyDue = Instant.never
   private var profileDue = Instant.never
   private var lastTopology = Instant.zero
+  /// The pause before the next urgent one.
+  private var pause = Timing.urgentPauseMin
 
-  mutating func topologyChanged() { topologyDue = min(topologyDue, lastTopology + Timing.advertisementPause) }
+  mutating func topologyChanged(_ change: Mesh.TopologyChange) {
+    switch change {
+    case .none: break
+    case .routine: topologyDue = min(topologyDue, lastTopology + Timing.routinePause)
+    case .urgent: topologyDue = min(topologyDue, lastTopology + pause)
+    }
+  }
   mutating func profileChanged() { profileDue = .zero }
+
+  /// Both advertisements are due, under a new epoch.
+  mutating func epochChanged() {
+    topologyDue = .zero
+    profileDue = .zero
+  }
 
   var deadline: Instant { min(topologyDue, profileDue) }
 
   /// The kind that is due and its new sequence number; nil when none is due.
   mutating func next(now: Instant) -> (AdvertisementKind, UInt64)? {
     if topologyDue <= now {
+      pause = now - lastTopology >= Timing.routinePause ? Timing.urgentPauseMin : min(pause * 2, Timing.urgentPauseMax)
       lastTopology = now
       topologyDue = now + Timing.advertisementInterval
       sequences.topology += 1
@@ -90,12 +105,28 @@ extension Node {
   }
 
   /// An advertisement of this node came back that is newer than any it made. Either the stored epoch counter was lost,
-  /// which is cured when the old advertisement expires, or two nodes use the key, which must be reported.
+  /// or two nodes use the key, which must be reported.
   private func receiveOwnAdvertisement(_ view: borrowing AdvertisementView, _ now: Instant) throws(FrameRefusal) {
-    if cryptography.verify(view.signature, over: view.signed, by: view.point, of: settings.id) {
+    guard cryptography.verify(view.signature, over: view.signed, by: view.point, of: settings.id) else {
+      throw .wrongSignature
+    }
+    if epochContest.heard(view.epoch) {
       journal.record(.error, .identityDuplicated, at: now, view.epoch, settings.epoch)
     }
     throw .loopedSource
+  }
+
+  /// Takes a later epoch when others hold advertisements of a later one: to them this node has restarted. True when it
+  /// did; protection and routes of all associations must be renewed.
+  func raiseEpochIfDue(_ now: Instant) -> Bool {
+    guard let epoch = epochContest.next(current: settings.epoch, now: now) else { return false }
+    journal.record(.warning, .epochRaised, at: now, settings.epoch, epoch)
+    settings.epoch = epoch
+    local = settings.hello
+    isEpochUntold = true
+    associations.epochRaised(to: epoch)
+    originator.epochChanged()
+    return true
   }
 
   private func ownAdvertisement(_ kind: AdvertisementKind, _ sequence: UInt64) -> [UInt8] {

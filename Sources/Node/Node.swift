@@ -51,17 +51,20 @@ public final class Node {
     /// This message is now the first of its lane from this peer; reported once per message. It stays until
     /// `takeMessage`; unread messages close the window of the lane.
     case messageWaiting(NodeID, PendingMessage)
+    /// The node has taken a later epoch, because a former start had one later than its own. Store it: the next start
+    /// must have a later one still.
+    case epochRaised(UInt64)
     /// A message that was sent unreliably. When the buffer is full, the oldest unread one is dropped for a newer one.
     case datagram(NodeID, ReceivedDatagram)
   }
 
-  public let settings: NodeSettings
+  public internal(set) var settings: NodeSettings
   public private(set) var counters = NodeCounters()
 
   let cryptography: any NodeCryptography
   let trust: (any NodeTrust)?
   var journal: Journal
-  let local: Link.Local
+  var local: Link.Local
   let links: Table<Link, Int>
   private let inboxes: Table<FrameInbox, Int>
   private let memory: UnsafeMutableRawBufferPointer
@@ -78,6 +81,9 @@ public final class Node {
   /// Certificates that the application was not asked about yet.
   var decisions: [(peer: NodeID, chain: [[UInt8]])] = []
   var originator = Originator()
+  var epochContest = EpochContest()
+  /// The rim does not know the epoch yet.
+  var isEpochUntold = false
 
   /// Slots with an output for the caller.
   private var transmitPending: UInt64 = 0
@@ -104,8 +110,7 @@ public final class Node {
     self.cryptography = cryptography
     self.trust = trust
     self.journal = journal
-    local = Link.Local(
-      node: settings.id, epoch: settings.epoch, capabilities: settings.capabilities, name: settings.name)
+    local = settings.hello
     memory = .allocate(byteCount: Self.tableBytes, alignment: 4096)
     var arena = Arena(memory)
     pool = FramePool(arena.take(FramePool.byteCount))
@@ -255,6 +260,10 @@ public final class Node {
       return .transmit(Self.takeLowest(&transmitPending))
     }
     if let handle = connector.nextDial(now: now, isLinked: isLinked) { return .dial(handle) }
+    if isEpochUntold {
+      isEpochUntold = false
+      return .epochRaised(settings.epoch)
+    }
     if let event = directory.nextEvent() { return .peer(event) }
     if !decisions.isEmpty {
       let decision = decisions.removeFirst()
@@ -267,6 +276,7 @@ public final class Node {
   public func nextDeadline(now: Instant) -> Instant {
     var earliest = min(mesh.expiryDeadline, connector.deadline, directory.deadline)
     earliest = min(earliest, originator.deadline, associations.deadline(now: now), quarantineEnd)
+    earliest = min(earliest, epochContest.deadline)
     for slot in links.indices { earliest = min(earliest, links[slot].deadline) }
     return earliest
   }
@@ -288,8 +298,9 @@ public final class Node {
 
   /// Derives all consequences of a change, always in this order.
   private func settle(_ now: Instant) {
-    if mesh.takeTopologyChange() { originator.topologyChanged() }
-    if mesh.needsRoutes {
+    let isEpochNew = raiseEpochIfDue(now)
+    originator.topologyChanged(mesh.takeTopologyChange())
+    if mesh.needsRoutes || isEpochNew {
       mesh.computeRoutes()
       directory.update(mesh, now: now) { links[$0].bearer }
       renewProtection()
@@ -319,7 +330,9 @@ public final class Node {
   }
 
   private func handleTimeouts(_ now: Instant) {
+    var isAwake = false
     for slot in links.indices where links[slot].deadline <= now {
+      isAwake = true
       links[slot].handleTimeout(local: settings.id, now: now)
       if case .closed(let reason) = links[slot].state {
         journal.record(.warning, .neighbourDead, at: now, link: UInt8(slot), node: links[slot].peer)
@@ -329,10 +342,17 @@ public final class Node {
         wantTransmit(slot)
       }
     }
+    if isAwake { pingTogether(now) }
     if quarantineEnd <= now { reviewQuarantine(now) }
     mesh.expire(now: now)
     associations.handleTimeouts(now: now)
     if directory.deadline <= now { directory.update(mesh, now: now) { links[$0].bearer } }
+  }
+
+  /// One wake-up for the pings of many links.
+  private func pingTogether(_ now: Instant) {
+    for slot in links.indices
+    where links[slot].pingEarly(dueWithin: Timing.pingsTogether, local: settings.id, now: now) { wantTransmit(slot) }
   }
 
   func isOpen(_ slot: Int) -> Bool {

@@ -1,6 +1,7 @@
 import Channel
 import Frame
 import Journal
+import Link
 import Primitives
 import Seal
 
@@ -15,7 +16,7 @@ public protocol NodeCryptography: SessionMaker {
 /// The configuration of a node, fixed at start-up.
 public struct NodeSettings {
   public var id: NodeID
-  /// Greater at every start of this node.
+  /// Greater at every start of this node; the node raises it when a former start had a later one.
   public var epoch: UInt64
   /// The public key, an uncompressed P-256 point of 65 bytes.
   public var point: [UInt8]
@@ -57,6 +58,9 @@ public struct NodeSettings {
   /// The flags in the node's signed topology advertisement.
   var topologyFlags: TopologyFlags { TopologyFlags(relays: relays, encryption: encryption) }
 
+  /// What this node announces in its hello.
+  var hello: Link.Local { Link.Local(node: id, epoch: epoch, capabilities: capabilities, name: name) }
+
   var capabilities: Capabilities {
     var all = Capabilities.none
     if relays { all = all.union(.relay) }
@@ -74,8 +78,14 @@ enum Timing {
   /// How long an advertisement is valid, and how often it is renewed.
   static let advertisementLifetimeSeconds: UInt16 = 600
   static let advertisementInterval = TimeSpan.seconds(200)
-  /// Minimum interval between topology advertisements, so that a burst of link changes costs one signature.
-  static let advertisementPause = TimeSpan.milliseconds(100)
+  /// Topology advertisements of a change that can wait are this far apart (MinLSInterval, RFC 2328, appendix B).
+  static let routinePause = TimeSpan.seconds(5)
+  /// Urgent ones follow sooner, so that a burst of link changes costs one signature: the pause doubles from one to the
+  /// next, and begins anew after `routinePause` without any.
+  static let urgentPauseMin = TimeSpan.milliseconds(100)
+  static let urgentPauseMax = TimeSpan.milliseconds(1_600)
+  /// Pings that are due within this time are sent with one that is due now.
+  static let pingsTogether = TimeSpan.milliseconds(300)
   /// A peer without a route is reported lost only after this time, so that a change of bearer is not a loss.
   static let peerGrace = TimeSpan.seconds(3)
 }

@@ -11,6 +11,10 @@ public struct TimeSpan: Comparable, Sendable {
   @inlinable public var milliseconds: UInt64 { nanoseconds / 1_000_000 }
 
   @inlinable public static func < (a: TimeSpan, b: TimeSpan) -> Bool { a.nanoseconds < b.nanoseconds }
+  @inlinable public static func + (a: TimeSpan, b: TimeSpan) -> TimeSpan {
+    let (sum, overflow) = a.nanoseconds.addingReportingOverflow(b.nanoseconds)
+    return TimeSpan(nanoseconds: overflow ? .max : sum)
+  }
   @inlinable public static func * (a: TimeSpan, factor: UInt64) -> TimeSpan {
     let (product, overflow) = a.nanoseconds.multipliedReportingOverflow(by: factor)
     return TimeSpan(nanoseconds: overflow ? .max : product)

@@ -252,6 +252,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     case .completed(let peer, let completion): sendEnded(peer, completion)
     case .messageWaiting(let peer, let message): mailbox.add(message, from: peer, now: now)
     case .datagram(let peer, let message): deliverUnreliable(message, from: peer)
+    case .epochRaised(let epoch): epochRaised(to: epoch)
     }
   }
 

@@ -118,6 +118,12 @@ extension Relay {
     showHealth(isDue: true)
   }
 
+  /// The next start must have a later epoch than the one that the node has taken.
+  func epochRaised(to epoch: UInt64) {
+    trust.epochRaised(to: epoch)
+    maintain()
+  }
+
   /// Reports all refused streams in one line; one line each would fill the journal in a flood.
   private func tellRefusals() {
     guard let refusals = inbound?.gate.admission.refusals else { return }

@@ -123,6 +123,12 @@ public final class TrustKeeper: PeerJudge {
   /// The state in memory differs from the saved one, so `saveIfChanged` must write it.
   public func noteUnsaved() { hasUnsaved = true }
 
+  /// The node takes a later epoch than that of this start; see `TrustStore.epochRaised`.
+  public func epochRaised(to epoch: UInt64) {
+    store.epochRaised(to: epoch)
+    noteUnsaved()
+  }
+
   public func saveIfChanged() throws(IdentityError) {
     if hasUnsaved { try save() }
   }

@@ -88,8 +88,8 @@ public final class TrustStore {
   /// starts share an epoch. If the wall clock stands still over a reboot, a start may look older than the previous one;
   /// see below.
   ///
-  /// When the state is lost, the counter starts again. Peers that still remember a larger epoch of this node treat the
-  /// new one as stale until the old advertisement expires; nothing else depends on the number.
+  /// When the state is lost, the counter starts again. If peers still remember a larger epoch of this node, the node takes
+  /// a later one (`epochRaised`).
   public func nextEpoch(wallMilliseconds: Int64) throws(IdentityError) -> (epoch: UInt64, failure: IdentityError?) {
     // 2³¹ starts are one a second for 68 years; the counter then starts again, as after a lost file.
     if state.epochCounter > UInt32.max - 3 { state.epochCounter = 0 }
@@ -105,6 +105,10 @@ public final class TrustStore {
     try withUnsafeMutableBytes(of: &random) { bytes throws(IdentityError) in try secureRandom(into: bytes) }
     return (UInt64(state.epochCounter) << 32 | UInt64(random), nil)
   }
+
+  /// The node has taken a later epoch than that of its start. The next start must have a later one still; it is written
+  /// with the next `save`.
+  func epochRaised(to epoch: UInt64) { state.epochCounter = max(state.epochCounter, UInt32(epoch >> 32)) }
 
   /// The unit of the lower half of an epoch that could not be written.
   public static let quarterMilliseconds: Int64 = 250

@@ -184,7 +184,7 @@ private final class Network {
           } else {
             end.closed(slot, now)
           }
-        case .dial, .peer, .decisionWanted, .completed, .messageWaiting, .datagram: break
+        case .dial, .peer, .decisionWanted, .completed, .messageWaiting, .datagram, .epochRaised: break
         }
       }
       end.checkPeers()

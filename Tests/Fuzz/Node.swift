@@ -92,7 +92,7 @@ private final class Rig {
         node.handle(.linkClosed(slot), now: now)
       case .messageWaiting(let peer, let pending): _ = node.takeMessage(from: peer, pending.lane, now: now)
       case .dial: fatalError("dials nobody")
-      case .peer, .decisionWanted, .completed, .datagram: break
+      case .peer, .decisionWanted, .completed, .datagram, .epochRaised: break
       }
     }
   }

@@ -17,105 +17,93 @@ private func run(_ meter: inout LinkMeter, _ bytesPerSecond: Int, from: Instant,
 
 @Test(arguments: [BearerKind.ethernet, .wifi, .wifiDirect, .bluetoothLE, .loopback])
 func aLinkThatWasNotMeasuredCostsWhatItsBearerDoes(bearer: BearerKind) {
-  let meter = LinkMeter(bearer)
-  #expect(meter.cost == bearer.cost && meter.measuredCost == bearer.cost)
+  #expect(LinkMeter(bearer).cost == bearer.cost)
 }
 
-@Test func aLinkThatIsBusyCostsWhatOneKiBTakes() {
+@Test(arguments: [(1_300_000, 100), (640_000, 1600), (1_270_000, 800), (80_000, 12_800)])
+func aLinkCostsMoreWhenItTakesEightTimesAsLongAsUsual(bytesPerSecond: Int, cost: UInt16) {
   var meter = LinkMeter(.wifi)
-  _ = run(&meter, 1_024_000, from: start, for: .seconds(5))
-  // 1000 µs in steps of an eighth.
-  #expect(meter.cost == 960)
+  _ = run(&meter, bytesPerSecond, from: start, for: .seconds(6))
+  #expect(meter.cost == cost)
 }
 
-@Test func aFasterLinkIsStatedAfterTenSecondsAndASlowerAfterTwo() {
+@Test func aLinkIsNotSlowBeforeEightMeasurements() {
   var meter = LinkMeter(.wifi)
-  var now = run(&meter, 20_480_000, from: start, for: .milliseconds(10_500))
+  let now = run(&meter, 100_000, from: start, for: .seconds(4))
   #expect(meter.cost == 100)
-  now = run(&meter, 20_480_000, from: now, for: .seconds(2))
-  #expect(meter.cost == 48)
-  now = run(&meter, 1_024_000, from: now, for: .seconds(3))
-  #expect(meter.cost == 48)
-  now = run(&meter, 1_024_000, from: now, for: .seconds(8))
-  #expect(meter.cost > 500)
+  _ = run(&meter, 100_000, from: now, for: .seconds(1))
+  #expect(meter.cost > 5000)
 }
 
-@Test func aMeasurementThatDiffersLittleIsNotStated() {
+@Test func aFastLinkCostsWhatIsUsual() {
   var meter = LinkMeter(.wifi)
-  _ = run(&meter, 8_192_000, from: start, for: .seconds(60))
-  #expect(meter.measuredCost == 120 && meter.cost == 100)
+  _ = run(&meter, 100_000_000, from: start, for: .seconds(20))
+  #expect(meter.cost == 100)
 }
 
-@Test func aMeasurementThatTremblesIsNotStated() {
+@Test func aLinkThatIsSlowForAWhileCostsTheSame() {
   var meter = LinkMeter(.wifi)
   var now = start
-  // A second of congestion, then ten without, repeatedly.
   for _ in 0..<20 {
-    now = run(&meter, 2_048_000, from: now, for: .milliseconds(1000))
-    now = run(&meter, 10_240_000, from: now, for: .seconds(10))
+    now = run(&meter, 500_000, from: now, for: .seconds(3))
+    now = run(&meter, 10_240_000, from: now, for: .seconds(1))
     #expect(meter.cost == 100)
   }
+}
+
+@Test func aSlowLinkCostsTheUsualAgainWhenItTakesLessThanHalfOfItsFactor() {
+  var meter = LinkMeter(.wifi)
+  var now = run(&meter, 1_200_000, from: start, for: .seconds(6))
+  #expect(meter.cost == 800)
+  // Five times as long as usual.
+  now = run(&meter, 2_048_000, from: now, for: .seconds(10))
+  #expect(meter.cost == 800)
+  _ = run(&meter, 2_600_000, from: now, for: .seconds(2))
+  #expect(meter.cost == 100)
 }
 
 @Test func aLinkThatRestsBetweenFramesIsNotMeasured() {
   var meter = LinkMeter(.wifi)
   for step in 0..<1000 { _ = meter.sent(1000, isBusy: false, now: start + .milliseconds(UInt64(step) * 10)) }
-  #expect(meter.goodput == 0 && meter.cost == 100)
+  #expect(meter.cost == 100)
 }
 
 @Test func whatFillsTheBuffersBelowIsNotMeasured() {
   var meter = LinkMeter(.bluetoothLE)
-  // 200 kB at once, then what the radio does.
-  _ = meter.sent(1000, isBusy: true, now: start)
-  _ = meter.sent(200_000, isBusy: true, now: start + .milliseconds(1))
-  _ = run(&meter, 100_000, from: start + .milliseconds(10), for: .seconds(2))
-  #expect(meter.goodput >= 98_000 && meter.goodput <= 102_000)
-}
-
-@Test func roundTripsOfSecondsMakeALinkCostlyWhenAllAreLong() {
-  var meter = LinkMeter(.wifi)
-  func ping(_ milliseconds: UInt64, at seconds: UInt64) {
-    meter.measured(roundTrip: .milliseconds(milliseconds), now: start + .seconds(seconds))
+  var now = start
+  // Each time 200 kB at once, and then what the radio does: 10 kB/s.
+  for _ in 0..<20 {
+    _ = meter.sent(1000, isBusy: true, now: now)
+    _ = meter.sent(200_000, isBusy: true, now: now + .milliseconds(1))
+    now = run(&meter, 10_000, from: now + .milliseconds(10), for: .seconds(4))
+    _ = meter.sent(100, isBusy: false, now: now)
   }
-  for second in 0..<3 { ping(5, at: UInt64(second)) }
-  ping(2000, at: 3)
-  ping(2000, at: 6)
-  #expect(meter.measuredCost == 100)
-  ping(2000, at: 9)
-  #expect(meter.measuredCost > 3500 && meter.cost == 100)
-  ping(2000, at: 12)
-  #expect(meter.cost > 3500)
+  #expect(meter.cost == LinkMeter.costMax)
 }
 
-@Test func endsThatRunALittleLateDoNotMakeALinkCostly() {
-  var meter = LinkMeter(.ethernet)
-  for second in stride(from: UInt64(0), through: 60, by: 3) {
-    meter.measured(roundTrip: .milliseconds(10), now: start + .seconds(second))
-  }
-  #expect(meter.measuredCost == BearerKind.ethernet.cost && meter.cost == BearerKind.ethernet.cost)
-}
-
-@Test func goodputIsForgottenSoThatALinkThatWasBadGetsItsChance() {
+@Test func aSlowLinkThatNothingMeasuresGetsItsChanceAfterAMinute() {
   var meter = LinkMeter(.wifi)
   let end = run(&meter, 102_400, from: start, for: .seconds(10))
-  #expect(meter.cost > 9000)
-  for second in stride(from: 0, through: 55, by: 5) {
-    meter.measured(roundTrip: .milliseconds(3), now: end + .seconds(UInt64(second)))
-  }
-  #expect(meter.cost > 9000)
-  for second in stride(from: 60, through: 75, by: 5) {
-    meter.measured(roundTrip: .milliseconds(3), now: end + .seconds(UInt64(second)))
-  }
+  #expect(meter.cost == 6400)
+  meter.review(now: end + .seconds(59))
+  #expect(meter.cost == 6400)
+  meter.review(now: end + .seconds(60))
+  #expect(meter.cost == 100)
+}
+
+@Test func aLinkThatProvesSlowAgainWaitsTwiceAsLong() {
+  var meter = LinkMeter(.wifi)
+  var now = run(&meter, 102_400, from: start, for: .seconds(10)) + .seconds(60)
+  meter.review(now: now)
+  now = run(&meter, 102_400, from: now, for: .seconds(10))
+  meter.review(now: now + .seconds(119))
+  #expect(meter.cost == 6400)
+  meter.review(now: now + .seconds(120))
   #expect(meter.cost == 100)
 }
 
 @Test func aCostLeavesRoomForQuarantineAboveIt() {
   var meter = LinkMeter(.bluetoothLE)
   _ = run(&meter, 3_000, from: start, for: .seconds(100))
-  #expect(meter.cost > 30_000 && meter.cost <= LinkMeter.costMax)
-}
-
-@Test(arguments: [(1, 1), (15, 15), (17, 16), (100, 96), (120, 120), (1000, 960), (8000, 7680), (65_535, 61_440)])
-func aCostIsStatedInStepsOfAnEighth(value: Int, stated: Int) {
-  #expect(LinkMeter.quantised(UInt64(value)) == UInt64(stated))
+  #expect(meter.cost == LinkMeter.costMax)
 }

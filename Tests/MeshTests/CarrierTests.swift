@@ -55,19 +55,30 @@ import Testing
 
 @Test func theTopologyIsAnotherWhenALinkThatCarriesIsAnother() {
   let bench = Bench()
-  func change() -> Bool { bench.mesh.takeTopologyChange() }
+  func change() -> Mesh.TopologyChange { bench.mesh.takeTopologyChange() }
   bench.link(0, to: 1, .wifi)
-  #expect(change() && !change())
+  #expect(change() == .urgent && change() == .none)
   bench.link(1, to: 1, .bluetoothLE)
   bench.mesh.setCost(1, 7000)
   bench.mesh.setCost(0, 100)
-  #expect(!change())
+  #expect(change() == .none)
   bench.mesh.setCost(0, 200)
-  #expect(change())
+  #expect(change() == .routine)
   bench.mesh.removeLink(1)
-  #expect(!change())
+  #expect(change() == .none)
   bench.mesh.removeLink(0)
-  #expect(change())
+  #expect(change() == .urgent)
+}
+
+@Test func aLinkToANodeThatHasARouteCanWaitToBeAdvertised() {
+  let bench = Bench()
+  bench.link(0, to: 1)
+  bench.state(1, [.init(number: 0), .init(number: 2)])
+  bench.state(2, [.init(number: 1)])
+  #expect(bench.route(to: 2) != nil)
+  _ = bench.mesh.takeTopologyChange()
+  bench.link(1, to: 2)
+  #expect(bench.mesh.takeTopologyChange() == .routine)
 }
 
 @Test func ofWaysThatCostTheSameTheFramesAreAsLongAsTheNarrowestTakes() {

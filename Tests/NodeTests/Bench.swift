@@ -20,6 +20,7 @@ final class Bench {
   private(set) var commands: [Node.Output] = []
   /// Outputs for the application, oldest first.
   private var news: [Node.Output] = []
+  private var raisedEpoch: UInt64?
   /// Bytes that left through each slot and were not read by the test yet.
   private var sentBytes = [[UInt8]](repeating: [], count: Limits.linksMax)
   private let journalMemory = UnsafeMutableRawBufferPointer.allocate(
@@ -65,6 +66,7 @@ final class Bench {
         commands.append(output)
       case .dial:
         commands.append(output)
+      case .epochRaised(let epoch): raisedEpoch = epoch
       case .peer, .decisionWanted, .completed, .messageWaiting, .datagram:
         news.append(output)
       }
@@ -75,6 +77,12 @@ final class Bench {
   func takeCommands() -> [Node.Output] {
     defer { commands = [] }
     return commands
+  }
+
+  /// The epoch that the node has taken since the last call.
+  func takeRaisedEpoch() -> UInt64? {
+    defer { raisedEpoch = nil }
+    return raisedEpoch
   }
 
   /// Takes the first of the application's outputs that `choose` accepts.

@@ -37,7 +37,7 @@ private func comeUp(_ bench: Bench, _ person: Int, _ bearer: BearerKind) -> Int 
   #expect(bench.node.carrier(to: bench.id(1))?.slot == fast)
   #expect(bench.node.link(slow).state == .up)
   // Without a pong it never does.
-  silent.pass(.seconds(8))
+  silent.pass(.seconds(6))
   #expect(silent.node.carrier(to: silent.id(1))?.slot == 0)
 }
 

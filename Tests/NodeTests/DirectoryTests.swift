@@ -68,7 +68,7 @@ import Testing
   bench.handle(.linkClosed(slot))
   bench.pass(.seconds(2))
   _ = bench.neighbour(1, .bluetoothLE)
-  bench.pass(.seconds(10))
+  bench.pass(.seconds(6))
   #expect(bench.peerEvents() == ["changed bob 1"])
 }
 

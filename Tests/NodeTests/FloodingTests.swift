@@ -194,3 +194,35 @@ private func ownTopology(_ bench: Bench, on slot: Int) throws -> (count: Int, se
   bench.hello(2, on: second)
   #expect(advertisements(bench.sent(on: second), of: bench.id(2)).map(\.kind) == [2])
 }
+
+/// A neighbour whose node can be reached another way: its link can wait.
+@Test func aChangeThatCanWaitIsAdvertisedFiveSecondsAfterTheLast() {
+  let bench = Bench()
+  let first = bench.neighbour(1)
+  bench.receive(bench.topology(1, [20, 2]) + bench.topology(2, [1]), on: first)
+  bench.pass(.seconds(1))
+  let before = bench.signCount
+  _ = bench.neighbour(2)
+  // The pings of a second link keep both alive.
+  for _ in 0..<7 {
+    bench.pass(.milliseconds(500))
+    bench.receive(frame(.ping, from: bench.id(1), [0, 0, 0, 0, 0, 0, 0, 1]), on: first)
+  }
+  #expect(bench.signCount == before)
+  bench.pass(.seconds(1))
+  #expect(bench.signCount == before + 1)
+}
+
+@Test func losingLinksOneAfterTheOtherIsAdvertisedAtGrowingPauses() {
+  let bench = Bench()
+  let slots = (0..<16).map { bench.neighbour($0) }
+  bench.pass(.milliseconds(6000))
+  for slot in slots { bench.receive(frame(.ping, from: bench.id(slot), [0, 0, 0, 0, 0, 0, 0, 1]), on: slot) }
+  let before = bench.signCount
+  for slot in slots {
+    bench.handle(.linkClosed(slot))
+    bench.pass(.milliseconds(100))
+  }
+  // At once, and 0.1, 0.3, 0.7 and 1.5 s later.
+  #expect(bench.signCount - before == 5)
+}

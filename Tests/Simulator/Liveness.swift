@@ -23,12 +23,12 @@ public struct Convergence: Sendable {
 extension Simulation {
   /// The longest pause between two dials, the time until a dead link is detected, and a handshake.
   static let convergenceMax = TimeSpan.seconds(60)
-  /// The time after which an advertisement ages out that cannot be superseded: a key was used under a later epoch.
+  /// Two holders of a key supersede each other after pauses that double; or an advertisement ages out.
   static let ageMax = TimeSpan.seconds(870)
-  /// What routes may take after a change on a way of `diameter` links: three hellos until a dead link is noticed, and
-  /// then for each hop the slowest wire's delay and the pause between two advertisements of a node.
-  static func rerouteMax(diameter: Int) -> TimeSpan {
-    TimeSpan(nanoseconds: 3 * Link.pingInterval.nanoseconds + UInt64(diameter) * hopTime.nanoseconds)
+  /// What routes may take after a change on a way of `diameter` links: until a dead link is noticed, and then for each
+  /// hop the slowest wire's delay and the pause between two advertisements of a node.
+  static func rerouteMax(over bearer: BearerKind, diameter: Int) -> TimeSpan {
+    Liveness.unnoticedMax(over: bearer) + hopTime * UInt64(diameter)
   }
   static let hopTime = TimeSpan.milliseconds(250)
   /// An unreachable peer is shown for 3 s more.
@@ -42,7 +42,7 @@ extension Simulation {
   public func runAll() {
     run(until: faultsEnd)
     heal()
-    let most = hadLaterEpoch ? Self.ageMax : Self.convergenceMax
+    let most = faultCounts[.clone] != nil ? Self.ageMax : Self.convergenceMax
     convergence.healed = untilWhole("of health", within: most)
     if violation == nil { stayWhole() }
     if violation == nil { deliverToAll() }
@@ -286,7 +286,7 @@ extension Simulation {
     let wire = live[Int(random.below(UInt64(live.count)))]
     trace.note(now, "wire \(wire) \(wires[wire].ends) dies")
     darken(wire, nil)
-    let most = Self.rerouteMax(diameter: convergence.diameter)
+    let most = Self.rerouteMax(over: wires[wire].model.bearer, diameter: convergence.diameter)
     convergence.rerouted = untilWhole("after wire \(wire) was lost", routesOnly: true, within: most)
     if violation != nil { return }
     convergence.lost = untilWhole("after routes without wire \(wire) were found", within: Self.graceMax)

@@ -226,6 +226,7 @@ public final class Simulation {
     case .completed(let peer, let completion): completed(machine, peer, completion)
     case .messageWaiting(let peer, let pending): machines[machine].waiting.append((peer, pending.lane))
     case .datagram(let peer, let datagram): datagramCame(machine, peer, datagram.bytes)
+    case .epochRaised(let epoch): machines[machine].epoch = epoch
     }
   }
 

@@ -111,7 +111,7 @@ extension Simulation {
     let model = wires[wire].model
     let start = max(now, wires[wire][from: end].busyUntil, wires[wire][from: end].stalledUntil)
     var busy = model.time(for: bytes.count, from: end)
-    var delay = span(model.delay.least, model.delay.most)
+    var delay = span(model.delay.least, model.delay.most) + (start - now) * model.loadDelayFactor
     var isCorrupt = false
     if now < wires[wire][from: end].weather.until {
       let lost = losses((bytes.count + model.packetBytes - 1) / model.packetBytes, &wires[wire][from: end].weather)

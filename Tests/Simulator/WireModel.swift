@@ -13,6 +13,8 @@ public struct WireModel: Sendable {
   public var repairDelay: TimeSpan
   /// Packets that are lost and sent again, always.
   public var lossPerThousand: UInt64 = 0
+  /// What waits for the wire arrives later by so many times its wait: a medium that many share.
+  public var loadDelayFactor: UInt64 = 0
   /// Bytes that a link has handed down and that are not on the wire yet. One frame may exceed it.
   public var bytesBelowMax: Int
   /// The longest frame payload that the ends take; hellos that offer more are cut to it.
@@ -64,6 +66,13 @@ public struct WireModel: Sendable {
   public func losing(perThousand: UInt64) -> WireModel {
     var model = self
     model.lossPerThousand = perThousand
+    return model
+  }
+
+  /// The same wire with a delay that grows with its load.
+  public func delayed(byLoad factor: UInt64) -> WireModel {
+    var model = self
+    model.loadDelayFactor = factor
     return model
   }
 

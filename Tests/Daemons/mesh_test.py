@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Neighbours that die, and nodes that lose their state: mesh_test.py BINARY
+
+Real daemons on the loopback interface."""
+import os
+import signal
+import time
+import unittest
+
+from daemons import INTERACTIVE, KIND, Client, DaemonsTest, wait
+
+
+class MeshTest(DaemonsTest):
+    def test_a_neighbour_that_stands_still_is_given_up_within_three_seconds(self):
+        box = self.daemon("box").start()
+        peer = self.daemon("peer", box).start()
+        wait("they are linked", lambda: box.neighbours() == ["peer"])
+        time.sleep(3)
+        os.kill(peer.process.pid, signal.SIGSTOP)
+        stopped = time.monotonic()
+        try:
+            wait("it is given up", lambda: box.neighbours() == [])
+            # The status is read every 0.1 s, by a process that takes a while.
+            self.assertLess(time.monotonic() - stopped, 3.5)
+        finally:
+            os.kill(peer.process.pid, signal.SIGCONT)
+        wait("it is back", lambda: box.neighbours() == ["peer"])
+
+    def test_a_box_that_stood_still_gives_up_nobody_who_answers(self):
+        box = self.daemon("box").start()
+        peer = self.daemon("peer", box).start()
+        wait("they are linked", lambda: box.neighbours() == ["peer"])
+        time.sleep(1)
+        # Shorter than the peer's patience, longer than its own.
+        os.kill(box.process.pid, signal.SIGSTOP)
+        time.sleep(1.8)
+        os.kill(box.process.pid, signal.SIGCONT)
+        time.sleep(3)
+        self.assertNotIn("down", box.log("notice"))
+
+    def test_a_node_that_lost_its_epoch_is_a_peer_again_at_once(self):
+        box = self.daemon("box").start()
+        far = self.daemon("far", box).start()
+        peer = self.daemon("peer", box)
+        for _ in range(3):
+            peer.start()
+            wait("it is a peer", lambda: "peer" in far.run("peers")[1])
+            former = peer.status["epoch"]
+            peer.stop()
+        for name in os.listdir(peer.state):
+            if name.startswith("state"):
+                os.unlink(f"{peer.state}/{name}")
+        peer.start()
+        wait("its epoch is a later one", lambda: peer.status["epoch"] > former, 5)
+        sender, reader = Client(peer), Client(far, kinds=1 << KIND)
+        reader.wait_peer("peer")
+        sender.send_many(sender.wait_peer("far"), 10, 100, INTERACTIVE)
+        raised = peer.status["epoch"]
+        self.assertIn("others know a later epoch", peer.log())
+        peer.stop()
+        peer.start()
+        self.assertGreater(peer.status["epoch"] >> 32, raised >> 32)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

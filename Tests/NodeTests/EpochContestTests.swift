@@ -1,0 +1,90 @@
+import Frame
+import Journal
+import Node
+import Primitives
+import TestSupport
+import Testing
+
+@testable import Node
+
+private let now = Instant.zero + .seconds(1000)
+
+@Test func aLaterEpochOfThisNodesKeyIsOutbidAtOnce() {
+  var contest = EpochContest()
+  #expect(contest.deadline == .never)
+  let isRival = contest.heard(9 << 32 | 3)
+  #expect(!isRival && contest.deadline <= now)
+  let next = contest.next(current: 5 << 32 | 77, now: now)
+  #expect(next == 10 << 32 | 77)
+  #expect(contest.deadline == .never)
+}
+
+@Test func ofSeveralLaterEpochsTheLatestIsOutbid() {
+  var contest = EpochContest()
+  _ = contest.heard(9 << 32)
+  _ = contest.heard(12 << 32)
+  _ = contest.heard(7 << 32)
+  let next = contest.next(current: 1, now: now)
+  #expect(next == 13 << 32 | 1)
+}
+
+@Test func whoComesBackWithALaterEpochIsAnotherHolderAndIsAnsweredAfterAPauseThatDoubles() {
+  var contest = EpochContest()
+  _ = contest.heard(1 << 32)
+  _ = contest.next(current: 1, now: now)
+  var at = now
+  for (round, pause) in ([60, 120, 240, 480, 960, 1920, 3600, 3600] as [UInt64]).enumerated() {
+    let rival = UInt64(3 + 2 * round) << 32
+    let isRival = contest.heard(rival)
+    #expect(isRival && contest.deadline == at + .seconds(pause))
+    let early = contest.next(current: 1, now: at + .milliseconds(pause * 1000 - 1))
+    at = at + .seconds(pause)
+    let next = contest.next(current: 1, now: at)
+    #expect(early == nil && next == rival + 1 << 32 | 1)
+  }
+}
+
+@Test func anEpochThatNothingIsLaterThanIsLeftAlone() {
+  var contest = EpochContest()
+  _ = contest.heard(.max)
+  let next = contest.next(current: 1, now: now)
+  #expect(next == nil && contest.deadline == .never)
+}
+
+/// The node of the bench has epoch 7, without a counter in the upper half.
+@Test func aNodeThatLostItsEpochIsAdvertisedUnderALaterOneAtOnce() throws {
+  let bench = Bench(epoch: 2 << 32 | 7)
+  let slot = bench.neighbour(1)
+  _ = bench.sent(on: slot)
+  bench.receive(bench.profile(20, epoch: 40 << 32 | 5, sequence: 9), on: slot)
+  let own = bench.sent(.advertisement, on: slot).filter { $0.header.source == bench.identity.id }
+  let epochs = try own.map { try AdvertisementView($0.payload.span.bytes).epoch }
+  #expect(Set(epochs) == [41 << 32 | 7] && Set(own.map { $0.payload[0] }) == [1, 2])
+  #expect(bench.takeRaisedEpoch() == 41 << 32 | 7)
+  #expect(bench.told(.epochRaised) == 1 && bench.told(.identityDuplicated) == 0)
+}
+
+@Test func aNewLinkSaysTheLaterEpoch() throws {
+  let bench = Bench(epoch: 2 << 32 | 7)
+  bench.receive(bench.profile(20, epoch: 40 << 32, sequence: 9), on: bench.neighbour(1))
+  let hello = try #require(bench.sent(.hello, on: bench.open(2)).first)
+  #expect(try Hello(bytes: hello.payload).epoch == 41 << 32 | 7)
+}
+
+@Test func anotherHolderOfTheKeyIsAnAlarm() {
+  let bench = Bench(epoch: 2 << 32 | 7)
+  let slot = bench.neighbour(1)
+  bench.receive(bench.profile(20, epoch: 40 << 32, sequence: 1), on: slot)
+  bench.receive(bench.profile(20, epoch: 50 << 32, sequence: 1), on: slot)
+  #expect(bench.told(.identityDuplicated) == 1 && bench.told(.epochRaised) == 1)
+  bench.pass(.seconds(61))
+  #expect(bench.told(.epochRaised) == 2)
+}
+
+@Test func aForgedLaterEpochChangesNothing() {
+  let bench = Bench(epoch: 2 << 32 | 7)
+  let slot = bench.neighbour(1)
+  let forged = bench.profile(20, epoch: 40 << 32).with { $0[$0.count - 1] ^= 1 }
+  bench.receive(forged, on: slot)
+  #expect(bench.refusals(.wrongSignature) == 1 && bench.told(.epochRaised) == 0)
+}
