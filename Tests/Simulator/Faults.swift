@@ -56,7 +56,8 @@ extension Simulation {
       return
     }
     let hint = wires[wire].announcesID ? machines[wires[wire].other(machine)].key.id.high : 0
-    tell(machine, .candidateFound(UInt32(wire), wires[wire].model.bearer, hint: hint))
+    let candidate = FoundCandidate(UInt32(wire), wires[wire].model.bearer, hint: hint)
+    tell(machine, .candidateFound(candidate))
   }
 
   /// Both ends of a wire see each other in a while.
