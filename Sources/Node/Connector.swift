@@ -124,7 +124,9 @@ struct Connector {
       let asked = TimeSpan.seconds(UInt64(retryAfterSeconds))
       candidates[index].phase = .waiting(now + max(asked, pause(candidates[index])))
       // Who asked not to be dialled leaves its place to another one.
-      if retryAfterSeconds > 0 { candidates[index].failures = max(candidates[index].failures, Self.failuresMax) }
+      if retryAfterSeconds > 0 && candidates[index].isSelected {
+        candidates[index].failures = max(candidates[index].failures, Self.failuresMax)
+      }
     }
   }
 
@@ -174,6 +176,17 @@ struct Connector {
 
   private mutating func domainChanged(_ domain: UInt32, _ now: Instant) {
     for index in candidates.indices where candidates[index].domain == domain { candidates[index].domainChangedAt = now }
+  }
+
+  /// When the domains of a node last changed that is known over `bearer` and of which no candidate is wanted; nil when
+  /// one is, or none is known.
+  func domainChange(ofUnwanted hint: UInt64, _ bearer: BearerKind) -> Instant? {
+    var changedAt: Instant?
+    for candidate in candidates where candidate.hint == hint && candidate.bearer == bearer {
+      if candidate.isWanted { return nil }
+      changedAt = max(changedAt ?? .zero, candidate.domainChangedAt)
+    }
+    return changedAt
   }
 
   /// The next wanted candidate to dial; it is then in `.dialling`. `isLinked` as in `choose`, which comes first.

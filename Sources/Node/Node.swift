@@ -71,6 +71,7 @@ public final class Node {
   let sealScratch: UnsafeMutableRawBufferPointer
   var mesh: Mesh
   var connector: Connector
+  var surplus = SurplusLinks()
   var flaps = FlapDamping()
   var directory = Directory()
   var associations: Associations
@@ -265,7 +266,7 @@ public final class Node {
   /// When `handle(.timeout)` is due.
   public func nextDeadline(now: Instant) -> Instant {
     var earliest = min(mesh.expiryDeadline, connector.deadline, directory.deadline)
-    earliest = min(earliest, originator.deadline, associations.deadline(now: now), quarantineEnd)
+    earliest = min(earliest, originator.deadline, associations.deadline(now: now), quarantineEnd, surplus.deadline)
     for slot in links.indices { earliest = min(earliest, links[slot].deadline) }
     return earliest
   }
@@ -329,6 +330,7 @@ public final class Node {
       }
     }
     if quarantineEnd <= now { reviewQuarantine(now) }
+    closeSurplusLink(now)
     mesh.expire(now: now)
     associations.handleTimeouts(now: now)
     if directory.deadline <= now { directory.update(mesh, now: now) { links[$0].bearer } }
