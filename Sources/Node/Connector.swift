@@ -2,9 +2,9 @@ import Primitives
 
 /// Which candidate to dial, and when.
 ///
-/// Candidates of a broadcast domain are dialled when `LinkSelection` wants them, all others always. Of two nodes that
-/// both want a link the one with the lower id dials at once. The other dials only when no link was made in time,
-/// because the first may be unable to. A failed dial is retried with growing pauses.
+/// Candidates of a broadcast domain are dialled when `LinkSelection` or `TrafficDemand` wants them, all others always.
+/// Of two nodes that both want a link the one with the lower id dials at once. The other dials only when no link was
+/// made in time, because the first may be unable to. A failed dial is retried with growing pauses.
 struct Connector {
   struct Candidate {
     var handle: UInt32
@@ -51,8 +51,11 @@ struct Connector {
   private let localHint: UInt64
   private let relays: Bool
   private(set) var candidates: [Candidate] = []
-  /// Candidates or links have changed since `choose`.
+  /// Candidates, links or the demand have changed since `choose`.
   private var isStale = false
+  /// There are candidates of broadcast domains.
+  private(set) var hasDomains = false
+  private(set) var demand = TrafficDemand()
 
   /// `relays`: whether this node forwards for others.
   init(local: NodeID, relays: Bool) {
@@ -135,6 +138,7 @@ struct Connector {
   mutating func choose(now: Instant, isLinked: (_ hint: UInt64, _ bearer: BearerKind) -> Bool) -> Bool {
     if !isStale { return false }
     isStale = false
+    hasDomains = candidates.contains { $0.isSelected }
     for index in candidates.indices {
       if !candidates[index].isSelected {
         setWanted(index, true, isMutual: candidates[index].hint != 0, now)
@@ -153,9 +157,12 @@ struct Connector {
       }
     }
     for index in candidates.indices where candidates[index].domain == domain && candidates[index].isSelected {
-      let relays = candidates[index].relays
-      let isWanted = selection.wants(candidates[index].hint, relays: relays)
-      setWanted(index, isWanted, isMutual: selection.isMutual(relays: relays), now)
+      let (hint, relays) = (candidates[index].hint, candidates[index].relays)
+      let isChosen = selection.wants(hint, relays: relays)
+      let isDemanded = demand.contains(hint)
+      // The other end counts the same bytes.
+      let isMutual = isChosen ? selection.isMutual(relays: relays) : isDemanded
+      setWanted(index, isChosen || isDemanded, isMutual: isMutual, now)
     }
   }
 
@@ -176,6 +183,19 @@ struct Connector {
 
   private mutating func domainChanged(_ domain: UInt32, _ now: Instant) {
     for index in candidates.indices where candidates[index].domain == domain { candidates[index].domainChangedAt = now }
+  }
+
+  /// A payload of a peer was counted.
+  mutating func openTrafficWindow(now: Instant) { demand.openWindow(now: now) }
+
+  /// Much passes to or from the node with this hint: it gets a direct link, if discovery shows it.
+  mutating func addDemand(_ hint: UInt64, now: Instant) {
+    guard candidates.contains(where: { $0.isSelected && $0.hint == hint }) else { return }
+    if demand.add(hint, now: now) { isStale = true }
+  }
+
+  mutating func closeTrafficWindow(now: Instant) {
+    if demand.closeWindow(now: now) { isStale = true }
   }
 
   /// When the domains of a node last changed that is known over `bearer` and of which no candidate is wanted; nil when

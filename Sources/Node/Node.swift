@@ -266,7 +266,8 @@ public final class Node {
   /// When `handle(.timeout)` is due.
   public func nextDeadline(now: Instant) -> Instant {
     var earliest = min(mesh.expiryDeadline, connector.deadline, directory.deadline)
-    earliest = min(earliest, originator.deadline, associations.deadline(now: now), quarantineEnd, surplus.deadline)
+    earliest = min(earliest, originator.deadline, associations.deadline(now: now), quarantineEnd)
+    earliest = min(earliest, surplus.deadline, connector.demand.windowEnd)
     for slot in links.indices { earliest = min(earliest, links[slot].deadline) }
     return earliest
   }
@@ -330,6 +331,7 @@ public final class Node {
       }
     }
     if quarantineEnd <= now { reviewQuarantine(now) }
+    closeTrafficWindow(now)
     closeSurplusLink(now)
     mesh.expire(now: now)
     associations.handleTimeouts(now: now)
