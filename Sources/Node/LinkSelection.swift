@@ -25,8 +25,8 @@ struct LinkSelection {
   private let local: UInt64
   private let relays: Bool
   /// The first usable relays of the domain, as many as tell a clique from a larger domain.
-  private var some = FixedArray<5, UInt64>(repeating: 0)
-  private var someCount = 0
+  private var few = FixedArray<5, UInt64>(repeating: 0)
+  private var fewCount = 0
   private var nearest = FixedArray<2, Nearest>(repeating: Nearest())
   /// For a leaf: the ranks of its two best usable relays.
   private var ranks = (best: UInt64.max, second: UInt64.max)
@@ -40,9 +40,9 @@ struct LinkSelection {
   /// A relay of the domain that can be reached, as far as this node knows. One that is added twice counts once.
   mutating func add(_ relay: UInt64) {
     if relay == local { return }
-    if !isAmongSome(relay), someCount < Self.cliqueMax {
-      some[someCount] = relay
-      someCount += 1
+    if !isAmongFew(relay), fewCount < Self.cliqueMax {
+      few[fewCount] = relay
+      fewCount += 1
     }
     if !relays {
       let rank = rank(relay)
@@ -63,9 +63,9 @@ struct LinkSelection {
   /// Whether this node wants a link with another one. A relay that was not added is judged as if it was: it is wanted
   /// when it would take the place of one that was.
   func wants(_ other: UInt64, relays isRelay: Bool) -> Bool {
-    if !relays { return isRelay ? rank(other) <= ranks.second : someCount == 0 }
+    if !relays { return isRelay ? rank(other) <= ranks.second : fewCount == 0 }
     if !isRelay { return false }
-    let others = isAmongSome(other) ? someCount : someCount + 1
+    let others = isAmongFew(other) ? fewCount : fewCount + 1
     if others < Self.cliqueMax { return true }
     for ring in 0..<Self.ringCount {
       let (ahead, behind) = distances(other, ring)
@@ -77,8 +77,8 @@ struct LinkSelection {
   /// Whether the other one wants each link that this node wants with it, as far as this node can know.
   func isMutual(relays isRelay: Bool) -> Bool { relays == isRelay }
 
-  private func isAmongSome(_ relay: UInt64) -> Bool {
-    for index in 0..<someCount where some[index] == relay { return true }
+  private func isAmongFew(_ relay: UInt64) -> Bool {
+    for index in 0..<fewCount where few[index] == relay { return true }
     return false
   }
 

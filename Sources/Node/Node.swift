@@ -320,6 +320,9 @@ public final class Node {
   }
 
   private func handleTimeouts(_ now: Instant) {
+    closeTrafficWindow(now)
+    // Before the links queue pings.
+    closeSurplusLink(now)
     for slot in links.indices where links[slot].deadline <= now {
       links[slot].handleTimeout(local: settings.id, now: now)
       if case .closed(let reason) = links[slot].state {
@@ -331,8 +334,6 @@ public final class Node {
       }
     }
     if quarantineEnd <= now { reviewQuarantine(now) }
-    closeTrafficWindow(now)
-    closeSurplusLink(now)
     mesh.expire(now: now)
     associations.handleTimeouts(now: now)
     if directory.deadline <= now { directory.update(mesh, now: now) { links[$0].bearer } }

@@ -20,8 +20,8 @@ final class Listener: BearerDelegate {
   }
   func bearerLost(_ candidate: Candidate) {
     lostCount += 1
-    #expect(present.contains(candidate), "lost without being found")
-    present.removeAll { $0 == candidate }
+    #expect(present.contains { $0.leads(whereLeads: candidate) }, "lost without being found")
+    present.removeAll { $0.leads(whereLeads: candidate) }
   }
   func bearerReport(_ source: StaticString, _ text: String, isFault: Bool) { reports.append(text) }
   func bearerOpened(_ stream: StreamHandoff) { Issue.record("discovery opens no streams") }

@@ -5,41 +5,50 @@ import Testing
 
 private let start = Instant.zero + .seconds(1000)
 
-@Test func aPeerKeepsItsPlaceForAMinuteAfterMuchPassed() {
-  var demand = TrafficDemand()
-  demand.openWindow(now: start)
-  #expect(demand.windowEnd == start + .seconds(10))
-  #expect(demand.add(5, now: start + .seconds(3)))
-  #expect(demand.contains(5))
-  var now = start
-  while demand.contains(5) {
-    now = demand.windowEnd
-    _ = demand.closeWindow(now: now)
-    if now > start + .seconds(100) { break }
+/// Counts windows one after the other.
+private final class Counter {
+  private(set) var demand = TrafficDemand()
+
+  init() { demand.openWindow(now: start) }
+
+  func add(_ hint: UInt64, at now: Instant = start) -> Bool { demand.add(hint, now: now) }
+
+  /// Ends the present window; when that was.
+  func closeWindow() -> Instant {
+    let end = demand.windowEnd
+    _ = demand.closeWindow(now: end)
+    return end
   }
+}
+
+@Test func aPeerKeepsItsPlaceForAMinuteAfterMuchPassed() {
+  let counter = Counter()
+  #expect(counter.demand.windowEnd == start + .seconds(10))
+  #expect(counter.add(5, at: start + .seconds(3)))
+  #expect(counter.demand.contains(5))
+  var now = start
+  for _ in 0..<20 where counter.demand.contains(5) { now = counter.closeWindow() }
   #expect(now == start + .seconds(70))
-  #expect(demand.windowEnd == .never, "without anybody nothing is to be counted")
+  #expect(counter.demand.windowEnd == .never, "without anybody nothing is to be counted")
 }
 
 @Test func whoGoesOnKeepsItsPlace() {
-  var demand = TrafficDemand()
-  demand.openWindow(now: start)
-  #expect(demand.add(5, now: start))
+  let counter = Counter()
+  #expect(counter.add(5))
   for _ in 0..<20 {
-    let now = demand.windowEnd
-    #expect(!demand.add(5, now: now))
-    #expect(!demand.closeWindow(now: now))
+    #expect(!counter.add(5, at: counter.demand.windowEnd))
+    _ = counter.closeWindow()
   }
-  #expect(demand.contains(5))
+  #expect(counter.demand.contains(5))
 }
 
 @Test func eightPeersHaveAPlaceAndTheNinthWaits() {
-  var demand = TrafficDemand()
-  demand.openWindow(now: start)
-  for hint in 1...8 as ClosedRange<UInt64> { #expect(demand.add(hint, now: start)) }
-  #expect(!demand.add(9, now: start) && !demand.contains(9))
-  #expect(demand.closeWindow(now: start + .seconds(61)))
-  #expect(demand.add(9, now: start + .seconds(61)))
+  let counter = Counter()
+  for hint in 1...8 as ClosedRange<UInt64> { #expect(counter.add(hint)) }
+  #expect(!counter.add(9) && !counter.demand.contains(9))
+  var now = start
+  for _ in 0..<7 { now = counter.closeWindow() }
+  #expect(counter.add(9, at: now))
 }
 
 @Test func nobodyWithoutANameHasAPlace() { #expect(!TrafficDemand().contains(0)) }
