@@ -1,3 +1,4 @@
+import Mesh
 import Primitives
 
 /// The peers of a broadcast domain with which a direct link is worth its cost: much passes to and from them over relays.
