@@ -8,11 +8,23 @@ public struct Candidate: Equatable, Sendable {
   /// The first 8 bytes of the node id that the discovery record claims; zero when it claims none. Used only to avoid
   /// dialling a node that is already linked, and to decide which side dials.
   public var hint: UInt64
+  /// The index of the interface on whose network it was announced to everybody; 0 when it was found otherwise. The
+  /// nodes of one such network all reach each other.
+  public var domain: UInt32
+  /// Whether the node says that it forwards for others.
+  public var relays: Bool
 
-  public init(bearer: BearerKind, address: RemoteAddress, hint: UInt64) {
+  public init(bearer: BearerKind, address: RemoteAddress, hint: UInt64, domain: UInt32 = 0, relays: Bool = true) {
     self.bearer = bearer
     self.address = address
     self.hint = hint
+    self.domain = domain
+    self.relays = relays
+  }
+
+  /// Both are the same address of the same node, wherever they were heard.
+  public func leads(whereLeads other: Candidate) -> Bool {
+    bearer == other.bearer && address == other.address && hint == other.hint
   }
 }
 

@@ -359,15 +359,16 @@ extension DNSServiceDiscovery: ResponderOwner {
     wake(at: monotonicNow())
   }
 
-  func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, hint txtHint: UInt64?)
+  func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, _ record: NodeRecord)
   {
     guard responder === active else { return }
     wake(at: monotonicNow())
     let kind = bearerKind(UInt32(service.key.interface))
     // A loopback address announced by another machine would lead to this one.
     guard let endpoint, !endpoint.isLoopback || kind == .loopback else { return lookupFailed(service) }
-    let claimed = NodeHint.ofInstanceName(service.key.name) ?? txtHint ?? 0
-    let candidate = Candidate(bearer: kind, address: .ip(endpoint), hint: claimed)
+    let claimed = NodeHint.ofInstanceName(service.key.name) ?? record.hint ?? 0
+    let candidate = Candidate(
+      bearer: kind, address: .ip(endpoint), hint: claimed, domain: UInt32(service.key.interface), relays: record.relays)
     let isNew = claimed != hint && table.count(leadingTo: candidate) == 0
     // Announcements are not authenticated: without this check one packet would make the box dial any address in the
     // world.

@@ -31,10 +31,12 @@ public struct DiscoverySettings: Sendable {
     self.instanceName = instanceName
   }
 
-  /// The record of a Causeway node: its id as the name; TXT `id`, `v` (version of this record) and `name`.
-  public init(node: NodeID, port: UInt16, displayName: String) {
+  /// The record of a Causeway node: its id as the name; TXT `id`, `v` (version of this record) and `name`, and
+  /// `relay=no` of one that does not forward for others.
+  public init(node: NodeID, port: UInt16, displayName: String, relays: Bool = true) {
     let id = hexadecimal(node)
-    self.init(port: port, txt: [("id", id), ("v", "1"), ("name", displayName)], instanceName: id)
+    let leaf: [(key: String, value: String)] = relays ? [] : [("relay", "no")]
+    self.init(port: port, txt: [("id", id), ("v", "1"), ("name", displayName)] + leaf, instanceName: id)
   }
 }
 

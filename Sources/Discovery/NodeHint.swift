@@ -1,5 +1,3 @@
-import CAvahi
-
 /// The first 8 bytes of the node id that a DNS-SD record claims. The claim is not authenticated.
 enum NodeHint {
   private static let digitsMax = 32
@@ -20,20 +18,6 @@ enum NodeHint {
       return nil
     }
     return ofDigits(string[3...])
-  }
-
-  /// From a whole TXT record; only the first `id` is used (RFC 6763, section 6.4).
-  static func ofTXT(_ list: UnsafeMutablePointer<AvahiStringList>?) -> UInt64? {
-    var next = list
-    var left = DiscoverySettings.txtStringsMax
-    while let string = next, left > 0 {
-      let bytes = UnsafeBufferPointer(
-        start: avahi_string_list_get_text(string), count: avahi_string_list_get_size(string))
-      if bytes.count == 3 + digitsMax, let hint = ofTXTString(Array(bytes)) { return hint }
-      next = avahi_string_list_get_next(string)
-      left -= 1
-    }
-    return nil
   }
 
   private static func ofDigits(_ digits: ArraySlice<UInt8>) -> UInt64? {

@@ -30,8 +30,9 @@ protocol ResponderOwner: AnyObject {
   func responderFailed(_ responder: any Responder)
   func responderFound(_ responder: any Responder, _ key: ServiceKey)
   func responderLost(_ responder: any Responder, _ key: ServiceKey)
-  /// `endpoint` is nil when the look-up failed or returned an address that cannot be dialled.
-  func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, hint: UInt64?)
+  /// `endpoint` is nil when the look-up failed or returned an address that cannot be dialled; `record` is what the
+  /// service's TXT record says.
+  func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, _ record: NodeRecord)
   /// Publishing or browsing failed, but the responder remains usable.
   func responderTrouble(_ responder: any Responder, _ text: String)
 }
@@ -73,7 +74,7 @@ func lookupAnswered(
   let service = Unmanaged<Service>.fromOpaque(userdata).takeUnretainedValue()
   guard let responder = service.responder else { return }
   let place = event == AVAHI_RESOLVER_FOUND ? endpoint(address, port, on: interface) : nil
-  responder.owner.responderLookedUp(responder, service, place, hint: NodeHint.ofTXT(txt))
+  responder.owner.responderLookedUp(responder, service, place, NodeRecord(txt))
 }
 
 /// The key of a browser event; nil for a missing or too long name.

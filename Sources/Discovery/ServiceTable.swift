@@ -89,7 +89,7 @@ final class ServiceTable {
 
   /// How many services lead to the same endpoint: two IP versions or two interfaces may.
   func count(leadingTo candidate: Candidate) -> Int {
-    services.reduce(0) { $1.candidate == candidate ? $0 + 1 : $0 }
+    services.reduce(0) { $1.candidate?.leads(whereLeads: candidate) == true ? $0 + 1 : $0 }
   }
 
   /// The next service to look up, within `lookupsMax`.

@@ -128,6 +128,8 @@ public enum CloseReason: UInt8, Error, Sendable {
   case streamLost = 8
   /// The other side's key is revoked, or its name belongs to another node here.
   case notTrusted = 9
+  /// Both nodes reach each other without this link, and the node that dialled it wants others instead.
+  case notNeeded = 10
 
   public var name: StaticString {
     switch self {
@@ -140,6 +142,7 @@ public enum CloseReason: UInt8, Error, Sendable {
     case .timedOut: "timed-out"
     case .streamLost: "stream-lost"
     case .notTrusted: "not-trusted"
+    case .notNeeded: "not-needed"
     }
   }
 }

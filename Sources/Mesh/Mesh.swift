@@ -279,6 +279,13 @@ public struct Mesh {
     return database.records[number].route
   }
 
+  /// Whether a path to `node` remains when the link in `slot` is gone.
+  public func reaches(_ node: NodeID, without slot: Int) -> Bool {
+    for other in 0..<Limits.linksMax where other != slot && links[other].peer == node { return true }
+    guard let number = database.find(node) else { return false }
+    return paths.reaches(number, database, links, without: slot, local: local)
+  }
+
   /// The route to the node at an index.
   public func route(at index: Int) -> Route? { database.records[index].route }
 }

@@ -75,6 +75,40 @@ struct ShortestPaths {
     }
   }
 
+  /// Whether a path to record `target` remains without the link in `slot`: counted in links, as the least number of
+  /// them is what decides.
+  func reaches(
+    _ target: Int, _ database: borrowing Database, _ links: borrowing LocalLinks, without slot: Int, local: NodeID
+  ) -> Bool {
+    let end = database.end
+    for number in 0..<end {
+      ways[number] = Self.unreached
+      isSettled[number] = false
+    }
+    isSettled[0] = true
+    var carriers = Slots(links.carriers)
+    while let other = carriers.next() {
+      guard other != slot, let number = database.find(links[other].peer), database.entry(number, of: local) != nil
+      else { continue }
+      ways[number] = 1
+    }
+    while let number = nearest(end) {
+      if number == target { return true }
+      let hops = ways[number]
+      ways[number] = Self.unreached
+      isSettled[number] = true
+      if !database.records[number].relays || hops == UInt64(Limits.hopsMax) { continue }
+      let id = database.records[number].id
+      for place in database.neighbourPlaces(of: number) {
+        guard let next = database.find(database.neighbours[place].node), !isSettled[next],
+          database.entry(next, of: id) != nil
+        else { continue }
+        ways[next] = min(ways[next], hops + 1)
+      }
+    }
+    return false
+  }
+
   private func nearest(_ end: Int) -> Int? {
     var least = Self.unreached
     var found: Int?

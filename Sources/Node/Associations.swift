@@ -29,6 +29,8 @@ final class Association {
   /// Frames are ready, but the link's queue has enough. The association is served again when the link has sent, not by
   /// a timer.
   var isBlocked = false
+  /// Bytes of payloads to and from the peer in the present window of `TrafficDemand`.
+  var windowByteCount = 0
   /// The lanes whose first message was reported to the application, one bit each.
   private var toldLanes: UInt8 = 0
 
@@ -233,6 +235,7 @@ extension Node {
     }
     let byteCount = association.channel.writeDatagram(
       kind: kind, message, into: UnsafeMutableRawBufferPointer(rebasing: payloadScratch[1...]))
+    countTraffic(byteCount, with: association, now)
     return sendPayload(.datagram, byteCount, .realtime, to: association)
   }
 
@@ -284,6 +287,7 @@ extension Node {
   func take(
     _ type: FrameType, _ payload: RawSpan, _ association: Association, _ now: Instant
   ) throws(FrameRefusal) {
+    countTraffic(payload.byteCount, with: association, now)
     do throws(ChannelRefusal) {
       try receive(type, payload, association, now)
     } catch {
@@ -363,6 +367,7 @@ extension Node {
     let frame = association.channel.nextFrame(
       into: UnsafeMutableRawBufferPointer(rebasing: payloadScratch[1...]), now: now, interactiveOnly: isBulkFull)
     guard let frame else { return false }
+    countTraffic(frame.byteCount, with: association, now)
     return sendPayload(FrameType(frame.type), frame.byteCount, FramePriority(frame), to: association)
   }
 

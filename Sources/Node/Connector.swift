@@ -2,7 +2,8 @@ import Primitives
 
 /// Which candidate to dial, and when.
 ///
-/// Of two nodes that discover each other the one with the lower id dials at once. The other dials only when no link was
+/// Candidates of a broadcast domain are dialled when `LinkSelection` or `TrafficDemand` wants them, all others always.
+/// Of two nodes that both want a link the one with the lower id dials at once. The other dials only when no link was
 /// made in time, because the first may be unable to. A failed dial is retried with growing pauses.
 struct Connector {
   struct Candidate {
@@ -10,9 +11,20 @@ struct Connector {
     var bearer: BearerKind
     /// First 8 bytes of the id, claimed by discovery or learned from a link; 0 when unknown.
     var hint: UInt64
+    /// The broadcast domain where it was found; 0 for none.
+    var domain: UInt32
+    /// It forwards for others, as far as discovery says.
+    var relays: Bool
     var phase: Phase
     /// Failed dials and closed links since a link last came up.
     var failures: UInt32 = 0
+    /// A link with it is wanted; else it is not dialled.
+    var isWanted: Bool
+    /// When a candidate of its domain was last found or lost.
+    var domainChangedAt: Instant
+
+    /// Whether `LinkSelection` decides on it.
+    var isSelected: Bool { domain != 0 && hint != 0 }
   }
 
   enum Phase: Equatable {
@@ -33,38 +45,64 @@ struct Connector {
   static let pauseMiddle = TimeSpan.seconds(3)
   static let pauseMax = TimeSpan.seconds(30)
   static let retriesMax: UInt32 = 16
+  /// After so many failures in a row another node of the domain takes a candidate's place, until a dial succeeds.
+  static let failuresMax: UInt32 = 2
 
   private let localHint: UInt64
+  private let relays: Bool
   private(set) var candidates: [Candidate] = []
+  /// Candidates, links or the demand have changed since `choose`.
+  private var isStale = false
+  /// There are candidates of broadcast domains.
+  private(set) var hasDomains = false
+  private(set) var demand = TrafficDemand()
 
-  init(local: NodeID) {
+  /// `relays`: whether this node forwards for others.
+  init(local: NodeID, relays: Bool) {
     localHint = local.high
+    self.relays = relays
     candidates.reserveCapacity(Limits.candidatesMax)
   }
 
   /// False when the table is full and the candidate was dropped.
-  mutating func found(_ handle: UInt32, _ bearer: BearerKind, hint: UInt64, now: Instant) -> Bool {
-    if hint == localHint { return true }
-    if let index = index(of: handle) {
-      if hint != 0 { candidates[index].hint = hint }
+  mutating func found(_ candidate: FoundCandidate, now: Instant) -> Bool {
+    if candidate.hint == localHint { return true }
+    isStale = true
+    if let index = index(of: candidate.handle) {
+      if candidate.hint != 0 { candidates[index].hint = candidate.hint }
+      candidates[index].relays = candidate.relays
+      // What is to be dialled always stays so, in whichever domain the same address is found too.
+      if candidates[index].domain != 0 { candidates[index].domain = candidate.domain }
       return true
     }
     if candidates.count == Limits.candidatesMax { return false }
-    let start = hint == 0 || localHint < hint ? now : now + Self.dialDeferral
-    candidates.append(Candidate(handle: handle, bearer: bearer, hint: hint, phase: .waiting(start)))
+    let isSelected = candidate.domain != 0 && candidate.hint != 0
+    let waits = !isSelected && candidate.hint != 0 && candidate.hint < localHint
+    candidates.append(
+      Candidate(
+        handle: candidate.handle, bearer: candidate.bearer, hint: candidate.hint, domain: candidate.domain,
+        relays: candidate.relays, phase: .waiting(waits ? now + Self.dialDeferral : now), isWanted: !isSelected,
+        domainChangedAt: now))
+    domainChanged(candidate.domain, now)
     return true
   }
 
-  mutating func lost(_ handle: UInt32) { candidates.removeAll { $0.handle == handle } }
+  mutating func lost(_ handle: UInt32, now: Instant) {
+    guard let index = index(of: handle) else { return }
+    domainChanged(candidates.remove(at: index).domain, now)
+    isStale = true
+  }
 
   mutating func dialFailed(_ handle: UInt32, now: Instant) {
     guard let index = index(of: handle) else { return }
     candidates[index].failures = min(candidates[index].failures + 1, Self.retriesMax)
     candidates[index].phase = .waiting(now + pause(candidates[index]))
+    isStale = true
   }
 
   /// A link opened. `handle` is nil when the neighbour dialled.
   mutating func linkOpened(_ slot: Int, _ handle: UInt32?, peer: NodeID) {
+    isStale = true
     guard let handle, let index = index(of: handle) else { return }
     candidates[index].hint = peer.high
     candidates[index].phase = .linked(slot)
@@ -72,27 +110,111 @@ struct Connector {
 
   /// The link came up: count failures from zero again.
   mutating func linkUp(_ slot: Int) {
+    isStale = true
     for index in candidates.indices where candidates[index].phase == .linked(slot) { candidates[index].failures = 0 }
   }
 
-  /// A link to `peer` closed. Its candidates wait as long as the neighbour asked, or a short pause.
-  mutating func linkClosed(_ slot: Int, peer: NodeID, retryAfterSeconds: UInt16, now: Instant) {
+  /// A link to `peer` closed. Its candidates wait as long as the neighbour asked, or a short pause. `isFailure` is false
+  /// for a link that one end no longer needed.
+  mutating func linkClosed(
+    _ slot: Int, peer: NodeID, retryAfterSeconds: UInt16, isFailure: Bool = true, now: Instant
+  ) {
+    isStale = true
     for index in candidates.indices {
       let isThisLink = candidates[index].phase == .linked(slot)
-      if isThisLink { candidates[index].failures = min(candidates[index].failures + 1, Self.retriesMax) }
+      if isThisLink && isFailure { candidates[index].failures = min(candidates[index].failures + 1, Self.retriesMax) }
       guard isThisLink || (candidates[index].hint == peer.high && retryAfterSeconds > 0) else { continue }
       let asked = TimeSpan.seconds(UInt64(retryAfterSeconds))
       candidates[index].phase = .waiting(now + max(asked, pause(candidates[index])))
+      // Who asked not to be dialled leaves its place to another one.
+      if retryAfterSeconds > 0 && candidates[index].isSelected {
+        candidates[index].failures = max(candidates[index].failures, Self.failuresMax)
+      }
     }
   }
 
-  /// The next candidate to dial; it is then in `.dialling`. `isLinked` says whether a link over `bearer` to the node
-  /// with this hint exists.
+  /// Chooses the wanted candidates anew; false when nothing has changed since the last call. `isLinked` says whether a
+  /// link over `bearer` to the node with this hint exists.
+  mutating func choose(now: Instant, isLinked: (_ hint: UInt64, _ bearer: BearerKind) -> Bool) -> Bool {
+    if !isStale { return false }
+    isStale = false
+    hasDomains = candidates.contains { $0.isSelected }
+    for index in candidates.indices {
+      if !candidates[index].isSelected {
+        setWanted(index, true, isMutual: candidates[index].hint != 0, now)
+      } else if isFirstOfItsDomain(index) {
+        choose(in: candidates[index].domain, now, isLinked)
+      }
+    }
+    return true
+  }
+
+  private mutating func choose(in domain: UInt32, _ now: Instant, _ isLinked: (UInt64, BearerKind) -> Bool) {
+    var selection = LinkSelection(local: localHint, relays: relays)
+    for candidate in candidates where candidate.domain == domain && candidate.isSelected && candidate.relays {
+      if candidate.failures < Self.failuresMax || isLinked(candidate.hint, candidate.bearer) {
+        selection.add(candidate.hint)
+      }
+    }
+    for index in candidates.indices where candidates[index].domain == domain && candidates[index].isSelected {
+      let (hint, relays) = (candidates[index].hint, candidates[index].relays)
+      let isChosen = selection.wants(hint, relays: relays)
+      let isDemanded = demand.contains(hint)
+      // The other end counts the same bytes.
+      let isMutual = isChosen ? selection.isMutual(relays: relays) : isDemanded
+      setWanted(index, isChosen || isDemanded, isMutual: isMutual, now)
+    }
+  }
+
+  private mutating func setWanted(_ index: Int, _ isWanted: Bool, isMutual: Bool, _ now: Instant) {
+    if isWanted && !candidates[index].isWanted, case .waiting(let start) = candidates[index].phase {
+      let waits = isMutual && candidates[index].hint < localHint
+      candidates[index].phase = .waiting(max(start, waits ? now + Self.dialDeferral : now))
+    }
+    candidates[index].isWanted = isWanted
+  }
+
+  private func isFirstOfItsDomain(_ index: Int) -> Bool {
+    for other in 0..<index where candidates[other].isSelected && candidates[other].domain == candidates[index].domain {
+      return false
+    }
+    return true
+  }
+
+  private mutating func domainChanged(_ domain: UInt32, _ now: Instant) {
+    for index in candidates.indices where candidates[index].domain == domain { candidates[index].domainChangedAt = now }
+  }
+
+  /// A payload of a peer was counted.
+  mutating func openTrafficWindow(now: Instant) { demand.openWindow(now: now) }
+
+  /// Much passes to or from the node with this hint: it gets a direct link, if discovery shows it.
+  mutating func addDemand(_ hint: UInt64, now: Instant) {
+    guard candidates.contains(where: { $0.isSelected && $0.hint == hint }) else { return }
+    if demand.add(hint, now: now) { isStale = true }
+  }
+
+  mutating func closeTrafficWindow(now: Instant) {
+    if demand.closeWindow(now: now) { isStale = true }
+  }
+
+  /// When the domains of a node last changed that is known over `bearer` and of which no candidate is wanted; nil when
+  /// one is, or none is known.
+  func domainChange(ofUnwanted hint: UInt64, _ bearer: BearerKind) -> Instant? {
+    var changedAt: Instant?
+    for candidate in candidates where candidate.hint == hint && candidate.bearer == bearer {
+      if candidate.isWanted { return nil }
+      changedAt = max(changedAt ?? .zero, candidate.domainChangedAt)
+    }
+    return changedAt
+  }
+
+  /// The next wanted candidate to dial; it is then in `.dialling`. `isLinked` as in `choose`, which comes first.
   mutating func nextDial(now: Instant, isLinked: (_ hint: UInt64, _ bearer: BearerKind) -> Bool) -> UInt32? {
     if isDiallingAll { return nil }
     for index in candidates.indices {
       let candidate = candidates[index]
-      guard case .waiting(let start) = candidate.phase, start <= now else { continue }
+      guard candidate.isWanted, case .waiting(let start) = candidate.phase, start <= now else { continue }
       if candidate.hint != 0 && (isLinked(candidate.hint, candidate.bearer) || isDialling(like: candidate)) {
         // Checked again after the existing link or dial has had its time.
         candidates[index].phase = .waiting(now + Self.dialDeferral)
@@ -109,7 +231,7 @@ struct Connector {
     // The end of a dial is an event.
     if isDiallingAll { return .never }
     var earliest = Instant.never
-    for candidate in candidates {
+    for candidate in candidates where candidate.isWanted {
       if case .waiting(let start) = candidate.phase { earliest = min(earliest, start) }
     }
     return earliest

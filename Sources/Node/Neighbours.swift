@@ -32,7 +32,8 @@ extension Node {
     if links[slot].state == .idle { return }
     if isOpen(slot) { linkWentDown(slot, .streamLost, now) }
     connector.linkClosed(
-      slot, peer: links[slot].peer, retryAfterSeconds: links[slot].retryAfterSeconds, now: now)
+      slot, peer: links[slot].peer, retryAfterSeconds: links[slot].retryAfterSeconds,
+      isFailure: links[slot].state != .closed(.notNeeded), now: now)
     links[slot].reset()
     forgetOutputs(slot)
   }
@@ -84,6 +85,7 @@ extension Node {
     journal.record(
       .notice, .linkDown, at: now, link: UInt8(slot), UInt64(links[slot].bearer.rawValue), UInt64(reason.rawValue),
       (now - links[slot].upSince).milliseconds / 1000, node: links[slot].peer)
+    surplus.remove(slot)
     if mesh.removeLink(slot) { linkBroke(slot, reason, now) }
     wantClose(slot)
   }
@@ -91,7 +93,7 @@ extension Node {
   /// A link in use is gone. Links that were closed on purpose do not count; links that break may be flapping.
   private func linkBroke(_ slot: Int, _ reason: CloseReason, _ now: Instant) {
     switch reason {
-    case .shutdown, .duplicate, .full, .identityMismatch, .unsupportedVersion, .notTrusted: return
+    case .shutdown, .duplicate, .full, .identityMismatch, .unsupportedVersion, .notTrusted, .notNeeded: return
     case .timedOut, .streamLost, .protocolError: break
     }
     let life = now - links[slot].upSince

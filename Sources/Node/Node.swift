@@ -20,9 +20,8 @@ import Primitives
 public final class Node {
   /// What the rim reports to the node.
   public enum Event {
-    /// Discovery found an address where a node may be reached. The caller's handle identifies it from now on; `hint` is
-    /// the first 8 bytes of the claimed node id, 0 when none is claimed.
-    case candidateFound(UInt32, BearerKind, hint: UInt64)
+    /// Discovery found an address where a node may be reached, or found it again.
+    case candidateFound(FoundCandidate)
     case candidateLost(UInt32)
     /// A dial that the node requested failed.
     case dialFailed(UInt32)
@@ -75,6 +74,7 @@ public final class Node {
   let sealScratch: UnsafeMutableRawBufferPointer
   var mesh: Mesh
   var connector: Connector
+  var surplus = SurplusLinks()
   var flaps = FlapDamping()
   var directory = Directory()
   var associations: Associations
@@ -123,7 +123,7 @@ public final class Node {
       links[slot] = Link(arena.take(FrameQueue.byteCount), pool)
       inboxes[slot] = FrameInbox(arena.take(Limits.frameBytesMax))
     }
-    connector = Connector(local: settings.id)
+    connector = Connector(local: settings.id, relays: settings.relays)
     associations = Associations(epoch: settings.epoch)
     originator.profileChanged()
     settle(now)
@@ -143,7 +143,7 @@ public final class Node {
   public func openLink(peer: NodeID, bearer: BearerKind, dialled handle: UInt32?, now: Instant) -> Int? {
     guard peer != settings.id else {
       journal.record(.notice, .selfDialled, at: now, UInt64(bearer.rawValue))
-      if let handle { connector.lost(handle) }
+      if let handle { connector.lost(handle, now: now) }
       return nil
     }
     guard let slot = links.indices.first(where: { links[$0].state == .idle }) else {
@@ -164,11 +164,11 @@ public final class Node {
 
   public func handle(_ event: Event, now: Instant) {
     switch event {
-    case .candidateFound(let handle, let bearer, let hint):
-      if !connector.found(handle, bearer, hint: hint, now: now) {
+    case .candidateFound(let candidate):
+      if !connector.found(candidate, now: now) {
         journal.record(.warning, .candidatesFull, at: now, UInt64(Limits.candidatesMax), UInt64(Limits.candidatesMax))
       }
-    case .candidateLost(let handle): connector.lost(handle)
+    case .candidateLost(let handle): connector.lost(handle, now: now)
     case .dialFailed(let handle): connector.dialFailed(handle, now: now)
     case .linkClosed(let slot): linkClosed(slot, now)
     case .timeout: handleTimeouts(now)
@@ -259,7 +259,7 @@ public final class Node {
       queueAdvertisements(on: transmitPending.trailingZeroBitCount, now)
       return .transmit(Self.takeLowest(&transmitPending))
     }
-    if let handle = connector.nextDial(now: now, isLinked: isLinked) { return .dial(handle) }
+    if let handle = nextDial(now) { return .dial(handle) }
     if isEpochUntold {
       isEpochUntold = false
       return .epochRaised(settings.epoch)
@@ -276,7 +276,7 @@ public final class Node {
   public func nextDeadline(now: Instant) -> Instant {
     var earliest = min(mesh.expiryDeadline, connector.deadline, directory.deadline)
     earliest = min(earliest, originator.deadline, associations.deadline(now: now), quarantineEnd)
-    earliest = min(earliest, epochContest.deadline)
+    earliest = min(earliest, min(epochContest.deadline, min(surplus.deadline, connector.demand.windowEnd)))
     for slot in links.indices { earliest = min(earliest, links[slot].deadline) }
     return earliest
   }
@@ -330,6 +330,9 @@ public final class Node {
   }
 
   private func handleTimeouts(_ now: Instant) {
+    closeTrafficWindow(now)
+    // Before the links queue pings.
+    closeSurplusLink(now)
     var isAwake = false
     for slot in links.indices where links[slot].deadline <= now {
       isAwake = true
@@ -385,10 +388,6 @@ public final class Node {
   }
 
   func count(_ change: (inout NodeCounters) -> Void) { change(&counters) }
-
-  private func isLinked(_ hint: UInt64, _ bearer: BearerKind) -> Bool {
-    links.indices.contains { isOpen($0) && links[$0].peer.high == hint && links[$0].bearer == bearer }
-  }
 
   private static func takeLowest(_ bits: inout UInt64) -> Int {
     let slot = bits.trailingZeroBitCount

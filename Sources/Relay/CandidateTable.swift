@@ -9,7 +9,7 @@ struct CandidateTable {
   /// The candidate's handle, a new one for an unknown address; nil when the table is full.
   mutating func enter(_ candidate: Candidate) -> UInt32? {
     if let index = index(of: candidate) {
-      entries[index].candidate.hint = candidate.hint
+      entries[index].candidate = candidate
       return entries[index].handle
     }
     if entries.count == Limits.candidatesMax { return nil }

@@ -33,7 +33,9 @@ extension Relay: BearerDelegate {
   func bearerFound(_ candidate: Candidate) {
     guard let handle = candidates.enter(candidate) else { return }
     journal.record(.info, .candidateFound, at: loop.now, UInt64(candidate.bearer.rawValue), candidate.hint)
-    node.handle(.candidateFound(handle, candidate.bearer, hint: candidate.hint), now: loop.now)
+    let found = FoundCandidate(
+      handle, candidate.bearer, domain: candidate.domain, hint: candidate.hint, relays: candidate.relays)
+    node.handle(.candidateFound(found), now: loop.now)
   }
 
   func bearerLost(_ candidate: Candidate) {
@@ -173,7 +175,7 @@ extension Relay: BearerDelegate {
 
   private func startDNSSD(_ ip: IPBearer, _ hint: UInt64, _ responder: ResponderChoice) {
     var settings = Discovery.DiscoverySettings(
-      node: node.settings.id, port: ip.port, displayName: configuration.node.displayName)
+      node: node.settings.id, port: ip.port, displayName: configuration.node.displayName, relays: node.settings.relays)
     // Avahi compares names and supports no patterns. The IP bearer refuses to dial addresses on other interfaces.
     let hasPatterns = configuration.ip.interfaces.contains { $0.utf8.contains(UInt8(ascii: "*")) }
     settings.interfaces = hasPatterns ? [] : configuration.ip.interfaces

@@ -31,7 +31,7 @@ struct RecordTests {
 
   @Test func `the hint is read from the TXT record, whatever the case of its key`() {
     for key in ["id", "ID", "iD"] {
-      let hint = withStringList([("v", "1"), (key, id), ("id", String(id.reversed()))]) { NodeHint.ofTXT($0) }
+      let hint = withStringList([("v", "1"), (key, id), ("id", String(id.reversed()))]) { NodeRecord($0).hint }
       #expect(hint == 0x0011_2233_4455_6677)
     }
   }
@@ -43,8 +43,29 @@ struct RecordTests {
     #expect(NodeHint.ofTXTString(Array(string.utf8)) == nil)
   }
 
-  @Test func `an absent TXT record gives no hint`() {
-    #expect(NodeHint.ofTXT(nil) == nil)
+  @Test func `an absent TXT record gives no hint, and stands for a relay`() {
+    #expect(NodeRecord(nil) == NodeRecord(hint: nil))
+    #expect(NodeRecord(nil).relays)
+  }
+
+  @Test func `a node that does not forward says so`() {
+    let node = NodeID(high: 1, low: 2)
+    let leaf = DiscoverySettings(node: node, port: 7777, displayName: "Lamp", relays: false)
+    #expect(leaf.txt.map(\.key) == ["id", "v", "name", "relay"])
+    #expect(!withStringList(leaf.txt) { NodeRecord($0).relays })
+  }
+
+  @Test(arguments: [("relay", "no"), ("Relay", "no"), ("RELAY", "no")]) func `the key of a leaf has any case`(
+    pair: (String, String)
+  ) {
+    #expect(!withStringList([(pair.0, pair.1), ("relay", "yes")]) { NodeRecord($0).relays })
+  }
+
+  @Test(arguments: [
+    ("relay", "yes"), ("relay", "NO"), ("relay", ""), ("relay", "nope"), ("relays", "no"), ("rela", "no"),
+  ])
+  func `anything else is a relay`(pair: (String, String)) {
+    #expect(withStringList([(pair.0, pair.1), ("v", "1")]) { NodeRecord($0).relays })
   }
 
   @Test func `a value too long for its TXT string is cut between characters`() {

@@ -20,8 +20,8 @@ final class Listener: BearerDelegate {
   }
   func bearerLost(_ candidate: Candidate) {
     lostCount += 1
-    #expect(present.contains(candidate), "lost without being found")
-    present.removeAll { $0 == candidate }
+    #expect(present.contains { $0.leads(whereLeads: candidate) }, "lost without being found")
+    present.removeAll { $0.leads(whereLeads: candidate) }
   }
   func bearerReport(_ source: StaticString, _ text: String, isFault: Bool) { reports.append(text) }
   func bearerOpened(_ stream: StreamHandoff) { Issue.record("discovery opens no streams") }
@@ -87,7 +87,7 @@ private final class Stage {
 
   func answer(_ service: Service, _ address: UInt64, port: UInt16 = 7777, hint: UInt64? = nil) {
     let place = IPEndpoint(high: 0, low: 0xFFFF_0000_0000 | address, port: port, scope: 0)
-    discovery.responderLookedUp(responder, service, place, hint: hint)
+    discovery.responderLookedUp(responder, service, place, NodeRecord(hint: hint))
   }
 }
 
@@ -97,7 +97,7 @@ struct ServiceTests {
     let service = try #require(stage.find(Stage.key(0xABCD)))
     stage.answer(service, 0x0A000001)
     let place = IPEndpoint(high: 0, low: 0xFFFF_0A00_0001, port: 7777, scope: 0)
-    #expect(stage.listener.present == [Candidate(bearer: .ethernet, address: .ip(place), hint: 0xABCD)])
+    #expect(stage.listener.present == [Candidate(bearer: .ethernet, address: .ip(place), hint: 0xABCD, domain: 2)])
     stage.discovery.responderLost(stage.responder, service.key)
     #expect(stage.listener.present.isEmpty)
     #expect(stage.discovery.serviceCount == 0)
@@ -166,7 +166,7 @@ struct ServiceTests {
     let stage = try Stage()
     for number in 2..<2 + ServiceTable.servicesMax { _ = stage.find(Stage.key(number)) }
     let silent = try #require(stage.discovery.table.find(Stage.key(40)))
-    stage.discovery.responderLookedUp(stage.responder, silent, nil, hint: nil)
+    stage.discovery.responderLookedUp(stage.responder, silent, nil, NodeRecord())
     #expect(stage.find(Stage.key(9999)) != nil)
     #expect(stage.discovery.table.find(silent.key) == nil)
     #expect(stage.find(Stage.key(9998)) == nil)

@@ -49,7 +49,10 @@ private final class Network {
     case 8:
       let bearer = BearerKind(rawValue: script.u8() % 5 + 1) ?? .ethernet
       let hints = [0, ends[0].id.high, ends[1].id.high, UInt64(script.u8())]
-      end.node.handle(.candidateFound(UInt32(script.u8() & 7), bearer, hint: hints[script.choice(4)]), now: now)
+      let (handle, kind) = (UInt32(script.u8() & 7), script.u8())
+      let candidate = FoundCandidate(
+        handle, bearer, domain: UInt32(kind & 3), hint: hints[script.choice(4)], relays: kind & 4 == 0)
+      end.node.handle(.candidateFound(candidate), now: now)
     case 9: end.node.handle(.candidateLost(UInt32(script.u8() & 7)), now: now)
     case 10: answerDial(of: end, isGood: script.u8() & 1 == 0)
     case 11: send(from: end, &script)

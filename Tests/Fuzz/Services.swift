@@ -13,11 +13,11 @@ func fuzzServices(_ input: UnsafeRawBufferPointer) {
   let hint = NodeHint.ofTXTString(bytes)
   var list: UnsafeMutablePointer<AvahiStringList>?
   if avahi_string_list_parse(input.baseAddress, input.count, &list) == 0 {
-    _ = NodeHint.ofTXT(list)
+    _ = NodeRecord(list)
     avahi_string_list_free(list)
   }
   list = avahi_string_list_add_arbitrary(nil, input.baseAddress?.assumingMemoryBound(to: UInt8.self), input.count)
-  expect(NodeHint.ofTXT(list) == hint, "a string read otherwise in a record")
+  expect(NodeRecord(list).hint == hint, "a string read otherwise in a record")
   avahi_string_list_free(list)
   lookUp(Script(input))
   name(bytes)

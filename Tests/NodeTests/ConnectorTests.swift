@@ -13,16 +13,23 @@ private final class Dialler {
   var now = start
   var linked: Set<UInt64> = []
 
-  init(local: UInt64) { connector = Connector(local: NodeID(high: local, low: 0)) }
-
-  func find(_ handle: UInt32, hint: UInt64, _ bearer: BearerKind = .ethernet) -> Bool {
-    connector.found(handle, bearer, hint: hint, now: now)
+  init(local: UInt64, relays: Bool = true) {
+    connector = Connector(local: NodeID(high: local, low: 0), relays: relays)
   }
+
+  func find(
+    _ handle: UInt32, hint: UInt64, _ bearer: BearerKind = .ethernet, domain: UInt32 = 0, relays: Bool = true
+  ) -> Bool {
+    connector.found(FoundCandidate(handle, bearer, domain: domain, hint: hint, relays: relays), now: now)
+  }
+
+  func lose(_ handle: UInt32) { connector.lost(handle, now: now) }
 
   /// Everything that is dialled now.
   func dials() -> [UInt32] {
     var handles: [UInt32] = []
     let linked = linked
+    _ = connector.choose(now: now) { hint, _ in linked.contains(hint) }
     while let handle = connector.nextDial(now: now, isLinked: { hint, _ in linked.contains(hint) }) {
       handles.append(handle)
     }
@@ -98,7 +105,7 @@ private final class Dialler {
 @Test func aCandidateThatIsLostIsNotDialled() {
   let dialler = Dialler(local: 1)
   _ = dialler.find(7, hint: 2)
-  dialler.connector.lost(7)
+  dialler.lose(7)
   #expect(dialler.dials() == [])
 }
 
@@ -197,6 +204,105 @@ private final class Dialler {
   for number in 0..<Limits.candidatesMax { #expect(dialler.find(UInt32(number), hint: UInt64(100 + number))) }
   #expect(!dialler.find(9999, hint: 5))
   #expect(dialler.find(3, hint: 103))
-  dialler.connector.lost(3)
+  dialler.lose(3)
   #expect(dialler.find(9999, hint: 5))
+}
+
+// MARK: Broadcast domains
+
+/// Candidates 1 … count of one domain, whose handles are their hints.
+private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, othersRelay: Bool = true) -> Dialler {
+  let dialler = Dialler(local: local, relays: relays)
+  for hint in 1...count where hint != local {
+    #expect(dialler.find(UInt32(hint), hint: hint, domain: 3, relays: othersRelay))
+  }
+  return dialler
+}
+
+@Test func inAHallOfFiveEveryLowerNodeIsDialledByEveryHigherOneInTime() {
+  let highest = hall(of: 5, seenBy: 5)
+  #expect(highest.dials() == [])
+  highest.now = start + .seconds(2)
+  #expect(highest.dials() == [1, 2, 3, 4])
+  #expect(hall(of: 5, seenBy: 1).dials() == [2, 3, 4, 5])
+}
+
+@Test func inALargerHallFourAreDialled() {
+  let dialler = hall(of: 40, seenBy: 1)
+  #expect(dialler.dials().count == 4)
+  #expect(dialler.wait(atMost: .seconds(20)).dials == [])
+}
+
+@Test func whoIsOutsideADomainIsDialledBesides() {
+  let dialler = hall(of: 40, seenBy: 1)
+  _ = dialler.find(99, hint: 99)
+  _ = dialler.find(98, hint: 0, domain: 3)
+  #expect(Set(dialler.dials()).isSuperset(of: [98, 99]))
+}
+
+@Test func twoHallsAreChosenInOneByOne() {
+  let dialler = hall(of: 5, seenBy: 1)
+  for hint in 50...53 as ClosedRange<UInt64> { _ = dialler.find(UInt32(hint), hint: hint, domain: 4) }
+  #expect(dialler.dials() == [2, 3, 4, 5, 50, 51, 52, 53])
+}
+
+@Test func aNodeWithTwoAddressesCountsOnce() {
+  let dialler = hall(of: 5, seenBy: 1)
+  for hint in 2...5 as ClosedRange<UInt64> { _ = dialler.find(UInt32(100 + hint), hint: hint, domain: 3) }
+  #expect(dialler.dials() == [2, 3, 4, 5])
+}
+
+@Test func aRelayDialsNoLeaf() {
+  let dialler = hall(of: 3, seenBy: 1, othersRelay: false)
+  #expect(dialler.dials() == [] && dialler.connector.deadline == .never)
+}
+
+@Test func aLeafDialsTwoRelaysAtOnceWhoeverHasTheHigherID() {
+  #expect(hall(of: 12, seenBy: 12, relays: false).dials().count == 2)
+}
+
+@Test func aLeafAmongLeavesDialsThemAll() {
+  #expect(hall(of: 8, seenBy: 1, relays: false, othersRelay: false).dials().count == 7)
+}
+
+@Test func anotherOneTakesThePlaceOfWhoCannotBeDialledTwiceAndLeavesItAgain() {
+  let dialler = hall(of: 40, seenBy: 1)
+  let first = dialler.dials()
+  dialler.linked = Set(first.dropFirst().map(UInt64.init))
+  for handle in first.dropFirst() {
+    dialler.connector.linkOpened(Int(handle), handle, peer: NodeID(high: UInt64(handle), low: 0))
+  }
+  let gone = first[0]
+  dialler.connector.dialFailed(gone, now: dialler.now)
+  #expect(dialler.wait().dials == [gone])
+  dialler.connector.dialFailed(gone, now: dialler.now)
+  let instead = dialler.dials()
+  #expect(instead.count == 1 && instead != [gone])
+  // It is tried again all the same.
+  #expect(dialler.wait().dials == [gone])
+  dialler.connector.linkOpened(50, gone, peer: NodeID(high: UInt64(gone), low: 0))
+  dialler.linked.insert(UInt64(gone))
+  dialler.connector.dialFailed(instead[0], now: dialler.now)
+  #expect(dialler.wait(atMost: .seconds(5)).dials == [])
+}
+
+@Test func whoAsksNotToBeDialledLeavesItsPlaceAtOnce() {
+  let dialler = hall(of: 40, seenBy: 1)
+  let first = dialler.dials()
+  dialler.connector.linkOpened(3, first[0], peer: NodeID(high: UInt64(first[0]), low: 0))
+  _ = dialler.dials()
+  dialler.connector.linkClosed(
+    3, peer: NodeID(high: UInt64(first[0]), low: 0), retryAfterSeconds: 30, now: dialler.now)
+  #expect(dialler.dials().count == 1)
+}
+
+@Test func aLinkThatWasNotNeededIsNoFailure() {
+  let dialler = hall(of: 40, seenBy: 1)
+  let first = dialler.dials()[0]
+  for _ in 0..<3 {
+    dialler.connector.linkOpened(3, first, peer: NodeID(high: UInt64(first), low: 0))
+    dialler.connector.linkClosed(
+      3, peer: NodeID(high: UInt64(first), low: 0), retryAfterSeconds: 0, isFailure: false, now: dialler.now)
+    #expect(dialler.wait(atMost: .seconds(1)).dials == [first])
+  }
 }

@@ -16,7 +16,7 @@ extension Simulation {
     }
     for machine in machines.indices { numbers[machines[machine].key.id] = machine }
     for wire in network.wires {
-      wires.append(Wire(ends: wire.ends, model: wire.model, announcesID: wire.announcesID))
+      wires.append(Wire(ends: wire.ends, model: wire.model, announcesID: wire.announcesID, domain: wire.domain))
       wires[wires.count - 1].isUp = !wire.isLatent
     }
     if options.faults.contains(.clone), machines.count > 1 { buildClone() }
@@ -55,8 +55,11 @@ extension Simulation {
     guard machines[machine].life == life, wires[wire].isUp, machines[wires[wire].other(machine)].node != nil else {
       return
     }
-    let hint = wires[wire].announcesID ? machines[wires[wire].other(machine)].key.id.high : 0
-    tell(machine, .candidateFound(UInt32(wire), wires[wire].model.bearer, hint: hint))
+    let other = machines[wires[wire].other(machine)]
+    let candidate = FoundCandidate(
+      UInt32(wire), wires[wire].model.bearer, domain: wires[wire].domain,
+      hint: wires[wire].announcesID ? other.key.id.high : 0, relays: other.relays)
+    tell(machine, .candidateFound(candidate))
   }
 
   /// Both ends of a wire see each other in a while.
@@ -111,6 +114,7 @@ extension Simulation {
       }
       announce(wire)
     case .crash: crash(machine, length)
+    case .hallLeaves: leaveHall(length)
     case .epochLost:
       crash(machine, length)
       machines[machine].epoch = random.below(machines[machine].epoch >> 32) << 32
@@ -221,6 +225,17 @@ extension Simulation {
       }
     }
     if let length { plan(.start(machine: machine), after: length) }
+  }
+
+  /// Half of a hall goes at once, and comes back at once.
+  func leaveHall(_ length: TimeSpan) {
+    let parts = network.wires.filter { $0.domain != 0 }
+    if parts.isEmpty { return }
+    let hall = parts[Int(random.below(UInt64(parts.count)))].domain
+    let members = network.relays.indices.filter { machine in
+      parts.contains { $0.domain == hall && ($0.ends.0 == machine || $0.ends.1 == machine) }
+    }
+    for machine in members where random.chance(perThousand: 500) { crash(machine, length) }
   }
 
   private func freeze(_ machine: Int, _ length: TimeSpan) {

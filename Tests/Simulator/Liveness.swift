@@ -35,6 +35,8 @@ extension Simulation {
   static let graceMax = TimeSpan.seconds(4)
   /// The longest dial without an answer, the middle pause, discovery, and the dial deferral of the higher id.
   static let returnMax = TimeSpan.seconds(20)
+  /// Links of a relay with the other relays of one broadcast domain, at rest.
+  static let hallLinksMax = 8
   /// How long the last messages may take.
   static let deliveryMax = TimeSpan.seconds(70)
 
@@ -88,7 +90,9 @@ extension Simulation {
     for machine in network.relays.indices where random.chance(perThousand: 120) {
       if machines[..<network.relays.count].count(where: { !$0.isOut }) > 2 { leaveOut(machine) }
     }
-    for wire in wires.indices where random.chance(perThousand: 120) { wires[wire].staysDown = true }
+    for wire in wires.indices where random.chance(perThousand: 120) && wires[wire].domain == 0 {
+      wires[wire].staysDown = true
+    }
   }
 
   private func leaveOut(_ machine: Int) {
@@ -181,7 +185,8 @@ extension Simulation {
     return nil
   }
 
-  /// Over each bearer on which two machines see each other there is one link, and both ends mean the same stream.
+  /// Over each bearer on which two machines see each other there is one link, and both ends mean the same stream. In a
+  /// broadcast domain there is at most one.
   private func doubleOrMissingLink() -> String? {
     for wire in wires where wire.isUp {
       let ends = [wire.ends.0, wire.ends.1]
@@ -194,6 +199,7 @@ extension Simulation {
             && machines[machine].node?.link(slot).state == .up ? stream : nil
         }
       }
+      if wire.domain != 0 && up[0].isEmpty && up[1].isEmpty { continue }
       if up[0].count != 1 || up[0] != up[1] {
         return "machines \(wire.ends) over \(wire.model.bearer): links \(up[0].count) and \(up[1].count)"
       }
@@ -212,10 +218,26 @@ extension Simulation {
     run(until: now + .seconds(60))
     if violation != nil { return }
     if let missing = whatIsMissing() { fail("was whole and is no longer: \(missing)") }
+    if let wrong = tooManyLinks() { fail(wrong) }
     if machines.map(\.found) != found || changeCount != changes { fail("the peers changed in a mesh at rest") }
     for machine in machines.indices where machines[machine].key.signCount - signed[machine] > 4 {
       fail("machine \(machine) signed \(machines[machine].key.signCount - signed[machine]) times in a minute of rest")
     }
+  }
+
+  /// At rest a relay has few links with the other relays of a broadcast domain, however many there are.
+  private func tooManyLinks() -> String? {
+    for machine in network.relays.indices where network.relays[machine] {
+      var counts: [UInt32: Int] = [:]
+      for case let stream? in machines[machine].streams {
+        let wire = wires[streams[stream].wire]
+        if wire.domain != 0, network.relays[wire.other(machine)] { counts[wire.domain, default: 0] += 1 }
+      }
+      if let most = counts.values.max(), most > Self.hallLinksMax {
+        return "machine \(machine) has \(most) links in one hall"
+      }
+    }
+    return nil
   }
 
   private func deliverToAll() {
@@ -279,14 +301,18 @@ extension Simulation {
 
   /// One wire fails silently, and comes back.
   private func changeOneWire() {
+    let carrying = Set(machines.flatMap { machine in machine.streams.compactMap { $0.map { streams[$0].wire } } })
     let live = wires.indices.filter { wire in
       wires[wire].isUp && machines[wires[wire].ends.0].node != nil && machines[wires[wire].ends.1].node != nil
+        && (wires[wire].domain == 0 || carrying.contains(wire))
     }
     if live.isEmpty { return }
     let wire = live[Int(random.below(UInt64(live.count)))]
     trace.note(now, "wire \(wire) \(wires[wire].ends) dies")
     darken(wire, nil)
-    let most = Self.rerouteMax(over: wires[wire].model.bearer, diameter: convergence.diameter)
+    // A leaf may have to look for other neighbours.
+    let search = wires[wire].domain == 0 ? TimeSpan(nanoseconds: 0) : Self.returnMax
+    let most = Self.rerouteMax(over: wires[wire].model.bearer, diameter: convergence.diameter) + search
     convergence.rerouted = untilWhole("after wire \(wire) was lost", routesOnly: true, within: most)
     if violation != nil { return }
     convergence.lost = untilWhole("after routes without wire \(wire) were found", within: Self.graceMax)

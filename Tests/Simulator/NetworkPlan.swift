@@ -10,11 +10,14 @@ public struct NetworkPlan {
     public var announcesID: Bool
     /// Out of reach at first: it comes and goes with the fault `handOver`.
     public var isLatent = false
+    /// The broadcast domain that the wire is a part of; 0 for none.
+    public var domain: UInt32
 
-    public init(_ one: Int, _ other: Int, _ model: WireModel, announcesID: Bool = true) {
+    public init(_ one: Int, _ other: Int, _ model: WireModel, announcesID: Bool = true, domain: UInt32 = 0) {
       ends = (one, other)
       self.model = model
       self.announcesID = announcesID
+      self.domain = domain
     }
   }
 
@@ -32,6 +35,43 @@ public struct NetworkPlan {
     NetworkPlan(
       relays: [Bool](repeating: true, count: models.count + 1),
       wires: models.indices.map { Wire($0, $0 + 1, models[$0]) })
+  }
+
+  /// All machines in one broadcast domain.
+  public static func hall(relays: [Bool], _ model: WireModel = .ethernet) -> NetworkPlan {
+    var plan = NetworkPlan(relays: relays, wires: [])
+    plan.addHall(Array(relays.indices), model, domain: 1)
+    return plan
+  }
+
+  /// Wires between all of some machines, and from those to `guests`.
+  private mutating func addHall(_ members: [Int], guests: [Int] = [], _ model: WireModel, domain: UInt32) {
+    for (place, one) in members.enumerated() {
+      for other in members[..<place] + guests { wires.append(Wire(other, one, model, domain: domain)) }
+    }
+  }
+
+  /// Halls in a row. From one to the next leads a machine that is in both, or a wire between one machine of each.
+  private mutating func addHalls(_ count: Int, _ random: inout SeededRandom) {
+    func model() -> WireModel { (random.chance(perThousand: 500) ? WireModel.ethernet : .wifi).jittery }
+    var last: [Int] = []
+    for hall in 0..<count {
+      let members = Array(relays.count * hall / count..<relays.count * (hall + 1) / count)
+      var guests: [Int] = []
+      if !last.isEmpty {
+        let box = last[Int(random.below(UInt64(last.count)))]
+        relays[box] = true
+        if random.chance(perThousand: 500) {
+          guests = [box]
+        } else {
+          let other = members[Int(random.below(UInt64(members.count)))]
+          relays[other] = true
+          wires.append(Wire(box, other, WireModel.all[Int(random.below(UInt64(WireModel.all.count)))].jittery))
+        }
+      }
+      addHall(members, guests: guests, model(), domain: UInt32(hall + 1))
+      last = members
+    }
   }
 
   /// The network of a seed.
@@ -68,9 +108,11 @@ public struct NetworkPlan {
         let other = Int(random.below(UInt64(count)))
         if one != other { wire(one, other) }
       }
+    case .hall: plan.addHalls(1, &random)
+    case .halls: plan.addHalls(2 + Int(random.below(UInt64(count / 4))), &random)
     }
     // Some pairs have a second wire: over another bearer, or under another address.
-    for single in plan.wires where random.chance(perThousand: 200) {
+    for single in plan.wires where random.chance(perThousand: options.shape.isOfHalls ? 20 : 200) {
       wire(single.ends.0, single.ends.1)
       plan.wires[plan.wires.count - 1].isLatent = options.faults.contains(.handOver) && random.chance(perThousand: 800)
     }

@@ -3,7 +3,15 @@ import Primitives
 
 /// The parameters of one simulated network: all follow from the seed and from the reductions of a regression.
 public struct Options: Sendable {
-  public enum Shape: String, CaseIterable, Sendable { case line, ring, star, grid, random }
+  public enum Shape: String, Sendable {
+    case line, ring, star, grid, random
+    /// One broadcast domain, or several in a row.
+    case hall, halls
+
+    /// Those that are drawn; halls come by the seed.
+    static let drawn: [Shape] = [.line, .ring, .star, .grid, .random]
+    var isOfHalls: Bool { self == .hall || self == .halls }
+  }
 
   public let seed: UInt64
   public private(set) var shape: Shape
@@ -46,6 +54,9 @@ public struct Options: Sendable {
   /// the real library.
   public static func isRunTwice(_ seed: UInt64) -> Bool { seed % 20 == 7 || seed % (10 * realCryptographyEvery) == 0 }
 
+  /// Every so many-th seed is of halls, none of those with the real library.
+  static let hallsEvery: UInt64 = 5
+
   /// No faults and no messages by themselves.
   init(quiet seed: UInt64, nodeCount: Int) {
     self.seed = seed
@@ -67,7 +78,7 @@ public struct Options: Sendable {
   public init(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     self.seed = seed
-    shape = Shape.allCases[Int(random.below(UInt64(Shape.allCases.count)))]
+    shape = Shape.drawn[Int(random.below(UInt64(Shape.drawn.count)))]
     wantsRealCryptography = seed % Self.realCryptographyEvery == 0
     let size = random.below(wantsRealCryptography ? 600 : 1000)
     nodeCount =
@@ -75,7 +86,7 @@ public struct Options: Sendable {
         2 + Int(random.below(15))
       } else if size < 994 { 16 + Int(random.below(17)) } else { 32 + Int(random.below(33)) }
     let share: UInt64 = random.chance(perThousand: 500) ? 150 : 400
-    faults = Fault.allCases.filter { random.chance(perThousand: $0.isSlow ? share / 5 : share) }
+    faults = Fault.allCases.filter { $0 != .hallLeaves && random.chance(perThousand: $0.isSlow ? share / 5 : share) }
     faultSpan = .seconds(5 + random.below(30))
     faultPause = .milliseconds(300 + random.below(3000))
     messagePause = .milliseconds(20 + random.below(500))
@@ -87,6 +98,19 @@ public struct Options: Sendable {
     renewsKeys = random.chance(perThousand: 200)
     let wakeSpans: [UInt64] = [0, 100, 1_000, 5_000]
     wakeSpan = TimeSpan(nanoseconds: 1_000 * wakeSpans[Int(random.below(4))])
+    if seed % Self.hallsEvery == Self.hallsEvery - 1 { makeHalls() }
+  }
+
+  /// Drawn apart, so that all other seeds mean the same networks as without halls.
+  private mutating func makeHalls() {
+    var random = SeededRandom(seed: seed ^ 0x4a11)
+    shape = random.chance(perThousand: 500) ? .hall : .halls
+    let size = random.below(1000)
+    nodeCount =
+      if size < 800 { 6 + Int(random.below(8)) } else if size < 970 { 12 + Int(random.below(10)) } else {
+        22 + Int(random.below(11))
+      }
+    if random.chance(perThousand: 400) { faults.append(.hallLeaves) }
   }
 
   /// The same seed with less: only these faults, at most so many machines, faults for no longer.
@@ -169,6 +193,9 @@ public enum Fault: String, CaseIterable, Sendable {
   /// Changes other nodes' encryption preferences in their topologies.
   case downgrade
 
+  /// Half of the machines in a broadcast domain crash at once, and start again at once.
+  case hallLeaves
+
   /// A key was used under a later epoch, which has to age out: a quarter of an hour.
   var isSlow: Bool { self == .epochLost || self == .clone }
 
@@ -177,7 +204,8 @@ public enum Fault: String, CaseIterable, Sendable {
     switch self {
     case .frameLoss, .frameDouble, .frameReorder, .blackHole, .replay, .alter, .spoof, .falseLinks, .downgrade: true
     case .cut, .stall, .darkness, .oneWay, .partition, .isolation, .flap, .clog, .delay, .loss, .bursts, .corrupt,
-      .frameLength, .handOver, .discoveryFlap, .crash, .epochLost, .freeze, .clone, .slowReader, .noReader, .clockStep:
+      .frameLength, .handOver, .discoveryFlap, .crash, .epochLost, .freeze, .clone, .slowReader, .noReader, .clockStep,
+      .hallLeaves:
       false
     }
   }

@@ -32,14 +32,17 @@ struct Wire {
   var model: WireModel
   /// Discovery tells the id of the other end before anybody dialled.
   let announcesID: Bool
+  /// The broadcast domain that it is a part of; 0 for none.
+  let domain: UInt32
   /// The wire stays down when the faults are over.
   var staysDown = false
   private var directions = FixedArray<2, Direction>(repeating: Direction())
 
-  init(ends: (Int, Int), model: WireModel, announcesID: Bool) {
+  init(ends: (Int, Int), model: WireModel, announcesID: Bool, domain: UInt32 = 0) {
     self.ends = ends
     self.model = model
     self.announcesID = announcesID
+    self.domain = domain
   }
 
   /// What end `side` sends.

@@ -25,9 +25,15 @@ private func network(_ count: Int) -> NetworkPlan {
 private var size: Int { getenv("CAUSEWAY_SCALE").flatMap { Int(String(cString: $0)) } ?? 16 }
 
 /// Printed, not checked: control traffic of an idle mesh, and its convergence time.
-@Test func whatAMeshSaysAtRest() {
-  let count = size
-  let plan = network(count)
+@Test func whatAMeshSaysAtRest() { printRest("mesh", network(size)) }
+
+/// The same for a hall, where everybody could reach everybody.
+@Test func whatAHallSaysAtRest() {
+  printRest("hall", .hall(relays: [Bool](repeating: true, count: min(size, Limits.linksMax))))
+}
+
+private func printRest(_ name: String, _ plan: NetworkPlan) {
+  let count = plan.relays.count
   let simulation = Simulation(plan)
   let start = simulation.now
   func isWhole() -> Bool {
@@ -37,19 +43,26 @@ private var size: Int { getenv("CAUSEWAY_SCALE").flatMap { Int(String(cString: $
     simulation.run(until: simulation.now + .milliseconds(100))
   }
   let together = (simulation.now - start).milliseconds
+  func links() -> [Int] {
+    simulation.machines.map { machine in
+      (0..<Limits.linksMax).count { machine.node?.link($0).state == .up }
+    }
+  }
   func sent() -> UInt64 {
     simulation.machines.reduce(0) { sum, machine in
       (0..<Limits.linksMax).reduce(sum) { $0 + (machine.node?.link($1).bytesOut ?? 0) }
     }
   }
-  simulation.run(until: simulation.now + .seconds(30))
+  simulation.run(until: simulation.now + .seconds(90))
   let before = sent()
   // The time in which every node renews all its advertisements once.
   simulation.run(until: simulation.now + .seconds(200))
   let bytes = (sent() - before) * 60 / 200 / UInt64(count)
+  let ends = links()
   print(
-    "mesh of \(count) nodes, \(plan.wires.count) links: whole after \(together) ms, "
-      + "\(bytes) bytes of control a node a minute, of these \(bytes * UInt64(count) / UInt64(2 * plan.wires.count)) on each link's direction"
+    "\(name) of \(count) nodes: \(ends.reduce(0, +) / 2) links, \(ends.min() ?? 0) to \(ends.max() ?? 0) a node, "
+      + "whole after \(together) ms, \(bytes) bytes of control a node a minute, "
+      + "of these \(bytes * UInt64(count) / UInt64(max(ends.reduce(0, +), 1))) on each link's direction"
   )
   #expect(isWhole() && simulation.violation == nil)
 }

@@ -1,0 +1,144 @@
+import Frame
+import Link
+import Primitives
+import TestSupport
+import Testing
+
+@testable import Node
+
+/// A node in a hall of 40, most of whom it meets later than the first ones.
+private final class Hall {
+  let bench = Bench(20)
+  /// The link to each neighbour.
+  private(set) var slots: [Int: Int] = [:]
+  private(set) var known: [Int] = []
+
+  /// Discovery finds somebody.
+  func find(_ people: [Int]) {
+    for person in people {
+      known.append(person)
+      bench.handle(
+        .candidateFound(FoundCandidate(handle(person), .ethernet, domain: 3, hint: bench.id(person).high)))
+    }
+  }
+
+  func handle(_ person: Int) -> UInt32 { UInt32(person + 1) }
+
+  /// A link comes up, and its neighbour lists `others` besides this node.
+  func link(_ person: Int, isOwn: Bool = true, others: [Int]) {
+    let slot = bench.neighbour(person, dialled: isOwn ? handle(person) : nil)
+    slots[person] = slot
+    bench.receive(bench.topology(person, [20] + others), on: slot)
+  }
+
+  func wants(_ person: Int) -> Bool {
+    var selection = LinkSelection(local: bench.id(20).high, relays: true)
+    for other in known { selection.add(bench.id(other).high) }
+    return selection.wants(bench.id(person).high, relays: true)
+  }
+
+  /// Time passes, and all neighbours say something now and then.
+  func pass(seconds: Int, every: (Int) -> Void = { _ in }) {
+    for second in 0..<seconds {
+      if second % 5 == 0 {
+        for (person, slot) in slots.sorted(by: { $0.key < $1.key }) where isUp(person) {
+          bench.receive(frame(.ping, from: bench.id(person), [UInt8](repeating: 7, count: 8)), on: slot)
+        }
+        every(second)
+      }
+      bench.pass(.seconds(1))
+    }
+  }
+
+  func isUp(_ person: Int) -> Bool { slots[person].map { bench.node.link($0).state == .up } ?? false }
+}
+
+/// Links with three of the first, then all others are found, and one of those that are wanted then is linked too.
+private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (hall: Hall, surplus: [Int]) {
+  let hall = Hall()
+  hall.find([30, 31, 32])
+  for person in 30...32 { hall.link(person, isOwn: isOwn, others: others.filter { $0 != person }) }
+  hall.find(Array(0..<20) + Array(33..<40))
+  if let wanted = hall.known.first(where: { hall.wants($0) && !(30...32).contains($0) }) {
+    hall.link(wanted, others: others)
+    // All list each other: there is a detour.
+    for person in 30...32 where !others.isEmpty {
+      let list = [20, wanted] + others.filter { $0 != person }
+      hall.bench.receive(hall.bench.topology(person, list, sequence: 2), on: hall.slots[person] ?? 0)
+    }
+  }
+  return (hall, (30...32).filter { !hall.wants($0) })
+}
+
+@Test func linksThatAreNoLongerWantedAreClosedOneByOneAfterTenSeconds() throws {
+  let (hall, surplus) = crowded()
+  #expect(surplus.count >= 2)
+  hall.pass(seconds: 9)
+  #expect((30...32).allSatisfy(hall.isUp))
+  hall.pass(seconds: 2)
+  #expect(surplus.count { !hall.isUp($0) } == 1)
+  hall.pass(seconds: 10)
+  #expect(surplus.allSatisfy { !hall.isUp($0) })
+  let slot = try #require(hall.slots[surplus[0]])
+  #expect(hall.bench.node.link(slot).state == .closed(.notNeeded))
+  let goodbyes = hall.bench.sent(.goodbye, on: slot)
+  #expect(goodbyes.map(\.payload) == [[10, 0, 0, 0]])
+}
+
+@Test func aWantedLinkIsKept() {
+  let (hall, surplus) = crowded()
+  hall.pass(seconds: 60)
+  #expect(hall.slots.keys.filter { !surplus.contains($0) }.allSatisfy(hall.isUp))
+}
+
+@Test func aLinkThatTheOtherEndDialledIsNotThisNodesToClose() {
+  let (hall, surplus) = crowded(isOwn: false)
+  hall.pass(seconds: 60)
+  #expect(surplus.allSatisfy(hall.isUp))
+}
+
+@Test func aNeighbourThatWouldBeOutOfReachIsKept() {
+  let (hall, surplus) = crowded(others: [])
+  hall.pass(seconds: 80)
+  #expect(!surplus.isEmpty && surplus.allSatisfy(hall.isUp))
+}
+
+@Test func whereNodesComeAndGoAllTheTimeALinkIsClosedAfterAMinute() {
+  let (hall, surplus) = crowded()
+  var isThere = false
+  func change() {
+    let other = FoundCandidate(900, .ethernet, domain: 3, hint: 5, relays: false)
+    hall.bench.handle(isThere ? .candidateLost(900) : .candidateFound(other))
+    isThere.toggle()
+  }
+  hall.pass(seconds: 55) { _ in change() }
+  #expect(surplus.allSatisfy(hall.isUp))
+  hall.pass(seconds: 15) { _ in change() }
+  #expect(surplus.allSatisfy { !hall.isUp($0) })
+}
+
+@Test func inASmallHallNoLinkIsClosed() {
+  let hall = Hall()
+  hall.find([30, 31, 32, 33])
+  for person in 30...33 { hall.link(person, others: (30...33).filter { $0 != person }) }
+  hall.pass(seconds: 80)
+  #expect((30...33).allSatisfy(hall.isUp))
+}
+
+@Test func aLinkThatTheOtherEndGaveUpIsDialledAgainOnlyIfItIsWanted() {
+  let hall = Hall()
+  hall.find([30, 31])
+  for person in [30, 31] { hall.link(person, isOwn: false, others: []) }
+  _ = hall.bench.takeCommands()
+  hall.find(Array(0..<20) + Array(32..<40))
+  let dials = hall.bench.takeCommands()
+  for person in [30, 31] {
+    guard let slot = hall.slots[person] else { continue }
+    hall.bench.receive(frame(.goodbye, from: hall.bench.id(person), [10, 0, 0, 0]), on: slot)
+    hall.bench.handle(.linkClosed(slot))
+  }
+  hall.bench.pass(.seconds(4))
+  let again = (dials + hall.bench.takeCommands()).filter { [.dial(31), .dial(32)].contains($0) }
+  #expect(again == [30, 31].filter(hall.wants).map { .dial(hall.handle($0)) })
+  #expect(hall.bench.told(.linkQuarantined) == 0)
+}

@@ -1,0 +1,54 @@
+import Primitives
+import Testing
+
+@testable import Node
+
+private let start = Instant.zero + .seconds(1000)
+
+/// Counts windows one after the other.
+private final class Counter {
+  private(set) var demand = TrafficDemand()
+
+  init() { demand.openWindow(now: start) }
+
+  func add(_ hint: UInt64, at now: Instant = start) -> Bool { demand.add(hint, now: now) }
+
+  /// Ends the present window; when that was.
+  func closeWindow() -> Instant {
+    let end = demand.windowEnd
+    _ = demand.closeWindow(now: end)
+    return end
+  }
+}
+
+@Test func aPeerKeepsItsPlaceForAMinuteAfterMuchPassed() {
+  let counter = Counter()
+  #expect(counter.demand.windowEnd == start + .seconds(10))
+  #expect(counter.add(5, at: start + .seconds(3)))
+  #expect(counter.demand.contains(5))
+  var now = start
+  for _ in 0..<20 where counter.demand.contains(5) { now = counter.closeWindow() }
+  #expect(now == start + .seconds(70))
+  #expect(counter.demand.windowEnd == .never, "without anybody nothing is to be counted")
+}
+
+@Test func whoGoesOnKeepsItsPlace() {
+  let counter = Counter()
+  #expect(counter.add(5))
+  for _ in 0..<20 {
+    #expect(!counter.add(5, at: counter.demand.windowEnd))
+    _ = counter.closeWindow()
+  }
+  #expect(counter.demand.contains(5))
+}
+
+@Test func eightPeersHaveAPlaceAndTheNinthWaits() {
+  let counter = Counter()
+  for hint in 1...8 as ClosedRange<UInt64> { #expect(counter.add(hint)) }
+  #expect(!counter.add(9) && !counter.demand.contains(9))
+  var now = start
+  for _ in 0..<7 { now = counter.closeWindow() }
+  #expect(counter.add(9, at: now))
+}
+
+@Test func nobodyWithoutANameHasAPlace() { #expect(!TrafficDemand().contains(0)) }
