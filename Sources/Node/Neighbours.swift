@@ -31,8 +31,9 @@ extension Node {
   func linkClosed(_ slot: Int, _ now: Instant) {
     if links[slot].state == .idle { return }
     if isOpen(slot) { linkWentDown(slot, .streamLost, now) }
+    let secondsRefused = forgers.secondsRefused(links[slot].peer, now: now)
     connector.linkClosed(
-      slot, peer: links[slot].peer, retryAfterSeconds: links[slot].retryAfterSeconds, now: now)
+      slot, peer: links[slot].peer, retryAfterSeconds: max(links[slot].retryAfterSeconds, secondsRefused), now: now)
     links[slot].reset()
     forgetOutputs(slot)
   }
@@ -84,6 +85,9 @@ extension Node {
     journal.record(
       .notice, .linkDown, at: now, link: UInt8(slot), UInt64(links[slot].bearer.rawValue), UInt64(reason.rawValue),
       (now - links[slot].upSince).milliseconds / 1000, node: links[slot].peer)
+    linkSlots.close(slot)
+    flooding[slot] = LinkFlooding()
+    linksWithoutRoom &= ~(1 << UInt64(slot))
     if mesh.removeLink(slot) { linkBroke(slot, reason, now) }
     wantClose(slot)
   }
