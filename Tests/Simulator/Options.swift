@@ -27,6 +27,8 @@ public struct Options: Sendable {
   let renewsKeys: Bool
   /// Events that come to a machine within a random part of it are served in one wake-up.
   let wakeSpan: TimeSpan
+  /// What a hostile relay does in the end, in every tenth network.
+  let lie: Lie?
   /// Signatures and sealing by mbedTLS, where the program has it.
   public let wantsRealCryptography: Bool
 
@@ -61,6 +63,7 @@ public struct Options: Sendable {
     asksApplications = false
     renewsKeys = false
     wakeSpan = .milliseconds(0)
+    lie = nil
     wantsRealCryptography = false
   }
 
@@ -87,6 +90,7 @@ public struct Options: Sendable {
     renewsKeys = random.chance(perThousand: 200)
     let wakeSpans: [UInt64] = [0, 100, 1_000, 5_000]
     wakeSpan = TimeSpan(nanoseconds: 1_000 * wakeSpans[Int(random.below(4))])
+    lie = seed % 10 == 4 ? Lie.allCases[Int(seed / 10 % UInt64(Lie.allCases.count))] : nil
   }
 
   /// The same seed with less: only these faults, at most so many machines, faults for no longer.
