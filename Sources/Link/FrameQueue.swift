@@ -167,7 +167,9 @@ public struct FrameQueue {
       return .flowQuota
     }
     let needed = pool.blocksNeeded(flow, for: byteCount)
-    if !share.mayTake(needed, by: ingress) { return .linkQuota }
+    // Of what its ingress may still take a flow holds as much as is left: others behind the same relay find room.
+    let left = share.free - share.held(by: ingress)
+    if needed > 0 && Int(held.blocks) + needed > left { return .linkQuota }
     return pool.refusal(ingress, blocks: needed)
   }
 

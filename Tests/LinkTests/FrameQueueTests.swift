@@ -151,8 +151,17 @@ import Testing
   #expect(queue.byteCount(.bulk) <= Limits.linkQueueBytesMax / 2 && queue.drops[.linkQuota] > 0)
   // Its frames displace nobody else's.
   #expect(queue.byteCount(.realtime) > 30_000)
-  while queue.append(payload, .bulk, source: 1, from: 2) {}
-  #expect(queue.drops[.flowQuota] == 1)
+  #expect((0..<60).allSatisfy { _ in queue.append(payload, .bulk, source: 1, from: 2) })
+}
+
+/// Beyond the first relay both come from the same neighbour.
+@Test func aFlowFindsRoomBesideManyGreedyOnesOfTheSameNeighbour() {
+  let queue = Queue()
+  let payload = [UInt8](repeating: 0, count: 1000)
+  for _ in 0..<100 {
+    for source in 1...50 { _ = queue.append(payload, .bulk, source: UInt64(source), from: 1) }
+  }
+  #expect((0..<4).allSatisfy { _ in queue.append(payload, .bulk, source: 99, from: 1) })
 }
 
 @Test func thisNodesOwnFramesTakeTurnsWithThoseOfItsNeighbours() {

@@ -10,7 +10,7 @@ public enum Lie: String, CaseIterable, Sendable {
   case forgery
   /// All advertisements nearly expired.
   case age
-  /// 3,200 frames a second of 64 invented pairs of source and destination.
+  /// 3,000 frames a second of 48 invented pairs of source and destination.
   case flows
   /// 1,000 advertisements a second of 250 invented nodes, rightly signed.
   case invention
@@ -34,6 +34,7 @@ extension Simulation {
   private static let lieInterval = TimeSpan.milliseconds(10)
   private static let liesAtOnce = 10
   private static let inventedMax = 250
+  private static let flows: UInt64 = 48
   private static let bytesBelowMax = 200_000
 
   /// A liar comes to a whole network, then a newcomer; the others send messages; both leave.
@@ -130,9 +131,10 @@ extension Simulation {
       case .invention: bytes += invented(isForged: false)
       case .flows:
         for pair in 0..<3 as Range<UInt64> {
-          let claimed = NodeID(high: (UInt64(lieCount) * 3 + pair) % 64 + 1, low: 1)
+          let flow = (UInt64(lieCount) * 3 + pair) % Self.flows
           bytes += frame(
-            .segment, ttl: 16, priority: .bulk, to: anyID(), from: claimed, identifier: UInt64(lieCount) * 3 + pair,
+            .segment, ttl: 16, priority: .bulk, to: machines[Int(flow) % network.relays.count].key.id,
+            from: NodeID(high: flow + 1, low: 1), identifier: UInt64(lieCount) * 3 + pair,
             [UInt8](repeating: 1, count: 1200))
         }
       }
