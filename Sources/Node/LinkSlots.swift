@@ -1,3 +1,6 @@
+import Frame
+import Journal
+import Link
 import Primitives
 
 /// Whose link gives way when the slots run out, and how many new keys an address may bring. Keys cost nothing: without
