@@ -166,6 +166,7 @@ public enum EventFormatter {
     case .ping: "ping"
     case .pong: "pong"
     case .goodbye: "goodbye"
+    case .request: "request"
     case .advertisement: "advertisement"
     case .denyList: "deny-list"
     case .segment: "segment"

@@ -7,6 +7,7 @@ public enum FrameType: UInt8, Sendable {
   case ping = 2
   case pong = 3
   case goodbye = 4
+  case request = 5
   // Flooded to every node.
   case advertisement = 16
   case denyList = 17

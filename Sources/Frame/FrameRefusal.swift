@@ -33,9 +33,11 @@ public enum FrameRefusal: UInt8, Error, Sendable {
   case inClear = 13
   /// A sealed payload that no session can open: altered, replayed, or of a session that has ended.
   case notOpened = 14
+  /// An advertisement beyond what this node verifies for the neighbour or of the source; it will be asked for again.
+  case tooMany = 15
 
   /// The number of reasons.
-  public static let count = 15
+  public static let count = 16
 
   /// The word in status.
   public var name: StaticString {
@@ -55,13 +57,14 @@ public enum FrameRefusal: UInt8, Error, Sendable {
     case .notTrusted: "not-trusted"
     case .inClear: "in-clear"
     case .notOpened: "not-opened"
+    case .tooMany: "too-many"
     }
   }
 }
 
 /// Number of refusals by reason.
 public struct RefusalCounters: Sendable {
-  private var counts = FixedArray<15, UInt64>(repeating: 0)
+  private var counts = FixedArray<16, UInt64>(repeating: 0)
   public init() {}
   public mutating func count(_ refusal: FrameRefusal) { counts[Int(refusal.rawValue)] &+= 1 }
   public subscript(refusal: FrameRefusal) -> UInt64 { counts[Int(refusal.rawValue)] }

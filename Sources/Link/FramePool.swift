@@ -4,19 +4,20 @@ import Primitives
 /// Memory for queued frames, shared by all links of a node: blocks of one size, and the flows that own them.
 ///
 /// The blocks of a frame are charged to its ingress (a neighbour or this node itself) until the frame leaves. An
-/// ingress may hold as much as is free, up to its quota (the dynamic threshold of Choudhury and Hahne, 1998): a single
-/// ingress gets plenty. However many ingresses hold all they may, a new one finds at once half as much room as each of
-/// them has, and as much when frames have left.
+/// ingress may hold as much as is free (`FairShare`), up to its quota: a single ingress gets plenty. However many
+/// ingresses hold all they may, a new one finds at once half as much room as each of them has, and as much when frames
+/// have left.
 ///
 /// Free blocks and flows are reused last in, first out, before new ones are touched, so the pool touches only as many
 /// pages as frames ever waited at once. Copies of the value share the pool.
 public struct FramePool {
   /// The ingress number of this node itself. A neighbour's is its link slot.
-  public static let ownIngress = Limits.linksMax
+  public static let ownIngress = FairShare.ownHolder
 
   public static let byteCount =
-    Table<State, UInt8>.byteCount(1) + Table<Ingress, Int>.byteCount(Limits.linksMax + 1)
+    Table<State, UInt8>.byteCount(1) + Table<Ingress, Int>.byteCount(FairShare.holders)
     + Table<UInt16, UInt16>.byteCount(Limits.queueBlocksMax) + Table<Flow, UInt16>.byteCount(Limits.flowsMax)
+    + Table<FlowGroup, UInt16>.byteCount(Limits.flowsMax)
     + ByteTable<UInt16>.byteCount(Limits.queueBlocksMax, recordBytes: Limits.queueBlockBytes)
 
   static let none = UInt16.max
@@ -26,13 +27,14 @@ public struct FramePool {
     var freshBlock: UInt16 = 0
     var freeFlow = FramePool.none
     var freshFlow: UInt16 = 0
-    var freeBlockCount = Limits.queueBlocksMax
+    var freeGroup = FramePool.none
+    var freshGroup: UInt16 = 0
+    var share = FairShare(capacity: Limits.queueBlocksMax)
     var drops = QueueDropCounters()
   }
 
-  /// What one ingress holds of the pool.
+  /// What one ingress holds of the pool besides blocks.
   struct Ingress {
-    var blocks: UInt16 = 0
     var frames: UInt16 = 0
     var flows: UInt16 = 0
   }
@@ -42,15 +44,18 @@ public struct FramePool {
   /// The block after each block, in its flow or in the free list.
   private let next: Table<UInt16, UInt16>
   let flows: Table<Flow, UInt16>
+  /// As many as flows: each has at least one.
+  let groups: Table<FlowGroup, UInt16>
   private let blocks: ByteTable<UInt16>
 
   /// `memory` has `byteCount` bytes, aligned as an `Arena`. No one else may use it.
   public init(_ memory: UnsafeMutableRawBufferPointer) {
     var arena = Arena(memory)
     shared = Table(count: 1, in: &arena)
-    ingresses = Table(count: Limits.linksMax + 1, in: &arena)
+    ingresses = Table(count: FairShare.holders, in: &arena)
     next = Table(count: Limits.queueBlocksMax, in: &arena)
     flows = Table(count: Limits.flowsMax, in: &arena)
+    groups = Table(count: Limits.flowsMax, in: &arena)
     blocks = ByteTable(count: Limits.queueBlocksMax, recordBytes: Limits.queueBlockBytes, in: &arena)
     shared.fill(State())
     ingresses.fill(Ingress())
@@ -64,9 +69,9 @@ public struct FramePool {
   /// Frames dropped, by reason.
   public var drops: QueueDropCounters { state.drops }
   /// Free bytes.
-  public var freeBytes: Int { state.freeBlockCount * Limits.queueBlockBytes }
+  public var freeBytes: Int { state.share.free * Limits.queueBlockBytes }
   /// Bytes that an ingress (a link slot, or this node) holds in blocks.
-  public func heldBytes(by ingress: Int) -> Int { Int(ingresses[ingress].blocks) * Limits.queueBlockBytes }
+  public func heldBytes(by ingress: Int) -> Int { state.share.held(by: ingress) * Limits.queueBlockBytes }
 
   func count(_ drop: QueueDrop) { state.drops.count(drop) }
 
@@ -95,6 +100,25 @@ public struct FramePool {
     state.freeFlow = number
   }
 
+  /// Allocates an empty group, for a flow that has none.
+  func makeGroup(ingress: UInt8) -> UInt16 {
+    var number = state.freeGroup
+    if number != Self.none {
+      state.freeGroup = groups[number].next
+    } else {
+      number = state.freshGroup
+      state.freshGroup += 1
+    }
+    groups[number] = FlowGroup(ingress: ingress)
+    return number
+  }
+
+  /// Frees an empty group.
+  func release(group number: UInt16) {
+    groups[number].next = state.freeGroup
+    state.freeGroup = number
+  }
+
   /// How many further blocks a flow needs for `byteCount` bytes.
   func blocksNeeded(_ number: UInt16, for byteCount: Int) -> Int {
     let flow = flows[number]
@@ -104,10 +128,11 @@ public struct FramePool {
 
   /// Why an ingress may not have `blocks` more blocks; nil when it may.
   func refusal(_ ingress: Int, blocks: Int) -> QueueDrop? {
-    let free = state.freeBlockCount
-    if blocks > free { return .poolFull }
-    let held = Int(ingresses[ingress].blocks) + blocks
-    if held > min(free, Limits.neighbourQueueBytesMax / Limits.queueBlockBytes) { return .neighbourQuota }
+    if blocks > state.share.free { return .poolFull }
+    let held = state.share.held(by: ingress) + blocks
+    if !state.share.mayTake(blocks, by: ingress) || held > Limits.neighbourQueueBytesMax / Limits.queueBlockBytes {
+      return .neighbourQuota
+    }
     return Int(ingresses[ingress].frames) < Limits.neighbourFramesMax ? nil : .neighbourQuota
   }
 
@@ -198,8 +223,7 @@ public struct FramePool {
       precondition(block < blocks.count)
       state.freshBlock += 1
     }
-    state.freeBlockCount -= 1
-    ingresses[Int(flows[flow].ingress)].blocks += 1
+    state.share.take(1, by: Int(flows[flow].ingress))
     flows[flow].blocks += 1
     return block
   }
@@ -207,8 +231,7 @@ public struct FramePool {
   private func giveBack(_ block: UInt16, of flow: UInt16) {
     next[block] = state.freeBlock
     state.freeBlock = block
-    state.freeBlockCount += 1
-    ingresses[Int(flows[flow].ingress)].blocks -= 1
+    state.share.giveBack(1, by: Int(flows[flow].ingress))
     flows[flow].blocks -= 1
   }
 }
@@ -218,7 +241,7 @@ struct Flow {
   let source: NodeID
   let destination: NodeID
   let ingress: UInt8
-  /// The next flow in the ring of its link and priority; for a free flow, the next free one.
+  /// The next flow in the ring of its group; for a free flow, the next free one.
   var next = FramePool.none
   // The first and the last block; `FramePool.none` when the flow is empty.
   var head = FramePool.none
@@ -236,4 +259,17 @@ struct Flow {
     self.destination = destination
     self.ingress = ingress
   }
+}
+
+/// The flows of one priority on one link that came from one ingress, in a ring.
+struct FlowGroup {
+  let ingress: UInt8
+  /// The next group in the ring of its link and priority; for a free group, the next free one.
+  var next = FramePool.none
+  /// The flow after this one has the turn.
+  var last = FramePool.none
+  /// Bytes that the group may still send in its turn.
+  var deficit: Int32 = 0
+
+  init(ingress: UInt8) { self.ingress = ingress }
 }

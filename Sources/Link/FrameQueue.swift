@@ -4,8 +4,10 @@ import Primitives
 /// The frames queued for one link. Control frames between neighbours have a small memory of their own, so that they
 /// never starve; all other frames wait in the pool that all links share.
 ///
-/// Strict priority between classes. Within a class flows are served by deficit round robin (Shreedhar and Varghese,
-/// 1995), with the length of the longest frame as quantum. A class that was passed over for `Limits.passedOverBytesMax`
+/// Strict priority between classes. Within a class ingresses (neighbours and this node) take turns, and within an
+/// ingress its flows: source and destination in a frame are only claimed, so many flows get a neighbour no more than one
+/// does. Both by deficit round robin (Shreedhar and Varghese, 1995), with the length of the longest frame as quantum. A
+/// class that was passed over for `Limits.passedOverBytesMax`
 /// bytes may send one frame, so that no class starves.
 public struct FrameQueue {
   /// Classes that wait in the pool, most urgent first.
@@ -33,7 +35,7 @@ public struct FrameQueue {
     }
   }
 
-  /// The flows of one class, in a ring. The flow after `last` has the turn.
+  /// The groups of flows of one class, in a ring. The group after `last` has the turn.
   private struct Ring {
     var last = FramePool.none
     var byteCount = 0
@@ -61,7 +63,8 @@ public struct FrameQueue {
   private var control: ByteQueue
   private let pool: FramePool
   private var rings = Rings()
-  private var blocks = 0
+  /// Blocks of the pool that the queue holds, by ingress.
+  private var share = FairShare(capacity: Limits.linkQueueBytesMax / Limits.queueBlockBytes)
   /// The longest frame that the link accepts; also the quantum of a flow.
   public var frameBytesMax = Limits.frameHeaderBytes + Limits.framePayloadBytesFloor
 
@@ -91,8 +94,7 @@ public struct FrameQueue {
   /// Whether the pool and the link have room for a frame of the greatest length from `ingress`.
   public func hasRoom(for ingress: Int) -> Bool {
     let needed = (frameBytesMax + Limits.queueBlockBytes - 1) / Limits.queueBlockBytes
-    return (blocks + needed) * Limits.queueBlockBytes <= Limits.linkQueueBytesMax
-      && pool.refusal(ingress, blocks: needed) == nil
+    return share.mayTake(needed, by: ingress) && pool.refusal(ingress, blocks: needed) == nil
   }
 
   // MARK: In
@@ -138,7 +140,7 @@ public struct FrameQueue {
       remove(victim, .realtime, into: nil)
       if victim != flow && pool.flows[victim].frames == 0 { leave(victim, .realtime) }
     }
-    blocks += pool.blocksNeeded(flow, for: byteCount)
+    share.take(pool.blocksNeeded(flow, for: byteCount), by: ingress)
     pool.append(flow, head, payload)
     rings[kind].byteCount += byteCount
     if ingress == FramePool.ownIngress { rings[kind].ownByteCount += byteCount }
@@ -151,10 +153,9 @@ public struct FrameQueue {
     switch kind {
     case .realtime: return pool.flows[flow].frames > 0 ? flow : nil
     case .interactive, .bulk:
-      guard let oldest = turn(.realtime) else { return nil }
       switch drop {
-      case .poolFull, .linkQuota: return oldest
-      case .neighbourQuota: return Int(pool.flows[oldest].ingress) == ingress ? oldest : nil
+      case .poolFull: return turn(.realtime)
+      case .linkQuota, .neighbourQuota: return group(.realtime, ingress).map { turn(of: $0) }
       case .flowQuota, .flowsFull, .overtaken, .controlFull: return nil
       }
     }
@@ -166,7 +167,9 @@ public struct FrameQueue {
       return .flowQuota
     }
     let needed = pool.blocksNeeded(flow, for: byteCount)
-    if (blocks + needed) * Limits.queueBlockBytes > Limits.linkQueueBytesMax { return .linkQuota }
+    // Of what its ingress may still take a flow holds as much as is left: others behind the same relay find room.
+    let left = share.free - share.held(by: ingress)
+    if needed > 0 && Int(held.blocks) + needed > left { return .linkQuota }
     return pool.refusal(ingress, blocks: needed)
   }
 
@@ -192,8 +195,8 @@ public struct FrameQueue {
       let flow = ready(kind)
       let byteCount = pool.frameByteCount(flow)
       if !fits(byteCount, behind: written, output.count) { return written }
+      charge(flow, kind, byteCount)
       remove(flow, kind, into: base + written)
-      pool.flows[flow].deficit -= Int32(byteCount)
       if pool.flows[flow].frames == 0 { leave(flow, kind) }
       passOver(kind, byteCount)
       written += byteCount
@@ -241,16 +244,24 @@ public struct FrameQueue {
 
   // MARK: Flows
 
-  private func find(_ header: FrameHeader, _ kind: Class, _ ingress: Int) -> UInt16? {
+  private func group(_ kind: Class, _ ingress: Int) -> UInt16? {
     let last = rings[kind].last
     if last == FramePool.none { return nil }
+    var group = last
+    repeat {
+      if Int(pool.groups[group].ingress) == ingress { return group }
+      group = pool.groups[group].next
+    } while group != last
+    return nil
+  }
+
+  private func find(_ header: FrameHeader, _ kind: Class, _ ingress: Int) -> UInt16? {
+    guard let group = group(kind, ingress) else { return nil }
+    let last = pool.groups[group].last
     var flow = last
     repeat {
-      let known = pool.flows[flow]
-      if known.source == header.source && known.destination == header.destination && Int(known.ingress) == ingress {
-        return flow
-      }
-      flow = known.next
+      if pool.flows[flow].source == header.source && pool.flows[flow].destination == header.destination { return flow }
+      flow = pool.flows[flow].next
     } while flow != last
     return nil
   }
@@ -258,22 +269,42 @@ public struct FrameQueue {
   /// The flow that has the turn.
   private func turn(_ kind: Class) -> UInt16? {
     let last = rings[kind].last
-    return last == FramePool.none ? nil : pool.flows[last].next
+    return last == FramePool.none ? nil : turn(of: pool.groups[last].next)
   }
+
+  private func turn(of group: UInt16) -> UInt16 { pool.flows[pool.groups[group].last].next }
 
   /// Advances the turn until a flow may send its first frame, and returns that flow. The class must not be empty.
   private mutating func ready(_ kind: Class) -> UInt16 {
     while true {
-      let flow = pool.flows[rings[kind].last].next
+      let group = pool.groups[rings[kind].last].next
+      let flow = ready(in: group)
+      if Int(pool.groups[group].deficit) >= pool.frameByteCount(flow) { return flow }
+      rings[kind].last = group
+      pool.groups[pool.groups[group].next].deficit += Int32(frameBytesMax)
+    }
+  }
+
+  /// Counts a frame that a flow sends in its turn and its group's.
+  private func charge(_ flow: UInt16, _ kind: Class, _ byteCount: Int) {
+    pool.flows[flow].deficit -= Int32(byteCount)
+    pool.groups[pool.groups[rings[kind].last].next].deficit -= Int32(byteCount)
+  }
+
+  /// The same for the flows of a group.
+  private func ready(in group: UInt16) -> UInt16 {
+    while true {
+      let flow = turn(of: group)
       if Int(pool.flows[flow].deficit) >= pool.frameByteCount(flow) { return flow }
-      rings[kind].last = flow
+      pool.groups[group].last = flow
       pool.flows[pool.flows[flow].next].deficit += Int32(frameBytesMax)
     }
   }
 
-  /// Adds a new flow at the end of its ring.
+  /// Adds a new flow at the end of the ring of its group, and a new group at the end of the ring of its class.
   private mutating func enter(_ flow: UInt16, _ kind: Class) {
-    let last = rings[kind].last
+    let group = group(kind, Int(pool.flows[flow].ingress)) ?? enterGroup(pool.flows[flow].ingress, kind)
+    let last = pool.groups[group].last
     if last == FramePool.none {
       pool.flows[flow].next = flow
       pool.flows[flow].deficit = Int32(frameBytesMax)
@@ -281,33 +312,64 @@ public struct FrameQueue {
       pool.flows[flow].next = pool.flows[last].next
       pool.flows[last].next = flow
     }
-    rings[kind].last = flow
+    pool.groups[group].last = flow
   }
 
-  /// Removes a flow and drops its frames.
+  private mutating func enterGroup(_ ingress: UInt8, _ kind: Class) -> UInt16 {
+    let group = pool.makeGroup(ingress: ingress)
+    let last = rings[kind].last
+    if last == FramePool.none {
+      pool.groups[group].next = group
+      pool.groups[group].deficit = Int32(frameBytesMax)
+    } else {
+      pool.groups[group].next = pool.groups[last].next
+      pool.groups[last].next = group
+    }
+    rings[kind].last = group
+    return group
+  }
+
+  /// Removes a flow and drops its frames; its group too, when that was the last one.
   private mutating func leave(_ flow: UInt16, _ kind: Class) {
     while pool.flows[flow].frames > 0 { remove(flow, kind, into: nil) }
-    let last = rings[kind].last
+    guard let group = group(kind, Int(pool.flows[flow].ingress)) else { preconditionFailure("a flow without a group") }
+    let last = pool.groups[group].last
     let following = pool.flows[flow].next
-    var before = last
-    while pool.flows[before].next != flow { before = pool.flows[before].next }
     if following == flow {
-      rings[kind] = Ring()
+      leaveGroup(group, kind)
     } else {
+      var before = last
+      while pool.flows[before].next != flow { before = pool.flows[before].next }
       pool.flows[before].next = following
       // Its turn is over: the next flow's begins.
       if before == last { pool.flows[following].deficit += Int32(frameBytesMax) }
-      if flow == last { rings[kind].last = before }
+      if flow == last { pool.groups[group].last = before }
     }
     pool.release(flow)
+  }
+
+  private mutating func leaveGroup(_ group: UInt16, _ kind: Class) {
+    let last = rings[kind].last
+    let following = pool.groups[group].next
+    if following == group {
+      rings[kind] = Ring()
+    } else {
+      var before = last
+      while pool.groups[before].next != group { before = pool.groups[before].next }
+      pool.groups[before].next = following
+      if before == last { pool.groups[following].deficit += Int32(frameBytesMax) }
+      if group == last { rings[kind].last = before }
+    }
+    pool.release(group: group)
   }
 
   /// Removes the first frame of a flow, and copies it unless `output` is nil. The flow stays in its ring.
   private mutating func remove(_ flow: UInt16, _ kind: Class, into output: UnsafeMutableRawPointer?) {
     let before = Int(pool.flows[flow].blocks)
     let byteCount = pool.take(flow, into: output)
-    blocks -= before - Int(pool.flows[flow].blocks)
+    let ingress = Int(pool.flows[flow].ingress)
+    share.giveBack(before - Int(pool.flows[flow].blocks), by: ingress)
     rings[kind].byteCount -= byteCount
-    if Int(pool.flows[flow].ingress) == FramePool.ownIngress { rings[kind].ownByteCount -= byteCount }
+    if ingress == FramePool.ownIngress { rings[kind].ownByteCount -= byteCount }
   }
 }

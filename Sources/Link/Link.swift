@@ -146,7 +146,7 @@ public struct Link {
       let goodbye = try Goodbye(payload)
       retryAfterSeconds = goodbye.retryAfterSeconds
       state = .closed(goodbye.reason)
-    case .advertisement, .denyList, .segment, .acknowledgement, .datagram, .reset, .handshake, .sealed:
+    case .request, .advertisement, .denyList, .segment, .acknowledgement, .datagram, .reset, .handshake, .sealed:
       throw .unexpected
     }
   }

@@ -6,7 +6,7 @@ public enum QueueDrop: UInt8, Sendable {
   case poolFull = 0
   /// The ingress holds its limit.
   case neighbourQuota = 1
-  /// The link holds its limit.
+  /// The ingress holds its share of the link's limit.
   case linkQuota = 2
   /// The flow holds its limit.
   case flowQuota = 3

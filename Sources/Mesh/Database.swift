@@ -32,7 +32,7 @@ struct Database {
     neighbours = Table(count: Limits.nodesMax * Limits.neighboursMax, in: &arena)
     advertisements = ByteTable(
       count: Limits.nodesMax * AdvertisementKind.count, recordBytes: Limits.advertisementBytesMax, in: &arena)
-    _ = append(local)
+    _ = append(local, from: FairShare.ownHolder)
   }
 
   func find(_ id: NodeID) -> Int? { index.find(id) }
@@ -55,19 +55,31 @@ struct Database {
     return byteCount == 0 ? nil : UnsafeRawBufferPointer(rebasing: slab(number, kind)[..<byteCount])
   }
 
+  /// Whether the advertisement that is held consists of these bytes.
+  func holds(_ number: Int, _ kind: AdvertisementKind, _ payload: RawSpan) -> Bool {
+    guard let held = bytes(number, kind) else { return false }
+    return isEqual(held.bytes, payload)
+  }
+
   /// Whether there is room for another node. A node without a route can be replaced.
-  var hasRoom: Bool { count < Limits.nodesMax || unreachable != nil }
+  var hasRoom: Bool {
+    if count < Limits.nodesMax { return true }
+    for number in 1..<end where isUnreachable(number) { return true }
+    return false
+  }
 
   /// Stores an advertisement, and replaces the former one. True when routes, or the epoch of the node, may have
   /// changed.
   mutating func install(
-    _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, expiresAt: Instant, unsent: UInt64
+    _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, expiresAt: Instant, unsent: UInt64,
+    from ingress: Int
   ) -> Bool {
-    let number = index.find(source) ?? append(source)
+    let number = index.find(source) ?? append(source, from: ingress)
     let isSame = records[number][view.kind].epoch == view.epoch && isSame(number, view)
     records[number][view.kind] = Stamp(
       epoch: view.epoch, sequence: view.sequence, expiresAt: expiresAt, lifetimeSeconds: view.lifetimeSeconds,
-      byteCount: UInt16(payload.byteCount), unsent: unsent)
+      byteCount: UInt16(payload.byteCount), unsent: unsent, toldExpiry: expiresAt,
+      renewals: records[number][view.kind].renewals)
     expiryDeadline = min(expiryDeadline, expiresAt)
     payload.withUnsafeBytes { slab(number, view.kind).copyMemory(from: $0) }
     if view.kind == .profile || isSame { return false }
@@ -121,10 +133,13 @@ struct Database {
 
   /// Marks every advertisement to be sent over a link.
   func markAllUnsent(_ link: UInt64) {
-    for number in 0..<end {
-      if records[number].topology.isHeld { records[number].topology.unsent |= link }
-      if records[number].profile.isHeld { records[number].profile.unsent |= link }
-    }
+    for number in 0..<end { markUnsent(link, of: number) }
+  }
+
+  /// Marks the advertisements of one node to be sent over a link.
+  func markUnsent(_ link: UInt64, of number: Int) {
+    if records[number].topology.isHeld { records[number].topology.unsent |= link }
+    if records[number].profile.isHeld { records[number].profile.unsent |= link }
   }
 
   /// Moves the marks of link `old` to link `new`; removes them when `new` is zero.
@@ -147,37 +162,46 @@ struct Database {
 
   /// A renewed advertisement usually has the same content.
   private func isSame(_ number: Int, _ view: borrowing AdvertisementView) -> Bool {
-    guard let held = bytes(number, view.kind), let old = try? AdvertisementView(held.bytes),
-      old.body.byteCount == view.body.byteCount
-    else { return false }
-    for offset in old.body.byteOffsets {
-      let byte = old.body.unsafeLoad(fromByteOffset: offset, as: UInt8.self)
-      if byte != view.body.unsafeLoad(fromByteOffset: offset, as: UInt8.self) { return false }
-    }
+    guard let held = bytes(number, view.kind), let old = try? AdvertisementView(held.bytes) else { return false }
+    return isEqual(old.body, view.body)
+  }
+
+  private func isEqual(_ one: RawSpan, _ other: RawSpan) -> Bool {
+    if one.byteCount != other.byteCount { return false }
+    for offset in one.byteOffsets where one.octet(offset) != other.octet(offset) { return false }
     return true
   }
 
-  /// The node without a route whose advertisement expires first.
+  /// The node without a route that gives way first: of the link over which most of them became known the one whose
+  /// advertisement expires first. So a neighbour that invents nodes replaces its own.
   private var unreachable: Int? {
+    var counts = FixedArray<65, UInt16>(repeating: 0)
+    for number in 1..<end where isUnreachable(number) { counts[Int(records[number].ingress)] += 1 }
     var found: Int?
-    for number in 1..<end where records[number].id != .none && records[number].route == nil {
-      if let other = found, expiry(other) <= expiry(number) { continue }
+    for number in 1..<end where isUnreachable(number) {
+      if let other = found {
+        let (most, count) = (counts[Int(records[other].ingress)], counts[Int(records[number].ingress)])
+        if most > count || most == count && expiry(other) <= expiry(number) { continue }
+      }
       found = number
     }
     return found
   }
 
+  private func isUnreachable(_ number: Int) -> Bool { records[number].id != .none && records[number].route == nil }
+
   private func expiry(_ number: Int) -> Instant {
     min(records[number].topology.expiresAt, records[number].profile.expiresAt)
   }
 
-  private mutating func append(_ node: NodeID) -> Int {
+  private mutating func append(_ node: NodeID, from ingress: Int) -> Int {
     if count == Limits.nodesMax, let victim = unreachable { remove(victim) }
     var number = 0
     while number < end, records[number].id != .none { number += 1 }
     if number == end { end += 1 }
     records[number] = NodeRecord()
     records[number].id = node
+    records[number].ingress = UInt8(ingress)
     index.insert(number)
     count += 1
     return number

@@ -21,6 +21,8 @@ public struct Mesh {
     case ownFromElsewhere
     /// The database is full.
     case full
+    /// Newer than what is held, but the source has renewed it too often: ask for it again later.
+    case tooOften
   }
 
   /// How soon a change of this node's links must be advertised.
@@ -33,6 +35,13 @@ public struct Mesh {
   }
 
   public static let byteCount = Database.byteCount + ShortestPaths.byteCount
+  /// How often a node's advertisement of one kind is renewed here.
+  static let renewalRate = TokenRate(perSecond: 1, burst: 4)
+  /// A neighbour's copy of an advertisement may be older than the one that is held by this time, from the way that it
+  /// took. An older one was held by others for long, or its age is false.
+  static let ageDifferenceMax: UInt64 = 30_000
+  /// A longer life of an advertisement is passed on from this rest on, whenever it has doubled.
+  static let restToldMin = TimeSpan.seconds(10)
 
   public let local: NodeID
   private var database: Database
@@ -139,7 +148,8 @@ public struct Mesh {
 
   /// Compares an advertisement to the one that is held, before its signature is verified. `age` is the age in
   /// milliseconds that the neighbour stated.
-  public func assess(_ source: NodeID, _ view: borrowing AdvertisementView, age: UInt64 = 0) -> Assessment {
+  public func assess(_ source: NodeID, _ view: borrowing AdvertisementView, age: UInt64 = 0, now: Instant) -> Assessment
+  {
     guard let number = database.find(source) else {
       if age >= UInt64(view.lifetimeSeconds) * 1000 { return .stale }
       return database.hasRoom ? .new : .full
@@ -148,7 +158,14 @@ public struct Mesh {
     let isNewer = !stamp.isHeld || stamp.isOlder(thanEpoch: view.epoch, view.sequence)
     if source == local { return isNewer ? .ownFromElsewhere : .ownEcho }
     if stamp.isHeld && stamp.epoch == view.epoch && stamp.sequence == view.sequence { return .duplicate }
-    return isNewer && age < UInt64(view.lifetimeSeconds) * 1000 ? .new : .stale
+    if !isNewer || bounded(age, stamp, now) >= UInt64(view.lifetimeSeconds) * 1000 { return .stale }
+    return stamp.renewals.hasToken(Self.renewalRate, now: now) ? .new : .tooOften
+  }
+
+  /// The age of an advertisement that is newer than the held one: it was made later, so it cannot be older, whatever a
+  /// neighbour states. The age is not signed.
+  private func bounded(_ age: UInt64, _ held: Stamp, _ now: Instant) -> UInt64 {
+    held.isHeld ? min(age, held.age(now: now)) : age
   }
 
   /// Stores a verified advertisement that `assess` called new, received on link `slot`. It will be sent to all other
@@ -157,22 +174,50 @@ public struct Mesh {
     _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, age: UInt64 = 0, from slot: Int,
     now: Instant
   ) {
-    let lifetime = TimeSpan.seconds(UInt64(view.lifetimeSeconds)).milliseconds
-    keep(source, view, payload, now + .milliseconds(lifetime - min(age, lifetime)), links.carriers & ~told(by: slot))
+    var held = Stamp()
+    if let number = database.find(source) { held = database.records[number][view.kind] }
+    let bounded = bounded(age, held, now)
+    // A neighbour whose copy would expire much earlier is told as well.
+    let knows = isMuchOlder(age, than: bounded) ? 0 : told(by: slot)
+    keep(source, view, payload, Self.expiry(view, age: bounded, now), links.carriers & ~knows, from: slot)
+    if let number = database.find(source) {
+      _ = database.records[number][view.kind].renewals.take(Self.renewalRate, now: now)
+    }
   }
 
   /// Stores an advertisement of this node. It will be sent to all neighbours.
   public mutating func installOwn(_ view: borrowing AdvertisementView, _ payload: RawSpan) {
-    keep(local, view, payload, .never, links.carriers)
+    keep(local, view, payload, .never, links.carriers, from: FairShare.ownHolder)
   }
 
   /// The neighbour on link `slot` sent an advertisement. If it equals the one that is held, it need not be sent to that
-  /// neighbour.
-  public mutating func neighbour(on slot: Int, holds view: borrowing AdvertisementView, of source: NodeID) {
+  /// neighbour, unless the neighbour's is much older. A younger copy of the same bytes lives longer: their signature is
+  /// verified already.
+  public mutating func neighbour(
+    on slot: Int, holds view: borrowing AdvertisementView, _ payload: RawSpan, of source: NodeID, age: UInt64 = 0,
+    now: Instant
+  ) {
     guard let number = database.find(source) else { return }
     let stamp = database.records[number][view.kind]
     if stamp.epoch != view.epoch || stamp.sequence != view.sequence { return }
-    database.records[number][view.kind].unsent &= ~told(by: slot)
+    let held = stamp.age(now: now)
+    if !isMuchOlder(age, than: held) { database.records[number][view.kind].unsent &= ~told(by: slot) }
+    if source == local || age >= held || !database.holds(number, view.kind, payload) { return }
+    let expiry = Self.expiry(view, age: age, now)
+    database.records[number][view.kind].expiresAt = expiry
+    // Passed on a few times at most, however often the age changes: the rest doubles each time.
+    guard expiry - now >= max(Self.restToldMin, (stamp.toldExpiry - now) * 2) else { return }
+    database.records[number][view.kind].toldExpiry = expiry
+    let others = links.carriers & ~told(by: slot)
+    database.records[number][view.kind].unsent |= others
+    markUnsent(others)
+  }
+
+  private func isMuchOlder(_ age: UInt64, than held: UInt64) -> Bool { age > held + Self.ageDifferenceMax }
+
+  private static func expiry(_ view: borrowing AdvertisementView, age: UInt64, _ now: Instant) -> Instant {
+    let lifetime = TimeSpan.seconds(UInt64(view.lifetimeSeconds)).milliseconds
+    return now + .milliseconds(lifetime - min(age, lifetime))
   }
 
   /// Removes expired advertisements.
@@ -184,10 +229,12 @@ public struct Mesh {
   public var expiryDeadline: Instant { database.expiryDeadline }
 
   private mutating func keep(
-    _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, _ expiresAt: Instant, _ unsent: UInt64
+    _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, _ expiresAt: Instant, _ unsent: UInt64,
+    from ingress: Int
   ) {
     markUnsent(unsent)
-    let movesRoutes = database.install(source, view, payload, expiresAt: expiresAt, unsent: unsent)
+    let movesRoutes = database.install(
+      source, view, payload, expiresAt: expiresAt, unsent: unsent, from: ingress)
     if movesRoutes && source != local { needsRoutes = true }
   }
 
@@ -217,6 +264,18 @@ public struct Mesh {
     return (number, kind)
   }
 
+  /// Whether a link may have something to send.
+  public func mayHaveUnsent(_ slot: Int) -> Bool { linksWithUnsent & 1 << UInt64(slot) != 0 }
+
+  /// The neighbour on a link asks for the advertisements of `node` again; `.none`: for all.
+  public mutating func tellAgain(_ node: NodeID, on slot: Int) {
+    guard let carrier = links.carrier(to: links[slot].peer) else { return }
+    if node == .none { return markAllUnsent(carrier) }
+    guard let number = database.find(node) else { return }
+    database.markUnsent(1 << UInt64(carrier), of: number)
+    markUnsent(1 << UInt64(carrier))
+  }
+
   private mutating func markAllUnsent(_ slot: Int) {
     database.markAllUnsent(1 << UInt64(slot))
     markUnsent(1 << UInt64(slot))
@@ -228,6 +287,9 @@ public struct Mesh {
   }
 
   // MARK: Nodes
+
+  /// Whether there is room for another node.
+  public var hasRoom: Bool { database.hasRoom }
 
   /// Number of known nodes, without this one.
   public var nodeCount: Int { database.count - 1 }

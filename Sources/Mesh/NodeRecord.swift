@@ -11,6 +11,10 @@ struct Stamp {
   var byteCount: UInt16 = 0
   /// Links over which the advertisement must still be sent, one bit per slot.
   var unsent: UInt64 = 0
+  /// The expiry that all neighbours were to be told of.
+  var toldExpiry = Instant.never
+  /// How often the node may renew it.
+  var renewals = TokenBucket()
 
   var isHeld: Bool { byteCount > 0 }
 
@@ -29,6 +33,8 @@ struct Stamp {
 struct NodeRecord {
   /// `.none` in a free record.
   var id = NodeID.none
+  /// The link slot over which the node became known.
+  var ingress = UInt8(FairShare.ownHolder)
   var topology = Stamp()
   var profile = Stamp()
   var relays = false

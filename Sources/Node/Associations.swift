@@ -279,7 +279,7 @@ extension Node {
       try take(type, payload, association, now)
     case .handshake: try receiveHandshake(header, payload, now)
     case .sealed: try receiveSealed(header, payload, now)
-    case .hello, .ping, .pong, .goodbye, .advertisement, .denyList: throw .unexpected
+    case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList: throw .unexpected
     }
   }
 
@@ -329,7 +329,7 @@ extension Node {
     case .acknowledgement: try association.channel.receiveAcknowledgement(payload, now: now)
     case .datagram: try association.channel.receiveDatagram(payload, now: now)
     case .reset: try association.channel.receiveReset(payload, now: now)
-    case .hello, .ping, .pong, .goodbye, .advertisement, .denyList, .handshake, .sealed:
+    case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList, .handshake, .sealed:
       preconditionFailure("not of a channel")
     }
   }

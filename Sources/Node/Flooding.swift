@@ -55,26 +55,33 @@ extension Node {
     let view = try AdvertisementView(payload)
     // A flooded frame's identifier is the advertisement's age.
     let age = header.identifier
-    switch mesh.assess(header.source, view, age: age) {
+    switch mesh.assess(header.source, view, age: age, now: now) {
     case .new: break
     case .duplicate:
-      mesh.neighbour(on: slot, holds: view, of: header.source)
+      mesh.neighbour(on: slot, holds: view, payload, of: header.source, age: age, now: now)
       throw .duplicate
     case .stale: throw .stale
     case .full:
       journal.record(.warning, .nodesFull, at: now, UInt64(mesh.nodeCount), UInt64(Limits.nodesMax))
+      linksWithoutRoom |= 1 << UInt64(slot)
       throw .overLength
+    case .tooOften:
+      flooding[slot].owe(header.source, now: now)
+      throw .tooMany
     case .ownEcho:
-      mesh.neighbour(on: slot, holds: view, of: header.source)
+      mesh.neighbour(on: slot, holds: view, payload, of: header.source, age: age, now: now)
       throw .loopedSource
     case .ownFromElsewhere:
       // Others still hold advertisements of an earlier epoch of this node.
       if view.epoch < settings.epoch { throw .loopedSource }
-      return try receiveOwnAdvertisement(view, now)
+      try verify(view, of: header.source, on: slot, now)
+      // Either the stored epoch counter was lost, or two nodes use the key, which must be reported.
+      if epochContest.heard(view.epoch) {
+        journal.record(.error, .identityDuplicated, at: now, view.epoch, settings.epoch)
+      }
+      throw .loopedSource
     }
-    guard cryptography.verify(view.signature, over: view.signed, by: view.point, of: header.source) else {
-      throw .wrongSignature
-    }
+    try verify(view, of: header.source, on: slot, now)
     if refuses(header.source, view) { throw .notTrusted }
     mesh.install(header.source, view, payload, age: age, from: slot, now: now)
     count { $0.advertisementsAccepted &+= 1 }
@@ -95,25 +102,38 @@ extension Node {
 
   /// Queues advertisements that must be sent over a link, as many as its queue takes.
   func queueAdvertisements(on slot: Int, _ now: Instant) {
-    while links[slot].takesAdvertisement, let (index, kind) = mesh.nextUnsent(slot) {
+    while links[slot].takesAdvertisement, mesh.mayHaveUnsent(slot) {
+      guard flooding[slot].sending.hasToken(LinkFlooding.sendingRate, now: now) else {
+        flooding[slot].sendingDue = flooding[slot].sending.next(LinkFlooding.sendingRate)
+        return
+      }
+      guard let (index, kind) = mesh.nextUnsent(slot) else { return }
       guard let payload = mesh.advertisement(of: index, kind) else { continue }
       let header = FrameHeader(
         type: .advertisement, ttl: Limits.hopsMax, priority: .control, payloadByteCount: payload.byteCount,
         source: mesh.node(at: index), identifier: mesh.age(of: index, kind, now: now))
-      if links[slot].append(header, payload, from: FramePool.ownIngress) { wantTransmit(slot) }
+      if links[slot].append(header, payload, from: FramePool.ownIngress) {
+        _ = flooding[slot].sending.take(LinkFlooding.sendingRate, now: now)
+        wantTransmit(slot)
+      }
     }
   }
 
-  /// An advertisement of this node came back that is newer than any it made. Either the stored epoch counter was lost,
-  /// or two nodes use the key, which must be reported.
-  private func receiveOwnAdvertisement(_ view: borrowing AdvertisementView, _ now: Instant) throws(FrameRefusal) {
-    guard cryptography.verify(view.signature, over: view.signed, by: view.point, of: settings.id) else {
-      throw .wrongSignature
+  /// Verifies a signature, unless the link has had its share: then the neighbour will be asked for it again. A
+  /// neighbour that does not verify itself is cut off.
+  private func verify(_ view: borrowing AdvertisementView, of source: NodeID, on slot: Int, _ now: Instant)
+    throws(FrameRefusal)
+  {
+    guard verifications.take(by: slot, now: now) else {
+      flooding[slot].owe(source, now: now)
+      throw .tooMany
     }
-    if epochContest.heard(view.epoch) {
-      journal.record(.error, .identityDuplicated, at: now, view.epoch, settings.epoch)
+    if cryptography.verify(view.signature, over: view.signed, by: view.point, of: source) { return }
+    let peer = links[slot].peer
+    if forgers.note(peer, now: now) {
+      closeLink(slot, .protocolError, retryAfterSeconds: forgers.secondsRefused(peer, now: now), now: now)
     }
-    throw .loopedSource
+    throw .wrongSignature
   }
 
   /// Takes a later epoch when others hold advertisements of a later one: to them this node has restarted. True when it

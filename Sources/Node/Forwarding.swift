@@ -15,6 +15,7 @@ extension Node {
       return try deliver(header, payload, now)
     }
     guard let type = header.knownType else { throw .unknownType }
+    if type == .request { return try receiveRequest(payload, on: slot, now: now) }
     if type.isLinkLocal { return try receiveLinkLocal(header, payload, type, on: slot, now: now) }
     if links[slot].state != .up { throw .unexpected }
     if type == .denyList { return try receiveDenyList(header, payload, on: slot, now: now) }

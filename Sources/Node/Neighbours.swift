@@ -31,8 +31,9 @@ extension Node {
   func linkClosed(_ slot: Int, _ now: Instant) {
     if links[slot].state == .idle { return }
     if isOpen(slot) { linkWentDown(slot, .streamLost, now) }
+    let secondsRefused = forgers.secondsRefused(links[slot].peer, now: now)
     connector.linkClosed(
-      slot, peer: links[slot].peer, retryAfterSeconds: links[slot].retryAfterSeconds,
+      slot, peer: links[slot].peer, retryAfterSeconds: max(links[slot].retryAfterSeconds, secondsRefused),
       isFailure: links[slot].state != .closed(.notNeeded), now: now)
     links[slot].reset()
     forgetOutputs(slot)
@@ -86,6 +87,9 @@ extension Node {
       .notice, .linkDown, at: now, link: UInt8(slot), UInt64(links[slot].bearer.rawValue), UInt64(reason.rawValue),
       (now - links[slot].upSince).milliseconds / 1000, node: links[slot].peer)
     surplus.remove(slot)
+    linkSlots.close(slot)
+    flooding[slot] = LinkFlooding()
+    linksWithoutRoom &= ~(1 << UInt64(slot))
     if mesh.removeLink(slot) { linkBroke(slot, reason, now) }
     wantClose(slot)
   }

@@ -66,6 +66,7 @@ public final class Node {
   var local: Link.Local
   let links: Table<Link, Int>
   private let inboxes: Table<FrameInbox, Int>
+  let flooding: Table<LinkFlooding, Int>
   private let memory: UnsafeMutableRawBufferPointer
   private let pool: FramePool
   /// Buffer for a payload and its type byte: before it is queued or sealed, and after it was opened.
@@ -84,6 +85,13 @@ public final class Node {
   var epochContest = EpochContest()
   /// The rim does not know the epoch yet.
   var isEpochUntold = false
+  /// Signatures of advertisements that are verified, by the link over which they came: at most a fifth of the time of a
+  /// small board's processor.
+  var verifications = FairRate(burst: 32, perSecond: 200)
+  var forgers = Forgers()
+  var linkSlots = LinkSlots()
+  /// Links over which advertisements came that found no room in the table of nodes, one bit each.
+  var linksWithoutRoom: UInt64 = 0
 
   /// Slots with an output for the caller.
   private var transmitPending: UInt64 = 0
@@ -98,7 +106,7 @@ public final class Node {
   /// frame.
   static let tableBytes =
     FramePool.byteCount + Mesh.byteCount + Table<Link, Int>.byteCount(Limits.linksMax)
-    + Table<FrameInbox, Int>.byteCount(Limits.linksMax)
+    + Table<FrameInbox, Int>.byteCount(Limits.linksMax) + Table<LinkFlooding, Int>.byteCount(Limits.linksMax)
     + Limits.linksMax * (Arena.byteCount(FrameQueue.byteCount) + Arena.byteCount(Limits.frameBytesMax))
 
   /// Allocates all memory of the forwarding path, once. Pages are touched as they are used.
@@ -119,6 +127,8 @@ public final class Node {
     mesh = Mesh(local: settings.id, arena.take(Mesh.byteCount))
     links = Table(count: Limits.linksMax, in: &arena)
     inboxes = Table(count: Limits.linksMax, in: &arena)
+    flooding = Table(count: Limits.linksMax, in: &arena)
+    flooding.fill(LinkFlooding())
     for slot in links.indices {
       links[slot] = Link(arena.take(FrameQueue.byteCount), pool)
       inboxes[slot] = FrameInbox(arena.take(Limits.frameBytesMax))
@@ -136,31 +146,6 @@ public final class Node {
   }
 
   // MARK: Events
-
-  /// A stream is authenticated: its other end holds the key of `peer`. Returns the slot of the new link; nil when all
-  /// slots are taken (ask the other side to retry later, and close the stream) and when `peer` is this node itself.
-  /// `handle` is that of the dialled candidate, nil when the other side dialled.
-  public func openLink(peer: NodeID, bearer: BearerKind, dialled handle: UInt32?, now: Instant) -> Int? {
-    guard peer != settings.id else {
-      journal.record(.notice, .selfDialled, at: now, UInt64(bearer.rawValue))
-      if let handle { connector.lost(handle, now: now) }
-      return nil
-    }
-    guard let slot = links.indices.first(where: { links[$0].state == .idle }) else {
-      journal.record(.warning, .linkSlotsFull, at: now, UInt64(Limits.linksMax), UInt64(Limits.linksMax))
-      if let handle { connector.dialFailed(handle, now: now) }
-      return nil
-    }
-    inboxes[slot].removeAll()
-    links[slot].open(peer: peer, bearer: bearer, isInbound: handle == nil, local: local, now: now)
-    connector.linkOpened(slot, handle, peer: peer)
-    wantTransmit(slot)
-    if links.indices.count(where: isOpen) > settings.linksMax {
-      journal.record(.notice, .linkSlotsFull, at: now, UInt64(settings.linksMax), UInt64(settings.linksMax), node: peer)
-      closeLink(slot, .full, retryAfterSeconds: Timing.fullRetryAfterSeconds, now: now)
-    }
-    return slot
-  }
 
   public func handle(_ event: Event, now: Instant) {
     switch event {
@@ -277,7 +262,7 @@ public final class Node {
     var earliest = min(mesh.expiryDeadline, connector.deadline, directory.deadline)
     earliest = min(earliest, originator.deadline, associations.deadline(now: now), quarantineEnd)
     earliest = min(earliest, min(epochContest.deadline, min(surplus.deadline, connector.demand.windowEnd)))
-    for slot in links.indices { earliest = min(earliest, links[slot].deadline) }
+    for slot in links.indices { earliest = min(earliest, min(links[slot].deadline, flooding[slot].deadline)) }
     return earliest
   }
 
@@ -302,6 +287,7 @@ public final class Node {
     originator.topologyChanged(mesh.takeTopologyChange())
     if mesh.needsRoutes || isEpochNew {
       mesh.computeRoutes()
+      askForRoom(now)
       directory.update(mesh, now: now) { links[$0].bearer }
       renewProtection()
       associations.routesChanged(mesh, now: now) { links[$0].state == .up && links[$0].peer == $1 }
@@ -347,6 +333,7 @@ public final class Node {
     }
     if isAwake { pingTogether(now) }
     if quarantineEnd <= now { reviewQuarantine(now) }
+    handleFloodingTimeouts(now)
     mesh.expire(now: now)
     associations.handleTimeouts(now: now)
     if directory.deadline <= now { directory.update(mesh, now: now) { links[$0].bearer } }
@@ -376,10 +363,17 @@ public final class Node {
 
   func refuse(_ refusal: FrameRefusal, on slot: Int, _ now: Instant) {
     counters.refusals.count(refusal)
-    // Duplicates and unknown types are normal in a mesh: only count them.
-    if refusal != .duplicate && refusal != .unknownType {
+    // Duplicates and unknown types are normal in a mesh, and what is too many would fill the journal: only count them.
+    if refusal != .duplicate && refusal != .unknownType && refusal != .tooMany {
       journal.record(.info, .frameRefused, at: now, link: UInt8(slot), UInt64(refusal.rawValue), node: links[slot].peer)
     }
+  }
+
+  /// Queues the hello of a link in a free slot.
+  func open(_ slot: Int, peer: NodeID, bearer: BearerKind, isInbound: Bool, now: Instant) {
+    inboxes[slot].removeAll()
+    links[slot].open(peer: peer, bearer: bearer, isInbound: isInbound, local: local, now: now)
+    wantTransmit(slot)
   }
 
   func nextIdentifier() -> UInt64 {
@@ -394,24 +388,4 @@ public final class Node {
     bits &= bits &- 1
     return slot
   }
-}
-
-/// Counters of a node since its start.
-public struct NodeCounters: Sendable {
-  public var refusals = RefusalCounters()
-  public var framesForwarded: UInt64 = 0
-  public var bytesForwarded: UInt64 = 0
-  /// Routed frames without a route.
-  public var dropsNoRoute: UInt64 = 0
-  /// Frames longer than the next link accepts.
-  public var dropsTooLong: UInt64 = 0
-  public var advertisementsAccepted: UInt64 = 0
-  /// Sessions with peers that were established, renewals included.
-  public var sessionsOpened: UInt64 = 0
-  /// Handshakes that failed.
-  public var sessionsFailed: UInt64 = 0
-  /// Sessions that either end refused although the keys were right.
-  public var sessionsRefused: UInt64 = 0
-  /// Handshakes rejected because too many were in progress.
-  public var handshakesTurnedAway: UInt64 = 0
 }

@@ -13,6 +13,8 @@ public protocol NodeTrust: AnyObject {
   /// Whether this node is refused under the name that it claims. With `isProven` the node has just proved its key, so
   /// an unused name is assigned to it. An advertisement alone does not assign a name.
   func refuses(_ node: NodeID, named name: DisplayName, isProven: Bool) -> Bool
+  /// Whether the node's key is pinned here.
+  func isKnown(_ node: NodeID) -> Bool
   /// A deny-list of `issuer` arrived. True when it is authentic, new and accepted: it is then forwarded.
   func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool
   /// Calls `body` with each deny-list that is in force here, and its issuer.

@@ -164,7 +164,7 @@ extension Node {
       let bytes = UnsafeRawBufferPointer(rebasing: payloadScratch[1..<1 + byteCount]).bytes
       switch type {
       case .segment, .acknowledgement, .datagram, .reset: try take(type, bytes, association, now)
-      case .hello, .ping, .pong, .goodbye, .advertisement, .denyList, .handshake, .sealed: throw .unexpected
+      case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList, .handshake, .sealed: throw .unexpected
       }
     }
   }

@@ -7,6 +7,7 @@ extension Limits {
   public static func eachWidth(_ body: (_ field: StaticString, _ greatest: Int, _ fits: Int) -> Void) {
     body("links: sets of slots, 64 bits", linksMax, UInt64.bitWidth)
     body("links: arrays by slot", linksMax, PerLink<UInt8>.count)
+    body("links: holders of a share", FairShare.holders, FairShare.fits)
     body("links: slot of a route and ingress of a flow, 8 bits; this node's own is one above them", linksMax, 0xFF)
     body("frames: payload length, 16 bits", framePayloadBytesMax, 0xFFFF)
     body("frames: hops, 8 bits, of which the last is never reached", Int(hopsMax) + 1, 0xFF)

@@ -36,8 +36,9 @@ public enum Limits {
   /// Frames that one neighbour, or this node itself, may have queued: frames of 256 bytes on average use up the quota
   /// in bytes.
   public static let neighbourFramesMax = 4_096
-  /// Bytes queued for one link, from all sources: a neighbour that does not read holds no more.
-  public static let linkQueueBytesMax = 524_288
+  /// Bytes queued for one link: a neighbour that does not read holds no more. What came from one neighbour, or is this
+  /// node's own, holds as much as is free, at most half.
+  public static let linkQueueBytesMax = 1_048_576
   /// Bytes queued of one flow (source and destination, over one link): for bulk a delivery window in flight, for
   /// interactive less, for realtime what is still useful when late.
   public static let flowBytesMaxRealtime = 32_768

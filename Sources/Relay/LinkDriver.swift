@@ -156,7 +156,8 @@ final class LinkDriver {
     io.wake(at: .never)
     delegate.linkProved(self)
     slot = delegate.node.openLink(
-      peer: secure.peer, bearer: handoff.bearer, dialled: handoff.isInbound ? nil : handoff.token, now: io.now)
+      peer: secure.peer, bearer: handoff.bearer, source: handoff.remote.source,
+      dialled: handoff.isInbound ? nil : handoff.token, now: io.now)
     if slot == nil { finish() }
   }
 

@@ -77,6 +77,8 @@ final class TrustAdapter: NodeTrust {
     keeper.refusal(of: node, named: [UInt8](name), isProven: isProven) != nil
   }
 
+  func isKnown(_ node: NodeID) -> Bool { keeper.isPinned(node) }
+
   func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { keeper.take(payload, from: issuer) }
 
   func forEachDenyList(_ body: (NodeID, RawSpan) -> Void) {

@@ -55,6 +55,13 @@ private func look(at frame: UnsafeRawBufferPointer) {
     let written = encoded { output in hello.write(to: &output) }
     if !payload.array.starts(with: written) { fatalError("a hello is written otherwise than it was read") }
   case .goodbye: _ = try? Goodbye(payload)
+  case .request:
+    guard let request = try? AdvertisementRequest(payload) else { return }
+    let written = encoded { output in
+      AdvertisementRequest.writeHead(count: request.count, to: &output)
+      for index in 0..<request.count { output.append(request.node(index)) }
+    }
+    if payload.array != written { fatalError("a request is written otherwise than it was read") }
   case .advertisement: _ = try? AdvertisementView(payload)
   case .denyList: _ = try? DenyListView(payload)
   case .ping, .pong, .segment, .acknowledgement, .datagram, .reset, .handshake, .sealed, nil: break

@@ -123,6 +123,76 @@ import Testing
   #expect(counts.dropFirst().min() == 10 && counts.max() == 10)
 }
 
+/// Source and destination in a frame are only claimed.
+@Test(arguments: [1, 7, 64]) func aNeighbourGetsNoMoreForManyFlowsThanForOne(flows: Int) {
+  let queue = Queue()
+  queue.frameBytesMax = 4144
+  let payload = [UInt8](repeating: 0, count: 1000)
+  var bytes: [Int] = [0, 0]
+  for round in 0..<2000 {
+    // Each brings more than the link carries.
+    for flow in 0..<5 {
+      _ = queue.append([0] + payload, .bulk, source: UInt64((round * 5 + flow) % flows + 2), from: 1)
+      _ = queue.append([1] + payload, .bulk, source: 1, from: 2)
+    }
+    for frame in frames(in: queue.pop(4144)) { bytes[Int(frame.payload[0])] += frame.header.frameByteCount }
+  }
+  let share = Double(bytes[1]) / Double(bytes[0] + bytes[1])
+  #expect(share > 0.48 && share < 0.52, "\(bytes)")
+}
+
+@Test func aNeighbourThatFillsALinkLeavesRoomForOthers() {
+  let queue = Queue()
+  let payload = [UInt8](repeating: 0, count: 2000)
+  for source in 1...60 {
+    for _ in 0..<20 { _ = queue.append(payload, .bulk, source: UInt64(source), from: 1) }
+    _ = queue.append(payload, .realtime, source: 99, from: 2)
+  }
+  #expect(queue.byteCount(.bulk) <= Limits.linkQueueBytesMax / 2 && queue.drops[.linkQuota] > 0)
+  // Its frames displace nobody else's.
+  #expect(queue.byteCount(.realtime) > 30_000)
+  #expect((0..<60).allSatisfy { _ in queue.append(payload, .bulk, source: 1, from: 2) })
+}
+
+/// Beyond the first relay both come from the same neighbour.
+@Test func aFlowFindsRoomBesideManyGreedyOnesOfTheSameNeighbour() {
+  let queue = Queue()
+  let payload = [UInt8](repeating: 0, count: 1000)
+  for _ in 0..<100 {
+    for source in 1...50 { _ = queue.append(payload, .bulk, source: UInt64(source), from: 1) }
+  }
+  #expect((0..<4).allSatisfy { _ in queue.append(payload, .bulk, source: 99, from: 1) })
+}
+
+@Test func thisNodesOwnFramesTakeTurnsWithThoseOfItsNeighbours() {
+  let queue = Queue()
+  queue.frameBytesMax = 549
+  let payload = [UInt8](repeating: 0, count: 500)
+  for ingress in [0, 5, FramePool.ownIngress] {
+    for source in 1...4 {
+      for _ in 0..<40 {
+        #expect(queue.append([UInt8(ingress)] + payload, .bulk, source: UInt64(source), from: ingress))
+      }
+    }
+  }
+  var counts: [UInt8: Int] = [:]
+  for _ in 0..<90 { counts[queue.pop(549)[48], default: 0] += 1 }
+  #expect(counts == [0: 30, 5: 30, 64: 30])
+}
+
+/// Groups come and go with their flows, on several links: nothing is lost, and each is freed.
+@Test func asManyGroupsAsFlowsComeAndGo() {
+  let queues = Queue.family(8)
+  for round in 0..<40 {
+    for ingress in 0...64 {
+      #expect(queues[(ingress + round) % 8].append([UInt8(ingress)], .bulk, from: ingress))
+      #expect(queues[(ingress + round) % 8].append([UInt8(ingress)], .interactive, from: ingress))
+      #expect(queues[(ingress + round) % 8].append([UInt8(ingress)], .realtime, from: ingress))
+    }
+    #expect(queues.reduce(0) { $0 + $1.popAll().count } == 3 * 65)
+  }
+}
+
 @Test func aClassThatWasPassedOverForLongGetsOneFrameThrough() {
   let queue = Queue()
   for number in 0..<10 { #expect(queue.append([3, UInt8(number)], .bulk)) }
@@ -171,14 +241,14 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   let queue = Queue()
   let payload = [UInt8](repeating: 0, count: 8000)
   for source in 1...4 {
-    for _ in 0..<4 { #expect(queue.append(payload, .realtime, source: UInt64(source), from: source)) }
+    for _ in 0..<4 { #expect(queue.append(payload, .realtime, source: UInt64(source), from: 3)) }
   }
   var accepted = 0
   for source in 11...20 {
-    for _ in 0..<30 where queue.append(payload, .bulk, source: UInt64(source), from: source) { accepted += 1 }
+    for _ in 0..<30 where queue.append(payload, .bulk, source: UInt64(source), from: 3) { accepted += 1 }
   }
   #expect(queue.byteCount(.realtime) == 0 && queue.drops[.overtaken] == 16)
-  #expect(accepted * 8048 > Limits.linkQueueBytesMax - 10 * 8048)
+  #expect(accepted * 8048 > Limits.linkQueueBytesMax / 2 - 5 * 8048)
   #expect(queue.drops[.linkQuota] == UInt64(300 - accepted))
 }
 
@@ -190,7 +260,8 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
     }
   }
   let held = Limits.queueBlocksMax * Limits.queueBlockBytes - queue.freeBytes
-  #expect(held == Limits.linkQueueBytesMax && queue.drops[.linkQuota] > 0)
+  #expect(held <= Limits.linkQueueBytesMax && held > Limits.linkQueueBytesMax * 9 / 10)
+  #expect(queue.drops[.linkQuota] > 0)
 }
 
 @Test func oneNeighbourHoldsNoMoreThanItsQuotaOverAllLinks() {
@@ -249,7 +320,7 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
       count += 1
     }
   }
-  #expect(count * 16_688 > Limits.linkQueueBytesMax - 3 * 16_688)
+  #expect(count * 16_688 > Limits.linkQueueBytesMax / 2 - 3 * 16_688)
   _ = queue.popAll()
   #expect(queue.hasRoom(for: 3))
 }

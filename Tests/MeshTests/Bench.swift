@@ -52,18 +52,19 @@ final class Bench {
     let bytes = advertisement(
       of: Self.identities[number], kind, epoch: epoch, sequence: sequence, lifetimeSeconds: lifetime, body: body)
     guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }
-    if mesh.assess(id(number), view, age: age) == .new {
+    if mesh.assess(id(number), view, age: age, now: now) == .new {
       mesh.install(id(number), view, bytes.span.bytes, age: age, from: slot, now: now)
     }
   }
 
   func assess(
-    _ number: Int, _ kind: AdvertisementKind = .topology, epoch: UInt64, sequence: UInt64, age: UInt64 = 0
+    _ number: Int, _ kind: AdvertisementKind = .topology, epoch: UInt64, sequence: UInt64, age: UInt64 = 0,
+    at now: Instant = start
   ) -> Mesh.Assessment {
     let body = kind == .topology ? topologyBody([]) : profileBody()
     let bytes = advertisement(of: Self.identities[number], kind, epoch: epoch, sequence: sequence, body: body)
     guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }
-    return mesh.assess(id(number), view, age: age)
+    return mesh.assess(id(number), view, age: age, now: now)
   }
 
   func route(to number: Int) -> Route? {
@@ -76,11 +77,15 @@ final class Bench {
     return span.array
   }
 
-  /// The neighbour on a link sends an old advertisement of node `number`.
-  func hears(_ number: Int, sequence: UInt64, from slot: Int) {
-    let bytes = advertisement(of: Self.identities[number], .topology, sequence: sequence, body: topologyBody([]))
+  /// The neighbour on a link sends an advertisement of node `number` that is known, or an older one.
+  func hears(
+    _ number: Int, _ body: [UInt8] = topologyBody([]), sequence: UInt64, lifetime: UInt16 = 180, age: UInt64 = 0,
+    from slot: Int, at now: Instant = start
+  ) {
+    let bytes = advertisement(
+      of: Self.identities[number], .topology, sequence: sequence, lifetimeSeconds: lifetime, body: body)
     guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }
-    mesh.neighbour(on: slot, holds: view, of: id(number))
+    mesh.neighbour(on: slot, holds: view, bytes.span.bytes, of: id(number), age: age, now: now)
   }
 
   /// A profile of this node's own.

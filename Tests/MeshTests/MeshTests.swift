@@ -272,3 +272,14 @@ import Testing
 extension AdvertisementKind {
   fileprivate static let both: [AdvertisementKind] = [.topology, .profile]
 }
+
+@Test func aNeighbourThatInventsNodesReplacesItsOwn() {
+  let bench = Bench()
+  bench.state(1, [], lifetime: 60, from: 3)
+  for number in 2..<Limits.nodesMax { bench.state(number, [], lifetime: 3600, from: 4) }
+  for number in Limits.nodesMax..<Limits.nodesMax + 40 {
+    bench.state(number, [], lifetime: 3600, from: 4)
+    #expect(bench.mesh.index(of: bench.id(number)) != nil)
+  }
+  #expect(bench.mesh.index(of: bench.id(1)) != nil && bench.mesh.nodeCount == Limits.nodesMax - 1)
+}

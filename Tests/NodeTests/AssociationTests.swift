@@ -114,7 +114,7 @@ import Testing
   let bench = Bench(20)
   let crowd = Array(0..<Limits.channelsMax).map { Identity(UInt64(1000 + $0)) }
   let slot = bench.neighbour(1)
-  bench.receive(crowdTopologies(bench, crowd), on: slot)
+  bench.receivePaced(crowdTopologies(bench, crowd), on: slot)
   for identity in crowd {
     let channel = Channel(localEpoch: 1, remoteEpoch: 7)
     channel.routeChanged(pathMTU: 16_640, now: bench.now)

@@ -126,6 +126,14 @@ final class Bench {
     drain()
   }
 
+  /// Frames that come as fast as a node verifies those of one link.
+  func receivePaced(_ bytes: [UInt8], on slot: Int) {
+    for (header, payload) in frames(in: bytes) {
+      receive(encoded { output in header.write(to: &output) } + payload, on: slot)
+      pass(.milliseconds(5))
+    }
+  }
+
   /// Let time pass, with every deadline on the way. Returns how many there were.
   @discardableResult
   func pass(_ span: TimeSpan) -> Int {
@@ -179,8 +187,8 @@ final class Bench {
     return slot
   }
 
-  func open(_ person: Int, _ bearer: BearerKind = .ethernet, dialled handle: UInt32? = nil) -> Int {
-    guard let slot = node.openLink(peer: id(person), bearer: bearer, dialled: handle, now: now) else {
+  func open(_ person: Int, _ bearer: BearerKind = .ethernet, source: UInt64 = 0, dialled handle: UInt32? = nil) -> Int {
+    guard let slot = node.openLink(peer: id(person), bearer: bearer, source: source, dialled: handle, now: now) else {
       Issue.record("no link slot for \(person)")
       return 63
     }
@@ -235,6 +243,7 @@ final class Bench {
   }
 
   var signCount: Int { cryptography.signCount }
+  var verifyCount: Int { cryptography.verifyCount }
 
   func refusals(_ reason: FrameRefusal) -> UInt64 { node.counters.refusals[reason] }
 

@@ -47,7 +47,7 @@ private func expectRefused(
   expectRefused(.malformed, bench, slot, segment(bench).with { $0[5] = 1 })
 }
 
-@Test(arguments: [5, 15, 18, 31] as [UInt8]) func anUnknownTypeThatIsNotRoutedIsSkippedByItsLength(type: UInt8) {
+@Test(arguments: [6, 15, 18, 31] as [UInt8]) func anUnknownTypeThatIsNotRoutedIsSkippedByItsLength(type: UInt8) {
   let bench = Bench()
   let slot = bench.neighbour(1)
   expectRefused(.unknownType, bench, slot, segment(bench).with { $0[1] = type })
@@ -89,14 +89,14 @@ private func expectRefused(
 }
 
 @Test func anAdvertisementWithAnyByteChangedIsRefused() {
-  let bench = Bench()
-  let slot = bench.neighbour(1)
-  let good = bench.topology(1, [20])
-  // The sequence, the key, a cost, the signature.
-  for place in [48 + 19, 48 + 50, 48 + 85 + 4 + 17, good.count - 1] {
-    expectRefused(.wrongSignature, bench, slot, good.with { $0[place] ^= 0x40 })
+  // The sequence, the key, a cost, the last byte of the signature.
+  for place in [48 + 19, 48 + 50, 48 + 85 + 4 + 17, -1] {
+    let bench = Bench()
+    let slot = bench.neighbour(1)
+    let good = bench.topology(1, [20])
+    expectRefused(.wrongSignature, bench, slot, good.with { $0[place < 0 ? good.count - 1 : place] ^= 0x40 })
+    #expect(bench.node.counters.advertisementsAccepted == 0)
   }
-  #expect(bench.node.counters.advertisementsAccepted == 0)
 }
 
 @Test func anAdvertisementUnderAnotherNodesNameIsRefused() {

@@ -70,7 +70,7 @@ import Testing
     let bench = Bench(20)
     let crowd = Array(0..<Limits.channelsMax).map { Identity(UInt64(1000 + $0)) }
     let slot = bench.neighbour(1)
-    bench.receive(crowdTopologies(bench, crowd), on: slot)
+    bench.receivePaced(crowdTopologies(bench, crowd), on: slot)
     let text = [UInt8]("x".utf8)
     for identity in crowd {
       _ = try bench.node.send(kind: 3, text.span.bytes, to: identity.id, lane: .interactive, now: bench.now)

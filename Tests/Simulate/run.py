@@ -41,6 +41,7 @@ class Totals:
         self.hash = 0
         self.rerouting = {}
         self.nodes = []
+        self.liars = {}
         self.failures = []
         self.cryptography = "stand-in"
 
@@ -56,6 +57,10 @@ class Totals:
         for name, taken in self.convergence.items():
             if values[name] != "-":
                 taken.append(int(values[name]))
+        if values["liar"] != "-":
+            lie, *taken = values["liar"].split(":")
+            known = self.liars.setdefault(lie, [0, 0, 0, 0])
+            self.liars[lie] = [known[0] + 1] + [max(pair) for pair in zip(known[1:], map(int, taken))]
         if values["faults"] != "-":
             for fault in values["faults"].split(","):
                 name, count = fault.split(":")
@@ -92,6 +97,9 @@ def report(totals, options, seconds):
     if totals.rerouting:
         print("routes after a wire died, longest by diameter (bound: 2900 ms over Ethernet, 5000 ms over others, + 250 ms a hop): " + ", ".join(
             f"{hops}: {taken} ms" for hops, taken in sorted(totals.rerouting.items())))
+    for lie, (count, newcomer, delivery, after) in sorted(totals.liars.items()):
+        print(f"beside a liar ({lie}, {count} seeds), longest: a newcomer everybody's peer after {newcomer} ms, the others' "
+              f"messages delivered after {delivery} ms, all as before {after} ms after it had left")
 
 
 def worker(options, index, results, children):

@@ -208,12 +208,12 @@ extension Simulation {
     lightAgain(wire)
   }
 
-  func crash(_ machine: Int, _ length: TimeSpan?) {
+  func crash(_ machine: Int, _ length: TimeSpan?, isPowerCut: Bool? = nil) {
     guard machines[machine].node != nil else { return }
     trace.add(now, .crash, machine)
     machines[machine].stop()
     // After a crash of the process the kernel closes its connections; after a power cut nothing does.
-    let isPowerCut = random.chance(perThousand: 500)
+    let isPowerCut = isPowerCut ?? random.chance(perThousand: 500)
     for stream in open {
       for side in 0...1 where streams[stream][end: side].machine == machine && !streams[stream][end: side].isGone {
         streams[stream][end: side].isGone = true

@@ -30,9 +30,11 @@ struct FrameObserver {
   private var forwarded: [Name: Int] = [:]
   /// How often a node has heard a frame, and the most hops left that it had.
   private var copies: [Name: (count: Int, hops: UInt8)] = [:]
-  /// How often a node has sent an advertisement to a neighbour, and over which streams they have communicated.
-  private var told: [News: Int] = [:]
+  /// How often a node has sent an advertisement to a neighbour, and as how old at last; over which streams they have
+  /// communicated, and how often the neighbour has asked.
+  private var told: [News: (count: Int, age: UInt64)] = [:]
   private var streams: [Pair: Set<Int>] = [:]
+  private var requests: [[Int]: Int] = [:]
   private var windows = WindowObserver()
   /// What each node's newest topology says, by its machine.
   private(set) var topologies: [Int: Topology] = [:]
@@ -59,6 +61,7 @@ struct FrameObserver {
     if header.isRouted { return routed(header, payload, place, id) }
     if header.knownType == .advertisement { return advertisement(header, payload, place, id, stream, receiver) }
     if header.knownType == .denyList { return nil }
+    if header.knownType == .request { requests[[receiver, sender], default: 0] += 1 }
     return header.source == id ? nil : "sends a frame between neighbours in another's name"
   }
 
@@ -98,9 +101,13 @@ struct FrameObserver {
     let news = News(
       sender: place, receiver: receiver, source: header.source, kind: view.kind.rawValue, epoch: view.epoch,
       sequence: view.sequence)
-    told[news, default: 0] += 1
-    if told[news, default: 0] > streams[pair, default: []].count {
-      return "tells a neighbour more often than it had streams"
+    var known = told[news, default: (0, .max)]
+    // A copy that lives much longer is told again.
+    if known.count == 0 || header.identifier + 5_000 > known.age { known.count += 1 }
+    known.age = header.identifier
+    told[news] = known
+    if known.count > streams[pair, default: []].count + requests[[place.machine, receiver], default: 0] {
+      return "tells a neighbour more often than it had streams and was asked"
     }
     return header.identifier < UInt64(view.lifetimeSeconds) * 1000 ? nil : "tells what is too old to hold"
   }

@@ -11,10 +11,13 @@ struct Mischief {
   /// Frames held back, to be overtaken.
   var held: [[UInt8]] = []
 
+  /// Passes advertisements on as if they had nearly expired.
+  var raisesAges = false
+
   static let keptMax = 16
 
   func does(_ fault: Fault, _ now: Instant) -> Bool { now < until && kinds.contains(fault) }
-  func isIdle(_ now: Instant) -> Bool { (now >= until || kinds.isEmpty) && held.isEmpty }
+  func isIdle(_ now: Instant) -> Bool { (now >= until || kinds.isEmpty) && held.isEmpty && !raisesAges }
 }
 
 /// An overloaded or dishonest relay. Frames between neighbours stay as they are: TLS is between them. What the end
@@ -43,6 +46,7 @@ extension Simulation {
     }
     let isOwn = header.source == machines[machine].key.id
     var result = [whole]
+    if machines[machine].mischief.raisesAges, !header.isRouted { result = [aged(header, payload)] }
     if does(.falseLinks, perThousand: 1000), isOwn, let lie = falseLinks(header, payload, machine) { result = [lie] }
     if !header.isRouted, !isOwn, does(.downgrade, perThousand: 500) { result = [downgraded(header, payload) ?? whole] }
     if does(.alter, perThousand: 100) { result = [altered(header, payload)] }
@@ -85,6 +89,15 @@ extension Simulation {
     return encoded { output in header.write(to: &output) } + payload
   }
 
+  /// An advertisement that is said to expire in a moment, or long ago.
+  private func aged(_ header: FrameHeader, _ payload: [UInt8]) -> [UInt8] {
+    guard let view = try? AdvertisementView(payload.span.bytes) else { return [] }
+    var header = header
+    let lifetime = UInt64(view.lifetimeSeconds) * 1000
+    header.identifier = random.chance(perThousand: 200) ? .max : lifetime - 1 - random.below(1000)
+    return encoded { output in header.write(to: &output) } + payload
+  }
+
   /// Another node's topology with a changed encryption preference and the old signature.
   private func downgraded(_ header: FrameHeader, _ payload: [UInt8]) -> [UInt8]? {
     guard let view = try? AdvertisementView(payload.span.bytes), view.kind == .topology else { return nil }
@@ -104,7 +117,7 @@ extension Simulation {
       type, ttl: Limits.hopsMax, priority: .interactive, to: anyID(), from: anyID(), identifier: random.next(), payload)
   }
 
-  private func anyID() -> NodeID { machines[Int(random.below(UInt64(machines.count)))].key.id }
+  func anyID() -> NodeID { machines[Int(random.below(UInt64(machines.count)))].key.id }
 
   /// The machine's own topology with links that do not exist, false costs, and any encryption preference,
   /// with a valid signature; each neighbour gets another version.

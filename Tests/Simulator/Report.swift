@@ -17,6 +17,8 @@ public struct Report: Sendable {
   public let sealed: Int
   /// Messages that were sent unreliably and arrived.
   public let unreliable: Int
+  /// What a hostile relay did to the others.
+  public let liar: LiarReport?
   /// The first thing that went wrong, nil when nothing did.
   public let violation: String?
 
@@ -38,6 +40,7 @@ public struct Report: Sendable {
     canaries = simulation.canaryCount
     sealed = simulation.observer.sealedCount
     unreliable = simulation.ledger.unreliableCount
+    liar = simulation.liarReport
     violation = simulation.violation
   }
 
@@ -58,6 +61,7 @@ public struct Report: Sendable {
       + " milliseconds=\(simulatedMilliseconds) nodes=\(options.nodeCount) diameter=\(convergence.diameter)"
       + " healed=\(text(convergence.healed)) rerouted=\(text(convergence.rerouted)) lost=\(text(convergence.lost)) returned=\(text(convergence.returned))"
       + " alarms=\(alarms) canaries=\(canaries) sealed=\(sealed) unreliable=\(unreliable) real=\(options.wantsRealCryptography ? 1 : 0)"
+      + " liar=\(liar.map { "\($0.lie):\($0.newcomer):\($0.delivery):\($0.after)" } ?? "-")"
       + " faults=\(faults.isEmpty ? "-" : faults.joined(separator: ","))"
   }
 }

@@ -27,6 +27,7 @@ public final class Simulation {
     case start(machine: Int)
     case message
     case reading(machine: Int, life: Int)
+    case lie
     case decision(machine: Int, life: Int, peer: Int, isAccepted: Bool)
   }
 
@@ -49,6 +50,10 @@ public final class Simulation {
   /// The relay that misbehaves in this run, if one does.
   var villain: Int?
   var wasVillain = false
+  /// The machine that lies at present, and how often it has.
+  var liarAtWork: (machine: Int, lie: Lie)?
+  var lieCount = 0
+  public internal(set) var liarReport: LiarReport?
   /// Starts of machines so far.
   var lives = 0
   /// The faults are over.
@@ -141,6 +146,7 @@ public final class Simulation {
     case .lightAgain(let wire): lightAgain(wire)
     case .start(let machine): start(machine)
     case .message: message()
+    case .lie: lieAgain()
     case .reading(let machine, let life):
       if machines[machine].life == life { touched(machine) }
     case .decision(let machine, let life, let peer, let isAccepted):
@@ -157,7 +163,7 @@ public final class Simulation {
     case .opens(let stream, let side), .streamEnds(let stream, let side), .room(let stream, let side):
       streams[stream][end: side].machine
     case .arrival(let stream, let side): streams[stream][end: 1 - side].machine
-    case .fault, .flap, .thaw, .stop, .lightAgain, .start, .message: nil
+    case .fault, .flap, .thaw, .stop, .lightAgain, .start, .message, .lie: nil
     }
   }
 

@@ -87,6 +87,9 @@ extension Simulation {
     touched(end.machine)
   }
 
+  /// Hands down bytes that no node made.
+  func inject(_ bytes: [UInt8], _ stream: Int, _ side: Int) { if !bytes.isEmpty { put(bytes, stream, side) } }
+
   /// Hand bytes down. A stream keeps their order, but not where one piece ends and the next begins.
   private func put(_ bytes: [UInt8], _ stream: Int, _ side: Int) {
     let receiver = streams[stream][end: 1 - side]

@@ -22,7 +22,7 @@ struct WindowObserver {
     switch header.knownType {
     case .segment: return segment(header, payload)
     case .acknowledgement: return acknowledgement(header, payload)
-    case .hello, .ping, .pong, .goodbye, .advertisement, .denyList, .handshake, .sealed, .datagram, .reset,
+    case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList, .handshake, .sealed, .datagram, .reset,
       nil:
       return nil
     }

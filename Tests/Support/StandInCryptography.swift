@@ -41,6 +41,8 @@ public final class StandInCryptography: NodeCryptography {
   public let identity: Identity
   /// Signatures made, to see what an event costs.
   public private(set) var signCount = 0
+  /// Signatures verified, likewise.
+  public private(set) var verifyCount = 0
   /// Sessions made, likewise.
   public private(set) var sessionCount = 0
   private var random: SeededRandom
@@ -57,6 +59,7 @@ public final class StandInCryptography: NodeCryptography {
   }
 
   public func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool {
+    verifyCount += 1
     guard Identity.id(of: point) == node, signature.byteCount == 64 else { return false }
     return signature.array == Identity.signature(message, point).span.bytes.array
   }

@@ -1,0 +1,37 @@
+import Primitives
+
+/// Asks a neighbour to send advertisements again that it has sent before. docs/protocol.md, "Request".
+public struct AdvertisementRequest: ~Escapable {
+  /// The most nodes that one request names.
+  public static let nodesMax = 64
+  static let headByteCount = 4
+
+  /// Nodes whose advertisements are asked for; 0 asks for all that the neighbour holds.
+  public let count: Int
+  private let nodes: RawSpan
+
+  /// Throws `.truncated`, `.overLength`, `.malformed`.
+  @_lifetime(copy payload)
+  public init(_ payload: RawSpan) throws(FrameRefusal) {
+    var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
+    count = Int(try reader.u8())
+    let reserved = (try reader.u8(), try reader.u16())
+    if count > Self.nodesMax { throw .overLength }
+    nodes = try reader.span(count * NodeID.byteCount)
+    if reader.remaining != 0 || reserved != (0, 0) { throw .malformed }
+    for index in 0..<count where node(index) == .none { throw .malformed }
+  }
+
+  /// Node `index`, 0 … `count` − 1.
+  public func node(_ index: Int) -> NodeID { nodes.nodeID(index * NodeID.byteCount) }
+
+  public static func byteCount(_ count: Int) -> Int { headByteCount + count * NodeID.byteCount }
+
+  /// Writes everything before the ids; the caller appends `count` of them.
+  @_lifetime(output: copy output)
+  public static func writeHead(count: Int, to output: inout OutputRawSpan) {
+    output.append(UInt8(count))
+    output.append(0)
+    output.append(bigEndian: UInt16(0))
+  }
+}

@@ -1,0 +1,61 @@
+import Primitives
+
+/// Neighbours that passed on advertisements with wrong signatures. Every node verifies before it passes on, so a wrong
+/// signature proves that this neighbour did not. A few are forgiven; then its key is refused for a while, twice as long
+/// each time.
+struct Forgers {
+  /// So many wrong signatures within `window` end the link.
+  static let forgivenMax = 2
+  static let window = TimeSpan.seconds(600)
+  static let refusalMin = TimeSpan.seconds(60)
+  static let refusalMax = TimeSpan.seconds(3600)
+
+  private struct Entry {
+    var peer = NodeID.none
+    /// The last wrong signatures, the newest first; `.zero` for none.
+    var last = Instant.zero
+    var lastButOne = Instant.zero
+    var refusedUntil = Instant.zero
+    var refusals: UInt8 = 0
+
+    /// After this time nothing is left to remember.
+    var end: Instant { max(last + Forgers.window, refusedUntil + Forgers.refusalMax) }
+  }
+
+  /// Any neighbour with a proven key can take a place. The one with the least left to remember is replaced.
+  private var entries = FixedArray<64, Entry>(repeating: Entry())
+
+  /// `peer` passed on a wrong signature. True when its key is refused from now on.
+  mutating func note(_ peer: NodeID, now: Instant) -> Bool {
+    let index = find(peer) ?? least
+    if entries[index].peer != peer || entries[index].end <= now { entries[index] = Entry(peer: peer) }
+    let isThird = entries[index].lastButOne > .zero && entries[index].lastButOne + Self.window > now
+    entries[index].lastButOne = entries[index].last
+    entries[index].last = now
+    if !isThird { return false }
+    let doubled = TimeSpan(nanoseconds: Self.refusalMin.nanoseconds << UInt64(entries[index].refusals))
+    entries[index].refusedUntil = now + min(doubled, Self.refusalMax)
+    // 60 s, doubled six times, is more than an hour.
+    entries[index].refusals = min(entries[index].refusals + 1, 6)
+    // It begins anew when it comes back.
+    entries[index].last = .zero
+    entries[index].lastButOne = .zero
+    return true
+  }
+
+  /// How long the key is still refused, in seconds, rounded up; 0 when it is not.
+  func secondsRefused(_ peer: NodeID, now: Instant) -> UInt16 {
+    guard let index = find(peer) else { return 0 }
+    return UInt16(((entries[index].refusedUntil - now).milliseconds + 999) / 1000)
+  }
+
+  private func find(_ peer: NodeID) -> Int? { entries.indices.first { entries[$0].peer == peer } }
+
+  private var least: Int {
+    var least = 0
+    for index in entries.indices where rank(index) < rank(least) { least = index }
+    return least
+  }
+
+  private func rank(_ index: Int) -> Instant { entries[index].peer == .none ? .zero : entries[index].end }
+}

@@ -1,0 +1,162 @@
+import Frame
+import Journal
+import Link
+import Primitives
+
+/// Whose link gives way when the slots run out, and how many new keys an address may bring. Keys cost nothing: without
+/// these limits one machine with 64 keys takes all slots.
+///
+/// The node decides it, not the admission before TLS: only the node knows which links it dialled, and their age.
+struct LinkSlots {
+  /// Links that this node dialled, and links to known nodes, that never give way: the oldest of either.
+  static let protectedMax = 8
+  /// New keys from one address. Known nodes, dialled ones and those met lately do not count.
+  static let newKeyRate = TokenRate(interval: .seconds(5), burst: 4)
+  /// Bluetooth addresses are free, so all of them count as one.
+  static let bluetooth: UInt64 = 1 << 48
+
+  private struct Place {
+    /// The address at the other end; 0 for a link that never gives way.
+    var source: UInt64 = 0
+    /// Counts up with every link; 0 in a free slot.
+    var order: UInt64 = 0
+    var isDialled = false
+    var isKnown = false
+  }
+
+  private struct Address {
+    var source: UInt64 = 0
+    var newKeys = TokenBucket()
+  }
+
+  private var places = Limits.PerLink<Place>(repeating: Place())
+  private var lastOrder: UInt64 = 0
+  /// The address whose bucket is the fullest is replaced.
+  private var addresses = FixedArray<64, Address>(repeating: Address())
+  /// Keys that had a link lately; the oldest is replaced.
+  private var met = FixedArray<256, NodeID>(repeating: .none)
+  private var nextMet = 0
+
+  /// Whom a link is charged to.
+  static func holder(_ source: UInt64, over bearer: BearerKind) -> UInt64 {
+    switch bearer {
+    case .bluetoothLE: bluetooth
+    case .loopback: 0
+    case .ethernet, .wifi, .wifiDirect: source
+    }
+  }
+
+  /// A link opened. Returns the time after which it may come back, when its address has brought too many new keys.
+  mutating func open(_ slot: Int, _ peer: NodeID, from source: UInt64, isDialled: Bool, isKnown: Bool, now: Instant)
+    -> TimeSpan?
+  {
+    lastOrder += 1
+    places[slot] = Place(source: source, order: lastOrder, isDialled: isDialled, isKnown: isKnown)
+    if source == 0 || isDialled || isKnown || met.indices.contains(where: { met[$0] == peer }) { return nil }
+    let address = address(source)
+    guard addresses[address].newKeys.take(Self.newKeyRate, now: now) else {
+      return addresses[address].newKeys.next(Self.newKeyRate) - now
+    }
+    met[nextMet] = peer
+    nextMet = (nextMet + 1) % 256
+    return nil
+  }
+
+  mutating func close(_ slot: Int) { places[slot] = Place() }
+
+  /// The link that gives way to the one in slot `newcomer`, which may be itself: the youngest of the address with most
+  /// links, if that would still have as many as the newcomer's.
+  func victim(for newcomer: Int) -> Int? {
+    let own = max(count(places[newcomer].source), 1)
+    var most = own
+    var largest = places[newcomer].source
+    for slot in places.indices where places[slot].source != 0 {
+      let links = count(places[slot].source)
+      if links > most { (most, largest) = (links, places[slot].source) }
+    }
+    return most < 2 || largest == 0 ? nil : youngest(of: largest)
+  }
+
+  private func count(_ source: UInt64) -> Int {
+    source == 0 ? 0 : places.indices.count { places[$0].source == source }
+  }
+
+  private func youngest(of source: UInt64) -> Int? {
+    var youngest: Int?
+    for slot in places.indices where places[slot].source == source && !isProtected(slot) {
+      if let found = youngest, places[found].order > places[slot].order { continue }
+      youngest = slot
+    }
+    return youngest
+  }
+
+  private func isProtected(_ slot: Int) -> Bool {
+    let place = places[slot]
+    func isAmongOldest(_ isOne: (Place) -> Bool) -> Bool {
+      places.indices.count { isOne(places[$0]) && places[$0].order != 0 && places[$0].order < place.order }
+        < Self.protectedMax
+    }
+    return place.isDialled && isAmongOldest { $0.isDialled } || place.isKnown && isAmongOldest { $0.isKnown }
+  }
+
+  private mutating func address(_ source: UInt64) -> Int {
+    if let known = addresses.indices.first(where: { addresses[$0].source == source }) { return known }
+    var fullest = 0
+    for index in addresses.indices
+    where addresses[index].newKeys.next(Self.newKeyRate) < addresses[fullest].newKeys.next(Self.newKeyRate) {
+      fullest = index
+    }
+    addresses[fullest] = Address(source: source)
+    return fullest
+  }
+}
+
+extension Node {
+  /// A stream is authenticated: its other end holds the key of `peer`. Returns the slot of the new link; nil when all
+  /// slots are taken (ask the other side to retry later, and close the stream) and when `peer` is this node itself.
+  /// `handle` is that of the dialled candidate, nil when the other side dialled. `source` is the address of the other
+  /// end, 0 for one that never gives way to others.
+  public func openLink(peer: NodeID, bearer: BearerKind, source: UInt64 = 0, dialled handle: UInt32?, now: Instant)
+    -> Int?
+  {
+    guard peer != settings.id else {
+      journal.record(.notice, .selfDialled, at: now, UInt64(bearer.rawValue))
+      if let handle { connector.lost(handle, now: now) }
+      return nil
+    }
+    guard let slot = idleSlot else {
+      journal.record(.warning, .linkSlotsFull, at: now, UInt64(Limits.linksMax), UInt64(Limits.linksMax))
+      if let handle { connector.dialFailed(handle, now: now) }
+      return nil
+    }
+    open(slot, peer: peer, bearer: bearer, isInbound: handle == nil, now: now)
+    connector.linkOpened(slot, handle, peer: peer)
+    let secondsRefused = forgers.secondsRefused(peer, now: now)
+    if secondsRefused > 0 {
+      closeLink(slot, .protocolError, retryAfterSeconds: secondsRefused, now: now)
+    } else {
+      makeRoom(
+        for: slot, LinkSlots.holder(source, over: bearer), isDialled: handle != nil, now)
+    }
+    return slot
+  }
+
+  /// Keeps one slot free as long as an address has more links than others, so that a newcomer finds it.
+  private func makeRoom(for slot: Int, _ source: UInt64, isDialled: Bool, _ now: Instant) {
+    let peer = links[slot].peer
+    let isKnown = trust?.isKnown(peer) ?? false
+    if let pause = linkSlots.open(slot, peer, from: source, isDialled: isDialled, isKnown: isKnown, now: now) {
+      journal.record(.notice, .linkSlotsFull, at: now, UInt64(settings.linksMax), UInt64(settings.linksMax), node: peer)
+      return closeLink(slot, .full, retryAfterSeconds: UInt16((pause.milliseconds + 999) / 1000), now: now)
+    }
+    let open = links.indices.count(where: isOpen)
+    let isOver = open > settings.linksMax
+    if !isOver && open < Limits.linksMax { return }
+    guard let victim = linkSlots.victim(for: slot) ?? (isOver ? slot : nil) else { return }
+    journal.record(
+      .notice, .linkSlotsFull, at: now, UInt64(settings.linksMax), UInt64(settings.linksMax), node: links[victim].peer)
+    closeLink(victim, .full, retryAfterSeconds: Timing.fullRetryAfterSeconds, now: now)
+  }
+
+  private var idleSlot: Int? { links.indices.first { links[$0].state == .idle } }
+}

@@ -1,0 +1,146 @@
+import Frame
+import Link
+import Node
+import Primitives
+import TestSupport
+import Testing
+
+// One machine makes many keys: its address is charged.
+
+private final class Acquaintances: NodeTrust {
+  var known: [NodeID] = []
+  func refuses(_ node: NodeID) -> Bool { false }
+  func refuses(_ node: NodeID, named name: DisplayName, isProven: Bool) -> Bool { false }
+  func isKnown(_ node: NodeID) -> Bool { known.contains(node) }
+  func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { false }
+  func forEachDenyList(_ body: (NodeID, RawSpan) -> Void) {}
+}
+
+private let attacker: UInt64 = 0xA77A
+private func key(_ number: Int) -> NodeID { Identity(UInt64(20_000 + number)).id }
+
+private extension Bench {
+  /// A key comes from an address. True when its link is open afterwards; where it is not, its stream is closed.
+  func comes(_ number: Int, from source: UInt64, over bearer: BearerKind = .ethernet, dialled: UInt32? = nil) -> Bool {
+    guard
+      let slot = node.openLink(peer: key(number), bearer: bearer, source: source, dialled: dialled, now: now)
+    else { return false }
+    let isOpen = node.link(slot).state == .opening
+    drain()
+    closeWhatIsToClose()
+    return isOpen
+  }
+
+  func closeWhatIsToClose() {
+    for command in takeCommands() {
+      if case .close(let slot) = command { handle(.linkClosed(slot)) }
+    }
+  }
+
+  /// Links stay up without their hello.
+  func settle(_ number: Int) {
+    guard let slot = slot(of: number) else { return }
+    receive(frame(.hello, from: key(number), helloPayload(key(number))), on: slot)
+  }
+
+  func slot(of number: Int) -> Int? {
+    (0..<Limits.linksMax).first { node.link($0).peer == key(number) && node.link($0).state != .idle }
+  }
+
+  var openCount: Int { (0..<Limits.linksMax).count { node.link($0).state != .idle } }
+}
+
+@Test func anAddressBringsFourNewKeysAtOnceAndThenOneInFiveSeconds() {
+  let bench = Bench()
+  #expect(
+    (0..<10).map { bench.comes($0, from: attacker) } == [true, true, true, true] + Array(repeating: false, count: 6))
+  // Another address, a key that was met, and this machine itself have no part in it.
+  #expect(
+    bench.comes(50, from: 77) && bench.comes(0, from: attacker) && bench.comes(60, from: attacker, over: .loopback))
+  bench.now = bench.now + .milliseconds(4_900)
+  #expect(!bench.comes(11, from: attacker))
+  bench.now = bench.now + .milliseconds(100)
+  #expect(bench.comes(12, from: attacker) && !bench.comes(13, from: attacker))
+}
+
+@Test func aNewKeyTooManyIsToldWhenToComeBack() throws {
+  let bench = Bench()
+  for number in 0..<4 { _ = bench.comes(number, from: attacker) }
+  let slot = try #require(
+    bench.node.openLink(peer: key(4), bearer: .wifi, source: attacker, dialled: nil, now: bench.now))
+  bench.drain()
+  let goodbye = try Goodbye(bytes: #require(bench.sent(.goodbye, on: slot).first).payload)
+  #expect(goodbye == Goodbye(reason: .full, retryAfterSeconds: 5))
+}
+
+@Test func allBluetoothAddressesAreOne() {
+  let bench = Bench()
+  #expect(
+    (0..<6).map { bench.comes($0, from: UInt64($0), over: .bluetoothLE) } == [true, true, true, true, false, false])
+}
+
+@Test func keysThatAreKnownOrDialledAreNotCounted() {
+  let trust = Acquaintances()
+  trust.known = (10..<30).map { key($0) }
+  let bench = Bench(trust: trust)
+  #expect((10..<30).allSatisfy { bench.comes($0, from: attacker) })
+  #expect((30..<40).allSatisfy { bench.comes($0, from: attacker, dialled: UInt32($0)) })
+  #expect((0..<4).allSatisfy { bench.comes($0, from: attacker) } && !bench.comes(5, from: attacker))
+}
+
+/// Brings as many keys as there are slots from one address, over five minutes.
+private func fill(_ bench: Bench, from number: Int = 0, keys: Int = 70) {
+  for place in number..<number + keys {
+    _ = bench.comes(place, from: attacker)
+    bench.settle(place)
+    bench.now = bench.now + .seconds(5)
+    // All are alive.
+    for number in number..<number + keys {
+      if let slot = bench.slot(of: number) {
+        bench.receive(frame(.ping, from: key(number), [0, 0, 0, 0, 0, 0, 0, 1]), on: slot)
+      }
+    }
+  }
+}
+
+@Test func anAddressThatHoldsAllSlotsLeavesOneForANewcomer() {
+  let bench = Bench()
+  fill(bench)
+  #expect(bench.openCount == Limits.linksMax - 1)
+  for number in 100..<110 {
+    #expect(bench.comes(number, from: UInt64(number)))
+    bench.settle(number)
+  }
+  #expect(bench.openCount == Limits.linksMax - 1 && (100..<110).allSatisfy { bench.slot(of: $0) != nil })
+  // The youngest went.
+  #expect((0..<53).allSatisfy { bench.slot(of: $0) != nil } && (53..<63).allSatisfy { bench.slot(of: $0) == nil })
+}
+
+@Test func aFullTableOfEquallyManyLinksStaysAsItIs() {
+  let bench = Bench()
+  for number in 0..<Limits.linksMax { #expect(bench.comes(number, from: UInt64(1000 + number))) }
+  #expect(bench.openCount == Limits.linksMax)
+  #expect(bench.node.openLink(peer: key(99), bearer: .ethernet, source: 9, dialled: nil, now: bench.now) == nil)
+}
+
+@Test func eightDialledAndEightKnownLinksOfAnAddressStay() {
+  let trust = Acquaintances()
+  trust.known = (200..<210).map { key($0) }
+  let bench = Bench(trust: trust)
+  for number in 200..<210 {
+    _ = bench.comes(number, from: attacker)
+    bench.settle(number)
+  }
+  for number in 300..<310 {
+    _ = bench.comes(number, from: attacker, dialled: UInt32(number))
+    bench.settle(number)
+  }
+  for number in 400..<443 {
+    _ = bench.comes(number, from: UInt64(number))
+    bench.settle(number)
+  }
+  #expect(bench.openCount == Limits.linksMax - 1)
+  for number in 500..<560 { _ = bench.comes(number, from: UInt64(number)) }
+  #expect((200..<208).allSatisfy { bench.slot(of: $0) != nil } && (300..<308).allSatisfy { bench.slot(of: $0) != nil })
+  #expect((208..<210).allSatisfy { bench.slot(of: $0) == nil } && (308..<310).allSatisfy { bench.slot(of: $0) == nil })
+}

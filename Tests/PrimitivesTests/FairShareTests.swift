@@ -1,0 +1,79 @@
+import Primitives
+import Testing
+
+private let start = Instant.zero + .seconds(1000)
+
+@Test func aSingleHolderGetsHalfAndANewcomerFindsAsMuch() {
+  var share = FairShare(capacity: 32)
+  while share.mayTake(1, by: 0) { share.take(1, by: 0) }
+  #expect(share.held(by: 0) == 16 && share.free == 16)
+  #expect(share.mayTake(16, by: 64) && !share.mayTake(17, by: 64))
+}
+
+@Test(arguments: [1, 2, 3, 7, 15, 31]) func greedyHoldersEachHoldTheSame(count: Int) {
+  var share = FairShare(capacity: 32)
+  var isGreedy = true
+  while isGreedy {
+    isGreedy = false
+    for holder in 0..<count where share.mayTake(1, by: holder) {
+      share.take(1, by: holder)
+      isGreedy = true
+    }
+  }
+  let held = (0..<count).map { share.held(by: $0) }
+  #expect(held.max()! - held.min()! <= 1 && held.max()! <= 32 / (count + 1) + 1)
+  #expect(share.mayTake(1, by: 63))
+}
+
+@Test func everybodyMayTakeOneUnitWhileOneIsFree() {
+  var share = FairShare(capacity: 4)
+  for holder in 0..<4 {
+    #expect(share.mayTake(1, by: holder))
+    share.take(1, by: holder)
+  }
+  #expect(!share.mayTake(1, by: 9))
+  share.giveBack(1, by: 2)
+  #expect(share.mayTake(1, by: 9) && share.free == 1)
+}
+
+/// How many units each of `greedy` holders gets in `seconds`, when all ask every millisecond.
+private func taken(_ rate: inout FairRate, _ greedy: [Int], seconds: UInt64, from start: Instant) -> [Int] {
+  var taken = [Int](repeating: 0, count: greedy.count)
+  for millisecond in 0..<seconds * 1000 {
+    for place in greedy.indices where rate.take(by: greedy[place], now: start + .milliseconds(millisecond)) {
+      taken[place] += 1
+    }
+  }
+  return taken
+}
+
+@Test func aSingleHolderGetsTheWholeRate() {
+  var rate = FairRate(burst: 32, perSecond: 200)
+  let count = taken(&rate, [7], seconds: 10, from: start)[0]
+  #expect((2000...2032).contains(count))
+}
+
+@Test func greedyHoldersGetEqualPartsOfARate() {
+  var rate = FairRate(burst: 32, perSecond: 200)
+  let counts = taken(&rate, [3, 5, 60, 64], seconds: 10, from: start)
+  #expect(counts.reduce(0, +) <= 2032 && counts.allSatisfy { (490...520).contains($0) }, "\(counts)")
+}
+
+@Test func whoComesToAFullRateGetsHisPartAtOnce() {
+  var rate = FairRate(burst: 32, perSecond: 200)
+  _ = taken(&rate, [0], seconds: 5, from: start)
+  let late = start + .seconds(5)
+  var atOnce = 0
+  while rate.take(by: 1, now: late) { atOnce += 1 }
+  #expect(atOnce >= 8)
+  let counts = taken(&rate, [0, 1], seconds: 10, from: late)
+  #expect(counts.allSatisfy { (980...1030).contains($0) }, "\(counts)")
+}
+
+@Test func aRateThatRestedIsNoGreater() {
+  var rate = FairRate(burst: 32, perSecond: 200)
+  _ = taken(&rate, [0], seconds: 1, from: start)
+  var atOnce = 0
+  while rate.take(by: 0, now: start + .seconds(100)) { atOnce += 1 }
+  #expect(atOnce == 16)
+}

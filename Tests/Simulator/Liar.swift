@@ -1,0 +1,153 @@
+import Frame
+import Link
+import Node
+import Primitives
+import TestSupport
+
+/// A hostile member of the mesh: a relay with a proven key that tells its neighbours one kind of lie, all the time.
+public enum Lie: String, CaseIterable, Sendable {
+  /// 1,000 advertisements a second with wrong signatures.
+  case forgery
+  /// All advertisements nearly expired.
+  case age
+  /// 3,000 frames a second of 48 invented pairs of source and destination.
+  case flows
+  /// 1,000 advertisements a second of 250 invented nodes, rightly signed.
+  case invention
+}
+
+/// What the others noticed of a liar, in milliseconds.
+public struct LiarReport: Sendable {
+  public let lie: Lie
+  /// Until a newcomer was everybody's peer.
+  public var newcomer: UInt64 = 0
+  /// Until the others' messages had arrived.
+  public var delivery: UInt64 = 0
+  /// Until all was as before, after the liar had left.
+  public var after: UInt64 = 0
+}
+
+extension Simulation {
+  /// Bounds without the time that hops take, in both cases from the start of a process.
+  static let newcomerMax = TimeSpan.seconds(5)
+  static let liarGoneMax = TimeSpan.seconds(5)
+  private static let lieInterval = TimeSpan.milliseconds(10)
+  private static let liesAtOnce = 10
+  private static let inventedMax = 250
+  private static let flows: UInt64 = 48
+  private static let bytesBelowMax = 200_000
+
+  /// A liar comes to a whole network, then a newcomer; the others send messages; both leave.
+  func endureLiar(_ lie: Lie) {
+    let homes = network.relays.indices.filter { machines[$0].node != nil }
+    // Behind a machine that does not relay a newcomer has no way to others.
+    guard let first = homes.randomElement(using: &random),
+      let host = homes.filter({ network.relays[$0] }).randomElement(using: &random)
+    else { return }
+    // It makes no way between parts of the network that had none.
+    let second = machines[first].found.sorted().randomElement(using: &random) ?? first
+    var report = LiarReport(lie: lie)
+    let before = homes.map { machines[$0].found }
+    let slack = Self.hopTime * UInt64(convergence.diameter + 2)
+    let guestsFirst = machines.count
+    let liar = addGuest(first == second ? [first] : [first, second])
+    trace.note(now, "liar \(liar) next to \(first) and \(second): \(lie)")
+    start(liar)
+    run(until: now + .seconds(8))
+    liarAtWork = (liar, lie)
+    if lie == .age { machines[liar].mischief.raisesAges = true }
+    plan(.lie, after: Self.lieInterval)
+    run(until: now + .seconds(3))
+
+    let newcomer = addGuest([host])
+    trace.note(now, "newcomer \(newcomer) next to \(host)")
+    start(newcomer)
+    // Frames go no further than `Limits.hopsMax` links.
+    let near = (machines[host].node?.peers ?? []).filter { $0.hops < Limits.hopsMax - 1 }.map { self.number(of: $0.id) }
+    let expected = Set(near.filter(homes.contains) + [host])
+    report.newcomer = until(Self.newcomerMax, slack, "the newcomer is not everybody's peer beside \(lie)") { [self] in
+      machines[newcomer].found.isSuperset(of: expected)
+        && expected.allSatisfy { machines[$0].found.contains(newcomer) }
+    }
+    for (place, home) in homes.enumerated() where !machines[home].found.isSuperset(of: before[place]) {
+      fail("machine \(home) has lost a peer beside \(lie)")
+    }
+    if violation != nil { return }
+    let delivered = ledger.deliveredCount
+    let asked = sendToAll()
+    report.delivery = until(Self.deliveryMax, slack, "messages do not arrive beside \(lie)") { [self] in
+      ledger.deliveredCount - delivered >= asked
+    }
+    if violation != nil { return }
+    liarAtWork = nil
+    for guest in guestsFirst..<machines.count { crash(guest, nil, isPowerCut: false) }
+    report.after = until(Self.liarGoneMax, slack, "not as before after \(lie)") { [self] in
+      whatIsMissing() == nil && homes.map { machines[$0].found } == before
+    }
+    liarReport = report
+  }
+
+  /// Runs until something holds; returns the milliseconds that it took.
+  private func until(_ most: TimeSpan, _ slack: TimeSpan, _ otherwise: String, _ holds: () -> Bool) -> UInt64 {
+    let start = now
+    while violation == nil, !holds() {
+      if now > start + most + slack { fail("after \((now - start).milliseconds) ms: \(otherwise)") }
+      run(until: now + .milliseconds(50))
+    }
+    return (now - start).milliseconds
+  }
+
+  /// A machine that was not there before, next to these, off.
+  private func addGuest(_ hosts: [Int]) -> Int {
+    let number = machines.count
+    machines.append(
+      Machine(
+        number, key: keys(options.seed, 500 + number), relays: true, encryption: .optional, options,
+        epoch: random.below(1000) << 32, journalMemory: nil))
+    numbers[machines[number].key.id] = number
+    for host in hosts { wires.append(Wire(ends: (host, number), model: .ethernet, announcesID: true)) }
+    return number
+  }
+
+  /// The liar's next frames on each of its links.
+  func lieAgain() {
+    guard let (liar, lie) = liarAtWork, let node = machines[liar].node else { return }
+    plan(.lie, after: Self.lieInterval)
+    for (slot, stream) in machines[liar].streams.enumerated() {
+      guard let stream, node.link(slot).state == .up else { continue }
+      let side = side(of: stream, liar, slot)
+      if streams[stream][from: side].bytesBelow > Self.bytesBelowMax { continue }
+      inject(lies(lie), stream, side)
+    }
+  }
+
+  private func lies(_ lie: Lie) -> [UInt8] {
+    var bytes: [UInt8] = []
+    for _ in 0..<Self.liesAtOnce {
+      lieCount += 1
+      switch lie {
+      case .age: break
+      case .forgery: bytes += invented(isForged: true)
+      case .invention: bytes += invented(isForged: false)
+      case .flows:
+        for pair in 0..<3 as Range<UInt64> {
+          let flow = (UInt64(lieCount) * 3 + pair) % Self.flows
+          bytes += frame(
+            .segment, ttl: 16, priority: .bulk, to: machines[Int(flow) % network.relays.count].key.id,
+            from: NodeID(high: flow + 1, low: 1), identifier: UInt64(lieCount) * 3 + pair,
+            [UInt8](repeating: 1, count: 1200))
+        }
+      }
+    }
+    return bytes
+  }
+
+  private func invented(isForged: Bool) -> [UInt8] {
+    let identity = Identity(1 << 40 | UInt64(lieCount % Self.inventedMax))
+    var payload = advertisement(
+      of: identity, .topology, sequence: UInt64(lieCount / Self.inventedMax + 1), lifetimeSeconds: 3600,
+      body: topologyBody([]))
+    if isForged { payload[payload.count - 1] ^= 1 }
+    return frame(.advertisement, ttl: 16, from: identity.id, payload)
+  }
+}
