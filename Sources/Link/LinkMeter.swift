@@ -18,8 +18,8 @@ public struct LinkMeter {
   static let windows = 8
   /// How long a link counts as slow that nothing measures, so that it gets its chance again. Each time that it proves slow
   /// once more the time doubles.
-  static let memoryMin = TimeSpan.seconds(60)
-  static let memoryMax = TimeSpan.seconds(960)
+  static let memoryMin = TimeSpan.seconds(300)
+  static let memoryMax = TimeSpan.seconds(4_800)
   /// The greatest measured cost. Costs above it are for links in quarantine.
   public static let costMax: UInt16 = 32_767
 

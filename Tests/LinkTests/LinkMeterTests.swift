@@ -81,24 +81,24 @@ func aLinkCostsMoreWhenItTakesEightTimesAsLongAsUsual(bytesPerSecond: Int, cost:
   #expect(meter.cost == LinkMeter.costMax)
 }
 
-@Test func aSlowLinkThatNothingMeasuresGetsItsChanceAfterAMinute() {
+@Test func aSlowLinkThatNothingMeasuresGetsItsChanceAfterFiveMinutes() {
   var meter = LinkMeter(.wifi)
   let end = run(&meter, 102_400, from: start, for: .seconds(10))
   #expect(meter.cost == 6400)
-  meter.review(now: end + .seconds(59))
+  meter.review(now: end + .seconds(299))
   #expect(meter.cost == 6400)
-  meter.review(now: end + .seconds(60))
+  meter.review(now: end + .seconds(300))
   #expect(meter.cost == 100)
 }
 
 @Test func aLinkThatProvesSlowAgainWaitsTwiceAsLong() {
   var meter = LinkMeter(.wifi)
-  var now = run(&meter, 102_400, from: start, for: .seconds(10)) + .seconds(60)
+  var now = run(&meter, 102_400, from: start, for: .seconds(10)) + .seconds(300)
   meter.review(now: now)
   now = run(&meter, 102_400, from: now, for: .seconds(10))
-  meter.review(now: now + .seconds(119))
+  meter.review(now: now + .seconds(599))
   #expect(meter.cost == 6400)
-  meter.review(now: now + .seconds(120))
+  meter.review(now: now + .seconds(600))
   #expect(meter.cost == 100)
 }
 
