@@ -97,7 +97,7 @@ import Testing
   let queue = Queue()
   queue.frameBytesMax = 4144
   for source in 1...3 {
-    for _ in 0..<40 {
+    for _ in 0..<30 {
       #expect(queue.append([UInt8](repeating: UInt8(source), count: 4000), .bulk, source: UInt64(source)))
     }
   }
@@ -161,7 +161,7 @@ import Testing
   for _ in 0..<100 {
     for source in 1...50 { _ = queue.append(payload, .bulk, source: UInt64(source), from: 1) }
   }
-  #expect((0..<4).allSatisfy { _ in queue.append(payload, .bulk, source: 99, from: 1) })
+  #expect((0..<3).allSatisfy { _ in queue.append(payload, .bulk, source: 99, from: 1) })
 }
 
 @Test func thisNodesOwnFramesTakeTurnsWithThoseOfItsNeighbours() {
