@@ -141,6 +141,7 @@ public final class EventLoop {
 
   /// Serves one wake-up, and waits at most `waitMilliseconds` for it (-1: no limit).
   public func turn(waitMilliseconds: CInt) {
+    timers.arm()
     let count = withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: Self.wakeEventsMax) { events in
       let count = Int(epoll_wait(epoll, events.baseAddress!, CInt(Self.wakeEventsMax), waitMilliseconds))
       now = monotonicNow()

@@ -50,7 +50,6 @@ final class TimerQueue: EventSource {
     } else if index == nil {
       pending.append(timer)
     }
-    arm()
   }
 
   func ready(_ events: UInt32) {
@@ -64,10 +63,10 @@ final class TimerQueue: EventSource {
     for timer in due where timer.deadline <= now { timer.expire() }
     // A timer that a handler set to a past instant was queued again and has already fired.
     pending.removeAll { $0.deadline == .never }
-    arm()
   }
 
-  private func arm() {
+  /// Sets the timerfd, once before each wait: an event may set timers hundreds of times.
+  func arm() {
     var earliest = Instant.never
     for timer in pending where timer.deadline < earliest { earliest = timer.deadline }
     if earliest == armed { return }

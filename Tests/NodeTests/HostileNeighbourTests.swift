@@ -91,7 +91,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
 
 @Test func thisNodeDoesNotDialAKeyThatItRefuses() {
   let bench = Bench()
-  bench.handle(.candidateFound(5, .ethernet, hint: bench.id(30).high))
+  bench.handle(.candidateFound(FoundCandidate(5, .ethernet, hint: bench.id(30).high)))
   let slot = bench.neighbour(30, dialled: 5)
   _ = bench.takeCommands()
   for person in 2...4 { bench.receive(forged(bench, person), on: slot) }
