@@ -28,11 +28,16 @@ let allocationFree: [SwiftSetting] = embedded ? [.unsafeFlags(["-no-allocations"
 let planted: [SwiftSetting] =
   Context.environment["CAUSEWAY_PLANTED_BUG"] == "1" && !embedded ? [.define("PLANTED_BUG")] : []
 
+/// Core, simulator and channel tests are optimised in debug builds too, as they play hours of traffic. The checks of a debug
+/// build stay: of pointers, indices and overflows.
+let optimisedAndChecked: [SwiftSetting] =
+  embedded ? [] : [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
+
 /// No D-Bus call holds up the reactor for libdbus's 25 s: see CAVAHI_CALL_MILLISECONDS_MAX.
 let boundedCalls = LinkerSetting.unsafeFlags(["-Xlinker", "--wrap=dbus_connection_send_with_reply_and_block"])
 
 func core(_ name: String, _ dependencies: [Target.Dependency] = [], allocates: Bool = true) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: language + mode + planted + (allocates ? [] : allocationFree))
+  .target(name: name, dependencies: dependencies, swiftSettings: language + mode + optimisedAndChecked + planted + (allocates ? [] : allocationFree))
 }
 func rim(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .target(name: name, dependencies: dependencies, swiftSettings: language + mode + outlined)
@@ -97,7 +102,7 @@ let package = Package(
         ? [.unsafeFlags(["-Xclang-linker", "-static", "-use-ld=lld", "-Xlinker", "--gc-sections"]), boundedCalls]
         : []),
   ] + (embedded ? [] : [
-    .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Node"], path: "Tests/Support", swiftSettings: language),
+    .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Node"], path: "Tests/Support", swiftSettings: language + optimisedAndChecked),
     tests("PrimitivesTests", ["Primitives", "TestSupport"]),
     tests("OptimisedTests", ["Primitives"], optimised),
     tests("FrameTests", ["Primitives", "Frame", "TestSupport"]),
@@ -105,10 +110,10 @@ let package = Package(
     tests("MeshTests", ["Primitives", "Frame", "Mesh", "TestSupport"]),
     tests("NodeTests", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Node", "TestSupport"]),
     .target(name: "Simulator", dependencies: ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Node", "TestSupport"],
-      path: "Tests/Simulator", swiftSettings: language),
+      path: "Tests/Simulator", swiftSettings: language + optimisedAndChecked),
     .executableTarget(name: "simulate", dependencies: ["Simulator", "Identity", "SecureTransport", "CMbedTLS", "CSystem", "Seal", "Node", "Primitives"],
       path: "Tests/Simulate", exclude: ["run.py"], swiftSettings: language),
-    tests("SimulatorTests", ["Simulator", "Primitives", "Mesh", "Channel", "Node"]),
+    tests("SimulatorTests", ["Simulator", "Primitives", "Mesh", "Channel", "Node"], optimisedAndChecked),
     tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Journal", "Primitives", "Reactor"]),
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives"]),
     tests("BoardTests", ["Board", "CSystem", "Reactor"]),
@@ -126,7 +131,7 @@ let package = Package(
     ]),
     tests("TrustTests", ["Trust", "SecureTransport", "Identity", "FileSupport", "Frame", "CMbedTLS", "CSystem", "Primitives"]),
     tests("BearerIPTests", ["BearerIP", "Bearer", "Reactor", "CSystem", "Primitives"]),
-    tests("ChannelTests", ["Primitives", "Channel"]),
+    tests("ChannelTests", ["Primitives", "Channel"], optimisedAndChecked),
     tests("LedgerTests", ["CSystem", "Primitives", "Relay"]),
     tests("SealTests", ["Seal", "Frame", "Primitives", "TestSupport"]),
     tests("MessagesTests", ["Primitives", "Messages"]),
