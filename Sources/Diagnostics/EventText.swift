@@ -91,7 +91,7 @@ func eventText(_ event: Event) -> StaticString {
   case .identityDuplicated: "another node uses this node's key: epoch {a}, ours is {b}; was this machine's disk copied?"
   case .nodesFull: "no room for more nodes: {a} of {b}"
   case .quotaExceeded: "{node} exceeds quota {a}: {b} of {c}"
-  case .epochRaised: "others know a later epoch of this node than {a}: it goes on as {b}; was its state lost, or its disk copied?"
+  case .epochRaised: "others know a later epoch than {a}: it is {b} now; was the state lost, or the disk copied?"
 
   case .channelOpened: "channel with {node} opened, epoch {a}"
   case .channelReset: "channel with {node} reset: reason {a}"

@@ -85,7 +85,7 @@ ROWS = [
         "let onward = way + (UInt64(neighbour.cost) << 16 | 1 << 8)",
         "let onward = way + UInt64(neighbour.cost) << 16", SIMULATOR),
     Row("a link that is gone is still stated", "Sources/Mesh/Mesh.swift",
-        "    if links[slot].carries { linksChanged() }\n    links.remove(slot)", "    links.remove(slot)", SIMULATOR),
+        "    if links[slot].carries { linksChanged(.urgent) }\n    links.remove(slot)", "    links.remove(slot)", SIMULATOR),
     Row("a restart looks like the past", "Sources/Mesh/NodeRecord.swift",
         "self.epoch != epoch ? self.epoch < epoch : self.sequence < sequence", "self.sequence < sequence", SIMULATOR),
     # Node
