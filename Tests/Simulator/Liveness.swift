@@ -231,7 +231,7 @@ extension Simulation {
 
   /// At rest a relay has few links with the other relays of a broadcast domain, however many there are.
   private func tooManyLinks() -> String? {
-    for machine in network.relays.indices where network.relays[machine] {
+    for machine in network.relays.indices where network.relays[machine] && machines[machine].node != nil {
       var counts: [UInt32: Int] = [:]
       for case let stream? in machines[machine].streams {
         let wire = wires[streams[stream].wire]
