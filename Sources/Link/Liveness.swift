@@ -77,7 +77,7 @@ public struct Liveness {
   /// When `due` may change without another event.
   var deadline: Instant { isAsking ? pingSentAt + answerTime : pingDue }
 
-  /// `isLate` when a ping was sent because this node itself was late.
+  /// What is due now. A ping that is due because this node was late is counted as one.
   mutating func due(now: Instant) -> Due {
     if !isAsking { return pingDue <= now ? .ping : .nothing }
     let end = pingSentAt + answerTime

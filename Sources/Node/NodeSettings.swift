@@ -13,7 +13,7 @@ public protocol NodeCryptography: SessionMaker {
   func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool
 }
 
-/// The configuration of a node, fixed at start-up.
+/// The configuration of a node, fixed at start-up except for the epoch.
 public struct NodeSettings {
   public var id: NodeID
   /// Greater at every start of this node; the node raises it when a former start had a later one.

@@ -211,7 +211,7 @@ extension Simulation {
     return nil
   }
 
-  /// An idle mesh does not change and sends little: each node renews its two advertisements once a minute.
+  /// An idle mesh does not change and sends little: each node renews its two advertisements every 200 s.
   private func stayWhole() {
     // A link that nothing is routed over may have died unnoticed just before the end of the faults; what was measured
     // then is forgotten, and no link is in quarantine.
