@@ -22,7 +22,7 @@ demo: ## the main job in the radio lab: Bluetooth, Wi-Fi Direct and Ethernet pee
 test: check test-unit fuzz selftest test-lab ## everything that CI runs
 
 test-unit: ## unit tests in normal Swift, and 500 simulated networks
-	board/swift.sh host test
+	Tests/unit.sh
 	$(MAKE) sim
 
 selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch64-static, and its command line

@@ -12,6 +12,8 @@ struct LinkSlots {
   static let protectedMax = 8
   /// New keys from one address. Known nodes, dialled ones and those met lately do not count.
   static let newKeyRate = TokenRate(interval: .seconds(5), burst: 4)
+  /// New keys over Bluetooth: a hall of phones comes in at once, and the adapter has few places to lose.
+  static let bluetoothKeyRate = TokenRate(interval: .seconds(1), burst: 16)
   /// Bluetooth addresses are free, so all of them count as one.
   static let bluetooth: UInt64 = 1 << 48
 
@@ -27,6 +29,11 @@ struct LinkSlots {
   private struct Address {
     var source: UInt64 = 0
     var newKeys = TokenBucket()
+
+    var rate: TokenRate { source == LinkSlots.bluetooth ? LinkSlots.bluetoothKeyRate : LinkSlots.newKeyRate }
+    /// When it may bring its next new key.
+    var next: Instant { newKeys.next(rate) }
+    mutating func take(now: Instant) -> Bool { newKeys.take(rate, now: now) }
   }
 
   private var places = Limits.PerLink<Place>(repeating: Place())
@@ -54,9 +61,7 @@ struct LinkSlots {
     places[slot] = Place(source: source, order: lastOrder, isDialled: isDialled, isKnown: isKnown)
     if source == 0 || isDialled || isKnown || met.indices.contains(where: { met[$0] == peer }) { return nil }
     let address = address(source)
-    guard addresses[address].newKeys.take(Self.newKeyRate, now: now) else {
-      return addresses[address].newKeys.next(Self.newKeyRate) - now
-    }
+    guard addresses[address].take(now: now) else { return addresses[address].next - now }
     met[nextMet] = peer
     nextMet = (nextMet + 1) % 256
     return nil
@@ -102,10 +107,7 @@ struct LinkSlots {
   private mutating func address(_ source: UInt64) -> Int {
     if let known = addresses.indices.first(where: { addresses[$0].source == source }) { return known }
     var fullest = 0
-    for index in addresses.indices
-    where addresses[index].newKeys.next(Self.newKeyRate) < addresses[fullest].newKeys.next(Self.newKeyRate) {
-      fullest = index
-    }
+    for index in addresses.indices where addresses[index].next < addresses[fullest].next { fullest = index }
     addresses[fullest] = Address(source: source)
     return fullest
   }

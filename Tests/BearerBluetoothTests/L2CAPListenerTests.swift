@@ -1,5 +1,6 @@
 import Bearer
 import CSystem
+import LoopSupport
 import Primitives
 import Reactor
 import Testing
@@ -20,8 +21,7 @@ import Testing
     var told: [CInt] = []
     let listener = try L2CAPListener(loop, ends[0], { _, _ in }, shortage: { told.append($0?.code ?? 0) })
     defer { listener.close(); close(ends[1]) }
-    let end = monotonicNow() + .milliseconds(200)
-    while monotonicNow() < end { loop.turn(waitMilliseconds: 10) }
+    serve(loop, for: .milliseconds(200))
     #expect(wakeUps < 5 && told == [EINVAL])
   }
 }

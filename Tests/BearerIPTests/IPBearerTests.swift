@@ -1,5 +1,6 @@
 import Bearer
 import CSystem
+import LoopSupport
 import Primitives
 import Reactor
 import Testing
@@ -108,7 +109,10 @@ import Testing
     #expect(b.recorder.opened.isEmpty)
     #expect(b.recorder.reports.count == 1)
     var byte: UInt8 = 0
-    for stream in a.recorder.opened { #expect(recv(stream.descriptor, &byte, 1, 0) == 0) }
+    for stream in a.recorder.opened {
+      var wait = pollfd(fd: stream.descriptor, events: Int16(POLLIN), revents: 0)
+      #expect(poll(&wait, 1, 10_000) == 1 && recv(stream.descriptor, &byte, 1, 0) == 0)
+    }
   }
 
   @Test func `connections over interfaces that are not allowed do not each look at all interfaces`() throws {

@@ -1,5 +1,6 @@
 import Bearer
 import CSystem
+import LoopSupport
 import Primitives
 import Reactor
 import Testing

@@ -23,12 +23,6 @@ final class Recorder: BearerDelegate {
   deinit { for stream in opened { close(stream.descriptor) } }
 }
 
-/// Serves the loop until `isDone`, for two seconds at most.
-func serve(_ loop: EventLoop, until isDone: () -> Bool) {
-  let end = monotonicNow() + .seconds(2)
-  while !isDone(), monotonicNow() < end { loop.turn(waitMilliseconds: 10) }
-}
-
 /// A node on loopback with a port of its own.
 struct Node {
   let loop: EventLoop

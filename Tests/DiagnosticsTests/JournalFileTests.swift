@@ -143,25 +143,4 @@ import Testing
     #expect(lines[1].hasPrefix(String(lines[0].prefix(24))) && lines[1].utf8.count < 400 && lines[1].contains("é?é?"))
     #expect(lines[2].hasSuffix("warning x: \n"))
   }
-
-  @Test func aRecordCostsAtMostAHundredNanoseconds() throws {
-    // Of level debug: each is written.
-    let file = try JournalFile(path: path, sizeKiB: 256, level: .debug)
-    let count: UInt64 = 200_000
-    var best = UInt64.max
-    for _ in 0..<5 {
-      let start = monotonicNanoseconds()
-      for index in 0..<count { file.journal.record(.debug, .frameForwarded, at: .zero, index, 1, 2, node: aliceID) }
-      best = min(best, (monotonicNanoseconds() - start) / count)
-    }
-    print("journal: \(best) ns a record (debug build)")
-    // The optimized figure is `causeway selftest --bench`; this bound only catches a system call or allocation.
-    #expect(best < 1500)
-  }
-
-  private func monotonicNanoseconds() -> UInt64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
-  }
 }

@@ -1,6 +1,7 @@
 import Bearer
 import CAvahi
 import CSystem
+import LoopSupport
 import Primitives
 import Reactor
 import Testing
@@ -43,14 +44,10 @@ private final class Boxes {
     far.stop()
   }
 
-  /// Serve events until the condition holds; false after 15 s without it.
+  /// Serves events until the condition holds; false when it never does.
   func wait(_ condition: () -> Bool) -> Bool {
-    let deadline = monotonicNow() + .seconds(15)
-    while !condition() {
-      if monotonicNow() > deadline { return false }
-      loop.turn(waitMilliseconds: 50)
-    }
-    return true
+    serve(loop, atMost: .seconds(60), until: condition)
+    return condition()
   }
 }
 

@@ -178,7 +178,7 @@ struct PKCS12Tests {
           + "echo -----END ENCRYPTED PRIVATE KEY-----) > locked.key")
       let start = ContinuousClock.now
       #expect(throws: IdentityError.tooManyIterations(path: "locked.key")) { try importing("locked.key", "secret") }
-      #expect(ContinuousClock.now - start < .milliseconds(500))
+      #expect(ContinuousClock.now - start < .seconds(5))
     }
   }
 

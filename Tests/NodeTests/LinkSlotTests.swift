@@ -73,10 +73,15 @@ private extension Bench {
   #expect(goodbye == Goodbye(reason: .full, retryAfterSeconds: 5))
 }
 
-@Test func allBluetoothAddressesAreOne() {
+@Test func allBluetoothAddressesTogetherBringSixteenNewKeysAtOnceAndThenOneASecond() {
   let bench = Bench()
   #expect(
-    (0..<6).map { bench.comes($0, from: UInt64($0), over: .bluetoothLE) } == [true, true, true, true, false, false])
+    (0..<20).map { bench.comes($0, from: UInt64($0), over: .bluetoothLE) }
+      == Array(repeating: true, count: 16) + Array(repeating: false, count: 4))
+  bench.now = bench.now + .milliseconds(999)
+  #expect(!bench.comes(21, from: 21, over: .bluetoothLE))
+  bench.now = bench.now + .milliseconds(1)
+  #expect(bench.comes(22, from: 22, over: .bluetoothLE) && !bench.comes(23, from: 23, over: .bluetoothLE))
 }
 
 @Test func keysThatAreKnownOrDialledAreNotCounted() {

@@ -1,5 +1,6 @@
 import Bearer
 import CSystem
+import LoopSupport
 import Node
 import Primitives
 import Reactor
@@ -46,12 +47,6 @@ private final class Gate: InboundStreamsDelegate {
     return ends[1]
   }
 
-  /// Serves the loop for a while, or until it is done.
-  func serve(_ span: TimeSpan = .milliseconds(100), until isDone: () -> Bool = { false }) {
-    let end = monotonicNow() + span
-    while !isDone(), monotonicNow() < end { loop.turn(waitMilliseconds: 10) }
-  }
-
   func streamAdmitted(_ stream: StreamHandoff, _ bytes: [UInt8], source: UInt64, deadline: Instant) {
     admitted.append((stream, bytes, source))
   }
@@ -69,7 +64,7 @@ private func address(_ host: Int) -> RemoteAddress {
   @Test func `a stream is admitted with the bytes by which it was recognised, and no more are read`() throws {
     defer { gate.close() }
     _ = try gate.arrive(1, hello + [1, 2, 3])
-    gate.serve { !gate.admitted.isEmpty }
+    serve(gate.loop) { !gate.admitted.isEmpty }
     #expect(gate.admitted.map(\.bytes) == [hello])
     var rest = [UInt8](repeating: 0, count: 10)
     #expect(recv(gate.admitted[0].stream.descriptor, &rest, 10, 0) == 3)
@@ -78,12 +73,12 @@ private func address(_ host: Int) -> RemoteAddress {
   @Test func `a stream that waits for a place and is half-closed is closed and costs no wake-ups`() throws {
     defer { gate.close() }
     for host in 0..<Admission.handshakesMax - Admission.reserved { _ = try gate.arrive(host, hello) }
-    gate.serve { gate.admitted.count == Admission.handshakesMax - Admission.reserved }
+    serve(gate.loop) { gate.admitted.count == Admission.handshakesMax - Admission.reserved }
     let waiting = try gate.arrive(100, hello)
-    gate.serve()
+    serve(gate.loop, for: .milliseconds(100))
     shutdown(waiting, CInt(SHUT_WR))
     gate.wakeUps = 0
-    gate.serve()
+    serve(gate.loop, for: .milliseconds(100))
     #expect(gate.wakeUps < 5)
     var byte: UInt8 = 0
     #expect(recv(waiting, &byte, 1, 0) == 0)
@@ -95,7 +90,8 @@ private func address(_ host: Int) -> RemoteAddress {
     for host in 0..<Admission.handshakesMax - Admission.reserved { _ = try gate.arrive(host, hello) }
     // It has said more than the gate reads.
     _ = try gate.arrive(100, hello + [1, 2, 3])
-    gate.serve()
+    serve(gate.loop) { gate.admitted.count == Admission.handshakesMax - Admission.reserved }
+    serve(gate.loop, for: .milliseconds(100))
     #expect(gate.admitted.count == Admission.handshakesMax - Admission.reserved)
     gate.streams.handshakeEnded(gate.admitted[0].source, isKnown: false)
     #expect(gate.admitted.last?.stream.remote == address(100))
@@ -104,7 +100,7 @@ private func address(_ host: Int) -> RemoteAddress {
   @Test func `who is refused is told by an alert`() throws {
     defer { gate.close() }
     let other = try gate.arrive(1, Array("GET / HTTP/1.1\r\n\r\n".utf8))
-    gate.serve()
+    serve(gate.loop, for: .milliseconds(100))
     var alert = [UInt8](repeating: 0, count: 10)
     #expect(recv(other, &alert, 10, 0) == 7)
     #expect(alert[..<7] == [21, 3, 3, 0, 2, 2, 80])
@@ -122,9 +118,9 @@ private func address(_ host: Int) -> RemoteAddress {
   @Test func `a stream that ends before it has spoken gives its place back`() throws {
     defer { gate.close() }
     let other = try gate.arrive(1, Array(hello[..<3]))
-    gate.serve(.milliseconds(30))
+    serve(gate.loop, for: .milliseconds(30))
     shutdown(other, CInt(SHUT_RDWR))
-    gate.serve { gate.streams.gate.admission.pendingStreams == 0 }
+    serve(gate.loop) { gate.streams.gate.admission.pendingStreams == 0 }
     #expect(gate.streams.gate.admission.pendingStreams == 0)
   }
 }

@@ -57,7 +57,8 @@ import Testing
       if session?.state == .established { openssl.type("hello from openssl\n") }
       return [session]
     }
-    #expect(heard == Array("hello from openssl\n".utf8) && verifyRequests == 1)
+    // One, unless the machine was so slow that openssl repeated its hello.
+    #expect(heard == Array("hello from openssl\n".utf8) && verifyRequests >= 1)
     #expect(session?.peerChain.first == scratch.certificate("peer.crt"))
     socket.send(seal(try #require(session), Array("hello from the box\n".utf8)))
     socket.wait { openssl.output.contains("hello from the box") }
@@ -159,9 +160,9 @@ private final class Datagrams {
     }
   }
 
-  /// Hands over datagrams and sends what the sessions given back have to say, for five seconds at most.
+  /// Hands over datagrams and sends what the sessions given back have to say, for `waitSecondsMax` at most.
   func run(until isDone: () -> Bool, _ receive: ([UInt8]) -> [(any PeerSession)?]) throws {
-    let end = monotonicSeconds() + 5
+    let end = monotonicSeconds() + waitSecondsMax
     var buffer = [UInt8](repeating: 0, count: 20_000)
     while !isDone() && monotonicSeconds() < end {
       var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
@@ -179,6 +180,6 @@ private final class Datagrams {
   }
 
   func wait(until isDone: () -> Bool) {
-    for _ in 0..<100 where !isDone() { usleep(20_000) }
+    for _ in 0..<100 * waitSecondsMax where !isDone() { usleep(10_000) }
   }
 }

@@ -170,7 +170,7 @@ import Testing
     -> (end: SecureStreamEnd?, output: String)
   {
     let (end, openssl) = try serve(options) { $0 != .handshaking }
-    for _ in 0..<500 where !isTold(openssl.output) { usleep(10_000) }
+    for _ in 0..<100 * waitSecondsMax where !isTold(openssl.output) { usleep(10_000) }
     let output = openssl.output
     openssl.stop()
     #expect(end.isEstablishedFirst == nil)

@@ -193,7 +193,8 @@ def check_declared_imports():
     """A module that a target imports and does not declare is there only if something else was built first."""
     package = ROOT / "Package.swift"
     lines = package.read_text(encoding="utf-8")
-    folders = {"TestSupport": "Tests/Support", "Simulator": "Tests/Simulator", "FileSupport": "Tests/FileSupport"}
+    folders = {"TestSupport": "Tests/Support", "Simulator": "Tests/Simulator", "FileSupport": "Tests/FileSupport",
+               "LoopSupport": "Tests/LoopSupport"}
     modules = {folder.name for folder in (ROOT / "Sources").iterdir()} | set(folders)
     pattern = r'(?:core|rim|tests|target\(name:)\(?\s*"(\w+)",[^\[\]]*\[(.*?)\]'
     for name, declared in re.findall(pattern, lines, re.DOTALL):

@@ -108,9 +108,3 @@ final class Recorder: BearerDelegate {
   func bearerLost(_ candidate: Candidate) { lost.append(candidate) }
   func bearerReport(_ source: StaticString, _ text: String, isFault: Bool) { reports.append((text, isFault)) }
 }
-
-/// Serves the loop until `isDone`, for four seconds at most.
-func serve(_ loop: EventLoop, until isDone: () -> Bool) {
-  let end = monotonicNow() + .seconds(4)
-  while !isDone(), monotonicNow() < end { loop.turn(waitMilliseconds: 10) }
-}

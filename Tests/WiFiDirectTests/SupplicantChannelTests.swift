@@ -1,4 +1,5 @@
 import CSystem
+import LoopSupport
 import Primitives
 import Reactor
 import Testing

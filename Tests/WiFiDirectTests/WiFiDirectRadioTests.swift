@@ -1,6 +1,7 @@
 import Bearer
 import BearerIP
 import CSystem
+import LoopSupport
 import Primitives
 import Reactor
 import Testing
