@@ -188,10 +188,18 @@ struct Database {
     return found
   }
 
-  private func isUnreachable(_ number: Int) -> Bool { records[number].id != .none && records[number].route == nil }
+  private func isUnreachable(_ number: Int) -> Bool { records[number].id != .none && !records[number].isInTree }
 
   private func expiry(_ number: Int) -> Instant {
     min(records[number].topology.expiresAt, records[number].profile.expiresAt)
+  }
+
+  /// A node without advertisements takes the place of another one.
+  mutating func replace(_ number: Int, by node: NodeID, below parent: Int, from ingress: Int) {
+    remove(number)
+    let place = append(node, from: ingress)
+    records[place].parent = UInt16(parent)
+    records[place].isPlaced = true
   }
 
   private mutating func append(_ node: NodeID, from ingress: Int) -> Int {

@@ -19,7 +19,7 @@ public struct Mesh {
     case ownEcho
     /// Signed by this node's key but newer than its newest: this node lost its state, or two nodes use its key.
     case ownFromElsewhere
-    /// The database is full.
+    /// The database is full, and a route leads to each of its nodes: see `place(for:isKept:)`.
     case full
     /// Newer than what is held, but the source has renewed it too often: ask for it again later.
     case tooOften
@@ -44,7 +44,7 @@ public struct Mesh {
   static let restToldMin = TimeSpan.seconds(10)
 
   public let local: NodeID
-  private var database: Database
+  private(set) var database: Database
   private let paths: ShortestPaths
   private var links = LocalLinks()
   /// Links over which an advertisement may have to be sent, one bit each, and where each continues its search.
@@ -169,25 +169,28 @@ public struct Mesh {
   }
 
   /// Stores a verified advertisement that `assess` called new, received on link `slot`. It will be sent to all other
-  /// neighbours. `payload` are the bytes of `view`.
+  /// neighbours. `payload` are the bytes of `view`. True when it is a topology that differs from the one that was held.
+  @discardableResult
   public mutating func install(
     _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, age: UInt64 = 0, from slot: Int,
     now: Instant
-  ) {
+  ) -> Bool {
     var held = Stamp()
     if let number = database.find(source) { held = database.records[number][view.kind] }
     let bounded = bounded(age, held, now)
     // A neighbour whose copy would expire much earlier is told as well.
     let knows = isMuchOlder(age, than: bounded) ? 0 : told(by: slot)
-    keep(source, view, payload, Self.expiry(view, age: bounded, now), links.carriers & ~knows, from: slot)
+    let hasChanged = keep(
+      source, view, payload, Self.expiry(view, age: bounded, now), links.carriers & ~knows, from: slot)
     if let number = database.find(source) {
       _ = database.records[number][view.kind].renewals.take(Self.renewalRate, now: now)
     }
+    return hasChanged
   }
 
   /// Stores an advertisement of this node. It will be sent to all neighbours.
   public mutating func installOwn(_ view: borrowing AdvertisementView, _ payload: RawSpan) {
-    keep(local, view, payload, .never, links.carriers, from: FairShare.ownHolder)
+    _ = keep(local, view, payload, .never, links.carriers, from: FairShare.ownHolder)
   }
 
   /// The neighbour on link `slot` sent an advertisement. If it equals the one that is held, it need not be sent to that
@@ -231,11 +234,12 @@ public struct Mesh {
   private mutating func keep(
     _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, _ expiresAt: Instant, _ unsent: UInt64,
     from ingress: Int
-  ) {
+  ) -> Bool {
     markUnsent(unsent)
     let movesRoutes = database.install(
       source, view, payload, expiresAt: expiresAt, unsent: unsent, from: ingress)
     if movesRoutes && source != local { needsRoutes = true }
+    return movesRoutes
   }
 
   /// The link in use to the neighbour on `slot`.
@@ -335,6 +339,9 @@ public struct Mesh {
     needsRoutes = false
     paths.compute(database, links, local: local)
   }
+
+  /// A node came or went otherwise than by its links.
+  mutating func routesMayHaveChanged() { needsRoutes = true }
 
   public func route(to node: NodeID) -> Route? {
     guard let number = database.find(node) else { return nil }

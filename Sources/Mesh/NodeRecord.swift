@@ -40,6 +40,12 @@ struct NodeRecord {
   var relays = false
   var neighbourCount = 0
   var route: Route?
+  /// The record before it on the path of its route; with `isPlaced` the one below which it was let in, until routes are
+  /// computed.
+  var parent: UInt16 = 0
+  var isPlaced = false
+
+  var isInTree: Bool { route != nil || isPlaced }
 
   subscript(kind: AdvertisementKind) -> Stamp {
     get {

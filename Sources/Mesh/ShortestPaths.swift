@@ -35,6 +35,7 @@ struct ShortestPaths {
       ways[number] = Self.unreached
       isSettled[number] = false
       database.records[number].route = nil
+      database.records[number].isPlaced = false
     }
     var carriers = Slots(links.carriers)
     while let slot = carriers.next() {
@@ -43,6 +44,7 @@ struct ShortestPaths {
       guard let number = database.find(links[slot].peer), database.entry(number, of: local) != nil else { continue }
       ways[number] = UInt64(links[slot].cost) << 16 | 1 << 8 | UInt64(rank)
       payloads[number] = links[slot].payloadBytesMax
+      database.records[number].parent = 0
     }
     // A path never leads through this node again.
     isSettled[0] = true
@@ -67,6 +69,7 @@ struct ShortestPaths {
         if onward < ways[next] {
           ways[next] = onward
           payloads[next] = payload
+          database.records[next].parent = UInt16(number)
         } else if onward == ways[next] {
           // A node on the way may choose either of two equal paths.
           payloads[next] = min(payloads[next], payload)

@@ -55,16 +55,14 @@ extension Node {
     let view = try AdvertisementView(payload)
     // A flooded frame's identifier is the advertisement's age.
     let age = header.identifier
+    var place: Mesh.Place?
     switch mesh.assess(header.source, view, age: age, now: now) {
     case .new: break
     case .duplicate:
       mesh.neighbour(on: slot, holds: view, payload, of: header.source, age: age, now: now)
       throw .duplicate
     case .stale: throw .stale
-    case .full:
-      journal.record(.warning, .nodesFull, at: now, UInt64(mesh.nodeCount), UInt64(Limits.nodesMax))
-      linksWithoutRoom |= 1 << UInt64(slot)
-      throw .overLength
+    case .full: place = try findPlace(for: header.source, on: slot, now)
     case .tooOften:
       flooding[slot].owe(header.source, now: now)
       throw .tooMany
@@ -74,6 +72,7 @@ extension Node {
     case .ownFromElsewhere:
       // Others still hold advertisements of an earlier epoch of this node.
       if view.epoch < settings.epoch { throw .loopedSource }
+      try chargeVerification(of: header.source, on: slot, now)
       try verify(view, of: header.source, on: slot, now)
       // Either the stored epoch counter was lost, or two nodes use the key, which must be reported.
       if epochContest.heard(view.epoch) {
@@ -81,9 +80,13 @@ extension Node {
       }
       throw .loopedSource
     }
+    // To find a place costs as much time as a signature, and one of the two is charged.
+    if place == nil { try chargeVerification(of: header.source, on: slot, now) }
     try verify(view, of: header.source, on: slot, now)
     if refuses(header.source, view) { throw .notTrusted }
-    mesh.install(header.source, view, payload, age: age, from: slot, now: now)
+    if let place { mesh.take(place, for: header.source, from: slot) }
+    let hasChanged = mesh.install(header.source, view, payload, age: age, from: slot, now: now)
+    if hasChanged && !mesh.hasRoom { askForUnknown(view, on: slot, now) }
     count { $0.advertisementsAccepted &+= 1 }
     journal.record(
       .debug, .advertisementAccepted, at: now, link: UInt8(slot), view.sequence, view.epoch, node: header.source)
@@ -119,15 +122,30 @@ extension Node {
     }
   }
 
-  /// Verifies a signature, unless the link has had its share: then the neighbour will be asked for it again. A
-  /// neighbour that does not verify itself is cut off.
+  /// A place for a node that is not known, in a full database.
+  private func findPlace(for source: NodeID, on slot: Int, _ now: Instant) throws(FrameRefusal) -> Mesh.Place {
+    try chargeVerification(of: source, on: slot, now)
+    journal.record(.warning, .nodesFull, at: now, UInt64(mesh.nodeCount), UInt64(Limits.nodesMax))
+    let place = mesh.place(for: source) {
+      associations.association(with: $0) != nil || trust?.isKnown($0) ?? false
+    }
+    if let place { return place }
+    linksWithoutRoom |= 1 << UInt64(slot)
+    throw .overLength
+  }
+
+  /// A link has its share of verifications. An advertisement beyond it is refused, and the neighbour will be asked for
+  /// it again.
+  private func chargeVerification(of source: NodeID, on slot: Int, _ now: Instant) throws(FrameRefusal) {
+    if verifications.take(by: slot, now: now) { return }
+    flooding[slot].owe(source, now: now)
+    throw .tooMany
+  }
+
+  /// Verifies a signature. A neighbour that does not verify itself is cut off.
   private func verify(_ view: borrowing AdvertisementView, of source: NodeID, on slot: Int, _ now: Instant)
     throws(FrameRefusal)
   {
-    guard verifications.take(by: slot, now: now) else {
-      flooding[slot].owe(source, now: now)
-      throw .tooMany
-    }
     if cryptography.verify(view.signature, over: view.signed, by: view.point, of: source) { return }
     let peer = links[slot].peer
     if forgers.note(peer, now: now) {

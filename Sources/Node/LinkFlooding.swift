@@ -91,6 +91,16 @@ extension Node {
     linksWithoutRoom = 0
   }
 
+  /// Asks for nodes that a changed topology lists and that are not known: in a full database they were refused as long
+  /// as nobody listed them.
+  func askForUnknown(_ view: borrowing AdvertisementView, on slot: Int, _ now: Instant) {
+    guard let topology = try? TopologyView(view.body) else { return }
+    for index in 0..<topology.count {
+      guard let entry = try? topology.entry(index) else { return }
+      if mesh.index(of: entry.node) == nil { flooding[slot].owe(entry.node, now: now) }
+    }
+  }
+
   private func sendRequest(on slot: Int, _ now: Instant) {
     let buffer = UnsafeMutableRawBufferPointer(rebasing: payloadScratch[..<flooding[slot].requestByteCount])
     buffer.write { output in flooding[slot].writeRequest(to: &output) }

@@ -1,6 +1,8 @@
 extension Limits {
   /// An element for each link slot.
   public typealias PerLink<Element> = FixedArray<64, Element>
+  /// An element for each node's record.
+  public typealias PerNode<Element> = FixedArray<256, Element>
 
   /// Calls `body` with each field of the core whose width bounds a limit: its content, the greatest value that the
   /// limits allow, and the greatest that fits. Indexes of tables are not included: `Table` checks its own.
@@ -20,6 +22,7 @@ extension Limits {
     body("pool: bytes of one flow, 32 bits", flowBytesMaxBulk, Int(UInt32.max))
     body("pool: deficit of a flow, 31 bits", 2 * frameBytesMax, Int(Int32.max))
     body("mesh: record numbers and one, 16 bits", nodesMax + 1, 0xFFFF)
+    body("mesh: arrays by record", nodesMax, PerNode<UInt8>.count)
     body("mesh: rank of a neighbour in a way, 8 bits", linksMax - 1, 0xFF)
     body("mesh: neighbours of an advertisement, 8 bits", neighboursMax, 0xFF)
     body("mesh: length of an advertisement, 16 bits", advertisementBytesMax, 0xFFFF)

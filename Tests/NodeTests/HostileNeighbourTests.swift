@@ -250,34 +250,74 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
 
 // MARK: No room
 
-@Test func whatFoundNoRoomIsAskedForWhenThereIsRoom() {
+// MARK: A full table of nodes
+
+/// A table that is full of nodes behind neighbour 1, each with a route; neighbour 2 has said nothing yet.
+private struct Crowd {
   let bench = Bench()
-  let first = bench.neighbour(1)
-  let second = bench.neighbour(2)
-  // A chain of bushes behind node 1: every node has a way.
-  let crowd = (0..<Limits.nodesMax - 2).map { Identity(UInt64(5000 + $0)) }
-  func link(_ id: NodeID) -> Neighbour { Neighbour(node: id, cost: 10, payloadBytesMax: 16_640, bearer: .ethernet) }
-  func topology(_ number: Int, sequence: UInt64 = 1, without lost: Int? = nil) -> [UInt8] {
-    let children = (number * 4 + 1...number * 4 + 4).filter { $0 < crowd.count && $0 != lost }
-    let parent = number == 0 ? bench.id(1) : crowd[(number - 1) / 4].id
-    let payload = advertisement(
-      of: crowd[number], .topology, sequence: sequence, lifetimeSeconds: 3600,
-      body: topologyBody(encryption: .none, [link(parent)] + children.map { link(crowd[$0].id) }))
-    return frame(.advertisement, from: crowd[number].id, payload)
+  let first: Int
+  let second: Int
+  let nodes = (0..<Limits.nodesMax - 2).map { Identity(UInt64(5000 + $0)) }
+
+  init() {
+    first = bench.neighbour(1)
+    second = bench.neighbour(2)
+    let root = advertisement(
+      of: Bench.people[1], .topology, lifetimeSeconds: 3600,
+      body: topologyBody(encryption: .none, [link(bench.identity.id), link(nodes[0].id)]))
+    bench.receivePaced(frame(.advertisement, from: bench.id(1), root), on: first)
+    for number in nodes.indices { bench.receivePaced(topology(number), on: first) }
+    bench.pass(.seconds(1))
   }
-  let root = advertisement(
-    of: Bench.people[1], .topology, lifetimeSeconds: 3600,
-    body: topologyBody(encryption: .none, [link(bench.identity.id), link(crowd[0].id)]))
-  bench.receivePaced(frame(.advertisement, from: bench.id(1), root), on: first)
-  for number in crowd.indices { bench.receivePaced(topology(number), on: first) }
-  bench.receive(bench.topology(2, [20]), on: second)
+
+  /// Each has four others behind it.
+  func topology(_ number: Int, sequence: UInt64 = 1, without lost: Int? = nil) -> [UInt8] {
+    let children = (number * 4 + 1...number * 4 + 4).filter { $0 < nodes.count && $0 != lost }
+    let parent = number == 0 ? bench.id(1) : nodes[(number - 1) / 4].id
+    let payload = advertisement(
+      of: nodes[number], .topology, sequence: sequence, lifetimeSeconds: 3600,
+      body: topologyBody(encryption: .none, [link(parent)] + children.map { link(nodes[$0].id) }))
+    return frame(.advertisement, from: nodes[number].id, payload)
+  }
+
+  private func link(_ id: NodeID) -> Neighbour {
+    Neighbour(node: id, cost: 10, payloadBytesMax: 16_640, bearer: .ethernet)
+  }
+}
+
+@Test func whatFoundNoRoomIsAskedForWhenThereIsRoom() {
+  let crowd = Crowd()
+  let bench = crowd.bench
+  bench.receive(bench.topology(30, [31]), on: crowd.second)
   #expect(bench.refusals(.overLength) == 1 && bench.told(.nodesFull) == 1)
   bench.pass(.seconds(1))
-  #expect(bench.sent(.request, on: second).isEmpty)
+  #expect(bench.sent(.request, on: crowd.second).isEmpty)
   // A leaf goes: it has no way any more.
-  bench.receive(topology((crowd.count - 2) / 4, sequence: 2, without: crowd.count - 1), on: first)
+  let last = crowd.nodes.count - 1
+  bench.receive(crowd.topology((last - 1) / 4, sequence: 2, without: last), on: crowd.first)
   bench.pass(.milliseconds(200))
-  #expect(asked(bench, on: second) == [])
-  bench.receive(bench.topology(2, [20]), on: second)
-  #expect(bench.node.route(to: bench.id(2)) != nil)
+  #expect(asked(bench, on: crowd.second) == [])
+  bench.receive(bench.topology(30, [31]), on: crowd.second)
+  #expect(bench.refusals(.overLength) == 1)
+}
+
+@Test func aNewNeighbourAndThoseBehindItFindRoomInAFullTable() {
+  let crowd = Crowd()
+  let bench = crowd.bench
+  bench.receive(bench.topology(2, [20, 30]), on: crowd.second)
+  #expect(bench.node.route(to: bench.id(2)) != nil && bench.refusals(.overLength) == 0)
+  // Node 30 was refused as long as nobody listed it.
+  bench.pass(.milliseconds(200))
+  #expect(asked(bench, on: crowd.second) == [bench.id(30)])
+  bench.receive(bench.topology(30, [2]), on: crowd.second)
+  #expect(bench.node.route(to: bench.id(30)) != nil)
+  #expect(bench.node.route(to: bench.id(1)) != nil, "the neighbour of most nodes stays")
+}
+
+@Test func aForgedAdvertisementTakesNobodysPlace() {
+  let crowd = Crowd()
+  let bench = crowd.bench
+  bench.receive(forged(bench, 2), on: crowd.second)
+  #expect(bench.refusals(.wrongSignature) == 1)
+  #expect(crowd.nodes.allSatisfy { bench.node.route(to: $0.id) != nil })
 }

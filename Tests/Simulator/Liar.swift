@@ -14,6 +14,8 @@ public enum Lie: String, CaseIterable, Sendable {
   case flows
   /// 1,000 advertisements a second of 250 invented nodes, rightly signed.
   case invention
+  /// The same of 300 invented nodes that the liar's own advertisement makes reachable: more than a table holds.
+  case subtree
 }
 
 /// What the others noticed of a liar, in milliseconds.
@@ -34,6 +36,9 @@ extension Simulation {
   private static let lieInterval = TimeSpan.milliseconds(10)
   private static let liesAtOnce = 10
   private static let inventedMax = 250
+  /// Nodes in the subtree of a liar that are its neighbours, and those below each of them.
+  private static let branches = 60
+  private static let leavesOfBranch = 4
   private static let flows: UInt64 = 48
   private static let bytesBelowMax = 200_000
 
@@ -52,6 +57,7 @@ extension Simulation {
     let guestsFirst = machines.count
     let liar = addGuest(first == second ? [first] : [first, second])
     trace.note(now, "liar \(liar) next to \(first) and \(second): \(lie)")
+    machines[liar].mischief.listsInvented = lie == .subtree
     start(liar)
     run(until: now + .seconds(8))
     liarAtWork = (liar, lie)
@@ -117,11 +123,11 @@ extension Simulation {
       guard let stream, node.link(slot).state == .up else { continue }
       let side = side(of: stream, liar, slot)
       if streams[stream][from: side].bytesBelow > Self.bytesBelowMax { continue }
-      inject(lies(lie), stream, side)
+      inject(lies(lie, of: machines[liar].key.id), stream, side)
     }
   }
 
-  private func lies(_ lie: Lie) -> [UInt8] {
+  private func lies(_ lie: Lie, of liar: NodeID) -> [UInt8] {
     var bytes: [UInt8] = []
     for _ in 0..<Self.liesAtOnce {
       lieCount += 1
@@ -129,6 +135,7 @@ extension Simulation {
       case .age: break
       case .forgery: bytes += invented(isForged: true)
       case .invention: bytes += invented(isForged: false)
+      case .subtree: bytes += nextOfSubtree(below: liar)
       case .flows:
         for pair in 0..<3 as Range<UInt64> {
           let flow = (UInt64(lieCount) * 3 + pair) % Self.flows
@@ -142,8 +149,37 @@ extension Simulation {
     return bytes
   }
 
+  /// The invented neighbours of a liar.
+  func branches(room: Int) -> [Neighbour] {
+    (0..<min(room, Self.branches)).map { link(to: inventedIdentity($0).id) }
+  }
+
+  private func nextOfSubtree(below liar: NodeID) -> [UInt8] {
+    let count = Self.branches * (1 + Self.leavesOfBranch)
+    let (round, number) = lieCount.quotientAndRemainder(dividingBy: count)
+    let neighbours: [NodeID]
+    if number < Self.branches {
+      let first = Self.branches + number * Self.leavesOfBranch
+      neighbours = [liar] + (first..<first + Self.leavesOfBranch).map { inventedIdentity($0).id }
+    } else {
+      neighbours = [inventedIdentity((number - Self.branches) / Self.leavesOfBranch).id]
+    }
+    let identity = inventedIdentity(number)
+    return frame(
+      .advertisement, ttl: 16, from: identity.id,
+      advertisement(
+        of: identity, .topology, sequence: UInt64(round + 1), lifetimeSeconds: 3600,
+        body: topologyBody(neighbours.map(link))))
+  }
+
+  private func link(to node: NodeID) -> Neighbour {
+    Neighbour(node: node, cost: 10, payloadBytesMax: 16_640, bearer: .ethernet)
+  }
+
+  private func inventedIdentity(_ number: Int) -> Identity { Identity(1 << 40 | UInt64(number)) }
+
   private func invented(isForged: Bool) -> [UInt8] {
-    let identity = Identity(1 << 40 | UInt64(lieCount % Self.inventedMax))
+    let identity = inventedIdentity(lieCount % Self.inventedMax)
     var payload = advertisement(
       of: identity, .topology, sequence: UInt64(lieCount / Self.inventedMax + 1), lifetimeSeconds: 3600,
       body: topologyBody([]))

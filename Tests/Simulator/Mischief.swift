@@ -13,11 +13,13 @@ struct Mischief {
 
   /// Passes advertisements on as if they had nearly expired.
   var raisesAges = false
+  /// Lists invented neighbours in its own topology.
+  var listsInvented = false
 
   static let keptMax = 16
 
   func does(_ fault: Fault, _ now: Instant) -> Bool { now < until && kinds.contains(fault) }
-  func isIdle(_ now: Instant) -> Bool { (now >= until || kinds.isEmpty) && held.isEmpty && !raisesAges }
+  func isIdle(_ now: Instant) -> Bool { (now >= until || kinds.isEmpty) && held.isEmpty && !raisesAges && !listsInvented }
 }
 
 /// An overloaded or dishonest relay. Frames between neighbours stay as they are: TLS is between them. What the end
@@ -47,6 +49,9 @@ extension Simulation {
     let isOwn = header.source == machines[machine].key.id
     var result = [whole]
     if machines[machine].mischief.raisesAges, !header.isRouted { result = [aged(header, payload)] }
+    if machines[machine].mischief.listsInvented, isOwn, !header.isRouted {
+      result = [restated(header, payload, machine, .optional) { $0 += branches(room: Limits.neighboursMax - $0.count) } ?? whole]
+    }
     if does(.falseLinks, perThousand: 1000), isOwn, let lie = falseLinks(header, payload, machine) { result = [lie] }
     if !header.isRouted, !isOwn, does(.downgrade, perThousand: 500) { result = [downgraded(header, payload) ?? whole] }
     if does(.alter, perThousand: 100) { result = [altered(header, payload)] }
@@ -122,6 +127,24 @@ extension Simulation {
   /// The machine's own topology with links that do not exist, false costs, and any encryption preference,
   /// with a valid signature; each neighbour gets another version.
   private func falseLinks(_ header: FrameHeader, _ payload: [UInt8], _ machine: Int) -> [UInt8]? {
+    let wish: [EncryptionPreference] = [.required, .optional, .none]
+    return restated(header, payload, machine, wish[Int(random.below(3))]) { neighbours in
+      for index in neighbours.indices where random.chance(perThousand: 500) {
+        neighbours[index].cost = random.chance(perThousand: 500) ? 1 : .max
+      }
+      for _ in 0..<3 {
+        let id = anyID()
+        if id == header.source || neighbours.contains(where: { $0.node == id }) { continue }
+        neighbours.append(Neighbour(node: id, cost: 1, payloadBytesMax: 16_640, bearer: .ethernet))
+      }
+    }
+  }
+
+  /// The machine's own topology with other neighbours, rightly signed; nil for any other frame.
+  private func restated(
+    _ header: FrameHeader, _ payload: [UInt8], _ machine: Int, _ encryption: @autoclosure () -> EncryptionPreference,
+    _ change: (inout [Neighbour]) -> Void
+  ) -> [UInt8]? {
     guard !header.isRouted, let view = try? AdvertisementView(payload.span.bytes), view.kind == .topology,
       let body = try? TopologyView(view.body)
     else { return nil }
@@ -130,16 +153,8 @@ extension Simulation {
       if let neighbour = try? body.entry(index) { neighbours.append(neighbour) }
     }
     let (lifetime, epoch, sequence, point) = (view.lifetimeSeconds, view.epoch, view.sequence, view.point.array)
-    for index in neighbours.indices where random.chance(perThousand: 500) {
-      neighbours[index].cost = random.chance(perThousand: 500) ? 1 : .max
-    }
-    for _ in 0..<3 {
-      let id = anyID()
-      if id == header.source || neighbours.contains(where: { $0.node == id }) { continue }
-      neighbours.append(Neighbour(node: id, cost: 1, payloadBytesMax: 16_640, bearer: .ethernet))
-    }
-    let wish: [EncryptionPreference] = [.required, .optional, .none]
-    let statement = topologyBody(relays: true, encryption: wish[Int(random.below(3))], neighbours)
+    change(&neighbours)
+    let statement = topologyBody(relays: true, encryption: encryption(), neighbours)
     let signed = encoded { output in
       Advertisement.writeHead(
         .topology, lifetimeSeconds: lifetime, epoch: epoch, sequence: sequence, point: point.span.bytes, to: &output)

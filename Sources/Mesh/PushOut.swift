@@ -1,0 +1,106 @@
+import Frame
+import Primitives
+
+/// Who gives way when the database is full and a route leads to each of its nodes.
+///
+/// An invented node is listed by its inventor, or by another invented node: honest nodes list only neighbours that
+/// proved their keys. So all of them hang in one part of the route tree. The search goes from this node to the child
+/// with most nodes, again and again, until none is below; that node gives way (the push-out of Choudhury and Hahne,
+/// 1998, with the part of the tree as the holder). A newcomer counts in the part that it would join, so who invents
+/// nodes replaces his own, and the last of equal ones is the newcomer: nothing changes again and again.
+///
+/// The time is proportional to the number of nodes, times `Limits.neighboursMax`: the owner limits how often it asks.
+extension Mesh {
+  /// A place for a node that is not known yet.
+  public struct Place {
+    /// The node that gives way, and the one that lists the newcomer, by their indexes.
+    let leaver: Int
+    let parent: Int
+  }
+
+  /// The place for `newcomer`; nil when no node with a route lists it, or when it is itself the one to give way.
+  /// Neighbours never give way, nor do nodes that are kept, nor those on the paths to them.
+  public func place(for newcomer: NodeID, isKept: (NodeID) -> Bool) -> Place? {
+    guard let parent = parent(for: newcomer) else { return nil }
+    var tree = RouteTree(database)
+    for number in 1..<database.end where tree.holds(number) {
+      let node = node(at: number)
+      if link(to: node) != nil || isKept(node) { tree.keep(number) }
+    }
+    for number in 1..<database.end where tree.holds(number) && !tree.isKept[number] { tree.count(number) }
+    let isNewcomerKept = parent == RouteTree.root || isKept(newcomer)
+    if !isNewcomerKept { tree.count(parent) }
+    var place = RouteTree.root
+    while true {
+      let (child, weight) = tree.heaviestChild(of: place)
+      if place == parent && !isNewcomerKept && weight <= 1 { return nil }
+      guard let child else { break }
+      place = child
+    }
+    return place == RouteTree.root ? nil : Place(leaver: place, parent: parent)
+  }
+
+  /// A verified node takes its place. `install` its advertisement then.
+  public mutating func take(_ place: Place, for newcomer: NodeID, from slot: Int) {
+    database.replace(place.leaver, by: newcomer, below: place.parent, from: slot)
+    routesMayHaveChanged()
+  }
+
+  /// The record of the node below which a newcomer would be: this node's own for a neighbour, otherwise the nearest
+  /// relay that lists it.
+  private func parent(for newcomer: NodeID) -> Int? {
+    if link(to: newcomer) != nil { return RouteTree.root }
+    var best: (number: Int, cost: UInt32)?
+    for number in 1..<database.end {
+      let record = database.records[number]
+      guard let route = record.route, record.relays, route.hops < Limits.hopsMax,
+        let entry = database.entry(number, of: newcomer)
+      else { continue }
+      let cost = route.cost + UInt32(entry.cost)
+      if let best, best.cost <= cost { continue }
+      best = (number, cost)
+    }
+    return best?.number
+  }
+}
+
+/// The tree of all routes, and how many nodes that can give way are in each part of it.
+private struct RouteTree {
+  /// This node's own record.
+  static let root = 0
+
+  private let database: Database
+  private var weights = Limits.PerNode<UInt16>(repeating: 0)
+  private(set) var isKept = Limits.PerNode<Bool>(repeating: false)
+
+  init(_ database: Database) { self.database = database }
+
+  func holds(_ number: Int) -> Bool { database.records[number].id != .none && database.records[number].isInTree }
+
+  /// A node stays, and so does its path.
+  mutating func keep(_ number: Int) {
+    var number = number
+    while number != Self.root, !isKept[number] {
+      isKept[number] = true
+      number = Int(database.records[number].parent)
+    }
+  }
+
+  mutating func count(_ number: Int) {
+    var number = number
+    while number != Self.root {
+      weights[number] += 1
+      number = Int(database.records[number].parent)
+    }
+  }
+
+  func heaviestChild(of place: Int) -> (number: Int?, weight: UInt16) {
+    var heaviest: Int?
+    var most: UInt16 = 0
+    for number in 1..<database.end
+    where weights[number] > most && holds(number) && Int(database.records[number].parent) == place {
+      (heaviest, most) = (number, weights[number])
+    }
+    return (heaviest, most)
+  }
+}

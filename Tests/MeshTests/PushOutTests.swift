@@ -1,0 +1,106 @@
+import Frame
+import Primitives
+import Testing
+
+@testable import Mesh
+
+/// This node (0) has an inventor (1) and an honest relay (2) as neighbours. Below the relay are 30 nodes (3–32), below
+/// the inventor are 223 in two levels (33–255): the database is full.
+private struct Crowd {
+  static let newcomer = 290
+  static let honest = 3...32
+  static let branches = 33...92
+  static let leaves = 93...255
+  let bench = Bench()
+
+  init() {
+    bench.link(0, to: 1)
+    bench.link(1, to: 2)
+    bench.state(1, ([0] + Self.branches).map { .init(number: $0) })
+    stateRelay()
+    for number in Self.honest { bench.state(number, [.init(number: 2)]) }
+    for number in Self.branches {
+      bench.state(number, ([1] + below(number)).map { .init(number: $0) })
+      for leaf in below(number) { bench.state(leaf, [.init(number: number)]) }
+    }
+    bench.mesh.computeRoutes()
+  }
+
+  func stateRelay(listing newcomers: [Int] = [], sequence: UInt64 = 1) {
+    bench.state(2, ([0] + Self.honest + newcomers).map { .init(number: $0) }, sequence: sequence)
+  }
+
+  func below(_ branch: Int) -> [Int] { Array(stride(from: branch + 60, through: Self.leaves.upperBound, by: 60)) }
+
+  func place(_ newcomer: Int, keeping kept: [Int] = []) -> Mesh.Place? {
+    let kept = kept.map { bench.id($0) }
+    return bench.mesh.place(for: bench.id(newcomer)) { kept.contains($0) }
+  }
+
+  func take(_ place: Mesh.Place, for newcomer: Int, behind parent: Int) {
+    bench.mesh.take(place, for: bench.id(newcomer), from: 1)
+    bench.state(newcomer, [.init(number: parent)], from: 1)
+  }
+
+  /// The node that gives way in a place.
+  func leaver(_ place: Mesh.Place) -> Int? {
+    Bench.identities.firstIndex { $0.id == bench.mesh.node(at: place.leaver) }
+  }
+  func hasRoute(_ number: Int) -> Bool { bench.mesh.route(to: bench.id(number)) != nil }
+}
+
+@Test func inADatabaseFullOfNodesWithRoutesTheLargestPartGivesWayToANewcomer() throws {
+  let crowd = Crowd()
+  crowd.stateRelay(listing: [Crowd.newcomer], sequence: 2)
+  let place = try #require(crowd.place(Crowd.newcomer))
+  #expect(Crowd.leaves.contains(try #require(crowd.leaver(place))))
+  crowd.take(place, for: Crowd.newcomer, behind: 2)
+  crowd.bench.mesh.computeRoutes()
+  #expect(crowd.hasRoute(Crowd.newcomer) && Crowd.honest.allSatisfy(crowd.hasRoute))
+  #expect(crowd.bench.mesh.nodeCount == Limits.nodesMax - 1)
+}
+
+@Test func aNewcomerThatNoNodeListsFindsNoPlace() {
+  #expect(Crowd().place(Crowd.newcomer) == nil)
+}
+
+@Test func aNewcomerInTheLargestPartFindsNoPlaceWhileTheLeavesAreEqual() {
+  let crowd = Crowd()
+  // One more leaf below a branch that has three: two branches have two only.
+  crowd.bench.state(33, ([1] + crowd.below(33) + [Crowd.newcomer]).map { .init(number: $0) }, sequence: 2)
+  #expect(crowd.place(Crowd.newcomer) == nil)
+}
+
+@Test func aNewNeighbourAlwaysFindsAPlace() {
+  let crowd = Crowd()
+  crowd.bench.link(2, to: Crowd.newcomer)
+  #expect(crowd.place(Crowd.newcomer).flatMap(crowd.leaver).map(Crowd.leaves.contains) == true)
+}
+
+@Test func keptNodesAndThoseOnThePathsToThemStay() {
+  let crowd = Crowd()
+  crowd.stateRelay(listing: [Crowd.newcomer], sequence: 2)
+  let others = Crowd.honest.map { $0 } + Crowd.leaves.dropLast()
+  #expect(crowd.place(Crowd.newcomer, keeping: others).flatMap(crowd.leaver) == Crowd.leaves.last)
+  // All branches lead to kept leaves.
+  #expect(crowd.place(Crowd.newcomer, keeping: Crowd.honest.map { $0 } + Crowd.leaves) == nil)
+}
+
+@Test func whatTookAPlaceInTheSameMomentIsCountedBeforeRoutesAre() throws {
+  let crowd = Crowd()
+  let newcomers = Array(256...299)
+  crowd.stateRelay(listing: Array(newcomers.prefix(33)), sequence: 2)
+  for newcomer in newcomers.prefix(33) {
+    crowd.take(try #require(crowd.place(newcomer)), for: newcomer, behind: 2)
+  }
+  crowd.bench.mesh.computeRoutes()
+  #expect(newcomers.prefix(33).allSatisfy(crowd.hasRoute) && Crowd.honest.allSatisfy(crowd.hasRoute))
+}
+
+@Test func aNeighbourNeverGivesWay() {
+  let crowd = Crowd()
+  crowd.stateRelay(listing: [Crowd.newcomer], sequence: 2)
+  crowd.bench.link(2, to: Crowd.leaves.upperBound)
+  let others = Crowd.honest.map { $0 } + Crowd.leaves.dropLast()
+  #expect(crowd.place(Crowd.newcomer, keeping: others) == nil)
+}
