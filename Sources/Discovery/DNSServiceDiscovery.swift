@@ -111,6 +111,16 @@ public final class DNSServiceDiscovery {
     active?.updateTXT(settings)
   }
 
+  /// A dial of this candidate failed: whether its service is still at this address is asked again. So it is found at
+  /// another one, or lost.
+  public func dialFailed(_ candidate: Candidate) {
+    for service in table.services
+    where service.phase == .known && service.candidate?.leads(whereLeads: candidate) == true {
+      service.phase = .waiting
+      wake(at: monotonicNow())
+    }
+  }
+
   /// Interfaces or their addresses have changed: services at addresses outside their networks are checked again.
   public func interfacesChanged() {
     for service in table.services where service.isOffLink {
@@ -362,6 +372,7 @@ extension DNSServiceDiscovery: ResponderOwner {
   func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, _ record: NodeRecord)
   {
     guard responder === active else { return }
+    service.responder?.endLookup(service)
     wake(at: monotonicNow())
     let kind = bearerKind(UInt32(service.key.interface))
     // A loopback address announced by another machine would lead to this one.

@@ -16,7 +16,8 @@ final class Service {
     /// Waits for one of the `ServiceTable.lookupsMax` look-ups.
     case waiting
     case lookingUp
-    /// Looked up; the look-up stays open and reports changes.
+    /// Looked up. The look-up has ended: an open one asks for its three records again and again, which makes hundreds of
+    /// questions a second of a hall full of boxes that know all answers.
     case known
     /// The look-up failed; it is retried at `until`.
     case resting(until: Instant)

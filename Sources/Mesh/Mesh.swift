@@ -188,6 +188,12 @@ public struct Mesh {
     return hasChanged
   }
 
+  /// A node whose signature was verified takes its place in a full database. `install` its advertisement then.
+  public mutating func take(_ place: Place, for newcomer: NodeID, from slot: Int) {
+    database.replace(place.leaver, by: newcomer, below: place.parent, from: slot)
+    needsRoutes = true
+  }
+
   /// Stores an advertisement of this node. It will be sent to all neighbours.
   public mutating func installOwn(_ view: borrowing AdvertisementView, _ payload: RawSpan) {
     _ = keep(local, view, payload, .never, links.carriers, from: FairShare.ownHolder)
@@ -339,9 +345,6 @@ public struct Mesh {
     needsRoutes = false
     paths.compute(database, links, local: local)
   }
-
-  /// A node came or went otherwise than by its links.
-  mutating func routesMayHaveChanged() { needsRoutes = true }
 
   public func route(to node: NodeID) -> Route? {
     guard let number = database.find(node) else { return nil }

@@ -40,12 +40,6 @@ extension Mesh {
     return place == RouteTree.root ? nil : Place(leaver: place, parent: parent)
   }
 
-  /// A verified node takes its place. `install` its advertisement then.
-  public mutating func take(_ place: Place, for newcomer: NodeID, from slot: Int) {
-    database.replace(place.leaver, by: newcomer, below: place.parent, from: slot)
-    routesMayHaveChanged()
-  }
-
   /// The record of the node below which a newcomer would be: this node's own for a neighbour, otherwise the nearest
   /// relay that lists it.
   private func parent(for newcomer: NodeID) -> Int? {

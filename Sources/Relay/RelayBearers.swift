@@ -25,8 +25,10 @@ extension Relay: BearerDelegate {
   func bearerOpened(_ stream: StreamHandoff) { begin(stream) }
 
   func bearerDialFailed(token: UInt32, reason: String) {
-    let bearer = candidates[token]?.bearer.rawValue ?? 0
+    let candidate = candidates[token]
+    let bearer = candidate?.bearer.rawValue ?? 0
     journal.record(.info, .dialFailed, at: loop.now, UInt64(bearer), UInt64(token), text: JournalText(reason))
+    if let candidate { dnsSD?.dialFailed(candidate) }
     node.handle(.dialFailed(token), now: loop.now)
   }
 

@@ -35,6 +35,7 @@ private final class ScriptedResponder: Responder {
   var lookups = 0
   var browsedAgain = 0
   var canLookUp = true
+  var open: [ServiceKey] = []
 
   init(_ owner: any ResponderOwner) { self.owner = owner }
   func activate(_ settings: DiscoverySettings) {}
@@ -43,9 +44,13 @@ private final class ScriptedResponder: Responder {
   func lookUp(_ service: Service, _ settings: DiscoverySettings) -> Bool {
     lookups += 1
     service.responder = self
+    if canLookUp { open.append(service.key) }
     return canLookUp
   }
-  func endLookup(_ service: Service) { service.responder = nil }
+  func endLookup(_ service: Service) {
+    service.responder = nil
+    open.removeAll { $0 == service.key }
+  }
   func close() {}
 }
 
@@ -83,6 +88,12 @@ private final class Stage {
   func find(_ key: ServiceKey) -> Service? {
     discovery.responderFound(responder, key)
     return discovery.table.find(key)
+  }
+
+  /// What the discovery does when it is this service's turn.
+  func lookUp(_ service: Service) {
+    service.phase = .lookingUp
+    _ = responder.lookUp(service, DiscoverySettings(node: NodeID(high: 1, low: 2), port: 7777, displayName: "box"))
   }
 
   func answer(_ service: Service, _ address: UInt64, port: UInt16 = 7777, hint: UInt64? = nil) {
@@ -142,6 +153,36 @@ struct ServiceTests {
     stage.answer(service, 0x0A000002)
     #expect(stage.listener.foundCount == 2)
     #expect(stage.listener.lostCount == 1)
+  }
+
+  @Test func `a look-up ends with its answer`() throws {
+    let stage = try Stage()
+    let service = try #require(stage.find(Stage.key(5)))
+    stage.lookUp(service)
+    #expect(stage.responder.open == [service.key])
+    stage.answer(service, 0x0A000001)
+    #expect(stage.responder.open.isEmpty && service.phase == .known && stage.listener.present.count == 1)
+  }
+
+  @Test func `a service where nobody answers is looked up again, and is found at its new address`() throws {
+    let stage = try Stage()
+    let service = try #require(stage.find(Stage.key(5)))
+    stage.lookUp(service)
+    stage.answer(service, 0x0A000001)
+    stage.discovery.dialFailed(try #require(service.candidate))
+    #expect(service.phase == .waiting && stage.listener.present.count == 1, "it stays until the answer")
+    stage.lookUp(service)
+    stage.answer(service, 0x0A000002)
+    #expect(stage.listener.lostCount == 1 && stage.listener.foundCount == 2)
+  }
+
+  @Test func `a failed dial of another address asks for nothing`() throws {
+    let stage = try Stage()
+    let service = try #require(stage.find(Stage.key(5)))
+    stage.answer(service, 0x0A000001)
+    let other = IPEndpoint(high: 0, low: 0xFFFF_0A00_0009, port: 7777, scope: 0)
+    stage.discovery.dialFailed(Candidate(bearer: .ethernet, address: .ip(other), hint: 5, domain: 2))
+    #expect(service.phase == .known)
   }
 
   @Test func `a loopback address counts on the loopback interface only`() throws {
