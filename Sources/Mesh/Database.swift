@@ -61,9 +61,11 @@ struct Database {
     return isEqual(held.bytes, payload)
   }
 
+  var isFull: Bool { count == Limits.nodesMax }
+
   /// Whether there is room for another node. A node without a route can be replaced.
   var hasRoom: Bool {
-    if count < Limits.nodesMax { return true }
+    if !isFull { return true }
     for number in 1..<end where isUnreachable(number) { return true }
     return false
   }
@@ -174,7 +176,7 @@ struct Database {
 
   /// The node without a route that gives way first: of the link over which most of them became known the one whose
   /// advertisement expires first. So a neighbour that invents nodes replaces its own.
-  private var unreachable: Int? {
+  var unreachable: Int? {
     var counts = FixedArray<65, UInt16>(repeating: 0)
     for number in 1..<end where isUnreachable(number) { counts[Int(records[number].ingress)] += 1 }
     var found: Int?
@@ -194,7 +196,7 @@ struct Database {
     min(records[number].topology.expiresAt, records[number].profile.expiresAt)
   }
 
-  /// A node without advertisements takes the place of another one.
+  /// A node whose advertisement follows takes the place of another one.
   mutating func replace(_ number: Int, by node: NodeID, below parent: Int, from ingress: Int) {
     remove(number)
     let place = append(node, from: ingress)
@@ -203,7 +205,7 @@ struct Database {
   }
 
   private mutating func append(_ node: NodeID, from ingress: Int) -> Int {
-    if count == Limits.nodesMax, let victim = unreachable { remove(victim) }
+    precondition(!isFull, "a full table has a place for a node only in exchange for another one")
     var number = 0
     while number < end, records[number].id != .none { number += 1 }
     if number == end { end += 1 }

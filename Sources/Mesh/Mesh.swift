@@ -19,7 +19,7 @@ public struct Mesh {
     case ownEcho
     /// Signed by this node's key but newer than its newest: this node lost its state, or two nodes use its key.
     case ownFromElsewhere
-    /// The database is full, and a route leads to each of its nodes: see `place(for:isKept:)`.
+    /// The database is full: the node needs a place (`place(for:isKept:)`).
     case full
     /// Newer than what is held, but the source has renewed it too often: ask for it again later.
     case tooOften
@@ -152,7 +152,7 @@ public struct Mesh {
   {
     guard let number = database.find(source) else {
       if age >= UInt64(view.lifetimeSeconds) * 1000 { return .stale }
-      return database.hasRoom ? .new : .full
+      return database.isFull ? .full : .new
     }
     let stamp = database.records[number][view.kind]
     let isNewer = !stamp.isHeld || stamp.isOlder(thanEpoch: view.epoch, view.sequence)
@@ -298,8 +298,10 @@ public struct Mesh {
 
   // MARK: Nodes
 
-  /// Whether there is room for another node.
+  /// Whether there is room for another node: a free place, or a node without a route.
   public var hasRoom: Bool { database.hasRoom }
+
+  public var isFull: Bool { database.isFull }
 
   /// Number of known nodes, without this one.
   public var nodeCount: Int { database.count - 1 }

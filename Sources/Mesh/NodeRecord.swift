@@ -40,8 +40,8 @@ struct NodeRecord {
   var relays = false
   var neighbourCount = 0
   var route: Route?
-  /// The record before it on the path of its route; with `isPlaced` the one below which it was let in, until routes are
-  /// computed.
+  /// The record before it on the path of its route; with `isPlaced`, which is until it has a route, the one below which
+  /// it was let in.
   var parent: UInt16 = 0
   var isPlaced = false
 

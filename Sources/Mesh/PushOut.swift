@@ -1,13 +1,15 @@
 import Frame
 import Primitives
 
-/// Who gives way when the database is full and a route leads to each of its nodes.
+/// Who gives way to a newcomer when the database is full: a node without a route; where none is, one of the largest part
+/// of the route tree.
 ///
 /// An invented node is listed by its inventor, or by another invented node: honest nodes list only neighbours that
 /// proved their keys. So all of them hang in one part of the route tree. The search goes from this node to the child
 /// with most nodes, again and again, until none is below; that node gives way (the push-out of Choudhury and Hahne,
 /// 1998, with the part of the tree as the holder). A newcomer counts in the part that it would join, so who invents
-/// nodes replaces his own, and the last of equal ones is the newcomer: nothing changes again and again.
+/// nodes replaces his own. Of equal parts its own is searched, and of equal nodes it gives way itself: parts become
+/// equal, and then nothing changes any more.
 ///
 /// The time is proportional to the number of nodes, times `Limits.neighboursMax`: the owner limits how often it asks.
 extension Mesh {
@@ -22,6 +24,7 @@ extension Mesh {
   /// Neighbours never give way, nor do nodes that are kept, nor those on the paths to them.
   public func place(for newcomer: NodeID, isKept: (NodeID) -> Bool) -> Place? {
     guard let parent = parent(for: newcomer) else { return nil }
+    if let number = database.unreachable { return Place(leaver: number, parent: parent) }
     var tree = RouteTree(database)
     for number in 1..<database.end where tree.holds(number) {
       let node = node(at: number)
@@ -29,7 +32,7 @@ extension Mesh {
     }
     for number in 1..<database.end where tree.holds(number) && !tree.isKept[number] { tree.count(number) }
     let isNewcomerKept = parent == RouteTree.root || isKept(newcomer)
-    if !isNewcomerKept { tree.count(parent) }
+    if !isNewcomerKept { tree.count(parent, isNewcomer: true) }
     var place = RouteTree.root
     while true {
       let (child, weight) = tree.heaviestChild(of: place)
@@ -66,6 +69,7 @@ private struct RouteTree {
   private let database: Database
   private var weights = Limits.PerNode<UInt16>(repeating: 0)
   private(set) var isKept = Limits.PerNode<Bool>(repeating: false)
+  private var isAboveNewcomer = Limits.PerNode<Bool>(repeating: false)
 
   init(_ database: Database) { self.database = database }
 
@@ -80,10 +84,11 @@ private struct RouteTree {
     }
   }
 
-  mutating func count(_ number: Int) {
+  mutating func count(_ number: Int, isNewcomer: Bool = false) {
     var number = number
     while number != Self.root {
       weights[number] += 1
+      if isNewcomer { isAboveNewcomer[number] = true }
       number = Int(database.records[number].parent)
     }
   }
@@ -91,9 +96,11 @@ private struct RouteTree {
   func heaviestChild(of place: Int) -> (number: Int?, weight: UInt16) {
     var heaviest: Int?
     var most: UInt16 = 0
-    for number in 1..<database.end
-    where weights[number] > most && holds(number) && Int(database.records[number].parent) == place {
-      (heaviest, most) = (number, weights[number])
+    for number in 1..<database.end where holds(number) && Int(database.records[number].parent) == place {
+      let weight = weights[number]
+      if weight > most || weight == most && weight > 0 && isAboveNewcomer[number] {
+        (heaviest, most) = (number, weight)
+      }
     }
     return (heaviest, most)
   }

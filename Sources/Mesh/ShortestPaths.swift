@@ -35,7 +35,6 @@ struct ShortestPaths {
       ways[number] = Self.unreached
       isSettled[number] = false
       database.records[number].route = nil
-      database.records[number].isPlaced = false
     }
     var carriers = Slots(links.carriers)
     while let slot = carriers.next() {
@@ -75,6 +74,20 @@ struct ShortestPaths {
           payloads[next] = min(payloads[next], payload)
         }
       }
+    }
+    settlePlaces(database, links)
+  }
+
+  /// Who was let in below a node stays so until it has a route, as long as that node lists it.
+  private func settlePlaces(_ database: borrowing Database, _ links: borrowing LocalLinks) {
+    for number in 1..<database.end where database.records[number].isPlaced {
+      let record = database.records[number]
+      let parent = Int(record.parent)
+      var isListed = links.carrier(to: record.id) != nil
+      if parent != 0, database.records[parent].route != nil {
+        isListed = database.entry(parent, of: record.id) != nil
+      }
+      database.records[number].isPlaced = isListed && record.route == nil
     }
   }
 

@@ -20,11 +20,20 @@ struct Connector {
     var failures: UInt32 = 0
     /// A link with it is wanted; else it is not dialled.
     var isWanted: Bool
+    /// Since when it has been wanted.
+    var wantedAt = Instant.zero
     /// When a candidate of its domain was last found or lost.
     var domainChangedAt: Instant
+    /// Its domain is crowded: a link in haste would soon be one too many.
+    var isInCrowd = false
 
     /// Whether `LinkSelection` decides on it.
     var isSelected: Bool { domain != 0 && hint != 0 }
+
+    /// When it may be dialled, if it is to be dialled from `start` on.
+    func dialTime(_ start: Instant) -> Instant {
+      isInCrowd ? max(start, min(domainChangedAt + Connector.crowdCalm, wantedAt + Connector.crowdPatience)) : start
+    }
   }
 
   enum Phase: Equatable {
@@ -39,6 +48,10 @@ struct Connector {
   static let dialsMax = 8
   /// How long the node with the higher id waits for the other to dial.
   static let dialDeferral = TimeSpan.seconds(2)
+  /// In a crowded domain a dial waits until no candidate has come or gone for `crowdCalm`, at most `crowdPatience`: when
+  /// many nodes start at once, nobody knows yet who stays next to whom.
+  static let crowdCalm = TimeSpan.milliseconds(500)
+  static let crowdPatience = TimeSpan.seconds(3)
   /// The pause after a failed dial doubles from `pauseMin` to `pauseMiddle`, so that a box that restarts is reached
   /// within seconds. After `retriesMax` failures in a row it is not restarting, and `pauseMax` spares the channel.
   static let pauseMin = TimeSpan.milliseconds(250)
@@ -162,6 +175,7 @@ struct Connector {
       let isDemanded = demand.contains(hint)
       // The other end counts the same bytes.
       let isMutual = isChosen ? selection.isMutual(relays: relays) : isDemanded
+      candidates[index].isInCrowd = selection.isCrowd && !isDemanded
       setWanted(index, isChosen || isDemanded, isMutual: isMutual, now)
     }
   }
@@ -170,6 +184,7 @@ struct Connector {
     if isWanted && !candidates[index].isWanted, case .waiting(let start) = candidates[index].phase {
       let waits = isMutual && candidates[index].hint < localHint
       candidates[index].phase = .waiting(max(start, waits ? now + Self.dialDeferral : now))
+      candidates[index].wantedAt = now
     }
     candidates[index].isWanted = isWanted
   }
@@ -214,7 +229,9 @@ struct Connector {
     if isDiallingAll { return nil }
     for index in candidates.indices {
       let candidate = candidates[index]
-      guard candidate.isWanted, case .waiting(let start) = candidate.phase, start <= now else { continue }
+      guard candidate.isWanted, case .waiting(let start) = candidate.phase, candidate.dialTime(start) <= now else {
+        continue
+      }
       if candidate.hint != 0 && (isLinked(candidate.hint, candidate.bearer) || isDialling(like: candidate)) {
         // Checked again after the existing link or dial has had its time.
         candidates[index].phase = .waiting(now + Self.dialDeferral)
@@ -232,7 +249,7 @@ struct Connector {
     if isDiallingAll { return .never }
     var earliest = Instant.never
     for candidate in candidates where candidate.isWanted {
-      if case .waiting(let start) = candidate.phase { earliest = min(earliest, start) }
+      if case .waiting(let start) = candidate.phase { earliest = min(earliest, candidate.dialTime(start)) }
     }
     return earliest
   }

@@ -24,13 +24,16 @@ extension Node {
     }
   }
 
-  /// Closes a link that is not wanted, if nothing waits in its queue and its neighbour stays in reach.
-  func closeSurplusLink(_ now: Instant) {
-    guard let slot = surplus.next(now: now) else { return }
-    if links[slot].hasFrames || !mesh.reaches(links[slot].peer, without: slot) {
-      return surplus.postpone(slot, now: now)
+  /// Closes links that are not wanted, if nothing waits in their queues and their neighbours stay in reach.
+  func closeSurplusLinks(_ now: Instant) {
+    while let slot = surplus.next(now: now) {
+      if links[slot].hasFrames || !mesh.reaches(links[slot].peer, without: slot) {
+        surplus.postpone(slot, now: now)
+      } else {
+        surplus.remove(slot)
+        closeLink(slot, .notNeeded, now: now)
+      }
     }
-    closeLink(slot, .notNeeded, now: now)
   }
 
   private func isLinked(_ hint: UInt64, _ bearer: BearerKind) -> Bool {

@@ -60,6 +60,9 @@ struct LinkSelection {
     }
   }
 
+  /// Whether there are too many relays for everybody to link with everybody.
+  var isCrowd: Bool { fewCount >= Self.cliqueMax }
+
   /// Whether this node wants a link with another one. A relay that was not added is judged as if it was: it is wanted
   /// when it would take the place of one that was.
   func wants(_ other: UInt64, relays isRelay: Bool) -> Bool {

@@ -318,7 +318,7 @@ public final class Node {
   private func handleTimeouts(_ now: Instant) {
     closeTrafficWindow(now)
     // Before the links queue pings.
-    closeSurplusLink(now)
+    closeSurplusLinks(now)
     var isAwake = false
     for slot in links.indices where links[slot].deadline <= now {
       isAwake = true

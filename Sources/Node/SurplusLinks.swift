@@ -3,18 +3,21 @@ import Primitives
 /// When links that this node dialled are closed because it no longer wants them: nodes that came later took their place.
 ///
 /// A link has been unwanted for `calm`, and its domain did not change meanwhile: while many nodes come at once, nobody
-/// knows yet who stays next to whom. In a domain that changes all the time `patienceMax` is enough. One link is closed
-/// at a time, so that the network adapts before the next one.
+/// knows yet who stays next to whom. In a domain that changes all the time `patienceMax` is enough. A few
+/// links are closed at a time, which is one change of topology for others, and then the network has time to adapt.
 struct SurplusLinks {
   static let calm = TimeSpan.seconds(10)
   static let patienceMax = TimeSpan.seconds(60)
   static let pause = TimeSpan.seconds(2)
+  static let closedAtOnce = 8
 
   /// Since when a link has been unwanted, and when it is to be closed; `.never` for all others.
   private var since = Limits.PerLink<Instant>(repeating: .never)
   private var due = Limits.PerLink<Instant>(repeating: .never)
-  /// No link is closed before this time.
+  /// No link is closed before this time, unless the present turn has closed fewer than `closedAtOnce`.
   private var nextAt = Instant.zero
+  private var turnAt = Instant.zero
+  private var closedInTurn = 0
 
   /// The link of a slot is not wanted.
   mutating func add(_ slot: Int, domainChangedAt: Instant, now: Instant) {
@@ -40,13 +43,13 @@ struct SurplusLinks {
     return max(earliest, nextAt)
   }
 
-  /// The link to close now.
+  /// The next link to close now.
   mutating func next(now: Instant) -> Int? {
-    if nextAt > now { return nil }
-    for slot in due.indices where due[slot] <= now {
-      nextAt = now + Self.pause
-      return slot
-    }
-    return nil
+    if nextAt <= now { (turnAt, closedInTurn) = (now, 0) }
+    guard turnAt == now, closedInTurn < Self.closedAtOnce, let slot = due.indices.first(where: { due[$0] <= now })
+    else { return nil }
+    nextAt = now + Self.pause
+    closedInTurn += 1
+    return slot
   }
 }

@@ -18,8 +18,8 @@ import time
 from daemons import BINARY, Client, Daemon
 
 CLONE_NEWNET = 0x40000000
-SETTLE_SECONDS = 30
-WAIT_SECONDS = 180
+SETTLE_SECONDS = 60
+WAIT_SECONDS = 120
 # Files of a client and of the daemons' pipes.
 FILES_MIN = 4096
 _ports = itertools.count()

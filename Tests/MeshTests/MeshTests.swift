@@ -188,10 +188,13 @@ import Testing
   #expect(bench.assess(1, epoch: 1, sequence: 2) == .new)
 }
 
-@Test func inAFullDatabaseANodeThatNobodyCanReachGivesWay() {
+@Test func inAFullDatabaseANodeThatNobodyCanReachGivesWay() throws {
   let bench = Bench()
   for number in 1..<Limits.nodesMax { bench.state(number, [], lifetime: number == 7 ? 100 : 180) }
-  #expect(bench.assess(Limits.nodesMax, epoch: 1, sequence: 1) == .new)
+  #expect(bench.assess(Limits.nodesMax, epoch: 1, sequence: 1) == .full)
+  bench.link(0, to: Limits.nodesMax)
+  let newcomer = bench.id(Limits.nodesMax)
+  bench.mesh.take(try #require(bench.mesh.place(for: newcomer) { _ in false }), for: newcomer, from: 0)
   bench.state(Limits.nodesMax, [])
   #expect(bench.mesh.nodeCount == Limits.nodesMax - 1)
   #expect(bench.mesh.index(of: bench.id(7)) == nil && bench.mesh.index(of: bench.id(Limits.nodesMax)) != nil)
@@ -273,13 +276,13 @@ extension AdvertisementKind {
   fileprivate static let both: [AdvertisementKind] = [.topology, .profile]
 }
 
-@Test func aNeighbourThatInventsNodesReplacesItsOwn() {
+@Test func ofNodesWithoutARouteThoseOfTheNeighbourWithMostGiveWay() throws {
   let bench = Bench()
   bench.state(1, [], lifetime: 60, from: 3)
   for number in 2..<Limits.nodesMax { bench.state(number, [], lifetime: 3600, from: 4) }
   for number in Limits.nodesMax..<Limits.nodesMax + 40 {
-    bench.state(number, [], lifetime: 3600, from: 4)
-    #expect(bench.mesh.index(of: bench.id(number)) != nil)
+    bench.link(number - Limits.nodesMax, to: number)
+    bench.mesh.take(try #require(bench.mesh.place(for: bench.id(number)) { _ in false }), for: bench.id(number), from: 4)
   }
   #expect(bench.mesh.index(of: bench.id(1)) != nil && bench.mesh.nodeCount == Limits.nodesMax - 1)
 }

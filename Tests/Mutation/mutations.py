@@ -130,7 +130,7 @@ ROWS = [
     Row("who took a place is counted only when routes are computed", "Sources/Mesh/Database.swift",
         "records[place].isPlaced = true", "", "MeshTests"),
     Row("what a full table refused is not asked for when somebody lists it", "Sources/Node/Flooding.swift",
-        "if hasChanged && !mesh.hasRoom { askForUnknown(view, on: slot, now) }", "", "NodeTests"),
+        "if hasChanged && mesh.isFull { askForUnknown(view, on: slot, now) }", "", "NodeTests"),
     Row("nobody gives way when the slots run out", "Sources/Node/LinkSlots.swift",
         "return most < 2 || largest == 0 ? nil : youngest(of: largest)", "return nil", "NodeTests"),
     Row("two links over one bearer both stay", "Sources/Node/Neighbours.swift",

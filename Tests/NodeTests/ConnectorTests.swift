@@ -210,12 +210,13 @@ private final class Dialler {
 
 // MARK: Broadcast domains
 
-/// Candidates 1 … count of one domain, whose handles are their hints.
+/// Candidates 1 … count of one domain, whose handles are their hints. In a crowd half a second has passed since.
 private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, othersRelay: Bool = true) -> Dialler {
   let dialler = Dialler(local: local, relays: relays)
   for hint in 1...count where hint != local {
     #expect(dialler.find(UInt32(hint), hint: hint, domain: 3, relays: othersRelay))
   }
+  if count > 5 && othersRelay { dialler.now = start + .milliseconds(500) }
   return dialler
 }
 
@@ -231,6 +232,27 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   let dialler = hall(of: 40, seenBy: 1)
   #expect(dialler.dials().count == 4)
   #expect(dialler.wait(atMost: .seconds(20)).dials == [])
+}
+
+@Test func inACrowdADialWaitsUntilNobodyHasComeForHalfASecond() {
+  let dialler = hall(of: 40, seenBy: 1)
+  dialler.now = start + .milliseconds(400)
+  #expect(dialler.dials() == [])
+  #expect(dialler.find(41, hint: 41, domain: 3) && dialler.dials() == [])
+  #expect(dialler.wait().after == .milliseconds(500))
+}
+
+@Test func inACrowdWhereNodesComeAllTheTimeADialWaitsThreeSeconds() {
+  let dialler = hall(of: 40, seenBy: 1)
+  dialler.now = start
+  var hint: UInt64 = 100
+  while dialler.dials().isEmpty, dialler.now < start + .seconds(10) {
+    hint += 1
+    // None of them takes a wanted one's place: leaves.
+    #expect(dialler.find(UInt32(hint), hint: hint, domain: 3, relays: false))
+    dialler.now = dialler.now + .milliseconds(100)
+  }
+  #expect(dialler.now == start + .seconds(3))
 }
 
 @Test func whoIsOutsideADomainIsDialledBesides() {
@@ -257,7 +279,7 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   #expect(dialler.dials() == [] && dialler.connector.deadline == .never)
 }
 
-@Test func aLeafDialsTwoRelaysAtOnceWhoeverHasTheHigherID() {
+@Test func aLeafDialsTwoRelaysWhoeverHasTheHigherID() {
   #expect(hall(of: 12, seenBy: 12, relays: false).dials().count == 2)
 }
 

@@ -70,19 +70,36 @@ private func crowded(isOwn: Bool = true, others: [Int] = [30, 31, 32, 33]) -> (h
   return (hall, (30...32).filter { !hall.wants($0) })
 }
 
-@Test func linksThatAreNoLongerWantedAreClosedOneByOneAfterTenSeconds() throws {
+@Test func linksThatAreNoLongerWantedAreClosedTogetherAfterTenSeconds() throws {
   let (hall, surplus) = crowded()
   #expect(surplus.count >= 2)
   hall.pass(seconds: 9)
   #expect((30...32).allSatisfy(hall.isUp))
   hall.pass(seconds: 2)
-  #expect(surplus.count { !hall.isUp($0) } == 1)
-  hall.pass(seconds: 10)
   #expect(surplus.allSatisfy { !hall.isUp($0) })
   let slot = try #require(hall.slots[surplus[0]])
   #expect(hall.bench.node.link(slot).state == .closed(.notNeeded))
   let goodbyes = hall.bench.sent(.goodbye, on: slot)
   #expect(goodbyes.map(\.payload) == [[10, 0, 0, 0]])
+}
+
+@Test func eightLinksAreClosedAtOnceAndTheRestTwoSecondsLater() {
+  var links = SurplusLinks()
+  var now = Instant.zero + .seconds(100)
+  for slot in 0..<11 { links.add(slot, domainChangedAt: .zero, now: now) }
+  func closed() -> [Int] {
+    var slots: [Int] = []
+    while let slot = links.next(now: now) {
+      links.remove(slot)
+      slots.append(slot)
+    }
+    return slots
+  }
+  now = links.deadline
+  #expect(now == .zero + .seconds(110) && closed() == Array(0..<8))
+  now = links.deadline
+  #expect(now == .zero + .seconds(112) && closed() == [8, 9, 10])
+  #expect(links.deadline == .never)
 }
 
 @Test func aWantedLinkIsKept() {

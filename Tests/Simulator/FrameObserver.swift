@@ -3,6 +3,8 @@ import Primitives
 
 /// Looks at every frame that a node hands to a stream, and says what no node may do.
 struct FrameObserver {
+  /// A node with a full table forgets advertisements, and passes them on again when they come again.
+  var tablesAreFull = false
   private struct Place: Hashable {
     var machine: Int
     var life: Int
@@ -106,7 +108,8 @@ struct FrameObserver {
     if known.count == 0 || header.identifier + 5_000 > known.age { known.count += 1 }
     known.age = header.identifier
     told[news] = known
-    if known.count > streams[pair, default: []].count + requests[[place.machine, receiver], default: 0] {
+    if !tablesAreFull, known.count > streams[pair, default: []].count + requests[[place.machine, receiver], default: 0]
+    {
       return "tells a neighbour more often than it had streams and was asked"
     }
     return header.identifier < UInt64(view.lifetimeSeconds) * 1000 ? nil : "tells what is too old to hold"

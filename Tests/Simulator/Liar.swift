@@ -58,6 +58,7 @@ extension Simulation {
     let liar = addGuest(first == second ? [first] : [first, second])
     trace.note(now, "liar \(liar) next to \(first) and \(second): \(lie)")
     machines[liar].mischief.listsInvented = lie == .subtree
+    observer.tablesAreFull = lie == .subtree
     start(liar)
     run(until: now + .seconds(8))
     liarAtWork = (liar, lie)
@@ -165,10 +166,12 @@ extension Simulation {
       neighbours = [inventedIdentity((number - Self.branches) / Self.leavesOfBranch).id]
     }
     let identity = inventedIdentity(number)
+    // Renewed every six seconds only: what is verified are new nodes, until the table is full.
+    let sequence = UInt64(round / 20 + 1)
     return frame(
       .advertisement, ttl: 16, from: identity.id,
       advertisement(
-        of: identity, .topology, sequence: UInt64(round + 1), lifetimeSeconds: 3600,
+        of: identity, .topology, sequence: sequence, lifetimeSeconds: 3600,
         body: topologyBody(neighbours.map(link))))
   }
 

@@ -19,7 +19,9 @@ struct Mischief {
   static let keptMax = 16
 
   func does(_ fault: Fault, _ now: Instant) -> Bool { now < until && kinds.contains(fault) }
-  func isIdle(_ now: Instant) -> Bool { (now >= until || kinds.isEmpty) && held.isEmpty && !raisesAges && !listsInvented }
+  func isIdle(_ now: Instant) -> Bool {
+    (now >= until || kinds.isEmpty) && held.isEmpty && !raisesAges && !listsInvented
+  }
 }
 
 /// An overloaded or dishonest relay. Frames between neighbours stay as they are: TLS is between them. What the end
@@ -50,7 +52,9 @@ extension Simulation {
     var result = [whole]
     if machines[machine].mischief.raisesAges, !header.isRouted { result = [aged(header, payload)] }
     if machines[machine].mischief.listsInvented, isOwn, !header.isRouted {
-      result = [restated(header, payload, machine, .optional) { $0 += branches(room: Limits.neighboursMax - $0.count) } ?? whole]
+      result = [
+        restated(header, payload, machine, .optional) { $0 += branches(room: Limits.neighboursMax - $0.count) } ?? whole
+      ]
     }
     if does(.falseLinks, perThousand: 1000), isOwn, let lie = falseLinks(header, payload, machine) { result = [lie] }
     if !header.isRouted, !isOwn, does(.downgrade, perThousand: 500) { result = [downgraded(header, payload) ?? whole] }
