@@ -59,8 +59,8 @@ sim-planted: ## a planted bug: the simulation must find it within 1000 seeds
 mutation: ## checks of the core and the rim disabled one after the other: each must turn a test red
 	python3 Tests/Mutation/mutate.py $(if $(ONLY),--only $(ONLY))
 
-fuzz: ## every fuzz target for TIME seconds (default 10), two at a time, and what a finding is replayed with
-	Tests/Fuzz/run.sh $(or $(TIME),10)
+fuzz: ## every fuzz target for TIME seconds (default 6), two at a time, and what a finding is replayed with
+	Tests/Fuzz/run.sh $(or $(TIME),6)
 
 bench: build ## measured figures: journal, TLS, relaying, security; ratios against limits taken in the same run
 	build/x86_64/causeway selftest --bench

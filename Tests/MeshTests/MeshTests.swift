@@ -282,7 +282,8 @@ extension AdvertisementKind {
   for number in 2..<Limits.nodesMax { bench.state(number, [], lifetime: 3600, from: 4) }
   for number in Limits.nodesMax..<Limits.nodesMax + 40 {
     bench.link(number - Limits.nodesMax, to: number)
-    bench.mesh.take(try #require(bench.mesh.place(for: bench.id(number)) { _ in false }), for: bench.id(number), from: 4)
+    let place = try #require(bench.mesh.place(for: bench.id(number)) { _ in false })
+    bench.mesh.take(place, for: bench.id(number), from: 4)
   }
   #expect(bench.mesh.index(of: bench.id(1)) != nil && bench.mesh.nodeCount == Limits.nodesMax - 1)
 }
