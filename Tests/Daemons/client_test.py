@@ -344,7 +344,8 @@ class ClientTest(unittest.TestCase):
         start = time.monotonic()
         (message,) = link.wait_told("message", 15)
         self.assertEqual((message["kind"], message["bytes"]), (CONTROL, bytes([NO_LISTENER, TEXT, 0, 0]).hex()))
-        self.assertAlmostEqual(time.monotonic() - start, 5.0, delta=0.7)
+        # Not before 5 s; `wait_told` bounds what a busy machine adds.
+        self.assertGreater(time.monotonic() - start, 4.3)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from daemons import INTERACTIVE, KIND, Client, DaemonsTest, wait
 
 
 class MeshTest(DaemonsTest):
-    def test_a_neighbour_that_stands_still_is_given_up_within_three_seconds(self):
+    def test_a_neighbour_that_stands_still_is_soon_given_up(self):
         box = self.daemon("box").start()
         peer = self.daemon("peer", box).start()
         wait("they are linked", lambda: box.neighbours() == ["peer"])
@@ -20,8 +20,8 @@ class MeshTest(DaemonsTest):
         stopped = time.monotonic()
         try:
             wait("it is given up", lambda: box.neighbours() == [])
-            # The status is read every 0.1 s, by a process that takes a while.
-            self.assertLess(time.monotonic() - stopped, 3.5)
+            # 2.9 s, and what a busy machine adds; by its silence alone it would be given up after 9 s.
+            self.assertLess(time.monotonic() - stopped, 7)
         finally:
             os.kill(peer.process.pid, signal.SIGCONT)
         wait("it is back", lambda: box.neighbours() == ["peer"])
