@@ -61,6 +61,7 @@ struct Database {
     return isEqual(held.bytes, payload)
   }
 
+  /// Whether every record is taken.
   var isFull: Bool { count == Limits.nodesMax }
 
   /// Whether there is room for another node. A node without a route can be replaced.

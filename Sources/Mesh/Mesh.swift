@@ -301,6 +301,7 @@ public struct Mesh {
   /// Whether there is room for another node: a free place, or a node without a route.
   public var hasRoom: Bool { database.hasRoom }
 
+  /// Whether every record is taken: a newcomer then needs a place.
   public var isFull: Bool { database.isFull }
 
   /// Number of known nodes, without this one.

@@ -3,8 +3,9 @@ import Primitives
 /// When links that this node dialled are closed because it no longer wants them: nodes that came later took their place.
 ///
 /// A link has been unwanted for `calm`, and its domain did not change meanwhile: while many nodes come at once, nobody
-/// knows yet who stays next to whom. In a domain that changes all the time `patienceMax` is enough. A few
-/// links are closed at a time, which is one change of topology for others, and then the network has time to adapt.
+/// knows yet who stays next to whom. In a domain that changes all the time `patienceMax` is enough. Up to `closedAtOnce`
+/// links are closed together, which is one change of topology for others; then none for `pause`, so that the network
+/// adapts.
 struct SurplusLinks {
   static let calm = TimeSpan.seconds(10)
   static let patienceMax = TimeSpan.seconds(60)
@@ -14,7 +15,7 @@ struct SurplusLinks {
   /// Since when a link has been unwanted, and when it is to be closed; `.never` for all others.
   private var since = Limits.PerLink<Instant>(repeating: .never)
   private var due = Limits.PerLink<Instant>(repeating: .never)
-  /// No link is closed before this time, unless the present turn has closed fewer than `closedAtOnce`.
+  /// When the next turn may begin; when the last one began, and how many links it has closed.
   private var nextAt = Instant.zero
   private var turnAt = Instant.zero
   private var closedInTurn = 0

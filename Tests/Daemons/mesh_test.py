@@ -20,7 +20,7 @@ class MeshTest(DaemonsTest):
         stopped = time.monotonic()
         try:
             wait("it is given up", lambda: box.neighbours() == [])
-            # 2.9 s, and what a busy machine adds; by its silence alone it would be given up after 9 s.
+            # 2.9 s; the rest is for a busy machine.
             self.assertLess(time.monotonic() - stopped, 7)
         finally:
             os.kill(peer.process.pid, signal.SIGCONT)
