@@ -125,7 +125,7 @@ extension Simulation {
   func whatIsMissing(routesOnly: Bool = false) -> String? {
     let homes = network.relays.indices
     let running = homes.map { machines[$0].node != nil }
-    let reference = referenceByStatements()
+    let reference = referenceByStatements(of: homes)
     let truth = Reference(wires: wires, relays: network.relays, running: running)
     convergence.diameter = max(convergence.diameter, truth.diameter)
     for one in homes where running[one] {
@@ -151,9 +151,9 @@ extension Simulation {
     return routesOnly ? nil : doubleOrMissingLink()
   }
 
-  /// The naive router over the nodes' advertisements.
-  private func referenceByStatements() -> Reference {
-    let topologies = network.relays.indices.map { machine -> FrameObserver.Topology? in
+  /// The naive router over the advertisements of these machines; the first is number 0.
+  func referenceByStatements(of numbers: Range<Int>) -> Reference {
+    let topologies = numbers.map { machine -> FrameObserver.Topology? in
       // A node without a link cannot advertise anything.
       guard let node = machines[machine].node, let told = observer.topologies[machine],
         told.life == machines[machine].life,
@@ -281,7 +281,7 @@ extension Simulation {
   /// Every machine sends to all others, in a large network to a few; returns how many messages were accepted.
   func sendToAll() -> Int {
     var asked = 0
-    let reference = referenceByStatements()
+    let reference = referenceByStatements(of: machines.indices)
     for from in network.relays.indices where machines[from].node != nil {
       let all = machines[from].found.filter(network.relays.indices.contains).sorted()
       // All pairs would take too much memory.
