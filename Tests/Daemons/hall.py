@@ -87,6 +87,16 @@ class Attendee(Daemon):
         return self.processor_seconds(), sent, wake_ups
 
 
+def make_network():
+    """Move this process into a namespace of its own, with the bridge; both go when it ends."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES_MIN, FILES_MIN))
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
+        raise SystemExit(f"no namespace of its own: {os.strerror(ctypes.get_errno())}; run it as root")
+    ip("link", "set", "lo", "up")
+    ip("link", "add", "bridge", "type", "bridge")
+    ip("link", "set", "bridge", "up")
+
+
 def ip(*words):
     subprocess.run(["ip", *words], check=True)
 
@@ -166,13 +176,7 @@ def main():
     parser.add_argument("--rest", type=float, default=60, help="seconds at rest that are measured (default 60)")
     parser.add_argument("--leave", type=int, help="how many leave at once and come back (default: half)")
     options = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES_MIN, FILES_MIN))
-    # The bridge's namespace is this process's own, and goes when it ends.
-    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
-        raise SystemExit(f"no namespace of its own: {os.strerror(ctypes.get_errno())}; run it as root")
-    ip("link", "set", "lo", "up")
-    ip("link", "add", "bridge", "type", "bridge")
-    ip("link", "set", "bridge", "up")
+    make_network()
     print("nodes whole after links     kB/min each  CPU % each wake-ups/s back after", flush=True)
     for count in map(int, options.nodes.split(",")):
         measure(count, options.rest, options.leave if options.leave is not None else count // 2)

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""A small hall of real daemons on one LAN: hall_test.py BINARY. Needs root. For figures see hall.py."""
+import tempfile
+import unittest
+
+import hall
+
+NODES = 10
+LINKS_MAX = 8
+WAIT_SECONDS = 60
+
+
+class HallTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="causeway-")
+        self.attendees = [hall.Attendee(self.folder.name, number + 1) for number in range(NODES)]
+
+    def tearDown(self):
+        for attendee in self.attendees:
+            attendee.stop()
+        self.folder.cleanup()
+
+    def becomes_whole(self, attendees):
+        return hall.follow(attendees, lambda: hall.whole(attendees, len(attendees) - 1), WAIT_SECONDS) is not None
+
+    def test_everybody_sees_everybody_over_few_links_also_after_half_of_them_left_and_came_back(self):
+        hall.begin(self.attendees)
+        self.assertTrue(self.becomes_whole(self.attendees))
+        # Links that were made in haste are closed after 10 s.
+        hall.follow(self.attendees, lambda: False, 15)
+        self.assertLessEqual(max(len(attendee.neighbours()) for attendee in self.attendees), LINKS_MAX)
+        leavers, stayers = self.attendees[:NODES // 2], self.attendees[NODES // 2:]
+        for attendee in leavers:
+            attendee.stop()
+        self.assertTrue(self.becomes_whole(stayers))
+        hall.begin(leavers)
+        self.assertTrue(self.becomes_whole(self.attendees))
+
+
+if __name__ == "__main__":
+    hall.make_network()
+    unittest.main(argv=["hall_test.py"], verbosity=2)
