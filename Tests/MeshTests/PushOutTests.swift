@@ -71,6 +71,13 @@ private struct Crowd {
   #expect(crowd.place(Crowd.newcomer) == nil)
 }
 
+@Test func aNewcomerThatMakesItsPartAsLargeAsTheLargestFindsNoPlace() {
+  let crowd = Crowd()
+  // Branch 80 has two leaves, the first ones have three.
+  crowd.bench.state(80, ([1] + crowd.below(80) + [Crowd.newcomer]).map { .init(number: $0) }, sequence: 2)
+  #expect(crowd.place(Crowd.newcomer) == nil)
+}
+
 @Test func anInventorWhoseNodesComeAgainAndAgainSoonChangesNothing() {
   let crowd = Crowd()
   // Sixty more, each below a branch; whoever was replaced comes again.

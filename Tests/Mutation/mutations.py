@@ -122,6 +122,8 @@ ROWS = [
         "NodeTests"),
     Row("a newcomer does not count in the part of the tree that it joins", "Sources/Mesh/PushOut.swift",
         "if place == parent && !isNewcomerKept && weight <= 1 { return nil }", "", "MeshTests"),
+    Row("equal parts change for ever", "Sources/Mesh/PushOut.swift",
+        "weight == most && weight > 0 && isAboveNewcomer[number]", "false", "MeshTests"),
     Row("neighbours give way to newcomers", "Sources/Mesh/PushOut.swift",
         "if link(to: node) != nil || isKept(node) { tree.keep(number) }", "if isKept(node) { tree.keep(number) }",
         "MeshTests"),
