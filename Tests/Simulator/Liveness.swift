@@ -290,6 +290,12 @@ extension Simulation {
         // Relays each choose the cheapest way. Where that has too many hops, frames do not arrive, there or back.
         let ways = [reference.way(from: from, to: to), reference.way(from: to, to: from)]
         if ways.contains(where: { ($0?.hops ?? 0) > Int(Limits.hopsMax) }) { continue }
+        // Who floods passes on frames of others in his own turn.
+        if let (liar, lie) = liarAtWork, lie == .flows,
+          reference.leads(from: from, to: to, through: liar) || reference.leads(from: to, to: from, through: liar)
+        {
+          continue
+        }
         for lane in Lane.allCases {
           let isTaken = send(from, to, lane, lane == .bulk ? 5000 : 20)
           if isTaken { asked += 1 }

@@ -61,6 +61,12 @@ struct Reference {
 
   func way(from a: Int, to b: Int) -> Way? { ways[a][b] }
 
+  /// Whether a cheapest way from `a` to `b` leads through `c`.
+  func leads(from a: Int, to b: Int, through c: Int) -> Bool {
+    guard let way = ways[a][b], let first = ways[a][c], let second = ways[c][b] else { return false }
+    return first.cost + second.cost == way.cost
+  }
+
   /// The most links on any path.
   var diameter: Int { ways.reduce(0) { max($0, $1.reduce(0) { max($0, $1?.hops ?? 0) }) } }
 }
