@@ -33,8 +33,11 @@ let planted: [SwiftSetting] =
 let optimisedAndChecked: [SwiftSetting] =
   embedded ? [] : [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
 
-/// No D-Bus call holds up the reactor for libdbus's 25 s: see CAVAHI_CALL_MILLISECONDS_MAX.
-let boundedCalls = LinkerSetting.unsafeFlags(["-Xlinker", "--wrap=dbus_connection_send_with_reply_and_block"])
+/// Calls within libraries that come to functions of CAvahi.c instead.
+let wrappedCalls = LinkerSetting.unsafeFlags([
+  "-Xlinker", "--wrap=dbus_connection_send_with_reply_and_block",
+  "-Xlinker", "--wrap=avahi_response_scheduler_suppress", "-Xlinker", "--wrap=avahi_domain_equal",
+])
 
 func core(_ name: String, _ dependencies: [Target.Dependency] = [], allocates: Bool = true) -> Target {
   .target(name: name, dependencies: dependencies, swiftSettings: language + mode + optimisedAndChecked + planted + (allocates ? [] : allocationFree))
@@ -99,7 +102,7 @@ let package = Package(
       dependencies: ["CSystem", "Commands"],
       swiftSettings: language + mode,
       linkerSettings: embedded
-        ? [.unsafeFlags(["-Xclang-linker", "-static", "-use-ld=lld", "-Xlinker", "--gc-sections"]), boundedCalls]
+        ? [.unsafeFlags(["-Xclang-linker", "-static", "-use-ld=lld", "-Xlinker", "--gc-sections"]), wrappedCalls]
         : []),
   ] + (embedded ? [] : [
     .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Node"], path: "Tests/Support", swiftSettings: language + optimisedAndChecked),

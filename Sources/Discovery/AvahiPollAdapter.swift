@@ -174,13 +174,22 @@ private final class Timeout {
     let microseconds = Int64(time.pointee.tv_usec) &- Int64(wall.tv_usec)
     // Limited to one year, also for values from a clock that was never set.
     let ahead = overflow ? 0 : min(seconds, 31_536_000) &* 1_000_000 &+ microseconds
-    timer?.set(monotonicNow() + TimeSpan(nanoseconds: UInt64(max(ahead, 0)) &* 1000))
+    let now = monotonicNow()
+    timer?.set(coarse(now + TimeSpan(nanoseconds: UInt64(max(ahead, 0)) &* 1000), now: now))
   }
 
   func free() {
     timer?.cancel()
     timer = nil
   }
+}
+
+/// A time that is more than two seconds ahead, rounded up to whole seconds. Those are the lifetimes of cached records:
+/// each has five times of its own, and a box with many neighbours would wake up for every one.
+func coarse(_ time: Instant, now: Instant) -> Instant {
+  if time - now < .seconds(2) { return time }
+  let second = TimeSpan.seconds(1).nanoseconds
+  return Instant(nanoseconds: (time.nanoseconds + second - 1) / second * second)
 }
 
 private func isInternetDatagramSocket(_ descriptor: CInt) -> Bool {

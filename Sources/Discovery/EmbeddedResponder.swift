@@ -94,7 +94,7 @@ final class EmbeddedResponder: Responder {
     avahi_s_entry_group_reset(group)
     var code = add(settings)
     while code == AVAHI_ERR_COLLISION, name.next() { code = add(settings) }
-    screen.ownAnswer = OwnAnswer(serviceType: settings.serviceType, instance: name.current)
+    cavahi_set_own_service(name.current, settings.serviceType)
     if code < 0 || avahi_s_entry_group_commit(group) < 0 { trouble("cannot publish") }
   }
 

@@ -1,6 +1,6 @@
 import CSystem
 
-/// Checks each multicast DNS packet before libavahi-core reads it, and drops dangerous and needless ones.
+/// Checks each multicast DNS packet before libavahi-core reads it, and drops dangerous ones.
 ///
 /// libavahi-core 0.8 aborts, or reads freed memory, on some CNAME records (avahi issues 501, 678, 683), which would
 /// crash the relay. DNS-SD needs no CNAME, so packets with one are dropped, and so are packets that are not well-formed
@@ -11,10 +11,8 @@ final class PacketScreen {
   /// More records than this do not fit a packet of `packetBytesMax` bytes (the shortest record has 11 bytes).
   static let recordsMax = packetBytesMax / 11
 
-  /// Packets dropped so far, apart from needless ones.
+  /// Packets dropped so far.
   private(set) var refusedCount = 0
-  /// Says which queries are needless.
-  var ownAnswer: OwnAnswer?
   private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: packetBytesMax, alignment: 8)
 
   deinit { buffer.deallocate() }
@@ -24,28 +22,49 @@ final class PacketScreen {
     let peek = CInt(MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT)
     let count = recv(descriptor, buffer.baseAddress, buffer.count, peek)
     if count < 0 { return true }  // an error, or no datagram: Avahi's own recvmsg will report it
-    let packet = UnsafeRawBufferPointer(rebasing: buffer[..<min(count, buffer.count)])
-    if count <= buffer.count, Self.admits(packet) {
-      guard let ownAnswer, let parsed = DNSPacket(packet), ownAnswer.isNeedless(parsed) else { return true }
-    } else {
-      refusedCount &+= 1
-    }
+    if count <= buffer.count, Self.admits(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { return true }
+    refusedCount &+= 1
     _ = recv(descriptor, buffer.baseAddress, 1, CInt(MSG_DONTWAIT))
     return false
   }
 
   /// Whether a packet is well-formed and free of CNAME records.
-  static func admits(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    guard let packet = DNSPacket(bytes), packet.questionCount <= recordsMax, packet.recordCount <= recordsMax else {
-      return false
+  static func admits(_ packet: UnsafeRawBufferPointer) -> Bool {
+    guard packet.count >= 12 else { return false }
+    let questions = word(packet, 4)
+    let records = word(packet, 6) + word(packet, 8) + word(packet, 10)
+    guard questions <= recordsMax, records <= recordsMax else { return false }
+    var offset = 12
+    for _ in 0..<questions {
+      guard let end = nameEnd(packet, offset), packet.count - end >= 4 else { return false }
+      offset = end + 4
     }
-    var offset = DNSPacket.headerBytes
-    for _ in 0..<packet.questionCount {
-      guard packet.question(&offset) != nil else { return false }
-    }
-    for _ in 0..<packet.recordCount {
-      guard let record = packet.record(&offset), record.type != DNSPacket.typeCNAME else { return false }
+    for _ in 0..<records {
+      guard let end = nameEnd(packet, offset), packet.count - end >= 10 else { return false }
+      let dataEnd = end + 10 + word(packet, end + 8)
+      if word(packet, end) == cname || dataEnd > packet.count { return false }
+      offset = dataEnd
     }
     return true
+  }
+
+  /// RFC 1035, section 3.2.2.
+  private static let cname = 5
+
+  private static func word(_ packet: UnsafeRawBufferPointer, _ offset: Int) -> Int {
+    Int(packet[offset]) << 8 | Int(packet[offset + 1])
+  }
+
+  /// The end of the name at `offset`: after its root label or its pointer (RFC 1035, section 4.1.4).
+  private static func nameEnd(_ packet: UnsafeRawBufferPointer, _ start: Int) -> Int? {
+    var offset = start
+    while offset < packet.count {
+      let length = Int(packet[offset])
+      if length == 0 { return offset + 1 }
+      if length >= 0xC0 { return offset + 2 <= packet.count ? offset + 2 : nil }
+      if length > 63 { return nil }
+      offset += 1 + length
+    }
+    return nil
   }
 }

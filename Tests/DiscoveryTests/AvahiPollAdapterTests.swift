@@ -189,6 +189,13 @@ struct AvahiPollAdapterTests {
     client.api.timeout_free(timeout)
   }
 
+  @Test func `times that are far ahead come in whole seconds, near ones are exact`() {
+    let now = Instant.zero + .milliseconds(700)
+    for (ahead, expected) in [(0, 700), (1_999, 2_699), (2_000, 3_000), (2_300, 3_000), (2_301, 4_000)] {
+      #expect(coarse(now + .milliseconds(UInt64(ahead)), now: now) == .zero + .milliseconds(UInt64(expected)))
+    }
+  }
+
   @Test func `a disabled timeout stays silent`() throws {
     let client = try Client()
     let timeout = client.timeout(milliseconds: 5)

@@ -8,9 +8,7 @@ struct PacketBuilder {
   private var counts = [0, 0, 0, 0]
   private var body: [UInt8] = []
 
-  var isQuery = false
-
-  var bytes: [UInt8] { [0, 0, isQuery ? 0 : 0x84, 0] + counts.flatMap { [UInt8($0 >> 8), UInt8($0 & 255)] } + body }
+  var bytes: [UInt8] { [0, 0, 0x84, 0] + counts.flatMap { [UInt8($0 >> 8), UInt8($0 & 255)] } + body }
 
   static func name(_ labels: [String]) -> [UInt8] { labels.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) } + [0] }
 

@@ -5,6 +5,8 @@
 #include <avahi-client/publish.h>
 #include <avahi-common/address.h>
 #include <avahi-common/alternative.h>
+#include <avahi-common/defs.h>
+#include <avahi-common/domain.h>
 #include <avahi-common/error.h>
 #include <avahi-common/malloc.h>
 #include <avahi-common/strlst.h>
@@ -13,11 +15,16 @@
 #include <avahi-core/lookup.h>
 #include <avahi-core/publish.h>
 #include <avahi-core/log.h>
+#include <avahi-core/rr.h>
 #include <sys/time.h>
 
 /// The longest that one D-Bus call may hold up the reactor, in milliseconds. libavahi-client makes its calls
 /// blocking with libdbus's default of 25 s; the firmware is linked with `--wrap` so that this bound holds instead.
 #define CAVAHI_CALL_MILLISECONDS_MAX 1000
+
+/// The instance that this node publishes, and its service type, such as "_causeway._tcp": of the known answers to queries
+/// for this type libavahi-core then notes this one alone.
+void cavahi_set_own_service(const char *name, const char *type);
 
 /// libavahi-core logs to standard error; the box says what matters in lines of its own.
 void cavahi_silence_log(void);
