@@ -30,8 +30,9 @@ public struct Mesh {
     case none
     /// A cost, another link to a neighbour, a link to a node that has a route: it can wait.
     case routine
-    /// A loss, or the only way to a node.
-    case urgent
+    /// The only way to a node.
+    case newWay
+    case loss
   }
 
   public static let byteCount = Database.byteCount + ShortestPaths.byteCount
@@ -95,7 +96,7 @@ public struct Mesh {
     let peer = links[slot].peer
     if peer == .none { return false }
     let hasCarried = links[slot].hasCarried
-    if links[slot].carries { linksChanged(.urgent) }
+    if links[slot].carries { linksChanged(.loss) }
     links.remove(slot)
     database.moveUnsent(1 << UInt64(slot), to: 0)
     linksWithUnsent &= ~(1 << UInt64(slot))
@@ -132,7 +133,7 @@ public struct Mesh {
   private mutating func choose(_ peer: NodeID) {
     let (before, after) = links.choose(peer)
     if before == after { return }
-    linksChanged(before == nil && route(to: peer) == nil ? .urgent : .routine)
+    linksChanged(before == nil && route(to: peer) == nil ? .newWay : .routine)
     guard let after else { return }
     guard let before else { return markAllUnsent(after) }
     database.moveUnsent(1 << UInt64(before), to: 1 << UInt64(after))

@@ -32,7 +32,10 @@ struct Connector {
 
     /// When it may be dialled, if it is to be dialled from `start` on.
     func dialTime(_ start: Instant) -> Instant {
-      isInCrowd ? max(start, min(domainChangedAt + Connector.crowdCalm, wantedAt + Connector.crowdPatience)) : start
+      if !isSelected { return start }
+      let (calm, patience) =
+        isInCrowd ? (Connector.crowdCalm, Connector.crowdPatience) : (Connector.calm, Connector.patience)
+      return max(start, min(domainChangedAt + calm, wantedAt + patience))
     }
   }
 
@@ -48,8 +51,10 @@ struct Connector {
   static let dialsMax = 8
   /// How long the node with the higher id waits for the other to dial.
   static let dialDeferral = TimeSpan.seconds(2)
-  /// In a crowded domain a dial waits until no candidate has come or gone for `crowdCalm`, at most `crowdPatience`: when
-  /// many nodes start at once, nobody knows yet who stays next to whom.
+  /// In a domain a dial waits until no candidate has come or gone for `calm`, at most `patience`; in a crowded one longer:
+  /// when many nodes start at once, nobody knows yet who stays next to whom.
+  static let calm = TimeSpan.milliseconds(250)
+  static let patience = TimeSpan.seconds(1)
   static let crowdCalm = TimeSpan.milliseconds(500)
   static let crowdPatience = TimeSpan.seconds(3)
   /// The pause after a failed dial doubles from `pauseMin` to `pauseMiddle`, so that a box that restarts is reached
@@ -66,6 +71,8 @@ struct Connector {
   private(set) var candidates: [Candidate] = []
   /// Candidates, links or the demand have changed since `choose`.
   private var isStale = false
+  /// A domain is crowded.
+  private(set) var isInCrowd = false
   /// There are candidates of broadcast domains.
   private(set) var hasDomains = false
   private(set) var demand = TrafficDemand()
@@ -159,6 +166,7 @@ struct Connector {
         choose(in: candidates[index].domain, now, isLinked)
       }
     }
+    isInCrowd = candidates.contains { $0.isInCrowd }
     return true
   }
 
@@ -222,6 +230,11 @@ struct Connector {
       changedAt = max(changedAt ?? .zero, candidate.domainChangedAt)
     }
     return changedAt
+  }
+
+  /// Whether a link that is wanted in a crowded domain may soon be up: none has failed yet.
+  func makesLinksInCrowd(_ isUp: (_ hint: UInt64, _ bearer: BearerKind) -> Bool) -> Bool {
+    candidates.contains { $0.isInCrowd && $0.isWanted && $0.failures == 0 && !isUp($0.hint, $0.bearer) }
   }
 
   /// The next wanted candidate to dial; it is then in `.dialling`. `isLinked` as in `choose`, which comes first.

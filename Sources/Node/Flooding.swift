@@ -12,13 +12,24 @@ struct Originator {
   private var lastTopology = Instant.zero
   /// The pause before the next urgent one.
   private var pause = Timing.urgentPauseMin
+  /// Until when new ways wait for further ones; `.never` when none waits.
+  private var gatheringEnd = Instant.never
 
-  mutating func topologyChanged(_ change: Mesh.TopologyChange) {
+  /// In a crowd new ways are told together: when no further link will soon be up (`makesLinks`), or after
+  /// `Timing.gatheringMax`, and not more often than that.
+  mutating func topologyChanged(
+    _ change: Mesh.TopologyChange, inCrowd: Bool, makesLinks: @autoclosure () -> Bool, now: Instant
+  ) {
     switch change {
     case .none: break
     case .routine: topologyDue = min(topologyDue, lastTopology + Timing.routinePause)
-    case .urgent: topologyDue = min(topologyDue, lastTopology + pause)
+    case .newWay: gatheringEnd = min(gatheringEnd, now + Timing.gatheringMax)
+    case .loss: topologyDue = min(topologyDue, lastTopology + pause)
     }
+    if gatheringEnd == .never { return }
+    if inCrowd && gatheringEnd > now && makesLinks() { return }
+    topologyDue = min(topologyDue, lastTopology + (inCrowd ? Timing.gatheringMax : pause))
+    gatheringEnd = .never
   }
   mutating func profileChanged() { profileDue = .zero }
 
@@ -28,13 +39,14 @@ struct Originator {
     profileDue = .zero
   }
 
-  var deadline: Instant { min(topologyDue, profileDue) }
+  var deadline: Instant { min(topologyDue, min(profileDue, gatheringEnd)) }
 
   /// The kind that is due and its new sequence number; nil when none is due.
   mutating func next(now: Instant) -> (AdvertisementKind, UInt64)? {
     if topologyDue <= now {
       pause = now - lastTopology >= Timing.routinePause ? Timing.urgentPauseMin : min(pause * 2, Timing.urgentPauseMax)
       lastTopology = now
+      gatheringEnd = .never
       topologyDue = now + Timing.advertisementInterval
       sequences.topology += 1
       return (.topology, sequences.topology)
@@ -125,11 +137,11 @@ extension Node {
   /// A place for a node that is not known, in a full database.
   private func findPlace(for source: NodeID, on slot: Int, _ now: Instant) throws(FrameRefusal) -> Mesh.Place {
     try chargeVerification(of: source, on: slot, now)
-    journal.record(.warning, .nodesFull, at: now, UInt64(mesh.nodeCount), UInt64(Limits.nodesMax))
     let place = mesh.place(for: source) {
       associations.association(with: $0) != nil || trust?.isKnown($0) ?? false
     }
     if let place { return place }
+    journal.record(.warning, .nodesFull, at: now, UInt64(mesh.nodeCount), UInt64(Limits.nodesMax))
     linksWithoutRoom |= 1 << UInt64(slot)
     throw .overLength
   }

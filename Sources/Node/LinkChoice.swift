@@ -30,9 +30,14 @@ extension Node {
       if links[slot].hasFrames || !mesh.reaches(links[slot].peer, without: slot) {
         surplus.postpone(slot, now: now)
       } else {
-        surplus.remove(slot)
         closeLink(slot, .notNeeded, now: now)
       }
+    }
+  }
+
+  func isUp(_ hint: UInt64, _ bearer: BearerKind) -> Bool {
+    links.indices.contains {
+      links[$0].state == .up && links[$0].peer.high == hint && links[$0].bearer == bearer
     }
   }
 

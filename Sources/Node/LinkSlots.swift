@@ -63,7 +63,7 @@ struct LinkSlots {
     let address = address(source)
     guard addresses[address].take(now: now) else { return addresses[address].next - now }
     met[nextMet] = peer
-    nextMet = (nextMet + 1) % 256
+    nextMet = (nextMet + 1) % met.indices.count
     return nil
   }
 

@@ -284,7 +284,8 @@ public final class Node {
   /// Derives all consequences of a change, always in this order.
   private func settle(_ now: Instant) {
     let isEpochNew = raiseEpochIfDue(now)
-    originator.topologyChanged(mesh.takeTopologyChange())
+    originator.topologyChanged(
+      mesh.takeTopologyChange(), inCrowd: connector.isInCrowd, makesLinks: connector.makesLinksInCrowd(isUp), now: now)
     if mesh.needsRoutes || isEpochNew {
       mesh.computeRoutes()
       askForRoom(now)

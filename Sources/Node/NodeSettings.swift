@@ -84,6 +84,9 @@ enum Timing {
   /// next, and begins anew after `routinePause` without any.
   static let urgentPauseMin = TimeSpan.milliseconds(100)
   static let urgentPauseMax = TimeSpan.milliseconds(1_600)
+  /// In a crowded domain a new way waits so long at most for the other links that are wanted there, and for the next turn:
+  /// all are told at once.
+  static let gatheringMax = TimeSpan.seconds(3)
   /// Pings that are due within this time are sent with one that is due now.
   static let pingsTogether = TimeSpan.milliseconds(300)
   /// A peer without a route is reported lost only after this time, so that a change of bearer is not a loss.

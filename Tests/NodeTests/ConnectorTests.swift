@@ -210,22 +210,29 @@ private final class Dialler {
 
 // MARK: Broadcast domains
 
-/// Candidates 1 … count of one domain, whose handles are their hints. In a crowd half a second has passed since.
+/// Candidates 1 … count of one domain, whose handles are their hints, a quarter of a second later; in a crowd half a
+/// second.
 private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, othersRelay: Bool = true) -> Dialler {
   let dialler = Dialler(local: local, relays: relays)
   for hint in 1...count where hint != local {
     #expect(dialler.find(UInt32(hint), hint: hint, domain: 3, relays: othersRelay))
   }
-  if count > 5 && othersRelay { dialler.now = start + .milliseconds(500) }
+  dialler.now = start + .milliseconds(count > 5 && othersRelay ? 500 : 250)
   return dialler
 }
 
 @Test func inAHallOfFiveEveryLowerNodeIsDialledByEveryHigherOneInTime() {
   let highest = hall(of: 5, seenBy: 5)
   #expect(highest.dials() == [])
-  highest.now = start + .seconds(2)
+  highest.now = start + .milliseconds(2_250)
   #expect(highest.dials() == [1, 2, 3, 4])
   #expect(hall(of: 5, seenBy: 1).dials() == [2, 3, 4, 5])
+}
+
+@Test func inASmallHallADialWaitsUntilNobodyHasComeForAQuarterOfASecond() {
+  let dialler = hall(of: 4, seenBy: 1)
+  #expect(dialler.find(5, hint: 5, domain: 3) && dialler.dials() == [])
+  #expect(dialler.wait().after == .milliseconds(250))
 }
 
 @Test func inALargerHallFourAreDialled() {
@@ -265,12 +272,14 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
 @Test func twoHallsAreChosenInOneByOne() {
   let dialler = hall(of: 5, seenBy: 1)
   for hint in 50...53 as ClosedRange<UInt64> { _ = dialler.find(UInt32(hint), hint: hint, domain: 4) }
+  dialler.now = dialler.now + .milliseconds(250)
   #expect(dialler.dials() == [2, 3, 4, 5, 50, 51, 52, 53])
 }
 
 @Test func aNodeWithTwoAddressesCountsOnce() {
   let dialler = hall(of: 5, seenBy: 1)
   for hint in 2...5 as ClosedRange<UInt64> { _ = dialler.find(UInt32(100 + hint), hint: hint, domain: 3) }
+  dialler.now = dialler.now + .milliseconds(250)
   #expect(dialler.dials() == [2, 3, 4, 5])
 }
 

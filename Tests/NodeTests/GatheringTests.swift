@@ -1,0 +1,71 @@
+import Primitives
+import TestSupport
+import Testing
+
+@testable import Node
+
+/// A node in a hall of 30, half a second after it found all others, and the four whom it dials.
+private func hall() -> (bench: Bench, dialled: [Int]) {
+  let bench = Bench(20)
+  for person in 0..<30 where person != 20 {
+    bench.handle(
+      .candidateFound(FoundCandidate(UInt32(person), .ethernet, domain: 3, hint: bench.id(person).high)))
+  }
+  bench.pass(.seconds(3))
+  let dialled = bench.takeCommands().compactMap { if case .dial(let handle) = $0 { Int(handle) } else { nil } }
+  return (bench, dialled)
+}
+
+@Test func inACrowdLinksThatAreMadeTogetherAreToldTogether() {
+  let (bench, dialled) = hall()
+  let before = bench.signCount
+  for person in dialled {
+    #expect(bench.signCount == before)
+    _ = bench.neighbour(person, dialled: UInt32(person))
+    bench.pass(.milliseconds(300))
+  }
+  #expect(dialled.count == 4 && bench.signCount == before + 1)
+}
+
+@Test func inACrowdANewWayWaitsThreeSecondsForOthers() {
+  let (bench, dialled) = hall()
+  let before = bench.signCount
+  _ = bench.neighbour(dialled[0], dialled: UInt32(dialled[0]))
+  bench.pass(.milliseconds(2_900))
+  #expect(bench.signCount == before)
+  bench.pass(.milliseconds(100))
+  #expect(bench.signCount == before + 1)
+}
+
+@Test func inACrowdANewWayDoesNotWaitForALinkThatHasFailed() {
+  let (bench, dialled) = hall()
+  let before = bench.signCount
+  for person in dialled.dropFirst() { bench.handle(.dialFailed(UInt32(person))) }
+  _ = bench.neighbour(dialled[0], dialled: UInt32(dialled[0]))
+  bench.pass(.milliseconds(100))
+  #expect(bench.signCount == before + 1)
+}
+
+@Test func inACrowdNewWaysAreToldEveryThreeSeconds() {
+  let (bench, dialled) = hall()
+  for person in dialled { _ = bench.neighbour(person, dialled: UInt32(person)) }
+  bench.pass(.milliseconds(500))
+  let before = bench.signCount
+  for person in 30..<34 {
+    _ = bench.neighbour(person)
+    bench.pass(.milliseconds(500))
+  }
+  #expect(bench.signCount == before)
+  bench.pass(.milliseconds(500))
+  #expect(bench.signCount == before + 1)
+}
+
+@Test func inACrowdALossIsToldAtOnce() {
+  let (bench, dialled) = hall()
+  let slots = dialled.map { bench.neighbour($0, dialled: UInt32($0)) }
+  bench.pass(.seconds(5))
+  let before = bench.signCount
+  bench.handle(.linkClosed(slots[0]))
+  bench.pass(.milliseconds(100))
+  #expect(bench.signCount == before + 1)
+}
