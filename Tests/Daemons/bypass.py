@@ -87,7 +87,7 @@ class Ended(Exception):
 class Stream:
     """`send` takes whole frames, `receive` gives them, each with the way that it came: beside the records or inside."""
 
-    def __init__(self, port, identity, version="TLSv1.3"):
+    def __init__(self, port, identity, version="TLSv1.3", source="127.0.0.1"):
         context = _ssl.SSL_CTX_new(_ssl.TLS_client_method())
         for limit in (SET_MIN_VERSION, SET_MAX_VERSION):
             assert _ssl.SSL_CTX_ctrl(context, limit, VERSIONS[version], None) == 1
@@ -99,7 +99,7 @@ class Stream:
         _crypto.BIO_ctrl(self._in, MEMORY_AT_END, -1, None)
         _ssl.SSL_set_bio(self._tls, self._in, self._out)
         _ssl.SSL_set_connect_state(self._tls)
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self._socket = socket.create_connection(("127.0.0.1", port), 10, (source, 0))
         self._raw, self._plain, self._ready, self._ended = b"", b"", [], None
         self.may_bypass, self.sequence, self.last_received = False, 0, 0
         self._established = False

@@ -134,4 +134,5 @@ def main():
                 network.stop()
 
 
-main()
+if __name__ == "__main__":
+    main()

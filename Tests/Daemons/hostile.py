@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""What a hostile member costs others: hostile.py BINARY [--attacks NAME[,NAME...]] [--rounds N]
+
+a – box – b as in relay.py, and a process with a key of its own that links with the box and does not play by the rules. For
+each attack, in turn with an honest neighbour that sends as many frames of the same length: the time of 10 MB from a to b,
+and of a message there and back. Then, while it lasts, how long it takes until a newcomer is everybody's peer, and how long
+after it until all is as before. Nothing is asserted; hostile_test.py does."""
+import argparse
+import itertools
+import os
+import select
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+from bypass import Ended
+from daemons import BINARY, BULK, Client, Daemon, wait
+from member import SEALED, SEALED_FLAG, TOPOLOGY, Identity, Key, Member, advertisement, frame, topology
+from relay import SEALED as IS_SEALED
+from relay import Network
+
+HOSTILE_ADDRESS, HONEST_ADDRESS, SINK_ADDRESS = "127.9.0.1", "127.8.0.1", "127.7.0.1"
+SEGMENT, INTERACTIVE_CLASS, BULK_CLASS = 32, 2, 3
+MESSAGES, MESSAGE_BYTES = 640, 16_384
+BATCH_SECONDS = 0.01
+FULL_SPEED = 100_000
+WAIT_SECONDS = 30
+
+
+# --- what he sends: endless frames -------------------------------------------------------------------------------------
+
+
+def spoofed(me, port, sender, receiver):
+    """Frames of another one's id, with the identifiers that its next messages will have."""
+    for number in itertools.cycle(range(1, 61)):
+        yield frame(SEALED, os.urandom(64), sender, struct.pack(">Q", number), receiver, SEALED_FLAG, INTERACTIVE_CLASS)
+
+
+def forged(me, port, sender, receiver):
+    """Advertisements of invented nodes with wrong signatures."""
+    keys = [Key() for _ in range(250)]
+    for sequence in itertools.count(1):
+        for key in keys:
+            yield advertisement(key, TOPOLOGY, sequence, topology([]), sign=lambda message: os.urandom(64))
+
+
+def invented(me, port, sender, receiver):
+    """The same, rightly signed: all of them without a route."""
+    keys = [Key() for _ in range(250)]
+    for sequence in itertools.count(1):
+        for key in keys:
+            yield advertisement(key, TOPOLOGY, sequence, topology([]))
+
+
+def subtree(me, port, sender, receiver):
+    """300 invented nodes that his own topology makes reachable."""
+    branches = [(Key(), [Key() for _ in range(4)]) for _ in range(60)]
+    for sequence in itertools.count(2):
+        yield advertisement(me.identity, TOPOLOGY, sequence, topology([me.box] + [branch.id for branch, _ in branches]))
+        for branch, leaves in branches:
+            yield advertisement(branch, TOPOLOGY, sequence, topology([me.identity.id] + [leaf.id for leaf in leaves]))
+            for leaf in leaves:
+                yield advertisement(leaf, TOPOLOGY, sequence, topology([branch.id]))
+
+
+def flows(me, port, sender, receiver):
+    """Long frames of 48 invented sources."""
+    payload = os.urandom(1200)
+    for number in itertools.count():
+        source = struct.pack(">QQ", number % 48 + 1, 1)
+        yield frame(SEGMENT, payload, source, struct.pack(">Q", number), receiver, 0, BULK_CLASS)
+
+
+def replays(me, port, sender, receiver):
+    """His own first advertisement, again and again, after the second."""
+    old = advertisement(me.identity, TOPOLOGY, 1, topology([me.box]))
+    me.announce(2)
+    yield from itertools.repeat(old)
+
+
+def keys(me, port, sender, receiver):
+    """No frames: 64 keys of one address, each of which wants a link."""
+    identities = [Identity() for _ in range(64)]
+    members = []
+    while True:
+        for identity in identities:
+            try:
+                members = [*members[-63:], Member(port, HOSTILE_ADDRESS, identity)]
+            except (Ended, OSError):
+                pass
+            yield b""
+
+
+def honest(length):
+    """What he is compared with: sealed frames to a neighbour that takes them."""
+
+    def frames(me, port, sender, receiver):
+        sink = Member(port, SINK_ADDRESS)
+        sink.announce()
+        payload = os.urandom(max(length - 48, 1))
+        for number in itertools.count(1):
+            if number % 100 == 0:
+                sink.serve()
+            yield frame(SEALED, payload, me.identity.id, struct.pack(">Q", number), sink.identity.id, SEALED_FLAG,
+                        INTERACTIVE_CLASS)
+
+    return frames
+
+
+# name: its frames, how many a second, and the length of one
+ATTACKS = {
+    "spoofed": (spoofed, 1000, 112), "forged": (forged, 1000, 201), "invented": (invented, 800, 201),
+    "subtree": (subtree, 800, 240), "flows": (flows, 3000, 1248), "replays": (replays, FULL_SPEED, 225),
+    "keys": (keys, 20, 100)}
+
+
+# --- his process -------------------------------------------------------------------------------------------------------
+
+
+def misbehave(port, name, length, rate, sender, receiver):
+    """Send until standard input is closed; link again when the box closes. A line on standard output, as soon as it has
+    begun and then five times a second: frames so far, seconds, and links."""
+    address = HONEST_ADDRESS if name == "honest" else HOSTILE_ADDRESS
+    make = honest(length) if name == "honest" else ATTACKS[name][0]
+    identity, me, frames, links, sent, start, told = Identity(), None, None, 0, 0, None, 0
+    while not select.select([0], [], [], BATCH_SECONDS)[0]:
+        try:
+            if me is None:
+                me = Member(port, address, identity)
+                links += 1
+                me.announce()
+            if frames is None:
+                frames = make(me, port, sender, receiver)
+                next(frames)
+                start = time.monotonic()
+            spent = time.monotonic() - start
+            due = min(int(spent * rate) - sent, FULL_SPEED * BATCH_SECONDS)
+            batch = b"".join(itertools.islice(frames, int(due)))
+            sent += int(due)
+            if batch:
+                me.stream.send(batch)
+            me.serve()
+            if spent >= told:
+                print(sent, spent, links, flush=True)
+                told = spent + 0.2
+        except (Ended, OSError):
+            me = None
+
+
+class Process:
+    """Somebody who sends, from its first frame on."""
+
+    def __init__(self, network, name, length, rate):
+        words = [name, network.box.port, length, rate, network.a.id, network.b.id]
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, BINARY, "--send", *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True)
+        self.process.stdout.readline()
+
+    def stop(self):
+        """Frames a second, and links; nothing when it was stopped before."""
+        if self.process.returncode is not None:
+            return None
+        try:
+            told = self.process.communicate("", timeout=2)[0]
+        except subprocess.TimeoutExpired:
+            # The box does not read, and he waits for it.
+            self.process.kill()
+            told = self.process.communicate()[0]
+        sent, seconds, links = (told.splitlines() or ["0 1 1"])[-1].split()
+        return int(sent) / float(seconds), int(links)
+
+
+# --- what it costs -----------------------------------------------------------------------------------------------------
+
+
+def measure(network, name, rounds):
+    """Ratios to the honest neighbour of transfer and round trip; frames a second and links of the attacker."""
+    _, length, rate = ATTACKS[name]
+    costs = {True: [], False: []}
+    for _ in range(rounds):
+        for is_hostile in (True, False):
+            process = Process(network, name if is_hostile else "honest", length, rate)
+            try:
+                costs[is_hostile].append(cost(network))
+            finally:
+                pace, links = process.stop()
+            if is_hostile:
+                told, rate = (pace, links), pace
+    beside, alone = (tuple(map(statistics.median, zip(*costs[is_hostile]))) for is_hostile in (True, False))
+    return [honestly / hostile for hostile, honestly in zip(beside, alone)], told
+
+
+def cost(network):
+    """Seconds of 10 MB from a to b, and of a message there and back."""
+    seconds = [network.send(MESSAGES, MESSAGE_BYTES, BULK)[0] for _ in range(3)]
+    return statistics.median(seconds), network.round_trips(200)[0]
+
+
+def join(network, newcomer):
+    """Seconds from the start of a newcomer until it and all others see each other."""
+    start = time.monotonic()
+    application = Client(newcomer.start())
+    with application.socket:
+        for other in (network.a, network.b, network.box):
+            application.wait_peer(other.name)
+    wait("others see the newcomer", lambda: all(newcomer.name in names(each) for each in (network.a, network.b)), WAIT_SECONDS)
+    return time.monotonic() - start
+
+
+def names(daemon):
+    return {peer["name"] for peer in daemon.status["peers"]}
+
+
+def state(network, newcomer):
+    """What is to be as it was: everybody's peers and the box's links, but for the newcomer."""
+    return [names(each) - {newcomer.name} for each in (network.a, network.b, network.box)] + [
+        set(network.box.neighbours()) - {newcomer.name}]
+
+
+def disturb(network, newcomer, before, name):
+    """The seconds of a newcomer while the attack lasts, and those until all is as before when it is over."""
+    process = Process(network, name, *ATTACKS[name][1:])
+    try:
+        joined = join(network, newcomer)
+        process.stop()
+        start = time.monotonic()
+        wait("all is as before", lambda: state(network, newcomer) == before, WAIT_SECONDS)
+        return joined, time.monotonic() - start
+    finally:
+        process.stop()
+        newcomer.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--attacks", default=",".join(ATTACKS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--send", nargs=6, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.send:
+        name, *numbers, sender, receiver = options.send
+        port, length, rate = (float(number) for number in numbers)
+        return misbehave(int(port), name, int(length), rate, bytes.fromhex(sender), bytes.fromhex(receiver))
+    print("attack      frames/s  links  10 MB  message  newcomer  as before")
+    with tempfile.TemporaryDirectory(prefix="causeway-") as root:
+        network = Network(root, IS_SEALED)
+        newcomer = Daemon(root, "newcomer", [network.box], relay=False)
+        try:
+            before = state(network, newcomer)
+            for name in options.attacks.split(","):
+                ratios, (pace, links) = measure(network, name, options.rounds)
+                joined, after = disturb(network, newcomer, before, name)
+                print(f"{name:10} {pace:9,.0f} {links:6} {ratios[0]:6.2f} {ratios[1]:8.2f} {joined:8.1f} s "
+                      f"{after:8.1f} s", flush=True)
+        finally:
+            network.stop()
+
+
+if __name__ == "__main__":
+    main()
