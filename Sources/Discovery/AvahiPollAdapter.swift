@@ -14,11 +14,14 @@ final class AvahiPollAdapter {
   fileprivate let loop: EventLoop
   fileprivate let screen: PacketScreen?
   fileprivate var descriptors: [WatchedDescriptor] = []
+  /// When a packet came last, or this began.
+  fileprivate var packetAt: Instant
 
   /// With a `screen`, datagrams on UDP sockets are checked before Avahi reads them.
   init(_ loop: EventLoop, screen: PacketScreen?) {
     self.loop = loop
     self.screen = screen
+    packetAt = loop.now
     api = .allocate(capacity: 1)
     api.initialize(
       to: AvahiPoll(
@@ -106,6 +109,7 @@ private final class WatchedDescriptor: EventSource {
   }
 
   func ready(_ events: UInt32) {
+    adapter.packetAt = adapter.loop.now
     var bits: UInt32 = 0
     if events & EPOLLIN.rawValue != 0 { bits |= AVAHI_WATCH_IN.rawValue }
     if events & EPOLLOUT.rawValue != 0 { bits |= AVAHI_WATCH_OUT.rawValue }
@@ -150,14 +154,18 @@ private final class Watch {
 
 /// One `AvahiTimeout`. Avahi holds one reference, from `timeout_new` to `timeout_free`.
 private final class Timeout {
+  private let adapter: AvahiPollAdapter
   private var timer: Timer?
   private let callback: AvahiTimeoutCallback
   private let userdata: UnsafeMutableRawPointer?
 
-  init(_ loop: EventLoop, _ callback: @escaping AvahiTimeoutCallback, _ userdata: UnsafeMutableRawPointer?) {
+  init(
+    _ adapter: AvahiPollAdapter, _ callback: @escaping AvahiTimeoutCallback, _ userdata: UnsafeMutableRawPointer?
+  ) {
+    self.adapter = adapter
     self.callback = callback
     self.userdata = userdata
-    timer = Timer(loop) { [self] in
+    timer = Timer(adapter.loop) { [self] in
       callback(OpaquePointer(Unmanaged.passUnretained(self).toOpaque()), userdata)
     }
   }
@@ -175,7 +183,8 @@ private final class Timeout {
     // Limited to one year, also for values from a clock that was never set.
     let ahead = overflow ? 0 : min(seconds, 31_536_000) &* 1_000_000 &+ microseconds
     let now = monotonicNow()
-    timer?.set(coarse(now + TimeSpan(nanoseconds: UInt64(max(ahead, 0)) &* 1000), now: now))
+    let due = now + TimeSpan(nanoseconds: UInt64(max(ahead, 0)) &* 1000)
+    timer?.set(coarse(due, packetAt: adapter.packetAt, now: now))
   }
 
   func free() {
@@ -184,10 +193,12 @@ private final class Timeout {
   }
 }
 
-/// A time that is more than two seconds ahead, rounded up to whole seconds. Those are the lifetimes of cached records:
-/// each has five times of its own, and a box with many neighbours would wake up for every one.
-func coarse(_ time: Instant, now: Instant) -> Instant {
-  if time - now < .seconds(2) { return time }
+/// A time in whole seconds, rounded up, unless it has come or follows from a packet of the last two seconds. What is left
+/// are lifetimes of cached records: each has five times of its own, and a box with many neighbours would wake up for
+/// every one.
+func coarse(_ time: Instant, packetAt: Instant, now: Instant) -> Instant {
+  let quiet = TimeSpan.seconds(2)
+  if time <= now || time - now < quiet && now - packetAt < quiet { return time }
   let second = TimeSpan.seconds(1).nanoseconds
   return Instant(nanoseconds: (time.nanoseconds + second - 1) / second * second)
 }
@@ -234,7 +245,7 @@ private func timeoutNew(
   _ userdata: UnsafeMutableRawPointer?
 ) -> OpaquePointer? {
   guard let adapter = adapter(of: api), let callback else { return nil }
-  let timeout = Timeout(adapter.loop, callback, userdata)
+  let timeout = Timeout(adapter, callback, userdata)
   timeout.set(time)
   return OpaquePointer(Unmanaged.passRetained(timeout).toOpaque())
 }

@@ -192,7 +192,18 @@ struct AvahiPollAdapterTests {
   @Test func `times that are far ahead come in whole seconds, near ones are exact`() {
     let now = Instant.zero + .milliseconds(700)
     for (ahead, expected) in [(0, 700), (1_999, 2_699), (2_000, 3_000), (2_300, 3_000), (2_301, 4_000)] {
-      #expect(coarse(now + .milliseconds(UInt64(ahead)), now: now) == .zero + .milliseconds(UInt64(expected)))
+      let time = coarse(now + .milliseconds(UInt64(ahead)), packetAt: now, now: now)
+      #expect(time == .zero + .milliseconds(UInt64(expected)))
+    }
+  }
+
+  @Test func `when no packet has come for two seconds all times come in whole seconds`() {
+    let packetAt = Instant.zero + .milliseconds(700)
+    for (passed, expected) in [(1_999, 2_799), (2_000, 3_000)] {
+      let now = packetAt + .milliseconds(UInt64(passed))
+      let time = coarse(now + .milliseconds(100), packetAt: packetAt, now: now)
+      #expect(time == .zero + .milliseconds(UInt64(expected)))
+      #expect(coarse(now, packetAt: packetAt, now: now) == now)
     }
   }
 
