@@ -4,26 +4,42 @@ import Primitives
 /// 13.4, for sequence numbers).
 ///
 /// Usually the stored epoch counter was lost, and others still hold advertisements of a former start: the first time
-/// the node answers at once. If a newer one comes again, another node uses the key. Two such nodes must not race, so
-/// from then on each answers after a pause that doubles.
+/// the node answers at once, and so it does when one comes that is as old as its last answer: others kept it while
+/// they were out of reach. If a newer one was made later, another node uses the key. Two such nodes must not race,
+/// so from then on each answers after a pause that doubles.
 struct EpochContest {
   static let pauseMin = TimeSpan.seconds(60)
   static let pauseMax = TimeSpan.seconds(3_600)
+  /// The age of an advertisement is not signed, so only so many are answered at once for their age.
+  static let formersMax = 4
 
   /// The latest epoch that another advertisement claims; zero for none.
   private(set) var rival: UInt64 = 0
   private var answeredAt: Instant?
   private var pause = Self.pauseMin
+  /// How many were answered for their age, and whether `rival` is to be.
+  private var formers = 0
+  private var isFormer = false
 
-  /// An advertisement with this node's key and a later epoch was heard. True when another node must be using the key.
-  mutating func heard(_ epoch: UInt64) -> Bool {
+  /// An advertisement with this node's key and a later epoch was heard, which was made `age` ago. True when another node
+  /// must be using the key.
+  mutating func heard(_ epoch: UInt64, age: TimeSpan, now: Instant) -> Bool {
+    guard let answeredAt else {
+      rival = max(rival, epoch)
+      return false
+    }
+    // Nobody holds a newer word for older than the answer that it held before (`Mesh.install`), so a former one looks
+    // about as old as the answer; a rival's, which was made when that had come, much younger.
+    let isOld = now - answeredAt < age * 2 && formers < Self.formersMax
+    isFormer = isOld && (isFormer || rival == 0)
     rival = max(rival, epoch)
-    return answeredAt != nil
+    return !isOld
   }
 
   /// When the node takes an epoch later than `rival`.
   var deadline: Instant {
     if rival == 0 { return .never }
+    if isFormer { return .zero }
     return answeredAt.map { $0 + pause } ?? .zero
   }
 
@@ -34,7 +50,8 @@ struct EpochContest {
     let counter = rival >> 32
     rival = 0
     guard counter < UInt64(UInt32.max) else { return nil }
-    if answeredAt != nil { pause = min(pause * 2, Self.pauseMax) }
+    if isFormer { formers += 1 } else if answeredAt != nil { pause = min(pause * 2, Self.pauseMax) }
+    isFormer = false
     answeredAt = now
     return (counter + 1) << 32 | current & UInt64(UInt32.max)
   }

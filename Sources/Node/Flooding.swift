@@ -87,7 +87,8 @@ extension Node {
       try chargeVerification(of: header.source, on: slot, now)
       try verify(view, of: header.source, on: slot, now)
       // Either the stored epoch counter was lost, or two nodes use the key, which must be reported.
-      if epochContest.heard(view.epoch) {
+      let age = TimeSpan.milliseconds(min(age, UInt64(view.lifetimeSeconds) * 1000))
+      if epochContest.heard(view.epoch, age: age, now: now) {
         journal.record(.error, .identityDuplicated, at: now, view.epoch, settings.epoch)
       }
       throw .loopedSource

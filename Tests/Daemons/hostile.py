@@ -180,18 +180,21 @@ class Process:
 def measure(network, name, rounds):
     """Ratios to the honest neighbour of transfer and round trip; frames a second and links of the attacker."""
     _, length, rate = ATTACKS[name]
-    costs = {True: [], False: []}
+    beside_him, beside_other = [], []
     for _ in range(rounds):
-        for is_hostile in (True, False):
-            process = Process(network, name if is_hostile else "honest", length, rate)
-            try:
-                costs[is_hostile].append(cost(network))
-            finally:
-                pace, links = process.stop()
-            if is_hostile:
-                told, rate = (pace, links), pace
-    beside, alone = (tuple(map(statistics.median, zip(*costs[is_hostile]))) for is_hostile in (True, False))
-    return [honestly / hostile for hostile, honestly in zip(beside, alone)], told
+        costs, told = beside(network, Process(network, name, length, rate))
+        beside_him.append(costs)
+        beside_other.append(beside(network, Process(network, "honest", length, told[0]))[0])
+    medians = [map(statistics.median, zip(*each)) for each in (beside_other, beside_him)]
+    return [other / his for other, his in zip(*medians)], told
+
+
+def beside(network, process):
+    try:
+        costs = cost(network)
+    finally:
+        told = process.stop()
+    return costs, told
 
 
 def cost(network):

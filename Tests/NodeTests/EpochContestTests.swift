@@ -8,11 +8,12 @@ import Testing
 @testable import Node
 
 private let now = Instant.zero + .seconds(1000)
+private let fresh = TimeSpan.milliseconds(0)
 
 @Test func aLaterEpochOfThisNodesKeyIsOutbidAtOnce() {
   var contest = EpochContest()
   #expect(contest.deadline == .never)
-  let isRival = contest.heard(9 << 32 | 3)
+  let isRival = contest.heard(9 << 32 | 3, age: fresh, now: now)
   #expect(!isRival && contest.deadline <= now)
   let next = contest.next(current: 5 << 32 | 77, now: now)
   #expect(next == 10 << 32 | 77)
@@ -21,21 +22,21 @@ private let now = Instant.zero + .seconds(1000)
 
 @Test func ofSeveralLaterEpochsTheLatestIsOutbid() {
   var contest = EpochContest()
-  _ = contest.heard(9 << 32)
-  _ = contest.heard(12 << 32)
-  _ = contest.heard(7 << 32)
+  _ = contest.heard(9 << 32, age: fresh, now: now)
+  _ = contest.heard(12 << 32, age: fresh, now: now)
+  _ = contest.heard(7 << 32, age: fresh, now: now)
   let next = contest.next(current: 1, now: now)
   #expect(next == 13 << 32 | 1)
 }
 
 @Test func whoComesBackWithALaterEpochIsAnotherHolderAndIsAnsweredAfterAPauseThatDoubles() {
   var contest = EpochContest()
-  _ = contest.heard(1 << 32)
+  _ = contest.heard(1 << 32, age: fresh, now: now)
   _ = contest.next(current: 1, now: now)
   var at = now
   for (round, pause) in ([60, 120, 240, 480, 960, 1920, 3600, 3600] as [UInt64]).enumerated() {
     let rival = UInt64(3 + 2 * round) << 32
-    let isRival = contest.heard(rival)
+    let isRival = contest.heard(rival, age: fresh, now: at)
     #expect(isRival && contest.deadline == at + .seconds(pause))
     let early = contest.next(current: 1, now: at + .milliseconds(pause * 1000 - 1))
     at = at + .seconds(pause)
@@ -44,9 +45,41 @@ private let now = Instant.zero + .seconds(1000)
   }
 }
 
+@Test func aWordFromBeforeTheLastAnswerIsOutbidAtOnceToo() {
+  var contest = EpochContest()
+  _ = contest.heard(46 << 32, age: .seconds(9), now: now)
+  _ = contest.next(current: 1, now: now)
+  let later = now + .seconds(1)
+  let isRival = contest.heard(86 << 32, age: .milliseconds(501), now: later)
+  #expect(!isRival && contest.deadline <= later)
+  let next = contest.next(current: 1, now: later)
+  #expect(next == 87 << 32 | 1)
+}
+
+@Test func aWordFromAfterTheLastAnswerIsARivalsAlsoBesideAnOldOne() {
+  var contest = EpochContest()
+  _ = contest.heard(1 << 32, age: fresh, now: now)
+  _ = contest.next(current: 1, now: now)
+  let later = now + .seconds(1)
+  _ = contest.heard(3 << 32, age: .seconds(9), now: later)
+  let isRival = contest.heard(4 << 32, age: .milliseconds(500), now: later)
+  #expect(isRival && contest.deadline == now + .seconds(60))
+}
+
+@Test func ofOldWordsFourAreOutbidAtOnce() {
+  var contest = EpochContest()
+  var answers = 0
+  for round in 0..<10 as Range<UInt64> {
+    let at = now + .seconds(round)
+    _ = contest.heard((3 + 2 * round) << 32, age: .seconds(600), now: at)
+    if contest.next(current: 1, now: at) != nil { answers += 1 }
+  }
+  #expect(answers == 1 + 4)
+}
+
 @Test func anEpochThatNothingIsLaterThanIsLeftAlone() {
   var contest = EpochContest()
-  _ = contest.heard(.max)
+  _ = contest.heard(.max, age: fresh, now: now)
   let next = contest.next(current: 1, now: now)
   #expect(next == nil && contest.deadline == .never)
 }
