@@ -120,7 +120,7 @@ ATTACKS = {
 # --- his process -------------------------------------------------------------------------------------------------------
 
 
-def misbehave(port, name, length, rate, sender, receiver):
+def misbehave(port, name, rate, length, sender, receiver):
     """Send until standard input is closed; link again when the box closes. A line on standard output, as soon as it has
     begun and then five times a second: frames so far, seconds, and links."""
     address = HONEST_ADDRESS if name == "honest" else HOSTILE_ADDRESS
@@ -153,8 +153,8 @@ def misbehave(port, name, length, rate, sender, receiver):
 class Process:
     """Somebody who sends, from its first frame on."""
 
-    def __init__(self, network, name, length, rate):
-        words = [name, network.box.port, length, rate, network.a.id, network.b.id]
+    def __init__(self, network, name, rate, length):
+        words = [name, network.box.port, rate, length, network.a.id, network.b.id]
         self.process = subprocess.Popen(
             [sys.executable, __file__, BINARY, "--send", *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             text=True)
@@ -179,12 +179,12 @@ class Process:
 
 def measure(network, name, rounds):
     """Ratios to the honest neighbour of transfer and round trip; frames a second and links of the attacker."""
-    _, length, rate = ATTACKS[name]
+    _, rate, length = ATTACKS[name]
     beside_him, beside_other = [], []
     for _ in range(rounds):
-        costs, told = beside(network, Process(network, name, length, rate))
+        costs, told = beside(network, Process(network, name, rate, length))
         beside_him.append(costs)
-        beside_other.append(beside(network, Process(network, "honest", length, told[0]))[0])
+        beside_other.append(beside(network, Process(network, "honest", told[0], length))[0])
     medians = [map(statistics.median, zip(*each)) for each in (beside_other, beside_him)]
     return [other / his for other, his in zip(*medians)], told
 
@@ -246,8 +246,8 @@ def main():
     options = parser.parse_args()
     if options.send:
         name, *numbers, sender, receiver = options.send
-        port, length, rate = (float(number) for number in numbers)
-        return misbehave(int(port), name, int(length), rate, bytes.fromhex(sender), bytes.fromhex(receiver))
+        port, rate, length = (float(number) for number in numbers)
+        return misbehave(int(port), name, rate, int(length), bytes.fromhex(sender), bytes.fromhex(receiver))
     print("attack      frames/s  links  10 MB  message  newcomer  as before")
     with tempfile.TemporaryDirectory(prefix="causeway-") as root:
         network = Network(root, IS_SEALED)
