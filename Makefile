@@ -62,7 +62,7 @@ mutation: ## checks of the core and the rim disabled one after the other: each m
 fuzz: ## every fuzz target for TIME seconds (default 6), two at a time, and what a finding is replayed with
 	Tests/Fuzz/run.sh $(or $(TIME),6)
 
-bench: build ## measured figures: journal, TLS, relaying, security; ratios against limits taken in the same run
+bench: build ## measured figures: journal, TLS, relaying, security, halls, hostile members; ratios against limits taken in the same run
 	build/x86_64/causeway selftest --bench
 	python3 Tests/Daemons/relay.py build/x86_64/causeway
 	python3 Tests/Daemons/costs.py build/x86_64/causeway

@@ -4,7 +4,7 @@ import Primitives
 /// 13.4, for sequence numbers).
 ///
 /// Usually the stored epoch counter was lost, and others still hold advertisements of a former start: the first time
-/// the node answers at once, and so it does when one comes that is as old as its last answer: others kept it while
+/// the node answers at once, and so it does when one comes that is about as old as its last answer: others kept it while
 /// they were out of reach. If a newer one was made later, another node uses the key. Two such nodes must not race,
 /// so from then on each answers after a pause that doubles.
 struct EpochContest {

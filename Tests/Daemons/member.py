@@ -79,9 +79,9 @@ class Member:
             HELLO, struct.pack(">BBHI", 1, 1, PAYLOAD_MAX, RELAYS) + self.identity.epoch + self.identity.id
             + text_field("member"), self.identity.id))
 
-    def announce(self, sequence=1, others=()):
-        """Tell of the link to the box, and of links to others that may not exist."""
-        self.stream.send(advertisement(self.identity, TOPOLOGY, sequence, topology([self.box, *others])))
+    def announce(self, sequence=1):
+        """Tell of the link to the box."""
+        self.stream.send(advertisement(self.identity, TOPOLOGY, sequence, topology([self.box])))
 
     def serve(self, seconds=0.0):
         """Read what came, and answer pings."""
