@@ -71,6 +71,9 @@ let package = Package(
     .target(name: "CMbedTLS", dependencies: ["CSystem"], linkerSettings: [
       .linkedLibrary("mbedtls"), .linkedLibrary("mbedx509"), .linkedLibrary("mbedcrypto"),
     ]),
+    .target(name: "CNettle", dependencies: ["CSystem"], linkerSettings: [
+      .linkedLibrary("hogweed"), .linkedLibrary("nettle"), .linkedLibrary("gmp"),
+    ]),
     .target(name: "CAvahi", dependencies: ["CSystem"], linkerSettings: [
       .linkedLibrary("avahi-client"), .linkedLibrary("avahi-core"), .linkedLibrary("avahi-common"), .linkedLibrary("dbus-1"),
     ]),
@@ -78,7 +81,7 @@ let package = Package(
     .target(name: "CWPA", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("wpa_client")]),
     .target(name: "CFormats", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("inih"), .linkedLibrary("jansson")]),
     rim("Reactor", ["CSystem", "Primitives"]),
-    rim("Identity", ["CSystem", "CMbedTLS", "Primitives"]),
+    rim("Identity", ["CSystem", "CMbedTLS", "CNettle", "Primitives"]),
     rim("SecureTransport", ["CSystem", "CMbedTLS", "Primitives", "Frame", "Link", "Seal", "Identity"]),
     rim("Trust", ["CSystem", "CMbedTLS", "Primitives", "Frame", "Identity", "SecureTransport"]),
     rim("Bearer", ["Primitives"]),
@@ -127,7 +130,7 @@ let package = Package(
     tests("ReactorTests", ["Reactor", "CSystem", "Primitives", "LoopSupport"]),
     tests("WiFiDirectTests", ["WiFiDirect", "BearerIP", "Bearer", "Reactor", "CSystem", "Primitives", "LoopSupport"]),
     .target(name: "FileSupport", dependencies: ["CSystem", "Identity", "Primitives"], path: "Tests/FileSupport", swiftSettings: language),
-    tests("IdentityTests", ["Identity", "FileSupport", "CSystem", "Primitives"]),
+    tests("IdentityTests", ["Identity", "FileSupport", "TestSupport", "CSystem", "Primitives"]),
     tests("SecureTransportTests", ["SecureTransport", "Identity", "Trust", "Seal", "FileSupport", "CMbedTLS", "CSystem", "Primitives", "Frame", "Link"]),
     tests("RelayTests", [
       "Relay", "CSystem", "Primitives", "Frame", "Channel", "Link", "Node", "Reactor", "Identity", "SecureTransport", "Bearer", "FileSupport",

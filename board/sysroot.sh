@@ -14,10 +14,11 @@ cd "$(dirname "$0")/.."
 
 SUITE=trixie
 PACKAGES="libc6-dev linux-libc-dev libgcc-14-dev libmbedtls-dev libbluetooth-dev libdbus-1-dev
+ nettle-dev libgmp-dev
  libavahi-client-dev libavahi-core-dev libavahi-common-dev libinih-dev libjansson-dev libwpa-client-dev"
 PACKAGES="$PACKAGES libc6 libgcc-s1 libcrypt-dev"   # what the -dev packages' linker scripts point at
-THIRD_PARTY_LIBRARIES="mbedtls mbedx509 mbedcrypto bluetooth dbus-1 avahi-client avahi-core avahi-common inih jansson wpa_client"
-THIRD_PARTY_HEADERS="mbedtls psa bluetooth avahi-client avahi-common avahi-core ini.h jansson.h jansson_config.h wpa_ctrl.h"
+THIRD_PARTY_LIBRARIES="mbedtls mbedx509 mbedcrypto hogweed nettle gmp bluetooth dbus-1 avahi-client avahi-core avahi-common inih jansson wpa_client"
+THIRD_PARTY_HEADERS="mbedtls psa nettle bluetooth avahi-client avahi-common avahi-core ini.h jansson.h jansson_config.h wpa_ctrl.h"
 
 arch=${1:-}
 case $arch in
@@ -58,7 +59,7 @@ if [ ! -d "$home" ]; then
   "$objcopy" --weaken-symbol=gmtime --weaken-symbol=localtime --weaken-symbol=mktime "$libraries/libwpa_client.a"
   mkdir -p "$work/root/third-party/include" "$work/root/third-party/lib"
   for h in $THIRD_PARTY_HEADERS; do cp -r "$work/root/usr/include/$h" "$work/root/third-party/include/"; done
-  cp -r "$work/root/usr/include/dbus-1.0/dbus" "$work/root/third-party/include/"
+  cp -r "$work/root/usr/include/dbus-1.0/dbus" "$work/root/usr/include/$triple/gmp.h" "$work/root/third-party/include/"
   for l in $THIRD_PARTY_LIBRARIES; do cp "$work/root/usr/lib/$triple/lib$l.a" "$work/root/third-party/lib/"; done
   ls "$work/debs" > "$work/root/packages.txt"
   mv "$work/root" "$home"

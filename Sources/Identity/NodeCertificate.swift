@@ -27,6 +27,8 @@ package enum NodeCertificate {
     0x03, 0x42, 0x00,
   ]
   package static let pointBytes = 65
+  /// The first byte of an uncompressed point (SEC 1, 2.3.3).
+  static let uncompressed: UInt8 = 0x04
   package static let spkiBytes = 26 + pointBytes
 
   static func hexadecimal(_ id: NodeID) -> [UInt8] {

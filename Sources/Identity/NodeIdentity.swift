@@ -1,4 +1,5 @@
 import CMbedTLS
+import CNettle
 import CSystem
 import Primitives
 
@@ -219,22 +220,19 @@ public final class NodeIdentity {
   /// True when `signature` (r ‖ s, 64 bytes) over `message` was made with the key of `point` (65 bytes, uncompressed).
   /// False for anything malformed.
   public static func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan) -> Bool {
-    guard point.byteCount == NodeCertificate.pointBytes, signature.byteCount == 64, psa_crypto_init() == PSA_SUCCESS
-    else { return false }
-    var attributes = cmbedtls_key_attributes()
-    psa_set_key_type(&attributes, cmbedtls_p256_public_key())
-    psa_set_key_bits(&attributes, 256)
-    psa_set_key_algorithm(&attributes, cmbedtls_ecdsa_sha256())
-    psa_set_key_usage_flags(&attributes, psa_key_usage_t(PSA_KEY_USAGE_VERIFY_MESSAGE))
-    var key = psa_key_id_t(0)
-    let status = point.withUnsafeBytes { psa_import_key(&attributes, bytes($0), $0.count, &key) }
-    guard status == PSA_SUCCESS else { return false }
-    defer { psa_destroy_key(key) }
-    return message.withUnsafeBytes { message in
-      signature.withUnsafeBytes {
-        psa_verify_message(key, cmbedtls_ecdsa_sha256(), bytes(message), message.count, bytes($0), $0.count)
+    guard point.byteCount == NodeCertificate.pointBytes, signature.byteCount == 64 else { return false }
+    return point.withUnsafeBytes { point in
+      guard point[0] == NodeCertificate.uncompressed else { return false }
+      return signature.withUnsafeBytes { signature in
+        message.withUnsafeBytes { message in
+          withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 32) { digest in
+            // Software SHA-256 over memory cannot fail.
+            mbedtls_sha256(bytes(message), message.count, digest.baseAddress!, 0)
+            return cnettle_verify_p256(bytes(point)! + 1, digest.baseAddress!, bytes(signature)!)
+          }
+        }
       }
-    } == PSA_SUCCESS
+    }
   }
 
   /// The node id of the key with this `point` (65 bytes, uncompressed); `NodeID.none` for another length.

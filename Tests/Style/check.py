@@ -23,7 +23,7 @@ BASE = {"CSystem", "Primitives"}
 RIM = {
     "Reactor": BASE,
     "Bearer": {"Primitives"},
-    "Identity": BASE | {"CMbedTLS"},
+    "Identity": BASE | {"CMbedTLS", "CNettle"},
     "SecureTransport": BASE | {"CMbedTLS", "Frame", "Link", "Seal", "Identity"},
     "Trust": BASE | {"CMbedTLS", "Frame", "Identity", "SecureTransport"},
     "BearerIP": BASE | {"Reactor", "Bearer"},

@@ -26,9 +26,6 @@
 static inline psa_algorithm_t cmbedtls_ecdsa_sha256(void) {
   return PSA_ALG_DETERMINISTIC_ECDSA(PSA_ALG_SHA_256);
 }
-static inline psa_key_type_t cmbedtls_p256_public_key(void) {
-  return PSA_KEY_TYPE_ECC_PUBLIC_KEY(PSA_ECC_FAMILY_SECP_R1);
-}
 static inline psa_key_attributes_t cmbedtls_key_attributes(void) { return psa_key_attributes_init(); }
 /// The elliptic-curve part of a key context that holds an EC key.
 static inline mbedtls_ecp_keypair *_Nonnull cmbedtls_ec(const mbedtls_pk_context *_Nonnull pk) {
