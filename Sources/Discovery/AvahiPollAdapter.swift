@@ -158,6 +158,11 @@ private final class Timeout {
   private var timer: Timer?
   private let callback: AvahiTimeoutCallback
   private let userdata: UnsafeMutableRawPointer?
+  private var isFiring = false
+  /// While it fires: the time that was set last has come.
+  private var isDue = false
+  /// Then others have their turn.
+  private static let callsMax = 64
 
   init(
     _ adapter: AvahiPollAdapter, _ callback: @escaping AvahiTimeoutCallback, _ userdata: UnsafeMutableRawPointer?
@@ -165,13 +170,25 @@ private final class Timeout {
     self.adapter = adapter
     self.callback = callback
     self.userdata = userdata
-    timer = Timer(adapter.loop) { [self] in
+    timer = Timer(adapter.loop) { [self] in fire() }
+  }
+
+  /// Avahi handles one event a call and asks for the next one: those that are due by now cost no wake-up of their own.
+  private func fire() {
+    isFiring = true
+    var calls = 0
+    repeat {
+      isDue = false
+      calls += 1
       callback(OpaquePointer(Unmanaged.passUnretained(self).toOpaque()), userdata)
-    }
+    } while isDue && calls < Self.callsMax
+    isFiring = false
+    if isDue { timer?.set(monotonicNow()) }
   }
 
   /// `time` is a wall-clock instant, nil to disable.
   func set(_ time: UnsafePointer<timeval>?) {
+    isDue = false
     guard let time else {
       timer?.cancel()
       return
@@ -184,10 +201,16 @@ private final class Timeout {
     let ahead = overflow ? 0 : min(seconds, 31_536_000) &* 1_000_000 &+ microseconds
     let now = monotonicNow()
     let due = now + TimeSpan(nanoseconds: UInt64(max(ahead, 0)) &* 1000)
-    timer?.set(coarse(due, packetAt: adapter.packetAt, now: now))
+    if isFiring && due <= now {
+      isDue = true
+      timer?.cancel()
+    } else {
+      timer?.set(coarse(due, packetAt: adapter.packetAt, now: now))
+    }
   }
 
   func free() {
+    isDue = false
     timer?.cancel()
     timer = nil
   }

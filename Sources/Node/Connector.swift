@@ -45,6 +45,8 @@ struct Connector {
     case dialling
     /// This dial led to the link in this slot.
     case linked(Int)
+    /// Another link or dial leads to the same node over the same bearer. Looked at again when one of them ends.
+    case served
   }
 
   /// Dials under way at once, over all bearers.
@@ -89,7 +91,10 @@ struct Connector {
     if candidate.hint == localHint { return true }
     isStale = true
     if let index = index(of: candidate.handle) {
-      if candidate.hint != 0 { candidates[index].hint = candidate.hint }
+      if candidate.hint != 0 && candidate.hint != candidates[index].hint {
+        candidates[index].hint = candidate.hint
+        reviewServed(now)
+      }
       candidates[index].relays = candidate.relays
       // What is to be dialled always stays so, in whichever domain the same address is found too.
       if candidates[index].domain != 0 { candidates[index].domain = candidate.domain }
@@ -110,6 +115,7 @@ struct Connector {
   mutating func lost(_ handle: UInt32, now: Instant) {
     guard let index = index(of: handle) else { return }
     domainChanged(candidates.remove(at: index).domain, now)
+    reviewServed(now)
     isStale = true
   }
 
@@ -117,13 +123,15 @@ struct Connector {
     guard let index = index(of: handle) else { return }
     candidates[index].failures = min(candidates[index].failures + 1, Self.retriesMax)
     candidates[index].phase = .waiting(now + pause(candidates[index]))
+    reviewServed(now)
     isStale = true
   }
 
   /// A link opened. `handle` is nil when the neighbour dialled.
-  mutating func linkOpened(_ slot: Int, _ handle: UInt32?, peer: NodeID) {
+  mutating func linkOpened(_ slot: Int, _ handle: UInt32?, peer: NodeID, now: Instant) {
     isStale = true
     guard let handle, let index = index(of: handle) else { return }
+    if candidates[index].hint != peer.high { reviewServed(now) }
     candidates[index].hint = peer.high
     candidates[index].phase = .linked(slot)
   }
@@ -140,6 +148,7 @@ struct Connector {
     _ slot: Int, peer: NodeID, retryAfterSeconds: UInt16, isFailure: Bool = true, now: Instant
   ) {
     isStale = true
+    reviewServed(now)
     for index in candidates.indices {
       let isThisLink = candidates[index].phase == .linked(slot)
       if isThisLink && isFailure { candidates[index].failures = min(candidates[index].failures + 1, Self.retriesMax) }
@@ -246,8 +255,7 @@ struct Connector {
         continue
       }
       if candidate.hint != 0 && (isLinked(candidate.hint, candidate.bearer) || isDialling(like: candidate)) {
-        // Checked again after the existing link or dial has had its time.
-        candidates[index].phase = .waiting(now + Self.dialDeferral)
+        candidates[index].phase = .served
         continue
       }
       candidates[index].phase = .dialling
@@ -265,6 +273,13 @@ struct Connector {
       if case .waiting(let start) = candidate.phase { earliest = min(earliest, candidate.dialTime(start)) }
     }
     return earliest
+  }
+
+  /// A link or a dial has ended: candidates that it served wait for a link that may come in its place.
+  private mutating func reviewServed(_ now: Instant) {
+    for index in candidates.indices where candidates[index].phase == .served {
+      candidates[index].phase = .waiting(now + Self.dialDeferral)
+    }
   }
 
   private func index(of handle: UInt32) -> Int? { candidates.firstIndex { $0.handle == handle } }

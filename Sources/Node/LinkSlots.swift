@@ -132,7 +132,7 @@ extension Node {
       return nil
     }
     open(slot, peer: peer, bearer: bearer, isInbound: handle == nil, now: now)
-    connector.linkOpened(slot, handle, peer: peer)
+    connector.linkOpened(slot, handle, peer: peer, now: now)
     let secondsRefused = forgers.secondsRefused(peer, now: now)
     if secondsRefused > 0 {
       closeLink(slot, .protocolError, retryAfterSeconds: secondsRefused, now: now)

@@ -88,7 +88,7 @@ enum Timing {
   /// all are told at once.
   static let gatheringMax = TimeSpan.seconds(3)
   /// Pings that are due within this time are sent with one that is due now.
-  static let pingsTogether = TimeSpan.milliseconds(300)
+  static let pingsTogether = TimeSpan.milliseconds(500)
   /// A peer without a route is reported lost only after this time, so that a change of bearer is not a loss.
   static let peerGrace = TimeSpan.seconds(3)
 }

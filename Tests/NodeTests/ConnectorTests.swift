@@ -23,6 +23,14 @@ private final class Dialler {
     connector.found(FoundCandidate(handle, bearer, domain: domain, hint: hint, relays: relays), now: now)
   }
 
+  /// The links with these nodes end.
+  func close(_ hints: Set<UInt64>) {
+    linked.subtract(hints)
+    for hint in hints {
+      connector.linkClosed(9, peer: NodeID(high: hint, low: 0), retryAfterSeconds: 0, now: now)
+    }
+  }
+
   func lose(_ handle: UInt32) { connector.lost(handle, now: now) }
 
   /// Everything that is dialled now.
@@ -70,8 +78,43 @@ private final class Dialler {
   dialler.linked = [2]
   dialler.now = start + .seconds(2)
   #expect(dialler.dials() == [])
-  dialler.linked = []
+  dialler.close([2])
   #expect(dialler.wait().after <= .seconds(2))
+}
+
+@Test func aCandidateThatALinkServesCostsNoTimer() {
+  let dialler = Dialler(local: 3)
+  _ = dialler.find(7, hint: 2)
+  dialler.linked = [2]
+  dialler.now = start + .seconds(2)
+  #expect(dialler.dials() == [])
+  #expect(dialler.connector.deadline == .never)
+}
+
+@Test func aCandidateThatAnotherDialServesIsDialledWhenThatHasFailedOrLedElsewhere() {
+  for leadsElsewhere in [false, true] {
+    let dialler = Dialler(local: 1)
+    _ = dialler.find(7, hint: 2)
+    _ = dialler.find(8, hint: 2)
+    #expect(dialler.dials() == [7])
+    if leadsElsewhere {
+      dialler.connector.linkOpened(3, 7, peer: NodeID(high: 5, low: 0), now: dialler.now)
+      dialler.linked = [5]
+    } else {
+      dialler.connector.dialFailed(7, now: dialler.now)
+      dialler.lose(7)
+    }
+    #expect(dialler.wait().dials == [8])
+  }
+}
+
+@Test func aCandidateThatIsLostGivesWayToAnotherOneOfTheSameNode() {
+  let dialler = Dialler(local: 1)
+  _ = dialler.find(7, hint: 2)
+  _ = dialler.find(8, hint: 2)
+  #expect(dialler.dials() == [7])
+  dialler.lose(7)
+  #expect(dialler.wait().dials == [8])
 }
 
 @Test func aCandidateThatNamesNobodyIsDialledAtOnce() {
@@ -144,7 +187,7 @@ private final class Dialler {
     dialler.connector.dialFailed(7, now: dialler.now)
     _ = dialler.wait()
   }
-  dialler.connector.linkOpened(3, 7, peer: NodeID(high: 2, low: 0))
+  dialler.connector.linkOpened(3, 7, peer: NodeID(high: 2, low: 0), now: dialler.now)
   dialler.connector.linkUp(3)
   dialler.connector.linkClosed(3, peer: NodeID(high: 2, low: 0), retryAfterSeconds: 0, now: dialler.now)
   #expect(dialler.wait().after < .milliseconds(700))
@@ -156,7 +199,7 @@ private final class Dialler {
   var pauses: [TimeSpan] = []
   _ = dialler.dials()
   for _ in 0..<4 {
-    dialler.connector.linkOpened(3, 7, peer: NodeID(high: 2, low: 0))
+    dialler.connector.linkOpened(3, 7, peer: NodeID(high: 2, low: 0), now: dialler.now)
     dialler.connector.linkClosed(3, peer: NodeID(high: 2, low: 0), retryAfterSeconds: 0, now: dialler.now)
     pauses.append(dialler.wait().after)
   }
@@ -168,7 +211,7 @@ private final class Dialler {
   _ = dialler.find(7, hint: 2)
   _ = dialler.find(8, hint: 2)
   _ = dialler.dials()
-  dialler.connector.linkOpened(3, 7, peer: NodeID(high: 2, low: 0))
+  dialler.connector.linkOpened(3, 7, peer: NodeID(high: 2, low: 0), now: dialler.now)
   dialler.connector.linkClosed(3, peer: NodeID(high: 2, low: 0), retryAfterSeconds: 40, now: dialler.now)
   #expect(dialler.wait().after >= .seconds(40))
 }
@@ -178,7 +221,7 @@ private final class Dialler {
   let dialler = Dialler(local: 1)
   _ = dialler.find(7, hint: 0)
   _ = dialler.dials()
-  dialler.connector.linkOpened(3, 7, peer: NodeID(high: 2, low: 0))
+  dialler.connector.linkOpened(3, 7, peer: NodeID(high: 2, low: 0), now: dialler.now)
   dialler.connector.linkClosed(3, peer: NodeID(high: 2, low: 0), retryAfterSeconds: 0, now: dialler.now)
   dialler.linked = [2]
   #expect(dialler.wait(atMost: .seconds(10)).dials == [])
@@ -188,7 +231,7 @@ private final class Dialler {
   let dialler = Dialler(local: 1)
   for number in 0..<10 { _ = dialler.find(UInt32(number), hint: UInt64(100 + number)) }
   #expect(dialler.dials() == [0, 1, 2, 3, 4, 5, 6, 7])
-  dialler.connector.linkOpened(0, 3, peer: NodeID(high: 103, low: 0))
+  dialler.connector.linkOpened(0, 3, peer: NodeID(high: 103, low: 0), now: dialler.now)
   #expect(dialler.dials() == [8])
 }
 
@@ -301,7 +344,7 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   let first = dialler.dials()
   dialler.linked = Set(first.dropFirst().map(UInt64.init))
   for handle in first.dropFirst() {
-    dialler.connector.linkOpened(Int(handle), handle, peer: NodeID(high: UInt64(handle), low: 0))
+    dialler.connector.linkOpened(Int(handle), handle, peer: NodeID(high: UInt64(handle), low: 0), now: dialler.now)
   }
   let gone = first[0]
   dialler.connector.dialFailed(gone, now: dialler.now)
@@ -311,7 +354,7 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   #expect(instead.count == 1 && instead != [gone])
   // It is tried again all the same.
   #expect(dialler.wait().dials == [gone])
-  dialler.connector.linkOpened(50, gone, peer: NodeID(high: UInt64(gone), low: 0))
+  dialler.connector.linkOpened(50, gone, peer: NodeID(high: UInt64(gone), low: 0), now: dialler.now)
   dialler.linked.insert(UInt64(gone))
   dialler.connector.dialFailed(instead[0], now: dialler.now)
   #expect(dialler.wait(atMost: .seconds(5)).dials == [])
@@ -320,7 +363,7 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
 @Test func whoAsksNotToBeDialledLeavesItsPlaceAtOnce() {
   let dialler = hall(of: 40, seenBy: 1)
   let first = dialler.dials()
-  dialler.connector.linkOpened(3, first[0], peer: NodeID(high: UInt64(first[0]), low: 0))
+  dialler.connector.linkOpened(3, first[0], peer: NodeID(high: UInt64(first[0]), low: 0), now: dialler.now)
   _ = dialler.dials()
   dialler.connector.linkClosed(
     3, peer: NodeID(high: UInt64(first[0]), low: 0), retryAfterSeconds: 30, now: dialler.now)
@@ -331,7 +374,7 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
   let dialler = hall(of: 40, seenBy: 1)
   let first = dialler.dials()[0]
   for _ in 0..<3 {
-    dialler.connector.linkOpened(3, first, peer: NodeID(high: UInt64(first), low: 0))
+    dialler.connector.linkOpened(3, first, peer: NodeID(high: UInt64(first), low: 0), now: dialler.now)
     dialler.connector.linkClosed(
       3, peer: NodeID(high: UInt64(first), low: 0), retryAfterSeconds: 0, isFailure: false, now: dialler.now)
     #expect(dialler.wait(atMost: .seconds(1)).dials == [first])
