@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Many daemons on one LAN: hall.py BINARY [--nodes N[,N...]] [--rest SECONDS] [--leave K]
+"""Many daemons on one LAN: hall.py BINARY [--nodes N[,N...]] [--settle SECONDS] [--rest SECONDS] [--leave K]
 
 Each daemon has a network namespace of its own, whose one interface is a port of a bridge; nothing leaves this machine. For
 each N: how long until everybody sees everybody, how long after K of them have left at once and come back, and what a node
@@ -18,7 +18,6 @@ import time
 from daemons import BINARY, Client, Daemon
 
 CLONE_NEWNET = 0x40000000
-SETTLE_SECONDS = 60
 WAIT_SECONDS = 120
 # Files of a client and of the daemons' pipes.
 FILES_MIN = 4096
@@ -132,13 +131,13 @@ def whole(attendees, others):
     return all(len(attendee.peers_seen) == others for attendee in attendees)
 
 
-def measure(count, rest, leave):
+def measure(count, settle, rest, leave):
     with tempfile.TemporaryDirectory(prefix="causeway-") as root:
         attendees = [Attendee(root, number + 1) for number in range(count)]
         try:
             start = begin(attendees)
             found = follow(attendees, lambda: whole(attendees, count - 1), WAIT_SECONDS) and time.monotonic() - start
-            follow(attendees, lambda: False, SETTLE_SECONDS)
+            follow(attendees, lambda: False, settle)
             before, at = [attendee.costs() for attendee in attendees], time.monotonic()
             follow(attendees, lambda: False, rest)
             span = time.monotonic() - at
@@ -173,13 +172,14 @@ def seconds(value):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", default="8,16", help="how many daemons, one measurement each (default 8,16)")
+    parser.add_argument("--settle", type=float, default=60, help="seconds between whole and rest (default 60)")
     parser.add_argument("--rest", type=float, default=60, help="seconds at rest that are measured (default 60)")
     parser.add_argument("--leave", type=int, help="how many leave at once and come back (default: half)")
     options = parser.parse_args()
     make_network()
     print("nodes whole after links     kB/min each  CPU % each wake-ups/s back after", flush=True)
     for count in map(int, options.nodes.split(",")):
-        measure(count, options.rest, options.leave if options.leave is not None else count // 2)
+        measure(count, options.settle, options.rest, options.leave if options.leave is not None else count // 2)
 
 
 if __name__ == "__main__":
