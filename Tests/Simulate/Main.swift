@@ -17,7 +17,7 @@ struct Simulate {
     case ("run", 2): run(first: numbers[0], count: numbers[1])
     case ("story", 1): story(numbers[0], less: Array(arguments.dropFirst(2)))
     case ("shrink", 1): shrink(numbers[0])
-    case ("rest", 1): rest(arguments.dropFirst(2).first, Int(numbers[0]))
+    case ("rest", 1): rest(arguments.dropFirst().first, Int(numbers[0]))
     case ("gain", 0): gain()
     default:
       say(
