@@ -104,7 +104,7 @@ def report(totals, options, seconds):
             print(f"converged {titles[name]}: median {percentile(taken, .5)} ms, 90 % {percentile(taken, .9)}, "
                   f"99 % {percentile(taken, .99)}, longest {taken[-1]}")
     if totals.rerouting:
-        print("routes after a wire died, longest by diameter (bound: 2900 ms over Ethernet, 5000 ms over others, + 250 ms a hop): " + ", ".join(
+        print("routes after a wire died, longest by diameter (bound: 2900 ms over Ethernet, 5000 ms over others, + 250 ms a hop, + 20 s in a hall): " + ", ".join(
             f"{hops}: {taken} ms" for hops, taken in sorted(totals.rerouting.items())))
     if totals.halls:
         sizes = sorted(size for size, _ in totals.halls)
@@ -112,7 +112,7 @@ def report(totals, options, seconds):
         print(f"halls: {len(sizes)} networks, median {percentile(sizes, .5)} machines, most {sizes[-1]}; converged after all "
               f"faults: median {percentile(healed, .5)} ms, 90 % {percentile(healed, .9)}, longest {healed[-1]}")
     for lie, (count, *times) in sorted(totals.liars.items()):
-        newcomer, delivery, after = [f"{time} ms ({share:.0%} of the bound)" for time, share in zip(times, times[3:])]
+        newcomer, delivery, after = [f"{time} ms ({share * 100:.0f} % of the bound)" for time, share in zip(times, times[3:])]
         print(f"beside a liar ({lie}, {count} seeds), longest: a newcomer everybody's peer after {newcomer}, the others' "
               f"messages delivered after {delivery}, all as before {after} after it had left")
     if totals.liars:
