@@ -57,9 +57,9 @@ public struct Rest: Sendable {
     simulation.run(until: simulation.now + Self.settling)
     let before = (bytes: simulation.bytesOut, verified: simulation.verifyCount)
     simulation.run(until: simulation.now + Self.renewal)
-    let minutes = (TimeSpan.seconds(60).nanoseconds, Self.renewal.nanoseconds * UInt64(count))
-    bytesPerNodeAndMinute = (simulation.bytesOut - before.bytes) * minutes.0 / minutes.1
-    verifiedPerMinute = Int(UInt64(simulation.verifyCount - before.verified) * minutes.0 / minutes.1)
+    let seconds = Self.renewal.milliseconds / 1000 * UInt64(count)
+    bytesPerNodeAndMinute = (simulation.bytesOut - before.bytes) * 60 / seconds
+    verifiedPerMinute = (simulation.verifyCount - before.verified) * 60 / Int(seconds)
     let ends = simulation.machines.indices.map(simulation.linkCount)
     links = ends.reduce(0, +) / 2
     linksPerNode = (ends.min() ?? 0, ends.max() ?? 0)
