@@ -57,7 +57,7 @@ sim-planted: ## a planted bug: the simulation must find it within 1000 seeds
 	python3 Tests/Simulate/run.py .build/planted/release/simulate --seeds 1000 --expect-failure
 
 mutation: ## checks of the core and the rim disabled one after the other: each must turn a test red
-	python3 Tests/Mutation/mutate.py $(if $(ONLY),--only $(ONLY))
+	python3 Tests/Mutation/mutate.py $(if $(ONLY),--only '$(ONLY)')
 
 fuzz: ## every fuzz target for TIME seconds (default 6), two at a time, and what a finding is replayed with
 	Tests/Fuzz/run.sh $(or $(TIME),6)

@@ -16,11 +16,11 @@ public struct FramePool {
 
   public static let byteCount =
     Table<State, UInt8>.byteCount(1) + Table<Ingress, Int>.byteCount(FairShare.holders)
-    + Table<UInt16, UInt16>.byteCount(Limits.queueBlocksMax) + Table<Flow, UInt16>.byteCount(Limits.flowsMax)
-    + Table<FlowGroup, UInt16>.byteCount(Limits.flowsMax)
+    + Table<UInt16, UInt16>.byteCount(Limits.queueBlocksMax) + Table<Flow, UInt16>.byteCount(Limits.queueBlocksMax)
+    + Table<FlowGroup, UInt16>.byteCount(Limits.queueBlocksMax)
     + ByteTable<UInt16>.byteCount(Limits.queueBlocksMax, recordBytes: Limits.queueBlockBytes)
 
-  static let none = UInt16.max
+  static let none = TurnRing.none
 
   private struct State {
     var freeBlock = FramePool.none
@@ -36,13 +36,13 @@ public struct FramePool {
   /// What one ingress holds of the pool besides blocks.
   struct Ingress {
     var frames: UInt16 = 0
-    var flows: UInt16 = 0
   }
 
   private let shared: Table<State, UInt8>
   private let ingresses: Table<Ingress, Int>
   /// The block after each block, in its flow or in the free list.
   private let next: Table<UInt16, UInt16>
+  /// As many as blocks: each holds at least one, so that no ingress can take the places of others' flows.
   let flows: Table<Flow, UInt16>
   /// As many as flows: each has at least one.
   let groups: Table<FlowGroup, UInt16>
@@ -54,8 +54,8 @@ public struct FramePool {
     shared = Table(count: 1, in: &arena)
     ingresses = Table(count: FairShare.holders, in: &arena)
     next = Table(count: Limits.queueBlocksMax, in: &arena)
-    flows = Table(count: Limits.flowsMax, in: &arena)
-    groups = Table(count: Limits.flowsMax, in: &arena)
+    flows = Table(count: Limits.queueBlocksMax, in: &arena)
+    groups = Table(count: Limits.queueBlocksMax, in: &arena)
     blocks = ByteTable(count: Limits.queueBlocksMax, recordBytes: Limits.queueBlockBytes, in: &arena)
     shared.fill(State())
     ingresses.fill(Ingress())
@@ -77,25 +77,21 @@ public struct FramePool {
 
   // MARK: Flows
 
-  /// Allocates an empty flow; nil when `ingress` holds its limit of flows, or no flow is free.
-  func makeFlow(_ header: FrameHeader, ingress: Int) -> UInt16? {
-    if Int(ingresses[ingress].flows) == Limits.flowsMaxPerNeighbour { return nil }
+  /// Allocates a flow for a frame that is appended at once. A block must be free.
+  func makeFlow(_ header: FrameHeader, ingress: Int) -> UInt16 {
     var number = state.freeFlow
     if number != Self.none {
       state.freeFlow = flows[number].next
     } else {
-      if Int(state.freshFlow) == Limits.flowsMax { return nil }
       number = state.freshFlow
       state.freshFlow += 1
     }
     flows[number] = Flow(source: header.source, destination: header.destination, ingress: UInt8(ingress))
-    ingresses[ingress].flows += 1
     return number
   }
 
   /// Frees an empty flow.
   func release(_ number: UInt16) {
-    ingresses[Int(flows[number].ingress)].flows -= 1
     flows[number].next = state.freeFlow
     state.freeFlow = number
   }
@@ -119,10 +115,15 @@ public struct FramePool {
     state.freeGroup = number
   }
 
-  /// How many further blocks a flow needs for `byteCount` bytes.
-  func blocksNeeded(_ number: UInt16, for byteCount: Int) -> Int {
-    let flow = flows[number]
-    let room = flow.tail == Self.none ? 0 : Limits.queueBlockBytes - Int(flow.tailEnd)
+  /// Advances the turn in a group until a flow may send its first frame, and returns that flow.
+  func readyFlow(of group: UInt16, quantum: Int) -> UInt16 {
+    groups[group].flows.ready(in: flows, quantum: quantum) { frameByteCount($0) }
+  }
+
+  /// How many further blocks a flow needs for `byteCount` bytes; one that does not exist yet: all.
+  func blocksNeeded(_ number: UInt16?, for byteCount: Int) -> Int {
+    var room = 0
+    if let number, flows[number].tail != Self.none { room = Limits.queueBlockBytes - Int(flows[number].tailEnd) }
     return (max(byteCount - room, 0) + Limits.queueBlockBytes - 1) / Limits.queueBlockBytes
   }
 
@@ -237,7 +238,7 @@ public struct FramePool {
 }
 
 /// Frames of one priority on one link that have the same source, destination and ingress.
-struct Flow {
+struct Flow: TakesTurns {
   let source: NodeID
   let destination: NodeID
   let ingress: UInt8
@@ -251,7 +252,6 @@ struct Flow {
   var blocks: UInt16 = 0
   var frames: UInt16 = 0
   var byteCount: UInt32 = 0
-  /// Bytes that the flow may still send in its turn.
   var deficit: Int32 = 0
 
   init(source: NodeID, destination: NodeID, ingress: UInt8) {
@@ -262,13 +262,11 @@ struct Flow {
 }
 
 /// The flows of one priority on one link that came from one ingress, in a ring.
-struct FlowGroup {
+struct FlowGroup: TakesTurns {
   let ingress: UInt8
   /// The next group in the ring of its link and priority; for a free group, the next free one.
   var next = FramePool.none
-  /// The flow after this one has the turn.
-  var last = FramePool.none
-  /// Bytes that the group may still send in its turn.
+  var flows = TurnRing()
   var deficit: Int32 = 0
 
   init(ingress: UInt8) { self.ingress = ingress }

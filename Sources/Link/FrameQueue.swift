@@ -6,9 +6,8 @@ import Primitives
 ///
 /// Strict priority between classes. Within a class ingresses (neighbours and this node) take turns, and within an
 /// ingress its flows: source and destination in a frame are only claimed, so many flows get a neighbour no more than one
-/// does. Both by deficit round robin (Shreedhar and Varghese, 1995), with the length of the longest frame as quantum. A
-/// class that was passed over for `Limits.passedOverBytesMax`
-/// bytes may send one frame, so that no class starves.
+/// does. Both in a `TurnRing`, with the length of the longest frame as quantum. A class that was passed over for
+/// `Limits.passedOverBytesMax` bytes may send one frame, so that no class starves.
 public struct FrameQueue {
   /// Classes that wait in the pool, most urgent first.
   private enum Class: Int {
@@ -35,9 +34,9 @@ public struct FrameQueue {
     }
   }
 
-  /// The groups of flows of one class, in a ring. The group after `last` has the turn.
+  /// The groups of flows of one class.
   private struct Ring {
-    var last = FramePool.none
+    var groups = TurnRing()
     var byteCount = 0
     /// The part of `byteCount` that this node sends itself.
     var ownByteCount = 0
@@ -129,17 +128,17 @@ public struct FrameQueue {
   ) -> QueueDrop? {
     let byteCount = head.byteCount + payload.byteCount
     let known = find(header, kind, ingress)
-    guard let flow = known ?? pool.makeFlow(header, ingress: ingress) else { return .flowsFull }
-    if known == nil { enter(flow, kind) }
-    while let drop = refusal(flow, byteCount, kind, ingress) {
-      guard let victim = victim(of: drop, flow, kind, ingress) else {
-        if pool.flows[flow].frames == 0 { leave(flow, kind) }
+    while let drop = refusal(known, byteCount, kind, ingress) {
+      guard let victim = victim(of: drop, known, kind, ingress) else {
+        if let known, pool.flows[known].frames == 0 { leave(known, kind) }
         return drop
       }
       pool.count(.overtaken)
       remove(victim, .realtime, into: nil)
-      if victim != flow && pool.flows[victim].frames == 0 { leave(victim, .realtime) }
+      // A flow whose own frame gives way keeps its turn.
+      if victim != known && pool.flows[victim].frames == 0 { leave(victim, .realtime) }
     }
+    let flow = known ?? enter(header, kind, ingress)
     share.take(pool.blocksNeeded(flow, for: byteCount), by: ingress)
     pool.append(flow, head, payload)
     rings[kind].byteCount += byteCount
@@ -149,27 +148,34 @@ public struct FrameQueue {
 
   /// The realtime flow whose oldest frame is dropped: for a newer frame of the same flow, or for an interactive or bulk
   /// frame.
-  private func victim(of drop: QueueDrop, _ flow: UInt16, _ kind: Class, _ ingress: Int) -> UInt16? {
+  private func victim(of drop: QueueDrop, _ flow: UInt16?, _ kind: Class, _ ingress: Int) -> UInt16? {
     switch kind {
-    case .realtime: return pool.flows[flow].frames > 0 ? flow : nil
+    case .realtime:
+      guard let flow, pool.flows[flow].frames > 0 else { return nil }
+      return flow
     case .interactive, .bulk:
       switch drop {
       case .poolFull: return turn(.realtime)
       case .linkQuota, .neighbourQuota: return group(.realtime, ingress).map { turn(of: $0) }
-      case .flowQuota, .flowsFull, .overtaken, .controlFull: return nil
+      case .flowQuota, .overtaken, .controlFull: return nil
       }
     }
   }
 
-  private func refusal(_ flow: UInt16, _ byteCount: Int, _ kind: Class, _ ingress: Int) -> QueueDrop? {
-    let held = pool.flows[flow]
-    if Int(held.byteCount) + byteCount > kind.flowBytesMax || Int(held.frames) >= Limits.flowFramesMax {
-      return .flowQuota
+  /// Why a flow may not have a frame more. Nil for `flow` stands for one that does not exist yet.
+  private func refusal(_ flow: UInt16?, _ byteCount: Int, _ kind: Class, _ ingress: Int) -> QueueDrop? {
+    var blocksHeld = 0
+    if let flow {
+      let held = pool.flows[flow]
+      if Int(held.byteCount) + byteCount > kind.flowBytesMax || Int(held.frames) >= Limits.flowFramesMax {
+        return .flowQuota
+      }
+      blocksHeld = Int(held.blocks)
     }
     let needed = pool.blocksNeeded(flow, for: byteCount)
     // Of what its ingress may still take a flow holds as much as is left: others behind the same relay find room.
     let left = share.free - share.held(by: ingress)
-    if needed > 0 && Int(held.blocks) + needed > left { return .linkQuota }
+    if needed > 0 && blocksHeld + needed > left { return .linkQuota }
     return pool.refusal(ingress, blocks: needed)
   }
 
@@ -245,87 +251,49 @@ public struct FrameQueue {
   // MARK: Flows
 
   private func group(_ kind: Class, _ ingress: Int) -> UInt16? {
-    let last = rings[kind].last
-    if last == FramePool.none { return nil }
-    var group = last
-    repeat {
-      if Int(pool.groups[group].ingress) == ingress { return group }
-      group = pool.groups[group].next
-    } while group != last
-    return nil
+    rings[kind].groups.first(in: pool.groups) { Int($0.ingress) == ingress }
   }
 
   private func find(_ header: FrameHeader, _ kind: Class, _ ingress: Int) -> UInt16? {
     guard let group = group(kind, ingress) else { return nil }
-    let last = pool.groups[group].last
-    var flow = last
-    repeat {
-      if pool.flows[flow].source == header.source && pool.flows[flow].destination == header.destination { return flow }
-      flow = pool.flows[flow].next
-    } while flow != last
-    return nil
+    return pool.groups[group].flows.first(in: pool.flows) {
+      $0.source == header.source && $0.destination == header.destination
+    }
   }
 
   /// The flow that has the turn.
   private func turn(_ kind: Class) -> UInt16? {
-    let last = rings[kind].last
-    return last == FramePool.none ? nil : turn(of: pool.groups[last].next)
+    rings[kind].groups.isEmpty ? nil : turn(of: rings[kind].groups.turn(in: pool.groups))
   }
 
-  private func turn(of group: UInt16) -> UInt16 { pool.flows[pool.groups[group].last].next }
+  private func turn(of group: UInt16) -> UInt16 { pool.groups[group].flows.turn(in: pool.flows) }
 
   /// Advances the turn until a flow may send its first frame, and returns that flow. The class must not be empty.
   private mutating func ready(_ kind: Class) -> UInt16 {
-    while true {
-      let group = pool.groups[rings[kind].last].next
-      let flow = ready(in: group)
-      if Int(pool.groups[group].deficit) >= pool.frameByteCount(flow) { return flow }
-      rings[kind].last = group
-      pool.groups[pool.groups[group].next].deficit += Int32(frameBytesMax)
+    let (pool, quantum) = (pool, frameBytesMax)
+    let group = rings[kind].groups.ready(in: pool.groups, quantum: quantum) {
+      pool.frameByteCount(pool.readyFlow(of: $0, quantum: quantum))
     }
+    return turn(of: group)
   }
 
   /// Counts a frame that a flow sends in its turn and its group's.
   private func charge(_ flow: UInt16, _ kind: Class, _ byteCount: Int) {
     pool.flows[flow].deficit -= Int32(byteCount)
-    pool.groups[pool.groups[rings[kind].last].next].deficit -= Int32(byteCount)
+    pool.groups[rings[kind].groups.turn(in: pool.groups)].deficit -= Int32(byteCount)
   }
 
-  /// The same for the flows of a group.
-  private func ready(in group: UInt16) -> UInt16 {
-    while true {
-      let flow = turn(of: group)
-      if Int(pool.flows[flow].deficit) >= pool.frameByteCount(flow) { return flow }
-      pool.groups[group].last = flow
-      pool.flows[pool.flows[flow].next].deficit += Int32(frameBytesMax)
-    }
-  }
-
-  /// Adds a new flow at the end of the ring of its group, and a new group at the end of the ring of its class.
-  private mutating func enter(_ flow: UInt16, _ kind: Class) {
-    let group = group(kind, Int(pool.flows[flow].ingress)) ?? enterGroup(pool.flows[flow].ingress, kind)
-    let last = pool.groups[group].last
-    if last == FramePool.none {
-      pool.flows[flow].next = flow
-      pool.flows[flow].deficit = Int32(frameBytesMax)
-    } else {
-      pool.flows[flow].next = pool.flows[last].next
-      pool.flows[last].next = flow
-    }
-    pool.groups[group].last = flow
+  /// A new flow, in the group of its ingress.
+  private mutating func enter(_ header: FrameHeader, _ kind: Class, _ ingress: Int) -> UInt16 {
+    let flow = pool.makeFlow(header, ingress: ingress)
+    let group = group(kind, ingress) ?? enterGroup(UInt8(ingress), kind)
+    pool.groups[group].flows.enter(flow, in: pool.flows, quantum: frameBytesMax)
+    return flow
   }
 
   private mutating func enterGroup(_ ingress: UInt8, _ kind: Class) -> UInt16 {
     let group = pool.makeGroup(ingress: ingress)
-    let last = rings[kind].last
-    if last == FramePool.none {
-      pool.groups[group].next = group
-      pool.groups[group].deficit = Int32(frameBytesMax)
-    } else {
-      pool.groups[group].next = pool.groups[last].next
-      pool.groups[last].next = group
-    }
-    rings[kind].last = group
+    rings[kind].groups.enter(group, in: pool.groups, quantum: frameBytesMax)
     return group
   }
 
@@ -333,34 +301,12 @@ public struct FrameQueue {
   private mutating func leave(_ flow: UInt16, _ kind: Class) {
     while pool.flows[flow].frames > 0 { remove(flow, kind, into: nil) }
     guard let group = group(kind, Int(pool.flows[flow].ingress)) else { preconditionFailure("a flow without a group") }
-    let last = pool.groups[group].last
-    let following = pool.flows[flow].next
-    if following == flow {
-      leaveGroup(group, kind)
-    } else {
-      var before = last
-      while pool.flows[before].next != flow { before = pool.flows[before].next }
-      pool.flows[before].next = following
-      // Its turn is over: the next flow's begins.
-      if before == last { pool.flows[following].deficit += Int32(frameBytesMax) }
-      if flow == last { pool.groups[group].last = before }
-    }
+    pool.groups[group].flows.leave(flow, in: pool.flows, quantum: frameBytesMax)
     pool.release(flow)
-  }
-
-  private mutating func leaveGroup(_ group: UInt16, _ kind: Class) {
-    let last = rings[kind].last
-    let following = pool.groups[group].next
-    if following == group {
-      rings[kind] = Ring()
-    } else {
-      var before = last
-      while pool.groups[before].next != group { before = pool.groups[before].next }
-      pool.groups[before].next = following
-      if before == last { pool.groups[following].deficit += Int32(frameBytesMax) }
-      if group == last { rings[kind].last = before }
-    }
+    guard pool.groups[group].flows.isEmpty else { return }
+    rings[kind].groups.leave(group, in: pool.groups, quantum: frameBytesMax)
     pool.release(group: group)
+    if rings[kind].groups.isEmpty { rings[kind] = Ring() }
   }
 
   /// Removes the first frame of a flow, and copies it unless `output` is nil. The flow stays in its ring.

@@ -10,14 +10,12 @@ public enum QueueDrop: UInt8, Sendable {
   case linkQuota = 2
   /// The flow holds its limit.
   case flowQuota = 3
-  /// The ingress or the pool has its limit of flows.
-  case flowsFull = 4
   /// A realtime frame was dropped for a newer one, or for an interactive or bulk frame.
-  case overtaken = 5
+  case overtaken = 4
   /// The memory of the link's control frames is full.
-  case controlFull = 6
+  case controlFull = 5
 
-  public static let count = 7
+  public static let count = 6
 
   /// The word used in status.
   public var name: StaticString {
@@ -26,7 +24,6 @@ public enum QueueDrop: UInt8, Sendable {
     case .neighbourQuota: "neighbour-quota"
     case .linkQuota: "link-quota"
     case .flowQuota: "flow-quota"
-    case .flowsFull: "flows-full"
     case .overtaken: "overtaken"
     case .controlFull: "control-full"
     }
@@ -35,7 +32,7 @@ public enum QueueDrop: UInt8, Sendable {
 
 /// Number of drops by reason.
 public struct QueueDropCounters: Sendable {
-  private var counts = FixedArray<7, UInt64>(repeating: 0)
+  private var counts = FixedArray<6, UInt64>(repeating: 0)
   public init() {}
   mutating func count(_ drop: QueueDrop) { counts[Int(drop.rawValue)] &+= 1 }
   public subscript(drop: QueueDrop) -> UInt64 { counts[Int(drop.rawValue)] }

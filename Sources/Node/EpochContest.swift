@@ -10,15 +10,18 @@ import Primitives
 struct EpochContest {
   static let pauseMin = TimeSpan.seconds(60)
   static let pauseMax = TimeSpan.seconds(3_600)
-  /// The age of an advertisement is not signed, so only so many are answered at once for their age.
+  /// The age of an advertisement is not signed, so only so many are answered at once for their age, and then one in every
+  /// `formerPause`. Nor can a false age hide a rival for longer: after so many in all each is a rival's.
   static let formersMax = 4
+  static let formerPause = TimeSpan.seconds(600)
 
   /// The latest epoch that another advertisement claims; zero for none.
   private(set) var rival: UInt64 = 0
   private var answeredAt: Instant?
   private var pause = Self.pauseMin
-  /// How many were answered for their age, and whether `rival` is to be.
+  /// How many were answered for their age, when all of these answers are given back, and whether `rival` is to be.
   private var formers = 0
+  private var formersBackAt = Instant.zero
   private var isFormer = false
 
   /// An advertisement with this node's key and a later epoch was heard, which was made `age` ago. True when another node
@@ -30,10 +33,11 @@ struct EpochContest {
     }
     // Nobody holds a newer word for older than the answer that it held before (`Mesh.install`), so a former one looks
     // about as old as the answer; a rival's, which was made when that had come, much younger.
-    let isOld = now - answeredAt < age * 2 && formers < Self.formersMax
+    let mayAnswer = formersBackAt <= now + Self.formerPause * UInt64(Self.formersMax - 1)
+    let isOld = now - answeredAt < age * 2 && mayAnswer
     isFormer = isOld && (isFormer || rival == 0)
     rival = max(rival, epoch)
-    return !isOld
+    return !isOld || formers >= Self.formersMax
   }
 
   /// When the node takes an epoch later than `rival`.
@@ -50,7 +54,12 @@ struct EpochContest {
     let counter = rival >> 32
     rival = 0
     guard counter < UInt64(UInt32.max) else { return nil }
-    if isFormer { formers += 1 } else if answeredAt != nil { pause = min(pause * 2, Self.pauseMax) }
+    if isFormer {
+      formers = min(formers + 1, Self.formersMax)
+      formersBackAt = max(formersBackAt, now) + Self.formerPause
+    } else if answeredAt != nil {
+      pause = min(pause * 2, Self.pauseMax)
+    }
     isFormer = false
     answeredAt = now
     return (counter + 1) << 32 | current & UInt64(UInt32.max)

@@ -45,9 +45,6 @@ public enum Limits {
   public static let flowBytesMaxInteractive = 65_536
   public static let flowBytesMaxBulk = 262_144
   public static let flowFramesMax = 1_024
-  /// Flows with queued frames, over all links: eight neighbours at their limit.
-  public static let flowsMax = 512
-  public static let flowsMaxPerNeighbour = 64
   /// After this many bytes of more urgent frames a waiting class may send one frame.
   public static let passedOverBytesMax = 65_536
 

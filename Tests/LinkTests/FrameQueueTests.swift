@@ -325,17 +325,6 @@ func aFlowHoldsNoMoreThanItsClassAllows(priority: FramePriority, bytes: Int) {
   #expect(queue.hasRoom(for: 3))
 }
 
-@Test func aNeighbourHasNoMoreThanSixtyFourFlows() {
-  let queue = Queue()
-  for source in 0..<Limits.flowsMaxPerNeighbour {
-    #expect(queue.append([1], .bulk, source: UInt64(source + 1), from: 3))
-  }
-  #expect(!queue.append([1], .bulk, source: 1000, from: 3) && queue.drops[.flowsFull] == 1)
-  #expect(queue.append([1], .bulk, source: 1000, from: 4))
-  _ = queue.popAll()
-  #expect(queue.append([1], .bulk, source: 1000, from: 3))
-}
-
 @Test func controlFramesHaveAReserveThatNobodyElseTakes() {
   let queues = Queue.family(40)
   for ingress in 0..<40 {

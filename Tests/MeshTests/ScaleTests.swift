@@ -37,7 +37,8 @@ private func microseconds(_ body: () -> Void) -> Double {
 
 /// Printed, not checked: how the time of a route computation and the memory of the tables grow. Meaningful where the
 /// build is optimised.
-@Test(arguments: [16, 32, 64, 128, 256]) func whatAMeshOfThisSizeCosts(count: Int) {
+@Test(arguments: [16, 32, 64, 128, 256, 512, 1000].filter { $0 <= Limits.nodesMax })
+func whatAMeshOfThisSizeCosts(count: Int) {
   let bench = Bench()
   let pages = bench.memory.bytes.count / 4096
   bench.memory.bytes.initializeMemory(as: UInt8.self, repeating: 0xA5)

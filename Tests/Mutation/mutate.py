@@ -146,9 +146,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workers", type=int, default=min(os.cpu_count() or 1, 2))
     parser.add_argument("--seeds", type=int, default=300)
-    parser.add_argument("--only", default="", help="rows whose title, file or suite contains this")
+    parser.add_argument("--only", default="", help="rows whose title, file or suite contains this; with | between, one of these")
     options = parser.parse_args()
-    rows = [row for row in ROWS if any(options.only in text for text in (row.what, row.file, row.suite))]
+    rows = [row for row in ROWS if any(wanted in text for wanted in options.only.split("|")
+                                       for text in (row.what, row.file, row.suite))]
     waiting = {True: queue.Queue(), False: queue.Queue()}
     # Rows of one suite together: the builds between them are smaller.
     for row in sorted(rows, key=lambda row: (row.suite != "simulator", row.suite)):

@@ -77,6 +77,41 @@ private let fresh = TimeSpan.milliseconds(0)
   #expect(answers == 1 + 4)
 }
 
+@Test func afterTenMinutesOneMoreOldWordIsOutbidAtOnce() {
+  var contest = EpochContest()
+  var at = now
+  // Until the pause is an hour.
+  for round in 0..<8 as Range<UInt64> {
+    _ = contest.heard((3 + 2 * round) << 32, age: fresh, now: at)
+    at = max(at, contest.deadline)
+    _ = contest.next(current: 1, now: at)
+  }
+  func isAnswered(_ contest: inout EpochContest, after milliseconds: UInt64) -> Bool {
+    _ = contest.heard(99 << 32, age: .seconds(7200), now: at + .milliseconds(milliseconds))
+    return contest.next(current: 1, now: at + .milliseconds(milliseconds)) != nil
+  }
+  for _ in 0..<4 { #expect(isAnswered(&contest, after: 0)) }
+  for (after, expected) in [(599_999, false), (600_000, true)] as [(UInt64, Bool)] {
+    var later = contest
+    #expect(isAnswered(&later, after: after) == expected)
+    #expect(!isAnswered(&later, after: after))
+  }
+}
+
+/// Who states a false age gets more answers with time, but hides no second holder of the key by them.
+@Test func afterFourOldWordsEachIsTakenForARivalsHoweverLateItComes() {
+  var contest = EpochContest()
+  _ = contest.heard(1 << 32, age: fresh, now: now)
+  _ = contest.next(current: 1, now: now)
+  let areRivals = (1...7 as ClosedRange<UInt64>).map { round in
+    let at = now + .seconds(700 * round)
+    let isRival = contest.heard((3 + 2 * round) << 32, age: .seconds(7200), now: at)
+    _ = contest.next(current: 1, now: at)
+    return isRival
+  }
+  #expect(areRivals == [false, false, false, false, true, true, true])
+}
+
 @Test func anEpochThatNothingIsLaterThanIsLeftAlone() {
   var contest = EpochContest()
   _ = contest.heard(.max, age: fresh, now: now)

@@ -118,3 +118,24 @@ private func segment(_ bench: Bench, _ payload: [UInt8] = [1, 2, 3], identifier:
   #expect(bench.node.link(right).queuedByteCount(.bulk) == 64 * 4096)
   #expect(bench.node.counters.framesForwarded == 64 && bench.node.queueDrops[.flowQuota] == 136)
 }
+
+@Test func aHundredFlowsBehindARelayPassBesideANeighbourThatOpensAThousandMore() {
+  let bench = Bench()
+  let slots = (1...3).map { bench.neighbour($0) }
+  for person in 1...3 { bench.receive(bench.topology(person, [20]), on: slots[person - 1]) }
+  for slot in slots { _ = bench.sent(on: slot) }
+  bench.carriesOutTransmit = false
+  func begin(_ flows: Range<UInt64>, on slot: Int) {
+    for flow in flows {
+      let source = NodeID(high: flow, low: 1)
+      let payload = [UInt8](repeating: 0, count: 1000)
+      bench.receive(frame(.segment, ttl: 5, priority: .bulk, to: bench.id(2), from: source, payload), on: slot)
+    }
+  }
+  begin(1000..<2000, on: slots[2])
+  begin(1..<101, on: slots[0])
+  let sources = bench.sent(.segment, on: slots[1]).map(\.header.source.high)
+  #expect(sources.count { $0 < 1000 } == 100)
+  // Turn by turn, although the others came first.
+  #expect(sources.prefix(240).count { $0 < 1000 } == 100)
+}

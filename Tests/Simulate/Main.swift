@@ -1,9 +1,11 @@
 import Glibc
 import Simulator
 
-/// simulate run FIRST COUNT STEP       runs COUNT seeds, a line for each
+/// simulate run FIRST COUNT            runs COUNT seeds, a line for each
 /// simulate story SEED [LESS…]         runs one seed and prints its trace
 /// simulate shrink SEED                makes a failing seed smaller and prints its line for Regressions.swift
+/// simulate rest mesh|hall COUNT       measures what a network of relays costs at rest
+/// simulate gain                       measures the loop gain of costs, a line for each network
 ///
 /// LESS reduces a seed as a regression does: faults=cut,crash nodes=3 seconds=5
 @main
@@ -12,20 +14,23 @@ struct Simulate {
     let arguments = CommandLine.arguments.dropFirst()
     let numbers = arguments.dropFirst().compactMap { UInt64($0) }
     switch (arguments.first, numbers.count) {
-    case ("run", 3): run(first: numbers[0], count: numbers[1], step: numbers[2])
+    case ("run", 2): run(first: numbers[0], count: numbers[1])
     case ("story", 1): story(numbers[0], less: Array(arguments.dropFirst(2)))
     case ("shrink", 1): shrink(numbers[0])
+    case ("rest", 1): rest(arguments.dropFirst().first, Int(numbers[0]))
+    case ("gain", 0): gain()
     default:
-      say("usage: simulate run FIRST COUNT STEP | story SEED [faults=a,b] [nodes=n] [seconds=n] | shrink SEED")
+      say(
+        "usage: simulate run FIRST COUNT | story SEED [faults=a,b] [nodes=n] [seconds=n] | shrink SEED"
+          + " | rest mesh|hall COUNT | gain")
       exit(2)
     }
   }
 
   /// Prints each seed as it begins, so that the reader knows which one crashed.
-  private static func run(first: UInt64, count: UInt64, step: UInt64) {
+  private static func run(first: UInt64, count: UInt64) {
     say("cryptography=\(Keys.realName)")
-    for number in 0..<count {
-      let seed = first + number * step
+    for seed in first..<first + count {
       say("begin \(seed)")
       let report = Report(Options(seed: seed), keys: Keys.maker(for: Options(seed: seed)))
       let isTwice = Options.isRunTwice(seed)
@@ -67,6 +72,25 @@ struct Simulate {
     }
     shrinker.shrink()
     print("after \(shrinker.runs) runs: \(shrinker.regression)")
+  }
+
+  private static func rest(_ shape: String?, _ count: Int) {
+    let rest = shape == "hall" ? Rest.ofHall(count) : Rest.ofMesh(count)
+    say(rest.line)
+    if let violation = rest.violation {
+      say("FAILED \(violation)")
+      exit(1)
+    }
+  }
+
+  private static func gain() {
+    for gain in [LoopGain.ofLoadedDelays(), .ofSlowWays(), .ofHall()] {
+      say(gain.line)
+      if gain.percent >= 100 || gain.violation != nil {
+        say("FAILED loop gain \(gain.violation ?? "costs do not come to rest")")
+        exit(1)
+      }
+    }
   }
 
   /// Prints a line without buffering, so that it is not lost when the process dies.

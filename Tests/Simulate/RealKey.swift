@@ -14,6 +14,7 @@
     let id: NodeID
     let point: [UInt8]
     private(set) var signCount = 0
+    private(set) var verifyCount = 0
     private let identity: NodeIdentity
     private let sessions: DTLSSessions
 
@@ -48,7 +49,8 @@
     }
 
     func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool {
-      point.withUnsafeBytes { NodeIdentity.nodeID(ofPoint: $0) } == node
+      verifyCount += 1
+      return point.withUnsafeBytes { NodeIdentity.nodeID(ofPoint: $0) } == node
         && NodeIdentity.verify(signature, over: message, by: point)
     }
 

@@ -21,6 +21,8 @@ public enum Lie: String, CaseIterable, Sendable {
 /// What the others noticed of a liar, in milliseconds.
 public struct LiarReport: Sendable {
   public let lie: Lie
+  /// What hops add to each bound.
+  public let slack: TimeSpan
   /// Until a newcomer was everybody's peer.
   public var newcomer: UInt64 = 0
   /// Until the others' messages had arrived.
@@ -51,9 +53,9 @@ extension Simulation {
     else { return }
     // It makes no way between parts of the network that had none.
     let second = machines[first].found.sorted().randomElement(using: &random) ?? first
-    var report = LiarReport(lie: lie)
-    let before = homes.map { machines[$0].found }
     let slack = Self.hopTime * UInt64(convergence.diameter + 2)
+    var report = LiarReport(lie: lie, slack: slack)
+    let before = homes.map { machines[$0].found }
     let guestsFirst = machines.count
     let liar = addGuest(first == second ? [first] : [first, second])
     trace.note(now, "liar \(liar) next to \(first) and \(second): \(lie)")

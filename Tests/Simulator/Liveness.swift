@@ -110,8 +110,8 @@ extension Simulation {
     let start = now
     var missing: String?
     repeat {
-      // After 30 s one check a second is enough.
-      run(until: now + .milliseconds(now - start > .seconds(30) ? 1000 : 100))
+      // After 30 s, and in a large network, one check a second is enough.
+      run(until: now + .milliseconds(now - start > .seconds(30) || machines.count > 64 ? 1000 : 100))
       missing = whatIsMissing(routesOnly: routesOnly)
     } while violation == nil && missing != nil && now - start < most
     if let missing {

@@ -12,6 +12,8 @@ public protocol SimulatedKey: NodeCryptography {
   var point: [UInt8] { get }
   /// Signatures made, to see what an event costs.
   var signCount: Int { get }
+  /// Signatures verified, likewise.
+  var verifyCount: Int { get }
 }
 
 /// Keys for a network: machine `number` of the simulation with `seed` has always the same one.

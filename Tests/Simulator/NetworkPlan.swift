@@ -51,22 +51,31 @@ public struct NetworkPlan {
     }
   }
 
-  /// Halls in a row. From one to the next leads a machine that is in both, or a wire between one machine of each.
+  /// Halls in a row. From one to the next leads a machine that is in both, or a chain of wires, with up to three relays
+  /// between one machine of each. In every second hall delays grow with the load.
   private mutating func addHalls(_ count: Int, _ random: inout SeededRandom) {
-    func model() -> WireModel { (random.chance(perThousand: 500) ? WireModel.ethernet : .wifi).jittery }
+    func any<Element>(_ all: [Element]) -> Element { all[Int(random.below(UInt64(all.count)))] }
+    func model() -> WireModel {
+      any([WireModel.ethernet, .wifi]).jittery.delayed(byLoad: random.chance(perThousand: 500) ? 5 : 0)
+    }
     var last: [Int] = []
     for hall in 0..<count {
-      let members = Array(relays.count * hall / count..<relays.count * (hall + 1) / count)
+      var members = Array(relays.count * hall / count..<relays.count * (hall + 1) / count)
       var guests: [Int] = []
       if !last.isEmpty {
-        let box = last[Int(random.below(UInt64(last.count)))]
+        let box = any(last)
         relays[box] = true
         if random.chance(perThousand: 500) {
           guests = [box]
         } else {
-          let other = members[Int(random.below(UInt64(members.count)))]
-          relays[other] = true
-          wires.append(Wire(box, other, WireModel.all[Int(random.below(UInt64(WireModel.all.count)))].jittery))
+          let between = members.prefix(min(Int(random.below(4)), members.count - 1))
+          members.removeFirst(between.count)
+          var end = box
+          for next in between + [any(members)] {
+            relays[next] = true
+            wires.append(Wire(end, next, any(WireModel.all).jittery))
+            end = next
+          }
         }
       }
       addHall(members, guests: guests, model(), domain: UInt32(hall + 1))
@@ -109,10 +118,11 @@ public struct NetworkPlan {
         if one != other { wire(one, other) }
       }
     case .hall: plan.addHalls(1, &random)
-    case .halls: plan.addHalls(2 + Int(random.below(UInt64(count / 4))), &random)
+    case .halls: plan.addHalls(2 + Int(random.below(UInt64(min(count / 4, 8)))), &random)
     }
     // Some pairs have a second wire: over another bearer, or under another address.
-    for single in plan.wires where random.chance(perThousand: options.shape.isOfHalls ? 20 : 200) {
+    let second: UInt64 = !options.shape.isOfHalls ? 200 : count > 32 ? 2 : 20
+    for single in plan.wires where random.chance(perThousand: second) {
       wire(single.ends.0, single.ends.1)
       plan.wires[plan.wires.count - 1].isLatent = options.faults.contains(.handOver) && random.chance(perThousand: 800)
     }

@@ -21,10 +21,10 @@ public struct Options: Sendable {
   /// How long faults happen.
   public private(set) var faultSpan: TimeSpan
   /// Mean time between two faults, and between two messages of the whole network.
-  let faultPause: TimeSpan
-  let messagePause: TimeSpan
+  private(set) var faultPause: TimeSpan
+  private(set) var messagePause: TimeSpan
   /// Messages of up to 60 KB are common.
-  let isBusy: Bool
+  private(set) var isBusy: Bool
   /// Some machines and wires stay down when the others recover.
   let healsPartly: Bool
   /// The machines' encryption preferences.
@@ -58,6 +58,8 @@ public struct Options: Sendable {
 
   /// Every so many-th seed is of halls, none of those with the real library.
   static let hallsEvery: UInt64 = 5
+  /// Every so many-th is of large ones: one takes as long as fifty other seeds.
+  static let largeHallsEvery: UInt64 = 250
 
   /// No faults and no messages by themselves.
   init(quiet seed: UInt64, nodeCount: Int) {
@@ -115,7 +117,16 @@ public struct Options: Sendable {
         22 + Int(random.below(11))
       }
     if random.chance(perThousand: 400) { faults.append(.hallLeaves) }
+    guard seed % Self.largeHallsEvery == Self.largeHallsEvery - 1 else { return }
+    nodeCount = 48 + Int(random.below(UInt64(Self.largestHall - 47)))
+    faults = faults.filter { !$0.isSlow && $0 != .hallLeaves }.prefix(2) + [.hallLeaves]
+    faultSpan = .seconds(8)
+    faultPause = .seconds(1)
+    messagePause = .seconds(1)
+    isBusy = false
   }
+
+  static let largestHall = 128
 
   /// The same seed with less: only these faults, at most so many machines, faults for no longer.
   public func reduced(faults: [Fault]? = nil, nodeCount: Int? = nil, faultSeconds: UInt64? = nil) -> Options {

@@ -58,10 +58,10 @@ public struct Report: Sendable {
     func text(_ value: UInt64?) -> String { value.map { "\($0)" } ?? "-" }
     let faults = Fault.allCases.compactMap { fault in faultCounts[fault].map { "\(fault):\($0)" } }
     return "seed=\(options.seed) hash=\(hash) events=\(events) frames=\(frames) delivered=\(delivered) failed=\(failed)"
-      + " milliseconds=\(simulatedMilliseconds) nodes=\(options.nodeCount) diameter=\(convergence.diameter)"
+      + " milliseconds=\(simulatedMilliseconds) nodes=\(options.nodeCount) shape=\(options.shape) diameter=\(convergence.diameter)"
       + " healed=\(text(convergence.healed)) rerouted=\(text(convergence.rerouted)) lost=\(text(convergence.lost)) returned=\(text(convergence.returned))"
       + " alarms=\(alarms) canaries=\(canaries) sealed=\(sealed) unreliable=\(unreliable) real=\(options.wantsRealCryptography ? 1 : 0)"
-      + " liar=\(liar.map { "\($0.lie):\($0.newcomer):\($0.delivery):\($0.after)" } ?? "-")"
+      + " liar=\(liar.map { "\($0.lie):\($0.newcomer):\($0.delivery):\($0.after):\($0.slack.milliseconds)" } ?? "-")"
       + " faults=\(faults.isEmpty ? "-" : faults.joined(separator: ","))"
   }
 }

@@ -1,0 +1,64 @@
+import Frame
+import Link
+import Primitives
+import TestSupport
+import Testing
+
+// Flows have no table of their own that could be full: each holds a block, of which its neighbour has a share.
+
+@Test func aNeighbourHasAsManyFlowsAsItMayHoldBlocks() {
+  let queue = Queue()
+  let most = Limits.linkQueueBytesMax / 2 / Limits.queueBlockBytes
+  for source in 0..<most { #expect(queue.append([1], .bulk, source: UInt64(source + 1), from: 3)) }
+  #expect(!queue.append([1], .bulk, source: 1000, from: 3) && queue.drops[.linkQuota] == 1)
+  // Who has a place keeps it, and others have theirs.
+  #expect(queue.append([1], .bulk, source: 7, from: 3) && queue.append([1], .bulk, source: 1000, from: 4))
+  _ = queue.popAll()
+  #expect(queue.append([1], .bulk, source: 1000, from: 3))
+}
+
+@Test func thereAreFlowsForAlmostAllBlocks() {
+  let queues = Queue.family(64)
+  var waiting = 0
+  for round in 0..<40 as Range<UInt64> {
+    for (number, queue) in queues.enumerated() {
+      for kind in [FramePriority.bulk, .interactive, .realtime] {
+        if queue.append([1], kind, source: round + 1, from: (number + Int(round)) % 64) { waiting += 1 }
+      }
+    }
+  }
+  #expect(waiting > Limits.queueBlocksMax * 9 / 10)
+  #expect(queues.reduce(0) { $0 + $1.popAll().count } == waiting)
+  #expect(queues[0].freeBytes == Limits.queueBlocksMax * Limits.queueBlockBytes)
+}
+
+/// A relay behind which flows live that have one frame each on the way, beside neighbours that open flow after flow.
+@Test(arguments: [(60, 0), (65, 0), (200, 0), (60, 3), (65, 1), (100, 1)])
+func aRelayWithManyFlowsLosesNothingAndKeepsItsTurn(flows: Int, hostile: Int) {
+  let queue = Queue()
+  queue.frameBytesMax = 4144
+  let payload = [UInt8](repeating: 0, count: 1000)
+  var isWaiting = [Bool](repeating: false, count: flows)
+  var (lost, bytes, bytesOfAll) = (0, 0, 0)
+  var next: UInt64 = 1000
+  for _ in 0..<2000 {
+    for flow in 0..<flows where !isWaiting[flow] {
+      isWaiting[flow] = queue.append(payload, .bulk, source: UInt64(flow + 1), from: 1)
+      if !isWaiting[flow] { lost += 1 }
+    }
+    for neighbour in 0..<hostile {
+      for _ in 0..<5 {
+        _ = queue.append(payload, .bulk, source: next, from: 2 + neighbour)
+        next += 1
+      }
+    }
+    for frame in frames(in: queue.pop(4144)) {
+      bytesOfAll += frame.header.frameByteCount
+      if frame.header.source.high > UInt64(flows) { continue }
+      bytes += frame.header.frameByteCount
+      isWaiting[Int(frame.header.source.high) - 1] = false
+    }
+  }
+  let share = Double(bytes) / Double(bytesOfAll)
+  #expect(lost == 0 && share > 0.98 / Double(hostile + 1), "\(lost) lost, share \(share)")
+}

@@ -1,0 +1,92 @@
+import Channel
+import Primitives
+
+/// Whether costs that follow load, load that follows routes, and routes that follow costs come to rest.
+///
+/// Some machines always have more for others, over wires that are full. The loop gain says how many changes of costs
+/// follow for each change of the span before. At 1 or more the costs never rest.
+public struct LoopGain: Sendable {
+  public let name: String
+  /// How often any machine changed the cost of a link, in each of some spans of the same length.
+  public let changes: [Int]
+  public let span: TimeSpan
+  /// The first thing that went wrong, nil when nothing did.
+  public let violation: String?
+
+  /// The changes of the last span as a share of those in the first.
+  public var percent: Int { changes[changes.count - 1] * 100 / max(changes[0], 1) }
+
+  public var line: String {
+    "\(name): \(changes.map(String.init).joined(separator: ", ")) changes of costs in each \(span.milliseconds / 1000) s, "
+      + "loop gain \(percent) %"
+  }
+
+  /// Two ways of two wires each whose delay is six times that of their load.
+  public static func ofLoadedDelays() -> LoopGain {
+    LoopGain(
+      "two ways whose delay grows with load", diamond(.bluetoothLE.delayed(byLoad: 5)), from: [0], spans: 2,
+      of: .seconds(60))
+  }
+
+  /// The same with wires ten times slower than their bearer's usual rate.
+  public static func ofSlowWays() -> LoopGain {
+    var slow = WireModel.bluetoothLE
+    slow.bytesPerSecond = (12_000, 12_000)
+    return LoopGain("two ways slower than usual", diamond(slow), from: [0], spans: 3, of: .seconds(600))
+  }
+
+  /// A hall where a third says much, and where delays grow with load.
+  public static func ofHall() -> LoopGain {
+    var slow = WireModel.wifi
+    slow.bytesPerSecond = (50_000, 50_000)
+    return LoopGain(
+      "a hall of 16 whose delays grow with load",
+      .hall(relays: [Bool](repeating: true, count: 16), slow.delayed(byLoad: 5)), from: Array(0..<5), spans: 2,
+      of: .seconds(60))
+  }
+
+  private static func diamond(_ model: WireModel) -> NetworkPlan {
+    NetworkPlan(
+      relays: [true, true, true, true],
+      wires: [.init(0, 1, model), .init(0, 2, model), .init(1, 3, model), .init(2, 3, model)])
+  }
+
+  /// Each sender sends to the machine as far from the last as itself from the first.
+  private init(_ name: String, _ plan: NetworkPlan, from senders: [Int], spans: Int, of span: TimeSpan) {
+    self.name = name
+    self.span = span
+    let simulation = Simulation(plan)
+    simulation.run(until: simulation.now + .seconds(10))
+    let directions = plan.wires.flatMap { [$0.ends, ($0.ends.1, $0.ends.0)] }
+    var costs = [UInt16](repeating: 0, count: directions.count)
+    changes = (0..<spans).map { _ in
+      var changes = 0
+      let end = simulation.now + span
+      while simulation.now < end, simulation.violation == nil {
+        for sender in senders { simulation.fill(sender, plan.relays.count - 1 - sender) }
+        simulation.run(until: simulation.now + .milliseconds(200))
+        for (place, ends) in directions.enumerated() {
+          guard let cost = simulation.cost(from: ends.0, to: ends.1) else { continue }
+          if costs[place] != 0, costs[place] != cost { changes += 1 }
+          costs[place] = cost
+        }
+      }
+      return changes
+    }
+    violation = simulation.violation
+  }
+}
+
+extension Simulation {
+  /// Sends as much as is taken.
+  fileprivate func fill(_ sender: Int, _ receiver: Int) {
+    while machines[sender].node?.canSend(byteCount: 16_384, to: machines[receiver].key.id, lane: .bulk) == true {
+      if !send(sender, receiver, .bulk, 16_000) { return }
+    }
+  }
+
+  /// What a machine advertises for its link with a neighbour; nil without one.
+  fileprivate func cost(from one: Int, to other: Int) -> UInt16? {
+    machines[one].node?.carrier(to: machines[other].key.id)?.cost
+  }
+}
