@@ -124,14 +124,24 @@ struct Database {
 
   // MARK: Advertisements still to send
 
-  /// The next advertisement to send over a link; the search starts at record `start`.
+  /// The next advertisement to send over a link; the search starts at record `start`. Those of nodes without a route come
+  /// last: anybody can invent such nodes, and what others say need not wait behind them.
   func nextUnsent(_ link: UInt64, from start: Int) -> (number: Int, kind: AdvertisementKind)? {
+    var last: (number: Int, kind: AdvertisementKind)?
     for step in 0..<end {
       let number = start + step < end ? start + step : start + step - end
-      if records[number].topology.unsent & link != 0 { return (number, .topology) }
-      if records[number].profile.unsent & link != 0 { return (number, .profile) }
+      let kind: AdvertisementKind
+      if records[number].topology.unsent & link != 0 {
+        kind = .topology
+      } else if records[number].profile.unsent & link != 0 {
+        kind = .profile
+      } else {
+        continue
+      }
+      if number == 0 || records[number].route != nil { return (number, kind) }
+      if last == nil { last = (number, kind) }
     }
-    return nil
+    return last
   }
 
   /// Marks every advertisement to be sent over a link.

@@ -53,6 +53,17 @@ import Testing
   #expect(bench.mesh.stamp(of: bench.mesh.index(of: bench.id(9))!, .topology)!.sequence == 1000)
 }
 
+@Test func whatNodesWithoutARouteSayIsToldLast() {
+  let bench = Bench()
+  bench.link(1, to: 1)
+  bench.link(2, to: 2)
+  for invented in 20..<25 { bench.state(invented, []) }
+  bench.state(1, [.init(number: 0), .init(number: 9)])
+  bench.state(9, [.init(number: 1)])
+  _ = bench.route(to: 9)
+  #expect(bench.told(2).prefix(2).sorted() == ["1 topology", "9 topology"])
+}
+
 @Test func aSecondLinkToANeighbourIsToldNothingUntilItCarries() {
   let bench = Bench()
   bench.state(9, [])

@@ -325,7 +325,7 @@ extension Simulation {
     let most = Self.rerouteMax(over: wires[wire].model.bearer, diameter: convergence.diameter) + search
     convergence.rerouted = untilWhole("after wire \(wire) was lost", routesOnly: true, within: most)
     if violation != nil { return }
-    convergence.lost = untilWhole("after routes without wire \(wire) were found", within: Self.graceMax)
+    convergence.lost = untilWhole("after routes without wire \(wire) were found", within: Self.graceMax + search)
     if violation != nil { return }
     trace.note(now, "wire \(wire) \(wires[wire].ends) returns")
     lightAgain(wire)
