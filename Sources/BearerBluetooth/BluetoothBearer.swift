@@ -54,6 +54,8 @@ public final class BluetoothBearer {
   private var candidates = CandidateTable()
   private var listeners: [L2CAPListener] = []
   private var linked: [BluetoothEndpoint] = []
+  /// Those of them that were asked to end.
+  private var leaving: [BluetoothEndpoint] = []
   private var dials: [(endpoint: BluetoothEndpoint, token: UInt32)] = []
   /// `isDiallingUs`: the peer has opened a channel itself since, over the one connection that both share.
   private var dial: (process: L2CAPDial, peer: BluetoothEndpoint, token: UInt32, isDiallingUs: Bool)?
@@ -115,8 +117,15 @@ public final class BluetoothBearer {
       return
     }
     dials.append((endpoint, token))
-    plan.handle(.dialsWaiting(true), loop.now)
+    dialsChanged()
     advance()
+  }
+
+  /// Ends the connection to a peer whose stream is closed. The kernel would hold the place for 2 to 4 s more.
+  public func hangUp(_ endpoint: BluetoothEndpoint) {
+    guard let working = adapter.working, linked.contains(endpoint), dial?.peer != endpoint else { return }
+    leaving.append(endpoint)
+    adapter.post(.disconnect(working.index, WireAddress(endpoint)))
   }
 
   /// Removes our advertising and closes every socket of the bearer. Streams that were handed over stay open. No
@@ -186,6 +195,7 @@ public final class BluetoothBearer {
     listeners = []
     attributes.closeAll()
     linked = []
+    leaving = []
     dial?.process.cancel()
     let failed = (dial.map { [$0.token] } ?? []) + dials.map { $0.token }
     dial = nil
@@ -208,7 +218,8 @@ public final class BluetoothBearer {
     case .advertise:
       ask(
         .addAdvertising(
-          index, data: CausewayService.advertisement, scanResponse: CausewayService.scanResponse(hint: hint)))
+          index, data: CausewayService.advertisement,
+          scanResponse: CausewayService.scanResponse(.init(hint: hint, relays: settings.relays))))
     case .stopAdvertising: ask(.removeAdvertising(index))
     case .scan: ask(.startDiscovery(index))
     case .stopScanning: ask(.stopDiscovery(index))
@@ -258,20 +269,23 @@ public final class BluetoothBearer {
     linked.append(endpoint)
     candidates.linked(endpoint, true, loop.now)
     plan.handle(.linkUp, loop.now)
+    dialsChanged()
   }
 
   private func disconnected(_ device: WireAddress) {
     guard let endpoint = device.endpoint, let position = linked.firstIndex(of: endpoint) else { return }
     linked.remove(at: position)
+    leaving.removeAll { $0 == endpoint }
     candidates.linked(endpoint, false, loop.now)
     plan.handle(.linkDown, loop.now)
+    dialsChanged()
   }
 
   private func heard(_ found: FoundDevice) {
     guard found.isConnectable, let endpoint = found.device.endpoint,
-      let claimed = CausewayService.hint(in: found.data), claimed == 0 || claimed != hint
+      let claim = CausewayService.claim(in: found.data), claim.hint == 0 || claim.hint != hint
     else { return }
-    let change = candidates.heard(endpoint, hint: claimed, loop.now)
+    let change = candidates.heard(endpoint, hint: claim.hint, relays: claim.relays, loop.now)
     if let lost = change.lost { delegate?.bearerLost(lost) }
     if let pendingStream = change.found {
       plan.handle(.foundNewcomer, loop.now)
@@ -290,10 +304,15 @@ public final class BluetoothBearer {
     delegate.bearerOpened(stream(descriptor, peer, unitBytesMax, token: 0, isInbound: true))
   }
 
+  /// A dial waits for a place that is about to be free.
+  private func dialsChanged() {
+    plan.handle(.dialsWaiting(!dials.isEmpty && (plan.hasFreeSlot || leaving.isEmpty)), loop.now)
+  }
+
   private func startDial() {
     guard let working = adapter.working, !dials.isEmpty else { return dialEnded(isSuccess: true) }
     let (endpoint, token) = dials.removeFirst()
-    plan.handle(.dialsWaiting(!dials.isEmpty), loop.now)
+    dialsChanged()
     guard plan.hasFreeSlot || linked.contains(endpoint) else {
       delegate?.bearerDialFailed(token: token, reason: "all \(settings.linksMax) Bluetooth link slots are in use")
       return dialEnded(isSuccess: true)

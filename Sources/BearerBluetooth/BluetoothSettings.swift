@@ -26,6 +26,8 @@ public struct BluetoothSettings: Equatable, Sendable {
   public var linksMax = 7
   /// A pending LE connection is cancelled after this time: it starves Wi-Fi on chips that share the antenna.
   public var dialTimeout = TimeSpan.seconds(8)
+  /// Whether this node forwards for others, as its scan response says.
+  public var relays = true
   /// False: only dial.
   public var isAdvertising = true
   /// False: only wait to be dialled.

@@ -42,16 +42,17 @@ struct CandidateTable {
 
   /// A peer advertises our service. A report without a hint keeps a known hint: the scan response that carries it is
   /// sometimes lost.
-  mutating func heard(_ endpoint: BluetoothEndpoint, hint: UInt64, _ now: Instant) -> Change {
+  mutating func heard(_ endpoint: BluetoothEndpoint, hint: UInt64, relays: Bool = true, _ now: Instant) -> Change {
     let heardAt = clock(now)
     if let index = entries.firstIndex(where: { $0.endpoint == endpoint }) {
       entries[index].heardAt = heardAt
       let known = entries[index].candidate
-      if hint == 0 || hint == known.hint { return .none }
+      if hint == 0 || hint == known.hint && relays == known.relays { return .none }
       entries[index].candidate.hint = hint
+      entries[index].candidate.relays = relays
       return Change(lost: known, found: entries[index].candidate)
     }
-    let candidate = Candidate(bearer: .bluetoothLE, address: .bluetooth(endpoint), hint: hint)
+    let candidate = Candidate(bearer: .bluetoothLE, address: .bluetooth(endpoint), hint: hint, relays: relays)
     let entry = Entry(candidate: candidate, endpoint: endpoint, heardAt: heardAt)
     if entries.count < Self.entriesMax {
       entries.append(entry)

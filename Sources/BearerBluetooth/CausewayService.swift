@@ -4,7 +4,7 @@ import Primitives
 ///
 /// The advertisement carries the flags (added by the kernel) and the service UUID, so that phones in the background
 /// find it: 3 + 18 of 31 bytes. The 8-byte node hint does not fit beside it as 128-bit service data, so it is in the
-/// scan response: 26 of 31 bytes.
+/// scan response: 26 of 31 bytes, and one more of a node that does not forward for others.
 enum CausewayService {
   /// 8A1C0001-6F5B-4E0B-9E5C-CA05E4A10001 in wire order: least significant byte first.
   static let uuid: [UInt8] = [
@@ -23,19 +23,30 @@ enum CausewayService {
   /// The advertisement without the flags, which the kernel adds in front.
   static var advertisement: [UInt8] { [UInt8(1 + uuid.count), completeUUIDs] + uuid }
 
-  /// The scan response: the hint, most significant byte first, as our service's data.
-  static func scanResponse(hint: UInt64) -> [UInt8] {
-    var response = [UInt8(1 + uuid.count + 8), serviceData] + uuid
-    response.append(bigEndian: hint)
-    return response
+  /// Bit 0 of the byte behind the hint: the node does not forward for others.
+  private static let isLeaf: UInt8 = 1
+
+  /// What an advertisement claims.
+  struct Claim: Equatable {
+    /// 0 for none.
+    var hint: UInt64 = 0
+    var relays = true
   }
 
-  /// Parses an advertisement and scan response as mgmt joins them (the EIR of Device Found). Nil without our service;
-  /// otherwise the claimed hint, 0 for none. Parsing stops at a malformed structure; those before it are used (Core
+  /// The scan response, as our service's data: the hint, most significant byte first; of a leaf one byte of flags.
+  static func scanResponse(_ claim: Claim) -> [UInt8] {
+    var data = uuid
+    data.append(bigEndian: claim.hint)
+    if !claim.relays { data.append(isLeaf) }
+    return [UInt8(1 + data.count), serviceData] + data
+  }
+
+  /// Parses an advertisement and scan response as mgmt joins them (the EIR of Device Found). Nil without our service.
+  /// Unknown flags, and bytes behind them, are ignored. Parsing stops at a malformed structure; those before it are used (Core
   /// Specification 5.4, Vol 3, Part C, 11).
-  static func hint(in data: [UInt8]) -> UInt64? {
+  static func claim(in data: [UInt8]) -> Claim? {
     var isOurs = false
-    var hint: UInt64 = 0
+    var claim = Claim()
     var reader = ByteReader(data.span.bytes, orThrow: TooShort())
     while let length = try? reader.u8(), length > 0, let structure = try? reader.array(Int(length)) {
       switch structure[0] {
@@ -46,13 +57,15 @@ enum CausewayService {
           offset += uuid.count
         }
       case serviceData:
-        guard structure.count == 1 + uuid.count + 8, structure.holds(uuid, at: 1) else { break }
+        let flags = 1 + uuid.count + 8
+        guard structure.count >= flags, structure.holds(uuid, at: 1) else { break }
         isOurs = true
-        hint = structure[(1 + uuid.count)...].reduce(0) { $0 << 8 | UInt64($1) }
+        claim.hint = structure[(1 + uuid.count)..<flags].reduce(0) { $0 << 8 | UInt64($1) }
+        claim.relays = structure.count == flags || structure[flags] & isLeaf == 0
       case _: break
       }
     }
-    return isOurs ? hint : nil
+    return isOurs ? claim : nil
   }
 }
 

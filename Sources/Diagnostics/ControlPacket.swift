@@ -26,7 +26,7 @@ extension [UInt8] {
     let pairs = peer.info.prefix(255)
     append(UInt8(pairs.count))
     for pair in pairs { append(text: pair) }
-    append(peer.isInClear ? 1 : 0)
+    append((peer.isInClear ? 1 : 0) | (peer.isParked ? 2 : 0))
   }
 }
 
@@ -50,7 +50,9 @@ extension ByteReader<ControlSyntaxError> {
       id: id, name: try text(), serviceType: try text(), info: [], hops: hops, bearer: bearer, via: via)
     let count = try u8()
     for _ in 0..<count { peer.info.append(try text()) }
-    peer.isInClear = try u8() != 0
+    let flags = try u8()
+    peer.isInClear = flags & 1 != 0
+    peer.isParked = flags & 2 != 0
     return peer
   }
 }

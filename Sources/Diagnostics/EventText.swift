@@ -64,6 +64,7 @@ func eventText(_ event: Event) -> StaticString {
   case .linkResumed: "goes on with {a} bytes waiting"
   case .linkQuarantined: "{a:bearer} with {node} keeps breaking: quarantined for {b} s, used only without another route"
   case .linkCostStated: "{a:bearer} with {node} costs {b}, it was {c}"
+  case .linkParked: "{a:bearer} with {node} is parked, after {b} ms"
   case .linkCarries: "{a:bearer} is now used to {node}, instead of {b:bearer}"
 
   case .frameRefused: "frame of {node} refused: {a:frame}"

@@ -41,6 +41,7 @@ extension StatusSnapshot {
         object.set("bearer", "\(peer.bearer.name)")
         object.set("via", peer.via.text)
         object.set("in_clear", peer.isInClear)
+        object.set("parked", peer.isParked)
         let info = JSONArray()
         for pair in peer.info { info.append(pair) }
         object.set("info", info)

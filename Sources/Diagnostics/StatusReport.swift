@@ -101,7 +101,8 @@ public struct StatusReport {
       let via = peer["via"].string
       let isNeighbour = via.utf8.elementsEqual(peer["id"].string.utf8)
       table.add([
-        peer["name"].string, shortID(peer["id"].string), "\(peer["hops"].number)", peer["bearer"].string,
+        peer["name"].string, shortID(peer["id"].string), "\(peer["hops"].number)",
+        peer["bearer"].string + (peer["parked"].isTrue ? " (parked)" : ""),
         isNeighbour ? "–" : name(ofPeer: via), info,
       ])
     }

@@ -160,6 +160,8 @@ public struct PeerStatus {
   public var via: NodeID
   /// Both nodes chose not to seal: its messages may be forged.
   public var isInClear: Bool
+  /// A neighbour whose link rests until there is something to say.
+  public var isParked = false
 
   public init(
     id: NodeID, name: String, serviceType: String, info: [String], hops: UInt8, bearer: BearerKind, via: NodeID,

@@ -10,6 +10,8 @@ public struct Capabilities: Equatable, Sendable {
   public static let relay = Capabilities(rawValue: 1)
   /// Accepts sealed frames outside TLS.
   public static let bypass = Capabilities(rawValue: 2)
+  /// May be parked by a relay (`CloseReason.parked`).
+  public static let parks = Capabilities(rawValue: 4)
 
   public func contains(_ other: Capabilities) -> Bool { rawValue & other.rawValue == other.rawValue }
   public func union(_ other: Capabilities) -> Capabilities { Capabilities(rawValue: rawValue | other.rawValue) }
@@ -130,6 +132,8 @@ public enum CloseReason: UInt8, Error, Sendable {
   case notTrusted = 9
   /// Both nodes reach each other without this link, and the node that dialled it wants others instead.
   case notNeeded = 10
+  /// The link rests: another neighbour needs the radio's place. Both ends keep it, and dial when there is something to say.
+  case parked = 11
 
   public var name: StaticString {
     switch self {
@@ -143,6 +147,7 @@ public enum CloseReason: UInt8, Error, Sendable {
     case .streamLost: "stream-lost"
     case .notTrusted: "not-trusted"
     case .notNeeded: "not-needed"
+    case .parked: "parked"
     }
   }
 }

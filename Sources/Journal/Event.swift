@@ -78,6 +78,8 @@ public enum Event: UInt16, Sendable {
   case linkCostStated = 40
   /// Another of several links to a neighbour is in use now. a: its bearer · b: previous bearer · node: neighbour
   case linkCarries = 41
+  /// The link rests; both ends keep it. a: bearer · b: milliseconds it was up · node: neighbour
+  case linkParked = 42
 
   // Frames
   /// a: reason (frame) · node: neighbour

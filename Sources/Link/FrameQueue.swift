@@ -184,11 +184,11 @@ public struct FrameQueue {
   /// Moves whole frames into `output`, until the next one does not fit or the link's greatest frame length is written.
   /// The caller asks again for more, so that an urgent frame that arrived meanwhile is sent first. Returns the bytes
   /// written.
-  public mutating func pop(into output: UnsafeMutableRawBufferPointer) -> Int {
+  public mutating func pop(into output: UnsafeMutableRawBufferPointer, controlOnly: Bool = false) -> Int {
     guard let base = output.baseAddress else { return 0 }
     var written = 0
     while true {
-      let overdue = overdue
+      let overdue = controlOnly ? nil : overdue
       if overdue == nil && !control.isEmpty {
         let byteCount = FrameHeader.frameByteCount { control[$0] }
         if !fits(byteCount, behind: written, output.count) { return written }
@@ -197,6 +197,7 @@ public struct FrameQueue {
         written += byteCount
         continue
       }
+      if controlOnly { return written }
       guard let kind = overdue ?? mostUrgent else { return written }
       let flow = ready(kind)
       let byteCount = pool.frameByteCount(flow)
@@ -208,6 +209,8 @@ public struct FrameQueue {
       written += byteCount
     }
   }
+
+  public mutating func removeControl() { control.removeAll() }
 
   public mutating func removeAll() {
     control.removeAll()

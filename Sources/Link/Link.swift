@@ -17,11 +17,16 @@ public struct Link {
     case opening
     /// Frames of every type are accepted.
     case up
+    /// This node has said goodbye until later (`CloseReason.parked`). What the neighbour sent before its own goodbye is
+    /// still received; frames for it wait.
+    case parking
+    /// Both ends rest without a stream. Frames for the neighbour wait until one of them dials.
+    case parked
     /// To be torn down; a goodbye may still be queued.
     case closed(CloseReason)
   }
 
-  /// The neighbour's hello must arrive within this time.
+  /// The neighbour's hello, or its agreement to be parked, must arrive within this time.
   public static let helloTimeout = TimeSpan.seconds(5)
   /// A link is proven when a pong has arrived and the link has been up for this time.
   public static let provingTime = TimeSpan.seconds(2)
@@ -46,12 +51,19 @@ public struct Link {
   public private(set) var meter = LinkMeter(.ethernet)
   /// A pong has arrived, and the link has been up for `provingTime`.
   public private(set) var isProven = false
+  /// The link was parked and opens again.
+  public private(set) var isResumed = false
+  /// Both ends have said that the link is parked: what each sent before has arrived.
+  public private(set) var isParkingAgreed = false
   public private(set) var upSince = Instant.zero
   public private(set) var bytesIn: UInt64 = 0
   public private(set) var bytesOut: UInt64 = 0
 
   private var queue: FrameQueue
+  /// When it was opened, or the parking began.
   private var openedAt = Instant.zero
+  /// This node lets the neighbour park it.
+  private var parks = false
   private var liveness = Liveness(.ethernet, now: .zero)
   private var pingSentAt = Instant.zero
   private var awaitsPong = false
@@ -92,25 +104,38 @@ public struct Link {
     queue.removeAll()
     self.peer = peer
     self.bearer = bearer
-    self.isInbound = isInbound
     peerEpoch = 0
     peerCapabilities = .none
     peerName = nil
-    retryAfterSeconds = 0
     roundTrip = TimeSpan(nanoseconds: 0)
+    payloadBytesMax = Limits.framePayloadBytesFloor
+    queue.frameBytesMax = FrameHeader.byteCount + payloadBytesMax
+    upSince = now
+    hasPonged = false
+    isProven = false
+    isResumed = false
+    isParkingAgreed = false
+    meter = LinkMeter(bearer)
+    begin(isInbound, local, now)
+  }
+
+  /// A parked link has a stream again. What it knew of the neighbour, and the frames that wait, stay.
+  public mutating func resume(isInbound: Bool, local: Local, now: Instant) {
+    isResumed = true
+    begin(isInbound, local, now)
+  }
+
+  private mutating func begin(_ isInbound: Bool, _ local: Local, _ now: Instant) {
+    self.isInbound = isInbound
+    retryAfterSeconds = 0
     bytesIn = 0
     bytesOut = 0
     unmeasuredBytes = 0
-    payloadBytesMax = Limits.framePayloadBytesFloor
-    queue.frameBytesMax = FrameHeader.byteCount + payloadBytesMax
     openedAt = now
-    upSince = now
     liveness = Liveness(bearer, now: now)
     pingSentAt = now
     awaitsPong = false
-    hasPonged = false
-    isProven = false
-    meter = LinkMeter(bearer)
+    parks = local.capabilities.contains(.parks)
     state = .opening
     let hello = Hello(
       payloadBytesMax: UInt16(Self.payloadBytesMax(over: bearer)), capabilities: local.capabilities,
@@ -127,6 +152,8 @@ public struct Link {
     switch type {
     case .hello: try receiveHello(header, payload, local, now)
     case .ping:
+      // The goodbye was this node's last frame.
+      if state == .parking { return }
       if state != .up || payload.byteCount != Self.pingByteCount { throw .unexpected }
       _ = append(
         FrameHeader(
@@ -136,6 +163,7 @@ public struct Link {
       var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
       let sentAt = Instant(nanoseconds: try reader.u64())
       // The echo is the neighbour's claim: only the outstanding ping counts.
+      if state == .parking { return }
       if state != .up || !awaitsPong || sentAt != pingSentAt || sentAt > now { throw .unexpected }
       awaitsPong = false
       roundTrip = now - sentAt
@@ -145,7 +173,11 @@ public struct Link {
     case .goodbye:
       let goodbye = try Goodbye(payload)
       retryAfterSeconds = goodbye.retryAfterSeconds
-      state = .closed(goodbye.reason)
+      if goodbye.reason == .parked && isParkable(local, now) {
+        isParkingAgreed = true
+      } else {
+        state = .closed(goodbye.reason)
+      }
     case .request, .advertisement, .denyList, .segment, .acknowledgement, .datagram, .reset, .handshake, .sealed:
       throw .unexpected
     }
@@ -167,12 +199,50 @@ public struct Link {
   public mutating func close(_ reason: CloseReason, retryAfterSeconds: UInt16, local: NodeID) {
     switch state {
     case .idle, .closed: return
-    case .opening, .up: break
+    // The goodbye was said, or nobody hears it.
+    case .parking, .parked: queue.removeAll()
+    case .opening, .up:
+      queue.removeAll()
+      let goodbye = Goodbye(reason: reason, retryAfterSeconds: retryAfterSeconds)
+      enqueue(.goodbye, Goodbye.byteCount, local) { output in goodbye.write(to: &output) }
     }
-    queue.removeAll()
-    let goodbye = Goodbye(reason: reason, retryAfterSeconds: retryAfterSeconds)
-    enqueue(.goodbye, Goodbye.byteCount, local) { output in goodbye.write(to: &output) }
     state = .closed(reason)
+  }
+
+  /// Asks the neighbour to park, or agrees to it. Until it has agreed the stream stays.
+  public mutating func park(local: NodeID, now: Instant) {
+    let goodbye = Goodbye(reason: .parked, retryAfterSeconds: 0)
+    enqueue(.goodbye, Goodbye.byteCount, local) { output in goodbye.write(to: &output) }
+    state = .parking
+    isParkingAgreed = false
+    openedAt = now
+  }
+
+  /// The neighbour's goodbye answers this node's, or is a relay's to a node that lets itself be parked.
+  private mutating func isParkable(_ local: NodeID, _ now: Instant) -> Bool {
+    if state == .parking { return true }
+    guard state == .up, parks, peerCapabilities.contains(.relay) else { return false }
+    park(local: local, now: now)
+    return true
+  }
+
+  /// The stream of a link in `.parking` is closed. False when something may have been lost on the way.
+  public mutating func rest() -> Bool {
+    let isWhole = isParkingAgreed && queue.controlByteCount == 0
+    queue.removeControl()
+    state = .parked
+    return isWhole
+  }
+
+  /// Frames are received.
+  public var isReceiving: Bool { state == .up || state == .parking }
+  /// The neighbour is one, whether its link has a stream now or not.
+  public var isStanding: Bool {
+    switch state {
+    case .up, .parking, .parked: true
+    case .opening: isResumed
+    case .idle, .closed: false
+    }
   }
 
   /// The stream is closed: the slot is free again.
@@ -185,8 +255,8 @@ public struct Link {
   /// When `handleTimeout` is due.
   public var deadline: Instant {
     switch state {
-    case .idle, .closed: .never
-    case .opening: openedAt + Self.helloTimeout
+    case .idle, .closed, .parked: .never
+    case .opening, .parking: openedAt + Self.helloTimeout
     case .up: min(liveness.deadline, provenDue)
     }
   }
@@ -225,9 +295,9 @@ public struct Link {
   }
 
   /// Moves whole queued frames into `output`, the most urgent first, and stops when the link's greatest frame length is
-  /// written. Returns the bytes written.
+  /// written. Routed frames wait until the link is up. Returns the bytes written.
   public mutating func pop(into output: UnsafeMutableRawBufferPointer) -> Int {
-    let written = queue.pop(into: output)
+    let written = queue.pop(into: output, controlOnly: state != .up)
     bytesOut &+= UInt64(written)
     unmeasuredBytes += written
     return written
@@ -236,7 +306,7 @@ public struct Link {
   public var queuedByteCount: Int { queue.byteCount }
   /// Whether another advertisement should be queued. Few wait in this queue; the others wait in the database, where a
   /// newer one replaces them.
-  public var takesAdvertisement: Bool { queue.controlByteCount < Self.controlBytesAhead }
+  public var takesAdvertisement: Bool { state == .up && queue.controlByteCount < Self.controlBytesAhead }
   public var hasFrames: Bool { !queue.isEmpty }
   /// Bytes queued in one priority.
   public func queuedByteCount(_ priority: FramePriority) -> Int { queue.byteCount(priority) }
@@ -268,10 +338,14 @@ public struct Link {
     peerEpoch = hello.epoch
     peerCapabilities = hello.capabilities
     peerName = hello.name
+    let payloadBytesBefore = payloadBytesMax
     payloadBytesMax = min(Int(hello.payloadBytesMax), Self.payloadBytesMax(over: bearer))
+    // What waited may be too long now.
+    if isResumed && payloadBytesMax < payloadBytesBefore { queue.removeAll() }
     queue.frameBytesMax = FrameHeader.byteCount + payloadBytesMax
     upSince = now
     state = .up
+    isParkingAgreed = false
     // The first ping is sent at once, to measure the round trip early.
     sendPing(local, now)
   }

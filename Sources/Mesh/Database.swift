@@ -71,12 +71,20 @@ struct Database {
     return false
   }
 
-  /// Stores an advertisement, and replaces the former one. True when routes, or the epoch of the node, may have
-  /// changed.
+  /// How an advertisement differs from the one that it replaces.
+  enum Change {
+    /// It says the same.
+    case renewal
+    case profile
+    /// Routes, or the epoch of the node, may have changed.
+    case topology
+  }
+
+  /// Stores an advertisement, and replaces the former one.
   mutating func install(
     _ source: NodeID, _ view: borrowing AdvertisementView, _ payload: RawSpan, expiresAt: Instant, unsent: UInt64,
     from ingress: Int
-  ) -> Bool {
+  ) -> Change {
     let number = index.find(source) ?? append(source, from: ingress)
     let isSame = records[number][view.kind].epoch == view.epoch && isSame(number, view)
     records[number][view.kind] = Stamp(
@@ -85,16 +93,17 @@ struct Database {
       renewals: records[number][view.kind].renewals)
     expiryDeadline = min(expiryDeadline, expiresAt)
     payload.withUnsafeBytes { slab(number, view.kind).copyMemory(from: $0) }
-    if view.kind == .profile || isSame { return false }
-    guard let body = try? TopologyView(view.body) else { return false }
+    if isSame { return .renewal }
+    if view.kind == .profile { return .profile }
+    guard let body = try? TopologyView(view.body) else { return .renewal }
     records[number].relays = body.flags.relays
     records[number].neighbourCount = body.count
     let first = number * Limits.neighboursMax
     for entry in 0..<body.count {
-      guard let neighbour = try? body.entry(entry) else { return true }
+      guard let neighbour = try? body.entry(entry) else { return .topology }
       neighbours[first + entry] = neighbour
     }
-    return true
+    return .topology
   }
 
   /// Removes expired advertisements. True when that may have changed routes or the known epoch of a node.

@@ -83,15 +83,3 @@ struct LocalLinks {
     return links[slot].cost < links[other].cost
   }
 }
-
-/// The slots whose bits are set, ascending. Not a `Sequence`: that protocol can make arrays, which this module may not.
-struct Slots {
-  private var bits: UInt64
-  init(_ bits: UInt64) { self.bits = bits }
-
-  mutating func next() -> Int? {
-    if bits == 0 { return nil }
-    defer { bits &= bits &- 1 }
-    return bits.trailingZeroBitCount
-  }
-}

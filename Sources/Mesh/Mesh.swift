@@ -51,6 +51,8 @@ public struct Mesh {
   /// Links over which an advertisement may have to be sent, one bit each, and where each continues its search.
   private var linksWithUnsent: UInt64 = 0
   private var linksToFlood: UInt64 = 0
+  /// Those of them over which something must be sent that the neighbour did not know yet.
+  private var linksWithNews: UInt64 = 0
   private var cursors = Limits.PerLink<UInt16>(repeating: 0)
   /// True after a change that may affect a route.
   public private(set) var needsRoutes = false
@@ -100,6 +102,7 @@ public struct Mesh {
     links.remove(slot)
     database.moveUnsent(1 << UInt64(slot), to: 0)
     linksWithUnsent &= ~(1 << UInt64(slot))
+    linksWithNews &= ~(1 << UInt64(slot))
     choose(peer)
     // Advertisements in flight on the removed link may be lost.
     if hasCarried, let other = links.carrier(to: peer) { markAllUnsent(other) }
@@ -138,6 +141,7 @@ public struct Mesh {
     guard let before else { return markAllUnsent(after) }
     database.moveUnsent(1 << UInt64(before), to: 1 << UInt64(after))
     if linksWithUnsent & 1 << UInt64(before) != 0 { markUnsent(1 << UInt64(after)) }
+    if linksWithNews & 1 << UInt64(before) != 0 { linksWithNews |= 1 << UInt64(after) }
   }
 
   private mutating func linksChanged(_ change: TopologyChange) {
@@ -243,10 +247,11 @@ public struct Mesh {
     from ingress: Int
   ) -> Bool {
     markUnsent(unsent)
-    let movesRoutes = database.install(
+    let change = database.install(
       source, view, payload, expiresAt: expiresAt, unsent: unsent, from: ingress)
-    if movesRoutes && source != local { needsRoutes = true }
-    return movesRoutes
+    if change != .renewal { linksWithNews |= unsent }
+    if change == .topology && source != local { needsRoutes = true }
+    return change == .topology
   }
 
   /// The link in use to the neighbour on `slot`.
@@ -268,6 +273,7 @@ public struct Mesh {
     if linksWithUnsent & link == 0 { return nil }
     guard let (number, kind) = database.nextUnsent(link, from: Int(cursors[slot])) else {
       linksWithUnsent &= ~link
+      linksWithNews &= ~link
       return nil
     }
     database.records[number][kind].unsent &= ~link
@@ -277,6 +283,9 @@ public struct Mesh {
 
   /// Whether a link may have something to send.
   public func mayHaveUnsent(_ slot: Int) -> Bool { linksWithUnsent & 1 << UInt64(slot) != 0 }
+
+  /// Whether a link may have something to send that is more than a renewal.
+  public func mayHaveNews(_ slot: Int) -> Bool { linksWithNews & 1 << UInt64(slot) != 0 }
 
   /// The neighbour on a link asks for the advertisements of `node` again; `.none`: for all.
   public mutating func tellAgain(_ node: NodeID, on slot: Int) {
@@ -290,6 +299,7 @@ public struct Mesh {
   private mutating func markAllUnsent(_ slot: Int) {
     database.markAllUnsent(1 << UInt64(slot))
     markUnsent(1 << UInt64(slot))
+    linksWithNews |= 1 << UInt64(slot)
   }
 
   private mutating func markUnsent(_ links: UInt64) {

@@ -2,7 +2,8 @@ import Primitives
 
 /// Which candidate to dial, and when.
 ///
-/// Candidates of a broadcast domain are dialled when `LinkSelection` or `TrafficDemand` wants them, all others always.
+/// Candidates of a broadcast domain are dialled when `LinkSelection` or `TrafficDemand` wants them; those over Bluetooth as
+/// `BluetoothChoice.swift` says; all others always.
 /// Of two nodes that both want a link the one with the lower id dials at once. The other dials only when no link was
 /// made in time, because the first may be unable to. A failed dial is retried with growing pauses.
 struct Connector {
@@ -26,9 +27,15 @@ struct Connector {
     var domainChangedAt: Instant
     /// Its domain is crowded: a link in haste would soon be one too many.
     var isInCrowd = false
+    /// It is dialled only when no way leads to it.
+    var isSpare = false
+    /// Its dial is due, but all places of the adapter are taken.
+    var lacksPlace = false
 
     /// Whether `LinkSelection` decides on it.
     var isSelected: Bool { domain != 0 && hint != 0 }
+    /// It was heard over Bluetooth, where places are few and hearing is not mutual.
+    var isHeard: Bool { bearer == .bluetoothLE && domain == 0 && hint != 0 }
 
     /// When it may be dialled, if it is to be dialled from `start` on.
     func dialTime(_ start: Instant) -> Instant {
@@ -49,10 +56,22 @@ struct Connector {
     case served
   }
 
+  /// What this node has with the node of a candidate, over the candidate's bearer.
+  enum Standing {
+    case none
+    /// A link with a stream.
+    case linked
+    /// A parked link, to be left alone or to be dialled.
+    case parked
+    case called
+  }
+
   /// Dials under way at once, over all bearers.
   static let dialsMax = 8
   /// How long the node with the higher id waits for the other to dial.
   static let dialDeferral = TimeSpan.seconds(2)
+  /// When a spare candidate to which a way led is looked at again.
+  static let spareInterval = TimeSpan.seconds(10)
   /// In a domain a dial waits until no candidate has come or gone for `calm`, at most `patience`; in a crowded one longer:
   /// when many nodes start at once, nobody knows yet who stays next to whom.
   static let calm = TimeSpan.milliseconds(250)
@@ -68,9 +87,11 @@ struct Connector {
   /// After so many failures in a row another node of the domain takes a candidate's place, until a dial succeeds.
   static let failuresMax: UInt32 = 2
 
-  private let localHint: UInt64
-  private let relays: Bool
-  private(set) var candidates: [Candidate] = []
+  let localHint: UInt64
+  let relays: Bool
+  var candidates: [Candidate] = []
+  /// Places of the Bluetooth adapter for dials, those under way included.
+  var bluetoothPlaces = Int.max
   /// Candidates, links or the demand have changed since `choose`.
   private var isStale = false
   /// A domain is crowded.
@@ -101,13 +122,16 @@ struct Connector {
       return true
     }
     if candidates.count == Limits.candidatesMax { return false }
-    let isSelected = candidate.domain != 0 && candidate.hint != 0
-    let waits = !isSelected && candidate.hint != 0 && candidate.hint < localHint
-    candidates.append(
-      Candidate(
-        handle: candidate.handle, bearer: candidate.bearer, hint: candidate.hint, domain: candidate.domain,
-        relays: candidate.relays, phase: .waiting(waits ? now + Self.dialDeferral : now), isWanted: !isSelected,
-        domainChangedAt: now))
+    var new = Candidate(
+      handle: candidate.handle, bearer: candidate.bearer, hint: candidate.hint, domain: candidate.domain,
+      relays: candidate.relays, phase: .waiting(now), isWanted: false, domainChangedAt: now)
+    // `choose` decides on the others.
+    if !new.isSelected && !new.isHeard {
+      let waits = candidate.hint != 0 && candidate.hint < localHint
+      new.phase = .waiting(waits ? now + Self.dialDeferral : now)
+      new.isWanted = true
+    }
+    candidates.append(new)
     domainChanged(candidate.domain, now)
     return true
   }
@@ -148,11 +172,13 @@ struct Connector {
     _ slot: Int, peer: NodeID, retryAfterSeconds: UInt16, isFailure: Bool = true, now: Instant
   ) {
     isStale = true
-    reviewServed(now)
     for index in candidates.indices {
+      let isPeer = candidates[index].hint == peer.high
       let isThisLink = candidates[index].phase == .linked(slot)
       if isThisLink && isFailure { candidates[index].failures = min(candidates[index].failures + 1, Self.retriesMax) }
-      guard isThisLink || (candidates[index].hint == peer.high && retryAfterSeconds > 0) else { continue }
+      // Who dialled a link that was closed in agreement does not dial again.
+      let isReleased = isPeer && !isFailure && candidates[index].phase == .served
+      guard isThisLink || isReleased || isPeer && retryAfterSeconds > 0 else { continue }
       let asked = TimeSpan.seconds(UInt64(retryAfterSeconds))
       candidates[index].phase = .waiting(now + max(asked, pause(candidates[index])))
       // Who asked not to be dialled leaves its place to another one.
@@ -160,29 +186,34 @@ struct Connector {
         candidates[index].failures = max(candidates[index].failures, Self.failuresMax)
       }
     }
+    reviewServed(now)
   }
 
-  /// Chooses the wanted candidates anew; false when nothing has changed since the last call. `isLinked` says whether a
-  /// link over `bearer` to the node with this hint exists.
-  mutating func choose(now: Instant, isLinked: (_ hint: UInt64, _ bearer: BearerKind) -> Bool) -> Bool {
+  /// Chooses the wanted candidates anew; false when nothing has changed since the last call. `standing` says what there is
+  /// over `bearer` with the node of this hint.
+  mutating func choose(now: Instant, standing: (_ hint: UInt64, _ bearer: BearerKind) -> Standing) -> Bool {
     if !isStale { return false }
     isStale = false
     hasDomains = candidates.contains { $0.isSelected }
     for index in candidates.indices {
-      if !candidates[index].isSelected {
+      if candidates[index].isSelected {
+        if isFirstOfItsDomain(index) { choose(in: candidates[index].domain, now, standing) }
+      } else if !candidates[index].isHeard {
         setWanted(index, true, isMutual: candidates[index].hint != 0, now)
-      } else if isFirstOfItsDomain(index) {
-        choose(in: candidates[index].domain, now, isLinked)
       }
     }
+    chooseOverBluetooth(now, standing)
     isInCrowd = candidates.contains { $0.isInCrowd }
     return true
   }
 
-  private mutating func choose(in domain: UInt32, _ now: Instant, _ isLinked: (UInt64, BearerKind) -> Bool) {
+  /// The links or the calls of parked neighbours have changed.
+  mutating func standingChanged() { isStale = true }
+
+  private mutating func choose(in domain: UInt32, _ now: Instant, _ standing: (UInt64, BearerKind) -> Standing) {
     var selection = LinkSelection(local: localHint, relays: relays)
     for candidate in candidates where candidate.domain == domain && candidate.isSelected && candidate.relays {
-      if candidate.failures < Self.failuresMax || isLinked(candidate.hint, candidate.bearer) {
+      if candidate.failures < Self.failuresMax || standing(candidate.hint, candidate.bearer) == .linked {
         selection.add(candidate.hint)
       }
     }
@@ -197,7 +228,7 @@ struct Connector {
     }
   }
 
-  private mutating func setWanted(_ index: Int, _ isWanted: Bool, isMutual: Bool, _ now: Instant) {
+  mutating func setWanted(_ index: Int, _ isWanted: Bool, isMutual: Bool, _ now: Instant) {
     if isWanted && !candidates[index].isWanted, case .waiting(let start) = candidates[index].phase {
       let waits = isMutual && candidates[index].hint < localHint
       candidates[index].phase = .waiting(max(start, waits ? now + Self.dialDeferral : now))
@@ -246,30 +277,50 @@ struct Connector {
     candidates.contains { $0.isInCrowd && $0.isWanted && $0.failures == 0 && !isUp($0.hint, $0.bearer) }
   }
 
-  /// The next wanted candidate to dial; it is then in `.dialling`. `isLinked` as in `choose`, which comes first.
-  mutating func nextDial(now: Instant, isLinked: (_ hint: UInt64, _ bearer: BearerKind) -> Bool) -> UInt32? {
+  /// The next wanted candidate to dial, the longest due first; it is then in `.dialling`. `isReached` says whether a way leads
+  /// to a node through others. Call `choose` first.
+  mutating func nextDial(
+    now: Instant, isLinked: (_ hint: UInt64, _ bearer: BearerKind) -> Bool, isReached: (_ hint: UInt64) -> Bool
+  ) -> UInt32? {
+    for index in candidates.indices { candidates[index].lacksPlace = false }
     if isDiallingAll { return nil }
-    for index in candidates.indices {
+    while let index = longestDue(now) {
       let candidate = candidates[index]
-      guard candidate.isWanted, case .waiting(let start) = candidate.phase, candidate.dialTime(start) <= now else {
-        continue
-      }
       if candidate.hint != 0 && (isLinked(candidate.hint, candidate.bearer) || isDialling(like: candidate)) {
         candidates[index].phase = .served
-        continue
+      } else if candidate.isSpare && isReached(candidate.hint) {
+        candidates[index].phase = .waiting(now + Self.spareInterval)
+      } else if candidate.bearer == .bluetoothLE && bluetoothDials >= places(for: candidate) {
+        candidates[index].lacksPlace = true
+      } else {
+        candidates[index].phase = .dialling
+        return candidate.handle
       }
-      candidates[index].phase = .dialling
-      return candidate.handle
     }
     return nil
   }
 
-  /// When `nextDial` may have a new result.
+  /// A leaf keeps its last place for a relay: a radio without a free place hears nobody.
+  private func places(for candidate: Candidate) -> Int {
+    relays || candidate.relays ? bluetoothPlaces : bluetoothPlaces - 1
+  }
+
+  private func longestDue(_ now: Instant) -> Int? {
+    var longest: (index: Int, due: Instant)?
+    for index in candidates.indices where candidates[index].isWanted && !candidates[index].lacksPlace {
+      guard case .waiting(let start) = candidates[index].phase else { continue }
+      let due = candidates[index].dialTime(start)
+      if due <= now, due < longest?.due ?? .never { longest = (index, due) }
+    }
+    return longest?.index
+  }
+
+  /// When `nextDial` may have a new result. That a place is free again is an event.
   var deadline: Instant {
     // The end of a dial is an event.
     if isDiallingAll { return .never }
     var earliest = Instant.never
-    for candidate in candidates where candidate.isWanted {
+    for candidate in candidates where candidate.isWanted && !candidate.lacksPlace {
       if case .waiting(let start) = candidate.phase { earliest = min(earliest, candidate.dialTime(start)) }
     }
     return earliest
@@ -280,6 +331,16 @@ struct Connector {
     for index in candidates.indices where candidates[index].phase == .served {
       candidates[index].phase = .waiting(now + Self.dialDeferral)
     }
+  }
+
+  /// Dials over Bluetooth that are under way, and those that wait for a place.
+  var bluetoothDials: Int { candidates.count { $0.phase == .dialling && $0.bearer == .bluetoothLE } }
+  var dialsWithoutPlace: Int { candidates.count { $0.lacksPlace } }
+
+  /// The node that a candidate leads to; nil when it is gone, or named none.
+  func target(_ handle: UInt32) -> (hint: UInt64, bearer: BearerKind)? {
+    guard let index = index(of: handle), candidates[index].hint != 0 else { return nil }
+    return (candidates[index].hint, candidates[index].bearer)
   }
 
   private func index(of handle: UInt32) -> Int? { candidates.firstIndex { $0.handle == handle } }

@@ -9,7 +9,8 @@ extension Node {
   /// Throws why the frame is refused; that alone does not close the link.
   func receiveFrame(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal) {
     if header.isRouted {
-      if links[slot].state != .up { throw .unexpected }
+      if !links[slot].isReceiving { throw .unexpected }
+      parking.talks(slot)
       if header.source == settings.id { throw .loopedSource }
       if header.destination != settings.id { return try forward(header, payload, cameFrom: slot) }
       return try deliver(header, payload, now)
@@ -17,7 +18,7 @@ extension Node {
     guard let type = header.knownType else { throw .unknownType }
     if type == .request { return try receiveRequest(payload, on: slot, now: now) }
     if type.isLinkLocal { return try receiveLinkLocal(header, payload, type, on: slot, now: now) }
-    if links[slot].state != .up { throw .unexpected }
+    if !links[slot].isReceiving { throw .unexpected }
     if type == .denyList { return try receiveDenyList(header, payload, on: slot, now: now) }
     try receiveAdvertisement(header, payload, on: slot, now: now)
   }
@@ -25,6 +26,7 @@ extension Node {
   /// Sends a frame of this node to its destination. False without room in the link's queue.
   func send(_ header: FrameHeader, _ payload: RawSpan, over route: Route) -> Bool {
     guard links[Int(route.link)].append(header, payload, from: FramePool.ownIngress) else { return false }
+    parking.talks(Int(route.link))
     wantTransmit(Int(route.link))
     return true
   }
@@ -45,6 +47,7 @@ extension Node {
     var onward = header
     onward.ttl = min(onward.ttl, Limits.hopsMax) - 1
     guard links[next].append(onward, payload, from: slot) else { return }
+    parking.talks(next)
     wantTransmit(next)
     count {
       $0.framesForwarded &+= 1

@@ -7,8 +7,14 @@ import Primitives
 extension Node {
   /// The next candidate to dial.
   func nextDial(_ now: Instant) -> UInt32? {
-    if connector.choose(now: now, isLinked: isLinked) { findSurplusLinks(now) }
-    return connector.nextDial(now: now, isLinked: isLinked)
+    callParked(now)
+    if connector.choose(now: now, standing: standing) { findSurplusLinks(now) }
+    connector.bluetoothPlaces = bluetoothPlaces.toDial
+    if let handle = connector.nextDial(now: now, isLinked: { standing($0, $1) == .linked }, isReached: isReached) {
+      return handle
+    }
+    if settings.relays { parkIdle(now) } else { leavePlaceForRelay(now) }
+    return nil
   }
 
   /// Who dialled a link may close it: the other end dials if it wants the link.
@@ -41,7 +47,19 @@ extension Node {
     }
   }
 
-  private func isLinked(_ hint: UInt64, _ bearer: BearerKind) -> Bool {
-    links.indices.contains { isOpen($0) && links[$0].peer.high == hint && links[$0].bearer == bearer }
+  private func standing(_ hint: UInt64, _ bearer: BearerKind) -> Connector.Standing {
+    for slot in links.indices where links[slot].peer.high == hint && links[slot].bearer == bearer {
+      if isOpen(slot) { return .linked }
+      if links[slot].state == .parked { return parking.isCalled(slot) ? .called : .parked }
+    }
+    return .none
+  }
+
+  /// Whether there is a way to a node through others.
+  private func isReached(_ hint: UInt64) -> Bool {
+    for index in 0..<mesh.indexEnd where mesh.node(at: index).high == hint {
+      if let route = mesh.route(at: index), route.hops > 1 { return true }
+    }
+    return false
   }
 }

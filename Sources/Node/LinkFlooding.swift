@@ -66,7 +66,7 @@ struct LinkFlooding {
 extension Node {
   /// The neighbour asks for advertisements again.
   func receiveRequest(_ payload: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal) {
-    if links[slot].state != .up { throw .unexpected }
+    if !links[slot].isReceiving { throw .unexpected }
     let request = try AdvertisementRequest(payload)
     guard flooding[slot].answers.take(LinkFlooding.answerRate, now: now) else { throw .tooMany }
     if request.count == 0 { mesh.tellAgain(.none, on: slot) }
@@ -75,7 +75,7 @@ extension Node {
 
   /// Sends what is due: requests, and advertisements that waited for their pace.
   func handleFloodingTimeouts(_ now: Instant) {
-    for slot in links.indices where flooding[slot].deadline <= now {
+    for slot in links.indices where flooding[slot].deadline <= now && links[slot].isReceiving {
       if flooding[slot].requestDue <= now { sendRequest(on: slot, now) }
       if flooding[slot].sendingDue <= now {
         flooding[slot].sendingDue = .never

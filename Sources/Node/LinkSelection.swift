@@ -60,6 +60,12 @@ struct LinkSelection {
     }
   }
 
+  /// Whether any usable relay was added.
+  var hasRelay: Bool { fewCount > 0 }
+
+  /// For a leaf: whether a relay is the best one. One that was not added is judged as if it was.
+  func prefers(_ relay: UInt64) -> Bool { rank(relay) <= ranks.best }
+
   /// Whether there are too many relays for everybody to link with everybody.
   var isCrowd: Bool { fewCount >= Self.cliqueMax }
 

@@ -126,17 +126,18 @@ extension Node {
       if let handle { connector.lost(handle, now: now) }
       return nil
     }
-    guard let slot = idleSlot else {
+    guard let slot = parkedSlot(of: peer, bearer) ?? idleSlot else {
       journal.record(.warning, .linkSlotsFull, at: now, UInt64(Limits.linksMax), UInt64(Limits.linksMax))
       if let handle { connector.dialFailed(handle, now: now) }
       return nil
     }
+    let isParked = links[slot].state == .parked
     open(slot, peer: peer, bearer: bearer, isInbound: handle == nil, now: now)
     connector.linkOpened(slot, handle, peer: peer, now: now)
     let secondsRefused = forgers.secondsRefused(peer, now: now)
     if secondsRefused > 0 {
       closeLink(slot, .protocolError, retryAfterSeconds: secondsRefused, now: now)
-    } else {
+    } else if !isParked {
       makeRoom(
         for: slot, LinkSlots.holder(source, over: bearer), isDialled: handle != nil, now)
     }
@@ -153,7 +154,7 @@ extension Node {
     }
     let open = links.indices.count(where: isOpen)
     let isOver = open > settings.linksMax
-    if !isOver && open < Limits.linksMax { return }
+    if !isOver && open + parking.parked.nonzeroBitCount < Limits.linksMax { return }
     guard let victim = linkSlots.victim(for: slot) ?? (isOver ? slot : nil) else { return }
     journal.record(
       .notice, .linkSlotsFull, at: now, UInt64(settings.linksMax), UInt64(settings.linksMax), node: links[victim].peer)

@@ -14,6 +14,7 @@ extension Node {
     defer {
       let after = links[slot].state
       if before == .opening && after == .up { linkCameUp(slot, now) }
+      if after == .parking && links[slot].isParkingAgreed { wantClose(slot) }
       if case .closed(let reason) = after { linkWentDown(slot, reason, now) }
       linkMeasured(slot, now)
       if links[slot].hasFrames { wantTransmit(slot) }
@@ -22,14 +23,21 @@ extension Node {
   }
 
   func closeLink(_ slot: Int, _ reason: CloseReason, retryAfterSeconds: UInt16 = 0, now: Instant) {
-    guard isOpen(slot) else { return }
+    let isParked = links[slot].state == .parked
+    guard isOpen(slot) || isParked else { return }
     links[slot].close(reason, retryAfterSeconds: retryAfterSeconds, local: settings.id)
     linkWentDown(slot, reason, now)
+    // There is no stream whose end would be reported.
+    if isParked { linkClosed(slot, now) }
   }
 
   /// The rim reports that the stream is closed.
   func linkClosed(_ slot: Int, _ now: Instant) {
-    if links[slot].state == .idle { return }
+    switch links[slot].state {
+    case .idle, .parked: return
+    case .parking: return linkParked(slot, now)
+    case .opening, .up, .closed: break
+    }
     if isOpen(slot) { linkWentDown(slot, .streamLost, now) }
     let secondsRefused = forgers.secondsRefused(links[slot].peer, now: now)
     connector.linkClosed(
@@ -40,15 +48,25 @@ extension Node {
   }
 
   private func linkCameUp(_ slot: Int, _ now: Instant) {
+    let isResumed = links[slot].isResumed
     journal.record(
-      .notice, .linkUp, at: now, link: UInt8(slot), UInt64(links[slot].bearer.rawValue),
+      isResumed ? .info : .notice, .linkUp, at: now, link: UInt8(slot), UInt64(links[slot].bearer.rawValue),
       UInt64(links[slot].peerCapabilities.rawValue), UInt64(links[slot].payloadBytesMax), node: links[slot].peer)
     guard isTrusted(slot, now), keepsAgainstDuplicates(slot, now) else { return }
     connector.linkUp(slot)
+    if isResumed {
+      linkResumed(slot, now)
+    } else {
+      parking.talks(slot)
+      addToMesh(slot, now)
+    }
+    sendDenyLists(on: slot)
+  }
+
+  func addToMesh(_ slot: Int, _ now: Instant) {
     mesh.setLink(
       slot, peer: links[slot].peer, bearer: links[slot].bearer, cost: statedCost(slot, now),
       payloadBytesMax: links[slot].payloadBytesMax)
-    sendDenyLists(on: slot)
   }
 
   /// Passes a link's measured cost and `isProven` to the mesh.
@@ -87,6 +105,7 @@ extension Node {
       .notice, .linkDown, at: now, link: UInt8(slot), UInt64(links[slot].bearer.rawValue), UInt64(reason.rawValue),
       (now - links[slot].upSince).milliseconds / 1000, node: links[slot].peer)
     surplus.remove(slot)
+    parking.forget(slot)
     linkSlots.close(slot)
     flooding[slot] = LinkFlooding()
     linksWithoutRoom &= ~(1 << UInt64(slot))
@@ -97,7 +116,8 @@ extension Node {
   /// A link in use is gone. Links that were closed on purpose do not count; links that break may be flapping.
   private func linkBroke(_ slot: Int, _ reason: CloseReason, _ now: Instant) {
     switch reason {
-    case .shutdown, .duplicate, .full, .identityMismatch, .unsupportedVersion, .notTrusted, .notNeeded: return
+    case .shutdown, .duplicate, .full, .identityMismatch, .unsupportedVersion, .notTrusted, .notNeeded, .parked:
+      return
     case .timedOut, .streamLost, .protocolError: break
     }
     let life = now - links[slot].upSince

@@ -76,6 +76,9 @@ public final class Node {
   var mesh: Mesh
   var connector: Connector
   var surplus = SurplusLinks()
+  var parking = Parking()
+  /// Slots of links over Bluetooth, one bit each.
+  var bluetoothLinks: UInt64 = 0
   var flaps = FlapDamping()
   var directory = Directory()
   var associations: Associations
@@ -154,7 +157,9 @@ public final class Node {
         journal.record(.warning, .candidatesFull, at: now, UInt64(Limits.candidatesMax), UInt64(Limits.candidatesMax))
       }
     case .candidateLost(let handle): connector.lost(handle, now: now)
-    case .dialFailed(let handle): connector.dialFailed(handle, now: now)
+    case .dialFailed(let handle):
+      connector.dialFailed(handle, now: now)
+      callFailed(handle, now)
     case .linkClosed(let slot): linkClosed(slot, now)
     case .timeout: handleTimeouts(now)
     }
@@ -227,9 +232,9 @@ public final class Node {
   /// The current state of a link slot.
   public func link(_ slot: Int) -> Link { links[slot] }
 
-  /// Whether any link is up.
+  /// Whether there is any neighbour.
   public var isLinked: Bool {
-    for slot in links.indices where links[slot].state == .up { return true }
+    for slot in links.indices where links[slot].isStanding { return true }
     return false
   }
 
@@ -245,6 +250,8 @@ public final class Node {
       return .transmit(Self.takeLowest(&transmitPending))
     }
     if let handle = nextDial(now) { return .dial(handle) }
+    // Links that were parked or closed for a dial.
+    if closePending | transmitPending != 0 { return nextOutput(now: now) }
     if isEpochUntold {
       isEpochUntold = false
       return .epochRaised(settings.epoch)
@@ -262,7 +269,11 @@ public final class Node {
     var earliest = min(mesh.expiryDeadline, connector.deadline, directory.deadline)
     earliest = min(earliest, originator.deadline, associations.deadline(now: now), quarantineEnd)
     earliest = min(earliest, min(epochContest.deadline, min(surplus.deadline, connector.demand.windowEnd)))
-    for slot in links.indices { earliest = min(earliest, min(links[slot].deadline, flooding[slot].deadline)) }
+    earliest = min(earliest, parking.deadline)
+    for slot in links.indices {
+      earliest = min(earliest, links[slot].deadline)
+      if links[slot].isReceiving { earliest = min(earliest, flooding[slot].deadline) }
+    }
     return earliest
   }
 
@@ -282,7 +293,7 @@ public final class Node {
   // MARK: Internals
 
   /// Derives all consequences of a change, always in this order.
-  private func settle(_ now: Instant) {
+  func settle(_ now: Instant) {
     let isEpochNew = raiseEpochIfDue(now)
     originator.topologyChanged(
       mesh.takeTopologyChange(), inCrowd: connector.isInCrowd, makesLinks: connector.makesLinksInCrowd(isUp), now: now)
@@ -291,10 +302,10 @@ public final class Node {
       askForRoom(now)
       directory.update(mesh, now: now) { links[$0].bearer }
       renewProtection()
-      associations.routesChanged(mesh, now: now) { links[$0].state == .up && links[$0].peer == $1 }
+      associations.routesChanged(mesh, now: now) { links[$0].isStanding && links[$0].peer == $1 }
     }
     originate(now)
-    transmitPending |= mesh.takeLinksToFlood()
+    transmitPending |= mesh.takeLinksToFlood() & ~parking.parked
     pumpAssociations(now)
   }
 
@@ -318,6 +329,7 @@ public final class Node {
 
   private func handleTimeouts(_ now: Instant) {
     closeTrafficWindow(now)
+    expireParked(now)
     // Before the links queue pings.
     closeSurplusLinks(now)
     var isAwake = false
@@ -348,15 +360,16 @@ public final class Node {
 
   func isOpen(_ slot: Int) -> Bool {
     switch links[slot].state {
-    case .opening, .up: true
-    case .idle, .closed: false
+    case .opening, .up, .parking: true
+    case .idle, .closed, .parked: false
     }
   }
 
-  func wantTransmit(_ slot: Int) { transmitPending |= 1 << UInt64(slot) }
+  func wantTransmit(_ slot: Int) { transmitPending |= 1 << UInt64(slot) & ~parking.parked }
   func wantClose(_ slot: Int) { closePending |= 1 << UInt64(slot) }
   /// The slot is free: discard the pending outputs of its stream.
   func forgetOutputs(_ slot: Int) {
+    if links[slot].state == .idle { bluetoothLinks &= ~(1 << UInt64(slot)) }
     transmitPending &= ~(1 << UInt64(slot))
     closePending &= ~(1 << UInt64(slot))
     poppedSlots &= ~(1 << UInt64(slot))
@@ -370,10 +383,16 @@ public final class Node {
     }
   }
 
-  /// Queues the hello of a link in a free slot.
+  /// Queues the hello of a link in a free slot, or of one that was parked.
   func open(_ slot: Int, peer: NodeID, bearer: BearerKind, isInbound: Bool, now: Instant) {
     inboxes[slot].removeAll()
-    links[slot].open(peer: peer, bearer: bearer, isInbound: isInbound, local: local, now: now)
+    if links[slot].state == .parked {
+      parking.resume(slot)
+      links[slot].resume(isInbound: isInbound, local: local, now: now)
+    } else {
+      links[slot].open(peer: peer, bearer: bearer, isInbound: isInbound, local: local, now: now)
+      if bearer == .bluetoothLE { bluetoothLinks |= 1 << UInt64(slot) }
+    }
     wantTransmit(slot)
   }
 

@@ -31,6 +31,8 @@ public struct NodeSettings {
   public var bypass: Bool
   /// Links at once, 1 … `Limits.linksMax`.
   public var linksMax: Int
+  /// Bluetooth links at once: what the adapter supports.
+  public var bluetoothPlaces = Limits.linksMax
   /// The node's preference for end-to-end encryption.
   public var encryption: EncryptionPreference
   /// When session keys are renewed.
@@ -65,6 +67,8 @@ public struct NodeSettings {
     var all = Capabilities.none
     if relays { all = all.union(.relay) }
     if bypass { all = all.union(.bypass) }
+    // Others need a relay's links.
+    if !relays { all = all.union(.parks) }
     return all
   }
 }

@@ -26,7 +26,7 @@ extension Node {
   /// neighbour.
   public func trustChanged(now: Instant) {
     guard let trust else { return }
-    for slot in links.indices where isOpen(slot) && trust.refuses(links[slot].peer) {
+    for slot in links.indices where links[slot].state != .idle && trust.refuses(links[slot].peer) {
       closeLink(slot, .notTrusted, retryAfterSeconds: Timing.notTrustedRetryAfterSeconds, now: now)
     }
     for slot in links.indices where links[slot].state == .up { sendDenyLists(on: slot) }

@@ -97,7 +97,9 @@ final class LinkDriver {
   /// Sends the node's last frames, closes TLS and then the stream.
   func finish() {
     guard !isOver, !isEnding else { return }
-    if let slot { _ = fill(slot) }
+    let taken = slot.map { fill($0) } ?? 0
+    // Both ends have said goodbye, and nothing is on its way.
+    if let slot, taken == 0, delegate.node.link(slot).isParkingAgreed { return end("parked", lingers: false) }
     isEnding = true
     secure.close()
     io.wake(at: io.now + Self.lingerTime)

@@ -10,6 +10,7 @@ import Discovery
 import Frame
 import Identity
 import Journal
+import Link
 import Node
 import Primitives
 import Reactor
@@ -126,6 +127,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
       relays: configuration.node.isRelay, bypass: true, linksMax: configuration.node.peersMax,
       encryption: configuration.peer.encryption)
     settings.asksApplication = true
+    settings.bluetoothPlaces = BearerBluetooth.BluetoothSettings().linksMax
     node = Node(
       settings, cryptography, trust: TrustAdapter(trust), journal: journal, now: startedAt)
   }
@@ -218,10 +220,19 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     if let slot = driver.slot {
       if driver.isRefused { journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote.text): \(reason)") }
       node.handle(.linkClosed(slot), now: loop.now)
+      freePlace(driver, slot)
     } else {
       journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote.text): \(reason)")
       if !driver.handoff.isInbound { node.handle(.dialFailed(driver.handoff.token), now: loop.now) }
     }
+  }
+
+  /// Of two nodes that have parked their link the relay ends the connection: it was the last to hear something.
+  private func freePlace(_ driver: LinkDriver, _ slot: Int) {
+    guard node.settings.relays, node.link(slot).state == .parked, case .bluetooth(let endpoint) = driver.handoff.remote,
+      !drivers.contains(where: { $0.handoff.remote == driver.handoff.remote })
+    else { return }
+    bluetooth?.hangUp(endpoint)
   }
 
   // MARK: Outputs of the node

@@ -150,6 +150,7 @@ extension Relay: BearerDelegate {
     var settings = BearerBluetooth.BluetoothSettings()
     settings.psm = configuration.bluetooth.psm
     settings.adapter = configuration.bluetooth.adapter
+    settings.relays = node.settings.relays
     let bearer = BluetoothBearer(loop, settings, hint: hint, self)
     bluetooth = bearer
     bearer.start()

@@ -51,6 +51,9 @@ extension Relay: ControlDelegate {
     var snapshot = StatusSnapshot(box: box)
     snapshot.bearers = bearerStatus()
     for driver in drivers { snapshot.links.append(linkStatus(driver)) }
+    for slot in 0..<Limits.linksMax where node.link(slot).state == .parked {
+      snapshot.links.append(linkStatus(slot, remote: "–"))
+    }
     snapshot.peers = controlPeers()
     return snapshot
   }
@@ -59,7 +62,11 @@ extension Relay: ControlDelegate {
 
   func controlPeers() -> [PeerStatus] { node.peers.map { status(of: $0) } }
 
-  private func status(of peer: Peer) -> PeerStatus { PeerStatus(peer, isInClear: node.isClear(with: peer.id) ?? false) }
+  private func status(of peer: Peer) -> PeerStatus {
+    var status = PeerStatus(peer, isInClear: node.isClear(with: peer.id) ?? false)
+    status.isParked = node.carrier(to: peer.id).map { node.link($0.slot).state == .parked } ?? false
+    return status
+  }
 
   func controlSend(_ message: Diagnostics.ControlMessage, token: UInt64) -> ControlAnswer {
     let bytes = message.bytes.span.bytes
@@ -157,11 +164,15 @@ extension Relay: ControlDelegate {
         isInbound: handoff.isInbound, sinceSeconds: 0, roundTripMicroseconds: nil, bytesReceived: 0, bytesSent: 0,
         bytesQueued: 0)
     }
+    return linkStatus(slot, remote: handoff.remote.text)
+  }
+
+  private func linkStatus(_ slot: Int, remote: String) -> LinkStatus {
     let link = node.link(slot)
     let roundTrip = link.roundTrip.nanoseconds
     return LinkStatus(
-      slot: slot, peer: link.peer, name: link.peerName.map { String($0) } ?? "", bearer: handoff.bearer,
-      state: link.stateName, remote: handoff.remote.text, isInbound: handoff.isInbound,
+      slot: slot, peer: link.peer, name: link.peerName.map { String($0) } ?? "", bearer: link.bearer,
+      state: link.stateName, remote: remote, isInbound: link.isInbound,
       sinceSeconds: (loop.now - link.upSince).milliseconds / 1000,
       roundTripMicroseconds: roundTrip == 0 ? nil : roundTrip / 1000, bytesReceived: link.bytesIn,
       bytesSent: link.bytesOut, bytesQueued: UInt64(link.queuedByteCount))
@@ -201,6 +212,8 @@ extension Link {
     case .idle: "idle"
     case .opening: "opening"
     case .up: "up"
+    case .parking: "parking"
+    case .parked: "parked"
     case .closed: "closing"
     }
   }

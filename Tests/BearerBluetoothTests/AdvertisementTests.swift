@@ -11,7 +11,7 @@ import Testing
 }
 
 @Test func theScanResponseCarriesTheHintMostSignificantByteFirst() {
-  let response = CausewayService.scanResponse(hint: 0x0102_0304_0506_0708)
+  let response = CausewayService.scanResponse(.init(hint: 0x0102_0304_0506_0708))
   #expect(response.count == 26)
   #expect(response.prefix(2) == [25, 0x21])
   #expect(response.suffix(8) == [1, 2, 3, 4, 5, 6, 7, 8])
@@ -19,37 +19,50 @@ import Testing
 
 @Test func anAdvertisementJoinedWithItsScanResponseGivesTheHint() {
   let flags: [UInt8] = [2, 1, 6]
-  let data = flags + CausewayService.advertisement + CausewayService.scanResponse(hint: 0xFEDC_BA98_7654_3210)
-  #expect(CausewayService.hint(in: data) == 0xFEDC_BA98_7654_3210)
+  let data = flags + CausewayService.advertisement + CausewayService.scanResponse(.init(hint: 0xFEDC_BA98_7654_3210))
+  #expect(CausewayService.claim(in: data) == .init(hint: 0xFEDC_BA98_7654_3210))
+}
+
+@Test func theScanResponseOfALeafHasOneByteMore() {
+  let response = CausewayService.scanResponse(.init(hint: 0x0102_0304_0506_0708, relays: false))
+  #expect(response == [26, 0x21] + CausewayService.uuid + [1, 2, 3, 4, 5, 6, 7, 8, 1])
+  #expect(CausewayService.claim(in: response) == .init(hint: 0x0102_0304_0506_0708, relays: false))
+}
+
+@Test func unknownFlagsAndBytesOfTheScanResponseAreIgnored() {
+  let head = CausewayService.uuid + [1, 2, 3, 4, 5, 6, 7, 8]
+  #expect(CausewayService.claim(in: [26, 0x21] + head + [0xFE]) == .init(hint: 0x0102_0304_0506_0708))
+  #expect(
+    CausewayService.claim(in: [28, 0x21] + head + [0xFF, 7, 7]) == .init(hint: 0x0102_0304_0506_0708, relays: false))
 }
 
 @Test func anAdvertisementWithoutScanResponseIsOursWithoutHint() {
-  #expect(CausewayService.hint(in: [2, 1, 6] + CausewayService.advertisement) == 0)
+  #expect(CausewayService.claim(in: [2, 1, 6] + CausewayService.advertisement) == .init(hint: 0))
 }
 
 @Test func ourServiceIsFoundBehindAnotherInAnIncompleteList() {
   let other = [UInt8](repeating: 0x55, count: 16)
-  #expect(CausewayService.hint(in: [33, 0x06] + other + CausewayService.uuid) == 0)
+  #expect(CausewayService.claim(in: [33, 0x06] + other + CausewayService.uuid) == .init(hint: 0))
 }
 
 @Test func anotherServiceIsNotOurs() {
   var other = CausewayService.advertisement
   other[2] = 0x02
-  #expect(CausewayService.hint(in: other) == nil)
+  #expect(CausewayService.claim(in: other) == nil)
 }
 
 @Test func serviceDataOfAnotherLengthIsIgnored() {
-  #expect(CausewayService.hint(in: [24, 0x21] + CausewayService.uuid + [1, 2, 3, 4, 5, 6, 7]) == nil)
+  #expect(CausewayService.claim(in: [24, 0x21] + CausewayService.uuid + [1, 2, 3, 4, 5, 6, 7]) == nil)
 }
 
 @Test func aStructureThatRunsPastTheEndEndsTheReading() {
   let advertisement = CausewayService.advertisement
   for length in 0..<advertisement.count {
-    #expect(CausewayService.hint(in: Array(advertisement.prefix(length))) == nil)
+    #expect(CausewayService.claim(in: Array(advertisement.prefix(length))) == nil)
   }
-  #expect(CausewayService.hint(in: advertisement + [200, 0x21, 1]) == 0)
+  #expect(CausewayService.claim(in: advertisement + [200, 0x21, 1]) == .init(hint: 0))
 }
 
 @Test func zeroPaddingEndsTheReading() {
-  #expect(CausewayService.hint(in: [0] + CausewayService.advertisement) == nil)
+  #expect(CausewayService.claim(in: [0] + CausewayService.advertisement) == nil)
 }

@@ -21,7 +21,7 @@ import Testing
   }
 
   private func deviceFound(_ address: UInt64, hint: UInt64, flags: UInt8 = 0) -> [UInt8] {
-    let data = [2, 1, 6] + CausewayService.advertisement + CausewayService.scanResponse(hint: hint)
+    let data = [2, 1, 6] + CausewayService.advertisement + CausewayService.scanResponse(.init(hint: hint))
     let device = BluetoothEndpoint(address: address, isRandom: true)
     return device.wireBytes + [2, 0xC4, flags, 0, 0, 0, UInt8(data.count), 0] + data
   }
@@ -80,6 +80,33 @@ import Testing
     kernel.tell(0x0C, 0, device + [1])
     kernel.tell(0x0C, 0, device + [1])
     #expect(bearer.snapshot.links == 0)
+    bearer.stop()
+  }
+
+  @Test func aConnectionIsHungUpOnceAndOnlyWhileThereIsOne() {
+    kernel.serve()
+    let endpoint = BluetoothEndpoint(address: 0xC0FF_EE00_0001, isRandom: true)
+    bearer.hangUp(endpoint)
+    #expect(kernel.take() == nil)
+    kernel.tell(0x0B, 0, endpoint.wireBytes + [2, 0, 0, 0, 0, 0, 0])
+    kernel.serve()
+    bearer.hangUp(endpoint)
+    #expect(kernel.take() == .init(opcode: 0x14, index: 0, parameters: endpoint.wireBytes + [2]))
+    bearer.stop()
+  }
+
+  @Test func aDialWaitsForThePlaceOfAConnectionThatIsHungUp() {
+    kernel.serve()
+    let devices = (1...7).map { BluetoothEndpoint(address: 0xC0FF_EE00_0000 + $0, isRandom: true) }
+    for device in devices { kernel.tell(0x0B, 0, device.wireBytes + [2, 0, 0, 0, 0, 0, 0]) }
+    kernel.serve()
+    bearer.hangUp(devices[0])
+    bearer.dial(candidate(0xC0FF_EE00_0010, 0), token: 9)
+    kernel.serve()
+    #expect(bearer.snapshot.dialsQueued == 1 && witness.failed.isEmpty)
+    kernel.tell(0x0C, 0, devices[0].wireBytes + [2, 1])
+    kernel.serve()
+    #expect(bearer.snapshot.dialsQueued == 0)
     bearer.stop()
   }
 

@@ -25,6 +25,15 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   #expect(table.heard(endpoint(1), hint: 0, after(2)) == .none)
 }
 
+@Test func aPeerThatNoLongerForwardsReplacesTheCandidate() {
+  var table = CandidateTable()
+  _ = table.heard(endpoint(1), hint: 7, .zero)
+  let change = table.heard(endpoint(1), hint: 7, relays: false, after(1))
+  #expect(change.lost == candidate(1, 7) && change.found?.relays == false)
+  // An advertisement whose scan response was lost says nothing.
+  #expect(table.heard(endpoint(1), hint: 0, after(2)) == .none)
+}
+
 @Test func aPublicAndARandomAddressAreTwoPeers() {
   var table = CandidateTable()
   _ = table.heard(BluetoothEndpoint(address: 1, isRandom: false), hint: 0, .zero)

@@ -105,8 +105,8 @@ private func decode(_ bytes: [UInt8]) -> FrameRefusal? {
 @Test func everyCloseReasonHasItsNumberAndName() {
   let reasons: [CloseReason] = [
     .shutdown, .duplicate, .full, .protocolError, .identityMismatch, .unsupportedVersion, .timedOut, .streamLost,
-    .notTrusted, .notNeeded,
+    .notTrusted, .notNeeded, .parked,
   ]
-  #expect(reasons.map(\.rawValue) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+  #expect(reasons.map(\.rawValue) == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
   #expect(Set(reasons.map { "\($0.name)" }).count == reasons.count)
 }

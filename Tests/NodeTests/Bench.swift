@@ -34,15 +34,16 @@ final class Bench {
 
   init(
     _ person: Int = 20, relays: Bool = true, bypass: Bool = false, epoch: UInt64 = 7, trust: (any NodeTrust)? = nil,
-    encryption: EncryptionPreference = .none
+    encryption: EncryptionPreference = .none, bluetoothPlaces: Int = Limits.linksMax
   ) {
     identity = Self.people[person]
     cryptography = StandInCryptography(identity)
-    let settings = NodeSettings(
+    var settings = NodeSettings(
       id: identity.id, epoch: epoch, point: identity.point, name: DisplayName("here"),
       serviceType: [UInt8]("chat".utf8),
       info: [[UInt8]("a=b".utf8)], relays: relays, bypass: bypass,
       encryption: encryption)
+    settings.bluetoothPlaces = bluetoothPlaces
     journalMemory.initializeMemory(as: UInt8.self, repeating: 0)
     let journal = Journal(journalMemory, level: .notice, wallOffset: 0, boot: MachineBoot(high: 1, low: 0))
     node = Node(settings, cryptography, trust: trust, journal: journal, now: now)

@@ -8,10 +8,16 @@ import Testing
 private let start = Instant.zero + .seconds(1000)
 
 /// What a connector dials, with the links that a test claims.
-private final class Dialler {
+final class Dialler {
   var connector: Connector
-  var now = start
+  var now = Instant.zero + .seconds(1000)
   var linked: Set<UInt64> = []
+  /// What else there is with a node.
+  var standings: [UInt64: Connector.Standing] = [:] {
+    didSet { connector.standingChanged() }
+  }
+  /// Nodes to which others lead.
+  var reached: Set<UInt64> = []
 
   init(local: UInt64, relays: Bool = true) {
     connector = Connector(local: NodeID(high: local, low: 0), relays: relays)
@@ -37,8 +43,12 @@ private final class Dialler {
   func dials() -> [UInt32] {
     var handles: [UInt32] = []
     let linked = linked
-    _ = connector.choose(now: now) { hint, _ in linked.contains(hint) }
-    while let handle = connector.nextDial(now: now, isLinked: { hint, _ in linked.contains(hint) }) {
+    let standings = standings
+    func standing(_ hint: UInt64) -> Connector.Standing { standings[hint] ?? (linked.contains(hint) ? .linked : .none) }
+    _ = connector.choose(now: now) { hint, _ in standing(hint) }
+    while let handle = connector.nextDial(
+      now: now, isLinked: { hint, _ in standing(hint) == .linked }, isReached: reached.contains)
+    {
       handles.append(handle)
     }
     return handles

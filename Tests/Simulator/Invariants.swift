@@ -40,7 +40,7 @@ extension Simulation {
       machines[end.machine].streams[slot] == stream
     else { return }
     let link = node.link(slot)
-    guard link.state == .up || link.state == .opening else { return }
+    guard link.isReceiving || link.state == .opening else { return }
     if link.bytesOut != end.bytesOut {
       fail("machine \(end.machine) counts \(link.bytesOut) bytes out of \(end.bytesOut)")
     }

@@ -37,6 +37,9 @@ extension Simulation {
   static let returnMax = TimeSpan.seconds(20)
   /// Links of a relay with the other relays of one broadcast domain, at rest.
   static let hallLinksMax = 8
+  /// How long a parked neighbour that is gone may go unnoticed: until the next visit, and the dials that fail.
+  static let parkedMax = TimeSpan.seconds(110)
+  private var parkedSpan: TimeSpan { network.bluetoothPlaces == nil ? TimeSpan(nanoseconds: 0) : Self.parkedMax }
   /// How long the last messages may take.
   static let deliveryMax = TimeSpan.seconds(70)
 
@@ -45,7 +48,7 @@ extension Simulation {
     run(until: faultsEnd)
     heal()
     let most = faultCounts[.clone] != nil || hadForgery ? Self.ageMax : Self.convergenceMax
-    convergence.healed = untilWhole("of health", within: most)
+    convergence.healed = untilWhole("of health", within: most + parkedSpan)
     if violation == nil { stayWhole() }
     if violation == nil { deliverToAll() }
     if violation == nil { changeOneWire() }
@@ -157,7 +160,7 @@ extension Simulation {
       // A node without a link cannot advertise anything.
       guard let node = machines[machine].node, let told = observer.topologies[machine],
         told.life == machines[machine].life,
-        machines[machine].streams.indices.contains(where: { node.link($0).state == .up })
+        machines[machine].streams.indices.contains(where: { node.link($0).isStanding })
       else { return nil }
       return told
     }
@@ -190,7 +193,7 @@ extension Simulation {
   }
 
   /// Over each bearer on which two machines see each other there is one link, and both ends mean the same stream. In a
-  /// broadcast domain there is at most one.
+  /// broadcast domain, and over Bluetooth with a leaf, there is at most one.
   private func doubleOrMissingLink() -> String? {
     for wire in wires where wire.isUp {
       let ends = [wire.ends.0, wire.ends.1]
@@ -203,7 +206,8 @@ extension Simulation {
             && machines[machine].node?.link(slot).state == .up ? stream : nil
         }
       }
-      if wire.domain != 0 && up[0].isEmpty && up[1].isEmpty { continue }
+      let isChosen = wire.domain != 0 || wire.model.bearer == .bluetoothLE && ends.contains { !network.relays[$0] }
+      if isChosen && up[0].isEmpty && up[1].isEmpty { continue }
       if up[0].count != 1 || up[0] != up[1] {
         return "machines \(wire.ends) over \(wire.model.bearer): links \(up[0].count) and \(up[1].count)"
       }
@@ -321,9 +325,11 @@ extension Simulation {
     trace.note(now, "wire \(wire) \(wires[wire].ends) dies")
     darken(wire, nil)
     // A leaf may have to look for other neighbours.
-    let search = wires[wire].domain == 0 ? TimeSpan(nanoseconds: 0) : Self.returnMax
+    let mayLook = wires[wire].domain != 0 || wires[wire].model.bearer == .bluetoothLE
+    let search = mayLook ? Self.returnMax : TimeSpan(nanoseconds: 0)
     let most = Self.rerouteMax(over: wires[wire].model.bearer, diameter: convergence.diameter) + search
-    convergence.rerouted = untilWhole("after wire \(wire) was lost", routesOnly: true, within: most)
+    let rerouted = untilWhole("after wire \(wire) was lost", routesOnly: true, within: most + parkedSpan)
+    if network.bluetoothPlaces == nil { convergence.rerouted = rerouted }
     if violation != nil { return }
     convergence.lost = untilWhole("after routes without wire \(wire) were found", within: Self.graceMax + search)
     if violation != nil { return }

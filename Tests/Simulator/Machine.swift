@@ -30,6 +30,7 @@ struct Machine {
   let relays: Bool
   let encryption: EncryptionPreference
   let asksApplication: Bool
+  let bluetoothPlaces: Int
   let sessionLifetime: SessionLifetime
   /// The machine whose name and key it has: itself, or for a clone another one.
   let number: Int
@@ -73,9 +74,10 @@ struct Machine {
 
   init(
     _ number: Int, key: any SimulatedKey, relays: Bool, encryption: EncryptionPreference, _ options: Options,
-    epoch: UInt64, journalMemory: Borrowed?
+    epoch: UInt64, bluetoothPlaces: Int? = nil, journalMemory: Borrowed?
   ) {
     self.number = number
+    self.bluetoothPlaces = bluetoothPlaces ?? Limits.linksMax
     self.key = key
     self.relays = relays
     self.encryption = encryption
@@ -112,6 +114,7 @@ struct Machine {
       serviceType: [UInt8]("sim".utf8), info: [[UInt8]("n=\(number)".utf8)], relays: relays, bypass: false,
       encryption: encryption)
     settings.asksApplication = asksApplication
+    settings.bluetoothPlaces = bluetoothPlaces
     settings.sessionLifetime = sessionLifetime
     if let journalMemory {
       journal = Journal(journalMemory.bytes, level: .error, wallOffset: 0, boot: MachineBoot(high: 1, low: 1))

@@ -24,6 +24,8 @@ public struct NetworkPlan {
   /// Whether each machine forwards for others.
   public var relays: [Bool]
   public var wires: [Wire]
+  /// Bluetooth links at once of each machine; nil for as many as there are slots.
+  public var bluetoothPlaces: Int?
 
   public init(relays: [Bool], wires: [Wire]) {
     self.relays = relays
@@ -48,6 +50,13 @@ public struct NetworkPlan {
   private mutating func addHall(_ members: [Int], guests: [Int] = [], _ model: WireModel, domain: UInt32) {
     for (place, one) in members.enumerated() {
       for other in members[..<place] + guests { wires.append(Wire(other, one, model, domain: domain)) }
+    }
+  }
+
+  /// Wires between all of some machines that hear each other over Bluetooth LE.
+  mutating func addRoom(_ members: [Int]) {
+    for (place, one) in members.enumerated() {
+      for other in members[..<place] { wires.append(Wire(other, one, .bluetoothLE)) }
     }
   }
 
@@ -119,6 +128,12 @@ public struct NetworkPlan {
       }
     case .hall: plan.addHalls(1, &random)
     case .halls: plan.addHalls(2 + Int(random.below(UInt64(min(count / 4, 8)))), &random)
+    case .room:
+      let boxes = 2 + Int(random.below(2))
+      for number in 0..<count { plan.relays[number] = number < boxes }
+      plan.addRoom(Array(0..<count))
+      plan.bluetoothPlaces = boxes + 3 + Int(random.below(4))
+      return plan
     }
     // Some pairs have a second wire: over another bearer, or under another address.
     let second: UInt64 = !options.shape.isOfHalls ? 200 : count > 32 ? 2 : 20

@@ -7,6 +7,8 @@ public struct Options: Sendable {
     case line, ring, star, grid, random
     /// One broadcast domain, or several in a row.
     case hall, halls
+    /// Leaves and a few relays that hear each other over Bluetooth LE, with few places.
+    case room
 
     /// Those that are drawn; halls come by the seed.
     static let drawn: [Shape] = [.line, .ring, .star, .grid, .random]
@@ -26,7 +28,7 @@ public struct Options: Sendable {
   /// Messages of up to 60 KB are common.
   private(set) var isBusy: Bool
   /// Some machines and wires stay down when the others recover.
-  let healsPartly: Bool
+  private(set) var healsPartly: Bool
   /// The machines' encryption preferences.
   public let sealing: Sealing
   /// Applications decide on the certificate of each peer.
@@ -105,6 +107,18 @@ public struct Options: Sendable {
     wakeSpan = TimeSpan(nanoseconds: 1_000 * wakeSpans[Int(random.below(4))])
     lie = seed % 10 == 6 ? Lie.allCases[Int(seed / 10 % UInt64(Lie.allCases.count))] : nil
     if seed % Self.hallsEvery == Self.hallsEvery - 1 { makeHalls() }
+    if seed % Self.roomsEvery == 8 { makeRoom() }
+  }
+
+  /// Every so many-th seed is a room.
+  static let roomsEvery: UInt64 = 20
+
+  private mutating func makeRoom() {
+    var random = SeededRandom(seed: seed ^ 0x4007)
+    shape = .room
+    nodeCount = 6 + Int(random.below(11))
+    // A leaf without a relay may have fewer places than leaves to link with.
+    healsPartly = false
   }
 
   /// Drawn apart, so that all other seeds mean the same networks as without halls.

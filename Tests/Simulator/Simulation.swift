@@ -12,7 +12,7 @@ public final class Simulation {
   enum Event {
     case deadline(machine: Int)
     case wakeEnds(machine: Int, life: Int)
-    case dialEnds(machine: Int, life: Int, wire: Int)
+    case dialEnds(machine: Int, life: Int, wire: Int, until: Instant?)
     case opens(stream: Int, side: Int)
     case arrival(stream: Int, from: Int)
     case room(stream: Int, side: Int)
@@ -68,6 +68,8 @@ public final class Simulation {
   public internal(set) var faultCounts: [Fault: Int] = [:]
   /// The measured times, in milliseconds.
   public internal(set) var convergence = Convergence()
+  /// The most Bluetooth connections that a machine had when one more was made.
+  var placesTaken = 0
   /// Peers that a node reported as changed.
   private(set) var changeCount = 0
   /// The first thing that went wrong.
@@ -131,7 +133,7 @@ public final class Simulation {
     case .deadline(let machine): deadline(machine)
     case .wakeEnds(let machine, let life):
       if machines[machine].life == life, machines[machine].eventsSinceDrain > 0 { drain(machine) }
-    case .dialEnds(let machine, let life, let wire): dialEnds(machine, life, wire)
+    case .dialEnds(let machine, let life, let wire, let end): dialEnds(machine, life, wire, until: end)
     case .opens(let stream, let side): opens(stream, side)
     case .arrival(let stream, let side): arrival(stream, from: side)
     case .room(let stream, let side): room(stream, side)
@@ -157,7 +159,7 @@ public final class Simulation {
   /// The machine that an event is for.
   private func machine(of event: Event) -> Int? {
     switch event {
-    case .deadline(let machine), .wakeEnds(let machine, _), .dialEnds(let machine, _, _), .seen(let machine, _, _),
+    case .deadline(let machine), .wakeEnds(let machine, _), .dialEnds(let machine, _, _, _), .seen(let machine, _, _),
       .unseen(let machine, _, _), .reading(let machine, _), .decision(let machine, _, _, _):
       machine
     case .opens(let stream, let side), .streamEnds(let stream, let side), .room(let stream, let side):
@@ -222,7 +224,7 @@ public final class Simulation {
       // A handshake takes three round trips; without an answer it takes until its timeout.
       let delay = wire.model.delay
       let span = wire.isUp ? span(delay.least * 4, delay.most * 6) : span(.milliseconds(50), .seconds(4))
-      plan(.dialEnds(machine: machine, life: machines[machine].life, wire: Int(handle)), after: span)
+      plan(.dialEnds(machine: machine, life: machines[machine].life, wire: Int(handle), until: nil), after: span)
     case .transmit(let slot):
       guard let stream = machines[machine].streams[slot] else { return fail("machine \(machine) sends on no stream") }
       send(stream, side(of: stream, machine, slot), all: false)

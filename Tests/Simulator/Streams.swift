@@ -11,10 +11,18 @@ extension Simulation {
     streams[stream].ends.0.machine == machine && streams[stream].ends.0.slot == slot ? 0 : 1
   }
 
-  func dialEnds(_ machine: Int, _ life: Int, _ wire: Int) {
+  /// How long a dial waits for a machine that has no place and so does not advertise.
+  static let placeWait = TimeSpan.seconds(8)
+
+  func dialEnds(_ machine: Int, _ life: Int, _ wire: Int, until end: Instant? = nil) {
     guard machines[machine].life == life, machines[machine].node != nil else { return }
     let other = wires[wire].other(machine)
     guard wires[wire].isUp, machines[other].node != nil else { return tell(machine, .dialFailed(UInt32(wire))) }
+    if wires[wire].model.bearer == .bluetoothLE, !hasPlace(machine) || !hasPlace(other) {
+      let end = end ?? now + Self.placeWait
+      if !hasPlace(machine) || now >= end { return tell(machine, .dialFailed(UInt32(wire))) }
+      return plan(.dialEnds(machine: machine, life: life, wire: wire, until: end), after: .milliseconds(50))
+    }
     let ends = (
       Stream.End(machine: machine, life: life), Stream.End(machine: other, life: machines[other].life)
     )
@@ -25,6 +33,23 @@ extension Simulation {
     // Either end may be the first to know that the handshake is over.
     for side in 0...1 {
       plan(.opens(stream: streams.count - 1, side: side), after: span(.milliseconds(0), wires[wire].model.delay.most))
+    }
+  }
+
+  /// A machine's radio takes another connection. A connection stays for as long as one of its ends knows it.
+  private func hasPlace(_ machine: Int) -> Bool {
+    let taken = open.count { stream in
+      wires[streams[stream].wire].model.bearer == .bluetoothLE && !isOver(stream)
+        && (streams[stream].ends.0.machine == machine || streams[stream].ends.1.machine == machine)
+    }
+    placesTaken = max(placesTaken, taken)
+    return taken < machines[machine].bluetoothPlaces
+  }
+
+  private func isOver(_ stream: Int) -> Bool {
+    [0, 1].allSatisfy {
+      let end = streams[stream][end: $0]
+      return end.isGone || machines[end.machine].life != end.life || machines[end.machine].node == nil
     }
   }
 
@@ -246,7 +271,7 @@ extension Simulation {
         return breaks(stream, seenBy: 1 - side)
       }
       trace.add(now, .bytes, end.machine, slot, first.bytes.count)
-      if node.link(slot).state == .up || node.link(slot).state == .opening {
+      if node.link(slot).isReceiving || node.link(slot).state == .opening {
         streams[stream][end: 1 - side].bytesIn += UInt64(first.bytes.count)
       }
       first.bytes.withUnsafeBytes { node.receive($0, on: slot, now: now) }

@@ -7,7 +7,7 @@ import Testing
 
 extension Simulation {
   /// The neighbours of a machine over links that are up.
-  fileprivate func neighbours(of machine: Int) -> [Int] {
+  func neighbours(of machine: Int) -> [Int] {
     machines[machine].streams.indices.compactMap { slot -> Int? in
       guard machines[machine].streams[slot] != nil, let link = machines[machine].node?.link(slot), link.state == .up
       else { return nil }
@@ -16,22 +16,22 @@ extension Simulation {
   }
 
   /// Each of a group is a peer of each other one.
-  fileprivate func isWhole(_ group: [Int]) -> Bool {
+  func isWhole(_ group: [Int]) -> Bool {
     group.allSatisfy { one in group.allSatisfy { $0 == one || machines[one].found.contains($0) } }
   }
 
-  fileprivate func hops(from one: Int, to other: Int) -> Int {
+  func hops(from one: Int, to other: Int) -> Int {
     Int(machines[one].node?.route(to: machines[other].key.id)?.hops ?? .max)
   }
 
-  fileprivate var longestWay: Int {
+  var longestWay: Int {
     machines.indices.flatMap { one in
       machines.indices.filter { $0 != one }.map { hops(from: one, to: $0) }
     }.max() ?? 0
   }
 
   /// How long until the condition holds.
-  fileprivate func time(until limit: TimeSpan, _ condition: () -> Bool) -> TimeSpan? {
+  func time(until limit: TimeSpan, _ condition: () -> Bool) -> TimeSpan? {
     let start = now
     while !condition() {
       if violation != nil || now - start > limit { return nil }

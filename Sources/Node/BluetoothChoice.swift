@@ -1,0 +1,74 @@
+import Primitives
+
+/// With whom a node links over Bluetooth LE. A radio has few places, and not everybody hears everybody:
+///
+/// - A leaf dials the relay that it ranks first among those that it hears, and keeps the one that it has. It links with
+///   another relay, or with a leaf, only when no way leads there.
+/// - Without any relay in reach leaves link with each other, after a while: a relay may show up.
+/// - A relay links with every relay. It dials a leaf only when the leaf did not dial it and no way leads there.
+///
+/// docs/protocol.md, "Who links with whom".
+extension Connector {
+  /// How long a leaf that has or hears a relay waits for a way to another leaf.
+  static let leafDeferral = TimeSpan.seconds(15)
+  /// How long a leaf that hears no relay waits for one before it dials leaves.
+  static let relayDeferral = TimeSpan.seconds(5)
+
+  mutating func chooseOverBluetooth(_ now: Instant, _ standing: (_ hint: UInt64, _ bearer: BearerKind) -> Standing) {
+    var selection = LinkSelection(local: localHint, relays: relays)
+    var hasRelay = false
+    for candidate in candidates where candidate.isHeard && candidate.relays {
+      if standing(candidate.hint, candidate.bearer) != .none {
+        hasRelay = true
+      } else if candidate.failures < Self.failuresMax {
+        selection.add(candidate.hint)
+      }
+    }
+    let hearsRelay = hasRelay || selection.hasRelay
+    for index in candidates.indices where candidates[index].isHeard {
+      let (hint, isRelay) = (candidates[index].hint, candidates[index].relays)
+      switch standing(hint, candidates[index].bearer) {
+      case .parked: setWanted(index, false, isMutual: false, now)
+      case .called: want(index, isMutual: false, now)
+      case .linked:
+        // A link between leaves is given up when a relay leads to both.
+        candidates[index].isSpare = false
+        setWanted(index, relays || isRelay || !hasRelay, isMutual: true, now)
+      case .none:
+        if relays && isRelay {
+          want(index, isMutual: true, now)
+        } else if isRelay && !hasRelay && selection.prefers(hint) {
+          want(index, isMutual: false, now)
+        } else if relays || isRelay {
+          wantAsSpare(index, Self.dialDeferral, now)
+        } else if hearsRelay {
+          wantAsSpare(index, Self.leafDeferral, now)
+        } else {
+          wantAsSpare(index, hint < localHint ? Self.relayDeferral + Self.dialDeferral : Self.relayDeferral, now)
+        }
+      }
+    }
+  }
+
+  private mutating func want(_ index: Int, isMutual: Bool, _ now: Instant) {
+    if candidates[index].isSpare {
+      candidates[index].isSpare = false
+      candidates[index].isWanted = false
+      if candidates[index].failures == 0, case .waiting = candidates[index].phase {
+        candidates[index].phase = .waiting(now)
+      }
+    }
+    setWanted(index, true, isMutual: isMutual, now)
+  }
+
+  private mutating func wantAsSpare(_ index: Int, _ deferral: TimeSpan, _ now: Instant) {
+    if !candidates[index].isSpare || !candidates[index].isWanted {
+      candidates[index].wantedAt = now
+      candidates[index].isSpare = true
+      candidates[index].isWanted = true
+    }
+    // The pause after a failure stays.
+    guard candidates[index].failures == 0, case .waiting(let start) = candidates[index].phase else { return }
+    candidates[index].phase = .waiting(max(candidates[index].wantedAt + deferral, min(start, now + deferral)))
+  }
+}

@@ -1,0 +1,270 @@
+import Frame
+import Journal
+import Link
+import Mesh
+import Primitives
+
+/// Turns at the places of the Bluetooth adapter, which are few.
+///
+/// A relay keeps one place free for callers. When that one is taken, or a dial needs a place, it parks the leaf that has
+/// been idle for longest: the link stays, without a stream, and so do routes, topologies and what waits in the queue. Either
+/// end dials when it has something to say: frames at once, news after a moment, renewals with the next visit. A parked
+/// leaf is visited now and then, so that one that left does not stay on the map. docs/protocol.md, "Parking".
+struct Parking {
+  /// A leaf is idle when no routed frame has passed for this time, and it has been up for as long.
+  static let idleMin = TimeSpan.seconds(1)
+  /// A leaf that talks keeps its place for so long while others wait for one.
+  static let turnMax = TimeSpan.seconds(3)
+  /// News for a parked neighbour wait for so long: more will come.
+  static let newsDelay = TimeSpan.seconds(1)
+  /// After this time without a visit the relay dials, or else the leaf.
+  static let visitInterval = TimeSpan.seconds(60)
+  static let leafInterval = TimeSpan.seconds(90)
+  /// A neighbour that was not met for this time, or did not come when it was called, is gone.
+  static let restMax = TimeSpan.seconds(150)
+  static let callMax = TimeSpan.seconds(45)
+  static let failuresMax: UInt8 = 3
+  /// Neighbours parked at once: the others find link slots.
+  static let parkedMax = Limits.linksMax / 2
+  /// With fewer places nobody takes turns.
+  static let placesMin = 3
+  /// Dials that are given a place ahead.
+  static let placesAhead = 2
+
+  /// One link. Instants are `.never` for what does not apply.
+  struct Turn {
+    /// When a routed frame passed, or at first when the link came up.
+    var talkedAt = Instant.zero
+    var parkedAt = Instant.never
+    /// Since when there are news to send.
+    var newsAt = Instant.never
+    var calledAt = Instant.never
+    /// Dials that failed since it was parked.
+    var failures: UInt8 = 0
+    /// The neighbour's epoch and frame length when it was parked.
+    var epoch: UInt64 = 0
+    var payloadBytesMax = 0
+    /// All that both ends had sent has arrived.
+    var isWhole = true
+
+    /// When the neighbour is given up.
+    var end: Instant {
+      min(
+        parkedAt == .never ? .never : parkedAt + Parking.restMax,
+        calledAt == .never ? .never : calledAt + Parking.callMax)
+    }
+  }
+
+  var turns = Limits.PerLink<Turn>(repeating: Turn())
+  /// Slots of parked links, one bit each.
+  private(set) var parked: UInt64 = 0
+  /// Slots over which a routed frame has passed since the last review.
+  var talking: UInt64 = 0
+  /// When the review has something to do.
+  var deadline = Instant.never
+
+  func isCalled(_ slot: Int) -> Bool { turns[slot].calledAt != .never }
+  mutating func talks(_ slot: Int) { talking |= 1 << UInt64(slot) }
+
+  mutating func park(_ slot: Int, _ link: Link, isWhole: Bool, now: Instant) {
+    turns[slot] = Turn(
+      talkedAt: turns[slot].talkedAt, parkedAt: now, epoch: link.peerEpoch, payloadBytesMax: link.payloadBytesMax,
+      isWhole: isWhole)
+    parked |= 1 << UInt64(slot)
+  }
+
+  /// Its link has a stream again.
+  mutating func resume(_ slot: Int) {
+    parked &= ~(1 << UInt64(slot))
+    turns[slot].parkedAt = .never
+    turns[slot].newsAt = .never
+    turns[slot].calledAt = .never
+  }
+
+  mutating func forget(_ slot: Int) {
+    parked &= ~(1 << UInt64(slot))
+    talking &= ~(1 << UInt64(slot))
+    turns[slot] = Turn()
+  }
+}
+
+extension Node {
+  private var bluetoothSlots: Slots { Slots(bluetoothLinks) }
+
+  /// The stream of a link that is to be parked is closed.
+  func linkParked(_ slot: Int, _ now: Instant) {
+    let isWhole = links[slot].rest()
+    parking.park(slot, links[slot], isWhole: isWhole, now: now)
+    surplus.remove(slot)
+    connector.linkClosed(slot, peer: links[slot].peer, retryAfterSeconds: 0, isFailure: false, now: now)
+    forgetOutputs(slot)
+    journal.record(
+      .info, .linkParked, at: now, link: UInt8(slot), UInt64(links[slot].bearer.rawValue),
+      (now - links[slot].upSince).milliseconds, node: links[slot].peer)
+  }
+
+  /// The slot of the parked link to a node whose stream has come.
+  func parkedSlot(of peer: NodeID, _ bearer: BearerKind) -> Int? {
+    var slots = Slots(parking.parked)
+    while let slot = slots.next() {
+      if links[slot].peer == peer && links[slot].bearer == bearer { return slot }
+    }
+    return nil
+  }
+
+  /// A parked link is up again. What may have been lost when it was parked is sent again.
+  func linkResumed(_ slot: Int, _ now: Instant) {
+    let turn = parking.turns[slot]
+    if links[slot].peerEpoch != turn.epoch || links[slot].payloadBytesMax != turn.payloadBytesMax {
+      // It has restarted, and knows nothing of the link.
+      _ = mesh.removeLink(slot)
+      addToMesh(slot, now)
+    } else if !turn.isWhole {
+      mesh.tellAgain(.none, on: slot)
+      flooding[slot].owe(.none, now: now)
+    }
+    wantTransmit(slot)
+  }
+
+  /// A dial has failed. A parked neighbour that cannot be reached is given up, unless the place was what it lacked.
+  func callFailed(_ handle: UInt32, _ now: Instant) {
+    guard bluetoothPlaces.taken < settings.bluetoothPlaces, let (hint, bearer) = connector.target(handle) else {
+      return
+    }
+    var slots = Slots(parking.parked)
+    while let slot = slots.next() {
+      guard links[slot].peer.high == hint, links[slot].bearer == bearer else { continue }
+      parking.turns[slot].failures += 1
+      if parking.turns[slot].failures >= Parking.failuresMax { closeLink(slot, .timedOut, now: now) }
+    }
+  }
+
+  /// Gives up parked neighbours that were not met for too long.
+  func expireParked(_ now: Instant) {
+    var slots = Slots(parking.parked)
+    while let slot = slots.next() {
+      if parking.turns[slot].end <= now { closeLink(slot, .timedOut, now: now) }
+    }
+  }
+
+  /// Calls the parked neighbours for whom there is something.
+  func callParked(_ now: Instant) {
+    parking.deadline = .never
+    var slots = Slots(parking.talking)
+    while let slot = slots.next() { parking.turns[slot].talkedAt = now }
+    parking.talking = 0
+    slots = Slots(parking.parked)
+    while let slot = slots.next() {
+      if !parking.isCalled(slot) {
+        let due = callTime(slot, now)
+        if due <= now {
+          parking.turns[slot].calledAt = now
+          connector.standingChanged()
+        }
+        parking.deadline = min(parking.deadline, due <= now ? .never : due)
+      }
+      parking.deadline = min(parking.deadline, parking.turns[slot].end)
+    }
+  }
+
+  private func callTime(_ slot: Int, _ now: Instant) -> Instant {
+    if links[slot].hasFrames { return now }
+    let turn = parking.turns[slot]
+    let visit = turn.parkedAt + (settings.relays ? Parking.visitInterval : Parking.leafInterval)
+    if !mesh.mayHaveNews(slot) { return visit }
+    parking.turns[slot].newsAt = min(turn.newsAt, now)
+    return min(visit, parking.turns[slot].newsAt + Parking.newsDelay)
+  }
+
+  /// Places of the Bluetooth adapter with which this node may dial, and those that links have. As long as leaves take turns
+  /// the last place is for callers.
+  var bluetoothPlaces: (toDial: Int, taken: Int) {
+    var taken = 0
+    var takesTurns = parking.parked != 0
+    var slots = bluetoothSlots
+    while let slot = slots.next() {
+      if links[slot].state == .parked { continue }
+      taken += 1
+      takesTurns = takesTurns || isParkable(slot)
+    }
+    let isKept = takesTurns && settings.relays && settings.bluetoothPlaces >= Parking.placesMin
+    return (settings.bluetoothPlaces - taken - (isKept ? 1 : 0), taken)
+  }
+
+  /// Parks idle leaves until a place is free for a caller, and for the next dials.
+  func parkIdle(_ now: Instant) {
+    guard settings.bluetoothPlaces >= Parking.placesMin else { return }
+    var leaving = 0
+    var slots = bluetoothSlots
+    while let slot = slots.next() {
+      switch links[slot].state {
+      case .parking, .closed: leaving += 1
+      case .idle, .opening, .up, .parked: break
+      }
+    }
+    let taken = bluetoothPlaces.taken + connector.bluetoothDials
+    let wanted = 1 + min(connector.dialsWithoutPlace, Parking.placesAhead)
+    var missing = wanted - (settings.bluetoothPlaces - taken + leaving)
+    while missing > 0, parking.parked.nonzeroBitCount < Parking.parkedMax, let (slot, due) = nextToPark(now) {
+      if due > now {
+        parking.deadline = min(parking.deadline, due)
+        return
+      }
+      links[slot].park(local: settings.id, now: now)
+      wantTransmit(slot)
+      missing -= 1
+    }
+  }
+
+  /// A leaf that took its last place for another leaf would be out of a relay's reach.
+  func leavePlaceForRelay(_ now: Instant) {
+    if bluetoothPlaces.taken < settings.bluetoothPlaces { return }
+    var newest: Int?
+    var slots = bluetoothSlots
+    while let slot = slots.next() {
+      switch links[slot].state {
+      case .closed, .parking: return
+      case .idle, .opening, .parked: continue
+      case .up: break
+      }
+      if links[slot].peerCapabilities.contains(.relay) { continue }
+      if let known = newest, links[known].upSince >= links[slot].upSince { continue }
+      newest = slot
+    }
+    guard let newest else { return }
+    closeLink(newest, .full, retryAfterSeconds: Timing.fullRetryAfterSeconds, now: now)
+    settle(now)
+  }
+
+  /// The link that is to be parked next, and when: the one that has been idle for longest. When none is idle, one that has
+  /// had its turn.
+  private func nextToPark(_ now: Instant) -> (slot: Int, due: Instant)? {
+    var next: (slot: Int, due: Instant)?
+    var idlest: Int?
+    var slots = bluetoothSlots
+    while let slot = slots.next() {
+      if !isParkable(slot) { continue }
+      let idleAt = idleTime(slot)
+      if idleAt <= now {
+        if let known = idlest, parking.turns[known].talkedAt <= parking.turns[slot].talkedAt { continue }
+        idlest = slot
+      }
+      let due = min(idleAt, links[slot].upSince + Parking.turnMax)
+      if let known = next, known.due <= due { continue }
+      next = (slot, due)
+    }
+    return idlest.map { ($0, now) } ?? next
+  }
+
+  /// When a leaf counts as idle: it is a peer, and neither end has anything to say.
+  private func idleTime(_ slot: Int) -> Instant {
+    let link = links[slot]
+    if link.hasFrames || mesh.mayHaveUnsent(slot) || directory.peer(link.peer) == nil { return .never }
+    if flooding[slot].requestDue != .never { return .never }
+    return max(parking.turns[slot].talkedAt, link.upSince) + Parking.idleMin
+  }
+
+  private func isParkable(_ slot: Int) -> Bool {
+    links[slot].state == .up && links[slot].peerCapabilities.contains(.parks)
+  }
+}

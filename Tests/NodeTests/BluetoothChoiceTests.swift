@@ -1,0 +1,126 @@
+import Primitives
+import TestSupport
+import Testing
+
+@testable import Node
+
+/// A node that hears others over Bluetooth: handle and hint are one number.
+private func hearing(_ local: UInt64 = 50, relays: Bool, boxes: [UInt64] = [], leaves: [UInt64] = []) -> Dialler {
+  let dialler = Dialler(local: local, relays: relays)
+  for box in boxes { dialler.hear(box, relays: true) }
+  for leaf in leaves { dialler.hear(leaf, relays: false) }
+  return dialler
+}
+
+extension Dialler {
+  fileprivate func hear(_ hint: UInt64, relays: Bool) {
+    _ = find(UInt32(hint), hint: hint, .bluetoothLE, relays: relays)
+  }
+
+  /// Everything that is dialled within a time, when every dial fails at once.
+  fileprivate func dials(within span: TimeSpan) -> Set<UInt32> {
+    let end = now + span
+    var all = Set(dials())
+    while connector.deadline <= end {
+      now = max(now, connector.deadline)
+      for handle in dials() { all.insert(handle) }
+    }
+    now = end
+    return all
+  }
+}
+
+@Test func aLeafDialsOneRelayAtOnceAndNobodyElse() {
+  let dialler = hearing(relays: false, boxes: [10, 20, 30], leaves: [40, 60])
+  #expect(dialler.dials().count == 1)
+}
+
+@Test func aLeafDialsAnotherRelayToWhichNoWayLeads() {
+  let dialler = hearing(relays: false, boxes: [10, 20])
+  let first = dialler.dials()
+  dialler.linked = Set(first.map(UInt64.init))
+  dialler.connector.linkOpened(0, first.first, peer: NodeID(high: UInt64(first.first ?? 0), low: 0), now: dialler.now)
+  dialler.connector.standingChanged()
+  #expect(dialler.dials(within: .milliseconds(1_900)) == [])
+  #expect(dialler.dials(within: .milliseconds(200)).count == 1)
+}
+
+@Test func aLeafLeavesARelayAloneToWhichAWayLeads() {
+  let dialler = hearing(relays: false, boxes: [10, 20])
+  let first = Set(dialler.dials())
+  dialler.reached = [10, 20]
+  #expect(dialler.dials(within: .seconds(60)).subtracting(first) == [])
+}
+
+@Test func aLeafWhoseRelayWasNotReachedTwiceDialsTheNextOne() {
+  let dialler = hearing(relays: false, boxes: [10, 20])
+  let first = dialler.dials().first ?? 0
+  dialler.reached = [10, 20]
+  for _ in 0..<2 {
+    dialler.connector.dialFailed(first, now: dialler.now)
+    dialler.now = dialler.now + .seconds(1)
+    _ = dialler.dials()
+  }
+  #expect(dialler.connector.candidates.contains { $0.handle != first && $0.phase == .dialling })
+}
+
+@Test func aLeafDialsALeafOnlyAfterFifteenSecondsWithoutAWay() {
+  let dialler = hearing(relays: false, boxes: [10], leaves: [60, 70])
+  #expect(dialler.dials() == [10])
+  dialler.reached = [60]
+  #expect(dialler.dials(within: .milliseconds(14_900)) == [])
+  #expect(dialler.dials(within: .seconds(1)) == [70])
+}
+
+@Test func leavesWithoutARelayDialEachOtherAfterFiveSecondsTheHigherOneLater() {
+  let dialler = hearing(50, relays: false, leaves: [40, 60])
+  #expect(dialler.dials(within: .milliseconds(4_900)) == [])
+  #expect(dialler.dials(within: .milliseconds(200)) == [60])
+  #expect(dialler.dials(within: .seconds(2)) == [40])
+}
+
+@Test func aLeafThatHearsARelayLateLeavesLeavesAlone() {
+  let dialler = hearing(relays: false, leaves: [60])
+  #expect(dialler.dials(within: .seconds(2)) == [])
+  dialler.hear(10, relays: true)
+  #expect(dialler.dials() == [10])
+  #expect(dialler.dials(within: .seconds(10)) == [])
+}
+
+@Test func aRelayDialsALeafThatDoesNotDialItAndToWhichNoWayLeads() {
+  let dialler = hearing(relays: true, leaves: [60, 70])
+  dialler.reached = [70]
+  #expect(dialler.dials(within: .milliseconds(1_900)) == [])
+  #expect(dialler.dials(within: .seconds(20)) == [60])
+  dialler.reached = []
+  #expect(dialler.dials(within: .seconds(10)) == [70])
+}
+
+@Test func aParkedNeighbourIsDialledWhenItIsCalled() {
+  let dialler = hearing(relays: true, leaves: [60])
+  dialler.standings = [60: .parked]
+  #expect(dialler.dials(within: .seconds(60)) == [])
+  dialler.standings = [60: .called]
+  #expect(dialler.dials(within: .milliseconds(10)) == [60])
+}
+
+@Test func withoutAPlaceNobodyIsDialledOverBluetoothAndTheLongestDueComesFirst() {
+  let dialler = hearing(relays: true, boxes: [60])
+  dialler.connector.bluetoothPlaces = 0
+  _ = dialler.find(7, hint: 7, .ethernet)
+  #expect(dialler.dials() == [])
+  #expect(dialler.connector.dialsWithoutPlace == 1)
+  dialler.now = dialler.now + .seconds(1)
+  dialler.hear(70, relays: true)
+  dialler.connector.bluetoothPlaces = 1
+  #expect(dialler.dials() == [60])
+  #expect(dialler.connector.dialsWithoutPlace == 1)
+}
+
+@Test func aLeafKeepsItsLastPlaceForARelay() {
+  let dialler = hearing(relays: false, leaves: [60, 70])
+  dialler.connector.bluetoothPlaces = 2
+  #expect(dialler.dials(within: .seconds(10)).count == 1)
+  dialler.hear(10, relays: true)
+  #expect(dialler.dials() == [10])
+}

@@ -1,0 +1,262 @@
+import Frame
+import Link
+import Primitives
+import TestSupport
+import Testing
+
+@testable import Node
+
+/// A relay with four places, and leaves around it that are linked over Bluetooth.
+private final class Box {
+  let bench: Bench
+  private(set) var slots: [Int: Int] = [:]
+
+  init(relays: Bool = true, places: Int = 4) { bench = Bench(20, relays: relays, bluetoothPlaces: places) }
+
+  /// Discovery hears somebody.
+  func hear(_ person: Int, relays: Bool = false) {
+    bench.handle(
+      .candidateFound(FoundCandidate(UInt32(person), .bluetoothLE, hint: bench.id(person).high, relays: relays)))
+  }
+
+  /// A leaf dials, and says who it is.
+  func link(_ person: Int, capabilities: Capabilities = .parks, isOwn: Bool = false) {
+    let slot = bench.open(person, .bluetoothLE, dialled: isOwn ? UInt32(person) : nil)
+    slots[person] = slot
+    let relays = capabilities.contains(.relay)
+    bench.receive(
+      frame(.hello, from: bench.id(person), helloPayload(bench.id(person), capabilities: capabilities)), on: slot)
+    bench.receive(bench.topology(person, [20], relays: relays), on: slot)
+    bench.receive(bench.profile(person), on: slot)
+  }
+
+  /// The leaf answers, and its stream ends.
+  func agree(_ person: Int) {
+    let slot = slots[person] ?? 0
+    bench.receive(goodbye(of: person), on: slot)
+    bench.handle(.linkClosed(slot))
+  }
+
+  func goodbye(of person: Int) -> [UInt8] {
+    frame(
+      .goodbye, from: bench.id(person), encoded { Goodbye(reason: .parked, retryAfterSeconds: 0).write(to: &$0) })
+  }
+
+  func state(_ person: Int) -> Link.State { bench.node.link(slots[person] ?? 0).state }
+  var parking: [Int] { slots.keys.sorted().filter { state($0) == .parking } }
+  var dials: [UInt32] {
+    bench.takeCommands().compactMap { if case .dial(let handle) = $0 { handle } else { nil } }
+  }
+
+  /// A frame from one neighbour to another one.
+  func say(_ from: Int, to other: Int) {
+    let header = FrameHeader(
+      type: .segment, ttl: 16, priority: .interactive, payloadByteCount: 5, destination: bench.id(other),
+      source: bench.id(from), identifier: 9)
+    bench.receive(encoded { header.write(to: &$0) } + [1, 2, 3, 4, 5], on: slots[from] ?? 0)
+  }
+
+  /// Everybody answers pings.
+  func pass(_ span: TimeSpan) {
+    let end = bench.now + span
+    while bench.now < end {
+      for (person, slot) in slots.sorted(by: { $0.key < $1.key }) where state(person) == .up {
+        bench.receive(frame(.ping, from: bench.id(person), [UInt8](repeating: 7, count: 8)), on: slot)
+      }
+      bench.pass(.milliseconds(500))
+    }
+  }
+
+  /// Leaves agree to be parked, and come when they are called.
+  func settle() {
+    for _ in 0..<30 {
+      for person in parking { agree(person) }
+      for handle in dials { link(Int(handle), isOwn: true) }
+      pass(.milliseconds(500))
+    }
+    for slot in slots.values { _ = bench.sent(on: slot) }
+  }
+
+  var parked: [Int] { slots.keys.sorted().filter { state($0) == .parked } }
+
+  /// Four leaves, of which one is parked.
+  static func full() -> (box: Box, parked: Int) {
+    let box = Box()
+    for person in 1...4 {
+      box.hear(person)
+      box.link(person)
+    }
+    box.settle()
+    #expect(box.parked.count == 1 && box.parking == [] && box.dials == [])
+    return (box, box.parked.first ?? 1)
+  }
+
+  func other(than person: Int) -> Int { person == 2 ? 3 : 2 }
+}
+
+@Test func aRelayParksTheIdlestLeafWhenItsLastPlaceIsTaken() throws {
+  let box = Box()
+  for person in 1...3 { box.link(person) }
+  box.pass(.seconds(3))
+  #expect(box.parking == [])
+  box.say(1, to: 2)
+  box.link(4)
+  box.pass(.milliseconds(1_500))
+  #expect(box.parking == [3])
+  let goodbye = try Goodbye(bytes: #require(box.bench.sent(.goodbye, on: box.slots[3] ?? 0).last).payload)
+  #expect(goodbye == Goodbye(reason: .parked, retryAfterSeconds: 0))
+}
+
+@Test func whoTalksKeepsItsPlaceForThreeSecondsWhileNobodyIsIdle() {
+  let box = Box()
+  for person in 1...4 { box.link(person) }
+  for _ in 0..<5 {
+    for person in 1...4 { box.say(person, to: person % 4 + 1) }
+    box.pass(.milliseconds(500))
+  }
+  #expect(box.parking == [])
+  for _ in 0..<4 {
+    for person in 1...4 { box.say(person, to: person % 4 + 1) }
+    box.pass(.milliseconds(500))
+  }
+  #expect(box.parking.count == 1)
+}
+
+@Test func aLeafThatDoesNotLetItselfBeParkedKeepsItsPlace() {
+  let box = Box()
+  for person in 1...4 { box.link(person, capabilities: .none) }
+  box.pass(.seconds(10))
+  #expect(box.parking == [])
+}
+
+@Test func aParkedLeafStaysAPeerAndNothingIsAdvertised() {
+  let box = Box()
+  for person in 1...4 { box.link(person) }
+  box.pass(.seconds(2))
+  let before = box.bench.signCount
+  let parked = box.parking
+  for person in parked { box.agree(person) }
+  box.pass(.seconds(10))
+  #expect(parked.count == 1 && parked.allSatisfy { box.state($0) == .parked })
+  #expect(box.bench.node.peers.count == 4 && box.bench.signCount == before)
+}
+
+@Test func aFrameForAParkedLeafCallsItAndWaits() throws {
+  let (box, leaf) = Box.full()
+  box.say(box.other(than: leaf), to: leaf)
+  box.pass(.milliseconds(500))
+  // The last place is for callers: another leaf gives way first.
+  #expect(box.dials == [] && box.parking.count == 1)
+  for person in box.parking { box.agree(person) }
+  box.pass(.milliseconds(500))
+  #expect(box.dials == [UInt32(leaf)])
+  box.link(leaf, isOwn: true)
+  let slot = try #require(box.slots[leaf])
+  #expect(box.bench.sent(.segment, on: slot).map(\.payload) == [[1, 2, 3, 4, 5]])
+  #expect(box.state(leaf) == .up)
+}
+
+@Test func aParkedLeafThatDialsGetsItsOwnSlotAndWhatWaited() throws {
+  let (box, leaf) = Box.full()
+  let slot = try #require(box.slots[leaf])
+  box.say(box.other(than: leaf), to: leaf)
+  box.link(leaf)
+  #expect(box.slots[leaf] == slot && box.state(leaf) == .up)
+  let sent = box.bench.sent(on: slot)
+  #expect(sent.first?.header.knownType == .hello)
+  #expect(sent.contains { $0.header.knownType == .segment })
+}
+
+@Test func newsWaitASecondAndRenewalsForTheVisitOfAMinute() {
+  let (box, leaf) = Box.full()
+  let other = box.other(than: leaf)
+  // The same again.
+  box.bench.receive(box.bench.profile(other, sequence: 2), on: box.slots[other] ?? 0)
+  box.pass(.seconds(30))
+  #expect(box.dials == [] && box.parking == [])
+  box.bench.receive(box.bench.profile(other, name: "other", sequence: 3), on: box.slots[other] ?? 0)
+  box.pass(.milliseconds(500))
+  #expect(box.parking == [])
+  box.pass(.seconds(1))
+  #expect(box.parking.count == 1)
+}
+
+@Test func aParkedLeafThatCannotBeReachedThreeTimesIsLost() {
+  let (box, leaf) = Box.full()
+  box.pass(.seconds(40))
+  #expect(box.state(leaf) == .parked && box.dials == [])
+  var dials = 0
+  for _ in 0..<100 where box.state(leaf) == .parked {
+    for person in box.parking { box.agree(person) }
+    for handle in box.dials {
+      dials += 1
+      box.bench.handle(.dialFailed(handle))
+    }
+    box.pass(.milliseconds(500))
+  }
+  #expect(dials == 3 && box.state(leaf) == .idle)
+  box.pass(.seconds(4))
+  #expect(!box.bench.node.peers.contains { $0.id == box.bench.id(leaf) })
+}
+
+@Test func aGoodbyeThatGotLostIsMadeUpForWhenTheLeafComesBack() throws {
+  let box = Box()
+  for person in 1...4 { box.link(person) }
+  box.pass(.seconds(2))
+  let leaf = try #require(box.parking.first)
+  // The stream ends without the leaf's answer.
+  box.bench.handle(.linkClosed(box.slots[leaf] ?? 0))
+  #expect(box.state(leaf) == .parked)
+  _ = box.bench.sent(on: box.slots[leaf] ?? 0)
+  box.link(leaf)
+  box.pass(.milliseconds(500))
+  let sent = box.bench.sent(on: box.slots[leaf] ?? 0)
+  // Both kinds of everybody else, and a request for all that the leaf may have said.
+  #expect(sent.count { $0.header.knownType == .advertisement } >= 8)
+  #expect(sent.contains { $0.header.knownType == .request })
+}
+
+@Test func aLeafThatRestartedIsToldEverything() {
+  let (box, leaf) = Box.full()
+  let slot = box.bench.open(leaf, .bluetoothLE)
+  box.bench.hello(leaf, on: slot, epoch: 2)
+  box.pass(.milliseconds(500))
+  #expect(box.bench.sent(.advertisement, on: slot).count >= 7)
+}
+
+@Test func aLeafAgreesToBeParkedByItsRelayAndCallsItWhenItHasSomethingToSay() throws {
+  let box = Box(relays: false)
+  box.hear(1, relays: true)
+  box.link(1, capabilities: .relay, isOwn: true)
+  box.pass(.seconds(1))
+  _ = box.bench.takeCommands()
+  let slot = try #require(box.slots[1])
+  box.bench.receive(box.goodbye(of: 1), on: slot)
+  #expect(box.bench.takeCommands().contains(.close(slot)))
+  let goodbye = try Goodbye(bytes: #require(box.bench.sent(.goodbye, on: slot).last).payload)
+  #expect(goodbye.reason == .parked)
+  box.bench.handle(.linkClosed(slot))
+  #expect(box.state(1) == .parked && box.dials == [])
+  let text = [UInt8]("hi".utf8)
+  _ = try box.bench.node.send(kind: 1, text.span.bytes, to: box.bench.id(1), lane: .interactive, now: box.bench.now)
+  box.bench.drain()
+  box.pass(.milliseconds(500))
+  #expect(box.dials == [1])
+}
+
+@Test func aRelayIsParkedByNobody() throws {
+  let box = Box()
+  box.link(1, capabilities: .relay)
+  let slot = try #require(box.slots[1])
+  box.bench.receive(box.goodbye(of: 1), on: slot)
+  #expect(box.state(1) == .closed(.parked))
+}
+
+@Test func aLinkThatIsNotAgreedToInTimeIsLost() throws {
+  let box = Box()
+  for person in 1...4 { box.link(person) }
+  box.pass(.seconds(2))
+  let leaf = try #require(box.parking.first)
+  box.pass(.seconds(6))
+  #expect(box.state(leaf) == .closed(.timedOut))
+}
