@@ -10,7 +10,7 @@ let start = Instant.zero + .seconds(1000)
 final class Bench {
   let memory = Borrowed(Mesh.byteCount)
   var mesh: Mesh
-  static let identities = (0..<300).map { Identity(UInt64($0)) }
+  static let identities = (0..<Limits.nodesMax + 44).map { Identity(UInt64($0)) }
 
   init() { mesh = Mesh(local: Self.identities[0].id, memory.bytes) }
 
