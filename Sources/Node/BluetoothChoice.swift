@@ -10,7 +10,7 @@ import Primitives
 /// docs/protocol.md, "Who links with whom".
 extension Connector {
   /// How long a leaf that has or hears a relay waits for a way to another leaf.
-  static let leafDeferral = TimeSpan.seconds(15)
+  static let leafDeferral = TimeSpan.seconds(30)
   /// How long a leaf that hears no relay waits for one before it dials leaves.
   static let relayDeferral = TimeSpan.seconds(5)
 
@@ -64,9 +64,11 @@ extension Connector {
   private mutating func wantAsSpare(_ index: Int, _ deferral: TimeSpan, _ now: Instant) {
     if !candidates[index].isSpare || !candidates[index].isWanted {
       candidates[index].wantedAt = now
+      candidates[index].wasReached = false
       candidates[index].isSpare = true
       candidates[index].isWanted = true
     }
+    candidates[index].spareDeferral = deferral
     // The pause after a failure stays.
     guard candidates[index].failures == 0, case .waiting(let start) = candidates[index].phase else { return }
     candidates[index].phase = .waiting(max(candidates[index].wantedAt + deferral, min(start, now + deferral)))

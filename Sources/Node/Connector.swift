@@ -27,9 +27,12 @@ struct Connector {
     var domainChangedAt: Instant
     /// Its domain is crowded: a link in haste would soon be one too many.
     var isInCrowd = false
-    /// It is dialled only when no way leads to it.
+    /// It is dialled only when no way has led to it for `spareDeferral`.
     var isSpare = false
-    /// Its dial is due, but all places of the adapter are taken.
+    var spareDeferral = TimeSpan(nanoseconds: 0)
+    /// A way led to it when it was last looked at.
+    var wasReached = false
+    /// Its dial is due, but the adapter has no place for it now.
     var lacksPlace = false
 
     /// Whether `LinkSelection` decides on it.
@@ -68,6 +71,9 @@ struct Connector {
 
   /// Dials under way at once, over all bearers.
   static let dialsMax = 8
+  /// Of these over Bluetooth, where a radio makes one connection at a time: one that connects, and one that shakes hands.
+  /// A dial that waits in the radio would be made although the other end has come by itself.
+  static let bluetoothDialsMax = 2
   /// How long the node with the higher id waits for the other to dial.
   static let dialDeferral = TimeSpan.seconds(2)
   /// When a spare candidate to which a way led is looked at again.
@@ -289,7 +295,11 @@ struct Connector {
       if candidate.hint != 0 && (isLinked(candidate.hint, candidate.bearer) || isDialling(like: candidate)) {
         candidates[index].phase = .served
       } else if candidate.isSpare && isReached(candidate.hint) {
+        candidates[index].wasReached = true
         candidates[index].phase = .waiting(now + Self.spareInterval)
+      } else if candidate.isSpare && candidate.wasReached {
+        candidates[index].wasReached = false
+        candidates[index].phase = .waiting(now + candidate.spareDeferral)
       } else if candidate.bearer == .bluetoothLE && bluetoothDials >= places(for: candidate) {
         candidates[index].lacksPlace = true
       } else {
@@ -300,9 +310,9 @@ struct Connector {
     return nil
   }
 
-  /// A leaf keeps its last place for a relay: a radio without a free place hears nobody.
+  /// How many may be dialled at once. A leaf keeps its last place for a relay: a radio without a free place hears nobody.
   private func places(for candidate: Candidate) -> Int {
-    relays || candidate.relays ? bluetoothPlaces : bluetoothPlaces - 1
+    min(Self.bluetoothDialsMax, relays || candidate.relays ? bluetoothPlaces : bluetoothPlaces - 1)
   }
 
   private func longestDue(_ now: Instant) -> Int? {

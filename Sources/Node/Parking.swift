@@ -20,9 +20,11 @@ struct Parking {
   /// After this time without a visit the relay dials, or else the leaf.
   static let visitInterval = TimeSpan.seconds(60)
   static let leafInterval = TimeSpan.seconds(90)
-  /// A neighbour that was not met for this time, or did not come when it was called, is gone.
+  /// A neighbour that was not met for this time, or did not come when it was called, is gone: sooner when dials failed. Where
+  /// two dials cross, the kernel may need 10 s to find out.
   static let restMax = TimeSpan.seconds(150)
   static let callMax = TimeSpan.seconds(45)
+  static let failingCallMax = TimeSpan.seconds(30)
   static let failuresMax: UInt8 = 3
   /// Neighbours parked at once: the others find link slots.
   static let parkedMax = Limits.linksMax / 2
@@ -30,6 +32,8 @@ struct Parking {
   static let placesMin = 3
   /// Dials that are given a place ahead.
   static let placesAhead = 2
+  /// A call that has waited for so long may take the place that is kept for callers.
+  static let callPatience = TimeSpan.seconds(3)
 
   /// One link. Instants are `.never` for what does not apply.
   struct Turn {
@@ -49,9 +53,10 @@ struct Parking {
 
     /// When the neighbour is given up.
     var end: Instant {
-      min(
-        parkedAt == .never ? .never : parkedAt + Parking.restMax,
-        calledAt == .never ? .never : calledAt + Parking.callMax)
+      if parkedAt == .never { return .never }
+      let rest = parkedAt + Parking.restMax
+      if calledAt == .never { return rest }
+      return min(rest, calledAt + (failures < Parking.failuresMax ? Parking.callMax : Parking.failingCallMax))
     }
   }
 
@@ -62,6 +67,8 @@ struct Parking {
   var talking: UInt64 = 0
   /// When the review has something to do.
   var deadline = Instant.never
+  /// A neighbour has been called for longer than `callPatience`.
+  var isCallOverdue = false
 
   func isCalled(_ slot: Int) -> Bool { turns[slot].calledAt != .never }
   mutating func talks(_ slot: Int) { talking |= 1 << UInt64(slot) }
@@ -134,8 +141,8 @@ extension Node {
     var slots = Slots(parking.parked)
     while let slot = slots.next() {
       guard links[slot].peer.high == hint, links[slot].bearer == bearer else { continue }
-      parking.turns[slot].failures += 1
-      if parking.turns[slot].failures >= Parking.failuresMax { closeLink(slot, .timedOut, now: now) }
+      parking.turns[slot].failures = min(parking.turns[slot].failures + 1, Parking.failuresMax)
+      if parking.turns[slot].end <= now { closeLink(slot, .timedOut, now: now) }
     }
   }
 
@@ -150,6 +157,7 @@ extension Node {
   /// Calls the parked neighbours for whom there is something.
   func callParked(_ now: Instant) {
     parking.deadline = .never
+    parking.isCallOverdue = false
     var slots = Slots(parking.talking)
     while let slot = slots.next() { parking.turns[slot].talkedAt = now }
     parking.talking = 0
@@ -164,6 +172,9 @@ extension Node {
         parking.deadline = min(parking.deadline, due <= now ? .never : due)
       }
       parking.deadline = min(parking.deadline, parking.turns[slot].end)
+      guard parking.isCalled(slot) else { continue }
+      let overdueAt = parking.turns[slot].calledAt + Parking.callPatience
+      if overdueAt <= now { parking.isCallOverdue = true } else { parking.deadline = min(parking.deadline, overdueAt) }
     }
   }
 
@@ -187,7 +198,8 @@ extension Node {
       taken += 1
       takesTurns = takesTurns || isParkable(slot)
     }
-    let isKept = takesTurns && settings.relays && settings.bluetoothPlaces >= Parking.placesMin
+    let isKept =
+      takesTurns && settings.relays && settings.bluetoothPlaces >= Parking.placesMin && !parking.isCallOverdue
     return (settings.bluetoothPlaces - taken - (isKept ? 1 : 0), taken)
   }
 

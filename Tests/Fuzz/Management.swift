@@ -5,7 +5,7 @@ import Primitives
 /// Packets of the kernel's Bluetooth management socket, each with its length before it; and the advertisements in
 /// them, which any device in radio range can write.
 func fuzzManagement(_ input: UnsafeRawBufferPointer) {
-  _ = CausewayService.hint(in: Array(input))
+  _ = CausewayService.claim(in: Array(input))
   var script = Script(input)
   var table = CandidateTable()
   var now = Instant.zero + .seconds(1)
@@ -30,8 +30,8 @@ private func hear(_ event: ManagementEvent, _ table: inout CandidateTable, _ now
     _ = supportsExtendedAdvertising(parameters)
     if let indexes = indexList(parameters) { expect(indexes.count * 2 <= parameters.count, "indexes made up") }
   case .deviceFound(let found):
-    guard let endpoint = found.device.endpoint, let hint = CausewayService.hint(in: found.data) else { return }
-    _ = table.heard(endpoint, hint: hint, now)
+    guard let endpoint = found.device.endpoint, let claim = CausewayService.claim(in: found.data) else { return }
+    _ = table.heard(endpoint, hint: claim.hint, relays: claim.relays, now)
   case .deviceConnected(let device), .deviceDisconnected(let device):
     guard let endpoint = device.endpoint else { return }
     table.linked(endpoint, event == .deviceConnected(device), now)

@@ -37,8 +37,10 @@ extension Simulation {
   static let returnMax = TimeSpan.seconds(20)
   /// Links of a relay with the other relays of one broadcast domain, at rest.
   static let hallLinksMax = 8
+  /// How long leaves with relays wait before they dial each other over Bluetooth.
+  static let leafMax = TimeSpan.seconds(45)
   /// How long a parked neighbour that is gone may go unnoticed: until the next visit, and the dials that fail.
-  static let parkedMax = TimeSpan.seconds(110)
+  static let parkedMax = TimeSpan.seconds(130)
   private var parkedSpan: TimeSpan { network.bluetoothPlaces == nil ? TimeSpan(nanoseconds: 0) : Self.parkedMax }
   /// How long the last messages may take.
   static let deliveryMax = TimeSpan.seconds(70)
@@ -325,8 +327,8 @@ extension Simulation {
     trace.note(now, "wire \(wire) \(wires[wire].ends) dies")
     darken(wire, nil)
     // A leaf may have to look for other neighbours.
-    let mayLook = wires[wire].domain != 0 || wires[wire].model.bearer == .bluetoothLE
-    let search = mayLook ? Self.returnMax : TimeSpan(nanoseconds: 0)
+    var search = wires[wire].domain == 0 ? TimeSpan(nanoseconds: 0) : Self.returnMax
+    if mayLeavesDialLate { search = Self.returnMax + Self.leafMax }
     let most = Self.rerouteMax(over: wires[wire].model.bearer, diameter: convergence.diameter) + search
     let rerouted = untilWhole("after wire \(wire) was lost", routesOnly: true, within: most + parkedSpan)
     if network.bluetoothPlaces == nil { convergence.rerouted = rerouted }
@@ -335,7 +337,15 @@ extension Simulation {
     if violation != nil { return }
     trace.note(now, "wire \(wire) \(wires[wire].ends) returns")
     lightAgain(wire)
-    convergence.returned = untilWhole("after wire \(wire) returned", within: Self.returnMax)
+    let wait = mayLeavesDialLate ? Self.leafMax : TimeSpan(nanoseconds: 0)
+    convergence.returned = untilWhole("after wire \(wire) returned", within: Self.returnMax + wait)
+  }
+
+  /// Over some Bluetooth wire there is a link only when no other way leads to a leaf.
+  private var mayLeavesDialLate: Bool {
+    network.wires.contains { wire in
+      wire.model.bearer == .bluetoothLE && (!network.relays[wire.ends.0] || !network.relays[wire.ends.1])
+    }
   }
 
   private func checkAlarms() {

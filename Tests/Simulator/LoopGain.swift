@@ -41,8 +41,8 @@ public struct LoopGain: Sendable {
     slow.bytesPerSecond = (50_000, 50_000)
     return LoopGain(
       "a hall of 16 whose delays grow with load",
-      .hall(relays: [Bool](repeating: true, count: 16), slow.delayed(byLoad: 5)), from: Array(0..<5), spans: 2,
-      of: .seconds(60))
+      .hall(relays: [Bool](repeating: true, count: 16), slow.delayed(byLoad: 5)), from: Array(0..<5), spans: 3,
+      of: .seconds(600))
   }
 
   private static func diamond(_ model: WireModel) -> NetworkPlan {
