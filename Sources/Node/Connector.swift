@@ -119,8 +119,10 @@ struct Connector {
     isStale = true
     if let index = index(of: candidate.handle) {
       if candidate.hint != 0 && candidate.hint != candidates[index].hint {
+        let former = candidates[index].hint
         candidates[index].hint = candidate.hint
-        reviewServed(now)
+        reviewServed(former, now)
+        reviewServed(candidate.hint, now)
       }
       candidates[index].relays = candidate.relays
       // What is to be dialled always stays so, in whichever domain the same address is found too.
@@ -144,8 +146,9 @@ struct Connector {
 
   mutating func lost(_ handle: UInt32, now: Instant) {
     guard let index = index(of: handle) else { return }
-    domainChanged(candidates.remove(at: index).domain, now)
-    reviewServed(now)
+    let candidate = candidates.remove(at: index)
+    domainChanged(candidate.domain, now)
+    reviewServed(candidate.hint, now)
     isStale = true
   }
 
@@ -153,7 +156,7 @@ struct Connector {
     guard let index = index(of: handle) else { return }
     candidates[index].failures = min(candidates[index].failures + 1, Self.retriesMax)
     candidates[index].phase = .waiting(now + pause(candidates[index]))
-    reviewServed(now)
+    reviewServed(candidates[index].hint, now)
     isStale = true
   }
 
@@ -161,7 +164,7 @@ struct Connector {
   mutating func linkOpened(_ slot: Int, _ handle: UInt32?, peer: NodeID, now: Instant) {
     isStale = true
     guard let handle, let index = index(of: handle) else { return }
-    if candidates[index].hint != peer.high { reviewServed(now) }
+    if candidates[index].hint != peer.high { reviewServed(candidates[index].hint, now) }
     candidates[index].hint = peer.high
     candidates[index].phase = .linked(slot)
   }
@@ -192,7 +195,7 @@ struct Connector {
         candidates[index].failures = max(candidates[index].failures, Self.failuresMax)
       }
     }
-    reviewServed(now)
+    reviewServed(peer.high, now)
   }
 
   /// Chooses the wanted candidates anew; false when nothing has changed since the last call. `standing` says what there is
@@ -336,9 +339,9 @@ struct Connector {
     return earliest
   }
 
-  /// A link or a dial has ended: candidates that it served wait for a link that may come in its place.
-  private mutating func reviewServed(_ now: Instant) {
-    for index in candidates.indices where candidates[index].phase == .served {
+  /// A link or a dial to a node has ended: candidates that it served wait for a link that may come in its place.
+  private mutating func reviewServed(_ hint: UInt64, _ now: Instant) {
+    for index in candidates.indices where candidates[index].hint == hint && candidates[index].phase == .served {
       candidates[index].phase = .waiting(now + Self.dialDeferral)
     }
   }
