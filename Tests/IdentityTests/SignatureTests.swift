@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func anEmptyMessageIsVerified() {
+  @Test func aSignatureIsNotThatOfTheEmptyMessage() {
     #expect(!verify([4] + Self.x + Self.y, "", Self.r + Self.s))
   }
 }
