@@ -205,7 +205,7 @@ extension Node {
 
   /// Parks idle leaves until a place is free for a caller, and for the next dials.
   func parkIdle(_ now: Instant) {
-    guard settings.bluetoothPlaces >= Parking.placesMin else { return }
+    guard bluetoothLinks != 0, settings.bluetoothPlaces >= Parking.placesMin else { return }
     var leaving = 0
     var slots = bluetoothSlots
     while let slot = slots.next() {
