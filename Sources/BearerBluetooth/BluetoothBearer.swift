@@ -86,7 +86,8 @@ public final class BluetoothBearer {
     adapter = Adapter(loop, settings.adapter, openSocket: openSocket)
     attributes = AttributeConnections(loop, psm: settings.psm)
     plan = RadioPlan(
-      linksMax: settings.linksMax, mayAdvertise: settings.isAdvertising, mayScan: settings.isScanning)
+      linksMax: settings.linksMax, mayAdvertise: settings.isAdvertising, mayScan: settings.isScanning,
+      relays: settings.relays)
   }
 
   /// Looks for the controller and begins. Missing hardware or permissions are reported to the delegate, not thrown.

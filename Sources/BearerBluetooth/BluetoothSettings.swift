@@ -25,7 +25,7 @@ public struct BluetoothSettings: Equatable, Sendable {
   /// LE links at once; with that many the box neither advertises nor dials. Chips on a Pi support 7 to 10.
   public var linksMax = 7
   /// A pending LE connection is cancelled after this time: it starves Wi-Fi on chips that share the antenna.
-  public var dialTimeout = TimeSpan.seconds(8)
+  public var dialTimeout = TimeSpan.seconds(4)
   /// Whether this node forwards for others, as its scan response says.
   public var relays = true
   /// False: only dial.

@@ -41,6 +41,8 @@ struct RadioPlan {
   /// Long enough to leave a shared antenna to Wi-Fi most of the time, short enough to find a new node that only
   /// advertises.
   static let restMax = TimeSpan.seconds(5)
+  /// A node that does not relay need not find nodes that only advertise: relays do, and lead to them.
+  static let leafRestMax = TimeSpan.seconds(20)
   /// Many advertising intervals of a peer that dials this node.
   static let dialRest = TimeSpan.seconds(2)
   /// The pause after a refused Add Advertising.
@@ -52,6 +54,7 @@ struct RadioPlan {
   private let linksMax: Int
   private let mayAdvertise: Bool
   private let mayScan: Bool
+  private let relays: Bool
   private var isUp = false
   private var isExtended = false
   private var advertising = Advertising.off
@@ -65,10 +68,11 @@ struct RadioPlan {
   private var scanAfter = Instant.zero
   private var foundInSession = false
 
-  init(linksMax: Int, mayAdvertise: Bool, mayScan: Bool) {
+  init(linksMax: Int, mayAdvertise: Bool, mayScan: Bool, relays: Bool) {
     self.linksMax = linksMax
     self.mayAdvertise = mayAdvertise
     self.mayScan = mayScan
+    self.relays = relays
   }
 
   var isAdvertising: Bool { advertising == .on }
@@ -78,12 +82,12 @@ struct RadioPlan {
     switch event {
     case .adapterUp(let isExtended):
       let dials = hasDials
-      self = RadioPlan(linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan)
+      self = RadioPlan(linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan, relays: relays)
       isUp = true
       self.isExtended = isExtended
       hasDials = dials
     case .adapterDown:
-      self = RadioPlan(linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan)
+      self = RadioPlan(linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan, relays: relays)
     case .commandDone(let isSuccess): commandDone(isSuccess, now)
     case .discovering(let isOn): discovering(isOn, now)
     case .advertisingRemoved: advertising = .off
@@ -164,7 +168,7 @@ struct RadioPlan {
   }
 
   private mutating func takeRest(_ now: Instant) {
-    rest = foundInSession ? Self.restMin : min(rest * 2, Self.restMax)
+    rest = foundInSession ? Self.restMin : min(rest * 2, relays ? Self.restMax : Self.leafRestMax)
     scanAfter = now + rest
   }
 }

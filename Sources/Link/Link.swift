@@ -209,9 +209,9 @@ public struct Link {
     state = .closed(reason)
   }
 
-  /// Asks the neighbour to park, or agrees to it. Until it has agreed the stream stays.
-  public mutating func park(local: NodeID, now: Instant) {
-    let goodbye = Goodbye(reason: .parked, retryAfterSeconds: 0)
+  /// Asks the neighbour to park and not to call for some seconds, or agrees to it. Until it has agreed the stream stays.
+  public mutating func park(retryAfterSeconds: UInt16, local: NodeID, now: Instant) {
+    let goodbye = Goodbye(reason: .parked, retryAfterSeconds: retryAfterSeconds)
     enqueue(.goodbye, Goodbye.byteCount, local) { output in goodbye.write(to: &output) }
     state = .parking
     isParkingAgreed = false
@@ -222,7 +222,7 @@ public struct Link {
   private mutating func isParkable(_ local: NodeID, _ now: Instant) -> Bool {
     if state == .parking { return true }
     guard state == .up, parks, peerCapabilities.contains(.relay) else { return false }
-    park(local: local, now: now)
+    park(retryAfterSeconds: 0, local: local, now: now)
     return true
   }
 

@@ -27,7 +27,9 @@ extension Connector {
     let hearsRelay = hasRelay || selection.hasRelay
     for index in candidates.indices where candidates[index].isHeard {
       let (hint, isRelay) = (candidates[index].hint, candidates[index].relays)
-      switch standing(hint, candidates[index].bearer) {
+      let standing = standing(hint, candidates[index].bearer)
+      candidates[index].isUrgent = standing == .called(isUrgent: true)
+      switch standing {
       case .parked: setWanted(index, false, isMutual: false, now)
       case .called: want(index, isMutual: false, now)
       case .linked:

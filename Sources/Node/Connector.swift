@@ -32,6 +32,8 @@ struct Connector {
     var spareDeferral = TimeSpan(nanoseconds: 0)
     /// A way led to it when it was last looked at.
     var wasReached = false
+    /// Frames wait for it at a parked link.
+    var isUrgent = false
     /// Its dial is due, but the adapter has no place for it now.
     var lacksPlace = false
 
@@ -60,13 +62,13 @@ struct Connector {
   }
 
   /// What this node has with the node of a candidate, over the candidate's bearer.
-  enum Standing {
+  enum Standing: Equatable {
     case none
     /// A link with a stream.
     case linked
     /// A parked link, to be left alone or to be dialled.
     case parked
-    case called
+    case called(isUrgent: Bool)
   }
 
   /// Dials under way at once, over all bearers.
@@ -286,7 +288,7 @@ struct Connector {
     candidates.contains { $0.isInCrowd && $0.isWanted && $0.failures == 0 && !isUp($0.hint, $0.bearer) }
   }
 
-  /// The next wanted candidate to dial, the longest due first; it is then in `.dialling`. `isReached` says whether a way leads
+  /// The next wanted candidate to dial, urgent ones and then the longest due first; it is then in `.dialling`. `isReached` says whether a way leads
   /// to a node through others. Call `choose` first.
   mutating func nextDial(
     now: Instant, isLinked: (_ hint: UInt64, _ bearer: BearerKind) -> Bool, isReached: (_ hint: UInt64) -> Bool
@@ -323,7 +325,12 @@ struct Connector {
     for index in candidates.indices where candidates[index].isWanted && !candidates[index].lacksPlace {
       guard case .waiting(let start) = candidates[index].phase else { continue }
       let due = candidates[index].dialTime(start)
-      if due <= now, due < longest?.due ?? .never { longest = (index, due) }
+      if due > now { continue }
+      if let known = longest {
+        let isUrgent = candidates[index].isUrgent
+        if isUrgent == candidates[known.index].isUrgent ? due >= known.due : !isUrgent { continue }
+      }
+      longest = (index, due)
     }
     return longest?.index
   }
@@ -349,6 +356,11 @@ struct Connector {
   /// Dials over Bluetooth that are under way, and those that wait for a place.
   var bluetoothDials: Int { candidates.count { $0.phase == .dialling && $0.bearer == .bluetoothLE } }
   var dialsWithoutPlace: Int { candidates.count { $0.lacksPlace } }
+
+  /// Discovery knows the node with this hint over `bearer`.
+  func knows(_ hint: UInt64, _ bearer: BearerKind) -> Bool {
+    candidates.contains { $0.hint == hint && $0.bearer == bearer }
+  }
 
   /// The node that a candidate leads to; nil when it is gone, or named none.
   func target(_ handle: UInt32) -> (hint: UInt64, bearer: BearerKind)? {

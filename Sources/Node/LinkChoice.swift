@@ -50,7 +50,9 @@ extension Node {
   private func standing(_ hint: UInt64, _ bearer: BearerKind) -> Connector.Standing {
     for slot in links.indices where links[slot].peer.high == hint && links[slot].bearer == bearer {
       if isOpen(slot) { return .linked }
-      if links[slot].state == .parked { return parking.isCalled(slot) ? .called : .parked }
+      if links[slot].state == .parked {
+        return parking.isCalled(slot) ? .called(isUrgent: parking.turns[slot].isUrgent) : .parked
+      }
     }
     return .none
   }

@@ -134,6 +134,7 @@ extension Node {
     let isParked = links[slot].state == .parked
     open(slot, peer: peer, bearer: bearer, isInbound: handle == nil, now: now)
     connector.linkOpened(slot, handle, peer: peer, now: now)
+    if handle == nil && bearer == .bluetoothLE { parking.visitedAt = now }
     let secondsRefused = forgers.secondsRefused(peer, now: now)
     if secondsRefused > 0 {
       closeLink(slot, .protocolError, retryAfterSeconds: secondsRefused, now: now)

@@ -6,23 +6,31 @@ import Primitives
 
 /// Turns at the places of the Bluetooth adapter, which are few.
 ///
-/// A relay keeps one place free for callers. When that one is taken, or a dial needs a place, it parks the leaf that has
-/// been idle for longest: the link stays, without a stream, and so do routes, topologies and what waits in the queue. Either
+/// A relay keeps one place free for callers, and when it has parked several one more. When it is taken, or a dial needs a
+/// place, it parks the leaf that has been idle for longest: the link stays, without a stream, and so do routes, topologies and what waits in the queue. Either
 /// end dials when it has something to say: frames at once, news after a moment, renewals with the next visit. A parked
-/// leaf is visited now and then, so that one that left does not stay on the map. docs/protocol.md, "Parking".
+/// leaf is called when discovery no longer hears it, and visited now and then, so that one that left does not stay on the
+/// map. docs/protocol.md, "Parking".
 struct Parking {
   /// A leaf is idle when no routed frame has passed for this time, and it has been up for as long.
   static let idleMin = TimeSpan.seconds(1)
   /// A leaf that talks keeps its place for so long while others wait for one.
   static let turnMax = TimeSpan.seconds(3)
-  /// News for a parked neighbour wait for so long: more will come.
+  /// A leaf that was parked while it talked calls after this time at the earliest, so that others come first. A relay may
+  /// ask for no more than `pauseMaxSeconds`.
+  static let pauseSeconds: UInt16 = 3
+  static let pauseMaxSeconds: UInt16 = 10
+  /// News for a parked neighbour wait for so long: more will come. As long as others call they wait up to `newsPatience`:
+  /// who comes has news, and Linux takes a link that comes for the one that it is just making.
   static let newsDelay = TimeSpan.seconds(1)
-  /// After this time without a visit the relay dials, or else the leaf.
-  static let visitInterval = TimeSpan.seconds(60)
-  static let leafInterval = TimeSpan.seconds(90)
-  /// A neighbour that was not met for this time, or did not come when it was called, is gone: sooner when dials failed. Where
-  /// two dials cross, the kernel may need 10 s to find out.
-  static let restMax = TimeSpan.seconds(150)
+  static let newsPatience = TimeSpan.seconds(5)
+  /// After this time without a visit the relay dials a leaf that it hears, or else the leaf. Each visit costs another leaf
+  /// its place for a moment, and advertisements live for 600 s.
+  static let visitInterval = TimeSpan.seconds(150)
+  static let leafInterval = TimeSpan.seconds(200)
+  /// A neighbour that was not met for this time, or did not come when it was called, is gone: sooner when dials failed, or
+  /// when it is no longer heard. Where two dials cross, the kernel may need 10 s to find out.
+  static let restMax = TimeSpan.seconds(300)
   static let callMax = TimeSpan.seconds(45)
   static let failingCallMax = TimeSpan.seconds(30)
   static let failuresMax: UInt8 = 3
@@ -32,7 +40,7 @@ struct Parking {
   static let placesMin = 3
   /// Dials that are given a place ahead.
   static let placesAhead = 2
-  /// A call that has waited for so long may take the place that is kept for callers.
+  /// A call with frames that has waited for so long may take the place that is kept for callers.
   static let callPatience = TimeSpan.seconds(3)
 
   /// One link. Instants are `.never` for what does not apply.
@@ -40,9 +48,15 @@ struct Parking {
     /// When a routed frame passed, or at first when the link came up.
     var talkedAt = Instant.zero
     var parkedAt = Instant.never
+    /// The neighbour asked not to be called before.
+    var pauseEnd = Instant.zero
     /// Since when there are news to send.
     var newsAt = Instant.never
     var calledAt = Instant.never
+    /// It is called, and frames wait for it.
+    var isUrgent = false
+    /// Discovery has heard the neighbour since it was parked.
+    var wasHeard = false
     /// Dials that failed since it was parked.
     var failures: UInt8 = 0
     /// The neighbour's epoch and frame length when it was parked.
@@ -65,17 +79,28 @@ struct Parking {
   private(set) var parked: UInt64 = 0
   /// Slots over which a routed frame has passed since the last review.
   var talking: UInt64 = 0
+  /// When a neighbour last came by itself.
+  var visitedAt = Instant.zero
   /// When the review has something to do.
   var deadline = Instant.never
-  /// A neighbour has been called for longer than `callPatience`.
+  /// Frames have waited for a neighbour for longer than `callPatience`.
   var isCallOverdue = false
 
   func isCalled(_ slot: Int) -> Bool { turns[slot].calledAt != .never }
+
+  /// A neighbour is called and has not failed to come.
+  var isCalling: Bool {
+    var slots = Slots(parked)
+    while let slot = slots.next() { if isCalled(slot) && turns[slot].failures == 0 { return true } }
+    return false
+  }
+
   mutating func talks(_ slot: Int) { talking |= 1 << UInt64(slot) }
 
   mutating func park(_ slot: Int, _ link: Link, isWhole: Bool, now: Instant) {
+    let pause = TimeSpan.seconds(UInt64(min(link.retryAfterSeconds, Self.pauseMaxSeconds)))
     turns[slot] = Turn(
-      talkedAt: turns[slot].talkedAt, parkedAt: now, epoch: link.peerEpoch, payloadBytesMax: link.payloadBytesMax,
+      talkedAt: turns[slot].talkedAt, parkedAt: now, pauseEnd: now + pause, epoch: link.peerEpoch, payloadBytesMax: link.payloadBytesMax,
       isWhole: isWhole)
     parked |= 1 << UInt64(slot)
   }
@@ -86,6 +111,7 @@ struct Parking {
     turns[slot].parkedAt = .never
     turns[slot].newsAt = .never
     turns[slot].calledAt = .never
+    turns[slot].isUrgent = false
   }
 
   mutating func forget(_ slot: Int) {
@@ -163,28 +189,53 @@ extension Node {
     parking.talking = 0
     slots = Slots(parking.parked)
     while let slot = slots.next() {
-      if !parking.isCalled(slot) {
-        let due = callTime(slot, now)
-        if due <= now {
-          parking.turns[slot].calledAt = now
-          connector.standingChanged()
-        }
-        parking.deadline = min(parking.deadline, due <= now ? .never : due)
-      }
+      callIfDue(slot, now)
       parking.deadline = min(parking.deadline, parking.turns[slot].end)
-      guard parking.isCalled(slot) else { continue }
+      guard parking.turns[slot].isUrgent else { continue }
       let overdueAt = parking.turns[slot].calledAt + Parking.callPatience
       if overdueAt <= now { parking.isCallOverdue = true } else { parking.deadline = min(parking.deadline, overdueAt) }
     }
   }
 
+  private func callIfDue(_ slot: Int, _ now: Instant) {
+    let isUrgent = links[slot].hasFrames
+    if !parking.isCalled(slot) {
+      let due = max(isUrgent ? now : callTime(slot, now), parking.turns[slot].pauseEnd)
+      if due > now {
+        parking.deadline = min(parking.deadline, due)
+        return
+      }
+      parking.turns[slot].calledAt = now
+    } else if parking.turns[slot].isUrgent == isUrgent {
+      return
+    }
+    parking.turns[slot].isUrgent = isUrgent
+    connector.standingChanged()
+  }
+
+  /// When a neighbour is called for whom no frames wait.
   private func callTime(_ slot: Int, _ now: Instant) -> Instant {
-    if links[slot].hasFrames { return now }
-    let turn = parking.turns[slot]
-    let visit = turn.parkedAt + (settings.relays ? Parking.visitInterval : Parking.leafInterval)
-    if !mesh.mayHaveNews(slot) { return visit }
-    parking.turns[slot].newsAt = min(turn.newsAt, now)
-    return min(visit, parking.turns[slot].newsAt + Parking.newsDelay)
+    let isHeard = connector.knows(links[slot].peer.high, links[slot].bearer)
+    if parking.turns[slot].wasHeard && !isHeard {
+      // Nobody can dial it: it may still call.
+      parking.turns[slot].failures = Parking.failuresMax
+      return now
+    }
+    parking.turns[slot].wasHeard = isHeard
+    var due = Instant.never
+    if isHeard {
+      due = parking.turns[slot].parkedAt + (settings.relays ? Parking.visitInterval : Parking.leafInterval)
+      // One visit at a time, and none that another call would have to wait for.
+      if due <= now && parking.isCalling { due = now + Parking.newsDelay }
+    }
+    // A request is one, too: what it asks for was refused and is not told again by itself.
+    if mesh.mayHaveNews(slot) || flooding[slot].requestDue != .never {
+      let newsAt = min(parking.turns[slot].newsAt, now)
+      parking.turns[slot].newsAt = newsAt
+      let calmAt = min(parking.visitedAt + Parking.newsDelay, newsAt + Parking.newsPatience)
+      due = min(due, max(newsAt + Parking.newsDelay, calmAt))
+    }
+    return due
   }
 
   /// Places of the Bluetooth adapter with which this node may dial, and those that links have. As long as leaves take turns
@@ -215,14 +266,20 @@ extension Node {
       }
     }
     let taken = bluetoothPlaces.taken + connector.bluetoothDials
+    let free = settings.bluetoothPlaces - taken + leaving
     let wanted = 1 + min(connector.dialsWithoutPlace, Parking.placesAhead)
-    var missing = wanted - (settings.bluetoothPlaces - taken + leaving)
-    while missing > 0, parking.parked.nonzeroBitCount < Parking.parkedMax, let (slot, due) = nextToPark(now) {
+    // As long as leaves are idle one more is free, so that the next call of this node need not wait for it.
+    let spare = wanted == 1 && parking.parked.nonzeroBitCount > 1 ? 1 : 0
+    var missing = wanted + spare - free
+    while missing > 0, parking.parked.nonzeroBitCount < Parking.parkedMax,
+      let (slot, due) = nextToPark(now, isUrgent: missing > spare)
+    {
       if due > now {
         parking.deadline = min(parking.deadline, due)
         return
       }
-      links[slot].park(local: settings.id, now: now)
+      let isIdle = idleTime(slot) <= now
+      links[slot].park(retryAfterSeconds: isIdle ? 0 : Parking.pauseSeconds, local: settings.id, now: now)
       wantTransmit(slot)
       missing -= 1
     }
@@ -248,9 +305,9 @@ extension Node {
     settle(now)
   }
 
-  /// The link that is to be parked next, and when: the one that has been idle for longest. When none is idle, one that has
-  /// had its turn.
-  private func nextToPark(_ now: Instant) -> (slot: Int, due: Instant)? {
+  /// The link that is to be parked next, and when: the one that has been idle for longest. When none is idle and it is
+  /// urgent, one that has had its turn.
+  private func nextToPark(_ now: Instant, isUrgent: Bool) -> (slot: Int, due: Instant)? {
     var next: (slot: Int, due: Instant)?
     var idlest: Int?
     var slots = bluetoothSlots
@@ -261,7 +318,7 @@ extension Node {
         if let known = idlest, parking.turns[known].talkedAt <= parking.turns[slot].talkedAt { continue }
         idlest = slot
       }
-      let due = min(idleAt, links[slot].upSince + Parking.turnMax)
+      let due = isUrgent ? min(idleAt, links[slot].upSince + Parking.turnMax) : idleAt
       if let known = next, known.due <= due { continue }
       next = (slot, due)
     }

@@ -8,8 +8,10 @@ private struct Radio {
   var plan: RadioPlan
   var now = Instant.zero
 
-  init(linksMax: Int = 3, isExtended: Bool = false, mayAdvertise: Bool = true, mayScan: Bool = true) {
-    plan = RadioPlan(linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan)
+  init(linksMax: Int = 3, isExtended: Bool = false, mayAdvertise: Bool = true, mayScan: Bool = true,
+    relays: Bool = true
+  ) {
+    plan = RadioPlan(linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan, relays: relays)
     plan.handle(.adapterUp(isExtended: isExtended), now)
   }
 
@@ -108,16 +110,19 @@ private struct Radio {
   #expect(radio.drain() == [.stopAdvertising, .stopScanning, .dial])
 }
 
-@Test func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime() {
-  var radio = Radio(mayAdvertise: false)
+@Test(arguments: [
+  (true, [2_000, 4_000, 5_000, 5_000, 5_000, 5_000]), (false, [2_000, 4_000, 8_000, 16_000, 20_000, 20_000]),
+])
+func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ expected: [UInt64]) {
+  var radio = Radio(mayAdvertise: false, relays: relays)
   var rests: [UInt64] = []
-  for _ in 0..<5 {
+  for _ in 0..<6 {
     #expect(radio.drain() == [.scan])
     radio.handle(.discovering(false))
     rests.append((radio.plan.deadline - radio.now).milliseconds)
     radio.now = radio.plan.deadline
   }
-  #expect(rests == [2000, 4000, 5000, 5000, 5000])
+  #expect(rests == expected)
 }
 
 @Test func aNewcomerShortensTheRestAndALostLinkEndsIt() {

@@ -100,8 +100,15 @@ extension Dialler {
   let dialler = hearing(relays: true, leaves: [60])
   dialler.standings = [60: .parked]
   #expect(dialler.dials(within: .seconds(60)) == [])
-  dialler.standings = [60: .called]
+  dialler.standings = [60: .called(isUrgent: false)]
   #expect(dialler.dials(within: .milliseconds(10)) == [60])
+}
+
+@Test func whoHasFramesIsDialledBeforeWhoIsOnlyVisited() {
+  let dialler = hearing(relays: true, leaves: [60, 70])
+  dialler.standings = [60: .called(isUrgent: false), 70: .called(isUrgent: true)]
+  dialler.connector.bluetoothPlaces = 1
+  #expect(dialler.dials() == [70])
 }
 
 @Test func withoutAPlaceNobodyIsDialledOverBluetoothAndTheLongestDueComesFirst() {

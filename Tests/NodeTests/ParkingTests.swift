@@ -120,6 +120,8 @@ private final class Box {
     box.pass(.milliseconds(500))
   }
   #expect(box.parking.count == 1)
+  let sent = box.bench.sent(.goodbye, on: box.slots[box.parking.first ?? 0] ?? 0)
+  #expect(sent.map(\.payload) == [encoded { Goodbye(reason: .parked, retryAfterSeconds: 3).write(to: &$0) }])
 }
 
 @Test func aLeafThatDoesNotLetItselfBeParkedKeepsItsPlace() {
@@ -167,7 +169,7 @@ private final class Box {
   #expect(sent.contains { $0.header.knownType == .segment })
 }
 
-@Test func newsWaitASecondAndRenewalsForTheVisitOfAMinute() {
+@Test func newsWaitASecondAndRenewalsForTheNextVisit() {
   let (box, leaf) = Box.full()
   let other = box.other(than: leaf)
   // The same again.
@@ -183,7 +185,7 @@ private final class Box {
 
 @Test func aParkedLeafThatCannotBeReachedIsLostHalfAMinuteAfterItWasCalled() {
   let (box, leaf) = Box.full()
-  box.pass(.seconds(40))
+  box.pass(.seconds(120))
   #expect(box.state(leaf) == .parked && box.dials == [])
   var dials = 0
   var called = box.bench.now
@@ -199,6 +201,46 @@ private final class Box {
   #expect(dials >= 3 && box.state(leaf) == .idle && box.bench.now - called <= .seconds(31))
   box.pass(.seconds(4))
   #expect(!box.bench.node.peers.contains { $0.id == box.bench.id(leaf) })
+}
+
+@Test func aParkedLeafThatIsNoLongerHeardIsLostHalfAMinuteLaterIfItDoesNotCall() {
+  let (box, leaf) = Box.full()
+  box.bench.handle(.candidateLost(UInt32(leaf)))
+  box.pass(.seconds(29))
+  #expect(box.state(leaf) == .parked)
+  box.pass(.seconds(2))
+  #expect(box.state(leaf) == .idle)
+}
+
+@Test func aParkedLeafThatWasNeverHeardIsWaitedFor() {
+  let box = Box()
+  for person in 1...4 { box.link(person) }
+  box.settle()
+  let leaf = box.parked.first ?? 1
+  box.pass(.seconds(250))
+  #expect(box.parked == [leaf])
+}
+
+@Test func parkedLeavesAreVisitedOneAfterTheOther() {
+  let box = Box(places: 3)
+  for person in 1...6 {
+    box.hear(person)
+    box.link(person)
+    box.settle()
+  }
+  #expect(box.parked.count == 5)
+  var calledTogether = 0
+  var visited: Set<Int> = []
+  for _ in 0..<500 {
+    calledTogether = max(calledTogether, box.parked.count { box.bench.node.parking.isCalled(box.slots[$0] ?? 0) })
+    for person in box.parking { box.agree(person) }
+    for handle in box.dials {
+      visited.insert(Int(handle))
+      box.link(Int(handle), isOwn: true)
+    }
+    box.pass(.milliseconds(500))
+  }
+  #expect(calledTogether == 1 && visited.count >= 4)
 }
 
 @Test func aGoodbyeThatGotLostIsMadeUpForWhenTheLeafComesBack() throws {
@@ -244,6 +286,59 @@ private final class Box {
   box.bench.drain()
   box.pass(.milliseconds(500))
   #expect(box.dials == [1])
+}
+
+@Test func aLeafThatHadItsTurnLetsOthersComeFirst() throws {
+  let box = Box(relays: false)
+  box.hear(1, relays: true)
+  box.link(1, capabilities: .relay, isOwn: true)
+  box.pass(.seconds(1))
+  let slot = try #require(box.slots[1])
+  let goodbye = encoded { Goodbye(reason: .parked, retryAfterSeconds: 60).write(to: &$0) }
+  box.bench.receive(frame(.goodbye, from: box.bench.id(1), goodbye), on: slot)
+  box.bench.handle(.linkClosed(slot))
+  _ = box.bench.takeCommands()
+  let text = [UInt8]("hi".utf8)
+  _ = try box.bench.node.send(kind: 1, text.span.bytes, to: box.bench.id(1), lane: .interactive, now: box.bench.now)
+  box.bench.drain()
+  box.pass(.milliseconds(9_500))
+  #expect(box.dials == [])
+  box.pass(.seconds(1))
+  #expect(box.dials == [1])
+}
+
+@Test func aLeafCallsItsRelayForWhatItRefusedShortlyBeforeItWasParked() throws {
+  let box = Box(relays: false)
+  box.hear(1, relays: true)
+  box.link(1, capabilities: .relay, isOwn: true)
+  box.pass(.seconds(1))
+  let slot = try #require(box.slots[1])
+  // Too many in one second.
+  for sequence in UInt64(2)...8 {
+    box.bench.receive(box.bench.profile(1, name: "name\(sequence)", sequence: sequence), on: slot)
+  }
+  box.bench.receive(box.goodbye(of: 1), on: slot)
+  _ = box.bench.takeCommands()
+  box.bench.handle(.linkClosed(slot))
+  #expect(box.state(1) == .parked && box.dials == [])
+  box.pass(.milliseconds(1_500))
+  #expect(box.dials == [1])
+  box.link(1, capabilities: .relay, isOwn: true)
+  box.pass(.seconds(1))
+  #expect(box.bench.sent(.request, on: slot).count == 1)
+}
+
+@Test func newsWaitAsLongAsOthersCome() {
+  let (box, leaf) = Box.full()
+  let other = box.other(than: leaf)
+  box.bench.receive(box.bench.profile(other, name: "other", sequence: 3), on: box.slots[other] ?? 0)
+  var calledAfter = 0
+  for step in 0..<20 where !box.bench.node.parking.isCalled(box.slots[leaf] ?? 0) {
+    _ = box.bench.open(30 + step % 4, .bluetoothLE)
+    box.pass(.milliseconds(500))
+    calledAfter = (step + 1) * 500
+  }
+  #expect(calledAfter == 5_000)
 }
 
 @Test func aRelayIsParkedByNobody() throws {

@@ -71,6 +71,19 @@ extension Simulation {
     }
   }
 
+  /// A radio forgets in a while what it no longer hears (BearerBluetooth, `CandidateTable`).
+  func fallSilent(_ wire: Int) {
+    if wires[wire].model.bearer != .bluetoothLE { return }
+    for machine in [wires[wire].ends.0, wires[wire].ends.1] {
+      plan(.unheard(machine: machine, life: machines[machine].life, wire: wire), after: span(.seconds(30), .seconds(50)))
+    }
+  }
+
+  func unheard(_ machine: Int, _ life: Int, _ wire: Int) {
+    let isHeard = wires[wire].isUp && machines[wires[wire].other(machine)].node != nil
+    if machines[machine].life == life && !isHeard { tell(machine, .candidateLost(UInt32(wire))) }
+  }
+
   func start(_ machine: Int) {
     if machines[machine].node != nil || machines[machine].isOut { return }
     // A counter in the upper half, a random number in the lower.
@@ -147,6 +160,7 @@ extension Simulation {
   func darken(_ wire: Int, _ length: TimeSpan?) {
     wires[wire].isUp = false
     for stream in liveStreams(wire) { streams[stream].isDead = true }
+    fallSilent(wire)
     if let length { plan(.lightAgain(wire: wire), after: length) }
   }
 
@@ -225,6 +239,7 @@ extension Simulation {
         }
       }
     }
+    for wire in wires.indices where wires[wire].ends.0 == machine || wires[wire].ends.1 == machine { fallSilent(wire) }
     if let length { plan(.start(machine: machine), after: length) }
   }
 

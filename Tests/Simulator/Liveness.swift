@@ -39,7 +39,8 @@ extension Simulation {
   static let hallLinksMax = 8
   /// How long leaves with relays wait before they dial each other over Bluetooth.
   static let leafMax = TimeSpan.seconds(45)
-  /// How long a parked neighbour that is gone may go unnoticed: until the next visit, and the dials that fail.
+  /// How long a parked neighbour that is gone may go unnoticed: until it is no longer heard and did not call, or until the
+  /// dials of a call have failed.
   static let parkedMax = TimeSpan.seconds(130)
   private var parkedSpan: TimeSpan { network.bluetoothPlaces == nil ? TimeSpan(nanoseconds: 0) : Self.parkedMax }
   /// How long the last messages may take.

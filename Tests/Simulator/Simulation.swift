@@ -19,6 +19,8 @@ public final class Simulation {
     case streamEnds(stream: Int, side: Int)
     case seen(machine: Int, life: Int, wire: Int)
     case unseen(machine: Int, life: Int, wire: Int)
+    /// What was said over the air was not heard for long.
+    case unheard(machine: Int, life: Int, wire: Int)
     case fault
     case flap(wire: Int)
     case thaw(machine: Int)
@@ -141,6 +143,7 @@ public final class Simulation {
     case .seen(let machine, let life, let wire): seen(machine, life, wire)
     case .unseen(let machine, let life, let wire):
       if machines[machine].life == life { tell(machine, .candidateLost(UInt32(wire))) }
+    case .unheard(let machine, let life, let wire): unheard(machine, life, wire)
     case .fault: fault()
     case .flap(let wire): flapStep(wire)
     case .thaw(let machine): if machines[machine].frozenUntil <= now { touched(machine) }
@@ -160,7 +163,7 @@ public final class Simulation {
   private func machine(of event: Event) -> Int? {
     switch event {
     case .deadline(let machine), .wakeEnds(let machine, _), .dialEnds(let machine, _, _, _), .seen(let machine, _, _),
-      .unseen(let machine, _, _), .reading(let machine, _), .decision(let machine, _, _, _):
+      .unseen(let machine, _, _), .unheard(let machine, _, _), .reading(let machine, _), .decision(let machine, _, _, _):
       machine
     case .opens(let stream, let side), .streamEnds(let stream, let side), .room(let stream, let side):
       streams[stream][end: side].machine
