@@ -33,11 +33,12 @@ let planted: [SwiftSetting] =
 let optimisedAndChecked: [SwiftSetting] =
   embedded ? [] : [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
 
-/// Calls within libraries that come to functions of CAvahi.c instead.
-let wrappedCalls = LinkerSetting.unsafeFlags([
-  "-Xlinker", "--wrap=dbus_connection_send_with_reply_and_block",
-  "-Xlinker", "--wrap=avahi_response_scheduler_suppress", "-Xlinker", "--wrap=avahi_domain_equal",
-])
+/// Calls within libraries that come to functions of CAvahi instead.
+let wrappedCalls = LinkerSetting.unsafeFlags(
+  [
+    "dbus_connection_send_with_reply_and_block", "avahi_response_scheduler_suppress", "avahi_domain_equal",
+    "avahi_cache_start_poof", "avahi_cache_stop_poof", "avahi_interface_post_query", "avahi_querier_free_all",
+  ].flatMap { ["-Xlinker", "--wrap=" + $0] })
 
 func core(_ name: String, _ dependencies: [Target.Dependency] = [], allocates: Bool = true) -> Target {
   .target(name: name, dependencies: dependencies, swiftSettings: language + mode + optimisedAndChecked + planted + (allocates ? [] : allocationFree))
@@ -76,6 +77,7 @@ let package = Package(
     ]),
     .target(name: "CAvahi", dependencies: ["CSystem"], linkerSettings: [
       .linkedLibrary("avahi-client"), .linkedLibrary("avahi-core"), .linkedLibrary("avahi-common"), .linkedLibrary("dbus-1"),
+      wrappedCalls,
     ]),
     .target(name: "CBluetooth", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("bluetooth")]),
     .target(name: "CWPA", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("wpa_client")]),
@@ -105,7 +107,7 @@ let package = Package(
       dependencies: ["CSystem", "Commands"],
       swiftSettings: language + mode,
       linkerSettings: embedded
-        ? [.unsafeFlags(["-Xclang-linker", "-static", "-use-ld=lld", "-Xlinker", "--gc-sections"]), wrappedCalls]
+        ? [.unsafeFlags(["-Xclang-linker", "-static", "-use-ld=lld", "-Xlinker", "--gc-sections"])]
         : []),
   ] + (embedded ? [] : [
     .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Node"], path: "Tests/Support", swiftSettings: language + optimisedAndChecked),

@@ -14,14 +14,20 @@ final class AvahiPollAdapter {
   fileprivate let loop: EventLoop
   fileprivate let screen: PacketScreen?
   fileprivate var descriptors: [WatchedDescriptor] = []
-  /// When a packet came last, or this began.
-  fileprivate var packetAt: Instant
+  /// When a packet came last, something was asked of Avahi, or this began.
+  fileprivate var activeAt: Instant
+  /// Of times that are rounded: below `Quiet.longGrain`, random, so that boxes that started together do not all ask at
+  /// one moment.
+  fileprivate let phase: TimeSpan
 
   /// With a `screen`, datagrams on UDP sockets are checked before Avahi reads them.
   init(_ loop: EventLoop, screen: PacketScreen?) {
     self.loop = loop
     self.screen = screen
-    packetAt = loop.now
+    activeAt = loop.now
+    var random: UInt32 = 0
+    _ = withUnsafeMutableBytes(of: &random) { getrandom($0.baseAddress, $0.count, UInt32(GRND_NONBLOCK)) }
+    phase = TimeSpan(nanoseconds: UInt64(random) % Quiet.longGrain.nanoseconds)
     api = .allocate(capacity: 1)
     api.initialize(
       to: AvahiPoll(
@@ -29,6 +35,9 @@ final class AvahiPollAdapter {
         watch_free: watchFree, timeout_new: timeoutNew, timeout_update: timeoutUpdate, timeout_free: timeoutFree))
     api.pointee.userdata = Unmanaged.passUnretained(self).toOpaque()
   }
+
+  /// Something is about to be asked of Avahi, whose times are exact for a while.
+  func stir() { activeAt = loop.now }
 
   /// Descriptors that have at least one watch.
   var descriptorCount: Int { descriptors.count }
@@ -109,7 +118,7 @@ private final class WatchedDescriptor: EventSource {
   }
 
   func ready(_ events: UInt32) {
-    adapter.packetAt = adapter.loop.now
+    adapter.stir()
     var bits: UInt32 = 0
     if events & EPOLLIN.rawValue != 0 { bits |= AVAHI_WATCH_IN.rawValue }
     if events & EPOLLOUT.rawValue != 0 { bits |= AVAHI_WATCH_OUT.rawValue }
@@ -205,7 +214,7 @@ private final class Timeout {
       isDue = true
       timer?.cancel()
     } else {
-      timer?.set(coarse(due, packetAt: adapter.packetAt, now: now))
+      timer?.set(Quiet.coarse(due, activeAt: adapter.activeAt, phase: adapter.phase, now: now))
     }
   }
 
@@ -216,14 +225,30 @@ private final class Timeout {
   }
 }
 
-/// A time in whole seconds, rounded up, unless it has come or follows from a packet of the last two seconds. What is left
-/// are lifetimes of cached records: each has five times of its own, and a box with many neighbours would wake up for
-/// every one.
-func coarse(_ time: Instant, packetAt: Instant, now: Instant) -> Instant {
-  let quiet = TimeSpan.seconds(2)
-  if time <= now || time - now < quiet && now - packetAt < quiet { return time }
-  let second = TimeSpan.seconds(1).nanoseconds
-  return Instant(nanoseconds: (time.nanoseconds + second - 1) / second * second)
+/// How exact Avahi's times are: each is rounded up, so that what is due at nearly one time costs one wake-up.
+///
+/// Soon after a packet there are delays of 20 ms and more, and for each record of the packet a time when it is forgotten
+/// again. When nothing happens lifetimes of cached records are left: each has five times of its own, and a box with many
+/// neighbours would wake up for every one.
+enum Quiet {
+  /// Times of the next `short`, when something has happened in the last.
+  static let fineGrain = TimeSpan.milliseconds(20)
+  static let short = TimeSpan.seconds(2)
+  /// Others.
+  static let grain = TimeSpan.seconds(1)
+  /// All, when nothing has happened for `long`.
+  static let longGrain = TimeSpan.seconds(5)
+  static let long = TimeSpan.seconds(10)
+
+  /// `time` rounded up; as it is if it has come.
+  static func coarse(_ time: Instant, activeAt: Instant, phase: TimeSpan, now: Instant) -> Instant {
+    if time <= now { return time }
+    let silence = now - activeAt
+    let isNear = time - now < short && silence < short
+    let grain = (isNear ? fineGrain : silence < long ? grain : longGrain).nanoseconds
+    let phase = phase.nanoseconds % grain
+    return Instant(nanoseconds: (time.nanoseconds + phase + grain - 1) / grain * grain - phase)
+  }
 }
 
 private func isInternetDatagramSocket(_ descriptor: CInt) -> Bool {

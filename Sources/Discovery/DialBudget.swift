@@ -8,8 +8,9 @@ struct DialBudget {
   /// New endpoints at one address at once: a machine with some nodes, each of which has restarted.
   static let hostBurst: UInt64 = 8
   static let hostInterval = TimeSpan.seconds(10)
-  /// New endpoints on one interface at once: 64 nodes with both IP versions.
-  static let interfaceBurst: UInt64 = 128
+  /// New endpoints on one interface at once: a hall that starts together, as many as are known at all. With fewer the rest
+  /// would be found a minute later, when the hall has long made its links.
+  static let interfaceBurst = UInt64(ServiceTable.servicesMax)
   static let interfaceInterval = TimeSpan.seconds(1)
 
   /// The subject of a budget; `address` is nil for an interface as a whole.
@@ -21,7 +22,7 @@ struct DialBudget {
     var wholeAt: Instant
   }
 
-  /// At most 128 + 80 addresses per interface, because the interface's budget admits no more while they are kept.
+  /// At most 256 + 80 addresses per interface, because the interface's budget admits no more while they are kept.
   private var accounts: [Account] = []
 
   /// Whether a new endpoint, received on `interface`, may be dialled; if so, the budgets are charged.

@@ -88,6 +88,7 @@ final class EmbeddedResponder: Responder {
   }
 
   private func publish() {
+    poll.stir()
     guard let settings else { return }
     if group == nil { group = avahi_s_entry_group_new(server, groupChanged, userdata) }
     guard let group else { return trouble("cannot publish") }
@@ -115,6 +116,7 @@ final class EmbeddedResponder: Responder {
   }
 
   func updateTXT(_ settings: DiscoverySettings) {
+    poll.stir()
     self.settings = settings
     guard let group, avahi_s_entry_group_is_empty(group) == 0 else { return }
     let code = withStringList(settings.txt) {
@@ -126,6 +128,7 @@ final class EmbeddedResponder: Responder {
   }
 
   private func browse(_ settings: DiscoverySettings) {
+    poll.stir()
     browser = avahi_s_service_browser_new(
       server, AvahiIfIndex(AVAHI_IF_UNSPEC), AvahiProtocol(AVAHI_PROTO_UNSPEC), settings.serviceType, nil,
       AvahiLookupFlags(rawValue: 0), browserEvent, userdata)
@@ -138,6 +141,7 @@ final class EmbeddedResponder: Responder {
   }
 
   func lookUp(_ service: Service, _ settings: DiscoverySettings) -> Bool {
+    poll.stir()
     service.responder = self
     service.lookup = avahi_s_service_resolver_new(
       server, service.key.interface, service.key.networkProtocol, nameCString(service.key), settings.serviceType, nil,

@@ -189,22 +189,33 @@ struct AvahiPollAdapterTests {
     client.api.timeout_free(timeout)
   }
 
-  @Test func `times that are far ahead come in whole seconds, near ones are exact`() {
-    let now = Instant.zero + .milliseconds(700)
-    for (ahead, expected) in [(0, 700), (1_999, 2_699), (2_000, 3_000), (2_300, 3_000), (2_301, 4_000)] {
-      let time = coarse(now + .milliseconds(UInt64(ahead)), packetAt: now, now: now)
-      #expect(time == .zero + .milliseconds(UInt64(expected)))
+  private func coarse(_ ahead: Int, afterSilence silence: Int, phase: Int = 0) -> Int {
+    let activeAt = Instant.zero + .milliseconds(700)
+    let now = activeAt + .milliseconds(UInt64(silence))
+    let time = Quiet.coarse(
+      now + .milliseconds(UInt64(ahead)), activeAt: activeAt, phase: .milliseconds(UInt64(phase)), now: now)
+    return Int((time - .zero).milliseconds)
+  }
+
+  @Test func `times that are far ahead come in whole seconds, near ones in fiftieths`() {
+    for (ahead, expected) in [(0, 700), (1, 720), (20, 720), (1_999, 2_700), (2_000, 3_000), (2_301, 4_000)] {
+      #expect(coarse(ahead, afterSilence: 0) == expected)
     }
   }
 
-  @Test func `when no packet has come for two seconds all times come in whole seconds`() {
-    let packetAt = Instant.zero + .milliseconds(700)
-    for (passed, expected) in [(1_999, 2_799), (2_000, 3_000)] {
-      let now = packetAt + .milliseconds(UInt64(passed))
-      let time = coarse(now + .milliseconds(100), packetAt: packetAt, now: now)
-      #expect(time == .zero + .milliseconds(UInt64(expected)))
-      #expect(coarse(now, packetAt: packetAt, now: now) == now)
-    }
+  @Test func `after two quiet seconds all times come in whole seconds, after ten in multiples of five`() {
+    #expect(coarse(100, afterSilence: 1_999) == 2_800)
+    #expect(coarse(100, afterSilence: 2_000) == 3_000)
+    #expect(coarse(100, afterSilence: 9_999) == 11_000)
+    #expect(coarse(100, afterSilence: 10_000) == 15_000)
+    #expect(coarse(0, afterSilence: 10_000) == 10_700)
+  }
+
+  @Test func `rounded times of each box have a phase of its own`() {
+    #expect(coarse(100, afterSilence: 0, phase: 4_253) == 807)
+    #expect(coarse(100, afterSilence: 2_000, phase: 4_250) == 3_750)
+    #expect(coarse(100, afterSilence: 10_000, phase: 4_100) == 10_900)
+    #expect(coarse(101, afterSilence: 10_000, phase: 4_200) == 15_800)
   }
 
   @Test func `a disabled timeout stays silent`() throws {

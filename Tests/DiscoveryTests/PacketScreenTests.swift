@@ -5,10 +5,11 @@ import Testing
 
 /// A multicast DNS packet, built record by record.
 struct PacketBuilder {
+  var isQuery = false
   private var counts = [0, 0, 0, 0]
   private var body: [UInt8] = []
 
-  var bytes: [UInt8] { [0, 0, 0x84, 0] + counts.flatMap { [UInt8($0 >> 8), UInt8($0 & 255)] } + body }
+  var bytes: [UInt8] { [0, 0, isQuery ? 0 : 0x84, 0] + counts.flatMap { [UInt8($0 >> 8), UInt8($0 & 255)] } + body }
 
   static func name(_ labels: [String]) -> [UInt8] { labels.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) } + [0] }
 

@@ -289,11 +289,11 @@ struct DialBudgetTests {
     #expect(budget.take(place(2), heardOn: 2, now: now) == true)
   }
 
-  @Test func `one interface has 128 places at once and then one a second, and another has its own`() {
+  @Test func `one interface has 256 places at once and then one a second, and another has its own`() {
     var budget = DialBudget()
     var taken = 0
     for host in 0..<1000 as Range<UInt64> where budget.take(place(host), heardOn: 2, now: now) { taken += 1 }
-    #expect(taken == 128)
+    #expect(taken == 256)
     #expect(budget.take(place(5000), heardOn: 3, now: now) == true)
     taken = 0
     for second in 1...60 as ClosedRange<UInt64> {

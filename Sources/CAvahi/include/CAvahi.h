@@ -22,8 +22,8 @@
 /// blocking with libdbus's default of 25 s; the firmware is linked with `--wrap` so that this bound holds instead.
 #define CAVAHI_CALL_MILLISECONDS_MAX 1000
 
-/// The instance that this node publishes, and its service type, such as "_causeway._tcp": of the known answers to queries
-/// for this type libavahi-core then notes this one alone.
+/// The instance that this node publishes, and its service type, such as "_causeway._tcp". See Browsing.c for what
+/// libavahi-core then does otherwise for this type.
 void cavahi_set_own_service(const char *name, const char *type);
 
 /// libavahi-core logs to standard error; the box says what matters in lines of its own.
