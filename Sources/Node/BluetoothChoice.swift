@@ -11,8 +11,9 @@ import Primitives
 extension Connector {
   /// How long a leaf that has or hears a relay waits for a way to another leaf.
   static let leafDeferral = TimeSpan.seconds(30)
-  /// How long a leaf that hears no relay waits for one before it dials leaves.
-  static let relayDeferral = TimeSpan.seconds(5)
+  /// How long a leaf that hears no relay waits for one before it dials leaves: a relay whose places are all taken, as when
+  /// many start at once, does not advertise.
+  static let relayDeferral = TimeSpan.seconds(10)
 
   mutating func chooseOverBluetooth(_ now: Instant, _ standing: (_ hint: UInt64, _ bearer: BearerKind) -> Standing) {
     var selection = LinkSelection(local: localHint, relays: relays)

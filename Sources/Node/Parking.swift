@@ -100,7 +100,8 @@ struct Parking {
   mutating func park(_ slot: Int, _ link: Link, isWhole: Bool, now: Instant) {
     let pause = TimeSpan.seconds(UInt64(min(link.retryAfterSeconds, Self.pauseMaxSeconds)))
     turns[slot] = Turn(
-      talkedAt: turns[slot].talkedAt, parkedAt: now, pauseEnd: now + pause, epoch: link.peerEpoch, payloadBytesMax: link.payloadBytesMax,
+      talkedAt: turns[slot].talkedAt, parkedAt: now, pauseEnd: now + pause, epoch: link.peerEpoch,
+      payloadBytesMax: link.payloadBytesMax,
       isWhole: isWhole)
     parked |= 1 << UInt64(slot)
   }

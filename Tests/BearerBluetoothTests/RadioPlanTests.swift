@@ -8,7 +8,8 @@ private struct Radio {
   var plan: RadioPlan
   var now = Instant.zero
 
-  init(linksMax: Int = 3, isExtended: Bool = false, mayAdvertise: Bool = true, mayScan: Bool = true,
+  init(
+    linksMax: Int = 3, isExtended: Bool = false, mayAdvertise: Bool = true, mayScan: Bool = true,
     relays: Bool = true
   ) {
     plan = RadioPlan(linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan, relays: relays)

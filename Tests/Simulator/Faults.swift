@@ -75,7 +75,8 @@ extension Simulation {
   func fallSilent(_ wire: Int) {
     if wires[wire].model.bearer != .bluetoothLE { return }
     for machine in [wires[wire].ends.0, wires[wire].ends.1] {
-      plan(.unheard(machine: machine, life: machines[machine].life, wire: wire), after: span(.seconds(30), .seconds(50)))
+      plan(
+        .unheard(machine: machine, life: machines[machine].life, wire: wire), after: span(.seconds(30), .seconds(50)))
     }
   }
 

@@ -163,7 +163,8 @@ public final class Simulation {
   private func machine(of event: Event) -> Int? {
     switch event {
     case .deadline(let machine), .wakeEnds(let machine, _), .dialEnds(let machine, _, _, _), .seen(let machine, _, _),
-      .unseen(let machine, _, _), .unheard(let machine, _, _), .reading(let machine, _), .decision(let machine, _, _, _):
+      .unseen(let machine, _, _), .unheard(let machine, _, _), .reading(let machine, _),
+      .decision(let machine, _, _, _):
       machine
     case .opens(let stream, let side), .streamEnds(let stream, let side), .room(let stream, let side):
       streams[stream][end: side].machine
