@@ -247,7 +247,7 @@ public final class BluetoothBearer {
     guard let index = adapter.working?.index else { return }
     switch event {
     case .deviceConnected(let device): connected(device)
-    case .deviceDisconnected(let device): disconnected(device)
+    case .deviceDisconnected(let device, let isEnded): disconnected(device, isEnded: isEnded)
     case .deviceFound(let found): heard(found)
     case .discovering(let isOn):
       plan.handle(.discovering(isOn), now)
@@ -273,12 +273,12 @@ public final class BluetoothBearer {
     dialsChanged()
   }
 
-  private func disconnected(_ device: WireAddress) {
+  private func disconnected(_ device: WireAddress, isEnded: Bool) {
     guard let endpoint = device.endpoint, let position = linked.firstIndex(of: endpoint) else { return }
     linked.remove(at: position)
     leaving.removeAll { $0 == endpoint }
     candidates.linked(endpoint, false, loop.now)
-    plan.handle(.linkDown, loop.now)
+    plan.handle(.linkDown(isEnded: isEnded), loop.now)
     dialsChanged()
   }
 

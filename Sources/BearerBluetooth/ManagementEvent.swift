@@ -11,7 +11,8 @@ enum ManagementEvent: Equatable {
   case indexRemoved
   case newSettings(ControllerSettings)
   case deviceConnected(WireAddress)
-  case deviceDisconnected(WireAddress)
+  /// `isEnded`: one of the two hosts has ended the link (reasons 2 and 3); else it was lost.
+  case deviceDisconnected(WireAddress, isEnded: Bool)
   case connectFailed(WireAddress, ManagementStatus)
   case pinCodeRequest(WireAddress)
   case confirmationRequest(WireAddress)
@@ -46,7 +47,10 @@ enum ManagementEvent: Equatable {
     case 0x0005: return .indexRemoved
     case 0x0006: return .newSettings(ControllerSettings(rawValue: try reader.u32le()))
     case 0x000B: return .deviceConnected(try reader.typedAddress())
-    case 0x000C: return .deviceDisconnected(try reader.typedAddress())
+    case 0x000C:
+      let device = try reader.typedAddress()
+      let reason = try reader.u8()
+      return .deviceDisconnected(device, isEnded: reason == 2 || reason == 3)
     case 0x000D:
       let device = try reader.typedAddress()
       return .connectFailed(device, ManagementStatus(rawValue: try reader.u8()))

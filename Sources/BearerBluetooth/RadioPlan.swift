@@ -27,7 +27,8 @@ struct RadioPlan {
     case discovering(Bool)
     case advertisingRemoved
     case linkUp
-    case linkDown
+    /// `isEnded`: a host ended it, as when a link is parked. Else it was lost, and others may be in reach now.
+    case linkDown(isEnded: Bool)
     /// Whether dials are waiting.
     case dialsWaiting(Bool)
     case dialEnded(isSuccess: Bool)
@@ -95,8 +96,9 @@ struct RadioPlan {
       links += 1
       if advertising == .on { advertising = .ended }
       if outstanding == .advertise { linkedMeanwhile = true }
-    case .linkDown:
+    case .linkDown(let isEnded):
       links = max(0, links - 1)
+      if isEnded { break }
       rest = Self.restMin
       scanAfter = now
     case .dialsWaiting(let isWaiting): hasDials = isWaiting

@@ -64,7 +64,8 @@ private struct Unexpected: Error {}
 
 @Test(arguments: [
   ("0b0000000d00" + "01000001aa0001000000000000", ManagementEvent.deviceConnected(hub)),
-  ("0c0000000800" + "01000001aa000103", .deviceDisconnected(hub)),
+  ("0c0000000800" + "01000001aa000103", .deviceDisconnected(hub, isEnded: true)),
+  ("0c0000000800" + "01000001aa000101", .deviceDisconnected(hub, isEnded: false)),
   ("0d0000000800" + "01000001aa000104", .connectFailed(hub, ManagementStatus(rawValue: 4))),
   ("0e0000000800" + "01000001aa000100", .pinCodeRequest(hub)),
   ("0f0000000c00" + "01000001aa00010100000000", .confirmationRequest(hub)),

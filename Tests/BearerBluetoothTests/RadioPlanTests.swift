@@ -66,7 +66,7 @@ private struct Radio {
   radio.handle(.discovering(false))
   radio.now = radio.now + .seconds(60)
   #expect(radio.drain() == [])
-  radio.handle(.linkDown)
+  radio.handle(.linkDown(isEnded: true))
   #expect(radio.drain() == [.advertise, .scan])
 }
 
@@ -138,7 +138,10 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   radio.handle(.discovering(false))
   #expect(radio.plan.deadline - radio.now == RadioPlan.restMin)
   radio.handle(.linkUp)
-  radio.handle(.linkDown)
+  radio.handle(.linkDown(isEnded: true))
+  #expect(radio.drain() == [])
+  radio.handle(.linkUp)
+  radio.handle(.linkDown(isEnded: false))
   #expect(radio.drain() == [.scan])
 }
 

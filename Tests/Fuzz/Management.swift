@@ -32,7 +32,7 @@ private func hear(_ event: ManagementEvent, _ table: inout CandidateTable, _ now
   case .deviceFound(let found):
     guard let endpoint = found.device.endpoint, let claim = CausewayService.claim(in: found.data) else { return }
     _ = table.heard(endpoint, hint: claim.hint, relays: claim.relays, now)
-  case .deviceConnected(let device), .deviceDisconnected(let device):
+  case .deviceConnected(let device), .deviceDisconnected(let device, _):
     guard let endpoint = device.endpoint else { return }
     table.linked(endpoint, event == .deviceConnected(device), now)
   case .discovering(let isOn): table.scanning(isOn, now)
