@@ -103,6 +103,7 @@ public struct Mesh {
     database.moveUnsent(1 << UInt64(slot), to: 0)
     linksWithUnsent &= ~(1 << UInt64(slot))
     linksWithNews &= ~(1 << UInt64(slot))
+    linksToFlood &= ~(1 << UInt64(slot))
     choose(peer)
     // Advertisements in flight on the removed link may be lost.
     if hasCarried, let other = links.carrier(to: peer) { markAllUnsent(other) }

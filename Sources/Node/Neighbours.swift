@@ -69,9 +69,9 @@ extension Node {
       payloadBytesMax: links[slot].payloadBytesMax)
   }
 
-  /// Passes a link's measured cost and `isProven` to the mesh.
+  /// Passes a link's measured cost and `isProven` to the mesh. A quarantine ends for a parked link, too.
   func linkMeasured(_ slot: Int, _ now: Instant) {
-    guard links[slot].state == .up else { return }
+    guard links[slot].isStanding else { return }
     let peer = links[slot].peer
     let bearer = UInt64(links[slot].bearer.rawValue)
     let carrier = mesh.link(to: peer)

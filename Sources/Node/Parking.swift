@@ -181,6 +181,14 @@ extension Node {
     }
   }
 
+  /// A neighbour that has restarted since it was parked knows nothing of the link.
+  func endParkedLink(to node: NodeID, before epoch: UInt64, _ now: Instant) {
+    var slots = Slots(parking.parked)
+    while let slot = slots.next() {
+      if links[slot].peer == node && parking.turns[slot].epoch < epoch { closeLink(slot, .streamLost, now: now) }
+    }
+  }
+
   /// Calls the parked neighbours for whom there is something.
   func callParked(_ now: Instant) {
     parking.deadline = .never

@@ -105,9 +105,8 @@ public enum SealLimits {
   public static let handshakeBytesMax = 2_048 - handshakeHeaderBytes
   /// Handshakes at once, over all peers. A peer has at most one, for at most `handshakeTime`.
   public static let handshakesMax = 32
-  /// From the first datagram to the confirmation, without the application's decision: some turns of two leaves that share
-  /// the places of a busy radio.
-  public static let handshakeTime = TimeSpan.seconds(60)
+  /// From the first datagram to the confirmation, without the application's decision.
+  public static let handshakeTime = TimeSpan.seconds(30)
   /// How long the application may take to decide on a certificate.
   public static let decisionTime = TimeSpan.seconds(60)
   /// How long a replaced session still opens records.
