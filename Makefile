@@ -1,6 +1,6 @@
 # Causeway. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test test-unit test-lab test-unit-file selftest sim sim-planted mutation fuzz bench check clean
+.PHONY: help build run demo test test-all test-unit test-lab test-room test-unit-file selftest sim sim-planted mutation fuzz bench check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,14 @@ test-lab: build ## every scenario in the radio lab, and one of them on aarch64
 	@board/virtual/host-packages.sh amd64 arm64
 	Tests/Lab/run-all.sh
 	Tests/Lab/run-all.sh -a arm64 -j 1 -t 900 demo
+
+test-all: test test-room ## everything that CI runs, and what needs the whole machine for itself
+
+test-room: ## 16 peers on Bluetooth LE around a box with seven places, in the radio lab, on two processors
+	@board/virtual/host-packages.sh amd64
+	board/swift.sh firmware x86_64
+	board/virtual/run.sh -t 560 -m 1500 room
+	board/virtual/run.sh -t 560 -m 1500 room relay
 
 sim: ## simulated networks: SEEDS=n [FIRST=n] for many, SEED=n [LESS="nodes=3 faults=cut"] tells one
 	board/swift.sh host build -c release --product simulate

@@ -2,7 +2,7 @@
 # run.sh [-a amd64|arm64] [-t SECONDS] [-o DIRECTORY] [-m MIB] [-c CPUS] SCENARIO [ARGUMENT...]
 #
 # Boot the radio lab and run one scenario in it: a Python or bash file, named by its path or by its name in
-# Tests/Lab/scenarios. The scenario's output appears on stdout as it is written, nothing else does.
+# Tests/Lab/scenarios or Tests/Lab/alone. The scenario's output appears on stdout as it is written, nothing else does.
 #
 # exit status: the scenario's; 125 if the machine hung, panicked or ran out of time; 126 for a wrong call.
 # left behind: DIRECTORY (default build/lab/SCENARIO-ARCH) with console.log (kernel), scenario.log and the nodes' logs.
@@ -33,7 +33,8 @@ shift $((OPTIND - 1))
 case $arch in amd64) machine=x86_64 ;; arm64) machine=aarch64 ;; *) usage ;; esac
 
 scenario=
-for candidate in "$1" "$project/Tests/Lab/scenarios/$1" "$project/Tests/Lab/scenarios/$1.py" "$project/Tests/Lab/scenarios/$1.sh"; do
+for candidate in "$1" "$project/Tests/Lab/scenarios/$1" "$project/Tests/Lab/scenarios/$1.py" "$project/Tests/Lab/scenarios/$1.sh" \
+    "$project/Tests/Lab/alone/$1.py"; do
     if [ -f "$candidate" ]; then scenario=$(realpath "$candidate"); break; fi
 done
 [ -n "$scenario" ] || { echo "run.sh: no such scenario: $1" >&2; exit 126; }

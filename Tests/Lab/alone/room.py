@@ -1,9 +1,6 @@
 """Sixteen peers on Bluetooth LE around a box whose radio has seven places. Everybody sees everybody, a line gets from
 anybody to anybody, and when all talk at once nobody is left out. Argument: relay: one of the sixteen forwards, too."""
 
-# variants: box relay
-# seconds: 240
-
 import subprocess
 import sys
 import threading
