@@ -65,9 +65,13 @@ struct Parking {
     /// All that both ends had sent has arrived.
     var isWhole = true
 
+    /// The neighbour has restarted since, and knows nothing of the link.
+    var isForgotten = false
+
     /// When the neighbour is given up.
     var end: Instant {
       if parkedAt == .never { return .never }
+      if isForgotten { return parkedAt }
       let rest = parkedAt + Parking.restMax
       if calledAt == .never { return rest }
       return min(rest, calledAt + (failures < Parking.failuresMax ? Parking.callMax : Parking.failingCallMax))
@@ -181,11 +185,12 @@ extension Node {
     }
   }
 
-  /// A neighbour that has restarted since it was parked knows nothing of the link.
-  func endParkedLink(to node: NodeID, before epoch: UInt64, _ now: Instant) {
+  /// A parked neighbour has said something under a later epoch. Its link ends with the next review: routes still lead over
+  /// it, and its slot must not be free before.
+  func noteEpoch(_ epoch: UInt64, ofParked node: NodeID) {
     var slots = Slots(parking.parked)
     while let slot = slots.next() {
-      if links[slot].peer == node && parking.turns[slot].epoch < epoch { closeLink(slot, .streamLost, now: now) }
+      if links[slot].peer == node && parking.turns[slot].epoch < epoch { parking.turns[slot].isForgotten = true }
     }
   }
 

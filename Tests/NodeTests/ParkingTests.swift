@@ -268,6 +268,17 @@ private final class Box {
   #expect(box.bench.sent(.advertisement, on: slot).count >= 7)
 }
 
+@Test func aParkedLeafWhoseAdvertisementHasALaterEpochIsLetGo() {
+  let (box, leaf) = Box.full()
+  let other = box.other(than: leaf)
+  box.bench.receive(box.bench.profile(leaf, epoch: 1, sequence: 2), on: box.slots[other] ?? 0)
+  box.pass(.milliseconds(500))
+  #expect(box.state(leaf) == .parked)
+  box.bench.receive(box.bench.profile(leaf, epoch: 2, sequence: 1), on: box.slots[other] ?? 0)
+  box.pass(.milliseconds(500))
+  #expect(box.state(leaf) == .idle)
+}
+
 @Test func aLeafAgreesToBeParkedByItsRelayAndCallsItWhenItHasSomethingToSay() throws {
   let box = Box(relays: false)
   box.hear(1, relays: true)
