@@ -7,6 +7,7 @@ import Primitives
 extension Node {
   /// The next candidate to dial.
   func nextDial(_ now: Instant) -> UInt32? {
+    if expireParked(now) { settle(now) }
     callParked(now)
     if connector.choose(now: now, standing: standing) { findSurplusLinks(now) }
     connector.bluetoothPlaces = bluetoothPlaces.toDial

@@ -329,7 +329,6 @@ public final class Node {
 
   private func handleTimeouts(_ now: Instant) {
     closeTrafficWindow(now)
-    expireParked(now)
     // Before the links queue pings.
     closeSurplusLinks(now)
     var isAwake = false

@@ -177,12 +177,14 @@ extension Node {
     }
   }
 
-  /// Gives up parked neighbours that were not met for too long.
-  func expireParked(_ now: Instant) {
-    var slots = Slots(parking.parked)
+  /// Gives up parked neighbours that were not met for too long. False when there were none.
+  func expireParked(_ now: Instant) -> Bool {
+    let before = parking.parked
+    var slots = Slots(before)
     while let slot = slots.next() {
       if parking.turns[slot].end <= now { closeLink(slot, .timedOut, now: now) }
     }
+    return parking.parked != before
   }
 
   /// A parked neighbour has said something under a later epoch. Its link ends with the next review: routes still lead over
