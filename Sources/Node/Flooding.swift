@@ -100,7 +100,7 @@ extension Node {
     if let place { mesh.take(place, for: header.source, from: slot) }
     let hasChanged = mesh.install(header.source, view, payload, age: age, from: slot, now: now)
     if hasChanged && mesh.isFull { askForUnknown(view, on: slot, now) }
-    if parking.parked != 0 { noteEpoch(view.epoch, ofParked: header.source) }
+    if parking.parked != 0 { heardParked(header.source, view) }
     count { $0.advertisementsAccepted &+= 1 }
     journal.record(
       .debug, .advertisementAccepted, at: now, link: UInt8(slot), view.sequence, view.epoch, node: header.source)

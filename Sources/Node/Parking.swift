@@ -65,7 +65,7 @@ struct Parking {
     /// All that both ends had sent has arrived.
     var isWhole = true
 
-    /// The neighbour has restarted since, and knows nothing of the link.
+    /// The neighbour has said that it knows nothing of the link.
     var isForgotten = false
 
     /// When the neighbour is given up.
@@ -133,6 +133,12 @@ extension Node {
   func linkParked(_ slot: Int, _ now: Instant) {
     let isWhole = links[slot].rest()
     parking.park(slot, links[slot], isWhole: isWhole, now: now)
+    // What it said while it did not agree.
+    if !isWhole, let index = mesh.index(of: links[slot].peer), let topology = mesh.advertisement(of: index, .topology),
+      let view = try? AdvertisementView(topology)
+    {
+      heardParked(links[slot].peer, view)
+    }
     surplus.remove(slot)
     connector.linkClosed(slot, peer: links[slot].peer, retryAfterSeconds: 0, isFailure: false, now: now)
     forgetOutputs(slot)
@@ -187,13 +193,24 @@ extension Node {
     return parking.parked != before
   }
 
-  /// A parked neighbour has said something under a later epoch. Its link ends with the next review: routes still lead over
-  /// it, and its slot must not be free before.
-  func noteEpoch(_ epoch: UInt64, ofParked node: NodeID) {
+  /// A parked neighbour has said something by another way. If it has restarted, or no longer lists this node, the link ends
+  /// with the next review: routes still lead over it, and its slot must not be free before.
+  func heardParked(_ node: NodeID, _ view: borrowing AdvertisementView) {
     var slots = Slots(parking.parked)
     while let slot = slots.next() {
-      if links[slot].peer == node && parking.turns[slot].epoch < epoch { parking.turns[slot].isForgotten = true }
+      guard links[slot].peer == node else { continue }
+      if parking.turns[slot].epoch < view.epoch || view.kind == .topology && !listsThisNode(view) {
+        parking.turns[slot].isForgotten = true
+      }
     }
+  }
+
+  private func listsThisNode(_ view: borrowing AdvertisementView) -> Bool {
+    guard let topology = try? TopologyView(view.body) else { return false }
+    for index in 0..<topology.count {
+      if let entry = try? topology.entry(index), entry.node == settings.id { return true }
+    }
+    return false
   }
 
   /// Calls the parked neighbours for whom there is something.

@@ -279,6 +279,17 @@ private final class Box {
   #expect(box.state(leaf) == .idle)
 }
 
+@Test func aParkedLeafThatNoLongerListsTheRelayIsLetGo() {
+  let (box, leaf) = Box.full()
+  let other = box.slots[box.other(than: leaf)] ?? 0
+  box.bench.receive(box.bench.topology(leaf, [20], relays: false, sequence: 2), on: other)
+  box.pass(.milliseconds(500))
+  #expect(box.state(leaf) == .parked)
+  box.bench.receive(box.bench.topology(leaf, [5], relays: false, sequence: 3), on: other)
+  box.pass(.milliseconds(500))
+  #expect(box.state(leaf) == .idle)
+}
+
 @Test func aLeafAgreesToBeParkedByItsRelayAndCallsItWhenItHasSomethingToSay() throws {
   let box = Box(relays: false)
   box.hear(1, relays: true)
