@@ -84,6 +84,11 @@ class Process:
     def output(self):
         return self.log.read_text(errors="replace")
 
+    def lines(self):
+        """The lines that it has finished. The last one may be half written: a write that crosses a page of the file is
+        seen in two parts."""
+        return self.output().split("\n")[:-1]
+
 
 def _command_name(pid):
     try:

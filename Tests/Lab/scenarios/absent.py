@@ -12,7 +12,7 @@ SOURCES = ("bluetooth", "wifi-direct", "dns-sd")
 def lines(node):
     """What the daemon said on standard error, by source."""
     said = {source: [] for source in SOURCES}
-    for line in node.process.output().splitlines():
+    for line in node.process.lines():
         for source in SOURCES:
             if line.startswith(f"causeway: {source}: "):
                 said[source].append(line)

@@ -26,7 +26,7 @@ class Story:
 
     def lines(self, word, **wanted):
         found = []
-        for line in self.process.output().splitlines():
+        for line in self.process.lines():
             first, *rest = re.split(r" (?=\w+=)", line)
             pairs = dict(pair.split("=", 1) for pair in rest)
             if first == word and wanted.items() <= pairs.items():

@@ -48,7 +48,7 @@ def scenario():
         check(len(links) == 1, "the box has one link to carol", links)
 
     with step("what the box said in the meantime"):
-        lines = [line for line in box.process.output().splitlines() if "wifi-direct" in line]
+        lines = [line for line in box.process.lines() if "wifi-direct" in line]
         check(len(lines) <= 5, "no line for every attempt", lines)
 
 
