@@ -33,12 +33,13 @@ let planted: [SwiftSetting] =
 let optimisedAndChecked: [SwiftSetting] =
   embedded ? [] : [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
 
-/// Calls within libraries that come to functions of CAvahi instead.
-let wrappedCalls = LinkerSetting.unsafeFlags(
+/// Calls within libraries that come to functions of ours instead.
+func wrapped(_ calls: [String]) -> LinkerSetting { .unsafeFlags(calls.flatMap { ["-Xlinker", "--wrap=" + $0] }) }
+let wrappedByCAvahi = wrapped(
   [
     "dbus_connection_send_with_reply_and_block", "avahi_response_scheduler_suppress", "avahi_domain_equal",
     "avahi_cache_start_poof", "avahi_cache_stop_poof", "avahi_interface_post_query", "avahi_querier_free_all",
-  ].flatMap { ["-Xlinker", "--wrap=" + $0] })
+  ])
 
 func core(_ name: String, _ dependencies: [Target.Dependency] = [], allocates: Bool = true) -> Target {
   .target(name: name, dependencies: dependencies, swiftSettings: language + mode + optimisedAndChecked + planted + (allocates ? [] : allocationFree))
@@ -65,19 +66,22 @@ let package = Package(
     core("Channel", ["Primitives", "Frame"]),
     core("Seal", ["Primitives", "Frame"]),
     core("Messages", ["Primitives", "Channel"]),
-    core("Node", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal"]),
+    core("Session", ["Primitives", "Frame", "Channel"]),
+    core("LocalAPI", ["Primitives", "Channel", "Session"]),
+    core("Node", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session"]),
 
     // Rim: system calls, libraries, radios.
     .target(name: "CSystem", linkerSettings: [.linkedLibrary("m")]),
-    .target(name: "CMbedTLS", dependencies: ["CSystem"], linkerSettings: [
+    .target(name: "CMbedTLS", dependencies: ["CSystem", "CNettle"], linkerSettings: [
       .linkedLibrary("mbedtls"), .linkedLibrary("mbedx509"), .linkedLibrary("mbedcrypto"),
+      wrapped(["mbedtls_ecdsa_read_signature"]),
     ]),
     .target(name: "CNettle", dependencies: ["CSystem"], linkerSettings: [
       .linkedLibrary("hogweed"), .linkedLibrary("nettle"), .linkedLibrary("gmp"),
     ]),
     .target(name: "CAvahi", dependencies: ["CSystem"], linkerSettings: [
       .linkedLibrary("avahi-client"), .linkedLibrary("avahi-core"), .linkedLibrary("avahi-common"), .linkedLibrary("dbus-1"),
-      wrappedCalls,
+      wrappedByCAvahi,
     ]),
     .target(name: "CBluetooth", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("bluetooth")]),
     .target(name: "CWPA", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("wpa_client")]),
@@ -95,7 +99,7 @@ let package = Package(
     rim("Configuration", ["CSystem", "CFormats", "Primitives", "Journal", "Bearer"]),
     rim("Diagnostics", ["CSystem", "CFormats", "Reactor", "Primitives", "Journal", "Frame"]),
     rim("Relay", [
-      "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Messages", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
+      "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
       "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics",
     ]),
     rim("Commands", [
@@ -110,18 +114,20 @@ let package = Package(
         ? [.unsafeFlags(["-Xclang-linker", "-static", "-use-ld=lld", "-Xlinker", "--gc-sections"])]
         : []),
   ] + (embedded ? [] : [
-    .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Node"], path: "Tests/Support", swiftSettings: language + optimisedAndChecked),
+    .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Node"], path: "Tests/Support", swiftSettings: language + optimisedAndChecked),
     tests("PrimitivesTests", ["Primitives", "TestSupport"]),
     tests("OptimisedTests", ["Primitives"], optimised),
     tests("FrameTests", ["Primitives", "Frame", "TestSupport"]),
     tests("LinkTests", ["Primitives", "Frame", "Link", "TestSupport"]),
     tests("MeshTests", ["Primitives", "Frame", "Mesh", "TestSupport"]),
-    tests("NodeTests", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Node", "TestSupport"]),
-    .target(name: "Simulator", dependencies: ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Node", "TestSupport"],
+    tests("NodeTests", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session", "Node", "TestSupport"]),
+    .target(name: "SessionStories", dependencies: ["Primitives", "Channel", "Session", "TestSupport"], path: "Tests/SessionStories",
+      swiftSettings: language + optimisedAndChecked),
+    .target(name: "Simulator", dependencies: ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session", "Node", "TestSupport"],
       path: "Tests/Simulator", swiftSettings: language + optimisedAndChecked),
-    .executableTarget(name: "simulate", dependencies: ["Simulator", "Identity", "SecureTransport", "CMbedTLS", "CSystem", "Seal", "Node", "Primitives"],
+    .executableTarget(name: "simulate", dependencies: ["Simulator", "SessionStories", "Identity", "SecureTransport", "CMbedTLS", "CSystem", "Seal", "Session", "Node", "Primitives"],
       path: "Tests/Simulate", exclude: ["run.py"], swiftSettings: language),
-    tests("SimulatorTests", ["Simulator", "Primitives", "Mesh", "Channel", "Node"], optimisedAndChecked),
+    tests("SimulatorTests", ["Simulator", "Primitives", "Mesh", "Channel", "Session", "Node"], optimisedAndChecked),
     .target(name: "LoopSupport", dependencies: ["Reactor", "Primitives"], path: "Tests/LoopSupport", swiftSettings: language),
     tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Journal", "Primitives", "Reactor"]),
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives", "LoopSupport"]),
@@ -135,7 +141,7 @@ let package = Package(
     tests("IdentityTests", ["Identity", "FileSupport", "TestSupport", "CSystem", "Primitives"]),
     tests("SecureTransportTests", ["SecureTransport", "Identity", "Trust", "Seal", "FileSupport", "CMbedTLS", "CSystem", "Primitives", "Frame", "Link"]),
     tests("RelayTests", [
-      "Relay", "CSystem", "Primitives", "Frame", "Channel", "Link", "Node", "Reactor", "Identity", "SecureTransport", "Bearer", "FileSupport",
+      "Relay", "CSystem", "Primitives", "Frame", "Channel", "Link", "Session", "Node", "Reactor", "Identity", "SecureTransport", "Bearer", "FileSupport",
       "LoopSupport", "Journal",
     ]),
     tests("TrustTests", ["Trust", "SecureTransport", "Identity", "FileSupport", "Frame", "CMbedTLS", "CSystem", "Primitives"]),
@@ -144,11 +150,13 @@ let package = Package(
     tests("LedgerTests", ["CSystem", "Primitives", "Relay"]),
     tests("SealTests", ["Seal", "Frame", "Primitives", "TestSupport"]),
     tests("MessagesTests", ["Primitives", "Messages"]),
+    tests("SessionTests", ["Primitives", "Frame", "Channel", "Session", "SessionStories", "TestSupport"], optimisedAndChecked),
+    .testTarget(name: "LocalAPITests", dependencies: ["CSystem", "Primitives", "Channel", "Session", "LocalAPI", "TestSupport"], exclude: ["vectors.txt"], swiftSettings: language),
   ]) + (fuzzing ? [
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Messages", "Node", "Bearer", "BearerBluetooth", "WiFiDirect",
+        "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Node", "Bearer", "BearerBluetooth", "WiFiDirect",
         "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "Trust", "TestSupport",
       ],
       path: "Tests/Fuzz", exclude: ["corpus", "run.sh"], swiftSettings: language,

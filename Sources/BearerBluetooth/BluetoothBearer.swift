@@ -129,6 +129,9 @@ public final class BluetoothBearer {
     adapter.post(.disconnect(working.index, WireAddress(endpoint)))
   }
 
+  /// The node at the other end of a stream that was dialled has proved its key.
+  public func proved(_ endpoint: BluetoothEndpoint) { candidates.proved(endpoint) }
+
   /// Removes our advertising and closes every socket of the bearer. Streams that were handed over stay open. No
   /// delegate call follows.
   public func stop() {
@@ -318,15 +321,17 @@ public final class BluetoothBearer {
       delegate?.bearerDialFailed(token: token, reason: "all \(settings.linksMax) Bluetooth link slots are in use")
       return dialEnded(isSuccess: true)
     }
-    let process = L2CAPDial(loop, from: working.address, to: endpoint, attributes)
+    let process = L2CAPDial(
+      loop, from: working.address, to: endpoint, psm: candidates.takePSM(endpoint), attributes)
     dial = (process, endpoint, token, false)
     process.start(timeout: settings.dialTimeout) { [self] outcome in
       let sharesConnection = dial?.isDiallingUs ?? false
       dial = nil
       let isSuccess: Bool
       switch outcome {
-      case .opened(let descriptor, let unitBytesMax):
+      case .opened(let descriptor, let unitBytesMax, let psm):
         isSuccess = true
+        candidates.opened(endpoint, psm: psm)
         if let delegate {
           delegate.bearerOpened(stream(descriptor, endpoint, unitBytesMax, token: token, isInbound: false))
         } else {

@@ -22,6 +22,10 @@ struct CandidateTable {
     let endpoint: BluetoothEndpoint
     var heardAt: TimeSpan
     var isLinked = false
+    /// The PSM of the channel that was opened last, and that of a channel over which a node proved its key. That one is
+    /// used once: it stays known if it leads to a node again.
+    var openedPSM: UInt16?
+    var provenPSM: UInt16?
   }
 
   private var entries: [Entry] = []
@@ -69,6 +73,25 @@ struct CandidateTable {
     guard let index = entries.firstIndex(where: { $0.endpoint == endpoint }) else { return }
     entries[index].isLinked = isLinked
     entries[index].heardAt = clock(now)
+  }
+
+  /// The PSM of a peer, if the last channel led to a node.
+  mutating func takePSM(_ endpoint: BluetoothEndpoint) -> UInt16? {
+    guard let index = entries.firstIndex(where: { $0.endpoint == endpoint }) else { return nil }
+    defer { entries[index].provenPSM = nil }
+    return entries[index].provenPSM
+  }
+
+  /// A channel was opened.
+  mutating func opened(_ endpoint: BluetoothEndpoint, psm: UInt16) {
+    guard let index = entries.firstIndex(where: { $0.endpoint == endpoint }) else { return }
+    entries[index].openedPSM = psm
+  }
+
+  /// Over the channel that was opened last a node has proved its key.
+  mutating func proved(_ endpoint: BluetoothEndpoint) {
+    guard let index = entries.firstIndex(where: { $0.endpoint == endpoint }) else { return }
+    entries[index].provenPSM = entries[index].openedPSM
   }
 
   /// Removes the peers that were not heard for `lostAfter` of scanning.

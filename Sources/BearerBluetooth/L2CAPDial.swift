@@ -5,11 +5,12 @@ import Primitives
 import Reactor
 
 /// One dial: attribute channel, PSM, credit-based channel. It ends exactly once. Connecting takes at most `timeout`,
-/// and each of the peer's two answers at most `answerTime`.
+/// and each of the peer's two answers at most `answerTime`. A peer whose PSM is known is asked for it only when it refuses
+/// the channel: the answer takes two connection intervals.
 final class L2CAPDial: EventSource {
   enum Outcome {
     /// The callback owns the descriptor.
-    case opened(CInt, unitBytesMax: Int)
+    case opened(CInt, unitBytesMax: Int, psm: UInt16)
     case failed(String)
     /// The link exists, but the peer does not answer: its process died and left the link behind. Only a new link
     /// reaches its successor.
@@ -29,7 +30,7 @@ final class L2CAPDial: EventSource {
     case yielding
     case connectingAttributes(CInt, Registration)
     case asking(AttributeConnection)
-    case openingChannel(CInt, Registration)
+    case openingChannel(CInt, Registration, psm: UInt16, isKnown: Bool)
     case ended
   }
 
@@ -37,13 +38,18 @@ final class L2CAPDial: EventSource {
   private let adapter: UInt64
   private let peer: BluetoothEndpoint
   private let attributes: AttributeConnections
+  private let knownPSM: UInt16?
   private var finished: ((Outcome) -> Void)?
   private var step = Step.ended
   /// The attribute channel, if this dial made it. It stays open after a successful dial.
   private var own: AttributeConnection?
   private var timer: Timer?
 
-  init(_ loop: EventLoop, from adapter: UInt64, to peer: BluetoothEndpoint, _ attributes: AttributeConnections) {
+  init(
+    _ loop: EventLoop, from adapter: UInt64, to peer: BluetoothEndpoint, psm: UInt16?,
+    _ attributes: AttributeConnections
+  ) {
+    knownPSM = psm
     self.loop = loop
     self.adapter = adapter
     self.peer = peer
@@ -87,21 +93,32 @@ final class L2CAPDial: EventSource {
         return finish(.failed("all \(AttributeConnections.countMax) attribute channels are in use"))
       }
       own = connection
-      ask(connection)
-    case .openingChannel(let descriptor, let registration):
+      reach(connection)
+    case .openingChannel(let descriptor, let registration, let psm, let isKnown):
       if let error = L2CAPSocket.connectError(descriptor) {
+        if isKnown, let connection = attributes.existing(peer) {
+          loop.remove(registration)
+          _ = close(descriptor)
+          return ask(connection)
+        }
         return finish(.failed("the peer refused the channel: \(error.text)"))
       }
       do throws(SystemError) {
         let unitBytesMax = try L2CAPSocket.sendUnitBytesMax(descriptor)
         loop.remove(registration)
         step = .ended
-        finish(.opened(descriptor, unitBytesMax: unitBytesMax))
+        finish(.opened(descriptor, unitBytesMax: unitBytesMax, psm: psm))
       } catch {
         finish(.failed("the channel closed at once: \(error.text)"))
       }
     case .yielding, .asking, .ended: break
     }
+  }
+
+  private func reach(_ connection: AttributeConnection) {
+    guard let knownPSM else { return ask(connection) }
+    timer?.set(after: Self.answerTime)
+    open(knownPSM, isKnown: true)
   }
 
   private func ask(_ connection: AttributeConnection) {
@@ -111,7 +128,7 @@ final class L2CAPDial: EventSource {
       switch answer {
       case .psm(let psm):
         timer?.set(after: Self.answerTime)
-        open(psm)
+        open(psm, isKnown: false)
       case .refused(let code): finish(.failed("the peer offers no Causeway service (attribute error \(code))"))
       case .malformed: finish(.failed("the peer's answer about its PSM cannot be read"))
       case nil: finish(.failed("the link ended before the peer named its PSM"))
@@ -119,10 +136,10 @@ final class L2CAPDial: EventSource {
     }
   }
 
-  private func open(_ psm: UInt16) {
+  private func open(_ psm: UInt16, isKnown: Bool) {
     do throws(SystemError) {
       let descriptor = try L2CAPSocket.connectChannel(adapter, to: peer, psm: psm)
-      step = .openingChannel(descriptor, try watch(descriptor))
+      step = .openingChannel(descriptor, try watch(descriptor), psm: psm, isKnown: isKnown)
     } catch {
       finish(.failed("cannot open the channel: \(error.text)"))
     }
@@ -142,7 +159,7 @@ final class L2CAPDial: EventSource {
     switch step {
     case .yielding:
       guard let connection = attributes.existing(peer) else { return finish(.failed("the peer's link ended")) }
-      ask(connection)
+      reach(connection)
     case .connectingAttributes: finish(.failed("not reached within \(timeout.milliseconds) ms"))
     case .asking(let connection):
       own = connection
@@ -154,7 +171,8 @@ final class L2CAPDial: EventSource {
 
   private func finish(_ outcome: Outcome) {
     switch step {
-    case .connectingAttributes(let descriptor, let registration), .openingChannel(let descriptor, let registration):
+    case .connectingAttributes(let descriptor, let registration),
+      .openingChannel(let descriptor, let registration, psm: _, isKnown: _):
       loop.remove(registration)
       _ = close(descriptor)
     case .asking(let connection): connection.cancelQuestion()

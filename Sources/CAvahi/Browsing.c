@@ -2,8 +2,9 @@
 
 // What n boxes that browse for one type cost each other: each asks again after 1, 2, 4, … seconds and lists the n services
 // that it knows. The names are the linker's: calls within libavahi-core arrive here, because every program is linked with
-// --wrap (Package.swift).
+// --wrap (Package.swift). libavahi-core runs in the reactor's thread alone, so nothing here is locked.
 
+// Empty until the service is published, and if its names are too long: then libavahi-core does as it always does.
 static char own_type[AVAHI_DOMAIN_NAME_MAX], own_service[AVAHI_DOMAIN_NAME_MAX];
 
 void cavahi_set_own_service(const char *name, const char *type) {
@@ -53,7 +54,7 @@ typedef struct AvahiCache AvahiCache;
 typedef struct AvahiCacheEntry AvahiCacheEntry;
 typedef void *AvahiCacheWalkCallback(AvahiCache *cache, AvahiKey *key, AvahiCacheEntry *entry, void *userdata);
 
-// How these structures begin (cache.h of 0.8).
+// How these structures begin (cache.h of 0.8, the version in NOTICE).
 struct AvahiCache {
   AvahiServer *server;
   AvahiInterface *interface;
@@ -65,7 +66,8 @@ struct AvahiCacheEntry {
 
 void *avahi_cache_walk(AvahiCache *cache, AvahiKey *key, AvahiCacheWalkCallback *callback, void *userdata);
 
-// Interfaces on which this node has asked, each once for IPv4 and for IPv6. On further ones it always asks.
+// Interfaces on which this node has asked, each once for IPv4 and for IPv6. On further ones it always asks. The first
+// question takes a place; avahi_querier_free_all gives it back, which libavahi-core calls before it frees an interface.
 #define INTERFACES_MAX 32
 static struct {
   const AvahiInterface *interface;
@@ -114,8 +116,9 @@ void __wrap_avahi_cache_stop_poof(AvahiCache *cache, AvahiRecord *record, const 
     note(cache->interface, 0);
 }
 
-// A question is due: `immediately` when cached answers expire, otherwise after 0.1 s. Only the first one, which many ask
-// at the same time, has reason to wait: meanwhile others would ask, too.
+// A question is due: `immediately` when cached answers expire, otherwise after 0.1 s. Only the first one of an interface,
+// which many ask at the same time, has reason to wait. A later one goes out at once, so that others hear it before
+// theirs are due. 0 says that none was queued.
 int __real_avahi_interface_post_query(AvahiInterface *interface, AvahiKey *key, int immediately, unsigned *id);
 int __wrap_avahi_interface_post_query(AvahiInterface *interface, AvahiKey *key, int immediately, unsigned *id);
 int __wrap_avahi_interface_post_query(AvahiInterface *interface, AvahiKey *key, int immediately, unsigned *id) {
@@ -133,7 +136,7 @@ int __wrap_avahi_interface_post_query(AvahiInterface *interface, AvahiKey *key, 
   return __real_avahi_interface_post_query(interface, key, immediately, id);
 }
 
-// An interface goes, or may not be used any more.
+// An interface is about to be freed, or may not be used any more.
 void __real_avahi_querier_free_all(AvahiInterface *interface);
 void __wrap_avahi_querier_free_all(AvahiInterface *interface);
 void __wrap_avahi_querier_free_all(AvahiInterface *interface) {

@@ -90,6 +90,9 @@ public final class Channel {
   /// Whether `send` would accept a message of `byteCount` bytes now.
   public func canSend(byteCount: Int, lane: Lane) -> Bool { !isClosed && sender(lane).canSend(byteCount: byteCount) }
 
+  /// Bytes of a lane that were accepted and never sent.
+  public func unsentBytes(_ lane: Lane) -> Int { sender(lane).unsentBytes }
+
   /// The result of a send. Every accepted send has exactly one, in the order of its lane.
   public func nextCompletion() -> Completion? {
     for lane in Self.all {

@@ -61,6 +61,8 @@ final class LaneSender {
     watchWindow(now)
   }
 
+  var unsentBytes: Int { Int(end - next) }
+
   private func bytesHeld(with byteCount: Int) -> Int {
     Int(end - acknowledged) + ChannelLimits.messageHeaderBytes + byteCount
   }

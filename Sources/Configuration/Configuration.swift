@@ -8,6 +8,7 @@ public struct Configuration {
   public var node = NodeSection()
   public var trust = TrustSection()
   public var peer = PeerSection()
+  public var applications = ApplicationsSection()
   public var ip = IPSection()
   public var bluetooth = BluetoothSection()
   public var wifiDirect = WiFiDirectSection()
@@ -37,6 +38,8 @@ public struct Configuration {
 
   /// The control socket of a daemon with this configuration.
   public var controlSocketPath: String { node.runtimeDirectory + "/control.sock" }
+  /// The socket of the local API of a daemon with this configuration.
+  public var localSocketPath: String { node.runtimeDirectory + "/api.sock" }
   /// The journal of a daemon with this configuration.
   public var journalPath: String { node.runtimeDirectory + "/journal" }
 }
@@ -72,6 +75,26 @@ public struct PeerSection {
   /// Whether payloads between this node and a peer are encrypted end to end.
   public var encryption = EncryptionPreference.required
   public init() {}
+}
+
+/// `[applications]`
+public struct ApplicationsSection {
+  /// Whether there is a socket for applications (docs/local-api.md).
+  public var isEnabled = true
+  /// Service types that only the members of a group may use, at most `ServiceGroup.countMax`.
+  public var serviceGroups: [ServiceGroup] = []
+  public init() {}
+}
+
+/// A service type, and the numeric id of the group that may use it.
+public struct ServiceGroup: Equatable {
+  public static let countMax = 64
+  public var type: String
+  public var group: UInt32
+  public init(type: String, group: UInt32) {
+    self.type = type
+    self.group = group
+  }
 }
 
 /// A key and value that others see before they connect (a string of the DNS-SD TXT record, RFC 6763, 6.4).

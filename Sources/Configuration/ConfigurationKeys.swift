@@ -15,7 +15,7 @@ struct ConfigurationKey {
 
 /// All keys; the keys of a section are consecutive.
 var configurationKeys: [ConfigurationKey] {
-  nodeKeys + peerKeys + trustKeys + ipKeys + bluetoothKeys + wifiDirectKeys + [
+  nodeKeys + peerKeys + applicationsKeys + trustKeys + ipKeys + bluetoothKeys + wifiDirectKeys + [
     ConfigurationKey(section: "discovery", name: "dns-sd", accepted: "auto, daemon, embedded or off") { to, text in
       store(
         &to.discovery.dnsSD,
@@ -85,6 +85,21 @@ private var peerKeys: [ConfigurationKey] {
         &to.peer.encryption,
         choice(text, ("required", .required), ("optional", .optional), ("none", EncryptionPreference.none)))
     }
+  ]
+}
+
+private var applicationsKeys: [ConfigurationKey] {
+  [
+    ConfigurationKey(section: "applications", name: "enabled", accepted: yesOrNo) { to, text in
+      store(&to.applications.isEnabled, bool(text))
+    },
+    ConfigurationKey(
+      section: "applications", name: "service-groups",
+      accepted: "service types with a numeric group id, such as chat:1001, at most 64", isRepeatable: true
+    ) { to, text in
+      append(&to.applications.serviceGroups, text, ServiceGroup.parse)
+        && to.applications.serviceGroups.count <= ServiceGroup.countMax
+    },
   ]
 }
 

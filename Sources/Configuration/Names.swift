@@ -44,6 +44,16 @@ public enum ServiceTypeSyntax {
   }
 }
 
+extension ServiceGroup {
+  static func parse(_ text: Text) -> ServiceGroup? {
+    guard let colon = text.bytes.firstIndex(of: UInt8(ascii: ":")),
+      let type = ServiceTypeSyntax.parse(text.bytes[..<colon]),
+      let group = Text(text.bytes[(colon + 1)...]).number(in: 0...UInt64(UInt32.max - 1))
+    else { return nil }
+    return ServiceGroup(type: type, group: UInt32(group))
+  }
+}
+
 extension DiscoveryPair {
   /// Bytes of one `key=value` (RFC 6763, section 6.1).
   public static let bytesMax = 255

@@ -23,7 +23,7 @@ public final class ControlClient {
   public init(path: String) throws(DiagnosticsError) {
     descriptor = socket(AF_UNIX, CInt(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue), 0)
     if descriptor < 0 { throw .system(path) }
-    guard withControlAddress(path, { connect(descriptor, $0, $1) }) == 0 else {
+    guard withUnixAddress(path, { connect(descriptor, $0, $1) }) == 0 else {
       let code = csystem_errno()
       close(descriptor)
       switch code {

@@ -46,9 +46,9 @@ final class ControlConnection: EventSource {
   private var unsettled: [(isDone: Bool, text: String)] = []
   private var outstanding = 0
   private var interest: Interest = .read
-  private let user: ControlUser
+  private let user: UnixUser
 
-  init(_ server: ControlServer, _ descriptor: CInt, _ user: ControlUser, serial: UInt32) throws(SystemError) {
+  init(_ server: ControlServer, _ descriptor: CInt, _ user: UnixUser, serial: UInt32) throws(SystemError) {
     self.server = server
     self.descriptor = descriptor
     self.serial = serial

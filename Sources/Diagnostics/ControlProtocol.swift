@@ -45,7 +45,7 @@ public enum ControlProtocol {
   /// Bytes of events queued for one client: every peer of a full mesh, twice.
   public static let queuedBytesMax = 1_048_576
   /// Bytes of events queued for all clients together.
-  public static let queuedBytesOfAll = 4_194_304
+  public static let queuedBytesOfAll = 1_310_720
   public static let stallSecondsMax: UInt64 = 30
 }
 

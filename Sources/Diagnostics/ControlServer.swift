@@ -47,9 +47,7 @@ public final class ControlServer: EventSource {
   let journal: Journal
   private(set) var delegate: (any ControlDelegate)?
   private let path: String
-  private var descriptor: CInt
-  /// The socket's inode: another file may appear at the path.
-  private var place: stat
+  private var listener: UnixListener
   private var registration: Registration!
   private var acceptPause: Timer?
   private var roomCall: Timer?
@@ -58,8 +56,7 @@ public final class ControlServer: EventSource {
   /// Buffer for one packet, with one byte more to detect longer ones.
   var buffer = [UInt8](repeating: 0, count: ControlProtocol.packetBytesMax + 1)
 
-  /// Listens at `path`, whose directory must exist. Replaces the socket of a daemon that died. Errors: another daemon
-  /// answers there, no permission, path longer than 107 bytes.
+  /// Listens at `path`. Errors: those of `UnixListener`, and epoll_ctl's.
   public init(
     _ loop: EventLoop, path: String, journal: Journal, delegate: any ControlDelegate
   ) throws(DiagnosticsError) {
@@ -67,11 +64,11 @@ public final class ControlServer: EventSource {
     self.path = path
     self.journal = journal
     self.delegate = delegate
-    (descriptor, place) = try listenAt(path)
+    listener = try UnixListener(path, type: SOCK_SEQPACKET, backlog: ControlProtocol.clientsMax)
     do throws(SystemError) {
-      registration = try loop.add(descriptor, .read, .diagnostics, self)
+      registration = try loop.add(listener.descriptor, .read, .diagnostics, self)
     } catch {
-      CSystem.close(descriptor)
+      CSystem.close(listener.descriptor)
       throw DiagnosticsError("\(path): \(error.text)")
     }
     acceptPause = Timer(loop) { [self] in loop.modify(registration, .read) }
@@ -81,16 +78,15 @@ public final class ControlServer: EventSource {
   /// Checks whether the socket exists, and creates it again if it was removed. True when it was created; attached
   /// clients stay. Errors: those of `init`; the next call tries again.
   public func restore() throws(DiagnosticsError) -> Bool {
-    var found = stat()
-    if stat(path, &found) == 0 && found.st_ino == place.st_ino && found.st_dev == place.st_dev { return false }
-    let (fresh, freshPlace) = try listenAt(path)
+    if listener.isThere { return false }
+    let fresh = try UnixListener(path, type: SOCK_SEQPACKET, backlog: ControlProtocol.clientsMax)
     do throws(SystemError) {
-      let registered = try loop.add(fresh, .read, .diagnostics, self)
+      let registered = try loop.add(fresh.descriptor, .read, .diagnostics, self)
       loop.remove(registration)
-      CSystem.close(descriptor)
-      (descriptor, place, registration) = (fresh, freshPlace, registered)
+      CSystem.close(listener.descriptor)
+      (listener, registration) = (fresh, registered)
     } catch {
-      CSystem.close(fresh)
+      CSystem.close(fresh.descriptor)
       throw DiagnosticsError("\(path): \(error.text)")
     }
     return true
@@ -104,8 +100,8 @@ public final class ControlServer: EventSource {
     roomCall?.cancel()
     roomCall = nil
     loop.remove(registration)
-    CSystem.close(descriptor)
-    unlink(path)
+    listener.remove()
+    CSystem.close(listener.descriptor)
     delegate = nil
   }
 
@@ -157,7 +153,8 @@ public final class ControlServer: EventSource {
   }
 
   public func ready(_ events: UInt32) {
-    let accepted = accept4(descriptor, __SOCKADDR_ARG(), nil, CInt(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue))
+    let accepted = accept4(
+      listener.descriptor, __SOCKADDR_ARG(), nil, CInt(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue))
     if accepted < 0 {
       let error = csystem_errno()
       if error == EAGAIN || error == EINTR || error == ECONNABORTED { return }
@@ -172,7 +169,7 @@ public final class ControlServer: EventSource {
   }
 
   private func serve(_ accepted: CInt) {
-    let user = ControlUser(accepted)
+    let user = UnixUser(accepted)
     let places = ControlProtocol.clientsMax + (user.isOperator ? ControlProtocol.reservedMax : 0)
     guard clients.count < places else {
       refuse(accepted, "\(places) clients are attached; close one of them")
@@ -205,64 +202,4 @@ public final class ControlServer: EventSource {
 
   /// Calls the delegate later, because it may be calling `deliver` right now.
   func roomAppeared() { roomCall?.set(.zero) }
-}
-
-/// The user at the other end of a connection, as the kernel reports it (unix(7), SO_PEERCRED).
-struct ControlUser {
-  let processID: UInt64
-  let userID: uid_t
-  /// Whether it may carry out trust operations.
-  var isOperator: Bool { userID == 0 || userID == geteuid() }
-
-  init(_ descriptor: CInt) {
-    var credentials = ucred()
-    var size = socklen_t(MemoryLayout<ucred>.size)
-    let isKnown = getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0
-    processID = isKnown ? UInt64(truncatingIfNeeded: credentials.pid) : 0
-    userID = isKnown ? credentials.uid : .max
-  }
-}
-
-/// Creates a listening socket to which nobody can connect before its mode is set; returns also its inode.
-private func listenAt(_ path: String) throws(DiagnosticsError) -> (CInt, stat) {
-  let descriptor = socket(AF_UNIX, CInt(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
-  if descriptor < 0 { throw .system(path) }
-  var result = withControlAddress(path) { bind(descriptor, $0, $1) }
-  if result != 0 && csystem_errno() == EADDRINUSE {
-    let probe = socket(AF_UNIX, CInt(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    let isAlive = withControlAddress(path) { connect(probe, $0, $1) } == 0
-    close(probe)
-    if isAlive {
-      close(descriptor)
-      throw DiagnosticsError(
-        "\(path): another causeway answers there; stop it, or set another [node] runtime-directory")
-    }
-    unlink(path)
-    result = withControlAddress(path) { bind(descriptor, $0, $1) }
-  }
-  var place = stat()
-  if result != 0 || chmod(path, 0o660) != 0 || listen(descriptor, CInt(ControlProtocol.clientsMax)) != 0
-    || stat(path, &place) != 0
-  {
-    let error = DiagnosticsError.system(path)
-    close(descriptor)
-    throw error
-  }
-  return (descriptor, place)
-}
-
-/// Calls `body` with the unix address of `path`; -1 with ENAMETOOLONG when it does not fit.
-func withControlAddress(_ path: String, _ body: (__CONST_SOCKADDR_ARG, socklen_t) -> CInt) -> CInt {
-  var address = sockaddr_un()
-  address.sun_family = sa_family_t(AF_UNIX)
-  let utf8 = Array(path.utf8)
-  let room = MemoryLayout.size(ofValue: address.sun_path) - 1
-  if utf8.count > room {
-    csystem_set_errno(ENAMETOOLONG)
-    return -1
-  }
-  withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: utf8) }
-  return withUnsafePointer(to: &address) { pointer in
-    body(__CONST_SOCKADDR_ARG(__sockaddr_un__: pointer), socklen_t(MemoryLayout<sockaddr_un>.size))
-  }
 }

@@ -6,8 +6,10 @@ public enum AdvertisementKind: UInt8, Sendable {
   case topology = 1
   /// The node's display name, service type and discovery info.
   case profile = 2
+  /// The services that its applications offer.
+  case services = 3
 
-  public static let count = 2
+  public static let count = 3
 }
 
 /// A checked view of a signed advertisement. docs/protocol.md, "Advertisement".
@@ -56,6 +58,7 @@ public struct AdvertisementView: ~Escapable {
     switch kind {
     case .topology: _ = try TopologyView(body)
     case .profile: _ = try ProfileView(body)
+    case .services: _ = try ServicesView(body)
     }
   }
 }
@@ -63,6 +66,9 @@ public struct AdvertisementView: ~Escapable {
 /// Encoding of advertisements.
 public enum Advertisement {
   public static let lifetimeSecondsMax: UInt16 = 3_600
+  /// The longest body, in bytes.
+  public static let bodyBytesMax =
+    Limits.advertisementBytesMax - AdvertisementView.fixedByteCount - AdvertisementView.signatureByteCount
 
   /// Writes everything before the body; the caller appends the body, then the signature.
   @_lifetime(output: copy output)
@@ -153,8 +159,7 @@ public struct ProfileView: ~Escapable {
   public let name: DisplayName
   /// Lower-case letters, digits and hyphens (RFC 6335, 5.1).
   public let serviceType: RawSpan
-  public let pairCount: Int
-  private let pairs: RawSpan
+  public let info: InfoPairs
 
   /// Throws `.truncated`, `.overLength`, `.malformed`.
   @_lifetime(copy body)
@@ -164,23 +169,8 @@ public struct ProfileView: ~Escapable {
     serviceType = try reader.span(Int(try reader.u8()))
     if serviceType.byteCount > Limits.serviceTypeBytesMax { throw .overLength }
     if !isServiceType(serviceType) { throw .malformed }
-    pairCount = Int(try reader.u8())
-    pairs = try reader.span(reader.remaining)
-    if pairs.byteCount > Limits.infoBytesMax { throw .overLength }
-    var pairReader = ByteReader(pairs, orThrow: FrameRefusal.truncated)
-    for _ in 0..<pairCount {
-      if !isInfoPair(try pairReader.span(Int(try pairReader.u8()))) { throw .malformed }
-    }
-    if pairReader.remaining != 0 { throw .malformed }
-  }
-
-  /// Calls `body` with each `key=value`, in order.
-  public func forEachPair(_ body: (RawSpan) -> Void) {
-    var reader = ByteReader(pairs, orThrow: FrameRefusal.truncated)
-    for _ in 0..<pairCount {
-      guard let count = try? reader.u8(), let pair = try? reader.span(Int(count)) else { return }
-      body(pair)
-    }
+    let count = Int(try reader.u8())
+    info = try InfoPairs(count: count, try reader.span(reader.remaining))
   }
 }
 

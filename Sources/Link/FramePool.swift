@@ -78,7 +78,7 @@ public struct FramePool {
   // MARK: Flows
 
   /// Allocates a flow for a frame that is appended at once. A block must be free.
-  func makeFlow(_ header: FrameHeader, ingress: Int) -> UInt16 {
+  func makeFlow(_ header: FrameHeader, ingress: Int, isRelayed: Bool) -> UInt16 {
     var number = state.freeFlow
     if number != Self.none {
       state.freeFlow = flows[number].next
@@ -86,7 +86,8 @@ public struct FramePool {
       number = state.freshFlow
       state.freshFlow += 1
     }
-    flows[number] = Flow(source: header.source, destination: header.destination, ingress: UInt8(ingress))
+    flows[number] = Flow(
+      source: header.source, destination: header.destination, ingress: UInt8(ingress), isRelayed: isRelayed)
     return number
   }
 
@@ -117,7 +118,11 @@ public struct FramePool {
 
   /// Advances the turn in a group until a flow may send its first frame, and returns that flow.
   func readyFlow(of group: UInt16, quantum: Int) -> UInt16 {
-    groups[group].flows.ready(in: flows, quantum: quantum) { frameByteCount($0) }
+    if groups[group].hasRelayedTurn {
+      groups[group].relayed.ready(in: flows, quantum: quantum) { frameByteCount($0) }
+    } else {
+      groups[group].own.ready(in: flows, quantum: quantum) { frameByteCount($0) }
+    }
   }
 
   /// How many further blocks a flow needs for `byteCount` bytes; one that does not exist yet: all.
@@ -127,14 +132,16 @@ public struct FramePool {
     return (max(byteCount - room, 0) + Limits.queueBlockBytes - 1) / Limits.queueBlockBytes
   }
 
-  /// Why an ingress may not have `blocks` more blocks; nil when it may.
-  func refusal(_ ingress: Int, blocks: Int) -> QueueDrop? {
+  /// Why an ingress may not have a frame more that takes `blocks` more blocks; nil when it may. Of its quotas `kept` blocks
+  /// and frames stay free.
+  func refusal(_ ingress: Int, blocks: Int, kept: (blocks: Int, frames: Int)) -> QueueDrop? {
     if blocks > state.share.free { return .poolFull }
-    let held = state.share.held(by: ingress) + blocks
-    if !state.share.mayTake(blocks, by: ingress) || held > Limits.neighbourQueueBytesMax / Limits.queueBlockBytes {
+    let more = blocks + kept.blocks
+    let held = state.share.held(by: ingress) + more
+    if !state.share.mayTake(more, by: ingress) || held > Limits.neighbourQueueBytesMax / Limits.queueBlockBytes {
       return .neighbourQuota
     }
-    return Int(ingresses[ingress].frames) < Limits.neighbourFramesMax ? nil : .neighbourQuota
+    return Int(ingresses[ingress].frames) + kept.frames < Limits.neighbourFramesMax ? nil : .neighbourQuota
   }
 
   // MARK: Frames
@@ -242,7 +249,8 @@ struct Flow: TakesTurns {
   let source: NodeID
   let destination: NodeID
   let ingress: UInt8
-  /// The next flow in the ring of its group; for a free flow, the next free one.
+  let isRelayed: Bool
+  /// The next flow in its ring; for a free flow, the next free one.
   var next = FramePool.none
   // The first and the last block; `FramePool.none` when the flow is empty.
   var head = FramePool.none
@@ -254,20 +262,35 @@ struct Flow: TakesTurns {
   var byteCount: UInt32 = 0
   var deficit: Int32 = 0
 
-  init(source: NodeID, destination: NodeID, ingress: UInt8) {
+  init(source: NodeID, destination: NodeID, ingress: UInt8, isRelayed: Bool) {
     self.source = source
     self.destination = destination
     self.ingress = ingress
+    self.isRelayed = isRelayed
   }
 }
 
-/// The flows of one priority on one link that came from one ingress, in a ring.
+/// The flows of one priority on one link that came from one ingress: the neighbour's own, whose source its link proves, and
+/// those that it relays, each in a ring. Byte for byte the two take turns.
 struct FlowGroup: TakesTurns {
   let ingress: UInt8
   /// The next group in the ring of its link and priority; for a free group, the next free one.
   var next = FramePool.none
-  var flows = TurnRing()
+  var own = TurnRing()
+  var relayed = TurnRing()
   var deficit: Int32 = 0
+  /// Bytes that own flows have sent more than relayed ones since both have had frames.
+  private var ownLead: Int32 = 0
 
   init(ingress: UInt8) { self.ingress = ingress }
+
+  var isEmpty: Bool { own.isEmpty && relayed.isEmpty }
+  var hasRelayedTurn: Bool { own.isEmpty || !relayed.isEmpty && ownLead > 0 }
+
+  /// Counts a frame in the turn of the group and of one of its rings.
+  mutating func charge(_ byteCount: Int, isRelayed: Bool) {
+    deficit -= Int32(byteCount)
+    let isAlone = own.isEmpty || relayed.isEmpty
+    ownLead = isAlone ? 0 : isRelayed ? ownLead - Int32(byteCount) : ownLead + Int32(byteCount)
+  }
 }

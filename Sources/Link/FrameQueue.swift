@@ -4,10 +4,14 @@ import Primitives
 /// The frames queued for one link. Control frames between neighbours have a small memory of their own, so that they
 /// never starve; all other frames wait in the pool that all links share.
 ///
-/// Strict priority between classes. Within a class ingresses (neighbours and this node) take turns, and within an
-/// ingress its flows: source and destination in a frame are only claimed, so many flows get a neighbour no more than one
-/// does. Both in a `TurnRing`, with the length of the longest frame as quantum. A class that was passed over for
-/// `Limits.passedOverBytesMax` bytes may send one frame, so that no class starves.
+/// Strict priority between classes. Within a class ingresses (neighbours and this node) take turns, within an ingress what
+/// the neighbour sends itself and what it relays, and within each of these the flows: source and destination in a frame are
+/// only claimed, so many flows get a neighbour no more than one does. Ingresses and flows in a `TurnRing`, with the
+/// length of the longest frame as quantum. A class that was passed over for `Limits.passedOverBytesMax` bytes may send
+/// one frame, so that no class starves.
+///
+/// Of the room of an ingress what it relays leaves that of one longest frame and an eighth of the count of frames to
+/// what the neighbour sends itself.
 public struct FrameQueue {
   /// Classes that wait in the pool, most urgent first.
   private enum Class: Int {
@@ -92,15 +96,17 @@ public struct FrameQueue {
 
   /// Whether the pool and the link have room for a frame of the greatest length from `ingress`.
   public func hasRoom(for ingress: Int) -> Bool {
-    let needed = (frameBytesMax + Limits.queueBlockBytes - 1) / Limits.queueBlockBytes
-    return share.mayTake(needed, by: ingress) && pool.refusal(ingress, blocks: needed) == nil
+    share.mayTake(longestFrameBlocks, by: ingress)
+      && pool.refusal(ingress, blocks: longestFrameBlocks, kept: (0, 0)) == nil
   }
+
+  private var longestFrameBlocks: Int { (frameBytesMax + Limits.queueBlockBytes - 1) / Limits.queueBlockBytes }
 
   // MARK: In
 
-  /// Queues a frame that came from `ingress`: a link slot, or `FramePool.ownIngress`. False when it was dropped; the
-  /// pool counts the reason.
-  public mutating func append(_ header: FrameHeader, _ payload: RawSpan, from ingress: Int) -> Bool {
+  /// Queues a frame that came from `ingress`: a link slot, or `FramePool.ownIngress`. `isRelayed`: its source is not
+  /// the neighbour whose link it came over. False when it was dropped; the pool counts the reason.
+  public mutating func append(_ header: FrameHeader, _ payload: RawSpan, from ingress: Int, isRelayed: Bool) -> Bool {
     var bytes = InlineArray<48, UInt8>(repeating: 0)
     var head = bytes.mutableSpan
     head.withUnsafeMutableBytes { buffer in
@@ -108,7 +114,7 @@ public struct FrameQueue {
       header.write(to: &output)
     }
     if !header.isRouted { return appendControl(bytes.span.bytes, payload) }
-    let drop = append(header, bytes.span.bytes, payload, Class(header.priority), ingress)
+    let drop = append(header, bytes.span.bytes, payload, Class(header.priority), ingress, isRelayed)
     if let drop { pool.count(drop) }
     return drop == nil
   }
@@ -124,12 +130,12 @@ public struct FrameQueue {
   }
 
   private mutating func append(
-    _ header: FrameHeader, _ head: RawSpan, _ payload: RawSpan, _ kind: Class, _ ingress: Int
+    _ header: FrameHeader, _ head: RawSpan, _ payload: RawSpan, _ kind: Class, _ ingress: Int, _ isRelayed: Bool
   ) -> QueueDrop? {
     let byteCount = head.byteCount + payload.byteCount
-    let known = find(header, kind, ingress)
-    while let drop = refusal(known, byteCount, kind, ingress) {
-      guard let victim = victim(of: drop, known, kind, ingress) else {
+    let known = find(header, kind, ingress, isRelayed)
+    while let drop = refusal(known, byteCount, kind, ingress, isRelayed) {
+      guard let victim = victim(of: drop, known, kind, ingress, isRelayed) else {
         if let known, pool.flows[known].frames == 0 { leave(known, kind) }
         return drop
       }
@@ -138,7 +144,7 @@ public struct FrameQueue {
       // A flow whose own frame gives way keeps its turn.
       if victim != known && pool.flows[victim].frames == 0 { leave(victim, .realtime) }
     }
-    let flow = known ?? enter(header, kind, ingress)
+    let flow = known ?? enter(header, kind, ingress, isRelayed)
     share.take(pool.blocksNeeded(flow, for: byteCount), by: ingress)
     pool.append(flow, head, payload)
     rings[kind].byteCount += byteCount
@@ -148,7 +154,9 @@ public struct FrameQueue {
 
   /// The realtime flow whose oldest frame is dropped: for a newer frame of the same flow, or for an interactive or bulk
   /// frame.
-  private func victim(of drop: QueueDrop, _ flow: UInt16?, _ kind: Class, _ ingress: Int) -> UInt16? {
+  private func victim(
+    of drop: QueueDrop, _ flow: UInt16?, _ kind: Class, _ ingress: Int, _ isRelayed: Bool
+  ) -> UInt16? {
     switch kind {
     case .realtime:
       guard let flow, pool.flows[flow].frames > 0 else { return nil }
@@ -156,14 +164,20 @@ public struct FrameQueue {
     case .interactive, .bulk:
       switch drop {
       case .poolFull: return turn(.realtime)
-      case .linkQuota, .neighbourQuota: return group(.realtime, ingress).map { turn(of: $0) }
+      case .linkQuota, .neighbourQuota:
+        guard let group = group(.realtime, ingress) else { return nil }
+        if !isRelayed { return turn(of: group) }
+        let relayed = pool.groups[group].relayed
+        return relayed.isEmpty ? nil : relayed.turn(in: pool.flows)
       case .flowQuota, .overtaken, .controlFull: return nil
       }
     }
   }
 
   /// Why a flow may not have a frame more. Nil for `flow` stands for one that does not exist yet.
-  private func refusal(_ flow: UInt16?, _ byteCount: Int, _ kind: Class, _ ingress: Int) -> QueueDrop? {
+  private func refusal(
+    _ flow: UInt16?, _ byteCount: Int, _ kind: Class, _ ingress: Int, _ isRelayed: Bool
+  ) -> QueueDrop? {
     var blocksHeld = 0
     if let flow {
       let held = pool.flows[flow]
@@ -175,8 +189,10 @@ public struct FrameQueue {
     let needed = pool.blocksNeeded(flow, for: byteCount)
     // Of what its ingress may still take a flow holds as much as is left: others behind the same relay find room.
     let left = share.free - share.held(by: ingress)
-    if needed > 0 && blocksHeld + needed > left { return .linkQuota }
-    return pool.refusal(ingress, blocks: needed)
+    // A block that is taken is one block less that is free, too.
+    let kept = isRelayed && needed > 0 ? longestFrameBlocks + needed : 0
+    if needed > 0 && blocksHeld + needed + kept > left { return .linkQuota }
+    return pool.refusal(ingress, blocks: needed, kept: (kept, isRelayed ? Limits.neighbourFramesMax / 8 : 0))
   }
 
   // MARK: Out
@@ -257,11 +273,10 @@ public struct FrameQueue {
     rings[kind].groups.first(in: pool.groups) { Int($0.ingress) == ingress }
   }
 
-  private func find(_ header: FrameHeader, _ kind: Class, _ ingress: Int) -> UInt16? {
+  private func find(_ header: FrameHeader, _ kind: Class, _ ingress: Int, _ isRelayed: Bool) -> UInt16? {
     guard let group = group(kind, ingress) else { return nil }
-    return pool.groups[group].flows.first(in: pool.flows) {
-      $0.source == header.source && $0.destination == header.destination
-    }
+    let ring = isRelayed ? pool.groups[group].relayed : pool.groups[group].own
+    return ring.first(in: pool.flows) { $0.source == header.source && $0.destination == header.destination }
   }
 
   /// The flow that has the turn.
@@ -269,7 +284,10 @@ public struct FrameQueue {
     rings[kind].groups.isEmpty ? nil : turn(of: rings[kind].groups.turn(in: pool.groups))
   }
 
-  private func turn(of group: UInt16) -> UInt16 { pool.groups[group].flows.turn(in: pool.flows) }
+  private func turn(of group: UInt16) -> UInt16 {
+    let group = pool.groups[group]
+    return (group.hasRelayedTurn ? group.relayed : group.own).turn(in: pool.flows)
+  }
 
   /// Advances the turn until a flow may send its first frame, and returns that flow. The class must not be empty.
   private mutating func ready(_ kind: Class) -> UInt16 {
@@ -283,14 +301,19 @@ public struct FrameQueue {
   /// Counts a frame that a flow sends in its turn and its group's.
   private func charge(_ flow: UInt16, _ kind: Class, _ byteCount: Int) {
     pool.flows[flow].deficit -= Int32(byteCount)
-    pool.groups[rings[kind].groups.turn(in: pool.groups)].deficit -= Int32(byteCount)
+    let group = rings[kind].groups.turn(in: pool.groups)
+    pool.groups[group].charge(byteCount, isRelayed: pool.flows[flow].isRelayed)
   }
 
   /// A new flow, in the group of its ingress.
-  private mutating func enter(_ header: FrameHeader, _ kind: Class, _ ingress: Int) -> UInt16 {
-    let flow = pool.makeFlow(header, ingress: ingress)
+  private mutating func enter(_ header: FrameHeader, _ kind: Class, _ ingress: Int, _ isRelayed: Bool) -> UInt16 {
+    let flow = pool.makeFlow(header, ingress: ingress, isRelayed: isRelayed)
     let group = group(kind, ingress) ?? enterGroup(UInt8(ingress), kind)
-    pool.groups[group].flows.enter(flow, in: pool.flows, quantum: frameBytesMax)
+    if isRelayed {
+      pool.groups[group].relayed.enter(flow, in: pool.flows, quantum: frameBytesMax)
+    } else {
+      pool.groups[group].own.enter(flow, in: pool.flows, quantum: frameBytesMax)
+    }
     return flow
   }
 
@@ -304,9 +327,13 @@ public struct FrameQueue {
   private mutating func leave(_ flow: UInt16, _ kind: Class) {
     while pool.flows[flow].frames > 0 { remove(flow, kind, into: nil) }
     guard let group = group(kind, Int(pool.flows[flow].ingress)) else { preconditionFailure("a flow without a group") }
-    pool.groups[group].flows.leave(flow, in: pool.flows, quantum: frameBytesMax)
+    if pool.flows[flow].isRelayed {
+      pool.groups[group].relayed.leave(flow, in: pool.flows, quantum: frameBytesMax)
+    } else {
+      pool.groups[group].own.leave(flow, in: pool.flows, quantum: frameBytesMax)
+    }
     pool.release(flow)
-    guard pool.groups[group].flows.isEmpty else { return }
+    guard pool.groups[group].isEmpty else { return }
     rings[kind].groups.leave(group, in: pool.groups, quantum: frameBytesMax)
     pool.release(group: group)
     if rings[kind].groups.isEmpty { rings[kind] = Ring() }

@@ -189,10 +189,12 @@ public struct Link {
     bytesIn &+= UInt64(byteCount)
   }
 
-  /// Queues a frame that came from `ingress`: a link slot, or `FramePool.ownIngress`. False when it was dropped; the
-  /// pool counts the reason.
-  public mutating func append(_ header: FrameHeader, _ payload: RawSpan, from ingress: Int) -> Bool {
-    queue.append(header, payload, from: ingress)
+  /// Queues a frame that came from `ingress`: a link slot, or `FramePool.ownIngress`. `isRelayed`: its source is not
+  /// the neighbour whose link it came over. False when it was dropped; the pool counts the reason.
+  public mutating func append(
+    _ header: FrameHeader, _ payload: RawSpan, from ingress: Int, isRelayed: Bool = false
+  ) -> Bool {
+    queue.append(header, payload, from: ingress, isRelayed: isRelayed)
   }
 
   /// Closes the link and queues a goodbye, which `pop` still returns.

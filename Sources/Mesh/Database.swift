@@ -75,6 +75,7 @@ struct Database {
   enum Change {
     /// It says the same.
     case renewal
+    /// The profile or the services: no route depends on them.
     case profile
     /// Routes, or the epoch of the node, may have changed.
     case topology
@@ -94,7 +95,10 @@ struct Database {
     expiryDeadline = min(expiryDeadline, expiresAt)
     payload.withUnsafeBytes { slab(number, view.kind).copyMemory(from: $0) }
     if isSame { return .renewal }
-    if view.kind == .profile { return .profile }
+    switch view.kind {
+    case .topology: break
+    case .profile, .services: return .profile
+    }
     guard let body = try? TopologyView(view.body) else { return .renewal }
     records[number].relays = body.flags.relays
     records[number].neighbourCount = body.count
@@ -121,12 +125,16 @@ struct Database {
         records[number].profile = Stamp()
         isLess = true
       }
-      if !records[number].topology.isHeld && !records[number].profile.isHeld {
+      if records[number].services.isHeld && records[number].services.expiresAt <= now {
+        records[number].services = Stamp()
+      }
+      if !records[number].topology.isHeld && !records[number].profile.isHeld && !records[number].services.isHeld {
         remove(number)
         continue
       }
       if records[number].topology.isHeld { expiryDeadline = min(expiryDeadline, records[number].topology.expiresAt) }
       if records[number].profile.isHeld { expiryDeadline = min(expiryDeadline, records[number].profile.expiresAt) }
+      if records[number].services.isHeld { expiryDeadline = min(expiryDeadline, records[number].services.expiresAt) }
     }
     return isLess
   }
@@ -144,6 +152,8 @@ struct Database {
         kind = .topology
       } else if records[number].profile.unsent & link != 0 {
         kind = .profile
+      } else if records[number].services.unsent & link != 0 {
+        kind = .services
       } else {
         continue
       }
@@ -162,6 +172,7 @@ struct Database {
   func markUnsent(_ link: UInt64, of number: Int) {
     if records[number].topology.isHeld { records[number].topology.unsent |= link }
     if records[number].profile.isHeld { records[number].profile.unsent |= link }
+    if records[number].services.isHeld { records[number].services.unsent |= link }
   }
 
   /// Moves the marks of link `old` to link `new`; removes them when `new` is zero.
@@ -172,6 +183,9 @@ struct Database {
       }
       if records[number].profile.unsent & old != 0 {
         records[number].profile.unsent = records[number].profile.unsent & ~old | new
+      }
+      if records[number].services.unsent & old != 0 {
+        records[number].services.unsent = records[number].services.unsent & ~old | new
       }
     }
   }

@@ -37,6 +37,7 @@ struct NodeRecord {
   var ingress = UInt8(FairShare.ownHolder)
   var topology = Stamp()
   var profile = Stamp()
+  var services = Stamp()
   var relays = false
   var neighbourCount = 0
   var route: Route?
@@ -52,12 +53,14 @@ struct NodeRecord {
       switch kind {
       case .topology: topology
       case .profile: profile
+      case .services: services
       }
     }
     set {
       switch kind {
       case .topology: topology = newValue
       case .profile: profile = newValue
+      case .services: services = newValue
       }
     }
   }

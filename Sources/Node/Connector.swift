@@ -100,6 +100,8 @@ struct Connector {
   var candidates: [Candidate] = []
   /// Places of the Bluetooth adapter for dials, those under way included.
   var bluetoothPlaces = Int.max
+  /// Counts how often a candidate has come, gone or got another hint.
+  private(set) var candidateChanges: UInt64 = 0
   /// Candidates, links or the demand have changed since `choose`.
   private var isStale = false
   /// A domain is crowded.
@@ -122,6 +124,7 @@ struct Connector {
     if let index = index(of: candidate.handle) {
       if candidate.hint != 0 && candidate.hint != candidates[index].hint {
         let former = candidates[index].hint
+        candidateChanges += 1
         candidates[index].hint = candidate.hint
         reviewServed(former, now)
         reviewServed(candidate.hint, now)
@@ -142,6 +145,7 @@ struct Connector {
       new.isWanted = true
     }
     candidates.append(new)
+    candidateChanges += 1
     domainChanged(candidate.domain, now)
     return true
   }
@@ -149,6 +153,7 @@ struct Connector {
   mutating func lost(_ handle: UInt32, now: Instant) {
     guard let index = index(of: handle) else { return }
     let candidate = candidates.remove(at: index)
+    candidateChanges += 1
     domainChanged(candidate.domain, now)
     reviewServed(candidate.hint, now)
     isStale = true
@@ -166,7 +171,10 @@ struct Connector {
   mutating func linkOpened(_ slot: Int, _ handle: UInt32?, peer: NodeID, now: Instant) {
     isStale = true
     guard let handle, let index = index(of: handle) else { return }
-    if candidates[index].hint != peer.high { reviewServed(candidates[index].hint, now) }
+    if candidates[index].hint != peer.high {
+      candidateChanges += 1
+      reviewServed(candidates[index].hint, now)
+    }
     candidates[index].hint = peer.high
     candidates[index].phase = .linked(slot)
   }
@@ -288,8 +296,8 @@ struct Connector {
     candidates.contains { $0.isInCrowd && $0.isWanted && $0.failures == 0 && !isUp($0.hint, $0.bearer) }
   }
 
-  /// The next wanted candidate to dial, urgent ones and then the longest due first; it is then in `.dialling`. `isReached` says whether a way leads
-  /// to a node through others. Call `choose` first.
+  /// The next wanted candidate to dial, urgent ones and then the longest due first; it is then in `.dialling`. `isReached`
+  /// says whether a way leads to a node. Call `choose` first.
   mutating func nextDial(
     now: Instant, isLinked: (_ hint: UInt64, _ bearer: BearerKind) -> Bool, isReached: (_ hint: UInt64) -> Bool
   ) -> UInt32? {

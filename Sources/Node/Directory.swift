@@ -49,6 +49,8 @@ struct Directory {
 
   var peers: [Peer] { entries.map { $0.peer } }
 
+  func isPeer(_ id: NodeID) -> Bool { entries.contains { $0.peer.id == id } }
+
   func peer(_ id: NodeID) -> Peer? { entries.first { $0.peer.id == id }?.peer }
 
   mutating func nextEvent() -> PeerEvent? { events.isEmpty ? nil : events.removeFirst() }
@@ -124,7 +126,7 @@ struct Directory {
     _ bearer: BearerKind
   ) -> Entry {
     var info: [[UInt8]] = []
-    profile.forEachPair { info.append(array($0)) }
+    profile.info.forEach { info.append(array($0)) }
     let peer = Peer(
       id: id, epoch: epoch, name: profile.name, serviceType: array(profile.serviceType), info: info,
       hops: route.hops, bearer: bearer, firstHop: route.firstHop)

@@ -3,12 +3,15 @@ import Journal
 import Link
 import Mesh
 import Primitives
+import Session
 
 /// The timers of this node's own advertisements.
 struct Originator {
-  private var sequences: (topology: UInt64, profile: UInt64) = (0, 0)
+  private var sequences: (topology: UInt64, profile: UInt64, services: UInt64) = (0, 0, 0)
   private var topologyDue = Instant.never
   private var profileDue = Instant.never
+  private var servicesDue = Instant.never
+  private var lastServices = Instant.zero
   private var lastTopology = Instant.zero
   /// The pause before the next urgent one.
   private var pause = Timing.urgentPauseMin
@@ -32,14 +35,18 @@ struct Originator {
     gatheringEnd = .never
   }
   mutating func profileChanged() { profileDue = .zero }
+  /// A node that never had a service has no such advertisement. Changes are told at once, and
+  /// in a series `urgentPauseMax` apart.
+  mutating func servicesChanged() { servicesDue = min(servicesDue, lastServices + Timing.urgentPauseMax) }
 
   /// Both advertisements are due, under a new epoch.
   mutating func epochChanged() {
     topologyDue = .zero
     profileDue = .zero
+    if sequences.services > 0 { servicesDue = .zero }
   }
 
-  var deadline: Instant { min(topologyDue, min(profileDue, gatheringEnd)) }
+  var deadline: Instant { min(topologyDue, min(min(profileDue, servicesDue), gatheringEnd)) }
 
   /// The kind that is due and its new sequence number; nil when none is due.
   mutating func next(now: Instant) -> (AdvertisementKind, UInt64)? {
@@ -55,6 +62,12 @@ struct Originator {
       profileDue = now + Timing.advertisementInterval
       sequences.profile += 1
       return (.profile, sequences.profile)
+    }
+    if servicesDue <= now {
+      lastServices = now
+      servicesDue = now + Timing.advertisementInterval
+      sequences.services += 1
+      return (.services, sequences.services)
     }
     return nil
   }
@@ -104,7 +117,11 @@ extension Node {
     count { $0.advertisementsAccepted &+= 1 }
     journal.record(
       .debug, .advertisementAccepted, at: now, link: UInt8(slot), view.sequence, view.epoch, node: header.source)
-    if view.kind == .profile { directory.update(mesh, now: now) { links[$0].bearer } }
+    switch view.kind {
+    case .topology: break
+    case .profile: directory.update(mesh, now: now) { links[$0].bearer }
+    case .services: tellServices(of: header.source)
+    }
   }
 
   /// Originates the advertisements that are due.
@@ -183,6 +200,7 @@ extension Node {
 
   private func ownAdvertisement(_ kind: AdvertisementKind, _ sequence: UInt64) -> [UInt8] {
     let settings = settings
+    let services = services
     return [UInt8](unsafeUninitializedCapacity: Limits.advertisementBytesMax) { buffer, count in
       var output = OutputRawSpan(buffer: UnsafeMutableRawBufferPointer(buffer), initializedCount: 0)
       Advertisement.writeHead(
@@ -191,6 +209,7 @@ extension Node {
       switch kind {
       case .topology: mesh.writeTopology(flags: settings.topologyFlags, to: &output)
       case .profile: writeProfile(to: &output)
+      case .services: output.append(bytes: services.span.bytes)
       }
       let signature = cryptography.sign(output.bytes)
       output.append(bytes: signature.span.bytes)

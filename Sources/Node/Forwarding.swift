@@ -46,7 +46,8 @@ extension Node {
     if payload.byteCount > links[next].payloadBytesMax { return count { $0.dropsTooLong &+= 1 } }
     var onward = header
     onward.ttl = min(onward.ttl, Limits.hopsMax) - 1
-    guard links[next].append(onward, payload, from: slot) else { return }
+    let isRelayed = header.source != links[slot].peer
+    guard links[next].append(onward, payload, from: slot, isRelayed: isRelayed) else { return }
     parking.talks(next)
     wantTransmit(next)
     count {

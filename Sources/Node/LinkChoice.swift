@@ -12,6 +12,7 @@ extension Node {
     if connector.choose(now: now, standing: standing) { findSurplusLinks(now) }
     connector.bluetoothPlaces = bluetoothPlaces.toDial
     if let handle = connector.nextDial(now: now, isLinked: { standing($0, $1) == .linked }, isReached: isReached) {
+      callTried(handle, now)
       return handle
     }
     if settings.relays { parkIdle(now) } else { leavePlaceForRelay(now) }
@@ -58,10 +59,10 @@ extension Node {
     return .none
   }
 
-  /// Whether there is a way to a node through others.
+  /// Whether there is a way to a node: through others, or by a link over another bearer.
   private func isReached(_ hint: UInt64) -> Bool {
-    for index in 0..<mesh.indexEnd where mesh.node(at: index).high == hint {
-      if let route = mesh.route(at: index), route.hops > 1 { return true }
+    for index in 0..<mesh.indexEnd where mesh.node(at: index).high == hint && mesh.route(at: index) != nil {
+      return true
     }
     return false
   }

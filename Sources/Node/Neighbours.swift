@@ -130,12 +130,20 @@ extension Node {
 
   /// Closes links from an earlier epoch of the neighbour. Of two links to one neighbour over one bearer one stays: the
   /// one that the node with the lower id dialled. If one side dialled both, the newer one stays, because that side has
-  /// given up the older one.
+  /// given up the older one. A link that is parked, or is to be, goes: what waits there would wait on.
   private func keepsAgainstDuplicates(_ slot: Int, _ now: Instant) -> Bool {
     let peer = links[slot].peer
-    for other in links.indices where other != slot && links[other].state == .up {
+    for other in links.indices where other != slot && links[other].peer == peer {
+      let isOneBearer = links[other].bearer == links[slot].bearer
+      switch links[other].state {
+      case .parking where isOneBearer, .parked where isOneBearer:
+        closeLink(other, .duplicate, now: now)
+        continue
+      case .up: break
+      case .idle, .opening, .closed, .parking, .parked: continue
+      }
       let isOneLife = links[other].peerEpoch == links[slot].peerEpoch
-      guard links[other].peer == peer && !(isOneLife && links[other].bearer != links[slot].bearer) else { continue }
+      if isOneLife && !isOneBearer { continue }
       let peerShouldDial = peer < settings.id
       let keepsNew =
         !isOneLife

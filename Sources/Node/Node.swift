@@ -4,6 +4,7 @@ import Journal
 import Link
 import Mesh
 import Primitives
+import Session
 
 /// A complete sans-IO node: links, mesh, discovery of peers, associations with them. The firmware and the simulator run
 /// the same code.
@@ -55,6 +56,8 @@ public final class Node {
     case epochRaised(UInt64)
     /// A message that was sent unreliably. When the buffer is full, the oldest unread one is dropped for a newer one.
     case datagram(NodeID, ReceivedDatagram)
+    /// Of a session, an invitation or a service; see `Sessions`.
+    case session(SessionEvent)
   }
 
   public internal(set) var settings: NodeSettings
@@ -85,6 +88,9 @@ public final class Node {
   /// Certificates that the application was not asked about yet.
   var decisions: [(peer: NodeID, chain: [[UInt8]])] = []
   var originator = Originator()
+  /// The body of this node's services advertisement: none.
+  var services: [UInt8] = [0]
+  var hosted: SessionHost
   var epochContest = EpochContest()
   /// The rim does not know the epoch yet.
   var isEpochUntold = false
@@ -138,6 +144,7 @@ public final class Node {
     }
     connector = Connector(local: settings.id, relays: settings.relays)
     associations = Associations(epoch: settings.epoch)
+    hosted = SessionHost(settings, cryptography)
     originator.profileChanged()
     settle(now)
   }
@@ -218,6 +225,9 @@ public final class Node {
   /// Peers that can be reached now.
   public var peers: [Peer] { directory.peers }
 
+  /// A peer that can be reached now.
+  public func peer(_ id: NodeID) -> Peer? { directory.peer(id) }
+
   /// The current route to a node.
   public func route(to node: NodeID) -> Route? { mesh.route(to: node) }
 
@@ -256,12 +266,17 @@ public final class Node {
       isEpochUntold = false
       return .epochRaised(settings.epoch)
     }
-    if let event = directory.nextEvent() { return .peer(event) }
+    if let event = directory.nextEvent() {
+      tellSessions(event, now)
+      return .peer(event)
+    }
     if !decisions.isEmpty {
       let decision = decisions.removeFirst()
       return .decisionWanted(decision.peer, chain: decision.chain)
     }
-    return associations.nextOutput()
+    if let output = nextApplicationOutput(now) ?? nextSessionOutput(now) { return output }
+    // The sessions have sent something.
+    return closePending | transmitPending != 0 ? nextOutput(now: now) : nil
   }
 
   /// When `handle(.timeout)` is due.
@@ -269,7 +284,7 @@ public final class Node {
     var earliest = min(mesh.expiryDeadline, connector.deadline, directory.deadline)
     earliest = min(earliest, originator.deadline, associations.deadline(now: now), quarantineEnd)
     earliest = min(earliest, min(epochContest.deadline, min(surplus.deadline, connector.demand.windowEnd)))
-    earliest = min(earliest, parking.deadline)
+    earliest = min(earliest, min(parking.deadline, sessions.nextDeadline(now: now)))
     for slot in links.indices {
       earliest = min(earliest, links[slot].deadline)
       if links[slot].isReceiving { earliest = min(earliest, flooding[slot].deadline) }
@@ -346,8 +361,9 @@ public final class Node {
     if isAwake { pingTogether(now) }
     if quarantineEnd <= now { reviewQuarantine(now) }
     handleFloodingTimeouts(now)
-    mesh.expire(now: now)
+    expireAdvertisements(now)
     associations.handleTimeouts(now: now)
+    sessions.handleTimeouts(now: now)
     if directory.deadline <= now { directory.update(mesh, now: now) { links[$0].bearer } }
   }
 

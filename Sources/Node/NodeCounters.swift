@@ -16,6 +16,8 @@ public struct NodeCounters: Sendable {
   public var sessionsFailed: UInt64 = 0
   /// Sessions that either end refused although the keys were right.
   public var sessionsRefused: UInt64 = 0
+  /// Messages of sessions that were not legal.
+  public var sessionMessagesRefused: UInt64 = 0
   /// Handshakes rejected because too many were in progress.
   public var handshakesTurnedAway: UInt64 = 0
 }

@@ -4,14 +4,10 @@ import Journal
 import Link
 import Primitives
 import Seal
+import Session
 
 /// The cryptography of a node: mbedTLS in the firmware, a fast stand-in in the simulator.
-public protocol NodeCryptography: SessionMaker {
-  /// ECDSA P-256 with SHA-256 over `message`, with this node's key: r then s, 32 bytes each.
-  func sign(_ message: RawSpan) -> InlineArray<64, UInt8>
-  /// Whether `signature` over `message` is by the key `point`, and `node` is that key's id.
-  func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool
-}
+public protocol NodeCryptography: SessionMaker, SessionCryptography {}
 
 /// The configuration of a node, fixed at start-up except for the epoch.
 public struct NodeSettings {

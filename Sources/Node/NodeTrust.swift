@@ -41,7 +41,7 @@ extension Node {
   func refuses(_ source: NodeID, _ view: borrowing AdvertisementView) -> Bool {
     guard let trust else { return false }
     switch view.kind {
-    case .topology: return trust.refuses(source)
+    case .topology, .services: return trust.refuses(source)
     case .profile:
       guard let profile = try? ProfileView(view.body) else { return false }
       return trust.refuses(source, named: profile.name, isProven: false)

@@ -6,11 +6,11 @@ import Primitives
 
 /// Turns at the places of the Bluetooth adapter, which are few.
 ///
-/// A relay keeps one place free for callers, and when it has parked several one more. When it is taken, or a dial needs a
-/// place, it parks the leaf that has been idle for longest: the link stays, without a stream, and so do routes, topologies and what waits in the queue. Either
-/// end dials when it has something to say: frames at once, news after a moment, renewals with the next visit. A parked
-/// leaf is called when discovery no longer hears it, and visited now and then, so that one that left does not stay on the
-/// map. docs/protocol.md, "Parking".
+/// A relay keeps one place free for callers, and when it has parked several, one more for its dials. When too few are
+/// free it parks the leaf that has been idle for longest: the link stays, without a stream, and so do routes, topologies
+/// and what waits in the queue. Either end dials when it has something to say: frames at once, news after a moment,
+/// renewals with the next visit. A parked leaf is called when discovery no longer hears it, and visited now and then, so
+/// that one that left does not stay on the map. docs/protocol.md, "Parking".
 struct Parking {
   /// A leaf is idle when no routed frame has passed for this time, and it has been up for as long.
   static let idleMin = TimeSpan.seconds(1)
@@ -28,11 +28,11 @@ struct Parking {
   /// its place for a moment, and advertisements live for 600 s.
   static let visitInterval = TimeSpan.seconds(150)
   static let leafInterval = TimeSpan.seconds(200)
-  /// A neighbour that was not met for this time, or did not come when it was called, is gone: sooner when dials failed, or
-  /// when it is no longer heard. Where two dials cross, the kernel may need 10 s to find out.
+  /// A neighbour that was not met for `restMax` is gone; `callMax` after the first dial when `failuresMax` dials have failed,
+  /// and after it was no longer heard. A call may wait for a place for long, and where two dials cross, the kernel may
+  /// need 10 s to find out.
   static let restMax = TimeSpan.seconds(300)
-  static let callMax = TimeSpan.seconds(45)
-  static let failingCallMax = TimeSpan.seconds(30)
+  static let callMax = TimeSpan.seconds(30)
   static let failuresMax: UInt8 = 3
   /// Neighbours parked at once: the others find link slots.
   static let parkedMax = Limits.linksMax / 2
@@ -53,10 +53,14 @@ struct Parking {
     /// Since when there are news to send.
     var newsAt = Instant.never
     var calledAt = Instant.never
-    /// It is called, and frames wait for it.
-    var isUrgent = false
-    /// Discovery has heard the neighbour since it was parked.
+    /// When it was first dialled since it was called: a call may have to wait for a place.
+    var dialledAt = Instant.never
+    /// Since when it is called and frames wait for it.
+    var urgentAt = Instant.never
+    var isUrgent: Bool { urgentAt != .never }
+    /// Discovery has heard the neighbour since it was parked, and since when it does not any more.
     var wasHeard = false
+    var unheardAt = Instant.never
     /// Dials that failed since it was parked.
     var failures: UInt8 = 0
     /// The neighbour's epoch and frame length when it was parked.
@@ -64,7 +68,6 @@ struct Parking {
     var payloadBytesMax = 0
     /// All that both ends had sent has arrived.
     var isWhole = true
-
     /// The neighbour has said that it knows nothing of the link.
     var isForgotten = false
 
@@ -72,18 +75,22 @@ struct Parking {
     var end: Instant {
       if parkedAt == .never { return .never }
       if isForgotten { return parkedAt }
-      let rest = parkedAt + Parking.restMax
-      if calledAt == .never { return rest }
-      return min(rest, calledAt + (failures < Parking.failuresMax ? Parking.callMax : Parking.failingCallMax))
+      var end = parkedAt + Parking.restMax
+      if unheardAt != .never { end = min(end, unheardAt + Parking.callMax) }
+      if failures == Parking.failuresMax { end = min(end, dialledAt + Parking.callMax) }
+      return end
     }
   }
 
   var turns = Limits.PerLink<Turn>(repeating: Turn())
   /// Slots of parked links, one bit each.
   private(set) var parked: UInt64 = 0
+  /// Slots of parked links whose neighbours discovery hears, as of `candidateChanges`.
+  private var heard: UInt64 = 0
+  private var candidateChanges: UInt64?
   /// Slots over which a routed frame has passed since the last review.
   var talking: UInt64 = 0
-  /// When a neighbour last came by itself.
+  /// When somebody last came over Bluetooth.
   var visitedAt = Instant.zero
   /// When the review has something to do.
   var deadline = Instant.never
@@ -91,11 +98,14 @@ struct Parking {
   var isCallOverdue = false
 
   func isCalled(_ slot: Int) -> Bool { turns[slot].calledAt != .never }
+  func isHeard(_ slot: Int) -> Bool { heard & 1 << UInt64(slot) != 0 }
 
   /// A neighbour is called and has not failed to come.
   var isCalling: Bool {
     var slots = Slots(parked)
-    while let slot = slots.next() { if isCalled(slot) && turns[slot].failures == 0 { return true } }
+    while let slot = slots.next() {
+      if isCalled(slot) && turns[slot].failures == 0 && turns[slot].unheardAt == .never { return true }
+    }
     return false
   }
 
@@ -108,6 +118,19 @@ struct Parking {
       payloadBytesMax: link.payloadBytesMax,
       isWhole: isWhole)
     parked |= 1 << UInt64(slot)
+    candidateChanges = nil
+  }
+
+  /// Looks who is heard, if candidates have come or gone.
+  mutating func listen(_ connector: borrowing Connector, _ peer: (_ slot: Int) -> (hint: UInt64, bearer: BearerKind)) {
+    if candidateChanges == connector.candidateChanges { return }
+    candidateChanges = connector.candidateChanges
+    heard = 0
+    var slots = Slots(parked)
+    while let slot = slots.next() {
+      let (hint, bearer) = peer(slot)
+      if connector.knows(hint, bearer) { heard |= 1 << UInt64(slot) }
+    }
   }
 
   /// Its link has a stream again.
@@ -116,7 +139,8 @@ struct Parking {
     turns[slot].parkedAt = .never
     turns[slot].newsAt = .never
     turns[slot].calledAt = .never
-    turns[slot].isUrgent = false
+    turns[slot].dialledAt = .never
+    turns[slot].urgentAt = .never
   }
 
   mutating func forget(_ slot: Int) {
@@ -127,8 +151,6 @@ struct Parking {
 }
 
 extension Node {
-  private var bluetoothSlots: Slots { Slots(bluetoothLinks) }
-
   /// The stream of a link that is to be parked is closed.
   func linkParked(_ slot: Int, _ now: Instant) {
     let isWhole = links[slot].rest()
@@ -213,6 +235,16 @@ extension Node {
     return false
   }
 
+  /// A candidate is dialled.
+  func callTried(_ handle: UInt32, _ now: Instant) {
+    guard parking.parked != 0, let (hint, bearer) = connector.target(handle) else { return }
+    var slots = Slots(parking.parked)
+    while let slot = slots.next() {
+      guard links[slot].peer.high == hint, links[slot].bearer == bearer else { continue }
+      parking.turns[slot].dialledAt = min(parking.turns[slot].dialledAt, now)
+    }
+  }
+
   /// Calls the parked neighbours for whom there is something.
   func callParked(_ now: Instant) {
     parking.deadline = .never
@@ -220,14 +252,23 @@ extension Node {
     var slots = Slots(parking.talking)
     while let slot = slots.next() { parking.turns[slot].talkedAt = now }
     parking.talking = 0
+    parking.listen(connector) { (links[$0].peer.high, links[$0].bearer) }
     slots = Slots(parking.parked)
     while let slot = slots.next() {
+      hear(slot, now)
       callIfDue(slot, now)
       parking.deadline = min(parking.deadline, parking.turns[slot].end)
       guard parking.turns[slot].isUrgent else { continue }
-      let overdueAt = parking.turns[slot].calledAt + Parking.callPatience
+      let overdueAt = parking.turns[slot].urgentAt + Parking.callPatience
       if overdueAt <= now { parking.isCallOverdue = true } else { parking.deadline = min(parking.deadline, overdueAt) }
     }
+  }
+
+  private func hear(_ slot: Int, _ now: Instant) {
+    let isHeard = parking.isHeard(slot)
+    let wasHeard = parking.turns[slot].wasHeard
+    parking.turns[slot].wasHeard = wasHeard || isHeard
+    parking.turns[slot].unheardAt = wasHeard && !isHeard ? min(parking.turns[slot].unheardAt, now) : .never
   }
 
   private func callIfDue(_ slot: Int, _ now: Instant) {
@@ -242,21 +283,16 @@ extension Node {
     } else if parking.turns[slot].isUrgent == isUrgent {
       return
     }
-    parking.turns[slot].isUrgent = isUrgent
+    parking.turns[slot].urgentAt = isUrgent ? now : .never
     connector.standingChanged()
   }
 
   /// When a neighbour is called for whom no frames wait.
   private func callTime(_ slot: Int, _ now: Instant) -> Instant {
-    let isHeard = connector.knows(links[slot].peer.high, links[slot].bearer)
-    if parking.turns[slot].wasHeard && !isHeard {
-      // Nobody can dial it: it may still call.
-      parking.turns[slot].failures = Parking.failuresMax
-      return now
-    }
-    parking.turns[slot].wasHeard = isHeard
+    // Nobody can dial it: it may still call.
+    if parking.turns[slot].unheardAt != .never { return now }
     var due = Instant.never
-    if isHeard {
+    if parking.isHeard(slot) {
       due = parking.turns[slot].parkedAt + (settings.relays ? Parking.visitInterval : Parking.leafInterval)
       // One visit at a time, and none that another call would have to wait for.
       if due <= now && parking.isCalling { due = now + Parking.newsDelay }
@@ -269,104 +305,5 @@ extension Node {
       due = min(due, max(newsAt + Parking.newsDelay, calmAt))
     }
     return due
-  }
-
-  /// Places of the Bluetooth adapter with which this node may dial, and those that links have. As long as leaves take turns
-  /// the last place is for callers.
-  var bluetoothPlaces: (toDial: Int, taken: Int) {
-    var taken = 0
-    var takesTurns = parking.parked != 0
-    var slots = bluetoothSlots
-    while let slot = slots.next() {
-      if links[slot].state == .parked { continue }
-      taken += 1
-      takesTurns = takesTurns || isParkable(slot)
-    }
-    let isKept =
-      takesTurns && settings.relays && settings.bluetoothPlaces >= Parking.placesMin && !parking.isCallOverdue
-    return (settings.bluetoothPlaces - taken - (isKept ? 1 : 0), taken)
-  }
-
-  /// Parks idle leaves until a place is free for a caller, and for the next dials.
-  func parkIdle(_ now: Instant) {
-    guard bluetoothLinks != 0, settings.bluetoothPlaces >= Parking.placesMin else { return }
-    var leaving = 0
-    var slots = bluetoothSlots
-    while let slot = slots.next() {
-      switch links[slot].state {
-      case .parking, .closed: leaving += 1
-      case .idle, .opening, .up, .parked: break
-      }
-    }
-    let taken = bluetoothPlaces.taken + connector.bluetoothDials
-    let free = settings.bluetoothPlaces - taken + leaving
-    let wanted = 1 + min(connector.dialsWithoutPlace, Parking.placesAhead)
-    // As long as leaves are idle one more is free, so that the next call of this node need not wait for it.
-    let spare = wanted == 1 && parking.parked.nonzeroBitCount > 1 ? 1 : 0
-    var missing = wanted + spare - free
-    while missing > 0, parking.parked.nonzeroBitCount < Parking.parkedMax,
-      let (slot, due) = nextToPark(now, isUrgent: missing > spare)
-    {
-      if due > now {
-        parking.deadline = min(parking.deadline, due)
-        return
-      }
-      let isIdle = idleTime(slot) <= now
-      links[slot].park(retryAfterSeconds: isIdle ? 0 : Parking.pauseSeconds, local: settings.id, now: now)
-      wantTransmit(slot)
-      missing -= 1
-    }
-  }
-
-  /// A leaf that took its last place for another leaf would be out of a relay's reach.
-  func leavePlaceForRelay(_ now: Instant) {
-    if bluetoothPlaces.taken < settings.bluetoothPlaces { return }
-    var newest: Int?
-    var slots = bluetoothSlots
-    while let slot = slots.next() {
-      switch links[slot].state {
-      case .closed, .parking: return
-      case .idle, .opening, .parked: continue
-      case .up: break
-      }
-      if links[slot].peerCapabilities.contains(.relay) { continue }
-      if let known = newest, links[known].upSince >= links[slot].upSince { continue }
-      newest = slot
-    }
-    guard let newest else { return }
-    closeLink(newest, .full, retryAfterSeconds: Timing.fullRetryAfterSeconds, now: now)
-    settle(now)
-  }
-
-  /// The link that is to be parked next, and when: the one that has been idle for longest. When none is idle and it is
-  /// urgent, one that has had its turn.
-  private func nextToPark(_ now: Instant, isUrgent: Bool) -> (slot: Int, due: Instant)? {
-    var next: (slot: Int, due: Instant)?
-    var idlest: Int?
-    var slots = bluetoothSlots
-    while let slot = slots.next() {
-      if !isParkable(slot) { continue }
-      let idleAt = idleTime(slot)
-      if idleAt <= now {
-        if let known = idlest, parking.turns[known].talkedAt <= parking.turns[slot].talkedAt { continue }
-        idlest = slot
-      }
-      let due = isUrgent ? min(idleAt, links[slot].upSince + Parking.turnMax) : idleAt
-      if let known = next, known.due <= due { continue }
-      next = (slot, due)
-    }
-    return idlest.map { ($0, now) } ?? next
-  }
-
-  /// When a leaf counts as idle: it is a peer, and neither end has anything to say.
-  private func idleTime(_ slot: Int) -> Instant {
-    let link = links[slot]
-    if link.hasFrames || mesh.mayHaveUnsent(slot) || directory.peer(link.peer) == nil { return .never }
-    if flooding[slot].requestDue != .never { return .never }
-    return max(parking.turns[slot].talkedAt, link.upSince) + Parking.idleMin
-  }
-
-  private func isParkable(_ slot: Int) -> Bool {
-    links[slot].state == .up && links[slot].peerCapabilities.contains(.parks)
   }
 }

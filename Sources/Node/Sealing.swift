@@ -70,6 +70,12 @@ extension Node {
 /// Sealing outgoing payloads, and opening incoming ones.
 extension Node {
   /// How this node and `peer` communicate, according to both signed preferences; nil while the peer's is not known.
+  /// Whether traffic with a peer is sealed, by the preferences of both.
+  func isSealed(_ peer: NodeID) -> Bool {
+    guard let epoch = mesh.epoch(of: peer), let flags = flags(of: peer, in: epoch) else { return false }
+    return EncryptionPreference.agreement(settings.encryption, flags.encryption) == .sealed
+  }
+
   func protection(of peer: NodeID) -> Protection? {
     if let trust, trust.refuses(peer) { return .refused(.rejected) }
     guard let epoch = mesh.epoch(of: peer), let flags = flags(of: peer, in: epoch) else { return nil }

@@ -72,6 +72,8 @@ public enum Limits {
   public static let infoPairBytesMax = 255
   /// Pairs of discovery info of a node: the count is one byte.
   public static let infoPairsMax = 255
+  /// Services that the applications of a node offer at once.
+  public static let servicesMax = 16
   /// All discovery info of a node in bytes, each pair with its length byte (RFC 6763, 6.2).
   public static let infoBytesMax = 1_300
 

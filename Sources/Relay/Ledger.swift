@@ -5,10 +5,12 @@ import Configuration
 import Diagnostics
 import Discovery
 import Identity
+import LocalAPI
 import Node
 import Primitives
 import Seal
 import SecureTransport
+import Session
 import Trust
 
 /// The memory ledger of the box: the bytes that each owner uses when all its places are taken by peers that use them
@@ -58,6 +60,12 @@ public enum Ledger {
       Entry("sessions and those before them, measured", 2 * Limits.channelsMax, SecureMemory.session),
       Entry("sessions: handshakes, measured", SealLimits.handshakesMax, SecureMemory.sessionHandshake),
       Entry("sessions: chains to decide on", Limits.channelsMax, chainBytesMax),
+      Entry(
+        "applications' sessions: members", SessionLimits.sessionsMax + SessionMemory.tablesMax, SessionMemory.session),
+      Entry("applications' sessions: invitations", SessionMemory.invitationsMax, SessionMemory.invitation),
+      Entry("applications' sessions: gatherings", SessionLimits.gatheringsMax, SessionMemory.gathering),
+      Entry("applications' sessions: streams", SessionLimits.streamsMax, SessionMemory.stream),
+      Entry("applications' sessions: services", Limits.nodesMax, SessionMemory.services),
       Entry("peers", Limits.nodesMax, NodeMemory.peer),
       Entry("candidates", Limits.candidatesMax, NodeMemory.candidate + smallObject),
       Entry("DNS-SD: services, estimated", DiscoveryMemory.servicesMax, DiscoveryMemory.service),
@@ -66,6 +74,11 @@ public enum Ledger {
         "control socket: requests", ControlProtocol.clientsMax + ControlProtocol.reservedMax,
         ControlProtocol.packetBytesMax),
       Entry("control socket: queues, shared", ControlProtocol.queuedBytesOfAll),
+      Entry("applications: clients", LocalLimits.clientsMax, LocalMemory.client),
+      Entry("applications: sessions", SessionLimits.sessionsMax, LocalMemory.session),
+      Entry("applications: invitations", SessionLimits.invitationsMax, LocalMemory.invitation),
+      Entry("applications: long packets", LocalLimits.longPacketsMax, LocalLimits.packetBytesMax),
+      Entry("applications: messages, shared", LocalLimits.unreadBytesOfAll),
       Entry("status while it is written", Limits.nodesMax, statusOfPeer),
       Entry("trust: pins, lists, anchors", TrustMemory.bytesMax),
       Entry("journal", journalBytes),
@@ -102,9 +115,10 @@ public enum Ledger {
   private static let chainBytesMax = 16_384
   /// For each pair of discovery info a string in the snapshot and a value in the JSON tree, plus the text.
   private static let statusOfPeer = Limits.infoPairsMax * 128 + 2 * Limits.infoBytesMax + 2_048
-  /// Scratch buffers of node and links, plaintext of both roles, the control socket's packet.
+  /// Scratch buffers of node and links, plaintext of both roles, what one read of a client brings.
   private static let sharedBuffers =
     NodeMemory.scratch + LinkScratch.byteCount + 2 * 32_768 + ControlProtocol.packetBytesMax
+    + LocalServer.bufferBytes
 
   private static func line(_ owner: String, _ places: Int?, _ each: Int?, _ bytes: Int) -> String {
     let first = padded(owner, 46)

@@ -4,6 +4,7 @@ import Node
 import Primitives
 import Seal
 import SecureTransport
+import Session
 
 /// The node's cryptography by mbedTLS and this node's key.
 final class MbedCryptography: NodeCryptography {
@@ -20,6 +21,11 @@ final class MbedCryptography: NodeCryptography {
   func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool {
     point.withUnsafeBytes { NodeIdentity.nodeID(ofPoint: $0) } == node
       && NodeIdentity.verify(signature, over: message, by: point)
+  }
+
+  func digest(_ bytes: RawSpan) -> InlineArray<32, UInt8> {
+    let digest = sha256([UInt8](copying: bytes))
+    return InlineArray { digest[$0] }
   }
 
   func beginSession(_ name: SessionName, now: Instant) -> (any PeerSession)? { sessions.beginSession(name, now: now) }

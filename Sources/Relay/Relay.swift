@@ -11,6 +11,7 @@ import Frame
 import Identity
 import Journal
 import Link
+import LocalAPI
 import Node
 import Primitives
 import Reactor
@@ -64,6 +65,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   let scratch = LinkScratch()
   let startedAt: Instant
   let credentials: TLSCredentials
+  let cryptography: MbedCryptography
 
   var drivers: [LinkDriver] = []
   var inbound: InboundStreams?
@@ -73,6 +75,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var wifiDirect: WiFiDirectRadio?
   var dnsSD: DNSServiceDiscovery?
   var control: ControlServer?
+  var local: LocalServer?
   /// The current fault of each source that has one, for status.
   var problems: [(source: StaticString, text: String)] = []
   /// Unfinished sends of control clients.
@@ -116,7 +119,6 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     } catch {
       throw StartError("display name \"\(configuration.node.displayName)\": 1 to 63 bytes of UTF-8 are needed")
     }
-    let cryptography: MbedCryptography
     do throws(SecureStreamError) { cryptography = try MbedCryptography(identity) } catch {
       throw StartError(error.text)
     }
@@ -149,6 +151,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     } catch {
       throw StartError(error.text)
     }
+    try startLocalAPI()
     journal.record(.notice, .boxStarted, at: startedAt, node.settings.epoch, UInt64(getpid()), node: node.settings.id)
     inbound = InboundStreams(loop, scratch, self)
     startBearers()
@@ -208,6 +211,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   }
 
   func linkProved(_ driver: LinkDriver) {
+    if !driver.handoff.isInbound, case .bluetooth(let endpoint) = driver.handoff.remote { bluetooth?.proved(endpoint) }
     guard let source = driver.source else { return }
     driver.source = nil
     // Under the policy “open” no key is pinned, so every peer counts as known.
@@ -243,7 +247,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     while true {
       if let output = node.nextOutput(now: now) {
         carryOut(output, now)
-      } else if !reportTrust(now), !resumeSends(), !deliverMessages(now) {
+      } else if !reportTrust(now), !resumeSends(), !deliverMessages(now), local?.tellClients() != true {
         break
       }
     }
@@ -264,6 +268,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     case .messageWaiting(let peer, let message): mailbox.add(message, from: peer, now: now)
     case .datagram(let peer, let message): deliverUnreliable(message, from: peer)
     case .epochRaised(let epoch): epochRaised(to: epoch)
+    case .session(let event): local?.clients.hear(event, now: now)
     }
   }
 
@@ -321,6 +326,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     wifiDirect?.stop()
     ip?.stop()
     control?.close()
+    local?.close()
     try? statusLED?.show(.off)
     journal.recordRepeats(at: monotonicNow(), isLast: true)
     loop.batchEnded = nil

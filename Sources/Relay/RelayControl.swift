@@ -5,10 +5,12 @@ import Diagnostics
 import Frame
 import Journal
 import Link
+import LocalAPI
 import Messages
 import Node
 import Primitives
 import Reactor
+import Session
 import Trust
 
 /// A message of a control client whose result is pending.
@@ -69,6 +71,8 @@ extension Relay: ControlDelegate {
   }
 
   func controlSend(_ message: Diagnostics.ControlMessage, token: UInt64) -> ControlAnswer {
+    // What sessions say to each other only the node itself says.
+    if SessionKind(rawValue: message.kind) != nil { return .ended(.refused) }
     let bytes = message.bytes.span.bytes
     do throws(AssociationRefusal) {
       if message.lane == ControlProtocol.unreliableLane {
@@ -98,7 +102,10 @@ extension Relay: ControlDelegate {
     case .found(let peer):
       journal.record(.notice, .peerAppeared, at: now, UInt64(peer.hops), UInt64(peer.bearer.rawValue), node: peer.id)
       control?.peerPresent(status(of: peer))
-    case .changed(let peer): control?.peerPresent(status(of: peer))
+      local?.clients.peerChanged(peer.id)
+    case .changed(let peer):
+      control?.peerPresent(status(of: peer))
+      local?.clients.peerChanged(peer.id)
     case .lost(let id):
       journal.record(.notice, .peerVanished, at: now, node: id)
       control?.peerLost(id)

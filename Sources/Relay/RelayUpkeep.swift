@@ -8,18 +8,23 @@ import Trust
 
 /// Maintenance of the daemon's own files and configuration.
 extension Relay {
-  /// Restores the journal and the control socket if they were removed.
+  /// Restores the journal and the sockets if they were removed.
   func keepRuntimeDirectory() {
     journalFile.restore(at: loop.now)
     note("journal", journalFile.problem)
-    guard let control else { return }
+    keep("control") { [control] () throws(DiagnosticsError) in try control?.restore() ?? false }
+    keep("api") { [local] () throws(DiagnosticsError) in try local?.restore() ?? false }
+  }
+
+  /// Restores a socket, and reports that.
+  private func keep(_ source: StaticString, _ restore: () throws(DiagnosticsError) -> Bool) {
     do throws(DiagnosticsError) {
-      if try control.restore() {
-        journal.report(.warning, at: loop.now, "control", "the socket was removed; it is there again")
+      if try restore() {
+        journal.report(.warning, at: loop.now, source, "the socket was removed; it is there again")
       }
-      note("control", nil)
+      note(source, nil)
     } catch {
-      note("control", error.text)
+      note(source, error.text)
     }
   }
 

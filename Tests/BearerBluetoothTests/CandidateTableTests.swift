@@ -91,3 +91,16 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   #expect(table.removeAll(after(1)) == [candidate(1, 7), candidate(2, 8)])
   #expect(table.count == 0)
 }
+
+@Test func aPSMIsKnownWhenItLedToANodeAndForOneDialOnly() {
+  var table = CandidateTable()
+  _ = table.heard(endpoint(1), hint: 7, .zero)
+  table.opened(endpoint(1), psm: 0x81)
+  #expect(table.takePSM(endpoint(1)) == nil)
+  table.proved(endpoint(1))
+  #expect(table.takePSM(endpoint(1)) == 0x81)
+  #expect(table.takePSM(endpoint(1)) == nil)
+  // It led to a node again.
+  table.proved(endpoint(1))
+  #expect(table.takePSM(endpoint(1)) == 0x81)
+}

@@ -21,6 +21,7 @@ private func refusal(_ text: String) -> String? {
   #expect(configuration.ip.port == 41820 && configuration.ip.isEnabled && configuration.ip.peers.isEmpty)
   #expect(configuration.node.serviceType == "causeway" && configuration.node.isRelay)
   #expect(configuration.controlSocketPath == "/run/causeway/control.sock")
+  #expect(configuration.localSocketPath == "/run/causeway/api.sock" && configuration.applications.isEnabled)
   #expect(configuration.journalPath == "/run/causeway/journal")
   #expect(configuration.journal.sizeKiB == 256 && configuration.journal.level == .info)
 }
@@ -39,6 +40,9 @@ private func refusal(_ text: String) -> String? {
     runtime-directory = /r
     relay = no
     peers-max = 8
+    [applications]
+    enabled = no
+    service-groups = chat:1001, photos:0
     [ip]
     enabled = no
     interfaces = eth0,wlan0
@@ -75,6 +79,9 @@ private func refusal(_ text: String) -> String? {
   #expect(!c.bluetooth.isEnabled && c.bluetooth.psm == 0xFF)
   guard case .index(3) = c.bluetooth.adapter else { Issue.record("adapter"); return }
   #expect(!c.wifiDirect.isEnabled && c.wifiDirect.mode == .client && c.wifiDirect.interface == "wlp3s0")
+  #expect(!c.applications.isEnabled)
+  #expect(
+    c.applications.serviceGroups == [ServiceGroup(type: "chat", group: 1001), ServiceGroup(type: "photos", group: 0)])
   #expect(c.wifiDirect.controlSocket == "/c" && c.wifiDirect.frequency == 2437 && c.wifiDirect.wps == .never)
   #expect(c.wifiDirect.ssid == "DIRECT-x" && c.wifiDirect.passphrase == "a;b#c d%e")
   #expect(c.wifiDirect.deviceNamePrefix == "P")
@@ -108,7 +115,7 @@ private func refusal(_ text: String) -> String? {
   #expect(
     refusal("[wifi]\nx = 1")
       == "box.conf:1: unknown section [wifi]; expected "
-      + "[node], [peer], [trust], [ip], [bluetooth], [wifi-direct], [discovery], [board], [journal]")
+      + "[node], [peer], [applications], [trust], [ip], [bluetooth], [wifi-direct], [discovery], [board], [journal]")
 }
 
 @Test(arguments: ["[wifi]", "[ip]\nport = 1\n  [ ip]  \n", "[ip]\r\n[IP]\r\n"])

@@ -203,7 +203,8 @@ class ProcessTest(DaemonsTest):
         log = box.log()
         self.assertIn(" started: epoch", log)
         self.assertIn("the journal was removed or cut; it is kept again", log)
-        self.assertEqual(log.count("the socket was removed"), 2, log)
+        self.assertEqual(log.count("control: the socket was removed"), 2, log)
+        self.assertEqual(log.count("api: the socket was removed"), 1, log)
 
     # A signal
 

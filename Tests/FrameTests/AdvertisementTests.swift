@@ -76,7 +76,7 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameRefusal? {
 
 @Test func anUnknownKindIsMalformed() {
   #expect(decode(topology.with { $0[0] = 0 }) == .malformed)
-  #expect(decode(topology.with { $0[0] = 3 }) == .malformed)
+  #expect(decode(topology.with { $0[0] = 4 }) == .malformed)
 }
 
 @Test func aReservedByteOfTheHeadMustBeZero() {
@@ -152,11 +152,11 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameRefusal? {
   let view = try ProfileView(profileBytes.span.bytes)
   let service = view.serviceType.array
   var pairs: [[UInt8]] = []
-  view.forEachPair { pairs.append($0.array) }
+  view.info.forEach { pairs.append($0.array) }
   #expect(view.name == DisplayName("bob"))
   #expect(service == [UInt8]("chat".utf8))
   #expect(pairs == [[UInt8]("lang=e".utf8), [UInt8]("a=".utf8)])
-  #expect(view.pairCount == 2)
+  #expect(view.info.count == 2)
 }
 
 @Test(arguments: 0..<profileBytes.count) func aProfileCutShortIsTruncated(byteCount: Int) {

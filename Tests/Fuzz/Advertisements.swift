@@ -1,5 +1,6 @@
 import Frame
 import Primitives
+import Session
 import TestSupport
 
 /// Any bytes as an advertisement, and as the body of each kind. Everything that a view promises is read.
@@ -10,10 +11,12 @@ func fuzzAdvertisements(_ input: UnsafeRawBufferPointer) {
     switch view.kind {
     case .topology: readTopology(view.body)
     case .profile: readProfile(view.body)
+    case .services: readServices(view.body)
     }
   }
   readTopology(bytes)
   readProfile(bytes)
+  readServices(bytes)
 }
 
 private func readTopology(_ body: RawSpan) {
@@ -30,11 +33,19 @@ private func readTopology(_ body: RawSpan) {
   if written != body.array { fatalError("a topology is written otherwise than it was read") }
 }
 
+private func readServices(_ body: RawSpan) {
+  guard (try? ServicesView(body)) != nil else { return }
+  if Service.advertisementBody(Service.all(in: body.array)) != body.array, body.byteCount <= Advertisement.bodyBytesMax
+  {
+    fatalError("services are written otherwise than they were read")
+  }
+}
+
 private func readProfile(_ body: RawSpan) {
   guard let view = try? ProfileView(body) else { return }
   var pairs: [[UInt8]] = []
-  view.forEachPair { pairs.append($0.array) }
-  if pairs.count != view.pairCount { fatalError("a view that was made loses pairs") }
+  view.info.forEach { pairs.append($0.array) }
+  if pairs.count != view.info.count { fatalError("a view that was made loses pairs") }
   let name = (0..<view.name.byteCount).map { view.name.byte($0) }
   if profileBody(name: name, service: view.serviceType.array, pairs: pairs) != body.array {
     fatalError("a profile is written otherwise than it was read")

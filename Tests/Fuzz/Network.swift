@@ -187,7 +187,7 @@ private final class Network {
           } else {
             end.closed(slot, now)
           }
-        case .dial, .peer, .decisionWanted, .completed, .messageWaiting, .datagram, .epochRaised: break
+        case .dial, .peer, .decisionWanted, .completed, .messageWaiting, .datagram, .epochRaised, .session: break
         }
       }
       end.checkPeers()

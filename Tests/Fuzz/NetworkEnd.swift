@@ -103,7 +103,7 @@ final class End {
       expect(!waiting.contains { $0 == entry }, "a message is told of before the one before it was taken")
       waiting.append(entry)
     case .dial(let handle): dials.append(handle)
-    case .transmit, .close, .peer, .decisionWanted, .datagram, .epochRaised: break
+    case .transmit, .close, .peer, .decisionWanted, .datagram, .epochRaised, .session: break
     }
   }
 

@@ -18,6 +18,7 @@ func fuzzNode(_ input: UnsafeRawBufferPointer) {
 private final class Credulous: NodeCryptography {
   private let sessions = StandInCryptography(Identity(1))
 
+  func digest(_ bytes: RawSpan) -> InlineArray<32, UInt8> { sessions.digest(bytes) }
   func sign(_ message: RawSpan) -> InlineArray<64, UInt8> { InlineArray(repeating: 7) }
   func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool { true }
 
@@ -92,7 +93,7 @@ private final class Rig {
         node.handle(.linkClosed(slot), now: now)
       case .messageWaiting(let peer, let pending): _ = node.takeMessage(from: peer, pending.lane, now: now)
       case .dial: fatalError("dials nobody")
-      case .peer, .decisionWanted, .completed, .datagram, .epochRaised: break
+      case .peer, .decisionWanted, .completed, .datagram, .epochRaised, .session: break
       }
     }
   }

@@ -7,6 +7,8 @@ private let targets: [(name: String, take: (UnsafeRawBufferPointer) -> Void)] = 
   ("streams", fuzzStreams),
   ("advertisements", fuzzAdvertisements),
   ("messages", fuzzMessages),
+  ("sessions", fuzzSessions),
+  ("local", fuzzLocal),
   ("control", fuzzControl),
   ("configurations", fuzzConfigurations),
   ("journals", fuzzJournals),

@@ -62,3 +62,57 @@ func aRelayWithManyFlowsLosesNothingAndKeepsItsTurn(flows: Int, hostile: Int) {
   let share = Double(bytes) / Double(bytesOfAll)
   #expect(lost == 0 && share > 0.98 / Double(hostile + 1), "\(lost) lost, share \(share)")
 }
+
+/// A neighbour that sends one flow itself, and relays as many as find room; another neighbour with one flow.
+@Test func whatANeighbourSendsItselfTakesTurnsWithAllThatItRelays() {
+  let queue = Queue()
+  queue.frameBytesMax = 4144
+  var next: UInt64 = 1000
+  var counts: [UInt64: Int] = [:]
+  for _ in 0..<400 {
+    for _ in 0..<50 {
+      _ = queue.append([UInt8](repeating: 0, count: 1000), .bulk, source: next, from: 1, isRelayed: true)
+      next += 1
+    }
+    for source in 1...2 as ClosedRange<UInt64> {
+      for _ in 0..<4 {
+        _ = queue.append([UInt8](repeating: 0, count: 1000), .bulk, source: source, from: Int(source))
+      }
+    }
+    for frame in frames(in: queue.pop(4144)) { counts[min(frame.header.source.high, 1000), default: 0] += 1 }
+  }
+  let parts = [1, 2, 1000].map { Double(counts[$0] ?? 0) / Double(counts.values.reduce(0, +)) }
+  #expect(parts[0] > 0.23 && parts[1] > 0.48 && parts[2] > 0.23, "\(parts)")
+}
+
+@Test(arguments: [1, 40]) func aNeighboursLongestFrameFindsRoomHoweverMuchItRelays(links: Int) {
+  let queues = Queue.family(links)
+  for source in 0..<2000 {
+    for queue in queues { _ = queue.append([1], .bulk, source: UInt64(source + 10), from: 3, isRelayed: true) }
+  }
+  let longest = [UInt8](repeating: 0, count: Limits.framePayloadBytesMax)
+  #expect(!queues[0].append(longest, .bulk, source: 5000, from: 3, isRelayed: true))
+  #expect(queues[0].append(longest, .bulk, source: 3, from: 3))
+}
+
+@Test func smallFramesThatANeighbourRelaysLeaveRoomForItsOwn() {
+  let queues = Queue.family(8)
+  for source in 0..<16 {
+    for queue in queues {
+      for _ in 0..<600 { _ = queue.append([1], .bulk, source: UInt64(source + 10), from: 3, isRelayed: true) }
+    }
+  }
+  for _ in 0..<512 { #expect(queues[0].append([1], .bulk, source: 3, from: 3)) }
+}
+
+@Test func whatANeighbourRelaysTakesNoRoomOfItsOwnRealtimeFrames() {
+  let queue = Queue()
+  let payload = [UInt8](repeating: 0, count: 8000)
+  for _ in 0..<4 { #expect(queue.append(payload, .realtime, source: 3, from: 3)) }
+  for _ in 0..<4 { #expect(queue.append(payload, .realtime, source: 4, from: 3, isRelayed: true)) }
+  for source in 11...40 {
+    for _ in 0..<30 { _ = queue.append(payload, .bulk, source: UInt64(source), from: 3, isRelayed: true) }
+  }
+  #expect(queue.drops[.overtaken] == 4)
+  #expect(queue.popAll().count { $0.header.priority == .realtime && $0.header.source == queue.id(3) } == 4)
+}

@@ -45,18 +45,19 @@ final class Queue {
   func id(_ number: UInt64) -> NodeID { NodeID(high: number, low: 1) }
 
   func append(
-    _ payload: [UInt8], _ priority: FramePriority, source: UInt64 = 1, destination: UInt64 = 2, from ingress: Int = 0
+    _ payload: [UInt8], _ priority: FramePriority, source: UInt64 = 1, destination: UInt64 = 2, from ingress: Int = 0,
+    isRelayed: Bool = false
   ) -> Bool {
     let header = FrameHeader(
       type: .segment, priority: priority, payloadByteCount: payload.count, destination: id(destination),
       source: id(source), identifier: 0)
-    return queue.append(header, payload.span.bytes, from: ingress)
+    return queue.append(header, payload.span.bytes, from: ingress, isRelayed: isRelayed)
   }
 
   func appendControl(_ payload: [UInt8]) -> Bool {
     let header = FrameHeader(
       type: .advertisement, priority: .control, payloadByteCount: payload.count, source: id(1), identifier: 0)
-    return queue.append(header, payload.span.bytes, from: FramePool.ownIngress)
+    return queue.append(header, payload.span.bytes, from: FramePool.ownIngress, isRelayed: false)
   }
 
   func pop(_ room: Int) -> [UInt8] {

@@ -68,7 +68,7 @@ final class Bench {
       case .dial:
         commands.append(output)
       case .epochRaised(let epoch): raisedEpoch = epoch
-      case .peer, .decisionWanted, .completed, .messageWaiting, .datagram:
+      case .peer, .decisionWanted, .completed, .messageWaiting, .datagram, .session:
         news.append(output)
       }
     }

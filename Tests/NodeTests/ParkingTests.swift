@@ -20,8 +20,10 @@ private final class Box {
   }
 
   /// A leaf dials, and says who it is.
-  func link(_ person: Int, capabilities: Capabilities = .parks, isOwn: Bool = false) {
-    let slot = bench.open(person, .bluetoothLE, dialled: isOwn ? UInt32(person) : nil)
+  func link(
+    _ person: Int, _ bearer: BearerKind = .bluetoothLE, capabilities: Capabilities = .parks, isOwn: Bool = false
+  ) {
+    let slot = bench.open(person, bearer, dialled: isOwn ? UInt32(person) : nil)
     slots[person] = slot
     let relays = capabilities.contains(.relay)
     bench.receive(
@@ -37,9 +39,9 @@ private final class Box {
     bench.handle(.linkClosed(slot))
   }
 
-  func goodbye(of person: Int) -> [UInt8] {
-    frame(
-      .goodbye, from: bench.id(person), encoded { Goodbye(reason: .parked, retryAfterSeconds: 0).write(to: &$0) })
+  func goodbye(of person: Int, retryAfterSeconds: UInt16 = 0) -> [UInt8] {
+    let goodbye = Goodbye(reason: .parked, retryAfterSeconds: retryAfterSeconds)
+    return frame(.goodbye, from: bench.id(person), encoded { goodbye.write(to: &$0) })
   }
 
   func state(_ person: Int) -> Link.State { bench.node.link(slots[person] ?? 0).state }
@@ -92,6 +94,23 @@ private final class Box {
   }
 
   func other(than person: Int) -> Int { person == 2 ? 3 : 2 }
+
+  /// A leaf instead of the relay, linked with the relay 1.
+  static func leaf() throws -> (box: Box, slot: Int) {
+    let box = Box(relays: false)
+    box.hear(1, relays: true)
+    box.link(1, capabilities: .relay, isOwn: true)
+    box.pass(.seconds(1))
+    _ = box.bench.takeCommands()
+    return (box, try #require(box.slots[1]))
+  }
+
+  /// The application of this node sends a message.
+  func send(to person: Int) throws {
+    let text = [UInt8]("hi".utf8)
+    _ = try bench.node.send(kind: 1, text.span.bytes, to: bench.id(person), lane: .interactive, now: bench.now)
+    bench.drain()
+  }
 }
 
 @Test func aRelayParksTheIdlestLeafWhenItsLastPlaceIsTaken() throws {
@@ -291,38 +310,24 @@ private final class Box {
 }
 
 @Test func aLeafAgreesToBeParkedByItsRelayAndCallsItWhenItHasSomethingToSay() throws {
-  let box = Box(relays: false)
-  box.hear(1, relays: true)
-  box.link(1, capabilities: .relay, isOwn: true)
-  box.pass(.seconds(1))
-  _ = box.bench.takeCommands()
-  let slot = try #require(box.slots[1])
+  let (box, slot) = try Box.leaf()
   box.bench.receive(box.goodbye(of: 1), on: slot)
   #expect(box.bench.takeCommands().contains(.close(slot)))
   let goodbye = try Goodbye(bytes: #require(box.bench.sent(.goodbye, on: slot).last).payload)
   #expect(goodbye.reason == .parked)
   box.bench.handle(.linkClosed(slot))
   #expect(box.state(1) == .parked && box.dials == [])
-  let text = [UInt8]("hi".utf8)
-  _ = try box.bench.node.send(kind: 1, text.span.bytes, to: box.bench.id(1), lane: .interactive, now: box.bench.now)
-  box.bench.drain()
+  try box.send(to: 1)
   box.pass(.milliseconds(500))
   #expect(box.dials == [1])
 }
 
 @Test func aLeafThatHadItsTurnLetsOthersComeFirst() throws {
-  let box = Box(relays: false)
-  box.hear(1, relays: true)
-  box.link(1, capabilities: .relay, isOwn: true)
-  box.pass(.seconds(1))
-  let slot = try #require(box.slots[1])
-  let goodbye = encoded { Goodbye(reason: .parked, retryAfterSeconds: 60).write(to: &$0) }
-  box.bench.receive(frame(.goodbye, from: box.bench.id(1), goodbye), on: slot)
+  let (box, slot) = try Box.leaf()
+  box.bench.receive(box.goodbye(of: 1, retryAfterSeconds: 60), on: slot)
   box.bench.handle(.linkClosed(slot))
   _ = box.bench.takeCommands()
-  let text = [UInt8]("hi".utf8)
-  _ = try box.bench.node.send(kind: 1, text.span.bytes, to: box.bench.id(1), lane: .interactive, now: box.bench.now)
-  box.bench.drain()
+  try box.send(to: 1)
   box.pass(.milliseconds(9_500))
   #expect(box.dials == [])
   box.pass(.seconds(1))
@@ -330,11 +335,7 @@ private final class Box {
 }
 
 @Test func aLeafCallsItsRelayForWhatItRefusedShortlyBeforeItWasParked() throws {
-  let box = Box(relays: false)
-  box.hear(1, relays: true)
-  box.link(1, capabilities: .relay, isOwn: true)
-  box.pass(.seconds(1))
-  let slot = try #require(box.slots[1])
+  let (box, slot) = try Box.leaf()
   // Too many in one second.
   for sequence in UInt64(2)...8 {
     box.bench.receive(box.bench.profile(1, name: "name\(sequence)", sequence: sequence), on: slot)
@@ -378,4 +379,40 @@ private final class Box {
   let leaf = try #require(box.parking.first)
   box.pass(.seconds(6))
   #expect(box.state(leaf) == .closed(.timedOut))
+}
+
+@Test func aLinkThatIsToBeParkedGoesWhenAnotherComesUp() throws {
+  let box = Box()
+  for person in 1...4 { box.link(person) }
+  box.pass(.seconds(2))
+  let leaf = try #require(box.parking.first)
+  let first = box.slots[leaf] ?? 0
+  box.link(leaf)
+  #expect(box.bench.node.link(first).state == .closed(.duplicate))
+  #expect(box.state(leaf) == .up && box.bench.node.carrier(to: box.bench.id(leaf))?.slot == box.slots[leaf])
+}
+
+@Test func aLinkThatWasParkedWhileAnotherBeganGoes() throws {
+  let box = Box()
+  for person in 1...4 { box.link(person) }
+  box.pass(.seconds(2))
+  let leaf = try #require(box.parking.first)
+  let second = box.bench.open(leaf, .bluetoothLE)
+  box.agree(leaf)
+  #expect(box.state(leaf) == .parked)
+  let hello = helloPayload(box.bench.id(leaf), capabilities: .parks)
+  box.bench.receive(frame(.hello, from: box.bench.id(leaf), hello), on: second)
+  #expect(box.bench.node.link(second).state == .up && box.state(leaf) == .idle)
+  #expect(box.bench.node.route(to: box.bench.id(leaf)) != nil)
+}
+
+@Test func aLeafThatAnotherBearerLeadsToIsNotDialledOverBluetooth() {
+  let box = Box(relays: false)
+  box.hear(1, relays: true)
+  box.link(1, capabilities: .relay, isOwn: true)
+  box.link(2, .ethernet)
+  box.hear(2)
+  _ = box.dials
+  box.pass(.seconds(60))
+  #expect(box.dials == [])
 }

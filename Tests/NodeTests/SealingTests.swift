@@ -109,7 +109,7 @@ private final class Row {
       case .completed(_, let completion): place.outcomes.append(completion.outcome)
       case .datagram(let peer, let datagram): place.datagrams.append((peer, datagram))
       case .decisionWanted(let peer, let chain): place.asked.append((peer, chain))
-      case .dial, .close, .peer, .epochRaised: break
+      case .dial, .close, .peer, .epochRaised, .session: break
       }
     }
     return hasMoved

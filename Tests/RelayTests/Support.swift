@@ -102,7 +102,7 @@ final class Box: LinkDriverDelegate {
       case .close: driver.finish()
       case .messageWaiting(let peer, let pending):
         if node.takeMessage(from: peer, pending.lane, now: now) != nil { messageCount += 1 }
-      case .dial, .peer, .decisionWanted, .completed, .datagram, .epochRaised: break
+      case .dial, .peer, .decisionWanted, .completed, .datagram, .epochRaised, .session: break
       }
     }
     driver.wakeUpEnded()

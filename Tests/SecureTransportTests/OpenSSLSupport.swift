@@ -22,6 +22,15 @@ final class OpenSSL {
   var output: String { String(decoding: scratch.bytes("output") ?? [], as: UTF8.self) }
   func type(_ text: String) { _ = CSystem.write(input, text, text.utf8.count) }
 
+  /// Whether it prints this: what it says of a connection comes after the connection's end.
+  func prints(_ text: String) -> Bool {
+    for _ in 0..<100 * waitSecondsMax {
+      if output.contains(text) { return true }
+      usleep(10_000)
+    }
+    return false
+  }
+
   /// The port it says that it listens on.
   func port() throws -> UInt16 {
     for _ in 0..<100 * waitSecondsMax {

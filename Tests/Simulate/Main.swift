@@ -1,8 +1,10 @@
 import Glibc
+import SessionStories
 import Simulator
 
 /// simulate run FIRST COUNT            runs COUNT seeds, a line for each
 /// simulate story SEED [LESS…]         runs one seed and prints its trace
+/// simulate sessions FIRST COUNT       plays stories of sessions alone, step by step, and says how those that fail end
 /// simulate shrink SEED                makes a failing seed smaller and prints its line for Regressions.swift
 /// simulate rest mesh|hall COUNT       measures what a network of relays costs at rest
 /// simulate gain                       measures the loop gain of costs, a line for each network
@@ -15,14 +17,15 @@ struct Simulate {
     let numbers = arguments.dropFirst().compactMap { UInt64($0) }
     switch (arguments.first, numbers.count) {
     case ("run", 2): run(first: numbers[0], count: numbers[1])
+    case ("sessions", 2): sessions(first: numbers[0], count: numbers[1])
     case ("story", 1): story(numbers[0], less: Array(arguments.dropFirst(2)))
     case ("shrink", 1): shrink(numbers[0])
     case ("rest", 1): rest(arguments.dropFirst().first, Int(numbers[0]))
     case ("gain", 0): gain()
     default:
       say(
-        "usage: simulate run FIRST COUNT | story SEED [faults=a,b] [nodes=n] [seconds=n] | shrink SEED"
-          + " | rest mesh|hall COUNT | gain")
+        "usage: simulate run FIRST COUNT | sessions FIRST COUNT | story SEED [faults=a,b] [nodes=n] [seconds=n]"
+          + " | shrink SEED | rest mesh|hall COUNT | gain")
       exit(2)
     }
   }
@@ -34,12 +37,38 @@ struct Simulate {
       say("begin \(seed)")
       let report = Report(Options(seed: seed), keys: Keys.maker(for: Options(seed: seed)))
       let isTwice = Options.isRunTwice(seed)
-      say("done \(report.line) twice=\(isTwice ? 1 : 0)")
+      let network = SessionStory(Options(seed: seed)), steps = Story(seed)
+      let wrong = network?.play(), wrongStep = steps.play()
+      say(
+        "done \(report.line) twice=\(isTwice ? 1 : 0) met=\(network?.connectedCount ?? 0) stepsmet=\(steps.connectedCount)"
+      )
       if isTwice, Report(Options(seed: seed), keys: Keys.maker(for: Options(seed: seed))).hash != report.hash {
         say("FAILED \(seed) the same seed gives another history")
       }
-      if let violation = report.violation { say("FAILED \(seed) \(violation)") }
+      if let violation = report.violation ?? wrong.map({ "sessions: \($0)" }) ?? wrongStep.map({ "steps: \($0)" }) {
+        say("FAILED \(seed) \(violation)")
+      }
     }
+  }
+
+  private static func sessions(first: UInt64, count: UInt64) {
+    var failed = 0, met = 0, delivered = 0, lies = 0, streams = 0, bytes = 0
+    for seed in first..<first + count {
+      let story = Story(seed)
+      if let wrong = story.play() {
+        failed += 1
+        say("FAILED \(seed) \(wrong)\n\(story.report())\n  replay: simulate sessions \(seed) 1")
+      }
+      met += story.connectedCount
+      delivered += story.deliveredCount
+      lies += story.lieCount
+      streams += story.witness.finishedCount
+      bytes += story.witness.bytes
+    }
+    say(
+      "\(count) stories, \(failed) failed: members met \(met) times, \(delivered) messages delivered, \(streams) streams"
+        + " read to their end, \(bytes) bytes in streams, \(lies) lies told")
+    if failed > 0 { exit(1) }
   }
 
   private static func story(_ seed: UInt64, less: [String]) {
@@ -58,7 +87,12 @@ struct Simulate {
     let report = Report(options, keys: Keys.maker(for: options), isVerbose: true)
     print(report.line)
     print("trace \(report.hash)")
-    if let violation = report.violation {
+    // The stories of sessions are of the whole seed.
+    let wrong = less.isEmpty ? SessionStory(Options(seed: seed))?.play() : nil
+    let steps = less.isEmpty ? Story(seed) : nil
+    let wrongStep = steps?.play()
+    if let steps, wrongStep != nil { print(steps.report()) }
+    if let violation = report.violation ?? wrong.map({ "sessions: \($0)" }) ?? wrongStep.map({ "steps: \($0)" }) {
       print("FAILED \(seed) \(violation)")
       exit(1)
     }

@@ -43,6 +43,11 @@
       point = publicPoint.indices.map { publicPoint[$0] }
     }
 
+    func digest(_ bytes: RawSpan) -> InlineArray<32, UInt8> {
+      let digest = sha256(bytes.withUnsafeBytes { [UInt8]($0) })
+      return InlineArray { digest[$0] }
+    }
+
     func sign(_ message: RawSpan) -> InlineArray<64, UInt8> {
       signCount += 1
       return message.withUnsafeBytes { identity.sign($0) }

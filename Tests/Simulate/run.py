@@ -35,7 +35,7 @@ def arguments():
 
 class Totals:
     SUMS = ("events", "frames", "delivered", "failed", "milliseconds", "alarms", "real", "canaries", "sealed",
-            "unreliable", "twice")
+            "unreliable", "twice", "met", "stepsmet")
 
     def __init__(self):
         self.count = 0
@@ -94,6 +94,7 @@ def report(totals, options, seconds):
     print(f"{sums['events']} events, all traces together {totals.hash:016x}; run twice with the same trace: {sums['twice']} seeds")
     print(f"cryptography: {totals.cryptography} in {sums['real']} seeds (every 50th), the stand-in in the others; "
           f"{sums['sealed']} frames sealed; the canary was in {sums['canaries']} frames that both ends wanted in clear, and in no other")
+    print(f"sessions: members met {sums['met']} times in these networks, and {sums['stepsmet']} times in stories of single steps")
     print("faults: " + ", ".join(f"{name} {count}" for name, count in sorted(totals.faults.items()))
           + f"; alarms for keys used twice {sums['alarms']}")
     titles = {"healed": "after all faults", "rerouted": "after a wire died unannounced, routes",
@@ -104,8 +105,9 @@ def report(totals, options, seconds):
             print(f"converged {titles[name]}: median {percentile(taken, .5)} ms, 90 % {percentile(taken, .9)}, "
                   f"99 % {percentile(taken, .99)}, longest {taken[-1]}")
     if totals.rerouting:
-        print("routes after a wire died, longest by diameter (bound: 2900 ms over Ethernet, 5000 ms over others, + 250 ms a hop, + 20 s in a hall): " + ", ".join(
-            f"{hops}: {taken} ms" for hops, taken in sorted(totals.rerouting.items())))
+        print("routes after a wire died, longest by diameter (bound: 2900 ms over Ethernet, 5000 ms over others, + 250 ms a hop, "
+              "+ 20 s in a hall, + 65 s over Bluetooth, + 130 s in a room): "
+              + ", ".join(f"{hops}: {taken} ms" for hops, taken in sorted(totals.rerouting.items())))
     if totals.halls:
         sizes = sorted(size for size, _ in totals.halls)
         healed = sorted(time for _, time in totals.halls)

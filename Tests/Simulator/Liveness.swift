@@ -65,7 +65,7 @@ extension Simulation {
   /// Neighbours refuse the key of the relay that passed on wrong signatures, for a minute or two.
   private var hadForgery: Bool { faultCounts[.alter] != nil || faultCounts[.downgrade] != nil }
 
-  private func heal() {
+  func heal() {
     isHealed = true
     trace.note(now, "heal")
     for machine in machines.indices { machines[machine].frozenUntil = .zero }
@@ -112,7 +112,7 @@ extension Simulation {
   }
 
   /// Runs until the network has converged; returns the milliseconds that it took, nil when it took too long.
-  private func untilWhole(_ what: String, routesOnly: Bool = false, within most: TimeSpan) -> UInt64? {
+  func untilWhole(_ what: String, routesOnly: Bool = false, within most: TimeSpan) -> UInt64? {
     let start = now
     var missing: String?
     repeat {

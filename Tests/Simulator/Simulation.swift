@@ -3,6 +3,7 @@ import Frame
 import Link
 import Node
 import Primitives
+import Session
 import TestSupport
 
 /// A whole network of real nodes in one thread: clock, wires, streams, crashes and applications are played, and
@@ -72,6 +73,8 @@ public final class Simulation {
   public internal(set) var convergence = Convergence()
   /// The most Bluetooth connections that a machine had when one more was made.
   var placesTaken = 0
+  /// What the applications were told of their sessions.
+  var sessionEvents: [(machine: Int, life: Int, event: SessionEvent)] = []
   /// Peers that a node reported as changed.
   private(set) var changeCount = 0
   /// The first thing that went wrong.
@@ -184,16 +187,16 @@ public final class Simulation {
   private func deadline(_ machine: Int) {
     guard let node = machines[machine].node, machines[machine].timerAt <= now else { return }
     machines[machine].timerAt = .never
-    if node.nextDeadline(now: now) <= now {
-      node.handle(.timeout, now: now)
-      machines[machine].timedOutAt = now
-    }
-    touched(machine)
+    let isDue = node.nextDeadline(now: now) <= now
+    if isDue { node.handle(.timeout, now: now) }
+    touched(machine, timedOut: isDue)
   }
 
   /// The node handled an event. As in the firmware the drain comes once for each wake-up: when as many events as one
   /// takes have come, or when no more come for a moment.
-  func touched(_ machine: Int) {
+  func touched(_ machine: Int, timedOut: Bool = false) {
+    // Whatever comes after the timeout may make something due: a route, say, for a message that waits.
+    machines[machine].timedOutAt = timedOut ? now : .zero
     guard machines[machine].node != nil, machines[machine].frozenUntil <= now else { return }
     machines[machine].eventsSinceDrain += 1
     if machines[machine].eventsSinceDrain == 1 {
@@ -239,6 +242,7 @@ public final class Simulation {
     case .messageWaiting(let peer, let pending): machines[machine].waiting.append((peer, pending.lane))
     case .datagram(let peer, let datagram): datagramCame(machine, peer, datagram.bytes)
     case .epochRaised(let epoch): machines[machine].epoch = epoch
+    case .session(let event): sessionEvents.append((machine, machines[machine].life, event))
     }
   }
 

@@ -16,7 +16,7 @@ LINES_MAX = 500
 COLUMNS_MAX = 120
 
 # A core module imports only core modules above it, and what Swift itself brings.
-CORE = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Messages", "Node"]
+CORE = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Node"]
 SWIFT = {"Synchronization"}
 # What a rim module may import.
 BASE = {"CSystem", "Primitives"}

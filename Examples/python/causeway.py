@@ -1,0 +1,500 @@
+"""Causeway for applications in Python: one file, the standard library alone. Written from docs/local-api.md.
+
+    node = Node.connect("chat")
+    session = node.open_session("chat")
+    for sighting in node.browse("chat"):
+        if sighting.kind == "found":
+            session.invite(sighting.address)
+
+A thread of its own reads the socket. Every method may be called from any thread; those that wait take `timeout` in seconds,
+None for no limit, and raise CausewayError when it is over. An iterator is for one reader, and ends with what it stands for.
+"""
+import collections
+import enum
+import queue
+import socket
+import struct
+import threading
+
+SOCKET = "/run/causeway/api.sock"
+VERSION = 1
+WINDOW = 262_144            # bytes of messages of one session that may wait here
+OVERHEAD = 64               # what each message counts beyond its bytes
+
+
+class Code(enum.IntEnum):
+    """Why a request was refused."""
+    DONE, UNSUPPORTED, UNKNOWN, INVALID, NOT_ALLOWED, UNAVAILABLE, FULL, BUSY, INCOMPATIBLE, ALREADY_MEMBER, IN_USE = range(11)
+    TIMED_OUT, NOT_CONNECTED = 100, 101     # not from the daemon
+
+
+class Mode(enum.IntEnum):
+    RELIABLE, BULK, UNRELIABLE = range(3)
+
+
+class Result(enum.IntEnum):
+    """What became of a message to one member."""
+    DELIVERED, FAILED, NO_ROOM, NOT_CONNECTED = range(4)
+
+
+class State(enum.IntEnum):
+    """How a member stands."""
+    CONNECTING, CONNECTED, AWAY, REJECTED, LEFT, EJECTED, PAUSED = range(7)
+
+
+class Outcome(enum.IntEnum):
+    """How an invitation ended."""
+    CONNECTED, DECLINED, TIMED_OUT, CANCELLED, BUSY, FULL, NO_SERVICE, INCOMPATIBLE, SESSION_ENDED = range(9)
+
+
+class CausewayError(Exception):
+    def __init__(self, code, text=""):
+        super().__init__(text or (code.name if isinstance(code, enum.Enum) else f"code {code}"))
+        self.code, self.text = code, text
+
+
+class Address(collections.namedtuple("Address", "node endpoint")):
+    """A service of a node: where it is invited, and who it is in a session. The same after each of its starts."""
+    __slots__ = ()
+
+    @property
+    def bytes(self):
+        return self.node + struct.pack(">I", self.endpoint)
+
+    def __str__(self):
+        return f"{self.node.hex()[:8]}/{self.endpoint:08x}"
+
+
+Peer = collections.namedtuple("Peer", "hops is_verified name")
+Sighting = collections.namedtuple("Sighting", "kind address peer info")     # found, changed, lost; allTold has a kind alone
+Member = collections.namedtuple("Member", "address peer state reason text")
+Message = collections.namedtuple("Message", "sender data is_reliable")
+Room = collections.namedtuple("Room", "address")
+Ended = collections.namedtuple("Ended", "reason text")
+
+
+class Reader:
+    """Takes fields from a packet. Bytes behind the last one are of a later version."""
+
+    def __init__(self, packet):
+        self.packet, self.offset = packet, 0
+
+    def number(self, count):
+        return int.from_bytes(self.bytes(count))
+
+    def bytes(self, count):
+        if len(self.packet) - self.offset < count:
+            raise ValueError("a packet ends before its last field")
+        self.offset += count
+        return self.packet[self.offset - count : self.offset]
+
+    def text(self):
+        return self.bytes(self.number(1)).decode(errors="replace")
+
+    def address(self):
+        return Address(self.bytes(16), self.number(4))
+
+    def peer(self):
+        return Peer(self.number(1), bool(self.number(1) & 1), self.text())
+
+    def service(self):
+        entry = Reader(self.bytes(self.number(2)))
+        return entry.number(4), entry.text(), _info(entry.text() for _ in range(entry.number(1)))
+
+
+def _info(pairs):
+    return dict(pair.partition("=")[::2] for pair in pairs)
+
+
+def text(value):
+    encoded = value.encode()
+    if len(encoded) > 255:
+        raise CausewayError(Code.INVALID, "a text has at most 255 bytes")
+    return bytes([len(encoded)]) + encoded
+
+
+def packet(kind, number, *fields):
+    body = struct.pack(">BI", kind, number) + b"".join(fields)
+    return struct.pack(">I", len(body)) + body
+
+
+def hello(number, name):
+    return packet(1, number, struct.pack(">HH", VERSION, VERSION), text(name))
+
+
+def advertise(number, service, info):
+    pairs = [text(f"{key}={value}") for key, value in info.items()]
+    return packet(2, number, text(service), bytes([len(pairs)]), *pairs)
+
+
+def browse(number, service):
+    return packet(3, number, text(service))
+
+
+def open_session(number, service, flags, members_max):
+    return packet(4, number, text(service), bytes([flags, members_max]))
+
+
+def close(number, what):
+    return packet(5, number, struct.pack(">I", what))
+
+
+def invite(number, session, address, milliseconds, context):
+    return packet(6, number, struct.pack(">I", session), address.bytes, struct.pack(">IH", milliseconds, len(context)), context)
+
+
+def cancel(number, invitation):
+    return packet(7, number, struct.pack(">I", invitation))
+
+
+def answer(number, invitation, session, explanation):
+    return packet(8, number, struct.pack(">II", invitation, session), text(explanation))
+
+
+def leave(number, session, farewell):
+    return packet(9, number, struct.pack(">I", session), text(farewell))
+
+
+def send(number, session, mode, to, data):
+    return packet(10, number, struct.pack(">IBB", session, mode, len(to)), *(address.bytes for address in to),
+                  struct.pack(">I", len(data)), data)
+
+
+def window(session, limit):
+    return packet(11, 0, struct.pack(">IQ", session, limit))
+
+
+# What an application holds
+
+
+class _Events:
+    """A queue of events for one reader."""
+
+    def __init__(self, node, number):
+        self._node, self._number, self._queue, self._is_over = node, number, queue.SimpleQueue(), False
+
+    def next(self, timeout=None):
+        """The next event; None when there will be no more."""
+        if self._is_over:
+            return None
+        try:
+            event = self._queue.get(timeout=timeout)
+        except queue.Empty:
+            raise CausewayError(Code.TIMED_OUT, "nothing happened in time") from None
+        self._is_over = event is None
+        return event
+
+    def __iter__(self):
+        return iter(self.next, None)
+
+    def _put(self, event):
+        self._queue.put(event)
+
+    def close(self):
+        """Ends what it stands for."""
+        self._node._ask(close, self._number)
+        self._node._forget(self._number)
+        self._put(None)
+
+
+class Browse(_Events):
+    """Sightings of services of one type."""
+
+    def __init__(self, node, number):
+        super().__init__(node, number)
+        self._places = {}
+
+    def _services(self, reader):
+        place, id, peer, now = reader.number(2), reader.bytes(16), reader.peer(), {}
+        for _ in range(reader.number(1)):
+            endpoint, _, info = reader.service()
+            now[Address(id, endpoint)] = (peer, info)
+        before = self._places.pop(place, {})
+        for address, (peer, info) in before.items():
+            if address not in now:
+                self._put(Sighting("lost", address, peer, info))
+        for address, (peer, info) in now.items():
+            if before.get(address) != (peer, info):
+                self._put(Sighting("changed" if address in before else "found", address, peer, info))
+        if now:
+            self._places[place] = now
+
+
+class Advertisement(_Events):
+    """The invitations that come to a service."""
+
+    def __init__(self, node, number, service):
+        super().__init__(node, number)
+        self._service = service
+
+    def update(self, info):
+        """Replaces the discovery info."""
+        self._node._ask(advertise, self._service, info, number=self._number)
+
+
+class Invitation:
+    """An invitation that came: `context` is opaque, and untrusted."""
+
+    def __init__(self, node, number, reader):
+        self._node, self._number = node, number
+        self.sender, self.peer = reader.address(), reader.peer()
+        flags, self.members_max, self.member_count = reader.number(1), reader.number(1), reader.number(1)
+        self.only_founder_admits, self.unsealed = bool(flags & 1), bool(flags & 2)
+        self.seconds = reader.number(4) / 1000
+        self.context = reader.bytes(reader.number(2))
+        self._end = queue.SimpleQueue()
+
+    def accept(self, into):
+        self._node._ask(answer, self._number, into._number, "")
+
+    def decline(self, explanation=""):
+        self._node._ask(answer, self._number, 0, explanation)
+
+    def wait(self, timeout=None):
+        """How it ended."""
+        return _wait(self._end, timeout)
+
+
+class SentInvitation:
+    def __init__(self, node, number):
+        self._node, self._number, self._end = node, number, queue.SimpleQueue()
+
+    def wait(self, timeout=None):
+        """How it ended, and the explanation."""
+        return _wait(self._end, timeout)
+
+    def cancel(self):
+        self._node._ask(cancel, self._number)
+
+
+class Session(_Events):
+    """Events: Member, Message, Room, and at last Ended. Messages come as fast as they are taken."""
+
+    def __init__(self, node, number):
+        super().__init__(node, number)
+        self.id, self.members = None, {}
+        self._limit = self._taken = 0
+
+    def next(self, timeout=None):
+        event = super().next(timeout)
+        if isinstance(event, Message):
+            self._taken += len(event.data) + OVERHEAD
+            self._grant()
+        return event
+
+    def _grant(self):
+        if self._taken + WINDOW // 2 >= self._limit:
+            self._limit = self._taken + WINDOW
+            self._node._write(window(self._number, self._limit))
+
+    def connected(self):
+        """The addresses of the members that are connected."""
+        return [address for address, member in list(self.members.items()) if member.state in (State.CONNECTED, State.PAUSED)]
+
+    def invite(self, address, context=b"", timeout=30):
+        invitation = self._node._hold(SentInvitation)
+        try:
+            self._node._ask(
+                invite, self._number, address, int(timeout * 1000), context, number=invitation._number)
+        except CausewayError:
+            self._node._forget(invitation._number)
+            raise
+        return invitation
+
+    def send(self, data, to=None, mode=Mode.RELIABLE, timeout=None):
+        """Sends a message to all that are connected, or to the addresses in `to`. Waits until the result of each is known:
+        a dictionary from addresses to Result, empty when the message is unreliable."""
+        if to == []:
+            return {}
+        return self._node._ask(send, self._number, mode, to or [], data, timeout=timeout)
+
+    def leave(self, farewell=""):
+        self._node._ask(leave, self._number, farewell)
+
+    close = leave
+
+    def _member(self, reader):
+        member = Member(
+            reader.address(), reader.peer(), reader.number(1), reader.number(1), reader.text())
+        if member.state in (State.LEFT, State.EJECTED):
+            self.members.pop(member.address, None)
+        else:
+            self.members[member.address] = member
+        self._put(member)
+
+
+def _wait(results, timeout):
+    try:
+        result = results.get(timeout=timeout)
+    except queue.Empty:
+        raise CausewayError(Code.TIMED_OUT, "no answer in time") from None
+    results.put(result)
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+class Node:
+    """A connection to the daemon, which ends with the process: what it held open is then withdrawn and left."""
+
+    @classmethod
+    def connect(cls, name, path=SOCKET):
+        """Names the application: two that run at once for one user have two names."""
+        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            stream.connect(path)
+        except OSError as error:
+            stream.close()
+            raise CausewayError(Code.NOT_CONNECTED, f"{path}: {error.strerror}; does the daemon run?") from error
+        node = cls(stream)
+        node._ask(hello, name)
+        return node
+
+    def __init__(self, stream):
+        self._stream = stream
+        self._lock, self._writing = threading.Lock(), threading.Lock()
+        self._last, self._held, self._answers, self._results = 0, {}, {}, {}
+        self.id = self.name = self.version = self.end = None
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def browse(self, service):
+        return self._begin(Browse, browse, service)
+
+    def advertise(self, service, info={}):
+        return self._begin(Advertisement, advertise, service, info, made_with=(service,))
+
+    def open_session(self, service, members_max=0, only_founder_admits=False, unsealed=False):
+        session = self._begin(
+            Session, open_session, service, (1 if only_founder_admits else 0) | (2 if unsealed else 0), members_max)
+        session._grant()
+        return session
+
+    def close(self):
+        try:
+            self._stream.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    # Requests
+
+    def _number(self):
+        with self._lock:
+            self._last = self._last % 0xFFFF_FFFF + 1
+            return self._last
+
+    def _hold(self, kind, *made_with):
+        number = self._number()
+        held = self._held[number] = kind(self, number, *made_with)
+        return held
+
+    def _forget(self, number):
+        self._held.pop(number, None)
+
+    def _begin(self, kind, encode, *fields, made_with=()):
+        held = self._hold(kind, *made_with)
+        try:
+            self._ask(encode, *fields, number=held._number)
+        except CausewayError:
+            self._forget(held._number)
+            raise
+        return held
+
+    def _ask(self, encode, *fields, number=None, timeout=None):
+        """Sends a request and waits for its answer. Returns the results of a message."""
+        number = number or self._number()
+        waiting, results = queue.SimpleQueue(), {}
+        self._answers[number], self._results[number] = waiting, results
+        try:
+            if self.end:
+                raise self.end
+            self._write(encode(number, *fields))
+            code, explanation = _wait(waiting, timeout)
+        finally:
+            self._answers.pop(number, None)
+            self._results.pop(number, None)
+        if code != Code.DONE:
+            raise CausewayError(Code(code) if code in list(Code) else code, explanation)
+        return results
+
+    def _write(self, bytes):
+        with self._writing:
+            try:
+                self._stream.sendall(bytes)
+            except OSError as error:
+                # The daemon may have said why.
+                self._reader.join(1)
+                raise (self.end or CausewayError(Code.NOT_CONNECTED)) from error
+
+    # Events
+
+    def _read(self):
+        reason = "the daemon closed the connection"
+        try:
+            with self._stream.makefile("rb") as stream:
+                while head := stream.read(4):
+                    packet = stream.read(int.from_bytes(head))
+                    if packet[:5] == b"\x80" + bytes(4):
+                        reason = Reader(packet[6:]).text()
+                    self._hear(packet)
+        except OSError:
+            pass
+        self._stream.close()
+        self.end = CausewayError(Code.NOT_CONNECTED, reason)
+        for waiting in list(self._answers.values()):
+            waiting.put(self.end)
+        for held in list(self._held.values()):
+            if isinstance(held, _Events):
+                held._put(None)
+            else:
+                held._end.put(self.end)
+
+    def _hear(self, packet):
+        reader = Reader(packet)
+        kind, number = reader.number(1), reader.number(4)
+        if kind in (128, 138):
+            return self._answered(kind, number, reader)
+        if kind == 129:
+            self.version, _, self.id, self.name = reader.number(2), reader.bytes(8), reader.bytes(16), reader.text()
+            if waiting := self._answers.get(number):
+                waiting.put((Code.DONE, ""))
+            return
+        held = self._held.get(number)
+        if held is None:
+            return
+        match kind:
+            case 130:
+                held._services(reader)
+            case 131:
+                held._put(Sighting("allTold", None, None, None))
+            case 132:
+                invitation = Invitation(self, reader.number(4), reader)
+                self._held["invitation", invitation._number] = invitation
+                held._put(invitation)
+            case 133:
+                received, outcome = reader.number(4), (reader.number(1), reader.text())
+                ended = self._held.pop(("invitation", received) if received else number, None)
+                if ended:
+                    ended._end.put(outcome)
+            case 134:
+                held.id = reader.bytes(16)
+            case 135:
+                reason, _ = reader.number(1), reader.number(4)
+                self._forget(number)
+                held._put(Ended(reason, reader.text()))
+                held._put(None)
+            case 136:
+                held._member(reader)
+            case 137:
+                sender, mode = reader.address(), reader.number(1)
+                held._put(Message(sender, reader.bytes(reader.number(4)), mode != Mode.UNRELIABLE))
+            case 139:
+                held._put(Room(reader.address()))
+
+    def _answered(self, kind, number, reader):
+        if kind == 138:
+            address, result = reader.address(), reader.number(1)
+            if (results := self._results.get(number)) is not None:
+                results[address] = Result(result)
+        elif waiting := self._answers.get(number):
+            waiting.put((reader.number(1), reader.text()))

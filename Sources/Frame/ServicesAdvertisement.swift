@@ -1,0 +1,86 @@
+import Primitives
+
+/// `key=value` pairs as they are advertised, each behind its length. docs/protocol.md, "Profile".
+public struct InfoPairs: ~Escapable {
+  public let count: Int
+  private let bytes: RawSpan
+
+  /// `bytes` are `count` pairs and nothing else. Throws `.truncated`, `.overLength`, `.malformed`.
+  @_lifetime(copy bytes)
+  init(count: Int, _ bytes: RawSpan) throws(FrameRefusal) {
+    if bytes.byteCount > Limits.infoBytesMax { throw .overLength }
+    self.count = count
+    self.bytes = bytes
+    var reader = ByteReader(bytes, orThrow: FrameRefusal.truncated)
+    for _ in 0..<count {
+      if !isInfoPair(try reader.span(Int(try reader.u8()))) { throw .malformed }
+    }
+    if reader.remaining != 0 { throw .malformed }
+  }
+
+  /// Calls `body` with each `key=value`, in order.
+  public func forEach(_ body: (RawSpan) -> Void) {
+    var reader = ByteReader(bytes, orThrow: FrameRefusal.truncated)
+    for _ in 0..<count {
+      guard let length = try? reader.u8(), let pair = try? reader.span(Int(length)) else { return }
+      body(pair)
+    }
+  }
+}
+
+/// One service in a services advertisement.
+///
+///     0–3 endpoint · 4 length of the type · 5… type · then the number of pairs (1), their bytes with lengths (2), the pairs
+public struct ServiceView: ~Escapable {
+  /// Names it among the services of its node. Never 0.
+  public let endpoint: UInt32
+  /// See `isServiceType`.
+  public let type: RawSpan
+  public let info: InfoPairs
+
+  @_lifetime(copy reader)
+  init(_ reader: inout ByteReader<FrameRefusal>) throws(FrameRefusal) {
+    endpoint = try reader.u32()
+    let type = try reader.span(Int(try reader.u8()))
+    let count = Int(try reader.u8())
+    let pairs = try reader.span(Int(try reader.u16()))
+    if type.byteCount > Limits.serviceTypeBytesMax { throw .overLength }
+    if endpoint == 0 || !isServiceType(type) { throw .malformed }
+    self.type = type
+    info = try InfoPairs(count: count, pairs)
+  }
+}
+
+/// The body of a services advertisement: what applications on the node offer, and where they are invited to sessions.
+///
+///     0 count, at most 16 · then the services, ascending by endpoint
+public struct ServicesView: ~Escapable {
+  public let count: Int
+  private let entries: RawSpan
+
+  /// Throws `.truncated`, `.overLength`, `.malformed`.
+  @_lifetime(copy body)
+  public init(_ body: RawSpan) throws(FrameRefusal) {
+    var reader = ByteReader(body, orThrow: FrameRefusal.truncated)
+    count = Int(try reader.u8())
+    if count > Limits.servicesMax { throw .overLength }
+    entries = try reader.span(reader.remaining)
+    var entryReader = ByteReader(entries, orThrow: FrameRefusal.truncated)
+    var last: UInt32 = 0
+    for _ in 0..<count {
+      let endpoint = try ServiceView(&entryReader).endpoint
+      if endpoint <= last { throw .malformed }
+      last = endpoint
+    }
+    if entryReader.remaining != 0 { throw .malformed }
+  }
+
+  /// Calls `body` with each service, in order.
+  public func forEach(_ body: (borrowing ServiceView) -> Void) {
+    var reader = ByteReader(entries, orThrow: FrameRefusal.truncated)
+    for _ in 0..<count {
+      guard let service = try? ServiceView(&reader) else { return }
+      body(service)
+    }
+  }
+}

@@ -1,0 +1,147 @@
+import Primitives
+import Session
+
+/// One client of the local API.
+final class LocalClient {
+  struct Service {
+    let number: UInt32
+    let endpoint: UInt32
+    let type: [UInt8]
+  }
+
+  struct SentInvitation {
+    let number: UInt32
+    let handle: InvitationHandle
+    var outcome: InvitationOutcome?
+  }
+
+  struct ReceivedInvitation {
+    let service: UInt32
+    var invitation: Invitation
+    var isTold = false
+    var outcome: InvitationOutcome?
+  }
+
+  /// A message on its way to one member.
+  struct Flight {
+    let request: UInt32
+    let id: SessionMessageID
+  }
+
+  let user: UInt32
+  let groups: [UInt32]
+  /// Nil until it has said hello.
+  var instance: [UInt8]?
+  var services: [Service] = []
+  var browses: [LocalBrowse] = []
+  var sessions: [ClientSession] = []
+  var sent: [SentInvitation] = []
+  var received: [ReceivedInvitation] = []
+  var flights: [Flight] = []
+  /// There may be something to tell it.
+  var hasNews = false
+  /// The message that its connection is writing.
+  var inHand = 0
+  private var replies: [[UInt8]] = []
+  private(set) var repliesBytes = 0
+  private var turn = 0
+
+  init(user: UInt32, groups: [UInt32]) {
+    self.user = user
+    self.groups = groups
+  }
+
+  /// Whether a number stands for something.
+  func isInUse(_ number: UInt32) -> Bool {
+    services.contains { $0.number == number } || browses.contains { $0.number == number }
+      || sessions.contains { $0.number == number } || sent.contains { $0.number == number }
+      || flights.contains { $0.request == number }
+  }
+
+  /// The service and the sessions at an endpoint are one client's.
+  func owns(_ endpoint: UInt32) -> Bool {
+    services.contains { $0.endpoint == endpoint } || sessions.contains { $0.endpoint == endpoint }
+  }
+
+  func session(_ number: UInt32) -> ClientSession? { sessions.first { $0.number == number && !$0.hasEnded } }
+
+  /// Messages that wait for it, in bytes.
+  var unread: Int { sessions.reduce(inHand) { $0 + $1.unread } }
+
+  func reply(_ event: LocalEvent) {
+    replies.append(event.packet)
+    repliesBytes += replies[replies.count - 1].count
+    hasNews = true
+  }
+
+  func nextReply() -> [UInt8]? {
+    if replies.isEmpty { return nil }
+    let reply = replies.removeFirst()
+    repliesBytes -= reply.count
+    return reply
+  }
+
+  /// What a session has to say; each in its turn.
+  func nextSessionEvent(_ node: any LocalNode) -> (
+    event: LocalEvent, session: ClientSession, message: ClientSession.Message?
+  )? {
+    for _ in sessions.indices {
+      turn = turn + 1 < sessions.count ? turn + 1 : 0
+      let session = sessions[turn]
+      let next = session.nextEvent(node) { handle in sessions.first { $0.handle == handle }?.number ?? 0 }
+      guard let next else { continue }
+      if session.isOver { sessions.remove(at: turn) }
+      return (next.event, session, next.message)
+    }
+    return nil
+  }
+
+  func nextInvitationEvent(_ node: any LocalNode, _ now: Instant) -> LocalEvent? {
+    if let index = sent.firstIndex(where: { $0.outcome != nil }), let outcome = sent[index].outcome {
+      return .invitationEnded(object: sent.remove(at: index).number, received: 0, outcome)
+    }
+    // Of one that ended meanwhile there is nothing to say.
+    received.removeAll { !$0.isTold && $0.outcome != nil }
+    if let index = received.firstIndex(where: { !$0.isTold }) {
+      received[index].isTold = true
+      let asked = received[index].invitation
+      received[index].invitation.context = []
+      return .invited(
+        service: received[index].service, asked,
+        milliseconds: UInt32(clamping: asked.deadline > now ? (asked.deadline - now).milliseconds : 0),
+        node.peer(asked.from.node) ?? .absent)
+    }
+    if let index = received.firstIndex(where: { $0.outcome != nil }), let outcome = received[index].outcome {
+      let asked = received.remove(at: index)
+      return .invitationEnded(object: asked.service, received: asked.invitation.handle.number, outcome)
+    }
+    return nil
+  }
+
+  func nextBrowseEvent(_ node: any LocalNode, _ places: LocalPlaces) -> LocalEvent? {
+    for index in browses.indices {
+      while let place = browses[index].dirty.first {
+        browses[index].dirty[place] = false
+        let id = places.nodes[place]
+        let type = browses[index].type
+        let offered =
+          id == .none
+          ? []
+          : node.sessions.services(of: id).filter { service in
+            service.type == type
+              && !(id == node.sessions.local && services.contains { $0.endpoint == service.endpoint })
+          }
+        if offered.isEmpty && !browses[index].told[place] { continue }
+        browses[index].told[place] = !offered.isEmpty
+        return .services(
+          browse: browses[index].number, place: UInt16(place), offered.isEmpty ? .none : id,
+          offered.isEmpty ? .absent : node.peer(id) ?? .absent, offered)
+      }
+      if !browses[index].isAllTold {
+        browses[index].isAllTold = true
+        return .allTold(browse: browses[index].number)
+      }
+    }
+    return nil
+  }
+}

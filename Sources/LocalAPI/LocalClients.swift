@@ -1,0 +1,128 @@
+import Primitives
+import Session
+
+/// All clients of the local API: sans-IO. The host reports clients that come and go, their packets, and what the node's
+/// sessions say; each client is told what is new for it when its connection has room. Time is an argument.
+///
+/// A client that reads nothing costs bounded memory and holds up no other: of states only the last one is kept, and what
+/// the members of its sessions may send is bounded by their credit, which only reading renews.
+///
+/// **Drain rule.** After any calls, before waiting: call `nextPacket` for each client with news whose connection takes
+/// packets, until it returns nil; drain the node; at the end set a timer for `nextDeadline`, and call `handleTimeouts` no
+/// later than that.
+public final class LocalClients {
+  let node: any LocalNode
+  let restrictions: [LocalRestriction]
+  private(set) var clients = [LocalClient?](repeating: nil, count: LocalLimits.clientsMax)
+  var places = LocalPlaces()
+  /// When those are told to try again whose messages found no room.
+  public private(set) var nextDeadline = Instant.never
+
+  public init(_ node: any LocalNode, restrictions: [LocalRestriction] = []) {
+    self.node = node
+    self.restrictions = restrictions
+  }
+
+  // MARK: Clients
+
+  /// A client has connected: its numeric user and all its groups, as the kernel says. Nil when there is no place.
+  public func attach(user: UInt32, groups: [UInt32]) -> Int? {
+    guard let place = clients.firstIndex(where: { $0 == nil }) else { return nil }
+    clients[place] = LocalClient(user: user, groups: groups)
+    return place
+  }
+
+  /// A client is gone. The others in its sessions are told that it crashed.
+  public func detach(_ place: Int, now: Instant) {
+    guard let client = clients[place] else { return }
+    clients[place] = nil
+    for session in client.sessions where !session.hasEnded {
+      try? node.sessions.leave(session.handle, .crashed, now: now)
+    }
+    for service in client.services { withdraw(service.endpoint, now) }
+  }
+
+  /// Whether requests of a client are taken now: not when it leaves answers unread.
+  public func isReading(_ place: Int) -> Bool {
+    clients[place].map { $0.repliesBytes <= LocalLimits.repliesBytesMax } ?? false
+  }
+
+  /// Takes a packet of a client, without its length.
+  public func receive(_ packet: RawSpan, from place: Int, now: Instant) {
+    guard let client = clients[place] else { return }
+    do throws(LocalRefusal) {
+      carryOut(try LocalRequest(packet), client, now)
+    } catch {
+      let number = LocalRequest.head(packet)?.number ?? 0
+      switch error {
+      case .unsupported: answer(client, number, .unsupported)
+      case .truncated: answer(client, number, .invalid, "the packet ends before its last field")
+      case .outOfRange: answer(client, number, .invalid, "a field has a value that no version allows")
+      }
+    }
+  }
+
+  // MARK: What clients are told
+
+  public func hasNews(_ place: Int) -> Bool { clients[place]?.hasNews ?? false }
+
+  /// The next packet for a client, with its length; nil when there is none. The packet before it has been written.
+  public func nextPacket(for place: Int, now: Instant) -> [UInt8]? {
+    guard let client = clients[place] else { return nil }
+    client.inHand = 0
+    if let reply = client.nextReply() { return reply }
+    if let next = client.nextSessionEvent(node) {
+      if let message = next.message {
+        client.inHand = message.heldBytes
+        if message.isReliable {
+          node.sessions.taken(message.data.count, of: message.from, in: next.session.handle, now: now)
+        }
+      }
+      return next.event.packet
+    }
+    let event = client.nextInvitationEvent(node, now) ?? client.nextBrowseEvent(node, places)
+    if event == nil { client.hasNews = false }
+    return event?.packet
+  }
+
+  public func handleTimeouts(now: Instant) {
+    guard nextDeadline <= now else { return }
+    nextDeadline = .never
+    for client in clients.compactMap({ $0 }) {
+      for session in client.sessions where session.roomAppeared() { client.hasNews = true }
+    }
+  }
+
+  // MARK: Helpers
+
+  func answer(_ client: LocalClient, _ number: UInt32, _ outcome: LocalOutcome, _ text: StaticString = "") {
+    client.reply(.done(request: number, outcome, text: text.withUTF8Buffer { [UInt8]($0) }))
+  }
+
+  /// All messages that wait, in bytes.
+  var unread: Int { clients.reduce(0) { $0 + ($1?.unread ?? 0) } }
+
+  /// Whether so many bytes more may wait for a client: no more than twice what is still free for all. So one holds two
+  /// thirds at most, n hold 2/(2n + 1) each, and a newcomer finds half as much.
+  func mayWait(_ byteCount: Int, for client: LocalClient) -> Bool {
+    let held = client.unread + byteCount
+    return held <= LocalLimits.unreadBytesMax && held <= 2 * (LocalLimits.unreadBytesOfAll - unread)
+  }
+
+  func withdraw(_ endpoint: UInt32, _ now: Instant) {
+    node.withdraw(endpoint, now: now)
+    offersChanged(node.sessions.local)
+  }
+
+  /// What a node offers has changed, or how it is seen.
+  func offersChanged(_ id: NodeID) {
+    let offers = !node.sessions.services(of: id).isEmpty
+    guard let place = places.place(of: id, offers: offers) else { return }
+    for client in clients.compactMap({ $0 }) where !client.browses.isEmpty {
+      for index in client.browses.indices { client.browses[index].dirty[place] = true }
+      client.hasNews = true
+    }
+  }
+
+  func retryLater(_ now: Instant) { nextDeadline = min(nextDeadline, now + LocalLimits.retryTime) }
+}

@@ -1,0 +1,219 @@
+import Primitives
+import Session
+
+/// How a request ended.
+public enum LocalOutcome: UInt8, Sendable {
+  case done = 0
+  /// The type of request is not known in this version, or the version itself.
+  case unsupported = 1
+  /// No such service, browse, session or invitation, or it has ended.
+  case unknown = 2
+  /// A field is not legal.
+  case invalid = 3
+  /// The rules of the session, or the box's configuration, do not allow it.
+  case notAllowed = 4
+  /// The address is no connected member, or not in reach.
+  case unavailable = 5
+  /// A limit is reached.
+  case full = 6
+  /// The session is about to join another one.
+  case busy = 7
+  case incompatible = 8
+  case alreadyMember = 9
+  /// The number stands for something else, or the service and its sessions are another client's.
+  case inUse = 10
+}
+
+/// What became of a message to one member.
+public enum LocalDelivery: UInt8, Sendable {
+  /// The member's box has it.
+  case delivered = 0
+  /// It may have arrived, but not twice.
+  case failed = 1
+  /// It was not sent: the member takes nothing at present. `room` follows.
+  case noRoom = 2
+  /// It was not sent: the address is no connected member.
+  case notConnected = 3
+}
+
+/// Another node, as an application sees it.
+public struct LocalPeer: Equatable, Sendable {
+  /// Plain text, 1–63 bytes; untrusted unless `isVerified`.
+  public var name: [UInt8]
+  /// Links on the path; 0 for this node.
+  public var hops: UInt8
+  /// Its key is pinned on this node.
+  public var isVerified: Bool
+
+  public init(name: [UInt8], hops: UInt8, isVerified: Bool) {
+    self.name = name
+    self.hops = hops
+    self.isVerified = isVerified
+  }
+
+  /// One that is out of reach.
+  static let absent = LocalPeer(name: [], hops: 0, isVerified: false)
+}
+
+/// What an application is told. docs/local-api.md, "Events".
+public enum LocalEvent: Equatable, Sendable {
+  case done(request: UInt32, LocalOutcome, text: [UInt8])
+  case welcome(request: UInt32, version: UInt16, node: NodeID, name: [UInt8])
+  /// What a node offers now; nothing: it is lost. `place` names the node in this browse until another one takes it.
+  case services(browse: UInt32, place: UInt16, NodeID, LocalPeer, [Service])
+  case allTold(browse: UInt32)
+  case invited(service: UInt32, Invitation, milliseconds: UInt32, LocalPeer)
+  /// Of an invitation sent (`object` is its number) or received (`object` is the service).
+  case invitationEnded(object: UInt32, received: UInt32, InvitationOutcome)
+  case identified(session: UInt32, SessionID)
+  case ended(session: UInt32, SessionEnd, same: UInt32)
+  case member(session: UInt32, MemberAddress, MemberState, LocalPeer)
+  case message(session: UInt32, from: MemberAddress, isReliable: Bool, [UInt8])
+  case sent(request: UInt32, to: MemberAddress, LocalDelivery)
+  case room(session: UInt32, MemberAddress)
+
+  /// The packet of `sent`, with its length.
+  public static let sentBytes = 4 + 5 + MemberAddress.byteCount + 1
+
+  /// The packet, with its length.
+  public var packet: [UInt8] {
+    var bytes: [UInt8] = [0, 0, 0, 0]
+    append(to: &bytes)
+    let count = UInt32(bytes.count - 4)
+    for index in 0..<4 { bytes[index] = UInt8(truncatingIfNeeded: count >> (24 - 8 * UInt32(index))) }
+    return bytes
+  }
+
+  private func append(to bytes: inout [UInt8]) {
+    func begin(_ type: UInt8, _ object: UInt32) {
+      bytes.append(type)
+      bytes.append(bigEndian: object)
+    }
+    switch self {
+    case .done(let request, let outcome, let text):
+      begin(128, request)
+      bytes.append(outcome.rawValue)
+      bytes.append(text: text)
+    case .welcome(let request, let version, let node, let name):
+      begin(129, request)
+      bytes.append(bigEndian: version)
+      bytes.append(bigEndian: UInt64(0))
+      bytes.append(node)
+      bytes.append(text: name)
+      bytes.append(bigEndian: UInt32(LocalLimits.packetBytesMax))
+      bytes.append(bigEndian: UInt32(SessionLimits.messageBytesMax))
+      bytes.append(bigEndian: UInt32(LocalLimits.unreadBytesMax))
+      bytes.append(bigEndian: UInt16(LocalLimits.servicesMax))
+      bytes.append(bigEndian: UInt16(LocalLimits.sessionsMax))
+      bytes.append(bigEndian: UInt16(LocalLimits.browsesMax))
+      bytes.append(bigEndian: UInt16(LocalLimits.flightsMax))
+    case .services(let browse, let place, let node, let peer, let services):
+      begin(130, browse)
+      bytes.append(bigEndian: place)
+      bytes.append(node)
+      bytes.append(peer: peer)
+      bytes.append(UInt8(services.count))
+      for service in services { bytes.append(service: service) }
+    case .allTold(let browse): begin(131, browse)
+    case .invited(let service, let invitation, let milliseconds, let peer):
+      begin(132, service)
+      bytes.append(bigEndian: invitation.handle.number)
+      bytes.append(address: invitation.from)
+      bytes.append(peer: peer)
+      bytes.append(rules: invitation.rules)
+      bytes.append(UInt8(clamping: invitation.memberCount))
+      bytes.append(bigEndian: milliseconds)
+      bytes.append(bigEndian: UInt16(invitation.context.count))
+      bytes += invitation.context
+    case .invitationEnded(let object, let received, let outcome):
+      begin(133, object)
+      bytes.append(bigEndian: received)
+      let (code, text) = Self.code(outcome)
+      bytes.append(code)
+      bytes.append(text: text)
+    case .identified(let session, let id):
+      begin(134, session)
+      bytes.append(bigEndian: id.high)
+      bytes.append(bigEndian: id.low)
+    case .ended(let session, let end, let same):
+      begin(135, session)
+      let (code, text) = Self.code(end)
+      bytes.append(code)
+      bytes.append(bigEndian: same)
+      bytes.append(text: text)
+    case .member(let session, let address, let state, let peer):
+      begin(136, session)
+      bytes.append(address: address)
+      bytes.append(peer: peer)
+      let (code, reason, text) = Self.code(state)
+      bytes += [code, reason]
+      bytes.append(text: text)
+    case .message(let session, let from, let isReliable, let data):
+      begin(137, session)
+      bytes.append(address: from)
+      bytes.append(isReliable ? 0 : LocalRequest.Mode.unreliable.rawValue)
+      bytes.append(bigEndian: UInt32(data.count))
+      bytes += data
+    case .sent(let request, let to, let delivery):
+      begin(138, request)
+      bytes.append(address: to)
+      bytes.append(delivery.rawValue)
+    case .room(let session, let address):
+      begin(139, session)
+      bytes.append(address: address)
+    }
+  }
+
+  private static func code(_ outcome: InvitationOutcome) -> (UInt8, [UInt8]) {
+    switch outcome {
+    case .connected: (0, [])
+    case .declined(let explanation): (1, explanation)
+    case .timedOut: (2, [])
+    case .cancelled: (3, [])
+    case .busy: (4, [])
+    case .full: (5, [])
+    case .noService: (6, [])
+    case .incompatible: (7, [])
+    case .sessionEnded: (8, [])
+    }
+  }
+
+  private static func code(_ end: SessionEnd) -> (UInt8, [UInt8]) {
+    switch end {
+    case .left: (0, [])
+    case .ejected(let text): (1, text)
+    case .full: (2, [])
+    case .isSame: (3, [])
+    }
+  }
+
+  private static func code(_ state: MemberState) -> (UInt8, UInt8, [UInt8]) {
+    switch state {
+    case .connecting: (0, 0, [])
+    case .connected: (1, 0, [])
+    case .away: (2, 0, [])
+    case .rejected: (3, 0, [])
+    case .left(let reason, let text): (4, reason.rawValue, text)
+    case .ejected(let text): (5, 0, text)
+    case .paused: (6, 0, [])
+    }
+  }
+}
+
+extension [UInt8] {
+  fileprivate mutating func append(peer: LocalPeer) {
+    append(peer.hops)
+    append(peer.isVerified ? 1 : 0)
+    append(text: peer.name)
+  }
+
+  /// Behind its length, so that fields can be appended.
+  fileprivate mutating func append(service: Service) {
+    let length = 4 + 1 + service.type.count + 1 + service.info.reduce(0) { $0 + 1 + $1.count }
+    append(bigEndian: UInt16(length))
+    append(bigEndian: service.endpoint)
+    append(text: service.type)
+    append(UInt8(service.info.count))
+    for pair in service.info { append(text: pair) }
+  }
+}

@@ -1,0 +1,61 @@
+import Primitives
+import Session
+
+/// Why the bytes of a packet are not a legal request.
+public enum LocalRefusal: Error, Equatable, Sendable {
+  /// A field is not all there.
+  case truncated
+  /// A value that no version allows.
+  case outOfRange
+  /// A type of request that this version does not know.
+  case unsupported
+}
+
+/// The fields that packets of the local API have beside numbers: see docs/local-api.md, "Fields".
+extension ByteReader<LocalRefusal> {
+  /// A length in one byte, then as many bytes.
+  mutating func text() throws(LocalRefusal) -> [UInt8] {
+    let count = Int(try u8())
+    return try array(count)
+  }
+
+  mutating func texts() throws(LocalRefusal) -> [[UInt8]] {
+    var texts: [[UInt8]] = []
+    for _ in 0..<(try u8()) { texts.append(try text()) }
+    return texts
+  }
+
+  mutating func address() throws(LocalRefusal) -> MemberAddress {
+    let node = try nodeID()
+    return MemberAddress(node: node, endpoint: try u32())
+  }
+
+  mutating func rules() throws(LocalRefusal) -> SessionRules {
+    let flags = try u8()
+    let most = Int(try u8())
+    guard flags & ~3 == 0, most == 0 || (SessionLimits.membersMin...SessionLimits.membersMax).contains(most) else {
+      throw .outOfRange
+    }
+    return SessionRules(
+      onlyFounderAdmits: flags & 1 != 0, onlySealed: flags & 2 == 0,
+      membersMax: most == 0 ? SessionLimits.membersDefault : most)
+  }
+}
+
+extension [UInt8] {
+  /// At most 255 bytes.
+  mutating func append(text: [UInt8]) {
+    append(UInt8(text.count))
+    self += text
+  }
+
+  mutating func append(address: MemberAddress) {
+    append(address.node)
+    append(bigEndian: address.endpoint)
+  }
+
+  mutating func append(rules: SessionRules) {
+    append((rules.onlyFounderAdmits ? 1 : 0) | (rules.onlySealed ? 0 : 2))
+    append(rules.membersMax)
+  }
+}

@@ -1,0 +1,90 @@
+import Primitives
+import Session
+
+/// What the node's sessions say, for the client that it is for.
+extension LocalClients {
+  public func hear(_ event: SessionEvent, now: Instant) {
+    switch event {
+    case .serviceFound(let address, _), .serviceChanged(let address, _), .serviceLost(let address):
+      offersChanged(address.node)
+    case .invited(let invitation): hear(invitation, now)
+    case .invitationEnded(let handle, let outcome): ended(handle, outcome)
+    case .identified(let handle, _): with(handle) { _, session in session.identify() }
+    case .member(let handle, let address, let state):
+      with(handle) { _, session in session.note(address, state) }
+    // No session of a client has the node ask it about certificates.
+    case .decisionWanted: break
+    case .message(let handle, let from, let data):
+      with(handle) { client, session in
+        let message = ClientSession.Message(from: from, isReliable: true, data: data)
+        if mayWait(message.heldBytes, for: client) {
+          session.add(message)
+        } else {
+          // Nobody will take it: its credit is the sender's again.
+          node.sessions.taken(data.count, of: from, in: handle, now: now)
+          node.sessions.restart(from, in: handle, now: now)
+        }
+      }
+    case .datagram(let handle, let from, let data):
+      with(handle) { client, session in
+        let message = ClientSession.Message(from: from, isReliable: false, data: data)
+        guard session.unread <= LocalLimits.unreliableBytesMax, mayWait(message.heldBytes, for: client) else { return }
+        session.add(message)
+      }
+    // This version has no streams.
+    case .stream(let handle, .opened): try? node.sessions.resetStream(handle, now: now)
+    case .stream: break
+    case .sent(let id, let to, let isDelivered): sent(id, to, isDelivered)
+    case .room(let handle, let address): with(handle) { _, session in _ = session.roomAppeared(address) }
+    case .ended(let handle, let end): with(handle) { _, session in session.finish(end) }
+    }
+  }
+
+  /// A node was found, or changed: its name, its distance, whether it is verified.
+  public func peerChanged(_ id: NodeID) {
+    if places.place(of: id) != nil { offersChanged(id) }
+  }
+
+  private func hear(_ invitation: Invitation, _ now: Instant) {
+    for client in clients.compactMap({ $0 }) {
+      guard let service = client.services.first(where: { $0.endpoint == invitation.to }) else { continue }
+      client.received.append(LocalClient.ReceivedInvitation(service: service.number, invitation: invitation))
+      client.hasNews = true
+      return
+    }
+  }
+
+  private func ended(_ handle: InvitationHandle, _ outcome: InvitationOutcome) {
+    for client in clients.compactMap({ $0 }) {
+      if let index = client.sent.firstIndex(where: { $0.handle == handle }) {
+        client.sent[index].outcome = outcome
+        client.hasNews = true
+      }
+      if let index = client.received.firstIndex(where: { $0.invitation.handle == handle }) {
+        client.received[index].outcome = outcome
+        client.received[index].invitation.context = []
+        client.hasNews = true
+      }
+    }
+  }
+
+  private func sent(_ id: SessionMessageID, _ to: MemberAddress, _ isDelivered: Bool) {
+    for client in clients.compactMap({ $0 }) {
+      guard let index = client.flights.firstIndex(where: { $0.id == id }) else { continue }
+      let request = client.flights.remove(at: index).request
+      client.reply(.sent(request: request, to: to, isDelivered ? .delivered : .failed))
+      finishSend(client, request)
+      return
+    }
+  }
+
+  /// Calls `body` with the session and its client, who then has news.
+  private func with(_ handle: SessionHandle, _ body: (LocalClient, ClientSession) -> Void) {
+    for client in clients.compactMap({ $0 }) {
+      guard let session = client.sessions.first(where: { $0.handle == handle && !$0.hasEnded }) else { continue }
+      body(client, session)
+      client.hasNews = true
+      return
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import Primitives
+import Session
+
+/// All limits of the local API. Any application that may connect can use a place. docs/local-api.md, "Limits".
+public enum LocalLimits {
+  /// The versions of the protocol that this daemon speaks.
+  public static let versions: ClosedRange<UInt16> = 1...1
+  /// Clients at once.
+  public static let clientsMax = 64
+  /// Services, sessions and browses of one client at once.
+  public static let servicesMax = 8
+  public static let sessionsMax = 16
+  public static let browsesMax = 8
+  /// Results that one client waits for: each member to which a message is on its way.
+  public static let flightsMax = 64
+  /// A packet without its length: a message to as many members as a session has.
+  public static let packetBytesMax = 66_560
+  /// What a client may send before a place for a longer packet is free.
+  public static let shortPacketBytesMax = 4_352
+  /// Longer packets that may be on their way from clients at once.
+  public static let longPacketsMax = 4
+  /// So long a client may stop in the middle of a longer packet while another one waits for its place.
+  public static let longPacketTime = TimeSpan.seconds(10)
+  /// Answers that a client has not read. With more nothing is read from it.
+  public static let repliesBytesMax = 4_096
+  /// What a message takes beside its bytes while it waits.
+  public static let waitingBytes = 192
+  /// Messages that wait for one client, and for all together, in bytes with `waitingBytes` each.
+  public static let unreadBytesMax = 1_048_576
+  public static let unreadBytesOfAll = 1_572_864
+  /// Unreliable messages are dropped when so much waits in their session.
+  public static let unreliableBytesMax = 65_536
+  /// When a member had no room, its sender is told to try again after this time at most.
+  public static let retryTime = TimeSpan.seconds(1)
+  /// A client's name for itself, in bytes of UTF-8.
+  public static let instanceBytesMax = 63
+}
+
+/// The greatest memory of the local API, in bytes, for the memory ledger of its host.
+public enum LocalMemory {
+  private static let arrayOverheadBytes = 48
+  /// One client: its objects, the members of its sessions excepted, its answers, and a packet on its way in each direction.
+  public static let client =
+    MemoryLayout<LocalClient.Flight>.stride * LocalLimits.flightsMax
+    + (MemoryLayout<LocalBrowse>.stride + Limits.serviceTypeBytesMax + arrayOverheadBytes) * LocalLimits.browsesMax
+    + (MemoryLayout<LocalClient.Service>.stride + Limits.serviceTypeBytesMax + arrayOverheadBytes)
+    * LocalLimits.servicesMax
+    // An answer begins before the limit and may be followed by the results that were waited for.
+    + LocalLimits.repliesBytesMax + LocalLimits.flightsMax * (LocalEvent.sentBytes + arrayOverheadBytes)
+    + 2 * LocalLimits.shortPacketBytesMax + LocalLimits.sessionsMax * 256
+  /// One session: its members, those included whose leaving the client was not told yet.
+  public static let session =
+    SessionLimits.recordsMax
+    * (MemoryLayout<LocalMember>.stride + SessionLimits.farewellBytesMax + arrayOverheadBytes)
+  /// An invitation that waits for its client, with its context.
+  public static let invitation =
+    MemoryLayout<LocalClient.ReceivedInvitation>.stride + SessionLimits.contextBytesMax + arrayOverheadBytes
+}

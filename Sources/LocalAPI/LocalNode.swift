@@ -1,0 +1,37 @@
+import Channel
+import Primitives
+import Session
+
+/// The node, as the clients of the local API use it. All their calls come from `LocalClients`; the host drains the node
+/// after them.
+public protocol LocalNode: AnyObject {
+  var sessions: Sessions { get }
+  /// This node's display name.
+  var name: [UInt8] { get }
+  /// Another node or this one; nil when it is out of reach.
+  func peer(_ node: NodeID) -> LocalPeer?
+  /// See `MemberAddress.endpoint`.
+  func endpoint(user: UInt32, type: [UInt8], instance: [UInt8]) -> UInt32
+  /// See `Sessions.advertise` and `Sessions.withdraw`.
+  func advertise(_ service: Service, now: Instant) throws(SessionError)
+  func withdraw(_ endpoint: UInt32, now: Instant)
+  /// Sends a message to one member; see `Sessions.send` and `Sessions.sendUnreliably`.
+  func send(
+    _ data: [UInt8], in session: SessionHandle, to: MemberAddress, lane: Lane, now: Instant
+  ) throws(SessionError) -> SessionMessageID
+  func sendUnreliably(
+    _ data: [UInt8], in session: SessionHandle, to: MemberAddress, now: Instant
+  ) throws(SessionError)
+}
+
+/// A service type that only the members of a group may use.
+public struct LocalRestriction: Equatable, Sendable {
+  public var type: [UInt8]
+  /// A numeric group id: names would need a look-up that may block.
+  public var group: UInt32
+
+  public init(type: [UInt8], group: UInt32) {
+    self.type = type
+    self.group = group
+  }
+}

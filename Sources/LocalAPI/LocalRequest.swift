@@ -1,0 +1,76 @@
+import Primitives
+import Session
+
+/// What an application asks for. The client chooses the number, which names the answer, and what the request makes: a
+/// service, a browse, a session, an invitation. docs/local-api.md, "Requests".
+public struct LocalRequest: Equatable, Sendable {
+  /// How a message travels.
+  public enum Mode: UInt8, Sendable {
+    case interactive = 0
+    case bulk = 1
+    case unreliable = 2
+  }
+
+  /// The request itself, with its fields in their order.
+  public enum Body: Equatable, Sendable {
+    case hello(least: UInt16, most: UInt16, instance: [UInt8])
+    case advertise(type: [UInt8], info: [[UInt8]])
+    case browse(type: [UInt8])
+    case open(type: [UInt8], SessionRules)
+    /// Ends a service or a browse.
+    case close(UInt32)
+    case invite(session: UInt32, MemberAddress, milliseconds: UInt32, context: [UInt8])
+    case cancel(invitation: UInt32)
+    /// Into session 0: declined.
+    case answer(invitation: UInt32, into: UInt32, text: [UInt8])
+    case leave(session: UInt32, text: [UInt8])
+    /// To nobody: to all that are connected.
+    case send(session: UInt32, Mode, to: [MemberAddress], data: [UInt8])
+    /// So many bytes of messages may have come in all, since the session was opened. Has no answer.
+    case window(session: UInt32, limit: UInt64)
+  }
+
+  public var number: UInt32
+  public var body: Body
+
+  public init(_ number: UInt32, _ body: Body) {
+    self.number = number
+    self.body = body
+  }
+
+  /// The type and number of any request, also of one that this version does not know; nil when they are not there.
+  public static func head(_ packet: RawSpan) -> (type: UInt8, number: UInt32)? {
+    packet.byteCount < 5 ? nil : (packet.octet(0), packet.word32(1))
+  }
+
+  /// Reads a packet without its length. Bytes behind the last field are of a later version, and ignored.
+  public init(_ packet: RawSpan) throws(LocalRefusal) {
+    var reader = ByteReader(packet, orThrow: LocalRefusal.truncated)
+    let type = try reader.u8()
+    number = try reader.u32()
+    switch type {
+    case 1: body = .hello(least: try reader.u16(), most: try reader.u16(), instance: try reader.text())
+    case 2: body = .advertise(type: try reader.text(), info: try reader.texts())
+    case 3: body = .browse(type: try reader.text())
+    case 4: body = .open(type: try reader.text(), try reader.rules())
+    case 5: body = .close(try reader.u32())
+    case 6:
+      body = .invite(
+        session: try reader.u32(), try reader.address(), milliseconds: try reader.u32(),
+        context: try reader.array(Int(try reader.u16())))
+    case 7: body = .cancel(invitation: try reader.u32())
+    case 8: body = .answer(invitation: try reader.u32(), into: try reader.u32(), text: try reader.text())
+    case 9: body = .leave(session: try reader.u32(), text: try reader.text())
+    case 10:
+      let session = try reader.u32()
+      guard let mode = Mode(rawValue: try reader.u8()) else { throw .outOfRange }
+      let count = Int(try reader.u8())
+      guard count < SessionLimits.membersMax else { throw .outOfRange }
+      var to: [MemberAddress] = []
+      for _ in 0..<count { to.append(try reader.address()) }
+      body = .send(session: session, mode, to: to, data: try reader.array(Int(try reader.u32())))
+    case 11: body = .window(session: try reader.u32(), limit: try reader.u64())
+    default: throw .unsupported
+    }
+  }
+}

@@ -1,0 +1,239 @@
+import Channel
+import Primitives
+import Session
+
+/// What clients ask for.
+extension LocalClients {
+  func carryOut(_ request: LocalRequest, _ client: LocalClient, _ now: Instant) {
+    let number = request.number
+    if case .hello(let least, let most, let instance) = request.body {
+      return greet(client, number, least, most, instance)
+    }
+    guard let instance = client.instance else { return answer(client, number, .invalid, "the first packet is hello") }
+    if case .window(let session, let limit) = request.body {
+      client.session(session)?.grant(limit)
+      client.hasNews = true
+      return
+    }
+    guard number != 0 else { return answer(client, 0, .invalid, "a request has a number other than 0") }
+    do throws(LocalError) {
+      switch request.body {
+      case .hello, .window: return
+      case .advertise(let type, let info): try advertise(client, number, type, info, instance, now)
+      case .browse(let type): try browse(client, number, type)
+      case .open(let type, let rules): try open(client, number, type, rules, instance, now)
+      case .close(let object): try close(client, object, now)
+      case .invite(let session, let address, let milliseconds, let context):
+        try invite(client, number, session, address, milliseconds, context, now)
+      case .cancel(let invitation):
+        guard let sent = client.sent.first(where: { $0.number == invitation }) else { throw LocalError(.unknown) }
+        try LocalError.wrapping { () throws(SessionError) in try node.sessions.cancel(sent.handle, now: now) }
+      case .answer(let invitation, let session, let text): try decide(client, invitation, session, text, now)
+      case .leave(let session, let text):
+        guard let session = client.session(session) else { throw LocalError(.unknown) }
+        try LocalError.wrapping { () throws(SessionError) in
+          try node.sessions.leave(session.handle, text: text, now: now)
+        }
+      case .send(let session, let mode, let to, let data):
+        return try send(client, number, session, mode, to, data, now)
+      }
+      answer(client, number, .done)
+    } catch {
+      answer(client, number, error.outcome, error.text)
+    }
+  }
+
+  private func greet(_ client: LocalClient, _ number: UInt32, _ least: UInt16, _ most: UInt16, _ instance: [UInt8]) {
+    guard client.instance == nil else { return answer(client, number, .invalid, "hello was said already") }
+    guard least <= most, instance.count <= LocalLimits.instanceBytesMax, isPlainText(instance.span.bytes) else {
+      return answer(client, number, .invalid, "an application's name is plain text of at most 63 bytes")
+    }
+    let versions = LocalLimits.versions
+    guard least <= versions.upperBound, most >= versions.lowerBound else {
+      return answer(client, number, .unsupported, "this daemon speaks version 1")
+    }
+    client.instance = instance
+    client.reply(
+      .welcome(
+        request: number, version: min(most, versions.upperBound), node: node.sessions.local, name: node.name))
+  }
+
+  // MARK: Services
+
+  private func advertise(
+    _ client: LocalClient, _ number: UInt32, _ type: [UInt8], _ info: [[UInt8]], _ instance: [UInt8], _ now: Instant
+  ) throws(LocalError) {
+    let known = client.services.first { $0.number == number }
+    let endpoint = try self.endpoint(client, type, instance)
+    if let known {
+      guard known.type == type else { throw LocalError(.inUse, "a service keeps its type") }
+    } else {
+      guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
+      guard client.services.count < LocalLimits.servicesMax else { throw LocalError(.full, "a client has 8 services") }
+      guard !client.services.contains(where: { $0.endpoint == endpoint }) else {
+        throw LocalError(.inUse, "the client offers this type already")
+      }
+    }
+    try LocalError.wrapping { () throws(SessionError) in
+      try node.advertise(Service(endpoint: endpoint, type: type, info: info), now: now)
+    }
+    if known == nil {
+      client.services.append(LocalClient.Service(number: number, endpoint: endpoint, type: type))
+    }
+    offersChanged(node.sessions.local)
+  }
+
+  private func browse(_ client: LocalClient, _ number: UInt32, _ type: [UInt8]) throws(LocalError) {
+    try allow(client, type)
+    guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
+    guard client.browses.count < LocalLimits.browsesMax else { throw LocalError(.full, "a client browses 8 times") }
+    client.browses.append(LocalBrowse(number: number, type: type, places: places))
+  }
+
+  private func close(_ client: LocalClient, _ object: UInt32, _ now: Instant) throws(LocalError) {
+    if let index = client.services.firstIndex(where: { $0.number == object }) {
+      withdraw(client.services.remove(at: index).endpoint, now)
+    } else if let index = client.browses.firstIndex(where: { $0.number == object }) {
+      client.browses.remove(at: index)
+    } else {
+      throw LocalError(.unknown)
+    }
+  }
+
+  /// The endpoint of a client's service of a type, whether it is advertised or not.
+  private func endpoint(_ client: LocalClient, _ type: [UInt8], _ instance: [UInt8]) throws(LocalError) -> UInt32 {
+    try allow(client, type)
+    let endpoint = node.endpoint(user: client.user, type: type, instance: instance)
+    for other in clients.compactMap({ $0 }) where other !== client && other.owns(endpoint) {
+      throw LocalError(.inUse, "another client of this user and name has the service")
+    }
+    return endpoint
+  }
+
+  private func allow(_ client: LocalClient, _ type: [UInt8]) throws(LocalError) {
+    guard isServiceType(type.span.bytes), type.count <= Limits.serviceTypeBytesMax else {
+      throw LocalError(.invalid, "a service type is 1 to 15 of a-z, 0-9 and hyphens, with a letter (RFC 6335)")
+    }
+    for restriction in restrictions where restriction.type == type {
+      guard client.groups.contains(restriction.group) else {
+        throw LocalError(.notAllowed, "[applications] service-groups grants this type to a group the user is not in")
+      }
+    }
+  }
+
+  // MARK: Sessions
+
+  private func open(
+    _ client: LocalClient, _ number: UInt32, _ type: [UInt8], _ rules: SessionRules, _ instance: [UInt8],
+    _ now: Instant
+  ) throws(LocalError) {
+    let endpoint = try self.endpoint(client, type, instance)
+    guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
+    guard client.sessions.count < LocalLimits.sessionsMax else { throw LocalError(.full, "a client has 16 sessions") }
+    let handle = try LocalError.wrapping { () throws(SessionError) in
+      try node.sessions.open(endpoint, rules, now: now)
+    }
+    client.sessions.append(ClientSession(number, handle, endpoint))
+  }
+
+  private func invite(
+    _ client: LocalClient, _ number: UInt32, _ session: UInt32, _ address: MemberAddress, _ milliseconds: UInt32,
+    _ context: [UInt8], _ now: Instant
+  ) throws(LocalError) {
+    guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
+    guard let session = client.session(session) else { throw LocalError(.unknown) }
+    let handle = try LocalError.wrapping { () throws(SessionError) in
+      try node.sessions.invite(
+        address, into: session.handle, context: context, timeout: .milliseconds(UInt64(milliseconds)), now: now)
+    }
+    client.sent.append(LocalClient.SentInvitation(number: number, handle: handle, outcome: nil))
+  }
+
+  private func decide(
+    _ client: LocalClient, _ invitation: UInt32, _ session: UInt32, _ text: [UInt8], _ now: Instant
+  ) throws(LocalError) {
+    let handle = InvitationHandle(number: invitation)
+    guard client.received.contains(where: { $0.invitation.handle == handle && $0.outcome == nil }) else {
+      throw LocalError(.unknown)
+    }
+    let into = client.session(session)
+    if session != 0 && into == nil { throw LocalError(.unknown) }
+    try LocalError.wrapping { () throws(SessionError) in
+      if let into {
+        try node.sessions.accept(handle, into: into.handle, now: now)
+      } else {
+        try node.sessions.decline(handle, explanation: text, now: now)
+      }
+    }
+  }
+
+  // MARK: Messages
+
+  private func send(
+    _ client: LocalClient, _ number: UInt32, _ session: UInt32, _ mode: LocalRequest.Mode, _ to: [MemberAddress],
+    _ data: [UInt8], _ now: Instant
+  ) throws(LocalError) {
+    guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
+    guard let session = client.session(session) else { throw LocalError(.unknown) }
+    guard data.count <= SessionLimits.messageBytesMax else {
+      throw LocalError(.invalid, "a message has at most 65000 bytes")
+    }
+    let connected = node.sessions.members(of: session.handle).filter { $0.state == .connected || $0.state == .paused }
+    let members = to.isEmpty ? connected.map { $0.address } : to
+    guard client.flights.count + members.count <= LocalLimits.flightsMax else {
+      throw LocalError(.full, "64 results are awaited; read them first")
+    }
+    for member in members {
+      let lane: Lane = mode == .bulk ? .bulk : .interactive
+      do throws(SessionError) {
+        if mode == .unreliable {
+          try node.sendUnreliably(data, in: session.handle, to: member, now: now)
+        } else {
+          let id = try node.send(data, in: session.handle, to: member, lane: lane, now: now)
+          client.flights.append(LocalClient.Flight(request: number, id: id))
+        }
+      } catch {
+        if mode == .unreliable { continue }
+        if error == .full {
+          session.wantsRoom(member)
+          retryLater(now)
+        }
+        client.reply(.sent(request: number, to: member, error == .full ? .noRoom : .notConnected))
+      }
+    }
+    finishSend(client, number)
+  }
+
+  /// Answers a request to send when no result is awaited any more.
+  func finishSend(_ client: LocalClient, _ number: UInt32) {
+    if !client.flights.contains(where: { $0.request == number }) { answer(client, number, .done) }
+  }
+}
+
+/// Why a request was refused, with a line for people.
+struct LocalError: Error {
+  let outcome: LocalOutcome
+  let text: StaticString
+
+  init(_ outcome: LocalOutcome, _ text: StaticString = "") {
+    self.outcome = outcome
+    self.text = text
+  }
+
+  init(of error: SessionError) {
+    switch error {
+    case .unknown: self.init(.unknown)
+    case .unavailable: self.init(.unavailable, "not in reach, or no member")
+    case .alreadyMember: self.init(.alreadyMember)
+    case .notAllowed: self.init(.notAllowed, "the rules of the session do not allow it")
+    case .incompatible: self.init(.incompatible, "the rules of the two sessions differ")
+    case .full: self.init(.full, "no place is left")
+    case .busy: self.init(.busy, "the session is about to join another one")
+    case .invalid: self.init(.invalid, "a text, a context or discovery info is too long or not legal")
+    }
+  }
+
+  static func wrapping<Result>(_ body: () throws(SessionError) -> Result) throws(LocalError) -> Result {
+    do throws(SessionError) { return try body() } catch { throw LocalError(of: error) }
+  }
+}

@@ -1,0 +1,108 @@
+import Frame
+import Link
+import Mesh
+import Primitives
+
+/// The places of the Bluetooth adapter: how many are free, and who gives one up.
+extension Node {
+  /// Places of the Bluetooth adapter with which this node may dial, and those that links have. As long as leaves take turns
+  /// the last place is for callers.
+  var bluetoothPlaces: (toDial: Int, taken: Int) {
+    var taken = 0
+    var takesTurns = parking.parked != 0
+    var slots = bluetoothSlots
+    while let slot = slots.next() {
+      if links[slot].state == .parked { continue }
+      taken += 1
+      takesTurns = takesTurns || isParkable(slot)
+    }
+    let isKept =
+      takesTurns && settings.relays && settings.bluetoothPlaces >= Parking.placesMin && !parking.isCallOverdue
+    return (settings.bluetoothPlaces - taken - (isKept ? 1 : 0), taken)
+  }
+
+  /// Parks idle leaves until a place is free for a caller, and for the next dials.
+  func parkIdle(_ now: Instant) {
+    guard bluetoothLinks != 0, settings.bluetoothPlaces >= Parking.placesMin else { return }
+    var leaving = 0
+    var slots = bluetoothSlots
+    while let slot = slots.next() {
+      switch links[slot].state {
+      case .parking, .closed: leaving += 1
+      case .idle, .opening, .up, .parked: break
+      }
+    }
+    let taken = bluetoothPlaces.taken + connector.bluetoothDials
+    let free = settings.bluetoothPlaces - taken + leaving
+    let wanted = 1 + min(connector.dialsWithoutPlace, Parking.placesAhead)
+    // As long as leaves are idle one more is free, so that the next call of this node need not wait for it.
+    let spare = wanted == 1 && parking.parked.nonzeroBitCount > 1 ? 1 : 0
+    var missing = wanted + spare - free
+    while missing > 0, parking.parked.nonzeroBitCount < Parking.parkedMax,
+      let (slot, due) = nextToPark(now, isUrgent: missing > spare)
+    {
+      if due > now {
+        parking.deadline = min(parking.deadline, due)
+        return
+      }
+      let isIdle = idleTime(slot) <= now
+      links[slot].park(retryAfterSeconds: isIdle ? 0 : Parking.pauseSeconds, local: settings.id, now: now)
+      wantTransmit(slot)
+      missing -= 1
+    }
+  }
+
+  /// A leaf that took its last place for another leaf would be out of a relay's reach.
+  func leavePlaceForRelay(_ now: Instant) {
+    if bluetoothPlaces.taken < settings.bluetoothPlaces { return }
+    var newest: Int?
+    var slots = bluetoothSlots
+    while let slot = slots.next() {
+      switch links[slot].state {
+      case .closed, .parking: return
+      case .idle, .opening, .parked: continue
+      case .up: break
+      }
+      if links[slot].peerCapabilities.contains(.relay) { continue }
+      if let known = newest, links[known].upSince >= links[slot].upSince { continue }
+      newest = slot
+    }
+    guard let newest else { return }
+    closeLink(newest, .full, retryAfterSeconds: Timing.fullRetryAfterSeconds, now: now)
+    settle(now)
+  }
+
+  /// The link that is to be parked next, and when: the one that has been idle for longest. When none is idle and it is
+  /// urgent, one that has had its turn.
+  private func nextToPark(_ now: Instant, isUrgent: Bool) -> (slot: Int, due: Instant)? {
+    var next: (slot: Int, due: Instant)?
+    var idlest: Int?
+    var slots = bluetoothSlots
+    while let slot = slots.next() {
+      if !isParkable(slot) { continue }
+      let idleAt = idleTime(slot)
+      if idleAt <= now {
+        if let known = idlest, parking.turns[known].talkedAt <= parking.turns[slot].talkedAt { continue }
+        idlest = slot
+      }
+      let due = isUrgent ? min(idleAt, links[slot].upSince + Parking.turnMax) : idleAt
+      if let known = next, known.due <= due { continue }
+      next = (slot, due)
+    }
+    return idlest.map { ($0, now) } ?? next
+  }
+
+  /// When a leaf counts as idle: it is a peer, and neither end has anything to say.
+  private func idleTime(_ slot: Int) -> Instant {
+    let link = links[slot]
+    if link.hasFrames || mesh.mayHaveUnsent(slot) || directory.peer(link.peer) == nil { return .never }
+    if flooding[slot].requestDue != .never { return .never }
+    return max(parking.turns[slot].talkedAt, link.upSince) + Parking.idleMin
+  }
+
+  private func isParkable(_ slot: Int) -> Bool {
+    links[slot].state == .up && links[slot].peerCapabilities.contains(.parks)
+  }
+
+  private var bluetoothSlots: Slots { Slots(bluetoothLinks) }
+}

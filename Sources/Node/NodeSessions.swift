@@ -1,0 +1,176 @@
+import Channel
+import Frame
+import Mesh
+import Primitives
+import Seal
+import Session
+
+/// What a node keeps to host the sessions of its applications.
+struct SessionHost {
+  let sessions: Sessions
+  /// Messages of sessions on their way: which result belongs to which.
+  private var flights: [(peer: NodeID, message: MessageID, tag: UInt64)] = []
+  /// The services advertisements that the sessions know.
+  private var heard: [(node: NodeID, epoch: UInt64, sequence: UInt64)] = []
+
+  init(_ settings: NodeSettings, _ cryptography: any NodeCryptography) {
+    let point = settings.point
+    precondition(point.count == AdvertisementView.pointByteCount)
+    sessions = Sessions(
+      local: settings.id, point: PublicPoint(InlineArray { point[$0] }), cryptography, seed: settings.epoch)
+  }
+
+  mutating func sent(_ message: MessageID, to peer: NodeID, tag: UInt64) { flights.append((peer, message, tag)) }
+
+  /// The message that a result is about; nil when it is of no session.
+  mutating func takeFlight(_ message: MessageID, to peer: NodeID) -> UInt64? {
+    guard let index = flights.firstIndex(where: { $0.message == message && $0.peer == peer }) else { return nil }
+    return flights.remove(at: index).tag
+  }
+
+  /// The nodes whose services the sessions know.
+  var advertisers: [NodeID] { heard.map { $0.node } }
+
+  /// True when this advertisement, or nil for none, is another one than before.
+  mutating func hears(_ stamp: (epoch: UInt64, sequence: UInt64)?, of node: NodeID) -> Bool {
+    let known = heard.firstIndex { $0.node == node }
+    if let stamp, let known, heard[known].epoch == stamp.epoch, heard[known].sequence == stamp.sequence { return false }
+    if let known { heard.remove(at: known) }
+    if let stamp { heard.append((node, stamp.epoch, stamp.sequence)) }
+    return stamp != nil || known != nil
+  }
+}
+
+/// The sessions of applications on this node.
+extension Node {
+  /// For the application's requests; see `Sessions`. `advertise`, `withdraw` and `sendInSession` are here, because the node
+  /// has a part in them. Drain after each call.
+  public var sessions: Sessions { hosted.sessions }
+
+  /// Offers a service to all nodes; see `Sessions.advertise`.
+  public func advertise(_ service: Service, now: Instant) throws(SessionError) {
+    try sessions.advertise(service)
+    servicesChanged(now)
+  }
+
+  /// Takes a service back; see `Sessions.withdraw`.
+  public func withdraw(_ endpoint: UInt32, now: Instant) {
+    sessions.withdraw(endpoint, now: now)
+    servicesChanged(now)
+  }
+
+  /// Sends a message to members of a session; see `Sessions.send`.
+  public func sendInSession(
+    _ data: [UInt8], _ handle: SessionHandle, to: [MemberAddress]? = nil, lane: Lane = .interactive, now: Instant
+  ) throws(SessionError) -> SessionMessageID {
+    let (id, outputs) = try sessions.send(
+      data, in: handle, to: to, lane: lane, now: now, canSend: { canSend(byteCount: $2, to: $0, lane: $1) })
+    for output in outputs { post(output, now) }
+    return id
+  }
+
+  /// Sends a message to members of a session unreliably; see `Sessions.sendUnreliably`.
+  public func sendUnreliablyInSession(
+    _ data: [UInt8], _ handle: SessionHandle, to: [MemberAddress]? = nil, now: Instant
+  ) throws(SessionError) {
+    for output in try sessions.sendUnreliably(data, in: handle, to: to, now: now) { post(output, now) }
+  }
+
+  private func servicesChanged(_ now: Instant) {
+    services = sessions.servicesAdvertisement
+    originator.servicesChanged()
+    settle(now)
+  }
+
+  // MARK: What the sessions hear
+
+  /// A peer was found, changed or lost.
+  func tellSessions(_ event: PeerEvent, _ now: Instant) {
+    switch event {
+    case .found(let peer), .changed(let peer):
+      sessions.peerFound(peer.id, epoch: peer.epoch, isSealed: isSealed(peer.id), now: now)
+      tellServices(of: peer.id)
+    case .lost(let node):
+      sessions.peerLost(node)
+      _ = hosted.hears(nil, of: node)
+    }
+  }
+
+  /// The services of a peer, where they are those of its present boot epoch.
+  func tellServices(of node: NodeID) {
+    guard directory.isPeer(node), let index = mesh.index(of: node) else { return }
+    var stamp = mesh.stamp(of: index, .services)
+    if stamp?.epoch != mesh.epoch(of: node) { stamp = nil }
+    guard hosted.hears(stamp, of: node) else { return }
+    var body: [UInt8]?
+    if stamp != nil, let bytes = mesh.advertisement(of: index, .services),
+      let advertisement = try? AdvertisementView(bytes)
+    {
+      body = array(advertisement.body)
+    }
+    sessions.peerServices(node, body)
+  }
+
+  /// Services whose advertisement has expired are lost.
+  func expireAdvertisements(_ now: Instant) {
+    if mesh.expiryDeadline > now { return }
+    mesh.expire(now: now)
+    for node in hosted.advertisers { tellServices(of: node) }
+  }
+
+  /// The next output that is not the sessions' own: their messages and results go to them.
+  func nextApplicationOutput(_ now: Instant) -> Output? {
+    while let output = associations.nextOutput() {
+      switch output {
+      case .messageWaiting(let peer, let pending) where SessionKind(rawValue: pending.kind) != nil:
+        guard let message = takeMessage(from: peer, pending.lane, now: now) else { continue }
+        hear(message.kind, message.bytes, from: peer, isDatagram: false, now)
+      case .datagram(let peer, let datagram) where datagram.kind == SessionKind.message.rawValue:
+        hear(datagram.kind, datagram.bytes, from: peer, isDatagram: true, now)
+      case .completed(let peer, let completion):
+        guard let tag = hosted.takeFlight(completion.message, to: peer) else { return output }
+        sessions.completed(tag, isDelivered: completion.outcome == .delivered, now: now)
+      case .dial, .transmit, .close, .peer, .decisionWanted, .epochRaised, .session, .messageWaiting, .datagram:
+        return output
+      }
+    }
+    return nil
+  }
+
+  private func hear(_ kind: UInt8, _ bytes: [UInt8], from peer: NodeID, isDatagram: Bool, _ now: Instant) {
+    do throws(SessionRefusal) {
+      try sessions.receive(kind, bytes.span.bytes, from: peer, isDatagram: isDatagram, now: now)
+    } catch {
+      count { $0.sessionMessagesRefused &+= 1 }
+    }
+  }
+
+  // MARK: What the sessions say
+
+  /// Sends what is due, and returns the next event for an application.
+  func nextSessionOutput(_ now: Instant) -> Output? {
+    while let output = sessions.nextOutput(now: now, canSend: { hasRoom($2, to: $0, $1) }) { post(output, now) }
+    return sessions.nextEvent().map { .session($0) }
+  }
+
+  /// In the bulk lane the sessions have streams, which take turns. So no more than a few turns wait there.
+  private func hasRoom(_ byteCount: Int, to peer: NodeID, _ lane: Lane) -> Bool {
+    guard canSend(byteCount: byteCount, to: peer, lane: lane) else { return false }
+    guard lane == .bulk, let channel = associations.association(with: peer)?.channel else { return true }
+    return channel.unsentBytes(.bulk) + byteCount <= SessionLimits.streamLaneBytesMax
+  }
+
+  private func post(_ output: SessionOutput, _ now: Instant) {
+    guard let lane = output.lane else {
+      _ = try? sendUnreliable(kind: output.kind.rawValue, output.bytes.span.bytes, to: output.to, now: now)
+      return
+    }
+    do throws(AssociationRefusal) {
+      let message = try send(
+        kind: output.kind.rawValue, output.bytes.span.bytes, to: output.to, lane: lane, now: now)
+      hosted.sent(message, to: output.to, tag: output.tag)
+    } catch {
+      sessions.completed(output.tag, isDelivered: false, now: now)
+    }
+  }
+}

@@ -1,0 +1,205 @@
+import CSystem
+import LocalAPI
+import Primitives
+import Reactor
+
+/// The connection of one client of the local API: cuts requests out of the stream, and writes events when there is room.
+final class LocalConnection: EventSource {
+  /// The kernel's buffer for events, which counts as the daemon's memory: small, because what waits is kept here once.
+  private static let socketBytes: CInt = 16_384
+  private static let lengthBytes = 4
+  /// Requests carried out in one wake-up: some cost a signature.
+  private static let packetsPerCall = 8
+
+  /// Its place in `LocalClients`.
+  let place: Int
+  /// When the last bytes of a long packet came; nil when it has no place for one.
+  private(set) var longSince: Instant?
+  /// It waits for a place for a long packet.
+  private(set) var isWaiting = false
+  private let descriptor: CInt
+  private var server: LocalServer?
+  private var registration: Registration!
+  private var interest: Interest = .read
+  private var inbox: [UInt8] = []
+  private var outgoing: [UInt8] = []
+  private var written = 0
+  /// The client does not read.
+  private(set) var isBlocked = false
+
+  /// Takes over the descriptor, unless it throws. Errors: epoll_ctl's.
+  init(_ server: LocalServer, _ descriptor: CInt, place: Int) throws(SystemError) {
+    self.server = server
+    self.descriptor = descriptor
+    self.place = place
+    var size = Self.socketBytes
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<CInt>.size))
+    registration = try server.loop.add(descriptor, .read, .diagnostics, self)
+  }
+
+  func ready(_ events: UInt32) {
+    if events & EPOLLOUT.rawValue != 0 {
+      isBlocked = false
+      tell()
+    }
+    if events & EPOLLIN.rawValue != 0 && wants > 0 {
+      receive()
+    } else if events & (EPOLLHUP.rawValue | EPOLLERR.rawValue | EPOLLRDHUP.rawValue) != 0 {
+      // What it asked for last is carried out first.
+      if let server, hasPacket && server.clients.isReading(place) { return }
+      server?.ended(self)
+    }
+    updateInterest()
+  }
+
+  func close() {
+    guard let server else { return }
+    self.server = nil
+    server.loop.remove(registration)
+    CSystem.close(descriptor)
+  }
+
+  // MARK: Requests
+
+  /// The length of the packet at the beginning of the inbox, without its own bytes; nil when it is not all there.
+  private var packetLength: Int? {
+    inbox.count < Self.lengthBytes ? nil : length(at: 0)
+  }
+
+  private func length(at offset: Int) -> Int {
+    let bytes = inbox
+    return Int(bytes.span.bytes.word32(offset))
+  }
+
+  /// A request waits for the next wake-up, or for the client to read its answers.
+  private var hasPacket: Bool { packetLength.map { inbox.count >= Self.lengthBytes + $0 } ?? false }
+
+  /// How many bytes may be read now.
+  private var wants: Int {
+    guard let server, server.clients.isReading(place), !hasPacket else { return 0 }
+    guard let length = packetLength, length > LocalLimits.shortPacketBytesMax else {
+      return Self.lengthBytes + LocalLimits.shortPacketBytesMax - inbox.count
+    }
+    return longSince == nil ? 0 : Self.lengthBytes + length - inbox.count
+  }
+
+  private func receive() {
+    guard let server else { return }
+    let room = min(wants, server.buffer.count)
+    let count = server.buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, room, CInt(MSG_DONTWAIT)) }
+    if count < 0 && (csystem_errno() == EAGAIN || csystem_errno() == EINTR) { return }
+    if count <= 0 { return server.ended(self) }
+    inbox += server.buffer[..<count]
+    if longSince != nil { longSince = server.loop.now }
+    takePackets()
+  }
+
+  /// Carries out the requests that are complete, as long as the client reads its answers.
+  private func takePackets() {
+    var offset = 0, count = 0
+    while let server, server.clients.isReading(place), inbox.count - offset >= Self.lengthBytes {
+      let length = length(at: offset)
+      guard (LocalServer.headBytes...LocalLimits.packetBytesMax).contains(length) else {
+        return server.refuse(self, "a packet has 5 to \(LocalLimits.packetBytesMax) bytes behind its length")
+      }
+      let start = offset + Self.lengthBytes
+      if inbox.count - start < length { break }
+      if count == Self.packetsPerCall {
+        server.resumeLater()
+        break
+      }
+      count += 1
+      let bytes = inbox
+      server.clients.receive(
+        bytes.span.bytes.extracting(start..<start + length), from: place, now: server.loop.now)
+      offset = start + length
+    }
+    if offset > 0 { inbox.removeFirst(offset) }
+    arrangePlace()
+  }
+
+  /// Carries out what waited for another wake-up.
+  func resume() {
+    takePackets()
+    updateInterest()
+  }
+
+  /// Asks for a place when a long packet begins, and gives it back after its end.
+  private func arrangePlace() {
+    guard let server else { return }
+    let isLong = packetLength.map { $0 > LocalLimits.shortPacketBytesMax } ?? false
+    if isLong && longSince == nil {
+      isWaiting = true
+      server.givePlaces()
+    } else if !isLong, longSince != nil {
+      longSince = nil
+      // The memory of the long packet is free again.
+      var rest: [UInt8] = []
+      rest += inbox
+      inbox = rest
+      server.givePlaces()
+    }
+  }
+
+  /// There is a place for its long packet.
+  func mayBeLong() {
+    isWaiting = false
+    longSince = server?.loop.now
+    updateInterest()
+  }
+
+  // MARK: Events
+
+  /// Writes what is new for the client until there is nothing, or its socket is full. True when anything was written.
+  @discardableResult
+  func tell() -> Bool {
+    var hasWritten = false
+    while let server, !isBlocked {
+      if written == outgoing.count {
+        guard let packet = server.clients.nextPacket(for: place, now: server.loop.now) else {
+          outgoing = []
+          written = 0
+          break
+        }
+        outgoing = packet
+        written = 0
+      }
+      let count = outgoing.withUnsafeBytes {
+        CSystem.send(
+          descriptor, $0.baseAddress! + written, $0.count - written, CInt(MSG_NOSIGNAL | MSG_DONTWAIT))
+      }
+      if count < 0 {
+        let error = csystem_errno()
+        if error == EINTR { continue }
+        if error != EAGAIN {
+          server.ended(self)
+          return hasWritten
+        }
+        isBlocked = true
+      } else {
+        written += count
+        hasWritten = true
+      }
+    }
+    // It may have read its answers.
+    if hasWritten { takePackets() }
+    updateInterest()
+    return hasWritten
+  }
+
+  /// A last event for a client that is closed, if it fits.
+  func sendLast(_ event: LocalEvent) {
+    guard written == outgoing.count else { return }
+    _ = event.packet.withUnsafeBytes { CSystem.send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
+  }
+
+  private func updateInterest() {
+    guard let server else { return }
+    var wanted: Interest = .hangUp
+    if wants > 0 { wanted.insert(.read) }
+    if isBlocked { wanted.insert(.write) }
+    if wanted == interest { return }
+    interest = wanted
+    server.loop.modify(registration, wanted)
+  }
+}

@@ -1,0 +1,73 @@
+import Channel
+import Configuration
+import Diagnostics
+import Frame
+import LocalAPI
+import Node
+import Primitives
+import Session
+import Trust
+
+/// The node for the clients of the local API.
+final class LocalHost: LocalNode {
+  private let node: Node
+  private let trust: TrustKeeper
+  private let cryptography: any SessionCryptography
+
+  init(_ node: Node, _ trust: TrustKeeper, _ cryptography: any SessionCryptography) {
+    self.node = node
+    self.trust = trust
+    self.cryptography = cryptography
+  }
+
+  var sessions: Sessions { node.sessions }
+
+  var name: [UInt8] { node.settings.name.array }
+
+  func peer(_ id: NodeID) -> LocalPeer? {
+    if id == node.settings.id { return LocalPeer(name: name, hops: 0, isVerified: true) }
+    guard let peer = node.peer(id) else { return nil }
+    return LocalPeer(name: peer.name.array, hops: peer.hops, isVerified: trust.isPinned(id))
+  }
+
+  func endpoint(user: UInt32, type: [UInt8], instance: [UInt8]) -> UInt32 {
+    MemberAddress.endpoint(user: user, type: type, instance: instance, cryptography)
+  }
+
+  func advertise(_ service: Service, now: Instant) throws(SessionError) { try node.advertise(service, now: now) }
+
+  func withdraw(_ endpoint: UInt32, now: Instant) { node.withdraw(endpoint, now: now) }
+
+  func send(
+    _ data: [UInt8], in session: SessionHandle, to member: MemberAddress, lane: Lane, now: Instant
+  ) throws(SessionError) -> SessionMessageID {
+    try node.sendInSession(data, session, to: [member], lane: lane, now: now)
+  }
+
+  func sendUnreliably(
+    _ data: [UInt8], in session: SessionHandle, to member: MemberAddress, now: Instant
+  ) throws(SessionError) {
+    try node.sendUnreliablyInSession(data, session, to: [member], now: now)
+  }
+}
+
+extension DisplayName {
+  fileprivate var array: [UInt8] { (0..<byteCount).map { byte($0) } }
+}
+
+extension Relay {
+  /// Serves applications, where the configuration wants it.
+  func startLocalAPI() throws(StartError) {
+    guard configuration.applications.isEnabled else { return }
+    let granted = configuration.applications.serviceGroups
+    let clients = LocalClients(
+      LocalHost(node, trust, cryptography),
+      restrictions: granted.map { LocalRestriction(type: Array($0.type.utf8), group: $0.group) })
+    do throws(DiagnosticsError) {
+      local = try LocalServer(
+        loop, path: configuration.localSocketPath, journal: journal, clients, groups: granted.map { $0.group })
+    } catch {
+      throw StartError(error.text)
+    }
+  }
+}

@@ -1,0 +1,221 @@
+import Primitives
+
+/// An invitation that this node received.
+struct IncomingInvitation {
+  enum Phase: Equatable {
+    /// The application has not answered.
+    case asked
+    /// It has, and waits for the inviter's welcome or, if it has come, for the meeting.
+    case accepted(SessionHandle)
+    /// The application knows how it ended; at most the answer is still to be sent.
+    case over
+  }
+
+  let handle: InvitationHandle
+  /// The inviter's number.
+  let number: UInt32
+  let from: MemberAddress
+  let to: UInt32
+  let origin: SessionOrigin
+  let session: SessionID
+  var deadline: Instant
+  var phase = Phase.asked
+  var isWelcomed = false
+  var answer: AnswerMessage?
+  /// The answer says that this session becomes one with the inviter's. Its table is read when the answer goes.
+  var offers: SessionHandle?
+  var answerAt = Instant.never
+}
+
+/// The invitee's side.
+extension Sessions {
+  /// Accepts an invitation into a session that the application has open. If nobody else was ever in that session it
+  /// becomes the inviter's; otherwise the two are merged.
+  public func accept(_ invitation: InvitationHandle, into handle: SessionHandle, now: Instant) throws(SessionError) {
+    guard let index = incoming.firstIndex(where: { $0.handle == invitation && $0.phase == .asked }),
+      let session = session(handle), session.address.endpoint == incoming[index].to
+    else { throw .unknown }
+    guard !session.isJoining else { throw .busy }
+    let asked = incoming[index]
+    if sessions.contains(where: {
+      $0 !== session && $0.isOpen && $0.address == session.address && $0.table.contains(asked.session)
+    }) {
+      throw .alreadyMember
+    }
+    if isCrossed(asked, session) {
+      // The invitation of the lower address, this one's own, decides about both.
+      incoming[index].answer = AnswerMessage(number: asked.number, answer: .crossed)
+    } else if session.table.contains(asked.session) {
+      incoming[index].answer = AnswerMessage(number: asked.number, answer: .accepted)
+    } else if session.isAlone && !outgoing.contains(where: { $0.session == handle && !$0.isEnding }) {
+      session.isJoining = true
+      incoming[index].answer = AnswerMessage(number: asked.number, answer: .accepted)
+    } else {
+      _ = try offer(session, asked)
+      incoming[index].answer = AnswerMessage(number: asked.number, answer: .accepted)
+      incoming[index].offers = handle
+    }
+    incoming[index].phase = .accepted(handle)
+    incoming[index].deadline = incoming[index].deadline + SessionLimits.settleTime
+    incoming[index].answerAt = now
+  }
+
+  /// Declines an invitation. The explanation is plain text of at most `SessionLimits.explanationBytesMax` bytes.
+  public func decline(_ invitation: InvitationHandle, explanation: [UInt8] = [], now: Instant) throws(SessionError) {
+    guard explanation.count <= SessionLimits.explanationBytesMax, isPlainText(explanation.span.bytes) else {
+      throw .invalid
+    }
+    guard let index = incoming.firstIndex(where: { $0.handle == invitation && $0.phase == .asked }) else {
+      throw .unknown
+    }
+    let from = incoming[index].from, to = incoming[index].to
+    end(&incoming[index], .declined(explanation: explanation), answering: .declined, now, explanation: explanation)
+    for index in outgoing.indices
+    where outgoing[index].isCrossed && outgoing[index].to == from && outgoing[index].from == to {
+      end(&outgoing[index], .cancelled, telling: .cancelled, now)
+    }
+  }
+
+  /// This node, with the lower address, has invited the inviter into the same session of its own.
+  private func isCrossed(_ asked: IncomingInvitation, _ session: LocalSession) -> Bool {
+    session.address < asked.from
+      && outgoing.contains { $0.session == session.handle && $0.to == asked.from && $0.phase == .inviting }
+  }
+
+  func offer(_ session: LocalSession, _ asked: IncomingInvitation) throws(SessionError) -> AnswerMessage.Offer {
+    guard let right = session.table.right(of: session.address), let own = session.table.origin(right.session) else {
+      throw .notAllowed
+    }
+    guard own.rules.allowsMerge(with: asked.origin.rules) else { throw .incompatible }
+    let text = SessionMerge.signedText(right.session, asked.session, session.address)
+    return AnswerMessage.Offer(
+      session: right.session, signature: cryptography.signature(text), entries: session.table.entries)
+  }
+
+  // MARK: What came
+
+  func receiveInvite(_ invite: InviteMessage, from node: NodeID, _ now: Instant) {
+    if let index = incoming.firstIndex(where: { $0.number == invite.number && $0.from.node == node }) {
+      // The inviter did not hear the answer.
+      if incoming[index].answer != nil { incoming[index].answerAt = now }
+      return
+    }
+    let standing = incoming.filter { $0.from.node == node }.count
+    guard incoming.count < SessionLimits.invitationsMax, standing < 2 * SessionLimits.invitationsPerNodeMax else {
+      return
+    }
+    var new = IncomingInvitation(
+      handle: InvitationHandle(number: nextNumber()), number: invite.number,
+      from: MemberAddress(node: node, endpoint: invite.from), to: invite.to, origin: invite.origin,
+      session: invite.origin.id(cryptography), deadline: now + .seconds(UInt64(invite.seconds)))
+    let toService = incoming.filter { $0.to == invite.to && $0.phase != .over }.count
+    let fromNode = incoming.filter { $0.from.node == node && $0.phase != .over }.count
+    if !services.contains(where: { $0.endpoint == invite.to }) {
+      refuse(&new, .noService, now)
+    } else if !mayMeet(invite.origin.rules, node) {
+      refuse(&new, .incompatible, now)
+    } else if toService >= SessionLimits.invitationsPerServiceMax || fromNode >= SessionLimits.invitationsPerNodeMax {
+      refuse(&new, .busy, now)
+    }
+    incoming.append(new)
+    if new.phase == .over { return }
+    if let session = gatheringSession(of: new), (try? accept(new.handle, into: session, now: now)) != nil { return }
+    tell(
+      .invited(
+        Invitation(
+          handle: new.handle, from: new.from, to: new.to, rules: invite.origin.rules,
+          memberCount: Int(invite.memberCount), context: invite.context, deadline: new.deadline)))
+  }
+
+  /// The application is not asked at all.
+  private func refuse(_ invitation: inout IncomingInvitation, _ answer: InvitationAnswer, _ now: Instant) {
+    invitation.phase = .over
+    invitation.answer = AnswerMessage(number: invitation.number, answer: answer)
+    invitation.answerAt = now
+  }
+
+  func receiveEnd(_ message: EndMessage, from node: NodeID, _ now: Instant) {
+    guard let index = incoming.firstIndex(where: { $0.number == message.number && $0.from.node == node }),
+      incoming[index].phase != .over
+    else { return }
+    let outcome: InvitationOutcome =
+      switch message.reason {
+      case .cancelled: .cancelled
+      case .timedOut: .timedOut
+      case .full: .full
+      case .incompatible: .incompatible
+      }
+    // Who is welcomed is a member, and connects or not.
+    if incoming[index].isWelcomed && message.reason == .timedOut { return }
+    end(&incoming[index], outcome, answering: nil, now)
+    removeEnded()
+  }
+
+  func receiveWelcome(_ welcome: WelcomeMessage, from node: NodeID, _ now: Instant) {
+    guard let index = incoming.firstIndex(where: { $0.number == welcome.number && $0.from.node == node }),
+      case .accepted(let handle) = incoming[index].phase, !incoming[index].isWelcomed,
+      let session = session(handle)
+    else { return }
+    let invitation = incoming[index]
+    if session.isJoining {
+      guard let admission = welcome.admission, join(session, invitation, admission, welcome.entries, now) else {
+        return end(&incoming[index], .incompatible, answering: nil, now)
+      }
+    } else {
+      tellNews(session, now)
+      take(welcome.entries, into: session, from: node, now)
+    }
+    // The inviter is among them where its table did not show it.
+    let known = session.table
+    let newcomers = ([invitation.from] + welcome.newcomers).filter { $0 != session.address && !known.isJoined($0) }
+    session.newcomers = newcomers.prefix(SessionLimits.newcomersMax).map {
+      LocalSession.Newcomer(address: $0, at: now + SessionLimits.askPause)
+    }
+    guard let index = incoming.firstIndex(where: { $0.handle == invitation.handle }) else { return }
+    incoming[index].isWelcomed = true
+  }
+
+  /// The session of the application becomes the inviter's.
+  private func join(
+    _ session: LocalSession, _ invitation: IncomingInvitation, _ admission: WelcomeMessage.Admission,
+    _ entries: TableEntries, _ now: Instant
+  ) -> Bool {
+    var table = SessionTable(invitation.origin, cryptography)
+    if table.merge(entries).isForged { countForgery(of: invitation.from.node, now) }
+    let told = table.sequence
+    guard table.accept(admission, invitation.session, of: session.address, by: invitation.from, key: point) else {
+      return false
+    }
+    session.isJoining = false
+    session.table = table
+    // If it left this session a moment ago, that is over.
+    for former in sessions
+    where !former.isOpen && former.address == session.address && former.table.contains(invitation.session) {
+      former.phase = .over
+    }
+    tell(.identified(session.handle, table.id))
+    tableChanged(session, now)
+    for index in session.pairs.indices {
+      // They have the rest from the inviter, or ask for it.
+      session.pairs[index].toldUpTo = told
+      session.pairs[index].newsAt = now
+    }
+    return true
+  }
+
+  func end(
+    _ invitation: inout IncomingInvitation, _ outcome: InvitationOutcome, answering answer: InvitationAnswer?,
+    _ now: Instant, explanation: [UInt8] = []
+  ) {
+    guard invitation.phase != .over else { return }
+    if case .accepted(let handle) = invitation.phase, !invitation.isWelcomed { session(handle)?.isJoining = false }
+    tell(.invitationEnded(invitation.handle, outcome))
+    invitation.phase = .over
+    invitation.answerAt = .never
+    invitation.offers = nil
+    if let answer {
+      invitation.answer = AnswerMessage(number: invitation.number, answer: answer, explanation: explanation)
+      invitation.answerAt = now
+    }
+  }
+}

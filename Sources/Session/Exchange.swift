@@ -1,0 +1,80 @@
+import Channel
+import Primitives
+
+/// What comes from other nodes, and what became of what was sent.
+extension Sessions {
+  /// Takes a message of another node's sessions. Throws why it is not legal; what is legal and fits nothing is ignored.
+  public func receive(
+    _ kind: UInt8, _ bytes: RawSpan, from node: NodeID, isDatagram: Bool = false, now: Instant
+  ) throws(SessionRefusal) {
+    guard let kind = SessionKind(rawValue: kind), !isDatagram || kind == .message else { throw .unknownCode }
+    switch kind {
+    case .invite: receiveInvite(try InviteMessage(bytes), from: node, now)
+    case .answer: receiveAnswer(try AnswerMessage(bytes, cryptography), from: node, now)
+    case .welcome: receiveWelcome(try WelcomeMessage(bytes, cryptography), from: node, now)
+    case .end: receiveEnd(try EndMessage(bytes), from: node, now)
+    case .meet: receiveMeet(try MeetMessage(bytes), from: node, now)
+    case .table: receiveTable(try TableMessage(bytes, cryptography), from: node, now)
+    case .message: try receiveMessage(bytes, from: node, isDatagram: isDatagram, now)
+    case .window: receiveWindow(try WindowMessage(bytes), from: node)
+    case .streamOpen: receiveOpen(try OpenMessage(bytes), from: node, now)
+    case .streamBytes: try receiveStreamBytes(bytes, from: node)
+    case .streamEnd: receiveStreamEnd(try StreamEndMessage(bytes), from: node)
+    }
+  }
+
+  /// The result of an output with a lane: delivered, or failed, at once or later.
+  public func completed(_ tag: UInt64, isDelivered: Bool, now: Instant) {
+    guard let index = flights.firstIndex(where: { $0.tag == tag }) else { return }
+    let flight = flights.remove(at: index)
+    switch flight.purpose {
+    case .meet(let handle, let address, let number, let echo):
+      guard let (session, index) = pair(handle, address, number) else { return }
+      guard isDelivered else { return beginAnew(session, index, now) }
+      if echo != 0 && echo == session.pairs[index].theirNumber {
+        session.pairs[index].isTold = true
+        connectIfMet(session, index, now)
+        if session.pairs[index].phase == .connected { session.pairs[index].meetAt = .never }
+      }
+    case .member(let handle, let address, let number):
+      guard !isDelivered, let (session, index) = pair(handle, address, number) else { return }
+      // What it was to learn it learns with the next meeting.
+      beginAnew(session, index, now)
+    case .farewell(let handle, let address):
+      guard let session = sessions.first(where: { $0.handle == handle }),
+        let index = session.position(of: address)
+      else { return }
+      if isDelivered {
+        session.pairs.remove(at: index)
+        if session.pairs.isEmpty { session.phase = .over }
+      } else {
+        session.pairs[index].newsAt = now + .seconds(1)
+      }
+    case .message(let handle, let address, let number, let message):
+      tell(.sent(message, to: address, isDelivered: isDelivered))
+      guard !isDelivered, let (session, index) = pair(handle, address, number) else { return }
+      beginAnew(session, index, now)
+    case .streamEnd(let handle, let address, let number, let stream):
+      guard let (session, index) = pair(handle, address, number) else { return }
+      guard isDelivered else { return beginAnew(session, index, now) }
+      streamEndDelivered(session, index, stream)
+    case .invitation(let handle):
+      guard !isDelivered, let index = outgoing.firstIndex(where: { $0.handle == handle }) else { return }
+      outgoing[index].dueAt = now + .seconds(1)
+    case .answer(let handle):
+      guard !isDelivered, let index = incoming.firstIndex(where: { $0.handle == handle }) else { return }
+      incoming[index].answerAt = now + .seconds(1)
+    case .notice: break
+    }
+  }
+
+  /// The pair as it is in the meeting with this number; nil when it has begun anew since.
+  private func pair(
+    _ handle: SessionHandle, _ address: MemberAddress, _ number: UInt32
+  ) -> (session: LocalSession, index: Int)? {
+    guard let session = session(handle), let index = session.position(of: address),
+      session.pairs[index].number == number
+    else { return nil }
+    return (session, index)
+  }
+}

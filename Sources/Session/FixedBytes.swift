@@ -1,0 +1,54 @@
+import Primitives
+
+/// A byte string of a fixed length, compared by its bytes.
+public struct FixedBytes<let count: Int>: Equatable, Sendable {
+  public let bytes: InlineArray<count, UInt8>
+
+  public init(_ bytes: InlineArray<count, UInt8>) { self.bytes = bytes }
+
+  /// The next `count` bytes of the reader.
+  init(_ reader: inout ByteReader<SessionRefusal>) throws(SessionRefusal) {
+    let field = try reader.span(count)
+    bytes = InlineArray { field.octet($0) }
+  }
+
+  public var rawSpan: RawSpan {
+    @_lifetime(borrow self) borrowing get { bytes.span.bytes }
+  }
+
+  /// The bytes, copied.
+  public var array: [UInt8] { [UInt8](copying: bytes.span.bytes) }
+
+  public static func == (a: Self, b: Self) -> Bool { !(a < b) && !(b < a) }
+
+  /// In the order of the bytes.
+  static func < (a: Self, b: Self) -> Bool {
+    for index in 0..<count where a.bytes[index] != b.bytes[index] { return a.bytes[index] < b.bytes[index] }
+    return false
+  }
+}
+
+/// An uncompressed P-256 point (SEC 1, 2.3.3).
+public typealias PublicPoint = FixedBytes<65>
+/// ECDSA P-256 with SHA-256: r, then s.
+public typealias Signature = FixedBytes<64>
+/// The first 16 bytes of SHA-256.
+public typealias TableDigest = FixedBytes<16>
+
+/// What sessions need of a node's key: mbedTLS in the firmware, a fast stand-in in the simulator.
+public protocol SessionCryptography: AnyObject {
+  /// ECDSA P-256 with SHA-256 over `message`, with this node's key: r then s, 32 bytes each.
+  func sign(_ message: RawSpan) -> InlineArray<64, UInt8>
+  /// Whether `signature` over `message` is by the key `point`, and `node` is that key's id.
+  func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool
+  /// SHA-256.
+  func digest(_ bytes: RawSpan) -> InlineArray<32, UInt8>
+}
+
+extension SessionCryptography {
+  func isSigned(_ signature: Signature, _ message: [UInt8], by point: PublicPoint, of node: NodeID) -> Bool {
+    verify(signature.rawSpan, over: message.span.bytes, by: point.rawSpan, of: node)
+  }
+
+  func signature(_ message: [UInt8]) -> Signature { Signature(sign(message.span.bytes)) }
+}

@@ -1,0 +1,296 @@
+import Channel
+import Primitives
+
+/// An invitation that this node sent.
+struct OutgoingInvitation {
+  enum Phase: Equatable {
+    case inviting
+    /// The invitee has accepted, and is sent its half of a ticket, or nothing where sessions were merged.
+    case welcoming(WelcomeMessage.Admission?)
+    /// The application knows how it ended, and the invitee is told.
+    case ending(EndMessage.Reason)
+  }
+
+  let handle: InvitationHandle
+  let session: SessionHandle
+  /// For which of the merged sessions the invitation is: this node admits for it.
+  let origin: SessionID
+  let from: UInt32
+  let to: MemberAddress
+  let context: [UInt8]
+  /// The invitee has invited this end, whose address is the higher one: that invitation decides.
+  var isCrossed = false
+  var deadline: Instant
+  var phase = Phase.inviting
+  var dueAt: Instant
+}
+
+/// The inviter's side.
+extension Sessions {
+  /// Invites an address into a session. `context` are opaque bytes for its application. It stands for `timeout` (zero
+  /// for `SessionLimits.invitationTimeDefault`); `.invitationEnded` says how it ended, once.
+  public func invite(
+    _ address: MemberAddress, into handle: SessionHandle, context: [UInt8] = [], timeout: TimeSpan = .seconds(0),
+    now: Instant
+  ) throws(SessionError) -> InvitationHandle {
+    guard let session = session(handle) else { throw .unknown }
+    guard context.count <= SessionLimits.contextBytesMax, address.endpoint != 0 else { throw .invalid }
+    guard !session.isJoining else { throw .busy }
+    guard address != session.address, mayMeet(session.table.rules, address.node) else { throw .unavailable }
+    if let index = session.position(of: address), session.pairs[index].phase == .connected { throw .alreadyMember }
+    guard let right = session.table.right(of: session.address) else { throw .notAllowed }
+    guard hasPlace(session, for: address) else { throw .full }
+    let standing = outgoing.filter { $0.to.node == address.node }
+    guard outgoing.count < SessionLimits.invitationsMax, standing.count < SessionLimits.invitationsPerNodeMax else {
+      throw .full
+    }
+    let number = InvitationHandle(number: nextNumber())
+    let time = timeout == .seconds(0) ? SessionLimits.invitationTimeDefault : timeout
+    outgoing.append(
+      OutgoingInvitation(
+        handle: number, session: handle, origin: right.session, from: session.address.endpoint, to: address,
+        context: context, deadline: now + min(time, SessionLimits.invitationTimeMax), dueAt: now))
+    return number
+  }
+
+  /// Takes an invitation back, or gives up waiting for the invitee to connect.
+  public func cancel(_ invitation: InvitationHandle, now: Instant) throws(SessionError) {
+    guard let index = outgoing.firstIndex(where: { $0.handle == invitation && !$0.isEnding }) else { throw .unknown }
+    end(&outgoing[index], .cancelled, telling: .cancelled, now)
+  }
+
+  /// Whether there is a place for an address, which may have one already. Those who are being welcomed have theirs.
+  private func hasPlace(_ session: LocalSession, for address: MemberAddress) -> Bool {
+    let table = session.table
+    if table.isJoined(address) { return true }
+    let welcomed = welcomed(to: session).filter { $0 != address }
+    return table.joined.count + welcomed.count < table.membersMax
+      && table.records.count + welcomed.count < SessionLimits.recordsMax
+  }
+
+  /// Those who have their half of a ticket from this node, and have not shown the whole one.
+  private func welcomed(to session: LocalSession) -> [MemberAddress] {
+    var addresses: [MemberAddress] = []
+    for invitation in outgoing where invitation.session == session.handle {
+      guard case .welcoming(.some) = invitation.phase, !session.table.isJoined(invitation.to) else { continue }
+      addresses.append(invitation.to)
+    }
+    return addresses
+  }
+
+  /// Whom a welcome names.
+  private func newcomers(of session: LocalSession, for invitee: MemberAddress) -> [MemberAddress] {
+    let welcomed = welcomed(to: session)
+    let others = session.newcomers.map { $0.address }.filter { !welcomed.contains($0) }
+    return [MemberAddress]((welcomed + others).filter { $0 != invitee }.prefix(SessionLimits.newcomersMax))
+  }
+
+  // MARK: The answer
+
+  func receiveAnswer(_ answer: AnswerMessage, from node: NodeID, _ now: Instant) {
+    guard
+      let index = outgoing.firstIndex(where: {
+        $0.handle.number == answer.number && $0.to.node == node && $0.phase == .inviting
+      })
+    else { return }
+    switch answer.answer {
+    case .accepted: accepted(index, answer.offer, now)
+    case .declined:
+      let invitation = outgoing[index]
+      gatherings.removeAll { $0.session == invitation.session && $0.address == invitation.to }
+      end(&outgoing[index], .declined(explanation: answer.explanation), telling: nil, now)
+    case .busy: end(&outgoing[index], .busy, telling: nil, now)
+    case .full: end(&outgoing[index], .full, telling: nil, now)
+    case .noService: end(&outgoing[index], .noService, telling: nil, now)
+    case .incompatible: end(&outgoing[index], .incompatible, telling: nil, now)
+    case .crossed: outgoing[index].isCrossed = true
+    }
+    removeEnded()
+  }
+
+  private func accepted(_ index: Int, _ offer: AnswerMessage.Offer?, _ now: Instant) {
+    let invitation = outgoing[index]
+    guard let session = session(invitation.session) else { return }
+    let admission: WelcomeMessage.Admission?
+    if let offer {
+      guard merge(session, invitation, offer, now) else {
+        return end(&outgoing[index], .incompatible, telling: .incompatible, now)
+      }
+      admission = nil
+    } else {
+      guard hasPlace(session, for: invitation.to) else {
+        return end(&outgoing[index], .full, telling: .full, now)
+      }
+      admission = admit(session, invitation)
+      if admission == nil { return end(&outgoing[index], .incompatible, telling: .incompatible, now) }
+    }
+    // The merge may have ended the session, and the invitation with it.
+    guard let index = outgoing.firstIndex(where: { $0.handle == invitation.handle && $0.phase == .inviting }) else {
+      return
+    }
+    outgoing[index].phase = .welcoming(admission)
+    outgoing[index].dueAt = now
+  }
+
+  /// Signs a ticket; nil when this node may not.
+  private func admit(_ session: LocalSession, _ invitation: OutgoingInvitation) -> WelcomeMessage.Admission? {
+    let table = session.table
+    let isFounder = table.origin(invitation.origin)?.founder == session.address
+    guard table.isJoined(session.address),
+      let depth = isFounder ? 0 : table.record(invitation.origin, session.address)?.depth,
+      depth < SessionLimits.depthMax
+    else { return nil }
+    let version = table.record(invitation.origin, invitation.to)?.ticket.version ?? 0
+    if version == .max { return nil }
+    return table.admission(
+      invitation.origin, of: invitation.to, by: session.address, depth: depth + 1, version: version + 1)
+  }
+
+  /// Makes the invitee's session and this one a single one.
+  private func merge(
+    _ session: LocalSession, _ invitation: OutgoingInvitation, _ offer: AnswerMessage.Offer, _ now: Instant
+  ) -> Bool {
+    var wider = session.table
+    guard let own = wider.origins.first(where: { $0.id == invitation.origin }) else { return false }
+    if !wider.contains(offer.session) {
+      let text = SessionMerge.signedText(own.id, offer.session, session.address)
+      let mine = SessionMerge.Side(signer: session.address, signature: cryptography.signature(text))
+      let theirs = SessionMerge.Side(signer: invitation.to, signature: offer.signature)
+      let isLower = own.id < offer.session
+      let merge = SessionMerge(
+        lower: min(own.id, offer.session), higher: max(own.id, offer.session), lowerSide: isLower ? mine : theirs,
+        higherSide: isLower ? theirs : mine)
+      var entries = offer.entries
+      entries.merges.append(merge)
+      if wider.merge(entries).isForged { countForgery(of: invitation.to.node, now) }
+    }
+    guard wider.contains(offer.session), wider.joined.count <= wider.membersMax else { return false }
+    let former = session.table.id
+    session.table = wider
+    tellNews(session, now)
+    if wider.id != former { tell(.identified(session.handle, wider.id)) }
+    tableChanged(session, now)
+    return true
+  }
+
+  // MARK: The end
+
+  func end(
+    _ invitation: inout OutgoingInvitation, _ outcome: InvitationOutcome, telling reason: EndMessage.Reason?,
+    _ now: Instant
+  ) {
+    if invitation.isEnding { return }
+    tell(.invitationEnded(invitation.handle, outcome))
+    invitation.phase = .ending(reason ?? .cancelled)
+    invitation.deadline = reason == nil ? .zero : now + SessionLimits.settleTime
+    invitation.dueAt = reason == nil ? .never : now
+  }
+
+  /// Forgets those that are over, and whose invitee knows it or need not know.
+  func removeEnded() {
+    outgoing.removeAll { $0.isEnding && $0.dueAt == .never }
+    incoming.removeAll { $0.phase == .over && $0.answerAt == .never }
+  }
+
+  /// A member connected: invitations between the two are over.
+  func memberConnected(_ session: LocalSession, _ address: MemberAddress, _ now: Instant) {
+    for index in outgoing.indices where outgoing[index].session == session.handle && outgoing[index].to == address {
+      // Who has not answered yet sees by the same meeting that it is over.
+      end(&outgoing[index], .connected, telling: nil, now)
+    }
+    for index in incoming.indices
+    where incoming[index].from == address && incoming[index].to == session.address.endpoint
+      && incoming[index].phase != .over && session.table.contains(incoming[index].session)
+    {
+      end(&incoming[index], .connected, answering: nil, now)
+    }
+    removeEnded()
+  }
+
+  func endInvitations(of session: LocalSession, _ now: Instant) {
+    for index in outgoing.indices where outgoing[index].session == session.handle {
+      end(&outgoing[index], .sessionEnded, telling: .cancelled, now)
+    }
+    for index in incoming.indices {
+      guard case .accepted(session.handle) = incoming[index].phase else { continue }
+      end(&incoming[index], .sessionEnded, answering: .declined, now)
+    }
+    removeEnded()
+  }
+
+  /// By the deadlines.
+  func endInvitations(_ now: Instant) {
+    for index in outgoing.indices where outgoing[index].deadline <= now {
+      if outgoing[index].isEnding {
+        outgoing[index].dueAt = .never
+      } else {
+        end(&outgoing[index], .timedOut, telling: .timedOut, now)
+      }
+    }
+    for index in incoming.indices where incoming[index].deadline <= now {
+      if incoming[index].phase == .over {
+        incoming[index].answerAt = .never
+      } else {
+        end(&incoming[index], .timedOut, answering: nil, now)
+      }
+    }
+    removeEnded()
+  }
+
+  // MARK: What is due
+
+  func nextInvitationOutput(_ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
+    for index in outgoing.indices where outgoing[index].dueAt <= now && isInReach(outgoing[index].to.node) {
+      let invitation = outgoing[index]
+      guard let (kind, bytes) = message(of: invitation, now), canSend(invitation.to.node, .interactive, bytes.count)
+      else { continue }
+      outgoing[index].dueAt = .never
+      let purpose = Flight.Purpose.invitation(invitation.handle)
+      removeEnded()
+      return output(kind, bytes, to: invitation.to.node, purpose)
+    }
+    for index in incoming.indices where incoming[index].answerAt <= now && isInReach(incoming[index].from.node) {
+      guard var answer = incoming[index].answer else { continue }
+      if let handle = incoming[index].offers, let session = session(handle) {
+        answer.offer = try? offer(session, incoming[index])
+      }
+      let node = incoming[index].from.node
+      let bytes = answer.bytes
+      guard canSend(node, .interactive, bytes.count) else { continue }
+      incoming[index].answerAt = .never
+      let purpose = Flight.Purpose.answer(incoming[index].handle)
+      removeEnded()
+      return output(.answer, bytes, to: node, purpose)
+    }
+    return nil
+  }
+
+  private func message(of invitation: OutgoingInvitation, _ now: Instant) -> (SessionKind, [UInt8])? {
+    switch invitation.phase {
+    case .inviting:
+      guard let session = session(invitation.session), let origin = session.table.origin(invitation.origin) else {
+        return nil
+      }
+      let seconds = (invitation.deadline - now).milliseconds / 1000
+      let message = InviteMessage(
+        number: invitation.handle.number, seconds: UInt16(max(1, seconds)), from: invitation.from,
+        to: invitation.to.endpoint, memberCount: UInt8(max(1, session.table.members.count)), origin: origin,
+        context: invitation.context)
+      return (.invite, message.bytes)
+    case .welcoming(let admission):
+      guard let session = session(invitation.session) else { return nil }
+      let message = WelcomeMessage(
+        number: invitation.handle.number, admission: admission, newcomers: newcomers(of: session, for: invitation.to),
+        entries: session.table.entries)
+      return (.welcome, message.bytes)
+    case .ending(let reason): return (.end, EndMessage(number: invitation.handle.number, reason: reason).bytes)
+    }
+  }
+}
+
+extension OutgoingInvitation {
+  var isEnding: Bool {
+    if case .ending = phase { return true }
+    return false
+  }
+}

@@ -1,0 +1,75 @@
+import Primitives
+
+/// One session of this node.
+final class LocalSession {
+  enum Phase: Equatable {
+    case open
+    /// The application has left. The others are told, until then at most.
+    case leaving(until: Instant)
+    case over
+  }
+
+  /// Somebody to whom a table goes although it is no member here.
+  struct Stranger {
+    enum Wish {
+      /// It met this member but is unknown: it is asked for its table.
+      case ask
+      /// It is told how its own membership ended.
+      case news
+    }
+    let address: MemberAddress
+    /// A session that it knows.
+    let session: SessionID
+    let wish: Wish
+    var at: Instant
+  }
+
+  /// An address that was welcomed when this one was, and may be a member: it is told of this one, so that the two know
+  /// of each other when the inviter is gone before it has told them.
+  struct Newcomer {
+    let address: MemberAddress
+    var at: Instant
+    var greetings = 0
+  }
+
+  let handle: SessionHandle
+  let address: MemberAddress
+  /// The application decides on the certificate of each member.
+  let judges: Bool
+  var table: SessionTable
+  var phase = Phase.open
+  /// By address.
+  var pairs: [Pair] = []
+  var strangers: [Stranger] = []
+  var newcomers: [Newcomer] = []
+  /// The pair whose streams sent last.
+  var streamTurn = 0
+  /// It waits for a welcome into another session.
+  var isJoining = false
+
+  init(_ handle: SessionHandle, _ address: MemberAddress, judges: Bool, _ table: SessionTable) {
+    self.handle = handle
+    self.address = address
+    self.judges = judges
+    self.table = table
+  }
+
+  var isOpen: Bool { phase == .open }
+
+  /// Nobody else was ever in it.
+  var isAlone: Bool { table.records.count == 1 && table.origins.count == 1 }
+
+  func position(of address: MemberAddress) -> Int? { pairs.firstIndex { $0.address == address } }
+
+  /// A session that an address knows: the one of its newest joined ticket, or of any.
+  func session(knownTo address: MemberAddress) -> SessionID? {
+    let records = table.records(of: address)
+    return (records.first { $0.isJoined } ?? records.first)?.session
+  }
+
+  /// A table message to a stranger, once.
+  func note(_ stranger: Stranger) {
+    if strangers.contains(where: { $0.address == stranger.address && $0.wish == stranger.wish }) { return }
+    if strangers.count < SessionLimits.strangersMax { strangers.append(stranger) }
+  }
+}

@@ -1,0 +1,348 @@
+import Channel
+import Primitives
+
+/// Two members meet, and keep their tables alike.
+extension Sessions {
+  // MARK: Who is in reach
+
+  /// A node is in reach, or was all the time and has another boot epoch now. `isSealed` says that traffic with it is.
+  public func peerFound(_ node: NodeID, epoch: UInt64, isSealed: Bool = true, now: Instant) {
+    if node == local { return }
+    if let index = peers.firstIndex(where: { $0.node == node }) {
+      if peers[index].epoch == epoch && peers[index].isSealed == isSealed { return }
+      peers[index] = Peer(node: node, epoch: epoch, isSealed: isSealed)
+      peerRestarted(node)
+    } else {
+      peers.append(Peer(node: node, epoch: epoch, isSealed: isSealed))
+    }
+    restartGatherings(of: node, now)
+    for session in sessions where session.isOpen && mayMeet(session.table.rules, node) {
+      tellEjected(session, node, now)
+      for index in session.pairs.indices where session.pairs[index].address.node == node {
+        begin(session, index, now)
+        tell(.member(session.handle, session.pairs[index].address, state(of: session.pairs[index])))
+      }
+    }
+  }
+
+  /// A node is out of reach.
+  public func peerLost(_ node: NodeID) {
+    peers.removeAll { $0.node == node }
+    peerServices(node, nil)
+    peerRestarted(node)
+  }
+
+  private func peerRestarted(_ node: NodeID) {
+    for session in sessions where session.isOpen {
+      for index in session.pairs.indices
+      where session.pairs[index].address.node == node && session.pairs[index].phase != .away {
+        endStreams(session, index)
+        session.pairs[index].lose()
+        failMessages(session, to: session.pairs[index].address)
+        tell(.member(session.handle, session.pairs[index].address, .away))
+      }
+    }
+  }
+
+  /// The founder may have left without having reached whom it ejected: each member says it.
+  private func tellEjected(_ session: LocalSession, _ node: NodeID, _ now: Instant) {
+    for record in session.table.records
+    where record.address.node == node && record.departure?.isEjection == true && !session.table.isJoined(record.address)
+    {
+      session.note(LocalSession.Stranger(address: record.address, session: record.session, wish: .news, at: now))
+    }
+  }
+
+  /// The two meet, or meet anew: what was sent before and has not arrived never will.
+  func begin(_ session: LocalSession, _ index: Int, _ now: Instant, after pause: TimeSpan = .seconds(0)) {
+    if session.pairs[index].verdict == .rejected { return }
+    endStreams(session, index)
+    session.pairs[index].begin(nextNumber(), at: now + pause)
+  }
+
+  /// The pair lost something: it meets anew, after a pause, so that a node that refuses messages is not asked all the time.
+  func beginAnew(_ session: LocalSession, _ index: Int, _ now: Instant) {
+    let wasConnected = session.pairs[index].phase == .connected
+    begin(session, index, now, after: .seconds(1))
+    failMessages(session, to: session.pairs[index].address)
+    if wasConnected { tell(.member(session.handle, session.pairs[index].address, .connecting)) }
+  }
+
+  // MARK: What came
+
+  func receiveMeet(_ meet: MeetMessage, from node: NodeID, _ now: Instant) {
+    let address = MemberAddress(node: node, endpoint: meet.from)
+    let known = sessions.filter {
+      $0.phase != .over && $0.address.endpoint == meet.to && $0.table.contains(meet.session)
+    }
+    // It may have left the session and be in it again.
+    guard let session = known.first(where: { $0.isOpen }) ?? known.first else { return }
+    if !session.isOpen { return tellFarewell(session, address, meet.session, now) }
+    guard let index = session.position(of: address) else {
+      return receiveFromStranger(session, address, meet.session, now)
+    }
+    if session.pairs[index].verdict == .rejected || !mayMeet(session.table.rules, node) { return }
+    if session.pairs[index].phase == .away { begin(session, index, now) }
+    if session.pairs[index].theirNumber != meet.number {
+      otherBegan(session, index, hasMyNumber: meet.echo == session.pairs[index].number, now)
+      session.pairs[index].hears(meet.number, window: meet.window)
+      if session.pairs[index].verdict == .accepted { session.pairs[index].meetAt = now }
+    } else if meet.echo != session.pairs[index].number, session.pairs[index].verdict == .accepted {
+      session.pairs[index].meetAt = min(session.pairs[index].meetAt, now)
+    }
+    session.pairs[index].credit.sendLimit = max(session.pairs[index].credit.sendLimit, meet.window)
+    if meet.echo == session.pairs[index].number { session.pairs[index].isHeard = true }
+    heardDigest(session, index, meet.digest, now)
+    connectIfMet(session, index, now)
+  }
+
+  /// The other end has another number: what it sent before may be lost, and what this end sent.
+  private func otherBegan(_ session: LocalSession, _ index: Int, hasMyNumber: Bool, _ now: Instant) {
+    let wasConnected = session.pairs[index].phase == .connected
+    endStreams(session, index)
+    if session.pairs[index].isHeard && !hasMyNumber { begin(session, index, now) }
+    session.pairs[index].phase = .meeting
+    guard wasConnected else { return }
+    failMessages(session, to: session.pairs[index].address)
+    tell(.member(session.handle, session.pairs[index].address, .connecting))
+  }
+
+  /// A meet of somebody who is no member here.
+  private func receiveFromStranger(
+    _ session: LocalSession, _ address: MemberAddress, _ known: SessionID, _ now: Instant
+  ) {
+    let isKnown = !session.table.records(of: address).isEmpty
+    // Who was just admitted tells everybody itself. It is asked only when that does not come.
+    session.note(
+      LocalSession.Stranger(
+        address: address, session: known, wish: isKnown ? .news : .ask,
+        at: isKnown ? now : now + SessionLimits.askPause))
+  }
+
+  private func tellFarewell(_ session: LocalSession, _ address: MemberAddress, _ known: SessionID, _ now: Instant) {
+    if let index = session.position(of: address) {
+      session.pairs[index].newsAt = min(session.pairs[index].newsAt, now)
+    } else {
+      session.note(LocalSession.Stranger(address: address, session: known, wish: .news, at: now))
+    }
+  }
+
+  func receiveTable(_ message: TableMessage, from node: NodeID, _ now: Instant) {
+    let address = MemberAddress(node: node, endpoint: message.from)
+    guard !isForger(node, now),
+      let session = sessions.first(where: { session in
+        session.isOpen && session.address.endpoint == message.to
+          && (session.table.contains(message.session)
+            || message.entries?.origins.contains { session.table.contains($0.id) } == true)
+      })
+    else { return }
+    if let entries = message.entries { take(entries, into: session, from: node, now) }
+    guard session.isOpen, let index = session.position(of: address) else { return }
+    if message.asks {
+      session.pairs[index].wholeAt = max(now, session.pairs[index].wholeMayGoAt(session.table.sequence))
+    }
+    heardDigest(session, index, message.digest, now)
+  }
+
+  /// Merges what another node sent.
+  func take(_ entries: TableEntries, into session: LocalSession, from node: NodeID, _ now: Instant) {
+    let former = session.table.id
+    let result = session.table.merge(entries)
+    if result.isForged { countForgery(of: node, now) }
+    if !result.isChanged { return }
+    if session.table.id != former { tell(.identified(session.handle, session.table.id)) }
+    tableChanged(session, now)
+    announce(session, now)
+  }
+
+  /// The others hear the digest within a while: whoever has another table then sends it.
+  private func announce(_ session: LocalSession, _ now: Instant) {
+    for index in session.pairs.indices where session.pairs[index].phase == .connected {
+      session.pairs[index].digestAt = min(session.pairs[index].digestAt, now + SessionLimits.sweepTime)
+    }
+  }
+
+  private func heardDigest(_ session: LocalSession, _ index: Int, _ digest: TableDigest, _ now: Instant) {
+    session.pairs[index].theirDigest = digest
+    if digest == session.table.digest {
+      session.pairs[index].toldUpTo = session.table.sequence
+      session.pairs[index].toldDigest = digest
+      session.pairs[index].wholeAt = .never
+    } else {
+      let mayGoAt = session.pairs[index].wholeMayGoAt(session.table.sequence)
+      session.pairs[index].wholeAt = min(session.pairs[index].wholeAt, max(now + SessionLimits.askPause * 2, mayGoAt))
+    }
+  }
+
+  func connectIfMet(_ session: LocalSession, _ index: Int, _ now: Instant) {
+    let pair = session.pairs[index]
+    guard pair.phase == .meeting, pair.isHeard, pair.isTold, pair.verdict == .accepted else { return }
+    session.pairs[index].phase = .connected
+    if pair.credit.isPausedHere { session.pairs[index].windowAt = now }
+    tell(.member(session.handle, pair.address, state(of: session.pairs[index])))
+    memberConnected(session, pair.address, now)
+  }
+
+  // MARK: What is due
+
+  func nextOutput(
+    of session: LocalSession, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
+  ) -> SessionOutput? {
+    for index in session.pairs.indices {
+      if let output = nextOutput(of: session, index, now, canSend) { return output }
+    }
+    return strangerOutput(session, now, canSend) ?? greeting(session, now, canSend)
+  }
+
+  /// What somebody is told who is no member.
+  private func strangerOutput(
+    _ session: LocalSession, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
+  ) -> SessionOutput? {
+    guard
+      let index = session.strangers.firstIndex(where: { stranger in
+        stranger.at <= now && mayMeet(session.table.rules, stranger.address.node)
+      })
+    else { return nil }
+    let stranger = session.strangers[index]
+    var message = TableMessage(
+      session: stranger.session, from: session.address.endpoint, to: stranger.address.endpoint,
+      asks: stranger.wish == .ask, digest: session.table.digest)
+    if stranger.wish == .news {
+      message.entries = session.news(for: stranger.address)
+    }
+    let bytes = message.bytes
+    guard canSend(stranger.address.node, .interactive, bytes.count) else { return nil }
+    session.strangers.remove(at: index)
+    return output(.table, bytes, to: stranger.address.node, .notice)
+  }
+
+  /// Somebody who was welcomed at the same time is told of this member: first by its own entry, which is enough where both
+  /// have the same inviter, then by the whole table.
+  private func greeting(
+    _ session: LocalSession, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
+  ) -> SessionOutput? {
+    guard session.isOpen,
+      let index = session.newcomers.firstIndex(where: { newcomer in
+        newcomer.at <= now && mayMeet(session.table.rules, newcomer.address.node)
+      })
+    else { return nil }
+    let newcomer = session.newcomers[index]
+    let message = TableMessage(
+      session: session.table.id, from: session.address.endpoint, to: newcomer.address.endpoint, asks: false,
+      digest: session.table.digest,
+      entries: newcomer.greetings == 0 ? session.table.entries(about: session.address) : session.table.entries)
+    let bytes = message.bytes
+    guard canSend(newcomer.address.node, .interactive, bytes.count) else { return nil }
+    session.newcomers[index].greetings += 1
+    session.newcomers[index].at = now + SessionLimits.sweepTime
+    if newcomer.greetings + 1 == SessionLimits.greetingsMax { session.newcomers.remove(at: index) }
+    return output(.table, bytes, to: newcomer.address.node, .notice)
+  }
+
+  private func nextOutput(
+    of session: LocalSession, _ index: Int, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
+  ) -> SessionOutput? {
+    let pair = session.pairs[index]
+    guard mayMeet(session.table.rules, pair.address.node), let known = session.session(knownTo: pair.address) else {
+      return nil
+    }
+    // News first: a meet is of no use to somebody who does not know this member.
+    if pair.wholeAt <= now || pair.newsAt <= now || pair.digestAt <= now {
+      return tableOutput(session, index, known, now, canSend)
+    }
+    if pair.meetAt <= now {
+      guard canSend(pair.address.node, .interactive, 64) else { return nil }
+      session.pairs[index].meetAt = now + sweepTime(session, pair)
+      let meet = MeetMessage(
+        session: known, from: session.address.endpoint, to: pair.address.endpoint, number: pair.number,
+        echo: pair.theirNumber, digest: session.table.digest, window: pair.credit.receiveLimit)
+      return output(
+        .meet, meet.bytes, to: pair.address.node,
+        .meet(session.handle, pair.address, number: pair.number, echo: pair.theirNumber))
+    }
+    if pair.windowAt <= now {
+      guard canSend(pair.address.node, .interactive, 20) else { return nil }
+      session.pairs[index].windowAt = .never
+      let window = WindowMessage(
+        number: pair.theirNumber, isPaused: pair.credit.isPausedHere, limit: session.pairs[index].credit.grant())
+      return output(
+        .window, window.bytes, to: pair.address.node, .member(session.handle, pair.address, number: pair.number))
+    }
+    return nil
+  }
+
+  /// A whole table, what is new in it, or its digest alone.
+  private func tableOutput(
+    _ session: LocalSession, _ index: Int, _ known: SessionID, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
+  ) -> SessionOutput? {
+    let pair = session.pairs[index]
+    var message = TableMessage(
+      session: known, from: session.address.endpoint, to: pair.address.endpoint, asks: false,
+      digest: session.table.digest)
+    let isWhole = pair.wholeAt <= now && pair.theirDigest != session.table.digest
+    if isWhole {
+      message.entries = session.table.entries
+    } else if pair.newsAt <= now {
+      message.entries = session.table.entries(since: pair.toldUpTo)
+    } else if pair.toldDigest == session.table.digest || pair.digestAt > now {
+      session.pairs[index].wholeAt = .never
+      session.pairs[index].digestAt = .never
+      return nil
+    }
+    let bytes = message.bytes
+    guard canSend(pair.address.node, .interactive, bytes.count) else { return nil }
+    if isWhole {
+      session.pairs[index].wholeSentAt = now
+      session.pairs[index].wholeSequence = session.table.sequence
+    }
+    session.pairs[index].wholeAt = .never
+    session.pairs[index].newsAt = .never
+    session.pairs[index].digestAt = .never
+    session.pairs[index].toldUpTo = session.table.sequence
+    session.pairs[index].toldDigest = session.table.digest
+    if isWhole {
+      // A member that ignored it, as it may for a while, is asked later whether it has it.
+      session.pairs[index].toldDigest = nil
+      session.pairs[index].digestAt = now + SessionLimits.sameTableTime
+    }
+    return output(
+      .table, bytes, to: pair.address.node,
+      session.isOpen
+        ? .member(session.handle, pair.address, number: pair.number) : .farewell(session.handle, pair.address))
+  }
+
+  /// Until it is connected a member is met again and again, by the lower address first.
+  private func sweepTime(_ session: LocalSession, _ pair: Pair) -> TimeSpan {
+    pair.address < session.address ? SessionLimits.sweepTime + SessionLimits.sweepYield : SessionLimits.sweepTime
+  }
+
+  // MARK: Forgers
+
+  func isForger(_ node: NodeID, _ now: Instant) -> Bool {
+    forgers.contains {
+      $0.node == node && $0.count >= SessionLimits.forgeriesMax && now - $0.since < SessionLimits.forgerTime
+    }
+  }
+
+  func countForgery(of node: NodeID, _ now: Instant) {
+    forgers.removeAll { now - $0.since >= SessionLimits.forgerTime }
+    if let index = forgers.firstIndex(where: { $0.node == node }) {
+      forgers[index].count += 1
+      forgers[index].since = now
+    } else {
+      if forgers.count == SessionLimits.forgersMax { forgers.removeFirst() }
+      forgers.append((node, 1, now))
+    }
+  }
+}
+
+extension LocalSession {
+  /// What a member that left tells those who are no members: its own entry.
+  var farewell: TableEntries { table.entries(about: address) }
+
+  /// What somebody is told who is no member: how that came. Who is joined but has no place sees it by the whole table.
+  func news(for stranger: MemberAddress) -> TableEntries {
+    if !isOpen { return farewell }
+    return table.isJoined(stranger) ? table.entries : table.entries(about: stranger)
+  }
+}

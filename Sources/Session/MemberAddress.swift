@@ -1,0 +1,47 @@
+import Primitives
+
+/// One end of sessions: a node, and one of the services on it. Ordered by node, then by endpoint.
+public struct MemberAddress: Hashable, Comparable, Sendable {
+  public static let byteCount = 20
+
+  public let node: NodeID
+  /// Tells the services of a node apart. Never 0.
+  public let endpoint: UInt32
+
+  public init(node: NodeID, endpoint: UInt32) {
+    self.node = node
+    self.endpoint = endpoint
+  }
+
+  init(_ reader: inout ByteReader<SessionRefusal>) throws(SessionRefusal) {
+    node = try reader.nodeID()
+    endpoint = try reader.u32()
+    guard node != .none, endpoint != 0 else { throw .outOfRange }
+  }
+
+  /// The endpoint of a service: the same after each start of its application. `user` is the application's user id,
+  /// `instance` tells two of its services of one type apart (at most 255 bytes of each).
+  public static func endpoint(
+    user: UInt32, type: [UInt8], instance: [UInt8], _ cryptography: any SessionCryptography
+  ) -> UInt32 {
+    var text = [UInt8]("causeway-endpoint-1".utf8)
+    text.append(bigEndian: user)
+    text.append(UInt8(type.count))
+    text += type
+    text.append(UInt8(instance.count))
+    text += instance
+    let digest = cryptography.digest(text.span.bytes)
+    return max(digest.span.bytes.word32(0), 1)
+  }
+
+  public static func < (a: MemberAddress, b: MemberAddress) -> Bool {
+    a.node != b.node ? a.node < b.node : a.endpoint < b.endpoint
+  }
+}
+
+extension [UInt8] {
+  mutating func append(_ address: MemberAddress) {
+    append(address.node)
+    append(bigEndian: address.endpoint)
+  }
+}

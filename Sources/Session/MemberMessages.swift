@@ -1,0 +1,159 @@
+import Primitives
+
+/// Kind 20: two members meet. Each says under which number it takes what the other sends in the session, and repeats the
+/// other's. They are connected when both have heard their own number.
+///
+///     0–15 session · 16–19 sender's endpoint · 20–23 receiver's endpoint · 24–27 number, not 0 · 28–31 the other's number,
+///     0 unknown · 32–47 digest of the sender's table · 48–55 window: bytes that may be sent under the number
+public struct MeetMessage: Equatable, Sendable {
+  public var session: SessionID
+  public var from: UInt32
+  public var to: UInt32
+  public var number: UInt32
+  public var echo: UInt32
+  public var digest: TableDigest
+  public var window: UInt64
+
+  public init(
+    session: SessionID, from: UInt32, to: UInt32, number: UInt32, echo: UInt32, digest: TableDigest, window: UInt64
+  ) {
+    self.session = session
+    self.from = from
+    self.to = to
+    self.number = number
+    self.echo = echo
+    self.digest = digest
+    self.window = window
+  }
+
+  public init(_ bytes: RawSpan) throws(SessionRefusal) {
+    var reader = ByteReader(bytes, orThrow: SessionRefusal.truncated)
+    session = try SessionID(&reader)
+    from = try reader.u32()
+    to = try reader.u32()
+    number = try reader.u32()
+    echo = try reader.u32()
+    digest = try TableDigest(&reader)
+    window = try reader.u64()
+    guard from != 0, to != 0, number != 0 else { throw .outOfRange }
+    guard reader.remaining == 0 else { throw .tooLong }
+  }
+
+  public var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(session)
+    bytes.append(bigEndian: from)
+    bytes.append(bigEndian: to)
+    bytes.append(bigEndian: number)
+    bytes.append(bigEndian: echo)
+    bytes += digest.array
+    bytes.append(bigEndian: window)
+    return bytes
+  }
+}
+
+/// Kind 21: the sender's table, or a part of it, or only its digest.
+///
+///     0–15 session · 16–19 sender's endpoint · 20–23 receiver's endpoint · 24 bit 0: send me yours · 25–27 zero ·
+///     28–43 digest of the sender's whole table · 44… entries, which may be missing
+public struct TableMessage: Equatable, Sendable {
+  public var session: SessionID
+  public var from: UInt32
+  public var to: UInt32
+  public var asks: Bool
+  public var digest: TableDigest
+  public var entries: TableEntries?
+
+  public init(
+    session: SessionID, from: UInt32, to: UInt32, asks: Bool, digest: TableDigest, entries: TableEntries? = nil
+  ) {
+    self.session = session
+    self.from = from
+    self.to = to
+    self.asks = asks
+    self.digest = digest
+    self.entries = entries
+  }
+
+  public init(_ bytes: RawSpan, _ cryptography: any SessionCryptography) throws(SessionRefusal) {
+    var reader = ByteReader(bytes, orThrow: SessionRefusal.truncated)
+    session = try SessionID(&reader)
+    from = try reader.u32()
+    to = try reader.u32()
+    let flags = try reader.u8()
+    guard flags & ~1 == 0, try reader.u8() == 0, try reader.u16() == 0 else { throw .reservedNotZero }
+    asks = flags == 1
+    digest = try TableDigest(&reader)
+    guard from != 0, to != 0 else { throw .outOfRange }
+    entries = reader.remaining > 0 ? try TableEntries(&reader, cryptography) : nil
+  }
+
+  public var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(session)
+    bytes.append(bigEndian: from)
+    bytes.append(bigEndian: to)
+    bytes += [asks ? 1 : 0, 0, 0, 0]
+    bytes += digest.array
+    entries?.append(to: &bytes)
+    return bytes
+  }
+}
+
+/// Kind 22: a message of the application. Its first 4 bytes are the receiver's number.
+public enum ApplicationMessage {
+  public static let headerBytes = 4
+
+  public static func bytes(_ number: UInt32, _ data: [UInt8]) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(bigEndian: number)
+    return bytes + data
+  }
+
+  /// The receiver's number.
+  public static func number(_ bytes: RawSpan) throws(SessionRefusal) -> UInt32 {
+    guard bytes.byteCount >= headerBytes else { throw .truncated }
+    guard bytes.byteCount <= headerBytes + SessionLimits.messageBytesMax else { throw .tooLong }
+    return bytes.word32(0)
+  }
+}
+
+/// Kind 23: how much the receiver of messages, or of a stream, takes. Limits are absolute, so that a repeated or late one
+/// does no harm.
+///
+///     0–3 the number of its receiver · 4–7 stream, 0 for messages · 8 bit 0, of messages: the application reads nothing at
+///     present · 9–11 zero · 12–19 limit
+public struct WindowMessage: Equatable, Sendable {
+  public var number: UInt32
+  public var stream: UInt32
+  public var isPaused: Bool
+  /// Bytes that may have been sent in all since the two met.
+  public var limit: UInt64
+
+  public init(number: UInt32, stream: UInt32 = 0, isPaused: Bool = false, limit: UInt64) {
+    self.number = number
+    self.stream = stream
+    self.isPaused = isPaused
+    self.limit = limit
+  }
+
+  public init(_ bytes: RawSpan) throws(SessionRefusal) {
+    var reader = ByteReader(bytes, orThrow: SessionRefusal.truncated)
+    number = try reader.u32()
+    stream = try reader.u32()
+    let flags = try reader.u8()
+    guard flags <= (stream == 0 ? 1 : 0), try reader.u8() == 0, try reader.u16() == 0 else { throw .reservedNotZero }
+    isPaused = flags == 1
+    limit = try reader.u64()
+    guard reader.remaining == 0 else { throw .tooLong }
+  }
+
+  public var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(bigEndian: number)
+    bytes.append(bigEndian: stream)
+    bytes += [isPaused ? 1 : 0, 0, 0, 0]
+    bytes.append(bigEndian: limit)
+    return bytes
+  }
+}

@@ -1,0 +1,163 @@
+import Channel
+import Primitives
+
+/// Messages of applications to connected members. Nothing is sent without credit, and nothing waits here: what a member
+/// has no room for the application keeps.
+extension Sessions {
+  /// Sends a message to members: all that are connected, or those in `to`. Each of them is sent it whole or the request is
+  /// refused whole: `.full` when one has no credit left, or its channel no room (`.room` follows). `.sent` reports the
+  /// result for each. The outputs are to be sent in their order.
+  public func send(
+    _ data: [UInt8], in handle: SessionHandle, to: [MemberAddress]? = nil, lane: Lane = .interactive, now: Instant,
+    canSend: (NodeID, Lane, Int) -> Bool
+  ) throws(SessionError) -> (id: SessionMessageID, outputs: [SessionOutput]) {
+    guard let session = session(handle) else { throw .unknown }
+    let indices = try receivers(session, data, to)
+    let size = data.count + ApplicationMessage.headerBytes
+    for index in indices {
+      let pair = session.pairs[index]
+      guard pair.credit.maySend(data.count), pair.address.node == local || canSend(pair.address.node, lane, size) else {
+        throw .full
+      }
+    }
+    guard unsentMessages + indices.count <= SessionLimits.unsentMessagesMax * SessionLimits.sessionsMax else {
+      throw .full
+    }
+    let id = nextMessageID()
+    var outputs: [SessionOutput] = []
+    for index in indices {
+      let pair = session.pairs[index]
+      session.pairs[index].credit.sent += Credit.cost(data.count)
+      let output = output(
+        .message, ApplicationMessage.bytes(pair.theirNumber, data), to: pair.address.node, lane: lane,
+        .message(handle, pair.address, number: pair.number, id))
+      if pair.address.node == local { loop.append(output) } else { outputs.append(output) }
+    }
+    drainLoop(now)
+    return (id, outputs)
+  }
+
+  /// Sends a message once, unreliably, without credit and without a result: to all members that are connected, or those in
+  /// `to`. The outputs have no lane.
+  public func sendUnreliably(
+    _ data: [UInt8], in handle: SessionHandle, to: [MemberAddress]? = nil, now: Instant
+  ) throws(SessionError) -> [SessionOutput] {
+    guard let session = session(handle) else { throw .unknown }
+    var outputs: [SessionOutput] = []
+    for index in try receivers(session, data, to) {
+      let pair = session.pairs[index]
+      let output = datagram(ApplicationMessage.bytes(pair.theirNumber, data), to: pair.address.node)
+      if pair.address.node == local { loop.append(output) } else { outputs.append(output) }
+    }
+    drainLoop(now)
+    return outputs
+  }
+
+  /// The application took a message of so many bytes from a member: it may send as many again.
+  public func taken(_ byteCount: Int, of address: MemberAddress, in handle: SessionHandle, now: Instant) {
+    guard let session = session(handle), let index = session.position(of: address) else { return }
+    if session.pairs[index].credit.takes(byteCount, now) { session.pairs[index].windowAt = now }
+  }
+
+  /// The application's host could not keep a message of a member: the two meet anew, and both see it.
+  public func restart(_ address: MemberAddress, in handle: SessionHandle, now: Instant) {
+    guard let session = session(handle), let index = session.position(of: address) else { return }
+    beginAnew(session, index, now)
+  }
+
+  private func receivers(
+    _ session: LocalSession, _ data: [UInt8], _ to: [MemberAddress]?
+  ) throws(SessionError) -> [Int] {
+    guard data.count <= SessionLimits.messageBytesMax else { throw .invalid }
+    guard let to else { return session.pairs.indices.filter { session.pairs[$0].phase == .connected } }
+    var indices: [Int] = []
+    for address in to {
+      guard let index = session.position(of: address), session.pairs[index].phase == .connected else {
+        throw .unavailable
+      }
+      indices.append(index)
+    }
+    return indices
+  }
+
+  private var unsentMessages: Int {
+    var count = 0
+    for flight in flights { if case .message = flight.purpose { count += 1 } }
+    return count
+  }
+
+  /// Messages between two applications of this node.
+  private func drainLoop(_ now: Instant) {
+    while !loop.isEmpty {
+      let output = loop.removeFirst()
+      try? receive(
+        output.kind.rawValue, output.bytes.span.bytes, from: local, isDatagram: output.lane == nil, now: now)
+      if output.lane != nil { completed(output.tag, isDelivered: true, now: now) }
+    }
+  }
+
+  // MARK: What came
+
+  func receiveMessage(
+    _ bytes: RawSpan, from node: NodeID, isDatagram: Bool, _ now: Instant
+  ) throws(SessionRefusal) {
+    let number = try ApplicationMessage.number(bytes)
+    guard let (session, index) = pair(number, node) else { return }
+    let data = bytes.extracting(ApplicationMessage.headerBytes..<bytes.byteCount)
+    // More than was granted: the other end does not keep to the rules, or lost count.
+    guard isDatagram || session.pairs[index].credit.receives(data.byteCount, now) else {
+      return beginAnew(session, index, now)
+    }
+    let from = session.pairs[index].address
+    tell(
+      isDatagram
+        ? .datagram(session.handle, from: from, [UInt8](copying: data))
+        : .message(session.handle, from: from, [UInt8](copying: data)))
+  }
+
+  func receiveWindow(_ window: WindowMessage, from node: NodeID) {
+    if window.stream != 0 { return receiveStreamWindow(window, from: node) }
+    guard let (session, index) = pair(window.number, node) else { return }
+    if session.pairs[index].credit.isPausedThere != window.isPaused {
+      session.pairs[index].credit.isPausedThere = window.isPaused
+      if session.pairs[index].phase == .connected {
+        tell(.member(session.handle, session.pairs[index].address, state(of: session.pairs[index])))
+      }
+    }
+    guard window.limit > session.pairs[index].credit.sendLimit else { return }
+    session.pairs[index].credit.sendLimit = window.limit
+    tell(.room(session.handle, session.pairs[index].address))
+  }
+
+  /// The pair under whose number something came. Only who has met this life of this member knows the number.
+  func pair(_ number: UInt32, _ node: NodeID) -> (session: LocalSession, index: Int)? {
+    for session in sessions where session.isOpen {
+      for index in session.pairs.indices
+      where session.pairs[index].number == number && session.pairs[index].address.node == node
+        && session.pairs[index].isHeard
+      {
+        return (session, index)
+      }
+    }
+    return nil
+  }
+
+  /// The application of a member, or of this end, has not read for long what came.
+  func notePauses(_ session: LocalSession, _ now: Instant) {
+    for index in session.pairs.indices where session.pairs[index].credit.pauseAt <= now {
+      session.pairs[index].credit.isPausedHere = true
+      if session.pairs[index].phase == .connected { session.pairs[index].windowAt = now }
+    }
+  }
+
+  /// The pair begins anew or is gone: what has no result yet has failed.
+  func failMessages(_ session: LocalSession, to address: MemberAddress) {
+    var failed: [SessionMessageID] = []
+    flights.removeAll { flight in
+      guard case .message(session.handle, address, number: _, let id) = flight.purpose else { return false }
+      failed.append(id)
+      return true
+    }
+    for id in failed { tell(.sent(id, to: address, isDelivered: false)) }
+  }
+}

@@ -1,0 +1,90 @@
+import Primitives
+
+/// All limits of sessions. Who can use a place, and what happens beyond it, is in docs/protocol.md, "Limits".
+public enum SessionLimits {
+  /// Sessions that a node is in at once, those included that it is leaving: opened by its applications.
+  public static let sessionsMax = 32
+  /// Members of a session at once: what its founder chose, within these.
+  public static let membersMin = 2
+  public static let membersMax = 64
+  public static let membersDefault = 8
+  /// Addresses that a session has ever admitted, in all the sessions that were merged into it. A table of so many,
+  /// all of which have left with the longest text, fits one message.
+  public static let recordsMax = 112
+  /// Sessions merged into one, with the one that stays.
+  public static let originsMax = 16
+  /// The most links of a chain of tickets.
+  public static let depthMax: UInt8 = 63
+  /// A table as it is sent, in bytes.
+  public static let tableBytesMax = 64_512
+
+  /// The context of an invitation, opaque bytes of the inviter.
+  public static let contextBytesMax = 4_096
+  /// Bytes of UTF-8 of the explanation in an answer.
+  public static let explanationBytesMax = 200
+  /// Bytes of UTF-8 with which a member leaves.
+  public static let farewellBytesMax = 63
+  /// Invitations from one node, and to one node, at once.
+  public static let invitationsPerNodeMax = 4
+  /// Invitations to one service at once.
+  public static let invitationsPerServiceMax = 32
+  /// Invitations that a node has sent, and those that it has received.
+  public static let invitationsMax = 64
+  /// How long an invitation stands when the application names no time, and at most.
+  public static let invitationTimeDefault = TimeSpan.seconds(30)
+  public static let invitationTimeMax = TimeSpan.seconds(3_600)
+  /// How much longer than the inviter the invitee waits: a message may take as long.
+  public static let settleTime = TimeSpan.seconds(5)
+
+  /// How long the higher of two addresses that gather each other leaves the lower one to invite.
+  public static let takeOverTime = TimeSpan.seconds(5)
+  /// Addresses that a node's applications gather: all services of all nodes would be more.
+  public static let gatheringsMax = 256
+
+  /// How often a member is met again that is in reach and not connected. The one with the higher address waits longer.
+  public static let sweepTime = TimeSpan.seconds(10)
+  public static let sweepYield = TimeSpan.seconds(2)
+  /// How long a stranger is given to introduce itself before it is asked.
+  public static let askPause = TimeSpan.milliseconds(500)
+  /// A whole table goes to one member so often at most.
+  public static let tableTime = TimeSpan.seconds(5)
+  /// The same one, whatever the member says it has.
+  public static let sameTableTime = TimeSpan.seconds(60)
+  /// How long a member that left tells others, who were out of reach.
+  public static let leavingTime = TimeSpan.seconds(60)
+  /// Strangers per session whose tables were not asked for yet.
+  public static let strangersMax = 16
+  /// Addresses that a welcome names because they were welcomed at the same time: with a whole table they fit one message.
+  public static let newcomersMax = 16
+  /// How often an address is told of this one that was welcomed at the same time, each time after `sweepTime`.
+  public static let greetingsMax = 6
+  /// So many wrong signatures from one node, and its tables are ignored for `forgerTime`.
+  public static let forgeriesMax = 3
+  public static let forgerTime = TimeSpan.seconds(60)
+  public static let forgersMax = 64
+
+  /// Data bytes of one message in a session.
+  public static let messageBytesMax = 65_000
+  /// Each message counts so many bytes more for credit, so that empty ones are not free.
+  public static let messageOverheadBytes = 64
+  /// Messages to one member that are not delivered yet, and their bytes.
+  public static let unsentMessagesMax = 64
+  /// An application that has something to read and reads nothing for so long is called paused.
+  public static let pauseTime = TimeSpan.seconds(30)
+
+  /// Streams that one of two members has opened to the other: each end counts its own.
+  public static let streamsPerPairMax = 16
+  /// Streams of a node. Those that one other node opens get no more places than are left.
+  public static let streamsMax = 128
+  /// Bytes of UTF-8 of a stream's name.
+  public static let streamNameBytesMax = 63
+  /// What a stream sends in a turn, and what is kept of it at the sender.
+  public static let streamTurnBytes = 15_360
+  /// Bytes of a stream that may be on their way or unread: at most, and for sure.
+  public static let streamWindow: UInt64 = 256 * 1024
+  public static let streamWindowSure: UInt64 = 16 * 1024
+  /// The same of all streams of a node: `streamWindowSure` for each, and a pool for the rest.
+  public static let streamBytesMax: UInt64 = 16 * 1024 * 1024
+  /// Bytes of streams that a lane holds and has not sent, so that the next stream's turn comes soon.
+  public static let streamLaneBytesMax = 32 * 1024
+}

@@ -1,0 +1,30 @@
+import Frame
+import Primitives
+
+/// The greatest memory of a node's sessions, in bytes, for the memory ledger of its host.
+public enum SessionMemory {
+  /// Memory of an array besides its elements: its header, and the allocator's rounding.
+  private static let arrayOverheadBytes = 48
+  private static let recordBytes =
+    MemoryLayout<MemberRecord>.stride + SessionLimits.farewellBytesMax + arrayOverheadBytes
+  /// One session: its table and its pairs.
+  public static let session =
+    SessionLimits.recordsMax * (recordBytes + MemoryLayout<UInt64>.stride)
+    + SessionLimits.originsMax * (MemoryLayout<TableEntries.Origin>.stride + MemoryLayout<SessionMerge>.stride)
+    + SessionLimits.membersMax * MemoryLayout<Pair>.stride
+    + SessionLimits.newcomersMax * MemoryLayout<LocalSession.Newcomer>.stride
+    + SessionLimits.strangersMax * MemoryLayout<LocalSession.Stranger>.stride
+  /// Tables at once, besides those of the sessions: one that is merged, the entries that it takes, and their message.
+  public static let tablesMax = 3
+  /// One invitation, sent or received: sent ones keep the context, received ones the answer with a table.
+  public static let invitation =
+    MemoryLayout<OutgoingInvitation>.stride + SessionLimits.contextBytesMax + arrayOverheadBytes
+  public static let invitationsMax = 2 * SessionLimits.invitationsMax
+  public static let gathering = MemoryLayout<Gathering>.stride
+  /// One stream: its turn, and its name. What came is held by whoever has the applications.
+  public static let stream =
+    MemoryLayout<Stream>.stride + SessionLimits.streamTurnBytes + arrayOverheadBytes
+    + SessionLimits.streamNameBytesMax + arrayOverheadBytes
+  /// The services of one node.
+  public static let services = Advertisement.bodyBytesMax + arrayOverheadBytes + MemoryLayout<NodeID>.stride
+}

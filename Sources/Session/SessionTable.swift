@@ -1,0 +1,211 @@
+import Primitives
+
+/// Who is and was a member of a session: everything signed, and only ever merged. Nodes that hold the same entries, in
+/// whatever order they came, have the same table.
+///
+/// Sessions that were merged keep their tables side by side: a ticket is for one of them, and counts in all.
+public struct SessionTable {
+  /// What came of entries that another node sent.
+  public struct Result: Equatable {
+    /// The table is another one now.
+    public var isChanged = false
+    /// A signature was wrong, or something stood there that its signer may not sign.
+    public var isForged = false
+  }
+
+  let cryptography: any SessionCryptography
+  /// All that are connected by merges, by id.
+  public private(set) var origins: [TableEntries.Origin]
+  /// As many as connect the origins, in their order: a spanning tree.
+  public private(set) var merges: [SessionMerge] = []
+  /// In their order.
+  public private(set) var records: [MemberRecord] = []
+  /// Grows with each change. `changedAt` has its value of when the record at the same index changed.
+  public private(set) var sequence: UInt64 = 0
+  private var changedAt: [UInt64] = []
+  public private(set) var digest: TableDigest
+
+  /// A table that knows how its session began.
+  public init(_ origin: SessionOrigin, _ cryptography: any SessionCryptography) {
+    self.cryptography = cryptography
+    origins = [TableEntries.Origin(origin, cryptography)]
+    digest = TableDigest(InlineArray(repeating: 0))
+    digest = currentDigest
+  }
+
+  // MARK: Reading
+
+  /// The lowest id of the sessions that were merged: the one that stays.
+  public var id: SessionID { origins[0].id }
+
+  /// Of merged sessions all rules are the same but the places.
+  var rules: SessionRules { origins[0].origin.rules }
+
+  public func contains(_ session: SessionID) -> Bool { origin(session) != nil }
+
+  func origin(_ session: SessionID) -> SessionOrigin? { origins.first { $0.id == session }?.origin }
+
+  /// Places in the session: of merged ones the lesser number.
+  public var membersMax: Int { origins.reduce(SessionLimits.membersMax) { min($0, Int($1.origin.rules.membersMax)) } }
+
+  /// All that are joined, in their order.
+  public var joined: [MemberAddress] {
+    let all = records.filter { $0.isJoined }.map { $0.address }.sorted()
+    return all.indices.filter { $0 == 0 || all[$0 - 1] != all[$0] }.map { all[$0] }
+  }
+
+  /// Those who are joined and have a place. When merges crossed there may be more, and the highest addresses go.
+  public var members: [MemberAddress] { [MemberAddress](joined.prefix(membersMax)) }
+
+  public func isJoined(_ address: MemberAddress) -> Bool { records.contains { $0.address == address && $0.isJoined } }
+
+  public func records(of address: MemberAddress) -> [MemberRecord] { records.filter { $0.address == address } }
+
+  func record(_ session: SessionID, _ address: MemberAddress) -> MemberRecord? {
+    position(session, address).map { records[$0] }
+  }
+
+  /// The session for which an address may admit, and its depth there; nil when it may not.
+  public func right(of address: MemberAddress) -> (session: SessionID, depth: UInt8)? {
+    guard isJoined(address) else { return nil }
+    var best: (session: SessionID, depth: UInt8)?
+    for origin in origins {
+      if origin.origin.founder == address { return (origin.id, 0) }
+      if origin.origin.rules.onlyFounderAdmits { continue }
+      guard let record = record(origin.id, address), record.depth < min(SessionLimits.depthMax, best?.depth ?? .max)
+      else { continue }
+      best = (origin.id, record.depth)
+    }
+    return best
+  }
+
+  /// All entries.
+  public var entries: TableEntries { TableEntries(origins: origins, merges: merges, records: records) }
+
+  /// The entries that changed since the table had this sequence. Origins and merges are always with them.
+  public func entries(since: UInt64) -> TableEntries {
+    TableEntries(
+      origins: origins, merges: merges, records: records.indices.filter { changedAt[$0] > since }.map { records[$0] })
+  }
+
+  /// What an address is told that is no member: only about itself.
+  func entries(about address: MemberAddress) -> TableEntries {
+    TableEntries(origins: origins, merges: merges, records: records(of: address))
+  }
+
+  // MARK: Changing
+
+  /// Verifies entries of another node and takes over what is new. What hangs on nothing known is ignored.
+  public mutating func merge(_ entries: TableEntries) -> Result {
+    var result = Result()
+    var wider = self
+    for origin in entries.origins where wider.origin(origin.id) == nil { wider.origins.append(origin) }
+    result.isForged = wider.take(entries.records)
+    var links = merges
+    for merge in entries.merges where !links.contains(merge) {
+      switch wider.check(merge) {
+      case .right: links.append(merge)
+      case .wrong: result.isForged = true
+      case .unknown: break
+      }
+    }
+    wider.connect(links)
+    guard wider.origins.count <= SessionLimits.originsMax, wider.records.count <= SessionLimits.recordsMax else {
+      return result
+    }
+    result.isChanged = adopt(wider)
+    return result
+  }
+
+  /// Enters what this node signed itself.
+  mutating func enter(_ record: MemberRecord) {
+    var wider = self
+    _ = wider.insert(record)
+    _ = adopt(wider)
+  }
+
+  /// Takes what can be verified, in whatever order it depends on each other. True when something was forged.
+  private mutating func take(_ entries: [MemberRecord]) -> Bool {
+    var isForged = false
+    // What would change nothing is not verified.
+    var waiting = entries.filter { entry in
+      guard var known = record(entry.session, entry.address) else { return true }
+      return known.merge(entry)
+    }
+    while true {
+      var rest: [MemberRecord] = []
+      var hasTaken = false
+      for entry in waiting {
+        switch check(entry) {
+        case .right: hasTaken = insert(entry) || hasTaken
+        case .wrong: isForged = true
+        case .unknown:
+          rest.append(entry)
+          // Who returned by way of somebody that it had admitted itself is first known by the ticket nearest to the founder.
+          guard let former = entry.former, check(former) == .right else { continue }
+          hasTaken = insert(former) || hasTaken
+        }
+      }
+      if rest.isEmpty || !hasTaken { return isForged }
+      waiting = rest
+    }
+  }
+
+  /// Keeps of all merges those that are first in their order and connect, and of the rest what they connect with this
+  /// table's own session.
+  private mutating func connect(_ links: [SessionMerge]) {
+    let own = id(of: 0)
+    var groups = origins.map { $0.id }
+    merges = []
+    for link in links.sorted(by: SessionMerge.isOrdered) {
+      guard let one = group(link.lower, groups), let other = group(link.higher, groups), one != other else { continue }
+      for index in groups.indices where groups[index] == other { groups[index] = one }
+      merges.append(link)
+    }
+    let kept = group(own, groups)
+    origins = origins.indices.filter { groups[$0] == kept }.map { origins[$0] }.sorted { $0.id < $1.id }
+    merges = merges.filter { contains($0.lower) }
+    records = records.filter { contains($0.session) }
+  }
+
+  private func id(of index: Int) -> SessionID { origins[index].id }
+
+  private func group(_ session: SessionID, _ groups: [SessionID]) -> SessionID? {
+    origins.firstIndex { $0.id == session }.map { groups[$0] }
+  }
+
+  /// Puts a checked record in its place, or merges it with the one that is there.
+  private mutating func insert(_ record: MemberRecord) -> Bool {
+    if let position = position(record.session, record.address) { return records[position].merge(record) }
+    let position = records.firstIndex { MemberRecord.isOrdered(record, before: $0) } ?? records.count
+    records.insert(record, at: position)
+    return true
+  }
+
+  private func position(_ session: SessionID, _ address: MemberAddress) -> Int? {
+    records.firstIndex { $0.address == address && $0.session == session }
+  }
+
+  /// Becomes `wider`, and notes what changed. True when anything did.
+  private mutating func adopt(_ wider: SessionTable) -> Bool {
+    if wider.records == records && wider.merges == merges && wider.origins == origins { return false }
+    var changes: [UInt64] = []
+    for record in wider.records {
+      let position = position(record.session, record.address)
+      let isSame = position.map { records[$0] == record } ?? false
+      changes.append(isSame ? changedAt[position ?? 0] : sequence + 1)
+    }
+    self = wider
+    changedAt = changes
+    sequence += 1
+    digest = currentDigest
+    return true
+  }
+
+  private var currentDigest: TableDigest {
+    var bytes: [UInt8] = []
+    entries.append(to: &bytes)
+    let digest = cryptography.digest(bytes.span.bytes)
+    return TableDigest(InlineArray { digest[$0] })
+  }
+}

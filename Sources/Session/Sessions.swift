@@ -1,0 +1,225 @@
+import Channel
+import Primitives
+
+/// All sessions of a node: sans-IO. The node reports who is in reach, what came and what was delivered; applications open
+/// sessions, invite, answer and send. Time is an argument, and all chance comes from the seed.
+///
+/// **Drain rule.** After any calls, before waiting, call `nextEvent` and `nextOutput` until both return nil; at the end
+/// set a timer for `nextDeadline(now:)`, and call `handleTimeouts` no later than that.
+public final class Sessions {
+  struct Peer {
+    let node: NodeID
+    var epoch: UInt64
+    /// Traffic with it is sealed.
+    var isSealed: Bool
+  }
+
+  public let local: NodeID
+  let point: PublicPoint
+  let cryptography: any SessionCryptography
+  private var random: SeededRandom
+  private var lastNumber: UInt32
+  private var lastTag: UInt64 = 0
+  private var lastMessage: UInt64 = 0
+  /// In reach, by node.
+  var peers: [Peer] = []
+  var sessions: [LocalSession] = []
+  /// What applications here offer: who may be invited.
+  var services: [Service] = []
+  /// What others offer that are in reach, as they advertise it.
+  var sightings: [(node: NodeID, body: [UInt8])] = []
+  var outgoing: [OutgoingInvitation] = []
+  var incoming: [IncomingInvitation] = []
+  var gatherings: [Gathering] = []
+  var flights: [Flight] = []
+  var forgers: [(node: NodeID, count: Int, since: Instant)] = []
+  private var events: [SessionEvent] = []
+  /// Of the bytes of streams those that no stream has for sure.
+  let streamPool: UInt64
+  /// Which session's turn it is to send.
+  private var turn = 0
+  /// Messages of this node to itself: two applications on one node can share a session.
+  var loop: [SessionOutput] = []
+
+  /// `seed` is another one at each start of the node: its boot epoch. `streamBytesMax` is how much of all streams may be on
+  /// its way to this node or unread, at least what each has for sure.
+  public init(
+    local: NodeID, point: PublicPoint, _ cryptography: any SessionCryptography, seed: UInt64,
+    streamBytesMax: UInt64 = SessionLimits.streamBytesMax
+  ) {
+    let sure = UInt64(SessionLimits.streamsMax) * SessionLimits.streamWindowSure
+    streamPool = max(streamBytesMax, sure) - sure
+    self.local = local
+    self.point = point
+    self.cryptography = cryptography
+    random = SeededRandom(seed: seed)
+    lastNumber = UInt32(truncatingIfNeeded: random.next())
+  }
+
+  // MARK: What applications ask for
+
+  /// Opens a session with this node's endpoint as its only member. With `judges` the application decides on the
+  /// certificate of each member.
+  public func open(
+    _ endpoint: UInt32, _ rules: SessionRules, judges: Bool = false, now: Instant
+  ) throws(SessionError) -> SessionHandle {
+    guard endpoint != 0 else { throw .invalid }
+    sessions.removeAll { $0.phase == .over }
+    if sessions.count == SessionLimits.sessionsMax {
+      // One that is only being left gives way.
+      guard let leaving = sessions.firstIndex(where: { !$0.isOpen }) else { throw .full }
+      sessions.remove(at: leaving)
+    }
+    let address = MemberAddress(node: local, endpoint: endpoint)
+    let origin = SessionOrigin(
+      founder: address, point: point, nonce: SessionID(high: random.next(), low: random.next()), rules: rules)
+    var table = SessionTable(origin, cryptography)
+    table.found()
+    let session = LocalSession(SessionHandle(number: nextNumber()), address, judges: judges, table)
+    sessions.append(session)
+    return session.handle
+  }
+
+  /// The id of a session at present.
+  public func id(of handle: SessionHandle) -> SessionID? { session(handle)?.table.id }
+
+  /// The other members, and how they stand.
+  public func members(of handle: SessionHandle) -> [(address: MemberAddress, state: MemberState)] {
+    (session(handle)?.pairs ?? []).map { ($0.address, state(of: $0)) }
+  }
+
+  /// The table of a session, for status and tests.
+  public func table(of handle: SessionHandle) -> SessionTable? { session(handle)?.table }
+
+  // MARK: Outputs
+
+  /// The next event for the applications; nil when there is none.
+  public func nextEvent() -> SessionEvent? { events.isEmpty ? nil : events.removeFirst() }
+
+  /// The next message to send; nil when none is due that may go. `canSend` says whether the channel to a node has room
+  /// for so many bytes, in the bulk lane within `SessionLimits.streamLaneBytesMax` unsent ones; after it had none, call again when it may have some. The result is reported with `completed`,
+  /// at once if the node refuses the message.
+  public func nextOutput(now: Instant, canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
+    // To itself it goes without a channel.
+    while let output = takeOutput(now, { $0 == local || canSend($0, $1, $2) }) {
+      if output.to != local { return output }
+      try? receive(output.kind.rawValue, output.bytes.span.bytes, from: local, now: now)
+      if output.lane != nil { completed(output.tag, isDelivered: true, now: now) }
+    }
+    return nil
+  }
+
+  private func takeOutput(_ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
+    // To itself a node may send at any time.
+    func maySend(_ node: NodeID, _ lane: Lane, _ byteCount: Int) -> Bool {
+      node == local || canSend(node, lane, byteCount)
+    }
+    tendGatherings(now)
+    if let output = nextInvitationOutput(now, maySend) { return output }
+    for _ in sessions.indices {
+      turn = turn + 1 < sessions.count ? turn + 1 : 0
+      if let output = nextOutput(of: sessions[turn], now, maySend) ?? nextStreamOutput(of: sessions[turn], maySend) {
+        return output
+      }
+    }
+    return nil
+  }
+
+  /// When `handleTimeouts` is due, or a message that waits for its time. What waits for room or for a route is not
+  /// counted: it goes after an event.
+  public func nextDeadline(now: Instant) -> Instant {
+    var earliest = Instant.never
+    func note(_ instant: Instant) {
+      if instant > now { earliest = min(earliest, instant) }
+    }
+    for session in sessions {
+      for pair in session.pairs {
+        note(pair.meetAt)
+        note(pair.newsAt)
+        note(pair.digestAt)
+        note(pair.wholeAt)
+        note(pair.credit.pauseAt)
+      }
+      for stranger in session.strangers { note(stranger.at) }
+      for newcomer in session.newcomers { note(newcomer.at) }
+      if case .leaving(let until) = session.phase { note(until) }
+    }
+    for gathering in gatherings { note(gathering.at) }
+    for invitation in outgoing {
+      note(invitation.deadline)
+      note(invitation.dueAt)
+    }
+    for invitation in incoming {
+      note(invitation.deadline)
+      note(invitation.answerAt)
+    }
+    return earliest
+  }
+
+  public func handleTimeouts(now: Instant) {
+    endInvitations(now)
+    for session in sessions {
+      if case .leaving(let until) = session.phase, until <= now { session.phase = .over }
+      if session.isOpen { notePauses(session, now) }
+    }
+    sessions.removeAll { $0.phase == .over }
+  }
+
+  // MARK: Helpers
+
+  func session(_ handle: SessionHandle) -> LocalSession? {
+    sessions.first { $0.handle == handle && $0.isOpen }
+  }
+
+  func tell(_ event: SessionEvent) { events.append(event) }
+
+  func isInReach(_ node: NodeID) -> Bool { node == local || peers.contains { $0.node == node } }
+
+  /// Whether members of a session with these rules may meet with those of a node at present.
+  func mayMeet(_ rules: SessionRules, _ node: NodeID) -> Bool {
+    if node == local { return true }
+    guard let peer = peers.first(where: { $0.node == node }) else { return false }
+    return peer.isSealed || !rules.onlySealed
+  }
+
+  /// Never 0, and never one of the last four billion.
+  func nextNumber() -> UInt32 {
+    lastNumber &+= 1
+    if lastNumber == 0 { lastNumber = 1 }
+    return lastNumber
+  }
+
+  func nextMessageID() -> SessionMessageID {
+    lastMessage += 1
+    return SessionMessageID(number: lastMessage)
+  }
+
+  /// A message that is on its way, and what its end means.
+  struct Flight {
+    enum Purpose {
+      case meet(SessionHandle, MemberAddress, number: UInt32, echo: UInt32)
+      /// A table, a window: without it the two would differ.
+      case member(SessionHandle, MemberAddress, number: UInt32)
+      case farewell(SessionHandle, MemberAddress)
+      case message(SessionHandle, MemberAddress, number: UInt32, SessionMessageID)
+      case streamEnd(SessionHandle, MemberAddress, number: UInt32, UInt32)
+      case invitation(InvitationHandle)
+      case answer(InvitationHandle)
+      case notice
+    }
+    let tag: UInt64
+    let purpose: Purpose
+  }
+
+  func output(
+    _ kind: SessionKind, _ bytes: [UInt8], to node: NodeID, lane: Lane = .interactive, _ purpose: Flight.Purpose
+  ) -> SessionOutput {
+    lastTag += 1
+    flights.append(Flight(tag: lastTag, purpose: purpose))
+    return SessionOutput(to: node, kind: kind, bytes: bytes, lane: lane, tag: lastTag)
+  }
+
+  func datagram(_ bytes: [UInt8], to node: NodeID) -> SessionOutput {
+    SessionOutput(to: node, kind: .message, bytes: bytes, lane: nil, tag: 0)
+  }
+}

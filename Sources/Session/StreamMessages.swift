@@ -1,0 +1,132 @@
+import Primitives
+
+/// Kind 24: a member opens a stream to another one.
+///
+///     0–3 the number of its receiver · 4–7 stream · 8–15 window: bytes that the receiver may send back in all, 0 none ever ·
+///     16 length of the name · 17… name, 1 … 63 bytes of plain text
+public struct OpenMessage: Equatable, Sendable {
+  public var number: UInt32
+  /// Odd from the lower address, even from the higher one, and greater than all that it opened in this meeting.
+  public var stream: UInt32
+  public var window: UInt64
+  public var name: [UInt8]
+
+  public init(number: UInt32, stream: UInt32, window: UInt64, name: [UInt8]) {
+    self.number = number
+    self.stream = stream
+    self.window = window
+    self.name = name
+  }
+
+  public init(_ bytes: RawSpan) throws(SessionRefusal) {
+    var reader = ByteReader(bytes, orThrow: SessionRefusal.truncated)
+    number = try reader.u32()
+    stream = try reader.u32()
+    window = try reader.u64()
+    let length = Int(try reader.u8())
+    guard stream != 0, length > 0 else { throw .outOfRange }
+    guard length <= SessionLimits.streamNameBytesMax else { throw .tooLong }
+    name = try reader.array(length)
+    guard isPlainText(name.span.bytes) else { throw .notText }
+    guard reader.remaining == 0 else { throw .tooLong }
+  }
+
+  public var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(bigEndian: number)
+    bytes.append(bigEndian: stream)
+    bytes.append(bigEndian: window)
+    bytes.append(UInt8(name.count))
+    return bytes + name
+  }
+}
+
+/// Kind 25: the next bytes of a stream.
+///
+///     0–3 the number of its receiver · 4–7 stream · 8… data, 1 … 15360 bytes
+public enum StreamBytes {
+  public static let headerBytes = 8
+
+  public static func bytes(_ number: UInt32, _ stream: UInt32, _ data: ArraySlice<UInt8>) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(headerBytes + data.count)
+    bytes.append(bigEndian: number)
+    bytes.append(bigEndian: stream)
+    return bytes + data
+  }
+
+  /// The receiver's number, and the stream.
+  public static func address(_ bytes: RawSpan) throws(SessionRefusal) -> (number: UInt32, stream: UInt32) {
+    guard bytes.byteCount > headerBytes else { throw .truncated }
+    guard bytes.byteCount <= headerBytes + SessionLimits.streamTurnBytes else { throw .tooLong }
+    guard bytes.word32(4) != 0 else { throw .outOfRange }
+    return (bytes.word32(0), bytes.word32(4))
+  }
+}
+
+/// Why a stream was cut. The raw value is sent on the wire.
+public enum StreamReset: UInt8, Sendable, CaseIterable {
+  /// An application gave it up.
+  case cancelled = 1
+  /// The application that it was opened to does not want it.
+  case refused = 2
+  /// There is no place for it.
+  case tooMany = 3
+  /// The other end did not keep to the rules.
+  case broken = 4
+}
+
+/// Kind 26: the end of a stream: of the sender's direction after its last byte, or of the whole stream at once.
+///
+///     0–3 the number of its receiver · 4–7 stream · 8 0 finished, or why it was cut · 9–11 zero · 12–19 of a finished one the
+///     number of its bytes, otherwise zero
+public struct StreamEndMessage: Equatable, Sendable {
+  /// Whether the stream is complete.
+  public enum What: Equatable, Sendable {
+    case finished(byteCount: UInt64)
+    case reset(StreamReset)
+  }
+
+  public var number: UInt32
+  public var stream: UInt32
+  public var what: What
+
+  public init(number: UInt32, stream: UInt32, _ what: What) {
+    self.number = number
+    self.stream = stream
+    self.what = what
+  }
+
+  public init(_ bytes: RawSpan) throws(SessionRefusal) {
+    var reader = ByteReader(bytes, orThrow: SessionRefusal.truncated)
+    number = try reader.u32()
+    stream = try reader.u32()
+    let code = try reader.u8()
+    guard try reader.u8() == 0, try reader.u16() == 0 else { throw .reservedNotZero }
+    let byteCount = try reader.u64()
+    guard stream != 0 else { throw .outOfRange }
+    if code == 0 {
+      what = .finished(byteCount: byteCount)
+    } else {
+      guard let reset = StreamReset(rawValue: code) else { throw .unknownCode }
+      guard byteCount == 0 else { throw .reservedNotZero }
+      what = .reset(reset)
+    }
+    guard reader.remaining == 0 else { throw .tooLong }
+  }
+
+  public var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(bigEndian: number)
+    bytes.append(bigEndian: stream)
+    switch what {
+    case .finished(let byteCount):
+      bytes += [0, 0, 0, 0]
+      bytes.append(bigEndian: byteCount)
+    case .reset(let reset):
+      bytes += [reset.rawValue, 0, 0, 0]
+      bytes.append(bigEndian: UInt64(0))
+    }
+    return bytes
+  }
+}

@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""What an application may expect of the local API, by the causeway binary: applications_test.py BINARY
+
+Two real daemons on the loopback interface, and clients written from docs/local-api.md (Examples/python/causeway.py)."""
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../../Examples/python"))
+
+import causeway
+from causeway import Address, CausewayError, Code, Ended, Member, Message, Mode, Node, Outcome, Result, Room, State
+from daemons import Daemon, wait
+
+LONG = 60_000
+
+
+def path(daemon):
+    return f"{daemon.directory}/run/api.sock"
+
+
+def following(session, kind, timeout=20, **fields):
+    """The next event of a kind with these fields; those before it are passed over."""
+    end = time.monotonic() + timeout
+    while True:
+        event = session.next(timeout=max(0.01, end - time.monotonic()))
+        if isinstance(event, kind) and all(getattr(event, name) == value for name, value in fields.items()):
+            return event
+        assert event is not None, f"the session ended before {kind.__name__} {fields}"
+
+
+class ApplicationsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.root = tempfile.TemporaryDirectory(prefix="causeway-")
+        cls.a = Daemon(cls.root.name, "a", extra="[applications]\nservice-groups = closed:54321")
+        cls.b = Daemon(cls.root.name, "b", [cls.a])
+        for daemon in (cls.a, cls.b):
+            daemon.start()
+
+    @classmethod
+    def tearDownClass(cls):
+        for daemon in (cls.a, cls.b):
+            daemon.stop()
+        cls.root.cleanup()
+
+    def connect(self, daemon, name):
+        node = Node.connect(name, path(daemon))
+        self.addCleanup(node.close)
+        return node
+
+    def raw(self, daemon):
+        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.addCleanup(stream.close)
+        stream.connect(path(daemon))
+        stream.settimeout(20)
+        return stream
+
+    def found(self, node, name):
+        """The address of the “story” of the application with this name."""
+        browse = node.browse("story")
+        while True:
+            sighting = browse.next(timeout=20)
+            if sighting.kind == "found" and sighting.info == {"name": name}:
+                browse.close()
+                return sighting.address
+
+    def joined(self, name):
+        """Two applications, one on each box, in one session."""
+        a, b = self.connect(self.a, name), self.connect(self.b, name)
+        service = b.advertise("story", {"name": name})
+        ours, theirs = a.open_session("story"), b.open_session("story")
+        address = self.found(a, name)
+        sent = ours.invite(address)
+        service.next(timeout=20).accept(theirs)
+        self.assertEqual(sent.wait(20), (Outcome.CONNECTED, ""))
+        following(theirs, Member, state=State.CONNECTED)
+        service.close()
+        return ours, theirs, address
+
+    # The protocol
+
+    def test_the_client_writes_the_golden_requests(self):
+        vectors = {}
+        with open(os.path.join(HERE, "../LocalAPITests/vectors.txt")) as file:
+            for line in file:
+                if not line.startswith("#"):
+                    name, digits = line.split()
+                    vectors[name] = bytes.fromhex(digits)
+        to = Address(bytes.fromhex("00112233445566778899aabbccddeeff"), 0x0A0B0C0D)
+        for name, packet in {
+            "advertise": causeway.packet(2, 2, causeway.text("photos"), b"\2", causeway.text("room=4"), causeway.text("hq")),
+            "browse": causeway.browse(3, "photos"),
+            "open": causeway.open_session(4, "photos", 1, 16),
+            "open-unsealed": causeway.open_session(4, "photos", 2, 8),
+            "close": causeway.close(5, 3),
+            "invite": causeway.invite(6, 4, to, 20_000, b"hi"),
+            "cancel": causeway.cancel(7, 6),
+            "accept": causeway.answer(8, 77, 4, ""),
+            "decline": causeway.answer(8, 77, 0, "later"),
+            "leave": causeway.leave(9, 4, "bye"),
+            "send-all": causeway.send(10, 4, Mode.RELIABLE, [], b"hello"),
+            "send-one": causeway.send(10, 4, Mode.BULK, [to], b"\0\xff"),
+            "send-unreliable": causeway.send(10, 4, Mode.UNRELIABLE, [to, to], b""),
+            "window": causeway.window(4, 262_144),
+        }.items():
+            self.assertEqual(packet, vectors["request-" + name], name)
+
+    def test_an_unknown_request_is_unsupported_and_a_wrong_length_ends_the_connection(self):
+        stream = self.raw(self.a)
+        answers = stream.makefile("rb")
+        self.addCleanup(answers.close)
+        stream.sendall(causeway.hello(1, "raw"))
+        welcome = answers.read(int.from_bytes(answers.read(4)))
+        self.assertEqual(welcome[:5], b"\x81\0\0\0\1")
+        # One byte at a time, and two in one piece.
+        for byte in causeway.packet(99, 2, b"later"):
+            stream.sendall(bytes([byte]))
+        stream.sendall(causeway.packet(99, 3) + causeway.packet(99, 4))
+        for number in (2, 3, 4):
+            self.assertEqual(answers.read(11), struct.pack(">IBIBB", 7, 128, number, Code.UNSUPPORTED, 0))
+        stream.sendall(struct.pack(">I", 66_561))
+        self.assertEqual(answers.read()[4:10], struct.pack(">BIB", 128, 0, Code.INVALID))
+
+    def test_a_type_that_is_granted_to_a_group_is_refused_to_others(self):
+        with self.assertRaises(CausewayError) as refused:
+            self.connect(self.a, "group").browse("closed")
+        self.assertEqual(refused.exception.code, Code.NOT_ALLOWED)
+        self.connect(self.b, "group").browse("closed")
+
+    def test_the_socket_is_for_its_user_and_group_and_comes_back_when_it_was_removed(self):
+        self.assertEqual(os.stat(path(self.b)).st_mode & 0o777, 0o660)
+        os.unlink(path(self.b))
+        wait("the socket is there again", lambda: os.path.exists(path(self.b)), 90)
+        self.connect(self.b, "again")
+
+    # Sessions
+
+    def test_who_advertises_is_found_changed_invited_and_lost(self):
+        a, b = self.connect(self.a, "one"), self.connect(self.b, "one")
+        service = b.advertise("photos", {"room": "4"})
+        browse = a.browse("photos")
+        kinds = []
+        while (sighting := browse.next(timeout=20)).kind != "found":
+            kinds.append(sighting.kind)
+        self.assertEqual((sighting.info, sighting.peer.name), ({"room": "4"}, "b"))
+        while "allTold" not in kinds:
+            kinds.append(browse.next(timeout=20).kind)
+        service.update({"room": "5"})
+        changed = browse.next(timeout=20)
+        self.assertEqual((changed.kind, changed.address, changed.info), ("changed", sighting.address, {"room": "5"}))
+
+        ours = a.open_session("photos")
+        sent = ours.invite(sighting.address, b"secret", timeout=20)
+        invitation = service.next(timeout=20)
+        self.assertEqual((invitation.context, invitation.peer.name, invitation.member_count), (b"secret", "a", 1))
+        invitation.decline("not now")
+        self.assertEqual(sent.wait(20), (Outcome.DECLINED, "not now"))
+
+        sent = ours.invite(sighting.address)
+        cancelled = service.next(timeout=20)
+        sent.cancel()
+        self.assertEqual(cancelled.wait(20)[0], Outcome.CANCELLED)
+
+        service.close()
+        self.assertEqual(browse.next(timeout=20).kind, "lost")
+
+    def test_messages_go_both_ways_with_a_result_and_who_leaves_says_why(self):
+        ours, theirs, address = self.joined("two")
+        self.assertEqual(ours.id, theirs.id)
+        for data in (b"hello", b"", bytes(65_000)):
+            self.assertEqual(ours.send(data, timeout=20), {address: Result.DELIVERED})
+            self.assertEqual(following(theirs, Message).data, data)
+        sender = following(ours, Member, state=State.CONNECTED).address
+        self.assertEqual(sender, address)
+        own = theirs.connected()[0]
+        self.assertEqual(theirs.send(b"back", [own], Mode.BULK, timeout=20), {own: Result.DELIVERED})
+        self.assertEqual(following(ours, Message), Message(address, b"back", True))
+        self.assertEqual(ours.send(b"now", mode=Mode.UNRELIABLE, timeout=20), {})
+        self.assertEqual(following(theirs, Message).is_reliable, False)
+        theirs.leave("tired")
+        self.assertIsNotNone(following(theirs, Ended))
+        self.assertIsNone(theirs.next(timeout=20))
+        left = following(ours, Member, state=State.LEFT)
+        self.assertEqual((left.reason, left.text), (1, "tired"))
+        self.assertEqual(ours.send(b"to nobody", timeout=20), {})
+        with self.assertRaises(CausewayError) as refused:
+            theirs.send(b"late", timeout=20)
+        self.assertEqual(refused.exception.code, Code.UNKNOWN)
+
+    def test_a_thousand_messages_arrive_in_order_as_fast_as_they_are_taken(self):
+        ours, theirs, address = self.joined("order")
+        heard = []
+
+        def read():
+            while len(heard) < 1000:
+                heard.append(int.from_bytes(following(theirs, Message, 60).data[:4]))
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        for number in range(1000):
+            while ours.send(number.to_bytes(4) * 500, timeout=20)[address] == Result.NO_ROOM:
+                following(ours, Room)
+        reader.join(60)
+        self.assertEqual(heard, list(range(1000)))
+
+    def test_a_stopped_application_holds_up_no_other_and_goes_on_where_it_stopped(self):
+        ours, theirs, y = self.joined("three")
+        process = subprocess.Popen([sys.executable, os.path.join(HERE, "session_member.py"), path(self.b), "stopped"],
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        z = self.found(ours._node, "stopped")
+        self.assertEqual(ours.invite(z).wait(20)[0], Outcome.CONNECTED)
+        following(theirs, Member, state=State.CONNECTED, address=z)
+        process.send_signal(signal.SIGSTOP)
+
+        # Longer than a silent client of the operator's socket is kept.
+        end, sent, delivered = time.monotonic() + 35, 0, 0
+        while time.monotonic() < end:
+            results = ours.send(sent.to_bytes(8) * 1250, timeout=5)
+            self.assertEqual(results[y], Result.DELIVERED)
+            delivered += results[z] == Result.DELIVERED
+            self.assertEqual(following(theirs, Message, 5).data[:8], sent.to_bytes(8))
+            theirs.send(b"yes", ours_only := [a for a in theirs.connected() if a != z], timeout=5)
+            self.assertEqual(len(ours_only), 1)
+            following(ours, Message, 5)
+            sent += 1
+            time.sleep(0.1)
+        self.assertGreater(sent, delivered)
+        # The credit that it had given, 128 KiB of messages of 10,000 bytes, and what its socket had room for.
+        self.assertIn(delivered, range(13, 20))
+
+        process.send_signal(signal.SIGCONT)
+        heard = []
+        while len(heard) < delivered:
+            words = process.stdout.readline().split()
+            self.assertNotEqual(words, [], "the stopped application was closed")
+            if words[0] == "message":
+                heard.append(int(words[1], 16))
+        self.assertEqual(heard, list(range(delivered)))
+        following(ours, Room, address=z)
+        self.assertEqual(ours.send(b"again", [z], timeout=20), {z: Result.DELIVERED})
+
+        process.kill()
+        left = following(ours, Member, state=State.LEFT, address=z)
+        self.assertEqual(left.reason, 2)
+
+    # Limits
+
+    def test_those_who_stop_in_the_middle_of_a_long_packet_keep_no_other_from_sending_one(self):
+        ours, theirs, address = self.joined("four")
+        stuck = [self.raw(self.a) for _ in range(4)]
+        for number, stream in enumerate(stuck):
+            stream.sendall(causeway.hello(1, f"stuck {number}"))
+            stream.recv(4096)
+            stream.sendall(struct.pack(">I", LONG) + bytes(100))
+        time.sleep(0.5)
+        self.assertEqual(ours.send(bytes(LONG), timeout=20), {address: Result.DELIVERED})
+        self.assertEqual(len(following(theirs, Message).data), LONG)
+        # One of them gave way; the others are still there.
+        closed = 0
+        for stream in stuck:
+            stream.settimeout(0.1)
+            try:
+                closed += stream.recv(4096) != b""
+            except TimeoutError:
+                pass
+        self.assertEqual(closed, 1)
+
+    def test_the_65th_client_is_told_that_all_places_are_taken(self):
+        nodes = []
+        with self.assertRaises(CausewayError) as refused:
+            for number in range(65):
+                nodes.append(self.connect(self.b, f"crowd {number}"))
+        self.assertIn("64 clients", refused.exception.text)
+        self.assertGreater(len(nodes), 50)
+        nodes.pop().close()
+
+        def connects():
+            try:
+                self.connect(self.b, "late")
+                return True
+            except CausewayError:
+                return False
+
+        wait("a place is free", connects)
+
+
+if __name__ == "__main__":
+    unittest.main()

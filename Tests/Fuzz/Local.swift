@@ -1,0 +1,80 @@
+import Channel
+import LocalAPI
+import Primitives
+import Session
+import TestSupport
+
+/// Any bytes as a request, which is written back as it was read; then as what two clients of one box send, each packet
+/// behind the number of the client and a length.
+func fuzzLocal(_ input: UnsafeRawBufferPointer) {
+  if let request = try? LocalRequest(input.bytes) {
+    // Bytes behind the last field are ignored, and the default of a field is written in full.
+    let written = Array(request.packet.dropFirst(4))
+    expect((try? LocalRequest(written.span.bytes)) == request, "a request is written otherwise than it was read")
+  }
+  var script = Script(input)
+  let box = LocalBox()
+  let clients = LocalClients(box)
+  var now = Instant.zero + .seconds(1)
+  for user in 0..<2 { _ = clients.attach(user: UInt32(user), groups: []) }
+  while !script.isOver {
+    let what = script.u8()
+    let place = Int(what % 2)
+    if what & 0x80 == 0 {
+      let packet = Array(script.bytes(Int(script.u16())))
+      clients.receive(packet.span.bytes, from: place, now: now)
+    } else {
+      now = now + .milliseconds(UInt64(script.u8()) * 100)
+      box.sessions.handleTimeouts(now: now)
+      clients.handleTimeouts(now: now)
+    }
+    box.settle(clients, now)
+    var count = 0
+    while let packet = clients.nextPacket(for: place, now: now) {
+      count += 1
+      expect(count < 100_000, "a client is told without end")
+      expect(packet.count - 4 <= LocalLimits.packetBytesMax, "an event is longer than a packet")
+      expect(Int(packet.span.bytes.word32(0)) == packet.count - 4, "a packet has another length than it says")
+    }
+  }
+}
+
+/// A node alone: its two clients find, invite and hear each other.
+private final class LocalBox: LocalNode {
+  private let cryptography = StandInCryptography(Identity(1))
+  let sessions: Sessions
+  let name = Array("box".utf8)
+
+  init() {
+    let point = cryptography.identity.point
+    sessions = Sessions(
+      local: cryptography.identity.id, point: PublicPoint(InlineArray { point[$0] }), cryptography, seed: 1)
+  }
+
+  func peer(_ node: NodeID) -> LocalPeer? { nil }
+  func endpoint(user: UInt32, type: [UInt8], instance: [UInt8]) -> UInt32 { user + 1 + UInt32(type.count) * 2 }
+  func advertise(_ service: Service, now: Instant) throws(SessionError) { try sessions.advertise(service) }
+  func withdraw(_ endpoint: UInt32, now: Instant) { sessions.withdraw(endpoint, now: now) }
+
+  func send(
+    _ data: [UInt8], in session: SessionHandle, to: MemberAddress, lane: Lane, now: Instant
+  ) throws(SessionError) -> SessionMessageID {
+    try sessions.send(data, in: session, to: [to], lane: lane, now: now, canSend: { _, _, _ in true }).id
+  }
+
+  func sendUnreliably(
+    _ data: [UInt8], in session: SessionHandle, to: MemberAddress, now: Instant
+  ) throws(SessionError) {
+    _ = try sessions.sendUnreliably(data, in: session, to: [to], now: now)
+  }
+
+  func settle(_ clients: LocalClients, _ now: Instant) {
+    while true {
+      while let output = sessions.nextOutput(now: now, canSend: { _, _, _ in true }) {
+        sessions.completed(output.tag, isDelivered: true, now: now)
+      }
+      guard let event = sessions.nextEvent() else { return }
+      clients.hear(event, now: now)
+    }
+  }
+}

@@ -1,0 +1,216 @@
+import LocalAPI
+import Primitives
+import Session
+import TestSupport
+import Testing
+
+private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+private let chat = bytes("chat")
+
+/// Applications on boxes of their own, all connected in one session of number `session` each.
+private func joined(_ count: Int) -> (house: House, applications: [Application], sessions: [UInt32]) {
+  let house = House(count)
+  let applications = (0..<count).map { Application(house, $0) }
+  let sessions = applications.map { application in
+    _ = application.ask(.advertise(type: chat, info: []))
+    return application.open("chat")
+  }
+  for index in 1..<count {
+    _ = applications[0].ask(
+      .invite(session: sessions[0], applications[index].address("chat"), milliseconds: 0, context: []))
+    let invited = applications[index].invitation()
+    _ = applications[index].ask(.answer(invitation: invited, into: sessions[index], text: []))
+    house.run(seconds: 1)
+  }
+  for application in applications { _ = application.read() }
+  return (house, applications, sessions)
+}
+
+@Suite struct LocalClientTests {
+  @Test func `the first packet is hello, and is answered with version and limits`() {
+    let house = House(1)
+    let place = house.boxes[0].clients.attach(user: 1, groups: [])!
+    func ask(_ request: LocalRequest) -> [UInt8]? {
+      let packet = Array(request.packet.dropFirst(4))
+      house.boxes[0].clients.receive(packet.span.bytes, from: place, now: house.now)
+      return house.boxes[0].clients.nextPacket(for: place, now: house.now).map { Array($0.dropFirst(4)) }
+    }
+    #expect(ask(LocalRequest(1, .browse(type: chat)))?[5] == LocalOutcome.invalid.rawValue)
+    #expect(ask(LocalRequest(2, .hello(least: 2, most: 9, instance: [])))?[5] == LocalOutcome.unsupported.rawValue)
+    let welcome = ask(LocalRequest(3, .hello(least: 1, most: 9, instance: [])))
+    #expect(welcome?[0] == 129 && welcome?[6] == 1)
+    #expect(ask(LocalRequest(4, .hello(least: 1, most: 1, instance: [])))?[5] == LocalOutcome.invalid.rawValue)
+  }
+
+  @Test func `a request of a later version is answered as unsupported`() {
+    let house = House(1)
+    let application = Application(house, 0)
+    let packet: [UInt8] = [99, 0, 0, 0, 7, 1, 2, 3]
+    house.boxes[0].clients.receive(packet.span.bytes, from: application.place, now: house.now)
+    #expect(application.next() == Array(LocalEvent.done(request: 7, .unsupported, text: []).packet.dropFirst(4)))
+  }
+
+  @Test func `a browse is told what is there, that this was all, what changes and what is lost`() {
+    let house = House(2)
+    let seeker = Application(house, 0), host = Application(house, 1)
+    let service = host.ask(.advertise(type: chat, info: [bytes("a=1")]))
+    _ = host.ask(.advertise(type: bytes("other"), info: []))
+    let browse = seeker.ask(.browse(type: chat))
+    let peer = LocalPeer(name: bytes("box 1"), hops: 1, isVerified: false)
+    func offer(_ info: [[UInt8]]) -> [UInt8] {
+      let services = [Service(endpoint: host.address("chat").endpoint, type: chat, info: info)]
+      return Array(
+        LocalEvent.services(browse: browse, place: 0, host.box.sessions.local, peer, services).packet.dropFirst(4))
+    }
+    let told = seeker.read()
+    #expect(told.contains(offer([bytes("a=1")])))
+    #expect(told.last == Array(LocalEvent.allTold(browse: browse).packet.dropFirst(4)))
+    _ = host.ask(.advertise(type: chat, info: [bytes("a=2")]), number: service)
+    #expect(seeker.read() == [offer([bytes("a=2")])])
+    _ = host.ask(.close(service))
+    #expect(
+      seeker.read().map { [$0[0], $0[$0.count - 1]] } == [[130, 0]], "the place, with no services")
+  }
+
+  @Test func `a browse shows the services of other clients on this box, but not one's own`() {
+    let house = House(1)
+    let one = Application(house, 0, name: "one"), two = Application(house, 0, name: "two")
+    for application in [one, two] { _ = application.ask(.advertise(type: chat, info: [])) }
+    _ = one.read()
+    let browse = one.ask(.browse(type: chat))
+    let peer = LocalPeer(name: bytes("box 0"), hops: 0, isVerified: false)
+    let services = [Service(endpoint: two.address("chat", name: "two").endpoint, type: chat)]
+    let event = LocalEvent.services(browse: browse, place: 0, one.box.sessions.local, peer, services)
+    #expect(one.read(130) == [Array(event.packet.dropFirst(4))])
+  }
+
+  @Test func `an invitation reaches the client of the service with its context, and both learn how it ended`() {
+    let house = House(2)
+    let inviter = Application(house, 0), invitee = Application(house, 1)
+    let service = invitee.ask(.advertise(type: chat, info: []))
+    let theirs = invitee.open("chat"), ours = inviter.open("chat")
+    _ = invitee.read()
+    let invitation = inviter.ask(
+      .invite(session: ours, invitee.address("chat"), milliseconds: 9_000, context: bytes("come")))
+    let invited = invitee.read(132)
+    #expect(invited.count == 1)
+    guard let asked = invited.first else { return }
+    #expect(asked.word(1) == service)
+    #expect(Array(asked.suffix(4)) == bytes("come"))
+    let number = asked.word(5)
+    let answer = invitee.ask(.answer(invitation: number, into: theirs, text: []))
+    house.run(seconds: 2)
+    let events = invitee.read()
+    #expect(events.first == Array(LocalEvent.done(request: answer, .done, text: []).packet.dropFirst(4)))
+    let connected = LocalEvent.invitationEnded(object: invitation, received: 0, .connected)
+    #expect(inviter.read().contains(Array(connected.packet.dropFirst(4))))
+    let ended = LocalEvent.invitationEnded(object: service, received: number, .connected)
+    #expect(events.contains(Array(ended.packet.dropFirst(4))))
+  }
+
+  @Test func `a declined invitation tells why, and one that was cancelled in time is never told`() {
+    let house = House(2)
+    let inviter = Application(house, 0), invitee = Application(house, 1)
+    _ = invitee.ask(.advertise(type: chat, info: []))
+    let session = inviter.open("chat")
+    func invite() -> UInt32 {
+      inviter.ask(.invite(session: session, invitee.address("chat"), milliseconds: 0, context: []))
+    }
+    let declined = invite()
+    let number = invitee.invitation()
+    #expect(invitee.outcome(.answer(invitation: number, into: 0, text: bytes("no"))) == .done)
+    let end = LocalEvent.invitationEnded(object: declined, received: 0, .declined(explanation: bytes("no")))
+    #expect(inviter.read().contains(Array(end.packet.dropFirst(4))))
+    let cancelled = invite()
+    #expect(inviter.outcome(.cancel(invitation: cancelled)) == .done)
+    #expect(invitee.read(132).isEmpty)
+  }
+
+  @Test func `a message to all has a result for each member, and then its answer`() {
+    let (_, applications, sessions) = joined(3)
+    let request = applications[0].ask(.send(session: sessions[0], .interactive, to: [], data: [7, 8]))
+    var events = applications[0].read()
+    #expect(events.popLast() == Array(LocalEvent.done(request: request, .done, text: []).packet.dropFirst(4)))
+    let results = applications[1...].map {
+      Array(LocalEvent.sent(request: request, to: $0.address("chat"), .delivered).packet.dropFirst(4))
+    }
+    #expect(events.count == 2 && results.allSatisfy { events.contains($0) })
+    for index in 1..<3 {
+      let message = LocalEvent.message(
+        session: sessions[index], from: applications[0].address("chat"), isReliable: true, [7, 8])
+      #expect(applications[index].read() == [Array(message.packet.dropFirst(4))])
+    }
+  }
+
+  @Test func `no message goes to a client beyond its window`() {
+    let (_, applications, sessions) = joined(2)
+    let reader = applications[1]
+    // It comes back by a session whose window it grants as the test goes.
+    _ = reader.ask(.leave(session: sessions[1], text: []))
+    _ = reader.read()
+    let fresh = reader.ask(.open(type: chat, SessionRules()))
+    _ = applications[0].ask(
+      .invite(session: sessions[0], reader.address("chat"), milliseconds: 0, context: []))
+    let invited = reader.invitation()
+    _ = reader.ask(.answer(invitation: invited, into: fresh, text: []))
+    reader.house.run(seconds: 2)
+    _ = reader.read()
+    for number in 0..<4 {
+      _ = applications[0].ask(.send(session: sessions[0], .interactive, to: [], data: [UInt8(number)]))
+    }
+    #expect(reader.read(137).isEmpty)
+    _ = reader.ask(.window(session: fresh, limit: 2 * 65))
+    #expect(reader.read(137).map { $0.last } == [0, 1])
+    _ = reader.ask(.window(session: fresh, limit: 4 * 65))
+    #expect(reader.read(137).map { $0.last } == [2, 3])
+  }
+
+  @Test func `members are connected before their messages, and leave after them, with reason and text`() {
+    let (house, applications, sessions) = joined(2)
+    _ = applications[0].ask(.send(session: sessions[0], .interactive, to: [], data: [1]))
+    _ = applications[0].ask(.leave(session: sessions[0], text: bytes("bye")))
+    house.run(seconds: 1)
+    let peer = LocalPeer(name: bytes("box 0"), hops: 1, isVerified: false)
+    let left = LocalEvent.member(
+      session: sessions[1], applications[0].address("chat"), .left(.wanted, text: bytes("bye")), peer)
+    let events = applications[1].read()
+    #expect(events.map { $0[0] } == [137, 136])
+    #expect(events.last == Array(left.packet.dropFirst(4)))
+    #expect(applications[0].read(135).count == 1)
+  }
+
+  @Test func `members on one box are connected with each other too`() {
+    let house = House(2)
+    let inviter = Application(house, 0), one = Application(house, 1, name: "one"),
+      two = Application(house, 1, name: "two")
+    let session = inviter.open("chat")
+    for (application, name) in [(one, "one"), (two, "two")] {
+      _ = application.ask(.advertise(type: chat, info: []))
+      let theirs = application.open("chat")
+      _ = inviter.ask(
+        .invite(session: session, application.address("chat", name: name), milliseconds: 0, context: []))
+      let invited = application.invitation()
+      _ = application.ask(.answer(invitation: invited, into: theirs, text: []))
+      house.run(seconds: 1)
+    }
+    house.run(seconds: 15)
+    for application in [one, two] {
+      let states = application.read(136).map { $0[$0.count - 3] }
+      #expect(states.filter { $0 == 1 }.count == 2)
+    }
+  }
+
+  @Test func `a client that goes away has crashed for the others, and its services are lost`() {
+    let (house, applications, sessions) = joined(2)
+    _ = applications[1].ask(.browse(type: chat))
+    _ = applications[1].read()
+    applications[0].box.clients.detach(applications[0].place, now: house.now)
+    house.run(seconds: 1)
+    let peer = LocalPeer(name: bytes("box 0"), hops: 1, isVerified: false)
+    let crashed = LocalEvent.member(
+      session: sessions[1], applications[0].address("chat"), .left(.crashed, text: []), peer)
+    let events = applications[1].read()
+    #expect(events.contains(Array(crashed.packet.dropFirst(4))))
+    #expect(events.contains { $0[0] == 130 })
+  }
+}

@@ -1,0 +1,161 @@
+import CSystem
+import LocalAPI
+import Primitives
+import Session
+import TestSupport
+import Testing
+
+/// The packets of vectors.txt by name: a second implementation reads the same file.
+private func vectors() throws -> [String: [UInt8]] {
+  let path = "\(#filePath)".replacing("CodecTests.swift", with: "vectors.txt")
+  let file = try #require(fopen(path, "r"))
+  defer { fclose(file) }
+  var bytes = [UInt8](repeating: 0, count: 65_536)
+  let count = fread(&bytes, 1, bytes.count, file)
+  var vectors: [String: [UInt8]] = [:]
+  for line in String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n") where !line.hasPrefix("#") {
+    let words = line.split(separator: " ", maxSplits: 1)
+    vectors[String(words[0])] = hex(String(words[1]))
+  }
+  return vectors
+}
+
+private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+private let node = NodeID(high: 0x0011_2233_4455_6677, low: 0x8899_aabb_ccdd_eeff)
+private let address = MemberAddress(node: node, endpoint: 0x0a0b_0c0d)
+private let peer = LocalPeer(name: bytes("bob"), hops: 2, isVerified: true)
+private let asked = Invitation(
+  handle: InvitationHandle(number: 77), from: address, to: 1, rules: SessionRules(), memberCount: 3,
+  context: bytes("join us"), deadline: .zero)
+
+private func read(_ bytes: [UInt8]) throws(LocalRefusal) -> LocalRequest { try LocalRequest(bytes.span.bytes) }
+
+private let requests: [(name: String, request: LocalRequest)] = [
+  ("hello", LocalRequest(1, .hello(least: 1, most: 3, instance: bytes("chat")))),
+  ("advertise", LocalRequest(2, .advertise(type: bytes("photos"), info: [bytes("room=4"), bytes("hq")]))),
+  ("browse", LocalRequest(3, .browse(type: bytes("photos")))),
+  ("open", LocalRequest(4, .open(type: bytes("photos"), SessionRules(onlyFounderAdmits: true, membersMax: 16)))),
+  ("open-unsealed", LocalRequest(4, .open(type: bytes("photos"), SessionRules(onlySealed: false)))),
+  ("close", LocalRequest(5, .close(3))),
+  ("invite", LocalRequest(6, .invite(session: 4, address, milliseconds: 20_000, context: bytes("hi")))),
+  ("cancel", LocalRequest(7, .cancel(invitation: 6))),
+  ("accept", LocalRequest(8, .answer(invitation: 77, into: 4, text: []))),
+  ("decline", LocalRequest(8, .answer(invitation: 77, into: 0, text: bytes("later")))),
+  ("leave", LocalRequest(9, .leave(session: 4, text: bytes("bye")))),
+  ("send-all", LocalRequest(10, .send(session: 4, .interactive, to: [], data: bytes("hello")))),
+  ("send-one", LocalRequest(10, .send(session: 4, .bulk, to: [address], data: [0, 255]))),
+  ("send-unreliable", LocalRequest(10, .send(session: 4, .unreliable, to: [address, address], data: []))),
+  ("window", LocalRequest(0, .window(session: 4, limit: 262_144))),
+]
+
+private let events: [(name: String, event: LocalEvent)] = [
+  ("done", .done(request: 2, .done, text: [])),
+  ("done-full", .done(request: 4, .full, text: bytes("no place is left"))),
+  ("welcome", .welcome(request: 1, version: 1, node: node, name: bytes("bob"))),
+  (
+    "services",
+    .services(
+      browse: 3, place: 9, node, peer,
+      [Service(endpoint: 0x0a0b_0c0d, type: bytes("photos"), info: [bytes("room=4"), bytes("hq")])])
+  ),
+  (
+    "services-lost",
+    .services(browse: 3, place: 9, .none, LocalPeer(name: [], hops: 0, isVerified: false), [])
+  ),
+  ("allTold", .allTold(browse: 3)),
+  ("invited", .invited(service: 2, asked, milliseconds: 29_000, peer)),
+  ("invitation-connected", .invitationEnded(object: 6, received: 0, .connected)),
+  ("invitation-declined", .invitationEnded(object: 6, received: 0, .declined(explanation: bytes("later")))),
+  ("invitation-timed-out", .invitationEnded(object: 2, received: 77, .timedOut)),
+  ("invitation-cancelled", .invitationEnded(object: 2, received: 77, .cancelled)),
+  ("invitation-busy", .invitationEnded(object: 6, received: 0, .busy)),
+  ("invitation-full", .invitationEnded(object: 6, received: 0, .full)),
+  ("invitation-no-service", .invitationEnded(object: 6, received: 0, .noService)),
+  ("invitation-incompatible", .invitationEnded(object: 6, received: 0, .incompatible)),
+  ("invitation-session-ended", .invitationEnded(object: 6, received: 0, .sessionEnded)),
+  ("identified", .identified(session: 4, SessionID(high: 1, low: 2))),
+  ("ended-left", .ended(session: 4, .left, same: 0)),
+  ("ended-ejected", .ended(session: 4, .ejected(text: bytes("out")), same: 0)),
+  ("ended-full", .ended(session: 4, .full, same: 0)),
+  ("ended-same", .ended(session: 4, .isSame(SessionHandle(number: 9)), same: 3)),
+  ("member-connecting", .member(session: 4, address, .connecting, peer)),
+  ("member-connected", .member(session: 4, address, .connected, peer)),
+  ("member-away", .member(session: 4, address, .away, peer)),
+  ("member-rejected", .member(session: 4, address, .rejected, peer)),
+  ("member-left", .member(session: 4, address, .left(.wanted, text: bytes("bye")), peer)),
+  ("member-crashed", .member(session: 4, address, .left(.crashed, text: []), peer)),
+  ("member-ejected", .member(session: 4, address, .ejected(text: bytes("out")), peer)),
+  ("member-paused", .member(session: 4, address, .paused, peer)),
+  ("message", .message(session: 4, from: address, isReliable: true, bytes("hello"))),
+  ("message-unreliable", .message(session: 4, from: address, isReliable: false, [])),
+  ("sent-delivered", .sent(request: 10, to: address, .delivered)),
+  ("sent-failed", .sent(request: 10, to: address, .failed)),
+  ("sent-no-room", .sent(request: 10, to: address, .noRoom)),
+  ("sent-not-connected", .sent(request: 10, to: address, .notConnected)),
+  ("room", .room(session: 4, address)),
+]
+
+@Suite struct LocalCodecTests {
+  @Test func `every request has its golden bytes`() throws {
+    let vectors = try vectors()
+    for (name, request) in requests {
+      let packet = try #require(vectors["request-" + name], "\(name)")
+      #expect(request.packet == packet, "\(name)")
+      #expect(try read(Array(packet.dropFirst(4))) == request, "\(name)")
+    }
+    #expect(vectors.keys.filter { $0.hasPrefix("request-") }.count == requests.count)
+  }
+
+  @Test func `every event has its golden bytes`() throws {
+    let vectors = try vectors()
+    for (name, event) in events { #expect(vectors["event-" + name] == event.packet, "\(name)") }
+    #expect(vectors.keys.filter { $0.hasPrefix("event-") }.count == events.count)
+  }
+
+  @Test func `a request that ends before its last field is refused`() {
+    for (name, request) in requests {
+      let packet = Array(request.packet.dropFirst(4))
+      for count in 0..<packet.count {
+        #expect(throws: LocalRefusal.truncated, "\(name) \(count)") {
+          try read(Array(packet[..<count]))
+        }
+      }
+    }
+  }
+
+  @Test func `bytes behind the last field are ignored, as fields are only appended`() throws {
+    for (name, request) in requests {
+      #expect(try read(Array(request.packet.dropFirst(4) + [1, 2, 3])) == request, "\(name)")
+    }
+  }
+
+  @Test func `a request with a changed byte is refused, or read as another one`() {
+    for (name, request) in requests {
+      let packet = Array(request.packet.dropFirst(4))
+      for index in packet.indices {
+        var changed = packet
+        changed[index] ^= 0x55
+        if let read = try? read(changed) { #expect(read != request, "\(name) \(index)") }
+      }
+    }
+  }
+
+  @Test func `a message to more members than a session has is refused`() {
+    var packet = Array(LocalRequest(1, .send(session: 4, .interactive, to: [], data: [])).packet.dropFirst(4))
+    packet[10] = 64
+    #expect(throws: LocalRefusal.outOfRange) { try read(packet) }
+  }
+
+  @Test func `the greatest request and the greatest event fit a packet`() {
+    let data = [UInt8](repeating: 0, count: SessionLimits.messageBytesMax)
+    let to = [MemberAddress](repeating: address, count: SessionLimits.membersMax - 1)
+    let request = LocalRequest(1, .send(session: 4, .interactive, to: to, data: data)).packet
+    #expect(request.count - 4 <= LocalLimits.packetBytesMax)
+    let event = LocalEvent.message(session: 4, from: address, isReliable: true, data).packet
+    #expect(event.count - 4 <= LocalLimits.packetBytesMax)
+    let context = [UInt8](repeating: 0, count: SessionLimits.contextBytesMax)
+    #expect(
+      LocalRequest(1, .invite(session: 4, address, milliseconds: 0, context: context)).packet.count - 4
+        <= LocalLimits.shortPacketBytesMax)
+  }
+}

@@ -1,0 +1,179 @@
+import LocalAPI
+import Primitives
+import Session
+import TestSupport
+import Testing
+
+private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+private let chat = bytes("chat")
+
+@Suite struct LocalLimitTests {
+  @Test func `there are places for 64 clients`() {
+    let house = House(1)
+    for number in 0..<64 { #expect(house.boxes[0].clients.attach(user: UInt32(number), groups: []) != nil) }
+    #expect(house.boxes[0].clients.attach(user: 0, groups: []) == nil)
+    house.boxes[0].clients.detach(7, now: house.now)
+    #expect(house.boxes[0].clients.attach(user: 0, groups: []) == 7)
+  }
+
+  @Test func `a client has 8 services, 8 browses and 16 sessions`() {
+    let house = House(1)
+    let application = Application(house, 0)
+    for number in 0..<9 {
+      let type = bytes("type-\(number)")
+      #expect(application.outcome(.advertise(type: type, info: [])) == (number < 8 ? .done : .full))
+      #expect(application.outcome(.browse(type: type)) == (number < 8 ? .done : .full))
+    }
+    for number in 0..<17 {
+      #expect(application.outcome(.open(type: chat, SessionRules())) == (number < 16 ? .done : .full))
+    }
+  }
+
+  @Test func `a number that stands for something is not taken again`() {
+    let house = House(1)
+    let application = Application(house, 0)
+    #expect(application.outcome(.browse(type: chat), number: 9) == .done)
+    #expect(application.outcome(.open(type: chat, SessionRules()), number: 9) == .inUse)
+    #expect(application.outcome(.close(9), number: 10) == .done)
+    #expect(application.outcome(.open(type: chat, SessionRules()), number: 9) == .done)
+    #expect(application.outcome(.browse(type: chat), number: 0) == .invalid)
+  }
+
+  @Test func `a service and its sessions are one client's`() {
+    let house = House(1)
+    let one = Application(house, 0), two = Application(house, 0), other = Application(house, 0, user: 1001)
+    #expect(one.outcome(.advertise(type: chat, info: [])) == .done)
+    #expect(two.outcome(.open(type: chat, SessionRules())) == .inUse)
+    #expect(other.outcome(.advertise(type: chat, info: [])) == .done)
+  }
+
+  @Test func `a type that is a group's is refused to others`() {
+    let house = House(1, [LocalRestriction(type: chat, group: 50)])
+    let stranger = Application(house, 0, groups: [49]), member = Application(house, 0, user: 1001, groups: [49, 50])
+    #expect(stranger.outcome(.browse(type: chat)) == .notAllowed)
+    #expect(stranger.outcome(.advertise(type: chat, info: [])) == .notAllowed)
+    #expect(stranger.outcome(.open(type: chat, SessionRules())) == .notAllowed)
+    #expect(stranger.outcome(.browse(type: bytes("other"))) == .done)
+    #expect(member.outcome(.advertise(type: chat, info: [])) == .done)
+  }
+
+  @Test func `a service type that RFC 6335 does not allow is refused`() {
+    let application = Application(House(1), 0)
+    for type in ["", "a--b", "Upper", "-", "1", "sixteen-letters-"] {
+      #expect(application.outcome(.browse(type: bytes(type))) == .invalid)
+    }
+  }
+
+  @Test func `nothing is read from a client that leaves its answers unread`() {
+    let house = House(1)
+    let application = Application(house, 0)
+    var count = 0
+    while house.boxes[0].clients.isReading(application.place), count < 10_000 {
+      _ = application.ask(.cancel(invitation: 1))
+      count += 1
+    }
+    #expect(count < 1_000)
+    _ = application.read()
+    #expect(house.boxes[0].clients.isReading(application.place))
+  }
+
+  @Test func `states that a client does not read are kept once`() {
+    let house = House(2)
+    let seeker = Application(house, 0), host = Application(house, 1)
+    _ = seeker.ask(.browse(type: chat))
+    let service = host.ask(.advertise(type: chat, info: []))
+    for number in 0..<1_000 {
+      _ = host.ask(.advertise(type: chat, info: [bytes("n=\(number)")]), number: service)
+      _ = host.read()
+    }
+    let services = seeker.read(130)
+    #expect(services.count == 1)
+    #expect(services.first.map { Array($0.suffix(5)) } == bytes("n=999"))
+  }
+}
+
+/// A client that stopped reading, beside others.
+@Suite struct LocalStalledClientTests {
+  /// Three in one session, of whom the last reads nothing.
+  private func stalled() -> (house: House, applications: [Application], sessions: [UInt32]) {
+    let house = House(3)
+    let applications = (0..<3).map { Application(house, $0) }
+    let sessions = applications.map { application in
+      _ = application.ask(.advertise(type: chat, info: []))
+      return application.open("chat")
+    }
+    for index in 1..<3 {
+      _ = applications[0].ask(
+        .invite(session: sessions[0], applications[index].address("chat"), milliseconds: 0, context: []))
+      let invited = applications[index].invitation()
+      _ = applications[index].ask(
+        .answer(invitation: invited, into: sessions[index], text: []))
+      house.run(seconds: 1)
+    }
+    for application in applications { _ = application.read() }
+    return (house, applications, sessions)
+  }
+
+  @Test func `others go on talking, and learn that it has no room`() {
+    let (house, applications, sessions) = stalled()
+    let data = [UInt8](repeating: 1, count: 10_000)
+    var results: [UInt8: Int] = [:]
+    for _ in 0..<40 {
+      _ = applications[0].ask(.send(session: sessions[0], .interactive, to: [], data: data))
+      for event in applications[0].read(138) { results[event[25], default: 0] += 1 }
+      #expect(applications[1].read(137).count == 1)
+      house.run(seconds: 1)
+    }
+    // 13 messages are the window of 128 KiB, which the stalled one does not renew.
+    #expect(results == [LocalDelivery.delivered.rawValue: 40 + 13, LocalDelivery.noRoom.rawValue: 27])
+    #expect(applications[2].read(137).count == 13)
+    house.run(seconds: 1)
+    #expect(applications[0].read(139).count == 1, "it may be tried again")
+  }
+
+  @Test func `who found no room is told to try again`() {
+    let (house, applications, sessions) = stalled()
+    house.hasRoom = false
+    _ = applications[0].ask(.send(session: sessions[0], .interactive, to: [], data: [1]))
+    #expect(applications[0].read(139).isEmpty)
+    house.hasRoom = true
+    house.run(seconds: 2)
+    #expect(applications[0].read(139).count == 2)
+  }
+
+  @Test func `messages beyond what may wait for a client are refused, and their sender meets it anew`() {
+    let house = House(1)
+    // One box: nine applications talk to one that reads nothing, which is more than may wait for a client.
+    let reader = Application(house, 0, name: "reader")
+    _ = reader.ask(.advertise(type: chat, info: []))
+    let theirs = reader.open("chat", SessionRules(membersMax: 16))
+    var talkers: [(Application, UInt32)] = []
+    for number in 0..<9 {
+      let talker = Application(house, 0, name: "talker \(number)")
+      let session = talker.open("chat", SessionRules(membersMax: 16))
+      _ = talker.ask(.advertise(type: chat, info: []))
+      _ = reader.ask(
+        .invite(
+          session: theirs, talker.address("chat", name: "talker \(number)"), milliseconds: 0, context: []))
+      let invited = talker.invitation()
+      _ = talker.ask(.answer(invitation: invited, into: session, text: []))
+      house.run(seconds: 1)
+      _ = reader.read()
+      talkers.append((talker, session))
+    }
+    let data = [UInt8](repeating: 1, count: 60_000)
+    let to = [reader.address("chat", name: "reader")]
+    for (talker, session) in talkers {
+      for _ in 0..<3 { _ = talker.ask(.send(session: session, .interactive, to: to, data: data)) }
+      _ = talker.read()
+    }
+    let messages = reader.read(137)
+    #expect(messages.count == 17, "1 MiB of messages of 60,064 bytes")
+    house.run(seconds: 15)
+    let (talker, session) = talkers[8]
+    _ = talker.read()
+    // The credit of what was dropped is the sender's again.
+    for _ in 0..<2 { _ = talker.ask(.send(session: session, .interactive, to: to, data: data)) }
+    #expect(reader.read(137).count == 2)
+  }
+}

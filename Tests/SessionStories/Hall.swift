@@ -1,0 +1,293 @@
+import Channel
+import Primitives
+import Session
+import TestSupport
+
+/// Nodes with sessions in one process: what the channels below promise is played, and all chance is from one seed.
+///
+/// A message arrives in the order of its direction and lane, or fails. Nodes out of reach of each other keep what they sent; a
+/// node that starts again has forgotten everything, and what was on the way to it fails.
+final class Hall {
+  final class Station {
+    let number: Int
+    let cryptography: StandInCryptography
+    var sessions: Sessions
+    var epoch: UInt64 = 1
+    var isUp = true
+    /// Which stations reach each other: those with the same number.
+    var island = 0
+    /// The peers it was told of, with the epoch.
+    var known: [Int: UInt64] = [:]
+    /// Events that the test has not taken.
+    var events: [SessionEvent] = []
+    /// Called for each event instead, when set.
+    var application: ((SessionEvent) -> Void)?
+
+    init(_ number: Int, seed: UInt64) {
+      self.number = number
+      cryptography = StandInCryptography(Identity(UInt64(number) + 1000))
+      sessions = Self.start(cryptography, seed)
+    }
+
+    static func start(_ cryptography: StandInCryptography, _ seed: UInt64) -> Sessions {
+      let point = cryptography.identity.point
+      let sessions = Sessions(
+        local: cryptography.identity.id, point: PublicPoint(InlineArray { point[$0] }), cryptography, seed: seed,
+        streamBytesMax: UInt64(SessionLimits.streamsMax) * SessionLimits.streamWindowSure + UInt64(Hall.streamPool))
+      try! sessions.advertise(Service(endpoint: 1, type: Array("story".utf8)))
+      return sessions
+    }
+
+    var id: NodeID { cryptography.identity.id }
+    /// The address of its endpoint 1.
+    var address: MemberAddress { MemberAddress(node: id, endpoint: 1) }
+  }
+
+  struct Letter {
+    var output: SessionOutput
+    var from: (number: Int, epoch: UInt64)
+    var to: (number: Int, epoch: UInt64)
+    var at: Instant
+    /// It has arrived, and the sender learns it at `at`.
+    var isDelivered = false
+    var sentAt: Instant
+  }
+
+  static let step = TimeSpan.milliseconds(20)
+  /// What the streams to one station share, besides what each has for sure: little, so that it runs out.
+  static let streamPool = 1_048_576
+
+  var now = Instant.zero + .seconds(1000)
+  var random: SeededRandom
+  var stations: [Station] = []
+  /// On the way, in the order sent.
+  var letters: [Letter] = []
+  /// How long a message is on the way.
+  var delay: (least: UInt64, most: UInt64) = (1, 40)
+  var wrong: String?
+  /// Sees each message that arrives, and may change it.
+  var tamper: ((inout SessionOutput, _ from: Int, _ to: Int) -> Void)?
+  var sentBytes = 0
+  var sentMessages = 0
+
+  init(_ count: Int, seed: UInt64 = 1) {
+    random = SeededRandom(seed: seed)
+    stations = (0..<count).map { Station($0, seed: seed &* 77 &+ UInt64($0)) }
+    settle()
+  }
+
+  func number(of id: NodeID) -> Int { stations.firstIndex { $0.id == id } ?? -1 }
+
+  func reach(_ a: Int, _ b: Int) -> Bool {
+    stations[a].isUp && stations[b].isUp && stations[a].island == stations[b].island
+  }
+
+  // MARK: Time
+
+  func run(seconds: Double) {
+    let end = now + .milliseconds(UInt64(seconds * 1000))
+    while now < end, wrong == nil {
+      now = now + Self.step
+      tellReach()
+      deliver()
+      for station in stations where station.isUp {
+        if station.sessions.nextDeadline(now: now - Self.step) <= now { station.sessions.handleTimeouts(now: now) }
+        drain(station)
+      }
+    }
+  }
+
+  /// Everything without the passing of time.
+  func settle() {
+    tellReach()
+    for station in stations where station.isUp { drain(station) }
+  }
+
+  /// Runs until `condition` holds, for at most so many seconds. Returns how long it took; nil when it never did.
+  func run(upTo seconds: Double, until condition: () -> Bool) -> Double? {
+    let start = now
+    while wrong == nil {
+      if condition() { return Double((now - start).milliseconds) / 1000 }
+      if (now - start).milliseconds >= UInt64(seconds * 1000) { return nil }
+      run(seconds: 0.02)
+    }
+    return nil
+  }
+
+  private func tellReach() {
+    for a in stations where a.isUp {
+      for b in stations where a !== b {
+        if reach(a.number, b.number) {
+          if a.known[b.number] != b.epoch {
+            if a.known[b.number] != nil { fail(to: b.number, from: a.number) }
+            a.known[b.number] = b.epoch
+            a.sessions.peerFound(b.id, epoch: b.epoch, now: now)
+          }
+        } else if a.known[b.number] != nil {
+          a.known[b.number] = nil
+          a.sessions.peerLost(b.id)
+        }
+      }
+    }
+  }
+
+  private func deliver() {
+    var index = 0
+    var blocked: Set<Int> = []
+    while index < letters.count {
+      let letter = letters[index]
+      let sender = stations[letter.from.number], receiver = stations[letter.to.number]
+      guard sender.isUp, sender.epoch == letter.from.epoch else {
+        letters.remove(at: index)
+        continue
+      }
+      let lane = letter.output.lane.map { Int($0.rawValue) } ?? 2
+      let direction = (letter.from.number * 1000 + letter.to.number) * 3 + lane
+      if !letter.isDelivered, receiver.epoch != letter.to.epoch {
+        letters.remove(at: index)
+        if letter.output.lane != nil { sender.sessions.completed(letter.output.tag, isDelivered: false, now: now) }
+        continue
+      }
+      if !letter.isDelivered, now - letter.sentAt > .seconds(60) {
+        letters.remove(at: index)
+        sender.sessions.completed(letter.output.tag, isDelivered: false, now: now)
+        continue
+      }
+      guard letter.at <= now, reach(letter.from.number, letter.to.number),
+        letter.isDelivered || !blocked.contains(direction)
+      else {
+        if !letter.isDelivered { blocked.insert(direction) }
+        index += 1
+        continue
+      }
+      if letter.isDelivered {
+        letters.remove(at: index)
+        sender.sessions.completed(letter.output.tag, isDelivered: true, now: now)
+        continue
+      }
+      var output = letter.output
+      tamper?(&output, letter.from.number, letter.to.number)
+      do {
+        try receiver.sessions.receive(
+          output.kind.rawValue, output.bytes.span.bytes, from: sender.id, isDatagram: output.lane == nil, now: now)
+      } catch {
+        if tamper == nil { wrong = "\(output.kind) refused: \(error)" }
+      }
+      if output.lane == nil {
+        letters.remove(at: index)
+      } else {
+        letters[index].isDelivered = true
+        letters[index].at = now + .milliseconds(delay.least + random.below(delay.most - delay.least + 1))
+        index += 1
+      }
+    }
+  }
+
+  private func fail(to: Int, from: Int) {
+    let failed = letters.filter { $0.from.number == from && $0.to.number == to }
+    letters.removeAll { $0.from.number == from && $0.to.number == to }
+    for letter in failed where letter.output.lane != nil {
+      stations[from].sessions.completed(letter.output.tag, isDelivered: letter.isDelivered, now: now)
+    }
+  }
+
+  func drain(_ station: Station) {
+    var count = 0
+    while true {
+      while let output = station.sessions.nextOutput(now: now, canSend: { _, _, _ in true }) {
+        post(output, from: station)
+        count += 1
+        if count > 20_000 {
+          wrong = "station \(station.number) sends without end: \(output.kind)"
+          return
+        }
+      }
+      guard let event = station.sessions.nextEvent() else { break }
+      if let application = station.application { application(event) } else { station.events.append(event) }
+    }
+  }
+
+  func post(_ output: SessionOutput, from station: Station) {
+    let to = number(of: output.to)
+    if to < 0 { return station.sessions.completed(output.tag, isDelivered: false, now: now) }
+    sentBytes += output.bytes.count
+    sentMessages += 1
+    let epoch = station.known[to] ?? stations[to].epoch
+    letters.append(
+      Letter(
+        output: output, from: (station.number, station.epoch), to: (to, epoch),
+        at: now + .milliseconds(delay.least + random.below(delay.most - delay.least + 1)), sentAt: now))
+  }
+
+  // MARK: What happens to stations
+
+  func crash(_ number: Int) {
+    stations[number].isUp = false
+    stations[number].known = [:]
+    stations[number].events = []
+  }
+
+  func start(_ number: Int) {
+    let station = stations[number]
+    station.epoch += 1
+    station.isUp = true
+    station.sessions = Station.start(station.cryptography, random.next())
+    station.events = []
+  }
+
+  // MARK: What applications do
+
+  func open(_ number: Int, _ rules: SessionRules = SessionRules()) -> SessionHandle {
+    try! stations[number].sessions.open(1, rules, now: now)
+  }
+
+  /// The other end accepts into a session of its own when it hears of it; nil when it was not asked within a second.
+  func invited(_ number: Int) -> Invitation? {
+    for (index, event) in stations[number].events.enumerated() {
+      if case .invited(let invitation) = event {
+        stations[number].events.remove(at: index)
+        return invitation
+      }
+    }
+    return nil
+  }
+
+  /// `from` invites `to`, who accepts into `into`. Returns how it ended at the inviter's.
+  @discardableResult
+  func join(_ to: Int, into: SessionHandle, by from: Int, _ session: SessionHandle) -> InvitationOutcome? {
+    guard
+      let number = try? stations[from].sessions.invite(
+        stations[to].address, into: session, timeout: .seconds(20), now: now)
+    else { return nil }
+    settle()
+    var asked: Invitation?
+    _ = run(upTo: 5) {
+      asked = invited(to)
+      return asked != nil
+    }
+    guard let asked, (try? stations[to].sessions.accept(asked.handle, into: into, now: now)) != nil else { return nil }
+    settle()
+    var outcome: InvitationOutcome?
+    _ = run(upTo: 25) {
+      for event in stations[from].events {
+        if case .invitationEnded(number, let how) = event { outcome = how }
+      }
+      return outcome != nil
+    }
+    return outcome
+  }
+
+  /// Those whom a session connects with, and itself.
+  func view(_ number: Int, _ session: SessionHandle) -> [Int] {
+    let others = stations[number].sessions.members(of: session).filter { $0.state == .connected || $0.state == .paused }
+    return (others.map { self.number(of: $0.address.node) } + [number]).sorted()
+  }
+}
+
+extension Instant {
+  static func - (a: Instant, span: TimeSpan) -> Instant { Instant(nanoseconds: a.nanoseconds - span.nanoseconds) }
+}
+
+extension Array {
+  func count(where condition: (Element) -> Bool) -> Int { filter(condition).count }
+}

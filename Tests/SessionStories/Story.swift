@@ -1,0 +1,314 @@
+import Channel
+import Primitives
+import Session
+import TestSupport
+
+/// A hall in which everything happens: invitations in all directions, merges, leaves, ejections, crashes, partitions,
+/// messages, streams, applications that do not read, and in every other seed a member that lies. What must never happen is checked at every event, what must be reached once the
+/// faults are over. A seed plays the same story on every machine.
+public final class Story {
+  struct Ask {
+    var station: Int
+    var life: UInt64
+    var deadline: Instant
+    var endedAt: Instant?
+  }
+
+  public let seed: UInt64
+  let hall: Hall
+  var random: SeededRandom
+  let liar: Int?
+  /// The session that each station has open.
+  var open: [Int: [SessionHandle]] = [:]
+  /// Invitations sent and received, by station, life and handle.
+  var asks: [String: Ask] = [:]
+  var waiting: [(station: Int, life: UInt64, Invitation, at: Instant)] = []
+  var sent: UInt64 = 0
+  /// The last message that came, by receiver's life and handle and sender.
+  var heard: [String: UInt64] = [:]
+  public internal(set) var deliveredCount = 0
+  public internal(set) var connectedCount = 0
+  /// Sessions that are others' aliases at the end, and lies told.
+  public let witness = StreamWitness(pool: Hall.streamPool)
+  /// Streams that were opened in calm, beside others that are not read.
+  var races: [StreamWitness.Flow] = []
+  /// Stations whose applications read no messages, and what waits there, by receiver's life and sender.
+  private var deaf: Set<Int> = []
+  private var unread: [(station: Int, life: UInt64, session: SessionHandle, from: MemberAddress, byteCount: Int)] = []
+  public internal(set) var aliasCount = 0
+  public internal(set) var lieCount = 0
+  var isCalm = false
+
+  public init(_ seed: UInt64) {
+    self.seed = seed
+    random = SeededRandom(seed: seed ^ 0x57_09)
+    hall = Hall(3 + Int(random.below(5)), seed: seed)
+    liar = seed % 2 == 0 ? Int(random.below(UInt64(hall.stations.count))) : nil
+    hall.delay = (1, 1 + random.below(600))
+    for station in hall.stations { listen(to: station) }
+    if let liar {
+      hall.tamper = { [unowned self] output, from, to in
+        if from == liar && !isCalm && random.chance(perThousand: 400) { lie(&output) }
+      }
+    }
+  }
+
+  func fail(_ what: String) { if hall.wrong == nil { hall.wrong = what } }
+
+  /// Plays it; what went wrong, or nil.
+  public func play() -> String? {
+    for _ in 0..<200 {
+      act()
+      hall.settle()
+      hall.run(seconds: Double(1 + random.below(600)) / 1000)
+      if let wrong = hall.wrong { return wrong }
+    }
+    isCalm = true
+    for station in hall.stations {
+      station.island = 0
+      if !station.isUp { hall.start(station.number) }
+    }
+    waiting = []
+    for station in hall.stations where !deaf.contains(station.number) || seed % 3 != 0 { listenAgain(station) }
+    // The invitations that stand come to their end, then twenty quiet seconds.
+    hall.run(seconds: 62)
+    beginRaces()
+    hall.run(seconds: 20)
+    check()
+    checkStreams()
+    return hall.wrong
+  }
+
+  // MARK: What happens
+
+  private func act() {
+    let station = hall.stations[Int(random.below(UInt64(hall.stations.count)))]
+    let number = station.number
+    switch random.below(100) {
+    case 0..<5: hall.stations[number].island = Int(random.below(2))
+    case 5..<10: for station in hall.stations { station.island = 0 }
+    case 10..<14:
+      if station.isUp { crash(station) } else { hall.start(number) }
+    case 14..<18: if !station.isUp { hall.start(number) }
+    case 18..<24: leave(station)
+    case 24..<27: eject(station)
+    case 27..<50: invite(station)
+    case 50..<70: answer()
+    case 70..<73: deaf.insert(number)
+    case 73..<76: listenAgain(station)
+    case 76..<86: stream(station)
+    default: talk(station)
+    }
+  }
+
+  private func crash(_ station: Hall.Station) {
+    open[station.number] = nil
+    let life = "\(station.number)/\(station.epoch)/"
+    asks = asks.filter { !$0.key.hasPrefix(life) }
+    waiting.removeAll { $0.station == station.number }
+    unread.removeAll { $0.station == station.number }
+    hall.crash(station.number)
+  }
+
+  /// A session of the station; a new one when it has none, or sometimes.
+  private func session(_ station: Hall.Station) -> SessionHandle? {
+    let handles = open[station.number] ?? []
+    if !handles.isEmpty && !random.chance(perThousand: 150) { return handles[Int(random.below(UInt64(handles.count)))] }
+    let rules = SessionRules(onlyFounderAdmits: seed % 5 == 0, membersMax: seed % 3 == 0 ? 4 : 16)
+    guard let handle = try? station.sessions.open(1, rules, now: hall.now) else { return handles.first }
+    open[station.number, default: []].append(handle)
+    return handle
+  }
+
+  private func invite(_ station: Hall.Station) {
+    guard station.isUp, let session = session(station) else { return }
+    let to = hall.stations[Int(random.below(UInt64(hall.stations.count)))]
+    let seconds = 1 + random.below(30)
+    let invitation = try? station.sessions.invite(
+      to.address, into: session, context: [1], timeout: .seconds(seconds), now: hall.now)
+    guard let invitation else { return }
+    asks["\(station.number)/\(station.epoch)/\(invitation.number)"] = Ask(
+      station: station.number, life: station.epoch, deadline: hall.now + .seconds(seconds) + Hall.step * 2)
+    if random.chance(perThousand: 50) { try? station.sessions.cancel(invitation, now: hall.now) }
+  }
+
+  private func answer() {
+    guard let (number, life, invitation, _) = waiting.first else { return }
+    waiting.removeFirst()
+    let station = hall.stations[number]
+    guard station.isUp, station.epoch == life else { return }
+    if random.chance(perThousand: 100) { return }
+    if random.chance(perThousand: 150) {
+      try? station.sessions.decline(invitation.handle, now: hall.now)
+    } else if let session = session(station) {
+      try? station.sessions.accept(invitation.handle, into: session, now: hall.now)
+    }
+  }
+
+  private func leave(_ station: Hall.Station) {
+    guard station.isUp, let handle = open[station.number]?.first else { return }
+    open[station.number]?.removeFirst()
+    try? station.sessions.leave(handle, now: hall.now)
+  }
+
+  private func eject(_ station: Hall.Station) {
+    guard station.isUp, let handle = open[station.number]?.first else { return }
+    let members = station.sessions.members(of: handle)
+    guard !members.isEmpty else { return }
+    try? station.sessions.eject(
+      handle, members[Int(random.below(UInt64(members.count)))].address, now: hall.now)
+  }
+
+  private func talk(_ station: Hall.Station) {
+    guard station.isUp, let handle = open[station.number]?.first else { return }
+    sent += 1
+    var data: [UInt8] = [UInt8(station.number)]
+    data.append(bigEndian: station.epoch)
+    data.append(bigEndian: sent)
+    data += [UInt8](repeating: 0, count: Int(random.below(8_000)))
+    if let message = try? station.sessions.send(data, in: handle, now: hall.now, canSend: { _, _, _ in true }) {
+      for output in message.outputs { hall.post(output, from: station) }
+    }
+  }
+
+  // MARK: What the applications see
+
+  private func listen(to station: Hall.Station) {
+    station.application = { [unowned self, unowned station] event in
+      let life = "\(station.number)/\(station.epoch)/"
+      switch event {
+      case .invited(let invitation):
+        waiting.append((station.number, station.epoch, invitation, hall.now))
+        asks[life + "\(invitation.handle.number)"] = Ask(
+          station: station.number, life: station.epoch,
+          deadline: invitation.deadline + SessionLimits.settleTime + Hall.step * 2)
+      case .invitationEnded(let handle, _):
+        guard let ask = asks[life + "\(handle.number)"] else { return fail("an unknown invitation ends") }
+        if ask.endedAt != nil { return fail("an invitation ends twice at \(station.number)") }
+        if hall.now > ask.deadline { return fail("an invitation ends late at \(station.number)") }
+        asks[life + "\(handle.number)"]?.endedAt = hall.now
+      case .ended(let handle, _): open[station.number]?.removeAll { $0 == handle }
+      case .message(let handle, let from, let data): hears(station, handle, from, data)
+      case .member(_, _, .connected): connectedCount += 1
+      case .stream(let handle, let event): hears(station, handle, event)
+      case .identified, .member, .decisionWanted, .sent, .room, .datagram, .serviceFound, .serviceChanged, .serviceLost:
+        break
+      }
+    }
+  }
+
+  private func hears(_ station: Hall.Station, _ handle: SessionHandle, _ from: MemberAddress, _ data: [UInt8]) {
+    deliveredCount += 1
+    if deaf.contains(station.number) {
+      unread.append((station.number, station.epoch, handle, from, data.count))
+      let held = unread.filter { $0.station == station.number && $0.session == handle && $0.from == from }
+      // The window that docs/protocol.md names.
+      if held.reduce(0, { $0 + $1.byteCount + 64 }) > 131_072 { fail("too many messages wait at \(station.number)") }
+    } else {
+      station.sessions.taken(data.count, of: from, in: handle, now: hall.now)
+    }
+    let sender = hall.number(of: from.node)
+    if sender == liar { return }
+    guard data.count >= 17, Int(data[0]) == sender else { return fail("a message is torn, or under another name") }
+    let bytes = data.span.bytes
+    if bytes.word64(1) != hall.stations[sender].epoch && station.known[sender] == hall.stations[sender].epoch {
+      fail("a message of a former life at \(station.number)")
+    }
+    let key = "\(station.number)/\(station.epoch)/\(handle.number)/\(sender)/\(bytes.word64(1))"
+    if let last = heard[key], last >= bytes.word64(9) { fail("a message twice or out of order") }
+    heard[key] = bytes.word64(9)
+  }
+
+  /// The application takes what waits, and reads from now on.
+  private func listenAgain(_ station: Hall.Station) {
+    guard deaf.remove(station.number) != nil else { return }
+    for message in unread where message.station == station.number && message.life == station.epoch {
+      station.sessions.taken(message.byteCount, of: message.from, in: message.session, now: hall.now)
+    }
+    unread.removeAll { $0.station == station.number }
+  }
+
+  // MARK: What must be reached
+
+  private func check() {
+    for (key, ask) in asks where ask.endedAt == nil && hall.stations[ask.station].epoch == ask.life {
+      return fail("an invitation never ends: \(key)")
+    }
+    var present: [(station: Int, handle: SessionHandle)] = []
+    for station in hall.stations where station.number != liar {
+      for handle in open[station.number] ?? [] { present.append((station.number, handle)) }
+    }
+    for (number, handle) in present {
+      let sessions = hall.stations[number].sessions
+      guard let id = sessions.id(of: handle), let table = sessions.table(of: handle) else {
+        return fail("a session is gone that is not ended")
+      }
+      // Whoever is in the session, and nobody else, is in the view of each.
+      let all = present.filter { hall.stations[$0.station].sessions.id(of: $0.handle) == id }
+      let view = hall.view(number, handle).filter { $0 != liar }
+      if view != all.map({ $0.station }).sorted() {
+        return fail("station \(number) sees \(view) in a session of \(all.map { $0.station })")
+      }
+      for other in all where hall.stations[other.station].sessions.table(of: other.handle)?.digest != table.digest {
+        return fail("stations \(number) and \(other.station) have other tables of one session")
+      }
+      aliasCount += table.origins.count - 1
+      for address in table.joined where hall.number(of: address.node) < 0 { return fail("an invented member") }
+    }
+  }
+
+  /// How every open session stands: for whoever replays a seed.
+  public func report() -> String {
+    var lines = ["seed \(seed), liar \(liar.map { "\($0)" } ?? "none")"]
+    for station in hall.stations {
+      for handle in open[station.number] ?? [] {
+        guard let table = station.sessions.table(of: handle) else { continue }
+        let members = station.sessions.members(of: handle).map { "\(hall.number(of: $0.address.node)) \($0.state)" }
+        lines.append(
+          "station \(station.number) session \(table.id.high % 10_000) places \(table.membersMax): \(members)")
+        for record in table.records {
+          lines.append(
+            "  \(record.session.high % 10_000): \(hall.number(of: record.address.node)) version \(record.ticket.version)"
+              + " depth \(record.ticket.depth) by \(hall.number(of: record.ticket.admitter.node))"
+              + " \(record.departure.map { $0.isEjection ? "ejected" : "left, \($0.reason)" } ?? "joined")")
+        }
+      }
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  // MARK: Lies
+
+  private func lie(_ output: inout SessionOutput) {
+    guard let liar else { return }
+    lieCount += 1
+    if lieAboutStreams(&output) { return }
+    let cryptography = hall.stations[liar].cryptography
+    if random.chance(perThousand: 300), !output.bytes.isEmpty {
+      output.bytes[Int(random.below(UInt64(output.bytes.count)))] ^= UInt8(1 + random.below(255))
+      return
+    }
+    guard output.kind == .table, var message = try? TableMessage(output.bytes.span.bytes, cryptography),
+      var entries = message.entries, !entries.records.isEmpty
+    else { return }
+    let index = Int(random.below(UInt64(entries.records.count)))
+    let signature = Signature(cryptography.sign([UInt8]("lie".utf8).span.bytes))
+    switch random.below(5) {
+    case 0: entries.records[index].ticket.version &+= 1
+    case 1:
+      entries.records[index].departure = Departure(isEjection: true, reason: .wanted, text: [], signature: signature)
+    case 2: entries.records[index].departure = nil
+    case 3:
+      // Somebody who does not exist, admitted in the name of whoever admitted another.
+      let invented = Identity(5000 + random.below(100))
+      let point = invented.point
+      entries.records[index].address = MemberAddress(node: invented.id, endpoint: 1)
+      entries.records[index].point = PublicPoint(InlineArray { point[$0] })
+      entries.records.sort { $0.session != $1.session ? $0.session < $1.session : $0.address < $1.address }
+    default:
+      entries.records[index].ticket.depth = entries.records[index].ticket.depth > 1 ? 1 : 2
+    }
+    message.entries = entries
+    output.bytes = message.bytes
+  }
+}

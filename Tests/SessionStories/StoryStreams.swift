@@ -1,0 +1,91 @@
+import Primitives
+import Session
+import TestSupport
+
+/// Streams in a story; what must hold of them is in `StreamWitness`.
+extension Story {
+  func place(_ station: Hall.Station) -> StreamWitness.Place { StreamWitness.Place(station.number, station.epoch) }
+
+  /// An application opens a stream to a member, or one that reads late takes something.
+  func stream(_ station: Hall.Station) {
+    guard station.isUp, let session = open[station.number]?.first else { return }
+    if random.chance(perThousand: 500) {
+      witness.readLate(place(station), station.sessions, &random, now: hall.now)
+    }
+    let members = station.sessions.members(of: session).filter { $0.state == .connected }
+    guard !members.isEmpty else { return }
+    let to = members[Int(random.below(UInt64(members.count)))].address
+    let total = Int(random.below(random.chance(perThousand: 500) ? 40_000 : 400_000))
+    let flow = witness.open(
+      place(station), station.sessions, session, to: to, total: total, closes: !random.chance(perThousand: 100),
+      now: hall.now)
+    if let flow, random.chance(perThousand: 50) { try? station.sessions.resetStream(flow.handle, now: hall.now) }
+  }
+
+  func hears(_ station: Hall.Station, _ handle: StreamHandle, _ event: StreamEvent) {
+    var sender: Int?
+    if case .opened(_, let from, _, _) = event { sender = hall.number(of: from.node) }
+    // What a liar opens, and what it hears, is nobody's word.
+    if sender == liar || station.number == liar { sender = nil }
+    witness.hears(place(station), station.sessions, handle, event, from: sender, &random, now: hall.now)
+    witness.wrong.map { fail($0) }
+  }
+
+  /// In calm members open two streams to each other: one that is not read, and one that is read meanwhile.
+  func beginRaces() {
+    for station in hall.stations where station.number != liar && races.count < 3 {
+      guard let session = open[station.number]?.first else { continue }
+      let others = station.sessions.members(of: session).filter {
+        ($0.state == .connected || $0.state == .paused) && hall.number(of: $0.address.node) != liar
+      }
+      guard let to = others.last?.address,
+        witness.open(
+          place(station), station.sessions, session, to: to, total: 400_000, .stops, now: hall.now) != nil,
+        let race = witness.open(
+          place(station), station.sessions, session, to: to, total: 60_000, .reads, now: hall.now)
+      else { continue }
+      races.append(race)
+    }
+    hall.settle()
+  }
+
+  func checkStreams() {
+    for race in races { witness.checkRace(race) }
+    witness.check { place in
+      place.node != liar && hall.stations[place.node].isUp && hall.stations[place.node].epoch == place.life
+    }
+    witness.wrong.map { fail($0) }
+  }
+
+  // MARK: Lies
+
+  /// Credit that was not granted, ends that are none, streams without number. True when `output` is such a message now.
+  func lieAboutStreams(_ output: inout SessionOutput) -> Bool {
+    guard output.kind == .streamBytes || output.kind == .streamEnd || output.kind == .window,
+      output.bytes.count >= 8
+    else { return false }
+    let number = output.bytes.span.bytes.word32(0), stream = max(output.bytes.span.bytes.word32(4), 1)
+    switch random.below(6) {
+    case 0:
+      output.kind = .streamOpen
+      output.bytes =
+        OpenMessage(
+          number: number, stream: UInt32(1 + random.below(1_000)), window: random.below(3) * 1_000, name: [0x78]
+        ).bytes
+    case 1:
+      output.kind = .streamEnd
+      output.bytes = StreamEndMessage(number: number, stream: stream, .finished(byteCount: random.below(3))).bytes
+    case 2:
+      output.kind = .window
+      output.bytes = WindowMessage(number: number, stream: stream, limit: random.below(300_000)).bytes
+    case 3:
+      output.kind = .streamBytes
+      output.bytes = StreamBytes.bytes(number, stream, [1, 2, 3])
+    default:
+      output.kind = .streamBytes
+      output.bytes = StreamBytes.bytes(
+        number, stream, [UInt8](repeating: 1, count: SessionLimits.streamTurnBytes)[...])
+    }
+    return true
+  }
+}

@@ -1,0 +1,62 @@
+import Primitives
+import Session
+import Testing
+
+@testable import SessionStories
+
+@Suite struct GatheringTests {
+  /// Stations by their addresses, and their sessions.
+  private func pair() -> (hall: Hall, low: Int, high: Int, sessions: [SessionHandle], invites: () -> [Int]) {
+    let hall = Hall(2)
+    let sessions = (0..<2).map { hall.open($0) }
+    let low = hall.stations[0].address < hall.stations[1].address ? 0 : 1
+    var invites: [Int] = []
+    hall.tamper = { output, from, _ in if output.kind == .invite { invites.append(from) } }
+    return (hall, low, 1 - low, sessions, { invites })
+  }
+
+  private func gather(_ hall: Hall, _ number: Int, _ session: SessionHandle, _ other: Int) throws {
+    try hall.stations[number].sessions.gather(hall.stations[other].address, into: session, now: hall.now)
+    hall.settle()
+  }
+
+  @Test func `of two that look for each other the lower address invites, and nobody is asked`() throws {
+    let (hall, low, high, sessions, invites) = pair()
+    try gather(hall, high, sessions[high], low)
+    try gather(hall, low, sessions[low], high)
+    hall.run(seconds: 15)
+    #expect(invites() == [low])
+    #expect(hall.view(0, sessions[0]) == [0, 1] && hall.view(1, sessions[1]) == [0, 1])
+    #expect(hall.invited(0) == nil && hall.invited(1) == nil)
+  }
+
+  @Test func `the higher address takes over when the lower one does not invite`() throws {
+    let (hall, low, high, sessions, invites) = pair()
+    try gather(hall, high, sessions[high], low)
+    hall.run(seconds: 4)
+    #expect(invites().isEmpty)
+    hall.run(seconds: 4)
+    #expect(invites() == [high])
+    let asked = try #require(hall.invited(low))
+    try hall.stations[low].sessions.accept(asked.handle, into: sessions[low], now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    #expect(hall.view(0, sessions[0]) == [0, 1])
+  }
+
+  @Test func `who declines is not asked again, who is out of reach is waited for`() throws {
+    let (hall, low, high, sessions, invites) = pair()
+    hall.stations[high].island = 1
+    hall.run(seconds: 1)
+    try gather(hall, low, sessions[low], high)
+    hall.run(seconds: 30)
+    #expect(invites().isEmpty)
+    hall.stations[high].island = 0
+    hall.run(seconds: 1)
+    let asked = try #require(hall.invited(high))
+    try hall.stations[high].sessions.decline(asked.handle, now: hall.now)
+    hall.settle()
+    hall.run(seconds: 60)
+    #expect(invites() == [low])
+  }
+}

@@ -1,0 +1,147 @@
+import Primitives
+import Session
+import Testing
+
+@testable import SessionStories
+
+@Suite struct InvitationTests {
+  @Test func `who accepts an invitation is connected with the inviter`() {
+    let hall = Hall(2)
+    let a = hall.open(0), b = hall.open(1)
+    #expect(hall.join(1, into: b, by: 0, a) == .connected)
+    hall.run(seconds: 1)
+    #expect(hall.view(0, a) == [0, 1])
+    #expect(hall.view(1, b) == [0, 1])
+    #expect(hall.stations[0].sessions.id(of: a) == hall.stations[1].sessions.id(of: b))
+    #expect(hall.wrong == nil)
+  }
+
+  @Test func `who joins one member is connected with all`() {
+    let hall = Hall(4)
+    let sessions = (0..<4).map { hall.open($0) }
+    // Each invites the next one.
+    for number in 1..<4 {
+      #expect(hall.join(number, into: sessions[number], by: number - 1, sessions[number - 1]) == .connected)
+    }
+    hall.run(seconds: 2)
+    for number in 0..<4 { #expect(hall.view(number, sessions[number]) == [0, 1, 2, 3]) }
+    #expect(hall.wrong == nil)
+  }
+
+  @Test func `the context reaches the invitee, who may decline with a reason`() throws {
+    let hall = Hall(2)
+    let a = hall.open(0)
+    _ = hall.open(1)
+    let number = try hall.stations[0].sessions.invite(
+      hall.stations[1].address, into: a, context: [1, 2, 3], now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    let asked = try #require(hall.invited(1))
+    #expect(asked.context == [1, 2, 3])
+    #expect(asked.from == hall.stations[0].address)
+    try hall.stations[1].sessions.decline(asked.handle, explanation: Array("not now".utf8), now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    #expect(hall.stations[0].events.contains(.invitationEnded(number, .declined(explanation: Array("not now".utf8)))))
+    #expect(
+      hall.stations[1].events.contains(.invitationEnded(asked.handle, .declined(explanation: Array("not now".utf8)))))
+  }
+
+  @Test func `an invitation without a time stands for 30 seconds`() throws {
+    let hall = Hall(2)
+    let a = hall.open(0)
+    let number = try hall.stations[0].sessions.invite(hall.stations[1].address, into: a, now: hall.now)
+    hall.settle()
+    hall.run(seconds: 29.9)
+    #expect(!hall.stations[0].events.contains(.invitationEnded(number, .timedOut)))
+    hall.run(seconds: 0.2)
+    #expect(hall.stations[0].events.contains(.invitationEnded(number, .timedOut)))
+    hall.run(seconds: 1)
+    let asked = try #require(hall.invited(1))
+    #expect(hall.stations[1].events.contains(.invitationEnded(asked.handle, .timedOut)))
+  }
+
+  @Test func `a cancelled invitation ends at both`() throws {
+    let hall = Hall(2)
+    let a = hall.open(0)
+    let number = try hall.stations[0].sessions.invite(hall.stations[1].address, into: a, now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    let asked = try #require(hall.invited(1))
+    try hall.stations[0].sessions.cancel(number, now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    #expect(hall.stations[0].events.contains(.invitationEnded(number, .cancelled)))
+    #expect(hall.stations[1].events.contains(.invitationEnded(asked.handle, .cancelled)))
+    #expect(throws: SessionError.unknown) {
+      try hall.stations[1].sessions.accept(asked.handle, into: hall.open(1), now: hall.now)
+    }
+  }
+
+  @Test func `where no service listens the inviter is told so`() throws {
+    let hall = Hall(2)
+    let a = hall.open(0)
+    let nowhere = MemberAddress(node: hall.stations[1].id, endpoint: 9)
+    let number = try hall.stations[0].sessions.invite(nowhere, into: a, now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    #expect(hall.stations[0].events.contains(.invitationEnded(number, .noService)))
+  }
+
+  @Test func `a full session takes nobody more`() {
+    let hall = Hall(3)
+    let a = hall.open(0, SessionRules(membersMax: 2))
+    let b = hall.open(1)
+    _ = hall.join(1, into: b, by: 0, a)
+    #expect(throws: SessionError.full) {
+      try hall.stations[0].sessions.invite(hall.stations[2].address, into: a, now: hall.now)
+    }
+  }
+
+  @Test func `two who invite each other are in one session, and both applications are asked`() throws {
+    let hall = Hall(2)
+    let sessions = [hall.open(0), hall.open(1)]
+    let numbers = try (0..<2).map {
+      try hall.stations[$0].sessions.invite(hall.stations[1 - $0].address, into: sessions[$0], now: hall.now)
+    }
+    hall.settle()
+    hall.run(seconds: 1)
+    for number in 0..<2 {
+      let asked = try #require(hall.invited(number))
+      try hall.stations[number].sessions.accept(asked.handle, into: sessions[number], now: hall.now)
+    }
+    hall.settle()
+    hall.run(seconds: 2)
+    for number in 0..<2 {
+      #expect(hall.view(number, sessions[number]) == [0, 1])
+      #expect(hall.stations[number].events.contains(.invitationEnded(numbers[number], .connected)))
+      #expect(hall.stations[number].events.count { if case .invitationEnded = $0 { true } else { false } } == 2)
+    }
+    #expect(hall.stations[0].sessions.id(of: sessions[0]) == hall.stations[1].sessions.id(of: sessions[1]))
+  }
+
+  @Test func `a fifth invitation of one node is answered busy`() throws {
+    let hall = Hall(2)
+    let sessions = (0..<5).map { _ in hall.open(0) }
+    for session in sessions[..<4] {
+      _ = try hall.stations[0].sessions.invite(hall.stations[1].address, into: session, now: hall.now)
+    }
+    #expect(throws: SessionError.full) {
+      try hall.stations[0].sessions.invite(hall.stations[1].address, into: sessions[4], now: hall.now)
+    }
+  }
+
+  @Test func `an invitee that starts again is asked again, and the invitation ends in time`() throws {
+    let hall = Hall(2)
+    let a = hall.open(0)
+    let number = try hall.stations[0].sessions.invite(
+      hall.stations[1].address, into: a, timeout: .seconds(10), now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    hall.crash(1)
+    hall.run(seconds: 1)
+    hall.start(1)
+    hall.run(seconds: 20)
+    #expect(hall.stations[0].events.count { $0 == .invitationEnded(number, .timedOut) } == 1)
+  }
+}

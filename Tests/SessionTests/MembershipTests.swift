@@ -1,0 +1,188 @@
+import Primitives
+import Session
+import Testing
+
+@testable import SessionStories
+
+/// A hall in which the first `count` stations are in one session.
+func joined(_ count: Int, of all: Int? = nil, _ rules: SessionRules = SessionRules(), seed: UInt64 = 1) -> (
+  Hall, [SessionHandle]
+) {
+  let hall = Hall(all ?? count, seed: seed)
+  let sessions = (0..<count).map { hall.open($0, rules) }
+  for number in 1..<count { hall.join(number, into: sessions[number], by: 0, sessions[0]) }
+  hall.run(seconds: 2)
+  for station in hall.stations { station.events = [] }
+  return (hall, sessions)
+}
+
+@Suite struct MembershipTests {
+  @Test func `who leaves says why, to all`() throws {
+    let (hall, sessions) = joined(3)
+    try hall.stations[2].sessions.leave(sessions[2], text: Array("bye".utf8), now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    for number in 0..<2 {
+      #expect(hall.view(number, sessions[number]) == [0, 1])
+      #expect(
+        hall.stations[number].events.contains(
+          .member(sessions[number], hall.stations[2].address, .left(.wanted, text: Array("bye".utf8)))))
+    }
+    #expect(hall.stations[2].events.contains(.ended(sessions[2], .left)))
+  }
+
+  @Test func `who left comes back with a new ticket, and it works`() throws {
+    let (hall, sessions) = joined(3)
+    var last = sessions[2]
+    for by in [1, 0, 1] {
+      try hall.stations[2].sessions.leave(last, now: hall.now)
+      hall.settle()
+      hall.run(seconds: 1)
+      #expect(hall.view(0, sessions[0]) == [0, 1])
+      last = hall.open(2)
+      #expect(hall.join(2, into: last, by: by, sessions[by]) == .connected)
+      hall.run(seconds: 2)
+      for number in 0..<2 { #expect(hall.view(number, sessions[number]) == [0, 1, 2]) }
+      #expect(hall.view(2, last) == [0, 1, 2])
+    }
+  }
+
+  @Test func `who is out of reach is away, and returns uninvited`() {
+    let (hall, sessions) = joined(3)
+    hall.stations[2].island = 1
+    hall.run(seconds: 1)
+    #expect(hall.view(0, sessions[0]) == [0, 1])
+    #expect(hall.view(2, sessions[2]) == [2])
+    #expect(hall.stations[0].events.contains(.member(sessions[0], hall.stations[2].address, .away)))
+    hall.stations[2].island = 0
+    hall.run(seconds: 2)
+    for number in 0..<3 { #expect(hall.view(number, sessions[number]) == [0, 1, 2]) }
+  }
+
+  @Test func `a leave is heard by who was away meanwhile`() throws {
+    let (hall, sessions) = joined(3)
+    hall.stations[2].island = 1
+    hall.run(seconds: 1)
+    try hall.stations[1].sessions.leave(sessions[1], now: hall.now)
+    hall.settle()
+    hall.run(seconds: 2)
+    hall.crash(1)
+    hall.stations[2].island = 0
+    hall.run(seconds: 5)
+    #expect(hall.stations[2].events.contains(.member(sessions[2], hall.stations[1].address, .left(.wanted, text: []))))
+  }
+
+  @Test func `a member that starts again is seen as away at once, and returns when it is invited`() {
+    let (hall, sessions) = joined(2)
+    hall.crash(1)
+    hall.start(1)
+    let seconds = hall.run(upTo: 1) { hall.view(0, sessions[0]) == [0] }
+    #expect(seconds != nil)
+    let again = hall.open(1)
+    #expect(hall.join(1, into: again, by: 0, sessions[0]) == .connected)
+    #expect(hall.view(0, sessions[0]) == [0, 1])
+  }
+
+  @Test func `the founder ejects, and others do not`() throws {
+    let (hall, sessions) = joined(3)
+    #expect(throws: SessionError.notAllowed) {
+      try hall.stations[1].sessions.eject(sessions[1], hall.stations[2].address, now: hall.now)
+    }
+    try hall.stations[0].sessions.eject(sessions[0], hall.stations[2].address, text: Array("no".utf8), now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    #expect(hall.view(1, sessions[1]) == [0, 1])
+    #expect(hall.stations[2].events.contains(.ended(sessions[2], .ejected(text: Array("no".utf8)))))
+  }
+
+  @Test func `only the founder admits where the rules say so`() {
+    let (hall, sessions) = joined(2, of: 3, SessionRules(onlyFounderAdmits: true))
+    #expect(throws: SessionError.notAllowed) {
+      try hall.stations[1].sessions.invite(hall.stations[2].address, into: sessions[1], now: hall.now)
+    }
+  }
+
+  @Test func `a rejected certificate keeps two members apart, and no others`() throws {
+    let hall = Hall(3)
+    let a = try hall.stations[0].sessions.open(1, SessionRules(), judges: true, now: hall.now)
+    let others = [hall.open(1), hall.open(2)]
+    hall.stations[0].application = { event in
+      if case .decisionWanted(let handle, let address) = event {
+        try? hall.stations[0].sessions.decide(
+          handle, address, accepts: address == hall.stations[1].address, now: hall.now)
+      }
+    }
+    hall.join(1, into: others[0], by: 0, a)
+    hall.run(seconds: 1)
+    #expect(hall.view(0, a) == [0, 1])
+    hall.join(2, into: others[1], by: 1, others[0])
+    hall.run(seconds: 15)
+    #expect(hall.view(0, a) == [0, 1])
+    #expect(hall.view(1, others[0]) == [0, 1, 2])
+    #expect(hall.view(2, others[1]) == [1, 2])
+  }
+
+  @Test func `64 members are one session`() {
+    let hall = Hall(64)
+    let rules = SessionRules(membersMax: 64)
+    let sessions = (0..<64).map { hall.open($0, rules) }
+    for number in 1..<64 { hall.join(number, into: sessions[number], by: number / 2, sessions[number / 2]) }
+    hall.run(seconds: 3)
+    for number in 0..<64 { #expect(hall.view(number, sessions[number]) == Array(0..<64)) }
+    #expect(hall.wrong == nil)
+  }
+}
+
+@Suite struct MergeTests {
+  @Test func `two sessions with members become one with the lower id`() {
+    let hall = Hall(4)
+    let sessions = (0..<4).map { hall.open($0) }
+    hall.join(1, into: sessions[1], by: 0, sessions[0])
+    hall.join(3, into: sessions[3], by: 2, sessions[2])
+    let ids = [0, 2].map { hall.stations[$0].sessions.id(of: sessions[$0])! }
+    #expect(hall.join(2, into: sessions[2], by: 1, sessions[1]) == .connected)
+    hall.run(seconds: 5)
+    for number in 0..<4 {
+      #expect(hall.view(number, sessions[number]) == [0, 1, 2, 3])
+      #expect(hall.stations[number].sessions.id(of: sessions[number]) == ids.min())
+    }
+  }
+
+  @Test func `sessions with other rules stay apart`() throws {
+    let hall = Hall(4)
+    let sessions = (0..<4).map { hall.open($0, SessionRules(onlyFounderAdmits: $0 > 1)) }
+    hall.join(1, into: sessions[1], by: 0, sessions[0])
+    hall.join(3, into: sessions[3], by: 2, sessions[2])
+    _ = try hall.stations[0].sessions.invite(hall.stations[2].address, into: sessions[0], now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    let asked = try #require(hall.invited(2))
+    #expect(throws: SessionError.incompatible) {
+      try hall.stations[2].sessions.accept(asked.handle, into: sessions[2], now: hall.now)
+    }
+  }
+
+  @Test func `merges that cross leave as many members as there are places`() {
+    let hall = Hall(6)
+    let rules = SessionRules(membersMax: 4)
+    let sessions = (0..<6).map { hall.open($0, rules) }
+    // Three sessions of two; two merges of them at the same time.
+    for number in [0, 2, 4] { hall.join(number + 1, into: sessions[number + 1], by: number, sessions[number]) }
+    for number in [0, 4] {
+      _ = try? hall.stations[number].sessions.invite(
+        hall.stations[2 + number / 4].address, into: sessions[number], now: hall.now)
+    }
+    hall.settle()
+    hall.run(seconds: 1)
+    for number in [2, 3] {
+      if let asked = hall.invited(number) {
+        try? hall.stations[number].sessions.accept(asked.handle, into: sessions[number], now: hall.now)
+      }
+    }
+    hall.settle()
+    hall.run(seconds: 20)
+    let stays = (0..<6).filter { hall.stations[$0].sessions.id(of: sessions[$0]) != nil }
+    #expect(stays.count == 4)
+    for number in stays { #expect(hall.view(number, sessions[number]) == stays) }
+  }
+}

@@ -1,0 +1,125 @@
+import Channel
+import Primitives
+import Session
+import Testing
+
+@testable import SessionStories
+
+@Suite struct SessionMessageTests {
+  private func send(_ hall: Hall, _ number: Int, _ session: SessionHandle, _ data: [UInt8], to: [MemberAddress]? = nil)
+    throws -> SessionMessageID
+  {
+    let message = try hall.stations[number].sessions.send(
+      data, in: session, to: to, now: hall.now, canSend: { _, _, _ in true })
+    for output in message.outputs { hall.post(output, from: hall.stations[number]) }
+    return message.id
+  }
+
+  @Test func `a message to all reaches each, with a result for each`() throws {
+    let (hall, sessions) = joined(3)
+    let id = try send(hall, 0, sessions[0], [7, 8])
+    hall.run(seconds: 1)
+    for number in 1..<3 {
+      #expect(
+        hall.stations[number].events.contains(.message(sessions[number], from: hall.stations[0].address, [7, 8])))
+      #expect(hall.stations[0].events.contains(.sent(id, to: hall.stations[number].address, isDelivered: true)))
+    }
+  }
+
+  @Test func `a message to one member reaches no other`() throws {
+    let (hall, sessions) = joined(3)
+    _ = try send(hall, 0, sessions[0], [1], to: [hall.stations[2].address])
+    hall.run(seconds: 1)
+    #expect(hall.stations[2].events.contains(.message(sessions[2], from: hall.stations[0].address, [1])))
+    #expect(!hall.stations[1].events.contains(.message(sessions[1], from: hall.stations[0].address, [1])))
+  }
+
+  @Test func `a member whose application reads nothing is sent no more than its window`() throws {
+    let (hall, sessions) = joined(3)
+    var count = 0
+    #expect(throws: SessionError.full) {
+      while true {
+        _ = try send(hall, 0, sessions[0], [UInt8](repeating: 0, count: 10_000), to: [hall.stations[1].address])
+        count += 1
+      }
+    }
+    #expect(count == 13)
+    hall.run(seconds: 1)
+    // Others are not concerned.
+    _ = try send(hall, 0, sessions[0], [1], to: [hall.stations[2].address])
+    hall.stations[1].sessions.taken(10_000, of: hall.stations[0].address, in: sessions[1], now: hall.now)
+    for _ in 0..<4 {
+      hall.stations[1].sessions.taken(10_000, of: hall.stations[0].address, in: sessions[1], now: hall.now)
+    }
+    hall.settle()
+    hall.run(seconds: 1)
+    #expect(hall.stations[0].events.contains(.room(sessions[0], hall.stations[1].address)))
+    _ = try send(hall, 0, sessions[0], [1], to: [hall.stations[1].address])
+  }
+
+  @Test func `a message to a member that goes away fails`() throws {
+    let (hall, sessions) = joined(2)
+    hall.stations[1].island = 1
+    let id = try send(hall, 0, sessions[0], [1])
+    hall.run(seconds: 1)
+    #expect(hall.stations[0].events.contains(.sent(id, to: hall.stations[1].address, isDelivered: false)))
+    #expect(throws: SessionError.unavailable) {
+      try send(hall, 0, sessions[0], [1], to: [hall.stations[1].address])
+    }
+  }
+
+  @Test func `two applications of one node share a session`() throws {
+    let hall = Hall(2)
+    let sessions = hall.stations[0].sessions
+    try sessions.advertise(Service(endpoint: 2, type: Array("story".utf8)))
+    let a = hall.open(0)
+    let b = try sessions.open(2, SessionRules(), now: hall.now)
+    let second = MemberAddress(node: hall.stations[0].id, endpoint: 2)
+    _ = try sessions.invite(second, into: a, now: hall.now)
+    hall.settle()
+    let asked = try #require(hall.invited(0))
+    try sessions.accept(asked.handle, into: b, now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    #expect(sessions.members(of: a).map { $0.state } == [.connected])
+    _ = try send(hall, 0, a, [5])
+    hall.settle()
+    #expect(hall.stations[0].events.contains(.message(b, from: hall.stations[0].address, [5])))
+  }
+
+  @Test func `a member whose application reads nothing for half a minute is shown as paused, until it reads`() throws {
+    let (hall, sessions) = joined(2)
+    let reader = hall.stations[1].address
+    _ = try send(hall, 0, sessions[0], [1])
+    hall.run(seconds: 29)
+    #expect(hall.stations[0].sessions.members(of: sessions[0]).map { $0.state } == [.connected])
+    hall.run(seconds: 3)
+    #expect(hall.stations[0].sessions.members(of: sessions[0]).map { $0.state } == [.paused])
+    #expect(hall.stations[0].events.contains(.member(sessions[0], reader, .paused)))
+    hall.stations[1].sessions.taken(1, of: hall.stations[0].address, in: sessions[1], now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    #expect(hall.stations[0].sessions.members(of: sessions[0]).map { $0.state } == [.connected])
+  }
+
+  @Test func `what an application has not read counts on when the two meet anew`() throws {
+    let (hall, sessions) = joined(2)
+    var count = 0
+    for _ in 0..<3 {
+      while (try? send(hall, 0, sessions[0], [UInt8](repeating: 0, count: 10_000))) != nil { count += 1 }
+      hall.run(seconds: 1)
+      hall.stations[1].island = 1
+      hall.run(seconds: 1)
+      hall.stations[1].island = 0
+      hall.run(seconds: 3)
+      #expect(hall.view(0, sessions[0]) == [0, 1])
+    }
+    #expect(count == 13)
+    for _ in 0..<13 {
+      hall.stations[1].sessions.taken(10_000, of: hall.stations[0].address, in: sessions[1], now: hall.now)
+    }
+    hall.settle()
+    hall.run(seconds: 1)
+    _ = try send(hall, 0, sessions[0], [UInt8](repeating: 0, count: 60_000))
+  }
+}

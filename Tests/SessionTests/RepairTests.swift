@@ -1,0 +1,126 @@
+import Primitives
+import Session
+import Testing
+
+@testable import SessionStories
+
+/// What the stories found once, step by step.
+@Suite struct RepairTests {
+  private func knows(_ hall: Hall, _ number: Int, _ session: SessionHandle, _ other: Int) -> Bool {
+    hall.stations[number].sessions.table(of: session)?.isJoined(hall.stations[other].address) == true
+  }
+
+  @Test func `a whole table that was lost is sent again`() {
+    let hall = Hall(3)
+    let sessions = (0..<3).map { hall.open($0) }
+    hall.join(1, into: sessions[1], by: 0, sessions[0])
+    hall.stations[1].island = 1
+    hall.run(seconds: 1)
+    hall.join(2, into: sessions[2], by: 0, sessions[0])
+    hall.run(seconds: 1)
+    hall.crash(2)
+    hall.stations[1].island = 0
+    // The first table is lost, and its sender hears so.
+    var lost: SessionOutput?
+    _ = hall.run(upTo: 5) {
+      guard
+        let index = hall.letters.firstIndex(where: { $0.output.kind == .table && $0.to.number == 1 && !$0.isDelivered })
+      else { return false }
+      lost = hall.letters.remove(at: index).output
+      return true
+    }
+    #expect(lost != nil)
+    if let lost { hall.stations[0].sessions.completed(lost.tag, isDelivered: false, now: hall.now) }
+    #expect(hall.run(upTo: 12) { knows(hall, 1, sessions[1], 2) } != nil)
+  }
+
+  @Test func `who was ejected by a founder that is gone hears it from a member that it never met`() throws {
+    let hall = Hall(3)
+    let sessions = (0..<3).map { hall.open($0) }
+    hall.join(2, into: sessions[2], by: 0, sessions[0])
+    hall.stations[2].island = 1
+    hall.run(seconds: 1)
+    try hall.stations[0].sessions.eject(sessions[0], hall.stations[2].address, now: hall.now)
+    hall.join(1, into: sessions[1], by: 0, sessions[0])
+    hall.run(seconds: 1)
+    try hall.stations[0].sessions.leave(sessions[0], now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    hall.crash(0)
+    hall.stations[2].island = 0
+    hall.run(seconds: 2)
+    #expect(hall.stations[2].events.contains(.ended(sessions[2], .ejected(text: []))))
+  }
+
+  @Test func `two handles of sessions that were merged become one, with all that both knew`() throws {
+    let hall = Hall(3)
+    let others = [hall.open(0), hall.open(1)]
+    let older = hall.open(2), younger = hall.open(2)
+    hall.join(2, into: younger, by: 0, others[0])
+    hall.join(2, into: older, by: 1, others[1])
+    hall.run(seconds: 1)
+    hall.delay = (200, 200)
+    _ = try hall.stations[0].sessions.invite(hall.stations[1].address, into: others[0], now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    let asked = try #require(hall.invited(1))
+    try hall.stations[1].sessions.accept(asked.handle, into: others[1], now: hall.now)
+    hall.settle()
+    // The younger one hears of it first.
+    let ended = SessionEvent.ended(younger, .isSame(older))
+    #expect(hall.run(upTo: 5) { hall.stations[2].events.contains(ended) } != nil)
+    let merged = try #require(hall.stations[0].sessions.table(of: others[0]))
+    #expect(hall.stations[2].sessions.table(of: older)?.origins == merged.origins)
+    hall.run(seconds: 3)
+    #expect(hall.view(2, older) == [0, 1, 2])
+  }
+
+  @Test func `a founder that ejects somebody and leaves at once tells both`() throws {
+    let (hall, sessions) = joined(3)
+    try hall.stations[0].sessions.eject(sessions[0], hall.stations[2].address, now: hall.now)
+    try hall.stations[0].sessions.leave(sessions[0], now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    #expect(hall.view(1, sessions[1]) == [1])
+    #expect(hall.stations[2].events.contains(.ended(sessions[2], .ejected(text: []))))
+  }
+
+  @Test func `two who were welcomed at one time find each other when the inviter is gone before it tells them`() throws
+  {
+    let hall = Hall(3)
+    let sessions = (0..<3).map { hall.open($0) }
+    hall.delay = (100, 100)
+    for number in 1..<3 {
+      _ = try hall.stations[0].sessions.invite(
+        hall.stations[number].address, into: sessions[0], timeout: .seconds(20), now: hall.now)
+    }
+    hall.settle()
+    #expect(hall.run(upTo: 1) { hall.letters.count { $0.output.kind == .invite && $0.isDelivered } == 2 } != nil)
+    for number in 1..<3 {
+      let asked = try #require(hall.invited(number))
+      try hall.stations[number].sessions.accept(asked.handle, into: sessions[number], now: hall.now)
+    }
+    hall.settle()
+    #expect(hall.run(upTo: 1) { hall.letters.count { $0.output.kind == .welcome && $0.isDelivered } == 2 } != nil)
+    hall.crash(0)
+    #expect(hall.run(upTo: 5) { hall.view(1, sessions[1]) == [1, 2] && hall.view(2, sessions[2]) == [1, 2] } != nil)
+  }
+
+  @Test func `who left one of two merged sessions and is ejected from the other hears it`() throws {
+    let hall = Hall(3)
+    let older = hall.open(0), other = hall.open(1)
+    let first = hall.open(2)
+    hall.join(2, into: first, by: 0, older)
+    try hall.stations[2].sessions.leave(first, now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    let second = hall.open(2)
+    hall.join(2, into: second, by: 1, other)
+    hall.join(1, into: other, by: 0, older)
+    #expect(hall.run(upTo: 20) { hall.view(2, second) == [0, 1, 2] } != nil)
+    try hall.stations[1].sessions.eject(other, hall.stations[2].address, now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    #expect(hall.stations[2].events.contains(.ended(second, .ejected(text: []))))
+  }
+}

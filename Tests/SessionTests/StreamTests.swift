@@ -1,0 +1,353 @@
+import Primitives
+import Session
+import Testing
+
+@testable import SessionStories
+
+/// Two members, and what the streams between them do.
+private final class Talk {
+  let hall: Hall
+  let sessions: [SessionHandle]
+  /// Of each station.
+  var events: [[(handle: StreamHandle, event: StreamEvent)]]
+  /// The last number and stream id of a message about a stream, as it is on the wire.
+  var number: UInt32 = 0
+  var id: UInt32 = 0
+  var turns: [UInt32] = []
+
+  init(_ count: Int = 2) {
+    (hall, sessions) = joined(count)
+    events = Array(repeating: [], count: count)
+    hall.tamper = { [unowned self] output, from, to in
+      let kind = output.kind
+      guard from == 0, kind == .streamOpen || kind == .streamBytes || kind == .streamEnd else { return }
+      number = output.bytes.span.bytes.word32(0)
+      id = output.bytes.span.bytes.word32(4)
+      if output.kind == .streamBytes { turns.append(id) }
+    }
+  }
+
+  func run(_ seconds: Double = 1) {
+    hall.settle()
+    hall.run(seconds: seconds)
+    for station in hall.stations {
+      for event in station.events {
+        if case .stream(let handle, let event) = event { events[station.number].append((handle, event)) }
+      }
+      station.events = []
+    }
+  }
+
+  func node(_ number: Int) -> Sessions { hall.stations[number].sessions }
+
+  func open(_ name: String = "s", from: Int = 0, to: Int = 1, isTwoWay: Bool = false) throws -> StreamHandle {
+    try node(from).openStream(
+      Array(name.utf8), in: sessions[from], to: hall.stations[to].address, isTwoWay: isTwoWay, now: hall.now)
+  }
+
+  /// The stream that the other end was asked about last.
+  func asked(_ station: Int = 1) -> StreamHandle? {
+    events[station].last { if case .opened = $0.event { true } else { false } }?.handle
+  }
+
+  /// Opens a stream, which the other end accepts.
+  func connected(
+    from: Int = 0, to: Int = 1, isTwoWay: Bool = false
+  ) throws -> (writer: StreamHandle, reader: StreamHandle) {
+    let writer = try open(from: from, to: to, isTwoWay: isTwoWay)
+    run()
+    let reader = try #require(asked(to))
+    try node(to).acceptStream(reader, now: hall.now)
+    return (writer, reader)
+  }
+
+  /// Writes as long as there is room; the bytes taken in all.
+  func fill(_ handle: StreamHandle, from station: Int = 0, upTo total: Int = .max) throws -> Int {
+    var written = 0
+    for _ in 0..<60 {
+      while written < total {
+        let count = try node(station).writeStream(
+          handle, [UInt8](repeating: 7, count: min(20_000, total - written)), now: hall.now)
+        written += count
+        if count < 20_000 { break }
+      }
+      run(0.1)
+    }
+    return written
+  }
+
+  func bytes(_ handle: StreamHandle, at station: Int = 1) -> [UInt8] {
+    events[station].flatMap { event -> [UInt8] in
+      guard event.handle == handle, case .bytes(let data) = event.event else { return [] }
+      return data
+    }
+  }
+
+  func end(_ handle: StreamHandle, at station: Int) -> StreamEnd? {
+    let ends = events[station].compactMap { event -> StreamEnd? in
+      guard event.handle == handle, case .ended(let end) = event.event else { return nil }
+      return end
+    }
+    return ends.count == 1 ? ends[0] : nil
+  }
+
+  func count(_ event: StreamEvent, _ handle: StreamHandle, at station: Int) -> Int {
+    events[station].count { $0.handle == handle && $0.event == event }
+  }
+
+  /// Says something in the name of station 0.
+  func say(_ kind: SessionKind, _ bytes: [UInt8]) {
+    try? node(1).receive(kind.rawValue, bytes.span.bytes, from: hall.stations[0].id, now: hall.now)
+    run(0.2)
+  }
+}
+
+@Suite struct StreamTests {
+  @Test func `a stream's bytes come in their order, and its end after the last one`() throws {
+    let talk = Talk()
+    let (writer, reader) = try talk.connected()
+    #expect(try talk.node(0).writeStream(writer, [1, 2, 3], now: talk.hall.now) == 3)
+    talk.run()
+    #expect(try talk.node(0).writeStream(writer, [4], now: talk.hall.now) == 1)
+    try talk.node(0).finishStream(writer, now: talk.hall.now)
+    talk.run()
+    #expect(talk.bytes(reader) == [1, 2, 3, 4])
+    #expect(talk.count(.finished, reader, at: 1) == 1 && talk.end(reader, at: 1) == nil)
+    #expect(talk.end(writer, at: 0) == nil)
+    // The writer knows by the end that the other application has all.
+    talk.node(1).takenFromStream(reader, 4, now: talk.hall.now)
+    talk.run()
+    #expect(talk.end(reader, at: 1) == .finished && talk.end(writer, at: 0) == .finished)
+  }
+
+  @Test func `no byte and no end is sent before the other application wants the stream`() throws {
+    let talk = Talk()
+    let writer = try talk.open()
+    _ = try talk.node(0).writeStream(writer, [1], now: talk.hall.now)
+    try talk.node(0).finishStream(writer, now: talk.hall.now)
+    talk.run()
+    let reader = try #require(talk.asked())
+    #expect(talk.events[1].count == 1 && talk.turns.isEmpty && talk.end(writer, at: 0) == nil)
+    try talk.node(1).acceptStream(reader, now: talk.hall.now)
+    talk.run()
+    #expect(talk.bytes(reader) == [1] && talk.count(.finished, reader, at: 1) == 1)
+  }
+
+  @Test func `a stream of no bytes has an end`() throws {
+    let talk = Talk()
+    let (writer, reader) = try talk.connected()
+    try talk.node(0).finishStream(writer, now: talk.hall.now)
+    talk.run()
+    #expect(talk.end(writer, at: 0) == .finished && talk.end(reader, at: 1) == .finished)
+  }
+
+  @Test func `a cut stream is told apart from a finished one, and a refused one from both`() throws {
+    let talk = Talk()
+    let (writer, reader) = try talk.connected()
+    _ = try talk.node(0).writeStream(writer, [1], now: talk.hall.now)
+    talk.run()
+    try talk.node(0).resetStream(writer, now: talk.hall.now)
+    talk.run()
+    #expect(talk.end(reader, at: 1) == .reset(.cancelled) && talk.end(writer, at: 0) == .reset(.cancelled))
+    let second = try talk.open()
+    talk.run()
+    let unwanted = try #require(talk.asked())
+    try talk.node(1).resetStream(unwanted, now: talk.hall.now)
+    talk.run()
+    #expect(talk.end(second, at: 0) == .reset(.refused))
+    #expect(throws: SessionError.unknown) { try talk.node(0).writeStream(second, [1], now: talk.hall.now) }
+  }
+
+  @Test func `a reader that stops gets no more than its window, and delays no other stream`() throws {
+    let talk = Talk()
+    let (stopped, unread) = try talk.connected()
+    let written = try talk.fill(stopped)
+    let window = talk.bytes(unread).count
+    #expect(window <= Int(SessionLimits.streamWindow) && window >= Int(SessionLimits.streamWindowSure))
+    #expect(written == window + SessionLimits.streamTurnBytes)
+    let (other, reader) = try talk.connected()
+    #expect(try talk.fill(other, upTo: 15_000) == 15_000)
+    #expect(talk.bytes(reader).count == 15_000 && talk.bytes(unread).count == window)
+    // It goes on when it is read.
+    talk.node(1).takenFromStream(unread, window, now: talk.hall.now)
+    talk.run()
+    #expect(talk.count(.room, stopped, at: 0) > 0 && talk.bytes(unread).count > window)
+  }
+
+  @Test func `streams take turns`() throws {
+    let talk = Talk()
+    let one = try talk.connected(), two = try talk.connected()
+    for stream in [one, two] { _ = try talk.node(0).writeStream(stream.writer, [1], now: talk.hall.now) }
+    talk.run()
+    talk.turns = []
+    for _ in 0..<2 {
+      for stream in [one, two] {
+        _ = try talk.node(0).writeStream(stream.writer, [UInt8](repeating: 1, count: 20_000), now: talk.hall.now)
+      }
+      talk.run()
+    }
+    #expect(talk.turns.count == 4 && talk.turns[0] != talk.turns[1] && talk.turns[2] != talk.turns[3])
+  }
+
+  @Test func `a two-way stream carries bytes back, and ends when both directions have`() throws {
+    let talk = Talk()
+    let (asker, answerer) = try talk.connected(isTwoWay: true)
+    _ = try talk.node(0).writeStream(asker, [1], now: talk.hall.now)
+    _ = try talk.node(1).writeStream(answerer, [2], now: talk.hall.now)
+    try talk.node(0).finishStream(asker, now: talk.hall.now)
+    talk.run()
+    talk.node(1).takenFromStream(answerer, 1, now: talk.hall.now)
+    talk.node(0).takenFromStream(asker, 1, now: talk.hall.now)
+    #expect(talk.bytes(answerer) == [1] && talk.bytes(asker, at: 0) == [2])
+    #expect(talk.end(asker, at: 0) == nil)
+    try talk.node(1).finishStream(answerer, now: talk.hall.now)
+    talk.run()
+    #expect(talk.end(asker, at: 0) == .finished && talk.end(answerer, at: 1) == .finished)
+    let oneWay = try talk.connected()
+    #expect(throws: SessionError.invalid) { try talk.node(1).writeStream(oneWay.reader, [1], now: talk.hall.now) }
+  }
+
+  @Test func `a member opens sixteen streams, and another one when one is over and read`() throws {
+    let talk = Talk()
+    var streams: [(writer: StreamHandle, reader: StreamHandle)] = []
+    for _ in 0..<SessionLimits.streamsPerPairMax { streams.append(try talk.connected()) }
+    #expect(throws: SessionError.full) { try talk.open() }
+    _ = try talk.node(0).writeStream(streams[0].writer, [1], now: talk.hall.now)
+    try talk.node(0).finishStream(streams[0].writer, now: talk.hall.now)
+    talk.run()
+    #expect(throws: SessionError.full) { try talk.open() }
+    talk.node(1).takenFromStream(streams[0].reader, 1, now: talk.hall.now)
+    talk.run()
+    _ = try talk.connected()
+    #expect(talk.hall.view(0, talk.sessions[0]) == [0, 1])
+  }
+
+  @Test func `streams to a member that goes away are lost, once at each end`() throws {
+    let talk = Talk()
+    let (writer, reader) = try talk.connected()
+    talk.hall.stations[1].island = 1
+    talk.run()
+    #expect(talk.end(writer, at: 0) == .lost && talk.end(reader, at: 1) == .lost)
+    talk.hall.stations[1].island = 0
+    talk.run(3)
+    let again = try talk.connected()
+    _ = try talk.node(0).writeStream(again.writer, [9], now: talk.hall.now)
+    talk.run()
+    #expect(talk.bytes(again.reader) == [9])
+  }
+
+  @Test func `streams that nobody reads share what all may hold, and a newcomer has its part for sure`() throws {
+    let talk = Talk(3)
+    for sender in [0, 2] {
+      for _ in 0..<SessionLimits.streamsPerPairMax {
+        let stream = try talk.connected(from: sender)
+        _ = try talk.fill(stream.writer, from: sender)
+        #expect(talk.bytes(stream.reader).count >= Int(SessionLimits.streamWindowSure))
+      }
+    }
+    let held = talk.events[1].reduce(0) { if case .bytes(let data) = $1.event { $0 + data.count } else { $0 } }
+    #expect(held <= Hall.streamPool + 32 * Int(SessionLimits.streamWindowSure))
+  }
+
+  @Test func `two applications of one node have a stream`() throws {
+    let hall = Hall(1)
+    let sessions = hall.stations[0].sessions
+    try sessions.advertise(Service(endpoint: 2, type: Array("story".utf8)))
+    let one = hall.open(0), two = try sessions.open(2, SessionRules(), now: hall.now)
+    let second = MemberAddress(node: hall.stations[0].id, endpoint: 2)
+    _ = try sessions.invite(second, into: one, now: hall.now)
+    hall.settle()
+    let asked = try #require(hall.invited(0))
+    try sessions.accept(asked.handle, into: two, now: hall.now)
+    hall.run(seconds: 1)
+    let writer = try sessions.openStream([0x73], in: one, to: second, now: hall.now)
+    _ = try sessions.writeStream(writer, [5], now: hall.now)
+    hall.settle()
+    let reader = hall.stations[0].events.compactMap { event -> StreamHandle? in
+      if case .stream(let handle, .opened) = event { handle } else { nil }
+    }
+    try sessions.acceptStream(try #require(reader.first), now: hall.now)
+    hall.settle()
+    #expect(hall.stations[0].events.contains(.stream(reader[0], .bytes([5]))))
+  }
+}
+
+/// A member that does not keep to the rules harms its own streams.
+@Suite struct LyingStreamTests {
+  @Test func `more bytes than were granted end the stream, and are not handed over`() throws {
+    let talk = Talk()
+    let (writer, reader) = try talk.connected()
+    _ = try talk.fill(writer)
+    let held = talk.bytes(reader).count
+    talk.say(.streamBytes, StreamBytes.bytes(talk.number, talk.id, [UInt8](repeating: 1, count: 15_360)[...]))
+    #expect(talk.end(reader, at: 1) == .reset(.broken) && talk.bytes(reader).count == held)
+    #expect(talk.end(writer, at: 0) == .reset(.broken))
+    #expect(talk.hall.view(1, talk.sessions[1]) == [0, 1])
+  }
+
+  @Test func `bytes before credit end the stream`() throws {
+    let talk = Talk()
+    _ = try talk.open()
+    talk.run()
+    let reader = try #require(talk.asked())
+    talk.say(.streamBytes, StreamBytes.bytes(talk.number, talk.id, [1]))
+    #expect(talk.end(reader, at: 1) == .reset(.broken) && talk.bytes(reader).isEmpty)
+  }
+
+  @Test func `bytes after the end, a second end, and an end at another offset cut the stream`() throws {
+    for lie in 0..<3 {
+      let talk = Talk()
+      let (writer, reader) = try talk.connected(isTwoWay: true)
+      _ = try talk.node(0).writeStream(writer, [1], now: talk.hall.now)
+      if lie < 2 { try talk.node(0).finishStream(writer, now: talk.hall.now) }
+      talk.run()
+      switch lie {
+      case 0: talk.say(.streamBytes, StreamBytes.bytes(talk.number, talk.id, [2]))
+      default:
+        let end = StreamEndMessage(number: talk.number, stream: talk.id, .finished(byteCount: lie == 1 ? 1 : 9))
+        talk.say(.streamEnd, end.bytes)
+      }
+      #expect(talk.end(reader, at: 1) == .reset(.broken))
+      #expect(talk.bytes(reader) == [1])
+    }
+  }
+
+  @Test func `a window that shrinks takes nothing back`() throws {
+    let talk = Talk()
+    let (asker, answerer) = try talk.connected(isTwoWay: true)
+    talk.run()
+    // Station 0 says it of the direction towards itself.
+    talk.say(.window, WindowMessage(number: talk.number, stream: talk.id, limit: 0).bytes)
+    _ = try talk.node(1).writeStream(answerer, [1, 2], now: talk.hall.now)
+    talk.run()
+    #expect(talk.bytes(asker, at: 0) == [1, 2])
+  }
+
+  @Test func `who opens streams without end, or under used numbers, is met anew`() throws {
+    for lie in 0..<3 {
+      let talk = Talk()
+      let writer = try talk.open()
+      talk.run()
+      let number = talk.number, id = talk.id
+      let reader = try #require(talk.asked())
+      let ids: [UInt32] =
+        switch lie {
+        case 0: (1...40).map { id + 2 * $0 }
+        case 1: [id]
+        default: [id + 1]
+        }
+      for id in ids {
+        let open = OpenMessage(number: number, stream: id, window: 0, name: [0x78]).bytes
+        try? talk.node(1).receive(
+          SessionKind.streamOpen.rawValue, open.span.bytes, from: talk.hall.stations[0].id, now: talk.hall.now)
+      }
+      talk.run(0.1)
+      #expect(talk.end(reader, at: 1) == .lost)
+      let asked = talk.events[1].count { if case .opened = $0.event { true } else { false } }
+      #expect(asked <= SessionLimits.streamsPerPairMax)
+      talk.run(3)
+      #expect(talk.end(writer, at: 0) == .lost)
+      #expect(talk.hall.view(1, talk.sessions[1]) == [0, 1])
+    }
+  }
+}

@@ -1,0 +1,147 @@
+import Primitives
+import Session
+import Testing
+import TestSupport
+
+/// Members of one session with their keys, who sign what the test wants, true or not.
+private struct Cast {
+  let keys = (0..<4).map { StandInCryptography(Identity(100 + UInt64($0))) }
+  let origin: SessionOrigin
+  let id: SessionID
+
+  init(_ rules: SessionRules = SessionRules()) {
+    let key = StandInCryptography(Identity(100))
+    origin = SessionOrigin(
+      founder: MemberAddress(node: key.identity.id, endpoint: 1), point: Self.point(key),
+      nonce: SessionID(high: 1, low: 2),
+      rules: rules)
+    id = origin.id(key)
+  }
+
+  static func point(_ key: StandInCryptography) -> PublicPoint {
+    let point = key.identity.point
+    return PublicPoint(InlineArray { point[$0] })
+  }
+
+  func address(_ number: Int) -> MemberAddress { MemberAddress(node: keys[number].identity.id, endpoint: 1) }
+
+  func sign(_ word: String, _ key: Int, _ fields: [UInt8]) -> Signature {
+    let text = Array(word.utf8) + fields
+    return Signature(keys[key].sign(text.span.bytes))
+  }
+
+  private func head(_ member: Int, _ version: UInt32) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(bigEndian: id.high)
+    bytes.append(bigEndian: id.low)
+    bytes.append(address(member).node)
+    bytes.append(bigEndian: UInt32(1))
+    bytes.append(bigEndian: version)
+    return bytes
+  }
+
+  /// A record of `member` admitted by `admitter`, signed by `signer` in the admitter's name.
+  func record(
+    _ member: Int, by admitter: Int, depth: UInt8, version: UInt32 = 1, signer: Int? = nil, accepter: Int? = nil
+  ) -> MemberRecord {
+    var fields = head(member, version)
+    fields.append(depth)
+    fields.append(address(admitter).node)
+    fields.append(bigEndian: UInt32(1))
+    let ticket = Ticket(
+      version: version, depth: depth, admitter: address(admitter),
+      admission: sign("causeway-admits-1", signer ?? admitter, fields),
+      acceptance: sign("causeway-accepts-1", accepter ?? member, fields))
+    return MemberRecord(session: id, address: address(member), point: Self.point(keys[member]), ticket: ticket)
+  }
+
+  func ended(_ record: MemberRecord, _ member: Int, isEjection: Bool, signer: Int) -> MemberRecord {
+    var ended = record
+    let word = isEjection ? "causeway-ejects-1" : "causeway-leaves-1"
+    ended.departure = Departure(
+      isEjection: isEjection, reason: .wanted, text: [],
+      signature: sign(word, signer, head(member, record.ticket.version) + [1]))
+    return ended
+  }
+
+  /// A table that knows the origin and gets these records; who is joined then, and whether anything was forged.
+  func take(_ records: [MemberRecord]) -> (joined: [Int], isForged: Bool) {
+    var table = SessionTable(origin, keys[0])
+    let sorted = records.sorted { $0.address < $1.address }
+    let result = table.merge(
+      TableEntries(origins: [TableEntries.Origin(origin, keys[0])], merges: [], records: sorted))
+    return ((0..<4).filter { table.isJoined(address($0)) }, result.isForged)
+  }
+}
+
+@Suite struct VerificationTests {
+  @Test func `a chain of tickets is checked from the founder on, in any order`() {
+    let cast = Cast()
+    let records = [
+      cast.record(0, by: 0, depth: 0), cast.record(1, by: 0, depth: 1), cast.record(2, by: 1, depth: 2),
+      cast.record(3, by: 2, depth: 3),
+    ]
+    #expect(cast.take(records) == ([0, 1, 2, 3], false))
+    #expect(cast.take([records[2], records[3]]) == ([], false))
+  }
+
+  @Test func `a ticket in another's name is no ticket`() {
+    let cast = Cast()
+    #expect(cast.take([cast.record(1, by: 0, depth: 1, signer: 2)]) == ([], true))
+  }
+
+  @Test func `nobody is a member without its own signature`() {
+    let cast = Cast()
+    #expect(cast.take([cast.record(1, by: 0, depth: 1, accepter: 2)]) == ([], true))
+  }
+
+  @Test func `who admits is nearer to the founder than whom it admits`() {
+    let cast = Cast()
+    #expect(cast.take([cast.record(1, by: 0, depth: 2), cast.record(2, by: 1, depth: 2)]).joined == [1])
+    #expect(cast.take([cast.record(1, by: 0, depth: 0)]) == ([], true))
+  }
+
+  @Test func `nobody readmits itself but the founder`() {
+    let cast = Cast()
+    let left = cast.ended(cast.record(1, by: 0, depth: 1), 1, isEjection: true, signer: 0)
+    var back = cast.record(1, by: 1, depth: 2, version: 2)
+    back.root = left.ticket
+    #expect(cast.take([back]) == ([], true))
+    #expect(cast.take([cast.record(0, by: 0, depth: 0, version: 2)]) == ([0], false))
+  }
+
+  @Test func `only the founder admits where the rules say so, whoever signs`() {
+    let cast = Cast(SessionRules(onlyFounderAdmits: true))
+    #expect(cast.take([cast.record(1, by: 0, depth: 1), cast.record(2, by: 1, depth: 2)]) == ([1], true))
+  }
+
+  @Test func `a leave is the member's, and an ejection the founder's`() {
+    let cast = Cast()
+    let member = cast.record(1, by: 0, depth: 1)
+    #expect(cast.take([cast.ended(member, 1, isEjection: false, signer: 1)]) == ([], false))
+    #expect(cast.take([member, cast.ended(member, 1, isEjection: false, signer: 2)]) == ([1], true))
+    #expect(cast.take([cast.ended(member, 1, isEjection: true, signer: 0)]) == ([], false))
+    #expect(cast.take([member, cast.ended(member, 1, isEjection: true, signer: 1)]) == ([1], true))
+    let founder = cast.record(0, by: 0, depth: 0)
+    #expect(cast.take([founder, cast.ended(founder, 0, isEjection: true, signer: 0)]) == ([0], true))
+  }
+
+  @Test func `an ended membership stays ended whatever the order, and a later ticket begins another`() {
+    let cast = Cast()
+    let member = cast.record(1, by: 0, depth: 1)
+    let left = cast.ended(member, 1, isEjection: false, signer: 1)
+    #expect(cast.take([member, left]).joined == [])
+    #expect(cast.take([left, member]).joined == [])
+    let back = cast.record(1, by: 0, depth: 1, version: 2)
+    #expect(cast.take([back, left]).joined == [1])
+    #expect(cast.take([left, back]).joined == [1])
+  }
+
+  @Test func `who returned by way of somebody it had admitted is known to newcomers`() {
+    let cast = Cast()
+    let first = cast.record(1, by: 0, depth: 1)
+    var back = cast.record(1, by: 2, depth: 3, version: 2)
+    back.root = first.ticket
+    #expect(cast.take([back, cast.record(2, by: 1, depth: 2)]) == ([1, 2], false))
+  }
+}

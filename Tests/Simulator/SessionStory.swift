@@ -1,0 +1,169 @@
+import Node
+import Primitives
+import Session
+import TestSupport
+
+/// Applications with sessions in a random network: they invite each other, accept, leave and talk while the faults last.
+/// What must hold afterwards is in `checkSessions`; the same for single steps is in `Story` of the sessions' own tests.
+public final class SessionStory {
+  /// No more machines than these have applications.
+  static let machinesMax = 8
+
+  let simulation: Simulation
+  private var random: SeededRandom
+  /// The open session of each machine, in its present life.
+  private var open: [Int: (life: Int, handle: SessionHandle)] = [:]
+  /// Invitations that have not ended, by machine, life and handle.
+  private var standing: [String: Instant] = [:]
+  /// Streams between members, for which the node's own pool is never short.
+  public let witness = StreamWitness(pool: Int(SessionLimits.streamBytesMax))
+  /// How often two members connected.
+  public private(set) var connectedCount = 0
+
+  /// Nil for networks in which not all machines may talk with each other.
+  public init?(_ options: Options) {
+    if options.sealing == .mixed || options.asksApplications { return nil }
+    simulation = Simulation(options)
+    random = SeededRandom(seed: options.seed ^ 0x5e55)
+  }
+
+  /// Plays it; what went wrong, or nil.
+  public func play() -> String? {
+    while simulation.now < simulation.faultsEnd, simulation.violation == nil {
+      advance(.milliseconds(100))
+      act()
+    }
+    simulation.heal()
+    _ = simulation.untilWhole("of health", within: Simulation.ageMax)
+    // Invitations that stand end; then the connected come to one view within twenty quiet seconds.
+    for _ in 0..<90 { advance(.seconds(1)) }
+    if simulation.violation == nil { checkSessions() }
+    return simulation.violation
+  }
+
+  private var stage: Range<Int> { 0..<min(Self.machinesMax, simulation.network.relays.count) }
+
+  private func node(_ machine: Int) -> Node? {
+    simulation.machines[machine].frozenUntil <= simulation.now ? simulation.machines[machine].node : nil
+  }
+
+  private func session(_ machine: Int) -> SessionHandle? {
+    guard let node = node(machine) else { return nil }
+    if let known = open[machine], known.life == simulation.machines[machine].life { return known.handle }
+    try? node.advertise(Service(endpoint: 1, type: Array("story".utf8)), now: simulation.now)
+    let rules = SessionRules(onlySealed: false, membersMax: 16)
+    guard let handle = try? node.sessions.open(1, rules, now: simulation.now) else { return nil }
+    open[machine] = (simulation.machines[machine].life, handle)
+    simulation.touched(machine)
+    return handle
+  }
+
+  private func act() {
+    let machine = Int(random.below(UInt64(stage.count)))
+    guard let node = node(machine), let handle = session(machine) else { return }
+    switch random.below(10) {
+    case 0..<4:
+      let to = Int(random.below(UInt64(stage.count)))
+      let address = MemberAddress(node: simulation.machines[to].key.id, endpoint: 1)
+      let seconds = 1 + random.below(20)
+      if let invitation = try? node.sessions.invite(
+        address, into: handle, timeout: .seconds(seconds), now: simulation.now)
+      {
+        note(machine, invitation, until: simulation.now + .seconds(seconds))
+      }
+    case 4:
+      if random.chance(perThousand: 300) {
+        try? node.sessions.leave(handle, now: simulation.now)
+        open[machine] = nil
+      }
+    case 5..<7: stream(machine, node, handle)
+    default: _ = try? node.sendInSession([UInt8(machine)], handle, now: simulation.now)
+    }
+    simulation.touched(machine)
+  }
+
+  private func place(_ machine: Int) -> StreamWitness.Place {
+    StreamWitness.Place(machine, UInt64(simulation.machines[machine].life))
+  }
+
+  private func stream(_ machine: Int, _ node: Node, _ handle: SessionHandle) {
+    let members = node.sessions.members(of: handle).filter { $0.state == .connected }
+    guard !members.isEmpty else { return }
+    let to = members[Int(random.below(UInt64(members.count)))].address
+    witness.readLate(place(machine), node.sessions, &random, now: simulation.now)
+    _ = witness.open(
+      place(machine), node.sessions, handle, to: to, total: Int(random.below(60_000)), now: simulation.now)
+  }
+
+  private func hears(_ machine: Int, _ handle: StreamHandle, _ event: StreamEvent) {
+    guard let sessions = simulation.machines[machine].node?.sessions else { return }
+    var sender: Int?
+    if case .opened(_, let from, _, _) = event { sender = simulation.number(of: from.node) }
+    witness.hears(place(machine), sessions, handle, event, from: sender, &random, now: simulation.now)
+    witness.wrong.map { simulation.fail($0) }
+    simulation.touched(machine)
+  }
+
+  private func note(_ machine: Int, _ invitation: InvitationHandle, until deadline: Instant) {
+    standing["\(machine)/\(simulation.machines[machine].life)/\(invitation.number)"] = deadline
+  }
+
+  private func advance(_ span: TimeSpan) {
+    simulation.run(until: simulation.now + span)
+    let events = simulation.sessionEvents
+    simulation.sessionEvents = []
+    for (machine, life, event) in events where life == simulation.machines[machine].life {
+      switch event {
+      case .invited(let invitation):
+        note(machine, invitation.handle, until: invitation.deadline + SessionLimits.settleTime)
+        if let node = node(machine), let handle = session(machine) {
+          try? node.sessions.accept(invitation.handle, into: handle, now: simulation.now)
+          simulation.touched(machine)
+        }
+      case .invitationEnded(let handle, _):
+        if standing.removeValue(forKey: "\(machine)/\(life)/\(handle.number)") == nil {
+          simulation.fail("an invitation ends that does not stand, at machine \(machine)")
+        }
+      case .ended(let handle, _): if open[machine]?.handle == handle { open[machine] = nil }
+      case .message(let handle, let from, let data):
+        simulation.machines[machine].node?.sessions.taken(data.count, of: from, in: handle, now: simulation.now)
+        simulation.touched(machine)
+        if data != [UInt8(truncatingIfNeeded: simulation.number(of: from.node))] {
+          simulation.fail("machine \(machine) hears a message of another member")
+        }
+      case .member(_, _, .connected): connectedCount += 1
+      case .stream(let handle, let event): hears(machine, handle, event)
+      case .member, .identified, .decisionWanted, .sent, .room, .datagram, .serviceFound, .serviceChanged, .serviceLost:
+        break
+      }
+    }
+  }
+
+  /// Every invitation of a present life has ended; whoever is in one session and in reach sees the same members.
+  private func checkSessions() {
+    witness.check { place in
+      simulation.machines[place.node].node != nil && UInt64(simulation.machines[place.node].life) == place.life
+    }
+    witness.wrong.map { simulation.fail($0) }
+    for key in standing.keys.sorted() {
+      let parts = key.split(separator: "/").compactMap { Int($0) }
+      if simulation.machines[parts[0]].life == parts[1] && simulation.machines[parts[0]].node != nil {
+        return simulation.fail("an invitation never ends: \(key)")
+      }
+    }
+    for machine in stage {
+      guard let known = open[machine], known.life == simulation.machines[machine].life,
+        let sessions = simulation.machines[machine].node?.sessions, let id = sessions.id(of: known.handle)
+      else { continue }
+      let view = sessions.members(of: known.handle).filter { $0.state == .connected || $0.state == .paused }
+      let others = stage.filter { other in
+        guard other != machine, simulation.machines[machine].found.contains(other), let theirs = open[other],
+          theirs.life == simulation.machines[other].life
+        else { return false }
+        return simulation.machines[other].node?.sessions.id(of: theirs.handle) == id
+      }
+      let seen = view.map { simulation.number(of: $0.address.node) }.sorted()
+      if seen != others { simulation.fail("machine \(machine) sees \(seen) in a session of \(others)") }
+    }
+  }
+}

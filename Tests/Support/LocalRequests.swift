@@ -1,0 +1,78 @@
+import LocalAPI
+import Primitives
+import Session
+
+/// What a client writes: the other direction of `LocalRequest`.
+extension LocalRequest {
+  /// The packet, with its length.
+  public var packet: [UInt8] {
+    var bytes: [UInt8] = []
+    func text(_ text: [UInt8]) {
+      bytes.append(UInt8(text.count))
+      bytes += text
+    }
+    func address(_ address: MemberAddress) {
+      bytes.append(address.node)
+      bytes.append(bigEndian: address.endpoint)
+    }
+    func begin(_ type: UInt8) {
+      bytes.append(type)
+      bytes.append(bigEndian: number)
+    }
+    switch body {
+    case .hello(let least, let most, let instance):
+      begin(1)
+      bytes.append(bigEndian: least)
+      bytes.append(bigEndian: most)
+      text(instance)
+    case .advertise(let type, let info):
+      begin(2)
+      text(type)
+      bytes.append(UInt8(info.count))
+      info.forEach(text)
+    case .browse(let type):
+      begin(3)
+      text(type)
+    case .open(let type, let rules):
+      begin(4)
+      text(type)
+      bytes += [(rules.onlyFounderAdmits ? 1 : 0) | (rules.onlySealed ? 0 : 2), rules.membersMax]
+    case .close(let object):
+      begin(5)
+      bytes.append(bigEndian: object)
+    case .invite(let session, let to, let milliseconds, let context):
+      begin(6)
+      bytes.append(bigEndian: session)
+      address(to)
+      bytes.append(bigEndian: milliseconds)
+      bytes.append(bigEndian: UInt16(context.count))
+      bytes += context
+    case .cancel(let invitation):
+      begin(7)
+      bytes.append(bigEndian: invitation)
+    case .answer(let invitation, let session, let explanation):
+      begin(8)
+      bytes.append(bigEndian: invitation)
+      bytes.append(bigEndian: session)
+      text(explanation)
+    case .leave(let session, let farewell):
+      begin(9)
+      bytes.append(bigEndian: session)
+      text(farewell)
+    case .send(let session, let mode, let to, let data):
+      begin(10)
+      bytes.append(bigEndian: session)
+      bytes += [mode.rawValue, UInt8(to.count)]
+      to.forEach(address)
+      bytes.append(bigEndian: UInt32(data.count))
+      bytes += data
+    case .window(let session, let limit):
+      begin(11)
+      bytes.append(bigEndian: session)
+      bytes.append(bigEndian: limit)
+    }
+    var packet: [UInt8] = []
+    packet.append(bigEndian: UInt32(bytes.count))
+    return packet + bytes
+  }
+}

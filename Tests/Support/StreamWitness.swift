@@ -1,0 +1,233 @@
+import Primitives
+import Session
+
+/// Sees both ends of every stream of a story: what comes is a prefix of what was written; each end hears of the end once;
+/// nobody holds more than it granted; and who does not read holds up no other.
+public final class StreamWitness {
+  /// A node in one of its lives.
+  public struct Place: Hashable, Sendable {
+    public var node: Int
+    public var life: UInt64
+
+    public init(_ node: Int, _ life: UInt64) {
+      self.node = node
+      self.life = life
+    }
+  }
+
+  /// How an application treats a stream that somebody opened to it.
+  public enum Manner: CaseIterable {
+    case reads
+    /// Takes a part of what is there now and then.
+    case readsLate
+    case stops
+    case refuses
+    case undecided
+  }
+
+  /// A stream as both ends see it.
+  public final class Flow {
+    let number: Int
+    let writer: Place
+    /// Nil where a liar wrote it: then only the amount counts.
+    let total: Int?
+    let closes: Bool
+    public let handle: StreamHandle
+    var written = 0
+    var isFinished = false
+    public fileprivate(set) var writerEnd: StreamEnd?
+    var manner: Manner?
+    var reader: (place: Place, handle: StreamHandle)?
+    public fileprivate(set) var heard = 0
+    var taken = 0
+    var isAllHeard = false
+    public fileprivate(set) var readerEnd: StreamEnd?
+
+    init(_ number: Int, _ writer: Place, _ handle: StreamHandle, total: Int?, closes: Bool, _ manner: Manner?) {
+      self.number = number
+      self.writer = writer
+      self.handle = handle
+      self.total = total
+      self.closes = closes
+      self.manner = manner
+    }
+
+    func byte(_ offset: Int) -> UInt8 { UInt8(truncatingIfNeeded: number &* 31 &+ offset &* 7 &+ offset >> 8) }
+  }
+
+  /// What a node's streams may hold besides `SessionLimits.streamWindowSure` each.
+  private let pool: Int
+  private var flows: [Flow] = []
+  private var byWriter: [Place: [StreamHandle: Flow]] = [:]
+  private var byReader: [Place: [StreamHandle: Flow]] = [:]
+  /// The first thing that went wrong.
+  public private(set) var wrong: String?
+  public private(set) var bytes = 0
+  /// Streams that were read to their end.
+  public private(set) var finishedCount = 0
+
+  public init(pool: Int) { self.pool = pool }
+
+  private func fail(_ what: String) { if wrong == nil { wrong = what } }
+
+  // MARK: What applications do
+
+  /// Opens a stream and writes what there is room for; nil when it is refused. The reader treats it in this manner, or as it
+  /// likes.
+  public func open(
+    _ place: Place, _ sessions: Sessions, _ session: SessionHandle, to: MemberAddress, total: Int, closes: Bool = true,
+    _ manner: Manner? = nil, now: Instant
+  ) -> Flow? {
+    guard
+      let handle = try? sessions.openStream(Array("\(flows.count)".utf8), in: session, to: to, now: now)
+    else { return nil }
+    let flow = Flow(flows.count, place, handle, total: total, closes: closes, manner)
+    flows.append(flow)
+    byWriter[place, default: [:]][handle] = flow
+    write(flow, sessions, now)
+    return flow
+  }
+
+  private func write(_ flow: Flow, _ sessions: Sessions, _ now: Instant) {
+    guard let total = flow.total else { return }
+    while flow.written < total {
+      let bytes = (flow.written..<min(total, flow.written + 20_000)).map { flow.byte($0) }
+      guard let count = try? sessions.writeStream(flow.handle, bytes, now: now) else { return }
+      flow.written += count
+      if count < bytes.count { return }
+    }
+    guard flow.closes, !flow.isFinished else { return }
+    flow.isFinished = true
+    try? sessions.finishStream(flow.handle, now: now)
+  }
+
+  /// Late readers at a place take a part of what is there.
+  public func readLate(_ place: Place, _ sessions: Sessions, _ random: inout SeededRandom, now: Instant) {
+    for flow in flows where flow.reader?.place == place && flow.manner == .readsLate && flow.readerEnd == nil {
+      if flow.taken < flow.heard {
+        take(flow, 1 + Int(random.below(UInt64(flow.heard - flow.taken))), sessions, now)
+      }
+    }
+  }
+
+  private func take(_ flow: Flow, _ count: Int, _ sessions: Sessions, _ now: Instant) {
+    flow.taken += count
+    if let reader = flow.reader { sessions.takenFromStream(reader.handle, count, now: now) }
+  }
+
+  // MARK: What applications hear
+
+  /// An event of a stream at a place. `sender` is who opened it, nil for somebody who lies.
+  public func hears(
+    _ place: Place, _ sessions: Sessions, _ handle: StreamHandle, _ event: StreamEvent, from sender: Int?,
+    _ random: inout SeededRandom, now: Instant
+  ) {
+    if case .opened(_, _, let name, _) = event {
+      isAsked(place, sessions, handle, name, sender, &random, now)
+    } else if let flow = byWriter[place]?[handle] {
+      writerHears(flow, sessions, event, now)
+    } else if let flow = byReader[place]?[handle] {
+      readerHears(flow, sessions, event, now)
+    } else {
+      fail("node \(place.node) hears of a stream that it does not know: \(event)")
+    }
+  }
+
+  private func isAsked(
+    _ place: Place, _ sessions: Sessions, _ handle: StreamHandle, _ name: [UInt8], _ sender: Int?,
+    _ random: inout SeededRandom, _ now: Instant
+  ) {
+    let flow: Flow
+    if let sender {
+      guard let number = Int(String(decoding: name, as: UTF8.self)), flows.indices.contains(number),
+        flows[number].writer.node == sender, flows[number].reader == nil
+      else { return fail("node \(place.node) is asked about a stream that nobody opened") }
+      flow = flows[number]
+    } else {
+      flow = Flow(flows.count, Place(-1, 0), StreamHandle(number: 0), total: nil, closes: false, nil)
+      flows.append(flow)
+    }
+    flow.reader = (place, handle)
+    byReader[place, default: [:]][handle] = flow
+    let manner = flow.manner ?? (random.chance(perThousand: 400) ? .reads : Manner.allCases[Int(random.below(5))])
+    flow.manner = manner
+    switch manner {
+    case .reads, .readsLate, .stops: try? sessions.acceptStream(handle, now: now)
+    case .refuses: try? sessions.resetStream(handle, now: now)
+    case .undecided: break
+    }
+  }
+
+  private func writerHears(_ flow: Flow, _ sessions: Sessions, _ event: StreamEvent, _ now: Instant) {
+    switch event {
+    case .room: write(flow, sessions, now)
+    case .ended(let end):
+      if flow.writerEnd != nil { fail("stream \(flow.number) ends twice for its writer") }
+      if end == .finished && !flow.isFinished { fail("stream \(flow.number) is finished, and its writer was not") }
+      flow.writerEnd = end
+    case .opened, .bytes, .finished: fail("the writer of stream \(flow.number) hears \(event)")
+    }
+  }
+
+  private func readerHears(_ flow: Flow, _ sessions: Sessions, _ event: StreamEvent, _ now: Instant) {
+    if flow.readerEnd != nil { return fail("stream \(flow.number) goes on after its end") }
+    switch event {
+    case .bytes(let data):
+      if flow.manner == .undecided || flow.manner == .refuses { return fail("bytes before credit") }
+      for (offset, byte) in data.enumerated() where flow.total != nil && byte != flow.byte(flow.heard + offset) {
+        return fail("what comes of stream \(flow.number) is no prefix of what was written")
+      }
+      if flow.total != nil && flow.heard + data.count > flow.written { return fail("more comes than was written") }
+      flow.heard += data.count
+      bytes += data.count
+      checkHeld(flow)
+      if flow.manner == .reads { take(flow, data.count, sessions, now) }
+    case .finished:
+      if let total = flow.total, flow.heard != total || !flow.isFinished {
+        fail("stream \(flow.number) is finished after \(flow.heard) of \(total) bytes")
+      }
+      flow.isAllHeard = true
+    case .ended(let end):
+      if end == .finished && !(flow.isAllHeard && flow.taken == flow.heard) {
+        fail("stream \(flow.number) ends before its last byte")
+      }
+      flow.readerEnd = end
+      if end == .finished { finishedCount += 1 }
+    case .opened, .room: fail("the reader of stream \(flow.number) hears \(event)")
+    }
+  }
+
+  /// Nobody holds more than it granted: of a stream, and of all together.
+  private func checkHeld(_ flow: Flow) {
+    guard let place = flow.reader?.place else { return }
+    if flow.heard - flow.taken > SessionLimits.streamWindow { fail("node \(place.node) holds too much of a stream") }
+    var pooled = 0
+    for flow in (byReader[place] ?? [:]).values where flow.readerEnd == nil {
+      pooled += max(0, flow.heard - flow.taken - Int(SessionLimits.streamWindowSure))
+    }
+    if pooled > pool { fail("node \(place.node) holds \(pooled) bytes of its streams' pool") }
+  }
+
+  // MARK: The end
+
+  /// Once nothing is on its way: what must have ended. `isPresent` says whether a node is still in that life.
+  public func check(isPresent: (Place) -> Bool) {
+    for flow in flows where flow.total != nil && isPresent(flow.writer) {
+      let isReaderPresent = flow.reader.map { isPresent($0.place) } ?? false
+      if flow.writerEnd == .finished && flow.reader != nil && !(flow.isAllHeard && flow.taken == flow.heard) {
+        fail("stream \(flow.number) is finished for its writer alone")
+      }
+      let mustEnd = flow.manner == .refuses || (flow.manner == .reads && flow.isFinished)
+      if mustEnd && (flow.writerEnd == nil || (isReaderPresent && flow.readerEnd == nil)) {
+        fail("stream \(flow.number) never ends: \(flow.heard) of \(flow.written) bytes came")
+      }
+    }
+  }
+
+  /// A stream that was opened in calm, and is read, has arrived whatever became of others.
+  public func checkRace(_ flow: Flow) {
+    if flow.writerEnd != .finished || flow.readerEnd != .finished {
+      fail("a stream is held up by another one: \(flow.heard) of \(flow.written) bytes came")
+    }
+  }
+}
