@@ -59,6 +59,7 @@ public final class BluetoothBearer {
   private var dials: [(endpoint: BluetoothEndpoint, token: UInt32)] = []
   /// `isDiallingUs`: the peer has opened a channel itself since, over the one connection that both share.
   private var dial: (process: L2CAPDial, peer: BluetoothEndpoint, token: UInt32, isDiallingUs: Bool)?
+  private var overtaken = OvertakenDials()
   private var unanswered = 0
   private var timer: Timer?
 
@@ -201,7 +202,7 @@ public final class BluetoothBearer {
     linked = []
     leaving = []
     dial?.process.cancel()
-    let failed = (dial.map { [$0.token] } ?? []) + dials.map { $0.token }
+    let failed = (dial.map { [$0.token] } ?? []) + dials.map { $0.token } + overtaken.takeAll()
     dial = nil
     dials = []
     for token in failed { delegate?.bearerDialFailed(token: token, reason: "the Bluetooth controller went down") }
@@ -212,8 +213,11 @@ public final class BluetoothBearer {
   // MARK: Carrying out the plan
 
   private func advance() {
+    while let token = overtaken.next(loop.now) {
+      delegate?.bearerDialFailed(token: token, reason: "the peer came first")
+    }
     while let command = plan.nextCommand(loop.now) { carryOut(command) }
-    timer?.set(plan.deadline)
+    timer?.set(min(plan.deadline, overtaken.deadline))
   }
 
   private func carryOut(_ command: RadioPlan.Command) {
@@ -304,8 +308,20 @@ public final class BluetoothBearer {
       _ = close(descriptor)
       return
     }
-    if dial?.peer == peer { dial?.isDiallingUs = true }
+    if let dial, dial.peer == peer { peerCameFirst(dial.process, dial.token) }
     delegate.bearerOpened(stream(descriptor, peer, unitBytesMax, token: 0, isInbound: true))
+  }
+
+  /// Both ends dialled. A connection that is still being made would never come, as there is one now, and would keep the
+  /// radio from other peers.
+  private func peerCameFirst(_ process: L2CAPDial, _ token: UInt32) {
+    guard process.yields() else {
+      dial?.isDiallingUs = true
+      return
+    }
+    dial = nil
+    overtaken.add(token, loop.now)
+    dialEnded(isSuccess: true)
   }
 
   /// A dial waits for a place that is about to be free.

@@ -81,6 +81,17 @@ final class L2CAPDial: EventSource {
     finish(.failed("cancelled"))
   }
 
+  /// The peer has opened a channel. Ends without a callback, unless this dial has asked for its own channel; returns
+  /// whether it has ended.
+  func yields() -> Bool {
+    switch step {
+    case .yielding, .connectingAttributes, .asking: break
+    case .openingChannel, .ended: return false
+    }
+    cancel()
+    return true
+  }
+
   func ready(_ events: UInt32) {
     switch step {
     case .connectingAttributes(let descriptor, let registration):

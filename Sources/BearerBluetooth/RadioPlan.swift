@@ -6,7 +6,8 @@ import Primitives
 /// - The kernel ends our advertising set when a central connects: it is added again after every link.
 /// - A dial runs alone: scanning stops first, and on legacy controllers advertising too, because Broadcom chips fail
 ///   (HCI error 0x3C) when both roles are requested at once. After a failed dial the box advertises and scans for
-///   `dialRest` before the next: a queue of peers that left must not hide it for minutes.
+///   `dialRest` before the next: a queue of peers that left must not hide it for minutes. Where it advertises meanwhile,
+///   that is after the second one in a row.
 /// - With every link slot taken the box neither advertises nor scans.
 /// - Scans are sessions of 10.24 s with a pause between, which doubles while sessions find nothing new.
 ///
@@ -62,6 +63,7 @@ struct RadioPlan {
   private var advertiseAfter = Instant.zero
   private var hasDials = false
   private var dialAfter = Instant.zero
+  private var hasDialFailed = false
   private var outstanding: Command?
   /// A central connected while Add Advertising was in progress: the set may have ended again.
   private var linkedMeanwhile = false
@@ -104,7 +106,8 @@ struct RadioPlan {
     case .dialsWaiting(let isWaiting): hasDials = isWaiting
     case .dialEnded(let isSuccess):
       isDialling = false
-      if !isSuccess { dialAfter = now + Self.dialRest }
+      if !isSuccess && (hasDialFailed || !isExtended) { dialAfter = now + Self.dialRest }
+      hasDialFailed = !isSuccess
     case .foundNewcomer: foundInSession = true
     }
   }

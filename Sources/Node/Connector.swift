@@ -167,6 +167,13 @@ struct Connector {
     isStale = true
   }
 
+  /// A dial ended without a stream, but the neighbour had dialled, too, and there is a link.
+  mutating func dialOvertaken(_ handle: UInt32) {
+    guard let index = index(of: handle) else { return }
+    candidates[index].phase = .served
+    isStale = true
+  }
+
   /// A link opened. `handle` is nil when the neighbour dialled.
   mutating func linkOpened(_ slot: Int, _ handle: UInt32?, peer: NodeID, now: Instant) {
     isStale = true

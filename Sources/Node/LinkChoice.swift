@@ -49,7 +49,7 @@ extension Node {
     }
   }
 
-  private func standing(_ hint: UInt64, _ bearer: BearerKind) -> Connector.Standing {
+  func standing(_ hint: UInt64, _ bearer: BearerKind) -> Connector.Standing {
     for slot in links.indices where links[slot].peer.high == hint && links[slot].bearer == bearer {
       if isOpen(slot) { return .linked }
       if links[slot].state == .parked {

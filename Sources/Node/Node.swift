@@ -165,8 +165,12 @@ public final class Node {
       }
     case .candidateLost(let handle): connector.lost(handle, now: now)
     case .dialFailed(let handle):
-      connector.dialFailed(handle, now: now)
-      callFailed(handle, now)
+      if let (hint, bearer) = connector.target(handle), standing(hint, bearer) == .linked {
+        connector.dialOvertaken(handle)
+      } else {
+        connector.dialFailed(handle, now: now)
+        callFailed(handle, now)
+      }
     case .linkClosed(let slot): linkClosed(slot, now)
     case .timeout: handleTimeouts(now)
     }

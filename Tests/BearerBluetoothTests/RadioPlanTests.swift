@@ -111,6 +111,22 @@ private struct Radio {
   #expect(radio.drain() == [.stopAdvertising, .stopScanning, .dial])
 }
 
+@Test func whoAdvertisesWhileDiallingListensOnlyAfterTheSecondFailureInARow() {
+  var radio = Radio(isExtended: true)
+  _ = radio.drain()
+  radio.handle(.dialsWaiting(true))
+  for isFailedTwice in [false, true] {
+    #expect(radio.drain().last == .dial)
+    radio.handle(.dialEnded(isSuccess: true))
+    #expect(radio.drain() == [.dial])
+    radio.handle(.dialEnded(isSuccess: false))
+    #expect(radio.drain() == [.dial])
+    radio.handle(.dialEnded(isSuccess: !isFailedTwice))
+  }
+  #expect(radio.drain() == [.scan])
+  #expect(radio.plan.deadline == radio.now + RadioPlan.dialRest)
+}
+
 @Test(arguments: [
   (true, [2_000, 4_000, 5_000, 5_000, 5_000, 5_000]), (false, [2_000, 4_000, 8_000, 16_000, 20_000, 20_000]),
 ])

@@ -10,7 +10,7 @@ func core(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .testTarget(name: name, dependencies: dependencies, swiftSettings: language)
 }
-let all: [Target.Dependency] = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Messages", "Session", "Node", "TestSupport"]
+let all: [Target.Dependency] = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Node", "TestSupport"]
 
 let package = Package(
   name: "core",
@@ -24,8 +24,9 @@ let package = Package(
     core("Seal", ["Primitives", "Frame"]),
     core("Messages", ["Primitives", "Channel"]),
     core("Session", ["Primitives", "Frame", "Channel"]),
+    core("LocalAPI", ["Primitives", "Channel", "Session"]),
     core("Node", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session"]),
-    .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Seal", "Session", "Node"], path: "Tests/Support", swiftSettings: language),
+    .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Node"], path: "Tests/Support", swiftSettings: language),
     .target(name: "SessionStories", dependencies: all, path: "Tests/SessionStories", swiftSettings: language),
     .target(name: "Simulator", dependencies: all, path: "Tests/Simulator", swiftSettings: language),
     .executableTarget(name: "simulate", dependencies: ["Simulator", "SessionStories"], path: "Tests/Simulate", exclude: ["run.py"], swiftSettings: language),

@@ -390,3 +390,15 @@ private func hall(of count: UInt64, seenBy local: UInt64, relays: Bool = true, o
     #expect(dialler.wait(atMost: .seconds(1)).dials == [first])
   }
 }
+
+@Test func whoseNeighbourCameFirstIsNotDialledAgainWhileTheLinkStands() {
+  let dialler = Dialler(local: 100)
+  #expect(dialler.find(7, hint: 200))
+  #expect(dialler.dials() == [7])
+  dialler.linked = [200]
+  dialler.connector.dialOvertaken(7)
+  #expect(dialler.dials() == [] && dialler.connector.deadline == .never)
+  dialler.close([200])
+  #expect(dialler.wait().dials == [7])
+  #expect(dialler.connector.candidates[0].failures == 0)
+}
