@@ -22,8 +22,9 @@ public struct NodeID: Hashable, Comparable, Sendable, CustomStringConvertible {
   public var description: String { hexadecimal(high, digits: 16) + hexadecimal(low, digits: 16) }
 }
 
-/// A service of a node: where an application is invited, and who it is in a session. It is the same after each start of the
-/// application, its box and its connection, so it may be kept in a file. Two with the same name have two addresses.
+/// A service of a node: where an application is invited, and who it is in a session. It is the same after each start
+/// of the application, its box and its connection, so it may be kept in a file. Two with the same name have two
+/// addresses.
 public struct Address: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The box that the application is on.
   public let node: NodeID

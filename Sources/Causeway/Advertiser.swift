@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A service that this application offers. It is withdrawn when it is no longer held. It is a sequence of invitations; the daemon
-/// keeps 32 that are not answered, and those that end before the application takes them are not told.
+/// A service that this application offers. It is withdrawn when it is no longer held. It is a sequence of invitations;
+/// the daemon keeps 32 that are not answered, and those that end before the application takes them are not told.
 public final class Advertiser: AsyncSequence, Sendable {
   public typealias Element = Invitation
   public typealias Failure = CausewayError
@@ -59,13 +59,12 @@ final class AdvertiserInside: Hearer {
     case .invited(let invited):
       guard isOpen.isOpen else { return }
       let end = Promise<Result<Outcome, CausewayError>>()
-      let count = ends.withLock { ends in
+      let isTaken = ends.withLock { ends in
+        guard ends[invited.number] == nil, ends.count < Limits.invitationsMax else { return false }
         ends[invited.number] = end
-        return ends.count
+        return true
       }
-      guard count <= Limits.invitationsMax else {
-        throw .broken("more than \(Limits.invitationsMax) invitations")
-      }
+      guard isTaken else { throw .broken("more than \(Limits.invitationsMax) invitations, or one twice") }
       mailbox.change { $0.add(Invitation(connection, invited, end)) }
     case .invitationEnded(let received, let outcome):
       let end = ends.withLock { $0.removeValue(forKey: received) }
@@ -131,10 +130,11 @@ public final class Invitation: Sendable {
     connection.write(.answer(invitation: number, session: 0, explanation: ""), connection.number())
   }
 
-  /// Accepts into a session of the same service type, and waits until it is connected. If nobody else was ever in that session
-  /// it becomes the inviter's; otherwise the two are merged.
+  /// Accepts into a session of the same service type, and waits until it is connected. If nobody else was ever in that
+  /// session it becomes the inviter's; otherwise the two are merged.
   ///
-  /// - Throws: `ended` when it has ended or was answered already; `incompatible`; `full`; `busy`; `timedOut`; `cancelled`.
+  /// - Throws: `ended` when it has ended or was answered already; `incompatible`; `full`; `busy`; `timedOut`;
+  ///   `cancelled`.
   public func accept(into session: Session) async throws(CausewayError) {
     guard isOpen.close() else { throw CausewayError(.ended, "the invitation was answered already") }
     try await connection.ask(.answer(invitation: number, session: session.number, explanation: ""))

@@ -1,4 +1,5 @@
-/// Finds services of one type. It ends when it is no longer held. It is a sequence of sightings; `services` is what there is now.
+/// Finds services of one type. It ends when it is no longer held. It is a sequence of sightings; `services` is what
+/// there is now.
 ///
 /// An application that does not read is told what differs when it does: at most one event for each service.
 public final class Browser: AsyncSequence, Sendable {
@@ -60,12 +61,13 @@ struct Sightings: Content {
   /// In the order of their first change; some may not differ any more.
   private var dirty = Queue<Address?>()
   private var isDirty: Set<Address> = []
+  private var isAllTold = false
 
   var services: [Service] { now.values.map(\.service).sorted { $0.address < $1.address } }
   var isEmpty: Bool { dirty.isEmpty }
 
-  /// What a place offers now. A node may be told in a new place before its old one is empty, so a service is lost with the place
-  /// where it was told last. False when there are too many.
+  /// What a place offers now. A node may be told in a new place before its old one is empty, so a service is lost with
+  /// the place where it was told last. False when there are too many.
   mutating func tell(_ place: Int, _ services: [Service]) -> Bool {
     let addresses = Set(services.map(\.address))
     for address in atPlace[place] ?? [] where !addresses.contains(address) && now[address]?.place == place {
@@ -81,7 +83,10 @@ struct Sightings: Content {
       && atPlace.count <= Limits.sightingsMax
   }
 
-  mutating func allTold() { dirty.append(nil) }
+  mutating func allTold() {
+    if !isAllTold { dirty.append(nil) }
+    isAllTold = true
+  }
 
   private mutating func mark(_ address: Address) {
     // Of what came and went meanwhile there is nothing to tell, but its turn stays: `take` passes over it.

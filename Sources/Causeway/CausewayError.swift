@@ -1,4 +1,5 @@
-/// What every call of this library throws. `code` is what most applications look at, `reason` says more, `text` is for people.
+/// What every call of this library throws. `code` is what most applications look at, `reason` says more, `text` is for
+/// people.
 public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The codes that users of nearby networking know.
   public enum Code: Int, Hashable, Sendable, CaseIterable {

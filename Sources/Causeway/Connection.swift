@@ -7,8 +7,8 @@ protocol Hearer: AnyObject, Sendable {
   func end(_ error: CausewayError)
 }
 
-/// One connection to the daemon. A thread of its own reads and writes it; everything else is called from any thread. It lives
-/// as long as the socket; `Lease` ends it when the application holds nothing of it any more.
+/// One connection to the daemon. A thread of its own reads and writes it; everything else is called from any thread.
+/// It lives as long as the socket; `Lease` ends it when the application holds nothing of it any more.
 final class Connection: Sendable {
   typealias Answer = Result<[Address: Delivery], CausewayError>
 
@@ -61,7 +61,8 @@ final class Connection: Sendable {
     }
   }
 
-  func forget(_ number: UInt32) { state.withLock { _ = $0.hearers.removeValue(forKey: number) } }
+  /// The hearer goes outside the lock: what it holds may end with it, and say so here.
+  func forget(_ number: UInt32) { _ = state.withLock { $0.hearers.removeValue(forKey: number) } }
 
   func hello(_ name: String) async throws(CausewayError) -> Welcome {
     write(.hello(name: name), number())

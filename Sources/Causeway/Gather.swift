@@ -1,7 +1,7 @@
 extension Session {
-  /// Waits for nobody to be asked: offers the session's type, accepts who invites, and invites who offers it, until the session
-  /// ends or the task is cancelled. Of two that find each other the lower node invites at once, the other one only when it has not
-  /// come after 5 s; of invitations that cross, the daemon lets one stand.
+  /// Waits for nobody to be asked: offers the session's type, accepts who invites, and invites who offers it, until
+  /// the session ends or the task is cancelled. Of two that find each other the lower node invites at once, the other
+  /// one only when it has not come after 5 s; of invitations that cross, the daemon lets one stand.
   ///
   /// Who declined or left is not invited again before it was lost and found. Who did not answer is tried again
   /// 10 s later. docs/protocol.md, “Invitations”.
@@ -74,10 +74,7 @@ extension Session {
       try await invite(address)
       return false
     } catch {
-      switch error.reason {
-      case .busy, .timedOut, .outOfReach, .full: return true
-      default: return false
-      }
+      return [.busy, .timedOut, .outOfReach, .full].contains(error.reason)
     }
   }
 }

@@ -1,4 +1,5 @@
-/// The limits of the local API that this library checks itself. docs/local-api.md, “Limits”; docs/protocol.md, “Services”.
+/// The limits of the local API that this library checks itself. docs/local-api.md, “Limits”; docs/protocol.md,
+/// “Services”.
 public enum Limits {
   /// A message, in bytes.
   public static let messageBytesMax = 65_000

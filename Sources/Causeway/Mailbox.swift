@@ -78,7 +78,8 @@ final class Mailbox<Inside: Content>: Sendable {
   }
 }
 
-/// Events for an application, each told once: to whichever task asks next. It throws when the connection to the daemon ends.
+/// Events for an application, each told once: to whichever task asks next. It throws when the connection to the daemon
+/// ends.
 public struct Events<Element: Sendable>: AsyncSequence, Sendable {
   public typealias Failure = CausewayError
   let source: @Sendable () async -> Result<Element?, CausewayError>

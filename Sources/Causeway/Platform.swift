@@ -6,7 +6,8 @@
   import Darwin
 #endif
 
-/// All system calls of the library: a port to another system changes this file alone. Foundation is not needed for them.
+/// All system calls of the library: a port to another system changes this file alone. Foundation is not needed for
+/// them.
 enum Platform {
   /// The socket of a daemon with its default configuration.
   static let socketPath = "/run/causeway/api.sock"
@@ -111,7 +112,8 @@ enum Platform {
 
   static func close(_ descriptor: Int32) { _ = systemClose(descriptor) }
 
-  /// A thread of its own, so that no task of the application waits for a system call. False when there is none to be had.
+  /// A thread of its own, so that no task of the application waits for a system call. False when there is none to be
+  /// had.
   static func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
     let box = Unmanaged.passRetained(ThreadBody(body))
     var attributes = pthread_attr_t()

@@ -1,5 +1,5 @@
-/// A group of applications that exchange messages, wherever in the mesh they are. It is left when it is no longer held, and
-/// nobody iterates its events. docs/local-api.md; docs/protocol.md, “Sessions”.
+/// A group of applications that exchange messages, wherever in the mesh they are. It is left when it is no longer held,
+/// nobody iterates its events, and nothing is gathered. docs/local-api.md; docs/protocol.md, “Sessions”.
 public final class Session: Sendable {
   /// The service type.
   public let type: String
@@ -25,7 +25,8 @@ public final class Session: Sendable {
 
   // MARK: What there is
 
-  /// 32 hexadecimal digits, the same at all members. Nil before the daemon told it; another one when sessions have merged.
+  /// 32 hexadecimal digits, the same at all members. Nil before the daemon told it; another one when sessions have
+  /// merged.
   public var id: String? { inside.mailbox.read { $0.id } }
 
   /// All but this application, by address; those who left are not among them.
@@ -33,8 +34,8 @@ public final class Session: Sendable {
     inside.mailbox.read { $0.members.values.sorted { $0.address < $1.address } }
   }
 
-  /// What happens in the session. Messages come as fast as they are taken: 256 KiB wait here, everything else at its senders.
-  /// Of a member's changes that are not taken the last one is told.
+  /// What happens in the session. Messages come as fast as they are taken: 256 KiB wait here, everything else at its
+  /// senders. Of a member's changes that are not taken the last one is told.
   public var events: Events<SessionEvent> {
     Events {
       let event = await self.inside.mailbox.next()
@@ -133,7 +134,8 @@ public final class Session: Sendable {
 
   /// Sends a reliable message to one member, and waits for room as long as it has none: until its box has the message.
   ///
-  /// - Throws: `outOfReach` when it is not connected, or no longer; the message may have arrived, but not twice. As `send`.
+  /// - Throws: `outOfReach` when it is not connected, or no longer; the message may have arrived, but not twice. As
+  ///   `send`.
   public func deliver(_ bytes: [UInt8], to member: Address, _ mode: Mode = .reliable) async throws(CausewayError) {
     while true {
       let news = inside.news

@@ -44,8 +44,9 @@ final class SessionInside: Hearer {
   }
 }
 
-/// Members as they are, and what the application was not told yet. Messages are bounded by the window, other events by what can
-/// differ: of a member's states that nobody took the last one stands for all, as long as no message of it is between.
+/// Members as they are, and what the application was not told yet. Messages are bounded by the window, other events by
+/// what can differ: of a member's states that nobody took the last one stands for all, as long as no message of it is
+/// between.
 struct SessionContent: Content {
   private(set) var id: String?
   private(set) var members: [Address: Member] = [:]

@@ -48,7 +48,8 @@ public struct Member: Hashable, Sendable {
   /// How a member stands.
   public enum State: Hashable, Sendable {
     case connecting
-    /// Messages reach it. Told again without another state before: the two have met anew, and messages between may be lost.
+    /// Messages reach it. Told again without another state before: the two have met anew, and messages between may be
+    /// lost.
     case connected
     /// Connected, but its application has read nothing for 30 s.
     case paused
@@ -134,7 +135,8 @@ public enum Delivery: UInt8, Hashable, Sendable {
   case delivered = 0
   /// It may have arrived, but not twice.
   case failed = 1
-  /// It was not sent: the member's share is full. `SessionEvent.room` says when to try again; `Session.deliver` waits for it.
+  /// It was not sent: the member's share is full. `SessionEvent.room` says when to try again; `Session.deliver` waits
+  /// for it.
   case noRoom = 2
   /// It was not sent.
   case notConnected = 3

@@ -7,7 +7,8 @@ private func refusal(_ body: () throws(CausewayError) -> Void) -> CausewayError?
   return nil
 }
 
-@Test(arguments: ["chat", "a", "4k", "photo-wall", "abcdefghijklmno"]) func aServiceTypeOfRFC6335IsTaken(type: String) {
+@Test(arguments: ["chat", "a", "4k", "photo-wall", "abcdefghijklmno"])
+func `a service type of RFC 6335 is taken`(type: String) {
   #expect(refusal { () throws(CausewayError) in try Syntax.serviceType(type) } == nil)
 }
 
@@ -17,7 +18,7 @@ func `another service type is refused with the rule`(type: String) {
   #expect(error?.code == .invalidParameter && error?.text.contains("RFC 6335") == true)
 }
 
-@Test func aPairThatIsNotLegalIsNamed() throws {
+@Test func `a pair that is not legal is named`() throws {
   for (info, word) in [
     (["": "x"], "=x"), (["a=b": "x"], "a=b=x"), (["ä": "x"], "ä=x"),
     (["k": String(repeating: "x", count: 254)], "255 bytes"), (["k": "a\nb"], "control"),

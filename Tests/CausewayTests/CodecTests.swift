@@ -67,23 +67,23 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
   ("room", 4, .room(address)),
 ]
 
-@Test(arguments: requests.indices) func theLibraryWritesTheGoldenRequests(index: Int) {
+@Test(arguments: requests.indices) func `the library writes the golden requests`(index: Int) {
   let (name, number, request) = requests[index]
   #expect(request.packet(number) == vectors["request-" + name], "\(name)")
 }
 
-@Test func helloAsksForVersion1() {
+@Test func `hello asks for version 1`() {
   #expect(Request.hello(name: "chat").packet(1) == [0, 0, 0, 14, 1, 0, 0, 0, 1, 0, 1, 0, 1, 4] + bytes("chat"))
 }
 
-@Test(arguments: events.indices) func theLibraryReadsTheGoldenEvents(index: Int) throws {
+@Test(arguments: events.indices) func `the library reads the golden events`(index: Int) throws {
   let (name, number, event) = events[index]
   let golden = try #require(vectors["event-" + name])
   let read = try Event.read(golden[4...])
   #expect(read.number == number && read.event == event, "\(name): \(read)")
 }
 
-@Test func theLibraryReadsAllGoldenEventsAndNoOthers() {
+@Test func `the library reads all golden events and no others`() {
   // A vector that is new needs a row here, unless it is of a kind that this library does not know yet.
   let known = Set(events.map { "event-" + $0.name })
   for (name, bytes) in vectors where name.hasPrefix("event-") && (128...139).contains(bytes[4]) {
@@ -91,7 +91,7 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
   }
 }
 
-@Test func everyPrefixOfAnEventIsRefused() {
+@Test func `every prefix of an event is refused`() {
   for (name, _, _) in events {
     guard let golden = vectors["event-" + name] else { continue }
     for end in 4..<golden.count {
@@ -100,7 +100,7 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
   }
 }
 
-@Test func noChangeOfAByteTrapsAndBytesBehindTheLastFieldAreIgnored() throws {
+@Test func `no change of a byte traps and bytes behind the last field are ignored`() throws {
   for (name, _, event) in events {
     guard var golden = vectors["event-" + name] else { continue }
     for place in 4..<golden.count {
@@ -115,12 +115,12 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
   }
 }
 
-@Test func anEventOfALaterVersionIsPassedOver() throws {
+@Test func `an event of a later version is passed over`() throws {
   #expect(try Event.read(packet(200, 4)[4...]).event == nil)
   #expect(try Event.read(memberPacket(4, address, 99)[4...]).event == nil)
 }
 
-@Test func namesOfOthersAreHarmlessToPrint() throws {
+@Test func `names of others are harmless to print`() throws {
   let packet = packet(136, 4) {
     $0.put(address)
     $0.put([2, 1, 4, 0x1b, 0x5b, 0xff, 0x41, 1, 0, 0])
@@ -131,7 +131,7 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
         Member(address: address, peer: Peer(name: "\u{fffd}[\u{fffd}A", hops: 2, isVerified: true), state: .connected)))
 }
 
-@Test func aNodeWithMoreServicesOrLongerOnesThanThereCanBeIsRefused() {
+@Test func `a node with more services or longer ones than there can be is refused`() {
   func services(_ count: UInt8, _ length: UInt64) -> [UInt8] {
     packet(130, 3) {
       $0.put([0, 9])
@@ -147,7 +147,7 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
   #expect(throws: CausewayError.self) { try Event.read(services(1, 2049)[4...]) }
 }
 
-@Test func packetsAreCutFromAnyPieces() throws {
+@Test func `packets are cut from any pieces`() throws {
   let packets = (1...3).map { packet(131, UInt32($0)) }
   for size in 1...packets.joined().count {
     var splitter = PacketSplitter(), found: [[UInt8]] = []
@@ -160,7 +160,8 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
   }
 }
 
-@Test(arguments: [0, 4, 66_561, 0xffff_ffff] as [UInt32]) func aLengthThatIsNotLegalIsRefusedBeforeAnythingIsKept(
+@Test(arguments: [0, 4, 66_561, 0xffff_ffff] as [UInt32])
+func `a length that is not legal is refused before anything is kept`(
   length: UInt32
 ) {
   var splitter = PacketSplitter()

@@ -48,7 +48,7 @@ func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?
   if outcome == 1 { #expect(error?.text == "declined: why") }
 }
 
-@Test(.timeLimit(.minutes(1))) func anInvitationIsTakenBackWithItsTask() async throws {
+@Test(.timeLimit(.minutes(1))) func `an invitation is taken back with its task`() async throws {
   let daemon = try DaemonStandIn()
   let session = try await daemon.connect().openSession("chat")
   let inviting = Task { await thrown { () async throws(CausewayError) in try await session.invite(address) } }
@@ -60,7 +60,7 @@ func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?
   #expect(try await daemon.asked(7).fields == word(request.number))
 }
 
-@Test(.timeLimit(.minutes(1))) func anInvitationComesWithItsContextAndIsAccepted() async throws {
+@Test(.timeLimit(.minutes(1))) func `an invitation comes with its context and is accepted`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   let session = try await node.openSession("chat"),
@@ -82,7 +82,7 @@ func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?
   #expect(daemon.count(8) == 1)
 }
 
-@Test(.timeLimit(.minutes(1))) func anInvitationIsDeclinedWithAWordOrByDroppingIt() async throws {
+@Test(.timeLimit(.minutes(1))) func `an invitation is declined with a word or by dropping it`() async throws {
   let daemon = try DaemonStandIn()
   let advertiser = try await daemon.connect().advertise("chat")
   let service = try await daemon.asked(2).number
@@ -97,7 +97,7 @@ func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?
   #expect(try await daemon.asked(8).fields == word(78) + word(0) + [0])
 }
 
-@Test(.timeLimit(.minutes(1))) func anInvitationThatEndedBeforeItWasTakenIsNotTold() async throws {
+@Test(.timeLimit(.minutes(1))) func `an invitation that ended before it was taken is not told`() async throws {
   let daemon = try DaemonStandIn()
   let advertiser = try await daemon.connect().advertise("chat")
   let service = try await daemon.asked(2).number
@@ -110,17 +110,17 @@ func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?
   daemon.tell(ended(service, 79, 3))
 }
 
-@Test(.timeLimit(.minutes(1))) func invitationsWithoutEndBreakTheProtocol() async throws {
+@Test(.timeLimit(.minutes(1))) func `invitations without end break the protocol`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   let advertiser = try await node.advertise("chat")
   let service = try await daemon.asked(2).number
-  for number in 0...UInt32(Limits.invitationsMax) { daemon.tell(invited(service, number + 1)) }
+  for number in 0..<UInt32(Limits.invitationsMax) + 1 { daemon.tell(invited(service, number + 1)) }
   #expect(await node.ended()?.reason == .daemonBroken)
   _ = advertiser
 }
 
-@Test(.timeLimit(.minutes(1))) func discoveryInfoIsReplacedUnderTheSameNumber() async throws {
+@Test(.timeLimit(.minutes(1))) func `discovery info is replaced under the same number`() async throws {
   let daemon = try DaemonStandIn()
   let advertiser = try await daemon.connect().advertise("chat")
   let first = try await daemon.asked(2)

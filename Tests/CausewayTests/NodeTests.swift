@@ -2,21 +2,21 @@ import Testing
 
 @testable import Causeway
 
-@Test(.timeLimit(.minutes(1))) func aNodeSaysHelloAndKnowsItsBox() async throws {
+@Test(.timeLimit(.minutes(1))) func `a node says hello and knows its box`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   #expect(try await daemon.asked(1).fields == [0, 1, 0, 1, 4] + bytes("chat"))
   #expect(node.id == address.node && node.name == "bob" && node.results.places == 64)
 }
 
-@Test(.timeLimit(.minutes(1))) func aDaemonOfAnotherVersionIsToldAsUnsupported() async throws {
+@Test(.timeLimit(.minutes(1))) func `a daemon of another version is told as unsupported`() async throws {
   let daemon = try DaemonStandIn()
   daemon.answer(1, 1, "this daemon speaks version 9")
   let error = await thrown { () async throws(CausewayError) in try await Node.connect(over: daemon.client, as: "chat") }
   #expect(error == CausewayError(.unsupported, "this daemon speaks version 9"))
 }
 
-@Test(.timeLimit(.minutes(1))) func whatTheDaemonSaysBeforeItClosesIsTheError() async throws {
+@Test(.timeLimit(.minutes(1))) func `what the daemon says before it closes is the error`() async throws {
   let daemon = try DaemonStandIn()
   daemon.answerNothing(1)
   daemon.tell(
@@ -29,7 +29,7 @@ import Testing
   #expect(error == CausewayError(.full, "64 clients are connected"))
 }
 
-@Test(.timeLimit(.minutes(1))) func withoutADaemonThePathIsNamed() async throws {
+@Test(.timeLimit(.minutes(1))) func `without a daemon the path is named`() async throws {
   let error = await thrown { () async throws(CausewayError) in
     try await Node.connect(as: "chat", at: "/nowhere/api.sock")
   }
@@ -43,7 +43,7 @@ import Testing
   #expect(name?.code == .invalidParameter)
 }
 
-@Test(.timeLimit(.minutes(1))) func whenTheDaemonEndsEverythingSaysSo() async throws {
+@Test(.timeLimit(.minutes(1))) func `when the daemon ends everything says so`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   let browser = try await node.browse("chat"), advertiser = try await node.advertise("chat")
@@ -70,7 +70,7 @@ import Testing
   .timeLimit(.minutes(1)),
   arguments: [
     [0, 0, 0, 4], [0xff, 0xff, 0xff, 0xff], [0, 0, 0, 5, 128, 0, 0, 0, 9],
-  ] as [[UInt8]]) func aDaemonThatBreaksTheProtocolLosesItsConnection(packet: [UInt8]) async throws
+  ] as [[UInt8]]) func `a daemon that breaks the protocol loses its connection`(packet: [UInt8]) async throws
 {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
@@ -78,7 +78,7 @@ import Testing
   #expect(await node.ended()?.reason == .daemonBroken)
 }
 
-@Test(.timeLimit(.minutes(1))) func messagesBeyondTheWindowEndTheConnection() async throws {
+@Test(.timeLimit(.minutes(1))) func `messages beyond the window end the connection`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   let session = try await node.openSession("chat")
@@ -88,7 +88,7 @@ import Testing
   _ = session
 }
 
-@Test(.timeLimit(.minutes(1))) func aConnectionThatNothingHoldsEnds() async throws {
+@Test(.timeLimit(.minutes(1))) func `a connection that nothing holds ends`() async throws {
   let daemon = try DaemonStandIn()
   var browser: Browser?
   do {
@@ -101,7 +101,7 @@ import Testing
   #expect(await ended.value() == .closed)
 }
 
-@Test(.timeLimit(.minutes(1))) func aRefusedRequestThrowsItsCode() async throws {
+@Test(.timeLimit(.minutes(1))) func `a refused request throws its code`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   daemon.answer(3, 4, "for group 7 alone")
@@ -109,7 +109,7 @@ import Testing
   #expect(error == CausewayError(.notAllowed, "for group 7 alone") && error?.code == .unavailable)
 }
 
-@Test(.timeLimit(.minutes(1))) func aBrowseThatIsDroppedIsClosed() async throws {
+@Test(.timeLimit(.minutes(1))) func `a browse that is dropped is closed`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   do { _ = try await node.browse("chat") }

@@ -20,7 +20,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   .message(Message(sender: sender, bytes: bytes(text), isReliable: true))
 }
 
-@Test func ofStatesThatNobodyTookTheLastIsTold() {
+@Test func `of states that nobody took the last is told`() {
   var session = content()
   for state in [.connecting, .connected, .away, .connected, .paused] as [Member.State] {
     _ = session.tell(.member(member(state, one)))
@@ -30,7 +30,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   #expect(session.members == [one: member(.paused, one), two: member(.connected, two)])
 }
 
-@Test func aMemberIsConnectedBeforeItsMessagesAndLeavesBehindThem() {
+@Test func `a member is connected before its messages and leaves behind them`() {
   var session = content()
   _ = session.tell(.member(member(.connected, one)))
   _ = session.tell(.message(from: one, isReliable: true, bytes("a")))
@@ -44,7 +44,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   #expect(session.members.isEmpty)
 }
 
-@Test func aStateThatWasTakenIsNotReplaced() {
+@Test func `a state that was taken is not replaced`() {
   var session = content()
   _ = session.tell(.member(member(.connected, one)))
   #expect(session.take() == .member(member(.connected, one)))
@@ -54,7 +54,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   #expect(all(&session) == [.member(member(.away, one)), .room(one)])
 }
 
-@Test func theWindowFollowsWhatIsTaken() {
+@Test func `the window follows what is taken`() {
   var session = SessionContent()
   #expect(session.grant() == 262_144)
   #expect(session.grant() == nil)
@@ -69,7 +69,7 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   #expect(session.grant() == 3 * 65_064 + 262_144)
 }
 
-@Test func messagesBeyondTheWindowBreakTheProtocol() {
+@Test func `messages beyond the window break the protocol`() {
   var session = content()
   var count = 0
   while count < 100_000, session.tell(.message(from: one, isReliable: true, [])) == nil { count += 1 }

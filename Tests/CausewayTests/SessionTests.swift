@@ -37,12 +37,12 @@ private struct Bench {
 
 private let one = Address.numbered(1), two = Address.numbered(2)
 
-@Test(.timeLimit(.minutes(1))) func aSessionBeginsWithAWindow() async throws {
+@Test(.timeLimit(.minutes(1))) func `a session begins with a window`() async throws {
   let bench = try await Bench()
   #expect(try await bench.daemon.asked(11).fields == [0, 0, 0, UInt8(bench.number), 0, 0, 0, 0, 0, 4, 0, 0])
 }
 
-@Test(.timeLimit(.minutes(1))) func theResultOfEachMemberIsReturned() async throws {
+@Test(.timeLimit(.minutes(1))) func `the result of each member is returned`() async throws {
   let bench = try await Bench(one, two)
   bench.daemon.answerNothing(10)
   let sending = Task { try await bench.session.send(bytes("hello")) }
@@ -54,7 +54,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(try await sending.value == [one: .delivered, two: .noRoom])
 }
 
-@Test(.timeLimit(.minutes(1))) func deliverWaitsForRoomAndSaysWhenTheMemberIsGone() async throws {
+@Test(.timeLimit(.minutes(1))) func `deliver waits for room and says when the member is gone`() async throws {
   let bench = try await Bench(one)
   bench.daemon.answerNothing(10)
   let sending = Task {
@@ -78,7 +78,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(await late.value?.reason == .outOfReach)
 }
 
-@Test(.timeLimit(.minutes(1))) func noMoreResultsAreAwaitedThanTheDaemonAllows() async throws {
+@Test(.timeLimit(.minutes(1))) func `no more results are awaited than the daemon allows`() async throws {
   let bench = try await Bench(one)
   bench.daemon.answerNothing(10)
   let sending = (0..<80).map { _ in Task { try await bench.session.send([1], to: [one]) } }
@@ -91,7 +91,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   for task in sending { _ = try await task.value }
 }
 
-@Test(.timeLimit(.minutes(1))) func whoSendsToMoreThanWasReckonedTriesAgainAlone() async throws {
+@Test(.timeLimit(.minutes(1))) func `who sends to more than was reckoned tries again alone`() async throws {
   let bench = try await Bench(one)
   bench.daemon.answerNothing(10)
   let sending = Task { try await bench.session.send([1]) }
@@ -100,7 +100,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(try await sending.value == [:])
 }
 
-@Test(.timeLimit(.minutes(1))) func argumentsThatAreNotLegalAreNotSent() async throws {
+@Test(.timeLimit(.minutes(1))) func `arguments that are not legal are not sent`() async throws {
   let bench = try await Bench()
   for error in [
     await thrown { () async throws(CausewayError) in try await bench.session.send([UInt8](repeating: 0, count: 65_001))
@@ -120,7 +120,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(bench.daemon.count(10) == 0)
 }
 
-@Test(.timeLimit(.minutes(1))) func theWindowGrowsAsMessagesAreTaken() async throws {
+@Test(.timeLimit(.minutes(1))) func `the window grows as messages are taken`() async throws {
   let bench = try await Bench(one)
   _ = try await bench.daemon.asked(11)
   for _ in 0..<3 { bench.daemon.tell(messagePacket(bench.number, one, [UInt8](repeating: 7, count: 65_000))) }
@@ -134,7 +134,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(try await bench.daemon.asked(11).fields.suffix(4) == [0, 6, 0xfa, 0x78])
 }
 
-@Test(.timeLimit(.minutes(1))) func leavingEndsTheEventsBehindWhatWasTold() async throws {
+@Test(.timeLimit(.minutes(1))) func `leaving ends the events behind what was told`() async throws {
   let bench = try await Bench(one)
   bench.daemon.tell(messagePacket(bench.number, one, [1]))
   try await bench.session.leave("bye")
@@ -147,7 +147,7 @@ private let one = Address.numbered(1), two = Address.numbered(2)
   #expect(bench.daemon.count(9) == 1)
 }
 
-@Test(.timeLimit(.minutes(1))) func aSessionThatIsDroppedIsLeft() async throws {
+@Test(.timeLimit(.minutes(1))) func `a session that is dropped is left`() async throws {
   let daemon = try DaemonStandIn()
   let node = try await daemon.connect()
   do { _ = try await node.openSession("chat") }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Causeway
 
-@Test func aPromiseIsKeptForAllWhoWaitAndOnce() async {
+@Test func `a promise is kept for all who wait and once`() async {
   let promise = Promise<Int>()
   async let a = promise.value(), b = promise.value()
   promise.fulfil(1)
@@ -12,14 +12,14 @@ import Testing
   #expect(await promise.value() == 1)
 }
 
-@Test func whoIsCancelledWaitsNoLonger() async {
+@Test func `who is cancelled waits no longer`() async {
   let promise = Promise<Int>()
   let task = Task { await promise.value() }
   task.cancel()
   #expect(await task.value == nil)
 }
 
-@Test func aGateGivesPlacesInTheOrderOfAsking() async {
+@Test func `a gate gives places in the order of asking`() async {
   let gate = Gate(4)
   #expect(await gate.enter(3))
   let big = Task { await gate.enter(9) }
@@ -33,7 +33,7 @@ import Testing
   #expect(await gate.enter(4))
 }
 
-@Test func whoIsCancelledBeforeAGateLetsTheNextOneIn() async {
+@Test func `who is cancelled before a gate lets the next one in`() async {
   let gate = Gate(2)
   #expect(await gate.enter(1))
   let big = Task { await gate.enter(2) }
