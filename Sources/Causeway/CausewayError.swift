@@ -103,8 +103,12 @@ public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible 
 
   static let cancelled = CausewayError(.cancelled, "the task was cancelled")
   static let closed = CausewayError(.closed, "this application closed the connection to the daemon")
-  static let daemonEnded = CausewayError(
-    .daemonEnded, "the daemon ended: services, browses and sessions are gone; connect again")
+  static let daemonEnded = daemonEnded(saying: "the daemon ended")
+
+  /// With the daemon's last words.
+  static func daemonEnded(saying words: String) -> CausewayError {
+    CausewayError(.daemonEnded, "\(words): services, browses and sessions are gone; connect again")
+  }
 
   static func broken(_ what: String) -> CausewayError {
     CausewayError(.daemonBroken, "the daemon broke the protocol: \(what)")

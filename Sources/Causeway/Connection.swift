@@ -140,7 +140,9 @@ final class Connection: Sendable {
       if canWrite { writeSome() }
       guard canRead, let count = Platform.read(stream, into: &buffer) else { continue }
       if count == 0 {
-        end(lastWords ?? .daemonEnded)
+        // Before it welcomes somebody the daemon says why it does not; afterwards, that it stops.
+        let refusal = welcome.now == nil ? lastWords : lastWords.map { .daemonEnded(saying: $0.text) }
+        end(refusal ?? .daemonEnded)
         break
       }
       do throws(CausewayError) {

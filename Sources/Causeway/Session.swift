@@ -102,6 +102,7 @@ public final class Session: Sendable {
   /// - Parameters:
   ///   - bytes: at most 65,000.
   ///   - members: at most 63; nil: all that are connected.
+  ///   - mode: how it travels.
   /// - Returns: the result of each member, empty for an unreliable message.
   /// - Throws: `ended` when the session has ended; `cancelled`: the message may arrive all the same.
   @discardableResult

@@ -19,22 +19,22 @@ final class DaemonStandIn: Sendable {
     var answers: [UInt8: (UInt8, String)?] = [:]
   }
   private let state = Mutex(State())
-  private let stream: Int32
+  private let socket: Socket
   let client: Int32
 
   init() throws {
     var ends: [Int32] = [0, 0]
     try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
-    (stream, client) = (ends[0], ends[1])
+    (socket, client) = (Socket(ends[0]), ends[1])
     Platform.prepare(client)
-    let isRunning = Platform.startThread { [weak self, stream] in Self.read(stream) { asked in self?.hear(asked) } }
+    let isRunning = Platform.startThread { [weak self, socket] in socket.read { asked in self?.hear(asked) } }
     try #require(isRunning)
   }
 
   deinit { close() }
 
-  /// The daemon ends. The thread closes the descriptor.
-  func close() { shutdown(stream, Int32(SHUT_RDWR)) }
+  /// The daemon ends.
+  func close() { socket.shut() }
 
   /// A node that is connected to it.
   func connect() async throws -> Node { try await Node.connect(over: client, as: "chat") }
@@ -43,13 +43,7 @@ final class DaemonStandIn: Sendable {
   func answerNothing(_ type: UInt8) { state.withLock { $0.answers[type] = .some(nil) } }
 
   func tell(_ packets: [UInt8]...) {
-    let bytes = Array(packets.joined())
-    var start = 0
-    while start < bytes.count {
-      let count = bytes[start...].withUnsafeBytes { send(stream, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-      guard count > 0 else { return }
-      start += count
-    }
+    socket.write(Array(packets.joined()))
   }
 
   /// The next request of a type; those before it are passed over.
@@ -92,16 +86,42 @@ final class DaemonStandIn: Sendable {
         $0.put(answer.1)
       })
   }
+}
 
-  private static func read(_ stream: Int32, _ hear: (Asked) -> Void) {
+/// The daemon's end. Its thread closes it, and nobody uses its number afterwards: that may be another test's by then.
+private final class Socket: Sendable {
+  private let descriptor: Int32
+  private let isOpen = Mutex(true)
+
+  init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+  func shut() { isOpen.withLock { if $0 { shutdown(descriptor, Int32(SHUT_RDWR)) } } }
+
+  func write(_ bytes: [UInt8]) {
+    isOpen.withLock { isOpen in
+      var start = 0
+      while isOpen && start < bytes.count {
+        let count = bytes[start...].withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+        guard count > 0 else { return }
+        start += count
+      }
+    }
+  }
+
+  func read(_ hear: (DaemonStandIn.Asked) -> Void) {
     var splitter = PacketSplitter(), buffer = [UInt8](repeating: 0, count: 65_536)
-    defer { Glibc.close(stream) }
-    while case let count = Glibc.read(stream, &buffer, buffer.count), count > 0 {
+    defer {
+      isOpen.withLock { isOpen in
+        isOpen = false
+        close(descriptor)
+      }
+    }
+    while case let count = Glibc.read(descriptor, &buffer, buffer.count), count > 0 {
       splitter.append(buffer[..<count])
       while let packet = try? splitter.next() {
         var reader = PacketReader(packet)
         guard let type = try? reader.byte(), let number = try? reader.word() else { return }
-        hear(Asked(type: type, number: number, fields: Array(packet.dropFirst(5))))
+        hear(DaemonStandIn.Asked(type: type, number: number, fields: Array(packet.dropFirst(5))))
       }
     }
   }

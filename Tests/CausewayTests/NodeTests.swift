@@ -29,6 +29,20 @@ import Testing
   #expect(error == CausewayError(.full, "64 clients are connected"))
 }
 
+@Test(.timeLimit(.minutes(1))) func `a daemon that stops says so, and what is lost is told with it`() async throws {
+  let daemon = try DaemonStandIn()
+  let node = try await daemon.connect()
+  daemon.tell(
+    packet(128, 0) {
+      $0.put([3])
+      $0.put("the daemon stops")
+    })
+  daemon.close()
+  let error = await node.ended()
+  #expect(error?.reason == .daemonEnded && error?.code == .notConnected)
+  #expect(error?.text == "the daemon stops: services, browses and sessions are gone; connect again")
+}
+
 @Test(.timeLimit(.minutes(1))) func `without a daemon the path is named`() async throws {
   let error = await thrown { () async throws(CausewayError) in
     try await Node.connect(as: "chat", at: "/nowhere/api.sock")

@@ -150,7 +150,7 @@ class LibraryTest(unittest.TestCase):
         chat = self.chat("four", daemon)
         chat.wait("^-- this is c")
         daemon.stop()
-        chat.wait("notConnected: the daemon ended: services, browses and sessions are gone; connect again")
+        chat.wait("notConnected: the daemon stops: services, browses and sessions are gone; connect again")
         chat.process.wait(10)
 
 
