@@ -134,6 +134,13 @@ enum Platform {
   private static func errorText(_ code: Int32) -> String { String(cString: strerror(code)) }
 }
 
+/// glibc declares the address of `connect` as a pointer or, with _GNU_SOURCE, as a union of pointers: both are one word.
+private func call<Pointer>(
+  _ function: (Int32, Pointer, socklen_t) -> Int32, _ a: Int32, _ b: UnsafePointer<sockaddr>, _ c: socklen_t
+) -> Int32 {
+  function(a, unsafeBitCast(b, to: Pointer.self), c)
+}
+
 private final class ThreadBody: Sendable {
   let body: @Sendable () -> Void
   init(_ body: @escaping @Sendable () -> Void) { self.body = body }
@@ -151,7 +158,9 @@ private func retrying<Value: SignedInteger>(_ call: () -> Value) -> Value {
 }
 
 // The names of system calls that members of `Platform` have too.
-private func systemConnect(_ a: Int32, _ b: UnsafePointer<sockaddr>, _ c: socklen_t) -> Int32 { connect(a, b, c) }
+private func systemConnect(_ a: Int32, _ b: UnsafePointer<sockaddr>, _ c: socklen_t) -> Int32 {
+  call(connect, a, b, c)
+}
 private func systemRead(_ a: Int32, _ b: UnsafeMutableRawPointer, _ c: Int) -> Int { read(a, b, c) }
 private func systemWrite(_ a: Int32, _ b: UnsafeRawPointer, _ c: Int) -> Int { write(a, b, c) }
 private func systemClose(_ a: Int32) -> Int32 { close(a) }
