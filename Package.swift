@@ -56,6 +56,8 @@ let optimised: [SwiftSetting] = [.unsafeFlags(["-O"])]
 
 let package = Package(
   name: "causeway",
+  products: [.executable(name: "causeway", targets: ["Program"])]
+    + (embedded ? [] : [.library(name: "Causeway", targets: ["Causeway"])]),
   targets: [
     // Core: pure, sans-IO. A module imports only those above it.
     core("Primitives", allocates: false),
@@ -106,14 +108,19 @@ let package = Package(
       "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Messages", "Reactor", "Identity", "SecureTransport", "Trust",
       "Configuration", "Diagnostics", "Relay",
     ]),
+    // The product is called causeway; a module of that name would clash with the library where file names have no case.
     .executableTarget(
-      name: "causeway",
+      name: "Program",
       dependencies: ["CSystem", "Commands"],
       swiftSettings: language + mode,
       linkerSettings: embedded
         ? [.unsafeFlags(["-Xclang-linker", "-static", "-use-ld=lld", "-Xlinker", "--gc-sections"])]
         : []),
   ] + (embedded ? [] : [
+    // The library for applications, in full Swift. It needs libc alone, and no unsafe flag: SwiftPM refuses a package that
+    // depends on a target with one.
+    .target(name: "Causeway", swiftSettings: [.swiftLanguageMode(.v6)]),
+    .testTarget(name: "CausewayTests", dependencies: ["Causeway"], swiftSettings: [.swiftLanguageMode(.v6)]),
     .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Node"], path: "Tests/Support", swiftSettings: language + optimisedAndChecked),
     tests("PrimitivesTests", ["Primitives", "TestSupport"]),
     tests("OptimisedTests", ["Primitives"], optimised),

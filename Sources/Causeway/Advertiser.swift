@@ -1,0 +1,160 @@
+import Synchronization
+
+/// A service that this application offers. It is withdrawn when it is no longer held. It is a sequence of invitations;
+/// the daemon keeps 32 that are not answered, and those that end before the application takes them are not told.
+public final class Advertiser: AsyncSequence, Sendable {
+  public typealias Element = Invitation
+  public typealias Failure = CausewayError
+
+  private let lease: Lease
+  private let number: UInt32
+  private let type: String
+  private let inside: AdvertiserInside
+
+  init(_ lease: Lease, _ number: UInt32, _ type: String, _ inside: AdvertiserInside) {
+    self.lease = lease
+    self.number = number
+    self.type = type
+    self.inside = inside
+  }
+
+  deinit { close() }
+
+  public func makeAsyncIterator() -> Events<Invitation>.Iterator {
+    // The service is offered while its invitations are iterated.
+    Events { await self.inside.mailbox.next() }.makeAsyncIterator()
+  }
+
+  /// Replaces the discovery info; limits as for `Node.advertise`.
+  public func update(info: [String: String]) async throws(CausewayError) {
+    try await lease.connection.ask(.advertise(type: type, pairs: try Syntax.pairs(info)), number)
+  }
+
+  /// Withdraws the service. Sessions and invitations that were accepted stay.
+  public func close() {
+    guard inside.isOpen.close() else { return }
+    // Invitations that were taken may still be answered: their ends are heard.
+    lease.connection.write(.close(number), lease.connection.number())
+    inside.mailbox.end(.success(()))
+    inside.forgetIfIdle(lease.connection)
+  }
+}
+
+final class AdvertiserInside: Hearer {
+  let mailbox = Mailbox(Invitations())
+  let isOpen = Latch()
+  private let number: UInt32
+  /// Of invitations that the application may hold: it must not live because of them.
+  private let ends = Mutex<[UInt32: Promise<Result<Outcome, CausewayError>>]>([:])
+
+  init(_ number: UInt32) { self.number = number }
+
+  /// After the last end there is nothing more to hear of a service that was withdrawn.
+  func forgetIfIdle(_ connection: Connection) {
+    if !isOpen.isOpen && ends.withLock({ $0.isEmpty }) { connection.forget(number) }
+  }
+
+  func hear(_ event: Event, _ connection: Connection) throws(CausewayError) {
+    switch event {
+    case .invited(let invited):
+      guard isOpen.isOpen else { return }
+      let end = Promise<Result<Outcome, CausewayError>>()
+      let isTaken = ends.withLock { ends in
+        guard ends[invited.number] == nil, ends.count < Limits.invitationsMax else { return false }
+        ends[invited.number] = end
+        return true
+      }
+      guard isTaken else { throw .broken("more than \(Limits.invitationsMax) invitations, or one twice") }
+      mailbox.change { $0.add(Invitation(connection, invited, end)) }
+    case .invitationEnded(let received, let outcome):
+      let end = ends.withLock { $0.removeValue(forKey: received) }
+      end?.fulfil(.success(outcome))
+      mailbox.change { $0.remove(received) }
+      forgetIfIdle(connection)
+    case .done, .welcome, .services, .allTold, .identified, .ended, .member, .message, .sent, .room: break
+    }
+  }
+
+  func end(_ error: CausewayError) {
+    let left = ends.withLock { ends in
+      defer { ends = [:] }
+      return Array(ends.values)
+    }
+    for end in left { end.fulfil(.failure(error)) }
+    mailbox.end(.failure(error))
+  }
+}
+
+struct Invitations: Content {
+  private var waiting = Queue<Invitation>()
+
+  var isEmpty: Bool { waiting.isEmpty }
+  mutating func add(_ invitation: Invitation) { waiting.append(invitation) }
+  mutating func take() -> Invitation? { waiting.removeFirst() }
+
+  mutating func remove(_ number: UInt32) { waiting.removeAll { $0.number == number } }
+}
+
+/// An invitation that came. One that is dropped without an answer is declined. docs/local-api.md, event 132.
+public final class Invitation: Sendable {
+  /// The inviter, as it will be a member.
+  public let from: Address
+  public let peer: Peer
+  /// The rules of the inviter's session.
+  public let rules: Rules
+  /// Members of the inviter's session.
+  public let memberCount: Int
+  /// Bytes of the inviter's, at most 4,096: untrusted.
+  public let context: [UInt8]
+  /// When it times out.
+  public let deadline: ContinuousClock.Instant
+  let number: UInt32
+  private let connection: Connection
+  private let end: Promise<Result<Outcome, CausewayError>>
+  private let isOpen = Latch()
+
+  init(_ connection: Connection, _ invited: Invited, _ end: Promise<Result<Outcome, CausewayError>>) {
+    self.connection = connection
+    self.end = end
+    from = invited.from
+    peer = invited.peer
+    rules = invited.rules
+    memberCount = invited.memberCount
+    context = invited.context
+    number = invited.number
+    deadline = .now + .milliseconds(Int64(invited.milliseconds))
+  }
+
+  deinit {
+    guard isOpen.close(), end.now == nil else { return }
+    connection.write(.answer(invitation: number, session: 0, explanation: ""), connection.number())
+  }
+
+  /// Accepts into a session of the same service type, and waits until it is connected. If nobody else was ever in that
+  /// session it becomes the inviter's; otherwise the two are merged.
+  ///
+  /// - Throws: `ended` when it has ended or was answered already; `incompatible`; `full`; `busy`; `timedOut`;
+  ///   `cancelled`.
+  public func accept(into session: Session) async throws(CausewayError) {
+    guard isOpen.close() else { throw CausewayError(.ended, "the invitation was answered already") }
+    try await connection.ask(.answer(invitation: number, session: session.number, explanation: ""))
+    if let error = try await outcome().error { throw error }
+  }
+
+  /// Declines, with an explanation of at most 200 bytes for the inviter. One that has ended meanwhile is no error.
+  public func decline(_ explanation: String = "") async throws(CausewayError) {
+    try Syntax.name(explanation, "an explanation", Limits.explanationBytesMax)
+    guard isOpen.close() else { return }
+    do {
+      try await connection.ask(.answer(invitation: number, session: 0, explanation: explanation))
+    } catch {
+      if error.reason != .ended { throw error }
+    }
+  }
+
+  /// Waits until it has ended, and says how.
+  public func outcome() async throws(CausewayError) -> Outcome {
+    guard let outcome = await end.value() else { throw .cancelled }
+    return try outcome.get()
+  }
+}

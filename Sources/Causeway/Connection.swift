@@ -1,0 +1,219 @@
+import Synchronization
+
+/// What an object of the daemon's has here: it hears the events with its number.
+protocol Hearer: AnyObject, Sendable {
+  func hear(_ event: Event, _ connection: Connection) throws(CausewayError)
+  /// The connection has ended: nothing will be heard any more.
+  func end(_ error: CausewayError)
+}
+
+/// One connection to the daemon. A thread of its own reads and writes it; everything else is called from any thread.
+/// It lives as long as the socket; `Lease` ends it when the application holds nothing of it any more.
+final class Connection: Sendable {
+  typealias Answer = Result<[Address: Delivery], CausewayError>
+
+  private struct State {
+    var lastNumber: UInt32 = 0
+    var answers: [UInt32: (promise: Promise<Answer>, results: [Address: Delivery])] = [:]
+    var hearers: [UInt32: any Hearer] = [:]
+    /// Bounded by the gates, and by one packet for each object that is closed.
+    var output: [UInt8] = []
+    var written = 0
+    var error: CausewayError?
+  }
+  private let state = Mutex(State())
+  private let stream: Int32
+  private let bell: (listener: Int32, rope: Int32)
+  private let welcome = Promise<Result<Welcome, CausewayError>>()
+  /// Why the connection ended.
+  let ended = Promise<CausewayError>()
+  private let requests = Gate(Limits.requestsMax)
+
+  /// Takes over a connected socket that does not block.
+  init(_ stream: Int32) throws(CausewayError) {
+    self.stream = stream
+    do {
+      bell = try Platform.bell()
+    } catch {
+      Platform.close(stream)
+      throw error
+    }
+    guard Platform.startThread({ self.run() }) else {
+      Platform.close(stream)
+      throw CausewayError(.noDaemon, "this process may start no more threads")
+    }
+  }
+
+  deinit {
+    Platform.close(bell.listener)
+    Platform.close(bell.rope)
+  }
+
+  // MARK: Requests
+
+  /// A number that stands for nothing.
+  func number() -> UInt32 {
+    state.withLock { state in
+      repeat {
+        state.lastNumber = state.lastNumber == .max ? 1 : state.lastNumber + 1
+      } while state.hearers[state.lastNumber] != nil || state.answers[state.lastNumber] != nil
+      return state.lastNumber
+    }
+  }
+
+  /// The hearer goes outside the lock: what it holds may end with it, and say so here.
+  func forget(_ number: UInt32) { _ = state.withLock { $0.hearers.removeValue(forKey: number) } }
+
+  func hello(_ name: String) async throws(CausewayError) -> Welcome {
+    write(.hello(name: name), number())
+    guard let answer = await welcome.value() else { throw .cancelled }
+    return try answer.get()
+  }
+
+  /// A request that makes something which `hearer` stands for from now on, unless it is refused.
+  func make(
+    _ request: Request, _ number: UInt32, for hearer: any Hearer, undo: Request
+  ) async throws(CausewayError) {
+    guard await requests.enter() else { throw .cancelled }
+    defer { requests.leave() }
+    state.withLock { state in
+      if state.error == nil { state.hearers[number] = hearer }
+    }
+    do {
+      try await ask(request, number)
+    } catch {
+      forget(number)
+      // The daemon may carry it out all the same.
+      if error == .cancelled { write(undo, self.number()) }
+      throw error
+    }
+  }
+
+  /// Sends a request and waits for its answer.
+  @discardableResult
+  func ask(_ request: Request, _ number: UInt32? = nil) async throws(CausewayError) -> [Address: Delivery] {
+    let number = number ?? self.number(), promise = Promise<Answer>()
+    let error = state.withLock { state in
+      if state.error == nil { state.answers[number] = (promise, [:]) }
+      return state.error
+    }
+    if let error { throw error }
+    write(request, number)
+    guard let answer = await promise.value() else {
+      state.withLock { _ = $0.answers.removeValue(forKey: number) }
+      throw .cancelled
+    }
+    return try answer.get()
+  }
+
+  /// Sends a request whose answer nobody waits for.
+  func write(_ request: Request, _ number: UInt32) {
+    let packet = request.packet(number)
+    let goes = state.withLock { state in
+      guard state.error == nil else { return false }
+      state.output.append(contentsOf: packet)
+      return true
+    }
+    if goes { Platform.ring(bell.rope) }
+  }
+
+  /// Ends the connection. The first reason counts.
+  func end(_ error: CausewayError) {
+    let isFirst = state.withLock { state in
+      defer { state.error = state.error ?? error }
+      return state.error == nil
+    }
+    if isFirst { Platform.ring(bell.rope) }
+  }
+
+  // MARK: The thread
+
+  private var error: CausewayError? { state.withLock { $0.error } }
+
+  private func run() {
+    var splitter = PacketSplitter(), buffer = [UInt8](repeating: 0, count: 65_536)
+    /// What the daemon says with request 0 before it closes.
+    var lastWords: CausewayError?
+    while error == nil {
+      let wantsWrite = state.withLock { $0.written < $0.output.count }
+      let (canRead, canWrite) = Platform.wait(stream, wantsWrite: wantsWrite, bell.listener)
+      if canWrite { writeSome() }
+      guard canRead, let count = Platform.read(stream, into: &buffer) else { continue }
+      if count == 0 {
+        // Before it welcomes somebody the daemon says why it does not; afterwards, that it stops.
+        let refusal = welcome.now == nil ? lastWords : lastWords.map { .daemonEnded(saying: $0.text) }
+        end(refusal ?? .daemonEnded)
+        break
+      }
+      do throws(CausewayError) {
+        splitter.append(buffer[..<count])
+        while let packet = try splitter.next() {
+          let (number, event) = try Event.read(packet)
+          guard let event else { continue }
+          if number == 0, case .done(let said) = event { lastWords = said }
+          try hear(number, event)
+        }
+      } catch {
+        end(error)
+      }
+    }
+    // What was said last, such as a farewell, goes as far as the socket has room.
+    writeSome()
+    Platform.close(stream)
+    let error = self.error ?? .daemonEnded
+    let (answers, hearers) = state.withLock { state in
+      defer { (state.answers, state.hearers, state.output, state.written) = ([:], [:], [], 0) }
+      return (state.answers.values.map(\.promise), Array(state.hearers.values))
+    }
+    welcome.fulfil(.failure(error))
+    for answer in answers { answer.fulfil(.failure(error)) }
+    for hearer in hearers { hearer.end(error) }
+    ended.fulfil(error)
+  }
+
+  private func writeSome() {
+    let waiting = state.withLock { state in
+      state.output.removeFirst(state.written)
+      state.written = 0
+      return state.output
+    }
+    // The daemon that is gone is noticed by reading, which also finds its last words.
+    let count = waiting.isEmpty ? 0 : Platform.write(stream, waiting[...]) ?? waiting.count
+    state.withLock { $0.written = count }
+  }
+
+  private func hear(_ number: UInt32, _ event: Event) throws(CausewayError) {
+    switch event {
+    case .done(let refusal):
+      let answer = state.withLock { $0.answers.removeValue(forKey: number) }
+      if let refusal {
+        answer?.promise.fulfil(.failure(refusal))
+        if answer == nil { welcome.fulfil(.failure(refusal)) }
+      } else if let answer {
+        answer.promise.fulfil(.success(answer.results))
+      }
+    case .sent(let address, let delivery):
+      // No more than the members of a session, whatever the daemon says.
+      let isTooMuch = state.withLock { state in
+        state.answers[number]?.results[address] = delivery
+        return (state.answers[number]?.results.count ?? 0) > Limits.membersMax
+      }
+      if isTooMuch { throw .broken("more than \(Limits.membersMax) results of a message") }
+    case .welcome(let welcome):
+      self.welcome.fulfil(.success(welcome))
+    case .services, .allTold, .invited, .invitationEnded, .identified, .ended, .member, .message, .room:
+      let hearer = state.withLock { $0.hearers[number] }
+      try hearer?.hear(event, self)
+      if case .ended = event { forget(number) }
+    }
+  }
+}
+
+/// Held by everything that an application holds of a connection: when nothing is left, the connection ends.
+final class Lease: Sendable {
+  let connection: Connection
+
+  init(_ connection: Connection) { self.connection = connection }
+
+  deinit { connection.end(.closed) }
+}

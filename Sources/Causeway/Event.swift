@@ -1,0 +1,154 @@
+/// What the daemon answers to hello. docs/local-api.md, event 129.
+struct Welcome: Hashable {
+  let version: Int
+  let node: NodeID
+  let name: String
+  /// Results of messages that this client may wait for at once.
+  let resultsMax: Int
+}
+
+/// An invitation as it comes. docs/local-api.md, event 132.
+struct Invited: Hashable {
+  let number: UInt32
+  let from: Address
+  let peer: Peer
+  let rules: Rules
+  let memberCount: Int
+  let milliseconds: UInt32
+  let context: [UInt8]
+}
+
+/// What the daemon tells. docs/local-api.md, “Events”.
+enum Event: Hashable {
+  /// Nil: done.
+  case done(CausewayError?)
+  case welcome(Welcome)
+  case services(place: Int, [Service])
+  case allTold
+  case invited(Invited)
+  /// `received` is 0 for an invitation that this client sent.
+  case invitationEnded(received: UInt32, Outcome)
+  case identified([UInt8])
+  case ended(SessionEnd)
+  case member(Member)
+  case message(from: Address, isReliable: Bool, [UInt8])
+  case sent(Address, Delivery)
+  case room(Address)
+
+  /// Reads a packet without its length: the number, and the event. Nil for a type or value of a later version.
+  static func read(_ packet: ArraySlice<UInt8>) throws(CausewayError) -> (number: UInt32, event: Event?) {
+    var reader = PacketReader(packet)
+    let type = try reader.byte()
+    return (try reader.word(), try read(type, &reader))
+  }
+
+  private static func read(_ type: UInt8, _ reader: inout PacketReader) throws(CausewayError) -> Event? {
+    switch type {
+    case 128:
+      let code = try reader.byte(), text = try reader.text()
+      return .done(code == 0 ? nil : CausewayError(refusal: code, text: text))
+    case 129: return .welcome(try welcome(&reader))
+    case 130: return try services(&reader)
+    case 131: return .allTold
+    case 132: return .invited(try invited(&reader))
+    case 133:
+      let received = try reader.word(), code = try reader.byte()
+      return .invitationEnded(received: received, outcome(code, try reader.text()))
+    case 134: return .identified(Array(try reader.bytes(16)))
+    case 135:
+      let reason = try reader.byte()
+      _ = try reader.word()
+      return .ended(end(reason, try reader.text()))
+    case 136: return try member(&reader).map { .member($0) }
+    case 137:
+      let from = try reader.address(), mode = try reader.byte(), count = try reader.count(4)
+      guard count <= Limits.messageBytesMax else { throw .broken("a message of \(count) bytes") }
+      return .message(from: from, isReliable: mode != Mode.unreliable.rawValue, Array(try reader.bytes(count)))
+    case 138:
+      let address = try reader.address()
+      return Delivery(rawValue: try reader.byte()).map { .sent(address, $0) }
+    case 139: return .room(try reader.address())
+    default: return nil
+    }
+  }
+
+  private static func welcome(_ reader: inout PacketReader) throws(CausewayError) -> Welcome {
+    let version = try reader.count(2)
+    _ = try reader.bytes(8)
+    let node = try reader.node(), name = try reader.text()
+    // Longest packet, longest message, bytes that may wait; services, sessions, browses: the requests are answered so.
+    _ = try reader.bytes(4 + 4 + 4 + 2 + 2 + 2)
+    return Welcome(version: version, node: node, name: name, resultsMax: try reader.count(2))
+  }
+
+  private static func services(_ reader: inout PacketReader) throws(CausewayError) -> Event {
+    let place = try reader.count(2), node = try reader.node(), peer = try reader.peer(), count = try reader.count(1)
+    guard count <= Limits.servicesOfNodeMax else { throw .broken("a node with \(count) services") }
+    var services: [Service] = []
+    for _ in 0..<count {
+      let length = try reader.count(2)
+      guard length <= Limits.serviceBytesMax else { throw .broken("a service of \(length) bytes") }
+      // A record of its own, so that it can grow.
+      var record = PacketReader(try reader.bytes(length))
+      let endpoint = try record.word()
+      _ = try record.text()
+      services.append(
+        Service(address: Address(node: node, endpoint: endpoint), peer: peer, info: try record.info()))
+    }
+    return .services(place: place, services)
+  }
+
+  private static func invited(_ reader: inout PacketReader) throws(CausewayError) -> Invited {
+    let number = try reader.word(), from = try reader.address(), peer = try reader.peer(), rules = try reader.rules()
+    let members = try reader.count(1), milliseconds = try reader.word(), length = try reader.count(2)
+    guard length <= Limits.contextBytesMax else { throw .broken("a context of \(length) bytes") }
+    return Invited(
+      number: number, from: from, peer: peer, rules: rules, memberCount: members, milliseconds: milliseconds,
+      context: Array(try reader.bytes(length)))
+  }
+
+  private static func member(_ reader: inout PacketReader) throws(CausewayError) -> Member? {
+    let address = try reader.address(), peer = try reader.peer()
+    let code = try reader.byte(), reason = try reader.byte(), text = try reader.text()
+    let state: Member.State
+    switch (code, reason) {
+    case (0, _): state = .connecting
+    case (1, _): state = .connected
+    case (2, _): state = .away
+    case (3, _): state = .rejected
+    case (4, 2): state = .crashed
+    case (4, 3): state = .foundNoPlace
+    // A reason of a later version is a way of leaving too.
+    case (4, _): state = .left(text)
+    case (5, _): state = .ejected(text)
+    case (6, _): state = .paused
+    default: return nil
+    }
+    return Member(address: address, peer: peer, state: state)
+  }
+
+  private static func outcome(_ code: UInt8, _ text: String) -> Outcome {
+    switch code {
+    case 0: .connected
+    case 1: .declined(text)
+    case 2: .timedOut
+    case 3: .cancelled
+    case 4: .busy
+    case 5: .full
+    case 6: .noService
+    case 7: .incompatible
+    case 8: .sessionEnded
+    default: .other(code)
+    }
+  }
+
+  private static func end(_ code: UInt8, _ text: String) -> SessionEnd {
+    switch code {
+    case 0: .left
+    case 1: .ejected(text)
+    case 2: .full
+    case 3: .merged
+    default: .other(code)
+    }
+  }
+}

@@ -1,0 +1,166 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// All system calls of the library: a port to another system changes this file alone. Foundation is not needed for
+/// them.
+enum Platform {
+  /// The socket of a daemon with its default configuration.
+  static let socketPath = "/run/causeway/api.sock"
+
+  #if canImport(Glibc)
+    private static let streamType = Int32(SOCK_STREAM.rawValue)
+  #else
+    private static let streamType = SOCK_STREAM
+  #endif
+  #if canImport(Darwin)
+    private static let sendFlags: Int32 = 0
+  #else
+    private static let sendFlags = Int32(MSG_NOSIGNAL)
+  #endif
+
+  /// A connection to a unix socket that neither blocks nor survives an exec.
+  static func connect(_ path: String) throws(CausewayError) -> Int32 {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let bytes = Array(path.utf8), room = MemoryLayout.size(ofValue: address.sun_path)
+    guard bytes.count < room, !bytes.contains(0) else {
+      throw CausewayError(.invalid, "the path of a socket has at most \(room - 1) bytes")
+    }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+    let descriptor = socket(AF_UNIX, streamType, 0)
+    guard descriptor >= 0 else { throw CausewayError(.noDaemon, errorText(errno)) }
+    // The system that waits is this machine's own: it takes the connection or refuses it, at once.
+    let result = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        retrying { systemConnect(descriptor, address, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+      }
+    }
+    guard result == 0 else {
+      let text = "\(path): \(errorText(errno)); does the daemon run, and may this user use it?"
+      close(descriptor)
+      throw CausewayError(.noDaemon, text)
+    }
+    prepare(descriptor)
+    return descriptor
+  }
+
+  /// Neither blocks, nor survives an exec, nor raises a signal.
+  static func prepare(_ descriptor: Int32) {
+    _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    #if canImport(Darwin)
+      var on: Int32 = 1
+      setsockopt(descriptor, SOL_SOCKET, SO_NOSIGPIPE, &on, socklen_t(MemoryLayout<Int32>.size))
+    #endif
+  }
+
+  /// A pipe whose reading end wakes a thread that waits.
+  static func bell() throws(CausewayError) -> (listener: Int32, rope: Int32) {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { throw CausewayError(.noDaemon, errorText(errno)) }
+    for end in ends { prepare(end) }
+    return (ends[0], ends[1])
+  }
+
+  static func ring(_ rope: Int32) {
+    var byte: UInt8 = 1
+    // A full pipe wakes as well.
+    _ = retrying { systemWrite(rope, &byte, 1) }
+  }
+
+  static func silence(_ listener: Int32) {
+    var bytes = [UInt8](repeating: 0, count: 64)
+    while systemRead(listener, &bytes, bytes.count) == bytes.count {}
+  }
+
+  /// Waits without limit until the connection can be read or written, or the bell was rung.
+  static func wait(_ stream: Int32, wantsWrite: Bool, _ listener: Int32) -> (canRead: Bool, canWrite: Bool) {
+    var entries = [
+      pollfd(fd: stream, events: Int16(POLLIN) | (wantsWrite ? Int16(POLLOUT) : 0), revents: 0),
+      pollfd(fd: listener, events: Int16(POLLIN), revents: 0),
+    ]
+    guard poll(&entries, nfds_t(entries.count), -1) > 0 else { return (false, false) }
+    if entries[1].revents != 0 { silence(listener) }
+    let ended = Int16(POLLHUP) | Int16(POLLERR)
+    return (
+      entries[0].revents & (Int16(POLLIN) | ended) != 0,
+      wantsWrite && entries[0].revents & (Int16(POLLOUT) | ended) != 0
+    )
+  }
+
+  /// Bytes read, 0 at the end, nil when there are none now.
+  static func read(_ stream: Int32, into buffer: inout [UInt8]) -> Int? {
+    let count = retrying { systemRead(stream, &buffer, buffer.count) }
+    return count >= 0 ? count : errno == EAGAIN ? nil : 0
+  }
+
+  /// Bytes written, 0 when there is no room now, nil when the other end is gone.
+  static func write(_ stream: Int32, _ bytes: ArraySlice<UInt8>) -> Int? {
+    let count = bytes.withUnsafeBytes { bytes in
+      retrying { send(stream, bytes.baseAddress, bytes.count, sendFlags) }
+    }
+    return count >= 0 ? count : errno == EAGAIN ? 0 : nil
+  }
+
+  /// Bytes read from standard input, 0 at its end. It waits.
+  static func readInput(_ buffer: inout [UInt8]) -> Int { max(0, retrying { systemRead(0, &buffer, buffer.count) }) }
+
+  static func close(_ descriptor: Int32) { _ = systemClose(descriptor) }
+
+  /// A thread of its own, so that no task of the application waits for a system call. False when there is none to be
+  /// had.
+  static func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+    let box = Unmanaged.passRetained(ThreadBody(body))
+    var attributes = pthread_attr_t()
+    pthread_attr_init(&attributes)
+    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+    defer { pthread_attr_destroy(&attributes) }
+    #if canImport(Darwin)
+      var thread: pthread_t?
+      let result = pthread_create(&thread, &attributes, { threadMain($0) }, box.toOpaque())
+    #else
+      var thread = pthread_t()
+      let result = pthread_create(&thread, &attributes, { threadMain($0!) }, box.toOpaque())
+    #endif
+    if result != 0 { box.release() }
+    return result == 0
+  }
+
+  private static func errorText(_ code: Int32) -> String { String(cString: strerror(code)) }
+}
+
+/// glibc declares the address of `connect` as a pointer or, with _GNU_SOURCE, as a union of pointers: both are one word.
+private func call<Pointer>(
+  _ function: (Int32, Pointer, socklen_t) -> Int32, _ a: Int32, _ b: UnsafePointer<sockaddr>, _ c: socklen_t
+) -> Int32 {
+  function(a, unsafeBitCast(b, to: Pointer.self), c)
+}
+
+private final class ThreadBody: Sendable {
+  let body: @Sendable () -> Void
+  init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+}
+
+private func threadMain(_ argument: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
+  Unmanaged<ThreadBody>.fromOpaque(argument).takeRetainedValue().body()
+  return nil
+}
+
+private func retrying<Value: SignedInteger>(_ call: () -> Value) -> Value {
+  var result = call()
+  while result == -1 && errno == EINTR { result = call() }
+  return result
+}
+
+// The names of system calls that members of `Platform` have too.
+private func systemConnect(_ a: Int32, _ b: UnsafePointer<sockaddr>, _ c: socklen_t) -> Int32 {
+  call(connect, a, b, c)
+}
+private func systemRead(_ a: Int32, _ b: UnsafeMutableRawPointer, _ c: Int) -> Int { read(a, b, c) }
+private func systemWrite(_ a: Int32, _ b: UnsafeRawPointer, _ c: Int) -> Int { write(a, b, c) }
+private func systemClose(_ a: Int32) -> Int32 { close(a) }

@@ -1,0 +1,130 @@
+import Synchronization
+
+/// A session as the daemon tells it.
+final class SessionInside: Hearer {
+  let mailbox = Mailbox(SessionContent())
+  /// Until this application or the daemon ended it.
+  let isOpen = Latch()
+  let ended = Promise<Void>()
+  private let nextNews = Mutex(Promise<Void>())
+
+  /// Kept when a member may have got room, or another state, after this was asked for.
+  var news: Promise<Void> { nextNews.withLock { $0 } }
+
+  func hear(_ event: Event, _ connection: Connection) throws(CausewayError) {
+    let broken = mailbox.change { $0.tell(event) }
+    if let broken { throw .broken(broken) }
+    switch event {
+    case .ended:
+      _ = isOpen.close()
+      mailbox.end(.success(()))
+      finish()
+    case .member, .room: tellNews()
+    case .done, .welcome, .services, .allTold, .invited, .invitationEnded, .identified, .message, .sent: break
+    }
+  }
+
+  func end(_ error: CausewayError) {
+    _ = isOpen.close()
+    mailbox.end(.failure(error))
+    finish()
+  }
+
+  private func finish() {
+    ended.fulfil(())
+    tellNews()
+  }
+
+  private func tellNews() {
+    let news = nextNews.withLock { news in
+      defer { news = Promise() }
+      return news
+    }
+    news.fulfil(())
+  }
+}
+
+/// Members as they are, and what the application was not told yet. Messages are bounded by the window, other events by
+/// what can differ: of a member's states that nobody took the last one stands for all, as long as no message of it is
+/// between.
+struct SessionContent: Content {
+  private(set) var id: String?
+  private(set) var members: [Address: Member] = [:]
+  private var waiting = Queue<SessionEvent>()
+  /// Where in the queue a member's state waits that may still be replaced.
+  private var states: [Address: Int] = [:]
+  private var rooms: Set<Address> = []
+  /// Events that wait and are no messages.
+  private var othersCount = 0
+  private var hasEnded = false
+  /// Bytes of messages, each with its overhead, since the session was opened.
+  private var received: UInt64 = 0
+  private var taken: UInt64 = 0
+  private var limit: UInt64 = 0
+
+  var isEmpty: Bool { waiting.isEmpty }
+  var connectedCount: Int { members.values.count { $0.isConnected } }
+
+  /// What the daemon did wrong, if anything.
+  mutating func tell(_ event: Event) -> String? {
+    switch event {
+    case .identified(let bytes): id = bytes.map { hexadecimal(UInt64($0), digits: 2) }.joined()
+    case .member(let member): tell(member)
+    case .message(let from, let isReliable, let bytes):
+      received += Self.cost(bytes.count)
+      guard received <= limit else { return "messages beyond the window" }
+      states[from] = nil
+      let unknown = Member(address: from, peer: Peer(name: "", hops: 0, isVerified: false), state: .connected)
+      waiting.append(.message(Message(sender: members[from] ?? unknown, bytes: bytes, isReliable: isReliable)))
+    case .room(let address):
+      if rooms.insert(address).inserted { append(.room(address)) }
+    case .ended(let end):
+      hasEnded = true
+      append(.ended(end))
+    case .done, .welcome, .services, .allTold, .invited, .invitationEnded, .sent: break
+    }
+    if members.count > Limits.membersMax { return "more than \(Limits.membersMax) members" }
+    return othersCount > Limits.eventsMax ? "more than \(Limits.eventsMax) events of a session" : nil
+  }
+
+  private mutating func tell(_ member: Member) {
+    members[member.address] = member.hasLeft ? nil : member
+    if let position = states[member.address] {
+      waiting[position] = .member(member)
+    } else {
+      states[member.address] = waiting.end
+      append(.member(member))
+    }
+  }
+
+  private mutating func append(_ event: SessionEvent) {
+    waiting.append(event)
+    othersCount += 1
+  }
+
+  mutating func take() -> SessionEvent? {
+    guard let event = waiting.removeFirst() else { return nil }
+    switch event {
+    case .message(let message):
+      taken += Self.cost(message.bytes.count)
+      return event
+    case .member(let member):
+      // Only if it was this one: one behind a message has a later position.
+      if let position = states[member.address], waiting[position] == nil { states[member.address] = nil }
+    case .room(let address): rooms.remove(address)
+    case .ended: break
+    }
+    othersCount -= 1
+    return event
+  }
+
+  /// The next limit, when it is time for one.
+  mutating func grant() -> UInt64? {
+    let window = UInt64(Limits.windowBytes)
+    guard !hasEnded, taken + window / 2 >= limit else { return nil }
+    limit = taken + window
+    return limit
+  }
+
+  private static func cost(_ bytes: Int) -> UInt64 { UInt64(bytes + Limits.messageOverheadBytes) }
+}

@@ -1,0 +1,134 @@
+import Glibc
+import Synchronization
+import Testing
+
+@testable import Causeway
+
+/// The other end of a connection: keeps each request, and answers it with done unless the test says something else.
+final class DaemonStandIn: Sendable {
+  struct Asked: Sendable {
+    let type: UInt8
+    let number: UInt32
+    let fields: [UInt8]
+  }
+
+  private struct State {
+    var asked: [Asked] = []
+    var seen = 0
+    /// By type of request: code and text of the answer. Nil: none.
+    var answers: [UInt8: (UInt8, String)?] = [:]
+  }
+  private let state = Mutex(State())
+  private let socket: Socket
+  let client: Int32
+
+  init() throws {
+    var ends: [Int32] = [0, 0]
+    try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+    (socket, client) = (Socket(ends[0]), ends[1])
+    Platform.prepare(client)
+    let isRunning = Platform.startThread { [weak self, socket] in socket.read { asked in self?.hear(asked) } }
+    try #require(isRunning)
+  }
+
+  deinit { close() }
+
+  /// The daemon ends.
+  func close() { socket.shut() }
+
+  /// A node that is connected to it.
+  func connect() async throws -> Node { try await Node.connect(over: client, as: "chat") }
+
+  func answer(_ type: UInt8, _ code: UInt8, _ text: String = "") { state.withLock { $0.answers[type] = (code, text) } }
+  func answerNothing(_ type: UInt8) { state.withLock { $0.answers[type] = .some(nil) } }
+
+  func tell(_ packets: [UInt8]...) {
+    socket.write(Array(packets.joined()))
+  }
+
+  /// The next request of a type; those before it are passed over.
+  func asked(_ type: UInt8, _ place: SourceLocation = #_sourceLocation) async throws -> Asked {
+    for _ in 0..<500 {
+      let found: Asked? = state.withLock { state in
+        guard let index = state.asked[state.seen...].firstIndex(where: { $0.type == type }) else { return nil }
+        state.seen = index + 1
+        return state.asked[index]
+      }
+      if let found { return found }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+    throw Missing(type: type, place: place)
+  }
+
+  struct Missing: Error {
+    let type: UInt8
+    let place: SourceLocation
+  }
+
+  /// Requests of a type so far.
+  func count(_ type: UInt8) -> Int { state.withLock { $0.asked.count { $0.type == type } } }
+
+  private func hear(_ asked: Asked) {
+    let answer = state.withLock { state in
+      state.asked.append(asked)
+      return state.answers[asked.type] ?? (0, "")
+    }
+    if asked.type == 1 && answer?.0 == 0 {
+      var welcome = vectors["event-welcome"]!
+      welcome.replaceSubrange(
+        5..<9, with: (0..<4).map { UInt8(truncatingIfNeeded: asked.number >> UInt32(24 - 8 * $0)) })
+      return tell(welcome)
+    }
+    guard let answer, asked.type != 11 else { return }
+    tell(
+      packet(128, asked.number) {
+        $0.put([answer.0])
+        $0.put(answer.1)
+      })
+  }
+}
+
+/// The daemon's end. Its thread closes it, and nobody uses its number afterwards: that may be another test's by then.
+private final class Socket: Sendable {
+  private let descriptor: Int32
+  private let isOpen = Mutex(true)
+
+  init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+  func shut() { isOpen.withLock { if $0 { shutdown(descriptor, Int32(SHUT_RDWR)) } } }
+
+  func write(_ bytes: [UInt8]) {
+    isOpen.withLock { isOpen in
+      var start = 0
+      while isOpen && start < bytes.count {
+        let count = bytes[start...].withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+        guard count > 0 else { return }
+        start += count
+      }
+    }
+  }
+
+  func read(_ hear: (DaemonStandIn.Asked) -> Void) {
+    var splitter = PacketSplitter(), buffer = [UInt8](repeating: 0, count: 65_536)
+    defer {
+      isOpen.withLock { isOpen in
+        isOpen = false
+        close(descriptor)
+      }
+    }
+    while case let count = Glibc.read(descriptor, &buffer, buffer.count), count > 0 {
+      splitter.append(buffer[..<count])
+      while let packet = try? splitter.next() {
+        var reader = PacketReader(packet)
+        guard let type = try? reader.byte(), let number = try? reader.word() else { return }
+        hear(DaemonStandIn.Asked(type: type, number: number, fields: Array(packet.dropFirst(5))))
+      }
+    }
+  }
+}
+
+/// The error that a call throws.
+func thrown<Value>(_ body: () async throws(CausewayError) -> Value) async -> CausewayError? {
+  do { _ = try await body() } catch { return error }
+  return nil
+}

@@ -1,0 +1,87 @@
+import Testing
+
+@testable import Causeway
+
+private let one = Address.numbered(1), two = Address.numbered(2)
+
+private func content() -> SessionContent {
+  var content = SessionContent()
+  _ = content.grant()
+  return content
+}
+
+private func all(_ content: inout SessionContent) -> [SessionEvent] {
+  var taken: [SessionEvent] = []
+  while let event = content.take() { taken.append(event) }
+  return taken
+}
+
+private func message(_ text: String, _ sender: Member) -> SessionEvent {
+  .message(Message(sender: sender, bytes: bytes(text), isReliable: true))
+}
+
+@Test func `of states that nobody took the last is told`() {
+  var session = content()
+  for state in [.connecting, .connected, .away, .connected, .paused] as [Member.State] {
+    _ = session.tell(.member(member(state, one)))
+  }
+  _ = session.tell(.member(member(.connected, two)))
+  #expect(all(&session) == [.member(member(.paused, one)), .member(member(.connected, two))])
+  #expect(session.members == [one: member(.paused, one), two: member(.connected, two)])
+}
+
+@Test func `a member is connected before its messages and leaves behind them`() {
+  var session = content()
+  _ = session.tell(.member(member(.connected, one)))
+  _ = session.tell(.message(from: one, isReliable: true, bytes("a")))
+  _ = session.tell(.member(member(.away, one)))
+  _ = session.tell(.member(member(.left("bye"), one)))
+  let told = all(&session)
+  #expect(
+    told == [
+      .member(member(.connected, one)), message("a", member(.connected, one)), .member(member(.left("bye"), one)),
+    ])
+  #expect(session.members.isEmpty)
+}
+
+@Test func `a state that was taken is not replaced`() {
+  var session = content()
+  _ = session.tell(.member(member(.connected, one)))
+  #expect(session.take() == .member(member(.connected, one)))
+  _ = session.tell(.member(member(.away, one)))
+  _ = session.tell(.room(one))
+  _ = session.tell(.room(one))
+  #expect(all(&session) == [.member(member(.away, one)), .room(one)])
+}
+
+@Test func `the window follows what is taken`() {
+  var session = SessionContent()
+  #expect(session.grant() == 262_144)
+  #expect(session.grant() == nil)
+  for _ in 0..<4 {
+    #expect(session.tell(.message(from: one, isReliable: true, [UInt8](repeating: 0, count: 65_000))) == nil)
+  }
+  #expect(session.grant() == nil)
+  for _ in 0..<2 { _ = session.take() }
+  // Two messages are not half of it yet.
+  #expect(session.grant() == nil)
+  _ = session.take()
+  #expect(session.grant() == 3 * 65_064 + 262_144)
+}
+
+@Test func `messages beyond the window break the protocol`() {
+  var session = content()
+  var count = 0
+  while count < 100_000, session.tell(.message(from: one, isReliable: true, [])) == nil { count += 1 }
+  #expect(count == 262_144 / 64)
+}
+
+@Test func `members without end break the protocol`() {
+  var session = content(), count = 0
+  while count < 100_000, session.tell(.member(member(.connected, .numbered(count)))) == nil { count += 1 }
+  #expect(count == Limits.membersMax)
+  session = content()
+  count = 0
+  while count < 100_000, session.tell(.member(member(.crashed, .numbered(count)))) == nil { count += 1 }
+  #expect(count == Limits.eventsMax)
+}

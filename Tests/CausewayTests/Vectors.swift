@@ -1,0 +1,67 @@
+import Glibc
+import Testing
+
+@testable import Causeway
+
+/// The packets of the daemon's own tests by name: this library is another implementation of them.
+let vectors: [String: [UInt8]] = {
+  let path = "\(#filePath)".replacing("CausewayTests/Vectors.swift", with: "LocalAPITests/vectors.txt")
+  guard let file = fopen(path, "r") else { fatalError("no \(path)") }
+  defer { fclose(file) }
+  var bytes = [UInt8](repeating: 0, count: 65_536)
+  let count = fread(&bytes, 1, bytes.count, file)
+  var vectors: [String: [UInt8]] = [:]
+  for line in String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n") where !line.hasPrefix("#") {
+    let words = line.split(separator: " ", maxSplits: 1)
+    let digits = Array(words[1].utf8)
+    vectors[String(words[0])] = stride(from: 0, to: digits.count - 1, by: 2).map {
+      UInt8(String(decoding: digits[$0..<$0 + 2], as: UTF8.self), radix: 16)!
+    }
+  }
+  return vectors
+}()
+
+let address = Address("00112233445566778899aabbccddeeff/0a0b0c0d")!
+let bob = Peer(name: "bob", hops: 2, isVerified: true)
+
+func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+/// A packet of the daemon's, with its length.
+func packet(_ type: UInt8, _ number: UInt32, _ fields: (inout PacketWriter) -> Void = { _ in }) -> [UInt8] {
+  var writer = PacketWriter(type: type, number: number)
+  fields(&writer)
+  return writer.finished()
+}
+
+func member(_ state: Member.State, _ address: Address = address) -> Member {
+  Member(address: address, peer: bob, state: state)
+}
+
+/// The event of a member's state, by its code and reason.
+func memberPacket(_ session: UInt32, _ address: Address, _ state: UInt8, _ reason: UInt8 = 0) -> [UInt8] {
+  packet(136, session) {
+    $0.put(address)
+    $0.put([2, 1])
+    $0.put("bob")
+    $0.put([state, reason, 0])
+  }
+}
+
+func messagePacket(_ session: UInt32, _ address: Address, _ message: [UInt8]) -> [UInt8] {
+  packet(137, session) {
+    $0.put(address)
+    $0.put([0])
+    $0.put(UInt64(message.count), count: 4)
+    $0.put(message)
+  }
+}
+
+extension Address {
+  static func numbered(_ number: Int) -> Address {
+    Address(node: NodeID(high: 7, low: UInt64(number)), endpoint: 1)
+  }
+}
+
+func service(_ address: Address, _ info: [String: String] = [:]) -> Service {
+  Service(address: address, peer: bob, info: info)
+}

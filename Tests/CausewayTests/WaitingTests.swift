@@ -1,0 +1,58 @@
+import Testing
+
+@testable import Causeway
+
+@Test func `a promise is kept for all who wait and once`() async {
+  let promise = Promise<Int>()
+  async let a = promise.value(), b = promise.value()
+  promise.fulfil(1)
+  promise.fulfil(2)
+  #expect(await a == 1)
+  #expect(await b == 1)
+  #expect(await promise.value() == 1)
+}
+
+@Test func `who is cancelled waits no longer`() async {
+  let promise = Promise<Int>()
+  let task = Task { await promise.value() }
+  task.cancel()
+  #expect(await task.value == nil)
+}
+
+@Test func `a gate gives places in the order of asking`() async {
+  let gate = Gate(4)
+  #expect(await gate.enter(3))
+  let big = Task { await gate.enter(9) }
+  while !gate.isWaiting { await Task.yield() }
+  let small = Task { await gate.enter(1) }
+  gate.leave(3)
+  #expect(await big.value)
+  gate.leave(9)
+  #expect(await small.value)
+  gate.leave(1)
+  #expect(await gate.enter(4))
+}
+
+@Test func `who is cancelled before a gate lets the next one in`() async {
+  let gate = Gate(2)
+  #expect(await gate.enter(1))
+  let big = Task { await gate.enter(2) }
+  while !gate.isWaiting { await Task.yield() }
+  let small = Task { await gate.enter(1) }
+  big.cancel()
+  #expect(await !big.value)
+  #expect(await small.value)
+}
+
+@Test func `a queue forgets what was taken and keeps its positions`() {
+  var queue = Queue<Int>()
+  for round in 0..<1000 {
+    queue.append(2 * round)
+    queue.append(2 * round + 1)
+    #expect(queue.removeFirst() == round)
+    #expect(queue[round] == nil)
+    #expect(queue[2 * round + 1] == 2 * round + 1)
+  }
+  queue[1500] = -1
+  #expect(queue[1500] == -1 && queue.count == 1000)
+}
