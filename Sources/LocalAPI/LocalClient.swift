@@ -22,6 +22,14 @@ final class LocalClient {
     var outcome: InvitationOutcome?
   }
 
+  /// A message that is being written.
+  struct InHand {
+    let session: SessionHandle
+    let from: MemberAddress
+    let isReliable: Bool
+    let byteCount: Int
+  }
+
   /// A message on its way to one member.
   struct Flight {
     let request: UInt32
@@ -40,8 +48,8 @@ final class LocalClient {
   var flights: [Flight] = []
   /// There may be something to tell it.
   var hasNews = false
-  /// The message that its connection is writing.
-  var inHand = 0
+  /// The message that its connection is writing: it counts until it is written.
+  var inHand: InHand?
   private var replies: [[UInt8]] = []
   private(set) var repliesBytes = 0
   private var turn = 0
@@ -65,8 +73,11 @@ final class LocalClient {
 
   func session(_ number: UInt32) -> ClientSession? { sessions.first { $0.number == number && !$0.hasEnded } }
 
-  /// Messages that wait for it, in bytes.
-  var unread: Int { sessions.reduce(inHand) { $0 + $1.unread } }
+  /// Unreliable messages that wait for it, in bytes.
+  var unreliableBytes: Int {
+    let inHand = inHand.map { $0.isReliable ? 0 : $0.byteCount + SessionLimits.messageOverheadBytes } ?? 0
+    return sessions.reduce(inHand) { $0 + $1.unreliableBytes }
+  }
 
   func reply(_ event: LocalEvent) {
     replies.append(event.packet)

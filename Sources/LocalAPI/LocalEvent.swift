@@ -102,7 +102,7 @@ public enum LocalEvent: Equatable, Sendable {
       bytes.append(text: name)
       bytes.append(bigEndian: UInt32(LocalLimits.packetBytesMax))
       bytes.append(bigEndian: UInt32(SessionLimits.messageBytesMax))
-      bytes.append(bigEndian: UInt32(LocalLimits.unreadBytesMax))
+      bytes.append(bigEndian: UInt32(SessionLimits.loanPoolBytes))
       bytes.append(bigEndian: UInt16(LocalLimits.servicesMax))
       bytes.append(bigEndian: UInt16(LocalLimits.sessionsMax))
       bytes.append(bigEndian: UInt16(LocalLimits.browsesMax))

@@ -15,28 +15,28 @@ extension LocalClients {
     // No session of a client has the node ask it about certificates.
     case .decisionWanted: break
     case .message(let handle, let from, let data):
-      with(handle) { client, session in
-        let message = ClientSession.Message(from: from, isReliable: true, data: data)
-        if mayWait(message.heldBytes, for: client) {
-          session.add(message)
-        } else {
-          // Nobody will take it: its credit is the sender's again.
-          node.sessions.taken(data.count, of: from, in: handle, now: now)
-          node.sessions.restart(from, in: handle, now: now)
-        }
+      with(handle) { _, session in
+        // It has its room: the sessions grant no more than there is.
+        session.add(ClientSession.Message(from: from, isReliable: true, data: data))
       }
     case .datagram(let handle, let from, let data):
       with(handle) { client, session in
         let message = ClientSession.Message(from: from, isReliable: false, data: data)
-        guard session.unread <= LocalLimits.unreliableBytesMax, mayWait(message.heldBytes, for: client) else { return }
-        session.add(message)
+        if mayWait(message, in: session, for: client) { session.add(message) }
       }
     // This version has no streams.
     case .stream(let handle, .opened): try? node.sessions.resetStream(handle, now: now)
     case .stream: break
     case .sent(let id, let to, let isDelivered): sent(id, to, isDelivered)
     case .room(let handle, let address): with(handle) { _, session in _ = session.roomAppeared(address) }
-    case .ended(let handle, let end): with(handle) { _, session in session.finish(end) }
+    case .ended(let handle, let end):
+      with(handle) { client, session in
+        session.finish(end)
+        guard end == .left else { return }
+        // Nothing more of it is taken than what is being written.
+        let inHand = client.inHand.flatMap { $0.session == handle && $0.isReliable ? $0 : nil }
+        node.sessions.discard(handle, exceptMessageOf: inHand?.byteCount)
+      }
     }
   }
 

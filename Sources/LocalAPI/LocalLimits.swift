@@ -23,13 +23,12 @@ public enum LocalLimits {
   public static let longPacketTime = TimeSpan.seconds(10)
   /// Answers that a client has not read. With more nothing is read from it.
   public static let repliesBytesMax = 4_096
-  /// What a message takes beside its bytes while it waits.
-  public static let waitingBytes = 192
-  /// Messages that wait for one client, and for all together, in bytes with `waitingBytes` each.
-  public static let unreadBytesMax = 1_048_576
-  public static let unreadBytesOfAll = 1_572_864
-  /// Unreliable messages are dropped when so much waits in their session.
+  /// Each message counts so many bytes more for a client's window.
+  public static let windowOverheadBytes = 64
+  /// Unreliable messages are dropped when so many bytes of them wait in their session, or for all clients, with
+  /// `SessionLimits.messageOverheadBytes` for each. Reliable ones have their room in the sessions' pools.
   public static let unreliableBytesMax = 65_536
+  public static let unreliableBytesOfAll = 262_144
   /// When a member had no room, its sender is told to try again after this time at most.
   public static let retryTime = TimeSpan.seconds(1)
   /// A client's name for itself, in bytes of UTF-8.

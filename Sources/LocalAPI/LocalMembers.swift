@@ -43,9 +43,9 @@ final class ClientSession {
     let data: [UInt8]
 
     /// What it counts for the client's window.
-    var cost: Int { data.count + SessionLimits.messageOverheadBytes }
+    var cost: Int { data.count + LocalLimits.windowOverheadBytes }
     /// The memory that it takes while it waits.
-    var heldBytes: Int { data.count + LocalLimits.waitingBytes }
+    var heldBytes: Int { data.count + SessionLimits.messageOverheadBytes }
   }
 
   let number: UInt32
@@ -56,8 +56,8 @@ final class ClientSession {
   private var end: SessionEnd?
   private var queue: [Message] = []
   private var head = 0
-  /// Bytes of messages that wait.
-  private(set) var unread = 0
+  /// Bytes of unreliable messages that wait.
+  private(set) var unreliableBytes = 0
   /// What the client has been sent, and what it takes.
   private var sent: UInt64 = 0
   private var limit: UInt64 = 0
@@ -88,7 +88,7 @@ final class ClientSession {
 
   func add(_ message: Message) {
     queue.append(message)
-    unread += message.heldBytes
+    if !message.isReliable { unreliableBytes += message.heldBytes }
     if let index = members.firstIndex(where: { $0.address == message.from }) { members[index].queued += 1 }
   }
 
@@ -172,7 +172,7 @@ final class ClientSession {
   }
 
   private func take() {
-    unread -= queue[head].heldBytes
+    if !queue[head].isReliable { unreliableBytes -= queue[head].heldBytes }
     head += 1
     // Half of the memory at most is of messages that are gone.
     guard head * 2 >= queue.count else { return }
@@ -183,7 +183,7 @@ final class ClientSession {
   private func clear() {
     queue = []
     head = 0
-    unread = 0
+    unreliableBytes = 0
     for index in members.indices { members[index].queued = 0 }
   }
 }

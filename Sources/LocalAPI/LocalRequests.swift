@@ -131,9 +131,14 @@ extension LocalClients {
     guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
     guard client.sessions.count < LocalLimits.sessionsMax else { throw LocalError(.full, "a client has 16 sessions") }
     let handle = try LocalError.wrapping { () throws(SessionError) in
-      try node.sessions.open(endpoint, rules, now: now)
+      try node.sessions.open(endpoint, rules, owner: owner(client), now: now)
     }
     client.sessions.append(ClientSession(number, handle, endpoint))
+  }
+
+  /// The name of a client for what its sessions are lent.
+  private func owner(_ client: LocalClient) -> UInt32 {
+    UInt32(clients.firstIndex { $0 === client } ?? 0)
   }
 
   private func invite(

@@ -124,7 +124,9 @@ public final class SessionStory {
         if standing.removeValue(forKey: "\(machine)/\(life)/\(handle.number)") == nil {
           simulation.fail("an invitation ends that does not stand, at machine \(machine)")
         }
-      case .ended(let handle, _): if open[machine]?.handle == handle { open[machine] = nil }
+      case .ended(let handle, _):
+        if open[machine]?.handle == handle { open[machine] = nil }
+        simulation.machines[machine].node?.sessions.discard(handle)
       case .message(let handle, let from, let data):
         simulation.machines[machine].node?.sessions.taken(data.count, of: from, in: handle, now: simulation.now)
         simulation.touched(machine)
