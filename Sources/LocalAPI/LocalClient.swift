@@ -46,6 +46,7 @@ final class LocalClient {
   var sent: [SentInvitation] = []
   var received: [ReceivedInvitation] = []
   var flights: [Flight] = []
+  var streams: [ClientStream] = []
   /// There may be something to tell it.
   var hasNews = false
   /// The message that its connection is writing: it counts until it is written.
@@ -53,6 +54,9 @@ final class LocalClient {
   private var replies: [[UInt8]] = []
   private(set) var repliesBytes = 0
   private var turn = 0
+  var streamTurn = 0
+  /// Streams have the turn after a message.
+  var isTurnOfStreams = false
 
   init(user: UInt32, groups: [UInt32]) {
     self.user = user
@@ -63,7 +67,7 @@ final class LocalClient {
   func isInUse(_ number: UInt32) -> Bool {
     services.contains { $0.number == number } || browses.contains { $0.number == number }
       || sessions.contains { $0.number == number } || sent.contains { $0.number == number }
-      || flights.contains { $0.request == number }
+      || flights.contains { $0.request == number } || streams.contains { $0.number == number }
   }
 
   /// The service and the sessions at an endpoint are one client's.

@@ -73,15 +73,21 @@ public final class LocalClients {
     guard let client = clients[place] else { return nil }
     written(client, now)
     if let reply = client.nextReply() { return reply }
+    if client.isTurnOfStreams {
+      client.isTurnOfStreams = false
+      if let event = client.nextStreamEvent(node, now) { return event.packet }
+    }
     if let next = client.nextSessionEvent(node) {
       if let message = next.message {
         client.inHand = LocalClient.InHand(
           session: next.session.handle, from: message.from, isReliable: message.isReliable,
           byteCount: message.data.count)
+        client.isTurnOfStreams = true
       }
       return next.event.packet
     }
-    let event = client.nextInvitationEvent(node, now) ?? client.nextBrowseEvent(node, places)
+    let event =
+      client.nextStreamEvent(node, now) ?? client.nextInvitationEvent(node, now) ?? client.nextBrowseEvent(node, places)
     if event == nil { client.hasNews = false }
     return event?.packet
   }

@@ -5,8 +5,10 @@ import Session
 extension LocalClients {
   public func hear(_ event: SessionEvent, now: Instant) {
     switch event {
-    case .serviceFound(let address, _), .serviceChanged(let address, _), .serviceLost(let address):
+    case .serviceFound(let address, let service), .serviceChanged(let address, let service):
       offersChanged(address.node)
+      gather(address, service.type, now)
+    case .serviceLost(let address): offersChanged(address.node)
     case .invited(let invitation): hear(invitation, now)
     case .invitationEnded(let handle, let outcome): ended(handle, outcome)
     case .identified(let handle, _): with(handle) { _, session in session.identify() }
@@ -24,9 +26,7 @@ extension LocalClients {
         let message = ClientSession.Message(from: from, isReliable: false, data: data)
         if mayWait(message, in: session, for: client) { session.add(message) }
       }
-    // This version has no streams.
-    case .stream(let handle, .opened): try? node.sessions.resetStream(handle, now: now)
-    case .stream: break
+    case .stream(let handle, let event): hear(handle, event, now)
     case .sent(let id, let to, let isDelivered): sent(id, to, isDelivered)
     case .room(let handle, let address): with(handle) { _, session in _ = session.roomAppeared(address) }
     case .ended(let handle, let end):

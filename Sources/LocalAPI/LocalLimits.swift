@@ -13,6 +13,12 @@ public enum LocalLimits {
   public static let browsesMax = 8
   /// Results that one client waits for: each member to which a message is on its way.
   public static let flightsMax = 64
+  /// Streams of one client at once, those included that members have opened to it.
+  public static let streamsMax = 16
+  /// Bytes of a stream in one packet.
+  public static let streamBytesMax = 4_096
+  /// A client is told that it may write when it is so much more at least.
+  static let streamRoomBytes = SessionLimits.streamTurnBytes / 4
   /// A packet without its length: a message to as many members as a session has.
   public static let packetBytesMax = 66_560
   /// What a client may send before a place for a longer packet is free.
@@ -47,6 +53,15 @@ public enum LocalMemory {
     // An answer begins before the limit and may be followed by the results that were waited for.
     + LocalLimits.repliesBytesMax + LocalLimits.flightsMax * (LocalEvent.sentBytes + arrayOverheadBytes)
     + 2 * LocalLimits.shortPacketBytesMax + LocalLimits.sessionsMax * 256
+  /// What waits of one stream for sure, in blocks of which the first and the last are used in part.
+  public static let stream =
+    (Int(SessionLimits.streamWindowSure) / ByteBlocks.blockBytes + 2) * (ByteBlocks.blockBytes + arrayOverheadBytes)
+    + 256
+  /// What waits of all streams beside that.
+  public static let streamsShared =
+    Int(SessionLimits.streamBytesMax) / ByteBlocks.blockBytes * (ByteBlocks.blockBytes + arrayOverheadBytes)
+    - SessionLimits.streamsMax * Int(SessionLimits.streamWindowSure) / ByteBlocks.blockBytes
+    * (ByteBlocks.blockBytes + arrayOverheadBytes)
   /// One session: its members, those included whose leaving the client was not told yet.
   public static let session =
     SessionLimits.recordsMax

@@ -51,6 +51,9 @@ final class ClientSession {
   let number: UInt32
   let handle: SessionHandle
   let endpoint: UInt32
+  let type: [UInt8]
+  /// It invites whoever offers its type, and accepts whoever does the same.
+  var gathers = false
   private var members: [LocalMember] = []
   private var isIdentified = false
   private var end: SessionEnd?
@@ -64,7 +67,8 @@ final class ClientSession {
   /// The client knows the end.
   private(set) var isOver = false
 
-  init(_ number: UInt32, _ handle: SessionHandle, _ endpoint: UInt32) {
+  init(_ number: UInt32, _ handle: SessionHandle, _ endpoint: UInt32, _ type: [UInt8]) {
+    self.type = type
     self.number = number
     self.handle = handle
     self.endpoint = endpoint
@@ -140,11 +144,8 @@ final class ClientSession {
     if head < queue.count {
       let message = queue[head]
       guard sent + UInt64(message.cost) <= limit else { return nil }
+      if let event = connecting(message.from, node) { return (event, nil) }
       let index = members.firstIndex { $0.address == message.from }
-      if let index, !members[index].isKnownConnected {
-        members[index].isKnownConnected = true
-        return (memberEvent(message.from, .connected, node), nil)
-      }
       if let index { members[index].queued -= 1 }
       take()
       sent += UInt64(message.cost)
@@ -157,6 +158,15 @@ final class ClientSession {
     var same: UInt32 = 0
     if case .isSame(let handle) = end { same = other(handle) }
     return (.ended(session: number, end, same: same), nil)
+  }
+
+  /// That a member is connected, when the client is about to hear of it otherwise before.
+  func connecting(_ address: MemberAddress, _ node: any LocalNode) -> LocalEvent? {
+    guard let index = members.firstIndex(where: { $0.address == address }), !members[index].isKnownConnected else {
+      return nil
+    }
+    members[index].isKnownConnected = true
+    return memberEvent(address, .connected, node)
   }
 
   private func told(_ index: Int, _ node: any LocalNode) -> LocalEvent {

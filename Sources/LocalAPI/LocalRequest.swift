@@ -28,6 +28,20 @@ public struct LocalRequest: Equatable, Sendable {
     case send(session: UInt32, Mode, to: [MemberAddress], data: [UInt8])
     /// So many bytes of messages may have come in all, since the session was opened. Has no answer.
     case window(session: UInt32, limit: UInt64)
+    /// Whoever offers the session's type comes into it.
+    case gather(session: UInt32)
+    /// Opens a stream to a member.
+    case stream(session: UInt32, to: MemberAddress, name: [UInt8])
+    /// Takes a stream that a member opened, or refuses it. So many bytes may come in all.
+    case take(stream: UInt32, isWanted: Bool, limit: UInt64)
+    /// The next bytes. Has no answer.
+    case write(stream: UInt32, data: [UInt8])
+    /// So many bytes may come in all. Has no answer.
+    case streamWindow(stream: UInt32, limit: UInt64)
+    /// No more bytes follow.
+    case finish(stream: UInt32)
+    /// Cuts a stream.
+    case reset(stream: UInt32)
   }
 
   public var number: UInt32
@@ -70,6 +84,17 @@ public struct LocalRequest: Equatable, Sendable {
       for _ in 0..<count { to.append(try reader.address()) }
       body = .send(session: session, mode, to: to, data: try reader.array(Int(try reader.u32())))
     case 11: body = .window(session: try reader.u32(), limit: try reader.u64())
+    case 12: body = .gather(session: try reader.u32())
+    case 13: body = .stream(session: try reader.u32(), to: try reader.address(), name: try reader.text())
+    case 14: body = .take(stream: try reader.u32(), isWanted: try reader.bool(), limit: try reader.u64())
+    case 15:
+      let stream = try reader.u32()
+      let count = Int(try reader.u32())
+      guard count <= LocalLimits.streamBytesMax else { throw .outOfRange }
+      body = .write(stream: stream, data: try reader.array(count))
+    case 16: body = .streamWindow(stream: try reader.u32(), limit: try reader.u64())
+    case 17: body = .finish(stream: try reader.u32())
+    case 18: body = .reset(stream: try reader.u32())
     default: throw .unsupported
     }
   }

@@ -79,6 +79,8 @@ public enum Ledger {
       Entry("applications: invitations", SessionLimits.invitationsMax, LocalMemory.invitation),
       Entry("applications: long packets", LocalLimits.longPacketsMax, LocalLimits.packetBytesMax),
       Entry("applications: messages, shared", Int(SessionLimits.sharePoolBytes + SessionLimits.loanPoolBytes)),
+      Entry("applications: streams", SessionLimits.streamsMax, LocalMemory.stream),
+      Entry("applications: streams, shared", LocalMemory.streamsShared),
       Entry("applications: unreliable messages, shared", LocalLimits.unreliableBytesOfAll),
       Entry("status while it is written", Limits.nodesMax, statusOfPeer),
       Entry("trust: pins, lists, anchors", TrustMemory.bytesMax),

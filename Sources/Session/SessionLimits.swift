@@ -88,10 +88,10 @@ public enum SessionLimits {
   /// What a stream sends in a turn, and what is kept of it at the sender.
   public static let streamTurnBytes = 15_360
   /// Bytes of a stream that may be on their way or unread: at most, and for sure.
-  public static let streamWindow: UInt64 = 256 * 1024
-  public static let streamWindowSure: UInt64 = 16 * 1024
+  public static let streamWindow: UInt64 = 40 * 1024
+  public static let streamWindowSure: UInt64 = 8 * 1024
   /// The same of all streams of a node: `streamWindowSure` for each, and a pool for the rest.
-  public static let streamBytesMax: UInt64 = 16 * 1024 * 1024
+  public static let streamBytesMax: UInt64 = 1024 * 1024
   /// Bytes of streams that a lane holds and has not sent, so that the next stream's turn comes soon.
   public static let streamLaneBytesMax = 32 * 1024
 }

@@ -15,8 +15,9 @@ public final class SessionStory {
   private var open: [Int: (life: Int, handle: SessionHandle)] = [:]
   /// Invitations that have not ended, by machine, life and handle.
   private var standing: [String: Instant] = [:]
-  /// Streams between members, for which the node's own pool is never short.
-  public let witness = StreamWitness(pool: Int(SessionLimits.streamBytesMax))
+  /// Streams between members.
+  public let witness = StreamWitness(
+    pool: Int(SessionLimits.streamBytesMax) - SessionLimits.streamsMax * Int(SessionLimits.streamWindowSure))
   /// How often two members connected.
   public private(set) var connectedCount = 0
 

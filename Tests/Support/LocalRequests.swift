@@ -70,6 +70,34 @@ extension LocalRequest {
       begin(11)
       bytes.append(bigEndian: session)
       bytes.append(bigEndian: limit)
+    case .gather(let session):
+      begin(12)
+      bytes.append(bigEndian: session)
+    case .stream(let session, let to, let name):
+      begin(13)
+      bytes.append(bigEndian: session)
+      address(to)
+      text(name)
+    case .take(let stream, let isWanted, let limit):
+      begin(14)
+      bytes.append(bigEndian: stream)
+      bytes.append(isWanted ? 1 : 0)
+      bytes.append(bigEndian: limit)
+    case .write(let stream, let data):
+      begin(15)
+      bytes.append(bigEndian: stream)
+      bytes.append(bigEndian: UInt32(data.count))
+      bytes += data
+    case .streamWindow(let stream, let limit):
+      begin(16)
+      bytes.append(bigEndian: stream)
+      bytes.append(bigEndian: limit)
+    case .finish(let stream):
+      begin(17)
+      bytes.append(bigEndian: stream)
+    case .reset(let stream):
+      begin(18)
+      bytes.append(bigEndian: stream)
     }
     var packet: [UInt8] = []
     packet.append(bigEndian: UInt32(bytes.count))
