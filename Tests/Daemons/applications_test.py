@@ -17,7 +17,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../Examples/python"))
 
 import causeway
-from causeway import Address, CausewayError, Code, Ended, Member, Message, Mode, Node, Outcome, Result, Room, State
+from causeway import (Address, CausewayError, Code, Ended, IncomingStream, Member, Message, Mode, Node, Outcome, Result, Room,
+                      State, StreamEnd, StreamError)
 from daemons import Daemon, wait
 
 LONG = 60_000
@@ -111,6 +112,14 @@ class ApplicationsTest(unittest.TestCase):
             "send-one": causeway.send(10, 4, Mode.BULK, [to], b"\0\xff"),
             "send-unreliable": causeway.send(10, 4, Mode.UNRELIABLE, [to, to], b""),
             "window": causeway.window(4, 262_144),
+            "gather": causeway.gather(12, 4),
+            "stream": causeway.open_stream(13, 4, to, "log"),
+            "take": causeway.take(14, 99, 1, 65_536),
+            "refuse": causeway.take(15, 99, 0, 0),
+            "write": causeway.write(13, b"hello"),
+            "stream-window": causeway.stream_window(14, 131_072),
+            "finish": causeway.finish(16, 13),
+            "reset": causeway.reset(17, 14),
         }.items():
             self.assertEqual(packet, vectors["request-" + name], name)
 
@@ -172,6 +181,23 @@ class ApplicationsTest(unittest.TestCase):
 
         service.close()
         self.assertEqual(browse.next(timeout=20).kind, "lost")
+
+    def test_a_node_that_moves_to_another_place_is_not_told_as_lost(self):
+        browse = causeway.Browse(None, 1)
+
+        def services(place, id, *endpoints):
+            entries = [struct.pack(">I", endpoint) + causeway.text("story") + b"\0" for endpoint in endpoints]
+            browse._services(causeway.Reader(
+                struct.pack(">H", place) + id + b"\1\0\0" + bytes([len(entries)])
+                + b"".join(struct.pack(">H", len(entry)) + entry for entry in entries)))
+            return [browse.next(timeout=1).kind for _ in range(browse._queue.qsize())]
+
+        one, two = bytes(15) + b"\1", bytes(15) + b"\2"
+        self.assertEqual(services(0, one, 7), ["found"])
+        self.assertEqual(services(1, two, 8, 9), ["found", "found"])
+        self.assertEqual(services(0, two, 8), ["lost", "lost"])
+        self.assertEqual(services(1, bytes(16)), [])
+        self.assertEqual(services(0, bytes(16)), ["lost"])
 
     def test_messages_go_both_ways_with_a_result_and_who_leaves_says_why(self):
         ours, theirs, address = self.joined("two")
@@ -255,6 +281,104 @@ class ApplicationsTest(unittest.TestCase):
         process.kill()
         left = following(ours, Member, state=State.LEFT, address=z)
         self.assertEqual(left.reason, 2)
+
+    # Streams
+
+    def test_a_stream_arrives_intact_and_whole_and_its_writer_knows(self):
+        ours, theirs, address = self.joined("stream")
+        data = os.urandom(10 << 20)
+        stream = ours.open_stream("photo", address)
+
+        def write():
+            stream.write(data, timeout=20)
+            stream.finish(timeout=20)
+
+        writer = threading.Thread(target=write)
+        began = time.monotonic()
+        writer.start()
+        incoming = following(theirs, IncomingStream)
+        self.assertEqual((incoming.name, incoming.sender), ("photo", theirs.connected()[0]))
+        came = b"".join(iter(lambda: incoming.read(timeout=20), b""))
+        print(f"10 MiB in a stream: {time.monotonic() - began:.2f} s")
+        self.assertEqual(came, data)
+        writer.join(20)
+        self.assertEqual((stream.end, incoming.end), (StreamEnd.FINISHED, StreamEnd.FINISHED))
+
+    def test_a_reader_that_stops_delays_its_own_stream_alone(self):
+        ours, theirs, address = self.joined("stop")
+        slow, fast = ours.open_stream("slow", address), ours.open_stream("fast", address)
+        there = {}
+        while len(there) < 2:
+            incoming = following(theirs, IncomingStream)
+            there[incoming.name] = incoming
+        data = {"slow": os.urandom(1 << 20), "fast": os.urandom(1 << 20)}
+
+        def write(stream, bytes):
+            stream.write(bytes, timeout=30)
+            stream.finish(timeout=30)
+
+        writers = [threading.Thread(target=write, args=pair) for pair in ((slow, data["slow"]), (fast, data["fast"]))]
+        for writer in writers:
+            writer.start()
+        begin = there["slow"].read(timeout=20)
+        stopped = time.monotonic()
+        self.assertEqual(b"".join(iter(lambda: there["fast"].read(timeout=5), b"")), data["fast"])
+        self.assertEqual(ours.send(b"message", timeout=5), {address: Result.DELIVERED})
+        following(theirs, Message, 5)
+        time.sleep(max(0.0, stopped + 10 - time.monotonic()))
+        self.assertIsNone(slow.end)
+        rest = b"".join(iter(lambda: there["slow"].read(timeout=20), b""))
+        self.assertEqual(begin + rest, data["slow"])
+        for writer in writers:
+            writer.join(20)
+        self.assertEqual((slow.end, fast.end), (StreamEnd.FINISHED, StreamEnd.FINISHED))
+
+    def test_a_stream_that_is_cut_refused_or_lost_is_no_finished_one(self):
+        ours, theirs, address = self.joined("cut")
+        cut = ours.open_stream("cut", address)
+        cut.write(b"half", timeout=20)
+        incoming = following(theirs, IncomingStream)
+        self.assertEqual(incoming.read(timeout=20), b"half")
+        cut.reset()
+        with self.assertRaises(StreamError) as ended:
+            incoming.read(timeout=20)
+        self.assertEqual(ended.exception.end, StreamEnd.CUT)
+
+        refused = ours.open_stream("refused", address)
+        following(theirs, IncomingStream).refuse()
+        with self.assertRaises(StreamError) as ended:
+            refused.finish(timeout=20)
+        self.assertEqual(ended.exception.end, StreamEnd.REFUSED)
+
+        lost = ours.open_stream("lost", address)
+        lost.write(b"half", timeout=20)
+        incoming = following(theirs, IncomingStream)
+        self.assertEqual(incoming.read(timeout=20), b"half")
+        ours.leave()
+        with self.assertRaises(StreamError) as ended:
+            incoming.read(timeout=20)
+        self.assertEqual(ended.exception.end, StreamEnd.LOST)
+
+    # Gathering
+
+    def test_three_who_gather_one_type_come_together_and_nobody_is_asked(self):
+        clients = [self.connect(self.a, "gather 1"), self.connect(self.a, "gather 2"), self.connect(self.b, "gather 3")]
+        services, sessions = [], []
+        for number, client in enumerate(clients):
+            services.append(client.advertise("gather", {"name": str(number)}))
+            sessions.append(client.open_session("gather"))
+            sessions[-1].gather()
+        for session in sessions:
+            wait("all three are connected", lambda: len(session.connected()) == 2, 30)
+        for number, session in enumerate(sessions):
+            results = session.send(bytes([number]), timeout=20)
+            self.assertEqual(sorted(results.values()), [Result.DELIVERED] * 2)
+        for number, session in enumerate(sessions):
+            came = sorted(following(session, Message).data[0] for _ in range(2))
+            self.assertEqual(came, [other for other in range(3) if other != number])
+        for service in services:
+            with self.assertRaises(CausewayError):
+                service.next(timeout=0.01)
 
     # Limits
 
