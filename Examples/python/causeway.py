@@ -1,9 +1,9 @@
 """Causeway for applications in Python: one file, the standard library alone. Written from docs/local-api.md.
 
     node = Node.connect("chat")
-    service = node.advertise("chat", {"room": "4"})
     session = node.open_session("chat")
     session.gather()
+    service = node.advertise("chat", {"room": "4"})
     for event in session:
         if isinstance(event, Message):
             print(event.data)
@@ -473,7 +473,7 @@ class Session(_Events):
         return self._node._ask(send, self._number, mode, to or [], data, timeout=timeout)
 
     def gather(self):
-        """Whoever offers this session's type comes into it; who gathers it too is not asked."""
+        """Whoever offers this session's type comes into it; who gathers it too is not asked. Advertise it afterwards."""
         self._node._ask(gather, self._number)
 
     def open_stream(self, name, to):

@@ -32,6 +32,7 @@ extension LocalClients {
     case .ended(let handle, let end):
       with(handle) { client, session in
         session.finish(end)
+        client.streams.removeAll { $0.session == handle && $0.number == 0 }
         guard end == .left else { return }
         // Nothing more of it is taken than what is being written.
         let inHand = client.inHand.flatMap { $0.session == handle && $0.isReliable ? $0 : nil }

@@ -99,6 +99,7 @@ extension LocalClients {
     }
     if known == nil {
       client.services.append(LocalClient.Service(number: number, endpoint: endpoint, type: type))
+      gather(MemberAddress(node: node.sessions.local, endpoint: endpoint), type, now)
     }
     offersChanged(node.sessions.local)
     return endpoint

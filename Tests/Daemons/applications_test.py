@@ -366,9 +366,9 @@ class ApplicationsTest(unittest.TestCase):
         clients = [self.connect(self.a, "gather 1"), self.connect(self.a, "gather 2"), self.connect(self.b, "gather 3")]
         services, sessions = [], []
         for number, client in enumerate(clients):
-            services.append(client.advertise("gather", {"name": str(number)}))
             sessions.append(client.open_session("gather"))
             sessions[-1].gather()
+            services.append(client.advertise("gather", {"name": str(number)}))
         for session in sessions:
             wait("all three are connected", lambda: len(session.connected()) == 2, 30)
         for number, session in enumerate(sessions):

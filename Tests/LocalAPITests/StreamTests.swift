@@ -242,9 +242,9 @@ private final class StreamPair {
     ]
     var sessions: [UInt32] = []
     for application in applications {
-      _ = application.ask(.advertise(type: chat, info: []))
       let session = application.open("chat")
       #expect(application.outcome(.gather(session: session)) == .done)
+      _ = application.ask(.advertise(type: chat, info: []))
       sessions.append(session)
       house.run(seconds: 3)
     }
@@ -263,9 +263,9 @@ private final class StreamPair {
     let one = Application(house, 0), other = Application(house, 1), third = Application(house, 1, name: "third")
     _ = other.ask(.advertise(type: chat, info: []))
     _ = third.ask(.advertise(type: bytes("photos"), info: []))
-    _ = one.ask(.advertise(type: chat, info: []))
     let session = one.open("chat")
     _ = one.ask(.gather(session: session))
+    _ = one.ask(.advertise(type: chat, info: []))
     house.run(seconds: 8)
     #expect(other.read(132).count == 1)
     #expect(third.read(132).isEmpty)
