@@ -279,7 +279,7 @@ class Advertisement(_Events):
 
     def __init__(self, node, number, service):
         super().__init__(node, number)
-        self._service = service
+        self._service, self.address = service, None     # where this application is invited
 
     def update(self, info):
         """Replaces the discovery info."""
@@ -436,7 +436,7 @@ class Session(_Events):
 
     def __init__(self, node, number):
         super().__init__(node, number)
-        self.id, self.members = None, {}
+        self.id, self.address, self.members = None, None, {}    # address: who this application is in it
         self._limit = self._taken = 0
 
     def next(self, timeout=None):
@@ -689,4 +689,7 @@ class Node:
             if (results := self._results.get(number)) is not None:
                 results[address] = Result(result)
         elif waiting := self._answers.get(number):
-            waiting.put((reader.number(1), reader.text()))
+            answer, held = (reader.number(1), reader.text()), self._held.get(number)
+            if isinstance(held, (Advertisement, Session)) and len(reader.packet) - reader.offset >= 4:
+                held.address = Address(self.id, reader.number(4))
+            waiting.put(answer)

@@ -19,6 +19,8 @@ final class LocalClient {
     let service: UInt32
     var invitation: Invitation
     var isTold = false
+    /// It is for a session that gathers: the client is not asked.
+    var isGathered = false
     var outcome: InvitationOutcome?
   }
 
@@ -117,7 +119,7 @@ final class LocalClient {
     }
     // Of one that ended meanwhile there is nothing to say.
     received.removeAll { !$0.isTold && $0.outcome != nil }
-    if let index = received.firstIndex(where: { !$0.isTold }) {
+    if let index = received.firstIndex(where: { !$0.isTold && !$0.isGathered }) {
       received[index].isTold = true
       let asked = received[index].invitation
       received[index].invitation.context = []

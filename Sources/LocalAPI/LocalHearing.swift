@@ -49,7 +49,9 @@ extension LocalClients {
   private func hear(_ invitation: Invitation, _ now: Instant) {
     for client in clients.compactMap({ $0 }) {
       guard let service = client.services.first(where: { $0.endpoint == invitation.to }) else { continue }
-      client.received.append(LocalClient.ReceivedInvitation(service: service.number, invitation: invitation))
+      var received = LocalClient.ReceivedInvitation(service: service.number, invitation: invitation)
+      received.isGathered = isGathered(invitation, client, now)
+      client.received.append(received)
       client.hasNews = true
       return
     }

@@ -36,7 +36,10 @@ extension LocalClients {
         }
       case .send(let session, let mode, let to, let data):
         return try send(client, number, session, mode, to, data, now)
-      case .gather(let session): try gather(client, session, now)
+      case .gather(let session):
+        guard let session = client.session(session) else { throw LocalError(.unknown) }
+        session.gathers = true
+        gatherAll(session.type, now)
       case .stream(let session, let to, let name): try openStream(client, number, session, to, name, now)
       case .take(let stream, let isWanted, let limit):
         try decideStream(client, number, stream, isWanted: isWanted, limit, now)
@@ -99,9 +102,9 @@ extension LocalClients {
     }
     if known == nil {
       client.services.append(LocalClient.Service(number: number, endpoint: endpoint, type: type))
-      gather(MemberAddress(node: node.sessions.local, endpoint: endpoint), type, now)
     }
     offersChanged(node.sessions.local)
+    if known == nil { gatherAll(type, now) }
     return endpoint
   }
 
@@ -191,28 +194,6 @@ extension LocalClients {
         try node.sessions.accept(handle, into: into.handle, now: now)
       } else {
         try node.sessions.decline(handle, explanation: text, now: now)
-      }
-    }
-  }
-
-  // MARK: Gathering
-
-  private func gather(_ client: LocalClient, _ number: UInt32, _ now: Instant) throws(LocalError) {
-    guard let session = client.session(number) else { throw LocalError(.unknown) }
-    session.gathers = true
-    for node in places.nodes where node != .none {
-      for service in self.node.sessions.services(of: node) {
-        gather(MemberAddress(node: node, endpoint: service.endpoint), service.type, now)
-      }
-    }
-  }
-
-  /// Somebody offers a type: those who gather it bring it into their sessions.
-  func gather(_ address: MemberAddress, _ type: [UInt8], _ now: Instant) {
-    for client in clients.compactMap({ $0 }) {
-      for session in client.sessions where session.gathers && !session.hasEnded && session.type == type {
-        // Its own address is refused. More than the node can gather are found by others.
-        try? node.sessions.gather(address, into: session.handle, now: now)
       }
     }
   }

@@ -3,6 +3,7 @@
 
 Two real daemons on the loopback interface, and clients written from docs/local-api.md (Examples/python/causeway.py)."""
 import os
+import re
 import signal
 import socket
 import struct
@@ -80,6 +81,7 @@ class ApplicationsTest(unittest.TestCase):
         service = b.advertise("story", {"name": name})
         ours, theirs = a.open_session("story"), b.open_session("story")
         address = self.found(a, name)
+        self.assertEqual((service.address, theirs.address), (address, address))
         sent = ours.invite(address)
         service.next(timeout=20).accept(theirs)
         self.assertEqual(sent.wait(20), (Outcome.CONNECTED, ""))
@@ -122,6 +124,46 @@ class ApplicationsTest(unittest.TestCase):
             "reset": causeway.reset(17, 14),
         }.items():
             self.assertEqual(packet, vectors["request-" + name], name)
+
+    def test_a_client_of_the_first_version_is_served_as_ever(self):
+        node = self.connect(self.b, "new")
+        session = node.open_session("story")
+        service = node.advertise("story", {"name": "new"})
+        known = {"a": self.connect(self.a, "id").id, "b": node.id}
+        known["b-endpoint"] = struct.pack(">I", self.found(self.connect(self.a, "seeker"), "new").endpoint)
+        stream = self.raw(self.a)
+        packets = stream.makefile("rb")
+        self.addCleanup(packets.close)
+
+        def peer():
+            service.next(timeout=20).accept(session)
+            following(session, Message)
+            following(session, Message)
+            old = session.connected()[0]
+            # What a later version has is nothing to it.
+            try:
+                session.open_stream("new", old)
+            except CausewayError:
+                pass
+            session.send(b"back", [old], timeout=20)
+
+        thread = threading.Thread(target=peer)
+        thread.start()
+        with open(os.path.join(HERE, "first_version.txt")) as file:
+            for line in file:
+                if line.startswith("#"):
+                    continue
+                digits = re.sub(r"{(.*?)}", lambda name: known[name[1]].hex(), line[1:])
+                digits = digits.replace(" ", "").strip()
+                if line[0] == ">":
+                    request = bytes.fromhex(digits)
+                    stream.sendall(struct.pack(">I", len(request)) + request)
+                    continue
+                passed = []
+                while not re.match(digits, packet := packets.read(int.from_bytes(packets.read(4))).hex()):
+                    passed.append(packet)
+                    self.assertLess(len(passed), 50, f"{digits} does not come, but {passed}")
+        thread.join(20)
 
     def test_an_unknown_request_is_unsupported_and_a_wrong_length_ends_the_connection(self):
         stream = self.raw(self.a)

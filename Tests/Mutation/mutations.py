@@ -170,8 +170,8 @@ ROWS = [
         "stream.isBroken ? .reset(.broken) : end)", ".finished)", "LocalAPITests"),
     Row("a client has as many streams as others open", "Sources/LocalAPI/LocalStreams.swift",
         "      guard client.streams.count < LocalLimits.streamsMax else { break }\n", "", "LocalAPITests"),
-    Row("sessions gather other types", "Sources/LocalAPI/LocalRequests.swift",
-        " && session.type == type", "", "LocalAPITests"),
+    Row("sessions gather other types", "Sources/LocalAPI/LocalGathering.swift",
+        "where service.type == type", "", "LocalAPITests"),
     Row("both of two that look for each other invite at once", "Sources/Session/Gathering.swift",
         "session.address < address ? .seconds(0) : SessionLimits.takeOverTime", ".seconds(0)", "SessionTests"),
     # Node
