@@ -87,6 +87,7 @@ Sighting = collections.namedtuple("Sighting", "kind address peer info")     # fo
 Member = collections.namedtuple("Member", "address peer state reason text")
 Message = collections.namedtuple("Message", "sender data is_reliable")
 Room = collections.namedtuple("Room", "address")
+Question = collections.namedtuple("Question", "address peer")   # to be answered by `decide`
 Ended = collections.namedtuple("Ended", "reason text")
 
 
@@ -148,8 +149,8 @@ def browse(number, service):
     return packet(3, number, text(service))
 
 
-def open_session(number, service, flags, members_max):
-    return packet(4, number, text(service), bytes([flags, members_max]))
+def open_session(number, service, flags, members_max, decides=False):
+    return packet(4, number, text(service), bytes([flags, members_max]), b"\1" if decides else b"")
 
 
 def close(number, what):
@@ -207,6 +208,14 @@ def finish(number, stream):
 
 def reset(number, stream):
     return packet(18, number, struct.pack(">I", stream))
+
+
+def eject(number, session, address, farewell):
+    return packet(19, number, struct.pack(">I", session), address.bytes, text(farewell))
+
+
+def decide(number, session, address, accepted):
+    return packet(20, number, struct.pack(">I", session), address.bytes, bytes([accepted]))
 
 
 # What an application holds
@@ -370,7 +379,11 @@ class OutgoingStream(_Stream):
 
     def finish(self, timeout=None):
         """No more bytes follow. Waits until the other application has read all of them."""
-        self._node._ask(finish, self._number)
+        try:
+            self._node._ask(finish, self._number)
+        except CausewayError as error:
+            if error.code != Code.UNKNOWN:  # it has ended meanwhile
+                raise
         self._wait(lambda: self._end is not None, timeout)
         if self._end != StreamEnd.FINISHED:
             raise StreamError(self._end)
@@ -432,7 +445,7 @@ class IncomingStream(_Stream):
 
 
 class Session(_Events):
-    """Events: Member, Message, Room, IncomingStream, and at last Ended. Messages come as fast as they are taken."""
+    """Events: Member, Message, Room, IncomingStream, Question, and at last Ended. Messages come as fast as they are taken."""
 
     def __init__(self, node, number):
         super().__init__(node, number)
@@ -484,6 +497,14 @@ class Session(_Events):
             self._node._forget(stream._number)
             raise
         return stream
+
+    def eject(self, address, farewell=""):
+        """Ends a member's membership: for who founded the session."""
+        self._node._ask(eject, self._number, address, farewell)
+
+    def decide(self, address, accepted):
+        """Answers a Question of a session that was opened with `decides`."""
+        self._node._ask(decide, self._number, address, accepted)
 
     def leave(self, farewell=""):
         self._node._ask(leave, self._number, farewell)
@@ -541,9 +562,10 @@ class Node:
     def advertise(self, service, info={}):
         return self._begin(Advertisement, advertise, service, info, made_with=(service,))
 
-    def open_session(self, service, members_max=0, only_founder_admits=False, unsealed=False):
+    def open_session(self, service, members_max=0, only_founder_admits=False, unsealed=False, decides=False):
         session = self._begin(
-            Session, open_session, service, (1 if only_founder_admits else 0) | (2 if unsealed else 0), members_max)
+            Session, open_session, service, (1 if only_founder_admits else 0) | (2 if unsealed else 0), members_max,
+            decides)
         session._grant()
         return session
 
@@ -677,6 +699,8 @@ class Node:
                 held._came(reader.bytes(reader.number(4)))
             case 142:
                 held._room(reader.number(8))
+            case 144:
+                held._put(Question(reader.address(), reader.peer()))
             case 143:
                 received, end = reader.number(4), reader.number(1)
                 ended = self._held.pop(("stream", received) if received else number, None)

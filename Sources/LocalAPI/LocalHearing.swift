@@ -14,8 +14,7 @@ extension LocalClients {
     case .identified(let handle, _): with(handle) { _, session in session.identify() }
     case .member(let handle, let address, let state):
       with(handle) { _, session in session.note(address, state) }
-    // No session of a client has the node ask it about certificates.
-    case .decisionWanted: break
+    case .decisionWanted(let handle, let address): with(handle) { _, session in session.asks(address) }
     case .message(let handle, let from, let data):
       with(handle) { _, session in
         // It has its room: the sessions grant no more than there is.

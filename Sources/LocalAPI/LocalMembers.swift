@@ -55,6 +55,8 @@ final class ClientSession {
   /// It invites whoever offers its type, and accepts whoever does the same.
   var gathers = false
   private var members: [LocalMember] = []
+  /// Members on which the client is to decide, and that it was not told of.
+  private var undecided: [MemberAddress] = []
   private var isIdentified = false
   private var end: SessionEnd?
   private var queue: [Message] = []
@@ -77,6 +79,10 @@ final class ClientSession {
   var hasEnded: Bool { end != nil }
 
   // MARK: What happens
+
+  func asks(_ address: MemberAddress) {
+    if !undecided.contains(address) { undecided.append(address) }
+  }
 
   func identify() { isIdentified = false }
 
@@ -133,6 +139,9 @@ final class ClientSession {
     if !isIdentified, let id = node.sessions.id(of: handle) {
       isIdentified = true
       return (.identified(session: number, id), nil)
+    }
+    if let address = undecided.popLast(), end == nil {
+      return (.decisionWanted(session: number, address, node.peer(address.node) ?? .absent), nil)
     }
     for index in members.indices {
       if members[index].isDirty && members[index].queued == 0 { return (told(index, node), nil) }

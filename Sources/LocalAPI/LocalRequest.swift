@@ -16,7 +16,8 @@ public struct LocalRequest: Equatable, Sendable {
     case hello(least: UInt16, most: UInt16, instance: [UInt8])
     case advertise(type: [UInt8], info: [[UInt8]])
     case browse(type: [UInt8])
-    case open(type: [UInt8], SessionRules)
+    /// `judges`: the application decides on each member.
+    case open(type: [UInt8], SessionRules, judges: Bool = false)
     /// Ends a service or a browse.
     case close(UInt32)
     case invite(session: UInt32, MemberAddress, milliseconds: UInt32, context: [UInt8])
@@ -42,6 +43,10 @@ public struct LocalRequest: Equatable, Sendable {
     case finish(stream: UInt32)
     /// Cuts a stream.
     case reset(stream: UInt32)
+    /// Ends a member's membership.
+    case eject(session: UInt32, MemberAddress, text: [UInt8])
+    /// The decision on a member.
+    case decide(session: UInt32, MemberAddress, accepts: Bool)
   }
 
   public var number: UInt32
@@ -66,7 +71,10 @@ public struct LocalRequest: Equatable, Sendable {
     case 1: body = .hello(least: try reader.u16(), most: try reader.u16(), instance: try reader.text())
     case 2: body = .advertise(type: try reader.text(), info: try reader.texts())
     case 3: body = .browse(type: try reader.text())
-    case 4: body = .open(type: try reader.text(), try reader.rules())
+    case 4:
+      let type = try reader.text(), rules = try reader.rules()
+      // Of a later version than the rest.
+      body = .open(type: type, rules, judges: reader.remaining > 0 ? try reader.bool() : false)
     case 5: body = .close(try reader.u32())
     case 6:
       body = .invite(
@@ -95,6 +103,8 @@ public struct LocalRequest: Equatable, Sendable {
     case 16: body = .streamWindow(stream: try reader.u32(), limit: try reader.u64())
     case 17: body = .finish(stream: try reader.u32())
     case 18: body = .reset(stream: try reader.u32())
+    case 19: body = .eject(session: try reader.u32(), try reader.address(), text: try reader.text())
+    case 20: body = .decide(session: try reader.u32(), try reader.address(), accepts: try reader.bool())
     default: throw .unsupported
     }
   }

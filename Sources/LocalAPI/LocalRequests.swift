@@ -19,8 +19,8 @@ extension LocalClients {
         let endpoint = try advertise(client, number, type, info, instance, now)
         return client.reply(.doneAt(request: number, endpoint: endpoint))
       case .browse(let type): try browse(client, number, type)
-      case .open(let type, let rules):
-        let endpoint = try open(client, number, type, rules, instance, now)
+      case .open(let type, let rules, let judges):
+        let endpoint = try open(client, number, type, rules, judges: judges, instance, now)
         return client.reply(.doneAt(request: number, endpoint: endpoint))
       case .close(let object): try close(client, object, now)
       case .invite(let session, let address, let milliseconds, let context):
@@ -45,6 +45,16 @@ extension LocalClients {
         try decideStream(client, number, stream, isWanted: isWanted, limit, now)
       case .finish(let stream): try finishStream(client, stream, now)
       case .reset(let stream): try resetStream(client, stream, now)
+      case .eject(let session, let address, let text):
+        guard let session = client.session(session) else { throw LocalError(.unknown) }
+        try LocalError.wrapping { () throws(SessionError) in
+          try node.sessions.eject(session.handle, address, text: text, now: now)
+        }
+      case .decide(let session, let address, let accepts):
+        guard let session = client.session(session) else { throw LocalError(.unknown) }
+        try LocalError.wrapping { () throws(SessionError) in
+          try node.sessions.decide(session.handle, address, accepts: accepts, now: now)
+        }
       }
       answer(client, number, .done)
     } catch {
@@ -59,7 +69,7 @@ extension LocalClients {
     case .write(let stream, let data): write(client, stream, data, now)
     case .streamWindow(let stream, let limit): client.stream(stream)?.grant(limit)
     case .hello, .advertise, .browse, .open, .close, .invite, .cancel, .answer, .leave, .send, .gather, .stream, .take,
-      .finish, .reset:
+      .finish, .reset, .eject, .decide:
       return false
     }
     client.hasNews = true
@@ -149,14 +159,14 @@ extension LocalClients {
   // MARK: Sessions
 
   private func open(
-    _ client: LocalClient, _ number: UInt32, _ type: [UInt8], _ rules: SessionRules, _ instance: [UInt8],
-    _ now: Instant
+    _ client: LocalClient, _ number: UInt32, _ type: [UInt8], _ rules: SessionRules, judges: Bool,
+    _ instance: [UInt8], _ now: Instant
   ) throws(LocalError) -> UInt32 {
     let endpoint = try self.endpoint(client, type, instance)
     guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
     guard client.sessions.count < LocalLimits.sessionsMax else { throw LocalError(.full, "a client has 16 sessions") }
     let handle = try LocalError.wrapping { () throws(SessionError) in
-      try node.sessions.open(endpoint, rules, owner: owner(client), now: now)
+      try node.sessions.open(endpoint, rules, judges: judges, owner: owner(client), now: now)
     }
     client.sessions.append(ClientSession(number, handle, endpoint, type))
     return endpoint

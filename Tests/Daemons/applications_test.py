@@ -18,8 +18,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../Examples/python"))
 
 import causeway
-from causeway import (Address, CausewayError, Code, Ended, IncomingStream, Member, Message, Mode, Node, Outcome, Result, Room,
-                      State, StreamEnd, StreamError)
+from causeway import (Address, CausewayError, Code, Ended, IncomingStream, Member, Message, Mode, Node, Outcome, Question, Result,
+                      Room, State, StreamEnd, StreamError)
 from daemons import Daemon, wait
 
 LONG = 60_000
@@ -122,6 +122,8 @@ class ApplicationsTest(unittest.TestCase):
             "stream-window": causeway.stream_window(14, 131_072),
             "finish": causeway.finish(16, 13),
             "reset": causeway.reset(17, 14),
+            "eject": causeway.eject(18, 4, to, "out"),
+            "decide": causeway.decide(19, 4, to, True),
         }.items():
             self.assertEqual(packet, vectors["request-" + name], name)
 
@@ -324,6 +326,30 @@ class ApplicationsTest(unittest.TestCase):
         process.kill()
         left = following(ours, Member, state=State.LEFT, address=z)
         self.assertEqual(left.reason, 2)
+
+    def test_an_application_decides_on_members_and_who_founded_the_session_ejects(self):
+        a, b = self.connect(self.a, "judge"), self.connect(self.b, "judge")
+        service = b.advertise("story", {"name": "judge"})
+        ours, theirs = a.open_session("story", decides=True), b.open_session("story")
+        for accepted in (False, True):
+            sent = ours.invite(service.address)
+            service.next(timeout=20).accept(theirs)
+            question = following(ours, Question)
+            self.assertEqual((question.address, question.peer.name), (service.address, "b"))
+            self.assertEqual(sent.wait(20)[0], Outcome.CONNECTED)
+            ours.decide(question.address, accepted)
+            if accepted:
+                following(ours, Member, state=State.CONNECTED)
+                self.assertEqual(ours.send(b"yes", timeout=20), {service.address: Result.DELIVERED})
+            else:
+                following(ours, Member, state=State.REJECTED)
+            with self.assertRaises(CausewayError) as refused:
+                theirs.eject(a.open_session("story").address, "no")
+            self.assertEqual(refused.exception.code, Code.NOT_ALLOWED)
+            ours.eject(service.address, "out")
+            self.assertEqual(following(ours, Member, state=State.EJECTED).text, "out")
+            self.assertEqual(following(theirs, Ended), Ended(1, "out"))
+            theirs = b.open_session("story")
 
     # Streams
 

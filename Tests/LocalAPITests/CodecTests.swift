@@ -54,6 +54,8 @@ private let requests: [(name: String, request: LocalRequest)] = [
   ("stream-window", LocalRequest(0, .streamWindow(stream: 14, limit: 131_072))),
   ("finish", LocalRequest(16, .finish(stream: 13))),
   ("reset", LocalRequest(17, .reset(stream: 14))),
+  ("eject", LocalRequest(18, .eject(session: 4, address, text: bytes("out")))),
+  ("decide", LocalRequest(19, .decide(session: 4, address, accepts: true))),
 ]
 
 private let events: [(name: String, event: LocalEvent)] = [
@@ -110,6 +112,7 @@ private let events: [(name: String, event: LocalEvent)] = [
   ("stream-refused", .streamEnded(object: 13, received: 0, .reset(.refused))),
   ("stream-no-place", .streamEnded(object: 13, received: 0, .reset(.tooMany))),
   ("stream-broken", .streamEnded(object: 13, received: 0, .reset(.broken))),
+  ("decision-wanted", .decisionWanted(session: 4, address, peer)),
   ("stream-lost", .streamEnded(object: 4, received: 99, .lost)),
 ]
 
@@ -143,7 +146,9 @@ private let events: [(name: String, event: LocalEvent)] = [
 
   @Test func `bytes behind the last field are ignored, as fields are only appended`() throws {
     for (name, request) in requests {
-      #expect(try read(Array(request.packet.dropFirst(4) + [1, 2, 3])) == request, "\(name)")
+      var packet = Array(request.packet.dropFirst(4))
+      if case .open = request.body { packet.append(0) }
+      #expect(try read(packet + [1, 2, 3]) == request, "\(name)")
     }
   }
 
@@ -162,6 +167,13 @@ private let events: [(name: String, event: LocalEvent)] = [
     var packet = Array(LocalRequest(1, .send(session: 4, .interactive, to: [], data: [])).packet.dropFirst(4))
     packet[10] = 64
     #expect(throws: LocalRefusal.outOfRange) { try read(packet) }
+  }
+
+  @Test func `a request to open ends before the fields of later versions, or has them`() throws {
+    let old = Array(LocalRequest(4, .open(type: bytes("photos"), SessionRules())).packet.dropFirst(4))
+    #expect(try read(old + [0]) == read(old))
+    #expect(try read(old + [1]) == LocalRequest(4, .open(type: bytes("photos"), SessionRules(), judges: true)))
+    #expect(throws: LocalRefusal.outOfRange) { try read(old + [2]) }
   }
 
   @Test func `more bytes of a stream than a packet has are refused`() {

@@ -14,7 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINES_MAX = 500
 # A client to copy is one file.
-LINES_MAX_OF = {"Examples/python/causeway.py": 700}
+LINES_MAX_OF = {"Examples/python/causeway.py": 750}
 COLUMNS_MAX = 120
 
 # A core module imports only core modules above it, and what Swift itself brings.

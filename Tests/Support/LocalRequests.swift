@@ -33,10 +33,11 @@ extension LocalRequest {
     case .browse(let type):
       begin(3)
       text(type)
-    case .open(let type, let rules):
+    case .open(let type, let rules, let judges):
       begin(4)
       text(type)
       bytes += [(rules.onlyFounderAdmits ? 1 : 0) | (rules.onlySealed ? 0 : 2), rules.membersMax]
+      if judges { bytes.append(1) }
     case .close(let object):
       begin(5)
       bytes.append(bigEndian: object)
@@ -98,6 +99,16 @@ extension LocalRequest {
     case .reset(let stream):
       begin(18)
       bytes.append(bigEndian: stream)
+    case .eject(let session, let member, let farewell):
+      begin(19)
+      bytes.append(bigEndian: session)
+      address(member)
+      text(farewell)
+    case .decide(let session, let member, let accepts):
+      begin(20)
+      bytes.append(bigEndian: session)
+      address(member)
+      bytes.append(accepts ? 1 : 0)
     }
     var packet: [UInt8] = []
     packet.append(bigEndian: UInt32(bytes.count))
