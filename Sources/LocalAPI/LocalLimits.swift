@@ -65,8 +65,8 @@ public enum LocalMemory {
   /// One session: its members, those included whose leaving the client was not told yet.
   public static let session =
     SessionLimits.recordsMax
-    * (MemoryLayout<LocalMember>.stride + MemoryLayout<MemberAddress>.stride + SessionLimits.farewellBytesMax
-      + arrayOverheadBytes)
+    * (MemoryLayout<LocalMember>.stride + SessionLimits.farewellBytesMax + arrayOverheadBytes)
+    + SessionLimits.membersMax * MemoryLayout<MemberAddress>.stride
   /// An invitation that waits for its client, with its context.
   public static let invitation =
     MemoryLayout<LocalClient.ReceivedInvitation>.stride + SessionLimits.contextBytesMax + arrayOverheadBytes

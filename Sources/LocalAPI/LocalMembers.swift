@@ -90,6 +90,7 @@ final class ClientSession {
     if let index = members.firstIndex(where: { $0.address == address }) {
       members[index].state = state
       members[index].isDirty = true
+      if members[index].isGone { undecided.removeAll { $0 == address } }
       return
     }
     // As many as a table has addresses: a member that is gone and told is forgotten.

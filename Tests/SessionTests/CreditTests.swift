@@ -122,6 +122,25 @@ private let large = SessionRules(membersMax: 64)
     #expect(shares(hall, 1) == 0 && loans(hall, 1) == 0)
   }
 
+  @Test func `shares shrink as sessions come, and those of sessions that end go to others`() throws {
+    let hall = Hall(2)
+    var sessions: [SessionHandle] = [], each: [UInt64] = []
+    for _ in 0..<10 {
+      let before = shares(hall, 1)
+      let rules = SessionRules(membersMax: 2)
+      let ours = hall.open(0, rules), theirs = hall.open(1, rules)
+      #expect(hall.join(1, into: theirs, by: 0, ours) == .connected)
+      hall.run(seconds: 2)
+      sessions.append(theirs)
+      each.append(shares(hall, 1) - before)
+    }
+    #expect(each[0] == 128 * 1024 && each == each.sorted(by: >) && each[9] < 32 * 1024, "\(each)")
+    #expect(shares(hall, 1) <= 768 * 1024)
+    for session in sessions.prefix(9) { try hall.stations[1].sessions.leave(session, now: hall.now) }
+    for session in sessions.prefix(9) { hall.stations[1].sessions.discard(session) }
+    #expect(shares(hall, 1) == each[9])
+  }
+
   @Test func `a member that is out of reach keeps no room but for what it has sent`() {
     let (hall, sessions) = joined(2)
     #expect(send(hall, 0, sessions[0], 1_000, to: 1))
