@@ -333,21 +333,21 @@ class ApplicationsTest(unittest.TestCase):
         a, b = self.connect(self.a, "judge"), self.connect(self.b, "judge")
         service = b.advertise("story", {"name": "judge"})
         ours, theirs = a.open_session("story", decides=True), b.open_session("story")
-        for accepted in (False, True):
+        for accepted in (True, False):
             sent = ours.invite(service.address)
             service.next(timeout=20).accept(theirs)
             question = following(ours, Question)
             self.assertEqual((question.address, question.peer.name), (service.address, "b"))
-            self.assertEqual(sent.wait(20)[0], Outcome.CONNECTED)
             ours.decide(question.address, accepted)
             if accepted:
+                self.assertEqual(sent.wait(20)[0], Outcome.CONNECTED)
                 following(ours, Member, state=State.CONNECTED)
                 self.assertEqual(ours.send(b"yes", timeout=20), {service.address: Result.DELIVERED})
+                with self.assertRaises(CausewayError) as refused:
+                    theirs.eject(ours.address, "no")
+                self.assertEqual(refused.exception.code, Code.NOT_ALLOWED)
             else:
                 following(ours, Member, state=State.REJECTED)
-            with self.assertRaises(CausewayError) as refused:
-                theirs.eject(a.open_session("story").address, "no")
-            self.assertEqual(refused.exception.code, Code.NOT_ALLOWED)
             ours.eject(service.address, "out")
             self.assertEqual(following(ours, Member, state=State.EJECTED).text, "out")
             self.assertEqual(following(theirs, Ended), Ended(1, "out"))
