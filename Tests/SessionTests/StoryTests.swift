@@ -26,7 +26,7 @@ import Testing
     // The stories are about something.
     #expect(
       connected > 1_000 && delivered > 500 && aliases > 50 && lies > 200 && streamed > 10_000_000 && finished > 100
-        && talks > 200,
+        && talks > 100,
       "\(connected) \(delivered) \(aliases) \(lies) \(streamed) \(finished) \(talks)")
   }
 }
