@@ -2,9 +2,11 @@
 
     node = Node.connect("chat")
     session = node.open_session("chat")
-    for sighting in node.browse("chat"):
-        if sighting.kind == "found":
-            session.invite(sighting.address)
+    session.gather()
+    service = node.advertise("chat", {"room": "4"})
+    for event in session:
+        if isinstance(event, Message):
+            print(event.data)
 
 A thread of its own reads the socket. Every method may be called from any thread; those that wait take `timeout` in seconds,
 None for no limit, and raise CausewayError when it is over. An iterator is for one reader, and ends with what it stands for.
@@ -20,6 +22,8 @@ SOCKET = "/run/causeway/api.sock"
 VERSION = 1
 WINDOW = 262_144            # bytes of messages of one session that may wait here
 OVERHEAD = 64               # what each message counts beyond its bytes
+STREAM_WINDOW = 131_072     # bytes of one stream that may wait here
+STREAM_BYTES = 4_096        # bytes of a stream in one packet
 
 
 class Code(enum.IntEnum):
@@ -47,10 +51,23 @@ class Outcome(enum.IntEnum):
     CONNECTED, DECLINED, TIMED_OUT, CANCELLED, BUSY, FULL, NO_SERVICE, INCOMPATIBLE, SESSION_ENDED = range(9)
 
 
+class StreamEnd(enum.IntEnum):
+    """How a stream ended. Only of one that is FINISHED everything has come."""
+    FINISHED, CUT, REFUSED, NO_PLACE, BROKEN, LOST = range(6)
+
+
 class CausewayError(Exception):
     def __init__(self, code, text=""):
         super().__init__(text or (code.name if isinstance(code, enum.Enum) else f"code {code}"))
         self.code, self.text = code, text
+
+
+class StreamError(CausewayError):
+    """A stream ended before everything had come: what came is the beginning."""
+
+    def __init__(self, end):
+        super().__init__(Code.UNAVAILABLE, f"the stream ended: {end.name if isinstance(end, enum.Enum) else end}")
+        self.end = end
 
 
 class Address(collections.namedtuple("Address", "node endpoint")):
@@ -70,6 +87,7 @@ Sighting = collections.namedtuple("Sighting", "kind address peer info")     # fo
 Member = collections.namedtuple("Member", "address peer state reason text")
 Message = collections.namedtuple("Message", "sender data is_reliable")
 Room = collections.namedtuple("Room", "address")
+Question = collections.namedtuple("Question", "address peer")   # to be answered by `decide`
 Ended = collections.namedtuple("Ended", "reason text")
 
 
@@ -131,8 +149,8 @@ def browse(number, service):
     return packet(3, number, text(service))
 
 
-def open_session(number, service, flags, members_max):
-    return packet(4, number, text(service), bytes([flags, members_max]))
+def open_session(number, service, flags, members_max, decides=False):
+    return packet(4, number, text(service), bytes([flags, members_max]), b"\1" if decides else b"")
 
 
 def close(number, what):
@@ -162,6 +180,42 @@ def send(number, session, mode, to, data):
 
 def window(session, limit):
     return packet(11, 0, struct.pack(">IQ", session, limit))
+
+
+def gather(number, session):
+    return packet(12, number, struct.pack(">I", session))
+
+
+def open_stream(number, session, address, name):
+    return packet(13, number, struct.pack(">I", session), address.bytes, text(name))
+
+
+def take(number, stream, wanted, limit):
+    return packet(14, number, struct.pack(">IBQ", stream, wanted, limit))
+
+
+def write(stream, data):
+    return packet(15, 0, struct.pack(">II", stream, len(data)), data)
+
+
+def stream_window(stream, limit):
+    return packet(16, 0, struct.pack(">IQ", stream, limit))
+
+
+def finish(number, stream):
+    return packet(17, number, struct.pack(">I", stream))
+
+
+def reset(number, stream):
+    return packet(18, number, struct.pack(">I", stream))
+
+
+def eject(number, session, address, farewell):
+    return packet(19, number, struct.pack(">I", session), address.bytes, text(farewell))
+
+
+def decide(number, session, address, accepted):
+    return packet(20, number, struct.pack(">I", session), address.bytes, bytes([accepted]))
 
 
 # What an application holds
@@ -202,14 +256,23 @@ class Browse(_Events):
 
     def __init__(self, node, number):
         super().__init__(node, number)
-        self._places = {}
+        self._places, self._known = {}, {}      # nodes by place, and services by node
 
     def _services(self, reader):
         place, id, peer, now = reader.number(2), reader.bytes(16), reader.peer(), {}
         for _ in range(reader.number(1)):
             endpoint, _, info = reader.service()
             now[Address(id, endpoint)] = (peer, info)
-        before = self._places.pop(place, {})
+        former = self._places.pop(place, None)
+        if now:
+            self._places[place] = id
+            self._tell(id, now)
+        # A node that has moved to another place is still there.
+        if former not in self._places.values():
+            self._tell(former, {})
+
+    def _tell(self, id, now):
+        before = self._known.pop(id, {})
         for address, (peer, info) in before.items():
             if address not in now:
                 self._put(Sighting("lost", address, peer, info))
@@ -217,7 +280,7 @@ class Browse(_Events):
             if before.get(address) != (peer, info):
                 self._put(Sighting("changed" if address in before else "found", address, peer, info))
         if now:
-            self._places[place] = now
+            self._known[id] = now
 
 
 class Advertisement(_Events):
@@ -225,7 +288,7 @@ class Advertisement(_Events):
 
     def __init__(self, node, number, service):
         super().__init__(node, number)
-        self._service = service
+        self._service, self.address = service, None     # where this application is invited
 
     def update(self, info):
         """Replaces the discovery info."""
@@ -267,12 +330,126 @@ class SentInvitation:
         self._node._ask(cancel, self._number)
 
 
-class Session(_Events):
-    """Events: Member, Message, Room, and at last Ended. Messages come as fast as they are taken."""
+class _Stream:
+    def __init__(self, node, number):
+        self._node, self._number, self._changed, self._end = node, number, threading.Condition(), None
+
+    @property
+    def end(self):
+        """How it ended; None while it has not."""
+        return self._end
+
+    def _ended(self, end):
+        with self._changed:
+            self._end = end if self._end is None else self._end
+            self._changed.notify_all()
+
+    def _wait(self, condition, timeout):
+        with self._changed:
+            if not self._changed.wait_for(condition, timeout):
+                raise CausewayError(Code.TIMED_OUT, "nothing happened in time")
+
+    def reset(self):
+        """Cuts it, at both ends."""
+        try:
+            self._node._ask(reset, self._number)
+        except CausewayError as error:
+            if error.code != Code.UNKNOWN:  # it has ended meanwhile
+                raise
+
+
+class OutgoingStream(_Stream):
+    """A stream to a member."""
 
     def __init__(self, node, number):
         super().__init__(node, number)
-        self.id, self.members = None, {}
+        self._limit = self._written = 0
+
+    def write(self, data, timeout=None):
+        """Waits until the daemon has taken all bytes; `timeout` is for each time that there is no room."""
+        data = memoryview(data)
+        while data:
+            self._wait(lambda: self._end is not None or self._written < self._limit, timeout)
+            if self._end is not None:
+                raise StreamError(self._end)
+            count = min(STREAM_BYTES, self._limit - self._written, len(data))
+            part, data = data[:count], data[count:]
+            self._written += count
+            self._node._write(write(self._number, bytes(part)))
+
+    def finish(self, timeout=None):
+        """No more bytes follow. Waits until the other application has read all of them."""
+        try:
+            self._node._ask(finish, self._number)
+        except CausewayError as error:
+            if error.code != Code.UNKNOWN:  # it has ended meanwhile
+                raise
+        self._wait(lambda: self._end is not None, timeout)
+        if self._end != StreamEnd.FINISHED:
+            raise StreamError(self._end)
+
+    def _room(self, limit):
+        with self._changed:
+            self._limit = limit
+            self._changed.notify_all()
+
+
+class IncomingStream(_Stream):
+    """A stream that a member opened. It is taken by the first `read`."""
+
+    def __init__(self, node, received, sender, name):
+        super().__init__(node, None)
+        self._received, self.sender, self.name = received, sender, name
+        self._bytes, self._limit, self._taken = bytearray(), 0, 0
+
+    def read(self, timeout=None):
+        """The next bytes, at least one; b"" at the end. StreamError when it ended otherwise."""
+        if self._number is None and self._end is None:
+            self._accept()
+        self._wait(lambda: self._bytes or self._end is not None, timeout)
+        with self._changed:
+            data = bytes(self._bytes)
+            self._bytes.clear()
+        if data:
+            self._taken += len(data)
+            if self._end is None and self._taken + STREAM_WINDOW // 2 >= self._limit:
+                self._limit = self._taken + STREAM_WINDOW
+                self._node._write(stream_window(self._number, self._limit))
+        elif self._end != StreamEnd.FINISHED:
+            raise StreamError(self._end)
+        return data
+
+    def __iter__(self):
+        return iter(self.read, b"")
+
+    def refuse(self):
+        self._node._forget(("stream", self._received))
+        self._node._ask(take, self._received, 0, 0)
+
+    def _accept(self):
+        self._number, self._limit = self._node._number(), STREAM_WINDOW
+        self._node._held[self._number] = self
+        try:
+            self._node._ask(take, self._received, 1, self._limit, number=self._number)
+        except CausewayError as error:
+            self._node._forget(self._number)
+            if error.code != Code.UNKNOWN:
+                raise
+            self._ended(StreamEnd.LOST)
+        self._node._forget(("stream", self._received))
+
+    def _came(self, data):
+        with self._changed:
+            self._bytes += data
+            self._changed.notify_all()
+
+
+class Session(_Events):
+    """Events: Member, Message, Room, IncomingStream, Question, and at last Ended. Messages come as fast as they are taken."""
+
+    def __init__(self, node, number):
+        super().__init__(node, number)
+        self.id, self.address, self.members = None, None, {}    # address: who this application is in it
         self._limit = self._taken = 0
 
     def next(self, timeout=None):
@@ -307,6 +484,27 @@ class Session(_Events):
         if to == []:
             return {}
         return self._node._ask(send, self._number, mode, to or [], data, timeout=timeout)
+
+    def gather(self):
+        """Whoever offers this session's type comes into it; who gathers it too is not asked. Advertise it afterwards."""
+        self._node._ask(gather, self._number)
+
+    def open_stream(self, name, to):
+        stream = self._node._hold(OutgoingStream)
+        try:
+            self._node._ask(open_stream, self._number, to, name, number=stream._number)
+        except CausewayError:
+            self._node._forget(stream._number)
+            raise
+        return stream
+
+    def eject(self, address, farewell=""):
+        """Ends a member's membership: for who founded the session."""
+        self._node._ask(eject, self._number, address, farewell)
+
+    def decide(self, address, accepted):
+        """Answers a Question of a session that was opened with `decides`."""
+        self._node._ask(decide, self._number, address, accepted)
 
     def leave(self, farewell=""):
         self._node._ask(leave, self._number, farewell)
@@ -364,9 +562,10 @@ class Node:
     def advertise(self, service, info={}):
         return self._begin(Advertisement, advertise, service, info, made_with=(service,))
 
-    def open_session(self, service, members_max=0, only_founder_admits=False, unsealed=False):
+    def open_session(self, service, members_max=0, only_founder_admits=False, unsealed=False, decides=False):
         session = self._begin(
-            Session, open_session, service, (1 if only_founder_admits else 0) | (2 if unsealed else 0), members_max)
+            Session, open_session, service, (1 if only_founder_admits else 0) | (2 if unsealed else 0), members_max,
+            decides)
         session._grant()
         return session
 
@@ -446,6 +645,8 @@ class Node:
         for held in list(self._held.values()):
             if isinstance(held, _Events):
                 held._put(None)
+            elif isinstance(held, _Stream):
+                held._ended(StreamEnd.LOST)
             else:
                 held._end.put(self.end)
 
@@ -490,6 +691,21 @@ class Node:
                 held._put(Message(sender, reader.bytes(reader.number(4)), mode != Mode.UNRELIABLE))
             case 139:
                 held._put(Room(reader.address()))
+            case 140:
+                stream = IncomingStream(self, reader.number(4), reader.address(), reader.text())
+                self._held["stream", stream._received] = stream
+                held._put(stream)
+            case 141:
+                held._came(reader.bytes(reader.number(4)))
+            case 142:
+                held._room(reader.number(8))
+            case 144:
+                held._put(Question(reader.address(), reader.peer()))
+            case 143:
+                received, end = reader.number(4), reader.number(1)
+                ended = self._held.pop(("stream", received) if received else number, None)
+                if ended:
+                    ended._ended(StreamEnd(end) if end in list(StreamEnd) else end)
 
     def _answered(self, kind, number, reader):
         if kind == 138:
@@ -497,4 +713,7 @@ class Node:
             if (results := self._results.get(number)) is not None:
                 results[address] = Result(result)
         elif waiting := self._answers.get(number):
-            waiting.put((reader.number(1), reader.text()))
+            answer, held = (reader.number(1), reader.text()), self._held.get(number)
+            if isinstance(held, (Advertisement, Session)) and len(reader.packet) - reader.offset >= 4:
+                held.address = Address(self.id, reader.number(4))
+            waiting.put(answer)

@@ -39,7 +39,7 @@ public enum ChannelLimits {
   public static let datagramRingBytes = 67_584
   /// The budget that all rings of a node share for what exceeds their guaranteed sizes: six transfers at full speed in
   /// both directions. A ring that gets nothing from it does not grow, and its lane is slower.
-  public static let ringBudgetBytes = 12_582_912
+  public static let ringBudgetBytes = 11_272_192
   /// The guaranteed bytes of one channel: two rings in each direction, and the datagram ring.
   public static let ringBytesSure = 4 * ringBytesMin + datagramRingBytes
   /// A ring frees its memory after it was empty for this time.

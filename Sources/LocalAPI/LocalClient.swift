@@ -19,7 +19,17 @@ final class LocalClient {
     let service: UInt32
     var invitation: Invitation
     var isTold = false
+    /// It is for a session that gathers: the client is not asked.
+    var isGathered = false
     var outcome: InvitationOutcome?
+  }
+
+  /// A message that is being written.
+  struct InHand {
+    let session: SessionHandle
+    let from: MemberAddress
+    let isReliable: Bool
+    let byteCount: Int
   }
 
   /// A message on its way to one member.
@@ -38,13 +48,17 @@ final class LocalClient {
   var sent: [SentInvitation] = []
   var received: [ReceivedInvitation] = []
   var flights: [Flight] = []
+  var streams: [ClientStream] = []
   /// There may be something to tell it.
   var hasNews = false
-  /// The message that its connection is writing.
-  var inHand = 0
+  /// The message that its connection is writing: it counts until it is written.
+  var inHand: InHand?
   private var replies: [[UInt8]] = []
   private(set) var repliesBytes = 0
   private var turn = 0
+  var streamTurn = 0
+  /// Streams have the turn after a message.
+  var isTurnOfStreams = false
 
   init(user: UInt32, groups: [UInt32]) {
     self.user = user
@@ -55,7 +69,7 @@ final class LocalClient {
   func isInUse(_ number: UInt32) -> Bool {
     services.contains { $0.number == number } || browses.contains { $0.number == number }
       || sessions.contains { $0.number == number } || sent.contains { $0.number == number }
-      || flights.contains { $0.request == number }
+      || flights.contains { $0.request == number } || streams.contains { $0.number == number }
   }
 
   /// The service and the sessions at an endpoint are one client's.
@@ -65,8 +79,11 @@ final class LocalClient {
 
   func session(_ number: UInt32) -> ClientSession? { sessions.first { $0.number == number && !$0.hasEnded } }
 
-  /// Messages that wait for it, in bytes.
-  var unread: Int { sessions.reduce(inHand) { $0 + $1.unread } }
+  /// Unreliable messages that wait for it, in bytes.
+  var unreliableBytes: Int {
+    let inHand = inHand.map { $0.isReliable ? 0 : $0.byteCount + SessionLimits.messageOverheadBytes } ?? 0
+    return sessions.reduce(inHand) { $0 + $1.unreliableBytes }
+  }
 
   func reply(_ event: LocalEvent) {
     replies.append(event.packet)
@@ -102,7 +119,7 @@ final class LocalClient {
     }
     // Of one that ended meanwhile there is nothing to say.
     received.removeAll { !$0.isTold && $0.outcome != nil }
-    if let index = received.firstIndex(where: { !$0.isTold }) {
+    if let index = received.firstIndex(where: { !$0.isTold && !$0.isGathered }) {
       received[index].isTold = true
       let asked = received[index].invitation
       received[index].invitation.context = []

@@ -36,9 +36,11 @@ public final class LocalClients {
   public func detach(_ place: Int, now: Instant) {
     guard let client = clients[place] else { return }
     clients[place] = nil
-    for session in client.sessions where !session.hasEnded {
-      try? node.sessions.leave(session.handle, .crashed, now: now)
+    for session in client.sessions {
+      if !session.hasEnded { try? node.sessions.leave(session.handle, .crashed, now: now) }
+      node.sessions.discard(session.handle)
     }
+    client.inHand.map { node.sessions.discard($0.session) }
     for service in client.services { withdraw(service.endpoint, now) }
   }
 
@@ -69,26 +71,39 @@ public final class LocalClients {
   /// The next packet for a client, with its length; nil when there is none. The packet before it has been written.
   public func nextPacket(for place: Int, now: Instant) -> [UInt8]? {
     guard let client = clients[place] else { return nil }
-    client.inHand = 0
+    written(client, now)
     if let reply = client.nextReply() { return reply }
+    if client.isTurnOfStreams {
+      client.isTurnOfStreams = false
+      if let event = client.nextStreamEvent(node, now) { return event.packet }
+    }
     if let next = client.nextSessionEvent(node) {
       if let message = next.message {
-        client.inHand = message.heldBytes
-        if message.isReliable {
-          node.sessions.taken(message.data.count, of: message.from, in: next.session.handle, now: now)
-        }
+        client.inHand = LocalClient.InHand(
+          session: next.session.handle, from: message.from, isReliable: message.isReliable,
+          byteCount: message.data.count)
+        client.isTurnOfStreams = true
       }
       return next.event.packet
     }
-    let event = client.nextInvitationEvent(node, now) ?? client.nextBrowseEvent(node, places)
+    let event =
+      client.nextStreamEvent(node, now) ?? client.nextInvitationEvent(node, now) ?? client.nextBrowseEvent(node, places)
     if event == nil { client.hasNews = false }
     return event?.packet
+  }
+
+  /// The message that the connection had in hand takes no memory any more: its sender may send as much again.
+  private func written(_ client: LocalClient, _ now: Instant) {
+    guard let message = client.inHand else { return }
+    client.inHand = nil
+    if message.isReliable { node.sessions.taken(message.byteCount, of: message.from, in: message.session, now: now) }
   }
 
   public func handleTimeouts(now: Instant) {
     guard nextDeadline <= now else { return }
     nextDeadline = .never
     for client in clients.compactMap({ $0 }) {
+      gatherAgain(client, now)
       for session in client.sessions where session.roomAppeared() { client.hasNews = true }
     }
   }
@@ -99,14 +114,12 @@ public final class LocalClients {
     client.reply(.done(request: number, outcome, text: text.withUTF8Buffer { [UInt8]($0) }))
   }
 
-  /// All messages that wait, in bytes.
-  var unread: Int { clients.reduce(0) { $0 + ($1?.unread ?? 0) } }
-
-  /// Whether so many bytes more may wait for a client: no more than twice what is still free for all. So one holds two
-  /// thirds at most, n hold 2/(2n + 1) each, and a newcomer finds half as much.
-  func mayWait(_ byteCount: Int, for client: LocalClient) -> Bool {
-    let held = client.unread + byteCount
-    return held <= LocalLimits.unreadBytesMax && held <= 2 * (LocalLimits.unreadBytesOfAll - unread)
+  /// Whether an unreliable message may wait for a client: it gets no more than twice what is still free for all. So one
+  /// holds two thirds at most, n hold 2/(2n + 1) each, and a newcomer finds half as much.
+  func mayWait(_ message: ClientSession.Message, in session: ClientSession, for client: LocalClient) -> Bool {
+    let all = clients.reduce(0) { $0 + ($1?.unreliableBytes ?? 0) }
+    return session.unreliableBytes <= LocalLimits.unreliableBytesMax
+      && client.unreliableBytes + message.heldBytes <= 2 * (LocalLimits.unreliableBytesOfAll - all - message.heldBytes)
   }
 
   func withdraw(_ endpoint: UInt32, _ now: Instant) {

@@ -58,6 +58,8 @@ public struct LocalPeer: Equatable, Sendable {
 /// What an application is told. docs/local-api.md, "Events".
 public enum LocalEvent: Equatable, Sendable {
   case done(request: UInt32, LocalOutcome, text: [UInt8])
+  /// Done, and where the client is invited.
+  case doneAt(request: UInt32, endpoint: UInt32)
   case welcome(request: UInt32, version: UInt16, node: NodeID, name: [UInt8])
   /// What a node offers now; nothing: it is lost. `place` names the node in this browse until another one takes it.
   case services(browse: UInt32, place: UInt16, NodeID, LocalPeer, [Service])
@@ -71,6 +73,15 @@ public enum LocalEvent: Equatable, Sendable {
   case message(session: UInt32, from: MemberAddress, isReliable: Bool, [UInt8])
   case sent(request: UInt32, to: MemberAddress, LocalDelivery)
   case room(session: UInt32, MemberAddress)
+  /// A member opened a stream.
+  case stream(session: UInt32, stream: UInt32, from: MemberAddress, [UInt8])
+  case streamBytes(stream: UInt32, [UInt8])
+  /// So many bytes may be written in all.
+  case streamRoom(stream: UInt32, limit: UInt64)
+  /// Of a stream of the client, or of one that it has not taken (`object` is the session).
+  case streamEnded(object: UInt32, received: UInt32, StreamEnd)
+  /// The client decides on a member.
+  case decisionWanted(session: UInt32, MemberAddress, LocalPeer)
 
   /// The packet of `sent`, with its length.
   public static let sentBytes = 4 + 5 + MemberAddress.byteCount + 1
@@ -94,6 +105,10 @@ public enum LocalEvent: Equatable, Sendable {
       begin(128, request)
       bytes.append(outcome.rawValue)
       bytes.append(text: text)
+    case .doneAt(let request, let endpoint):
+      begin(128, request)
+      bytes += [LocalOutcome.done.rawValue, 0]
+      bytes.append(bigEndian: endpoint)
     case .welcome(let request, let version, let node, let name):
       begin(129, request)
       bytes.append(bigEndian: version)
@@ -102,11 +117,12 @@ public enum LocalEvent: Equatable, Sendable {
       bytes.append(text: name)
       bytes.append(bigEndian: UInt32(LocalLimits.packetBytesMax))
       bytes.append(bigEndian: UInt32(SessionLimits.messageBytesMax))
-      bytes.append(bigEndian: UInt32(LocalLimits.unreadBytesMax))
+      bytes.append(bigEndian: UInt32(SessionLimits.loanPoolBytes))
       bytes.append(bigEndian: UInt16(LocalLimits.servicesMax))
       bytes.append(bigEndian: UInt16(LocalLimits.sessionsMax))
       bytes.append(bigEndian: UInt16(LocalLimits.browsesMax))
       bytes.append(bigEndian: UInt16(LocalLimits.flightsMax))
+      bytes.append(bigEndian: UInt16(LocalLimits.streamsMax))
     case .services(let browse, let place, let node, let peer, let services):
       begin(130, browse)
       bytes.append(bigEndian: place)
@@ -161,6 +177,34 @@ public enum LocalEvent: Equatable, Sendable {
     case .room(let session, let address):
       begin(139, session)
       bytes.append(address: address)
+    case .stream(let session, let stream, let from, let name):
+      begin(140, session)
+      bytes.append(bigEndian: stream)
+      bytes.append(address: from)
+      bytes.append(text: name)
+    case .streamBytes(let stream, let data):
+      begin(141, stream)
+      bytes.append(bigEndian: UInt32(data.count))
+      bytes += data
+    case .streamRoom(let stream, let limit):
+      begin(142, stream)
+      bytes.append(bigEndian: limit)
+    case .streamEnded(let object, let received, let end):
+      begin(143, object)
+      bytes.append(bigEndian: received)
+      bytes.append(Self.code(end))
+    case .decisionWanted(let session, let address, let peer):
+      begin(144, session)
+      bytes.append(address: address)
+      bytes.append(peer: peer)
+    }
+  }
+
+  private static func code(_ end: StreamEnd) -> UInt8 {
+    switch end {
+    case .finished: 0
+    case .reset(let reason): reason.rawValue
+    case .lost: 5
     }
   }
 

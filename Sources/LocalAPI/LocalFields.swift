@@ -25,6 +25,12 @@ extension ByteReader<LocalRefusal> {
     return texts
   }
 
+  mutating func bool() throws(LocalRefusal) -> Bool {
+    let value = try u8()
+    guard value <= 1 else { throw .outOfRange }
+    return value == 1
+  }
+
   mutating func address() throws(LocalRefusal) -> MemberAddress {
     let node = try nodeID()
     return MemberAddress(node: node, endpoint: try u32())

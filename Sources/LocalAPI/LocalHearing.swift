@@ -5,38 +5,38 @@ import Session
 extension LocalClients {
   public func hear(_ event: SessionEvent, now: Instant) {
     switch event {
-    case .serviceFound(let address, _), .serviceChanged(let address, _), .serviceLost(let address):
+    case .serviceFound(let address, let service), .serviceChanged(let address, let service):
       offersChanged(address.node)
+      gather(address, service.type, now)
+    case .serviceLost(let address): offersChanged(address.node)
     case .invited(let invitation): hear(invitation, now)
     case .invitationEnded(let handle, let outcome): ended(handle, outcome)
     case .identified(let handle, _): with(handle) { _, session in session.identify() }
     case .member(let handle, let address, let state):
       with(handle) { _, session in session.note(address, state) }
-    // No session of a client has the node ask it about certificates.
-    case .decisionWanted: break
+    case .decisionWanted(let handle, let address): with(handle) { _, session in session.asks(address) }
     case .message(let handle, let from, let data):
-      with(handle) { client, session in
-        let message = ClientSession.Message(from: from, isReliable: true, data: data)
-        if mayWait(message.heldBytes, for: client) {
-          session.add(message)
-        } else {
-          // Nobody will take it: its credit is the sender's again.
-          node.sessions.taken(data.count, of: from, in: handle, now: now)
-          node.sessions.restart(from, in: handle, now: now)
-        }
+      with(handle) { _, session in
+        // It has its room: the sessions grant no more than there is.
+        session.add(ClientSession.Message(from: from, isReliable: true, data: data))
       }
     case .datagram(let handle, let from, let data):
       with(handle) { client, session in
         let message = ClientSession.Message(from: from, isReliable: false, data: data)
-        guard session.unread <= LocalLimits.unreliableBytesMax, mayWait(message.heldBytes, for: client) else { return }
-        session.add(message)
+        if mayWait(message, in: session, for: client) { session.add(message) }
       }
-    // This version has no streams.
-    case .stream(let handle, .opened): try? node.sessions.resetStream(handle, now: now)
-    case .stream: break
+    case .stream(let handle, let event): hear(handle, event, now)
     case .sent(let id, let to, let isDelivered): sent(id, to, isDelivered)
     case .room(let handle, let address): with(handle) { _, session in _ = session.roomAppeared(address) }
-    case .ended(let handle, let end): with(handle) { _, session in session.finish(end) }
+    case .ended(let handle, let end):
+      with(handle) { client, session in
+        session.finish(end)
+        client.streams.removeAll { $0.session == handle && $0.number == 0 }
+        guard end == .left else { return }
+        // Nothing more of it is taken than what is being written.
+        let inHand = client.inHand.flatMap { $0.session == handle && $0.isReliable ? $0 : nil }
+        node.sessions.discard(handle, exceptMessageOf: inHand?.byteCount)
+      }
     }
   }
 
@@ -48,7 +48,9 @@ extension LocalClients {
   private func hear(_ invitation: Invitation, _ now: Instant) {
     for client in clients.compactMap({ $0 }) {
       guard let service = client.services.first(where: { $0.endpoint == invitation.to }) else { continue }
-      client.received.append(LocalClient.ReceivedInvitation(service: service.number, invitation: invitation))
+      var received = LocalClient.ReceivedInvitation(service: service.number, invitation: invitation)
+      received.isGathered = isGathered(invitation, client, now)
+      client.received.append(received)
       client.hasNews = true
       return
     }

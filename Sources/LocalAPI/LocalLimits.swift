@@ -13,6 +13,12 @@ public enum LocalLimits {
   public static let browsesMax = 8
   /// Results that one client waits for: each member to which a message is on its way.
   public static let flightsMax = 64
+  /// Streams of one client at once, those included that members have opened to it.
+  public static let streamsMax = 16
+  /// Bytes of a stream in one packet.
+  public static let streamBytesMax = 4_096
+  /// A client is told that it may write when it is so much more at least.
+  static let streamRoomBytes = SessionLimits.streamTurnBytes / 4
   /// A packet without its length: a message to as many members as a session has.
   public static let packetBytesMax = 66_560
   /// What a client may send before a place for a longer packet is free.
@@ -23,13 +29,12 @@ public enum LocalLimits {
   public static let longPacketTime = TimeSpan.seconds(10)
   /// Answers that a client has not read. With more nothing is read from it.
   public static let repliesBytesMax = 4_096
-  /// What a message takes beside its bytes while it waits.
-  public static let waitingBytes = 192
-  /// Messages that wait for one client, and for all together, in bytes with `waitingBytes` each.
-  public static let unreadBytesMax = 1_048_576
-  public static let unreadBytesOfAll = 1_572_864
-  /// Unreliable messages are dropped when so much waits in their session.
+  /// Each message counts so many bytes more for a client's window.
+  public static let windowOverheadBytes = 64
+  /// Unreliable messages are dropped when so many bytes of them wait in their session, or for all clients, with
+  /// `SessionLimits.messageOverheadBytes` for each. Reliable ones have their room in the sessions' pools.
   public static let unreliableBytesMax = 65_536
+  public static let unreliableBytesOfAll = 262_144
   /// When a member had no room, its sender is told to try again after this time at most.
   public static let retryTime = TimeSpan.seconds(1)
   /// A client's name for itself, in bytes of UTF-8.
@@ -48,10 +53,20 @@ public enum LocalMemory {
     // An answer begins before the limit and may be followed by the results that were waited for.
     + LocalLimits.repliesBytesMax + LocalLimits.flightsMax * (LocalEvent.sentBytes + arrayOverheadBytes)
     + 2 * LocalLimits.shortPacketBytesMax + LocalLimits.sessionsMax * 256
+  /// What waits of one stream for sure, in blocks of which the first and the last are used in part.
+  public static let stream =
+    (Int(SessionLimits.streamWindowSure) / ByteBlocks.blockBytes + 2) * (ByteBlocks.blockBytes + arrayOverheadBytes)
+    + 256
+  /// What waits of all streams beside that.
+  public static let streamsShared =
+    Int(SessionLimits.streamBytesMax) / ByteBlocks.blockBytes * (ByteBlocks.blockBytes + arrayOverheadBytes)
+    - SessionLimits.streamsMax * Int(SessionLimits.streamWindowSure) / ByteBlocks.blockBytes
+    * (ByteBlocks.blockBytes + arrayOverheadBytes)
   /// One session: its members, those included whose leaving the client was not told yet.
   public static let session =
     SessionLimits.recordsMax
     * (MemoryLayout<LocalMember>.stride + SessionLimits.farewellBytesMax + arrayOverheadBytes)
+    + SessionLimits.membersMax * MemoryLayout<MemberAddress>.stride
   /// An invitation that waits for its client, with its context.
   public static let invitation =
     MemoryLayout<LocalClient.ReceivedInvitation>.stride + SessionLimits.contextBytesMax + arrayOverheadBytes

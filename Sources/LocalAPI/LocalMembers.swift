@@ -43,28 +43,34 @@ final class ClientSession {
     let data: [UInt8]
 
     /// What it counts for the client's window.
-    var cost: Int { data.count + SessionLimits.messageOverheadBytes }
+    var cost: Int { data.count + LocalLimits.windowOverheadBytes }
     /// The memory that it takes while it waits.
-    var heldBytes: Int { data.count + LocalLimits.waitingBytes }
+    var heldBytes: Int { data.count + SessionLimits.messageOverheadBytes }
   }
 
   let number: UInt32
   let handle: SessionHandle
   let endpoint: UInt32
+  let type: [UInt8]
+  /// It invites whoever offers its type, and accepts whoever does the same.
+  var gathers = false
   private var members: [LocalMember] = []
+  /// Members on which the client is to decide, and that it was not told of.
+  private var undecided: [MemberAddress] = []
   private var isIdentified = false
   private var end: SessionEnd?
   private var queue: [Message] = []
   private var head = 0
-  /// Bytes of messages that wait.
-  private(set) var unread = 0
+  /// Bytes of unreliable messages that wait.
+  private(set) var unreliableBytes = 0
   /// What the client has been sent, and what it takes.
   private var sent: UInt64 = 0
   private var limit: UInt64 = 0
   /// The client knows the end.
   private(set) var isOver = false
 
-  init(_ number: UInt32, _ handle: SessionHandle, _ endpoint: UInt32) {
+  init(_ number: UInt32, _ handle: SessionHandle, _ endpoint: UInt32, _ type: [UInt8]) {
+    self.type = type
     self.number = number
     self.handle = handle
     self.endpoint = endpoint
@@ -74,12 +80,17 @@ final class ClientSession {
 
   // MARK: What happens
 
+  func asks(_ address: MemberAddress) {
+    if !undecided.contains(address) { undecided.append(address) }
+  }
+
   func identify() { isIdentified = false }
 
   func note(_ address: MemberAddress, _ state: MemberState) {
     if let index = members.firstIndex(where: { $0.address == address }) {
       members[index].state = state
       members[index].isDirty = true
+      if members[index].isGone { undecided.removeAll { $0 == address } }
       return
     }
     // As many as a table has addresses: a member that is gone and told is forgotten.
@@ -88,7 +99,7 @@ final class ClientSession {
 
   func add(_ message: Message) {
     queue.append(message)
-    unread += message.heldBytes
+    if !message.isReliable { unreliableBytes += message.heldBytes }
     if let index = members.firstIndex(where: { $0.address == message.from }) { members[index].queued += 1 }
   }
 
@@ -130,6 +141,9 @@ final class ClientSession {
       isIdentified = true
       return (.identified(session: number, id), nil)
     }
+    if let address = undecided.popLast(), end == nil {
+      return (.decisionWanted(session: number, address, node.peer(address.node) ?? .absent), nil)
+    }
     for index in members.indices {
       if members[index].isDirty && members[index].queued == 0 { return (told(index, node), nil) }
       if members[index].hasRoom {
@@ -140,11 +154,8 @@ final class ClientSession {
     if head < queue.count {
       let message = queue[head]
       guard sent + UInt64(message.cost) <= limit else { return nil }
+      if let event = connecting(message.from, node) { return (event, nil) }
       let index = members.firstIndex { $0.address == message.from }
-      if let index, !members[index].isKnownConnected {
-        members[index].isKnownConnected = true
-        return (memberEvent(message.from, .connected, node), nil)
-      }
       if let index { members[index].queued -= 1 }
       take()
       sent += UInt64(message.cost)
@@ -157,6 +168,15 @@ final class ClientSession {
     var same: UInt32 = 0
     if case .isSame(let handle) = end { same = other(handle) }
     return (.ended(session: number, end, same: same), nil)
+  }
+
+  /// That a member is connected, when the client is about to hear of it otherwise before.
+  func connecting(_ address: MemberAddress, _ node: any LocalNode) -> LocalEvent? {
+    guard let index = members.firstIndex(where: { $0.address == address }), !members[index].isKnownConnected else {
+      return nil
+    }
+    members[index].isKnownConnected = true
+    return memberEvent(address, .connected, node)
   }
 
   private func told(_ index: Int, _ node: any LocalNode) -> LocalEvent {
@@ -172,7 +192,7 @@ final class ClientSession {
   }
 
   private func take() {
-    unread -= queue[head].heldBytes
+    if !queue[head].isReliable { unreliableBytes -= queue[head].heldBytes }
     head += 1
     // Half of the memory at most is of messages that are gone.
     guard head * 2 >= queue.count else { return }
@@ -183,7 +203,7 @@ final class ClientSession {
   private func clear() {
     queue = []
     head = 0
-    unread = 0
+    unreliableBytes = 0
     for index in members.indices { members[index].queued = 0 }
   }
 }

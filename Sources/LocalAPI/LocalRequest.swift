@@ -16,7 +16,8 @@ public struct LocalRequest: Equatable, Sendable {
     case hello(least: UInt16, most: UInt16, instance: [UInt8])
     case advertise(type: [UInt8], info: [[UInt8]])
     case browse(type: [UInt8])
-    case open(type: [UInt8], SessionRules)
+    /// `judges`: the application decides on each member.
+    case open(type: [UInt8], SessionRules, judges: Bool = false)
     /// Ends a service or a browse.
     case close(UInt32)
     case invite(session: UInt32, MemberAddress, milliseconds: UInt32, context: [UInt8])
@@ -28,6 +29,24 @@ public struct LocalRequest: Equatable, Sendable {
     case send(session: UInt32, Mode, to: [MemberAddress], data: [UInt8])
     /// So many bytes of messages may have come in all, since the session was opened. Has no answer.
     case window(session: UInt32, limit: UInt64)
+    /// Whoever offers the session's type comes into it.
+    case gather(session: UInt32)
+    /// Opens a stream to a member.
+    case stream(session: UInt32, to: MemberAddress, name: [UInt8])
+    /// Takes a stream that a member opened, or refuses it. So many bytes may come in all.
+    case take(stream: UInt32, isWanted: Bool, limit: UInt64)
+    /// The next bytes. Has no answer.
+    case write(stream: UInt32, data: [UInt8])
+    /// So many bytes may come in all. Has no answer.
+    case streamWindow(stream: UInt32, limit: UInt64)
+    /// No more bytes follow.
+    case finish(stream: UInt32)
+    /// Cuts a stream.
+    case reset(stream: UInt32)
+    /// Ends a member's membership.
+    case eject(session: UInt32, MemberAddress, text: [UInt8])
+    /// The decision on a member.
+    case decide(session: UInt32, MemberAddress, accepts: Bool)
   }
 
   public var number: UInt32
@@ -52,7 +71,10 @@ public struct LocalRequest: Equatable, Sendable {
     case 1: body = .hello(least: try reader.u16(), most: try reader.u16(), instance: try reader.text())
     case 2: body = .advertise(type: try reader.text(), info: try reader.texts())
     case 3: body = .browse(type: try reader.text())
-    case 4: body = .open(type: try reader.text(), try reader.rules())
+    case 4:
+      let type = try reader.text(), rules = try reader.rules()
+      // Of a later version than the rest.
+      body = .open(type: type, rules, judges: reader.remaining > 0 ? try reader.bool() : false)
     case 5: body = .close(try reader.u32())
     case 6:
       body = .invite(
@@ -70,6 +92,19 @@ public struct LocalRequest: Equatable, Sendable {
       for _ in 0..<count { to.append(try reader.address()) }
       body = .send(session: session, mode, to: to, data: try reader.array(Int(try reader.u32())))
     case 11: body = .window(session: try reader.u32(), limit: try reader.u64())
+    case 12: body = .gather(session: try reader.u32())
+    case 13: body = .stream(session: try reader.u32(), to: try reader.address(), name: try reader.text())
+    case 14: body = .take(stream: try reader.u32(), isWanted: try reader.bool(), limit: try reader.u64())
+    case 15:
+      let stream = try reader.u32()
+      let count = Int(try reader.u32())
+      guard count <= LocalLimits.streamBytesMax else { throw .outOfRange }
+      body = .write(stream: stream, data: try reader.array(count))
+    case 16: body = .streamWindow(stream: try reader.u32(), limit: try reader.u64())
+    case 17: body = .finish(stream: try reader.u32())
+    case 18: body = .reset(stream: try reader.u32())
+    case 19: body = .eject(session: try reader.u32(), try reader.address(), text: try reader.text())
+    case 20: body = .decide(session: try reader.u32(), try reader.address(), accepts: try reader.bool())
     default: throw .unsupported
     }
   }

@@ -10,18 +10,18 @@ extension LocalClients {
       return greet(client, number, least, most, instance)
     }
     guard let instance = client.instance else { return answer(client, number, .invalid, "the first packet is hello") }
-    if case .window(let session, let limit) = request.body {
-      client.session(session)?.grant(limit)
-      client.hasNews = true
-      return
-    }
+    if carryOutUnanswered(request.body, client, now) { return }
     guard number != 0 else { return answer(client, 0, .invalid, "a request has a number other than 0") }
     do throws(LocalError) {
       switch request.body {
-      case .hello, .window: return
-      case .advertise(let type, let info): try advertise(client, number, type, info, instance, now)
+      case .hello, .window, .write, .streamWindow: return
+      case .advertise(let type, let info):
+        let endpoint = try advertise(client, number, type, info, instance, now)
+        return client.reply(.doneAt(request: number, endpoint: endpoint))
       case .browse(let type): try browse(client, number, type)
-      case .open(let type, let rules): try open(client, number, type, rules, instance, now)
+      case .open(let type, let rules, let judges):
+        let endpoint = try open(client, number, type, rules, judges: judges, instance, now)
+        return client.reply(.doneAt(request: number, endpoint: endpoint))
       case .close(let object): try close(client, object, now)
       case .invite(let session, let address, let milliseconds, let context):
         try invite(client, number, session, address, milliseconds, context, now)
@@ -36,11 +36,44 @@ extension LocalClients {
         }
       case .send(let session, let mode, let to, let data):
         return try send(client, number, session, mode, to, data, now)
+      case .gather(let session):
+        guard let session = client.session(session) else { throw LocalError(.unknown) }
+        session.gathers = true
+        gatherAll(session.type, now)
+      case .stream(let session, let to, let name): try openStream(client, number, session, to, name, now)
+      case .take(let stream, let isWanted, let limit):
+        try decideStream(client, number, stream, isWanted: isWanted, limit, now)
+      case .finish(let stream): try finishStream(client, stream, now)
+      case .reset(let stream): try resetStream(client, stream, now)
+      case .eject(let session, let address, let text):
+        guard let session = client.session(session) else { throw LocalError(.unknown) }
+        try LocalError.wrapping { () throws(SessionError) in
+          try node.sessions.eject(session.handle, address, text: text, now: now)
+        }
+      case .decide(let session, let address, let accepts):
+        guard let session = client.session(session) else { throw LocalError(.unknown) }
+        try LocalError.wrapping { () throws(SessionError) in
+          try node.sessions.decide(session.handle, address, accepts: accepts, now: now)
+        }
       }
       answer(client, number, .done)
     } catch {
       answer(client, number, error.outcome, error.text)
     }
+  }
+
+  /// The requests that have no answer. False for all others.
+  private func carryOutUnanswered(_ request: LocalRequest.Body, _ client: LocalClient, _ now: Instant) -> Bool {
+    switch request {
+    case .window(let session, let limit): client.session(session)?.grant(limit)
+    case .write(let stream, let data): write(client, stream, data, now)
+    case .streamWindow(let stream, let limit): client.stream(stream)?.grant(limit)
+    case .hello, .advertise, .browse, .open, .close, .invite, .cancel, .answer, .leave, .send, .gather, .stream, .take,
+      .finish, .reset, .eject, .decide:
+      return false
+    }
+    client.hasNews = true
+    return true
   }
 
   private func greet(_ client: LocalClient, _ number: UInt32, _ least: UInt16, _ most: UInt16, _ instance: [UInt8]) {
@@ -62,7 +95,7 @@ extension LocalClients {
 
   private func advertise(
     _ client: LocalClient, _ number: UInt32, _ type: [UInt8], _ info: [[UInt8]], _ instance: [UInt8], _ now: Instant
-  ) throws(LocalError) {
+  ) throws(LocalError) -> UInt32 {
     let known = client.services.first { $0.number == number }
     let endpoint = try self.endpoint(client, type, instance)
     if let known {
@@ -81,6 +114,8 @@ extension LocalClients {
       client.services.append(LocalClient.Service(number: number, endpoint: endpoint, type: type))
     }
     offersChanged(node.sessions.local)
+    if known == nil { gatherAll(type, now) }
+    return endpoint
   }
 
   private func browse(_ client: LocalClient, _ number: UInt32, _ type: [UInt8]) throws(LocalError) {
@@ -124,16 +159,22 @@ extension LocalClients {
   // MARK: Sessions
 
   private func open(
-    _ client: LocalClient, _ number: UInt32, _ type: [UInt8], _ rules: SessionRules, _ instance: [UInt8],
-    _ now: Instant
-  ) throws(LocalError) {
+    _ client: LocalClient, _ number: UInt32, _ type: [UInt8], _ rules: SessionRules, judges: Bool,
+    _ instance: [UInt8], _ now: Instant
+  ) throws(LocalError) -> UInt32 {
     let endpoint = try self.endpoint(client, type, instance)
     guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
     guard client.sessions.count < LocalLimits.sessionsMax else { throw LocalError(.full, "a client has 16 sessions") }
     let handle = try LocalError.wrapping { () throws(SessionError) in
-      try node.sessions.open(endpoint, rules, now: now)
+      try node.sessions.open(endpoint, rules, judges: judges, owner: owner(client), now: now)
     }
-    client.sessions.append(ClientSession(number, handle, endpoint))
+    client.sessions.append(ClientSession(number, handle, endpoint, type))
+    return endpoint
+  }
+
+  /// The name of a client for what its sessions are lent.
+  private func owner(_ client: LocalClient) -> UInt32 {
+    UInt32(clients.firstIndex { $0 === client } ?? 0)
   }
 
   private func invite(

@@ -16,10 +16,11 @@ extension Sessions {
     case .meet: receiveMeet(try MeetMessage(bytes), from: node, now)
     case .table: receiveTable(try TableMessage(bytes, cryptography), from: node, now)
     case .message: try receiveMessage(bytes, from: node, isDatagram: isDatagram, now)
-    case .window: receiveWindow(try WindowMessage(bytes), from: node)
+    case .window: receiveWindow(try WindowMessage(bytes), from: node, now)
     case .streamOpen: receiveOpen(try OpenMessage(bytes), from: node, now)
     case .streamBytes: try receiveStreamBytes(bytes, from: node)
     case .streamEnd: receiveStreamEnd(try StreamEndMessage(bytes), from: node)
+    case .need: receiveNeed(try NeedMessage(bytes), from: node, now)
     }
   }
 

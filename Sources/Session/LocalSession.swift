@@ -34,6 +34,8 @@ final class LocalSession {
 
   let handle: SessionHandle
   let address: MemberAddress
+  /// The application: all its sessions share what they are lent.
+  let owner: UInt32
   /// The application decides on the certificate of each member.
   let judges: Bool
   var table: SessionTable
@@ -42,13 +44,16 @@ final class LocalSession {
   var pairs: [Pair] = []
   var strangers: [Stranger] = []
   var newcomers: [Newcomer] = []
+  /// What waits for the application of those that are members no longer: of an address one entry.
+  var unreadOfGone: [(address: MemberAddress, unread: Unread)] = []
   /// The pair whose streams sent last.
   var streamTurn = 0
   /// It waits for a welcome into another session.
   var isJoining = false
 
-  init(_ handle: SessionHandle, _ address: MemberAddress, judges: Bool, _ table: SessionTable) {
+  init(_ handle: SessionHandle, _ address: MemberAddress, owner: UInt32, judges: Bool, _ table: SessionTable) {
     self.handle = handle
+    self.owner = owner
     self.address = address
     self.judges = judges
     self.table = table

@@ -38,6 +38,7 @@ extension Sessions {
       where session.pairs[index].address.node == node && session.pairs[index].phase != .away {
         endStreams(session, index)
         session.pairs[index].lose()
+        mayLend = true
         failMessages(session, to: session.pairs[index].address)
         tell(.member(session.handle, session.pairs[index].address, .away))
       }
@@ -57,7 +58,8 @@ extension Sessions {
   func begin(_ session: LocalSession, _ index: Int, _ now: Instant, after pause: TimeSpan = .seconds(0)) {
     if session.pairs[index].verdict == .rejected { return }
     endStreams(session, index)
-    session.pairs[index].begin(nextNumber(), at: now + pause)
+    session.pairs[index].begin(nextNumber(), share: share(session, index), at: now + pause)
+    mayLend = true
   }
 
   /// The pair lost something: it meets anew, after a pause, so that a node that refuses messages is not asked all the time.
@@ -90,7 +92,7 @@ extension Sessions {
     } else if meet.echo != session.pairs[index].number, session.pairs[index].verdict == .accepted {
       session.pairs[index].meetAt = min(session.pairs[index].meetAt, now)
     }
-    session.pairs[index].credit.sendLimit = max(session.pairs[index].credit.sendLimit, meet.window)
+    _ = session.pairs[index].credit.isGranted(meet.window, now)
     if meet.echo == session.pairs[index].number { session.pairs[index].isHeard = true }
     heardDigest(session, index, meet.digest, now)
     connectIfMet(session, index, now)
@@ -260,15 +262,16 @@ extension Sessions {
         .meet, meet.bytes, to: pair.address.node,
         .meet(session.handle, pair.address, number: pair.number, echo: pair.theirNumber))
     }
-    if pair.windowAt <= now {
+    if pair.windowAt <= now, pair.phase == .connected {
       guard canSend(pair.address.node, .interactive, 20) else { return nil }
       session.pairs[index].windowAt = .never
       let window = WindowMessage(
-        number: pair.theirNumber, isPaused: pair.credit.isPausedHere, limit: session.pairs[index].credit.grant())
+        number: pair.theirNumber, isPaused: pair.credit.isPausedHere,
+        limit: session.pairs[index].credit.widen(share(session, index)))
       return output(
         .window, window.bytes, to: pair.address.node, .member(session.handle, pair.address, number: pair.number))
     }
-    return nil
+    return needOutput(session, index, canSend)
   }
 
   /// A whole table, what is new in it, or its digest alone.

@@ -157,3 +157,37 @@ public struct WindowMessage: Equatable, Sendable {
     return bytes
   }
 }
+
+/// Kind 27: the sender of messages has less credit than its next message costs, or gives back what it does not use.
+///
+///     0–3 the number of its receiver · 4–11 bytes given back: they count as sent and as taken · 12–19 limit that is asked
+///     for, 0 none
+public struct NeedMessage: Equatable, Sendable {
+  public static let byteCount = 20
+
+  public var number: UInt32
+  public var givenBack: UInt64
+  public var limit: UInt64
+
+  public init(number: UInt32, givenBack: UInt64, limit: UInt64) {
+    self.number = number
+    self.givenBack = givenBack
+    self.limit = limit
+  }
+
+  public init(_ bytes: RawSpan) throws(SessionRefusal) {
+    var reader = ByteReader(bytes, orThrow: SessionRefusal.truncated)
+    number = try reader.u32()
+    givenBack = try reader.u64()
+    limit = try reader.u64()
+    guard reader.remaining == 0 else { throw .tooLong }
+  }
+
+  public var bytes: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(bigEndian: number)
+    bytes.append(bigEndian: givenBack)
+    bytes.append(bigEndian: limit)
+    return bytes
+  }
+}

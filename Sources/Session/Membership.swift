@@ -88,7 +88,9 @@ extension Sessions {
     guard session.pairs[index].verdict == .asked else { return }
     session.pairs[index].verdict = accepts ? .accepted : .rejected
     if accepts && session.pairs[index].phase == .meeting { session.pairs[index].meetAt = now }
-    if !accepts { tell(.member(handle, address, .rejected)) }
+    if accepts { return }
+    session.pairs[index].credit.beginReceiving(0)
+    tell(.member(handle, address, .rejected))
   }
 
   /// What the application is told of a member.
@@ -116,7 +118,8 @@ extension Sessions {
     }
     for address in members where address != session.address && session.position(of: address) == nil {
       let place = session.pairs.firstIndex { address < $0.address } ?? session.pairs.count
-      session.pairs.insert(Pair(address, isAsked: session.judges), at: place)
+      session.pairs.insert(
+        Pair(address, isAsked: session.judges, unread: takeUnread(session, address)), at: place)
       session.strangers.removeAll { $0.address == address }
       if session.judges { tell(.decisionWanted(session.handle, address)) }
       if mayMeet(session.table.rules, address.node) { begin(session, place, now) }
@@ -140,6 +143,7 @@ extension Sessions {
       case .some(let departure): .left(departure.reason, text: departure.text)
       }
     failMessages(session, to: pair.address)
+    keepUnread(session, pair.address, pair.credit)
     // Who left knows it.
     if departure?.isEjection != false, let known = session.session(knownTo: pair.address) {
       session.note(LocalSession.Stranger(address: pair.address, session: known, wish: .news, at: now))
@@ -189,6 +193,7 @@ extension Sessions {
   private func sessionEnded(_ session: LocalSession, _ end: SessionEnd, _ now: Instant) {
     for pair in session.pairs { failMessages(session, to: pair.address) }
     for index in session.pairs.indices { endStreams(session, index) }
+    keepUnread(session)
     endInvitations(of: session, now)
     tell(.ended(session.handle, end))
   }

@@ -5,7 +5,7 @@ import Primitives
 /// has no room for the application keeps.
 extension Sessions {
   /// Sends a message to members: all that are connected, or those in `to`. Each of them is sent it whole or the request is
-  /// refused whole: `.full` when one has no credit left, or its channel no room (`.room` follows). `.sent` reports the
+  /// refused whole: `.full` when one has no credit left, which is asked for, or its channel no room (`.room` follows). `.sent` reports the
   /// result for each. The outputs are to be sent in their order.
   public func send(
     _ data: [UInt8], in handle: SessionHandle, to: [MemberAddress]? = nil, lane: Lane = .interactive, now: Instant,
@@ -16,9 +16,11 @@ extension Sessions {
     let size = data.count + ApplicationMessage.headerBytes
     for index in indices {
       let pair = session.pairs[index]
-      guard pair.credit.maySend(data.count), pair.address.node == local || canSend(pair.address.node, lane, size) else {
+      guard pair.credit.maySend(data.count) else {
+        session.pairs[index].credit.wants(data.count)
         throw .full
       }
+      guard pair.address.node == local || canSend(pair.address.node, lane, size) else { throw .full }
     }
     guard unsentMessages + indices.count <= SessionLimits.unsentMessagesMax * SessionLimits.sessionsMax else {
       throw .full
@@ -27,7 +29,7 @@ extension Sessions {
     var outputs: [SessionOutput] = []
     for index in indices {
       let pair = session.pairs[index]
-      session.pairs[index].credit.sent += Credit.cost(data.count)
+      session.pairs[index].credit.sends(data.count)
       let output = output(
         .message, ApplicationMessage.bytes(pair.theirNumber, data), to: pair.address.node, lane: lane,
         .message(handle, pair.address, number: pair.number, id))
@@ -55,14 +57,13 @@ extension Sessions {
 
   /// The application took a message of so many bytes from a member: it may send as many again.
   public func taken(_ byteCount: Int, of address: MemberAddress, in handle: SessionHandle, now: Instant) {
-    guard let session = session(handle), let index = session.position(of: address) else { return }
-    if session.pairs[index].credit.takes(byteCount, now) { session.pairs[index].windowAt = now }
-  }
-
-  /// The application's host could not keep a message of a member: the two meet anew, and both see it.
-  public func restart(_ address: MemberAddress, in handle: SessionHandle, now: Instant) {
-    guard let session = session(handle), let index = session.position(of: address) else { return }
-    beginAnew(session, index, now)
+    guard let session = session(handle), let index = session.position(of: address) else {
+      return takenOfGone(byteCount, address, handle)
+    }
+    mayLend = true
+    if session.pairs[index].credit.takes(byteCount, share: share(session, index), now) {
+      session.pairs[index].windowAt = now
+    }
   }
 
   private func receivers(
@@ -115,7 +116,7 @@ extension Sessions {
         : .message(session.handle, from: from, [UInt8](copying: data)))
   }
 
-  func receiveWindow(_ window: WindowMessage, from node: NodeID) {
+  func receiveWindow(_ window: WindowMessage, from node: NodeID, _ now: Instant) {
     if window.stream != 0 { return receiveStreamWindow(window, from: node) }
     guard let (session, index) = pair(window.number, node) else { return }
     if session.pairs[index].credit.isPausedThere != window.isPaused {
@@ -124,8 +125,7 @@ extension Sessions {
         tell(.member(session.handle, session.pairs[index].address, state(of: session.pairs[index])))
       }
     }
-    guard window.limit > session.pairs[index].credit.sendLimit else { return }
-    session.pairs[index].credit.sendLimit = window.limit
+    guard session.pairs[index].credit.isGranted(window.limit, now) else { return }
     tell(.room(session.handle, session.pairs[index].address))
   }
 

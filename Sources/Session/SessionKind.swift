@@ -14,4 +14,6 @@ public enum SessionKind: UInt8, Sendable, CaseIterable {
   case streamBytes = 25
   /// In the bulk lane after the last byte, in the interactive lane when it cuts the stream.
   case streamEnd = 26
+  /// More room is asked for, or room is given back.
+  case need = 27
 }

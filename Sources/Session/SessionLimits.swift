@@ -65,8 +65,15 @@ public enum SessionLimits {
 
   /// Data bytes of one message in a session.
   public static let messageBytesMax = 65_000
-  /// Each message counts so many bytes more for credit, so that empty ones are not free.
-  public static let messageOverheadBytes = 64
+  /// Each message counts so many bytes more for credit: what it takes beside its bytes while it waits.
+  public static let messageOverheadBytes = 192
+  /// Room for messages that wait for a node's applications, with that overhead: what is divided among the members of all
+  /// their sessions, and what is lent to those that ask for more.
+  public static let sharePoolBytes: UInt64 = 768 * 1024
+  public static let loanPoolBytes: UInt64 = 1024 * 1024
+  /// How long an application may keep credit that it asked for and does not use; and how long another node may.
+  public static let giveBackTime = TimeSpan.seconds(10)
+  public static let takeBackTime = TimeSpan.seconds(60)
   /// Messages to one member that are not delivered yet, and their bytes.
   public static let unsentMessagesMax = 64
   /// An application that has something to read and reads nothing for so long is called paused.
@@ -75,16 +82,16 @@ public enum SessionLimits {
   /// Streams that one of two members has opened to the other: each end counts its own.
   public static let streamsPerPairMax = 16
   /// Streams of a node. Those that one other node opens get no more places than are left.
-  public static let streamsMax = 128
+  public static let streamsMax = 64
   /// Bytes of UTF-8 of a stream's name.
   public static let streamNameBytesMax = 63
   /// What a stream sends in a turn, and what is kept of it at the sender.
   public static let streamTurnBytes = 15_360
   /// Bytes of a stream that may be on their way or unread: at most, and for sure.
-  public static let streamWindow: UInt64 = 256 * 1024
-  public static let streamWindowSure: UInt64 = 16 * 1024
+  public static let streamWindow: UInt64 = 40 * 1024
+  public static let streamWindowSure: UInt64 = 8 * 1024
   /// The same of all streams of a node: `streamWindowSure` for each, and a pool for the rest.
-  public static let streamBytesMax: UInt64 = 16 * 1024 * 1024
+  public static let streamBytesMax: UInt64 = 1024 * 1024
   /// Bytes of streams that a lane holds and has not sent, so that the next stream's turn comes soon.
   public static let streamLaneBytesMax = 32 * 1024
 }

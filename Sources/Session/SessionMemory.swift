@@ -12,6 +12,7 @@ public enum SessionMemory {
     SessionLimits.recordsMax * (recordBytes + MemoryLayout<UInt64>.stride)
     + SessionLimits.originsMax * (MemoryLayout<TableEntries.Origin>.stride + MemoryLayout<SessionMerge>.stride)
     + SessionLimits.membersMax * MemoryLayout<Pair>.stride
+    + SessionLimits.recordsMax * MemoryLayout<(MemberAddress, Unread)>.stride
     + SessionLimits.newcomersMax * MemoryLayout<LocalSession.Newcomer>.stride
     + SessionLimits.strangersMax * MemoryLayout<LocalSession.Stranger>.stride
   /// Tables at once, besides those of the sessions: one that is merged, the entries that it takes, and their message.

@@ -36,6 +36,11 @@ public final class Sessions {
   private var events: [SessionEvent] = []
   /// Of the bytes of streams those that no stream has for sure.
   let streamPool: UInt64
+  /// What waits for applications in sessions that are over.
+  var unreadOfEnded: [(handle: SessionHandle, owner: UInt32, unread: Unread)] = []
+  /// Somebody asks for room, or some is free again.
+  var mayLend = false
+  var lastAskTurn: UInt64 = 0
   /// Which session's turn it is to send.
   private var turn = 0
   /// Messages of this node to itself: two applications on one node can share a session.
@@ -59,9 +64,11 @@ public final class Sessions {
   // MARK: What applications ask for
 
   /// Opens a session with this node's endpoint as its only member. With `judges` the application decides on the
-  /// certificate of each member.
+  /// certificate of each member. `owner` names
+  /// the application, whose sessions share what they are lent. After `.ended` the host calls `taken` for what the
+  /// application still takes, and `discard` when it takes no more.
   public func open(
-    _ endpoint: UInt32, _ rules: SessionRules, judges: Bool = false, now: Instant
+    _ endpoint: UInt32, _ rules: SessionRules, judges: Bool = false, owner: UInt32 = 0, now: Instant
   ) throws(SessionError) -> SessionHandle {
     guard endpoint != 0 else { throw .invalid }
     sessions.removeAll { $0.phase == .over }
@@ -75,7 +82,8 @@ public final class Sessions {
       founder: address, point: point, nonce: SessionID(high: random.next(), low: random.next()), rules: rules)
     var table = SessionTable(origin, cryptography)
     table.found()
-    let session = LocalSession(SessionHandle(number: nextNumber()), address, judges: judges, table)
+    let session = LocalSession(
+      SessionHandle(number: nextNumber()), address, owner: owner, judges: judges, table)
     sessions.append(session)
     return session.handle
   }
@@ -115,6 +123,7 @@ public final class Sessions {
       node == local || canSend(node, lane, byteCount)
     }
     tendGatherings(now)
+    lend(now)
     if let output = nextInvitationOutput(now, maySend) { return output }
     for _ in sessions.indices {
       turn = turn + 1 < sessions.count ? turn + 1 : 0
@@ -139,6 +148,8 @@ public final class Sessions {
         note(pair.digestAt)
         note(pair.wholeAt)
         note(pair.credit.pauseAt)
+        note(pair.credit.giveBackAt)
+        note(pair.credit.takeBackAt)
       }
       for stranger in session.strangers { note(stranger.at) }
       for newcomer in session.newcomers { note(newcomer.at) }
@@ -158,9 +169,14 @@ public final class Sessions {
 
   public func handleTimeouts(now: Instant) {
     endInvitations(now)
+    // What was lent may be taken back.
+    mayLend = true
     for session in sessions {
       if case .leaving(let until) = session.phase, until <= now { session.phase = .over }
-      if session.isOpen { notePauses(session, now) }
+      if session.isOpen {
+        notePauses(session, now)
+        giveBack(session, now)
+      }
     }
     sessions.removeAll { $0.phase == .over }
   }

@@ -63,9 +63,19 @@ extension Sessions {
   }
 
   /// Cuts a stream, in both directions, or refuses it. Bytes that were not sent are dropped.
-  public func resetStream(_ handle: StreamHandle, now: Instant) throws(SessionError) {
+  public func resetStream(
+    _ handle: StreamHandle, as reason: StreamReset? = nil, now: Instant
+  ) throws(SessionError) {
     guard let place = place(of: handle) else { throw .unknown }
-    reset(place, stream(place).phase == .asked ? .refused : .cancelled)
+    reset(place, reason ?? (stream(place).phase == .asked ? .refused : .cancelled))
+  }
+
+  /// How many bytes `writeStream` takes at present; `.room` follows when it takes more.
+  public func streamRoom(_ handle: StreamHandle) -> Int {
+    guard let place = place(of: handle), stream(place).isWritable else { return 0 }
+    let room = SessionLimits.streamTurnBytes - stream(place).sending.unsent.count
+    if room < SessionLimits.streamTurnBytes { change(place) { $0.sending.wantsRoom = true } }
+    return room
   }
 
   /// The application took so many bytes of a stream: the other end may send as many again.

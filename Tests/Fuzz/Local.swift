@@ -5,7 +5,8 @@ import Session
 import TestSupport
 
 /// Any bytes as a request, which is written back as it was read; then as what two clients of one box send, each packet
-/// behind the number of the client and a length.
+/// behind the number of the client and a length. Bit 6 of that number fills in what the bytes cannot know: this node's id, and
+/// the daemon's number of what the client was told of last.
 func fuzzLocal(_ input: UnsafeRawBufferPointer) {
   if let request = try? LocalRequest(input.bytes) {
     // Bytes behind the last field are ignored, and the default of a field is written in full.
@@ -17,11 +18,21 @@ func fuzzLocal(_ input: UnsafeRawBufferPointer) {
   let clients = LocalClients(box)
   var now = Instant.zero + .seconds(1)
   for user in 0..<2 { _ = clients.attach(user: UInt32(user), groups: []) }
+  // The daemon's last numbers of an invitation and of a stream, for each client.
+  var invited: [[UInt8]] = [[0, 0, 0, 0], [0, 0, 0, 0]], opened = invited
   while !script.isOver {
     let what = script.u8()
     let place = Int(what % 2)
     if what & 0x80 == 0 {
-      let packet = Array(script.bytes(Int(script.u16())))
+      var packet = Array(script.bytes(Int(script.u16())))
+      if what & 0x40 != 0, packet.count >= 25 || packet.count >= 9 && (packet[0] == 8 || packet[0] == 14) {
+        switch packet[0] {
+        case 6, 13: packet.replaceSubrange(9..<25, with: box.id)
+        case 8: packet.replaceSubrange(5..<9, with: invited[place])
+        case 14: packet.replaceSubrange(5..<9, with: opened[place])
+        default: break
+        }
+      }
       clients.receive(packet.span.bytes, from: place, now: now)
     } else {
       now = now + .milliseconds(UInt64(script.u8()) * 100)
@@ -35,7 +46,12 @@ func fuzzLocal(_ input: UnsafeRawBufferPointer) {
       expect(count < 100_000, "a client is told without end")
       expect(packet.count - 4 <= LocalLimits.packetBytesMax, "an event is longer than a packet")
       expect(Int(packet.span.bytes.word32(0)) == packet.count - 4, "a packet has another length than it says")
+      if packet[4] == 132 { invited[place] = Array(packet[9..<13]) }
+      if packet[4] == 140 { opened[place] = Array(packet[9..<13]) }
     }
+    let (shares, loans) = box.sessions.roomGranted
+    expect(
+      shares <= SessionLimits.sharePoolBytes && loans <= SessionLimits.loanPoolBytes, "more is granted than there is")
   }
 }
 
@@ -49,6 +65,13 @@ private final class LocalBox: LocalNode {
     let point = cryptography.identity.point
     sessions = Sessions(
       local: cryptography.identity.id, point: PublicPoint(InlineArray { point[$0] }), cryptography, seed: 1)
+  }
+
+  /// This node's id, as it is sent.
+  var id: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(sessions.local)
+    return bytes
   }
 
   func peer(_ node: NodeID) -> LocalPeer? { nil }

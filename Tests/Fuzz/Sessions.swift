@@ -27,6 +27,7 @@ private func readSessionMessage(_ kind: SessionKind, _ input: UnsafeRawBufferPoi
   case .streamOpen: written = (try? OpenMessage(bytes))?.bytes
   case .streamBytes: written = (try? StreamBytes.address(bytes)) == nil ? nil : Array(input)
   case .streamEnd: written = (try? StreamEndMessage(bytes))?.bytes
+  case .need: written = (try? NeedMessage(bytes))?.bytes
   }
   if let written { expect(written == Array(input), "a message is written otherwise than it was read") }
 }

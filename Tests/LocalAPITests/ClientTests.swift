@@ -213,4 +213,37 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(events.contains(Array(crashed.packet.dropFirst(4))))
     #expect(events.contains { $0[0] == 130 })
   }
+
+  @Test func `an application decides on members, and those it rejects do not meet it`() {
+    let house = House(2)
+    let judge = Application(house, 0), guest = Application(house, 1)
+    let session = judge.ask(.open(type: chat, SessionRules(), judges: true))
+    _ = judge.ask(.window(session: session, limit: .max))
+    _ = guest.ask(.advertise(type: chat, info: []))
+    let theirs = guest.open("chat")
+    _ = judge.ask(.invite(session: session, guest.address("chat"), milliseconds: 0, context: []))
+    _ = guest.ask(.answer(invitation: guest.invitation(), into: theirs, text: []))
+    house.run(seconds: 3)
+    let events = judge.read()
+    let asked = events.filter { $0[0] == 144 }
+    #expect(asked.count == 1 && asked[0].word(1) == session)
+    #expect(Array(asked[0].suffix(6)) == [5] + bytes("box 1").suffix(5))
+    #expect(!events.contains { $0[0] == 136 && $0[$0.count - 3] == 1 }, "not connected")
+    #expect(judge.outcome(.decide(session: session, judge.address("chat"), accepts: true)) == .unknown)
+    _ = judge.ask(.decide(session: session, guest.address("chat"), accepts: false))
+    #expect(judge.read(136).last.map { $0[$0.count - 3] } == 3)
+    _ = judge.ask(.send(session: session, .interactive, to: [guest.address("chat")], data: [1]))
+    #expect(judge.read(138).map { $0[25] } == [LocalDelivery.notConnected.rawValue])
+  }
+
+  @Test func `who founded a session ejects, with a text, and others may not`() {
+    let (house, applications, sessions) = joined(3)
+    let second = applications[1].address("chat")
+    #expect(applications[2].outcome(.eject(session: sessions[2], second, text: [])) == .notAllowed)
+    #expect(applications[0].outcome(.eject(session: sessions[0], second, text: bytes("out"))) == .done)
+    house.run(seconds: 1)
+    let ended = applications[1].read(135)
+    #expect(ended.map { $0[5] } == [1] && ended.map { Array($0.suffix(3)) } == [bytes("out")])
+    #expect(applications[0].outcome(.eject(session: sessions[0], second, text: [])) == .unavailable)
+  }
 }

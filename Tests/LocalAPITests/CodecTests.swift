@@ -46,6 +46,16 @@ private let requests: [(name: String, request: LocalRequest)] = [
   ("send-one", LocalRequest(10, .send(session: 4, .bulk, to: [address], data: [0, 255]))),
   ("send-unreliable", LocalRequest(10, .send(session: 4, .unreliable, to: [address, address], data: []))),
   ("window", LocalRequest(0, .window(session: 4, limit: 262_144))),
+  ("gather", LocalRequest(12, .gather(session: 4))),
+  ("stream", LocalRequest(13, .stream(session: 4, to: address, name: bytes("log")))),
+  ("take", LocalRequest(14, .take(stream: 99, isWanted: true, limit: 65_536))),
+  ("refuse", LocalRequest(15, .take(stream: 99, isWanted: false, limit: 0))),
+  ("write", LocalRequest(0, .write(stream: 13, data: bytes("hello")))),
+  ("stream-window", LocalRequest(0, .streamWindow(stream: 14, limit: 131_072))),
+  ("finish", LocalRequest(16, .finish(stream: 13))),
+  ("reset", LocalRequest(17, .reset(stream: 14))),
+  ("eject", LocalRequest(18, .eject(session: 4, address, text: bytes("out")))),
+  ("decide", LocalRequest(19, .decide(session: 4, address, accepts: true))),
 ]
 
 private let events: [(name: String, event: LocalEvent)] = [
@@ -93,6 +103,17 @@ private let events: [(name: String, event: LocalEvent)] = [
   ("sent-no-room", .sent(request: 10, to: address, .noRoom)),
   ("sent-not-connected", .sent(request: 10, to: address, .notConnected)),
   ("room", .room(session: 4, address)),
+  ("done-at", .doneAt(request: 4, endpoint: 0x0a0b_0c0d)),
+  ("stream", .stream(session: 4, stream: 99, from: address, bytes("log"))),
+  ("stream-bytes", .streamBytes(stream: 14, bytes("hello"))),
+  ("stream-room", .streamRoom(stream: 13, limit: 15_360)),
+  ("stream-finished", .streamEnded(object: 14, received: 0, .finished)),
+  ("stream-cut", .streamEnded(object: 14, received: 0, .reset(.cancelled))),
+  ("stream-refused", .streamEnded(object: 13, received: 0, .reset(.refused))),
+  ("stream-no-place", .streamEnded(object: 13, received: 0, .reset(.tooMany))),
+  ("stream-broken", .streamEnded(object: 13, received: 0, .reset(.broken))),
+  ("decision-wanted", .decisionWanted(session: 4, address, peer)),
+  ("stream-lost", .streamEnded(object: 4, received: 99, .lost)),
 ]
 
 @Suite struct LocalCodecTests {
@@ -125,7 +146,9 @@ private let events: [(name: String, event: LocalEvent)] = [
 
   @Test func `bytes behind the last field are ignored, as fields are only appended`() throws {
     for (name, request) in requests {
-      #expect(try read(Array(request.packet.dropFirst(4) + [1, 2, 3])) == request, "\(name)")
+      var packet = Array(request.packet.dropFirst(4))
+      if case .open = request.body { packet.append(0) }
+      #expect(try read(packet + [1, 2, 3]) == request, "\(name)")
     }
   }
 
@@ -144,6 +167,19 @@ private let events: [(name: String, event: LocalEvent)] = [
     var packet = Array(LocalRequest(1, .send(session: 4, .interactive, to: [], data: [])).packet.dropFirst(4))
     packet[10] = 64
     #expect(throws: LocalRefusal.outOfRange) { try read(packet) }
+  }
+
+  @Test func `a request to open ends before the fields of later versions, or has them`() throws {
+    let old = Array(LocalRequest(4, .open(type: bytes("photos"), SessionRules())).packet.dropFirst(4))
+    #expect(try read(old + [0]) == read(old))
+    #expect(try read(old + [1]) == LocalRequest(4, .open(type: bytes("photos"), SessionRules(), judges: true)))
+    #expect(throws: LocalRefusal.outOfRange) { try read(old + [2]) }
+  }
+
+  @Test func `more bytes of a stream than a packet has are refused`() {
+    let write = LocalRequest(0, .write(stream: 1, data: [UInt8](repeating: 0, count: 4_097))).packet.dropFirst(4)
+    #expect(throws: LocalRefusal.outOfRange) { try read(Array(write)) }
+    #expect(throws: LocalRefusal.outOfRange) { try read(hex("0e 00000001 00000001 02 0000000000000000")) }
   }
 
   @Test func `the greatest request and the greatest event fit a packet`() {

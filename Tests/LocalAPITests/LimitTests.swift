@@ -124,9 +124,9 @@ private let chat = bytes("chat")
       #expect(applications[1].read(137).count == 1)
       house.run(seconds: 1)
     }
-    // 13 messages are the window of 128 KiB, which the stalled one does not renew.
-    #expect(results == [LocalDelivery.delivered.rawValue: 40 + 13, LocalDelivery.noRoom.rawValue: 27])
-    #expect(applications[2].read(137).count == 13)
+    // 16 messages are a share of 96 KiB, and what is lent once, which the stalled one does not renew.
+    #expect(results == [LocalDelivery.delivered.rawValue: 40 + 16, LocalDelivery.noRoom.rawValue: 24])
+    #expect(applications[2].read(137).count == 16)
     house.run(seconds: 1)
     #expect(applications[0].read(139).count == 1, "it may be tried again")
   }
@@ -141,39 +141,82 @@ private let chat = bytes("chat")
     #expect(applications[0].read(139).count == 2)
   }
 
-  @Test func `messages beyond what may wait for a client are refused, and their sender meets it anew`() {
+  @Test func `what was told as delivered to a client that reads late is read, however many send`() {
     let house = House(1)
-    // One box: nine applications talk to one that reads nothing, which is more than may wait for a client.
     let reader = Application(house, 0, name: "reader")
     _ = reader.ask(.advertise(type: chat, info: []))
-    let theirs = reader.open("chat", SessionRules(membersMax: 16))
-    var talkers: [(Application, UInt32)] = []
-    for number in 0..<9 {
+    let rules = SessionRules(membersMax: 16)
+    let theirs = reader.open("chat", rules)
+    var talkers: [(application: Application, session: UInt32)] = []
+    for number in 0..<12 {
       let talker = Application(house, 0, name: "talker \(number)")
-      let session = talker.open("chat", SessionRules(membersMax: 16))
-      _ = talker.ask(.advertise(type: chat, info: []))
-      _ = reader.ask(
-        .invite(
-          session: theirs, talker.address("chat", name: "talker \(number)"), milliseconds: 0, context: []))
-      let invited = talker.invitation()
-      _ = talker.ask(.answer(invitation: invited, into: session, text: []))
-      house.run(seconds: 1)
-      _ = reader.read()
+      let session = talker.open("chat", rules)
+      join(talker, "talker \(number)", session, to: reader, theirs)
       talkers.append((talker, session))
     }
-    let data = [UInt8](repeating: 1, count: 60_000)
+    let data = [UInt8](repeating: 1, count: 10_000)
     let to = [reader.address("chat", name: "reader")]
-    for (talker, session) in talkers {
-      for _ in 0..<3 { _ = talker.ask(.send(session: session, .interactive, to: to, data: data)) }
-      _ = talker.read()
+    var results: [UInt8: Int] = [:]
+    func talk() {
+      for (talker, session) in talkers {
+        _ = talker.ask(.send(session: session, .interactive, to: to, data: data))
+        for event in talker.read(138) { results[event[25], default: 0] += 1 }
+      }
+      house.run(seconds: 1)
+      let (shares, loans) = house.boxes[0].sessions.roomGranted
+      #expect(shares <= SessionLimits.sharePoolBytes && loans <= SessionLimits.loanPoolBytes)
     }
-    let messages = reader.read(137)
-    #expect(messages.count == 17, "1 MiB of messages of 60,064 bytes")
-    house.run(seconds: 15)
-    let (talker, session) = talkers[8]
-    _ = talker.read()
-    // The credit of what was dropped is the sender's again.
-    for _ in 0..<2 { _ = talker.ask(.send(session: session, .interactive, to: to, data: data)) }
-    #expect(reader.read(137).count == 2)
+    for _ in 0..<20 { talk() }
+    let delivered = results[LocalDelivery.delivered.rawValue] ?? 0
+    #expect(delivered > 80 && results[LocalDelivery.noRoom.rawValue] == 240 - delivered, "\(results)")
+    // Others have room for the longest messages.
+    let one = Application(house, 0, name: "one"), two = Application(house, 0, name: "two")
+    let oneSession = one.open("chat", SessionRules(membersMax: 64))
+    let twoSession = two.open("chat", SessionRules(membersMax: 64))
+    _ = one.ask(.advertise(type: chat, info: []))
+    join(two, "two", twoSession, to: one, oneSession)
+    var counts = [0, 0]
+    for _ in 0..<10 {
+      let long = [UInt8](repeating: 1, count: 65_000)
+      _ = one.ask(.send(session: oneSession, .interactive, to: [two.address("chat", name: "two")], data: long))
+      for event in one.read(138) where event[25] == 0 { counts[0] += 1 }
+      house.run(seconds: 1)
+      counts[1] += two.read(137).count
+    }
+    #expect(counts[0] >= 5 && counts[0] == counts[1], "\(counts)")
+    #expect(reader.read(137).count == delivered)
+    // It reads again: all have room again.
+    results = [:]
+    talk()
+    talk()
+    #expect((results[LocalDelivery.delivered.rawValue] ?? 0) >= 12)
+    #expect(reader.read(137).count == results[LocalDelivery.delivered.rawValue])
+  }
+
+  @Test func `what a client is being sent counts until it is written`() {
+    let (house, applications, sessions) = stalled()
+    _ = applications[0].ask(
+      .send(session: sessions[0], .interactive, to: [], data: [UInt8](repeating: 1, count: 65_000)))
+    let sessionsThere = house.boxes[2].sessions
+    var isMessage = false
+    while !isMessage, let event = applications[2].next() { isMessage = event[0] == 137 }
+    // It leaves meanwhile, and nothing but this message counts.
+    _ = applications[2].ask(.leave(session: sessions[2], text: []))
+    #expect(sessionsThere.roomGranted.shares + sessionsThere.roomGranted.loans == 65_192)
+    _ = applications[2].read()
+    #expect(sessionsThere.roomGranted.shares + sessionsThere.roomGranted.loans == 0)
+  }
+
+  /// A client joins the session of another one.
+  private func join(
+    _ guest: Application, _ name: String, _ session: UInt32, to host: Application, _ hosts: UInt32
+  ) {
+    _ = guest.ask(.advertise(type: chat, info: []))
+    _ = host.ask(.invite(session: hosts, guest.address("chat", name: name), milliseconds: 0, context: []))
+    let invited = guest.invitation()
+    _ = guest.ask(.answer(invitation: invited, into: session, text: []))
+    guest.house.run(seconds: 1)
+    _ = host.read()
+    _ = guest.read()
   }
 }

@@ -24,9 +24,7 @@ from mutations import ROWS  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRATCH = ROOT / "build" / "mutation"
-CORE = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Messages", "Session", "Node"]
-# What the tests' support needs besides. Its own tests need the whole project.
-BESIDES = ["LocalAPI"]
+CORE = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Node"]
 RIM = SCRATCH / "rim"
 ENVIRONMENT = {**os.environ, "SWIFT_BACKTRACE": "enable=no"}
 BUILD_SECONDS_MAX = 600
@@ -62,7 +60,7 @@ def copy_sources(place):
     if place == RIM:
         return copy_project(place)
     place.mkdir(parents=True, exist_ok=True)
-    names = [f"Sources/{module}" for module in CORE + BESIDES] + ["Tests/Support", "Tests/SessionStories", "Tests/Simulator", "Tests/Simulate"]
+    names = [f"Sources/{module}" for module in CORE] + ["Tests/Support", "Tests/SessionStories", "Tests/Simulator", "Tests/Simulate"]
     names += [f"Tests/{module}Tests" for module in CORE if module != "Journal"]
     for name in names:
         target = place / name

@@ -34,10 +34,13 @@ public final class Story {
   var races: [StreamWitness.Flow] = []
   /// Stations whose applications read no messages, and what waits there, by receiver's life and sender.
   private var deaf: Set<Int> = []
-  private var unread: [(station: Int, life: UInt64, session: SessionHandle, from: MemberAddress, byteCount: Int)] = []
+  var unread: [(station: Int, life: UInt64, session: SessionHandle, from: MemberAddress, byteCount: Int)] = []
   public internal(set) var aliasCount = 0
   public internal(set) var lieCount = 0
   var isCalm = false
+  /// Messages that were sent in calm; see `StoryTalks`.
+  var talks: [Talk] = []
+  public internal(set) var talkCount = 0
 
   public init(_ seed: UInt64) {
     self.seed = seed
@@ -73,9 +76,11 @@ public final class Story {
     // The invitations that stand come to their end, then twenty quiet seconds.
     hall.run(seconds: 62)
     beginRaces()
+    beginTalks()
     hall.run(seconds: 20)
     check()
     checkStreams()
+    checkTalks()
     return hall.wrong
   }
 
@@ -175,6 +180,7 @@ public final class Story {
 
   private func listen(to station: Hall.Station) {
     station.application = { [unowned self, unowned station] event in
+      checkRoom(station)
       let life = "\(station.number)/\(station.epoch)/"
       switch event {
       case .invited(let invitation):
@@ -187,11 +193,16 @@ public final class Story {
         if ask.endedAt != nil { return fail("an invitation ends twice at \(station.number)") }
         if hall.now > ask.deadline { return fail("an invitation ends late at \(station.number)") }
         asks[life + "\(handle.number)"]?.endedAt = hall.now
-      case .ended(let handle, _): open[station.number]?.removeAll { $0 == handle }
+      case .ended(let handle, _):
+        open[station.number]?.removeAll { $0 == handle }
+        station.sessions.discard(handle)
+        unread.removeAll { $0.station == station.number && $0.session == handle }
+      case .sent(let id, let to, true): delivered(station, id, to)
+      case .room(let handle, let to): tryAgain(station, handle, to)
       case .message(let handle, let from, let data): hears(station, handle, from, data)
       case .member(_, _, .connected): connectedCount += 1
       case .stream(let handle, let event): hears(station, handle, event)
-      case .identified, .member, .decisionWanted, .sent, .room, .datagram, .serviceFound, .serviceChanged, .serviceLost:
+      case .identified, .member, .decisionWanted, .sent, .datagram, .serviceFound, .serviceChanged, .serviceLost:
         break
       }
     }
@@ -202,12 +213,15 @@ public final class Story {
     if deaf.contains(station.number) {
       unread.append((station.number, station.epoch, handle, from, data.count))
       let held = unread.filter { $0.station == station.number && $0.session == handle && $0.from == from }
-      // The window that docs/protocol.md names.
-      if held.reduce(0, { $0 + $1.byteCount + 64 }) > 131_072 { fail("too many messages wait at \(station.number)") }
+      // A share and a loan, as docs/protocol.md names them.
+      if held.reduce(0, { $0 + $1.byteCount + 192 }) > 131_072 + 65_192 {
+        fail("too many messages wait at \(station.number)")
+      }
     } else {
       station.sessions.taken(data.count, of: from, in: handle, now: hall.now)
     }
     let sender = hall.number(of: from.node)
+    hearsTalk(station, handle, from, data)
     if sender == liar { return }
     guard data.count >= 17, Int(data[0]) == sender else { return fail("a message is torn, or under another name") }
     let bytes = data.span.bytes
@@ -218,6 +232,8 @@ public final class Story {
     if let last = heard[key], last >= bytes.word64(9) { fail("a message twice or out of order") }
     heard[key] = bytes.word64(9)
   }
+
+  func isDeaf(_ station: Int) -> Bool { deaf.contains(station) }
 
   /// The application takes what waits, and reads from now on.
   private func listenAgain(_ station: Hall.Station) {

@@ -210,6 +210,18 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     )
   }
 
+  @Test func `a need has its golden bytes`() throws {
+    let need = NeedMessage(number: 7, givenBack: 0x4000, limit: 0x1_0000_0000)
+    #expect(need.bytes == hex("00000007 0000000000004000 0000000100000000"))
+    #expect(try NeedMessage(need.bytes.span.bytes) == need)
+    for count in 0..<NeedMessage.byteCount {
+      #expect(
+        refusal { () throws(SessionRefusal) in _ = try NeedMessage(Array(need.bytes[..<count]).span.bytes) }
+          == .truncated)
+    }
+    #expect(refusal { () throws(SessionRefusal) in _ = try NeedMessage((need.bytes + [0]).span.bytes) } == .tooLong)
+  }
+
   @Test func `the messages of streams have their golden bytes`() throws {
     let open = OpenMessage(number: 7, stream: 3, window: 0x4000, name: Array("log".utf8))
     #expect(open.bytes == hex("00000007 00000003 0000000000004000 03 6c6f67"))

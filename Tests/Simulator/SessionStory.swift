@@ -15,8 +15,9 @@ public final class SessionStory {
   private var open: [Int: (life: Int, handle: SessionHandle)] = [:]
   /// Invitations that have not ended, by machine, life and handle.
   private var standing: [String: Instant] = [:]
-  /// Streams between members, for which the node's own pool is never short.
-  public let witness = StreamWitness(pool: Int(SessionLimits.streamBytesMax))
+  /// Streams between members.
+  public let witness = StreamWitness(
+    pool: Int(SessionLimits.streamBytesMax) - SessionLimits.streamsMax * Int(SessionLimits.streamWindowSure))
   /// How often two members connected.
   public private(set) var connectedCount = 0
 
@@ -124,7 +125,9 @@ public final class SessionStory {
         if standing.removeValue(forKey: "\(machine)/\(life)/\(handle.number)") == nil {
           simulation.fail("an invitation ends that does not stand, at machine \(machine)")
         }
-      case .ended(let handle, _): if open[machine]?.handle == handle { open[machine] = nil }
+      case .ended(let handle, _):
+        if open[machine]?.handle == handle { open[machine] = nil }
+        simulation.machines[machine].node?.sessions.discard(handle)
       case .message(let handle, let from, let data):
         simulation.machines[machine].node?.sessions.taken(data.count, of: from, in: handle, now: simulation.now)
         simulation.touched(machine)

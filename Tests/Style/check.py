@@ -13,6 +13,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINES_MAX = 500
+# A client to copy is one file.
+LINES_MAX_OF = {"Examples/python/causeway.py": 750}
 COLUMNS_MAX = 120
 
 # A core module imports only core modules above it, and what Swift itself brings.
@@ -75,8 +77,9 @@ def tracked_files():
 
 
 def check_text(path, lines):
-    if path.suffix in SOURCE_SUFFIXES and len(lines) > LINES_MAX:
-        report(path, LINES_MAX + 1, f"more than {LINES_MAX} lines: split the file by subject")
+    most = LINES_MAX_OF.get(str(path.relative_to(ROOT)), LINES_MAX)
+    if path.suffix in SOURCE_SUFFIXES and len(lines) > most:
+        report(path, most + 1, f"more than {most} lines: split the file by subject")
     for number, line in enumerate(lines, 1):
         if path.suffix in SOURCE_SUFFIXES:
             if "\t" in line and path.relative_to(ROOT).parts[0] in ("Sources", "Tests"):

@@ -33,10 +33,11 @@ extension LocalRequest {
     case .browse(let type):
       begin(3)
       text(type)
-    case .open(let type, let rules):
+    case .open(let type, let rules, let judges):
       begin(4)
       text(type)
       bytes += [(rules.onlyFounderAdmits ? 1 : 0) | (rules.onlySealed ? 0 : 2), rules.membersMax]
+      if judges { bytes.append(1) }
     case .close(let object):
       begin(5)
       bytes.append(bigEndian: object)
@@ -70,6 +71,44 @@ extension LocalRequest {
       begin(11)
       bytes.append(bigEndian: session)
       bytes.append(bigEndian: limit)
+    case .gather(let session):
+      begin(12)
+      bytes.append(bigEndian: session)
+    case .stream(let session, let to, let name):
+      begin(13)
+      bytes.append(bigEndian: session)
+      address(to)
+      text(name)
+    case .take(let stream, let isWanted, let limit):
+      begin(14)
+      bytes.append(bigEndian: stream)
+      bytes.append(isWanted ? 1 : 0)
+      bytes.append(bigEndian: limit)
+    case .write(let stream, let data):
+      begin(15)
+      bytes.append(bigEndian: stream)
+      bytes.append(bigEndian: UInt32(data.count))
+      bytes += data
+    case .streamWindow(let stream, let limit):
+      begin(16)
+      bytes.append(bigEndian: stream)
+      bytes.append(bigEndian: limit)
+    case .finish(let stream):
+      begin(17)
+      bytes.append(bigEndian: stream)
+    case .reset(let stream):
+      begin(18)
+      bytes.append(bigEndian: stream)
+    case .eject(let session, let member, let farewell):
+      begin(19)
+      bytes.append(bigEndian: session)
+      address(member)
+      text(farewell)
+    case .decide(let session, let member, let accepts):
+      begin(20)
+      bytes.append(bigEndian: session)
+      address(member)
+      bytes.append(accepts ? 1 : 0)
     }
     var packet: [UInt8] = []
     packet.append(bigEndian: UInt32(bytes.count))

@@ -1,0 +1,208 @@
+import Channel
+import Primitives
+
+/// The room for messages that wait for applications, and who gets it. All that members may send has its room here from the
+/// moment when they are told so.
+///
+/// A pool of shares is divided among the members of all sessions as they meet, and again whenever something of a member was
+/// taken: each gets a quarter of what is free, and no more than its part of a full session. Whoever would send more than its
+/// share holds asks, and is lent room for one message of another pool. Of that an application's sessions get at most
+/// twice what is left free, so that n applications that do not read leave a (2n + 1)th to the others.
+extension Sessions {
+  // MARK: Shares
+
+  /// What a member may have of the pool of shares at present.
+  func share(_ session: LocalSession, _ index: Int) -> UInt64 {
+    var free = SessionLimits.sharePoolBytes
+    for unread in unreadOfEnded { free -= min(free, unread.unread.share) }
+    for other in sessions {
+      for unread in other.unreadOfGone { free -= min(free, unread.unread.share) }
+      for pair in other.pairs.indices where other !== session || pair != index {
+        free -= min(free, other.pairs[pair].credit.share)
+      }
+    }
+    let part = SessionLimits.sharePoolBytes / UInt64(session.table.rules.membersMax)
+    let share = min(free / 4, part, Credit.shareMax)
+    return share < Credit.shareMin ? 0 : share
+  }
+
+  // MARK: Loans
+
+  /// A member has no room for a message, or gives back what it does not use.
+  func receiveNeed(_ need: NeedMessage, from node: NodeID, _ now: Instant) {
+    guard let (session, index) = pair(need.number, node) else { return }
+    guard session.pairs[index].credit.isGivenBack(need.givenBack) else { return beginAnew(session, index, now) }
+    if need.givenBack > 0 { roomAppeared(session, index, now) }
+    let credit = session.pairs[index].credit
+    guard need.limit > credit.receiveLimit else { return }
+    // A member asks for one message at a time.
+    guard need.limit - credit.receiveLimit <= Credit.costMax else { return beginAnew(session, index, now) }
+    lastAskTurn += 1
+    if credit.asked == 0 { session.pairs[index].credit.askTurn = lastAskTurn }
+    session.pairs[index].credit.asked = need.limit
+    mayLend = true
+  }
+
+  /// Room of a pair is free again: it gets its share, and those that ask may get more.
+  func roomAppeared(_ session: LocalSession, _ index: Int, _ now: Instant) {
+    mayLend = true
+    if session.pairs[index].isHeard && session.pairs[index].credit.isWindowDue(share(session, index)) {
+      session.pairs[index].windowAt = now
+    }
+  }
+
+  /// Lends to those that ask, in their order. Of one application's sessions nobody overtakes whoever waits for free room.
+  func lend(_ now: Instant) {
+    guard mayLend else { return }
+    mayLend = false
+    var asks: [(turn: UInt64, session: LocalSession, index: Int)] = []
+    for session in sessions where session.isOpen {
+      for index in session.pairs.indices where session.pairs[index].credit.asked > 0 {
+        asks.append((session.pairs[index].credit.askTurn, session, index))
+      }
+    }
+    asks.sort { $0.turn < $1.turn }
+    var short: [UInt32] = []
+    for (_, session, index) in asks where !short.contains(session.owner) {
+      if isLent(session, index, now) { continue }
+      short.append(session.owner)
+    }
+    if !short.isEmpty { takeBack(now) }
+  }
+
+  /// False when there is not enough room for the application at present.
+  private func isLent(_ session: LocalSession, _ index: Int, _ now: Instant) -> Bool {
+    let share = share(session, index)
+    var wider = session.pairs[index].credit
+    if wider.widen(share) >= wider.asked {
+      wider.asked = 0
+      session.pairs[index].credit = wider
+      session.pairs[index].windowAt = now
+      return true
+    }
+    // What it sent before is to be read first: that holds up nobody else.
+    guard let loan = session.pairs[index].credit.loan else { return true }
+    let more = loan - session.pairs[index].credit.lent
+    let (all, own) = lentBytes(session.owner)
+    guard all + more <= SessionLimits.loanPoolBytes,
+      own + more <= 2 * (SessionLimits.loanPoolBytes - all - more)
+    else { return false }
+    session.pairs[index].credit.lend(now)
+    session.pairs[index].windowAt = now
+    return true
+  }
+
+  /// What is lent in all, and in the sessions of one application.
+  private func lentBytes(_ owner: UInt32) -> (all: UInt64, own: UInt64) {
+    var all: UInt64 = 0, own: UInt64 = 0
+    func count(_ lent: UInt64, _ other: UInt32) {
+      all += lent
+      if other == owner { own += lent }
+    }
+    for unread in unreadOfEnded { count(unread.unread.lent, unread.owner) }
+    for session in sessions {
+      for unread in session.unreadOfGone { count(unread.unread.lent, session.owner) }
+      for pair in session.pairs.indices { count(session.pairs[pair].credit.lent, session.owner) }
+    }
+    return (all, own)
+  }
+
+  /// Others wait: who was lent room and has not used it for long meets anew, and has lost it.
+  private func takeBack(_ now: Instant) {
+    for session in sessions where session.isOpen {
+      for index in session.pairs.indices where session.pairs[index].credit.takeBackAt <= now {
+        beginAnew(session, index, now)
+        mayLend = true
+      }
+    }
+  }
+
+  /// The application has not used for a while what it asked for: the next message asks again.
+  func giveBack(_ session: LocalSession, _ now: Instant) {
+    for index in session.pairs.indices where session.pairs[index].credit.giveBackAt <= now {
+      session.pairs[index].credit.giveBackAt = .never
+      session.pairs[index].credit.isGiveBackDue = true
+    }
+  }
+
+  /// What is to be asked for, or given back; nil when nothing is.
+  func needOutput(_ session: LocalSession, _ index: Int, _ canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
+    let pair = session.pairs[index]
+    guard pair.phase == .connected, pair.credit.isAskDue || pair.credit.isGiveBackDue,
+      canSend(pair.address.node, .interactive, NeedMessage.byteCount)
+    else { return nil }
+    var need = NeedMessage(number: pair.theirNumber, givenBack: 0, limit: 0)
+    if pair.credit.isGiveBackDue {
+      need.givenBack = session.pairs[index].credit.giveBack()
+    } else {
+      need.limit = pair.credit.wanted
+      session.pairs[index].credit.isAskDue = false
+    }
+    return output(
+      .need, need.bytes, to: pair.address.node, .member(session.handle, pair.address, number: pair.number))
+  }
+
+  // MARK: What waits when a member or a session is gone
+
+  /// A member is none any more: its messages wait on.
+  func keepUnread(_ session: LocalSession, _ address: MemberAddress, _ credit: Credit) {
+    mayLend = true
+    if credit.unread > 0 { session.unreadOfGone.append((address, credit.rest)) }
+  }
+
+  /// A member is one again: what waits of it counts for it.
+  func takeUnread(_ session: LocalSession, _ address: MemberAddress) -> Unread {
+    guard let index = session.unreadOfGone.firstIndex(where: { $0.address == address }) else { return Unread() }
+    return session.unreadOfGone.remove(at: index).unread
+  }
+
+  /// A session is over: what waits in it counts until it is taken, or `discard`.
+  func keepUnread(_ session: LocalSession) {
+    mayLend = true
+    var sum = Unread()
+    for pair in session.pairs { sum += pair.credit.rest }
+    for index in session.pairs.indices { session.pairs[index].credit = Credit(Unread()) }
+    for unread in session.unreadOfGone { sum += unread.unread }
+    session.unreadOfGone = []
+    if sum.bytes > 0 { unreadOfEnded.append((session.handle, session.owner, sum)) }
+  }
+
+  /// The application takes no more messages of a session that has ended; but one of so many bytes, if it says so.
+  public func discard(_ handle: SessionHandle, exceptMessageOf byteCount: Int? = nil) {
+    guard let index = unreadOfEnded.firstIndex(where: { $0.handle == handle }) else { return }
+    mayLend = true
+    let kept = byteCount.map { Credit.cost($0) } ?? 0
+    guard kept > 0, kept < unreadOfEnded[index].unread.bytes else {
+      if kept == 0 { unreadOfEnded.remove(at: index) }
+      return
+    }
+    unreadOfEnded[index].unread.bytes = kept
+    unreadOfEnded[index].unread.share = min(unreadOfEnded[index].unread.share, kept)
+  }
+
+  /// The application took a message of a member that is none any more, or of a session that is over.
+  func takenOfGone(_ byteCount: Int, _ address: MemberAddress, _ handle: SessionHandle) {
+    mayLend = true
+    if let session = session(handle) {
+      guard let index = session.unreadOfGone.firstIndex(where: { $0.address == address }) else { return }
+      session.unreadOfGone[index].unread.takes(byteCount)
+      if session.unreadOfGone[index].unread.bytes == 0 { session.unreadOfGone.remove(at: index) }
+    } else if let index = unreadOfEnded.firstIndex(where: { $0.handle == handle }) {
+      unreadOfEnded[index].unread.takes(byteCount)
+      if unreadOfEnded[index].unread.bytes == 0 { unreadOfEnded.remove(at: index) }
+    }
+  }
+
+  // MARK: For tests
+
+  /// All that waits for applications or may come, of the pools of shares and of loans.
+  public var roomGranted: (shares: UInt64, loans: UInt64) {
+    var shares: UInt64 = 0
+    for unread in unreadOfEnded { shares += unread.unread.share }
+    for session in sessions {
+      for unread in session.unreadOfGone { shares += unread.unread.share }
+      for pair in session.pairs.indices { shares += session.pairs[pair].credit.share }
+    }
+    return (shares, lentBytes(0).all)
+  }
+}

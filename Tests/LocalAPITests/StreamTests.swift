@@ -1,0 +1,280 @@
+import LocalAPI
+import Primitives
+import Session
+import TestSupport
+import Testing
+
+@testable import LocalAPI
+
+private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+private let chat = bytes("chat")
+
+/// Two clients in one session, and streams between them.
+private final class StreamPair {
+  let house = House(2)
+  let writer: Application
+  let reader: Application
+  let sessions: [UInt32]
+
+  init() {
+    writer = Application(house, 0)
+    reader = Application(house, 1)
+    let applications = [writer, reader]
+    sessions = applications.map { application in
+      _ = application.ask(.advertise(type: chat, info: []))
+      return application.open("chat")
+    }
+    _ = writer.ask(.invite(session: sessions[0], reader.address("chat"), milliseconds: 0, context: []))
+    let invited = reader.invitation()
+    _ = reader.ask(.answer(invitation: invited, into: sessions[1], text: []))
+    house.run(seconds: 1)
+    _ = writer.read()
+    _ = reader.read()
+  }
+
+  var to: MemberAddress { reader.address("chat") }
+
+  /// Opens a stream, which the reader takes. The writer's and the reader's number, and what the writer may write.
+  func open(_ name: String = "log", limit: UInt64 = .max) -> (writer: UInt32, reader: UInt32, room: UInt64) {
+    let own = writer.ask(.stream(session: sessions[0], to: to, name: bytes(name)))
+    house.run(seconds: 1)
+    let room = writer.read(142).last.map { $0.span.bytes.word64(5) } ?? 0
+    let received = reader.read(140).last?.word(5) ?? 0
+    let taken = reader.ask(.take(stream: received, isWanted: true, limit: limit))
+    house.run(seconds: 1)
+    return (own, taken, room)
+  }
+
+  /// Writes so many bytes, as there is room, while the reader reads. What the reader got.
+  func write(_ stream: UInt32, _ count: Int, from first: Int = 0, room: UInt64) -> [UInt8] {
+    var written = 0, room = Int(room), heard: [UInt8] = []
+    for _ in 0..<100_000 where written < count {
+      let part = min(count - written, room - written - first, LocalLimits.streamBytesMax)
+      if part > 0 {
+        let data = (0..<part).map { UInt8(truncatingIfNeeded: first + written + $0) }
+        _ = writer.ask(.write(stream: stream, data: data), number: 0)
+        written += part
+      }
+      for event in reader.read(141) { heard += event.dropFirst(9) }
+      for event in writer.read(142) { room = Int(event.span.bytes.word64(5)) }
+    }
+    return heard
+  }
+}
+
+@Suite struct LocalStreamTests {
+  @Test func `a stream is told with its name and sender, and what is written comes in order to its end`() {
+    let pair = StreamPair()
+    let own = pair.writer.ask(.stream(session: pair.sessions[0], to: pair.to, name: bytes("log")))
+    #expect(pair.writer.read().map { $0[0] } == [128, 142], "done, and room")
+    pair.house.run(seconds: 1)
+    let opened = pair.reader.read(140)
+    #expect(opened.count == 1 && opened[0].word(1) == pair.sessions[1])
+    #expect(Array(opened[0].suffix(4)) == [3] + bytes("log"))
+    let taken = pair.reader.ask(.take(stream: opened[0].word(5), isWanted: true, limit: .max))
+    pair.house.run(seconds: 1)
+    var heard = pair.write(own, 100_000, room: UInt64(SessionLimits.streamTurnBytes))
+    let done = pair.writer.ask(.finish(stream: own))
+    pair.house.run(seconds: 1)
+    let rest = pair.reader.read()
+    for event in rest where event[0] == 141 { heard += event.dropFirst(9) }
+    #expect(heard.count == 100_000 && heard.indices.allSatisfy { heard[$0] == UInt8(truncatingIfNeeded: $0) })
+    let end: [UInt8] = [143] + taken.bytes + [0, 0, 0, 0, 0]
+    #expect(rest.last == end, "finished")
+    pair.house.run(seconds: 1)
+    let told = pair.writer.read().filter { $0[0] != 142 }
+    #expect(
+      told == [[128] + done.bytes + [0, 0], [143] + own.bytes + [0, 0, 0, 0, 0]], "the writer knows that all was read")
+    #expect(pair.writer.outcome(.browse(type: chat), number: own) == .done, "the number is free")
+  }
+
+  @Test func `a reader is sent no more of a stream than it takes, and other streams and messages go on`() {
+    let pair = StreamPair()
+    let stopped = pair.open("stopped", limit: 1_000), other = pair.open("other")
+    _ = pair.writer.ask(
+      .write(stream: stopped.writer, data: [UInt8](repeating: 7, count: 4_096)), number: 0)
+    pair.house.run(seconds: 1)
+    let few = pair.reader.read(141)
+    #expect(few.reduce(0) { $0 + $1.count - 9 } == 1_000)
+    #expect(pair.write(other.writer, 200_000, room: other.room).count > 100_000)
+    _ = pair.writer.ask(.send(session: pair.sessions[0], .interactive, to: [], data: [1]))
+    pair.house.run(seconds: 1)
+    #expect(pair.reader.read(137).count == 1)
+    _ = pair.reader.ask(.streamWindow(stream: stopped.reader, limit: 5_000), number: 0)
+    #expect(pair.reader.read(141).reduce(0) { $0 + $1.count - 9 } == 3_096)
+  }
+
+  @Test func `a stream that is cut by its writer is no finished one`() {
+    let pair = StreamPair()
+    let stream = pair.open()
+    _ = pair.writer.ask(.write(stream: stream.writer, data: [1, 2, 3]), number: 0)
+    pair.house.run(seconds: 1)
+    #expect(pair.writer.outcome(.reset(stream: stream.writer)) == .done)
+    pair.house.run(seconds: 1)
+    #expect(pair.reader.read(143) == [[143] + stream.reader.bytes + [0, 0, 0, 0, 1]])
+    #expect(pair.writer.outcome(.finish(stream: stream.writer)) == .unknown)
+  }
+
+  @Test func `a stream that is cut by its reader ends at the writer`() {
+    let pair = StreamPair()
+    let stream = pair.open()
+    _ = pair.reader.ask(.reset(stream: stream.reader))
+    #expect(pair.reader.read(143) == [[143] + stream.reader.bytes + [0, 0, 0, 0, 1]])
+    pair.house.run(seconds: 1)
+    #expect(pair.writer.read(143) == [[143] + stream.writer.bytes + [0, 0, 0, 0, 1]])
+  }
+
+  @Test func `a stream that is refused ends so at the writer`() {
+    let pair = StreamPair()
+    let own = pair.writer.ask(.stream(session: pair.sessions[0], to: pair.to, name: bytes("log")))
+    pair.house.run(seconds: 1)
+    let received = pair.reader.read(140)[0].word(5)
+    #expect(pair.reader.outcome(.take(stream: received, isWanted: false, limit: 0)) == .done)
+    pair.house.run(seconds: 1)
+    #expect(pair.writer.read(143) == [[143] + own.bytes + [0, 0, 0, 0, 2]])
+    #expect(pair.reader.outcome(.take(stream: received, isWanted: true, limit: 0)) == .unknown)
+    #expect(pair.reader.read(143).isEmpty)
+  }
+
+  @Test func `a stream that is cut before it was taken ends under the daemon's number`() {
+    let pair = StreamPair()
+    let own = pair.writer.ask(.stream(session: pair.sessions[0], to: pair.to, name: bytes("log")))
+    pair.house.run(seconds: 1)
+    let received = pair.reader.read(140)[0].word(5)
+    _ = pair.writer.ask(.reset(stream: own))
+    pair.house.run(seconds: 1)
+    #expect(pair.reader.read(143) == [[143] + pair.sessions[1].bytes + received.bytes + [1]])
+  }
+
+  @Test func `a stream whose member leaves is lost, and one that was not told is forgotten`() {
+    let pair = StreamPair()
+    let stream = pair.open()
+    _ = pair.writer.ask(.stream(session: pair.sessions[0], to: pair.to, name: bytes("late")))
+    pair.house.run(seconds: 1)
+    _ = pair.writer.ask(.leave(session: pair.sessions[0], text: []))
+    pair.house.run(seconds: 1)
+    let events = pair.reader.read()
+    #expect(events.filter { $0[0] == 143 } == [[143] + stream.reader.bytes + [0, 0, 0, 0, 5]])
+    #expect(!events.contains { $0[0] == 140 })
+  }
+
+  @Test func `who writes more than there is room for is cut off`() {
+    let pair = StreamPair()
+    let stream = pair.open(limit: 0)
+    for _ in 0..<4 {
+      _ = pair.writer.ask(.write(stream: stream.writer, data: [UInt8](repeating: 0, count: 4_096)), number: 0)
+    }
+    #expect(pair.writer.read(143) == [[143] + stream.writer.bytes + [0, 0, 0, 0, 4]])
+  }
+
+  @Test func `a client has 16 streams, and more that come find no place`() {
+    let pair = StreamPair()
+    for number in 0..<17 {
+      let isDone = pair.writer.outcome(.stream(session: pair.sessions[0], to: pair.to, name: bytes("s"))) == .done
+      #expect(isDone == (number < 16))
+    }
+    let third = Application(pair.house, 0, name: "third")
+    _ = third.ask(.advertise(type: chat, info: []))
+    let session = third.open("chat")
+    _ = pair.writer.ask(
+      .invite(session: pair.sessions[0], third.address("chat", name: "third"), milliseconds: 0, context: []))
+    let invited = third.invitation()
+    _ = third.ask(.answer(invitation: invited, into: session, text: []))
+    pair.house.run(seconds: 2)
+    _ = third.read()
+    let own = third.ask(.stream(session: session, to: pair.to, name: bytes("s")))
+    pair.house.run(seconds: 1)
+    #expect(third.read(143) == [[143] + own.bytes + [0, 0, 0, 0, 3]])
+  }
+
+  @Test func `a stream to nobody, without a name, or in no session is refused`() {
+    let pair = StreamPair()
+    let session = pair.sessions[0]
+    #expect(pair.writer.outcome(.stream(session: 99, to: pair.to, name: bytes("s"))) == .unknown)
+    #expect(pair.writer.outcome(.stream(session: session, to: pair.to, name: [])) == .invalid)
+    #expect(
+      pair.writer.outcome(.stream(session: session, to: pair.writer.address("chat"), name: bytes("s"))) == .unavailable)
+    #expect(pair.writer.outcome(.take(stream: 1, isWanted: true, limit: 0)) == .unknown)
+    #expect(pair.writer.outcome(.finish(stream: 5)) == .unknown)
+    #expect(pair.writer.outcome(.reset(stream: 5)) == .unknown)
+  }
+
+  @Test func `a member is told as connected before its stream`() {
+    let house = House(2)
+    let writer = Application(house, 0), reader = Application(house, 1)
+    _ = reader.ask(.advertise(type: chat, info: []))
+    let ours = writer.open("chat"), theirs = reader.ask(.open(type: chat, SessionRules()))
+    _ = writer.ask(.invite(session: ours, reader.address("chat"), milliseconds: 0, context: []))
+    let invited = reader.invitation()
+    _ = reader.ask(.answer(invitation: invited, into: theirs, text: []))
+    house.run(seconds: 1)
+    // A message waits that the reader does not take, so its sender's state waits too.
+    _ = writer.ask(.send(session: ours, .interactive, to: [], data: [1]))
+    _ = writer.ask(.stream(session: ours, to: reader.address("chat"), name: bytes("s")))
+    house.run(seconds: 1)
+    let events = reader.read().map { $0[0] }.filter { $0 == 136 || $0 == 140 }
+    #expect(events == [136, 140])
+  }
+
+  @Test func `bytes that wait take little more memory than they are, however they came`() {
+    var blocks = ByteBlocks()
+    var want: [UInt8] = []
+    for number in 0..<3_000 {
+      let part = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 1 + number % 7)
+      blocks.append(part)
+      want += part
+    }
+    #expect(blocks.count == want.count)
+    var got: [UInt8] = []
+    var step = 1
+    while blocks.count > 0 {
+      got += blocks.take(step)
+      step = step % 2_500 + 313
+    }
+    #expect(got == want)
+    #expect(blocks.take(1).isEmpty)
+  }
+}
+
+@Suite struct LocalGatheringTests {
+  @Test func `those who gather one type come into one session without invitations by hand`() {
+    let house = House(2)
+    let applications = [
+      Application(house, 0, name: "a"), Application(house, 0, name: "b"), Application(house, 1, name: "c"),
+    ]
+    var sessions: [UInt32] = []
+    for application in applications {
+      let session = application.open("chat")
+      #expect(application.outcome(.gather(session: session)) == .done)
+      _ = application.ask(.advertise(type: chat, info: []))
+      sessions.append(session)
+      house.run(seconds: 3)
+    }
+    house.run(seconds: 20)
+    for (application, session) in zip(applications, sessions) {
+      let events = application.read()
+      #expect(!events.contains { $0[0] == 132 }, "nobody is asked")
+      _ = application.ask(.send(session: session, .interactive, to: [], data: [1]))
+      house.run(seconds: 1)
+      #expect(application.read(138).filter { $0[25] == 0 }.count == 2)
+    }
+  }
+
+  @Test func `who does not gather is invited, and who offers another type is left alone`() {
+    let house = House(2)
+    let one = Application(house, 0), other = Application(house, 1), third = Application(house, 1, name: "third")
+    _ = other.ask(.advertise(type: chat, info: []))
+    _ = third.ask(.advertise(type: bytes("photos"), info: []))
+    let session = one.open("chat")
+    _ = one.ask(.gather(session: session))
+    _ = one.ask(.advertise(type: chat, info: []))
+    house.run(seconds: 8)
+    #expect(other.read(132).count == 1)
+    #expect(third.read(132).isEmpty)
+    #expect(one.outcome(.gather(session: 99)) == .unknown)
+  }
+}
+
+extension UInt32 {
+  fileprivate var bytes: [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: self >> (24 - 8 * $0)) } }
+}

@@ -1,0 +1,155 @@
+import Channel
+import Primitives
+import Session
+import Testing
+
+@testable import SessionStories
+
+private let large = SessionRules(membersMax: 64)
+
+@Suite struct CreditTests {
+  private func send(_ hall: Hall, _ number: Int, _ session: SessionHandle, _ byteCount: Int, to: Int) -> Bool {
+    let message = try? hall.stations[number].sessions.send(
+      [UInt8](repeating: 0, count: byteCount), in: session, to: [hall.stations[to].address], now: hall.now,
+      canSend: { _, _, _ in true })
+    for output in message?.outputs ?? [] { hall.post(output, from: hall.stations[number]) }
+    hall.settle()
+    return message != nil
+  }
+
+  private func loans(_ hall: Hall, _ number: Int) -> UInt64 { hall.stations[number].sessions.roomGranted.loans }
+  private func shares(_ hall: Hall, _ number: Int) -> UInt64 { hall.stations[number].sessions.roomGranted.shares }
+
+  @Test func `whose share is too small for a message asks, and is lent room for one`() {
+    let (hall, sessions) = joined(2, large)
+    #expect(shares(hall, 1) == 768 * 1024 / 64)
+    for _ in 0..<3 {
+      #expect(!send(hall, 0, sessions[0], 65_000, to: 1))
+      hall.run(seconds: 1)
+      #expect(hall.stations[0].events.contains(.room(sessions[0], hall.stations[1].address)))
+      hall.stations[0].events = []
+      #expect(send(hall, 0, sessions[0], 65_000, to: 1))
+      #expect(!send(hall, 0, sessions[0], 65_000, to: 1))
+      hall.run(seconds: 1)
+      #expect(!hall.stations[0].events.contains(.room(sessions[0], hall.stations[1].address)), "nothing was read")
+      hall.stations[1].sessions.taken(65_000, of: hall.stations[0].address, in: sessions[1], now: hall.now)
+      hall.settle()
+      hall.run(seconds: 12)
+    }
+  }
+
+  @Test func `what an application asked for and does not use is given back`() {
+    let (hall, sessions) = joined(2, large)
+    #expect(!send(hall, 0, sessions[0], 65_000, to: 1))
+    hall.run(seconds: 1)
+    #expect(loans(hall, 1) == 65_192 - 768 * 1024 / 64)
+    hall.run(seconds: 11)
+    #expect(loans(hall, 1) == 0)
+    #expect(send(hall, 0, sessions[0], 10_000, to: 1), "it has its share as before")
+    #expect(hall.stations[0].sessions.members(of: sessions[0]).map { $0.state } == [.connected])
+  }
+
+  @Test func `what is lent and never used is taken back when another one waits`() {
+    let (hall, sessions) = joined(17, large)
+    // Nobody gives back anything.
+    hall.tamper = { output, _, _ in
+      guard output.kind == .need, var need = try? NeedMessage(output.bytes.span.bytes) else { return }
+      need.givenBack = 0
+      output.bytes = need.bytes
+    }
+    for number in 1..<17 { #expect(!send(hall, number, sessions[number], 65_000, to: 0)) }
+    hall.run(seconds: 1)
+    func waiting() -> Int {
+      (1..<17).filter { number in
+        !hall.stations[number].events.contains(.room(sessions[number], hall.stations[0].address))
+      }.count
+    }
+    #expect(loans(hall, 0) <= 699_051, "an application has two thirds at most")
+    #expect(waiting() > 0 && waiting() < 8)
+    hall.run(seconds: 70)
+    #expect(waiting() == 0)
+  }
+
+  @Test func `who gives back more than it has meets anew`() {
+    let (hall, sessions) = joined(2, large)
+    hall.tamper = { output, _, _ in
+      guard output.kind == .need, var need = try? NeedMessage(output.bytes.span.bytes) else { return }
+      need.givenBack = 1 << 40
+      output.bytes = need.bytes
+    }
+    #expect(!send(hall, 0, sessions[0], 65_000, to: 1))
+    hall.run(seconds: 1)
+    #expect(hall.stations[1].events.contains(.member(sessions[1], hall.stations[0].address, .connecting)))
+  }
+
+  @Test func `who asks for more than one message meets anew`() {
+    let (hall, sessions) = joined(2, large)
+    hall.tamper = { output, _, _ in
+      guard output.kind == .need, var need = try? NeedMessage(output.bytes.span.bytes) else { return }
+      need.limit = 200_000
+      output.bytes = need.bytes
+    }
+    #expect(!send(hall, 0, sessions[0], 65_000, to: 1))
+    hall.run(seconds: 1)
+    #expect(hall.stations[1].events.contains(.member(sessions[1], hall.stations[0].address, .connecting)))
+    #expect(loans(hall, 1) == 0)
+  }
+
+  @Test func `what waits of a member that left keeps its room until it is read`() throws {
+    let (hall, sessions) = joined(2, large)
+    for _ in 0..<3 { #expect(send(hall, 0, sessions[0], 1_000, to: 1)) }
+    hall.run(seconds: 1)
+    try hall.stations[0].sessions.leave(sessions[0], now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    for left in [UInt64(2), 1, 0] {
+      hall.stations[1].sessions.taken(1_000, of: hall.stations[0].address, in: sessions[1], now: hall.now)
+      #expect(shares(hall, 1) == left * 1_192)
+    }
+  }
+
+  @Test func `what waits in a session that ended keeps its room until it is read or discarded`() throws {
+    let (hall, sessions) = joined(2, large)
+    for _ in 0..<3 { #expect(send(hall, 0, sessions[0], 1_000, to: 1)) }
+    hall.run(seconds: 1)
+    try hall.stations[0].sessions.eject(sessions[0], hall.stations[1].address, now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    #expect(shares(hall, 1) == 3 * 1_192)
+    hall.stations[1].sessions.taken(1_000, of: hall.stations[0].address, in: sessions[1], now: hall.now)
+    #expect(shares(hall, 1) == 2 * 1_192)
+    hall.stations[1].sessions.discard(sessions[1])
+    #expect(shares(hall, 1) == 0 && loans(hall, 1) == 0)
+  }
+
+  @Test func `shares shrink as sessions come, and those of sessions that end go to others`() throws {
+    let hall = Hall(2)
+    var sessions: [SessionHandle] = [], each: [UInt64] = []
+    for _ in 0..<10 {
+      let before = shares(hall, 1)
+      let rules = SessionRules(membersMax: 2)
+      let ours = hall.open(0, rules), theirs = hall.open(1, rules)
+      #expect(hall.join(1, into: theirs, by: 0, ours) == .connected)
+      hall.run(seconds: 2)
+      sessions.append(theirs)
+      each.append(shares(hall, 1) - before)
+    }
+    #expect(each[0] == 128 * 1024 && each == each.sorted(by: >) && each[9] < 32 * 1024, "\(each)")
+    #expect(shares(hall, 1) <= 768 * 1024)
+    for session in sessions.prefix(9) { try hall.stations[1].sessions.leave(session, now: hall.now) }
+    for session in sessions.prefix(9) { hall.stations[1].sessions.discard(session) }
+    #expect(shares(hall, 1) == each[9])
+  }
+
+  @Test func `a member that is out of reach keeps no room but for what it has sent`() {
+    let (hall, sessions) = joined(2)
+    #expect(send(hall, 0, sessions[0], 1_000, to: 1))
+    hall.run(seconds: 1)
+    hall.stations[0].island = 1
+    hall.run(seconds: 1)
+    #expect(shares(hall, 1) == 1_192)
+    hall.stations[0].island = 0
+    hall.run(seconds: 3)
+    #expect(shares(hall, 1) == 96 * 1024)
+  }
+}
