@@ -21,6 +21,7 @@ private let requests: [(name: String, number: UInt32, request: Request)] = [
 
 private let events: [(name: String, number: UInt32, event: Event)] = [
   ("done", 2, .done(nil)),
+  ("done-at", 4, .done(nil)),
   ("done-full", 4, .done(CausewayError(.full, "no place is left"))),
   (
     "welcome", 1,
@@ -91,10 +92,13 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
   }
 }
 
+/// Fields behind those that this library reads, in bytes: without them an event is what a first daemon told.
+private let appended = ["welcome": 2, "done-at": 4]
+
 @Test func `every prefix of an event is refused`() {
   for (name, _, _) in events {
     guard let golden = vectors["event-" + name] else { continue }
-    for end in 4..<golden.count {
+    for end in 4..<golden.count - (appended[name] ?? 0) {
       #expect(throws: CausewayError.self, "\(name), \(end) bytes") { try Event.read(golden[4..<end]) }
     }
   }
