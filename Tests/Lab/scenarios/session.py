@@ -1,0 +1,122 @@
+"""One session of three applications that share no radio: bob on Bluetooth LE, carol on Wi-Fi Direct, dave on Ethernet.
+Each talks to its own daemon through the client in Examples/python. They gather, everybody sends to everybody, dave opens a
+stream to bob; carol's daemon is killed, the others see her away and go on, and she returns."""
+
+import hashlib
+import random
+import threading
+import time
+
+import causeway
+from lab import check, main, step, wait_until
+from lab.stage import Stage
+
+SERVICE = "story"
+STREAM_BYTES = 256 << 10
+
+
+class Application:
+    """One client of the local API, and a thread that takes what its session tells."""
+
+    def __init__(self, node):
+        self.name = node.name
+        self.node = causeway.Node.connect("story", str(node.runtime / "api.sock"))
+        self.session = self.node.open_session(SERVICE)
+        self.messages, self.states, self.streams, self.telling = [], [], [], []
+        threading.Thread(target=self.listen, daemon=True).start()
+        self.session.gather()
+        self.service = self.node.advertise(SERVICE, {"name": self.name})
+        self.address = self.session.address
+
+    def listen(self):
+        for event in self.session:
+            match event:
+                case causeway.Message():
+                    self.messages.append((event.sender, event.data))
+                case causeway.Member():
+                    self.states.append((event.address, causeway.State(event.state)))
+                case causeway.IncomingStream():
+                    threading.Thread(target=self.read, args=[event], daemon=True).start()
+
+    def read(self, stream):
+        self.streams.append((stream.name, b"".join(stream)))
+
+    def meets(self, others):
+        return {other.address for other in others} <= set(self.session.connected())
+
+
+def everybody_sends_to_everybody(applications):
+    """The milliseconds that each directed pair takes from the request to the receiver's acknowledgement."""
+    times = []
+    for sender in applications:
+        for receiver in applications:
+            if sender is receiver:
+                continue
+            line = f"{sender.name} to {receiver.name}".encode()
+            began = time.monotonic()
+            results = sender.session.send(line, to=[receiver.address], timeout=20)
+            times.append((time.monotonic() - began) * 1000)
+            check(results == {receiver.address: causeway.Result.DELIVERED}, f"{line.decode()}: delivered", results)
+            wait_until(f"{line.decode()} is read", lambda: (sender.address, line) in receiver.messages, 5, 0.02)
+    return times
+
+
+def scenario():
+    with step("a box, and three peers of which no two share a radio") as remark:
+        stage = Stage()
+        stage.wait_acquainted(90)
+
+    with step("three applications gather in one session, uninvited by hand") as remark:
+        began = time.monotonic()
+        bob, carol, dave = applications = [Application(stage[name]) for name in ("bob", "carol", "dave")]
+        for one in applications:
+            others = [other for other in applications if other is not one]
+            wait_until(f"{one.name} meets the others", lambda: one.meets(others), 40, 0.05)
+        remark(f"after {time.monotonic() - began:.1f} s")
+        check(len({one.session.id for one in applications}) == 1, "it is one session")
+
+    with step("everybody sends to everybody") as remark:
+        times = everybody_sends_to_everybody(applications)
+        remark(f"{sorted(times)[len(times) // 2]:.0f} ms in the middle, {max(times):.0f} ms at most, for {len(times)} pairs")
+
+    with step("a stream from Ethernet to Bluetooth arrives whole") as remark:
+        data = random.Random(1).randbytes(STREAM_BYTES)
+        began = time.monotonic()
+        stream = dave.session.open_stream("pictures", bob.address)
+        stream.write(data, timeout=60)
+        stream.finish(timeout=60)
+        seconds = time.monotonic() - began
+        wait_until("bob has read it", lambda: bob.streams, 5, 0.05)
+        name, received = bob.streams[0]
+        check(name == "pictures" and hashlib.sha256(received).digest() == hashlib.sha256(data).digest(), "bit by bit")
+        remark(f"{STREAM_BYTES} bytes in {seconds:.1f} s, {STREAM_BYTES / seconds / 1000:.0f} kB/s over LE")
+
+    with step("carol's daemon is killed: she is away, and the others go on") as remark:
+        began = time.monotonic()
+        stage["carol"].kill()
+        gone = (carol.address, causeway.State.AWAY)
+        for one in (bob, dave):
+            wait_until(f"{one.name} sees carol away", lambda: gone in one.states, 40, 0.05)
+        remark(f"after {time.monotonic() - began:.1f} s")
+        everybody_sends_to_everybody([bob, dave])
+
+    with step("carol is back: her application gathers anew, and nobody sees her twice") as remark:
+        stage["carol"].start()
+        began = time.monotonic()
+        former, carol = carol, Application(stage["carol"])
+        check(carol.address == former.address, "she has the address that she had", carol.address)
+        applications = [bob, carol, dave]
+        for one in applications:
+            others = [other for other in applications if other is not one]
+            wait_until(f"{one.name} meets the others", lambda: one.meets(others), 60, 0.05)
+        remark(f"after {time.monotonic() - began:.1f} s")
+        check(all(len(one.session.connected()) == 2 for one in applications), "two others each")
+        everybody_sends_to_everybody(applications)
+
+    with step("what the box was left with") as remark:
+        box = stage["box"].status()["box"]
+        check(box["frames_forwarded"] > 0, "it forwarded frames")
+        remark(f"{stage['box'].resident_kib() / 1024:.1f} MiB of memory; {box['frames_forwarded']} frames forwarded")
+
+
+main(scenario)
