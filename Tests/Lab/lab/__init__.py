@@ -9,7 +9,7 @@
     phone.py        a program: a Bluetooth host that is not Linux, for Process
     client.py       a program: a Causeway client on such a host, written from docs/protocol.md
     node.py         a Causeway daemon on a box
-    ../causeway.py  the client of the local API from Examples/python, for scenarios that are applications
+    application.py  applications: clients of the local API, by Examples/python
     service.py      the daemon as config/causeway.service runs it
     clock.py        the kernel's clock, as the machine's NTP client would set it
     stage.py        the cast of the main job: a box and its peers; what they say to each other

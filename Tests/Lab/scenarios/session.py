@@ -4,61 +4,14 @@ stream to bob; carol's daemon is killed, the others see her away and go on, and 
 
 import hashlib
 import random
-import threading
 import time
 
 import causeway
 from lab import check, main, step, wait_until
+from lab.application import Application, everybody_sends_to_everybody
 from lab.stage import Stage
 
-SERVICE = "story"
 STREAM_BYTES = 256 << 10
-
-
-class Application:
-    """One client of the local API, and a thread that takes what its session tells."""
-
-    def __init__(self, node):
-        self.name = node.name
-        self.node = causeway.Node.connect("story", str(node.runtime / "api.sock"))
-        self.session = self.node.open_session(SERVICE)
-        self.messages, self.states, self.streams, self.telling = [], [], [], []
-        threading.Thread(target=self.listen, daemon=True).start()
-        self.session.gather()
-        self.service = self.node.advertise(SERVICE, {"name": self.name})
-        self.address = self.session.address
-
-    def listen(self):
-        for event in self.session:
-            match event:
-                case causeway.Message():
-                    self.messages.append((event.sender, event.data))
-                case causeway.Member():
-                    self.states.append((event.address, causeway.State(event.state)))
-                case causeway.IncomingStream():
-                    threading.Thread(target=self.read, args=[event], daemon=True).start()
-
-    def read(self, stream):
-        self.streams.append((stream.name, b"".join(stream)))
-
-    def meets(self, others):
-        return {other.address for other in others} <= set(self.session.connected())
-
-
-def everybody_sends_to_everybody(applications):
-    """The milliseconds that each directed pair takes from the request to the receiver's acknowledgement."""
-    times = []
-    for sender in applications:
-        for receiver in applications:
-            if sender is receiver:
-                continue
-            line = f"{sender.name} to {receiver.name}".encode()
-            began = time.monotonic()
-            results = sender.session.send(line, to=[receiver.address], timeout=20)
-            times.append((time.monotonic() - began) * 1000)
-            check(results == {receiver.address: causeway.Result.DELIVERED}, f"{line.decode()}: delivered", results)
-            wait_until(f"{line.decode()} is read", lambda: (sender.address, line) in receiver.messages, 5, 0.02)
-    return times
 
 
 def scenario():

@@ -1,0 +1,96 @@
+"""Nine applications in one session through one box: three on Bluetooth LE, three on Wi-Fi Direct, three on Ethernet. All 72
+directed pairs exchange a message and a stream of 100 KiB."""
+
+import hashlib
+import random
+import threading
+import time
+
+from lab import BluetoothAir, Box, Node, Supplicant, cable, check, load_radios, main, step, wait_until
+from lab.application import Application, everybody_sends_to_everybody
+
+STREAM_BYTES = 100 << 10
+
+
+def stage():
+    """The box's node, and those of the nine."""
+    air = BluetoothAir(controllers=4, wait=False)
+    load_radios(4)
+    box = Box("box")
+    supplicants = [Supplicant(box, box.take_radio(0))]
+    places, ends = [Box(f"peer{number}") for number in range(1, 10)], []
+    interfaces = ["p2p-*"]
+    for place in places[6:]:
+        near, far = cable(box, place)
+        interfaces.append(near)
+        ends.append(far)
+    air.wait_ready()
+    centre = Node(box, adapter="hci0", wifi="wlan0", interfaces=interfaces,
+                  extra={"wifi-direct": {"frequency": 2437}, "node": {"discovery-info": "role=relay"}})
+    leaf = {"node": {"relay": "no"}}
+    peers = [Node(place, adapter=f"hci{number}", extra=leaf) for number, place in enumerate(places[:3], 1)]
+    for number, place in enumerate(places[3:6], 1):
+        supplicants.append(Supplicant(place, place.take_radio(number)))
+        peers.append(Node(place, wifi=f"wlan{number}", interfaces=["p2p-*"],
+                          extra={**leaf, "wifi-direct": {"mode": "client", "frequency": 2437}}))
+    peers += [Node(place, interfaces=[end], extra=leaf) for place, end in zip(places[6:], ends)]
+    return centre, peers
+
+
+def scenario():
+    with step("a box, and nine peers: three on each of its bearers") as remark:
+        began = time.monotonic()
+        box, peers = stage()
+        for node in (box, *peers):
+            node.wait_status("sees the nine others", lambda status: len(status["peers"]) == 9, 150)
+        remark(f"everybody sees everybody after {time.monotonic() - began:.1f} s")
+        bearers = sorted(peer.status()["links"][0]["bearer"] for peer in peers)
+        check(bearers == ["bluetooth-le"] * 3 + ["ethernet"] * 3 + ["wifi-direct"] * 3, "three of each", bearers)
+
+    with step("nine applications gather in one session") as remark:
+        began = time.monotonic()
+        applications = [Application(peer, members_max=9) for peer in peers]
+        for one in applications:
+            others = [other for other in applications if other is not one]
+            wait_until(f"{one.name} meets the eight others", lambda: one.meets(others), 120, 0.05)
+        remark(f"after {time.monotonic() - began:.1f} s")
+        check(len({one.session.id for one in applications}) == 1, "it is one session")
+
+    with step("all 72 pairs exchange a message") as remark:
+        times = everybody_sends_to_everybody(applications)
+        remark(f"{sorted(times)[len(times) // 2]:.0f} ms in the middle, {max(times):.0f} ms at most, for {len(times)} pairs")
+
+    with step("all 72 pairs exchange a stream of 100 KiB") as remark:
+        data = random.Random(1).randbytes(STREAM_BYTES)
+        began = time.monotonic()
+        failures = []
+
+        def send(sender):
+            try:
+                for receiver in applications:
+                    if receiver is not sender:
+                        stream = sender.session.open_stream(f"from {sender.name}", receiver.address)
+                        stream.write(data, timeout=120)
+                        stream.finish(timeout=120)
+            except Exception as failure:                # told by the scenario, not by a thread
+                failures.append((sender.name, failure))
+
+        senders = [threading.Thread(target=send, args=[one], daemon=True) for one in applications]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join(240)
+        check(not failures, "every stream is written and read to its end", failures)
+        digest = hashlib.sha256(data).digest()
+        for one in applications:
+            wait_until(f"{one.name} has read eight", lambda: len(one.streams) == 8, 20, 0.1)
+            check(all(hashlib.sha256(received).digest() == digest for _, received in one.streams), "bit by bit")
+        remark(f"in {time.monotonic() - began:.1f} s")
+
+    with step("what the box was left with") as remark:
+        kib = box.resident_kib()
+        remark(f"{kib / 1024:.1f} MiB of memory; {box.status()['box']['frames_forwarded']} frames forwarded")
+        check(kib <= 9 << 10, "at most 9 MiB", kib)
+
+
+main(scenario)

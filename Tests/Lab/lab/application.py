@@ -1,0 +1,56 @@
+"""Applications of a scenario: clients of the local API, by Examples/python. They gather in one session."""
+
+import threading
+import time
+
+import causeway
+
+from .story import check, wait_until
+
+SERVICE = "story"
+
+
+class Application:
+    """One client of the local API, and a thread that takes what its session tells."""
+
+    def __init__(self, node, members_max=0):
+        self.name = node.name
+        self.node = causeway.Node.connect("story", str(node.runtime / "api.sock"))
+        self.session = self.node.open_session(SERVICE, members_max)
+        self.messages, self.states, self.streams, self.telling = [], [], [], []
+        threading.Thread(target=self.listen, daemon=True).start()
+        self.session.gather()
+        self.service = self.node.advertise(SERVICE, {"name": self.name})
+        self.address = self.session.address
+
+    def listen(self):
+        for event in self.session:
+            match event:
+                case causeway.Message():
+                    self.messages.append((event.sender, event.data))
+                case causeway.Member():
+                    self.states.append((event.address, causeway.State(event.state)))
+                case causeway.IncomingStream():
+                    threading.Thread(target=self.read, args=[event], daemon=True).start()
+
+    def read(self, stream):
+        self.streams.append((stream.name, b"".join(stream)))
+
+    def meets(self, others):
+        return {other.address for other in others} <= set(self.session.connected())
+
+
+def everybody_sends_to_everybody(applications):
+    """The milliseconds that each directed pair takes from the request to the receiver's acknowledgement."""
+    times = []
+    for sender in applications:
+        for receiver in applications:
+            if sender is receiver:
+                continue
+            line = f"{sender.name} to {receiver.name}".encode()
+            began = time.monotonic()
+            results = sender.session.send(line, to=[receiver.address], timeout=20)
+            times.append((time.monotonic() - began) * 1000)
+            check(results == {receiver.address: causeway.Result.DELIVERED}, f"{line.decode()}: delivered", results)
+            wait_until(f"{line.decode()} is read", lambda: (sender.address, line) in receiver.messages, 5, 0.02)
+    return times
