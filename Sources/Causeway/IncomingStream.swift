@@ -49,11 +49,11 @@ public final class OfferedStream: Sendable {
     connection.write(.take(stream: number, isWanted: false, limit: 0), connection.number())
   }
 
-  /// The application has it, and what it takes holds the session.
-  func isTold(in session: Session) { self.session.withLock { $0 = session } }
+  /// The application has it from now on: it keeps its session open.
+  func hold(_ session: Session) { self.session.withLock { $0 = session } }
 
-  /// It has ended before the application was told of it.
-  func isOver() { _ = isOpen.close() }
+  /// It has ended before the application was told of it: there is nothing to refuse.
+  func expire() { _ = isOpen.close() }
 }
 
 extension OfferedStream: Hashable {

@@ -26,7 +26,7 @@ extension Session {
   ///   `ended`.
   public func eject(_ member: Address, _ explanation: String = "") async throws(CausewayError) {
     try Syntax.name(explanation, "an explanation", Limits.nameBytesMax)
-    try await connection.ask(.eject(session: number, member, explanation))
+    try await connection.ask(.eject(session: number, member, text: explanation))
   }
 
   /// Answers a `SessionEvent.decisionWanted` of a session that was opened with `decides`. Before that this application

@@ -43,8 +43,8 @@ public final class OutgoingStream: Sendable {
     if inside.isFinished { session.connection.forget(number) } else { reset() }
   }
 
-  /// Writes bytes behind those that were written before, and suspends until there has been room for all of them. Of tasks
-  /// that write at once one comes after the other.
+  /// Writes bytes behind those that were written before, and suspends until there has been room for all of them. Of
+  /// tasks that write at once one comes after the other.
   ///
   /// - Throws: `stream` with its end when it was refused, cut or lost; `ended` after `finish`; `daemonEnded`;
   ///   `cancelled`: when some of the bytes were written already, the stream is cut.
@@ -73,7 +73,7 @@ public final class OutgoingStream: Sendable {
   /// Says that no more bytes follow, and waits until the member's application has been told all of them.
   ///
   /// - Throws: `stream` with its end when it ended otherwise: what came is the beginning of what was written;
-  ///   `daemonEnded`; `cancelled`: it is finished all the same, and nobody is told when.
+  ///   `daemonEnded`; `cancelled`: it may be finished all the same.
   public func finish() async throws(CausewayError) {
     guard await turn.enter() else { throw .cancelled }
     defer { turn.leave() }

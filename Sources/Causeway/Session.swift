@@ -1,5 +1,6 @@
-/// A group of applications that exchange messages and streams, wherever in the mesh they are. It is left when it is no longer held,
-/// nobody iterates its events, it has no stream, and nothing is gathered. docs/local-api.md; docs/protocol.md, “Sessions”.
+/// A group of applications that exchange messages and streams, wherever in the mesh they are. It is left when it is no
+/// longer held, nobody iterates its events, it has no stream, and nothing is gathered. docs/local-api.md;
+/// docs/protocol.md, “Sessions”.
 public final class Session: Sendable {
   /// The service type.
   public let type: String
@@ -43,7 +44,7 @@ public final class Session: Sendable {
     Events {
       let event = await self.inside.mailbox.next()
       self.grant()
-      if case .success(.stream(let stream)?) = event { stream.isTold(in: self) }
+      if case .success(.stream(let stream)?) = event { stream.hold(self) }
       return event
     }
   }

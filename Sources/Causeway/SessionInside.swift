@@ -94,7 +94,7 @@ struct SessionContent: Content {
     case .ended(let end):
       hasEnded = true
       // The daemon says no word more of them.
-      for (_, stream) in streams { stream.isOver() }
+      for (_, stream) in streams { stream.expire() }
       streams = []
       append(.ended(end))
     case .done, .welcome, .services, .allTold, .invited, .invitationEnded, .sent, .stream, .streamBytes, .streamRoom,
@@ -134,7 +134,7 @@ struct SessionContent: Content {
   /// A stream that has ended, if it still waits.
   mutating func remove(_ number: UInt32) {
     guard let index = streams.firstIndex(where: { $0.stream.number == number }) else { return }
-    streams.remove(at: index).stream.isOver()
+    streams.remove(at: index).stream.expire()
   }
 
   mutating func take() -> SessionEvent? {
