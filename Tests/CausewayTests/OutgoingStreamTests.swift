@@ -44,11 +44,15 @@ private struct Writer {
   writer.room(6_000)
   #expect(try await writer.written() == Array(bytes[..<4_096]))
   #expect(try await writer.written() == Array(bytes[4_096..<6_000]))
-  // A limit does not decrease.
-  writer.room(5_000)
   writer.room(20_000)
   #expect(try await writer.written() == Array(bytes[6_000...]))
   #expect(await writing.value == nil)
+  // A limit does not decrease.
+  writer.room(5_000)
+  try await Task.sleep(for: .milliseconds(20))
+  let more = writer.write([1])
+  #expect(try await writer.written() == [1])
+  #expect(await more.value == nil)
 }
 
 @Test(.timeLimit(.minutes(1))) func `a stream is finished when the reader was told everything`() async throws {
