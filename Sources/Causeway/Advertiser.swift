@@ -6,13 +6,16 @@ public final class Advertiser: AsyncSequence, Sendable {
   public typealias Element = Invitation
   public typealias Failure = CausewayError
 
+  /// Where others invite this application. Its sessions of this type have the same address.
+  public let address: Address
   private let lease: Lease
   private let number: UInt32
   private let type: String
   private let inside: AdvertiserInside
 
-  init(_ lease: Lease, _ number: UInt32, _ type: String, _ inside: AdvertiserInside) {
+  init(_ lease: Lease, _ number: UInt32, _ type: String, _ inside: AdvertiserInside, _ address: Address) {
     self.lease = lease
+    self.address = address
     self.number = number
     self.type = type
     self.inside = inside
@@ -71,7 +74,9 @@ final class AdvertiserInside: Hearer {
       end?.fulfil(.success(outcome))
       mailbox.change { $0.remove(received) }
       forgetIfIdle(connection)
-    case .done, .welcome, .services, .allTold, .identified, .ended, .member, .message, .sent, .room: break
+    case .done, .welcome, .services, .allTold, .identified, .ended, .member, .message, .sent, .room, .stream,
+      .streamBytes, .streamRoom, .streamEnded, .decisionWanted:
+      break
     }
   }
 

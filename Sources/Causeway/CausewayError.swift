@@ -13,7 +13,7 @@ public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible 
     case unsupported
     /// It took longer than was allowed.
     case timedOut
-    /// The task was cancelled, or the inviter took its invitation back.
+    /// The task was cancelled, the inviter took its invitation back, or a stream was cut.
     case cancelled
     /// It cannot be had now: out of reach, declined, full, busy, in use, or not allowed.
     case unavailable
@@ -23,7 +23,7 @@ public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible 
   public enum Reason: Hashable, Sendable {
     /// The daemon does not know the request, or no version that this library speaks (code 1).
     case unsupported
-    /// The service, browse, session or invitation has ended (code 2).
+    /// The service, browse, session, invitation or stream has ended (code 2).
     case ended
     /// An argument is not legal (code 3, or found before it was sent).
     case invalid
@@ -57,6 +57,8 @@ public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible 
     case closed
     /// The daemon broke the protocol; the connection was ended.
     case daemonBroken
+    /// A stream ended, and not by `OutgoingStream.finish`.
+    case stream(StreamEnd)
     /// A code of a later daemon.
     case other(UInt8)
   }
@@ -79,6 +81,13 @@ public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible 
     case .timedOut: .timedOut
     case .cancelled: .cancelled
     case .notAllowed, .outOfReach, .full, .busy, .inUse, .declined, .noService: .unavailable
+    case .stream(let end):
+      switch end {
+      case .cut: .cancelled
+      case .refused, .noPlace: .unavailable
+      case .finished, .lost: .notConnected
+      case .broken, .other: .unknown
+      }
     }
   }
 

@@ -7,19 +7,29 @@ protocol Hearer: AnyObject, Sendable {
   func end(_ error: CausewayError)
 }
 
+/// What the daemon says of a request that it has carried out.
+struct Answer: Sendable {
+  /// Of a message to its members.
+  var results: [Address: Delivery] = [:]
+  /// This application's own, for a service or a session.
+  var endpoint: UInt32?
+}
+
 /// One connection to the daemon. A thread of its own reads and writes it; everything else is called from any thread.
 /// It lives as long as the socket; `Lease` ends it when the application holds nothing of it any more.
 final class Connection: Sendable {
-  typealias Answer = Result<[Address: Delivery], CausewayError>
-
   private struct State {
     var lastNumber: UInt32 = 0
-    var answers: [UInt32: (promise: Promise<Answer>, results: [Address: Delivery])] = [:]
+    var answers: [UInt32: (promise: Promise<Result<Answer, CausewayError>>, answer: Answer)] = [:]
     var hearers: [UInt32: any Hearer] = [:]
-    /// Bounded by the gates, and by one packet for each object that is closed.
+    /// Bounded by the gates, by `room`, and at last by `Limits.unreadBytesMax`.
     var output: [UInt8] = []
     var written = 0
+    /// Kept when little is left in `output`; nil as long as nobody waits for that.
+    var room: Promise<Void>?
     var error: CausewayError?
+
+    var unsent: Int { output.count - written }
   }
   private let state = Mutex(State())
   private let stream: Int32
@@ -71,16 +81,17 @@ final class Connection: Sendable {
   }
 
   /// A request that makes something which `hearer` stands for from now on, unless it is refused.
+  @discardableResult
   func make(
     _ request: Request, _ number: UInt32, for hearer: any Hearer, undo: Request
-  ) async throws(CausewayError) {
+  ) async throws(CausewayError) -> Answer {
     guard await requests.enter() else { throw .cancelled }
     defer { requests.leave() }
     state.withLock { state in
       if state.error == nil { state.hearers[number] = hearer }
     }
     do {
-      try await ask(request, number)
+      return try await ask(request, number)
     } catch {
       forget(number)
       // The daemon may carry it out all the same.
@@ -91,10 +102,10 @@ final class Connection: Sendable {
 
   /// Sends a request and waits for its answer.
   @discardableResult
-  func ask(_ request: Request, _ number: UInt32? = nil) async throws(CausewayError) -> [Address: Delivery] {
-    let number = number ?? self.number(), promise = Promise<Answer>()
+  func ask(_ request: Request, _ number: UInt32? = nil) async throws(CausewayError) -> Answer {
+    let number = number ?? self.number(), promise = Promise<Result<Answer, CausewayError>>()
     let error = state.withLock { state in
-      if state.error == nil { state.answers[number] = (promise, [:]) }
+      if state.error == nil { state.answers[number] = (promise, Answer()) }
       return state.error
     }
     if let error { throw error }
@@ -111,11 +122,31 @@ final class Connection: Sendable {
     let packet = request.packet(number)
     let goes = state.withLock { state in
       guard state.error == nil else { return false }
-      state.output.append(contentsOf: packet)
+      if state.unsent > Limits.unreadBytesMax {
+        state.error = CausewayError.broken("it has not read the last \(Limits.unreadBytesMax) bytes")
+      } else {
+        state.output.append(contentsOf: packet)
+      }
       return true
     }
     if goes { Platform.ring(bell.rope) }
   }
+
+  /// Waits while the daemon has much to read before more bytes of a stream. False when the task was cancelled.
+  func room() async -> Bool {
+    while true {
+      let room: Promise<Void>? = state.withLock { state in
+        guard state.error == nil, state.unsent > Limits.unsentBytesMax else { return nil }
+        state.room = state.room ?? Promise()
+        return state.room
+      }
+      guard let room else { return true }
+      if await room.value() == nil { return false }
+    }
+  }
+
+  /// What waits for the daemon, in bytes.
+  var unsentBytes: Int { state.withLock { $0.unsent } }
 
   /// Ends the connection. The first reason counts.
   func end(_ error: CausewayError) {
@@ -150,7 +181,7 @@ final class Connection: Sendable {
         while let packet = try splitter.next() {
           let (number, event) = try Event.read(packet)
           guard let event else { continue }
-          if number == 0, case .done(let said) = event { lastWords = said }
+          if number == 0, case .done(let said, _) = event { lastWords = said }
           try hear(number, event)
         }
       } catch {
@@ -161,10 +192,11 @@ final class Connection: Sendable {
     writeSome()
     Platform.close(stream)
     let error = self.error ?? .daemonEnded
-    let (answers, hearers) = state.withLock { state in
-      defer { (state.answers, state.hearers, state.output, state.written) = ([:], [:], [], 0) }
-      return (state.answers.values.map(\.promise), Array(state.hearers.values))
+    let (answers, hearers, room) = state.withLock { state in
+      defer { (state.answers, state.hearers, state.output, state.written, state.room) = ([:], [:], [], 0, nil) }
+      return (state.answers.values.map(\.promise), Array(state.hearers.values), state.room)
     }
+    room?.fulfil(())
     welcome.fulfil(.failure(error))
     for answer in answers { answer.fulfil(.failure(error)) }
     for hearer in hearers { hearer.end(error) }
@@ -179,29 +211,36 @@ final class Connection: Sendable {
     }
     // The daemon that is gone is noticed by reading, which also finds its last words.
     let count = waiting.isEmpty ? 0 : Platform.write(stream, waiting[...]) ?? waiting.count
-    state.withLock { $0.written = count }
+    let room: Promise<Void>? = state.withLock { state in
+      state.written = count
+      guard state.unsent <= Limits.unsentBytesMax else { return nil }
+      defer { state.room = nil }
+      return state.room
+    }
+    room?.fulfil(())
   }
 
   private func hear(_ number: UInt32, _ event: Event) throws(CausewayError) {
     switch event {
-    case .done(let refusal):
+    case .done(let refusal, let endpoint):
       let answer = state.withLock { $0.answers.removeValue(forKey: number) }
       if let refusal {
         answer?.promise.fulfil(.failure(refusal))
         if answer == nil { welcome.fulfil(.failure(refusal)) }
       } else if let answer {
-        answer.promise.fulfil(.success(answer.results))
+        answer.promise.fulfil(.success(Answer(results: answer.answer.results, endpoint: endpoint)))
       }
     case .sent(let address, let delivery):
       // No more than the members of a session, whatever the daemon says.
       let isTooMuch = state.withLock { state in
-        state.answers[number]?.results[address] = delivery
-        return (state.answers[number]?.results.count ?? 0) > Limits.membersMax
+        state.answers[number]?.answer.results[address] = delivery
+        return (state.answers[number]?.answer.results.count ?? 0) > Limits.membersMax
       }
       if isTooMuch { throw .broken("more than \(Limits.membersMax) results of a message") }
     case .welcome(let welcome):
       self.welcome.fulfil(.success(welcome))
-    case .services, .allTold, .invited, .invitationEnded, .identified, .ended, .member, .message, .room:
+    case .services, .allTold, .invited, .invitationEnded, .identified, .ended, .member, .message, .room, .stream,
+      .streamBytes, .streamRoom, .streamEnded, .decisionWanted:
       let hearer = state.withLock { $0.hearers[number] }
       try hearer?.hear(event, self)
       if case .ended = event { forget(number) }

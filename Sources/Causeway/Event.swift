@@ -20,8 +20,8 @@ struct Invited: Hashable {
 
 /// What the daemon tells. docs/local-api.md, “Events”.
 enum Event: Hashable {
-  /// Nil: done.
-  case done(CausewayError?)
+  /// Nil: done. The endpoint is there for a service or a session that was made.
+  case done(CausewayError?, endpoint: UInt32? = nil)
   case welcome(Welcome)
   case services(place: Int, [Service])
   case allTold
@@ -34,6 +34,13 @@ enum Event: Hashable {
   case message(from: Address, isReliable: Bool, [UInt8])
   case sent(Address, Delivery)
   case room(Address)
+  case stream(received: UInt32, from: Address, name: String)
+  case streamBytes([UInt8])
+  /// So many bytes may have been written in all.
+  case streamRoom(limit: UInt64)
+  /// `received` is 0 for a stream that has a number of this client's.
+  case streamEnded(received: UInt32, StreamEnd)
+  case decisionWanted(Address, Peer)
 
   /// Reads a packet without its length: the number, and the event. Nil for a type or value of a later version.
   static func read(_ packet: ArraySlice<UInt8>) throws(CausewayError) -> (number: UInt32, event: Event?) {
@@ -46,7 +53,8 @@ enum Event: Hashable {
     switch type {
     case 128:
       let code = try reader.byte(), text = try reader.text()
-      return .done(code == 0 ? nil : CausewayError(refusal: code, text: text))
+      guard code == 0 else { return .done(CausewayError(refusal: code, text: text)) }
+      return .done(nil, endpoint: reader.remaining < 4 ? nil : try reader.word())
     case 129: return .welcome(try welcome(&reader))
     case 130: return try services(&reader)
     case 131: return .allTold
@@ -68,6 +76,15 @@ enum Event: Hashable {
       let address = try reader.address()
       return Delivery(rawValue: try reader.byte()).map { .sent(address, $0) }
     case 139: return .room(try reader.address())
+    case 140:
+      return .stream(received: try reader.word(), from: try reader.address(), name: try reader.text())
+    case 141:
+      let count = try reader.count(4)
+      guard count <= Limits.streamBytesMax else { throw .broken("\(count) bytes of a stream at once") }
+      return .streamBytes(Array(try reader.bytes(count)))
+    case 142: return .streamRoom(limit: try reader.number(8))
+    case 143: return .streamEnded(received: try reader.word(), StreamEnd(code: try reader.byte()))
+    case 144: return .decisionWanted(try reader.address(), try reader.peer())
     default: return nil
     }
   }

@@ -5,7 +5,7 @@ public enum Limits {
   public static let messageBytesMax = 65_000
   /// The context of an invitation, in bytes.
   public static let contextBytesMax = 4_096
-  /// Names of applications and farewells, in bytes of UTF-8.
+  /// Names of applications and streams, farewells, and the word to who is ejected, in bytes of UTF-8.
   public static let nameBytesMax = 63
   /// The explanation of who declines, in bytes of UTF-8.
   public static let explanationBytesMax = 200
@@ -21,6 +21,12 @@ public enum Limits {
   /// Messages of one session that wait for the application: what its window allows, each counted with 64 bytes more.
   static let windowBytes = 262_144
   static let messageOverheadBytes = 64
+  /// Bytes of one stream that wait for the application.
+  static let streamWindowBytes = 131_072
+  /// Bytes of a stream in one packet, in either direction.
+  static let streamBytesMax = 4_096
+  /// Streams of one session that wait to be looked at. The daemon has no more for a client; any more are refused.
+  static let offeredStreamsMax = 16
   /// Services that a browse knows: 256 nodes with 16 each.
   static let sightingsMax = 4_096
   static let servicesOfNodeMax = 16
@@ -33,6 +39,11 @@ public enum Limits {
   static let invitationsMax = 64
   /// Requests under way, beside messages: each may hold 4 KiB.
   static let requestsMax = 16
+  /// What waits for the daemon to read it: with more, bytes of streams wait at their writers.
+  static let unsentBytesMax = 65_536
+  /// 64 messages of 65,000 bytes and all requests under way are half of it. The rest can only be answers to a daemon that
+  /// tells without end and does not read.
+  static let unreadBytesMax = 8_388_608
   /// Results that a client may wait for, unless the daemon allows less.
   static let resultsMax = 64
   /// A line of standard input.

@@ -44,15 +44,17 @@ final class Mailbox<Inside: Content>: Sendable {
     for waiter in waiters { waiter.resume() }
   }
 
-  /// Nil at the end, or when the task was cancelled.
-  func next() async -> Result<Inside.Element?, CausewayError> {
+  /// Nil at the end, and if nothing else is said when the task was cancelled.
+  func next(
+    ifCancelled cancelled: Result<Inside.Element?, CausewayError> = .success(nil)
+  ) async -> Result<Inside.Element?, CausewayError> {
     while true {
       let found: Result<Inside.Element?, CausewayError>? = state.withLock { state in
         if let element = state.content.take() { return .success(element) }
         return state.end.map { $0.map { nil } }
       }
       if let found { return found }
-      if Task.isCancelled { return .success(nil) }
+      if Task.isCancelled { return cancelled }
       await wait()
     }
   }

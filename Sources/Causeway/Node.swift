@@ -77,9 +77,9 @@ public final class Node: Sendable {
   public func advertise(_ type: String, info: [String: String] = [:]) async throws(CausewayError) -> Advertiser {
     try Syntax.serviceType(type)
     let pairs = try Syntax.pairs(info), number = lease.connection.number(), inside = AdvertiserInside(number)
-    try await lease.connection.make(
+    let answer = try await lease.connection.make(
       .advertise(type: type, pairs: pairs), number, for: inside, undo: .close(number))
-    return Advertiser(lease, number, type, inside)
+    return Advertiser(lease, number, type, inside, try address(answer))
   }
 
   /// Opens a session, with this application as its only member. Others come by invitations, in either direction.
@@ -88,16 +88,29 @@ public final class Node: Sendable {
   ///   - type: the service type, as for `browse`. It need not be advertised.
   ///   - rules: fixed from now on; a session that nobody else ever joined takes those of the first invitation that is
   ///     accepted into it.
+  ///   - decides: this application decides on each member: `SessionEvent.decisionWanted`.
   /// - Throws: `invalid`; `notAllowed`; `inUse`; `full` beyond 16 sessions.
-  public func openSession(_ type: String, rules: Rules = Rules()) async throws(CausewayError) -> Session {
+  public func openSession(
+    _ type: String, rules: Rules = Rules(), decides: Bool = false
+  ) async throws(CausewayError) -> Session {
     try Syntax.serviceType(type)
     guard (2...64).contains(rules.membersMax) else {
       throw CausewayError(.invalid, "a session has at most 2 to 64 members")
     }
     let inside = SessionInside(), number = lease.connection.number()
-    try await lease.connection.make(
-      .open(type: type, rules), number, for: inside, undo: .leave(session: number, farewell: ""))
-    return Session(self, number, type, inside)
+    let answer = try await lease.connection.make(
+      .open(type: type, rules, decides: decides), number, for: inside, undo: .leave(session: number, farewell: ""))
+    return Session(self, number, type, inside, try address(answer))
+  }
+
+  /// This application's own, as the daemon tells it with what it made. docs/local-api.md, event 128.
+  private func address(_ answer: Answer) throws(CausewayError) -> Address {
+    guard let endpoint = answer.endpoint else {
+      let error = CausewayError.broken("it does not say which endpoint this application has")
+      lease.connection.end(error)
+      throw error
+    }
+    return Address(node: id, endpoint: endpoint)
   }
 
   /// Waits until the connection has ended, and says why. Nil when the task was cancelled before.

@@ -54,6 +54,7 @@ struct PacketReader {
     try bytes(count).reduce(0) { $0 << 8 | UInt64($1) }
   }
 
+  var remaining: Int { rest.count }
   mutating func byte() throws(CausewayError) -> UInt8 { UInt8(try number(1)) }
   mutating func word() throws(CausewayError) -> UInt32 { UInt32(try number(4)) }
   mutating func count(_ width: Int) throws(CausewayError) -> Int { Int(try number(width)) }

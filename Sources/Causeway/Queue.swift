@@ -8,6 +8,8 @@ struct Queue<Element> {
 
   var isEmpty: Bool { head == elements.count }
   var count: Int { elements.count - head }
+  /// The position of the first element.
+  var start: Int { removed }
   /// The position of the next element that comes.
   var end: Int { removed + count }
 

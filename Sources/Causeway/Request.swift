@@ -3,7 +3,8 @@ enum Request {
   case hello(name: String)
   case advertise(type: String, pairs: [String])
   case browse(type: String)
-  case open(type: String, Rules)
+  /// `decides`: the client decides on each member.
+  case open(type: String, Rules, decides: Bool = false)
   case close(UInt32)
   case invite(session: UInt32, Address, milliseconds: UInt32, context: [UInt8])
   case cancel(invitation: UInt32)
@@ -13,6 +14,16 @@ enum Request {
   /// Nobody named: all that are connected.
   case send(session: UInt32, Mode, to: [Address], [UInt8])
   case window(session: UInt32, limit: UInt64)
+  case gather(session: UInt32)
+  case stream(session: UInt32, Address, name: String)
+  /// A stream that came.
+  case take(stream: UInt32, isWanted: Bool, limit: UInt64)
+  case write(stream: UInt32, [UInt8])
+  case streamWindow(stream: UInt32, limit: UInt64)
+  case finish(stream: UInt32)
+  case reset(stream: UInt32)
+  case eject(session: UInt32, Address, text: String)
+  case decide(session: UInt32, Address, isAccepted: Bool)
 
   static let version: UInt64 = 1
 
@@ -29,6 +40,15 @@ enum Request {
     case .leave: 9
     case .send: 10
     case .window: 11
+    case .gather: 12
+    case .stream: 13
+    case .take: 14
+    case .write: 15
+    case .streamWindow: 16
+    case .finish: 17
+    case .reset: 18
+    case .eject: 19
+    case .decide: 20
     }
   }
 
@@ -36,6 +56,7 @@ enum Request {
   func packet(_ number: UInt32) -> [UInt8] {
     var capacity = 64
     if case .send(_, _, let to, let message) = self { capacity += 20 * to.count + message.count }
+    if case .write(_, let bytes) = self { capacity += bytes.count }
     var writer = PacketWriter(type: type, number: number, capacity: capacity)
     switch self {
     case .hello(let name):
@@ -48,11 +69,12 @@ enum Request {
       for pair in pairs { writer.put(pair) }
     case .browse(let type):
       writer.put(type)
-    case .open(let type, let rules):
+    case .open(let type, let rules, let decides):
       writer.put(type)
       writer.put((rules.onlyFounderAdmits ? 1 : 0) | (rules.allowsUnsealed ? 2 : 0), count: 1)
       writer.put(UInt64(UInt8(clamping: rules.membersMax)), count: 1)
-    case .close(let object), .cancel(let object):
+      if decides { writer.put(1, count: 1) }
+    case .close(let object), .cancel(let object), .gather(let object), .finish(let object), .reset(let object):
       writer.put(UInt64(object), count: 4)
     case .invite(let session, let address, let milliseconds, let context):
       writer.put(UInt64(session), count: 4)
@@ -74,9 +96,29 @@ enum Request {
       for address in to { writer.put(address) }
       writer.put(UInt64(message.count), count: 4)
       writer.put(message)
-    case .window(let session, let limit):
-      writer.put(UInt64(session), count: 4)
+    case .window(let object, let limit), .streamWindow(let object, let limit):
+      writer.put(UInt64(object), count: 4)
       writer.put(limit, count: 8)
+    case .stream(let session, let address, let name):
+      writer.put(UInt64(session), count: 4)
+      writer.put(address)
+      writer.put(name)
+    case .take(let stream, let isWanted, let limit):
+      writer.put(UInt64(stream), count: 4)
+      writer.put(isWanted ? 1 : 0, count: 1)
+      writer.put(limit, count: 8)
+    case .write(let stream, let bytes):
+      writer.put(UInt64(stream), count: 4)
+      writer.put(UInt64(bytes.count), count: 4)
+      writer.put(bytes)
+    case .eject(let session, let address, let text):
+      writer.put(UInt64(session), count: 4)
+      writer.put(address)
+      writer.put(text)
+    case .decide(let session, let address, let isAccepted):
+      writer.put(UInt64(session), count: 4)
+      writer.put(address)
+      writer.put(isAccepted ? 1 : 0, count: 1)
     }
     return writer.finished()
   }

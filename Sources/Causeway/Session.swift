@@ -1,15 +1,19 @@
-/// A group of applications that exchange messages, wherever in the mesh they are. It is left when it is no longer held,
-/// nobody iterates its events, and nothing is gathered. docs/local-api.md; docs/protocol.md, “Sessions”.
+/// A group of applications that exchange messages and streams, wherever in the mesh they are. It is left when it is no
+/// longer held, nobody iterates its events, it has no stream, and nothing is gathered. docs/local-api.md;
+/// docs/protocol.md, “Sessions”.
 public final class Session: Sendable {
   /// The service type.
   public let type: String
+  /// This application, as the others see it: the same in all its sessions of this type.
+  public let address: Address
   let node: Node
   let number: UInt32
   let inside: SessionInside
-  private var connection: Connection { node.lease.connection }
+  var connection: Connection { node.lease.connection }
 
-  init(_ node: Node, _ number: UInt32, _ type: String, _ inside: SessionInside) {
+  init(_ node: Node, _ number: UInt32, _ type: String, _ inside: SessionInside, _ address: Address) {
     self.node = node
+    self.address = address
     self.number = number
     self.type = type
     self.inside = inside
@@ -35,11 +39,12 @@ public final class Session: Sendable {
   }
 
   /// What happens in the session. Messages come as fast as they are taken: 256 KiB wait here, everything else at its
-  /// senders. Of a member's changes that are not taken the last one is told.
+  /// senders. Of a member's changes that are not taken the last one is told. Of streams that come 16 wait to be taken.
   public var events: Events<SessionEvent> {
     Events {
       let event = await self.inside.mailbox.next()
       self.grant()
+      if case .success(.stream(let stream)?) = event { stream.hold(self) }
       return event
     }
   }
@@ -130,7 +135,7 @@ public final class Session: Sendable {
   private func send(_ request: Request, _ places: Int) async throws(CausewayError) -> [Address: Delivery] {
     guard await node.results.enter(places) else { throw .cancelled }
     defer { node.results.leave(places) }
-    return try await connection.ask(request)
+    return try await connection.ask(request).results
   }
 
   /// Sends a reliable message to one member, and waits for room as long as it has none: until its box has the message.

@@ -5,7 +5,8 @@ final class SessionInside: Hearer {
   let mailbox = Mailbox(SessionContent())
   /// Until this application or the daemon ended it.
   let isOpen = Latch()
-  let ended = Promise<Void>()
+  /// With the error when the connection ended first.
+  let ended = Promise<CausewayError?>()
   private let nextNews = Mutex(Promise<Void>())
 
   /// Kept when a member may have got room, or another state, after this was asked for.
@@ -18,20 +19,28 @@ final class SessionInside: Hearer {
     case .ended:
       _ = isOpen.close()
       mailbox.end(.success(()))
-      finish()
+      finish(nil)
     case .member, .room: tellNews()
-    case .done, .welcome, .services, .allTold, .invited, .invitationEnded, .identified, .message, .sent: break
+    case .stream(let received, let from, let name):
+      let sender = mailbox.read { $0.member(from) }
+      let stream = OfferedStream(connection, received, sender, name)
+      // One without a place is dropped here, and so refused.
+      mailbox.change { $0.add(stream) }
+    case .streamEnded(let received, _): mailbox.change { $0.remove(received) }
+    case .done, .welcome, .services, .allTold, .invited, .invitationEnded, .identified, .message, .sent, .streamBytes,
+      .streamRoom, .decisionWanted:
+      break
     }
   }
 
   func end(_ error: CausewayError) {
     _ = isOpen.close()
     mailbox.end(.failure(error))
-    finish()
+    finish(error)
   }
 
-  private func finish() {
-    ended.fulfil(())
+  private func finish(_ error: CausewayError?) {
+    ended.fulfil(error)
     tellNews()
   }
 
@@ -46,7 +55,7 @@ final class SessionInside: Hearer {
 
 /// Members as they are, and what the application was not told yet. Messages are bounded by the window, other events by
 /// what can differ: of a member's states that nobody took the last one stands for all, as long as no message of it is
-/// between.
+/// between. A stream that ends before it is taken leaves nothing.
 struct SessionContent: Content {
   private(set) var id: String?
   private(set) var members: [Address: Member] = [:]
@@ -54,6 +63,9 @@ struct SessionContent: Content {
   /// Where in the queue a member's state waits that may still be replaced.
   private var states: [Address: Int] = [:]
   private var rooms: Set<Address> = []
+  private var undecided: Set<Address> = []
+  /// Streams that came, each with its position in the queue: what was before it is told first.
+  private var streams: [(position: Int, stream: OfferedStream)] = []
   /// Events that wait and are no messages.
   private var othersCount = 0
   private var hasEnded = false
@@ -62,7 +74,7 @@ struct SessionContent: Content {
   private var taken: UInt64 = 0
   private var limit: UInt64 = 0
 
-  var isEmpty: Bool { waiting.isEmpty }
+  var isEmpty: Bool { waiting.isEmpty && streams.isEmpty }
   var connectedCount: Int { members.values.count { $0.isConnected } }
 
   /// What the daemon did wrong, if anything.
@@ -74,14 +86,20 @@ struct SessionContent: Content {
       received += Self.cost(bytes.count)
       guard received <= limit else { return "messages beyond the window" }
       states[from] = nil
-      let unknown = Member(address: from, peer: Peer(name: "", hops: 0, isVerified: false), state: .connected)
-      waiting.append(.message(Message(sender: members[from] ?? unknown, bytes: bytes, isReliable: isReliable)))
+      waiting.append(.message(Message(sender: member(from), bytes: bytes, isReliable: isReliable)))
     case .room(let address):
       if rooms.insert(address).inserted { append(.room(address)) }
+    case .decisionWanted(let address, let peer):
+      if undecided.insert(address).inserted { append(.decisionWanted(address, peer)) }
     case .ended(let end):
       hasEnded = true
+      // The daemon says no word more of them.
+      for (_, stream) in streams { stream.expire() }
+      streams = []
       append(.ended(end))
-    case .done, .welcome, .services, .allTold, .invited, .invitationEnded, .sent: break
+    case .done, .welcome, .services, .allTold, .invited, .invitationEnded, .sent, .stream, .streamBytes, .streamRoom,
+      .streamEnded:
+      break
     }
     if members.count > Limits.membersMax { return "more than \(Limits.membersMax) members" }
     return othersCount > Limits.eventsMax ? "more than \(Limits.eventsMax) events of a session" : nil
@@ -102,7 +120,28 @@ struct SessionContent: Content {
     othersCount += 1
   }
 
+  /// A member as it stands. The daemon tells of nobody whom it has not told as connected.
+  func member(_ address: Address) -> Member {
+    members[address]
+      ?? Member(address: address, peer: Peer(name: "", hops: 0, isVerified: false), state: .connected)
+  }
+
+  /// A stream waits, unless too many do.
+  mutating func add(_ stream: OfferedStream) {
+    if streams.count < Limits.offeredStreamsMax { streams.append((waiting.end, stream)) }
+  }
+
+  /// A stream that has ended, if it still waits.
+  mutating func remove(_ number: UInt32) {
+    guard let index = streams.firstIndex(where: { $0.stream.number == number }) else { return }
+    streams.remove(at: index).stream.expire()
+  }
+
   mutating func take() -> SessionEvent? {
+    if let (position, stream) = streams.first, position <= waiting.start {
+      streams.removeFirst()
+      return .stream(stream)
+    }
     guard let event = waiting.removeFirst() else { return nil }
     switch event {
     case .message(let message):
@@ -112,7 +151,8 @@ struct SessionContent: Content {
       // Only if it was this one: one behind a message has a later position.
       if let position = states[member.address], waiting[position] == nil { states[member.address] = nil }
     case .room(let address): rooms.remove(address)
-    case .ended: break
+    case .decisionWanted(let address, _): undecided.remove(address)
+    case .stream, .ended: break
     }
     othersCount -= 1
     return event

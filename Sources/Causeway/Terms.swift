@@ -102,6 +102,11 @@ public enum SessionEvent: Hashable, Sendable {
   case message(Message)
   /// There is room for messages to this member again, after `Delivery.noRoom`.
   case room(Address)
+  /// A member opened a stream: take or refuse it. One that is not kept is refused.
+  case stream(OfferedStream)
+  /// This application is to decide on a member, by its node's id and by whether its key is pinned: `Session.decide`.
+  /// Only in a session that was opened with `decides`.
+  case decisionWanted(Address, Peer)
   /// The last event. All messages of the session came before.
   case ended(SessionEnd)
 }

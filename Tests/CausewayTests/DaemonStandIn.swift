@@ -17,6 +17,7 @@ final class DaemonStandIn: Sendable {
     var seen = 0
     /// By type of request: code and text of the answer. Nil: none.
     var answers: [UInt8: (UInt8, String)?] = [:]
+    var endpoint = word(address.endpoint)
   }
   private let state = Mutex(State())
   private let socket: Socket
@@ -41,6 +42,13 @@ final class DaemonStandIn: Sendable {
 
   func answer(_ type: UInt8, _ code: UInt8, _ text: String = "") { state.withLock { $0.answers[type] = (code, text) } }
   func answerNothing(_ type: UInt8) { state.withLock { $0.answers[type] = .some(nil) } }
+
+  /// What is made has no endpoint from now on.
+  func answerWithoutEndpoint() { state.withLock { $0.endpoint = [] } }
+
+  /// Reads nothing until it resumes.
+  func pause() { socket.isPaused.store(true, ordering: .releasing) }
+  func resume() { socket.isPaused.store(false, ordering: .releasing) }
 
   func tell(_ packets: [UInt8]...) {
     socket.write(Array(packets.joined()))
@@ -75,15 +83,16 @@ final class DaemonStandIn: Sendable {
     }
     if asked.type == 1 && answer?.0 == 0 {
       var welcome = vectors["event-welcome"]!
-      welcome.replaceSubrange(
-        5..<9, with: (0..<4).map { UInt8(truncatingIfNeeded: asked.number >> UInt32(24 - 8 * $0)) })
+      welcome.replaceSubrange(5..<9, with: word(asked.number))
       return tell(welcome)
     }
-    guard let answer, asked.type != 11 else { return }
+    guard let answer, ![11, 15, 16].contains(asked.type) else { return }
+    let endpoint = [2, 4].contains(asked.type) && answer.0 == 0 ? state.withLock { $0.endpoint } : []
     tell(
       packet(128, asked.number) {
         $0.put([answer.0])
         $0.put(answer.1)
+        $0.put(endpoint)
       })
   }
 }
@@ -92,10 +101,14 @@ final class DaemonStandIn: Sendable {
 private final class Socket: Sendable {
   private let descriptor: Int32
   private let isOpen = Mutex(true)
+  let isPaused = Atomic(false)
 
   init(_ descriptor: Int32) { self.descriptor = descriptor }
 
-  func shut() { isOpen.withLock { if $0 { shutdown(descriptor, Int32(SHUT_RDWR)) } } }
+  func shut() {
+    isPaused.store(false, ordering: .releasing)
+    isOpen.withLock { if $0 { shutdown(descriptor, Int32(SHUT_RDWR)) } }
+  }
 
   func write(_ bytes: [UInt8]) {
     isOpen.withLock { isOpen in
@@ -117,6 +130,7 @@ private final class Socket: Sendable {
       }
     }
     while case let count = Glibc.read(descriptor, &buffer, buffer.count), count > 0 {
+      while isPaused.load(ordering: .acquiring) && isOpen.withLock({ $0 }) { usleep(1_000) }
       splitter.append(buffer[..<count])
       while let packet = try? splitter.next() {
         var reader = PacketReader(packet)

@@ -17,10 +17,6 @@ private func ended(_ object: UInt32, _ received: UInt32, _ outcome: UInt8, _ tex
   }
 }
 
-private func word(_ number: UInt32) -> [UInt8] {
-  (0..<4).map { UInt8(truncatingIfNeeded: number >> UInt32(24 - 8 * $0)) }
-}
-
 @Test(
   .timeLimit(.minutes(1)),
   arguments: [
@@ -127,32 +123,4 @@ func `the inviter learns how it ended`(outcome: UInt8, code: CausewayError.Code?
   try await advertiser.update(info: ["room": "5"])
   let second = try await daemon.asked(2)
   #expect(second.number == first.number && second.fields.suffix(7) == [6] + bytes("room=5"))
-}
-
-@Test(.timeLimit(.minutes(1))) func `gather offers, browses, invites and accepts`() async throws {
-  let daemon = try DaemonStandIn()
-  let session = try await daemon.connect().openSession("chat")
-  let gathering = Task { await thrown { () async throws(CausewayError) in try await session.gather() } }
-  let service = try await daemon.asked(2).number, browse = try await daemon.asked(3).number
-  // This node's own id: no waiting for the other one.
-  daemon.tell(
-    packet(130, browse) {
-      $0.put([0, 9])
-      $0.put(address.node.high, count: 8)
-      $0.put(address.node.low, count: 8)
-      $0.put([0, 0, 0, 1])
-      let record = word(0x0a0b_0c0d) + [4] + bytes("chat") + [0]
-      $0.put(UInt64(record.count), count: 2)
-      $0.put(record)
-    })
-  let invite = try await daemon.asked(6)
-  #expect(Array(invite.fields[4..<24]) == Array(vectors["request-invite"]![13..<33]))
-  daemon.tell(ended(invite.number, 0, 1, "no"))
-  daemon.tell(invited(service, 77))
-  #expect(try await daemon.asked(8).fields == word(77) + word(session.number) + [0])
-  daemon.tell(ended(service, 77, 0))
-  daemon.tell(packet(135, session.number) { $0.put([2, 0, 0, 0, 0, 0]) })
-  #expect(await gathering.value == nil)
-  _ = try await daemon.asked(5)
-  _ = try await daemon.asked(5)
 }

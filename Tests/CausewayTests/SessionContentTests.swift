@@ -54,6 +54,14 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
   #expect(all(&session) == [.member(member(.away, one)), .room(one)])
 }
 
+@Test func `a question about a member waits once`() {
+  var session = content()
+  for _ in 0..<3 { _ = session.tell(.decisionWanted(one, bob)) }
+  #expect(all(&session) == [.decisionWanted(one, bob)])
+  _ = session.tell(.decisionWanted(one, bob))
+  #expect(all(&session) == [.decisionWanted(one, bob)])
+}
+
 @Test func `the window follows what is taken`() {
   var session = SessionContent()
   #expect(session.grant() == 262_144)

@@ -26,6 +26,9 @@ let bob = Peer(name: "bob", hops: 2, isVerified: true)
 
 func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
+/// Four bytes, big-endian.
+func word(_ number: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> UInt32(24 - 8 * $0)) } }
+
 /// A packet of the daemon's, with its length.
 func packet(_ type: UInt8, _ number: UInt32, _ fields: (inout PacketWriter) -> Void = { _ in }) -> [UInt8] {
   var writer = PacketWriter(type: type, number: number)
@@ -56,7 +59,35 @@ func messagePacket(_ session: UInt32, _ address: Address, _ message: [UInt8]) ->
   }
 }
 
+func streamPacket(_ session: UInt32, _ received: UInt32, _ address: Address, _ name: String = "log") -> [UInt8] {
+  packet(140, session) {
+    $0.put(UInt64(received), count: 4)
+    $0.put(address)
+    $0.put(name)
+  }
+}
+
+func streamBytesPacket(_ stream: UInt32, _ bytes: [UInt8]) -> [UInt8] {
+  packet(141, stream) {
+    $0.put(UInt64(bytes.count), count: 4)
+    $0.put(bytes)
+  }
+}
+
+func streamRoomPacket(_ stream: UInt32, _ limit: UInt64) -> [UInt8] {
+  packet(142, stream) { $0.put(limit, count: 8) }
+}
+
+func streamEndedPacket(_ object: UInt32, _ received: UInt32, _ end: UInt8) -> [UInt8] {
+  packet(143, object) {
+    $0.put(UInt64(received), count: 4)
+    $0.put([end])
+  }
+}
+
 extension Address {
+  var bytes: [UInt8] { Array(packet(139, 1) { $0.put(self) }.dropFirst(9)) }
+
   static func numbered(_ number: Int) -> Address {
     Address(node: NodeID(high: 7, low: UInt64(number)), endpoint: 1)
   }
