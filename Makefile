@@ -47,10 +47,11 @@ test-all: test ## everything that CI runs, and then what needs the whole machine
 	$(MAKE) test-room
 
 # Beside other work on the machine its times mean nothing.
-test-room: ## 16 peers on Bluetooth LE around a box with seven places, in the radio lab, on two processors
+test-room: ## 16 peers on Bluetooth LE around a box with seven places, and a session of nine, on two processors
 	@board/virtual/host-packages.sh amd64
 	board/swift.sh firmware x86_64
 	board/virtual/run.sh -t 560 -m 1500 room
+	board/virtual/run.sh -t 560 -m 1500 nine
 	board/virtual/run.sh -t 560 -m 1500 room relay
 
 sim: ## simulated networks: SEEDS=n [FIRST=n] for many, SEED=n [LESS="nodes=3 faults=cut"] tells one
