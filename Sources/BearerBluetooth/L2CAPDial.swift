@@ -22,7 +22,8 @@ final class L2CAPDial: EventSource {
   static let answerTime = TimeSpan.seconds(2)
 
   /// How long a peer that made the link may take to open its channel. When channel requests cross on one link, Linux
-  /// takes the answer to one for the answer to the other, and neither channel carries data.
+  /// takes the answer to one for the answer to the other if both have one number, and neither channel carries data.
+  /// `L2CAPSocket.skipNumber` gives them two.
   static let dialDeferral = TimeSpan.milliseconds(1_500)
 
   private enum Step {
@@ -148,6 +149,7 @@ final class L2CAPDial: EventSource {
   }
 
   private func open(_ psm: UInt16, isKnown: Bool) {
+    if !peer.isRandom && adapter > peer.address { L2CAPSocket.skipNumber(adapter, to: peer) }
     do throws(SystemError) {
       let descriptor = try L2CAPSocket.connectChannel(adapter, to: peer, psm: psm)
       step = .openingChannel(descriptor, try watch(descriptor), psm: psm, isKnown: isKnown)

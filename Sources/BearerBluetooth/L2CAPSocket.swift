@@ -12,6 +12,7 @@ enum L2CAPSocket {
   /// The attribute protocol's fixed channel.
   private static let attributeChannel: UInt16 = 4
   private static let backlog: CInt = 8
+  private static let unassignedPSM: UInt16 = 0x7F
 
   /// A listener for channels on `psm`. Errors: EADDRINUSE (another program has the PSM), EADDRNOTAVAIL.
   static func listen(_ adapter: UInt64, psm: UInt16) throws(SystemError) -> CInt {
@@ -46,6 +47,12 @@ enum L2CAPSocket {
       try setCreditMode(descriptor)
       try connect(descriptor, peer, psm: psm, channel: 0)
     }
+  }
+
+  /// Uses up a number of the link's signalling requests, with one that the peer refuses: a channel for a PSM of the range
+  /// that the Bluetooth SIG assigns (Core 5.4, Vol 3, Part A, 4.22) and nobody has. Both ends of a new link count from 1.
+  static func skipNumber(_ adapter: UInt64, to peer: BluetoothEndpoint) {
+    if let descriptor = try? connectChannel(adapter, to: peer, psm: unassignedPSM) { _ = close(descriptor) }
   }
 
   /// The next pending connection. Errors: accept4's, EAGAIN when none is pending.

@@ -77,8 +77,10 @@ struct Database {
     case renewal
     /// The profile or the services: no route depends on them.
     case profile
-    /// Routes, or the epoch of the node, may have changed.
-    case topology
+    /// The node is new or has restarted.
+    case node
+    /// A known node has other links: routes may have changed.
+    case ways
   }
 
   /// Stores an advertisement, and replaces the former one.
@@ -87,13 +89,9 @@ struct Database {
     from ingress: Int
   ) -> Change {
     let number = index.find(source) ?? append(source, from: ingress)
-    let isSame = records[number][view.kind].epoch == view.epoch && isSame(number, view)
-    records[number][view.kind] = Stamp(
-      epoch: view.epoch, sequence: view.sequence, expiresAt: expiresAt, lifetimeSeconds: view.lifetimeSeconds,
-      byteCount: UInt16(payload.byteCount), unsent: unsent, toldExpiry: expiresAt,
-      renewals: records[number][view.kind].renewals)
-    expiryDeadline = min(expiryDeadline, expiresAt)
-    payload.withUnsafeBytes { slab(number, view.kind).copyMemory(from: $0) }
+    let isKnown = records[number][view.kind].isHeld && records[number][view.kind].epoch == view.epoch
+    let isSame = isKnown && isSame(number, view)
+    keep(number, view, payload, expiresAt: expiresAt, unsent: unsent)
     if isSame { return .renewal }
     switch view.kind {
     case .topology: break
@@ -104,10 +102,21 @@ struct Database {
     records[number].neighbourCount = body.count
     let first = number * Limits.neighboursMax
     for entry in 0..<body.count {
-      guard let neighbour = try? body.entry(entry) else { return .topology }
+      guard let neighbour = try? body.entry(entry) else { break }
       neighbours[first + entry] = neighbour
     }
-    return .topology
+    return isKnown ? .ways : .node
+  }
+
+  private mutating func keep(
+    _ number: Int, _ view: borrowing AdvertisementView, _ payload: RawSpan, expiresAt: Instant, unsent: UInt64
+  ) {
+    records[number][view.kind] = Stamp(
+      epoch: view.epoch, sequence: view.sequence, expiresAt: expiresAt, lifetimeSeconds: view.lifetimeSeconds,
+      byteCount: UInt16(payload.byteCount), unsent: unsent, toldExpiry: expiresAt,
+      renewals: records[number][view.kind].renewals)
+    expiryDeadline = min(expiryDeadline, expiresAt)
+    payload.withUnsafeBytes { slab(number, view.kind).copyMemory(from: $0) }
   }
 
   /// Removes expired advertisements. True when that may have changed routes or the known epoch of a node.

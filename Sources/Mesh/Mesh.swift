@@ -51,8 +51,11 @@ public struct Mesh {
   /// Links over which an advertisement may have to be sent, one bit each, and where each continues its search.
   private var linksWithUnsent: UInt64 = 0
   private var linksToFlood: UInt64 = 0
-  /// Those of them over which something must be sent that the neighbour did not know yet.
+  /// Those of them over which something must be sent that matters to any neighbour: nodes that came, went or restarted,
+  /// and what they say of themselves.
   private var linksWithNews: UInt64 = 0
+  /// The nodes in reach when this node last advertised its links.
+  private var reachTold: UInt64 = 0
   private var cursors = Limits.PerLink<UInt16>(repeating: 0)
   /// True after a change that may affect a route.
   public private(set) var needsRoutes = false
@@ -121,11 +124,24 @@ public struct Mesh {
   public func writeTopology(flags: TopologyFlags, to output: inout OutputRawSpan) {
     TopologyView.writeHead(flags: flags, count: links.carriers.nonzeroBitCount, to: &output)
     var slots = Slots(links.carriers)
+    while let slot = slots.next() { ownEntry(slot).write(to: &output) }
+  }
+
+  /// Whether this node's topology advertisement says what `writeTopology` would write.
+  public func hasTold(flags: TopologyFlags, epoch: UInt64) -> Bool {
+    guard let payload = advertisement(of: 0, .topology), let view = try? AdvertisementView(payload), view.epoch == epoch,
+      let told = try? TopologyView(view.body), told.flags == flags, told.count == links.carriers.nonzeroBitCount
+    else { return false }
+    var slots = Slots(links.carriers)
     while let slot = slots.next() {
-      let link = links[slot]
-      Neighbour(node: link.peer, cost: link.cost, payloadBytesMax: link.payloadBytesMax, bearer: link.bearer)
-        .write(to: &output)
+      if database.entry(0, of: links[slot].peer) != ownEntry(slot) { return false }
     }
+    return true
+  }
+
+  private func ownEntry(_ slot: Int) -> Neighbour {
+    let link = links[slot]
+    return Neighbour(node: link.peer, cost: link.cost, payloadBytesMax: link.payloadBytesMax, bearer: link.bearer)
   }
 
   /// How the output of `writeTopology` has changed since the last call.
@@ -250,9 +266,24 @@ public struct Mesh {
     markUnsent(unsent)
     let change = database.install(
       source, view, payload, expiresAt: expiresAt, unsent: unsent, from: ingress)
-    if change != .renewal { linksWithNews |= unsent }
-    if change == .topology && source != local { needsRoutes = true }
-    return change == .topology
+    let isTopology = change == .node || change == .ways
+    if isTopology && source != local { needsRoutes = true }
+    if isNews(change, isOwn: source == local) { linksWithNews |= unsent }
+    return isTopology
+  }
+
+  /// To a parked leaf it makes no difference by which way its relay reaches a node. `computeRoutes` sees who comes into
+  /// reach; but where this node is the way, others see it by its topology, which may follow later.
+  private mutating func isNews(_ change: Database.Change, isOwn: Bool) -> Bool {
+    switch change {
+    case .renewal: return false
+    case .profile, .node: return true
+    case .ways:
+      guard isOwn else { return false }
+      let before = reachTold
+      reachTold = nodesInReach
+      return reachTold != before || !isRelay
+    }
   }
 
   /// The link in use to the neighbour on `slot`.
@@ -285,7 +316,8 @@ public struct Mesh {
   /// Whether a link may have something to send.
   public func mayHaveUnsent(_ slot: Int) -> Bool { linksWithUnsent & 1 << UInt64(slot) != 0 }
 
-  /// Whether a link may have something to send that is more than a renewal.
+  /// Whether a link may have something to send that matters to any neighbour. Renewals do not, and other links of a node
+  /// that stays in reach.
   public func mayHaveNews(_ slot: Int) -> Bool { linksWithNews & 1 << UInt64(slot) != 0 }
 
   /// The neighbour on a link asks for the advertisements of `node` again; `.none`: for all.
@@ -358,8 +390,22 @@ public struct Mesh {
   /// Computes all routes by shortest paths; see `ShortestPaths` for the order of preference.
   public mutating func computeRoutes() {
     needsRoutes = false
+    let before = nodesInReach
     paths.compute(database, links, local: local)
+    if nodesInReach != before { linksWithNews |= linksWithUnsent }
   }
+
+  /// Equal as long as the same nodes can be reached, but for rare cases.
+  private var nodesInReach: UInt64 {
+    var sum: UInt64 = 0
+    for number in 1..<database.end where database.records[number].route != nil {
+      sum &+= database.records[number].id.high | 1
+    }
+    return sum
+  }
+
+  /// This node forwards for others, as it has advertised.
+  private var isRelay: Bool { database.records[0].relays }
 
   public func route(to node: NodeID) -> Route? {
     guard let number = database.find(node) else { return nil }

@@ -72,6 +72,32 @@ extension Node {
     settle(now)
   }
 
+  /// A leaf that a relay has parked keeps the relay that serves it: at both, each visit would take a place from another
+  /// leaf, and all news would come twice. One at a time, when nothing has changed for a while.
+  func leaveParkedRelay(_ now: Instant) {
+    guard parking.parked != 0, hasRelayUp else { return }
+    var slots = Slots(parking.parked)
+    while let slot = slots.next() {
+      let link = links[slot]
+      guard link.peerCapabilities.contains(.relay), !link.hasFrames, !parking.isCalled(slot) else { continue }
+      let due = parking.turns[slot].parkedAt + Parking.leaveTime
+      if due > now {
+        parking.deadline = min(parking.deadline, due)
+      } else if mesh.reaches(link.peer, without: slot) {
+        closeLink(slot, .notNeeded, now: now)
+        return settle(now)
+      }
+    }
+  }
+
+  /// There is a stream with a relay that discovery knows: with another one the leaf would dial the relay that it left.
+  private var hasRelayUp: Bool {
+    links.indices.contains {
+      links[$0].state == .up && links[$0].peerCapabilities.contains(.relay)
+        && connector.knows(links[$0].peer.high, links[$0].bearer)
+    }
+  }
+
   /// The link that is to be parked next, and when: the one that has been idle for longest. When none is idle and it is
   /// urgent, one that has had its turn.
   private func nextToPark(_ now: Instant, isUrgent: Bool) -> (slot: Int, due: Instant)? {
@@ -85,18 +111,18 @@ extension Node {
         if let known = idlest, parking.turns[known].talkedAt <= parking.turns[slot].talkedAt { continue }
         idlest = slot
       }
-      let due = isUrgent ? min(idleAt, links[slot].upSince + Parking.turnMax) : idleAt
+      let due = isUrgent ? min(idleAt, max(parking.turns[slot].turnAt, links[slot].upSince) + Parking.turnMax) : idleAt
       if let known = next, known.due <= due { continue }
       next = (slot, due)
     }
     return idlest.map { ($0, now) } ?? next
   }
 
-  /// When a leaf counts as idle: it is a peer, and neither end has anything to say.
+  /// When a leaf counts as idle: it is a peer, neither end has anything to say, and no frame from it waits for another.
   private func idleTime(_ slot: Int) -> Instant {
     let link = links[slot]
     if link.hasFrames || mesh.mayHaveUnsent(slot) || directory.peer(link.peer) == nil { return .never }
-    if flooding[slot].requestDue != .never { return .never }
+    if flooding[slot].requestDue != .never || pool.heldBytes(by: slot) > 0 { return .never }
     return max(parking.turns[slot].talkedAt, link.upSince) + Parking.idleMin
   }
 

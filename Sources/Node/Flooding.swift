@@ -9,6 +9,7 @@ import Session
 struct Originator {
   private var sequences: (topology: UInt64, profile: UInt64, services: UInt64) = (0, 0, 0)
   private var topologyDue = Instant.never
+  private var topologyRenewal = Instant.zero
   private var profileDue = Instant.never
   private var servicesDue = Instant.never
   private var lastServices = Instant.zero
@@ -48,13 +49,19 @@ struct Originator {
 
   var deadline: Instant { min(topologyDue, min(min(profileDue, servicesDue), gatheringEnd)) }
 
-  /// The kind that is due and its new sequence number; nil when none is due.
-  mutating func next(now: Instant) -> (AdvertisementKind, UInt64)? {
+  /// The kind that is due and its new sequence number; nil when none is due. A link that went and came again is no
+  /// reason for a topology: `hasTold` says whether the last one still says what there is.
+  mutating func next(now: Instant, hasTold: @autoclosure () -> Bool) -> (AdvertisementKind, UInt64)? {
+    if topologyDue <= now && topologyRenewal > now && hasTold() {
+      gatheringEnd = .never
+      topologyDue = topologyRenewal
+    }
     if topologyDue <= now {
       pause = now - lastTopology >= Timing.routinePause ? Timing.urgentPauseMin : min(pause * 2, Timing.urgentPauseMax)
       lastTopology = now
       gatheringEnd = .never
-      topologyDue = now + Timing.advertisementInterval
+      topologyRenewal = now + Timing.advertisementInterval
+      topologyDue = topologyRenewal
       sequences.topology += 1
       return (.topology, sequences.topology)
     }
@@ -126,7 +133,9 @@ extension Node {
 
   /// Originates the advertisements that are due.
   func originate(_ now: Instant) {
-    while let (kind, sequence) = originator.next(now: now) {
+    while let (kind, sequence) = originator.next(
+      now: now, hasTold: mesh.hasTold(flags: settings.topologyFlags, epoch: settings.epoch))
+    {
       let bytes = ownAdvertisement(kind, sequence)
       guard let view = try? AdvertisementView(bytes.span.bytes) else { preconditionFailure("a bad advertisement") }
       mesh.installOwn(view, bytes.span.bytes)

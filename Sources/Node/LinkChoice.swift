@@ -15,7 +15,12 @@ extension Node {
       callTried(handle, now)
       return handle
     }
-    if settings.relays { parkIdle(now) } else { leavePlaceForRelay(now) }
+    if settings.relays {
+      parkIdle(now)
+    } else {
+      leavePlaceForRelay(now)
+      leaveParkedRelay(now)
+    }
     return nil
   }
 

@@ -71,7 +71,7 @@ public final class Node {
   private let inboxes: Table<FrameInbox, Int>
   let flooding: Table<LinkFlooding, Int>
   private let memory: UnsafeMutableRawBufferPointer
-  private let pool: FramePool
+  let pool: FramePool
   /// Buffer for a payload and its type byte: before it is queued or sealed, and after it was opened.
   let payloadScratch: UnsafeMutableRawBufferPointer
   /// Buffer for a sealed payload before it is queued.

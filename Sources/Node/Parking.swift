@@ -14,7 +14,7 @@ import Primitives
 struct Parking {
   /// A leaf is idle when no routed frame has passed for this time, and it has been up for as long.
   static let idleMin = TimeSpan.seconds(1)
-  /// A leaf that talks keeps its place for so long while others wait for one.
+  /// A leaf that talks keeps its place for so long, from when it began, while others wait for one.
   static let turnMax = TimeSpan.seconds(3)
   /// A leaf that was parked while it talked calls after this time at the earliest, so that others come first. A relay may
   /// ask for no more than `pauseMaxSeconds`.
@@ -34,6 +34,8 @@ struct Parking {
   static let restMax = TimeSpan.seconds(300)
   static let callMax = TimeSpan.seconds(30)
   static let failuresMax: UInt8 = 3
+  /// A leaf that has another relay leaves one that has parked it for so long.
+  static let leaveTime = TimeSpan.seconds(8)
   /// Neighbours parked at once: the others find link slots.
   static let parkedMax = Limits.linksMax / 2
   /// With fewer places nobody takes turns.
@@ -47,6 +49,8 @@ struct Parking {
   struct Turn {
     /// When a routed frame passed, or at first when the link came up.
     var talkedAt = Instant.zero
+    /// When the talk began to which that frame belongs.
+    var turnAt = Instant.zero
     var parkedAt = Instant.never
     /// The neighbour asked not to be called before.
     var pauseEnd = Instant.zero
@@ -70,6 +74,11 @@ struct Parking {
     var isWhole = true
     /// The neighbour has said that it knows nothing of the link.
     var isForgotten = false
+
+    mutating func talk(_ now: Instant) {
+      if talkedAt + Parking.idleMin < now { turnAt = now }
+      talkedAt = now
+    }
 
     /// When the neighbour is given up.
     var end: Instant {
@@ -210,7 +219,8 @@ extension Node {
     let before = parking.parked
     var slots = Slots(before)
     while let slot = slots.next() {
-      if parking.turns[slot].end <= now { closeLink(slot, .timedOut, now: now) }
+      let turn = parking.turns[slot]
+      if turn.end <= now { closeLink(slot, turn.isForgotten ? .notNeeded : .timedOut, now: now) }
     }
     return parking.parked != before
   }
@@ -250,7 +260,7 @@ extension Node {
     parking.deadline = .never
     parking.isCallOverdue = false
     var slots = Slots(parking.talking)
-    while let slot = slots.next() { parking.turns[slot].talkedAt = now }
+    while let slot = slots.next() { parking.turns[slot].talk(now) }
     parking.talking = 0
     parking.listen(connector) { (links[$0].peer.high, links[$0].bearer) }
     slots = Slots(parking.parked)

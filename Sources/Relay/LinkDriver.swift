@@ -46,6 +46,8 @@ final class LinkDriver {
   private var mayHaveMore = false
   /// Bytes taken from the node in this wake-up.
   private var movedBytes = 0
+  /// Nothing has come from the other end.
+  private(set) var isSilent = true
   /// The last bytes are being sent.
   private var isEnding = false
   private var isOver = false
@@ -106,6 +108,9 @@ final class LinkDriver {
     flush()
   }
 
+  /// Another stream to the same peer has become its link.
+  func giveUp() { end("another stream came first", lingers: false) }
+
   /// The interface is down: nothing can be sent any more; the other side times out.
   func interfaceWent() { end("its interface is down", lingers: false) }
 
@@ -134,6 +139,7 @@ final class LinkDriver {
       case .later: break reading
       case .moved(let count):
         total += count
+        isSilent = false
         secure.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { input in take(input) }
         if count < buffer.count && handoff.unitBytesMax == Int.max { break reading }
       }

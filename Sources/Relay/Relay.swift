@@ -211,11 +211,22 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   }
 
   func linkProved(_ driver: LinkDriver) {
+    giveUpCrossed(driver)
     if !driver.handoff.isInbound, case .bluetooth(let endpoint) = driver.handoff.remote { bluetooth?.proved(endpoint) }
     guard let source = driver.source else { return }
     driver.source = nil
     // Under the policy “open” no key is pinned, so every peer counts as known.
     inbound?.handshakeEnded(source, isKnown: trust.policy == .open || trust.isPinned(driver.peer))
+  }
+
+  /// Where both ends dialled, one of the two channels of a Bluetooth link may carry nothing. It would keep this node from
+  /// dialling until its deadline. One that carried anything is left to the node, which has a rule for two links.
+  private func giveUpCrossed(_ proven: LinkDriver) {
+    guard proven.handoff.bearer == .bluetoothLE else { return }
+    let crossed = drivers.filter {
+      $0 !== proven && $0.isSilent && !$0.handoff.isInbound && $0.handoff.remote == proven.handoff.remote
+    }
+    for driver in crossed { driver.giveUp() }
   }
 
   func linkEnded(_ driver: LinkDriver, reason: String) {

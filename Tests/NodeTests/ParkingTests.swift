@@ -143,6 +143,28 @@ private final class Box {
   #expect(sent.map(\.payload) == [encoded { Goodbye(reason: .parked, retryAfterSeconds: 3).write(to: &$0) }])
 }
 
+@Test func whoHasJustBegunToTalkKeepsItsPlaceBeforeWhoBecomesIdle() throws {
+  let box = Box(places: 3)
+  for person in 1...3 {
+    box.hear(person)
+    box.link(person)
+  }
+  box.settle()
+  let parked = try #require(box.parked.first)
+  let speaker = box.other(than: parked)
+  let third = 6 - parked - speaker
+  box.say(speaker, to: parked)
+  box.pass(.milliseconds(500))
+  #expect(box.parking == [third])
+  box.agree(third)
+  box.pass(.milliseconds(500))
+  #expect(box.dials == [UInt32(parked)])
+  // The speaker waits for an answer, and the other one comes for news.
+  box.link(third)
+  box.pass(.milliseconds(1_500))
+  #expect(box.parking == [third])
+}
+
 @Test func aLeafThatDoesNotLetItselfBeParkedKeepsItsPlace() {
   let box = Box()
   for person in 1...4 { box.link(person, capabilities: .none) }
@@ -200,6 +222,64 @@ private final class Box {
   #expect(box.parking == [])
   box.pass(.seconds(1))
   #expect(box.parking.count == 1)
+}
+
+@Test func byWhichWayANodeIsReachedIsNoNewsForAParkedLeaf() {
+  let (box, leaf) = Box.full()
+  let other = box.other(than: leaf)
+  let last = box.slots.keys.filter { $0 != leaf && $0 != other }.max() ?? 0
+  let slot = box.slots[other] ?? 0
+  box.bench.receive(box.bench.topology(other, [20, last], relays: false, sequence: 2), on: slot)
+  box.pass(.seconds(30))
+  #expect(box.dials == [] && box.parking == [])
+  // A node that is new behind it is.
+  box.bench.receive(box.bench.topology(other, [20, 9], relays: true, sequence: 3), on: slot)
+  box.bench.receive(box.bench.topology(9, [other], relays: false), on: slot)
+  box.bench.receive(box.bench.profile(9), on: slot)
+  box.pass(.milliseconds(1_500))
+  #expect(box.parking.count == 1)
+}
+
+@Test func thatANodeIsNoLongerReachedIsNewsForAParkedLeaf() throws {
+  let (box, leaf) = Box.full()
+  let other = box.other(than: leaf)
+  let slot = box.slots[other] ?? 0
+  box.bench.receive(box.bench.topology(other, [20, 9], relays: true, sequence: 2), on: slot)
+  box.bench.receive(box.bench.topology(9, [other], relays: false), on: slot)
+  box.bench.receive(box.bench.profile(9), on: slot)
+  box.settle()
+  box.pass(.seconds(10))
+  #expect(box.parked != [] && box.parking == [] && box.dials == [] && box.bench.node.peers.count == 5)
+  let teller = try #require(box.slots.first { box.state($0.key) == .up })
+  box.bench.receive(box.bench.topology(other, [20], relays: true, sequence: 3), on: teller.value)
+  box.pass(.milliseconds(1_500))
+  #expect(box.parking != [] || box.dials != [])
+}
+
+@Test func aLeafWithTwoRelaysLeavesTheOneThatHasParkedIt() throws {
+  let (box, slot) = try Box.leaf()
+  box.hear(2, relays: true)
+  box.link(2, capabilities: .relay)
+  box.bench.receive(box.bench.topology(1, [20, 2], relays: true, sequence: 2), on: slot)
+  box.bench.receive(box.bench.topology(2, [20, 1], relays: true, sequence: 2), on: box.slots[2] ?? 0)
+  box.bench.receive(box.goodbye(of: 1), on: slot)
+  box.bench.handle(.linkClosed(slot))
+  box.pass(.seconds(7))
+  #expect(box.state(1) == .parked && box.dials == [])
+  box.pass(.seconds(2))
+  #expect(box.state(1) == .idle && box.bench.node.route(to: box.bench.id(1)) != nil)
+  // It is not dialled again while the other one leads there.
+  box.pass(.seconds(30))
+  #expect(box.dials == [])
+}
+
+@Test func aLeafKeepsARelayThatHasParkedItAndThatNobodyElseReaches() throws {
+  let (box, slot) = try Box.leaf()
+  box.link(2, capabilities: .relay)
+  box.bench.receive(box.goodbye(of: 1), on: slot)
+  box.bench.handle(.linkClosed(slot))
+  box.pass(.seconds(30))
+  #expect(box.state(1) == .parked)
 }
 
 @Test func aParkedLeafThatCannotBeReachedIsLostHalfAMinuteAfterItWasCalled() {
