@@ -128,7 +128,8 @@ extension Sessions {
     var new = IncomingInvitation(
       handle: InvitationHandle(number: nextNumber()), number: invite.number,
       from: MemberAddress(node: node, endpoint: invite.from), to: invite.to, origin: invite.origin,
-      session: invite.origin.id(cryptography), memberCount: invite.memberCount, deadline: now + .seconds(UInt64(invite.seconds)))
+      session: invite.origin.id(cryptography), memberCount: invite.memberCount,
+      deadline: now + .seconds(UInt64(invite.seconds)))
     let toService = incoming.filter { $0.to == invite.to && $0.phase != .over }.count
     let fromNode = incoming.filter { $0.from.node == node && $0.phase != .over }.count
     if !services.contains(where: { $0.endpoint == invite.to }) {

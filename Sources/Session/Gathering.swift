@@ -37,14 +37,18 @@ extension Sessions {
     guard let session = session(handle) else { throw .unknown }
     guard address != session.address, address.endpoint != 0 else { throw .invalid }
     session.gathers = true
-    if session.table.isJoined(address) || session.gathering(address) != nil { return }
+    if session.gathering(address) == nil { try begin(address, session, now) }
+    session.gatherAt = .zero
+  }
+
+  private func begin(_ address: MemberAddress, _ session: LocalSession, _ now: Instant) throws(SessionError) {
+    if session.isMet(address) { return }
     if sessions.reduce(0, { $0 + $1.gatherings.count }) >= SessionLimits.gatheringsMax {
       guard forgetOneGathering() else { throw .full }
     }
     let place = session.gatherings.firstIndex { address < $0.address } ?? session.gatherings.count
     session.gatherings.insert(Gathering(address: address, since: now), at: place)
     if address < session.address { session.grewAt = now }
-    session.gatherAt = .zero
   }
 
   /// One that was invited in vain gives way to a newcomer.
@@ -126,9 +130,9 @@ extension Sessions {
         incoming[index].acceptAt = now + SessionLimits.answerTime
       }
       session.gatherAt = min(session.gatherAt, incoming[index].acceptAt ?? .never)
-      if let place = session.gathering(incoming[index].from), mayComeAlone(incoming[index], session) {
-        session.gatherings[place].isAsking = true
-      }
+      guard mayComeAlone(incoming[index], session) else { continue }
+      if session.gathering(incoming[index].from) == nil { try? begin(incoming[index].from, session, now) }
+      if let place = session.gathering(incoming[index].from) { session.gatherings[place].isAsking = true }
     }
   }
 
@@ -156,7 +160,7 @@ extension Sessions {
   private func tend(_ session: LocalSession, _ now: Instant) {
     session.gatherAt = .never
     guard session.isOpen else { return }
-    session.gatherings.removeAll { session.table.isJoined($0.address) }
+    session.gatherings.removeAll { session.isMet($0.address) }
     acceptGathered(session, now)
     if session.isJoining { return }
     var due = dueGatherings(session, turn(of: session), now)
@@ -207,7 +211,9 @@ extension Sessions {
     for gathering in session.gatherings where isInReach(gathering.address.node) {
       if outgoing.contains(where: {
         $0.session == session.handle && $0.to == gathering.address && !$0.isEnding
-      }) { continue }
+      }) {
+        continue
+      }
       let at = gathering.isAsking ? now : max(gathering.pausedUntil, time(of: gathering, session, turn))
       if at <= now { due.append(gathering) } else { session.gatherAt = min(session.gatherAt, at) }
     }
@@ -223,6 +229,7 @@ extension Sessions {
 
   private func time(of gathering: Gathering, _ session: LocalSession, _ turn: UInt64?) -> Instant {
     guard let turn else { return .never }
+    if session.table.isJoined(gathering.address) && turn == 0 { return gathering.since + SessionLimits.takeOverTime }
     if turn == 0 { return session.isAlone ? gathering.since + SessionLimits.aloneTime : gathering.since }
     let since = max(gathering.since, min(session.grewAt, gathering.since + SessionLimits.growTime))
     return since + SessionLimits.takeOverTime * turn
@@ -296,5 +303,13 @@ extension Sessions {
 }
 
 extension LocalSession {
+  /// Whether an address is a member with which this one is connected, or will not be. One that started again does not know
+  /// that it is a member.
+  fileprivate func isMet(_ address: MemberAddress) -> Bool {
+    guard table.isJoined(address) else { return false }
+    guard let index = position(of: address) else { return true }
+    return pairs[index].phase == .connected || pairs[index].verdict == .rejected
+  }
+
   func gathering(_ address: MemberAddress) -> Int? { gatherings.firstIndex { $0.address == address } }
 }

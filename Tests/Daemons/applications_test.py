@@ -430,46 +430,6 @@ class ApplicationsTest(unittest.TestCase):
             incoming.read(timeout=20)
         self.assertEqual(ended.exception.end, StreamEnd.LOST)
 
-    # Gathering
-
-    def test_three_who_gather_one_type_come_together_and_nobody_is_asked(self):
-        clients = [self.connect(self.a, "gather 1"), self.connect(self.a, "gather 2"), self.connect(self.b, "gather 3")]
-        services, sessions = [], []
-        for number, client in enumerate(clients):
-            sessions.append(client.open_session("gather"))
-            sessions[-1].gather()
-            services.append(client.advertise("gather", {"name": str(number)}))
-        for session in sessions:
-            wait("all three are connected", lambda: len(session.connected()) == 2, 30)
-        for number, session in enumerate(sessions):
-            results = session.send(bytes([number]), timeout=20)
-            self.assertEqual(sorted(results.values()), [Result.DELIVERED] * 2)
-        for number, session in enumerate(sessions):
-            came = sorted(following(session, Message).data[0] for _ in range(2))
-            self.assertEqual(came, [other for other in range(3) if other != number])
-        for service in services:
-            with self.assertRaises(CausewayError):
-                service.next(timeout=0.01)
-
-    def test_sixteen_who_gather_at_once_are_one_session_in_which_each_hears_all(self):
-        clients = [self.connect((self.a, self.b)[number % 2], f"party {number}") for number in range(16)]
-        sessions = [client.open_session("party", 64) for client in clients]
-        for client, session in zip(clients, sessions):
-            session.gather()
-            client.advertise("party", {})
-        for session in sessions:
-            wait("all are connected", lambda: len(session.connected()) == 15, 15)
-        self.assertEqual(len({session.id for session in sessions}), 1)
-        for number, session in enumerate(sessions):
-            results = session.send(bytes([number]), timeout=20)
-            for address in [address for address, result in results.items() if result == Result.NO_ROOM]:
-                following(session, Room, address=address)
-                results |= session.send(bytes([number]), [address], timeout=20)
-            self.assertEqual(list(results.values()), [Result.DELIVERED] * 15)
-        for number, session in enumerate(sessions):
-            came = sorted(following(session, Message).data[0] for _ in range(15))
-            self.assertEqual(came, [other for other in range(16) if other != number])
-
     # Limits
 
     def test_those_who_stop_in_the_middle_of_a_long_packet_keep_no_other_from_sending_one(self):

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Applications that gather, by the causeway binary: gathering_test.py BINARY
+
+Two real daemons on the loopback interface, and clients written from docs/local-api.md (Examples/python/causeway.py)."""
+import unittest
+
+from applications_test import following, path
+from causeway import CausewayError, Message, Node, Result, Room
+from daemons import DaemonsTest, wait
+
+
+class GatheringTest(DaemonsTest):
+    def setUp(self):
+        super().setUp()
+        self.a = self.daemon("a").start()
+        self.b = self.daemon("b", self.a).start()
+
+    def gather(self, count, type):
+        """Applications on both daemons in turn that gather at once, and what they offer."""
+        services, sessions = [], []
+        for number in range(count):
+            client = Node.connect(f"{type} {number}", path((self.a, self.b)[number % 2]))
+            self.addCleanup(client.close)
+            sessions.append(client.open_session(type, 64))
+            sessions[-1].gather()
+            services.append(client.advertise(type, {"name": str(number)}))
+        for session in sessions:
+            wait("all are connected", lambda: len(session.connected()) == count - 1, 15)
+        self.assertEqual(len({session.id for session in sessions}), 1)
+        return sessions, services
+
+    def hear(self, sessions):
+        """Each sends one message to all others; those without room get it when they have some."""
+        for number, session in enumerate(sessions):
+            results = session.send(bytes([number]), timeout=20)
+            for address in [address for address, result in results.items() if result == Result.NO_ROOM]:
+                following(session, Room, address=address)
+                results |= session.send(bytes([number]), [address], timeout=20)
+            self.assertEqual(list(results.values()), [Result.DELIVERED] * (len(sessions) - 1))
+        for number, session in enumerate(sessions):
+            came = sorted(following(session, Message).data[0] for _ in sessions[1:])
+            self.assertEqual(came, [other for other in range(len(sessions)) if other != number])
+
+    def test_three_who_gather_one_type_come_together_and_nobody_is_asked(self):
+        sessions, services = self.gather(3, "three")
+        self.hear(sessions)
+        for service in services:
+            with self.assertRaises(CausewayError):
+                service.next(timeout=0.01)
+
+    def test_sixteen_who_gather_at_once_are_one_session_in_which_each_hears_all(self):
+        sessions, _ = self.gather(16, "sixteen")
+        self.hear(sessions)
+
+
+if __name__ == "__main__":
+    unittest.main()
