@@ -37,11 +37,13 @@ extension Sessions {
     guard let session = session(handle) else { throw .unknown }
     guard address != session.address, address.endpoint != 0 else { throw .invalid }
     session.gathers = true
-    if session.gathering(address) == nil { try begin(address, session, now) }
+    if session.gathering(address) == nil { try beginGathering(address, session, now) }
     session.gatherAt = .zero
   }
 
-  private func begin(_ address: MemberAddress, _ session: LocalSession, _ now: Instant) throws(SessionError) {
+  private func beginGathering(
+    _ address: MemberAddress, _ session: LocalSession, _ now: Instant
+  ) throws(SessionError) {
     if session.isMet(address) { return }
     if sessions.reduce(0, { $0 + $1.gatherings.count }) >= SessionLimits.gatheringsMax {
       guard forgetOneGathering() else { throw .full }
@@ -131,7 +133,7 @@ extension Sessions {
       }
       session.gatherAt = min(session.gatherAt, incoming[index].acceptAt ?? .never)
       guard mayComeAlone(incoming[index], session) else { continue }
-      if session.gathering(incoming[index].from) == nil { try? begin(incoming[index].from, session, now) }
+      if session.gathering(incoming[index].from) == nil { try? beginGathering(incoming[index].from, session, now) }
       if let place = session.gathering(incoming[index].from) { session.gatherings[place].isAsking = true }
     }
   }
@@ -229,10 +231,11 @@ extension Sessions {
 
   private func time(of gathering: Gathering, _ session: LocalSession, _ turn: UInt64?) -> Instant {
     guard let turn else { return .never }
-    if session.table.isJoined(gathering.address) && turn == 0 { return gathering.since + SessionLimits.takeOverTime }
-    if turn == 0 { return session.isAlone ? gathering.since + SessionLimits.aloneTime : gathering.since }
+    // A member is met, unless it started again.
+    let isMember = session.table.isJoined(gathering.address)
+    if turn == 0 && !isMember { return session.isAlone ? gathering.since + SessionLimits.aloneTime : gathering.since }
     let since = max(gathering.since, min(session.grewAt, gathering.since + SessionLimits.growTime))
-    return since + SessionLimits.takeOverTime * turn
+    return since + SessionLimits.takeOverTime * (isMember ? turn + 1 : turn)
   }
 
   /// Invitations that hold up the next one.
