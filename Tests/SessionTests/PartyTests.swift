@@ -14,8 +14,8 @@ import Testing
     let time = party.time(all, upTo: 15)
     print(
       "gather: \(stations) × \(each) in \(time ?? -1) s, \(party.endings) ends of invitations,"
-        + " \(party.sessionCount) sessions, \(party.hall.sentMessages) messages, \(party.hall.sentBytes) bytes, \(party.verifyCount) signatures"
-    )
+        + " \(party.sessionCount) sessions, \(party.hall.sentMessages) messages, \(party.hall.sentBytes) bytes,"
+        + " \(party.verifyCount) signatures")
     #expect(time != nil)
     #expect(party.endings <= 2 * all.count)
     #expect(party.table(0)?.origins.count == 1)
