@@ -10,7 +10,7 @@ import unittest
 from daemons import BINARY, PORTS_OF_A_RUN, DaemonsTest, wait
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PORT = "import daemons; print(next(daemons._ports))"
+PORT = "import daemons; print(next(daemons._ports), flush=True)"
 
 
 def another_run(program):
@@ -32,7 +32,7 @@ class DaemonsTests(DaemonsTest):
                 listener.listen()
                 self.assertGreaterEqual(self.first_port(), first + PORTS_OF_A_RUN)
         # Nor is one taken that another run has, which has begun no daemon yet.
-        other = another_run(PORT + "; import sys; sys.stdout.flush(); sys.stdin.read()")
+        other = another_run(PORT + "; import time; time.sleep(60)")
         try:
             taken = int(other.stdout.readline())
             self.assertNotEqual(taken, self.first_port())
