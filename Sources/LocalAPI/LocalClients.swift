@@ -103,7 +103,6 @@ public final class LocalClients {
     guard nextDeadline <= now else { return }
     nextDeadline = .never
     for client in clients.compactMap({ $0 }) {
-      gatherAgain(client, now)
       for session in client.sessions where session.roomAppeared() { client.hasNews = true }
     }
   }

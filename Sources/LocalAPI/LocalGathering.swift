@@ -24,20 +24,9 @@ extension LocalClients {
   }
 
   /// Accepts an invitation to a session that gathers. False when the client is to be asked.
-  func isGathered(_ invitation: Invitation, _ client: LocalClient, _ now: Instant) -> Bool {
+  func isGathered(_ invitation: Invitation, _ client: LocalClient) -> Bool {
     let into = client.sessions.first { $0.gathers && !$0.hasEnded && $0.endpoint == invitation.to }
     guard let into else { return false }
-    let isAccepted = (try? node.sessions.accept(invitation.handle, into: into.handle, now: now)) != nil
-    // It may be about to join another one.
-    if !isAccepted { retryLater(now) }
-    return true
-  }
-
-  /// Tries again what could not be accepted.
-  func gatherAgain(_ client: LocalClient, _ now: Instant) {
-    for index in client.received.indices where client.received[index].isGathered {
-      client.received[index].isGathered = isGathered(client.received[index].invitation, client, now)
-      client.hasNews = true
-    }
+    return (try? node.sessions.acceptGathered(invitation.handle, into: into.handle)) != nil
   }
 }

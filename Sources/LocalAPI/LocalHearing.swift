@@ -9,7 +9,7 @@ extension LocalClients {
       offersChanged(address.node)
       gather(address, service.type, now)
     case .serviceLost(let address): offersChanged(address.node)
-    case .invited(let invitation): hear(invitation, now)
+    case .invited(let invitation): hear(invitation)
     case .invitationEnded(let handle, let outcome): ended(handle, outcome)
     case .identified(let handle, _): with(handle) { _, session in session.identify() }
     case .member(let handle, let address, let state):
@@ -45,11 +45,11 @@ extension LocalClients {
     if places.place(of: id) != nil { offersChanged(id) }
   }
 
-  private func hear(_ invitation: Invitation, _ now: Instant) {
+  private func hear(_ invitation: Invitation) {
     for client in clients.compactMap({ $0 }) {
       guard let service = client.services.first(where: { $0.endpoint == invitation.to }) else { continue }
       var received = LocalClient.ReceivedInvitation(service: service.number, invitation: invitation)
-      received.isGathered = isGathered(invitation, client, now)
+      received.isGathered = isGathered(invitation, client)
       client.received.append(received)
       client.hasNews = true
       return

@@ -129,8 +129,9 @@ public struct Mesh {
 
   /// Whether this node's topology advertisement says what `writeTopology` would write.
   public func hasTold(flags: TopologyFlags, epoch: UInt64) -> Bool {
-    guard let payload = advertisement(of: 0, .topology), let view = try? AdvertisementView(payload), view.epoch == epoch,
-      let told = try? TopologyView(view.body), told.flags == flags, told.count == links.carriers.nonzeroBitCount
+    guard let payload = advertisement(of: 0, .topology), let view = try? AdvertisementView(payload),
+      view.epoch == epoch, let told = try? TopologyView(view.body), told.flags == flags,
+      told.count == links.carriers.nonzeroBitCount
     else { return false }
     var slots = Slots(links.carriers)
     while let slot = slots.next() {

@@ -64,6 +64,7 @@ public enum Ledger {
         "applications' sessions: members", SessionLimits.sessionsMax + SessionMemory.tablesMax, SessionMemory.session),
       Entry("applications' sessions: invitations", SessionMemory.invitationsMax, SessionMemory.invitation),
       Entry("applications' sessions: gatherings", SessionLimits.gatheringsMax, SessionMemory.gathering),
+      Entry("applications' sessions: signatures", SessionLimits.verifiedMax, SessionMemory.verified),
       Entry("applications' sessions: streams", SessionLimits.streamsMax, SessionMemory.stream),
       Entry("applications' sessions: services", Limits.nodesMax, SessionMemory.services),
       Entry("peers", Limits.nodesMax, NodeMemory.peer),

@@ -18,8 +18,12 @@ struct IncomingInvitation {
   let to: UInt32
   let origin: SessionOrigin
   let session: SessionID
+  /// Members of the inviter's session, as it says.
+  let memberCount: UInt8
   var deadline: Instant
   var phase = Phase.asked
+  /// It is accepted without a question: not before this time.
+  var acceptAt: Instant?
   var isWelcomed = false
   var answer: AnswerMessage?
   /// The answer says that this session becomes one with the inviter's. Its table is read when the answer goes.
@@ -42,13 +46,16 @@ extension Sessions {
     }) {
       throw .alreadyMember
     }
-    if isCrossed(asked, session) {
+    if mayJoin(session, asked) {
+      for other in outgoing.indices where outgoing[other].session == handle && !outgoing[other].isEnding {
+        end(&outgoing[other], .cancelled, telling: .cancelled, now)
+      }
+      session.isJoining = true
+      incoming[index].answer = AnswerMessage(number: asked.number, answer: .accepted)
+    } else if isCrossed(asked, session) {
       // The invitation of the lower address, this one's own, decides about both.
       incoming[index].answer = AnswerMessage(number: asked.number, answer: .crossed)
     } else if session.table.contains(asked.session) {
-      incoming[index].answer = AnswerMessage(number: asked.number, answer: .accepted)
-    } else if session.isAlone && !outgoing.contains(where: { $0.session == handle && !$0.isEnding }) {
-      session.isJoining = true
       incoming[index].answer = AnswerMessage(number: asked.number, answer: .accepted)
     } else {
       _ = try offer(session, asked)
@@ -57,6 +64,10 @@ extension Sessions {
     }
     incoming[index].phase = .accepted(handle)
     incoming[index].deadline = incoming[index].deadline + SessionLimits.settleTime
+    if session.isJoining && session.gathers {
+      // Whoever does not welcome it must not keep it from the others.
+      incoming[index].deadline = min(incoming[index].deadline, now + SessionLimits.welcomeTime)
+    }
     incoming[index].answerAt = now
   }
 
@@ -73,6 +84,16 @@ extension Sessions {
     for index in outgoing.indices
     where outgoing[index].isCrossed && outgoing[index].to == from && outgoing[index].from == to {
       end(&outgoing[index], .cancelled, telling: .cancelled, now)
+    }
+  }
+
+  /// The session of the application becomes the inviter's: it is alone, and has invited nobody. What it invited because it
+  /// gathers, and nobody has accepted, it takes back for a session with members, or for a lower address.
+  private func mayJoin(_ session: LocalSession, _ asked: IncomingInvitation) -> Bool {
+    guard session.isAlone, !session.table.contains(asked.session) else { return false }
+    let givesWay = asked.memberCount > 1 || asked.from < session.address
+    return !outgoing.contains {
+      $0.session == session.handle && !$0.isEnding && !(givesWay && $0.isGathering && $0.phase == .inviting)
     }
   }
 
@@ -107,19 +128,23 @@ extension Sessions {
     var new = IncomingInvitation(
       handle: InvitationHandle(number: nextNumber()), number: invite.number,
       from: MemberAddress(node: node, endpoint: invite.from), to: invite.to, origin: invite.origin,
-      session: invite.origin.id(cryptography), deadline: now + .seconds(UInt64(invite.seconds)))
+      session: invite.origin.id(cryptography), memberCount: invite.memberCount,
+      deadline: now + .seconds(UInt64(invite.seconds)))
     let toService = incoming.filter { $0.to == invite.to && $0.phase != .over }.count
     let fromNode = incoming.filter { $0.from.node == node && $0.phase != .over }.count
     if !services.contains(where: { $0.endpoint == invite.to }) {
       refuse(&new, .noService, now)
     } else if !mayMeet(invite.origin.rules, node) {
       refuse(&new, .incompatible, now)
-    } else if toService >= SessionLimits.invitationsPerServiceMax || fromNode >= SessionLimits.invitationsPerNodeMax {
+    } else if toService >= SessionLimits.invitationsPerServiceMax || fromNode >= SessionLimits.invitationsPerNodeMax
+      || isUnwelcoming(new, now)
+    {
       refuse(&new, .busy, now)
+    } else if isGathered(new) {
+      new.acceptAt = .zero
     }
     incoming.append(new)
-    if new.phase == .over { return }
-    if let session = gatheringSession(of: new), (try? accept(new.handle, into: session, now: now)) != nil { return }
+    if new.phase == .over || new.acceptAt != nil { return }
     tell(
       .invited(
         Invitation(
@@ -208,7 +233,10 @@ extension Sessions {
     _ now: Instant, explanation: [UInt8] = []
   ) {
     guard invitation.phase != .over else { return }
-    if case .accepted(let handle) = invitation.phase, !invitation.isWelcomed { session(handle)?.isJoining = false }
+    if case .accepted(let handle) = invitation.phase, !invitation.isWelcomed, let session = session(handle) {
+      session.isJoining = false
+      session.gatherAt = .zero
+    }
     tell(.invitationEnded(invitation.handle, outcome))
     invitation.phase = .over
     invitation.answerAt = .never

@@ -19,7 +19,10 @@ public struct FixedBytes<let count: Int>: Equatable, Sendable {
   /// The bytes, copied.
   public var array: [UInt8] { [UInt8](copying: bytes.span.bytes) }
 
-  public static func == (a: Self, b: Self) -> Bool { !(a < b) && !(b < a) }
+  public static func == (a: Self, b: Self) -> Bool {
+    for index in 0..<count where a.bytes[index] != b.bytes[index] { return false }
+    return true
+  }
 
   /// In the order of the bytes.
   static func < (a: Self, b: Self) -> Bool {

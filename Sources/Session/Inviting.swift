@@ -18,6 +18,10 @@ struct OutgoingInvitation {
   let from: UInt32
   let to: MemberAddress
   let context: [UInt8]
+  /// No application asked for it: the session gathers the address.
+  let isGathering: Bool
+  /// When it was made, and since when the invitee is welcomed.
+  var askedAt: Instant
   /// The invitee has invited this end, whose address is the higher one: that invitation decides.
   var isCrossed = false
   var deadline: Instant
@@ -32,6 +36,13 @@ extension Sessions {
   public func invite(
     _ address: MemberAddress, into handle: SessionHandle, context: [UInt8] = [], timeout: TimeSpan = .seconds(0),
     now: Instant
+  ) throws(SessionError) -> InvitationHandle {
+    try invite(address, into: handle, context, timeout, isGathering: false, now: now)
+  }
+
+  func invite(
+    _ address: MemberAddress, into handle: SessionHandle, _ context: [UInt8] = [], _ timeout: TimeSpan = .seconds(0),
+    isGathering: Bool, now: Instant
   ) throws(SessionError) -> InvitationHandle {
     guard let session = session(handle) else { throw .unknown }
     guard context.count <= SessionLimits.contextBytesMax, address.endpoint != 0 else { throw .invalid }
@@ -49,7 +60,8 @@ extension Sessions {
     outgoing.append(
       OutgoingInvitation(
         handle: number, session: handle, origin: right.session, from: session.address.endpoint, to: address,
-        context: context, deadline: now + min(time, SessionLimits.invitationTimeMax), dueAt: now))
+        context: context, isGathering: isGathering, askedAt: now,
+        deadline: now + min(time, SessionLimits.invitationTimeMax), dueAt: now))
     return number
   }
 
@@ -97,7 +109,7 @@ extension Sessions {
     case .accepted: accepted(index, answer.offer, now)
     case .declined:
       let invitation = outgoing[index]
-      gatherings.removeAll { $0.session == invitation.session && $0.address == invitation.to }
+      session(invitation.session)?.gatherings.removeAll { $0.address == invitation.to }
       end(&outgoing[index], .declined(explanation: answer.explanation), telling: nil, now)
     case .busy: end(&outgoing[index], .busy, telling: nil, now)
     case .full: end(&outgoing[index], .full, telling: nil, now)
@@ -129,7 +141,9 @@ extension Sessions {
       return
     }
     outgoing[index].phase = .welcoming(admission)
+    outgoing[index].askedAt = now
     outgoing[index].dueAt = now
+    gatheringAccepted(outgoing[index], session, isMerge: offer != nil)
   }
 
   /// Signs a ticket; nil when this node may not.
@@ -181,6 +195,7 @@ extension Sessions {
   ) {
     if invitation.isEnding { return }
     tell(.invitationEnded(invitation.handle, outcome))
+    if invitation.isGathering { gatheringEnded(invitation, outcome, now) }
     invitation.phase = .ending(reason ?? .cancelled)
     invitation.deadline = reason == nil ? .zero : now + SessionLimits.settleTime
     invitation.dueAt = reason == nil ? .never : now
@@ -231,6 +246,11 @@ extension Sessions {
       if incoming[index].phase == .over {
         incoming[index].answerAt = .never
       } else {
+        if case .accepted(let handle) = incoming[index].phase, !incoming[index].isWelcomed,
+          let session = session(handle), session.isJoining
+        {
+          welcomeMissed(session, incoming[index].from, now)
+        }
         end(&incoming[index], .timedOut, answering: nil, now)
       }
     }

@@ -48,6 +48,18 @@ final class LocalSession {
   var unreadOfGone: [(address: MemberAddress, unread: Unread)] = []
   /// The pair whose streams sent last.
   var streamTurn = 0
+  /// It accepts those that it gathers, and is accepted by them, without a question.
+  var gathers = false
+  /// The addresses that it gathers, in their order.
+  var gatherings: [Gathering] = []
+  /// So many of them may be invited at once: one, and twice as many with each that comes alone.
+  var gatherWindow = 1
+  /// When it is time to see whom to invite.
+  var gatherAt = Instant.never
+  /// When its table changed, or somebody came who is to invite.
+  var grewAt = Instant.zero
+  /// When its table changed last.
+  var changedAt = Instant.zero
   /// It waits for a welcome into another session.
   var isJoining = false
 

@@ -28,6 +28,7 @@ extension Sessions {
   /// A node is out of reach.
   public func peerLost(_ node: NodeID) {
     peers.removeAll { $0.node == node }
+    wakeGatherings()
     peerServices(node, nil)
     peerRestarted(node)
   }
@@ -141,6 +142,7 @@ extension Sessions {
     if let entries = message.entries { take(entries, into: session, from: node, now) }
     guard session.isOpen, let index = session.position(of: address) else { return }
     if message.asks {
+      session.pairs[index].isAskedForWhole = true
       session.pairs[index].wholeAt = max(now, session.pairs[index].wholeMayGoAt(session.table.sequence))
     }
     heardDigest(session, index, message.digest, now)
@@ -166,11 +168,14 @@ extension Sessions {
 
   private func heardDigest(_ session: LocalSession, _ index: Int, _ digest: TableDigest, _ now: Instant) {
     session.pairs[index].theirDigest = digest
+    session.pairs[index].theirDigestAt = now
     if digest == session.table.digest {
       session.pairs[index].toldUpTo = session.table.sequence
       session.pairs[index].toldDigest = digest
       session.pairs[index].wholeAt = .never
+      session.pairs[index].unlikeSince = .never
     } else {
+      session.pairs[index].unlikeSince = min(session.pairs[index].unlikeSince, now)
       let mayGoAt = session.pairs[index].wholeMayGoAt(session.table.sequence)
       session.pairs[index].wholeAt = min(session.pairs[index].wholeAt, max(now + SessionLimits.askPause * 2, mayGoAt))
     }
@@ -244,13 +249,15 @@ extension Sessions {
   private func nextOutput(
     of session: LocalSession, _ index: Int, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
   ) -> SessionOutput? {
+    guard session.pairs[index].isDue(now) else { return nil }
     let pair = session.pairs[index]
     guard mayMeet(session.table.rules, pair.address.node), let known = session.session(knownTo: pair.address) else {
       return nil
     }
     // News first: a meet is of no use to somebody who does not know this member.
-    if pair.wholeAt <= now || pair.newsAt <= now || pair.digestAt <= now {
-      return tableOutput(session, index, known, now, canSend)
+    if pair.isTableDue(now) {
+      if let output = tableOutput(session, index, known, now, canSend) { return output }
+      if session.pairs[index].isTableDue(now) { return nil }
     }
     if pair.meetAt <= now {
       guard canSend(pair.address.node, .interactive, 64) else { return nil }
@@ -278,6 +285,8 @@ extension Sessions {
   private func tableOutput(
     _ session: LocalSession, _ index: Int, _ known: SessionID, _ now: Instant, _ canSend: (NodeID, Lane, Int) -> Bool
   ) -> SessionOutput? {
+    settleWhole(session, index, now)
+    guard session.pairs[index].isTableDue(now) else { return nil }
     let pair = session.pairs[index]
     var message = TableMessage(
       session: known, from: session.address.endpoint, to: pair.address.endpoint, asks: false,
@@ -295,6 +304,7 @@ extension Sessions {
     let bytes = message.bytes
     guard canSend(pair.address.node, .interactive, bytes.count) else { return nil }
     if isWhole {
+      session.pairs[index].isAskedForWhole = false
       session.pairs[index].wholeSentAt = now
       session.pairs[index].wholeSequence = session.table.sequence
     }
@@ -312,6 +322,25 @@ extension Sessions {
       .table, bytes, to: pair.address.node,
       session.isOpen
         ? .member(session.handle, pair.address, number: pair.number) : .farewell(session.handle, pair.address))
+  }
+
+  /// A whole table is due because a member has said another digest. While tables change all the time, as when many join,
+  /// most come to be alike without one: it waits until this one rests, and if that has changed since the member
+  /// spoke, it is told the digest first.
+  private func settleWhole(_ session: LocalSession, _ index: Int, _ now: Instant) {
+    let pair = session.pairs[index]
+    guard pair.wholeAt <= now, !pair.isAskedForWhole, pair.theirDigest != session.table.digest,
+      pair.theirDigestAt <= session.changedAt, now - pair.unlikeSince < SessionLimits.unlikeTime
+    else { return }
+    let restsAt = session.changedAt + SessionLimits.quietTime
+    if restsAt > now {
+      session.pairs[index].wholeAt = restsAt
+      return
+    }
+    session.pairs[index].wholeAt = .never
+    session.pairs[index].digestAt = now
+    // Who has heard it and says nothing has the same table.
+    if pair.toldDigest == session.table.digest { session.pairs[index].unlikeSince = .never }
   }
 
   /// Until it is connected a member is met again and again, by the lower address first.

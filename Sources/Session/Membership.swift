@@ -108,6 +108,9 @@ extension Sessions {
   /// Derives the pairs of a session from its table, and all that follows. After every change of the table.
   func tableChanged(_ session: LocalSession, _ now: Instant) {
     guard session.isOpen else { return }
+    session.changedAt = now
+    session.grewAt = now
+    if session.gathers { session.gatherAt = .zero }
     if foldTwin(of: session, now) { return }
     guard session.table.isJoined(session.address) else { return endWithoutLeaving(session, now) }
     session.newcomers.removeAll { session.table.isJoined($0.address) }
@@ -194,6 +197,7 @@ extension Sessions {
     for pair in session.pairs { failMessages(session, to: pair.address) }
     for index in session.pairs.indices { endStreams(session, index) }
     keepUnread(session)
+    session.gatherings = []
     endInvitations(of: session, now)
     tell(.ended(session.handle, end))
   }

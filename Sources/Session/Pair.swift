@@ -38,6 +38,11 @@ struct Pair {
   /// The digest that it was told last, and the one that it has said it has.
   var toldDigest: TableDigest?
   var theirDigest: TableDigest?
+  var theirDigestAt = Instant.zero
+  /// Since when the member has said other digests than this end's; `.never`: the last one was the same.
+  var unlikeSince = Instant.never
+  /// It has asked for the whole table.
+  var isAskedForWhole = false
   /// When it was last sent the whole table, and which.
   var wholeSentAt = Instant.zero
   var wholeSequence = UInt64.max
@@ -50,6 +55,14 @@ struct Pair {
     credit = Credit(unread)
     verdict = isAsked ? .asked : .accepted
   }
+
+  /// Whether anything is to be sent.
+  func isDue(_ now: Instant) -> Bool {
+    isTableDue(now) || meetAt <= now
+      || phase == .connected && (windowAt <= now || credit.isAskDue || credit.isGiveBackDue)
+  }
+
+  func isTableDue(_ now: Instant) -> Bool { newsAt <= now || digestAt <= now || wholeAt <= now }
 
   /// When the whole table may go to the member: again after a while, and the same one after a longer one.
   func wholeMayGoAt(_ sequence: UInt64) -> Instant {

@@ -36,10 +36,30 @@ public enum SessionLimits {
   /// How much longer than the inviter the invitee waits: a message may take as long.
   public static let settleTime = TimeSpan.seconds(5)
 
-  /// How long the higher of two addresses that gather each other leaves the lower one to invite.
+  /// How long the others of those that gather each other leave it to the lowest address to invite.
   public static let takeOverTime = TimeSpan.seconds(5)
-  /// Addresses that a node's applications gather: all services of all nodes would be more.
-  public static let gatheringsMax = 256
+  /// How long whoever is alone leaves it to a session with members to invite it.
+  public static let aloneTime = TimeSpan.milliseconds(500)
+  /// A session that grows postpones the turn of those that would take over, for so long at most.
+  public static let growTime = TimeSpan.seconds(30)
+  /// How long a gathered address may take to answer before the next one is invited too.
+  public static let answerTime = TimeSpan.seconds(2)
+  /// After this time without an answer an invitation gives its place to another one.
+  public static let giveWayTime = TimeSpan.seconds(10)
+  /// How long an application that gathers waits for the welcome of whom it accepted.
+  public static let welcomeTime = TimeSpan.seconds(10)
+  /// The longest pause between two invitations of an address that is gathered.
+  public static let gatherPauseMax = TimeSpan.seconds(300)
+  /// Invitations to gathered addresses at once: of a session, to a node, and of a node. The rest of `invitationsMax` is for
+  /// those that applications ask for.
+  public static let gatherInvitationsPerSessionMax = 8
+  public static let gatherInvitationsPerNodeMax = 3
+  public static let gatherInvitationsMax = 48
+  /// Addresses that a node's applications gather, in all their sessions: all services of all nodes would be more. With that
+  /// many one that was invited in vain gives way.
+  public static let gatheringsMax = 2_048
+  /// Signatures that a node remembers as verified: more than a session with all its members has.
+  public static let verifiedMax = 512
 
   /// How often a member is met again that is in reach and not connected. The one with the higher address waits longer.
   public static let sweepTime = TimeSpan.seconds(10)
@@ -48,6 +68,10 @@ public enum SessionLimits {
   public static let askPause = TimeSpan.milliseconds(500)
   /// A whole table goes to one member so often at most.
   public static let tableTime = TimeSpan.seconds(5)
+  /// So long a table must not have changed before a member whose digest differs is sent the whole of it; and how
+  /// long that is waited for.
+  public static let quietTime = TimeSpan.seconds(1)
+  public static let unlikeTime = TimeSpan.seconds(10)
   /// The same one, whatever the member says it has.
   public static let sameTableTime = TimeSpan.seconds(60)
   /// How long a member that left tells others, who were out of reach.

@@ -22,6 +22,7 @@ public enum SessionMemory {
     MemoryLayout<OutgoingInvitation>.stride + SessionLimits.contextBytesMax + arrayOverheadBytes
   public static let invitationsMax = 2 * SessionLimits.invitationsMax
   public static let gathering = MemoryLayout<Gathering>.stride
+  public static let verified = MemoryLayout<FixedBytes<32>>.stride
   /// One stream: its turn, and its name. What came is held by whoever has the applications.
   public static let stream =
     MemoryLayout<Stream>.stride + SessionLimits.streamTurnBytes + arrayOverheadBytes

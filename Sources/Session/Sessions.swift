@@ -30,7 +30,6 @@ public final class Sessions {
   var sightings: [(node: NodeID, body: [UInt8])] = []
   var outgoing: [OutgoingInvitation] = []
   var incoming: [IncomingInvitation] = []
-  var gatherings: [Gathering] = []
   var flights: [Flight] = []
   var forgers: [(node: NodeID, count: Int, since: Instant)] = []
   private var events: [SessionEvent] = []
@@ -56,7 +55,7 @@ public final class Sessions {
     streamPool = max(streamBytesMax, sure) - sure
     self.local = local
     self.point = point
-    self.cryptography = cryptography
+    self.cryptography = VerifiedSignatures(cryptography)
     random = SeededRandom(seed: seed)
     lastNumber = UInt32(truncatingIfNeeded: random.next())
   }
@@ -142,6 +141,7 @@ public final class Sessions {
       if instant > now { earliest = min(earliest, instant) }
     }
     for session in sessions {
+      note(session.gatherAt)
       for pair in session.pairs {
         note(pair.meetAt)
         note(pair.newsAt)
@@ -155,7 +155,6 @@ public final class Sessions {
       for newcomer in session.newcomers { note(newcomer.at) }
       if case .leaving(let until) = session.phase { note(until) }
     }
-    for gathering in gatherings { note(gathering.at) }
     for invitation in outgoing {
       note(invitation.deadline)
       note(invitation.dueAt)

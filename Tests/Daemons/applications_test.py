@@ -430,27 +430,6 @@ class ApplicationsTest(unittest.TestCase):
             incoming.read(timeout=20)
         self.assertEqual(ended.exception.end, StreamEnd.LOST)
 
-    # Gathering
-
-    def test_three_who_gather_one_type_come_together_and_nobody_is_asked(self):
-        clients = [self.connect(self.a, "gather 1"), self.connect(self.a, "gather 2"), self.connect(self.b, "gather 3")]
-        services, sessions = [], []
-        for number, client in enumerate(clients):
-            sessions.append(client.open_session("gather"))
-            sessions[-1].gather()
-            services.append(client.advertise("gather", {"name": str(number)}))
-        for session in sessions:
-            wait("all three are connected", lambda: len(session.connected()) == 2, 30)
-        for number, session in enumerate(sessions):
-            results = session.send(bytes([number]), timeout=20)
-            self.assertEqual(sorted(results.values()), [Result.DELIVERED] * 2)
-        for number, session in enumerate(sessions):
-            came = sorted(following(session, Message).data[0] for _ in range(2))
-            self.assertEqual(came, [other for other in range(3) if other != number])
-        for service in services:
-            with self.assertRaises(CausewayError):
-                service.next(timeout=0.01)
-
     # Limits
 
     def test_those_who_stop_in_the_middle_of_a_long_packet_keep_no_other_from_sending_one(self):

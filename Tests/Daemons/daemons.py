@@ -1,5 +1,6 @@
 """Causeway daemons on the loopback interface, each with a directory of its own, and applications that talk to them: for
 the tests and measurements beside this file. The binary is each program's first argument."""
+import errno
 import json
 import os
 import re
@@ -22,15 +23,34 @@ PORTS, PORTS_OF_A_RUN = range(20_000, 32_000), 400
 
 def _own_ports():
     """Ports of this run alone, below those that the kernel chooses from. The first one is kept bound: a run beside this one
-    takes others."""
+    takes others. A block in which anybody listens is left alone: it may be a daemon of a run that was killed."""
     for first in PORTS[::PORTS_OF_A_RUN]:
         guard = socket.socket()
         try:
             guard.bind(("127.0.0.1", first))
-            return guard, iter(range(first + 1, first + PORTS_OF_A_RUN))
+            if all(_is_free(port) for port in range(first + 1, first + PORTS_OF_A_RUN)):
+                return guard, iter(range(first + 1, first + PORTS_OF_A_RUN))
         except OSError:
-            guard.close()
-    raise SystemExit(f"all ports from {PORTS.start} to {PORTS.stop - 1} are in use")
+            pass
+        guard.close()
+    raise SystemExit(f"in each {PORTS_OF_A_RUN} ports from {PORTS.start} to {PORTS.stop - 1} one is in use")
+
+
+def _is_free(port):
+    """Whether nobody listens on a port of this machine, by IPv4 or IPv6. Connections that have just ended do not count."""
+    for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        try:
+            probe = socket.socket(family)
+        except OSError:
+            continue                # no IPv6 here
+        with probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((address, port))
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    return False
+    return True
 
 
 _guard, _ports = _own_ports()
@@ -83,7 +103,9 @@ class Daemon:
         return re.search(r"^node +(\w+)$", self.identity("show"), re.M).group(1)
 
     def start(self):
-        self.process = subprocess.Popen([BINARY, "run", "--config", self.config], stderr=subprocess.DEVNULL)
+        # Whatever ends the run ends it too.
+        command = ["setpriv", "--pdeathsig", "KILL", BINARY, "run", "--config", self.config]
+        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         wait(f"{self.name} answers", lambda: self.run("status")[0] == 0)
         return self
 

@@ -5,6 +5,7 @@ import Simulator
 /// simulate run FIRST COUNT            runs COUNT seeds, a line for each
 /// simulate story SEED [LESS…]         runs one seed and prints its trace
 /// simulate sessions FIRST COUNT       plays stories of sessions alone, step by step, and says how those that fail end
+/// simulate gather FIRST COUNT         plays stories of applications that gather, are cut off and start again
 /// simulate shrink SEED                makes a failing seed smaller and prints its line for Regressions.swift
 /// simulate rest mesh|hall COUNT       measures what a network of relays costs at rest
 /// simulate gain                       measures the loop gain of costs, a line for each network
@@ -18,13 +19,14 @@ struct Simulate {
     switch (arguments.first, numbers.count) {
     case ("run", 2): run(first: numbers[0], count: numbers[1])
     case ("sessions", 2): sessions(first: numbers[0], count: numbers[1])
+    case ("gather", 2): gather(first: numbers[0], count: numbers[1])
     case ("story", 1): story(numbers[0], less: Array(arguments.dropFirst(2)))
     case ("shrink", 1): shrink(numbers[0])
     case ("rest", 1): rest(arguments.dropFirst().first, Int(numbers[0]))
     case ("gain", 0): gain()
     default:
       say(
-        "usage: simulate run FIRST COUNT | sessions FIRST COUNT | story SEED [faults=a,b] [nodes=n] [seconds=n]"
+        "usage: simulate run FIRST COUNT | sessions FIRST COUNT | gather FIRST COUNT | story SEED [faults=a,b] [nodes=n] [seconds=n]"
           + " | shrink SEED | rest mesh|hall COUNT | gain")
       exit(2)
     }
@@ -68,6 +70,26 @@ struct Simulate {
     say(
       "\(count) stories, \(failed) failed: members met \(met) times, \(delivered) messages delivered, \(streams) streams"
         + " read to their end, \(bytes) bytes in streams, \(lies) lies told")
+    if failed > 0 { exit(1) }
+  }
+
+  private static func gather(first: UInt64, count: UInt64) {
+    var failed = 0, endings = 0, guests = 0
+    var seconds: [Double] = []
+    for seed in first..<first + count {
+      let story = Party.play(seed)
+      if let wrong = story.wrong {
+        failed += 1
+        say("FAILED \(seed) \(wrong)\n  replay: simulate gather \(seed) 1")
+      }
+      endings += story.endings
+      guests += story.guests
+      if let time = story.seconds { seconds.append(time) }
+    }
+    seconds.sort()
+    say(
+      "\(count) stories, \(failed) failed: \(guests) applications, \(endings / 2) invitations; at rest one session after"
+        + " \(seconds.isEmpty ? 0 : seconds[seconds.count / 2]) s in the middle, \(seconds.last ?? 0) s at most")
     if failed > 0 { exit(1) }
   }
 

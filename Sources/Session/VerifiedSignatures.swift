@@ -1,0 +1,36 @@
+import Frame
+import Primitives
+
+/// Cryptography that remembers what it has verified. A member's ticket comes many times: in tables of several members, and for
+/// each of the node's sessions. Only what was right is remembered, so nobody gains anything by a wrong signature.
+final class VerifiedSignatures: SessionCryptography {
+  private typealias Digest = FixedBytes<32>
+
+  private let cryptography: any SessionCryptography
+  /// Each in one of the `width` places that its first bytes say, the last one first. Empty until something was verified.
+  private var known: [Digest] = []
+  private static let width = 8
+
+  init(_ cryptography: any SessionCryptography) { self.cryptography = cryptography }
+
+  func sign(_ message: RawSpan) -> InlineArray<64, UInt8> { cryptography.sign(message) }
+
+  func digest(_ bytes: RawSpan) -> InlineArray<32, UInt8> { cryptography.digest(bytes) }
+
+  func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool {
+    var bytes = [UInt8](copying: signature)
+    bytes += [UInt8](copying: point)
+    bytes.append(node)
+    bytes += [UInt8](copying: message)
+    let digest = Digest(cryptography.digest(bytes.span.bytes))
+    let first = Int(digest.rawSpan.word32(0)) % (SessionLimits.verifiedMax / Self.width) * Self.width
+    if !known.isEmpty && known[first..<first + Self.width].contains(digest) { return true }
+    guard cryptography.verify(signature, over: message, by: point, of: node) else { return false }
+    if known.isEmpty {
+      known = [Digest](repeating: Digest(InlineArray(repeating: 0)), count: SessionLimits.verifiedMax)
+    }
+    for place in (first + 1..<first + Self.width).reversed() { known[place] = known[place - 1] }
+    known[first] = digest
+    return true
+  }
+}

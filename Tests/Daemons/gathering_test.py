@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Applications that gather, by the causeway binary: gathering_test.py BINARY
+
+Two real daemons on the loopback interface, and clients written from docs/local-api.md (Examples/python/causeway.py)."""
+import unittest
+
+from applications_test import path
+from causeway import CausewayError, Message, Node, Result, Room
+from daemons import DaemonsTest, wait
+
+
+class GatheringTest(DaemonsTest):
+    def setUp(self):
+        super().setUp()
+        self.a = self.daemon("a").start()
+        self.b = self.daemon("b", self.a).start()
+
+    def gather(self, count, type):
+        """Applications on both daemons in turn that gather at once, and what they offer."""
+        services, sessions = [], []
+        for number in range(count):
+            client = Node.connect(f"{type} {number}", path((self.a, self.b)[number % 2]))
+            self.addCleanup(client.close)
+            sessions.append(client.open_session(type, 64))
+            sessions[-1].gather()
+            services.append(client.advertise(type, {"name": str(number)}))
+        for session in sessions:
+            wait("all are connected", lambda: len(session.connected()) == count - 1, 15)
+        self.assertEqual(len({session.id for session in sessions}), 1)
+        return sessions, services
+
+    def hear(self, sessions):
+        """Each sends one message to all others; those without room get it when they have some."""
+        came = [[] for _ in sessions]
+
+        def next_room(number):
+            """The address of the next room, or None after a message, which is noted."""
+            event = sessions[number].next(timeout=20)
+            if isinstance(event, Message):
+                came[number].append(event.data[0])
+            return event.address if isinstance(event, Room) else None
+
+        for number, session in enumerate(sessions):
+            results = session.send(bytes([number]), timeout=20)
+            while Result.NO_ROOM in results.values():
+                address = next_room(number)
+                if results.get(address) == Result.NO_ROOM:
+                    results |= session.send(bytes([number]), [address], timeout=20)
+            self.assertEqual(list(results.values()), [Result.DELIVERED] * (len(sessions) - 1))
+        for number in range(len(sessions)):
+            while len(came[number]) < len(sessions) - 1:
+                next_room(number)
+            self.assertEqual(sorted(came[number]), [other for other in range(len(sessions)) if other != number])
+
+    def test_three_who_gather_one_type_come_together_and_nobody_is_asked(self):
+        sessions, services = self.gather(3, "three")
+        self.hear(sessions)
+        for service in services:
+            with self.assertRaises(CausewayError):
+                service.next(timeout=0.01)
+
+    def test_sixteen_who_gather_at_once_are_one_session_in_which_each_hears_all(self):
+        sessions, _ = self.gather(16, "sixteen")
+        self.hear(sessions)
+
+
+if __name__ == "__main__":
+    unittest.main()
