@@ -180,8 +180,6 @@ ROWS = [
         "if turn == 0 && !isMember {", "if !isMember {", "SessionTests"),
     Row("whoever is alone and invites a session is merged with it", "Sources/Session/Gathering.swift",
         "acceptAt == .zero && mayComeAlone(incoming[index], session)", "false", "SessionTests"),
-    Row("whoever never welcomes is accepted again and again", "Sources/Session/Gathering.swift",
-        "    session.gatherings[index].isUnwelcoming = true\n", "", "SessionTests"),
     Row("an invitation that is not answered holds up the next one", "Sources/Session/Gathering.swift",
         "if until <= now { continue }", "", "SessionTests"),
     Row("what was verified is not remembered", "Sources/Session/VerifiedSignatures.swift",

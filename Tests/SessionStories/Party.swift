@@ -20,7 +20,7 @@ public final class Party {
   /// Invitations to each station and from each, of other stations.
   private(set) var asked: [Int: Int] = [:]
   private(set) var invited: [Int: Int] = [:]
-  /// Invitations that could not be accepted yet, as the local API keeps them.
+  /// Invitations of which the applications were told: as the local API does they accept them as those of gathered addresses.
   private var waiting: [(station: Int, invitation: Invitation)] = []
   /// Stations whose applications say nothing to invitations.
   var silent: Set<Int> = []
@@ -94,9 +94,8 @@ public final class Party {
     waiting.removeAll { station, invitation in
       let into = guests.first { $0.station == station && $0.address.endpoint == invitation.to }
       guard let into else { return true }
-      let isAccepted =
-        (try? hall.stations[station].sessions.accept(invitation.handle, into: into.session, now: hall.now)) != nil
-      return isAccepted || invitation.deadline < hall.now
+      try? hall.stations[station].sessions.acceptGathered(invitation.handle, into: into.session)
+      return true
     }
     hall.settle()
   }

@@ -86,6 +86,25 @@ import Testing
     #expect(party.table(0)!.origins.count <= 2)
   }
 
+  @Test func `whoever invites a session that does not know it yet is invited by it, and not merged with it`() {
+    let party = Party(stations: 20, each: 1)
+    for number in party.guests.indices.reversed() {
+      party.begin([number], hearing: Array(party.guests.indices[number...]))
+      party.run(seconds: 2)
+    }
+    let all = Array(party.guests.indices)
+    #expect(party.time(all, upTo: 15) != nil, "\(party.sessionCount)")
+    #expect(party.table(0)!.origins.count <= 2)
+  }
+
+  @Test func `one that does not answer holds up the next one for two seconds`() {
+    let party = Party(stations: 12, each: 1)
+    party.silent = [party.guests[1].station]
+    let others = party.guests.indices.filter { $0 != 1 }
+    party.begin(others)
+    #expect(party.time(others, upTo: 5) != nil)
+  }
+
   @Test func `the lowest of all does not answer, and the others gather without it`() {
     let party = Party(stations: 12, each: 2)
     party.silent = [party.guests[0].station]
