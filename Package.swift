@@ -166,8 +166,8 @@ let package = Package(
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Node", "Bearer", "BearerBluetooth", "WiFiDirect",
-        "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "Trust", "TestSupport",
+        "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Transfer", "Node", "Bearer", "BearerBluetooth",
+        "WiFiDirect", "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "Trust", "TestSupport",
       ],
       path: "Tests/Fuzz", exclude: ["corpus", "run.sh"], swiftSettings: language,
       linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),

@@ -40,7 +40,7 @@ private struct OutgoingWork: Sendable {
   var splitter = RecordSplitter()
   /// The first file that could not be read.
   var failure: String?
-  private var outcome: SenderOutcome?
+  private(set) var outcome: SenderOutcome?
 
   init(_ source: ResourceSource) {
     sender = TransferSender(source.manifest)
@@ -63,7 +63,7 @@ private struct OutgoingWork: Sendable {
       guard let command = sender.nextCommand() else { return step }
       switch command {
       case .send(let record): step.bytes += record.encoded
-      case .finish(let outcome): step.outcome = outcome
+      case .finish(let outcome): (step.outcome, self.outcome) = (outcome, outcome)
       case .read(let file, let offset, let count):
         reads += 1
         do throws(FileFailure) {
@@ -153,10 +153,7 @@ final class OutgoingRun: Sendable {
 
   /// After which it is tried again.
   private static func isBreak(_ error: CausewayError) -> Bool {
-    switch error.reason {
-    case .outOfReach, .full, .stream(.lost), .stream(.noPlace): true
-    default: false
-    }
+    [.outOfReach, .full, .stream(.lost), .stream(.noPlace)].contains(error.reason)
   }
 
   private func end(_ result: Result<[String], CausewayError>) {
@@ -213,9 +210,11 @@ final class OutgoingRun: Sendable {
   /// The outcome, when the receiver has said it.
   private func outcome() async -> SenderOutcome? {
     while !Task.isCancelled {
-      if case .finish(let outcome)? = work.withLock({ $0.sender.isEnded ? $0.sender.nextCommand() : nil }) {
-        return outcome
+      let known = work.withLock { work in
+        if work.sender.isEnded && work.outcome == nil { _ = work.step() }
+        return work.outcome
       }
+      if let known { return known }
       try? await Task.sleep(for: .milliseconds(20))
     }
     return nil

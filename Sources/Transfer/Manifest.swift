@@ -95,9 +95,8 @@ public struct Manifest: Equatable, Sendable {
     var folder: ArraySlice<UInt8> = [], before: [UInt8] = [], begin = (entry: 0, file: 0)
     for (index, entry) in entries.enumerated() {
       let parent = entry.parent
-      guard Entry.precedes(before, entry.path), folder.starts(with: parent),
-        parent.count == folder.count || parent.isEmpty || folder.dropFirst(parent.count).first == Entry.slash
-      else { throw .path }
+      // In this order a folder that only begins like the parent's name cannot be the one that is open.
+      guard Entry.precedes(before, entry.path), folder.starts(with: parent) else { throw .path }
       if parent.isEmpty && index > 0 {
         items.append(Item(entries: begin.entry..<index, files: begin.file..<files.count))
         begin = (index, files.count)

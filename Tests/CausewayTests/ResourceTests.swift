@@ -120,7 +120,9 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
     (cancelsSender ? sending : receiving).cancel("enough")
     for (transfer, isOwn) in [(sending, cancelsSender), (receiving, !cancelsSender)] {
       let error = await end(transfer)
-      #expect(error?.code == .cancelled && error?.text.hasSuffix("enough") == !isOwn, "\(error?.text ?? "")")
+      #expect(
+        error?.code == .cancelled && error?.text.hasSuffix("enough") == !isOwn, "\(cancelsSender): \(error?.text ?? "")"
+      )
     }
   }
 }

@@ -81,12 +81,14 @@ private func hears(_ records: [Record], _ fault: TransferFault) throws {
 
 @Test func `a stream that ends before everything came is no success`() throws {
   var exchange = try accepted()
-  #expect(!exchange.receiver.streamFinished())
+  var isWhole = exchange.receiver.streamFinished()
+  #expect(!isWhole)
   for record in [.begin(file: 0, offset: 0), ten, .root(file: 0, root), .begin(file: 1, offset: 0), ten] as [Record] {
     exchange.send(record)
   }
   _ = exchange.stepReceiver()
-  #expect(!exchange.receiver.streamFinished())
+  isWhole = exchange.receiver.streamFinished()
+  #expect(!isWhole)
 }
 
 @Test func `an offer that differs after a break ends the transfer`() throws {

@@ -82,11 +82,11 @@ func `a path twice, out of order, below a file or without its folder is refused`
   "../x", "a/../b", "/etc/passwd", "a//b", ".", "a/.", "a\0b", "a\nb", String(repeating: "x", count: 256),
 ])
 func `a path that leads out or is no path is refused`(path: String) {
-  #expect(throws: TransferFault.self) { try read(written([(path, 1)]), entries: 1, files: 1, bytes: 1) }
+  #expect(throws: TransferFault.self) { try read(written([(path: path, size: 1)]), entries: 1, files: 1, bytes: 1) }
 }
 
 @Test func `a list that is not what was offered is refused`() {
-  let list = written([("a", 1), ("b", 2)])
+  let list = written([(path: "a", size: 1), (path: "b", size: 2)])
   #expect(throws: Never.self) { try read(list, entries: 2, files: 2, bytes: 3) }
   #expect(throws: TransferFault.entries) { try read(list, entries: 1, files: 1, bytes: 3) }
   #expect(throws: TransferFault.entries) { try read(list, entries: 3, files: 2, bytes: 3) }
@@ -95,25 +95,28 @@ func `a path that leads out or is no path is refused`(path: String) {
     try read(list, entries: 2, files: 2, bytes: 3, digest: SHA256.digest([]))
   }
   #expect(throws: TransferFault.recordField) { try read(Array(list.dropLast()), entries: 2, files: 2, bytes: 3) }
-  #expect(throws: TransferFault.entries) { try read(written([("a", nil)]), entries: 1, files: 1, bytes: 0) }
+  #expect(throws: TransferFault.entries) { try read(written([(path: "a", size: nil)]), entries: 1, files: 1, bytes: 0) }
 }
 
 @Test func `sizes do not overflow`() {
-  for size in [UInt64.max, 1 << 63, (1 << 62) + 1] {
-    #expect(throws: TransferFault.sizes) { try read(written([("a", size)]), entries: 1, files: 1, bytes: 0) }
+  for size in [.max, 1 << 63, (1 << 62) + 1] as [UInt64] {
+    #expect(throws: TransferFault.sizes) {
+      try read(written([(path: "a", size: size)]), entries: 1, files: 1, bytes: 0)
+    }
   }
   let half: UInt64 = 1 << 61
   #expect(throws: TransferFault.sizes) {
-    try read(written([("a", half), ("b", half), ("c", 1)]), entries: 3, files: 3, bytes: 1)
+    try read(
+      written([(path: "a", size: half), (path: "b", size: half), (path: "c", size: 1)]), entries: 3, files: 3, bytes: 1)
   }
 }
 
 @Test func `a path is at most 64 names deep`() throws {
-  let deep = [[UInt8]](repeating: [0x61], count: 64)
+  let deep = [[UInt8]](repeating: [0x61], count: 64), path = String(repeating: "a/", count: 64) + "a"
   #expect(throws: Never.self) { try Entry(deep, size: 1) }
   #expect(throws: TransferFault.path) { try Entry(deep + [[0x61]], size: 1) }
   #expect(throws: TransferFault.path) {
-    try read(written([(Array(repeating: "a", count: 65).joined(separator: "/"), 1)]), entries: 1, files: 1, bytes: 1)
+    try read(written([(path: path, size: 1)]), entries: 1, files: 1, bytes: 1)
   }
 }
 
