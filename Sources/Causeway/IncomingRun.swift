@@ -224,7 +224,12 @@ final class IncomingRun: Sendable {
   /// Says and shows what came of a step. The outcome, if it was the last one.
   private func tell(_ step: IncomingWork.Step, _ answer: OutgoingStream) async throws(CausewayError) -> ReceiverOutcome?
   {
-    if !step.bytes.isEmpty { try await answer.write(step.bytes) }
+    do throws(CausewayError) {
+      if !step.bytes.isEmpty { try await answer.write(step.bytes) }
+    } catch {
+      // What ended it counts, also when the sender does not hear it.
+      if step.outcome == nil { throw error }
+    }
     if let offer = step.offer {
       asked.fulfil(TransferInside(byteCount: offer.bytes, fileCount: Int(offer.files)))
       session.mailbox.change { $0.add(Offer(self, offer)) }

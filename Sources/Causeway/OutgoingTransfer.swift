@@ -131,6 +131,10 @@ final class OutgoingRun: Sendable {
       let sent = work.withLock { $0.sender.bytesSent }
       attempts = sent > moved ? 0 : attempts + 1
       moved = sent
+      if error.reason == .stream(.refused) {
+        return end(
+          .failure(CausewayError(.stream(.refused), "the member takes no resources, or has too many offers by now")))
+      }
       guard Self.isBreak(error), attempts < Limits.attemptsMax else { return end(.failure(error)) }
       inside.tell { $0.state = .away }
       let pause = Duration.milliseconds(min(200 << min(attempts, 5), 5_000))
@@ -246,6 +250,8 @@ final class OutgoingRun: Sendable {
       do throws(CausewayError) {
         if !step.bytes.isEmpty { try await stream.write(step.bytes) }
       } catch {
+        // What ended it counts, also when the receiver does not hear it.
+        if let outcome = step.outcome { return .outcome(outcome) }
         return error.reason == .cancelled ? nil : .broken(error)
       }
       if let outcome = step.outcome {
