@@ -250,6 +250,17 @@ class LibraryTest(unittest.TestCase):
         self.same(place, into)
         self.again("daemon killed", before + self.moved(sender) - size)
 
+    def test_a_disk_that_fills_up_is_named_at_both_ends(self):
+        place, into, size = self.folder("full")
+        # A disk of the test's own, which another program fills as soon as 4 MiB have come.
+        script = ('mount -t tmpfs -o size=30m tmpfs "$3" || exit 1; '
+                  '(until [ "$(du -sm "$3" | cut -f1)" -ge 4 ]; do sleep 0.02; done; cat /dev/zero > "$3/filler") 2>/dev/null & '
+                  'exec "$1" receive full "$2" "$3"')
+        receiver = self.program("unshare", "-m", "sh", "-c", script, "sh", self.files, f"{self.b.directory}/run/api.sock", into)
+        sender = self.send("full", self.a, place)
+        receiver.wait("^-- not received: unavailable: the disk is full", 60)
+        sender.wait("^-- unavailable: the member's disk is full", 30)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -4,7 +4,7 @@ import Causeway
 // files receive NAME SOCKET DIRECTORY  takes what is sent, until it is stopped
 
 @main struct Files {
-  static func main() async throws {
+  static func main() async {
     let words = CommandLine.arguments
     guard words.count >= 5, ["send", "receive"].contains(words[1]) else {
       return print("usage: files send NAME SOCKET PATH… | files receive NAME SOCKET DIRECTORY")
@@ -19,6 +19,8 @@ import Causeway
         try await receive(into: words[4], in: session)
       } catch let error as CausewayError where error.reason == .daemonEnded {
         print("-- the box was restarted: the same again")
+      } catch {
+        return print("-- \(error)")
       }
     }
   }
