@@ -31,7 +31,8 @@ public enum Limits {
   static let sightingsMax = 4_096
   static let servicesOfNodeMax = 16
   static let serviceBytesMax = 2_048
-  /// Offers of one session that came and are not answered; any more are refused.
+  /// Offers of one session that came and are not answered; any more are refused. One member can fill it, until the
+  /// application has answered: each offer takes two of its 16 streams, and those that it accepted need some too.
   static let offersMax = 4
   /// A stream that begins as a resource has said what it offers by then.
   static let offerBegins = Duration.seconds(30)
