@@ -70,6 +70,8 @@ let package = Package(
     core("Messages", ["Primitives", "Channel"]),
     core("Session", ["Primitives", "Frame", "Channel"]),
     core("LocalAPI", ["Primitives", "Channel", "Session"]),
+    // Pure as the core. The library for applications imports it too, so it has no unsafe flag outside of the firmware.
+    .target(name: "Transfer", swiftSettings: embedded ? language + mode : [.swiftLanguageMode(.v6)]),
     core("Node", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session"]),
 
     // Rim: system calls, libraries, radios.
@@ -105,8 +107,8 @@ let package = Package(
       "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics",
     ]),
     rim("Commands", [
-      "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Messages", "Reactor", "Identity", "SecureTransport", "Trust",
-      "Configuration", "Diagnostics", "Relay",
+      "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Messages", "Transfer", "Reactor", "Identity", "SecureTransport",
+      "Trust", "Configuration", "Diagnostics", "Relay",
     ]),
     // The product is called causeway; a module of that name would clash with the library where file names have no case.
     .executableTarget(
@@ -119,8 +121,9 @@ let package = Package(
   ] + (embedded ? [] : [
     // The library for applications, in full Swift. It needs libc alone, and no unsafe flag: SwiftPM refuses a package that
     // depends on a target with one.
-    .target(name: "Causeway", swiftSettings: [.swiftLanguageMode(.v6)]),
-    .testTarget(name: "CausewayTests", dependencies: ["Causeway"], swiftSettings: [.swiftLanguageMode(.v6)]),
+    .target(name: "Causeway", dependencies: ["Transfer"], swiftSettings: [.swiftLanguageMode(.v6)]),
+    .testTarget(name: "CausewayTests", dependencies: ["Causeway", "Transfer"], swiftSettings: [.swiftLanguageMode(.v6)]),
+    .testTarget(name: "TransferTests", dependencies: ["Transfer"], swiftSettings: [.swiftLanguageMode(.v6)]),
     .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Node"], path: "Tests/Support", swiftSettings: language + optimisedAndChecked),
     tests("PrimitivesTests", ["Primitives", "TestSupport"]),
     tests("OptimisedTests", ["Primitives"], optimised),
@@ -163,8 +166,8 @@ let package = Package(
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Node", "Bearer", "BearerBluetooth", "WiFiDirect",
-        "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "Trust", "TestSupport",
+        "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Transfer", "Node", "Bearer", "BearerBluetooth",
+        "WiFiDirect", "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "Trust", "TestSupport",
       ],
       path: "Tests/Fuzz", exclude: ["corpus", "run.sh"], swiftSettings: language,
       linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
