@@ -100,13 +100,15 @@ let package = Package(
     rim("Discovery", ["CSystem", "CAvahi", "Reactor", "Bearer", "Primitives"]),
     rim("Configuration", ["CSystem", "CFormats", "Primitives", "Journal", "Bearer"]),
     rim("Diagnostics", ["CSystem", "CFormats", "Reactor", "Primitives", "Journal", "Frame"]),
+    rim("LocalClient", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Diagnostics"]),
+    rim("Terminal", ["CSystem", "Primitives", "Diagnostics"]),
     rim("Relay", [
       "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
       "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics",
     ]),
     rim("Commands", [
-      "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Messages", "Reactor", "Identity", "SecureTransport", "Trust",
-      "Configuration", "Diagnostics", "Relay",
+      "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Reactor", "Identity", "SecureTransport",
+      "Trust", "Configuration", "Diagnostics", "LocalClient", "Terminal", "Relay",
     ]),
     // The product is called causeway; a module of that name would clash with the library where file names have no case.
     .executableTarget(
@@ -121,7 +123,7 @@ let package = Package(
     // depends on a target with one.
     .target(name: "Causeway", swiftSettings: [.swiftLanguageMode(.v6)]),
     .testTarget(name: "CausewayTests", dependencies: ["Causeway"], swiftSettings: [.swiftLanguageMode(.v6)]),
-    .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Node"], path: "Tests/Support", swiftSettings: language + optimisedAndChecked),
+    .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Session", "Node"], path: "Tests/Support", swiftSettings: language + optimisedAndChecked),
     tests("PrimitivesTests", ["Primitives", "TestSupport"]),
     tests("OptimisedTests", ["Primitives"], optimised),
     tests("FrameTests", ["Primitives", "Frame", "TestSupport"]),
@@ -159,6 +161,8 @@ let package = Package(
     tests("MessagesTests", ["Primitives", "Messages"]),
     tests("SessionTests", ["Primitives", "Frame", "Channel", "Session", "SessionStories", "TestSupport"], optimisedAndChecked),
     .testTarget(name: "LocalAPITests", dependencies: ["CSystem", "Primitives", "Channel", "Session", "LocalAPI", "TestSupport"], exclude: ["vectors.txt"], swiftSettings: language),
+    tests("LocalClientTests", ["CSystem", "Primitives", "Session", "LocalAPI", "LocalClient"]),
+    tests("TerminalTests", ["Primitives", "Terminal"]),
   ]) + (fuzzing ? [
     .executableTarget(
       name: "fuzz",

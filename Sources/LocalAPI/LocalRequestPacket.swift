@@ -1,20 +1,11 @@
-import LocalAPI
 import Primitives
 import Session
 
-/// What a client writes: the other direction of `LocalRequest`.
+/// A client's direction: what `LocalRequest.init` reads.
 extension LocalRequest {
-  /// The packet, with its length.
+  /// The packet, with its length. Texts have at most 255 bytes.
   public var packet: [UInt8] {
     var bytes: [UInt8] = []
-    func text(_ text: [UInt8]) {
-      bytes.append(UInt8(text.count))
-      bytes += text
-    }
-    func address(_ address: MemberAddress) {
-      bytes.append(address.node)
-      bytes.append(bigEndian: address.endpoint)
-    }
     func begin(_ type: UInt8) {
       bytes.append(type)
       bytes.append(bigEndian: number)
@@ -24,19 +15,19 @@ extension LocalRequest {
       begin(1)
       bytes.append(bigEndian: least)
       bytes.append(bigEndian: most)
-      text(instance)
+      bytes.append(text: instance)
     case .advertise(let type, let info):
       begin(2)
-      text(type)
+      bytes.append(text: type)
       bytes.append(UInt8(info.count))
-      info.forEach(text)
+      for pair in info { bytes.append(text: pair) }
     case .browse(let type):
       begin(3)
-      text(type)
+      bytes.append(text: type)
     case .open(let type, let rules, let judges):
       begin(4)
-      text(type)
-      bytes += [(rules.onlyFounderAdmits ? 1 : 0) | (rules.onlySealed ? 0 : 2), rules.membersMax]
+      bytes.append(text: type)
+      bytes.append(rules: rules)
       if judges { bytes.append(1) }
     case .close(let object):
       begin(5)
@@ -44,7 +35,7 @@ extension LocalRequest {
     case .invite(let session, let to, let milliseconds, let context):
       begin(6)
       bytes.append(bigEndian: session)
-      address(to)
+      bytes.append(address: to)
       bytes.append(bigEndian: milliseconds)
       bytes.append(bigEndian: UInt16(context.count))
       bytes += context
@@ -55,16 +46,16 @@ extension LocalRequest {
       begin(8)
       bytes.append(bigEndian: invitation)
       bytes.append(bigEndian: session)
-      text(explanation)
+      bytes.append(text: explanation)
     case .leave(let session, let farewell):
       begin(9)
       bytes.append(bigEndian: session)
-      text(farewell)
+      bytes.append(text: farewell)
     case .send(let session, let mode, let to, let data):
       begin(10)
       bytes.append(bigEndian: session)
       bytes += [mode.rawValue, UInt8(to.count)]
-      to.forEach(address)
+      for member in to { bytes.append(address: member) }
       bytes.append(bigEndian: UInt32(data.count))
       bytes += data
     case .window(let session, let limit):
@@ -77,8 +68,8 @@ extension LocalRequest {
     case .stream(let session, let to, let name):
       begin(13)
       bytes.append(bigEndian: session)
-      address(to)
-      text(name)
+      bytes.append(address: to)
+      bytes.append(text: name)
     case .take(let stream, let isWanted, let limit):
       begin(14)
       bytes.append(bigEndian: stream)
@@ -102,12 +93,12 @@ extension LocalRequest {
     case .eject(let session, let member, let farewell):
       begin(19)
       bytes.append(bigEndian: session)
-      address(member)
-      text(farewell)
+      bytes.append(address: member)
+      bytes.append(text: farewell)
     case .decide(let session, let member, let accepts):
       begin(20)
       bytes.append(bigEndian: session)
-      address(member)
+      bytes.append(address: member)
       bytes.append(accepts ? 1 : 0)
     }
     var packet: [UInt8] = []

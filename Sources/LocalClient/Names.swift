@@ -1,0 +1,98 @@
+import Diagnostics
+import LocalAPI
+import Primitives
+import Session
+
+/// Looks nodes up as people type them.
+public enum NameMatch: Equatable {
+  /// All nodes of these sightings are one.
+  case one(NodeID)
+  case several([NodeID])
+  /// Nobody, and the name that was perhaps meant.
+  case nobody(suggestion: [UInt8]?)
+
+  /// Finds a node by its display name, by the name that its application chose, or by the first 4 or more digits of its id.
+  /// A name in the same letters goes before one in other case. 8 or 32 digits are always an id.
+  public init(_ word: [UInt8], in sightings: [Sighting]) {
+    let isID = looksLikeNodeID(word.span.bytes)
+    let folded = Self.folded(word)
+    var exact: [NodeID] = [], alike: [NodeID] = []
+    for sighting in sightings {
+      let node = sighting.address.node
+      let names = isID ? [] : Self.names(sighting)
+      let isExact = names.contains(word) || node.begins(withDigits: word)
+      if isExact && !exact.contains(node) { exact.append(node) }
+      if names.contains(where: { Self.folded($0) == folded }) && !alike.contains(node) { alike.append(node) }
+    }
+    let found = exact.isEmpty ? alike : exact
+    if found.count == 1 {
+      self = .one(found[0])
+    } else if found.isEmpty {
+      self = .nobody(suggestion: isID ? nil : Self.suggestion(folded, sightings))
+    } else {
+      self = .several(found)
+    }
+  }
+
+  private static func names(_ sighting: Sighting) -> [[UInt8]] {
+    sighting.chosenName.map { [sighting.peer.name, $0] } ?? [sighting.peer.name]
+  }
+
+  /// The name that differs least: by one letter where names are short, otherwise by two, or that begins so.
+  private static func suggestion(_ word: [UInt32], _ sightings: [Sighting]) -> [UInt8]? {
+    guard word.count <= wordScalarsMax else { return nil }
+    var best: [UInt8]?
+    var least = word.count <= shortScalars ? 2 : 3
+    for name in sightings.flatMap({ names($0) }) {
+      let candidate = folded(name)
+      let isBeginning = word.count > 1 && candidate.starts(with: word)
+      let steps = isBeginning ? 1 : distance(word, candidate)
+      if steps < least && candidate.count <= wordScalarsMax { (best, least) = (name, steps) }
+    }
+    return best
+  }
+
+  /// Names have at most 63 bytes.
+  private static let wordScalarsMax = 63
+  private static let shortScalars = 4
+
+  /// How many letters are to be put in, left out, changed or exchanged with their neighbour (optimal string alignment).
+  static func distance(_ a: [UInt32], _ b: [UInt32]) -> Int {
+    var before: [Int] = [], row = Array(0...b.count)
+    for i in a.indices {
+      var next = [i + 1]
+      for j in b.indices {
+        var least = min(row[j] + (a[i] == b[j] ? 0 : 1), row[j + 1] + 1, next[j] + 1)
+        if i > 0, j > 0, a[i] == b[j - 1], a[i - 1] == b[j] { least = min(least, before[j - 1] + 1) }
+        next.append(least)
+      }
+      (before, row) = (row, next)
+    }
+    return row[b.count]
+  }
+
+  /// The characters without case, of the Latin, Greek and Cyrillic alphabets: Unicode's whole tables are 700 kB.
+  public static func folded(_ text: [UInt8]) -> [UInt32] {
+    var scalars: [UInt32] = []
+    var decoder = UTF8()
+    var iterator = text.makeIterator()
+    while true {
+      switch decoder.decode(&iterator) {
+      case .scalarValue(let scalar): scalars.append(lower(scalar.value))
+      case .emptyInput: return scalars
+      case .error: scalars.append(0xFFFD)
+      }
+    }
+  }
+
+  private static func lower(_ scalar: UInt32) -> UInt32 {
+    switch scalar {
+    case 0x41...0x5A, 0xC0...0xD6, 0xD8...0xDE, 0x391...0x3A9, 0x410...0x42F: scalar + 0x20
+    case 0x400...0x40F: scalar + 0x50
+    // Pairs of which the upper case is even, or odd.
+    case 0x100...0x12F, 0x132...0x137, 0x14A...0x177, 0x460...0x481, 0x48A...0x4BF, 0x1E00...0x1E95: scalar | 1
+    case 0x139...0x148, 0x179...0x17E: scalar + (scalar & 1)
+    default: scalar
+    }
+  }
+}
