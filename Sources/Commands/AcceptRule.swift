@@ -10,10 +10,13 @@ struct AcceptRule {
   static let options = [
     CommandOption(
       name: "from", key: fromKey, argument: "ID",
-      help: "Accept this peer alone: all 32 digits of its id, or of a pinned one the name or the beginning of the id; may be given again"),
+      help:
+        "Accept this peer alone: all 32 digits of its id, or of a pinned one the name or the beginning of the id; may be given again"
+    ),
     CommandOption(
       name: "pinned", key: pinnedKey, argument: nil,
-      help: "Accept peers whose keys are pinned here, without a question: the default when standard input is no terminal"),
+      help:
+        "Accept peers whose keys are pinned here, without a question: the default when standard input is no terminal"),
   ]
   /// Peers that can be named.
   static let fromMax = 64

@@ -21,6 +21,15 @@ final class ChatView {
 
   var isJSON: Bool { if case .json = kind { true } else { false } }
 
+  /// Tells programs who this box is.
+  func introduce(_ connection: DaemonConnection) {
+    guard isJSON else { return }
+    var line = JSONLine(event: "self")
+    line.add("name", connection.name)
+    line.add("id", Array(connection.node.text.utf8))
+    line.put()
+  }
+
   func message(_ name: [UInt8], _ from: MemberAddress, _ text: [UInt8]) {
     if isJSON {
       var line = JSONLine(event: "message")
@@ -57,18 +66,15 @@ final class ChatView {
   }
 
   /// Something for people alone.
-  func notice(_ text: [UInt8]) {
+  func notice(_ text: TextBuilder) {
     switch kind {
     case .typing(let screen):
-      var line = TextBuilder()
-      line.add("-- ")
-      line.add(untrusted: text)
+      var line = TextBuilder("-- ")
+      line.add(text)
       screen.show(line, isDim: true)
-    case .plain, .json: printError(String(decoding: text, as: UTF8.self))
+    case .plain, .json: printError(text)
     }
   }
-
-  func notice(_ text: String) { notice(Array(text.utf8)) }
 
   private func show(_ line: TextBuilder) {
     switch kind {

@@ -49,18 +49,11 @@ private func accept(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
       line.add("accepted", isAccepted)
       line.put()
     } else {
-      let what: StaticString = isAccepted ? " was accepted" : " was not accepted"
-      view.notice(peer.name + Array(" (\(invitation.from.node.shortText), \(peer.described))".utf8) + what.bytes)
+      view.notice(answerText(invitation, peer, isAccepted))
     }
   }
-  let info = options.name.isEmpty ? [] : [Array("name=".utf8) + options.name]
-  try connection.make(.advertise(type: type, info: info))
-  if view.isJSON {
-    var line = JSONLine(event: "self")
-    line.add("name", connection.name)
-    line.add("id", Array(connection.node.text.utf8))
-    line.put()
-  }
+  try connection.make(.advertise(type: type, info: options.info))
+  view.introduce(connection)
   var window = MessageWindow()
   window.open(connection, session)
   var names = MemberNames()

@@ -107,7 +107,7 @@ private struct Browse {
       var line = TextBuilder()
       line.add(event)
       line.add(" ")
-      line.add(untrusted: sighting.described)
+      line.add(sighting.described)
       line.add("\n")
       return Output.put(line)
     }
@@ -127,7 +127,7 @@ private struct Browse {
     guard let screen else { return }
     let (columns, rows) = screen.size
     var table = Diagnostics.Table(["NAME", "ID", "TYPE", "HOPS", "VERIFIED", "INFO"])
-    for sighting in sightings.all.sorted(by: Sighting.comesBefore) {
+    for sighting in sightings.all {
       table.add([
         String(decoding: sighting.peer.name, as: UTF8.self), sighting.address.node.shortText,
         String(decoding: sighting.service.type, as: UTF8.self), "\(sighting.peer.hops)",
@@ -168,15 +168,19 @@ extension Sighting {
   }
 
   /// In one line: bob (b0b01234) chat, 2 hops, verified, room=kitchen
-  var described: [UInt8] {
-    var text = peer.name + Array(" (\(address.node.shortText)) ".utf8) + service.type
-    text += Array(", \(peer.hops) hop\(peer.hops == 1 ? "" : "s"), \(peer.isVerified ? "verified" : "not verified")".utf8)
-    for pair in service.info { text += Array(", ".utf8) + pair }
+  var described: TextBuilder {
+    var text = TextBuilder()
+    text.add(untrusted: peer.name)
+    text.add(" (")
+    text.add(address.node.shortText)
+    text.add(") ")
+    text.add(untrusted: service.type)
+    text.add(", ")
+    text.add(peer)
+    for pair in service.info {
+      text.add(", ")
+      text.add(untrusted: pair)
+    }
     return text
-  }
-
-  static func comesBefore(_ a: Sighting, _ b: Sighting) -> Bool {
-    if a.peer.name != b.peer.name { return a.peer.name.lexicographicallyPrecedes(b.peer.name) }
-    return a.address < b.address
   }
 }

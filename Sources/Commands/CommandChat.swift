@@ -29,7 +29,8 @@ func commandChat(_ words: CommandWords) -> CInt {
         name: "with", key: chatWithKey, argument: "PEER",
         help: "Talk with PEER alone: a name, or the first 4 or more digits of an id"),
       LocalOptions.wait(
-        "How long lines that are not typed wait for somebody who takes them; default 30. Also waits for a name that looks misspelt"),
+        "How long lines that are not typed wait for somebody who takes them; default 30. Also waits for a name that looks misspelt"
+      ),
       LocalOptions.stay, LocalOptions.json,
     ]
   ) { key, value in
@@ -65,16 +66,14 @@ private final class Chat {
   static let retryTime = TimeSpan.seconds(1)
 
   private let options: LocalOptions
-  private let with: [UInt8]?
   private let connection: DaemonConnection
   private let signals: Signals
   private let session: UInt32
   private var window = MessageWindow()
   private var sightings = Sightings()
-  private var isAllTold = false
   private var names = MemberNames()
-  /// Whom `with` names.
-  private var only: NodeID?
+  /// Whom the user wants to talk with alone; nil: with all.
+  private var search: PeerSearch?
   private var outbox = Outbox()
   private var input: LineInput
   private let view: ChatView
@@ -86,16 +85,15 @@ private final class Chat {
   private var lostCount = 0
   private var isLeaving = false
   private var hasEnded = false
-  private var hasHinted = false
-  /// Messages that came before it was known whom `with` names.
+  /// Messages that came before it was known whom the user named.
   private var early: [(from: MemberAddress, text: [UInt8])] = []
   private static let earlyMax = 64
   /// What `run` ends with when it is not done.
-  private var failure: (text: String, code: CInt)?
+  private var failure: (text: TextBuilder, code: CInt)?
 
   init(_ options: LocalOptions, _ type: [UInt8], _ with: [UInt8]?) throws(CommandFailure) {
     self.options = options
-    self.with = with
+    search = with.map { PeerSearch($0, isWaiting: options.waits != nil) }
     end = options.endOfStay
     connection = try options.connect(as: "chat")
     signals = Signals([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP])
@@ -104,8 +102,7 @@ private final class Chat {
     input = LineInput(byteCountMax: Int(connection.terms.messageBytesMax))
     try connection.make(.browse(type: type))
     try connection.make(.gather(session: session))
-    let info = options.name.isEmpty ? [] : [Array("name=".utf8) + options.name]
-    try connection.make(.advertise(type: type, info: info))
+    try connection.make(.advertise(type: type, info: options.info))
     if options.isJSON {
       view = ChatView(.json)
     } else if let screen = Screen() {
@@ -127,18 +124,18 @@ private final class Chat {
   }
 
   private func introduce() {
-    if view.isJSON {
-      var line = JSONLine(event: "self")
-      line.add("name", connection.name)
-      line.add("id", Array(connection.node.text.utf8))
-      line.put()
-    } else if case .typing = view.kind {
-      view.notice(Array("you are ".utf8) + ownName + Array(" (\(connection.node.shortText)); ^D leaves".utf8))
-    }
+    view.introduce(connection)
+    guard isTyped else { return }
+    var text = TextBuilder("you are ")
+    text.add(untrusted: ownName)
+    text.add(" (")
+    text.add(connection.node.shortText)
+    text.add("); ^D leaves")
+    view.notice(text)
   }
 
   private var ownName: [UInt8] {
-    options.name.isEmpty ? connection.name : options.name + Array("@".utf8) + connection.name
+    options.name.isEmpty ? connection.name : options.name + "@".bytes + connection.name
   }
 
   // MARK: The loop
@@ -158,7 +155,9 @@ private final class Chat {
         wake = try connection.next(until: deadline, watching: watch)
       } catch {
         // Told when the terminal is as it was.
-        return fail(error.text)
+        var text = TextBuilder()
+        text.add(untrusted: error.text.utf8)
+        return fail(text)
       }
       switch wake {
       case .event(let event): hear(event)
@@ -193,7 +192,7 @@ private final class Chat {
     }
     if now >= end {
       let left = outbox.waitingCount
-      if left > 0 { return fail("the time ran out: \(linesText(left)) not delivered", ExitCode.timedOut) }
+      if left > 0 { return fail(undelivered(TextBuilder("the time ran out: ")), ExitCode.timedOut) }
       input.close()
       isLeaving = true
     } else if now >= patienceEnd {
@@ -202,23 +201,38 @@ private final class Chat {
   }
 
   /// Why lines were not delivered in time.
-  private var missing: String {
-    let lines = linesText(outbox.waitingCount)
-    let seconds = options.waitSeconds
-    if let with, outbox.hasNobody {
-      return "“\(String(decoding: with, as: UTF8.self))” was not there within \(seconds) s: \(lines) not delivered"
+  private var missing: TextBuilder {
+    var text = TextBuilder()
+    if !outbox.hasNobody {
+      text = undelivered(text)
+      var glue: StaticString = " to "
+      for member in names.members where outbox.lacking(member.address) > 0 {
+        text.add(glue)
+        text.add(untrusted: names.name(member.address, sightings))
+        glue = ", "
+      }
+      text.add(" within ")
+      text.add(options.waitSeconds)
+      text.add(" s")
+      return text
     }
-    if outbox.hasNobody { return "nobody was there within \(seconds) s: \(lines) not delivered" }
-    var waiting: [UInt8] = []
-    for member in names.members where outbox.lacking(member.address) > 0 {
-      waiting += (waiting.isEmpty ? [] : Array(", ".utf8)) + names.name(member.address, sightings)
-    }
-    return "\(lines) not delivered to \(String(decoding: waiting, as: UTF8.self)) within \(seconds) s"
+    text = search.map { TextBuilder(quoting: $0.word, "") } ?? TextBuilder("nobody")
+    text.add(" was not there within ")
+    text.add(options.waitSeconds)
+    text.add(" s: ")
+    return undelivered(text)
   }
 
-  private func linesText(_ count: Int) -> String { count == 1 ? "1 line was" : "\(count) lines were" }
+  /// With how many lines have not reached everybody.
+  private func undelivered(_ before: TextBuilder) -> TextBuilder {
+    var text = before
+    text.add(lines: outbox.waitingCount)
+    text.add(outbox.waitingCount == 1 ? " was" : " were" as StaticString)
+    text.add(" not delivered")
+    return text
+  }
 
-  private func fail(_ text: String, _ code: CInt = ExitCode.failed) {
+  private func fail(_ text: TextBuilder, _ code: CInt = ExitCode.failed) {
     if failure == nil { failure = (text, code) }
   }
 
@@ -240,12 +254,13 @@ private final class Chat {
   /// The user wants to go: at once, if nothing waits; otherwise when it is delivered, or when the user says so again.
   private func leave() {
     let left = outbox.waitingCount
-    if isLeaving && left > 0 { fail("gave up: \(linesText(left)) not delivered") }
+    if isLeaving && left > 0 { fail(undelivered(TextBuilder("gave up: "))) }
     isLeaving = true
     input.close()
-    if left > 0 && failure == nil {
-      view.notice("\(left == 1 ? "1 line is" : "\(left) lines are") not delivered yet; ^C gives up")
-    }
+    if left == 0 || failure != nil { return }
+    var text = undelivered(TextBuilder())
+    text.add(" yet; ^C gives up")
+    view.notice(text)
   }
 
   // MARK: Input
@@ -270,7 +285,7 @@ private final class Chat {
     guard outbox.hasRoom(for: line.count) else {
       screen.ring()
       screen.restore(line)
-      return view.notice("\(outbox.waitingCount) lines wait already: this one is not sent")
+      return view.notice(TextBuilder("too many lines wait already: this one is not sent"))
     }
     var text = TextBuilder()
     text.add("<")
@@ -316,15 +331,11 @@ private final class Chat {
       patienceEnd = monotonicNow() + .seconds(options.waitSeconds)
     }
     guard case .typing(let screen) = view.kind else { return }
-    let prompt: String
-    if !outbox.isEmpty {
-      prompt = "\(outbox.waitingCount)… > "
-    } else {
-      prompt = told > 0 ? "✓ > " : outbox.hasNobody ? "nobody yet > " : "> "
-    }
-    let bytes = Array(prompt.utf8)
-    if screen.prompt != bytes {
-      screen.prompt = bytes
+    var prompt = TextBuilder()
+    if !outbox.isEmpty { prompt.add(UInt64(outbox.waitingCount)) }
+    prompt.add(!outbox.isEmpty ? "… > " : told > 0 ? "✓ > " : outbox.hasNobody ? "nobody yet > " : "> " as StaticString)
+    if screen.prompt != prompt.bytes {
+      screen.prompt = prompt.bytes
       screen.draw()
     }
   }
@@ -337,14 +348,14 @@ private final class Chat {
       _ = sightings.hear(place: place, node, peer, services)
       resolve()
     case .allTold:
-      isAllTold = true
+      search?.isAllTold = true
       resolve()
     case .member(_, let address, let state, let peer): hear(address, state, peer)
     case .message(_, let from, _, let text):
       window.took(text.count, connection, session)
       if isWanted(from) {
         view.message(names.name(from, sightings), from, text)
-      } else if only == nil && early.count < Self.earlyMax {
+      } else if search?.peer == nil && early.count < Self.earlyMax {
         early.append((from, text))
       }
     case .sent(let request, let to, let delivery): note(outbox.sent(request, to: to, delivery), to)
@@ -361,7 +372,7 @@ private final class Chat {
   }
 
   /// Whether a member takes part in the conversation.
-  private func isWanted(_ address: MemberAddress) -> Bool { with == nil || only == address.node }
+  private func isWanted(_ address: MemberAddress) -> Bool { search.map { $0.peer?.includes(address) ?? false } ?? true }
 
   private func hear(_ address: MemberAddress, _ state: MemberState, _ peer: LocalPeer) {
     let before = names.hear(address, state, peer)
@@ -391,7 +402,9 @@ private final class Chat {
     lostCount += count
     let name = names.name(address, sightings)
     guard view.isJSON else {
-      return view.notice(name + Array(" does not have the last \(count == 1 ? "line" : "\(count) lines")".utf8))
+      var text = TextBuilder(name, " does not have the last ")
+      text.add(lines: count)
+      return view.notice(text)
     }
     var line = JSONLine(event: "lost")
     line.add("name", name)
@@ -402,37 +415,24 @@ private final class Chat {
 
   // MARK: Whom the user means
 
-  /// Finds out whom `with` names, as soon as it is there: as a service, or as a member.
+  /// Finds out whom the user named, as soon as it is there: as a service, or as a member.
   private func resolve() {
-    guard let with, only == nil, failure == nil else { return }
-    let word = String(decoding: with, as: UTF8.self)
+    guard search != nil else { return }
     let members = names.members.map { member in
       Sighting(member.address.node, member.peer, Service(endpoint: member.address.endpoint, type: []))
     }
-    switch NameMatch(with, in: sightings.all + members) {
-    case .one(let node):
-      only = node
-      for member in names.members where member.address.node == node { take(member, nil) }
-      for message in early where message.from.node == node {
+    switch search?.look(in: sightings.all + members) ?? .nothing {
+    case .nothing: break
+    case .hint(let text): view.notice(text)
+    case .failed(let text): fail(text)
+    case .found(let peer):
+      for member in names.members where peer.includes(member.address) { take(member, nil) }
+      for message in early where peer.includes(message.from) {
         view.message(names.name(message.from, sightings), message.from, message.text)
       }
       early = []
-    case .several(let nodes): fail(severalText(word, nodes))
-    case .nobody(let suggestion):
-      guard isAllTold, let suggestion else { return }
-      let hint = "“\(word)” is not there: did you mean “\(String(decoding: suggestion, as: UTF8.self))”?"
-      if options.waits == nil { return fail("\(hint) (--wait waits for “\(word)”)") }
-      if !hasHinted { view.notice(hint) }
-      hasHinted = true
     }
   }
-}
-
-/// Several nodes are called the same.
-func severalText(_ word: String, _ nodes: [NodeID]) -> String {
-  var list = ""
-  for node in nodes { list += list.utf8.isEmpty ? node.text : ", " + node.text }
-  return "several peers are called “\(word)”: \(list); name one by the start of its id"
 }
 
 /// How much of a session's messages the daemon may send.

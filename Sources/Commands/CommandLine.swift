@@ -142,3 +142,12 @@ struct CommandWords {
 
 /// Prints a line on stderr, after the program's name; untrusted text in it is made harmless.
 func printError(_ text: String) { writeError(text) }
+
+/// The same of a text that is harmless already.
+func printError(_ text: TextBuilder) {
+  var line = TextBuilder()
+  line.add("causeway: ")
+  line.add(text)
+  line.add("\n")
+  line.write(to: STDERR_FILENO)
+}

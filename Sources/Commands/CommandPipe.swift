@@ -59,7 +59,8 @@ private func checkEnd(_ end: StreamEnd) throws(CommandFailure) {
   case .reset(.refused): throw CommandFailure(saying: "the other end refused the stream", ExitCode.refused)
   case .reset(.cancelled): throw CommandFailure(saying: "the other end cut the stream", ExitCode.cut)
   case .reset(.tooMany): throw CommandFailure(saying: "the other end has no place for a stream", ExitCode.refused)
-  case .reset(.broken): throw CommandFailure(saying: "the stream was cut: a rule of the protocol was broken", ExitCode.cut)
+  case .reset(.broken):
+    throw CommandFailure(saying: "the stream was cut: a rule of the protocol was broken", ExitCode.cut)
   case .lost: throw CommandFailure(saying: "the stream is lost: the other end is out of reach or gone", ExitCode.cut)
   }
 }
@@ -81,7 +82,7 @@ private func send(_ options: LocalOptions, _ word: String, _ type: [UInt8]) thro
   try connection.make(.browse(type: type))
   let patience = deadline(after: options.waitSeconds)
   var sightings = Sightings()
-  var isAllTold = false, hasHinted = false
+  var search = PeerSearch(Array(word.utf8), isWaiting: options.waits != nil)
   var step = PipeStep.seeking
   var stream: UInt32 = 0
   var limit: UInt64 = 0, written: UInt64 = 0
@@ -107,15 +108,13 @@ private func send(_ options: LocalOptions, _ word: String, _ type: [UInt8]) thro
       if stream != 0 { _ = try? connection.carryOut(.reset(stream: stream)) }
       throw CommandFailure(saying: "interrupted: the stream was cut", ExitCode.cut)
     case .timedOut:
-      if case .inviting = step {
-        throw CommandFailure(saying: "“\(word)” did not answer in time", ExitCode.timedOut)
-      }
-      throw CommandFailure(
-        saying: "“\(word)” was not there in time; there “causeway pipe --listen” is to run", ExitCode.timedOut)
+      var text = " was not there in time; “causeway pipe --listen” is to run there" as StaticString
+      if case .inviting = step { text = " did not answer in time" }
+      throw CommandFailure(saying: TextBuilder(quoting: search.word, text), ExitCode.timedOut)
     case .outputClosed: continue
     case .event(.services(_, let place, let node, let peer, let services)):
       _ = sightings.hear(place: place, node, peer, services)
-    case .event(.allTold): isAllTold = true
+    case .event(.allTold): search.isAllTold = true
     case .event(.invitationEnded(_, _, let outcome)):
       try check(outcome)
       continue
@@ -135,26 +134,16 @@ private func send(_ options: LocalOptions, _ word: String, _ type: [UInt8]) thro
     case .event: continue
     }
     guard case .seeking = step else { continue }
-    switch NameMatch(Array(word.utf8), in: sightings.all) {
-    case .one(let node):
-      let named = sightings.all.filter { $0.address.node == node }
-      // Of several at one box the one that chose this name, otherwise the first.
-      let sighting = named.first { $0.chosenName == Array(word.utf8) } ?? named[0]
-      step = .inviting(sighting.address)
-      let milliseconds = (patience - monotonicNow()).milliseconds
-      try connection.make(
-        .invite(session: session, sighting.address, milliseconds: UInt32(clamping: max(milliseconds, 1)), context: []))
-    case .several(let nodes): throw CommandFailure(saying: severalText(word, nodes))
-    case .nobody(let suggestion):
-      guard isAllTold, !hasHinted else { continue }
-      hasHinted = true
-      if let suggestion {
-        let hint = "“\(word)” is not there: did you mean “\(String(decoding: suggestion, as: UTF8.self))”?"
-        if options.waits == nil { throw CommandFailure(saying: "\(hint) (--wait waits for “\(word)”)") }
-        printError(hint)
-      } else {
-        printError("waiting for “\(word)”")
-      }
+    switch search.look(in: sightings.all) {
+    case .nothing: continue
+    case .hint(let text): printError(text)
+    case .failed(let text): throw CommandFailure(saying: text)
+    case .found(let peer):
+      // Of several at one box the first.
+      guard let address = sightings.all.first(where: { peer.includes($0.address) })?.address else { continue }
+      step = .inviting(address)
+      let milliseconds = UInt32(clamping: max((patience - monotonicNow()).milliseconds, 1))
+      try connection.make(.invite(session: session, address, milliseconds: milliseconds, context: []))
     }
   }
 }
@@ -163,8 +152,9 @@ private func check(_ outcome: InvitationOutcome) throws(CommandFailure) {
   switch outcome {
   case .connected: return
   case .declined(let text):
-    let reason = text.isEmpty ? "" : ": " + String(decoding: text, as: UTF8.self)
-    throw CommandFailure(saying: "the other end does not accept\(reason)", ExitCode.refused)
+    var line = TextBuilder("the other end does not accept")
+    line.add(words: text)
+    throw CommandFailure(saying: line, ExitCode.refused)
   case .timedOut: throw CommandFailure(saying: "nobody answered there in time", ExitCode.timedOut)
   case .incompatible:
     throw CommandFailure(saying: "what runs there is no “causeway pipe --listen”", ExitCode.refused)
@@ -198,12 +188,9 @@ private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
   let signals = Signals([SIGINT, SIGTERM, SIGHUP])
   let session = try connection.make(.open(type: type, pipeRules)).number
   let doorkeeper = Doorkeeper(connection, session, rule, type) { invitation, peer, isAccepted in
-    if isAccepted { return }
-    let name = String(decoding: peer.name, as: UTF8.self)
-    printError("\(name) (\(invitation.from.node.shortText), \(peer.described)) was not accepted")
+    if !isAccepted { printError(answerText(invitation, peer, false)) }
   }
-  let info = options.name.isEmpty ? [] : [Array("name=".utf8) + options.name]
-  try connection.make(.advertise(type: type, info: info))
+  try connection.make(.advertise(type: type, info: options.info))
   let patience = deadline(after: options.waits)
   var stream: UInt32 = 0
   var taken: UInt64 = 0, limit = streamWindow

@@ -55,7 +55,7 @@ final class Doorkeeper {
   func ended(_ received: UInt32) {
     guard let index = questions.firstIndex(where: { $0.invitation.handle.number == received }) else { return }
     let question = questions.remove(at: index)
-    if question.isAsked { printError("too late: the invitation of \(name(question.peer)) is over") }
+    if question.isAsked { printError(TextBuilder(question.peer.name, " waits no longer: its invitation is over")) }
     askNext()
   }
 
@@ -86,9 +86,13 @@ final class Doorkeeper {
     let (invitation, peer) = (questions[0].invitation, questions[0].peer)
     var text = TextBuilder()
     text.add(untrusted: peer.name)
-    text.add(" (\(peer.isVerified ? "verified" : "NOT verified"), \(invitation.from.node.shortText)) invites to “")
+    text.add(peer.isVerified ? " (verified, " : " (NOT verified, " as StaticString)
+    text.add(invitation.from.node.shortText)
+    text.add(") invites to “")
     text.add(untrusted: type)
-    text.add("”, \(invitation.memberCount) member\(invitation.memberCount == 1 ? "" : "s")")
+    text.add("”, ")
+    text.add(UInt64(invitation.memberCount))
+    text.add(invitation.memberCount == 1 ? " member" : " members" as StaticString)
     let context = invitation.context.prefix(Self.contextShownBytes)
     if !context.isEmpty && isPlainText(invitation.context.span.bytes) {
       text.add(": “")
@@ -100,6 +104,14 @@ final class Doorkeeper {
   }
 
   private static let contextShownBytes = 200
+}
 
-  private func name(_ peer: LocalPeer) -> String { String(decoding: peer.name, as: UTF8.self) }
+/// Who invited, and whether it was accepted: bob (2b75e26e, 1 hop, not verified) was not accepted
+func answerText(_ invitation: Invitation, _ peer: LocalPeer, _ isAccepted: Bool) -> TextBuilder {
+  var text = TextBuilder(peer.name, " (")
+  text.add(invitation.from.node.shortText)
+  text.add(", ")
+  text.add(peer)
+  text.add(isAccepted ? ") was accepted" : ") was not accepted" as StaticString)
+  return text
 }

@@ -69,6 +69,8 @@ struct LocalOptions {
     return .some(nil)
   }
 
+  /// The discovery info of what the command offers.
+  var info: [[UInt8]] { name.isEmpty ? [] : ["name=".bytes + name] }
   var waitSeconds: UInt64 { waits ?? Self.waitSecondsDefault }
   var endOfStay: Instant { deadline(after: stays) }
 
@@ -79,7 +81,7 @@ struct LocalOptions {
       guard let configuration = loadConfiguration(config) else { throw CommandFailure(ExitCode.usage) }
       path = configuration.localSocketPath
     }
-    let instance = name.isEmpty ? command.withUTF8Buffer { [UInt8]($0) } : name
+    let instance = name.isEmpty ? command.bytes : name
     let socketPath = path
     return try attempt { () throws(ConnectionError) in try DaemonConnection(path: socketPath, name: instance) }
   }
@@ -103,7 +105,8 @@ extension DaemonConnection {
     if answer.outcome == .inUse {
       throw CommandFailure(saying: "another command of yours does this already: give one of the two a --name")
     }
-    throw CommandFailure(saying: answer.text.isEmpty ? "the daemon refuses" : String(decoding: answer.text, as: UTF8.self))
+    throw CommandFailure(
+      saying: answer.text.isEmpty ? "the daemon refuses" : String(decoding: answer.text, as: UTF8.self))
   }
 
   /// The next thing to do.

@@ -38,50 +38,103 @@ struct MemberNames {
   func name(_ address: MemberAddress, _ sightings: Sightings) -> [UInt8] {
     let name = plainName(address, sightings)
     let isShared = members.contains { $0.address != address && plainName($0.address, sightings) == name }
-    return isShared ? name + Array(" (\(address.node.shortText))".utf8) : name
+    return isShared ? name + " (".bytes + Array(address.node.shortText.utf8) + ")".bytes : name
   }
 
   private func plainName(_ address: MemberAddress, _ sightings: Sightings) -> [UInt8] {
     var name = member(address)?.peer.name ?? []
     if name.isEmpty { name = Array(address.node.shortText.utf8) }
-    if let chosen = sightings.sighting(of: address)?.chosenName { name = chosen + Array("@".utf8) + name }
+    if let chosen = sightings.sighting(of: address)?.chosenName { name = chosen + "@".bytes + name }
     return name
   }
 }
 
-extension LocalPeer {
+extension TextBuilder {
   /// 2 hops, verified
-  var described: String { "\(hops) hop\(hops == 1 ? "" : "s"), \(isVerified ? "verified" : "not verified")" }
+  mutating func add(_ peer: LocalPeer) {
+    add(UInt64(peer.hops))
+    add(peer.hops == 1 ? " hop" : " hops" as StaticString)
+    add(peer.isVerified ? ", verified" : ", not verified" as StaticString)
+  }
+
+  /// The beginning of a text: untrusted words, and what is said of them.
+  init(_ word: [UInt8], _ text: StaticString) {
+    self.init()
+    add(untrusted: word)
+    add(text)
+  }
+
+  /// “word” and what is said of it.
+  init(quoting word: [UInt8], _ text: StaticString) {
+    self.init()
+    add("“")
+    add(untrusted: word)
+    add("”")
+    add(text)
+  }
+
+  init(_ text: StaticString) {
+    self.init()
+    add(text)
+  }
+
+  /// Behind a colon, if there are any.
+  mutating func add(words: [UInt8]) {
+    if words.isEmpty { return }
+    add(": ")
+    add(untrusted: words)
+  }
+
+  /// 1 line, 2 lines
+  mutating func add(lines count: Int) {
+    add(UInt64(count))
+    add(count == 1 ? " line" : " lines" as StaticString)
+  }
 }
 
 /// What a change of a member means to people; nil when there is nothing to say. `lacking`: lines that wait for it.
 func memberNotice(
   _ name: [UInt8], _ address: MemberAddress, _ peer: LocalPeer, from before: MemberState?, to state: MemberState,
   lacking: Int
-) -> [UInt8]? {
+) -> TextBuilder? {
+  var text = TextBuilder()
+  text.add(untrusted: name)
   switch state {
   case .connecting, .rejected: return nil
   case .connected:
     switch before {
-    case .away: return name + Array(" is back".utf8)
-    case .paused: return name + Array(" reads again".utf8)
-    case .connected: return name + Array(" was met anew: what it sent meanwhile may be missing".utf8)
+    case .away: text.add(" is back")
+    case .paused: text.add(" reads again")
+    case .connected: text.add(" was met anew: what it sent meanwhile may be missing")
     case nil, .connecting, .rejected, .left, .ejected:
-      return name + Array(" is here (\(address.node.shortText), \(peer.described))".utf8)
+      text.add(" is here (")
+      text.add(address.node.shortText)
+      text.add(", ")
+      text.add(peer)
+      text.add(")")
     }
-  case .paused: return name + Array("'s application does not read".utf8)
+  case .paused: text.add("'s application does not read")
   case .away:
-    let lines = lacking == 0 ? "" : lacking == 1 ? ": 1 line waits for it" : ": \(lacking) lines wait for it"
-    return name + Array(" is out of reach\(lines)".utf8)
-  case .left(let reason, let text):
-    switch reason {
-    case .wanted: return name + Array(" left".utf8) + (text.isEmpty ? [] : Array(": ".utf8) + text)
-    case .crashed: return name + Array(" is gone: its application ended without a word".utf8)
-    case .full: return name + Array(" is gone: merged sessions have too many members".utf8)
+    text.add(" is out of reach")
+    if lacking > 0 {
+      text.add(": ")
+      text.add(lines: lacking)
+      text.add(lacking == 1 ? " waits" : " wait" as StaticString)
+      text.add(" for it")
     }
-  case .ejected(let text):
-    return name + Array(" was ejected".utf8) + (text.isEmpty ? [] : Array(": ".utf8) + text)
+  case .left(let reason, let farewell):
+    switch reason {
+    case .wanted:
+      text.add(" left")
+      text.add(words: farewell)
+    case .crashed: text.add(" is gone: its application ended without a word")
+    case .full: text.add(" is gone: merged sessions have too many members")
+    }
+  case .ejected(let words):
+    text.add(" was ejected")
+    text.add(words: words)
   }
+  return text
 }
 
 /// The state of a member for programs, with its reason and its last words.
@@ -107,11 +160,14 @@ func addState(_ state: MemberState, to line: inout JSONLine) {
 }
 
 /// Why a session ended, for people.
-func sessionEndText(_ end: SessionEnd) -> String {
+func sessionEndText(_ end: SessionEnd) -> TextBuilder {
   switch end {
-  case .left: "the session was left"
-  case .ejected(let text): text.isEmpty ? "you were ejected" : "you were ejected: \(String(decoding: text, as: UTF8.self))"
-  case .full: "the session is over for you: merged sessions have too many members"
-  case .isSame: "the session is over: it is the same as another one"
+  case .left: return TextBuilder("the session was left")
+  case .ejected(let words):
+    var text = TextBuilder("you were ejected")
+    text.add(words: words)
+    return text
+  case .full: return TextBuilder("the session is over for you: merged sessions have too many members")
+  case .isSame: return TextBuilder("the session is over: it is the same as another one")
   }
 }

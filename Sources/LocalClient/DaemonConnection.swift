@@ -174,6 +174,10 @@ public final class DaemonConnection {
         isTurnOfOthers = false
         return .input
       }
+      if isTurnOfOthers && monotonicNow() >= deadline {
+        isTurnOfOthers = false
+        return .timedOut
+      }
       if let event = try hasPacket ? takePacket() : ready.own ? receive() : nil {
         isTurnOfOthers = true
         return .event(event)

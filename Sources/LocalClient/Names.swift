@@ -3,26 +3,45 @@ import LocalAPI
 import Primitives
 import Session
 
-/// Looks nodes up as people type them.
+/// Whom a name stands for: a node, or one application of it.
+public struct NamedPeer: Equatable {
+  public let node: NodeID
+  /// Nil: all of the node.
+  public let endpoint: UInt32?
+
+  public init(_ node: NodeID, endpoint: UInt32? = nil) {
+    self.node = node
+    self.endpoint = endpoint
+  }
+
+  public func includes(_ address: MemberAddress) -> Bool {
+    address.node == node && (endpoint ?? address.endpoint) == address.endpoint
+  }
+}
+
+/// Looks peers up as people type them.
 public enum NameMatch: Equatable {
-  /// All nodes of these sightings are one.
-  case one(NodeID)
-  case several([NodeID])
+  case one(NamedPeer)
+  case several([NamedPeer])
   /// Nobody, and the name that was perhaps meant.
   case nobody(suggestion: [UInt8]?)
 
-  /// Finds a node by its display name, by the name that its application chose, or by the first 4 or more digits of its id.
-  /// A name in the same letters goes before one in other case. 8 or 32 digits are always an id.
+  /// Finds a node by its display name or by the first 4 or more digits of its id, or an application by the name that it
+  /// chose. A name in the same letters goes before one in other case. 8 or 32 digits are always an id.
   public init(_ word: [UInt8], in sightings: [Sighting]) {
     let isID = looksLikeNodeID(word.span.bytes)
     let folded = Self.folded(word)
-    var exact: [NodeID] = [], alike: [NodeID] = []
+    var exact: [NamedPeer] = [], alike: [NamedPeer] = []
     for sighting in sightings {
-      let node = sighting.address.node
-      let names = isID ? [] : Self.names(sighting)
-      let isExact = names.contains(word) || node.begins(withDigits: word)
-      if isExact && !exact.contains(node) { exact.append(node) }
-      if names.contains(where: { Self.folded($0) == folded }) && !alike.contains(node) { alike.append(node) }
+      let address = sighting.address
+      let node = NamedPeer(address.node), application = NamedPeer(address.node, endpoint: address.endpoint)
+      if address.node.begins(withDigits: word) { Self.add(node, to: &exact) }
+      if isID { continue }
+      if sighting.peer.name == word { Self.add(node, to: &exact) }
+      if Self.folded(sighting.peer.name) == folded { Self.add(node, to: &alike) }
+      guard let chosen = sighting.chosenName else { continue }
+      if chosen == word { Self.add(application, to: &exact) }
+      if Self.folded(chosen) == folded { Self.add(application, to: &alike) }
     }
     let found = exact.isEmpty ? alike : exact
     if found.count == 1 {
@@ -32,6 +51,13 @@ public enum NameMatch: Equatable {
     } else {
       self = .several(found)
     }
+  }
+
+  /// A node stands for all its applications.
+  private static func add(_ peer: NamedPeer, to found: inout [NamedPeer]) {
+    if found.contains(where: { $0 == peer || $0 == NamedPeer(peer.node) }) { return }
+    if peer.endpoint == nil { found.removeAll { $0.node == peer.node } }
+    found.append(peer)
   }
 
   private static func names(_ sighting: Sighting) -> [[UInt8]] {

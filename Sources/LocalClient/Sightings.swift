@@ -22,6 +22,13 @@ public struct Sighting: Equatable {
   }
 }
 
+extension Sighting {
+  fileprivate func comesBefore(_ other: Sighting) -> Bool {
+    if peer.name != other.peer.name { return peer.name.lexicographicallyPrecedes(other.peer.name) }
+    return address < other.address
+  }
+}
+
 /// What a browse has told of, kept by nodes: the daemon may move one to another place.
 public struct Sightings {
   /// What has changed.
@@ -31,6 +38,7 @@ public struct Sightings {
     case lost(Sighting)
   }
 
+  /// Ordered by name.
   public private(set) var all: [Sighting] = []
   private var places: [(place: UInt16, node: NodeID)] = []
 
@@ -59,14 +67,19 @@ public struct Sightings {
     }
     for sighting in now {
       guard let index = all.firstIndex(where: { $0.address == sighting.address }) else {
-        all.append(sighting)
+        insert(sighting)
         changes.append(.found(sighting))
         continue
       }
       if all[index] == sighting { continue }
-      all[index] = sighting
+      all.remove(at: index)
+      insert(sighting)
       changes.append(.changed(sighting))
     }
+  }
+
+  private mutating func insert(_ sighting: Sighting) {
+    all.insert(sighting, at: all.firstIndex { sighting.comesBefore($0) } ?? all.count)
   }
 
   public func sighting(of address: MemberAddress) -> Sighting? { all.first { $0.address == address } }

@@ -19,29 +19,45 @@ private let sightings = [
 ]
 
 @Suite struct NameTests {
-  @Test func `a node is found by its name, its application's name, or the beginning of its id`() {
-    for word in ["bob", "BOB", "b0b0", "B0B01234"] { #expect(NameMatch(bytes(word), in: sightings) == .one(bob), "\(word)") }
-    for word in ["carol", "Anna", "ca01"] {
-      #expect(NameMatch(bytes(word), in: sightings) == .one(sightings[1].address.node), "\(word)")
+  @Test func `a node is found by its name or the beginning of its id`() {
+    for word in ["bob", "BOB", "b0b0", "B0B01234"] {
+      #expect(NameMatch(bytes(word), in: sightings) == .one(NamedPeer(bob)), "\(word)")
     }
-    #expect(NameMatch(bytes("BJÖRN"), in: sightings) == .one(sightings[2].address.node))
+    let carol = NamedPeer(sightings[1].address.node), bjoern = NamedPeer(sightings[2].address.node)
+    for word in ["carol", "ca01"] { #expect(NameMatch(bytes(word), in: sightings) == .one(carol), "\(word)") }
+    #expect(NameMatch(bytes("BJÖRN"), in: sightings) == .one(bjoern))
+  }
+
+  @Test func `an application is found by the name that it chose, alone`() {
+    let two = sightings + [sighting(0xca01_0000_0000_0000, "Carol", endpoint: 2)]
+    guard case .one(let anna) = NameMatch(bytes("Anna"), in: two) else {
+      Issue.record("anna is not found")
+      return
+    }
+    #expect(anna.includes(sightings[1].address) && !anna.includes(two[3].address))
+    guard case .one(let carol) = NameMatch(bytes("carol"), in: two) else {
+      Issue.record("carol is not found")
+      return
+    }
+    #expect(carol.includes(sightings[1].address) && carol.includes(two[3].address))
   }
 
   @Test func `a name in the same letters goes before one in other case`() {
     let two = sightings + [sighting(9 << 56, "Bob")]
-    #expect(NameMatch(bytes("bob"), in: two) == .one(bob))
-    #expect(NameMatch(bytes("BOB"), in: two) == .several([bob, NodeID(high: 9 << 56, low: 0)]))
+    #expect(NameMatch(bytes("bob"), in: two) == .one(NamedPeer(bob)))
+    #expect(
+      NameMatch(bytes("BOB"), in: two) == .several([NamedPeer(bob), NamedPeer(NodeID(high: 9 << 56, low: 0))]))
   }
 
   @Test func `a name that looks like an id does not stand for it`() {
     let two = sightings + [sighting(9 << 56, "b0b01234")]
-    #expect(NameMatch(bytes("b0b01234"), in: two) == .one(bob))
+    #expect(NameMatch(bytes("b0b01234"), in: two) == .one(NamedPeer(bob)))
     #expect(NameMatch(bytes("b0b0999a"), in: two) == .nobody(suggestion: nil))
   }
 
   @Test func `several services of one node are one node`() {
-    let two = sightings + [sighting(0xb0b0_1234_0000_0000, "bob", endpoint: 2)]
-    #expect(NameMatch(bytes("bob"), in: two) == .one(bob))
+    let two = sightings + [sighting(0xb0b0_1234_0000_0000, "bob", chosen: "bob", endpoint: 2)]
+    #expect(NameMatch(bytes("bob"), in: two) == .one(NamedPeer(bob)))
   }
 
   @Test func `a typing error is answered with the name that was meant`() {

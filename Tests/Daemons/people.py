@@ -1,16 +1,87 @@
-"""A command on a terminal of its own, and what a person sees there."""
+"""Commands as people use them: with their lines in a file or a pipe, or on a terminal of their own. Two boxes, alice's and
+bob's, on the loopback interface; other applications are written from docs/local-api.md (Examples/python/causeway.py)."""
 import codecs
 import fcntl
 import os
 import pty
+import queue
 import re
 import select
 import struct
 import subprocess
+import sys
+import tempfile
 import termios
+import threading
 import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../Examples/python"))
+
+from causeway import Node
+from daemons import BINARY, Daemon, wait
 
 SEQUENCE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])")
+
+
+class Command:
+    """A running command that is no terminal's: its lines of standard output and error as they come."""
+
+    def __init__(self, daemon, *words, input=subprocess.PIPE, output=subprocess.PIPE):
+        self.process = subprocess.Popen(
+            [BINARY, *words, "--config", daemon.config], stdin=input, stdout=output, stderr=subprocess.PIPE)
+        self.lines, self.heard = queue.SimpleQueue(), []
+        streams = [stream for stream in (self.process.stdout, self.process.stderr) if stream]
+        self.readers = [threading.Thread(target=self._read, args=(stream,), daemon=True) for stream in streams]
+        for reader in self.readers:
+            reader.start()
+
+    def _read(self, stream):
+        for line in stream:
+            self.lines.put(line.decode(errors="replace").rstrip("\n"))
+
+    def say(self, text):
+        self.process.stdin.write(text.encode())
+        self.process.stdin.flush()
+
+    def wait(self, pattern, seconds=20):
+        """The next line, of either stream, that has this in it."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                line = self.lines.get(timeout=max(0.01, end - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"no line “{pattern}” in {seconds} s, but {self.heard[-20:]}") from None
+            self.heard.append(line)
+            if re.search(pattern, line):
+                return line
+
+    def end(self, seconds=20):
+        """The exit status; what it said is in `heard`."""
+        if self.process.stdin:
+            try:
+                self.process.stdin.close()
+            except BrokenPipeError:
+                pass
+        code = self.process.wait(seconds)
+        for reader in self.readers:
+            reader.join(seconds)
+        while not self.lines.empty():
+            self.heard.append(self.lines.get())
+        return code
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(10)
+        for reader in self.readers:
+            reader.join(10)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            try:
+                if stream:
+                    stream.close()
+            except BrokenPipeError:
+                pass
 
 
 class Terminal:
@@ -21,7 +92,7 @@ class Terminal:
         self.columns, self.rows = columns, rows
         self.resize(columns, rows)
         self.before = termios.tcgetattr(slave)
-        self.slave = slave
+        self.slave, self.open = slave, (self.master, slave)
         self.process = subprocess.Popen(
             command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
@@ -122,5 +193,41 @@ class Terminal:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(10)
-        for descriptor in (self.master, self.slave):
+        for descriptor in self.open:
             os.close(descriptor)
+        self.open = ()
+
+
+class PeopleTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.root = tempfile.TemporaryDirectory(prefix="causeway-")
+        cls.addClassCleanup(cls.root.cleanup)
+        cls.a = Daemon(cls.root.name, "alice")
+        cls.b = Daemon(cls.root.name, "bob", [cls.a])
+        for daemon in (cls.a, cls.b):
+            cls.addClassCleanup(daemon.stop)
+            daemon.start()
+        wait("alice and bob are neighbours", lambda: cls.a.neighbours() == ["bob"])
+        cls.a_id, cls.b_id = cls.a.id, cls.b.id
+
+    def command(self, daemon, *words, **options):
+        command = Command(daemon, *words, **options)
+        self.addCleanup(command.close)
+        return command
+
+    def terminal(self, daemon, *words, **options):
+        terminal = Terminal([BINARY, *words, "--config", daemon.config], **options)
+        self.addCleanup(terminal.close)
+        return terminal
+
+    def application(self, daemon, name="application"):
+        node = Node.connect(name, f"{daemon.directory}/run/api.sock")
+        self.addCleanup(node.close)
+        return node
+
+    def address(self, node, service):
+        """The first address that offers a service."""
+        for sighting in node.browse(service):
+            if sighting.kind == "found":
+                return sighting.address
