@@ -87,15 +87,14 @@ public final class DaemonConnection {
     let deadline = monotonicNow() + Self.answerTime
     while true {
       guard case .event(let event) = try next(until: deadline) else { throw Self.noAnswer }
-      switch event {
-      case .welcome(request, _, let node, let name, let terms):
+      if case .welcome(request, _, let node, let name, let terms) = event {
         self.node = node
         self.name = name
         self.terms = terms
         return
-      case .done(request, _, let text):
+      }
+      if case .done(request, _, let text) = event {
         throw ConnectionError("the daemon refuses: \(String(decoding: text, as: UTF8.self))")
-      default: continue
       }
     }
   }
@@ -147,15 +146,14 @@ public final class DaemonConnection {
     defer { waiting = kept + others }
     while true {
       guard case .event(let event) = try next(until: deadline) else { throw Self.noAnswer }
-      switch event {
-      case .done(number, let outcome, let text):
+      if case .done(number, let outcome, let text) = event {
         return Answer(number: number, outcome: outcome, text: text, endpoint: 0)
-      case .doneAt(number, let endpoint):
-        return Answer(number: number, outcome: .done, text: [], endpoint: endpoint)
-      default:
-        guard others.count < Self.waitingMax else { throw Self.noAnswer }
-        others.append(event)
       }
+      if case .doneAt(number, let endpoint) = event {
+        return Answer(number: number, outcome: .done, text: [], endpoint: endpoint)
+      }
+      guard others.count < Self.waitingMax else { throw Self.noAnswer }
+      others.append(event)
     }
   }
 

@@ -35,7 +35,7 @@ class CommandsTest(PeopleTest):
             application.advertise(service)
         code, out, err = self.a.run("browse", "--for", "2")
         self.assertEqual((code, err), (0, ""))
-        self.assertEqual([line.split()[3] for line in out.splitlines()], ["chat,", "photos,"])
+        self.assertLessEqual({"chat,", "photos,"}, {line.split()[3] for line in out.splitlines()})
 
     def test_browse_in_json_is_one_object_a_line(self):
         self.application(self.b, 'x"\\').advertise("story", {"name": 'a"\\\u2028b', "x": "ü"})
