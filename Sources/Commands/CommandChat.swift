@@ -135,7 +135,7 @@ private final class Chat {
   }
 
   private var ownName: [UInt8] {
-    options.name.isEmpty ? connection.name : options.name + "@".bytes + connection.name
+    options.name.isEmpty ? connection.name : options.name + utf8("@") + connection.name
   }
 
   // MARK: The loop

@@ -70,7 +70,7 @@ struct LocalOptions {
   }
 
   /// The discovery info of what the command offers.
-  var info: [[UInt8]] { name.isEmpty ? [] : ["name=".bytes + name] }
+  var info: [[UInt8]] { name.isEmpty ? [] : [utf8("name=") + name] }
   var waitSeconds: UInt64 { waits ?? Self.waitSecondsDefault }
   var endOfStay: Instant { deadline(after: stays) }
 
@@ -125,3 +125,6 @@ func serviceType(_ word: String) -> [UInt8]? {
 extension StaticString {
   var bytes: [UInt8] { withUTF8Buffer { [UInt8]($0) } }
 }
+
+/// The bytes of a text that is written here.
+func utf8(_ text: StaticString) -> [UInt8] { text.bytes }

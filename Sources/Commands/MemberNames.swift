@@ -38,13 +38,19 @@ struct MemberNames {
   func name(_ address: MemberAddress, _ sightings: Sightings) -> [UInt8] {
     let name = plainName(address, sightings)
     let isShared = members.contains { $0.address != address && plainName($0.address, sightings) == name }
-    return isShared ? name + " (".bytes + Array(address.node.shortText.utf8) + ")".bytes : name
+    if !isShared { return name }
+    var text = TextBuilder()
+    for byte in name { text.add(byte: byte) }
+    text.add(" (")
+    text.add(address.node.shortText)
+    text.add(")")
+    return text.bytes
   }
 
   private func plainName(_ address: MemberAddress, _ sightings: Sightings) -> [UInt8] {
     var name = member(address)?.peer.name ?? []
     if name.isEmpty { name = Array(address.node.shortText.utf8) }
-    if let chosen = sightings.sighting(of: address)?.chosenName { name = chosen + "@".bytes + name }
+    if let chosen = sightings.sighting(of: address)?.chosenName { name = chosen + utf8("@") + name }
     return name
   }
 }
