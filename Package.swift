@@ -102,13 +102,15 @@ let package = Package(
     rim("Discovery", ["CSystem", "CAvahi", "Reactor", "Bearer", "Primitives"]),
     rim("Configuration", ["CSystem", "CFormats", "Primitives", "Journal", "Bearer"]),
     rim("Diagnostics", ["CSystem", "CFormats", "Reactor", "Primitives", "Journal", "Frame"]),
+    rim("LocalClient", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Diagnostics"]),
+    rim("Terminal", ["CSystem", "Primitives", "Diagnostics"]),
     rim("Relay", [
       "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
       "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics",
     ]),
     rim("Commands", [
-      "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Messages", "Transfer", "Reactor", "Identity", "SecureTransport",
-      "Trust", "Configuration", "Diagnostics", "Relay",
+      "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Transfer", "Reactor",
+      "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics", "LocalClient", "Terminal", "Relay",
     ]),
     // The product is called causeway; a module of that name would clash with the library where file names have no case.
     .executableTarget(
@@ -124,7 +126,7 @@ let package = Package(
     .target(name: "Causeway", dependencies: ["Transfer"], swiftSettings: [.swiftLanguageMode(.v6)]),
     .testTarget(name: "CausewayTests", dependencies: ["Causeway", "Transfer"], swiftSettings: [.swiftLanguageMode(.v6)]),
     .testTarget(name: "TransferTests", dependencies: ["Transfer"], swiftSettings: [.swiftLanguageMode(.v6)]),
-    .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Node"], path: "Tests/Support", swiftSettings: language + optimisedAndChecked),
+    .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Session", "Node"], path: "Tests/Support", swiftSettings: language + optimisedAndChecked),
     tests("PrimitivesTests", ["Primitives", "TestSupport"]),
     tests("OptimisedTests", ["Primitives"], optimised),
     tests("FrameTests", ["Primitives", "Frame", "TestSupport"]),
@@ -162,6 +164,8 @@ let package = Package(
     tests("MessagesTests", ["Primitives", "Messages"]),
     tests("SessionTests", ["Primitives", "Frame", "Channel", "Session", "SessionStories", "TestSupport"], optimisedAndChecked),
     .testTarget(name: "LocalAPITests", dependencies: ["CSystem", "Primitives", "Channel", "Session", "LocalAPI", "TestSupport"], exclude: ["vectors.txt"], swiftSettings: language),
+    tests("LocalClientTests", ["CSystem", "Primitives", "Session", "LocalAPI", "LocalClient"]),
+    tests("TerminalTests", ["Primitives", "Terminal"]),
   ]) + (fuzzing ? [
     .executableTarget(
       name: "fuzz",

@@ -36,10 +36,12 @@ RIM = {
     "Configuration": BASE | {"CFormats", "Journal", "Bearer"},
     "Diagnostics": BASE | {"CFormats", "Reactor", "Journal", "Frame"},
 }
+RIM["LocalClient"] = BASE | {"Session", "LocalAPI", "Reactor", "Diagnostics"}
+RIM["Terminal"] = BASE | {"Diagnostics"}
 # Relay joins rim to core; Commands is what people type. Neither reaches a C library that has a module of its own.
-RIM["Relay"] = (BASE | set(CORE) | set(RIM)) - {"Mesh"}
+RIM["Relay"] = (BASE | set(CORE) | set(RIM)) - {"Mesh", "LocalClient", "Terminal"}
 RIM["Commands"] = BASE | set(CORE) | {"CMbedTLS", "CFormats", "Reactor", "Identity", "SecureTransport", "Trust",
-                                      "Configuration", "Diagnostics", "Relay"}
+                                      "Configuration", "Diagnostics", "LocalClient", "Terminal", "Relay"}
 RIM["Program"] = {"CSystem", "Commands"}
 # The library for applications stands alone, with what it shares with the commands: what it needs of the system is in two
 # files.
