@@ -19,7 +19,8 @@ extension TransferReceiver {
       case .truncated(let file, let leaves):
         guard file < files.count, leaves <= files[file].leaves.count else { continue }
         files[file].leaves.removeLast(files[file].leaves.count - leaves)
-        files[file].bytes = UInt64(leaves) * UInt64(Tree.leafBytes)
+        // The last leaf may be a short one.
+        files[file].bytes = min(UInt64(leaves) * UInt64(Tree.leafBytes), manifest.size(file: file))
         files[file].isWhole = false
         recent.removeAll { $0.file == file && $0.leaf >= leaves }
       case .placed(let item, let number):

@@ -297,7 +297,7 @@ public struct TransferReceiver: Sendable {
   /// A file is written anew behind so many leaves.
   mutating func cut(_ file: Int, _ leaves: Int) {
     files[file].leaves.removeLast(max(0, files[file].leaves.count - leaves))
-    files[file].bytes = UInt64(leaves) * UInt64(Tree.leafBytes)
+    files[file].bytes = min(UInt64(leaves) * UInt64(Tree.leafBytes), manifest?.size(file: file) ?? 0)
     files[file].isWhole = false
     current = (file, Tree(leaves: files[file].leaves))
     output.append(.truncate(file: file, bytes: files[file].bytes))

@@ -144,3 +144,13 @@ private func isPrompt(_ record: Record) -> Bool { if case .prompt = record { tru
   #expect(
     PartialJournal.bytesHeld([leaf(0, 0, 10), leaf(1, 0, 20), leaf(1, 1, 30), .truncated(file: 1, leaves: 1)]) == 30)
 }
+
+@Test func `a journal that cuts behind a short leaf does no harm`() throws {
+  var exchange = try Exchange([1, 2, 3])
+  let leaf = PartialJournal.Entry.leaf(file: 0, leaf: 0, bytes: 3, SHA256.digest([]))
+  let next = PartialJournal.Entry.leaf(file: 0, leaf: 1, bytes: 3, SHA256.digest([]))
+  let entries = [leaf, .truncated(file: 0, leaves: 1), next, .truncated(file: 0, leaves: 1)]
+  exchange.journal = PartialJournal.header(exchange.sender.manifest.digest) + entries.flatMap { $0.encoded }
+  exchange.run()
+  #expect(exchange.sent == .complete([.stored]) && exchange.disk == exchange.source)
+}
