@@ -167,12 +167,26 @@ extension Sessions {
     {
       let isOlder = sessions.firstIndex { $0 === session } ?? 0 < sessions.firstIndex { $0 === twin } ?? 0
       let (stays, goes) = isOlder ? (session, twin) : (twin, session)
+      let met = goes.pairs.map { $0.address }.filter { stays.position(of: $0) != nil }
       goes.phase = .over
       sessionEnded(goes, .isSame(stays.handle), now)
       take(goes.table.entries, into: stays, from: local, now)
+      // It may be this node that merged them.
+      if stays.isOpen { tellNews(stays, now) }
+      meetAnew(met, stays, now)
       return goes === session
     }
     return false
+  }
+
+  /// With members of both sessions this end had two meetings, and the other end may go on with the other one.
+  private func meetAnew(_ addresses: [MemberAddress], _ session: LocalSession, _ now: Instant) {
+    for address in addresses {
+      guard session.isOpen, let index = session.position(of: address), session.pairs[index].phase != .away else {
+        continue
+      }
+      beginAnew(session, index, now)
+    }
   }
 
   private func leave(
