@@ -139,6 +139,12 @@ extension Sessions {
       })
     else { return }
     if let entries = message.entries { take(entries, into: session, from: node, now) }
+    if session.isOpen, session.position(of: address) == nil, message.entries == nil,
+      !message.asks, message.digest != session.table.digest
+    {
+      // It holds this end for a member, by a table that this end does not have.
+      receiveFromStranger(session, address, message.session, now)
+    }
     guard session.isOpen, let index = session.position(of: address) else { return }
     if message.asks {
       session.pairs[index].wholeAt = max(now, session.pairs[index].wholeMayGoAt(session.table.sequence))

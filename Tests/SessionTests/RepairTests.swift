@@ -171,4 +171,25 @@ import Testing
     #expect(hall.stations[0].sessions.table(of: sessions[0])?.origins.count == 2)
     #expect(hall.view(0, sessions[0]) == [0, 1] && hall.view(1, sessions[1]) == [0, 1])
   }
+
+  @Test func `a member that others hold for none, by a table that is older, tells them`() throws {
+    let (hall, sessions) = joined(2)
+    // The founder takes no tables of it, as of a node that forges.
+    let cryptography = hall.stations[1].cryptography
+    hall.tamper = { output, from, _ in
+      guard from == 1, output.kind == .table,
+        var message = try? TableMessage(output.bytes.span.bytes, cryptography)
+      else { return }
+      message.entries = nil
+      output.bytes = message.bytes
+    }
+    try merged(hall, sessions)
+    try hall.stations[0].sessions.eject(sessions[0], hall.stations[1].address, now: hall.now)
+    hall.settle()
+    hall.run(seconds: 10)
+    #expect(hall.view(0, sessions[0]) == [0])
+    hall.tamper = nil
+    hall.run(seconds: 70)
+    #expect(hall.view(0, sessions[0]) == [0, 1] && hall.view(1, sessions[1]) == [0, 1])
+  }
 }
