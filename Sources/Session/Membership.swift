@@ -154,7 +154,8 @@ extension Sessions {
   /// The node is told by its own entry, or a founder's, that it is no member.
   private func endWithoutLeaving(_ session: LocalSession, _ now: Instant) {
     let departure = session.table.records(of: session.address).compactMap { $0.departure }.first { $0.isEjection }
-    session.phase = .over
+    // The founder may be gone before it has told the others.
+    sayFarewell(session, now)
     sessionEnded(session, departure.map { .ejected(text: $0.text) } ?? .left, now)
   }
 
@@ -193,6 +194,12 @@ extension Sessions {
     _ session: LocalSession, _ reason: Departure.Reason, _ text: [UInt8], _ end: SessionEnd, _ now: Instant
   ) {
     _ = session.table.end(session.address, by: session.address, reason, text)
+    sayFarewell(session, now)
+    sessionEnded(session, end, now)
+  }
+
+  /// All others are told by the record of this member how its membership ended.
+  private func sayFarewell(_ session: LocalSession, _ now: Instant) {
     for index in session.pairs.indices {
       session.pairs[index].meetAt = .never
       session.pairs[index].digestAt = .never
@@ -201,7 +208,6 @@ extension Sessions {
       session.pairs[index].newsAt = now
     }
     session.phase = session.pairs.isEmpty ? .over : .leaving(until: now + SessionLimits.leavingTime)
-    sessionEnded(session, end, now)
   }
 
   private func sessionEnded(_ session: LocalSession, _ end: SessionEnd, _ now: Instant) {

@@ -85,6 +85,19 @@ import Testing
     #expect(hall.stations[2].events.contains(.ended(sessions[2], .ejected(text: []))))
   }
 
+  @Test func `who was ejected tells the others when the founder is gone before it has`() throws {
+    let (hall, sessions) = joined(3)
+    try hall.stations[0].sessions.eject(sessions[0], hall.stations[1].address, now: hall.now)
+    hall.settle()
+    hall.letters.removeAll { $0.to.number == 2 }
+    let ended = SessionEvent.ended(sessions[1], .ejected(text: []))
+    #expect(hall.run(upTo: 1) { hall.stations[1].events.contains(ended) } != nil)
+    hall.crash(0)
+    hall.run(seconds: 1)
+    #expect(hall.view(2, sessions[2]) == [2])
+    #expect(hall.stations[2].events.contains(.member(sessions[2], hall.stations[1].address, .ejected(text: []))))
+  }
+
   @Test func `two who were welcomed at one time find each other when the inviter is gone before it tells them`() throws
   {
     let hall = Hall(3)
