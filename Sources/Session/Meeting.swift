@@ -92,7 +92,10 @@ extension Sessions {
     } else if meet.echo != session.pairs[index].number, session.pairs[index].verdict == .accepted {
       session.pairs[index].meetAt = min(session.pairs[index].meetAt, now)
     }
-    _ = session.pairs[index].credit.isGranted(meet.window, now)
+    if session.pairs[index].credit.isGranted(meet.window, now), session.pairs[index].phase == .connected {
+      // The window with the same limit comes later, and is none then.
+      tell(.room(session.handle, address))
+    }
     if meet.echo == session.pairs[index].number { session.pairs[index].isHeard = true }
     heardDigest(session, index, meet.digest, now)
     connectIfMet(session, index, now)
