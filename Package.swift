@@ -139,7 +139,7 @@ let package = Package(
       path: "Tests/Simulator", swiftSettings: language + optimisedAndChecked),
     .executableTarget(name: "simulate", dependencies: ["Simulator", "SessionStories", "Identity", "SecureTransport", "CMbedTLS", "CSystem", "Seal", "Session", "Node", "Primitives"],
       path: "Tests/Simulate", exclude: ["run.py"], swiftSettings: language),
-    tests("SimulatorTests", ["Simulator", "Primitives", "Mesh", "Channel", "Session", "Node"], optimisedAndChecked),
+    tests("SimulatorTests", ["Simulator", "SessionStories", "Primitives", "Mesh", "Channel", "Session", "Node"], optimisedAndChecked),
     .target(name: "LoopSupport", dependencies: ["Reactor", "Primitives"], path: "Tests/LoopSupport", swiftSettings: language),
     tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Journal", "Primitives", "Reactor"]),
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives", "LoopSupport"]),
