@@ -13,7 +13,7 @@ private func sighting(_ node: UInt64, _ name: String, chosen: String? = nil, end
 }
 
 private let bob = NodeID(high: 0xb0b0_1234_0000_0000, low: 0)
-private let sightings = [
+private nonisolated(unsafe) let sightings = [
   sighting(0xb0b0_1234_0000_0000, "bob"), sighting(0xca01_0000_0000_0000, "Carol", chosen: "anna"),
   sighting(0xca02_0000_0000_0000, "björn"),
 ]
