@@ -216,8 +216,8 @@ private final class Chat {
       text.add(" s")
       return text
     }
-    text = search.map { TextBuilder(quoting: $0.word, "") } ?? TextBuilder("nobody")
-    text.add(" was not there within ")
+    text = search.map { TextBuilder(quoting: $0.word, " was not") } ?? TextBuilder("nobody was")
+    text.add(" there within ")
     text.add(options.waitSeconds)
     text.add(" s: ")
     return undelivered(text)

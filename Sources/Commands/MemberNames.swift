@@ -12,18 +12,19 @@ struct MemberNames {
     /// As it was when it was last in reach.
     var peer: LocalPeer
     var state: MemberState
+    /// What people were last told of it: that it connects, again or at first, is not told.
+    fileprivate var told: MemberState?
   }
 
   private(set) var members: [Member] = []
 
-  /// Takes a `member` event. Returns the state before; nil for a new member.
+  /// Takes a `member` event. Returns what people knew before; nil when they did not know of it.
   mutating func hear(_ address: MemberAddress, _ state: MemberState, _ peer: LocalPeer) -> MemberState? {
-    guard let index = members.firstIndex(where: { $0.address == address }) else {
-      members.append(Member(address: address, peer: peer, state: state))
-      return nil
-    }
-    let before = members[index].state
+    let index = members.firstIndex { $0.address == address } ?? members.endIndex
+    if index == members.endIndex { members.append(Member(address: address, peer: peer, state: state)) }
+    let before = members[index].told
     members[index].state = state
+    if state != .connecting { members[index].told = state }
     // Of one out of reach nothing is told.
     if !peer.name.isEmpty { members[index].peer = peer }
     return before

@@ -113,6 +113,7 @@ class CommandsTest(PeopleTest):
             accept.wait_line("^bob \\(NOT verified, [0-9a-f]{8}\\) invites to “door-ask”, 1 member")
             accept.type(key)
             self.assertEqual(invitation.wait(20)[0], outcome)
+            session.leave()
             accept.close()
 
     # pipe
