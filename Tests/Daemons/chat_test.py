@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The command chat against real daemons, with and without a terminal: chat_test.py BINARY"""
 import json
+import pathlib
 import signal
 import subprocess
 import threading
@@ -209,7 +210,7 @@ class ChatTest(PeopleTest):
         a.type("hel")
         a.wait("it is typed", lambda: a.line == "> hel")
         a.type("\x1a")
-        wait("it stops", lambda: "State:\tT" in open(f"/proc/{a.process.pid}/status").read())
+        wait("it stops", lambda: "State:\tT" in pathlib.Path(f"/proc/{a.process.pid}/status").read_text())
         self.assertTrue(a.is_restored())
         a.process.send_signal(signal.SIGCONT)
         a.type("lo\r")
