@@ -70,6 +70,8 @@ let package = Package(
     core("Messages", ["Primitives", "Channel"]),
     core("Session", ["Primitives", "Frame", "Channel"]),
     core("LocalAPI", ["Primitives", "Channel", "Session"]),
+    // Pure as the core. The library for applications imports it too, so it has no unsafe flag outside of the firmware.
+    .target(name: "Transfer", swiftSettings: embedded ? language + mode : [.swiftLanguageMode(.v6)]),
     core("Node", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session"]),
 
     // Rim: system calls, libraries, radios.
@@ -100,13 +102,15 @@ let package = Package(
     rim("Discovery", ["CSystem", "CAvahi", "Reactor", "Bearer", "Primitives"]),
     rim("Configuration", ["CSystem", "CFormats", "Primitives", "Journal", "Bearer"]),
     rim("Diagnostics", ["CSystem", "CFormats", "Reactor", "Primitives", "Journal", "Frame"]),
+    rim("LocalClient", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Diagnostics"]),
+    rim("Terminal", ["CSystem", "Primitives", "Diagnostics"]),
     rim("Relay", [
       "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
       "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics",
     ]),
     rim("Commands", [
-      "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Messages", "Reactor", "Identity", "SecureTransport", "Trust",
-      "Configuration", "Diagnostics", "Relay",
+      "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Transfer", "Reactor",
+      "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics", "LocalClient", "Terminal", "Relay",
     ]),
     // The product is called causeway; a module of that name would clash with the library where file names have no case.
     .executableTarget(
@@ -119,9 +123,10 @@ let package = Package(
   ] + (embedded ? [] : [
     // The library for applications, in full Swift. It needs libc alone, and no unsafe flag: SwiftPM refuses a package that
     // depends on a target with one.
-    .target(name: "Causeway", swiftSettings: [.swiftLanguageMode(.v6)]),
-    .testTarget(name: "CausewayTests", dependencies: ["Causeway"], swiftSettings: [.swiftLanguageMode(.v6)]),
-    .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Node"], path: "Tests/Support", swiftSettings: language + optimisedAndChecked),
+    .target(name: "Causeway", dependencies: ["Transfer"], swiftSettings: [.swiftLanguageMode(.v6)]),
+    .testTarget(name: "CausewayTests", dependencies: ["Causeway", "Transfer"], swiftSettings: [.swiftLanguageMode(.v6)]),
+    .testTarget(name: "TransferTests", dependencies: ["Transfer"], swiftSettings: [.swiftLanguageMode(.v6)]),
+    .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Session", "Node"], path: "Tests/Support", swiftSettings: language + optimisedAndChecked),
     tests("PrimitivesTests", ["Primitives", "TestSupport"]),
     tests("OptimisedTests", ["Primitives"], optimised),
     tests("FrameTests", ["Primitives", "Frame", "TestSupport"]),
@@ -134,7 +139,7 @@ let package = Package(
       path: "Tests/Simulator", swiftSettings: language + optimisedAndChecked),
     .executableTarget(name: "simulate", dependencies: ["Simulator", "SessionStories", "Identity", "SecureTransport", "CMbedTLS", "CSystem", "Seal", "Session", "Node", "Primitives"],
       path: "Tests/Simulate", exclude: ["run.py"], swiftSettings: language),
-    tests("SimulatorTests", ["Simulator", "Primitives", "Mesh", "Channel", "Session", "Node"], optimisedAndChecked),
+    tests("SimulatorTests", ["Simulator", "SessionStories", "Primitives", "Mesh", "Channel", "Session", "Node"], optimisedAndChecked),
     .target(name: "LoopSupport", dependencies: ["Reactor", "Primitives"], path: "Tests/LoopSupport", swiftSettings: language),
     tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Journal", "Primitives", "Reactor"]),
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives", "LoopSupport"]),
@@ -159,12 +164,14 @@ let package = Package(
     tests("MessagesTests", ["Primitives", "Messages"]),
     tests("SessionTests", ["Primitives", "Frame", "Channel", "Session", "SessionStories", "TestSupport"], optimisedAndChecked),
     .testTarget(name: "LocalAPITests", dependencies: ["CSystem", "Primitives", "Channel", "Session", "LocalAPI", "TestSupport"], exclude: ["vectors.txt"], swiftSettings: language),
+    tests("LocalClientTests", ["CSystem", "Primitives", "Session", "LocalAPI", "LocalClient"]),
+    tests("TerminalTests", ["Primitives", "Terminal"]),
   ]) + (fuzzing ? [
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Node", "Bearer", "BearerBluetooth", "WiFiDirect",
-        "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "Trust", "TestSupport",
+        "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Transfer", "Node", "Bearer", "BearerBluetooth",
+        "WiFiDirect", "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "Trust", "TestSupport",
       ],
       path: "Tests/Fuzz", exclude: ["corpus", "run.sh"], swiftSettings: language,
       linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),

@@ -5,7 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 rm -rf build/docs
 mkdir -p build/docs/symbols build/docs/module
-swiftc -swift-version 6 -parse-as-library -module-name Causeway -emit-module -emit-module-path build/docs/module/Causeway.swiftmodule \
+swiftc -swift-version 6 -parse-as-library -module-name Transfer -emit-module -emit-module-path build/docs/module/Transfer.swiftmodule \
+  Sources/Transfer/*.swift
+swiftc -swift-version 6 -parse-as-library -I build/docs/module -module-name Causeway -emit-module -emit-module-path build/docs/module/Causeway.swiftmodule \
   -emit-symbol-graph -emit-symbol-graph-dir build/docs/symbols -symbol-graph-minimum-access-level public \
   Sources/Causeway/*.swift
 docc=$(dirname "$(readlink -f "$(command -v swiftc)")")/docc

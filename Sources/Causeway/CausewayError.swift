@@ -59,6 +59,13 @@ public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible 
     case daemonBroken
     /// A stream ended, and not by `OutgoingStream.finish`.
     case stream(StreamEnd)
+    /// A file cannot be read or written; `text` names it.
+    case storage
+    /// A disk, or a share of it, has not enough room, here or at the member; or the offer is larger than it takes.
+    case noSpace
+    /// Not all files of a resource were transferred; `text` names the first one. The others of its folder are kept for
+    /// another try.
+    case incomplete
     /// A code of a later daemon.
     case other(UInt8)
   }
@@ -80,7 +87,8 @@ public struct CausewayError: Error, Hashable, Sendable, CustomStringConvertible 
     case .unsupported, .incompatible: .unsupported
     case .timedOut: .timedOut
     case .cancelled: .cancelled
-    case .notAllowed, .outOfReach, .full, .busy, .inUse, .declined, .noService: .unavailable
+    case .notAllowed, .outOfReach, .full, .busy, .inUse, .declined, .noService, .storage, .noSpace, .incomplete:
+      .unavailable
     case .stream(let end):
       switch end {
       case .cut: .cancelled

@@ -26,9 +26,15 @@ public final class OfferedStream: Sendable {
   ///
   /// - Throws: `ended` when it was cut or lost before, or answered already; `cancelled`, and then it is refused.
   public func take() async throws(CausewayError) -> IncomingStream {
-    guard isOpen.close(), let session = session.withLock({ $0 }) else {
-      throw CausewayError(.ended, "the stream was answered already, or has ended")
-    }
+    guard let session = session.withLock({ $0 }) else { throw Self.over }
+    return try await open(keeping: session)
+  }
+
+  private static let over = CausewayError(.ended, "the stream was answered already, or has ended")
+
+  /// Takes it, also before the application has it. The stream keeps a session open, or none.
+  func open(keeping session: Session?) async throws(CausewayError) -> IncomingStream {
+    guard isOpen.close() else { throw Self.over }
     let own = connection.number(), inside = StreamInput(own)
     do {
       try await connection.make(
@@ -39,7 +45,7 @@ public final class OfferedStream: Sendable {
       sayNo()
       throw error
     }
-    return IncomingStream(session, own, sender, name, inside)
+    return IncomingStream(connection, session, own, sender, name, inside)
   }
 
   /// Refuses it. One that has ended meanwhile is no error.
@@ -76,11 +82,17 @@ public final class IncomingStream: AsyncSequence, Sendable {
   public let sender: Member
   /// What it is, by the member's word: untrusted.
   public let name: String
-  private let session: Session
+  private let connection: Connection
+  /// Kept open.
+  private let session: Session?
   private let number: UInt32
   private let inside: StreamInput
 
-  init(_ session: Session, _ number: UInt32, _ sender: Member, _ name: String, _ inside: StreamInput) {
+  init(
+    _ connection: Connection, _ session: Session?, _ number: UInt32, _ sender: Member, _ name: String,
+    _ inside: StreamInput
+  ) {
+    self.connection = connection
     self.session = session
     self.number = number
     self.sender = sender
@@ -104,14 +116,14 @@ public final class IncomingStream: AsyncSequence, Sendable {
   public func reset() {
     guard inside.isOpen.close() else { return }
     inside.mailbox.end(StreamInput.result(.cut))
-    session.connection.forget(number)
-    session.connection.write(.reset(stream: number), session.connection.number())
+    connection.forget(number)
+    connection.write(.reset(stream: number), connection.number())
   }
 
   /// Grants the writer as much as was taken.
   private func grant() {
     guard inside.isOpen.isOpen, let limit = inside.mailbox.change({ $0.grant() }) else { return }
-    session.connection.write(.streamWindow(stream: number, limit: limit), 0)
+    connection.write(.streamWindow(stream: number, limit: limit), 0)
   }
 }
 

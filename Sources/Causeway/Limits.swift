@@ -31,6 +31,21 @@ public enum Limits {
   static let sightingsMax = 4_096
   static let servicesOfNodeMax = 16
   static let serviceBytesMax = 2_048
+  /// Offers of one session that came and are not answered; any more are refused. One member can fill it, until the
+  /// application has answered: each offer takes two of its 16 streams, and those that it accepted need some too.
+  static let offersMax = 4
+  /// A stream that begins as a resource has said what it offers by then.
+  static let offerBegins = Duration.seconds(30)
+  /// After a break the other end is waited for.
+  static let returnMax = Duration.seconds(3_600)
+  /// Attempts without a byte more, one after the other.
+  static let attemptsMax = 20
+  /// The last word of a transfer may take so long.
+  static let farewellMax = Duration.seconds(2)
+  /// Who received everything waits so long for the sender to have heard it.
+  static let verdictsMax = Duration.seconds(10)
+  /// What is not whole is kept so long, in nanoseconds: 24 h.
+  static let partialNanoseconds: Int64 = 86_400_000_000_000
   /// Members of a session, with those who left and were not told yet.
   static let membersMax = 256
   /// Events of a session that wait, beside its messages.

@@ -97,7 +97,7 @@ public final class Node: Sendable {
     guard (2...64).contains(rules.membersMax) else {
       throw CausewayError(.invalid, "a session has at most 2 to 64 members")
     }
-    let inside = SessionInside(), number = lease.connection.number()
+    let number = lease.connection.number(), inside = SessionInside(number)
     let answer = try await lease.connection.make(
       .open(type: type, rules, decides: decides), number, for: inside, undo: .leave(session: number, farewell: ""))
     return Session(self, number, type, inside, try address(answer))

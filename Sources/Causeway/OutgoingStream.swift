@@ -5,16 +5,29 @@ extension Session {
   /// what is written before waits here and on the way. docs/local-api.md, “stream”.
   ///
   /// - Parameters:
-  ///   - name: tells the member what it is; 1 to 63 bytes of UTF-8 without control characters.
+  ///   - name: tells the member what it is; 1 to 63 bytes of UTF-8 without control characters, and not with `causeway:`
+  ///     in front.
   ///   - member: one that is connected.
   /// - Throws: `invalid`; `outOfReach` when it is not connected; `full` beyond 16 streams of this application, both
   ///   directions counted, or 16 to one member; `ended`; `cancelled`.
   public func openStream(_ name: String, to member: Address) async throws(CausewayError) -> OutgoingStream {
     try Syntax.name(name, "the name of a stream", Limits.nameBytesMax, mayBeEmpty: false)
-    let number = connection.number(), inside = StreamOutput(number)
-    try await connection.make(
-      .stream(session: self.number, member, name: name), number, for: inside, undo: .reset(stream: number))
-    return OutgoingStream(self, number, member, name, inside)
+    guard !ResourceStream.isReserved(name) else {
+      throw CausewayError(.invalid, "names that begin with “\(ResourceStream.prefix)” are those of resources")
+    }
+    return try await connection.openStream(name, to: member, in: self.number, keeping: self)
+  }
+}
+
+extension Connection {
+  /// Opens a stream in a session of that number. It keeps a session open, or none.
+  func openStream(
+    _ name: String, to member: Address, in session: UInt32, keeping kept: Session?
+  ) async throws(CausewayError) -> OutgoingStream {
+    let number = number(), inside = StreamOutput(number)
+    try await make(
+      .stream(session: session, member, name: name), number, for: inside, undo: .reset(stream: number))
+    return OutgoingStream(self, kept, number, member, name, inside)
   }
 }
 
@@ -24,13 +37,19 @@ public final class OutgoingStream: Sendable {
   /// Who reads it.
   public let member: Address
   public let name: String
-  private let session: Session
+  private let connection: Connection
+  /// Kept open.
+  private let session: Session?
   private let number: UInt32
-  private let inside: StreamOutput
+  let inside: StreamOutput
   /// Bytes of one write stay together.
   private let turn = Gate(1)
 
-  init(_ session: Session, _ number: UInt32, _ member: Address, _ name: String, _ inside: StreamOutput) {
+  init(
+    _ connection: Connection, _ session: Session?, _ number: UInt32, _ member: Address, _ name: String,
+    _ inside: StreamOutput
+  ) {
+    self.connection = connection
     self.session = session
     self.number = number
     self.member = member
@@ -40,7 +59,7 @@ public final class OutgoingStream: Sendable {
 
   deinit {
     // What was finished goes on to its end.
-    if inside.isFinished { session.connection.forget(number) } else { reset() }
+    if inside.isFinished { connection.forget(number) } else { reset() }
   }
 
   /// Writes bytes behind those that were written before, and suspends until there has been room for all of them. Of
@@ -53,10 +72,10 @@ public final class OutgoingStream: Sendable {
     defer { turn.leave() }
     var rest = bytes[...]
     while !rest.isEmpty {
-      guard !Task.isCancelled, await session.connection.room() else { throw cancelled(in: rest, of: bytes) }
+      guard !Task.isCancelled, await connection.room() else { throw cancelled(in: rest, of: bytes) }
       switch try inside.reserve(min(rest.count, Limits.streamBytesMax)) {
       case .bytes(let count):
-        session.connection.write(.write(stream: number, Array(rest.prefix(count))), 0)
+        connection.write(.write(stream: number, Array(rest.prefix(count))), 0)
         rest = rest.dropFirst(count)
       case .later(let room):
         if await room.value() == nil { throw cancelled(in: rest, of: bytes) }
@@ -79,7 +98,7 @@ public final class OutgoingStream: Sendable {
     defer { turn.leave() }
     if inside.finish() {
       do {
-        try await session.connection.ask(.finish(stream: number))
+        try await connection.ask(.finish(stream: number))
       } catch {
         // It has ended meanwhile.
         if error.reason != .ended { throw error }
@@ -91,8 +110,8 @@ public final class OutgoingStream: Sendable {
   /// Cuts it: what is on its way is dropped. The reader gets an error behind what it was told before.
   public func reset() {
     guard inside.close(.success(.cut)) else { return }
-    session.connection.forget(number)
-    session.connection.write(.reset(stream: number), session.connection.number())
+    connection.forget(number)
+    connection.write(.reset(stream: number), connection.number())
   }
 
   /// Waits until it has ended, and says how.

@@ -45,6 +45,7 @@ public final class Session: Sendable {
       let event = await self.inside.mailbox.next()
       self.grant()
       if case .success(.stream(let stream)?) = event { stream.hold(self) }
+      if case .success(.offer(let offer)?) = event { offer.run.hold(self) }
       return event
     }
   }

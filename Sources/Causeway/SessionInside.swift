@@ -8,6 +8,10 @@ final class SessionInside: Hearer {
   /// With the error when the connection ended first.
   let ended = Promise<CausewayError?>()
   private let nextNews = Mutex(Promise<Void>())
+  let number: UInt32
+  let resources = Resources()
+
+  init(_ number: UInt32) { self.number = number }
 
   /// Kept when a member may have got room, or another state, after this was asked for.
   var news: Promise<Void> { nextNews.withLock { $0 } }
@@ -25,7 +29,11 @@ final class SessionInside: Hearer {
       let sender = mailbox.read { $0.member(from) }
       let stream = OfferedStream(connection, received, sender, name)
       // One without a place is dropped here, and so refused.
-      mailbox.change { $0.add(stream) }
+      if ResourceStream.isReserved(name) {
+        resources.hear(stream, connection, self)
+      } else {
+        mailbox.change { $0.add(stream) }
+      }
     case .streamEnded(let received, _): mailbox.change { $0.remove(received) }
     case .done, .welcome, .services, .allTold, .invited, .invitationEnded, .identified, .message, .sent, .streamBytes,
       .streamRoom, .decisionWanted:
@@ -66,6 +74,8 @@ struct SessionContent: Content {
   private var undecided: Set<Address> = []
   /// Streams that came, each with its position in the queue: what was before it is told first.
   private var streams: [(position: Int, stream: OfferedStream)] = []
+  /// Offers that came, in the same way.
+  private var offers: [(position: Int, offer: Offer)] = []
   /// Events that wait and are no messages.
   private var othersCount = 0
   private var hasEnded = false
@@ -74,7 +84,7 @@ struct SessionContent: Content {
   private var taken: UInt64 = 0
   private var limit: UInt64 = 0
 
-  var isEmpty: Bool { waiting.isEmpty && streams.isEmpty }
+  var isEmpty: Bool { waiting.isEmpty && streams.isEmpty && offers.isEmpty }
   var connectedCount: Int { members.values.count { $0.isConnected } }
 
   /// What the daemon did wrong, if anything.
@@ -96,6 +106,7 @@ struct SessionContent: Content {
       // The daemon says no word more of them.
       for (_, stream) in streams { stream.expire() }
       streams = []
+      offers = []
       append(.ended(end))
     case .done, .welcome, .services, .allTold, .invited, .invitationEnded, .sent, .stream, .streamBytes, .streamRoom,
       .streamEnded:
@@ -137,7 +148,17 @@ struct SessionContent: Content {
     streams.remove(at: index).stream.expire()
   }
 
+  /// An offer waits. There are as many as may be under way (`Limits.offersMax`).
+  mutating func add(_ offer: Offer) { if !hasEnded { offers.append((waiting.end, offer)) } }
+
+  /// An offer that has ended, if it still waits.
+  mutating func remove(_ run: IncomingRun) { offers.removeAll { $0.offer.run === run } }
+
   mutating func take() -> SessionEvent? {
+    if let (position, offer) = offers.first, position <= waiting.start {
+      offers.removeFirst()
+      return .offer(offer)
+    }
     if let (position, stream) = streams.first, position <= waiting.start {
       streams.removeFirst()
       return .stream(stream)
@@ -152,7 +173,7 @@ struct SessionContent: Content {
       if let position = states[member.address], waiting[position] == nil { states[member.address] = nil }
     case .room(let address): rooms.remove(address)
     case .decisionWanted(let address, _): undecided.remove(address)
-    case .stream, .ended: break
+    case .stream, .offer, .ended: break
     }
     othersCount -= 1
     return event

@@ -104,6 +104,8 @@ public enum SessionEvent: Hashable, Sendable {
   case room(Address)
   /// A member opened a stream: take or refuse it. One that is not kept is refused.
   case stream(OfferedStream)
+  /// A member offers files or folders: accept or decline them. One that is not kept is declined.
+  case offer(Offer)
   /// This application is to decide on a member, by its node's id and by whether its key is pinned: `Session.decide`.
   /// Only in a session that was opened with `decides`.
   case decisionWanted(Address, Peer)

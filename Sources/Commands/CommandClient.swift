@@ -52,6 +52,11 @@ struct CommandFailure: Error {
     printError(text)
     self.code = code
   }
+
+  init(saying text: TextBuilder, _ code: CInt = ExitCode.failed) {
+    printError(text)
+    self.code = code
+  }
 }
 
 /// Runs a command's body; a failure gives the exit code.

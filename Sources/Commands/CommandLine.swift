@@ -12,11 +12,15 @@ enum ExitCode {
   static let noDaemon: CInt = 3
   /// The given time ran out.
   static let timedOut: CInt = 4
+  /// A stream was cut: what came is the beginning of what was written.
+  static let cut: CInt = 5
+  /// The other end did not accept.
+  static let refused: CInt = 6
 
   static let help: StaticString =
     """
     Exit codes: 0 done, 1 failed (a line on stderr says why), 2 wrong usage or configuration, 3 no daemon answers, \
-    4 the time given ran out.
+    4 the time given ran out, 5 a stream was cut, 6 the other end refused.
     """
 }
 
@@ -138,3 +142,12 @@ struct CommandWords {
 
 /// Prints a line on stderr, after the program's name; untrusted text in it is made harmless.
 func printError(_ text: String) { writeError(text) }
+
+/// The same of a text that is harmless already.
+func printError(_ text: TextBuilder) {
+  var line = TextBuilder()
+  line.add("causeway: ")
+  line.add(text)
+  line.add("\n")
+  line.write(to: STDERR_FILENO)
+}

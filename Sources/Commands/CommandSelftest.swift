@@ -68,6 +68,7 @@ private var selftestChecks: [SelftestCheck] {
     SelftestCheck(name: "journal: records are read back from memory", run: journalIsReadBack),
     SelftestCheck(name: "configuration: values and errors", run: configurationIsParsed),
     SelftestCheck(name: "status: JSON is made and read", run: statusIsReadBack),
+    SelftestCheck(name: "transfer: a file from memory to memory, with its root", run: resourceIsTransferred),
     SelftestCheck(name: "reactor: a timer fires, neither early nor late", run: timerFires),
     SelftestCheck(name: "reactor: a socket is served", run: socketIsServed),
   ]

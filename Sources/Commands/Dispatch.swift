@@ -23,6 +23,10 @@ private var commands: [Command] {
     Command(name: "status", summary: "show the box, its bearers, links and peers", run: commandStatus),
     Command(name: "peers", summary: "show who can be reached", run: commandPeers),
     Command(name: "log", summary: "show the journal, also after the daemon died", run: commandLog),
+    Command(name: "browse", summary: "show who offers services, as they come and go", run: commandBrowse),
+    Command(name: "chat", summary: "talk with everybody in reach, or with one peer", run: commandChat),
+    Command(name: "pipe", summary: "send standard input to a peer, or write what one sends", run: commandPipe),
+    Command(name: "accept", summary: "answer invitations for what has no screen", run: commandAccept),
     Command(name: "peer", summary: "be a peer: browse, chat, send and receive files", run: commandPeer),
     Command(
       name: "identity", summary: "show, make, import the box's key; trust, revoke others", run: commandIdentity),

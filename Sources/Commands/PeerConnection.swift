@@ -76,10 +76,7 @@ final class PeerConnection {
     while true {
       switch book.match(name) {
       case .one(let id): return id
-      case .several(let ids):
-        var list = ""
-        for id in ids { list += list.utf8.isEmpty ? id.text : ", " + id.text }
-        throw CommandFailure(saying: "several peers are called “\(name)”: \(list); name one by the start of its id")
+      case .several(let ids): throw CommandFailure(saying: severalText(Array(name.utf8), ids))
       case .none:
         if !hasSaid { printError("waiting for “\(name)”") }
         hasSaid = true

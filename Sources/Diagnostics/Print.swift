@@ -11,6 +11,7 @@ public struct TextBuilder {
   }
   public mutating func add(_ text: String) { bytes.append(contentsOf: text.utf8) }
   public mutating func add(byte: UInt8) { bytes.append(byte) }
+  public mutating func add(_ text: TextBuilder) { bytes += text.bytes }
   public mutating func add(_ number: UInt64) { add("\(number)") }
 
   /// Decimal, padded with zeros to `digits`.

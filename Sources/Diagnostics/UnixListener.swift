@@ -85,7 +85,7 @@ public struct UnixUser {
 }
 
 /// Calls `body` with the unix address of `path`; -1 with ENAMETOOLONG when it does not fit.
-func withUnixAddress(_ path: String, _ body: (__CONST_SOCKADDR_ARG, socklen_t) -> CInt) -> CInt {
+public func withUnixAddress(_ path: String, _ body: (__CONST_SOCKADDR_ARG, socklen_t) -> CInt) -> CInt {
   var address = sockaddr_un()
   address.sun_family = sa_family_t(AF_UNIX)
   let utf8 = Array(path.utf8)

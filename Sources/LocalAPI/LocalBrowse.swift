@@ -20,10 +20,11 @@ struct LocalBits {
   }
 }
 
-/// The services of one type, as far as a client was told of them. What it is told next is read from the node when it
-/// goes: a client that reads nothing costs a bit a node.
+/// The services of one type, or of all types that the client may use, as far as it was told of them. What it is told next
+/// is read from the node when it goes: a client that reads nothing costs a bit a node.
 struct LocalBrowse {
   let number: UInt32
+  /// Empty: all.
   let type: [UInt8]
   /// Places that the client knows.
   var told = LocalBits()

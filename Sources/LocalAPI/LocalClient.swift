@@ -77,6 +77,11 @@ final class LocalClient {
     services.contains { $0.endpoint == endpoint } || sessions.contains { $0.endpoint == endpoint }
   }
 
+  /// Whether the configuration grants a service type to its user.
+  func mayUse(_ type: [UInt8], _ restrictions: [LocalRestriction]) -> Bool {
+    restrictions.allSatisfy { $0.type != type || groups.contains($0.group) }
+  }
+
   func session(_ number: UInt32) -> ClientSession? { sessions.first { $0.number == number && !$0.hasEnded } }
 
   /// Unreliable messages that wait for it, in bytes.
@@ -135,7 +140,9 @@ final class LocalClient {
     return nil
   }
 
-  func nextBrowseEvent(_ node: any LocalNode, _ places: LocalPlaces) -> LocalEvent? {
+  func nextBrowseEvent(
+    _ node: any LocalNode, _ places: LocalPlaces, _ restrictions: [LocalRestriction]
+  ) -> LocalEvent? {
     for index in browses.indices {
       while let place = browses[index].dirty.first {
         browses[index].dirty[place] = false
@@ -145,7 +152,7 @@ final class LocalClient {
           id == .none
           ? []
           : node.sessions.services(of: id).filter { service in
-            service.type == type
+            (type.isEmpty ? mayUse(service.type, restrictions) : service.type == type)
               && !(id == node.sessions.local && services.contains { $0.endpoint == service.endpoint })
           }
         if offered.isEmpty && !browses[index].told[place] { continue }

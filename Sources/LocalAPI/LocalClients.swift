@@ -87,7 +87,8 @@ public final class LocalClients {
       return next.event.packet
     }
     let event =
-      client.nextStreamEvent(node, now) ?? client.nextInvitationEvent(node, now) ?? client.nextBrowseEvent(node, places)
+      client.nextStreamEvent(node, now) ?? client.nextInvitationEvent(node, now)
+      ?? client.nextBrowseEvent(node, places, restrictions)
     if event == nil { client.hasNews = false }
     return event?.packet
   }

@@ -55,12 +55,31 @@ public struct LocalPeer: Equatable, Sendable {
   static let absent = LocalPeer(name: [], hops: 0, isVerified: false)
 }
 
+/// What a daemon takes and keeps of one client, as it says in its welcome.
+public struct LocalTerms: Equatable, Sendable {
+  public var packetBytesMax: UInt32
+  public var messageBytesMax: UInt32
+  public var loanBytes: UInt32
+  public var servicesMax: UInt16
+  public var sessionsMax: UInt16
+  public var browsesMax: UInt16
+  public var flightsMax: UInt16
+  public var streamsMax: UInt16
+
+  /// Those of this program's daemon.
+  public static let own = LocalTerms(
+    packetBytesMax: UInt32(LocalLimits.packetBytesMax), messageBytesMax: UInt32(SessionLimits.messageBytesMax),
+    loanBytes: UInt32(SessionLimits.loanPoolBytes), servicesMax: UInt16(LocalLimits.servicesMax),
+    sessionsMax: UInt16(LocalLimits.sessionsMax), browsesMax: UInt16(LocalLimits.browsesMax),
+    flightsMax: UInt16(LocalLimits.flightsMax), streamsMax: UInt16(LocalLimits.streamsMax))
+}
+
 /// What an application is told. docs/local-api.md, "Events".
 public enum LocalEvent: Equatable, Sendable {
   case done(request: UInt32, LocalOutcome, text: [UInt8])
   /// Done, and where the client is invited.
   case doneAt(request: UInt32, endpoint: UInt32)
-  case welcome(request: UInt32, version: UInt16, node: NodeID, name: [UInt8])
+  case welcome(request: UInt32, version: UInt16, node: NodeID, name: [UInt8], LocalTerms = .own)
   /// What a node offers now; nothing: it is lost. `place` names the node in this browse until another one takes it.
   case services(browse: UInt32, place: UInt16, NodeID, LocalPeer, [Service])
   case allTold(browse: UInt32)
@@ -109,20 +128,13 @@ public enum LocalEvent: Equatable, Sendable {
       begin(128, request)
       bytes += [LocalOutcome.done.rawValue, 0]
       bytes.append(bigEndian: endpoint)
-    case .welcome(let request, let version, let node, let name):
+    case .welcome(let request, let version, let node, let name, let terms):
       begin(129, request)
       bytes.append(bigEndian: version)
       bytes.append(bigEndian: UInt64(0))
       bytes.append(node)
       bytes.append(text: name)
-      bytes.append(bigEndian: UInt32(LocalLimits.packetBytesMax))
-      bytes.append(bigEndian: UInt32(SessionLimits.messageBytesMax))
-      bytes.append(bigEndian: UInt32(SessionLimits.loanPoolBytes))
-      bytes.append(bigEndian: UInt16(LocalLimits.servicesMax))
-      bytes.append(bigEndian: UInt16(LocalLimits.sessionsMax))
-      bytes.append(bigEndian: UInt16(LocalLimits.browsesMax))
-      bytes.append(bigEndian: UInt16(LocalLimits.flightsMax))
-      bytes.append(bigEndian: UInt16(LocalLimits.streamsMax))
+      bytes.append(terms: terms)
     case .services(let browse, let place, let node, let peer, let services):
       begin(130, browse)
       bytes.append(bigEndian: place)
@@ -249,6 +261,17 @@ extension [UInt8] {
     append(peer.hops)
     append(peer.isVerified ? 1 : 0)
     append(text: peer.name)
+  }
+
+  fileprivate mutating func append(terms: LocalTerms) {
+    append(bigEndian: terms.packetBytesMax)
+    append(bigEndian: terms.messageBytesMax)
+    append(bigEndian: terms.loanBytes)
+    append(bigEndian: terms.servicesMax)
+    append(bigEndian: terms.sessionsMax)
+    append(bigEndian: terms.browsesMax)
+    append(bigEndian: terms.flightsMax)
+    append(bigEndian: terms.streamsMax)
   }
 
   /// Behind its length, so that fields can be appended.

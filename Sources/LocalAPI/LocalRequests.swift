@@ -119,7 +119,7 @@ extension LocalClients {
   }
 
   private func browse(_ client: LocalClient, _ number: UInt32, _ type: [UInt8]) throws(LocalError) {
-    try allow(client, type)
+    if !type.isEmpty { try allow(client, type) }
     guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
     guard client.browses.count < LocalLimits.browsesMax else { throw LocalError(.full, "a client browses 8 times") }
     client.browses.append(LocalBrowse(number: number, type: type, places: places))
@@ -149,10 +149,8 @@ extension LocalClients {
     guard isServiceType(type.span.bytes), type.count <= Limits.serviceTypeBytesMax else {
       throw LocalError(.invalid, "a service type is 1 to 15 of a-z, 0-9 and hyphens, with a letter (RFC 6335)")
     }
-    for restriction in restrictions where restriction.type == type {
-      guard client.groups.contains(restriction.group) else {
-        throw LocalError(.notAllowed, "[applications] service-groups grants this type to a group the user is not in")
-      }
+    guard client.mayUse(type, restrictions) else {
+      throw LocalError(.notAllowed, "[applications] service-groups grants this type to a group the user is not in")
     }
   }
 

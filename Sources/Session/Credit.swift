@@ -14,11 +14,13 @@ struct Credit {
 
   var sent: UInt64 = 0
   var sendLimit: UInt64 = 0
-  /// The other end's application reads nothing.
-  var isPausedThere = false
   /// How far the application would have sent when it was refused for lack of credit; 0: it was not.
   var wanted: UInt64 = 0
-  /// The other end is to be asked for it.
+  /// How far the other end was asked for room in this meeting.
+  private var askedUpTo: UInt64 = 0
+  /// The other end's application reads nothing.
+  var isPausedThere = false
+  /// The other end is to be asked for what is wanted.
   var isAskDue = false
   /// The rest of what it may send is to be given back.
   var isGiveBackDue = false
@@ -70,10 +72,18 @@ struct Credit {
 
   mutating func sends(_ byteCount: Int) {
     sent += Self.cost(byteCount)
-    if sent >= wanted {
-      wanted = 0
-      endAsking()
-    }
+    if sent < wanted { return }
+    wanted = 0
+    isAskDue = false
+    // It may have been granted more, for a greater message that the application did not send.
+    if sent >= askedUpTo { endAsking() }
+  }
+
+  /// The other end is asked now. Returns for how much.
+  mutating func asks() -> UInt64 {
+    isAskDue = false
+    askedUpTo = max(askedUpTo, wanted)
+    return wanted
   }
 
   /// A limit came. True when the application may try again.
@@ -82,20 +92,23 @@ struct Credit {
     sendLimit = limit
     guard wanted <= limit else { return false }
     isAskDue = false
-    if wanted > 0 && giveBackAt == .never { giveBackAt = now + SessionLimits.giveBackTime }
+    if max(wanted, askedUpTo) > sent && giveBackAt == .never { giveBackAt = now + SessionLimits.giveBackTime }
     return true
   }
 
   /// Gives back what was not used, by counting it as sent. Returns how much.
   mutating func giveBack() -> UInt64 {
-    let rest = sendLimit - sent
+    let rest = sendLimit - sent, asked = askedUpTo
     sent = sendLimit
     endAsking()
+    // That may still be granted.
+    askedUpTo = asked
     return rest
   }
 
   private mutating func endAsking() {
     wanted = 0
+    askedUpTo = 0
     isAskDue = false
     isGiveBackDue = false
     giveBackAt = .never

@@ -135,8 +135,7 @@ extension Sessions {
     if pair.credit.isGiveBackDue {
       need.givenBack = session.pairs[index].credit.giveBack()
     } else {
-      need.limit = pair.credit.wanted
-      session.pairs[index].credit.isAskDue = false
+      need.limit = session.pairs[index].credit.asks()
     }
     return output(
       .need, need.bytes, to: pair.address.node, .member(session.handle, pair.address, number: pair.number))

@@ -93,7 +93,10 @@ extension Sessions {
     } else if meet.echo != session.pairs[index].number, session.pairs[index].verdict == .accepted {
       session.pairs[index].meetAt = min(session.pairs[index].meetAt, now)
     }
-    _ = session.pairs[index].credit.isGranted(meet.window, now)
+    if session.pairs[index].credit.isGranted(meet.window, now), session.pairs[index].phase == .connected {
+      // The window with the same limit comes later, and is none then.
+      tell(.room(session.handle, address))
+    }
     if meet.echo == session.pairs[index].number { session.pairs[index].isHeard = true }
     heardDigest(session, index, meet.digest, now)
     connectIfMet(session, index, now)
@@ -140,6 +143,12 @@ extension Sessions {
       })
     else { return }
     if let entries = message.entries { take(entries, into: session, from: node, now) }
+    if session.isOpen, session.position(of: address) == nil, message.entries == nil,
+      !message.asks, message.digest != session.table.digest
+    {
+      // It holds this end for a member, by a table that this end does not have.
+      receiveFromStranger(session, address, message.session, now)
+    }
     guard session.isOpen, let index = session.position(of: address) else { return }
     if message.asks {
       session.pairs[index].isAskedForWhole = true

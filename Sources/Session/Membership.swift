@@ -157,7 +157,8 @@ extension Sessions {
   /// The node is told by its own entry, or a founder's, that it is no member.
   private func endWithoutLeaving(_ session: LocalSession, _ now: Instant) {
     let departure = session.table.records(of: session.address).compactMap { $0.departure }.first { $0.isEjection }
-    session.phase = .over
+    // The founder may be gone before it has told the others.
+    sayFarewell(session, now)
     sessionEnded(session, departure.map { .ejected(text: $0.text) } ?? .left, now)
   }
 
@@ -170,18 +171,38 @@ extension Sessions {
     {
       let isOlder = sessions.firstIndex { $0 === session } ?? 0 < sessions.firstIndex { $0 === twin } ?? 0
       let (stays, goes) = isOlder ? (session, twin) : (twin, session)
+      let met = goes.pairs.map { $0.address }.filter { stays.position(of: $0) != nil }
       goes.phase = .over
       sessionEnded(goes, .isSame(stays.handle), now)
       take(goes.table.entries, into: stays, from: local, now)
+      // It may be this node that merged them.
+      if stays.isOpen { tellNews(stays, now) }
+      meetAnew(met, stays, now)
       return goes === session
     }
     return false
+  }
+
+  /// With members of both sessions this end had two meetings, and the other end may go on with the other one.
+  private func meetAnew(_ addresses: [MemberAddress], _ session: LocalSession, _ now: Instant) {
+    for address in addresses {
+      guard session.isOpen, let index = session.position(of: address), session.pairs[index].phase != .away else {
+        continue
+      }
+      beginAnew(session, index, now)
+    }
   }
 
   private func leave(
     _ session: LocalSession, _ reason: Departure.Reason, _ text: [UInt8], _ end: SessionEnd, _ now: Instant
   ) {
     _ = session.table.end(session.address, by: session.address, reason, text)
+    sayFarewell(session, now)
+    sessionEnded(session, end, now)
+  }
+
+  /// All others are told by the record of this member how its membership ended.
+  private func sayFarewell(_ session: LocalSession, _ now: Instant) {
     for index in session.pairs.indices {
       session.pairs[index].meetAt = .never
       session.pairs[index].digestAt = .never
@@ -190,7 +211,6 @@ extension Sessions {
       session.pairs[index].newsAt = now
     }
     session.phase = session.pairs.isEmpty ? .over : .leaving(until: now + SessionLimits.leavingTime)
-    sessionEnded(session, end, now)
   }
 
   private func sessionEnded(_ session: LocalSession, _ end: SessionEnd, _ now: Instant) {

@@ -71,15 +71,10 @@ extension SessionTable {
   private func check(
     _ side: SessionMerge.Side, of origin: SessionOrigin, _ session: SessionID, _ merge: SessionMerge
   ) -> Verdict {
-    let point: PublicPoint
-    if side.signer == origin.founder {
-      point = origin.point
-    } else {
-      if origin.rules.onlyFounderAdmits { return .wrong }
-      guard let signer = record(session, side.signer) else { return .unknown }
-      point = signer.point
-    }
+    if side.signer != origin.founder && origin.rules.onlyFounderAdmits { return .wrong }
+    // The founder's record too: whoever has the merge can meet a member of either side, and learns the rest from it.
+    guard let signer = record(session, side.signer) else { return .unknown }
     let text = SessionMerge.signedText(merge.lower, merge.higher, side.signer)
-    return cryptography.isSigned(side.signature, text, by: point, of: side.signer.node) ? .right : .wrong
+    return cryptography.isSigned(side.signature, text, by: signer.point, of: side.signer.node) ? .right : .wrong
   }
 }

@@ -18,6 +18,8 @@ final class DaemonStandIn: Sendable {
     /// By type of request: code and text of the answer. Nil: none.
     var answers: [UInt8: (UInt8, String)?] = [:]
     var endpoint = word(address.endpoint)
+    /// Hears each request after its answer.
+    var watcher: (@Sendable (Asked) -> Void)?
   }
   private let state = Mutex(State())
   private let socket: Socket
@@ -42,6 +44,8 @@ final class DaemonStandIn: Sendable {
 
   func answer(_ type: UInt8, _ code: UInt8, _ text: String = "") { state.withLock { $0.answers[type] = (code, text) } }
   func answerNothing(_ type: UInt8) { state.withLock { $0.answers[type] = .some(nil) } }
+
+  func watch(_ watcher: @escaping @Sendable (Asked) -> Void) { state.withLock { $0.watcher = watcher } }
 
   /// What is made has no endpoint from now on.
   func answerWithoutEndpoint() { state.withLock { $0.endpoint = [] } }
@@ -77,6 +81,11 @@ final class DaemonStandIn: Sendable {
   func count(_ type: UInt8) -> Int { state.withLock { $0.asked.count { $0.type == type } } }
 
   private func hear(_ asked: Asked) {
+    answer(asked)
+    state.withLock { $0.watcher }?(asked)
+  }
+
+  private func answer(_ asked: Asked) {
     let answer = state.withLock { state in
       state.asked.append(asked)
       return state.answers[asked.type] ?? (0, "")

@@ -122,7 +122,7 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
     switch try await events.next() {
     case .message(let message): told.append("\(message.bytes)")
     case .stream(let stream): told.append(stream.name)
-    case .member, .room, .decisionWanted, .ended, nil: told.append("something else")
+    case .member, .room, .offer, .decisionWanted, .ended, nil: told.append("something else")
     }
   }
   #expect(told == ["[1]", "log", "[2]"])

@@ -163,7 +163,7 @@ class CommandLine(unittest.TestCase):
     def test_no_word_prints_the_commands(self):
         code, out, _ = self.run_command()
         self.assertEqual(code, 0)
-        for command in ("run", "status", "peers", "log", "peer", "selftest", "version"):
+        for command in ("run", "status", "peers", "log", "browse", "chat", "pipe", "accept", "peer", "selftest", "version"):
             self.assertIn(f"\n  {command} ", out)
 
     def test_an_unknown_command_is_refused(self):
@@ -173,22 +173,48 @@ class CommandLine(unittest.TestCase):
 
     def test_every_command_has_help(self):
         for words in (["run"], ["status"], ["peers"], ["log"], ["peer", "browse"], ["peer", "chat"], ["peer", "send"],
-                      ["peer", "receive"], ["selftest"], ["version"], ["peer"]):
+                      ["peer", "receive"], ["selftest"], ["version"], ["peer"], ["browse"], ["chat"], ["pipe"], ["accept"]):
             code, out, _ = self.run_command(*words, "--help")
             self.assertEqual(code, 0, words)
             self.assertIn("Usage: causeway " + " ".join(words), out)
+            self.assertLessEqual(max(map(len, out.splitlines())), 80, words)
 
     def test_wrong_options_and_values_are_usage_errors(self):
         for words in (["status", "--loud"], ["status", "more"], ["peer", "send"], ["peer", "send", "a", "b"],
-                      ["log", "--level", "loud"], ["log", "--since", "yesterday"], ["peer", "chat", "--wait-for", "x"]):
+                      ["log", "--level", "loud"], ["log", "--since", "yesterday"], ["peer", "chat", "--wait-for", "x"],
+                      ["browse", "Chat"], ["browse", "a", "b"], ["browse", "--for", "0"], ["chat", "two words"],
+                      ["chat", "--name", ""], ["chat", "--name", "a\nb"], ["chat", "--wait", "x"], ["accept"], ["pipe"],
+                      ["pipe", "--listen", "a", "b"], ["pipe", "bob", "no_type"], ["pipe", "a", "b", "c"]):
             code, _, err = self.run_command(*words)
             self.assertEqual(code, 2, words)
             self.assertIn("causeway", err)
 
     def test_no_daemon_is_told_by_its_own_code(self):
-        code, _, err = self.run_command("status", "--socket", self.path("none.sock"))
-        self.assertEqual(code, 3)
-        self.assertIn("no daemon answers", err)
+        for words in (["status"], ["browse"], ["chat"], ["accept", "chat"], ["pipe", "bob"], ["pipe", "--listen"]):
+            code, _, err = self.run_command(*words, "--socket", self.path("none.sock"))
+            self.assertEqual(code, 3, words)
+            self.assertIn("no daemon answers", err)
+
+    def test_a_daemon_that_does_not_keep_to_its_protocol_is_told_in_one_line(self):
+        for answer, said in ((b"", "closed the connection"), (b"\0\0\0\1\x80", "not understood"),
+                             (b"\xff\xff\xff\xff", "not understood"),
+                             (b"\0\0\0\x09\x80\0\0\0\0\6\2no", "closes the connection: no"),
+                             (b"\0\0\0\x09\x80\0\0\0\1\1\2no", "the daemon refuses: no")):
+            path = self.path("api.sock")
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+                listener.bind(path)
+                listener.listen(1)
+                chat = self.start("chat", "--socket", path)
+                connection, _ = listener.accept()
+                with connection:
+                    self.assertEqual(connection.recv(100)[4:6], b"\1\0")
+                    connection.send(answer)
+                    connection.shutdown(socket.SHUT_WR)
+                    code, _, err = self.end(chat)
+            os.unlink(path)
+            self.assertEqual(code, 1, said)
+            self.assertIn(said, err)
+            self.assertEqual(err.count("\n"), 1, err)
 
     def test_a_wrong_configuration_names_file_line_and_key(self):
         with open(self.path("box.conf"), "w") as file:

@@ -2,7 +2,8 @@
 """The library as its users get it, by the causeway binary: library_test.py BINARY
 
 A throw-away package outside the project depends on a version of a clone, by URL, and is built with nothing but the Swift
-toolchain. Its program is Examples/groupchat; two real daemons on the loopback interface connect two of them."""
+toolchain. Its programs are those of Examples; two real daemons on the loopback interface connect two of them. A folder is
+sent while an application or a daemon is killed, and the bytes that were sent again are counted."""
 import os
 import pathlib
 import queue
@@ -18,6 +19,8 @@ from daemons import Daemon
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "Examples/groupchat"
+FILES = ROOT / "Examples/files/Sources"
+MEBIBYTE = 1 << 20
 BUILD_SECONDS_MAX = 400
 
 
@@ -45,12 +48,12 @@ def clone(place):
     run(*git, "tag", "0.1.0", cwd=place)
 
 
-class Chat:
-    """A running group chat."""
+class Program:
+    """A running program."""
 
-    def __init__(self, binary, name, daemon):
+    def __init__(self, *command):
         self.process = subprocess.Popen(
-            ["stdbuf", "-oL", binary, name, f"{daemon.directory}/run/api.sock"], stdin=subprocess.PIPE,
+            ["stdbuf", "-oL", *command], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.lines, self.heard = queue.SimpleQueue(), []
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -100,12 +103,17 @@ class LibraryTest(unittest.TestCase):
         by_url = manifest.replace(
             '.package(name: "causeway", path: "../..")', f'.package(url: "file://{repository}", from: "0.1.0")')
         assert by_url != manifest
-        (package / "Package.swift").write_text(by_url)
+        both = by_url.replace('path: "Sources"),', 'path: "Sources"),\n    .executableTarget(\n      name: "files", dependencies: '
+                              '[.product(name: "Causeway", package: "causeway")], path: "Files"),')
+        assert both != by_url
+        shutil.copytree(FILES, package / "Files")
+        (package / "Package.swift").write_text(both)
         # As a user would, without what this project's own builds set.
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("CAUSEWAY_", "SWIFT_"))}
         run("swift", "build", "--disable-sandbox", "--cache-path", root / "cache", "-Xswiftc", "-gnone", cwd=package,
             env=environment, timeout=BUILD_SECONDS_MAX)
         cls.binary = package / ".build/debug/groupchat"
+        cls.files = package / ".build/debug/files"
         cls.a = Daemon(cls.root.name, "a")
         cls.b = Daemon(cls.root.name, "b", [cls.a])
         for daemon in (cls.a, cls.b):
@@ -113,9 +121,12 @@ class LibraryTest(unittest.TestCase):
             daemon.start()
 
     def chat(self, name, daemon):
-        chat = Chat(self.binary, name, daemon)
-        self.addCleanup(chat.close)
-        return chat
+        return self.program(self.binary, name, f"{daemon.directory}/run/api.sock")
+
+    def program(self, *command):
+        program = Program(*command)
+        self.addCleanup(program.close)
+        return program
 
     def test_two_chats_on_two_boxes_find_each_other_talk_and_say_goodbye(self):
         a, b = self.chat("one", self.a), self.chat("one", self.b)
@@ -152,6 +163,103 @@ class LibraryTest(unittest.TestCase):
         daemon.stop()
         chat.wait("notConnected: the daemon stops: services, browses and sessions are gone; connect again")
         chat.process.wait(10)
+
+    # Resources
+
+    def folder(self, name, big=24 * MEBIBYTE):
+        """A folder to send, and how many bytes its files have."""
+        place = pathlib.Path(self.root.name) / name / "out"
+        (place / "deep/er").mkdir(parents=True)
+        (place / "empty").mkdir()
+        (place / "big").write_bytes(os.urandom(big))
+        (place / "deep/er" / ("long" * 63 + ".md")).write_bytes(os.urandom(5_000))
+        for number in range(30):
+            (place / f"deep/{number}.bin").write_bytes(os.urandom(number * 10_000))
+        into = pathlib.Path(self.root.name) / name / "in"
+        into.mkdir()
+        return place, into, sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
+
+    def send(self, name, daemon, place):
+        return self.program(self.files, "send", name, f"{daemon.directory}/run/api.sock", place)
+
+    def receive(self, name, daemon, into):
+        return self.program(self.files, "receive", name, f"{daemon.directory}/run/api.sock", into)
+
+    def middle(self, program, least):
+        """Wait until so many bytes are there."""
+        while int(program.wait(r"^moving: \d+ of", 60).split()[1]) < least:
+            pass
+
+    def moved(self, program):
+        """Bytes of files that a program has sent or received by its own count."""
+        return max(int(line.split()[4]) for line in program.heard if " moved" in line)
+
+    def same(self, place, into):
+        run("diff", "-r", place, into / place.name, cwd=into)
+        self.assertEqual([file.name for file in into.iterdir()], [place.name])
+
+    def again(self, what, count):
+        print(f"{what}: {max(0, count)} bytes sent again", flush=True)
+        self.assertLessEqual(count, MEBIBYTE)
+
+    def test_a_folder_whose_receiver_is_killed_is_continued(self):
+        place, into, size = self.folder("killed-receiver")
+        sender, receiver = self.send("r", self.a, place), self.receive("r", self.b, into)
+        self.middle(receiver, 10 * MEBIBYTE)
+        receiver.process.kill()
+        sender.wait("^away")
+        other = self.receive("r", self.b, into)
+        held = int(other.wait(r"^-- a offers out: 32 files", 30).split()[-3])
+        self.assertGreater(held, 9 * MEBIBYTE)
+        other.wait("^received: ", 120)
+        sender.wait("^sent: ", 30)
+        self.same(place, into)
+        self.again("receiver killed", self.moved(sender) - size)
+
+    def test_a_folder_whose_sender_is_killed_is_continued_without_a_question(self):
+        place, into, size = self.folder("killed-sender")
+        sender, receiver = self.send("s", self.a, place), self.receive("s", self.b, into)
+        self.middle(sender, 10 * MEBIBYTE)
+        sender.process.kill()
+        sender.reader.join(10)
+        while not sender.lines.empty():
+            sender.heard.append(sender.lines.get() or "")
+        receiver.wait("^away")
+        other = self.send("s", self.a, place)
+        receiver.wait("^received: ", 120)
+        other.wait("^sent: ", 30)
+        self.same(place, into)
+        self.assertEqual(sum("offers" in line for line in receiver.heard), 1)
+        self.again("sender killed", self.moved(sender) + self.moved(other) - size)
+
+    def test_a_folder_is_continued_when_a_daemon_is_killed(self):
+        daemon = Daemon(self.root.name, "d", [self.a])
+        self.addCleanup(daemon.stop)
+        daemon.start()
+        place, into, size = self.folder("killed-daemon")
+        sender, receiver = self.send("d", daemon, place), self.receive("d", self.a, into)
+        self.middle(sender, 10 * MEBIBYTE)
+        daemon.process.kill()
+        daemon.process.wait(10)
+        sender.wait("^-- the box was restarted")
+        before = self.moved(sender)
+        sender.heard.clear()
+        daemon.start()
+        receiver.wait("^received: ", 120)
+        sender.wait("^sent: ", 30)
+        self.same(place, into)
+        self.again("daemon killed", before + self.moved(sender) - size)
+
+    def test_a_disk_that_fills_up_is_named_at_both_ends(self):
+        place, into, size = self.folder("full")
+        # A disk of the test's own, which another program fills as soon as 4 MiB have come.
+        script = ('mount -t tmpfs -o size=30m tmpfs "$3" || exit 1; '
+                  '(until [ "$(du -sm "$3" | cut -f1)" -ge 4 ]; do sleep 0.02; done; cat /dev/zero > "$3/filler") 2>/dev/null & '
+                  'exec "$1" receive full "$2" "$3"')
+        receiver = self.program("unshare", "-m", "sh", "-c", script, "sh", self.files, f"{self.b.directory}/run/api.sock", into)
+        sender = self.send("full", self.a, place)
+        receiver.wait("^-- not received: unavailable: the disk is full", 60)
+        sender.wait("^-- unavailable: the member's disk is full", 30)
 
 
 if __name__ == "__main__":

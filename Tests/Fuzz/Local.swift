@@ -4,7 +4,7 @@ import Primitives
 import Session
 import TestSupport
 
-/// Any bytes as a request, which is written back as it was read; then as what two clients of one box send, each packet
+/// Any bytes as a request and as an event, which are written back as they were read; then as what two clients of one box send, each packet
 /// behind the number of the client and a length. Bit 6 of that number fills in what the bytes cannot know: this node's id, and
 /// the daemon's number of what the client was told of last.
 func fuzzLocal(_ input: UnsafeRawBufferPointer) {
@@ -12,6 +12,10 @@ func fuzzLocal(_ input: UnsafeRawBufferPointer) {
     // Bytes behind the last field are ignored, and the default of a field is written in full.
     let written = Array(request.packet.dropFirst(4))
     expect((try? LocalRequest(written.span.bytes)) == request, "a request is written otherwise than it was read")
+  }
+  if let event = try? LocalEvent(input.bytes) {
+    let written = Array(event.packet.dropFirst(4))
+    expect((try? LocalEvent(written.span.bytes)) == event, "an event is written otherwise than it was read")
   }
   var script = Script(input)
   let box = LocalBox()

@@ -19,6 +19,7 @@ private let targets: [(name: String, take: (UnsafeRawBufferPointer) -> Void)] = 
   ("identities", fuzzIdentities),
   ("trust", fuzzTrust),
   ("sealing", fuzzSealing),
+  ("resources", fuzzResources),
   // Whole channels and nodes, which take too much memory for AddressSanitizer to be quick about: see run.sh.
   ("payloads", fuzzPayloads),
   ("node", fuzzNode),

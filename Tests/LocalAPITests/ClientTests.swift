@@ -84,6 +84,22 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(one.read(130) == [Array(event.packet.dropFirst(4))])
   }
 
+  @Test func `a browse without a type shows the services of all types that the client may use`() {
+    let house = House(2, [LocalRestriction(type: bytes("closed"), group: 7)])
+    let host = Application(house, 1, groups: [7])
+    for type in ["chat", "other", "closed"] { _ = host.ask(.advertise(type: bytes(type), info: [])) }
+    func shown(_ groups: [UInt32]) -> [[UInt8]] {
+      let seeker = Application(house, 0, groups: groups, name: "in \(groups.count)")
+      _ = seeker.ask(.browse(type: []))
+      return seeker.read(130).flatMap { packet -> [[UInt8]] in
+        guard case .services(_, _, _, _, let services) = try? LocalEvent(packet.span.bytes) else { return [] }
+        return services.map { $0.type }
+      }.sorted { $0.count < $1.count }
+    }
+    #expect(shown([]) == [bytes("chat"), bytes("other")])
+    #expect(shown([7]) == [bytes("chat"), bytes("other"), bytes("closed")])
+  }
+
   @Test func `an invitation reaches the client of the service with its context, and both learn how it ended`() {
     let house = House(2)
     let inviter = Application(house, 0), invitee = Application(house, 1)

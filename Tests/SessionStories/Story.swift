@@ -278,16 +278,8 @@ public final class Story {
     var lines = ["seed \(seed), liar \(liar.map { "\($0)" } ?? "none")"]
     for station in hall.stations {
       for handle in open[station.number] ?? [] {
-        guard let table = station.sessions.table(of: handle) else { continue }
-        let members = station.sessions.members(of: handle).map { "\(hall.number(of: $0.address.node)) \($0.state)" }
-        lines.append(
-          "station \(station.number) session \(table.id.high % 10_000) places \(table.membersMax): \(members)")
-        for record in table.records {
-          lines.append(
-            "  \(record.session.high % 10_000): \(hall.number(of: record.address.node)) version \(record.ticket.version)"
-              + " depth \(record.ticket.depth) by \(hall.number(of: record.ticket.admitter.node))"
-              + " \(record.departure.map { $0.isEjection ? "ejected" : "left, \($0.reason)" } ?? "joined")")
-        }
+        lines.append("station \(station.number)")
+        lines += station.sessions.report(handle, number: hall.number)
       }
     }
     return lines.joined(separator: "\n")

@@ -49,6 +49,46 @@ private let large = SessionRules(membersMax: 64)
     #expect(hall.stations[0].sessions.members(of: sessions[0]).map { $0.state } == [.connected])
   }
 
+  @Test func `what is left of room for a greater message than was sent is given back`() {
+    let (hall, sessions) = joined(2, large)
+    hall.delay = (100, 100)
+    #expect(!send(hall, 0, sessions[0], 65_000, to: 1))
+    hall.run(seconds: 0.15)
+    // The room is on its way.
+    #expect(!send(hall, 0, sessions[0], 20_000, to: 1))
+    hall.run(seconds: 1)
+    #expect(send(hall, 0, sessions[0], 20_000, to: 1))
+    hall.run(seconds: 1)
+    hall.stations[1].sessions.taken(20_000, of: hall.stations[0].address, in: sessions[1], now: hall.now)
+    #expect(loans(hall, 1) > 0)
+    hall.run(seconds: 11)
+    #expect(loans(hall, 1) == 0)
+    #expect(send(hall, 0, sessions[0], 10_000, to: 1), "it has its share as before")
+  }
+
+  @Test func `an application hears of room that a meet grants`() throws {
+    let hall = Hall(2)
+    let sessions = (0..<2).map { hall.open($0, large) }
+    var met: MeetMessage?
+    hall.tamper = { output, from, _ in
+      if from == 0 { return }
+      if output.kind == .meet { met = try? MeetMessage(output.bytes.span.bytes) }
+      guard output.kind == .window, var meet = met, let window = try? WindowMessage(output.bytes.span.bytes) else {
+        return
+      }
+      // It was on the way before the window, and took the same limit with it.
+      meet.window = window.limit
+      output.kind = .meet
+      output.bytes = meet.bytes
+    }
+    #expect(hall.join(1, into: sessions[1], by: 0, sessions[0]) == .connected)
+    hall.run(seconds: 2)
+    #expect(!send(hall, 0, sessions[0], 65_000, to: 1))
+    hall.run(seconds: 1)
+    #expect(hall.stations[0].events.contains(.room(sessions[0], hall.stations[1].address)))
+    #expect(send(hall, 0, sessions[0], 65_000, to: 1))
+  }
+
   @Test func `what is lent and never used is taken back when another one waits`() {
     let (hall, sessions) = joined(17, large)
     // Nobody gives back anything.

@@ -85,6 +85,19 @@ import Testing
     #expect(hall.stations[2].events.contains(.ended(sessions[2], .ejected(text: []))))
   }
 
+  @Test func `who was ejected tells the others when the founder is gone before it has`() throws {
+    let (hall, sessions) = joined(3)
+    try hall.stations[0].sessions.eject(sessions[0], hall.stations[1].address, now: hall.now)
+    hall.settle()
+    hall.letters.removeAll { $0.to.number == 2 }
+    let ended = SessionEvent.ended(sessions[1], .ejected(text: []))
+    #expect(hall.run(upTo: 1) { hall.stations[1].events.contains(ended) } != nil)
+    hall.crash(0)
+    hall.run(seconds: 1)
+    #expect(hall.view(2, sessions[2]) == [2])
+    #expect(hall.stations[2].events.contains(.member(sessions[2], hall.stations[1].address, .ejected(text: []))))
+  }
+
   @Test func `two who were welcomed at one time find each other when the inviter is gone before it tells them`() throws
   {
     let hall = Hall(3)
@@ -122,5 +135,74 @@ import Testing
     hall.settle()
     hall.run(seconds: 1)
     #expect(hall.stations[2].events.contains(.ended(second, .ejected(text: []))))
+  }
+
+  @Test func `two that are in both of two merged sessions hear each other, whichever handles they keep`() throws {
+    let hall = Hall(4)
+    let kept = hall.open(0), ended = hall.open(0)
+    // The other end keeps the handle of the other session.
+    let otherKept = hall.open(1), otherEnded = hall.open(1)
+    hall.join(1, into: otherEnded, by: 0, kept)
+    hall.join(1, into: otherKept, by: 0, ended)
+    let others = [hall.open(2), hall.open(3)]
+    hall.join(2, into: others[0], by: 0, kept)
+    hall.join(3, into: others[1], by: 0, ended)
+    hall.join(3, into: others[1], by: 2, others[0])
+    hall.run(seconds: 5)
+    #expect(hall.stations[0].events.contains(.ended(ended, .isSame(kept))))
+    #expect(hall.stations[1].events.contains(.ended(otherEnded, .isSame(otherKept))))
+    #expect(hall.view(0, kept) == [0, 1, 2, 3] && hall.view(1, otherKept) == [0, 1, 2, 3])
+    for (from, session, to, heard) in [(0, kept, 1, otherKept), (1, otherKept, 0, kept)] {
+      let message = try hall.stations[from].sessions.send(
+        [7], in: session, to: [hall.stations[to].address], now: hall.now, canSend: { _, _, _ in true })
+      for output in message.outputs { hall.post(output, from: hall.stations[from]) }
+      hall.run(seconds: 1)
+      #expect(hall.stations[to].events.contains(.message(heard, from: hall.stations[from].address, [7])))
+    }
+  }
+
+  /// Station 1 is in the session of station 0, and has invited it into another one: it makes one session of its two.
+  private func merged(_ hall: Hall, _ sessions: [SessionHandle]) throws {
+    let other = hall.open(1)
+    _ = try hall.stations[1].sessions.invite(hall.stations[0].address, into: other, now: hall.now)
+    hall.settle()
+    var asked: Invitation?
+    _ = hall.run(upTo: 1) {
+      asked = hall.invited(0)
+      return asked != nil
+    }
+    try hall.stations[0].sessions.accept(#require(asked).handle, into: sessions[0], now: hall.now)
+    hall.settle()
+    let ended = SessionEvent.ended(other, .isSame(sessions[1]))
+    #expect(hall.run(upTo: 1) { hall.stations[1].events.contains(ended) } != nil)
+  }
+
+  @Test func `who merges two sessions of its own tells the others at once`() throws {
+    let (hall, sessions) = joined(2)
+    try merged(hall, sessions)
+    hall.run(seconds: 1)
+    #expect(hall.stations[0].sessions.table(of: sessions[0])?.origins.count == 2)
+    #expect(hall.view(0, sessions[0]) == [0, 1] && hall.view(1, sessions[1]) == [0, 1])
+  }
+
+  @Test func `a member that others hold for none, by a table that is older, tells them`() throws {
+    let (hall, sessions) = joined(2)
+    // The founder takes no tables of it, as of a node that forges.
+    let cryptography = hall.stations[1].cryptography
+    hall.tamper = { output, from, _ in
+      guard from == 1, output.kind == .table,
+        var message = try? TableMessage(output.bytes.span.bytes, cryptography)
+      else { return }
+      message.entries = nil
+      output.bytes = message.bytes
+    }
+    try merged(hall, sessions)
+    try hall.stations[0].sessions.eject(sessions[0], hall.stations[1].address, now: hall.now)
+    hall.settle()
+    hall.run(seconds: 10)
+    #expect(hall.view(0, sessions[0]) == [0])
+    hall.tamper = nil
+    hall.run(seconds: 70)
+    #expect(hall.view(0, sessions[0]) == [0, 1] && hall.view(1, sessions[1]) == [0, 1])
   }
 }

@@ -3,6 +3,8 @@ import Session
 import Testing
 import TestSupport
 
+@testable import SessionStories
+
 /// Members of one session with their keys, who sign what the test wants, true or not.
 private struct Cast {
   let keys = (0..<4).map { StandInCryptography(Identity(100 + UInt64($0))) }
@@ -135,6 +137,29 @@ private struct Cast {
     let back = cast.record(1, by: 0, depth: 1, version: 2)
     #expect(cast.take([back, left]).joined == [1])
     #expect(cast.take([left, back]).joined == [1])
+  }
+
+  @Test func `a merge counts where the records of both signers are`() throws {
+    let hall = Hall(4)
+    let sessions = (0..<4).map { hall.open($0) }
+    let other = try #require(hall.stations[2].sessions.table(of: sessions[2]))
+    hall.join(1, into: sessions[1], by: 0, sessions[0])
+    hall.join(3, into: sessions[3], by: 2, sessions[2])
+    let before = try #require(hall.stations[0].sessions.table(of: sessions[0]))
+    hall.join(2, into: sessions[2], by: 0, sessions[0])
+    let merged = try #require(hall.stations[0].sessions.table(of: sessions[0])?.entries)
+    #expect(merged.merges.count == 1)
+    var table = before
+    #expect(table.merge(merged).isChanged)
+    #expect(table.contains(other.id))
+    for signer in [hall.stations[0].address, hall.stations[2].address] {
+      // Whoever has but this can meet nobody of the other side.
+      var entries = merged
+      entries.records.removeAll { $0.address == signer }
+      var table = SessionTable(before.entries.origins[0].origin, hall.stations[1].cryptography)
+      #expect(!table.merge(entries).isForged)
+      #expect(table.entries.origins.count == 1)
+    }
   }
 
   @Test func `who returned by way of somebody it had admitted is known to newcomers`() {

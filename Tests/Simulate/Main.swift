@@ -110,7 +110,9 @@ struct Simulate {
     print(report.line)
     print("trace \(report.hash)")
     // The stories of sessions are of the whole seed.
-    let wrong = less.isEmpty ? SessionStory(Options(seed: seed))?.play() : nil
+    let network = less.isEmpty ? SessionStory(Options(seed: seed)) : nil
+    let wrong = network?.play()
+    if let network, wrong != nil { print(network.report()) }
     let steps = less.isEmpty ? Story(seed) : nil
     let wrongStep = steps?.play()
     if let steps, wrongStep != nil { print(steps.report()) }

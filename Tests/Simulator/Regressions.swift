@@ -23,3 +23,27 @@ public struct Regression: Sendable {
       faults: [.discoveryFlap, .slowReader, .alter], nodeCount: 5, faultSeconds: 8),
   ]
 }
+
+/// A story of sessions that failed once. Never removed.
+public struct StoryRegression: Sendable {
+  public let name: String
+  public let seed: UInt64
+
+  /// Of single steps: `Story`.
+  public static let steps: [StoryRegression] = [
+    StoryRegression(name: "who was ejected does not tell the others for a founder that is gone", seed: 1126),
+    StoryRegression(name: "two in both of two merged sessions keep other meetings: no stream comes", seed: 1411),
+    StoryRegression(name: "two in both of two merged sessions keep other meetings: no room is found", seed: 2567),
+    StoryRegression(name: "two in both of two merged sessions keep other meetings, beside a liar", seed: 3146),
+    StoryRegression(name: "two in both of two merged sessions keep other meetings, and one more session", seed: 4864),
+    StoryRegression(name: "two in both of two merged sessions keep other meetings, with four places", seed: 8028),
+    StoryRegression(name: "a merge is told late, and to a founder that has ejected the member not at all", seed: 5681),
+    StoryRegression(name: "a merge is taken of which no member is known", seed: 6868),
+  ]
+
+  /// In a network: `SessionStory`.
+  public static let networks: [StoryRegression] = [
+    StoryRegression(name: "a route back has more hops than a frame", seed: 3758),
+    StoryRegression(name: "two parts of a session of which nobody knows both", seed: 6040),
+  ]
+}

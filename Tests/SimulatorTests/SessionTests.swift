@@ -1,6 +1,7 @@
 import Node
 import Primitives
 import Session
+import SessionStories
 import Testing
 
 @testable import Simulator
@@ -60,6 +61,18 @@ private final class Line {
       connected += story.connectedCount
     }
     #expect(connected > 50)
+  }
+
+  @Test(arguments: StoryRegression.networks)
+  func `networks in which sessions failed once`(_ regression: StoryRegression) throws {
+    let story = try #require(SessionStory(Options(seed: regression.seed)))
+    #expect(story.play() == nil, "\(regression.name), seed \(regression.seed)")
+  }
+
+  @Test(arguments: StoryRegression.steps)
+  func `stories in which sessions failed once`(_ regression: StoryRegression) {
+    let story = Story(regression.seed)
+    #expect(story.play() == nil, "\(regression.name), seed \(regression.seed)\n\(story.report())")
   }
 
   @Test func `services and sessions reach over relays and all radios`() throws {

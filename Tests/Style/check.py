@@ -36,14 +36,19 @@ RIM = {
     "Configuration": BASE | {"CFormats", "Journal", "Bearer"},
     "Diagnostics": BASE | {"CFormats", "Reactor", "Journal", "Frame"},
 }
+RIM["LocalClient"] = BASE | {"Session", "LocalAPI", "Reactor", "Diagnostics"}
+RIM["Terminal"] = BASE | {"Diagnostics"}
 # Relay joins rim to core; Commands is what people type. Neither reaches a C library that has a module of its own.
-RIM["Relay"] = (BASE | set(CORE) | set(RIM)) - {"Mesh"}
+RIM["Relay"] = (BASE | set(CORE) | set(RIM)) - {"Mesh", "LocalClient", "Terminal"}
 RIM["Commands"] = BASE | set(CORE) | {"CMbedTLS", "CFormats", "Reactor", "Identity", "SecureTransport", "Trust",
-                                      "Configuration", "Diagnostics", "Relay"}
+                                      "Configuration", "Diagnostics", "LocalClient", "Terminal", "Relay"}
 RIM["Program"] = {"CSystem", "Commands"}
-# The library for applications stands alone: what it needs of the system is in one file.
-RIM["Causeway"] = set()
-PLATFORM = {"Sources/Causeway/Platform.swift": {"Glibc", "Musl", "Darwin"}}
+# The library for applications stands alone, with what it shares with the commands: what it needs of the system is in two
+# files.
+RIM["Transfer"] = set()
+RIM["Causeway"] = {"Transfer"}
+RIM["Commands"] = RIM["Commands"] | {"Transfer"}
+PLATFORM = {f"Sources/Causeway/{name}.swift": {"Glibc", "Musl", "Darwin"} for name in ("Platform", "PlatformFiles")}
 
 SOURCE_SUFFIXES = {".swift", ".c", ".h", ".py", ".sh"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".conf", ".service", ".json", ".yml", ".yaml", ""}

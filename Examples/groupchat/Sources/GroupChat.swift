@@ -28,7 +28,7 @@ import Causeway
       switch event {
       case .member(let member): print("-- \(member.peer.name): \(member.state)")
       case .message(let message): print("<\(message.sender.peer.name)> \(message.text)")
-      case .room, .stream, .decisionWanted: break
+      case .room, .stream, .offer, .decisionWanted: break
       case .ended(let reason): print("-- the chat has ended: \(reason)")
       }
     }

@@ -94,6 +94,11 @@ time_t csystem_timegm(const struct tm *_Nonnull parts);
 /// open(2): variadic functions are closed to Swift. `mode` counts only when a file is made.
 static inline int csystem_open(const char *_Nonnull path, int flags, mode_t mode) { return open(path, flags, mode); }
 
+/// The size of a terminal. 0, or -1 with errno set.
+static inline int csystem_terminal_size(int descriptor, struct winsize *_Nonnull size) {
+  return ioctl(descriptor, TIOCGWINSZ, size);
+}
+
 /// Names of enumerations and casts that Swift does not import.
 static const int csystem_timer_cancel_on_set = TFD_TIMER_CANCEL_ON_SET;
 

@@ -1,23 +1,22 @@
-import LocalAPI
 import Primitives
 import Session
 
-/// What a client writes: the other direction of `LocalRequest`.
+/// A client's direction: what `LocalRequest.init` reads.
 extension LocalRequest {
-  /// The packet, with its length.
+  /// The packet, with its length. Texts have at most 255 bytes.
   public var packet: [UInt8] {
     var bytes: [UInt8] = []
-    func text(_ text: [UInt8]) {
-      bytes.append(UInt8(text.count))
-      bytes += text
+    // One place each for the code that writes a field.
+    func word(_ value: UInt32) { bytes.append(bigEndian: value) }
+    func long(_ value: UInt64) {
+      word(UInt32(truncatingIfNeeded: value >> 32))
+      word(UInt32(truncatingIfNeeded: value))
     }
-    func address(_ address: MemberAddress) {
-      bytes.append(address.node)
-      bytes.append(bigEndian: address.endpoint)
-    }
+    func text(_ text: [UInt8]) { bytes.append(text: text) }
+    func address(_ address: MemberAddress) { bytes.append(address: address) }
     func begin(_ type: UInt8) {
       bytes.append(type)
-      bytes.append(bigEndian: number)
+      word(number)
     }
     switch body {
     case .hello(let least, let most, let instance):
@@ -29,84 +28,84 @@ extension LocalRequest {
       begin(2)
       text(type)
       bytes.append(UInt8(info.count))
-      info.forEach(text)
+      for pair in info { text(pair) }
     case .browse(let type):
       begin(3)
       text(type)
     case .open(let type, let rules, let judges):
       begin(4)
       text(type)
-      bytes += [(rules.onlyFounderAdmits ? 1 : 0) | (rules.onlySealed ? 0 : 2), rules.membersMax]
+      bytes.append(rules: rules)
       if judges { bytes.append(1) }
     case .close(let object):
       begin(5)
-      bytes.append(bigEndian: object)
+      word(object)
     case .invite(let session, let to, let milliseconds, let context):
       begin(6)
-      bytes.append(bigEndian: session)
+      word(session)
       address(to)
-      bytes.append(bigEndian: milliseconds)
+      word(milliseconds)
       bytes.append(bigEndian: UInt16(context.count))
       bytes += context
     case .cancel(let invitation):
       begin(7)
-      bytes.append(bigEndian: invitation)
+      word(invitation)
     case .answer(let invitation, let session, let explanation):
       begin(8)
-      bytes.append(bigEndian: invitation)
-      bytes.append(bigEndian: session)
+      word(invitation)
+      word(session)
       text(explanation)
     case .leave(let session, let farewell):
       begin(9)
-      bytes.append(bigEndian: session)
+      word(session)
       text(farewell)
     case .send(let session, let mode, let to, let data):
       begin(10)
-      bytes.append(bigEndian: session)
+      word(session)
       bytes += [mode.rawValue, UInt8(to.count)]
-      to.forEach(address)
-      bytes.append(bigEndian: UInt32(data.count))
+      for member in to { address(member) }
+      word(UInt32(data.count))
       bytes += data
     case .window(let session, let limit):
       begin(11)
-      bytes.append(bigEndian: session)
-      bytes.append(bigEndian: limit)
+      word(session)
+      long(limit)
     case .gather(let session):
       begin(12)
-      bytes.append(bigEndian: session)
+      word(session)
     case .stream(let session, let to, let name):
       begin(13)
-      bytes.append(bigEndian: session)
+      word(session)
       address(to)
       text(name)
     case .take(let stream, let isWanted, let limit):
       begin(14)
-      bytes.append(bigEndian: stream)
+      word(stream)
       bytes.append(isWanted ? 1 : 0)
-      bytes.append(bigEndian: limit)
+      long(limit)
     case .write(let stream, let data):
       begin(15)
-      bytes.append(bigEndian: stream)
-      bytes.append(bigEndian: UInt32(data.count))
+      word(stream)
+      word(UInt32(data.count))
       bytes += data
     case .streamWindow(let stream, let limit):
       begin(16)
-      bytes.append(bigEndian: stream)
-      bytes.append(bigEndian: limit)
+      word(stream)
+      long(limit)
     case .finish(let stream):
       begin(17)
-      bytes.append(bigEndian: stream)
+      word(stream)
     case .reset(let stream):
       begin(18)
-      bytes.append(bigEndian: stream)
+      word(stream)
     case .eject(let session, let member, let farewell):
       begin(19)
-      bytes.append(bigEndian: session)
+      word(session)
       address(member)
       text(farewell)
     case .decide(let session, let member, let accepts):
       begin(20)
-      bytes.append(bigEndian: session)
+      word(session)
       address(member)
       bytes.append(accepts ? 1 : 0)
     }

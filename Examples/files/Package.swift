@@ -1,0 +1,14 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let package = Package(
+  name: "files",
+  dependencies: [
+    // Elsewhere: .package(url: "…/causeway.git", from: "0.1.0")
+    .package(name: "causeway", path: "../.."),
+  ],
+  targets: [
+    .executableTarget(
+      name: "files", dependencies: [.product(name: "Causeway", package: "causeway")], path: "Sources"),
+  ]
+)

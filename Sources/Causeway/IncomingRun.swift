@@ -1,0 +1,320 @@
+import Synchronization
+internal import Transfer
+
+/// One transfer from a member, over as many streams as it takes: from the first word of the offer on.
+final class IncomingRun: Sendable {
+  private enum Decision { case open, deciding, accepted, refused }
+  /// How an attempt ended.
+  private enum End: Sendable {
+    case outcome(ReceiverOutcome)
+    case broken(CausewayError)
+  }
+
+  let sender: Member
+  let resource: String
+  private let connection: Connection
+  private let session: SessionInside
+  private let work = Mutex(IncomingWork())
+  private let decision = Mutex(Decision.open)
+  /// Kept open while it is decided on, and received.
+  private let kept = Mutex<Session?>(nil)
+  private let answer = Mutex<OutgoingStream?>(nil)
+  /// The same offer on another stream.
+  private let newest = Mutex<OfferedStream?>(nil)
+  private let news = Signal()
+  private let asked = Promise<TransferInside>()
+  private let running = Mutex<Task<Void, Never>?>(nil)
+  /// The sender was given time to hear the last verdicts.
+  private let isLast = Latch()
+
+  init(_ connection: Connection, _ session: SessionInside, _ sender: Member, _ resource: String) {
+    self.connection = connection
+    self.session = session
+    self.sender = sender
+    self.resource = resource
+  }
+
+  /// What an application sees of it: from the offer on.
+  var inside: TransferInside { asked.now ?? TransferInside(byteCount: 0, fileCount: 0) }
+
+  func start(_ offered: OfferedStream) {
+    running.withLock { $0 = Task { await run(offered) } }
+    Task {
+      // A stream that says nothing, and an offer that nobody answers.
+      if await within(Limits.offerBegins, { await self.asked.value() }) == nil {
+        return stop()
+      }
+      let time = Duration.seconds(Int64(TransferLimits.offerSeconds))
+      if await within(time, { await self.news.next().map { _ in true } }) == nil { await refuse(.timedOut, "") }
+    }
+  }
+
+  /// Nothing more is heard.
+  private func stop() { running.withLock { $0 }?.cancel() }
+
+  func hold(_ session: Session) { kept.withLock { $0 = session } }
+
+  /// The sender offers it again. The latest stream counts.
+  func again(_ offered: OfferedStream) {
+    newest.withLock { $0 = offered }
+    returned.tell()
+  }
+
+  private let returned = Signal()
+
+  // MARK: The application's answer
+
+  func accept(_ directory: String, _ bytesMax: UInt64, _ offer: OfferRecord) async throws(CausewayError) {
+    guard decide(.deciding, after: .open) else { throw Self.over }
+    guard session.resources.enter(self) else {
+      _ = decide(.open, after: .deciding)
+      throw CausewayError(.busy, "it is being received already")
+    }
+    let result = await onThread {
+      self.work.withLock { work in
+        Result { () throws(CausewayError) in try work.accept(directory, bytesMax, offer, from: self.sender.address) }
+      }
+    }
+    switch result {
+    case .failure(let error):
+      session.resources.leave(self)
+      _ = decide(.open, after: .deciding)
+      throw error
+    case .success(let step):
+      guard close(.accepted, after: .deciding) else { throw Self.over }
+      if !step.bytes.isEmpty { try? await answer.withLock { $0 }?.write(step.bytes) }
+      switch step.outcome {
+      case .refused(.tooLarge)?:
+        throw CausewayError(.noSpace, "it has \(offer.bytes) bytes, and no more than \(bytesMax) are taken")
+      case .refused?:
+        throw CausewayError(.noSpace, "\(harmless(directory)): there is no room for \(offer.bytes) bytes")
+      case nil: watch()
+      case .complete?, .cancelledHere?, .cancelledByPeer?, .storageFailed?, .broken?: throw Self.over
+      }
+    }
+  }
+
+  private static let over = CausewayError(.ended, "the offer was answered already, or has ended")
+
+  /// The application may cancel it from now on.
+  private func watch() {
+    let inside = inside
+    inside.tell { $0.state = .moving }
+    Task {
+      guard let word = await inside.cancelled.value() else { return }
+      let step = await onThread { self.work.withLock { $0.cancel(Array(word.utf8)) } }
+      await conclude(step)
+    }
+  }
+
+  func decline(_ explanation: String) {
+    guard decision.withLock({ $0 == .open }) else { return }
+    Task { await refuse(.declined, explanation) }
+  }
+
+  private func refuse(_ code: AnswerCode, _ explanation: String) async {
+    guard close(.refused, after: .open) else { return }
+    let step = work.withLock { $0.refuse(code, Array(explanation.utf8)) }
+    await conclude(step)
+  }
+
+  private func decide(_ new: Decision, after old: Decision) -> Bool {
+    decision.withLock { decision in
+      guard decision == old else { return false }
+      decision = new
+      return true
+    }
+  }
+
+  /// The first answer counts.
+  private func close(_ answer: Decision, after old: Decision) -> Bool {
+    guard decide(answer, after: old) else { return false }
+    session.resources.answered()
+    session.mailbox.change { $0.remove(self) }
+    news.tell()
+    return true
+  }
+
+  // MARK: Attempts
+
+  private func run(_ first: OfferedStream) async {
+    var next = first
+    while true {
+      switch await attempt(next) {
+      case .outcome(let outcome): return end(outcome)
+      case .broken(let error):
+        // Who was not asked, or has not answered, is asked anew.
+        guard decision.withLock({ $0 == .accepted }) else { return end(.cancelledByPeer(.wanted, text: [])) }
+        if work.withLock({ $0.receiver.isComplete }) {
+          // All that is missing is that the sender has heard it.
+          let step = await onThread { self.work.withLock { $0.finished() } }
+          return end(step.outcome ?? .cancelledByPeer(.wanted, text: []), isHeard: false)
+        }
+        if error.reason != .stream(.lost) && error.reason != .outOfReach && error.reason != .full {
+          return fail(error)
+        }
+        let step = await onThread { self.work.withLock { $0.restart() } }
+        if let outcome = step.outcome { return end(outcome) }
+      }
+      inside.tell { $0.state = .away }
+      let again = await within(Limits.returnMax) { await self.comesAgain() }
+      guard let again else {
+        return fail(
+          session.isOpen.isOpen
+            ? CausewayError(.timedOut, "the sender did not return in an hour")
+            : session.ended.now.flatMap { $0 } ?? CausewayError(.ended, "the session has ended"))
+      }
+      next = again
+    }
+  }
+
+  /// The same offer on another stream. Nil when the session has ended, or the task was cancelled.
+  private func comesAgain() async -> OfferedStream? {
+    await withTaskGroup(of: OfferedStream?.self) { group in
+      group.addTask {
+        while true {
+          if let offered = self.newest.withLock({ newest in
+            defer { newest = nil }
+            return newest
+          }) {
+            return offered
+          }
+          if await self.returned.next() == nil { return nil }
+        }
+      }
+      group.addTask {
+        _ = await self.session.ended.value()
+        return nil
+      }
+      group.addTask {
+        // Cancelled by the application.
+        _ = await self.inside.ended.value()
+        return nil
+      }
+      defer { group.cancelAll() }
+      return await group.next() ?? nil
+    }
+  }
+
+  private func attempt(_ offered: OfferedStream) async -> End {
+    guard case .offer(_, let attempt)? = ResourceStream(offered.name) else { return .broken(.cancelled) }
+    do throws(CausewayError) {
+      let stream = try await offered.open(keeping: nil)
+      let answer = try await connection.openStream(
+        ResourceStream.answer(attempt: attempt).name, to: sender.address, in: session.number, keeping: nil)
+      self.answer.withLock { $0 = answer }
+      defer { stream.reset() }
+      var pieces = stream.makeAsyncIterator()
+      while let bytes = try await pieces.next() {
+        let step = await onThread { self.work.withLock { $0.hear(bytes) } }
+        if let outcome = try await tell(step, answer) {
+          await farewell(answer)
+          return .outcome(outcome)
+        }
+      }
+      let step = await onThread { self.work.withLock { $0.finished() } }
+      let outcome = try await tell(step, answer)
+      await farewell(answer)
+      return outcome.map { .outcome($0) } ?? .broken(.cancelled)
+    } catch {
+      return .broken(error)
+    }
+  }
+
+  /// Says and shows what came of a step. The outcome, if it was the last one.
+  private func tell(_ step: IncomingWork.Step, _ answer: OutgoingStream) async throws(CausewayError) -> ReceiverOutcome?
+  {
+    do throws(CausewayError) {
+      if !step.bytes.isEmpty { try await answer.write(step.bytes) }
+    } catch {
+      // What ended it counts, also when the sender does not hear it.
+      if step.outcome == nil { throw error }
+    }
+    if let offer = step.offer {
+      asked.fulfil(TransferInside(byteCount: offer.bytes, fileCount: Int(offer.files)))
+      session.mailbox.change { $0.add(Offer(self, offer)) }
+    }
+    guard asked.now != nil else { return step.outcome }
+    let known = work.withLock { work in
+      let receiver = work.receiver
+      return (
+        done: receiver.bytesDone, held: receiver.bytesHeld, moved: receiver.bytesReceived, files: receiver.filesDone,
+        isAccepted: receiver.isAccepted, isComplete: receiver.isComplete
+      )
+    }
+    inside.tell { progress in
+      if known.isAccepted { progress.state = .moving }
+      progress.bytesDone = known.done
+      progress.bytesHeld = known.held
+      progress.bytesMoved = known.moved
+      progress.filesDone = known.files
+    }
+    if known.isComplete && isLast.close() {
+      Task {
+        try? await Task.sleep(for: Limits.verdictsMax)
+        stop()
+      }
+    }
+    return step.outcome
+  }
+
+  // MARK: The end
+
+  /// What the application decided ends it.
+  private func conclude(_ step: IncomingWork.Step) async {
+    guard let outcome = step.outcome else { return }
+    if let answer = answer.withLock({ $0 }) { await farewell(answer, step.bytes) }
+    end(outcome)
+  }
+
+  /// The last words, as far as the sender hears them.
+  private func farewell(_ answer: OutgoingStream, _ bytes: [UInt8] = []) async {
+    _ = await within(Limits.farewellMax) { () -> Bool? in
+      try? await answer.write(bytes)
+      try? await answer.finish()
+      return true
+    }
+  }
+
+  private func end(_ outcome: ReceiverOutcome, isHeard: Bool = true) {
+    let result: Result<[String], CausewayError>
+    switch outcome {
+    case .complete(let verdicts):
+      if let missing = verdicts.firstIndex(where: { $0 != .stored && $0 != .kept }) {
+        let count = verdicts.count { $0 != .stored }
+        let path = work.withLock { $0.path(missing) }
+        result = .failure(CausewayError(.incomplete, "\(path) did not come; \(count) files were not placed"))
+      } else {
+        result = .success(work.withLock { $0.paths })
+        // Who has not heard it asks again, and must not send everything once more.
+        if isHeard { work.withLock { $0.removePartial() } }
+      }
+    case .refused(let code): result = .failure(CausewayError(code == .timedOut ? .timedOut : .declined, "refused here"))
+    case .cancelledHere: result = .failure(CausewayError(.cancelled, "this application cancelled the transfer"))
+    case .cancelledByPeer(let code, let word): result = .failure(OutgoingRun.cancelled(code, readable(word)))
+    case .storageFailed(let isFull, let word):
+      result = .failure(
+        CausewayError(
+          isFull ? .noSpace : .storage, isFull ? "the disk is full: what came is kept for 24 h" : readable(word)))
+    case .broken(let fault):
+      work.withLock { $0.removePartial() }
+      result = .failure(CausewayError(.stream(.broken), "the member broke the protocol: \(fault.text)"))
+    }
+    finish(result)
+  }
+
+  private func fail(_ error: CausewayError) {
+    finish(.failure(error.reason == .stream(.cut) ? OutgoingRun.cancelled(.wanted, "") : error))
+  }
+
+  private func finish(_ result: Result<[String], CausewayError>) {
+    _ = close(.refused, after: .open)
+    session.resources.leave(self)
+    stop()
+    work.withLock { $0.close() }
+    let inside = inside
+    inside.end(result)
+    inside.cancel("")
+    kept.withLock { $0 = nil }
+  }
+}

@@ -1,0 +1,149 @@
+internal import Transfer
+
+/// What a receiver does at a time: the state of the transfer, and the files.
+struct IncomingWork: Sendable {
+  /// What came of a step.
+  struct Step {
+    /// For the sender.
+    var bytes: [UInt8] = []
+    /// It is to be answered.
+    var offer: OfferRecord?
+    var outcome: ReceiverOutcome?
+  }
+
+  private(set) var receiver = TransferReceiver()
+  private var splitter = RecordSplitter()
+  private var partial: Partial?
+  private var directory = ""
+
+  /// Bytes of the sender's stream.
+  mutating func hear(_ bytes: [UInt8]) -> Step {
+    splitter.append(bytes)
+    var step = Step()
+    do throws(TransferFault) {
+      while let record = try splitter.next() {
+        receiver.handle(record)
+        carryOut(&step)
+      }
+    } catch {
+      receiver.broken(error)
+      carryOut(&step)
+    }
+    return step
+  }
+
+  /// The sender has finished its stream.
+  mutating func finished() -> Step {
+    if !receiver.streamFinished() { receiver.broken(.bytesMissing) }
+    return rest()
+  }
+
+  mutating func refuse(_ code: AnswerCode, _ text: [UInt8]) -> Step {
+    receiver.refuse(code, text)
+    return rest()
+  }
+
+  mutating func cancel(_ text: [UInt8]) -> Step {
+    receiver.cancel(text)
+    return rest()
+  }
+
+  /// The stream broke.
+  mutating func restart() -> Step {
+    receiver.restart()
+    splitter = RecordSplitter()
+    return rest()
+  }
+
+  private mutating func rest() -> Step {
+    var step = Step()
+    carryOut(&step)
+    return step
+  }
+
+  mutating func accept(
+    _ directory: String, _ bytesMax: UInt64, _ offer: OfferRecord, from sender: Address
+  ) throws(CausewayError) -> Step {
+    var isBusy = false
+    do throws(FileFailure) {
+      let folder = try Files.folder(path: directory)
+      Partial.removeOld(in: folder)
+      guard var partial = try Partial(folder, Partial.name(offer, from: sender)) else {
+        isBusy = true
+        throw FileFailure(saying: "it is being received into this directory already")
+      }
+      let journal = try partial.journalContent()
+      let valid = receiver.accept(freeBytes: try Files.space(folder), bytesMax: bytesMax, journal: journal)
+      try partial.begin(journalBytes: valid)
+      // One that is refused leaves nothing.
+      if receiver.isEnded && valid == nil { partial.remove() }
+      self.partial = partial
+      self.directory = directory
+    } catch {
+      throw CausewayError(
+        isBusy ? .busy : error.isFull ? .noSpace : .storage, "\(harmless(directory)): \(error.text)")
+    }
+    return rest()
+  }
+
+  /// Carries out everything that can be done now.
+  private mutating func carryOut(_ step: inout Step) {
+    while let command = receiver.nextCommand() {
+      switch command {
+      case .send(let record): step.bytes += record.encoded
+      case .ask(let offer): step.offer = offer
+      case .finish(let outcome): step.outcome = outcome
+      case .makeFolders, .read, .write, .truncate, .note, .keep, .place:
+        do throws(FileFailure) {
+          try store(command)
+        } catch {
+          let text = error.isFull ? "the disk is full" : error.text
+          receiver.storageFailed(isFull: error.isFull, Array(text.utf8))
+        }
+      }
+    }
+  }
+
+  private mutating func store(_ command: TransferReceiver.Command) throws(FileFailure) {
+    guard partial != nil, let manifest = receiver.manifest else {
+      if case .note(let bytes) = command { try partial?.note(bytes) }
+      return
+    }
+    switch command {
+    case .makeFolders(let manifest): try partial?.makeFolders(manifest)
+    case .read(let file, let offset, let count):
+      receiver.provide(partial?.read(file, offset, count, manifest) ?? [])
+    case .write(let file, let offset, let bytes): try partial?.write(file, offset, bytes, manifest)
+    case .truncate(let file, let bytes): try partial?.truncate(file, bytes, manifest)
+    case .note(let bytes): try partial?.note(bytes)
+    case .keep(let file, let isLast): try partial?.keep(file, isLast: isLast, manifest)
+    case .place(let item):
+      if let number = try partial?.place(item, manifest) { receiver.placed(item: item, number: number) }
+    case .send, .ask, .finish: break
+    }
+  }
+
+  /// Where the files and folders are.
+  var paths: [String] {
+    guard let manifest = receiver.manifest else { return [] }
+    let base = directory.hasSuffix("/") ? directory : directory + "/"
+    return manifest.items.indices.compactMap { item in
+      receiver.number(item: item).map { number in
+        base + String(decoding: Names.numbered(Names.visible(manifest.name(item: item)), number), as: UTF8.self)
+      }
+    }
+  }
+
+  /// A file for people.
+  func path(_ file: Int) -> String {
+    receiver.manifest.map { readable($0.entries[$0.files[file]].path) } ?? ""
+  }
+
+  /// Nothing of it is waited for any more.
+  mutating func removePartial() {
+    partial?.remove()
+    partial = nil
+  }
+
+  mutating func close() { partial = nil }
+}

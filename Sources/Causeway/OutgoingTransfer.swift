@@ -1,0 +1,350 @@
+import Synchronization
+internal import Transfer
+
+extension Session {
+  /// Offers files and folders to a member. Its application accepts or declines them, for 10 minutes at most; then they
+  /// are sent beside messages and streams, and hashed on the way. When the stream breaks it is offered again as soon as
+  /// the member is back, and goes on without a question; after a restart of this application the same call goes on too.
+  /// docs/resources.md.
+  ///
+  /// - Parameters:
+  ///   - paths: of files, and of folders with all that is in them; 65,536 in all, with legal names and no symbolic link.
+  ///     They must not change before they were sent.
+  ///   - member: one that is connected.
+  /// - Throws: `invalid` and `storage` name the file; `outOfReach` when the member is not connected; `ended`;
+  ///   `cancelled`.
+  public func offer(_ paths: [String], to member: Address) async throws(CausewayError) -> Transfer {
+    guard inside.isConnected(member) else { throw CausewayError(.outOfReach, "the member is not connected") }
+    let source = try await onThread {
+      Result { () throws(CausewayError) in try ResourceSource(paths) }
+    }.get()
+    if Task.isCancelled { throw .cancelled }
+    let run = OutgoingRun(self, member, paths, source)
+    run.start()
+    return Transfer(member, run.inside)
+  }
+}
+
+/// What a sender does at a time: the state of the transfer, and the files.
+private struct OutgoingWork: Sendable {
+  /// What came of a step.
+  struct Step {
+    var bytes: [UInt8] = []
+    var outcome: SenderOutcome?
+    /// There is more to do without the receiver.
+    var isMore = false
+  }
+
+  var sender: TransferSender
+  var source: ResourceSource
+  var splitter = RecordSplitter()
+  /// The first file that could not be read.
+  var failure: String?
+  private(set) var outcome: SenderOutcome?
+
+  init(_ source: ResourceSource) {
+    sender = TransferSender(source.manifest)
+    self.source = source
+  }
+
+  mutating func hear(_ bytes: [UInt8]) {
+    splitter.append(bytes)
+    do throws(TransferFault) {
+      while let record = try splitter.next() { sender.handle(record) }
+    } catch {
+      sender.broken(error)
+    }
+  }
+
+  /// As much as is read and hashed at once.
+  mutating func step() -> Step {
+    var step = Step(), reads = 0
+    while reads < 16, step.bytes.count < TransferLimits.readBytesMax, step.outcome == nil {
+      guard let command = sender.nextCommand() else { return step }
+      switch command {
+      case .send(let record): step.bytes += record.encoded
+      case .finish(let outcome): (step.outcome, self.outcome) = (outcome, outcome)
+      case .read(let file, let offset, let count):
+        reads += 1
+        do throws(FileFailure) {
+          sender.provide(try source.read(file, offset, count))
+        } catch {
+          let what = "\(source.path(file)): \(error.text)"
+          failure = failure ?? what
+          source.close()
+          sender.sourceFailed(Array(what.utf8))
+        }
+      }
+    }
+    step.isMore = true
+    return step
+  }
+}
+
+/// One transfer to a member, over as many streams as it takes.
+final class OutgoingRun: Sendable {
+  /// How an attempt ended.
+  private enum End: Sendable {
+    case outcome(SenderOutcome)
+    case broken(CausewayError)
+  }
+
+  let inside: TransferInside
+  private let session: Session
+  private let member: Address
+  private let paths: [String]
+  private let manifest: Manifest
+  private let work: Mutex<OutgoingWork>
+  private let news = Signal()
+
+  init(_ session: Session, _ member: Address, _ paths: [String], _ source: ResourceSource) {
+    self.session = session
+    self.member = member
+    self.paths = paths
+    manifest = source.manifest
+    work = Mutex(OutgoingWork(source))
+    inside = TransferInside(byteCount: manifest.byteCount, fileCount: manifest.files.count)
+  }
+
+  func start() {
+    let running = Task { await run() }
+    Task {
+      // The transfer's own end wakes this task too.
+      guard let word = await inside.cancelled.value() else { return }
+      work.withLock { $0.sender.cancel(Array(word.utf8)) }
+      news.tell()
+      // A member that takes nothing holds nobody up.
+      _ = await within(Limits.farewellMax) { await self.inside.ended.value().map { _ in true } }
+      running.cancel()
+    }
+  }
+
+  private func run() async {
+    var attempts = 0, moved: UInt64 = 0
+    while true {
+      let error: CausewayError
+      switch await attempt() {
+      case .outcome(let outcome): return end(result(outcome))
+      case .broken(let broken): error = broken
+      }
+      if inside.cancelled.now != nil || Task.isCancelled { return end(.failure(Self.cancelledHere)) }
+      let sent = work.withLock { $0.sender.bytesSent }
+      attempts = sent > moved ? 0 : attempts + 1
+      moved = sent
+      if error.reason == .stream(.refused) {
+        return end(
+          .failure(CausewayError(.stream(.refused), "the member takes no resources, or has too many offers by now")))
+      }
+      guard Self.isBreak(error), attempts < Limits.attemptsMax else { return end(.failure(error)) }
+      inside.tell { $0.state = .away }
+      let pause = Duration.milliseconds(min(200 << min(attempts, 5), 5_000))
+      let isBack = await within(Limits.returnMax) {
+        try? await Task.sleep(for: pause)
+        return await self.session.inside.returned(self.member)
+      }
+      guard let isBack else {
+        return end(
+          .failure(
+            inside.cancelled.now != nil
+              ? Self.cancelledHere : CausewayError(.timedOut, "the member did not return in an hour")))
+      }
+      guard isBack else { return end(.failure(session.inside.ended.now.flatMap { $0 } ?? Self.sessionEnded)) }
+    }
+  }
+
+  private static let cancelledHere = CausewayError(.cancelled, "this application cancelled the transfer")
+  private static let sessionEnded = CausewayError(.ended, "the session has ended")
+
+  /// After which it is tried again.
+  private static func isBreak(_ error: CausewayError) -> Bool {
+    [.outOfReach, .full, .stream(.lost), .stream(.noPlace)].contains(error.reason)
+  }
+
+  private func end(_ result: Result<[String], CausewayError>) {
+    work.withLock { $0.source.close() }
+    inside.end(result)
+    inside.cancel("")
+  }
+
+  // MARK: An attempt
+
+  private func attempt() async -> End {
+    let name = ResourceStream.newAttempt(), resources = session.inside.resources
+    let answer = resources.expect(name, from: member)
+    defer { resources.forget(name) }
+    do throws(CausewayError) {
+      let stream = try await session.connection.openStream(
+        ResourceStream.offer(resource: ResourceStream.resource(manifest.digest), attempt: name).name, to: member,
+        in: session.number, keeping: session)
+      work.withLock { work in
+        work.splitter = RecordSplitter()
+        work.sender.start()
+      }
+      inside.tell { $0.state = .offered }
+      return await withTaskGroup(of: End?.self) { group in
+        group.addTask { await self.hear(answer) }
+        group.addTask { await self.write(stream) }
+        group.addTask {
+          // A refusal is noticed also while there is nothing to write.
+          guard let end = await stream.inside.ended.value() else { return nil }
+          switch end {
+          case .success(let end): return end.error.map { .broken($0) }
+          case .failure(let error): return .broken(error)
+          }
+        }
+        var end: End?
+        while let next = await group.next() {
+          guard let next else { continue }
+          end = next
+          break
+        }
+        if case .broken(let error)? = end, error.reason == .stream(.cut) {
+          // The word of who cut it may be on its way.
+          let known = await within(Limits.farewellMax) { await self.outcome() }
+          end = .outcome(known ?? .cancelledByPeer(.wanted, text: []))
+        }
+        group.cancelAll()
+        return end ?? .broken(.cancelled)
+      }
+    } catch {
+      return .broken(error)
+    }
+  }
+
+  /// The outcome, when the receiver has said it.
+  private func outcome() async -> SenderOutcome? {
+    while !Task.isCancelled {
+      let known = work.withLock { work in
+        if work.sender.isEnded && work.outcome == nil { _ = work.step() }
+        return work.outcome
+      }
+      if let known { return known }
+      try? await Task.sleep(for: .milliseconds(20))
+    }
+    return nil
+  }
+
+  /// Reads what the receiver answers.
+  private func hear(_ answer: Promise<OfferedStream>) async -> End? {
+    guard let offered = await answer.value() else { return nil }
+    do throws(CausewayError) {
+      let stream = try await offered.open(keeping: session)
+      var pieces = stream.makeAsyncIterator()
+      while let bytes = try await pieces.next() {
+        work.withLock { $0.hear(bytes) }
+        news.tell()
+      }
+      // What it said last is carried out by the other task.
+      return nil
+    } catch {
+      return error.reason == .cancelled ? nil : .broken(error)
+    }
+  }
+
+  private func write(_ stream: OutgoingStream) async -> End? {
+    // It cannot be waited for longer, whatever the receiver says.
+    let deadline = ContinuousClock.now + .seconds(Int64(TransferLimits.offerSeconds) + 30)
+    while true {
+      let step = await onThread { self.work.withLock { $0.step() } }
+      tell()
+      do throws(CausewayError) {
+        if !step.bytes.isEmpty { try await stream.write(step.bytes) }
+      } catch {
+        // What ended it counts, also when the receiver does not hear it.
+        if let outcome = step.outcome { return .outcome(outcome) }
+        return error.reason == .cancelled ? nil : .broken(error)
+      }
+      if let outcome = step.outcome {
+        _ = await within(Limits.farewellMax) { () -> Bool? in
+          try? await stream.finish()
+          return true
+        }
+        return .outcome(outcome)
+      }
+      if step.isMore { continue }
+      if work.withLock({ $0.sender.isAccepted }) {
+        guard await news.next() != nil else { return nil }
+      } else {
+        let time = deadline - .now
+        let isNews = await within(max(time, .zero)) { await self.news.next().map { _ in true } }
+        if isNews == nil {
+          return Task.isCancelled ? nil : .outcome(.refused(.timedOut, text: []))
+        }
+      }
+    }
+  }
+
+  private func tell() {
+    let known = work.withLock { work in
+      let sender = work.sender
+      return (
+        isAccepted: sender.isAccepted, done: sender.bytesDone, held: sender.bytesHeld, moved: sender.bytesSent,
+        files: sender.filesDone
+      )
+    }
+    inside.tell { progress in
+      if known.isAccepted { progress.state = .moving }
+      progress.bytesDone = known.done
+      progress.bytesHeld = known.held
+      progress.bytesMoved = known.moved
+      progress.filesDone = known.files
+    }
+  }
+
+  // MARK: The end
+
+  private func result(_ outcome: SenderOutcome) -> Result<[String], CausewayError> {
+    switch outcome {
+    case .complete(let verdicts):
+      guard let missing = verdicts.firstIndex(where: { $0 == .notSent || $0 == .differs }) else {
+        return .success(paths)
+      }
+      let (path, failure) = work.withLock { ($0.source.path(missing), $0.failure) }
+      let count = verdicts.count { $0 != .stored }
+      return .failure(
+        CausewayError(.incomplete, "\(failure ?? "\(path) is not what was sent"); \(count) files were not placed"))
+    case .refused(let code, let word): return .failure(refusal(code, readable(word)))
+    case .cancelledHere: return .failure(Self.cancelledHere)
+    case .cancelledByPeer(let code, let word): return .failure(Self.cancelled(code, readable(word)))
+    case .broken(let fault):
+      return .failure(CausewayError(.stream(.broken), "the member broke the protocol: \(fault.text)"))
+    }
+  }
+
+  private func refusal(_ code: AnswerCode, _ word: String) -> CausewayError {
+    let why = word.isEmpty ? "" : ": \(word)"
+    switch code {
+    case .noSpace: return CausewayError(.noSpace, "the member has no room for it\(why)")
+    case .tooLarge: return CausewayError(.noSpace, "it is larger than the member takes\(why)")
+    case .timedOut: return CausewayError(.timedOut, "nobody answered the offer in time\(why)")
+    case .busy: return CausewayError(.busy, "the member is receiving it already\(why)")
+    case .declined, .accepted, .acceptedAgain: return CausewayError(.declined, "declined\(why)")
+    }
+  }
+
+  /// By the other end, at either one.
+  static func cancelled(_ code: CancelCode, _ word: String) -> CausewayError {
+    let why = word.isEmpty ? "" : ": \(word)"
+    switch code {
+    case .wanted: return CausewayError(.cancelled, "the member cancelled the transfer\(why)")
+    case .storageFailed: return CausewayError(.storage, "the member cannot store it\(why)")
+    case .storageFull: return CausewayError(.noSpace, "the member's disk is full\(why)")
+    case .broken:
+      return CausewayError(.stream(.broken), "the member says that this end broke the protocol\(why)")
+    }
+  }
+}
+
+extension SessionInside {
+  func isConnected(_ member: Address) -> Bool { mailbox.read { $0.members[member]?.isConnected == true } }
+
+  /// Waits until a member is connected. False when the session has ended, nil when the task was cancelled.
+  func returned(_ member: Address) async -> Bool? {
+    while true {
+      let news = news
+      if !isOpen.isOpen { return false }
+      if isConnected(member) { return true }
+      if await news.value() == nil { return nil }
+    }
+  }
+}

@@ -1,0 +1,144 @@
+internal import Transfer
+
+/// What came of a resource, beside its destination: a hidden folder with the files as they will be, and a journal. It is
+/// one process's alone, and is kept 24 h after its last change. docs/resources.md, “Partials”.
+struct Partial: Sendable {
+  private let destination: OpenFile
+  private let name: [UInt8]
+  private let folder: OpenFile
+  private let files: OpenFile
+  private let journal: OpenFile
+  private var journalBytes: UInt64 = 0
+  private var open: (file: Int, descriptor: OpenFile)?
+
+  private static let filesName = Array("files".utf8), journalName = Array("journal".utf8)
+
+  /// The name of the partial of a resource of a sender.
+  static func name(_ offer: OfferRecord, from sender: Address) -> [UInt8] {
+    var hash = SHA256()
+    hash.update(Array(sender.description.utf8))
+    hash.update(offer.manifest.bytes)
+    return Names.partial(offer.name, hash.digest())
+  }
+
+  /// Opens or makes it. Nil when another transfer has it.
+  init?(_ destination: OpenFile, _ name: [UInt8]) throws(FileFailure) {
+    self.destination = destination
+    self.name = name
+    folder = try Self.folder(name, in: destination)
+    files = try Self.folder(Self.filesName, in: folder)
+    journal = try Files.write(Self.journalName, in: folder)
+    guard Files.lock(journal) else { return nil }
+  }
+
+  private static func folder(_ name: [UInt8], in parent: OpenFile) throws(FileFailure) -> OpenFile {
+    do throws(FileFailure) {
+      try Files.makeFolder(name, in: parent)
+    } catch {
+      guard error.isThere else { throw error }
+    }
+    return try Files.folder(name, in: parent)
+  }
+
+  /// Removes partials whose 24 h are over, and that nobody has open.
+  static func removeOld(in destination: OpenFile) {
+    guard let names = try? Files.names(in: destination, max: 65_536) else { return }
+    for name in names where Names.isPartial(name) {
+      guard let folder = try? Files.folder(name, in: destination) else { continue }
+      if let journal = try? Files.read(journalName, in: folder) {
+        guard let changed = try? Files.information(journal).changed, Files.lock(journal) else { continue }
+        guard Files.now &- changed > Limits.partialNanoseconds else { continue }
+      } else {
+        guard let changed = try? Files.information(folder).changed else { continue }
+        guard Files.now &- changed > Limits.partialNanoseconds else { continue }
+      }
+      try? Files.removeAll(name, in: destination)
+    }
+  }
+
+  /// The journal of a partial, without opening it for writing; empty when there is none.
+  static func journal(_ name: [UInt8], in destination: OpenFile) -> [UInt8] {
+    guard let folder = try? Files.folder(name, in: destination), let file = try? Files.read(journalName, in: folder),
+      let bytes = try? Files.read(file, offset: 0, count: size(file))
+    else { return [] }
+    return bytes
+  }
+
+  private static func size(_ file: OpenFile) -> Int {
+    Int(min((try? Files.information(file).size) ?? 0, UInt64(TransferLimits.journalBytesMax)))
+  }
+
+  func journalContent() throws(FileFailure) -> [UInt8] {
+    try Files.read(journal, offset: 0, count: Self.size(journal))
+  }
+
+  /// What of the journal counts; nil: nothing, nor do the files.
+  mutating func begin(journalBytes valid: Int?) throws(FileFailure) {
+    journalBytes = UInt64(valid ?? 0)
+    try Files.truncate(journal, to: journalBytes)
+  }
+
+  /// Appends to the journal.
+  mutating func note(_ bytes: [UInt8]) throws(FileFailure) {
+    try Files.write(journal, offset: journalBytes, bytes)
+    journalBytes += UInt64(bytes.count)
+  }
+
+  func makeFolders(_ manifest: Manifest) throws(FileFailure) {
+    for entry in manifest.entries where entry.size == nil {
+      let components = entry.components
+      _ = try Self.folder(components[components.count - 1], in: try Files.folder(components.dropLast(), in: files))
+    }
+  }
+
+  /// A file of the resource, made if it is missing.
+  private mutating func file(_ file: Int, _ manifest: Manifest) throws(FileFailure) -> OpenFile {
+    if let open, open.file == file { return open.descriptor }
+    let components = manifest.entries[manifest.files[file]].components
+    let folder = try Files.folder(components.dropLast(), in: files)
+    let descriptor = try Files.write(components[components.count - 1], in: folder)
+    guard try Files.information(descriptor).isFile else { throw FileFailure(saying: "no file, but something else") }
+    open = (file, descriptor)
+    return descriptor
+  }
+
+  mutating func write(_ file: Int, _ offset: UInt64, _ bytes: [UInt8], _ manifest: Manifest) throws(FileFailure) {
+    try Files.write(try self.file(file, manifest), offset: offset, bytes)
+  }
+
+  mutating func truncate(_ file: Int, _ bytes: UInt64, _ manifest: Manifest) throws(FileFailure) {
+    try Files.truncate(try self.file(file, manifest), to: bytes)
+  }
+
+  mutating func read(_ file: Int, _ offset: UInt64, _ count: Int, _ manifest: Manifest) -> [UInt8] {
+    guard let descriptor = try? self.file(file, manifest) else { return [] }
+    return (try? Files.read(descriptor, offset: offset, count: count)) ?? []
+  }
+
+  mutating func keep(_ file: Int, isLast: Bool, _ manifest: Manifest) throws(FileFailure) {
+    try Files.sync(try self.file(file, manifest))
+    try Files.sync(journal)
+    if isLast { open = nil }
+  }
+
+  /// Moves an item to its place: the number of its name there.
+  mutating func place(_ item: Int, _ manifest: Manifest) throws(FileFailure) -> Int {
+    open = nil
+    let name = manifest.name(item: item), visible = Names.visible(name)
+    let isFolder = manifest.entries[manifest.items[item].entries.lowerBound].size == nil
+    for number in 1...TransferLimits.numberMax {
+      let free = Names.numbered(visible, number)
+      if try Files.move(name, in: files, to: free, in: destination, isFolder: isFolder) {
+        Files.syncFolder(destination)
+        return number
+      }
+    }
+    throw FileFailure(saying: "there are \(TransferLimits.numberMax) of this name already")
+  }
+
+  /// It is not needed any more.
+  mutating func remove() {
+    open = nil
+    try? Files.removeAll(name, in: destination)
+  }
+}

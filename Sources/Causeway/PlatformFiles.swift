@@ -1,0 +1,273 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// Why a call about a file failed.
+struct FileFailure: Error {
+  let code: Int32
+  /// One line for people; the caller puts the file's name before it.
+  let text: String
+
+  init(_ code: Int32 = errno) {
+    self.code = code
+    text = String(cString: strerror(code))
+  }
+
+  init(saying text: String) { (code, self.text) = (0, text) }
+
+  var isFull: Bool { code == ENOSPC || code == EDQUOT }
+  var isMissing: Bool { code == ENOENT }
+  /// A symbolic link stands where none may.
+  var isLink: Bool { code == ELOOP }
+  var isThere: Bool { code == EEXIST || code == ENOTEMPTY }
+}
+
+/// A file or folder that is open. It is closed with its last owner.
+final class OpenFile: Sendable {
+  let number: Int32
+
+  init(_ number: Int32) { self.number = number }
+
+  deinit { Platform.close(number) }
+}
+
+/// System calls about files: the rest of what a port changes. Each call on a name is relative to an open folder, takes one
+/// name without a slash, and follows no symbolic link: so nothing reaches beyond the folder that was opened first. The
+/// library makes no such call on a thread of the application.
+enum Files {
+  /// What is known of an open file.
+  struct Information: Equatable {
+    let isFile: Bool
+    let isFolder: Bool
+    let size: UInt64
+    /// Of the last change, in nanoseconds since 1970.
+    let changed: Int64
+  }
+
+  private static let common = O_CLOEXEC | O_NONBLOCK
+
+  /// Opens what the application named; links in its path are followed.
+  static func open(path: String) throws(FileFailure) -> OpenFile {
+    guard !path.utf8.contains(0) else { throw FileFailure(EINVAL) }
+    return try opened(systemOpen(path, O_RDONLY | common))
+  }
+
+  static func folder(path: String) throws(FileFailure) -> OpenFile {
+    guard !path.utf8.contains(0) else { throw FileFailure(EINVAL) }
+    return try opened(systemOpen(path, O_RDONLY | O_DIRECTORY | common))
+  }
+
+  /// A folder in a folder.
+  static func folder(_ name: [UInt8], in parent: OpenFile) throws(FileFailure) -> OpenFile {
+    try opened(at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | common))
+  }
+
+  /// The folder at the end of a path of names.
+  static func folder(_ path: ArraySlice<[UInt8]>, in parent: OpenFile) throws(FileFailure) -> OpenFile {
+    var folder = parent
+    for name in path { folder = try self.folder(name, in: folder) }
+    return folder
+  }
+
+  static func makeFolder(_ name: [UInt8], in parent: OpenFile) throws(FileFailure) {
+    try check(withName(name) { mkdirat(parent.number, $0, 0o777) })
+  }
+
+  /// A file or folder to read.
+  static func read(_ name: [UInt8], in parent: OpenFile) throws(FileFailure) -> OpenFile {
+    try opened(at(parent, name, O_RDONLY | O_NOFOLLOW | common))
+  }
+
+  /// A file to read and write. It is made if it is missing.
+  static func write(_ name: [UInt8], in parent: OpenFile) throws(FileFailure) -> OpenFile {
+    try opened(at(parent, name, O_RDWR | O_CREAT | O_NOFOLLOW | common))
+  }
+
+  static func information(_ file: OpenFile) throws(FileFailure) -> Information {
+    var status = stat()
+    guard fstat(file.number, &status) == 0 else { throw FileFailure() }
+    #if canImport(Darwin)
+      let time = status.st_mtimespec
+    #else
+      let time = status.st_mtim
+    #endif
+    let kind = status.st_mode & S_IFMT
+    return Information(
+      isFile: kind == S_IFREG, isFolder: kind == S_IFDIR, size: UInt64(max(0, status.st_size)),
+      changed: Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec))
+  }
+
+  /// Now, in nanoseconds since 1970.
+  static var now: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+  }
+
+  /// The names in a folder, at most so many.
+  static func names(in folder: OpenFile, max: Int) throws(FileFailure) -> [[UInt8]] {
+    // The stream takes its descriptor with it.
+    let copy = try opened(at(folder, [UInt8(ascii: ".")], O_RDONLY | O_DIRECTORY | common))
+    let own = dup(copy.number)
+    guard own >= 0 else { throw FileFailure() }
+    guard let stream = fdopendir(own) else {
+      let failure = FileFailure()
+      Platform.close(own)
+      throw failure
+    }
+    defer { closedir(stream) }
+    var names: [[UInt8]] = []
+    while names.count < max, let entry = readdir(stream) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { place in
+        place.withMemoryRebound(to: CChar.self, capacity: 1) {
+          Array(UnsafeRawBufferPointer(start: $0, count: strlen($0)))
+        }
+      }
+      if name != [0x2e] && name != [0x2e, 0x2e] { names.append(name) }
+    }
+    return names
+  }
+
+  /// Bytes from an offset; fewer at the end of the file.
+  static func read(_ file: OpenFile, offset: UInt64, count: Int) throws(FileFailure) -> [UInt8] {
+    var done = 0, failure: FileFailure?
+    let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      while done < count {
+        let got = pread(file.number, buffer.baseAddress! + done, count - done, off_t(offset) + off_t(done))
+        if got < 0 && errno == EINTR { continue }
+        if got < 0 { failure = FileFailure() }
+        if got <= 0 { break }
+        done += got
+      }
+      filled = done
+    }
+    if let failure { throw failure }
+    return bytes
+  }
+
+  static func write(_ file: OpenFile, offset: UInt64, _ bytes: [UInt8]) throws(FileFailure) {
+    var done = 0
+    while done < bytes.count {
+      let put = bytes.withUnsafeBytes {
+        pwrite(file.number, $0.baseAddress! + done, $0.count - done, off_t(offset) + off_t(done))
+      }
+      if put < 0 && errno != EINTR { throw FileFailure() }
+      done += max(put, 0)
+    }
+  }
+
+  static func truncate(_ file: OpenFile, to size: UInt64) throws(FileFailure) {
+    try check(ftruncate(file.number, off_t(size)))
+  }
+
+  /// What was written survives a loss of power.
+  static func sync(_ file: OpenFile) throws(FileFailure) {
+    #if canImport(Darwin)
+      try check(fsync(file.number))
+    #else
+      try check(fdatasync(file.number))
+    #endif
+  }
+
+  /// A folder's entries survive a loss of power, where the file system can do that.
+  static func syncFolder(_ folder: OpenFile) { _ = fsync(folder.number) }
+
+  /// False when another process, or another transfer of this one, has it locked.
+  static func lock(_ file: OpenFile) -> Bool { flock(file.number, LOCK_EX | LOCK_NB) == 0 }
+
+  /// Moves a file or folder to a name that is free. False when it is taken.
+  static func move(_ name: [UInt8], in folder: OpenFile, to new: [UInt8], in target: OpenFile, isFolder: Bool)
+    throws(FileFailure) -> Bool
+  {
+    do {
+      if isFolder {
+        // It replaces an empty folder, which this call makes.
+        try check(withName(new) { mkdirat(target.number, $0, 0o700) })
+      } else {
+        let linked = withName(name) { old in
+          withName(new) { linkat(folder.number, old, target.number, $0, 0) }
+        }
+        if linked == 0 {
+          try remove(name, in: folder, isFolder: false)
+          return true
+        }
+        if errno == EEXIST { return false }
+        // A file system without links: an empty file takes the name first.
+        _ = try opened(at(target, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | common))
+      }
+    } catch {
+      if error.isThere { return false }
+      throw error
+    }
+    do {
+      try check(withName(name) { old in withName(new) { renameat(folder.number, old, target.number, $0) } })
+    } catch {
+      // Another process may have put something there.
+      try? remove(new, in: target, isFolder: isFolder)
+      throw error
+    }
+    return true
+  }
+
+  static func remove(_ name: [UInt8], in folder: OpenFile, isFolder: Bool) throws(FileFailure) {
+    try check(withName(name) { unlinkat(folder.number, $0, isFolder ? AT_REMOVEDIR : 0) })
+  }
+
+  /// Removes a folder with all that is in it, as deep as resources go.
+  static func removeAll(_ name: [UInt8], in parent: OpenFile, depth: Int = 0) throws(FileFailure) {
+    guard depth < 80 else { throw FileFailure(ELOOP) }
+    let folder = try folder(name, in: parent)
+    while case let inside = try names(in: folder, max: 4_096), !inside.isEmpty {
+      for inner in inside {
+        do {
+          try remove(inner, in: folder, isFolder: false)
+        } catch {
+          guard error.code == EISDIR || error.code == EPERM else { throw error }
+          try removeAll(inner, in: folder, depth: depth + 1)
+        }
+      }
+    }
+    try remove(name, in: parent, isFolder: true)
+  }
+
+  /// What this user can still write where a folder is, in bytes.
+  static func space(_ folder: OpenFile) throws(FileFailure) -> UInt64 {
+    var status = statvfs()
+    guard fstatvfs(folder.number, &status) == 0 else { throw FileFailure() }
+    let (bytes, isMore) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+    return isMore ? .max : bytes
+  }
+
+  // MARK: Helpers
+
+  private static func opened(_ number: Int32) throws(FileFailure) -> OpenFile {
+    guard number >= 0 else { throw FileFailure() }
+    return OpenFile(number)
+  }
+
+  private static func check(_ result: Int32) throws(FileFailure) {
+    guard result == 0 else { throw FileFailure() }
+  }
+
+  /// Names without a slash or NUL, ended as C wants it.
+  private static func withName(_ name: [UInt8], _ body: (UnsafePointer<CChar>) -> Int32) -> Int32 {
+    guard !name.isEmpty, !name.contains(0), !name.contains(UInt8(ascii: "/")) else {
+      errno = EINVAL
+      return -1
+    }
+    return (name + [0]).withUnsafeBufferPointer { bytes in
+      bytes.withMemoryRebound(to: CChar.self) { body($0.baseAddress!) }
+    }
+  }
+
+  private static func at(_ folder: OpenFile, _ name: [UInt8], _ flags: Int32) -> Int32 {
+    withName(name) { openat(folder.number, $0, flags, 0o666) }
+  }
+}
+
+/// `Files` has a member of this name too.
+private func systemOpen(_ path: String, _ flags: Int32) -> Int32 { open(path, flags) }

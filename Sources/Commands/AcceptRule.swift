@@ -1,0 +1,58 @@
+import CSystem
+import Diagnostics
+import LocalAPI
+import Primitives
+
+/// Whose invitations are accepted. Names prove nothing: who is named otherwise than by a whole id must be pinned here.
+struct AcceptRule {
+  static let fromKey: CInt = 0x66 << 8
+  static let pinnedKey: CInt = 0x70 << 8
+  static let options = [
+    CommandOption(
+      name: "from", key: fromKey, argument: "ID",
+      help:
+        "Accept this peer alone: all 32 digits of its id, or of a pinned one the name or the beginning of the id; may be given again"
+    ),
+    CommandOption(
+      name: "pinned", key: pinnedKey, argument: nil,
+      help:
+        "Accept peers whose keys are pinned here, without a question: the default when standard input is no terminal"),
+  ]
+  /// Peers that can be named.
+  static let fromMax = 64
+
+  enum Answer {
+    case yes
+    case no
+    case ask
+  }
+
+  private var from: [[UInt8]] = []
+  private var isPinned = false
+  private let isTerminal = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1
+
+  /// As `LocalOptions.take`.
+  mutating func take(_ key: CInt, _ value: String) -> StaticString?? {
+    switch key {
+    case Self.pinnedKey: isPinned = true
+    case Self.fromKey:
+      guard !value.utf8.isEmpty, from.count < Self.fromMax else { return "at most 64 ids or names" }
+      from.append(Array(value.utf8))
+    default: return nil
+    }
+    return .some(nil)
+  }
+
+  /// Whether anything is ever asked.
+  var asks: Bool { from.isEmpty && !isPinned && isTerminal }
+
+  func answer(_ node: NodeID, _ peer: LocalPeer) -> Answer {
+    if asks { return .ask }
+    if from.isEmpty { return peer.isVerified ? .yes : .no }
+    let isNamed = from.contains { word in
+      let isWhole = word.count == 2 * NodeID.byteCount && node.begins(withDigits: word)
+      return isWhole || peer.isVerified && (node.begins(withDigits: word) || peer.name == word)
+    }
+    return isNamed ? .yes : .no
+  }
+}

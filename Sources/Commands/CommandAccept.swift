@@ -1,0 +1,92 @@
+import CSystem
+import Diagnostics
+import LocalAPI
+import LocalClient
+import Primitives
+import Reactor
+import Session
+import Terminal
+
+/// `causeway accept`
+func commandAccept(_ words: CommandWords) -> CInt {
+  var options = LocalOptions()
+  var rule = AcceptRule()
+  var type: [UInt8] = []
+  CommandParser.parse(
+    "causeway accept", words, arguments: "TYPE", count: 1...1,
+    help: """
+      Offer TYPE, and be a member of the sessions to which others invite, for what has no screen of its own: a script, a \
+      logger. Who is accepted says a rule; on a terminal it asks. Messages are lines on standard output, “<name> text”; \
+      what happens to members is told on standard error. Streams are refused.\u{0B}Without --from, --pinned and a terminal \
+      peers are accepted whose keys are pinned here. The rule also holds for members of sessions that are merged into this \
+      one, unless it asks. With --json all goes to standard output, in events self, invitation, member, message.
+      """,
+    options: LocalOptions.options + AcceptRule.options + [LocalOptions.name, LocalOptions.stay, LocalOptions.json]
+  ) { key, value in
+    if let accepted = options.take(key, value) { return accepted }
+    if let accepted = rule.take(key, value) { return accepted }
+    guard let given = serviceType(value) else { return LocalOptions.typeAccepted }
+    type = given
+    return nil
+  }
+  return run { () throws(CommandFailure) in try accept(options, rule, type) }
+}
+
+private func accept(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]) throws(CommandFailure) {
+  let connection = try options.connect(as: "accept")
+  let signals = Signals([SIGINT, SIGTERM, SIGHUP])
+  let end = options.endOfStay
+  let rules = SessionRules(membersMax: SessionLimits.membersMax)
+  let session = try connection.make(.open(type: type, rules, judges: !rule.asks)).number
+  try connection.make(.browse(type: type))
+  let view = ChatView(options.isJSON ? .json : .plain)
+  let doorkeeper = Doorkeeper(connection, session, rule, type) { invitation, peer, isAccepted in
+    if view.isJSON {
+      var line = JSONLine(event: "invitation")
+      line.add("name", peer.name)
+      line.add(invitation.from)
+      line.add("verified", peer.isVerified)
+      line.add("accepted", isAccepted)
+      line.put()
+    } else {
+      view.notice(answerText(invitation, peer, isAccepted))
+    }
+  }
+  try connection.make(.advertise(type: type, info: options.info))
+  view.introduce(connection)
+  var window = MessageWindow()
+  window.open(connection, session)
+  var names = MemberNames()
+  var sightings = Sightings()
+  while true {
+    let watch = DaemonConnection.Watch(
+      input: doorkeeper.descriptor, signals: signals.descriptor, output: STDOUT_FILENO)
+    switch try connection.wake(until: end, watch) {
+    case .input: doorkeeper.readInput()
+    case .signal, .timedOut:
+      _ = try? connection.carryOut(.leave(session: session, text: []))
+      return
+    case .outputClosed: throw CommandFailure(ExitCode.failed)
+    case .event(.invited(_, let invitation, _, let peer)): doorkeeper.invited(invitation, peer)
+    case .event(.invitationEnded(_, let received, _)): doorkeeper.ended(received)
+    case .event(.decisionWanted(_, let address, let peer)):
+      connection.ask(.decide(session: session, address, accepts: doorkeeper.accepts(address.node, peer)))
+    case .event(.services(_, let place, let node, let peer, let services)):
+      _ = sightings.hear(place: place, node, peer, services)
+    case .event(.member(_, let address, let state, let peer)):
+      let before = names.hear(address, state, peer)
+      let known = names.member(address)?.peer ?? peer
+      view.member(names.name(address, sightings), address, known, from: before, to: state, lacking: 0)
+      switch state {
+      case .left, .ejected: names.forget(address)
+      case .connecting, .connected, .paused, .away, .rejected: break
+      }
+    case .event(.message(_, let from, _, let text)):
+      window.took(text.count, connection, session)
+      view.message(names.name(from, sightings), from, text)
+    case .event(.stream(_, let stream, _, _)): connection.ask(.take(stream: stream, isWanted: false, limit: 0))
+    case .event(.ended(_, let end, _)): throw CommandFailure(saying: sessionEndText(end))
+    case .event: continue
+    }
+  }
+}

@@ -1,0 +1,457 @@
+import CSystem
+import Diagnostics
+import LocalAPI
+import LocalClient
+import Primitives
+import Reactor
+import Session
+import Terminal
+
+/// `causeway chat`
+func commandChat(_ words: CommandWords) -> CInt {
+  var options = LocalOptions()
+  var type = Array("chat".utf8)
+  var with: [UInt8]?
+  CommandParser.parse(
+    "causeway chat", words, arguments: "[TYPE]", count: 0...1,
+    help: """
+      Talk with everybody in reach who runs this, or another application of the same service type; default “chat”. Each \
+      line of standard input goes to all, and is kept for a member that is out of reach until it returns; what others say \
+      is shown as “<name> text”.\u{0B}On a terminal the line that is being typed stays below. Before it stands how many \
+      lines are on their way, or ✓ when all have everything. ^D leaves; ^C too, and a second one gives up lines that \
+      wait.\n\nOtherwise it ends when all lines of its input were delivered, unless --for lets it stay, and exit code 4 \
+      tells that nobody was there in time, 1 that a line was lost. With --json all goes to standard output, in events \
+      self, member, message, delivered, lost.
+      """,
+    options: LocalOptions.options + [
+      LocalOptions.name,
+      CommandOption(
+        name: "with", key: chatWithKey, argument: "PEER",
+        help: "Talk with PEER alone: a name, or the first 4 or more digits of an id"),
+      LocalOptions.wait(
+        "How long lines that are not typed wait for somebody who takes them; default 30. Also waits for a name that looks misspelt"
+      ),
+      LocalOptions.stay, LocalOptions.json,
+    ]
+  ) { key, value in
+    if let accepted = options.take(key, value) { return accepted }
+    if key == chatWithKey {
+      with = Array(value.utf8)
+      return nil
+    }
+    guard let given = serviceType(value) else { return LocalOptions.typeAccepted }
+    type = given
+    return nil
+  }
+  return run { () throws(CommandFailure) in
+    let chat = try Chat(options, type, with)
+    do throws(CommandFailure) {
+      try chat.run()
+      chat.close()
+    } catch {
+      chat.close()
+      throw error
+    }
+    try chat.finish()
+  }
+}
+
+private let chatWithKey: CInt = 0x70
+
+/// One run of `causeway chat`.
+private final class Chat {
+  /// Members of the session at most: its rules.
+  static let membersMax = SessionLimits.membersMax
+  /// A member that had no room is tried again after this time at the latest.
+  static let retryTime = TimeSpan.seconds(1)
+
+  private let options: LocalOptions
+  private let connection: DaemonConnection
+  private let signals: Signals
+  private let session: UInt32
+  private var window = MessageWindow()
+  private var sightings = Sightings()
+  private var names = MemberNames()
+  /// Whom the user wants to talk with alone; nil: with all.
+  private var search: PeerSearch?
+  private var outbox = Outbox()
+  private var input: LineInput
+  private let view: ChatView
+  private let end: Instant
+  private var retryAt = Instant.never
+  /// When lines of a program's input have waited too long.
+  private var patienceEnd = Instant.never
+  private var told: UInt64 = 0
+  private var lostCount = 0
+  private var isLeaving = false
+  private var hasEnded = false
+  /// Messages that came before it was known whom the user named.
+  private var early: [(from: MemberAddress, text: [UInt8])] = []
+  private static let earlyMax = 64
+  /// What `run` ends with when it is not done.
+  private var failure: (text: TextBuilder, code: CInt)?
+
+  init(_ options: LocalOptions, _ type: [UInt8], _ with: [UInt8]?) throws(CommandFailure) {
+    self.options = options
+    search = with.map { PeerSearch($0, isWaiting: options.waits != nil) }
+    end = options.endOfStay
+    connection = try options.connect(as: "chat")
+    signals = Signals([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP])
+    let rules = SessionRules(membersMax: Self.membersMax)
+    session = try connection.make(.open(type: type, rules)).number
+    input = LineInput(byteCountMax: Int(connection.terms.messageBytesMax))
+    try connection.make(.browse(type: type))
+    try connection.make(.gather(session: session))
+    try connection.make(.advertise(type: type, info: options.info))
+    if options.isJSON {
+      view = ChatView(.json)
+    } else if let screen = Screen() {
+      view = ChatView(
+        .typing(TypingScreen(screen, byteCountMax: Int(connection.terms.messageBytesMax)) { Output.put($0) }))
+    } else {
+      view = ChatView(.plain)
+    }
+    window.open(connection, session)
+    introduce()
+  }
+
+  func close() { view.close() }
+
+  /// Tells what was lost, and what the exit code says.
+  func finish() throws(CommandFailure) {
+    if let failure { throw CommandFailure(saying: failure.text, failure.code) }
+    if lostCount > 0 { throw CommandFailure(ExitCode.failed) }
+  }
+
+  private func introduce() {
+    view.introduce(connection)
+    guard isTyped else { return }
+    var text = TextBuilder("you are ")
+    text.add(untrusted: ownName)
+    text.add(" (")
+    text.add(connection.node.shortText)
+    text.add("); ^D leaves")
+    view.notice(text)
+  }
+
+  private var ownName: [UInt8] {
+    options.name.isEmpty ? connection.name : options.name + utf8("@") + connection.name
+  }
+
+  // MARK: The loop
+
+  func run() throws(CommandFailure) {
+    while true {
+      takeLines()
+      sendLines()
+      tellProgress()
+      if isOver { return leaveSession() }
+      let deadline = min(end, min(patienceEnd, retryAt))
+      let watch = DaemonConnection.Watch(
+        input: mayRead ? STDIN_FILENO : -1, signals: signals.descriptor, output: STDOUT_FILENO)
+      if Output.hasFailed { throw CommandFailure(ExitCode.failed) }
+      let wake: DaemonConnection.Wake
+      do throws(ConnectionError) {
+        wake = try connection.next(until: deadline, watching: watch)
+      } catch {
+        // Told when the terminal is as it was.
+        var text = TextBuilder()
+        text.add(untrusted: error.text.utf8)
+        return fail(text)
+      }
+      switch wake {
+      case .event(let event): hear(event)
+      case .input: readInput()
+      case .signal: while let signal = signals.next() { take(signal) }
+      case .outputClosed: throw CommandFailure(ExitCode.failed)
+      case .timedOut: timeUp()
+      }
+    }
+  }
+
+  /// Who leaves says so, or is taken for dead.
+  private func leaveSession() {
+    if !hasEnded { _ = try? connection.carryOut(.leave(session: session, text: [])) }
+  }
+
+  private var isOver: Bool {
+    failure != nil || (input.isOver && !input.hasLine && outbox.isEmpty && (end == .never || isLeaving))
+  }
+
+  private var isTyped: Bool { if case .typing = view.kind { true } else { false } }
+
+  private var mayRead: Bool {
+    !input.isOver && (isTyped || (!connection.isBehind && !input.hasLine))
+  }
+
+  private func timeUp() {
+    let now = monotonicNow()
+    if now >= retryAt {
+      retryAt = .never
+      outbox.retry()
+    }
+    if now >= end {
+      let left = outbox.waitingCount
+      if left > 0 { return fail(undelivered(TextBuilder("the time ran out: ")), ExitCode.timedOut) }
+      input.close()
+      isLeaving = true
+    } else if now >= patienceEnd {
+      fail(missing, ExitCode.timedOut)
+    }
+  }
+
+  /// Why lines were not delivered in time.
+  private var missing: TextBuilder {
+    var text = TextBuilder()
+    if !outbox.hasNobody {
+      text = undelivered(text)
+      var glue: StaticString = " to "
+      for member in names.members where outbox.lacking(member.address) > 0 {
+        text.add(glue)
+        text.add(untrusted: names.name(member.address, sightings))
+        glue = ", "
+      }
+      text.add(" within ")
+      text.add(options.waitSeconds)
+      text.add(" s")
+      return text
+    }
+    text = search.map { TextBuilder(quoting: $0.word, " was not") } ?? TextBuilder("nobody was")
+    text.add(" there within ")
+    text.add(options.waitSeconds)
+    text.add(" s: ")
+    return undelivered(text)
+  }
+
+  /// With how many lines have not reached everybody.
+  private func undelivered(_ before: TextBuilder) -> TextBuilder {
+    var text = before
+    text.add(lines: outbox.waitingCount)
+    text.add(outbox.waitingCount == 1 ? " was" : " were" as StaticString)
+    text.add(" not delivered")
+    return text
+  }
+
+  private func fail(_ text: TextBuilder, _ code: CInt = ExitCode.failed) {
+    if failure == nil { failure = (text, code) }
+  }
+
+  private func take(_ signal: CInt) {
+    switch (signal, view.kind) {
+    case (SIGWINCH, .typing(let screen)): screen.draw()
+    case (SIGWINCH, _): break
+    case (SIGTSTP, .typing(let screen)):
+      screen.screen.suspend()
+      screen.draw()
+    case (SIGTSTP, _): kill(getpid(), SIGSTOP)
+    case (SIGINT, _): leave()
+    default:
+      leave()
+      leave()
+    }
+  }
+
+  /// The user wants to go: at once, if nothing waits; otherwise when it is delivered, or when the user says so again.
+  private func leave() {
+    let left = outbox.waitingCount
+    if isLeaving && left > 0 { fail(undelivered(TextBuilder("gave up: "))) }
+    isLeaving = true
+    input.close()
+    if left == 0 || failure != nil { return }
+    var text = undelivered(TextBuilder())
+    text.add(" yet; ^C gives up")
+    view.notice(text)
+  }
+
+  // MARK: Input
+
+  private func readInput() {
+    guard case .typing(let screen) = view.kind else { return input.read() }
+    var keys = [UInt8](repeating: 0, count: 1_024)
+    let count = keys.withUnsafeMutableBytes { read(STDIN_FILENO, $0.baseAddress, $0.count) }
+    if count < 0 && (csystem_errno() == EINTR || csystem_errno() == EAGAIN) { return }
+    if count <= 0 { return leave() }
+    for key in keys[..<count] where !input.isOver {
+      switch screen.take(key) {
+      case .none, .changed, .refused, .redraw: continue
+      case .end: leave()
+      case .line(let line): typed(line, screen)
+      }
+    }
+  }
+
+  private func typed(_ line: [UInt8], _ screen: TypingScreen) {
+    if line.isEmpty { return }
+    guard outbox.hasRoom(for: line.count) else {
+      screen.ring()
+      screen.restore(line)
+      return view.notice(TextBuilder("too many lines wait already: this one is not sent"))
+    }
+    var text = TextBuilder()
+    text.add("<")
+    text.add(untrusted: ownName)
+    text.add("> ")
+    text.add(untrusted: line)
+    screen.show(text)
+    outbox.add(line)
+  }
+
+  /// Takes lines of a program's input as long as there is room.
+  private func takeLines() {
+    while input.hasLine, outbox.hasRoom(for: Int(connection.terms.messageBytesMax)) || outbox.isEmpty {
+      guard let line = input.next() else { break }
+      if !line.isEmpty { outbox.add(line) }
+    }
+  }
+
+  // MARK: Output
+
+  private func sendLines() {
+    while !connection.isBehind, let next = outbox.nextSend(as: connection.nextNumber) {
+      connection.ask(.send(session: session, .interactive, to: next.to, data: next.line))
+    }
+    retryAt = outbox.hasStalled ? min(retryAt, monotonicNow() + Self.retryTime) : .never
+  }
+
+  /// Tells how far lines have come.
+  private func tellProgress() {
+    let hasProgress = outbox.doneCount > told
+    if hasProgress {
+      told = outbox.doneCount
+      if view.isJSON {
+        var line = JSONLine(event: "delivered")
+        line.add("lines", told)
+        line.put()
+      }
+    }
+    // A user who types decides when to give up.
+    if outbox.isEmpty || isTyped && !isLeaving {
+      patienceEnd = .never
+    } else if hasProgress || patienceEnd == .never {
+      patienceEnd = monotonicNow() + .seconds(options.waitSeconds)
+    }
+    guard case .typing(let screen) = view.kind else { return }
+    var prompt = TextBuilder()
+    if !outbox.isEmpty { prompt.add(UInt64(outbox.waitingCount)) }
+    prompt.add(!outbox.isEmpty ? "… > " : told > 0 ? "✓ > " : outbox.hasNobody ? "nobody yet > " : "> " as StaticString)
+    if screen.prompt != prompt.bytes {
+      screen.prompt = prompt.bytes
+      screen.draw()
+    }
+  }
+
+  // MARK: What happens
+
+  private func hear(_ event: LocalEvent) {
+    switch event {
+    case .services(_, let place, let node, let peer, let services):
+      _ = sightings.hear(place: place, node, peer, services)
+      resolve()
+    case .allTold:
+      search?.isAllTold = true
+      resolve()
+    case .member(_, let address, let state, let peer): hear(address, state, peer)
+    case .message(_, let from, _, let text):
+      window.took(text.count, connection, session)
+      if isWanted(from) {
+        view.message(names.name(from, sightings), from, text)
+      } else if search?.peer == nil && early.count < Self.earlyMax {
+        early.append((from, text))
+      }
+    case .sent(let request, let to, let delivery): note(outbox.sent(request, to: to, delivery), to)
+    case .done(let request, let outcome, _): if outcome != .done { outbox.refused(request) }
+    case .room(_, let address): outbox.room(address)
+    case .stream(_, let stream, _, _): connection.ask(.take(stream: stream, isWanted: false, limit: 0))
+    case .ended(_, let end, _):
+      hasEnded = true
+      fail(sessionEndText(end))
+    case .doneAt, .welcome, .invited, .invitationEnded, .identified, .streamBytes, .streamRoom, .streamEnded,
+      .decisionWanted:
+      break
+    }
+  }
+
+  /// Whether a member takes part in the conversation.
+  private func isWanted(_ address: MemberAddress) -> Bool { search.map { $0.peer?.includes(address) ?? false } ?? true }
+
+  private func hear(_ address: MemberAddress, _ state: MemberState, _ peer: LocalPeer) {
+    let before = names.hear(address, state, peer)
+    if isWanted(address), let member = names.member(address) { take(member, before) }
+    switch state {
+    case .left, .ejected: names.forget(address)
+    case .connecting, .connected, .paused, .away, .rejected: resolve()
+    }
+  }
+
+  private func take(_ member: MemberNames.Member, _ before: MemberState?) {
+    let address = member.address
+    view.member(
+      names.name(address, sightings), address, member.peer, from: before, to: member.state,
+      lacking: outbox.lacking(address))
+    switch member.state {
+    case .connected, .paused: outbox.connected(address)
+    case .away: outbox.away(address)
+    case .left, .ejected: note(outbox.gone(address), address)
+    case .connecting, .rejected: break
+    }
+  }
+
+  /// A member that left lacks lines for good.
+  private func note(_ count: Int, _ address: MemberAddress) {
+    if count == 0 { return }
+    lostCount += count
+    let name = names.name(address, sightings)
+    guard view.isJSON else {
+      var text = TextBuilder(name, " does not have the last ")
+      text.add(lines: count)
+      return view.notice(text)
+    }
+    var line = JSONLine(event: "lost")
+    line.add("name", name)
+    line.add(address)
+    line.add("lines", UInt64(count))
+    line.put()
+  }
+
+  // MARK: Whom the user means
+
+  /// Finds out whom the user named, as soon as it is there: as a service, or as a member.
+  private func resolve() {
+    guard search != nil else { return }
+    let members = names.members.map { member in
+      Sighting(member.address.node, member.peer, Service(endpoint: member.address.endpoint, type: []))
+    }
+    switch search?.look(in: sightings.all + members) ?? .nothing {
+    case .nothing: break
+    case .hint(let text): view.notice(text)
+    case .failed(let text): fail(text)
+    case .found(let peer):
+      for member in names.members where peer.includes(member.address) { take(member, nil) }
+      for message in early where peer.includes(message.from) {
+        view.message(names.name(message.from, sightings), message.from, message.text)
+      }
+      early = []
+    }
+  }
+}
+
+/// How much of a session's messages the daemon may send.
+struct MessageWindow {
+  private static let bytes: UInt64 = 262_144
+
+  private var taken: UInt64 = 0
+  private var limit: UInt64 = 0
+
+  mutating func open(_ connection: DaemonConnection, _ session: UInt32) {
+    limit = Self.bytes
+    connection.tell(.window(session: session, limit: limit))
+  }
+
+  /// A message of so many bytes was shown.
+  mutating func took(_ byteCount: Int, _ connection: DaemonConnection, _ session: UInt32) {
+    taken += UInt64(byteCount + LocalLimits.windowOverheadBytes)
+    guard taken + Self.bytes / 2 >= limit else { return }
+    limit = taken + Self.bytes
+    connection.tell(.window(session: session, limit: limit))
+  }
+}

@@ -1,0 +1,240 @@
+import CSystem
+import Diagnostics
+import LocalAPI
+import LocalClient
+import Primitives
+import Reactor
+import Session
+import Terminal
+
+/// `causeway pipe`
+func commandPipe(_ words: CommandWords) -> CInt {
+  var options = LocalOptions()
+  var rule = AcceptRule()
+  var arguments: [String] = []
+  var isListening = false
+  CommandParser.parse(
+    "causeway pipe", words, arguments: "PEER [TYPE]\n--listen [TYPE]", count: 0...2,
+    help: """
+      Send standard input to PEER as one stream of bytes; there “causeway pipe --listen” writes it to standard output. PEER \
+      is a name, or the first 4 or more digits of an id; TYPE is a service type, default “pipe”.\u{0B}Both ends exit with 0 \
+      only when all bytes were written there; with 5 when the stream was cut: what came is the beginning. The sender exits \
+      with 6 when it was refused, and with 4 when PEER was not there in time. The listener ends with its first stream.
+      """,
+    options: LocalOptions.options + [
+      CommandOption(name: "listen", key: pipeListenKey, argument: nil, help: "Write what a peer sends"),
+      LocalOptions.name,
+      LocalOptions.wait(
+        "How long to wait for PEER and for its answer, default 30; with --listen for a stream, default for ever"),
+    ] + AcceptRule.options
+  ) { key, value in
+    if let accepted = options.take(key, value) { return accepted }
+    if let accepted = rule.take(key, value) { return accepted }
+    if key == pipeListenKey { isListening = true } else { arguments.append(value) }
+    return nil
+  }
+  return run { () throws(CommandFailure) in
+    guard arguments.count <= (isListening ? 1 : 2) else {
+      throw CommandFailure(saying: "too many arguments; see “causeway pipe --help”", ExitCode.usage)
+    }
+    if !isListening && arguments.isEmpty {
+      throw CommandFailure(saying: "name a PEER, or --listen; see “causeway pipe --help”", ExitCode.usage)
+    }
+    let word = arguments.count == (isListening ? 1 : 2) ? arguments[arguments.count - 1] : "pipe"
+    guard let type = serviceType(word) else {
+      throw CommandFailure(saying: "“\(word)” is not accepted; expected \(LocalOptions.typeAccepted)", ExitCode.usage)
+    }
+    if isListening { try listen(options, rule, type) } else { try send(options, arguments[0], type) }
+  }
+}
+
+private let pipeListenKey: CInt = 0x6C
+/// Two members: the stream is nobody else's affair.
+private let pipeRules = SessionRules(onlyFounderAdmits: true, membersMax: SessionLimits.membersMin)
+
+/// What the end of a stream means to the one who used it.
+private func checkEnd(_ end: StreamEnd) throws(CommandFailure) {
+  switch end {
+  case .finished: return
+  case .reset(.refused): throw CommandFailure(saying: "the other end refused the stream", ExitCode.refused)
+  case .reset(.cancelled): throw CommandFailure(saying: "the other end cut the stream", ExitCode.cut)
+  case .reset(.tooMany): throw CommandFailure(saying: "the other end has no place for a stream", ExitCode.refused)
+  case .reset(.broken):
+    throw CommandFailure(saying: "the stream was cut: a rule of the protocol was broken", ExitCode.cut)
+  case .lost: throw CommandFailure(saying: "the stream is lost: the other end is out of reach or gone", ExitCode.cut)
+  }
+}
+
+// MARK: The end that writes
+
+/// How far a pipe has come.
+private enum PipeStep {
+  /// The peer is not there yet.
+  case seeking
+  case inviting(MemberAddress)
+  case writing
+}
+
+private func send(_ options: LocalOptions, _ word: String, _ type: [UInt8]) throws(CommandFailure) {
+  let connection = try options.connect(as: "pipe")
+  let signals = Signals([SIGINT, SIGTERM, SIGHUP])
+  let session = try connection.make(.open(type: type, pipeRules)).number
+  try connection.make(.browse(type: type))
+  let patience = deadline(after: options.waitSeconds)
+  var sightings = Sightings()
+  var search = PeerSearch(Array(word.utf8), isWaiting: options.waits != nil)
+  var step = PipeStep.seeking
+  var stream: UInt32 = 0
+  var limit: UInt64 = 0, written: UInt64 = 0
+  var isInputOver = false
+  while true {
+    let room = limit - written
+    let mayRead = stream != 0 && !isInputOver && room > 0 && !connection.isBehind
+    let watch = DaemonConnection.Watch(input: mayRead ? STDIN_FILENO : -1, signals: signals.descriptor)
+    var until = patience
+    if case .writing = step { until = .never }
+    switch try connection.wake(until: until, watch) {
+    case .input:
+      let bytes = try readInput(atMost: Int(min(room, UInt64(LocalLimits.streamBytesMax))))
+      written += UInt64(bytes.count)
+      if bytes.isEmpty {
+        isInputOver = true
+        connection.ask(.finish(stream: stream))
+      } else {
+        connection.tell(.write(stream: stream, data: bytes))
+      }
+      continue
+    case .signal:
+      if stream != 0 { _ = try? connection.carryOut(.reset(stream: stream)) }
+      throw CommandFailure(saying: "interrupted: the stream was cut", ExitCode.cut)
+    case .timedOut:
+      var text = " was not there in time; “causeway pipe --listen” is to run there" as StaticString
+      if case .inviting = step { text = " did not answer in time" }
+      throw CommandFailure(saying: TextBuilder(quoting: search.word, text), ExitCode.timedOut)
+    case .outputClosed: continue
+    case .event(.services(_, let place, let node, let peer, let services)):
+      _ = sightings.hear(place: place, node, peer, services)
+    case .event(.allTold): search.isAllTold = true
+    case .event(.invitationEnded(_, _, let outcome)):
+      try check(outcome)
+      continue
+    case .event(.member(_, let address, .connected, _)):
+      guard case .inviting(address) = step else { continue }
+      stream = try connection.make(.stream(session: session, to: address, name: Array("pipe".utf8))).number
+      step = .writing
+      continue
+    case .event(.streamRoom(stream, let now)):
+      limit = max(limit, now)
+      continue
+    case .event(.streamEnded(stream, _, let end)):
+      try checkEnd(end)
+      _ = try? connection.carryOut(.leave(session: session, text: []))
+      return
+    case .event(.ended(_, let end, _)): throw CommandFailure(saying: sessionEndText(end), ExitCode.cut)
+    case .event: continue
+    }
+    guard case .seeking = step else { continue }
+    switch search.look(in: sightings.all) {
+    case .nothing: continue
+    case .hint(let text): printError(text)
+    case .failed(let text): throw CommandFailure(saying: text)
+    case .found(let peer):
+      // Of several at one box the first.
+      guard let address = sightings.all.first(where: { peer.includes($0.address) })?.address else { continue }
+      step = .inviting(address)
+      let milliseconds = UInt32(clamping: max((patience - monotonicNow()).milliseconds, 1))
+      try connection.make(.invite(session: session, address, milliseconds: milliseconds, context: []))
+    }
+  }
+}
+
+private func check(_ outcome: InvitationOutcome) throws(CommandFailure) {
+  switch outcome {
+  case .connected: return
+  case .declined(let text):
+    var line = TextBuilder("the other end does not accept")
+    line.add(words: text)
+    throw CommandFailure(saying: line, ExitCode.refused)
+  case .timedOut: throw CommandFailure(saying: "nobody answered there in time", ExitCode.timedOut)
+  case .incompatible:
+    throw CommandFailure(saying: "what runs there is no “causeway pipe --listen”", ExitCode.refused)
+  case .full, .busy: throw CommandFailure(saying: "the other end is busy", ExitCode.refused)
+  case .cancelled, .noService, .sessionEnded:
+    throw CommandFailure(saying: "the other end is gone")
+  }
+}
+
+/// Reads once; nothing at the end.
+private func readInput(atMost most: Int) throws(CommandFailure) -> [UInt8] {
+  var bytes = [UInt8](repeating: 0, count: most)
+  while true {
+    let count = bytes.withUnsafeMutableBytes { read(STDIN_FILENO, $0.baseAddress, $0.count) }
+    if count >= 0 {
+      bytes.removeLast(most - count)
+      return bytes
+    }
+    if csystem_errno() == EINTR { continue }
+    throw CommandFailure(saying: "standard input: \(SystemError.last.text)")
+  }
+}
+
+// MARK: The end that reads
+
+/// Bytes of the stream that may wait here.
+private let streamWindow: UInt64 = 131_072
+
+private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]) throws(CommandFailure) {
+  let connection = try options.connect(as: "pipe")
+  let signals = Signals([SIGINT, SIGTERM, SIGHUP])
+  let session = try connection.make(.open(type: type, pipeRules)).number
+  let doorkeeper = Doorkeeper(connection, session, rule, type) { invitation, peer, isAccepted in
+    if !isAccepted { printError(answerText(invitation, peer, false)) }
+  }
+  try connection.make(.advertise(type: type, info: options.info))
+  let patience = deadline(after: options.waits)
+  var stream: UInt32 = 0
+  var taken: UInt64 = 0, limit = streamWindow
+  while true {
+    let watch = DaemonConnection.Watch(
+      input: doorkeeper.descriptor, signals: signals.descriptor, output: STDOUT_FILENO)
+    switch try connection.wake(until: stream == 0 ? patience : .never, watch) {
+    case .input: doorkeeper.readInput()
+    case .signal:
+      if stream != 0 { _ = try? connection.carryOut(.reset(stream: stream)) }
+      throw CommandFailure(saying: "interrupted before the end of a stream", ExitCode.cut)
+    case .timedOut: throw CommandFailure(saying: "no stream came in time", ExitCode.timedOut)
+    case .outputClosed:
+      if stream != 0 { _ = try? connection.carryOut(.reset(stream: stream)) }
+      throw CommandFailure(ExitCode.failed)
+    case .event(.invited(_, let invitation, _, let peer)): doorkeeper.invited(invitation, peer)
+    case .event(.invitationEnded(_, let received, _)): doorkeeper.ended(received)
+    case .event(.stream(_, let received, _, _)):
+      guard stream == 0 else {
+        connection.ask(.take(stream: received, isWanted: false, limit: 0))
+        continue
+      }
+      stream = connection.ask(.take(stream: received, isWanted: true, limit: limit))
+    case .event(.streamBytes(stream, let bytes)):
+      var text = TextBuilder()
+      for byte in bytes { text.add(byte: byte) }
+      Output.put(text)
+      if Output.hasFailed {
+        _ = try? connection.carryOut(.reset(stream: stream))
+        throw CommandFailure(ExitCode.failed)
+      }
+      taken += UInt64(bytes.count)
+      guard taken + streamWindow / 2 >= limit else { continue }
+      limit = taken + streamWindow
+      connection.tell(.streamWindow(stream: stream, limit: limit))
+    case .event(.streamEnded(stream, _, let end)):
+      try checkEnd(end)
+      _ = try? connection.carryOut(.leave(session: session, text: []))
+      return
+    case .event(.done(stream, let outcome, _)):
+      // It was cut before it was taken.
+      if outcome != .done { throw CommandFailure(saying: "the other end cut the stream", ExitCode.cut) }
+    case .event(.ended(_, let end, _)): throw CommandFailure(saying: sessionEndText(end), ExitCode.cut)
+    case .event: continue
+    }
+  }
+}

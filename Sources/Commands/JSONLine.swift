@@ -1,0 +1,93 @@
+import CSystem
+import Diagnostics
+import Primitives
+import Session
+
+/// One JSON object in a line (RFC 8259), for programs that read a command. Untrusted text is escaped, not altered; bytes
+/// that are no UTF-8 become U+FFFD.
+struct JSONLine {
+  private var text = TextBuilder()
+  private var isFirst = true
+
+  init(event: StaticString) {
+    text.add("{")
+    add("event", event)
+  }
+
+  private mutating func begin(_ key: StaticString) {
+    text.add(isFirst ? "\"\(key)\":" : ",\"\(key)\":")
+    isFirst = false
+  }
+
+  mutating func add(_ key: StaticString, _ value: StaticString) {
+    begin(key)
+    text.add("\"\(value)\"")
+  }
+
+  mutating func add(_ key: StaticString, _ value: [UInt8]) {
+    begin(key)
+    quote(value)
+  }
+
+  mutating func add(_ key: StaticString, _ value: UInt64) {
+    begin(key)
+    text.add(value)
+  }
+
+  mutating func add(_ key: StaticString, _ value: Bool) {
+    begin(key)
+    text.add(value ? "true" : "false")
+  }
+
+  mutating func add(_ key: StaticString, _ values: [[UInt8]]) {
+    begin(key)
+    text.add("[")
+    for (index, value) in values.enumerated() {
+      if index > 0 { text.add(",") }
+      quote(value)
+    }
+    text.add("]")
+  }
+
+  /// The keys of an address: “id”, 32 digits, and “endpoint”, 8.
+  mutating func add(_ address: MemberAddress) {
+    begin("id")
+    text.add("\"\(address.node.text)\"")
+    begin("endpoint")
+    text.add("\"")
+    text.add(hex: UInt64(address.endpoint), digits: 8)
+    text.add("\"")
+  }
+
+  func put() {
+    var line = text
+    line.add("}\n")
+    Output.put(line)
+  }
+
+  private mutating func quote(_ value: [UInt8]) {
+    text.add("\"")
+    var decoder = UTF8()
+    var iterator = value.makeIterator()
+    var isOver = false
+    while !isOver {
+      switch decoder.decode(&iterator) {
+      case .scalarValue(let scalar): add(scalar)
+      case .error: text.add("\u{FFFD}")
+      case .emptyInput: isOver = true
+      }
+    }
+    text.add("\"")
+  }
+
+  private mutating func add(_ scalar: Unicode.Scalar) {
+    switch scalar.value {
+    case 0x22: text.add("\\\"")
+    case 0x5C: text.add("\\\\")
+    case 0..<0x20, 0x7F...0x9F, 0x2028...0x2029:
+      text.add("\\u")
+      text.add(hex: UInt64(scalar.value), digits: 4)
+    default: for byte in UTF8.encode(scalar)! { text.add(byte: byte) }
+    }
+  }
+}

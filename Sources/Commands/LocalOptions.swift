@@ -1,0 +1,130 @@
+import CSystem
+import Configuration
+import Diagnostics
+import LocalAPI
+import LocalClient
+import Primitives
+import Reactor
+import Session
+
+/// Options of every command that is a client of the local API.
+struct LocalOptions {
+  static let socketKey: CInt = 0x73
+  static let configKey: CInt = 0x63
+  static let jsonKey: CInt = 0x6A
+  static let forKey: CInt = 0x66
+  static let waitKey: CInt = 0x77
+  static let nameKey: CInt = 0x6E
+
+  static let options = [
+    configOption,
+    CommandOption(
+      name: "socket", key: socketKey, argument: "PATH",
+      help: "The daemon's socket for applications; default api.sock in the configuration's runtime-directory"),
+  ]
+  static let json = CommandOption(
+    name: "json", key: jsonKey, argument: nil, help: "Print one JSON object a line (docs/operations.md)")
+  static let stay = CommandOption(name: "for", key: forKey, argument: "SECONDS", help: "Stay so long")
+  static let name = CommandOption(
+    name: "name", key: nameKey, argument: "NAME",
+    help: "The name that others see, before that of this box; also tells commands apart that run at once")
+
+  static func wait(_ help: StaticString) -> CommandOption {
+    CommandOption(name: "wait", key: waitKey, argument: "SECONDS", help: help)
+  }
+
+  /// How long is waited for others when the user does not say.
+  static let waitSecondsDefault: UInt64 = 30
+  static let nameAccepted: StaticString = "a name of 1 to 63 bytes without control characters"
+  static let typeAccepted: StaticString = "a service type: 1 to 15 of a-z, 0-9 and single hyphens, with a letter"
+
+  private var socket: String?
+  private var config: String?
+  private(set) var isJSON = false
+  private(set) var stays: UInt64?
+  /// Nil when the user does not say.
+  private(set) var waits: UInt64?
+  private(set) var name: [UInt8] = []
+
+  /// What would be accepted, when the value of one of these options is not; `.some(nil)` when it is, nil for another option.
+  mutating func take(_ key: CInt, _ value: String) -> StaticString?? {
+    switch key {
+    case Self.socketKey: socket = value
+    case Self.configKey: config = value
+    case Self.jsonKey: isJSON = true
+    case Self.forKey:
+      guard let seconds = PeerOption.parseSeconds(value) else { return PeerOption.secondsAccepted }
+      stays = seconds
+    case Self.waitKey:
+      guard let seconds = PeerOption.parseSeconds(value) else { return PeerOption.secondsAccepted }
+      waits = seconds
+    case Self.nameKey:
+      name = Array(value.utf8)
+      // As a discovery pair behind “name=”, and as the application's name.
+      guard (1...LocalLimits.instanceBytesMax).contains(name.count), isPlainText(name.span.bytes) else {
+        return Self.nameAccepted
+      }
+    default: return nil
+    }
+    return .some(nil)
+  }
+
+  /// The discovery info of what the command offers.
+  var info: [[UInt8]] { name.isEmpty ? [] : [utf8("name=") + name] }
+  var waitSeconds: UInt64 { waits ?? Self.waitSecondsDefault }
+  var endOfStay: Instant { deadline(after: stays) }
+
+  /// Connects in the name that was given, or in the command's own; or prints why not and throws the exit code.
+  func connect(as command: StaticString) throws(CommandFailure) -> DaemonConnection {
+    var path = socket ?? ""
+    if socket == nil {
+      guard let configuration = loadConfiguration(config) else { throw CommandFailure(ExitCode.usage) }
+      path = configuration.localSocketPath
+    }
+    let instance = name.isEmpty ? command.bytes : name
+    let socketPath = path
+    return try attempt { () throws(ConnectionError) in try DaemonConnection(path: socketPath, name: instance) }
+  }
+}
+
+/// Carries out `body`; a connection that fails ends the command.
+func attempt<Result>(_ body: () throws(ConnectionError) -> Result) throws(CommandFailure) -> Result {
+  do throws(ConnectionError) {
+    return try body()
+  } catch {
+    throw CommandFailure(saying: error.text, error.isNoDaemon ? ExitCode.noDaemon : ExitCode.failed)
+  }
+}
+
+extension DaemonConnection {
+  /// Carries a request out that must succeed. Returns the number of what it made, and the endpoint.
+  @discardableResult
+  func make(_ body: LocalRequest.Body) throws(CommandFailure) -> (number: UInt32, endpoint: UInt32) {
+    let answer = try attempt { () throws(ConnectionError) in try carryOut(body) }
+    if answer.outcome == .done { return (answer.number, answer.endpoint) }
+    if answer.outcome == .inUse {
+      throw CommandFailure(saying: "another command of yours does this already: give one of the two a --name")
+    }
+    throw CommandFailure(
+      saying: answer.text.isEmpty ? "the daemon refuses" : String(decoding: answer.text, as: UTF8.self))
+  }
+
+  /// The next thing to do.
+  func wake(until deadline: Instant, _ watch: Watch = Watch()) throws(CommandFailure) -> Wake {
+    if Output.hasFailed { throw CommandFailure(ExitCode.failed) }
+    return try attempt { () throws(ConnectionError) in try next(until: deadline, watching: watch) }
+  }
+}
+
+/// A service type from the command line; nil when it is not legal.
+func serviceType(_ word: String) -> [UInt8]? {
+  let type = Array(word.utf8)
+  return isServiceType(type.span.bytes) ? type : nil
+}
+
+extension StaticString {
+  var bytes: [UInt8] { withUTF8Buffer { [UInt8]($0) } }
+}
+
+/// The bytes of a text that is written here.
+func utf8(_ text: StaticString) -> [UInt8] { text.bytes }

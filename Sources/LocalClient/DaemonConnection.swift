@@ -1,0 +1,272 @@
+import CSystem
+import Diagnostics
+import LocalAPI
+import Primitives
+import Reactor
+import Session
+
+/// Why there is no connection to the daemon, or no longer one.
+public struct ConnectionError: Error {
+  public let text: String
+  /// Nobody answers at the socket.
+  public let isNoDaemon: Bool
+
+  public init(_ text: String, isNoDaemon: Bool = false) {
+    self.text = text
+    self.isNoDaemon = isNoDaemon
+  }
+}
+
+/// A command's connection to the local API of the daemon (docs/local-api.md). It blocks in `next` and `carryOut` alone.
+///
+/// What it holds is bounded: of the daemon's packets one and what one `recv` brings; of requests what the command asks for,
+/// which reads no more input while `isBehind`.
+public final class DaemonConnection {
+  /// What else `next` waits for; -1 for nothing.
+  public struct Watch {
+    /// Readable, or at its end.
+    public var input: CInt
+    public var signals: CInt
+    /// Closed by whoever read it.
+    public var output: CInt
+
+    public init(input: CInt = -1, signals: CInt = -1, output: CInt = -1) {
+      self.input = input
+      self.signals = signals
+      self.output = output
+    }
+  }
+
+  /// The result of `next`.
+  public enum Wake {
+    case event(LocalEvent)
+    case input
+    case signal
+    case outputClosed
+    case timedOut
+  }
+
+  /// The longest time that the daemon may take to answer.
+  private static let answerTime = TimeSpan.seconds(5)
+  /// Events that came while an answer was awaited. States come once each, and messages within windows.
+  private static let waitingMax = 4_096
+  private static let behindBytes = 65_536
+  private static let receiveBytes = 16_384
+
+  private let descriptor: CInt
+  public private(set) var node = NodeID.none
+  /// The display name of the daemon's node.
+  public private(set) var name: [UInt8] = []
+  public private(set) var terms = LocalTerms.own
+  private var lastNumber: UInt32 = 0
+  private var outbox: [UInt8] = []
+  private var sent = 0
+  private var inbox: [UInt8] = []
+  private var waiting: [LocalEvent] = []
+  /// The last wake was for an event: the others are looked at before the next one.
+  private var isTurnOfOthers = false
+
+  /// Connects, and says hello in the name of an application: at most 63 bytes of plain text.
+  public init(path: String, name: [UInt8]) throws(ConnectionError) {
+    descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    if descriptor < 0 { throw ConnectionError("\(path): \(SystemError.last.text)") }
+    guard withUnixAddress(path, { connect(descriptor, $0, $1) }) == 0 else {
+      let code = csystem_errno()
+      close(descriptor)
+      switch code {
+      case ENOENT, ECONNREFUSED:
+        throw ConnectionError(
+          "no daemon answers at \(path); start “causeway run”, or name its socket by --socket", isNoDaemon: true)
+      case EACCES:
+        throw ConnectionError("\(path): permission denied; run this as root or in the group that owns the socket")
+      default: throw ConnectionError("\(path): \(SystemError(code: code).text)")
+      }
+    }
+    let versions = LocalLimits.versions
+    let request = ask(.hello(least: versions.lowerBound, most: versions.upperBound, instance: name))
+    let deadline = monotonicNow() + Self.answerTime
+    while true {
+      guard case .event(let event) = try next(until: deadline) else { throw Self.noAnswer }
+      if case .welcome(request, _, let node, let name, let terms) = event {
+        self.node = node
+        self.name = name
+        self.terms = terms
+        return
+      }
+      if case .done(request, _, let text) = event {
+        throw ConnectionError("the daemon refuses: \(String(decoding: text, as: UTF8.self))")
+      }
+    }
+  }
+
+  deinit { close(descriptor) }
+
+  private static var noAnswer: ConnectionError {
+    ConnectionError("the daemon did not answer for 5 s; see “causeway log”")
+  }
+
+  // MARK: Requests
+
+  /// The daemon has not taken what it was asked: no more input should be read.
+  public var isBehind: Bool { outbox.count - sent > Self.behindBytes }
+
+  /// The number that the next `ask` uses.
+  public var nextNumber: UInt32 { lastNumber == .max ? 1 : lastNumber + 1 }
+
+  /// Sends a request, now or during `next`. Returns its number, which its answer has, and what it makes.
+  @discardableResult public func ask(_ body: LocalRequest.Body) -> UInt32 {
+    lastNumber = nextNumber
+    outbox += LocalRequest(lastNumber, body).packet
+    flush()
+    return lastNumber
+  }
+
+  /// Sends a request that has no answer.
+  public func tell(_ body: LocalRequest.Body) {
+    outbox += LocalRequest(0, body).packet
+    flush()
+  }
+
+  /// The answer to a request that was carried out at once.
+  public struct Answer {
+    public let number: UInt32
+    public let outcome: LocalOutcome
+    public let text: [UInt8]
+    /// Of a successful advertise or open; otherwise 0.
+    public let endpoint: UInt32
+  }
+
+  /// Sends a request and waits for its answer. Events that come before it are kept for `next`.
+  public func carryOut(_ body: LocalRequest.Body) throws(ConnectionError) -> Answer {
+    let number = ask(body)
+    let deadline = monotonicNow() + Self.answerTime
+    let kept = waiting
+    waiting = []
+    var others: [LocalEvent] = []
+    defer { waiting = kept + others }
+    while true {
+      guard case .event(let event) = try next(until: deadline) else { throw Self.noAnswer }
+      if case .done(number, let outcome, let text) = event {
+        return Answer(number: number, outcome: outcome, text: text, endpoint: 0)
+      }
+      if case .doneAt(number, let endpoint) = event {
+        return Answer(number: number, outcome: .done, text: [], endpoint: endpoint)
+      }
+      guard others.count < Self.waitingMax else { throw Self.noAnswer }
+      others.append(event)
+    }
+  }
+
+  // MARK: Events
+
+  /// Waits for the next event, for what else is watched, or until the deadline.
+  public func next(until deadline: Instant, watching watch: Watch = Watch()) throws(ConnectionError) -> Wake {
+    while true {
+      if !waiting.isEmpty { return .event(waiting.removeFirst()) }
+      flush()
+      let hasPacket = self.hasPacket
+      let ready = wait(hasPacket ? .zero : deadline, watch)
+      if ready.signals { return .signal }
+      if ready.output { return .outputClosed }
+      if ready.input && (isTurnOfOthers || !hasPacket && !ready.own) {
+        isTurnOfOthers = false
+        return .input
+      }
+      if isTurnOfOthers && monotonicNow() >= deadline {
+        isTurnOfOthers = false
+        return .timedOut
+      }
+      if let event = try hasPacket ? takePacket() : ready.own ? receive() : nil {
+        isTurnOfOthers = true
+        return .event(event)
+      }
+      if !hasPacket && !ready.own && monotonicNow() >= deadline { return .timedOut }
+    }
+  }
+
+  private static let lengthBytes = 4
+
+  private func length() -> Int {
+    let bytes = inbox
+    return Int(bytes.span.bytes.word32(0))
+  }
+
+  private var hasPacket: Bool { inbox.count >= Self.lengthBytes && inbox.count >= Self.lengthBytes + length() }
+
+  /// The event of the packet that is complete; nil when it is one of a later version.
+  private func takePacket() throws(ConnectionError) -> LocalEvent? {
+    let end = Self.lengthBytes + length()
+    let bytes = inbox
+    defer { inbox.removeFirst(end) }
+    let event: LocalEvent
+    do throws(LocalRefusal) {
+      event = try LocalEvent(bytes.span.bytes.extracting(Self.lengthBytes..<end))
+    } catch {
+      switch error {
+      case .unsupported, .outOfRange: return nil
+      case .truncated: throw Self.notUnderstood
+      }
+    }
+    if case .done(0, _, let text) = event {
+      throw ConnectionError("the daemon closes the connection: \(String(decoding: text, as: UTF8.self))")
+    }
+    return event
+  }
+
+  private static var notUnderstood: ConnectionError {
+    ConnectionError("the daemon is of another version: what it says is not understood")
+  }
+
+  private func receive() throws(ConnectionError) -> LocalEvent? {
+    let before = inbox.count
+    var isOver = false
+    inbox.append(contentsOf: repeatElement(0, count: Self.receiveBytes))
+    let count = inbox.withUnsafeMutableBytes {
+      recv(descriptor, $0.baseAddress! + before, Self.receiveBytes, CInt(MSG_DONTWAIT))
+    }
+    if count < 0 { isOver = csystem_errno() != EAGAIN && csystem_errno() != EINTR }
+    inbox.removeLast(Self.receiveBytes - max(count, 0))
+    if isOver || count == 0 { throw ConnectionError("the daemon closed the connection; did it stop?") }
+    if inbox.count >= Self.lengthBytes && !(5...LocalLimits.packetBytesMax).contains(length()) {
+      throw Self.notUnderstood
+    }
+    return nil
+  }
+
+  private func wait(
+    _ deadline: Instant, _ watch: Watch
+  ) -> (own: Bool, input: Bool, signals: Bool, output: Bool) {
+    var milliseconds: CInt = -1
+    if deadline != .never {
+      // Rounded up: a wait that ends too early would be repeated without sleeping.
+      milliseconds = CInt(clamping: ((deadline - monotonicNow()).nanoseconds + 999_999) / 1_000_000)
+    }
+    let own = CInt(POLLIN) | (outbox.isEmpty ? 0 : CInt(POLLOUT))
+    return withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 4) { polled in
+      polled[0] = pollfd(fd: descriptor, events: Int16(own), revents: 0)
+      polled[1] = pollfd(fd: watch.input, events: Int16(POLLIN), revents: 0)
+      polled[2] = pollfd(fd: watch.signals, events: Int16(POLLIN), revents: 0)
+      polled[3] = pollfd(fd: watch.output, events: 0, revents: 0)
+      if poll(polled.baseAddress, 4, milliseconds) <= 0 { return (false, false, false, false) }
+      let readable = CInt(POLLIN) | CInt(POLLHUP) | CInt(POLLERR)
+      return (
+        CInt(polled[0].revents) & readable != 0, polled[1].revents != 0, polled[2].revents != 0,
+        CInt(polled[3].revents) & (CInt(POLLERR) | CInt(POLLHUP)) != 0
+      )
+    }
+  }
+
+  private func flush() {
+    while sent < outbox.count {
+      let count = outbox.withUnsafeBytes {
+        CSystem.send(descriptor, $0.baseAddress! + sent, $0.count - sent, CInt(MSG_NOSIGNAL | MSG_DONTWAIT))
+      }
+      if count < 0 && csystem_errno() == EINTR { continue }
+      // If the daemon is gone, recv reports it, with its last words before.
+      if count < 0 { return }
+      sent += count
+    }
+    outbox = []
+    sent = 0
+  }
+}

@@ -1,0 +1,86 @@
+import LocalAPI
+import Primitives
+import Session
+
+/// A service that a browse has told of.
+public struct Sighting: Equatable {
+  public let address: MemberAddress
+  public let peer: LocalPeer
+  public let service: Service
+
+  public init(_ node: NodeID, _ peer: LocalPeer, _ service: Service) {
+    address = MemberAddress(node: node, endpoint: service.endpoint)
+    self.peer = peer
+    self.service = service
+  }
+
+  /// The name that its application gave itself in its discovery info (“name=…”): untrusted, as every name. Nil for none.
+  public var chosenName: [UInt8]? {
+    let key = Array("name=".utf8)
+    guard let pair = service.info.first(where: { $0.starts(with: key) }), pair.count > key.count else { return nil }
+    return Array(pair[key.count...])
+  }
+}
+
+extension Sighting {
+  fileprivate func comesBefore(_ other: Sighting) -> Bool {
+    if peer.name != other.peer.name { return peer.name.lexicographicallyPrecedes(other.peer.name) }
+    return address < other.address
+  }
+}
+
+/// What a browse has told of, kept by nodes: the daemon may move one to another place.
+public struct Sightings {
+  /// What has changed.
+  public enum Change: Equatable {
+    case found(Sighting)
+    case changed(Sighting)
+    case lost(Sighting)
+  }
+
+  /// Ordered by name.
+  public private(set) var all: [Sighting] = []
+  private var places: [(place: UInt16, node: NodeID)] = []
+
+  public init() {}
+
+  /// Takes a `services` event.
+  public mutating func hear(
+    place: UInt16, _ node: NodeID, _ peer: LocalPeer, _ services: [Service]
+  ) -> [Change] {
+    let known = places.firstIndex { $0.place == place }
+    let former = known.map { places.remove(at: $0).node }
+    var changes: [Change] = []
+    if !services.isEmpty {
+      places.append((place, node))
+      update(node, services.map { Sighting(node, peer, $0) }, &changes)
+    }
+    // A node that has moved to another place is still there.
+    if let former, !places.contains(where: { $0.node == former }) { update(former, [], &changes) }
+    return changes
+  }
+
+  private mutating func update(_ node: NodeID, _ now: [Sighting], _ changes: inout [Change]) {
+    for index in all.indices.reversed() where all[index].address.node == node {
+      guard !now.contains(where: { $0.address == all[index].address }) else { continue }
+      changes.append(.lost(all.remove(at: index)))
+    }
+    for sighting in now {
+      guard let index = all.firstIndex(where: { $0.address == sighting.address }) else {
+        insert(sighting)
+        changes.append(.found(sighting))
+        continue
+      }
+      if all[index] == sighting { continue }
+      all.remove(at: index)
+      insert(sighting)
+      changes.append(.changed(sighting))
+    }
+  }
+
+  private mutating func insert(_ sighting: Sighting) {
+    all.insert(sighting, at: all.firstIndex { sighting.comesBefore($0) } ?? all.count)
+  }
+
+  public func sighting(of address: MemberAddress) -> Sighting? { all.first { $0.address == address } }
+}

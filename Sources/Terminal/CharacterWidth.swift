@@ -1,0 +1,58 @@
+import Primitives
+
+/// The columns of a character on a terminal: 0 for one that is drawn over its neighbour, 2 for the wide ones of East Asian
+/// scripts and symbols (Unicode 16, EastAsianWidth.txt: blocks, not single characters), otherwise 1. The C library's
+/// `wcwidth` needs a locale. Invisible characters are shown as “?”, in one column (`TextBuilder.add(untrusted:)`).
+public func characterWidth(_ scalar: UInt32) -> Int {
+  switch scalar {
+  case 0x300...0x36F, 0x483...0x489, 0x591...0x5BD, 0x64B...0x65F, 0x900...0x902, 0x93C, 0x941...0x948, 0x94D: 0
+  case 0xE31, 0xE34...0xE3A, 0xE47...0xE4E, 0x1AB0...0x1AFF, 0x1DC0...0x1DFF, 0x20D0...0x20FF, 0xFE20...0xFE2F: 0
+  case 0x1F3FB...0x1F3FF: 0
+  case 0x1100...0x115E, 0x2E80...0x303E, 0x3041...0x33FF, 0x3400...0x4DBF, 0x4E00...0xA4CF, 0xA960...0xA97F: 2
+  case 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6: 2
+  case 0x1F300...0x1F64F, 0x1F680...0x1F6FF, 0x1F900...0x1FAFF, 0x20000...0x3FFFD: 2
+  default: 1
+  }
+}
+
+/// The columns of a text on a terminal.
+public func textWidth(_ text: [UInt8]) -> Int {
+  var width = 0
+  forEachCharacter(text, from: 0) { _, _, columns in
+    width += columns
+    return true
+  }
+  return width
+}
+
+/// The longest beginning of a text that is within so many columns, in bytes.
+public func prefixLength(_ text: [UInt8], columns: Int) -> Int {
+  var width = 0, end = 0
+  forEachCharacter(text, from: 0) { offset, length, columnsOfOne in
+    width += columnsOfOne
+    if width > columns { return false }
+    end = offset + length
+    return true
+  }
+  return end
+}
+
+/// Calls `body` with the offset, length and columns of each character of UTF-8 until it returns false. A byte that is none
+/// has one column.
+func forEachCharacter(_ text: [UInt8], from start: Int, _ body: (Int, Int, Int) -> Bool) {
+  var offset = start
+  while offset < text.count {
+    let (length, scalar) = character(text, at: offset)
+    if !body(offset, length, characterWidth(scalar)) { return }
+    offset += length
+  }
+}
+
+/// The length of the character at an offset, and which it is.
+func character(_ text: [UInt8], at offset: Int) -> (length: Int, scalar: UInt32) {
+  guard let length = UTF8Text.sequenceLength(text.span.bytes, at: offset) else { return (1, 0xFFFD) }
+  var scalar = UInt32(text[offset])
+  if length > 1 { scalar &= 0x7F >> UInt32(length) }
+  for index in 1..<max(length, 1) { scalar = scalar << 6 | UInt32(text[offset + index] & 0x3F) }
+  return (length, scalar)
+}

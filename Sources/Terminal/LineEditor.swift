@@ -1,0 +1,231 @@
+import Primitives
+
+/// A line of UTF-8 that is being typed, and the keys that change it. Pure: bytes of a terminal in, what to draw out.
+///
+/// Keys: characters; backspace, delete, ^W (a word), ^U (to the beginning), ^K (to the end); left, right, ^B, ^F, home, end,
+/// ^A, ^E; up, down, ^P, ^N (former lines); ^L (draw again); enter; ^D (delete, or the end of input in an empty line).
+public struct LineEditor {
+  /// What a byte has done.
+  public enum Action: Equatable {
+    /// Nothing to draw yet.
+    case none
+    case changed
+    /// The key does nothing here.
+    case refused
+    case line([UInt8])
+    /// ^D in an empty line.
+    case end
+    case redraw
+  }
+
+  /// Former lines that are kept, and how long they may be.
+  static let formerMax = 32
+  static let formerBytesMax = 4_096
+  /// An escape sequence is not longer.
+  private static let sequenceMax = 16
+
+  private enum State {
+    case text
+    /// Within a character of so many bytes.
+    case character(Int)
+    case escape
+    /// Behind ESC [ or ESC O.
+    case sequence
+  }
+
+  public private(set) var text: [UInt8] = []
+  /// Where the next character goes, in bytes.
+  public private(set) var cursor = 0
+  private let byteCountMax: Int
+  private var state = State.text
+  private var pending: [UInt8] = []
+  private var former: [[UInt8]] = []
+  /// Which former line is shown; their count for the new one, which waits in `draft`.
+  private var shown = 0
+  private var draft: [UInt8] = []
+
+  public init(byteCountMax: Int) { self.byteCountMax = byteCountMax }
+
+  public mutating func take(_ byte: UInt8) -> Action {
+    switch state {
+    case .text: return key(byte)
+    case .character(let length): return continueCharacter(byte, length)
+    case .escape:
+      state = .text
+      if byte == UInt8(ascii: "[") || byte == UInt8(ascii: "O") {
+        pending = []
+        state = .sequence
+        return .none
+      }
+      // ESC alone is no key here, and what follows is one.
+      return byte == 0x1B ? .refused : key(byte)
+    case .sequence:
+      pending.append(byte)
+      guard (0x40...0x7E).contains(byte) || pending.count == Self.sequenceMax else { return .none }
+      state = .text
+      return sequence(byte, pending)
+    }
+  }
+
+  /// Puts a line back that could not be taken.
+  public mutating func restore(_ line: [UInt8]) {
+    set(line)
+    if former.last == line { former.removeLast() }
+    shown = former.count
+  }
+
+  // MARK: Keys
+
+  private mutating func key(_ byte: UInt8) -> Action {
+    switch byte {
+    case 0x0D, 0x0A: return enter()
+    case 0x01: return move(to: 0)
+    case 0x02: return move(to: before(cursor))
+    case 0x04: return text.isEmpty ? .end : delete(from: cursor, to: after(cursor))
+    case 0x05: return move(to: text.count)
+    case 0x06: return move(to: after(cursor))
+    case 0x08, 0x7F: return delete(from: before(cursor), to: cursor)
+    case 0x0B: return delete(from: cursor, to: text.count)
+    case 0x0C: return .redraw
+    case 0x0E: return show(shown + 1)
+    case 0x10: return show(shown - 1)
+    case 0x15: return delete(from: 0, to: cursor)
+    case 0x17: return delete(from: wordStart, to: cursor)
+    case 0x1B:
+      state = .escape
+      return .none
+    case 0x00...0x1F: return .refused
+    case 0x20...0x7E: return insert([byte])
+    default:
+      let length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2
+      guard (0xC2...0xF4).contains(byte) else { return .refused }
+      pending = [byte]
+      state = .character(length)
+      return .none
+    }
+  }
+
+  private mutating func continueCharacter(_ byte: UInt8, _ length: Int) -> Action {
+    guard byte & 0xC0 == 0x80 else {
+      // The character was cut; this is another key.
+      state = .text
+      return key(byte)
+    }
+    pending.append(byte)
+    if pending.count < length { return .none }
+    state = .text
+    return UTF8Text.isValid(pending.span.bytes) ? insert(pending) : .refused
+  }
+
+  private mutating func sequence(_ last: UInt8, _ bytes: [UInt8]) -> Action {
+    switch last {
+    case UInt8(ascii: "A"): return show(shown - 1)
+    case UInt8(ascii: "B"): return show(shown + 1)
+    case UInt8(ascii: "C"): return move(to: after(cursor))
+    case UInt8(ascii: "D"): return move(to: before(cursor))
+    case UInt8(ascii: "F"): return move(to: text.count)
+    case UInt8(ascii: "H"): return move(to: 0)
+    case UInt8(ascii: "~"):
+      switch bytes.first {
+      case UInt8(ascii: "1"), UInt8(ascii: "7"): return move(to: 0)
+      case UInt8(ascii: "3"): return delete(from: cursor, to: after(cursor))
+      case UInt8(ascii: "4"), UInt8(ascii: "8"): return move(to: text.count)
+      default: return .none
+      }
+    default: return .none
+    }
+  }
+
+  // MARK: Changes
+
+  private mutating func enter() -> Action {
+    let line = text
+    if !line.isEmpty && line.count <= Self.formerBytesMax && former.last != line {
+      if former.count == Self.formerMax { former.removeFirst() }
+      former.append(line)
+    }
+    set([])
+    shown = former.count
+    return .line(line)
+  }
+
+  private mutating func insert(_ bytes: [UInt8]) -> Action {
+    guard text.count + bytes.count <= byteCountMax else { return .refused }
+    text.insert(contentsOf: bytes, at: cursor)
+    cursor += bytes.count
+    return .changed
+  }
+
+  private mutating func delete(from start: Int, to end: Int) -> Action {
+    guard start < end else { return .refused }
+    text.removeSubrange(start..<end)
+    cursor = start
+    return .changed
+  }
+
+  private mutating func move(to offset: Int) -> Action {
+    cursor = offset
+    return .changed
+  }
+
+  private mutating func show(_ index: Int) -> Action {
+    guard (0...former.count).contains(index), index != shown else { return .refused }
+    if shown == former.count { draft = text }
+    set(index == former.count ? draft : former[index])
+    shown = index
+    return .changed
+  }
+
+  private mutating func set(_ line: [UInt8]) {
+    text = line
+    cursor = line.count
+  }
+
+  // MARK: Places
+
+  /// The place before the character that ends at `offset`, with what is drawn over it.
+  private func before(_ offset: Int) -> Int {
+    var place = offset
+    while place > 0 {
+      repeat { place -= 1 } while place > 0 && text[place] & 0xC0 == 0x80
+      if characterWidth(character(text, at: place).scalar) > 0 { break }
+    }
+    return place
+  }
+
+  private func after(_ offset: Int) -> Int {
+    var place = offset
+    forEachCharacter(text, from: offset) { start, length, columns in
+      if start > offset && columns > 0 { return false }
+      place = start + length
+      return true
+    }
+    return place
+  }
+
+  private var wordStart: Int {
+    var place = cursor
+    while place > 0, text[place - 1] == 0x20 { place -= 1 }
+    while place > 0, text[place - 1] != 0x20 { place -= 1 }
+    return place
+  }
+
+  // MARK: Drawing
+
+  /// The part of the line that is shown in so many columns, and the column of the cursor in it, which is less.
+  public func view(columns: Int) -> (text: [UInt8], cursor: Int) {
+    let columns = max(columns, 2)
+    var start = cursor, width = 0
+    // A third of the columns stays for what is behind the cursor, if there is so much.
+    let behind = min(textWidth(Array(text[cursor...].prefix(4 * columns))), columns / 3)
+    while start > 0 {
+      let place = before(start)
+      let step = textWidth(Array(text[place..<start]))
+      if width + step > columns - 1 - behind { break }
+      width += step
+      start = place
+    }
+    let rest = Array(text[start...])
+    return (Array(rest.prefix(prefixLength(Array(rest.prefix(8 * columns)), columns: columns - 1))), width)
+  }
+}

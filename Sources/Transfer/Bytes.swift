@@ -1,0 +1,59 @@
+/// Big-endian fields behind each other.
+struct FieldWriter {
+  private(set) var bytes: [UInt8] = []
+
+  mutating func put(_ value: some FixedWidthInteger & UnsignedInteger) {
+    for place in 1...(value.bitWidth / 8) {
+      bytes.append(UInt8(truncatingIfNeeded: value >> (value.bitWidth - 8 * place)))
+    }
+  }
+
+  mutating func put(_ more: some Collection<UInt8>) { bytes.append(contentsOf: more) }
+
+  /// A length in one byte, and at most 255 bytes.
+  mutating func put(text: [UInt8]) {
+    put(UInt8(truncatingIfNeeded: text.count))
+    put(text)
+  }
+}
+
+/// Takes fields; what is behind the last one that is asked for is of a later version.
+struct FieldReader {
+  private(set) var rest: ArraySlice<UInt8>
+
+  init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+
+  mutating func bytes(_ count: Int) throws(TransferFault) -> ArraySlice<UInt8> {
+    guard count <= rest.count else { throw .recordField }
+    defer { rest = rest.dropFirst(count) }
+    return rest.prefix(count)
+  }
+
+  private mutating func number(_ count: Int) throws(TransferFault) -> UInt64 {
+    var value: UInt64 = 0
+    for byte in try bytes(count) { value = value &<< 8 | UInt64(byte) }
+    return value
+  }
+
+  mutating func byte() throws(TransferFault) -> UInt8 { UInt8(truncatingIfNeeded: try number(1)) }
+  mutating func short() throws(TransferFault) -> UInt16 { UInt16(truncatingIfNeeded: try number(2)) }
+  mutating func word() throws(TransferFault) -> UInt32 { UInt32(truncatingIfNeeded: try number(4)) }
+  mutating func long() throws(TransferFault) -> UInt64 { try number(8) }
+
+  mutating func digest() throws(TransferFault) -> Digest {
+    guard let digest = Digest(try bytes(Digest.byteCount)) else { throw .recordField }
+    return digest
+  }
+
+  mutating func name() throws(TransferFault) -> [UInt8] {
+    let name = try bytes(Int(try byte()))
+    guard Names.isLegal(name) else { throw .name }
+    return Array(name)
+  }
+
+  mutating func text() throws(TransferFault) -> [UInt8] {
+    let text = Array(try bytes(Int(try byte())))
+    guard Names.isLegalText(text) else { throw .recordField }
+    return text
+  }
+}

@@ -1,0 +1,94 @@
+/// Names of files. They come from others, and are never a path: each stands for one file in one folder.
+public enum Names {
+  /// 1 to 255 bytes of UTF-8; no `/`, not `.` or `..`; no control character (U+0000–001F, 007F–009F), and none that breaks
+  /// lines or changes the direction of reading (U+2028–202E, U+2066–2069).
+  public static func isLegal(_ name: some Collection<UInt8>) -> Bool {
+    guard (1...TransferLimits.nameBytesMax).contains(name.count) else { return false }
+    let dot = UInt8(ascii: ".")
+    if name.count <= 2, name.allSatisfy({ $0 == dot }) { return false }
+    return isText(Array(name)) { scalar in
+      scalar != 0x2f && !isControl(scalar) && !(0x2028...0x202e).contains(scalar) && !(0x2066...0x2069).contains(scalar)
+    }
+  }
+
+  /// At most 200 bytes of UTF-8 without control characters.
+  public static func isLegalText(_ text: [UInt8]) -> Bool {
+    text.count <= TransferLimits.textBytesMax && isText(text) { !isControl($0) }
+  }
+
+  /// What is on a level with the user's own files is not hidden, and no option of a command: a `.` or `-` in front
+  /// becomes `_`.
+  public static func visible(_ name: [UInt8]) -> [UInt8] {
+    guard let first = name.first, first == UInt8(ascii: ".") || first == UInt8(ascii: "-") else { return name }
+    return [UInt8(ascii: "_")] + name.dropFirst()
+  }
+
+  /// The name of the n-th one of this name: `foto.jpg`, `foto-2.jpg`, `foto-3.jpg` … It has at most 255 bytes: a longer
+  /// one is cut before the number, at the end of a character.
+  public static func numbered(_ name: [UInt8], _ number: Int) -> [UInt8] {
+    guard number > 1 else { return name }
+    let tail = Array("-\(number)".utf8)
+    var stem = name[...], ending = name[name.endIndex...]
+    // A dot in front begins a name, not an extension; an extension is short.
+    if let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > 0, name.count - dot <= 32 {
+      (stem, ending) = (name[..<dot], name[dot...])
+    }
+    let room = TransferLimits.nameBytesMax - tail.count - ending.count
+    return Array(cut(stem, room)) + tail + ending
+  }
+
+  /// The folder of what is not whole yet: hidden, with the resource's name in it if there is room.
+  public static func partial(_ name: [UInt8], _ key: Digest) -> [UInt8] {
+    let tail = [UInt8(ascii: ".")] + key.hexadecimal(bytes: 16) + partialEnding
+    let whole = [UInt8(ascii: ".")] + name + tail
+    return whole.count <= TransferLimits.nameBytesMax ? whole : tail
+  }
+
+  public static func isPartial(_ name: [UInt8]) -> Bool {
+    name.first == UInt8(ascii: ".") && name.count > 33 && Array(name.suffix(partialEnding.count)) == partialEnding
+  }
+
+  private static let partialEnding = Array(".causeway-part".utf8)
+
+  /// At most so many bytes, never the beginning of a character alone.
+  static func cut(_ text: ArraySlice<UInt8>, _ bytesMax: Int) -> ArraySlice<UInt8> {
+    guard text.count > bytesMax else { return text }
+    var end = text.startIndex + bytesMax
+    while end > text.startIndex, text[end] & 0xc0 == 0x80 { end -= 1 }
+    return text[..<end]
+  }
+
+  /// An explanation that fits a record: cut, and without what is not legal.
+  public static func explanation(_ text: [UInt8]) -> [UInt8] {
+    let short = Array(cut(text[...], TransferLimits.textBytesMax))
+    return isLegalText(short) ? short : []
+  }
+
+  private static func isControl(_ scalar: UInt32) -> Bool { scalar < 0x20 || (0x7f...0x9f).contains(scalar) }
+
+  /// Well-formed UTF-8 (Unicode, table 3-7) whose scalars are all allowed.
+  private static func isText(_ text: [UInt8], _ isAllowed: (UInt32) -> Bool) -> Bool {
+    var place = 0
+    while place < text.count {
+      let first = text[place], length: Int, least: UInt32
+      var scalar: UInt32
+      switch first {
+      case 0..<0x80: (length, scalar, least) = (1, UInt32(first), 0)
+      case 0xc2..<0xe0: (length, scalar, least) = (2, UInt32(first & 0x1f), 0x80)
+      case 0xe0..<0xf0: (length, scalar, least) = (3, UInt32(first & 0x0f), 0x800)
+      case 0xf0..<0xf5: (length, scalar, least) = (4, UInt32(first & 0x07), 0x1_0000)
+      default: return false
+      }
+      guard place + length <= text.count else { return false }
+      for byte in text[(place + 1)..<(place + length)] {
+        guard byte & 0xc0 == 0x80 else { return false }
+        scalar = scalar &<< 6 | UInt32(byte & 0x3f)
+      }
+      guard scalar >= least, scalar <= 0x10_ffff, !(0xd800...0xdfff).contains(scalar), isAllowed(scalar) else {
+        return false
+      }
+      place += length
+    }
+    return true
+  }
+}

@@ -1,0 +1,78 @@
+/// What a partial has is found again: its journal says which leaves there should be. The last 16 of them are hashed
+/// again, and what is behind the last one of the file that was being written.
+extension TransferReceiver {
+  /// Takes over what the journal says, if it can be true.
+  mutating func restore(_ manifest: Manifest) {
+    var recent: [(file: Int, leaf: Int)] = []
+    for entry in found {
+      switch entry {
+      case .leaf(let file, let leaf, let bytes, let digest):
+        guard file < files.count, leaf == files[file].leaves.count else { continue }
+        let rest = manifest.size(file: file) - files[file].bytes
+        guard rest > 0, UInt64(bytes) == min(rest, UInt64(Tree.leafBytes)) else { continue }
+        files[file].leaves.append(digest)
+        files[file].bytes += UInt64(bytes)
+        recent.append((file, leaf))
+      case .whole(let file, let root):
+        guard file < files.count, files[file].bytes == manifest.size(file: file) else { continue }
+        files[file].isWhole = Tree.root(files[file].leaves) == root
+      case .truncated(let file, let leaves):
+        guard file < files.count, leaves <= files[file].leaves.count else { continue }
+        files[file].leaves.removeLast(files[file].leaves.count - leaves)
+        // The last leaf may be a short one.
+        files[file].bytes = min(UInt64(leaves) * UInt64(Tree.leafBytes), manifest.size(file: file))
+        files[file].isWhole = false
+        recent.removeAll { $0.file == file && $0.leaf >= leaves }
+      case .placed(let item, let number):
+        if item < numbers.count { numbers[item] = number }
+      }
+    }
+    found = []
+    // Items that stand in their places belong to the user.
+    recent.removeAll { numbers[manifest.item(file: $0.file)] != nil }
+    checks = Array(recent.suffix(TransferLimits.leavesChecked))
+  }
+
+  /// The next step: a leaf to look at, the end of the file that was being written, or the word to the sender.
+  mutating func check() {
+    guard let manifest else { return }
+    while !checks.isEmpty {
+      let (file, leaf) = checks.removeFirst()
+      guard leaf < files[file].leaves.count else { continue }
+      return read(file, leaf, manifest)
+    }
+    // Files come one after the other: of those that are not whole only the first one has bytes.
+    if let file = files.firstIndex(where: { !$0.isWhole }), current?.file != file {
+      let leaves = files[file].leaves.prefix(Int(manifest.size(file: file) / UInt64(Tree.leafBytes)))
+      files[file].leaves = Array(leaves)
+      files[file].bytes = UInt64(leaves.count) * UInt64(Tree.leafBytes)
+      current = (file, Tree(leaves: files[file].leaves))
+      if files[file].bytes < manifest.size(file: file) { return read(file, leaves.count, manifest) }
+    }
+    tellHeld()
+  }
+
+  private mutating func read(_ file: Int, _ leaf: Int, _ manifest: Manifest) {
+    let offset = UInt64(leaf) * UInt64(Tree.leafBytes)
+    reading = (file, leaf)
+    output.append(
+      .read(
+        file: file, offset: offset, count: Int(min(UInt64(Tree.leafBytes), manifest.size(file: file) - offset))))
+  }
+
+  /// The bytes of the last `read`, fewer when there are no more.
+  public mutating func provide(_ bytes: [UInt8]) {
+    guard phase == .checking, let (file, leaf) = reading, let manifest else { return }
+    reading = nil
+    if leaf < files[file].leaves.count {
+      if Tree.leaf(bytes[...]) != files[file].leaves[leaf] { cut(file, leaf) }
+      // A file that was cut is looked at again, as the one that was being written.
+      if !files[file].isWhole, current?.file == file { current = nil }
+      return
+    }
+    append(file, bytes[...])
+    if bytes.count == Tree.leafBytes, files[file].bytes < manifest.size(file: file) {
+      read(file, leaf + 1, manifest)
+    }
+  }
+}

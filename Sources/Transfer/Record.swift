@@ -1,0 +1,246 @@
+/// What is offered. docs/resources.md, “Records”.
+public struct OfferRecord: Equatable, Sendable {
+  /// SHA-256 of the manifest: the same for the same files, so it names the resource over breaks and restarts.
+  public let manifest: Digest
+  /// In bytes, without its records.
+  public let manifestBytes: UInt32
+  /// Files and folders.
+  public let entries: UInt32
+  public let files: UInt32
+  /// Of all files.
+  public let bytes: UInt64
+  /// Of the first file or folder.
+  public let name: [UInt8]
+
+  public init(_ manifest: Manifest) {
+    self.manifest = manifest.digest
+    manifestBytes = UInt32(truncatingIfNeeded: manifest.bytes.count)
+    entries = UInt32(truncatingIfNeeded: manifest.entries.count)
+    files = UInt32(truncatingIfNeeded: manifest.files.count)
+    bytes = manifest.byteCount
+    name = manifest.name(item: 0)
+  }
+
+  init(_ fields: inout FieldReader) throws(TransferFault) {
+    guard try fields.short() >= TransferLimits.version else { throw .version }
+    manifest = try fields.digest()
+    manifestBytes = try fields.word()
+    entries = try fields.word()
+    files = try fields.word()
+    bytes = try fields.long()
+    name = try fields.name()
+    guard manifestBytes <= TransferLimits.manifestBytesMax else { throw .manifestLength }
+    guard (1...UInt32(TransferLimits.entriesMax)).contains(entries), (1...entries).contains(files) else {
+      throw .entries
+    }
+    guard bytes <= TransferLimits.bytesMax else { throw .sizes }
+  }
+
+  func put(into fields: inout FieldWriter) {
+    fields.put(TransferLimits.version)
+    fields.put(manifest.bytes)
+    fields.put(manifestBytes)
+    fields.put(entries)
+    fields.put(files)
+    fields.put(bytes)
+    fields.put(text: name)
+  }
+}
+
+/// How an offer is answered.
+public enum AnswerCode: UInt8, Equatable, Sendable, CaseIterable {
+  /// The manifest is wanted.
+  case accepted = 0
+  /// The manifest is known: there was a break.
+  case acceptedAgain = 1
+  case declined = 2
+  /// The receiver has no room for it.
+  case noSpace = 3
+  /// More than the receiver takes.
+  case tooLarge = 4
+  /// Nobody answered in time.
+  case timedOut = 5
+  /// It is being received already.
+  case busy = 6
+}
+
+/// What became of one file.
+public enum Verdict: UInt8, Equatable, Sendable, CaseIterable {
+  /// It is in its place, and is what was sent.
+  case stored = 0
+  /// What came is not what was sent.
+  case differs = 1
+  /// It was not sent: the sender could not read it, or it changed meanwhile.
+  case notSent = 2
+  /// It came, but another file of its folder did not: it waits for that one.
+  case kept = 3
+}
+
+/// Why a transfer was ended before its time.
+public enum CancelCode: UInt8, Equatable, Sendable, CaseIterable {
+  case wanted = 0
+  /// The receiver cannot write.
+  case storageFailed = 1
+  /// The receiver's disk, or its share of it, is full.
+  case storageFull = 2
+  /// The other end broke the protocol.
+  case broken = 3
+}
+
+/// A record of a transfer: length (4), type (1), fields. docs/resources.md, “Records”.
+public enum Record: Equatable, Sendable {
+  case offer(OfferRecord)
+  /// The offer has come, and waits so many seconds for its answer.
+  case prompt(seconds: UInt32)
+  case answer(AnswerCode, text: [UInt8])
+  /// The next piece of the manifest.
+  case manifest([UInt8])
+  /// The receiver has so many bytes of a file; the root of the tree over them.
+  case held(file: UInt32, bytes: UInt64, root: Digest)
+  /// All that is held was told.
+  case ready
+  /// Bytes of a file follow, from an offset.
+  case begin(file: UInt32, offset: UInt64)
+  case bytes([UInt8])
+  /// All bytes of a file were sent.
+  case root(file: UInt32, Digest)
+  /// A file is not sent.
+  case skip(file: UInt32, text: [UInt8])
+  case verdict(file: UInt32, Verdict)
+  /// The hashes of all leaves that are held are wanted.
+  case compare(file: UInt32)
+  case leaves(file: UInt32, first: UInt32, [Digest])
+  case cancel(CancelCode, text: [UInt8])
+
+  public var encoded: [UInt8] {
+    var fields = FieldWriter()
+    fields.put(UInt32(0))
+    fields.put(type)
+    switch self {
+    case .offer(let offer): offer.put(into: &fields)
+    case .prompt(let seconds): fields.put(seconds)
+    case .answer(let code, let text):
+      fields.put(code.rawValue)
+      fields.put(text: text)
+    case .manifest(let bytes), .bytes(let bytes): fields.put(bytes)
+    case .held(let file, let bytes, let root):
+      fields.put(file)
+      fields.put(bytes)
+      fields.put(root.bytes)
+    case .ready: break
+    case .begin(let file, let offset):
+      fields.put(file)
+      fields.put(offset)
+    case .root(let file, let root):
+      fields.put(file)
+      fields.put(root.bytes)
+    case .skip(let file, let text):
+      fields.put(file)
+      fields.put(text: text)
+    case .verdict(let file, let verdict):
+      fields.put(file)
+      fields.put(verdict.rawValue)
+    case .compare(let file): fields.put(file)
+    case .leaves(let file, let first, let digests):
+      fields.put(file)
+      fields.put(first)
+      fields.put(UInt16(truncatingIfNeeded: digests.count))
+      for digest in digests { fields.put(digest.bytes) }
+    case .cancel(let code, let text):
+      fields.put(code.rawValue)
+      fields.put(text: text)
+    }
+    var length = FieldWriter()
+    length.put(UInt32(truncatingIfNeeded: fields.bytes.count - 4))
+    return length.bytes + fields.bytes.dropFirst(4)
+  }
+
+  private var type: UInt8 {
+    switch self {
+    case .offer: 1
+    case .prompt: 2
+    case .answer: 3
+    case .manifest: 4
+    case .held: 5
+    case .ready: 6
+    case .begin: 7
+    case .bytes: 8
+    case .root: 9
+    case .skip: 10
+    case .verdict: 11
+    case .compare: 12
+    case .leaves: 13
+    case .cancel: 14
+    }
+  }
+
+  /// Reads type and fields. Nil for a record of a later version.
+  static func read(_ record: ArraySlice<UInt8>) throws(TransferFault) -> Record? {
+    var fields = FieldReader(record)
+    switch try fields.byte() {
+    case 1: return .offer(try OfferRecord(&fields))
+    case 2: return .prompt(seconds: try fields.word())
+    case 3:
+      guard let code = AnswerCode(rawValue: try fields.byte()) else { throw .recordField }
+      return .answer(code, text: try fields.text())
+    case 4:
+      guard (1...TransferLimits.manifestPieceBytesMax).contains(fields.rest.count) else { throw .recordLength }
+      return .manifest(Array(fields.rest))
+    case 5: return .held(file: try fields.word(), bytes: try fields.long(), root: try fields.digest())
+    case 6: return .ready
+    case 7: return .begin(file: try fields.word(), offset: try fields.long())
+    case 8:
+      guard (1...TransferLimits.dataBytesMax).contains(fields.rest.count) else { throw .recordLength }
+      return .bytes(Array(fields.rest))
+    case 9: return .root(file: try fields.word(), try fields.digest())
+    case 10: return .skip(file: try fields.word(), text: try fields.text())
+    case 11:
+      let file = try fields.word()
+      guard let verdict = Verdict(rawValue: try fields.byte()) else { throw .recordField }
+      return .verdict(file: file, verdict)
+    case 12: return .compare(file: try fields.word())
+    case 13:
+      let file = try fields.word(), first = try fields.word(), count = Int(try fields.short())
+      guard (1...TransferLimits.leavesMax).contains(count) else { throw .recordField }
+      var digests: [Digest] = []
+      for _ in 0..<count { digests.append(try fields.digest()) }
+      return .leaves(file: file, first: first, digests)
+    case 14:
+      // A reason of a later version is a reason too.
+      let code = CancelCode(rawValue: try fields.byte()) ?? .wanted
+      return .cancel(code, text: try fields.text())
+    default: return nil
+    }
+  }
+}
+
+/// Cuts the bytes of a stream into records. Holds at most one record, and what was read with its end.
+public struct RecordSplitter: Sendable {
+  private var buffer: [UInt8] = []
+  private var start = 0
+
+  public init() {}
+
+  /// Nothing of a record has come without its rest.
+  public var isEmpty: Bool { start == buffer.count }
+
+  public mutating func append(_ bytes: [UInt8]) {
+    buffer.removeFirst(start)
+    start = 0
+    buffer.append(contentsOf: bytes)
+  }
+
+  /// The next whole record. Those of a later version are passed over.
+  public mutating func next() throws(TransferFault) -> Record? {
+    while buffer.count - start >= 4 {
+      var length = 0
+      for byte in buffer[start..<(start + 4)] { length = length &<< 8 | Int(byte) }
+      guard (1...TransferLimits.recordBytesMax).contains(length) else { throw .recordLength }
+      guard buffer.count - start - 4 >= length else { return nil }
+      let record = buffer[(start + 4)..<(start + 4 + length)]
+      start += 4 + length
+      if let known = try Record.read(record) { return known }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,313 @@
+/// How a transfer ended at its sender.
+public enum SenderOutcome: Equatable, Sendable {
+  /// Every file has a verdict; unless all are `stored` something is missing there.
+  case complete([Verdict])
+  case refused(AnswerCode, text: [UInt8])
+  case cancelledHere
+  case cancelledByPeer(CancelCode, text: [UInt8])
+  /// The receiver broke the protocol.
+  case broken(TransferFault)
+}
+
+/// Sends files and folders. Records come in by `handle`; after each call, and after `start`, `nextCommand` is asked until
+/// it returns nil. A `read` is answered by `provide` or `sourceFailed` before the next command is asked for. Files are
+/// hashed while they are sent.
+///
+/// When the stream breaks, `start` begins again on another one: what the receiver has by then is compared, and the rest
+/// is sent.
+public struct TransferSender: Sendable {
+  /// What the caller does.
+  public enum Command: Equatable, Sendable {
+    case send(Record)
+    case read(file: Int, offset: UInt64, count: Int)
+    case finish(SenderOutcome)
+  }
+
+  private struct Held: Equatable {
+    var bytes: UInt64 = 0
+    var root: Digest?
+  }
+
+  private enum Phase: Equatable {
+    case idle
+    /// Until the answer.
+    case offered
+    /// From a byte of the manifest on.
+    case listing(Int)
+    /// Until `ready`.
+    case hearing
+    /// This file is the next one.
+    case turn(Int)
+    /// This file's beginning, up to what is held, is read and hashed.
+    case hashing(Int)
+    /// The receiver's leaves are compared with ours; so many are the same.
+    case comparing(Int, same: Int)
+    case sending(Int)
+    /// All was sent: verdicts are missing.
+    case sent
+    case ended
+  }
+
+  public let manifest: Manifest
+  private var phase = Phase.idle
+  private var held: [Held] = []
+  /// Of the file that is being sent, also over a break.
+  private var current: (file: Int, tree: Tree)?
+  /// Of files that were sent.
+  private var roots: [Digest?]
+  private var verdicts: [Verdict?]
+  private var missing: Int
+  private var output: [Record] = []
+  private var outcome: SenderOutcome?
+  private var isReading = false
+
+  /// Bytes of files that were sent, all attempts counted.
+  public private(set) var bytesSent: UInt64 = 0
+  /// Bytes that the receiver had of this attempt's files, as far as they were compared.
+  public private(set) var bytesHeld: UInt64 = 0
+  /// Bytes of this attempt that are sent or were there.
+  public private(set) var bytesDone: UInt64 = 0
+  /// The receiver's person or application is being asked.
+  public private(set) var isAsking = false
+
+  public init(_ manifest: Manifest) {
+    self.manifest = manifest
+    roots = Array(repeating: nil, count: manifest.files.count)
+    verdicts = Array(repeating: nil, count: manifest.files.count)
+    missing = manifest.files.count
+  }
+
+  public var filesDone: Int { manifest.files.count - missing }
+  public var isEnded: Bool { phase == .ended }
+  /// It was accepted, in this attempt.
+  public var isAccepted: Bool { phase != .idle && phase != .offered && phase != .ended }
+
+  /// Offers on a stream that has just been opened.
+  public mutating func start() {
+    guard phase != .ended else { return }
+    (phase, output, isReading, isAsking, bytesDone, bytesHeld) = (.offered, [], false, false, 0, 0)
+    held = Array(repeating: Held(), count: manifest.files.count)
+    verdicts = Array(repeating: nil, count: manifest.files.count)
+    missing = manifest.files.count
+    output.append(.offer(OfferRecord(manifest)))
+  }
+
+  /// Ends it; the receiver keeps what it has for another time.
+  public mutating func cancel(_ text: [UInt8] = []) {
+    end(.cancelledHere, saying: .cancel(.wanted, text: Names.explanation(text)))
+  }
+
+  // MARK: Records
+
+  /// A record of the receiver.
+  public mutating func handle(_ record: Record) {
+    guard phase != .ended else { return }
+    do throws(TransferFault) {
+      try take(record)
+    } catch {
+      broken(error)
+    }
+  }
+
+  /// The receiver's bytes are no records.
+  public mutating func broken(_ fault: TransferFault) {
+    end(.broken(fault), saying: .cancel(.broken, text: Array(fault.text.utf8)))
+  }
+
+  private mutating func take(_ record: Record) throws(TransferFault) {
+    switch record {
+    case .prompt:
+      guard phase == .offered else { throw .unexpected }
+      isAsking = true
+    case .answer(let code, let text):
+      guard phase == .offered else { throw .unexpected }
+      isAsking = false
+      switch code {
+      case .accepted: phase = .listing(0)
+      case .acceptedAgain: phase = .hearing
+      case .declined, .noSpace, .tooLarge, .timedOut, .busy: end(.refused(code, text: text), saying: nil)
+      }
+    case .held(let file, let bytes, let root):
+      let file = try checked(file)
+      guard phase == .hearing, held[file].root == nil else { throw .unexpected }
+      guard bytes > 0, bytes <= manifest.size(file: file) else { throw .offset }
+      held[file] = Held(bytes: bytes, root: root)
+    case .ready:
+      guard phase == .hearing else { throw .unexpected }
+      phase = .turn(0)
+    case .leaves(let file, let first, let digests):
+      try compare(try checked(file), Int(first), digests)
+    case .verdict(let file, let verdict):
+      let file = try checked(file)
+      guard isAccepted, verdicts[file] == nil, file < sendingFrom else { throw .file }
+      verdicts[file] = verdict
+      missing -= 1
+      if missing == 0 { end(.complete(verdicts.map { $0 ?? .notSent }), saying: nil) }
+    case .cancel(let code, let text): end(.cancelledByPeer(code, text: text), saying: nil)
+    case .offer, .manifest, .begin, .bytes, .root, .skip, .compare: throw .unexpected
+    }
+  }
+
+  private func checked(_ file: UInt32) throws(TransferFault) -> Int {
+    guard file < manifest.files.count else { throw .file }
+    return Int(file)
+  }
+
+  /// Files before this one were sent.
+  private var sendingFrom: Int {
+    switch phase {
+    case .idle, .offered, .listing, .hearing, .ended: 0
+    case .turn(let file), .hashing(let file), .comparing(let file, _), .sending(let file): file
+    case .sent: manifest.files.count
+    }
+  }
+
+  // MARK: Files
+
+  private mutating func takeTurn(_ file: Int) {
+    guard file < manifest.files.count else {
+      current = nil
+      phase = .sent
+      return
+    }
+    let held = held[file], size = manifest.size(file: file)
+    if held.bytes == size, let root = roots[file], root == held.root {
+      // It was sent before the break.
+      count(held: size)
+      output.append(.begin(file: UInt32(file), offset: size))
+      output.append(.root(file: UInt32(file), root))
+      phase = .turn(file + 1)
+      return
+    }
+    var tree = current?.file == file ? current?.tree ?? Tree() : Tree()
+    // Hashes of whole leaves are kept; what is behind them is read once more.
+    if tree.byteCount != held.bytes {
+      tree.truncate(leaves: Int(min(UInt64(tree.leaves.count), held.bytes / UInt64(Tree.leafBytes))))
+    }
+    current = (file, tree)
+    phase = .hashing(file)
+    if tree.byteCount == held.bytes { hashed(file) }
+  }
+
+  private mutating func count(held bytes: UInt64) {
+    bytesHeld += bytes
+    bytesDone += bytes
+  }
+
+  /// As much was hashed as is held.
+  private mutating func hashed(_ file: Int) {
+    if held[file].bytes == 0 || current?.tree.root == held[file].root { return send(file) }
+    phase = .comparing(file, same: 0)
+    output.append(.compare(file: UInt32(file)))
+  }
+
+  /// From where the tree ends on.
+  private mutating func send(_ file: Int) {
+    guard let offset = current?.tree.byteCount else { return }
+    count(held: offset)
+    output.append(.begin(file: UInt32(file), offset: offset))
+    phase = .sending(file)
+    finishIfWhole(file)
+  }
+
+  private mutating func finishIfWhole(_ file: Int) {
+    guard current?.tree.byteCount == manifest.size(file: file), let root = current?.tree.root else { return }
+    roots[file] = root
+    output.append(.root(file: UInt32(file), root))
+    phase = .turn(file + 1)
+  }
+
+  private mutating func compare(_ file: Int, _ first: Int, _ digests: [Digest]) throws(TransferFault) {
+    guard case .comparing(let compared, var same) = phase, compared == file, let tree = current?.tree else {
+      // The rest of those among which a difference was found.
+      guard isAccepted, file <= sendingFrom, held[file].bytes > 0 else { throw .unexpected }
+      return
+    }
+    let own = tree.allLeaves
+    guard first == same, digests.count <= own.count - same else { throw .leaves }
+    for digest in digests {
+      guard digest == own[same] else {
+        current?.tree.truncate(leaves: same)
+        return send(file)
+      }
+      same += 1
+    }
+    // All the same, and yet another root.
+    guard same < own.count else { throw .leaves }
+    phase = .comparing(file, same: same)
+  }
+
+  // MARK: Commands
+
+  public mutating func nextCommand() -> Command? {
+    while output.isEmpty, case .turn(let file) = phase { takeTurn(file) }
+    if !output.isEmpty { return .send(output.removeFirst()) }
+    if let outcome {
+      self.outcome = nil
+      return .finish(outcome)
+    }
+    guard !isReading else { return nil }
+    switch phase {
+    case .listing(let from):
+      let bytes = manifest.bytes, end = min(from + TransferLimits.manifestPieceBytesMax, bytes.count)
+      phase = end == bytes.count ? .hearing : .listing(end)
+      return .send(.manifest(Array(bytes[from..<end])))
+    case .hashing(let file): return read(file, upTo: held[file].bytes)
+    case .sending(let file): return read(file, upTo: manifest.size(file: file))
+    case .idle, .offered, .hearing, .turn, .comparing, .sent, .ended: return nil
+    }
+  }
+
+  private mutating func read(_ file: Int, upTo end: UInt64) -> Command? {
+    guard let done = current?.tree.byteCount else { return nil }
+    isReading = true
+    return .read(file: file, offset: done, count: Int(min(UInt64(TransferLimits.readBytesMax), end - done)))
+  }
+
+  /// The bytes of the last `read`. Fewer than were asked for: the file has become shorter.
+  public mutating func provide(_ bytes: [UInt8]) {
+    guard isReading, let done = current?.tree.byteCount else { return }
+    isReading = false
+    switch phase {
+    case .hashing(let file):
+      let wanted = min(UInt64(TransferLimits.readBytesMax), held[file].bytes - done)
+      guard bytes.count == wanted else { return sourceFailed(Self.shorter) }
+      current?.tree.append(bytes)
+      if current?.tree.byteCount == held[file].bytes { hashed(file) }
+    case .sending(let file):
+      let wanted = min(UInt64(TransferLimits.readBytesMax), manifest.size(file: file) - done)
+      guard bytes.count == wanted else { return sourceFailed(Self.shorter) }
+      current?.tree.append(bytes)
+      bytesSent += wanted
+      bytesDone += wanted
+      for start in stride(from: 0, to: bytes.count, by: TransferLimits.dataBytesMax) {
+        output.append(.bytes(Array(bytes[start..<min(start + TransferLimits.dataBytesMax, bytes.count)])))
+      }
+      finishIfWhole(file)
+    case .idle, .offered, .listing, .hearing, .turn, .comparing, .sent, .ended: return
+    }
+  }
+
+  private static let shorter = Array("it became shorter meanwhile".utf8)
+
+  /// The file of the last `read` cannot be read, or changed meanwhile.
+  public mutating func sourceFailed(_ text: [UInt8]) {
+    isReading = false
+    switch phase {
+    case .hashing(let file), .sending(let file):
+      output.append(.skip(file: UInt32(file), text: Names.explanation(text)))
+      roots[file] = nil
+      current = nil
+      phase = .turn(file + 1)
+    case .idle, .offered, .listing, .hearing, .turn, .comparing, .sent, .ended: return
+    }
+  }
+
+  private mutating func end(_ outcome: SenderOutcome, saying last: Record?) {
+    guard phase != .ended else { return }
+    let mayBeHeard = phase != .idle
+    phase = .ended
+    output = last.map { mayBeHeard ? [$0] : [] } ?? []
+    self.outcome = outcome
+  }
+}

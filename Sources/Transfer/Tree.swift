@@ -1,0 +1,92 @@
+/// The tree of RFC 6962, section 2.1, over the bytes of a file in leaves of 1 MiB: a leaf is hashed behind a byte 0, two
+/// nodes behind a byte 1. Bytes are hashed as they come; so the root of what was sent is known with its last byte.
+public struct Tree: Equatable, Sendable {
+  public static let leafBytes = 1_048_576
+
+  /// Of whole leaves.
+  public private(set) var leaves: [Digest] = []
+  private var last = Self.emptyLeaf
+  /// Bytes behind the last whole leaf, 0 to 1,048,575.
+  private var lastBytes = 0
+
+  public init() {}
+
+  /// With leaves that are known already. All of them are whole.
+  public init(leaves: [Digest]) { self.leaves = leaves }
+
+  /// Hashed so far.
+  public var byteCount: UInt64 { UInt64(leaves.count) * UInt64(Self.leafBytes) + UInt64(lastBytes) }
+
+  /// Leaves of so many bytes; the last one may be shorter.
+  public static func leafCount(_ bytes: UInt64) -> UInt64 {
+    bytes / UInt64(leafBytes) + (bytes % UInt64(leafBytes) == 0 ? 0 : 1)
+  }
+
+  public mutating func append(_ bytes: ArraySlice<UInt8>) {
+    var rest = bytes
+    while !rest.isEmpty {
+      let part = rest.prefix(Self.leafBytes - lastBytes)
+      last.update(part)
+      lastBytes += part.count
+      rest = rest.dropFirst(part.count)
+      if lastBytes == Self.leafBytes {
+        leaves.append(last.digest())
+        (last, lastBytes) = (Self.emptyLeaf, 0)
+      }
+    }
+  }
+
+  public mutating func append(_ bytes: [UInt8]) { append(bytes[...]) }
+
+  /// Forgets everything behind so many whole leaves, and what is of the next one.
+  public mutating func truncate(leaves count: Int) {
+    if count < leaves.count { leaves.removeLast(leaves.count - count) }
+    (last, lastBytes) = (Self.emptyLeaf, 0)
+  }
+
+  /// With the last leaf, which may be shorter than the others.
+  public var allLeaves: [Digest] { lastBytes == 0 ? leaves : leaves + [last.digest()] }
+
+  /// Of all bytes so far.
+  public var root: Digest { Self.root(allLeaves) }
+
+  public static func leaf(_ bytes: ArraySlice<UInt8>) -> Digest {
+    var hash = emptyLeaf
+    hash.update(bytes)
+    return hash.digest()
+  }
+
+  /// The root over the hashes of leaves.
+  public static func root(_ leaves: [Digest]) -> Digest {
+    // Complete subtrees, the largest first; each as large as no other one.
+    var subtrees: [(leaves: Int, digest: Digest)] = []
+    for leaf in leaves {
+      var (count, digest) = (1, leaf)
+      while let before = subtrees.last, before.leaves == count {
+        digest = node(before.digest, digest)
+        count *= 2
+        subtrees.removeLast()
+      }
+      subtrees.append((count, digest))
+    }
+    guard var root = subtrees.popLast()?.digest else { return SHA256().digest() }
+    while let before = subtrees.popLast() { root = node(before.digest, root) }
+    return root
+  }
+
+  public static func == (a: Tree, b: Tree) -> Bool { a.byteCount == b.byteCount && a.allLeaves == b.allLeaves }
+
+  private static let emptyLeaf: SHA256 = {
+    var hash = SHA256()
+    hash.update([0])
+    return hash
+  }()
+
+  private static func node(_ left: Digest, _ right: Digest) -> Digest {
+    var hash = SHA256()
+    hash.update([1])
+    hash.update(left.bytes)
+    hash.update(right.bytes)
+    return hash.digest()
+  }
+}

@@ -1,0 +1,137 @@
+import LocalAPI
+import LocalClient
+import Primitives
+import Session
+import Testing
+
+private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+private let bob = MemberAddress(node: NodeID(high: 1, low: 1), endpoint: 1)
+private let carol = MemberAddress(node: NodeID(high: 2, low: 2), endpoint: 1)
+
+@Suite struct OutboxTests {
+  @Test func `a line goes to all who are there, and is done when all have it`() {
+    var outbox = Outbox()
+    outbox.connected(bob)
+    outbox.connected(carol)
+    outbox.add(bytes("hello"))
+    let send = outbox.nextSend(as: 7)
+    #expect(send?.line == bytes("hello"))
+    #expect(send?.to == [bob, carol])
+    #expect(outbox.sent(7, to: bob, .delivered) == 0)
+    #expect(outbox.doneCount == 0)
+    #expect(outbox.sent(7, to: carol, .delivered) == 0)
+    #expect(outbox.doneCount == 1 && outbox.isEmpty)
+  }
+
+  @Test func `a member gets its lines one after the other, in order`() {
+    var outbox = Outbox()
+    outbox.connected(bob)
+    for line in ["one", "two"] { outbox.add(bytes(line)) }
+    #expect(outbox.nextSend(as: 1)?.line == bytes("one"))
+    #expect(outbox.nextSend(as: 2) == nil)
+    _ = outbox.sent(1, to: bob, .delivered)
+    #expect(outbox.nextSend(as: 2)?.line == bytes("two"))
+  }
+
+  @Test func `a member without room keeps its place, and holds nobody up`() {
+    var outbox = Outbox()
+    outbox.connected(bob)
+    outbox.connected(carol)
+    for line in ["one", "two"] { outbox.add(bytes(line)) }
+    _ = outbox.nextSend(as: 1)
+    _ = outbox.sent(1, to: bob, .noRoom)
+    _ = outbox.sent(1, to: carol, .delivered)
+    let second = outbox.nextSend(as: 2)
+    #expect(second?.line == bytes("two") && second?.to == [carol])
+    #expect(outbox.nextSend(as: 3) == nil && outbox.hasStalled)
+    outbox.room(bob)
+    let again = outbox.nextSend(as: 3)
+    #expect(again?.line == bytes("one") && again?.to == [bob])
+  }
+
+  @Test func `lines wait for a member that is away, and go when it is back`() {
+    var outbox = Outbox()
+    outbox.connected(bob)
+    outbox.add(bytes("one"))
+    _ = outbox.nextSend(as: 1)
+    outbox.away(bob)
+    _ = outbox.sent(1, to: bob, .failed)
+    outbox.add(bytes("two"))
+    #expect(outbox.nextSend(as: 2) == nil)
+    #expect(outbox.lacking(bob) == 2)
+    outbox.connected(bob)
+    #expect(outbox.nextSend(as: 2)?.line == bytes("one"))
+  }
+
+  @Test func `lines wait for whoever comes first, and only that one gets them`() {
+    var outbox = Outbox()
+    outbox.add(bytes("early"))
+    #expect(outbox.hasNobody && outbox.nextSend(as: 1) == nil)
+    outbox.connected(bob)
+    outbox.connected(carol)
+    let send = outbox.nextSend(as: 1)
+    #expect(send?.line == bytes("early") && send?.to == [bob])
+  }
+
+  @Test func `who comes later gets what is written from then on`() {
+    var outbox = Outbox()
+    outbox.connected(bob)
+    outbox.add(bytes("old"))
+    outbox.connected(carol)
+    outbox.add(bytes("new"))
+    #expect(outbox.nextSend(as: 1)?.to == [bob])
+    let send = outbox.nextSend(as: 2)
+    #expect(send?.line == bytes("new") && send?.to == [carol])
+  }
+
+  @Test func `what a member lacks that left is lost, unless nobody else is there`() {
+    var outbox = Outbox()
+    outbox.connected(bob)
+    outbox.connected(carol)
+    outbox.add(bytes("one"))
+    #expect(outbox.gone(bob) == 1)
+    _ = outbox.nextSend(as: 1)
+    // What is on its way is awaited.
+    #expect(outbox.gone(carol) == 0)
+    #expect(outbox.sent(1, to: carol, .failed) == 0)
+    #expect(outbox.hasNobody && outbox.waitingCount == 1)
+    outbox.connected(bob)
+    #expect(outbox.nextSend(as: 2)?.line == bytes("one"))
+  }
+
+  @Test func `a line that arrived as its member left is not lost`() {
+    var outbox = Outbox()
+    outbox.connected(bob)
+    outbox.connected(carol)
+    outbox.add(bytes("one"))
+    _ = outbox.nextSend(as: 1)
+    #expect(outbox.gone(bob) == 0)
+    #expect(outbox.sent(1, to: bob, .delivered) == 0)
+    _ = outbox.sent(1, to: carol, .delivered)
+    #expect(outbox.isEmpty)
+  }
+
+  @Test func `a refused request is tried again`() {
+    var outbox = Outbox()
+    outbox.connected(bob)
+    outbox.add(bytes("one"))
+    _ = outbox.nextSend(as: 1)
+    outbox.refused(1)
+    #expect(outbox.nextSend(as: 2) == nil)
+    outbox.retry()
+    #expect(outbox.nextSend(as: 2)?.line == bytes("one"))
+  }
+
+  @Test func `lines are bounded in number and in bytes`() {
+    var outbox = Outbox()
+    var count = 0
+    while outbox.hasRoom(for: 1) {
+      outbox.add([1])
+      count += 1
+    }
+    #expect(count == Outbox.linesMax)
+    var long = Outbox()
+    while long.hasRoom(for: 65_000) { long.add([UInt8](repeating: 1, count: 65_000)) }
+    #expect(long.waitingCount == 4)
+  }
+}

@@ -1,0 +1,18 @@
+import Primitives
+import Session
+
+extension Sessions {
+  /// How a session stands at this node, with numbers for nodes: for whoever replays a seed.
+  public func report(_ handle: SessionHandle, number: (NodeID) -> Int) -> [String] {
+    guard let table = table(of: handle) else { return [] }
+    let members = members(of: handle).map { "\(number($0.address.node)) \($0.state)" }
+    var lines = ["session \(table.id.high % 10_000) places \(table.membersMax): \(members)"]
+    for record in table.records {
+      lines.append(
+        "  \(record.session.high % 10_000): \(number(record.address.node)) version \(record.ticket.version)"
+          + " depth \(record.ticket.depth) by \(number(record.ticket.admitter.node))"
+          + " \(record.departure.map { $0.isEjection ? "ejected" : "left, \($0.reason)" } ?? "joined")")
+    }
+    return lines
+  }
+}

@@ -1,0 +1,112 @@
+import Testing
+
+@testable import Transfer
+
+private func entry(_ path: String, _ size: Int?) -> Entry {
+  try! Entry(path.split(separator: "/").map { Array($0.utf8) }, size: size.map { UInt64($0) })
+}
+
+@Test func `a file is offered, accepted, sent and placed`() throws {
+  var exchange = try Exchange(content(2, and: 700_000))
+  exchange.run()
+  #expect(exchange.sent == .complete([.stored]) && exchange.received == .complete([.stored]))
+  #expect(exchange.disk == exchange.source && exchange.placed == [0])
+  #expect(exchange.moved == exchange.source[0].count && exchange.sender.bytesSent == UInt64(exchange.moved))
+  #expect(exchange.sender.bytesDone == UInt64(exchange.moved) && exchange.receiver.bytesDone == UInt64(exchange.moved))
+  #expect(exchange.sender.filesDone == 1 && exchange.receiver.filesDone == 1)
+}
+
+@Test func `files and folders are sent in one offer and placed as they were offered`() throws {
+  var exchange = try Exchange(
+    [
+      entry("in", nil), entry("in/a", 3), entry("in/empty", 0), entry("in/more", nil), entry("in/more/b", 200_000),
+      entry("none", nil), entry("z", 1),
+    ], [[1, 2, 3], [], content(0, and: 200_000), [9]])
+  exchange.run()
+  #expect(exchange.sent == .complete([.stored, .stored, .stored, .stored]))
+  #expect(exchange.disk == exchange.source && exchange.placed == [0, 2, 1])
+}
+
+@Test func `an offer that is declined says so with its text`() throws {
+  var exchange = try Exchange([1, 2, 3])
+  exchange.decision = { receiver, _ in
+    receiver.refuse(.declined, bytes("not now"))
+    return nil
+  }
+  exchange.run()
+  #expect(exchange.sent == .refused(.declined, text: bytes("not now")) && exchange.received == .refused(.declined))
+  #expect(exchange.journal == [] && exchange.disk == [nil])
+}
+
+@Test func `room and quota are looked at before anything is sent`() throws {
+  var exchange = try Exchange(content(1))
+  exchange.free = 1_048_575
+  exchange.run()
+  #expect(exchange.sent == .refused(.noSpace, text: []) && exchange.moved == 0)
+  exchange = try Exchange(content(1))
+  exchange.decision = { receiver, _ in receiver.accept(freeBytes: .max, bytesMax: 1_000_000) }
+  exchange.run()
+  #expect(exchange.sent == .refused(.tooLarge, text: []) && exchange.moved == 0)
+}
+
+@Test func `a sender that cancels says why and the receiver keeps what came`() throws {
+  var exchange = try Exchange(content(2))
+  exchange.breaksAfter = 1_200_000
+  exchange.run()
+  exchange.sender.cancel(bytes("enough"))
+  exchange.breaksAfter = .max
+  while exchange.stepSender() { _ = exchange.stepReceiver() }
+  #expect(exchange.sent == .cancelledHere)
+  #expect(exchange.received == .cancelledByPeer(.wanted, text: bytes("enough")))
+  #expect((exchange.disk[0]?.count ?? 0) >= 1_200_000 && exchange.placed == [])
+}
+
+@Test func `a receiver that cancels says why`() throws {
+  var exchange = try Exchange(content(2))
+  exchange.breaksAfter = 1_200_000
+  exchange.run()
+  exchange.receiver.cancel(bytes("enough"))
+  _ = exchange.stepReceiver()
+  while exchange.stepSender() {}
+  #expect(exchange.sent == .cancelledByPeer(.wanted, text: bytes("enough")))
+  #expect(exchange.received == .cancelledHere)
+}
+
+@Test func `a disk that is full ends it with that word`() throws {
+  var exchange = try Exchange(content(2))
+  exchange.diskBytesMax = 1_500_000
+  exchange.run()
+  #expect(exchange.received == .storageFailed(isFull: true, text: bytes("full")))
+  #expect(exchange.sent == .cancelledByPeer(.storageFull, text: bytes("full")))
+}
+
+@Test func `a file that cannot be read is not sent and its folder waits for it`() throws {
+  var exchange = try Exchange(
+    [entry("in", nil), entry("in/a", 3), entry("in/b", 3), entry("z", 1)], [[1, 2, 3], [4, 5, 6], [7]])
+  exchange.unreadable = [1]
+  exchange.run()
+  #expect(exchange.sent == .complete([.kept, .notSent, .stored]) && exchange.placed == [1])
+  // The next time what is there is not sent again.
+  exchange.unreadable = []
+  let before = exchange.moved
+  exchange.sender = TransferSender(exchange.sender.manifest)
+  exchange.receiver = TransferReceiver()
+  exchange.run()
+  #expect(exchange.sent == .complete([.stored, .stored, .stored]) && exchange.moved - before == 3)
+  #expect(exchange.placed == [1, 0])
+}
+
+@Test func `a file that became shorter is not sent`() throws {
+  var exchange = try Exchange(content(1))
+  exchange.source[0].removeLast()
+  exchange.run()
+  #expect(exchange.sent == .complete([.notSent]) && exchange.placed == [])
+}
+
+@Test func `65,536 files are one offer`() throws {
+  let count = 65_536
+  var exchange = try Exchange(
+    (0..<count).map { entry("\($0)", 0) }, Array(repeating: [], count: count))
+  exchange.run()
+  #expect(exchange.sent == .complete(Array(repeating: .stored, count: count)))
+}
