@@ -27,7 +27,7 @@ public struct Entry: Equatable, Sendable {
   var parent: ArraySlice<UInt8> { path[..<(path.lastIndex(of: Self.slash) ?? 0)] }
 
   /// Component by component: no name has a byte below `/` that stands for one.
-  static func precedes(_ a: [UInt8], _ b: [UInt8]) -> Bool {
+  public static func precedes(_ a: [UInt8], _ b: [UInt8]) -> Bool {
     func rank(_ byte: UInt8) -> UInt8 { byte == slash ? 0 : byte }
     for (one, other) in zip(a, b) where one != other { return rank(one) < rank(other) }
     return a.count < b.count

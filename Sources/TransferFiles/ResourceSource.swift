@@ -1,0 +1,131 @@
+import Transfer
+
+/// Why files cannot be offered or taken.
+public struct ResourceFailure: Error {
+  public enum Reason: Sendable {
+    /// It cannot be offered as it is named.
+    case invalid
+    case storage
+    case noSpace
+    /// Another transfer has it.
+    case busy
+  }
+
+  public let reason: Reason
+  /// What it is about, as it was named: untrusted. Empty when it is about nothing alone.
+  public let path: String
+  /// One line for people.
+  public let text: String
+
+  public init(_ reason: Reason, _ path: String, _ text: String) {
+    self.reason = reason
+    self.path = path
+    self.text = text
+  }
+}
+
+/// The files of an offer where they are. They are read as they were when they were offered, or not at all.
+public struct ResourceSource: Sendable {
+  public let manifest: Manifest
+  /// Of each of the files and folders that were offered: its name, and where it is.
+  private let roots: [(name: [UInt8], path: String)]
+  /// Of each file of the manifest.
+  private let known: [Files.Information]
+  private var open: (file: Int, descriptor: OpenFile)?
+
+  /// Looks at all files. It waits for the disk.
+  public init(_ paths: [String]) throws(ResourceFailure) {
+    var scan = Scan()
+    var roots: [(name: [UInt8], path: String)] = []
+    for path in paths {
+      var name = Array(path.utf8)
+      while name.count > 1, name.last == UInt8(ascii: "/") { name.removeLast() }
+      if let slash = name.lastIndex(of: UInt8(ascii: "/")) { name.removeFirst(slash + 1) }
+      guard Names.isLegal(name) else {
+        throw ResourceFailure(.invalid, path, "its name is not one that every system could take")
+      }
+      guard !roots.contains(where: { $0.name == name }) else {
+        throw ResourceFailure(.invalid, path, "another one of this name is offered with it")
+      }
+      roots.append((name, path))
+      do throws(FileFailure) {
+        try scan.add(try Files.open(path: path), [name], path)
+      } catch {
+        throw scan.failure(error, path)
+      }
+    }
+    do throws(TransferFault) {
+      manifest = try Manifest(scan.found.map { $0.entry })
+    } catch {
+      throw ResourceFailure(
+        .invalid, "", scan.found.isEmpty ? "nothing is offered" : "this cannot be offered: \(error.text)")
+    }
+    self.roots = roots
+    // In the order of the manifest, which has put its entries in order.
+    scan.found.sort { Entry.precedes($0.entry.path, $1.entry.path) }
+    known = scan.found.filter { $0.entry.size != nil }.map { $0.information }
+  }
+
+  /// What is found on the way through the folders.
+  private struct Scan {
+    var found: [(entry: Entry, information: Files.Information)] = []
+    /// What cannot be offered, by its path.
+    var refusal: ResourceFailure?
+
+    mutating func add(_ file: OpenFile, _ components: [[UInt8]], _ path: String) throws(FileFailure) {
+      let information = try Files.information(file)
+      guard information.isFile || information.isFolder else {
+        throw FileFailure(saying: "neither a file nor a folder")
+      }
+      guard found.count < TransferLimits.entriesMax else {
+        throw FileFailure(saying: "more than \(TransferLimits.entriesMax) files and folders cannot be offered at once")
+      }
+      guard let entry = try? Entry(components, size: information.isFile ? information.size : nil) else {
+        throw FileFailure(saying: "its name is not one that every system could take, or it is too deep")
+      }
+      found.append((entry, information))
+      guard information.isFolder else { return }
+      for name in try Files.names(in: file, max: TransferLimits.entriesMax + 1) {
+        let inner = path + "/" + String(decoding: name, as: UTF8.self)
+        do throws(FileFailure) {
+          try add(try Files.read(name, in: file), components + [name], inner)
+        } catch {
+          // The innermost name is the one that helps.
+          if refusal == nil { refusal = failure(error, inner) }
+          throw error
+        }
+      }
+    }
+
+    func failure(_ failure: FileFailure, _ path: String) -> ResourceFailure {
+      if let refusal { return refusal }
+      let text = failure.isLink ? "a symbolic link: resources have none" : failure.text
+      return ResourceFailure(failure.code == 0 || failure.isLink ? .invalid : .storage, path, text)
+    }
+  }
+
+  /// Bytes of a file; fewer when it has become shorter.
+  mutating func read(_ file: Int, _ offset: UInt64, _ count: Int) throws(FileFailure) -> [UInt8] {
+    if open?.file != file { open = (file, try open(file)) }
+    guard let descriptor = open?.descriptor else { return [] }
+    guard try Files.information(descriptor) == known[file] else {
+      throw FileFailure(saying: "it changed after it was offered")
+    }
+    return try Files.read(descriptor, offset: offset, count: count)
+  }
+
+  private func open(_ file: Int) throws(FileFailure) -> OpenFile {
+    let components = manifest.entries[manifest.files[file]].components
+    guard let root = roots.first(where: { $0.name == components[0] })?.path else {
+      throw FileFailure(saying: "it was not offered")
+    }
+    var found = try Files.open(path: root)
+    for name in components.dropFirst() { found = try Files.read(name, in: found) }
+    return found
+  }
+
+  public mutating func close() { open = nil }
+
+  /// A file's path in the manifest.
+  public func path(_ file: Int) -> [UInt8] { manifest.entries[manifest.files[file]].path }
+}
