@@ -224,7 +224,7 @@ private final class Receiving {
   /// Takes leave of what is over.
   private func tidy() {
     for transfer in transfers {
-      tellItems(transfer)
+      view.tellItems(transfer)
       if transfer.phase == .over { concluded(transfer) }
     }
     transfers.removeAll { $0.phase == .over }
@@ -244,7 +244,7 @@ private final class Receiving {
     if text.bytes.isEmpty && !makeRoom(for: from.node) { text.add("too many senders at present") }
     guard text.bytes.isEmpty else {
       connection.ask(.answer(invitation: number, into: 0, text: text.bytes))
-      return tellDeclined(peer, from, text)
+      return view.tellDeclined(peer, from, text)
     }
     let session = connection.ask(.open(type: options.type, invitation.rules))
     connection.ask(.answer(invitation: number, into: session, text: []))
@@ -259,8 +259,8 @@ private final class Receiving {
   }
 
   private func leaveUnused(_ some: [Room]) -> Bool {
-    guard let room = some.first(where: { room in !transfers.contains { $0.session == room.session && $0.phase != .away } })
-    else { return false }
+    let unused = some.first { room in !transfers.contains { $0.session == room.session && $0.phase != .away } }
+    guard let room = unused else { return false }
     leave(room.session)
     return true
   }
@@ -325,7 +325,7 @@ private final class Receiving {
 
   private func withdraw(_ transfer: IncomingFiles) {
     guard questions.withdraw(transfer.stream) else { return }
-    view.notice(TextBuilder(name(transfer), " waits no longer: its offer is over"))
+    view.notice(TextBuilder(transfer.name, " waits no longer: its offer is over"))
     questions.askNext()
   }
 
@@ -346,7 +346,8 @@ private final class Receiving {
       connection.ask(.take(stream: received, isWanted: false, limit: 0))
       return
     }
-    let transfer = IncomingFiles(connection, from, resource, session)
+    let shown = names.member(from)?.peer.name ?? Array(from.node.shortText.utf8)
+    let transfer = IncomingFiles(connection, from, shown, resource, session)
     transfers.append(transfer)
     transfer.take(received, attempt, session)
   }
@@ -360,7 +361,7 @@ private final class Receiving {
     let held = transfer.bytesHeld(in: directory), missing = offer.bytes - min(held ?? 0, offer.bytes)
     var free: UInt64 = 0
     if let folder = try? Files.folder(path: directory) { free = (try? Files.space(folder)) ?? 0 }
-    if view.isJSON { tellOffer(transfer, offer, peer, held ?? 0, free) }
+    if view.isJSON { view.tellOffer(transfer, offer, peer, held ?? 0, free) }
     var text = TextBuilder()
     if offer.bytes > bytesMax {
       text.add("no more than ")
@@ -399,7 +400,7 @@ private final class Receiving {
     transfer.accept(directory, bytesMax)
     if view.isJSON && transfer.phase == .receiving {
       var line = JSONLine(event: "answer")
-      line.add("name", name(transfer))
+      line.add("name", transfer.name)
       line.add("accepted", true)
       line.put()
     }
@@ -419,127 +420,27 @@ private final class Receiving {
 
   // MARK: What is told
 
-  private func name(_ transfer: IncomingFiles) -> [UInt8] {
-    names.member(transfer.from)?.peer.name ?? Array(transfer.from.node.shortText.utf8)
-  }
-
   private func show() {
     let now = monotonicNow()
     guard questions.isEmpty, let transfer = transfers.first(where: { $0.phase == .receiving }), view.isProgressDue(now)
     else { return }
     guard view.isJSON else { return view.draw(transfer.progress.line(transfer.state, now)) }
     var line = JSONLine(event: "progress")
-    line.add("name", name(transfer))
+    line.add("name", transfer.name)
     line.add(transfer.state)
     line.put()
   }
 
-  private func tellOffer(
-    _ transfer: IncomingFiles, _ offer: OfferRecord, _ peer: LocalPeer, _ held: UInt64, _ free: UInt64
-  ) {
-    var line = JSONLine(event: "offer")
-    line.add("name", peer.name)
-    line.add(transfer.from)
-    line.add("verified", peer.isVerified)
-    line.add("first", offer.name)
-    line.add("files", UInt64(offer.files))
-    line.add("bytes", offer.bytes)
-    line.add("held", held)
-    line.add("free", free)
-    line.put()
-  }
-
-  private func tellDeclined(_ peer: LocalPeer, _ from: MemberAddress, _ why: TextBuilder) {
-    if view.isJSON {
-      var line = JSONLine(event: "answer")
-      line.add("name", peer.name)
-      line.add("accepted", false)
-      line.add("text", why.bytes)
-      return line.put()
-    }
-    var text = TextBuilder()
-    text.add(peer, from.node)
-    text.add(" was not accepted: ")
-    text.add(why)
-    view.notice(text)
-  }
-
   private func tellBreak(_ transfer: IncomingFiles) {
     if view.isJSON { return }
-    view.notice(TextBuilder(name(transfer), " is out of reach or gone: it goes on when the same is sent again"))
-  }
-
-  /// Files and folders that came to their places.
-  private func tellItems(_ transfer: IncomingFiles) {
-    guard let manifest = transfer.work.receiver.manifest else { return }
-    while transfer.toldItems < manifest.items.count, let path = transfer.work.path(item: transfer.toldItems) {
-      transfer.toldItems += 1
-      if view.isJSON {
-        var line = JSONLine(event: "stored")
-        line.add("name", name(transfer))
-        line.add("path", Array(path.utf8))
-        line.put()
-        continue
-      }
-      var text = TextBuilder()
-      text.add(untrusted: path.utf8)
-      text.add(" from ")
-      text.add(untrusted: name(transfer))
-      view.say(text)
-    }
+    view.notice(TextBuilder(transfer.name, " is out of reach or gone: it goes on when the same is sent again"))
   }
 
   /// A transfer is over.
   private func concluded(_ transfer: IncomingFiles) {
     guard let offer = transfer.offer else { return }
-    var text = TextBuilder(name(transfer), ": ")
-    text.add(offer)
-    var isReceived = false, counts = transfer.isAccepted
-    switch transfer.outcome {
-    case .complete(let verdicts)?:
-      let missing = verdicts.count { $0 != .stored }
-      isReceived = missing == 0
-      text.add(isReceived ? " received" : " not received as a whole; files that are missing: " as StaticString)
-      if !isReceived { text.add(UInt64(missing)) }
-    case .refused(let code)?:
-      counts = code == .noSpace || code == .tooLarge
-      text.add(code == .timedOut ? " not answered in time" : " declined" as StaticString)
-      text.add(words: transfer.words.bytes)
-    case .cancelledHere?: text.add(" cancelled here; what came is kept for 24 h")
-    case .cancelledByPeer(_, let words)?:
-      text.add(" cancelled by its sender")
-      if transfer.isAccepted { text.add("; what came is kept for 24 h") }
-      text.add(words: words)
-    case .storageFailed(let isFull, let words)?:
-      text.add(" not stored: ")
-      if isFull { text.add("the disk is full; what came is kept for 24 h") } else { text.add(untrusted: words) }
-    case .broken(let fault)?:
-      text.add(" not received: its sender broke the protocol: ")
-      text.add(fault.text)
-    case nil: text.add(" not received: its sender did not come back in time")
-    }
-    if isReceived { received += 1 } else if counts { failed += 1 }
-    if view.isJSON {
-      var line = JSONLine(event: isReceived ? "received" : "failed")
-      line.add("name", name(transfer))
-      line.add("files", UInt64(offer.files))
-      line.add("bytes", offer.bytes)
-      line.add("text", text.bytes)
-      line.put()
-    } else if isReceived {
-      view.say(text)
-    } else {
-      view.notice(text)
-    }
-  }
-}
-
-extension TextBuilder {
-  /// “photos”: 40 files, 361 MB
-  fileprivate mutating func add(_ offer: OfferRecord) {
-    add("“")
-    add(untrusted: offer.name)
-    add(offer.entries > 1 && offer.files > 1 ? "” …, " : "”, " as StaticString)
-    add(files: UInt64(offer.files), bytes: offer.bytes)
+    let isReceived = transfer.isReceived
+    if isReceived { received += 1 } else if transfer.counts { failed += 1 }
+    view.concluded(transfer, offer, isReceived)
   }
 }

@@ -13,7 +13,8 @@ import TransferFiles
 struct FilesOptions {
   static let typeKey: CInt = 0x79 << 8
   static let type = CommandOption(
-    name: "type", key: typeKey, argument: "TYPE", help: "The service type by which both ends find each other; default “files”")
+    name: "type", key: typeKey, argument: "TYPE",
+    help: "The service type by which both ends find each other; default “files”")
 
   var local = LocalOptions()
   private(set) var type = Array("files".utf8)
@@ -102,7 +103,7 @@ private final class Sending {
   /// There is more to read or hash.
   private var isBusy = false
   private var isInterrupted = false
-  /// It was told that PEER is asked, in this attempt.
+  /// It was told that PEER is asked: after a break nobody is asked again.
   private var hasAsked = false
   private var toldFiles = 0
   /// Attempts without a byte, and the bytes before.
@@ -268,7 +269,8 @@ private final class Sending {
     }
     // Of several at one box the first.
     guard let sighting = sightings.all.first(where: { peer.includes($0.address) }) else { return }
-    let milliseconds = UInt32(clamping: max((min(patience, monotonicNow() + .seconds(60)) - monotonicNow()).milliseconds, 1))
+    let now = monotonicNow()
+    let milliseconds = UInt32(clamping: max((min(patience, now + .seconds(60)) - now).milliseconds, 1))
     let number = connection.ask(.invite(session: session, sighting.address, milliseconds: milliseconds, context: []))
     step = .inviting(sighting.address, number)
   }
@@ -283,7 +285,7 @@ private final class Sending {
     attempt = UInt64.random(in: .min ... .max)
     let name = ResourceStream.offer(resource: ResourceStream.resource(manifest.digest), attempt: attempt).name
     writer = StreamWriter(connection.ask(.stream(session: session, to: address, name: name)))
-    (answer, window, hasAsked, toldFiles, hasMet) = (0, StreamWindow(), false, 0, true)
+    (answer, window, toldFiles, hasMet) = (0, StreamWindow(), 0, true)
     work.start()
     step = .sending(address)
     isBusy = true
@@ -439,10 +441,15 @@ private final class Sending {
   }
 
   private func show() {
-    if work.sender.isAsking && !hasAsked { tellAsking() }
+    if (work.sender.isAsking || work.sender.isAccepted) && !hasAsked, case .sending(let address) = step,
+      let peer = names.member(address)?.peer
+    {
+      hasAsked = true
+      view.tellAsking(peer, address, manifest)
+    }
     if isShown { patience = .never }
     while toldFiles < manifest.files.count, let verdict = work.sender.verdicts[toldFiles] {
-      tellFile(toldFiles, verdict)
+      view.tellFile(work.path(toldFiles), manifest.size(file: toldFiles), verdict)
       toldFiles += 1
     }
     let now = monotonicNow()
@@ -456,48 +463,6 @@ private final class Sending {
     }
   }
 
-  private func tellAsking() {
-    hasAsked = true
-    guard case .sending(let address) = step, let peer = names.member(address)?.peer else { return }
-    if view.isJSON {
-      var line = JSONLine(event: "asking")
-      line.add("name", peer.name)
-      line.add(address)
-      line.add("verified", peer.isVerified)
-      line.add("files", UInt64(manifest.files.count))
-      line.add("bytes", manifest.byteCount)
-      line.put()
-      return
-    }
-    var text = TextBuilder("waiting for ")
-    text.add(peer, address.node)
-    text.add(" to accept ")
-    text.add(files: UInt64(manifest.files.count), bytes: manifest.byteCount)
-    text.add(" (^C cancels)")
-    view.notice(text)
-  }
-
-  private func tellFile(_ file: Int, _ verdict: Verdict) {
-    let path = work.path(file), size = manifest.size(file: file)
-    if view.isJSON {
-      var line = JSONLine(event: "file")
-      line.add("path", path)
-      line.add("bytes", size)
-      line.add("stored", verdict == .stored)
-      return line.put()
-    }
-    if view.showsProgress && verdict == .stored { return }
-    var text = TextBuilder(path, ", ")
-    text.add(bytesText(size))
-    switch verdict {
-    case .stored: text.add(": there")
-    case .differs: text.add(": what came there is not what was sent")
-    case .notSent: text.add(": not sent")
-    case .kept: text.add(": waits there for the other files of its folder")
-    }
-    view.notice(text)
-  }
-
   // MARK: The end
 
   private func concludeOutcome() {
@@ -506,71 +471,10 @@ private final class Sending {
       return finish(text, ExitCode.cut)
     }
     show()
-    switch outcome {
-    case .complete(let verdicts): complete(verdicts)
-    case .refused(let code, let words): refused(code, words)
-    case .cancelledHere:
-      finish(
-        TextBuilder(search.word, " was told that it is cancelled; the same command goes on where it was, for 24 h"),
-        ExitCode.cut)
-    case .cancelledByPeer(let code, let words): cancelled(code, words)
-    case .broken(let fault):
-      var text = TextBuilder(search.word, " broke the protocol: ")
-      text.add(fault.text)
-      finish(text, ExitCode.failed)
-    }
+    let said = work.conclusion(outcome, to: search.word)
+    finish(said.text, said.code)
   }
 
   /// What the receiver said last.
   private func finalOutcome() -> SenderOutcome? { work.sender.isEnded ? work.step().outcome : nil }
-
-  private func complete(_ verdicts: [Verdict]) {
-    guard let missing = verdicts.firstIndex(where: { $0 == .notSent || $0 == .differs }) else {
-      var text = TextBuilder("sent ")
-      text.add(files: UInt64(verdicts.count), bytes: manifest.byteCount)
-      text.add(" to ")
-      text.add(untrusted: search.word)
-      return finish(text, ExitCode.done)
-    }
-    var text = TextBuilder()
-    if let failure = work.failure {
-      text.add(untrusted: failure)
-    } else {
-      text.add(untrusted: work.path(missing))
-      text.add(" is not what was sent")
-    }
-    text.add("; not in their places: ")
-    text.add(UInt64(verdicts.count { $0 != .stored }))
-    text.add(" of ")
-    text.add(UInt64(verdicts.count))
-    finish(text, ExitCode.failed)
-  }
-
-  private func refused(_ code: AnswerCode, _ words: [UInt8]) {
-    let said: StaticString =
-      switch code {
-      case .noSpace: " has no room for it"
-      case .tooLarge: " takes no offer of this size"
-      case .timedOut: ": nobody answered there in time"
-      case .busy: " is receiving it already"
-      case .declined, .accepted, .acceptedAgain: " declined"
-      }
-    var text = TextBuilder(search.word, said)
-    text.add(words: words)
-    finish(text, code == .timedOut ? ExitCode.timedOut : ExitCode.refused)
-  }
-
-  private func cancelled(_ code: CancelCode, _ words: [UInt8]) {
-    let said: StaticString =
-      switch code {
-      case .wanted: " cancelled it; the same command goes on where it was, for 24 h"
-      case .storageFailed: " cannot store it"
-      case .storageFull: ": the disk is full there; the same command goes on where it was, for 24 h"
-      case .broken: " says that this end broke the protocol"
-      }
-    var text = TextBuilder(search.word, said)
-    // A full disk says it itself.
-    if code != .storageFull { text.add(words: words) }
-    finish(text, code == .wanted ? ExitCode.cut : ExitCode.failed)
-  }
 }

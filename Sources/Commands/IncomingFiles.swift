@@ -23,6 +23,8 @@ final class IncomingFiles {
 
   let from: MemberAddress
   let resource: UInt64
+  /// The sender's name as it was when the offer came.
+  let name: [UInt8]
   private(set) var session: UInt32
   /// The sender's stream.
   private(set) var stream: UInt32 = 0
@@ -42,9 +44,12 @@ final class IncomingFiles {
   var toldItems = 0
   private let connection: DaemonConnection
 
-  init(_ connection: DaemonConnection, _ from: MemberAddress, _ resource: UInt64, _ session: UInt32) {
+  init(
+    _ connection: DaemonConnection, _ from: MemberAddress, _ name: [UInt8], _ resource: UInt64, _ session: UInt32
+  ) {
     self.connection = connection
     self.from = from
+    self.name = name
     self.resource = resource
     self.session = session
   }

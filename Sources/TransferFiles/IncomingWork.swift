@@ -3,7 +3,7 @@ import Transfer
 /// What a receiver does at a time: the state of the transfer, and the files.
 public struct IncomingWork: Sendable {
   /// What came of a step.
-  public struct Step {
+  public struct Step: Sendable {
     /// For the sender.
     public var bytes: [UInt8] = []
     /// It is to be answered.

@@ -3,7 +3,7 @@ import Transfer
 /// What a sender does at a time: the state of the transfer, and the files.
 public struct OutgoingWork: Sendable {
   /// What came of a step.
-  public struct Step {
+  public struct Step: Sendable {
     /// For the receiver.
     public var bytes: [UInt8] = []
     public var outcome: SenderOutcome?

@@ -2,6 +2,7 @@ import Transfer
 
 /// Why files cannot be offered or taken.
 public struct ResourceFailure: Error {
+  /// What kind of failure.
   public enum Reason: Sendable {
     /// It cannot be offered as it is named.
     case invalid
