@@ -100,6 +100,8 @@ private final class Sending {
   private var window = StreamWindow()
   private var progress = FileProgress()
   private var outcome: SenderOutcome?
+  /// The stream is to end behind what was written.
+  private var hasFinished = false
   /// There is more to read or hash.
   private var isBusy = false
   private var isInterrupted = false
@@ -208,7 +210,7 @@ private final class Sending {
     case .seeking where retryAt > monotonicNow(), .inviting(_, 0): until = min(until, retryAt)
     case .seeking, .inviting, .sending, .ending: break
     }
-    if isBusy && writer.isEmpty { until = .zero }
+    if isBusy && outcome == nil && (writer.isEmpty || work.sender.isEnded) { until = .zero }
     let watch = DaemonConnection.Watch(signals: signals.descriptor)
     switch try connection.next(until: until, watching: watch) {
     case .event(let event): hear(event)
@@ -294,7 +296,7 @@ private final class Sending {
 
   /// The attempt is over, and another one may succeed.
   private func broke() {
-    if outcome != nil { return concludeOutcome() }
+    if work.sender.isEnded { return concludeOutcome() }
     if isInterrupted { return finish(TextBuilder("interrupted"), ExitCode.cut) }
     let sent = work.sender.bytesSent
     attempts = sent > moved ? 0 : attempts + 1
@@ -420,7 +422,8 @@ private final class Sending {
     case .sending, .ending: break
     case .seeking, .inviting: return
     }
-    guard isBusy, writer.isEmpty, outcome == nil else { return }
+    // What the receiver said last counts at once, whatever waits for room.
+    guard isBusy, outcome == nil, writer.isEmpty || work.sender.isEnded else { return finishStream() }
     let made = work.step(readsMax: FileLimits.readsMax)
     isBusy = made.isMore
     if writer.stream != 0 { writer.write(made.bytes, connection) }
@@ -429,8 +432,15 @@ private final class Sending {
     isBusy = false
     step = .ending
     if writer.stream == 0 { return concludeOutcome() }
-    connection.ask(.finish(stream: writer.stream))
     patience = monotonicNow() + FileLimits.farewellTime
+    finishStream()
+  }
+
+  /// Behind the last words.
+  private func finishStream() {
+    guard outcome != nil, !hasFinished, writer.isEmpty else { return }
+    hasFinished = true
+    connection.ask(.finish(stream: writer.stream))
   }
 
   private var state: FileProgress.State {

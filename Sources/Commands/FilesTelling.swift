@@ -18,11 +18,10 @@ extension FilesView {
       line.put()
       return
     }
-    var text = TextBuilder("waiting for ")
+    var text = TextBuilder()
     text.add(peer, address.node)
-    text.add(" to accept ")
+    text.add(" is asked to accept ")
     text.add(files: UInt64(manifest.files.count), bytes: manifest.byteCount)
-    text.add(" (^C cancels)")
     notice(text)
   }
 

@@ -30,6 +30,7 @@ final class IncomingFiles {
   private(set) var stream: UInt32 = 0
   private(set) var answer = StreamWriter(0)
   private var window = StreamWindow()
+  private var hasFinished = false
   private(set) var work = IncomingWork()
   private(set) var offer: OfferRecord?
   private(set) var phase = Phase.opening
@@ -87,7 +88,10 @@ final class IncomingFiles {
     (stream, answer) = (0, StreamWriter(0))
   }
 
-  func room(_ limit: UInt64) { answer.room(limit, connection) }
+  func room(_ limit: UInt64) {
+    answer.room(limit, connection)
+    finishAnswer()
+  }
 
   /// Bytes of the sender. True when an offer is to be answered.
   func hear(_ bytes: [UInt8]) -> Bool {
@@ -108,7 +112,14 @@ final class IncomingFiles {
     self.outcome = outcome
     phase = .ending
     deadline = monotonicNow() + FileLimits.farewellTime
-    if answer.stream != 0 { connection.ask(.finish(stream: answer.stream)) }
+    finishAnswer()
+  }
+
+  /// Behind the last words.
+  private func finishAnswer() {
+    guard outcome != nil, !hasFinished, answer.stream != 0, answer.isEmpty else { return }
+    hasFinished = true
+    connection.ask(.finish(stream: answer.stream))
   }
 
   /// A stream of it has ended.

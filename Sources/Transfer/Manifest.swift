@@ -27,7 +27,7 @@ public struct Entry: Equatable, Sendable {
   var parent: ArraySlice<UInt8> { path[..<(path.lastIndex(of: Self.slash) ?? 0)] }
 
   /// Component by component: no name has a byte below `/` that stands for one.
-  public static func precedes(_ a: [UInt8], _ b: [UInt8]) -> Bool {
+  static func precedes(_ a: [UInt8], _ b: [UInt8]) -> Bool {
     func rank(_ byte: UInt8) -> UInt8 { byte == slash ? 0 : byte }
     for (one, other) in zip(a, b) where one != other { return rank(one) < rank(other) }
     return a.count < b.count
@@ -54,7 +54,7 @@ public struct Manifest: Equatable, Sendable {
 
   /// Puts them in order.
   public init(_ entries: [Entry]) throws(TransferFault) {
-    let sorted = entries.sorted { Entry.precedes($0.path, $1.path) }
+    let sorted = Self.order(entries).map { entries[$0] }
     var fields = FieldWriter()
     for entry in sorted {
       let components = entry.components
@@ -65,6 +65,11 @@ public struct Manifest: Equatable, Sendable {
       guard fields.bytes.count <= TransferLimits.manifestBytesMax else { throw .manifestLength }
     }
     try self.init(sorted, fields.bytes)
+  }
+
+  /// The places of entries in the order of a manifest.
+  public static func order(_ entries: [Entry]) -> [Int] {
+    entries.indices.sorted { Entry.precedes(entries[$0].path, entries[$1].path) }
   }
 
   /// Reads what was offered.

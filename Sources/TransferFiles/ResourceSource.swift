@@ -56,20 +56,20 @@ public struct ResourceSource: Sendable {
       }
     }
     do throws(TransferFault) {
-      manifest = try Manifest(scan.found.map { $0.entry })
+      manifest = try Manifest(scan.entries)
     } catch {
       throw ResourceFailure(
-        .invalid, "", scan.found.isEmpty ? "nothing is offered" : "this cannot be offered: \(error.text)")
+        .invalid, "", scan.entries.isEmpty ? "nothing is offered" : "this cannot be offered: \(error.text)")
     }
     self.roots = roots
-    // In the order of the manifest, which has put its entries in order.
-    scan.found.sort { Entry.precedes($0.entry.path, $1.entry.path) }
-    known = scan.found.filter { $0.entry.size != nil }.map { $0.information }
+    known = Manifest.order(scan.entries).filter { scan.known[$0].isFile }.map { scan.known[$0] }
   }
 
   /// What is found on the way through the folders.
   private struct Scan {
-    var found: [(entry: Entry, information: Files.Information)] = []
+    var entries: [Entry] = []
+    /// Of each entry.
+    var known: [Files.Information] = []
     /// What cannot be offered, by its path.
     var refusal: ResourceFailure?
 
@@ -78,13 +78,14 @@ public struct ResourceSource: Sendable {
       guard information.isFile || information.isFolder else {
         throw FileFailure(saying: "neither a file nor a folder")
       }
-      guard found.count < TransferLimits.entriesMax else {
+      guard entries.count < TransferLimits.entriesMax else {
         throw FileFailure(saying: "more than \(TransferLimits.entriesMax) files and folders cannot be offered at once")
       }
       guard let entry = try? Entry(components, size: information.isFile ? information.size : nil) else {
         throw FileFailure(saying: "its name is not one that every system could take, or it is too deep")
       }
-      found.append((entry, information))
+      entries.append(entry)
+      known.append(information)
       guard information.isFolder else { return }
       for name in try Files.names(in: file, max: TransferLimits.entriesMax + 1) {
         let inner = path + "/" + String(decoding: name, as: UTF8.self)

@@ -68,7 +68,7 @@ class FilesTest(PeopleTest):
         self.assertIn("sent 1 file, 3.0 MB to bob", sender.heard)
         self.assertIn(f"{self.into}/photo.jpg from alice", receiver.heard)
         self.assertIn("alice: “photo.jpg”, 1 file, 3.0 MB received", receiver.heard)
-        self.assertTrue(any("waiting for bob (NOT verified, " in line for line in sender.heard), sender.heard)
+        self.assertTrue(any("bob (NOT verified, " in line for line in sender.heard), sender.heard)
         self.assertTrue(any("photo.jpg, 3.0 MB: there" in line for line in sender.heard), sender.heard)
 
     def test_several_files_and_folders_arrive_at_once(self):
