@@ -342,7 +342,7 @@ private final class Receiving {
       tidy()
     }
     let ofNode = transfers.count { $0.from.node == from.node && !$0.isAccepted }
-    guard transfers.count < FileLimits.transfersMax, ofNode < FileLimits.unansweredMax else {
+    guard ofNode < FileLimits.unansweredMax, makePlace() else {
       connection.ask(.take(stream: received, isWanted: false, limit: 0))
       return
     }
@@ -350,6 +350,16 @@ private final class Receiving {
     let transfer = IncomingFiles(connection, from, shown, resource, session)
     transfers.append(transfer)
     transfer.take(received, attempt, session)
+  }
+
+  /// One that stands still makes place for another; of those that are waited for the oldest is given up.
+  private func makePlace() -> Bool {
+    if transfers.count >= FileLimits.awayMax { transfers.first { $0.phase == .away }?.cancel() }
+    if transfers.count(where: { $0.phase != .away }) < FileLimits.transfersMax { return true }
+    let now = monotonicNow()
+    let still = transfers.first { $0.phase == .receiving && now - $0.lastHeard >= FileLimits.stillTime }
+    still?.gone(isCut: false)
+    return still != nil
   }
 
   // MARK: The answer

@@ -23,7 +23,11 @@ enum FileLimits {
   static let readsMax = 4
   /// Offers and transfers at once: each takes two of the 16 streams that a daemon has for a client.
   static let transfersMax = 7
-  /// Of those, of one node that nobody has accepted yet.
+  /// Transfers with those that are waited for after a break.
+  static let awayMax = 64
+  /// One that stood still for so long makes place for another.
+  static let stillTime = TimeSpan.seconds(60)
+  /// Of offers and transfers at once, of one node that nobody has accepted yet.
   static let unansweredMax = 2
   /// Sessions at once, below the 16 of a client; of one node no more than its invitations.
   static let sessionsMax = 14

@@ -93,10 +93,14 @@ final class IncomingFiles {
     finishAnswer()
   }
 
+  /// When the sender said something last.
+  private(set) var lastHeard = Instant.zero
+
   /// Bytes of the sender. True when an offer is to be answered.
   func hear(_ bytes: [UInt8]) -> Bool {
     guard outcome == nil else { return false }
     let step = work.hear(bytes)
+    lastHeard = monotonicNow()
     window.took(bytes.count, stream, connection)
     take(step)
     if let offer = step.offer { self.offer = offer }
