@@ -56,7 +56,7 @@ func dispatch(_ words: CommandWords, _ group: StaticString, _ commands: [Command
     text.pad(from: start, to: 12)
     text.add("\(command.summary)\n")
   }
-  text.add("\n“\(group) COMMAND --help” tells more. \(ExitCode.help)\n")
+  text.add("\n“\(group) COMMAND --help” tells more.\n\(ExitCode.help)\n")
   if isHelp { Output.put(text) } else { text.write(to: STDERR_FILENO) }
   return isHelp ? ExitCode.done : ExitCode.usage
 }
