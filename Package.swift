@@ -72,6 +72,9 @@ let package = Package(
     core("LocalAPI", ["Primitives", "Channel", "Session"]),
     // Pure as the core. The library for applications imports it too, so it has no unsafe flag outside of the firmware.
     .target(name: "Transfer", swiftSettings: embedded ? language + mode : [.swiftLanguageMode(.v6)]),
+    // Files of transfers. The library imports it too; outside of the firmware it needs libc alone.
+    .target(name: "TransferFiles", dependencies: embedded ? ["Transfer", "CSystem"] : ["Transfer"],
+      swiftSettings: embedded ? language + mode + outlined : [.swiftLanguageMode(.v6)]),
     core("Node", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session"]),
 
     // Rim: system calls, libraries, radios.
@@ -109,7 +112,7 @@ let package = Package(
       "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics",
     ]),
     rim("Commands", [
-      "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Transfer", "Reactor",
+      "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
       "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics", "LocalClient", "Terminal", "Relay",
     ]),
     // The product is called causeway; a module of that name would clash with the library where file names have no case.
@@ -123,8 +126,8 @@ let package = Package(
   ] + (embedded ? [] : [
     // The library for applications, in full Swift. It needs libc alone, and no unsafe flag: SwiftPM refuses a package that
     // depends on a target with one.
-    .target(name: "Causeway", dependencies: ["Transfer"], swiftSettings: [.swiftLanguageMode(.v6)]),
-    .testTarget(name: "CausewayTests", dependencies: ["Causeway", "Transfer"], swiftSettings: [.swiftLanguageMode(.v6)]),
+    .target(name: "Causeway", dependencies: ["Transfer", "TransferFiles"], swiftSettings: [.swiftLanguageMode(.v6)]),
+    .testTarget(name: "CausewayTests", dependencies: ["Causeway", "Transfer", "TransferFiles"], swiftSettings: [.swiftLanguageMode(.v6)]),
     .testTarget(name: "TransferTests", dependencies: ["Transfer"], swiftSettings: [.swiftLanguageMode(.v6)]),
     .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Session", "Node"], path: "Tests/Support", swiftSettings: language + optimisedAndChecked),
     tests("PrimitivesTests", ["Primitives", "TestSupport"]),

@@ -1,5 +1,6 @@
 import Synchronization
 internal import Transfer
+internal import TransferFiles
 
 /// One transfer from a member, over as many streams as it takes: from the first word of the offer on.
 final class IncomingRun: Sendable {
@@ -11,7 +12,7 @@ final class IncomingRun: Sendable {
   }
 
   let sender: Member
-  let resource: String
+  let resource: UInt64
   private let connection: Connection
   private let session: SessionInside
   private let work = Mutex(IncomingWork())
@@ -27,7 +28,7 @@ final class IncomingRun: Sendable {
   /// The sender was given time to hear the last verdicts.
   private let isLast = Latch()
 
-  init(_ connection: Connection, _ session: SessionInside, _ sender: Member, _ resource: String) {
+  init(_ connection: Connection, _ session: SessionInside, _ sender: Member, _ resource: UInt64) {
     self.connection = connection
     self.session = session
     self.sender = sender
@@ -72,14 +73,16 @@ final class IncomingRun: Sendable {
     }
     let result = await onThread {
       self.work.withLock { work in
-        Result { () throws(CausewayError) in try work.accept(directory, bytesMax, offer, from: self.sender.address) }
+        Result { () throws(ResourceFailure) in
+          try work.accept(directory, bytesMax, offer, from: Array(self.sender.address.description.utf8))
+        }
       }
     }
     switch result {
     case .failure(let error):
       session.resources.leave(self)
       _ = decide(.open, after: .deciding)
-      throw error
+      throw CausewayError(error)
     case .success(let step):
       guard close(.accepted, after: .deciding) else { throw Self.over }
       if !step.bytes.isEmpty { try? await answer.withLock { $0 }?.write(step.bytes) }
@@ -201,7 +204,7 @@ final class IncomingRun: Sendable {
     do throws(CausewayError) {
       let stream = try await offered.open(keeping: nil)
       let answer = try await connection.openStream(
-        ResourceStream.answer(attempt: attempt).name, to: sender.address, in: session.number, keeping: nil)
+        ResourceStream.answer(attempt: attempt).text, to: sender.address, in: session.number, keeping: nil)
       self.answer.withLock { $0 = answer }
       defer { stream.reset() }
       var pieces = stream.makeAsyncIterator()
@@ -282,7 +285,7 @@ final class IncomingRun: Sendable {
     case .complete(let verdicts):
       if let missing = verdicts.firstIndex(where: { $0 != .stored && $0 != .kept }) {
         let count = verdicts.count { $0 != .stored }
-        let path = work.withLock { $0.path(missing) }
+        let path = readable(work.withLock { $0.path(missing) })
         result = .failure(CausewayError(.incomplete, "\(path) did not come; \(count) files were not placed"))
       } else {
         result = .success(work.withLock { $0.paths })

@@ -44,8 +44,6 @@ public enum Limits {
   static let farewellMax = Duration.seconds(2)
   /// Who received everything waits so long for the sender to have heard it.
   static let verdictsMax = Duration.seconds(10)
-  /// What is not whole is kept so long, in nanoseconds: 24 h.
-  static let partialNanoseconds: Int64 = 86_400_000_000_000
   /// Members of a session, with those who left and were not told yet.
   static let membersMax = 256
   /// Events of a session that wait, beside its messages.

@@ -1,4 +1,5 @@
 internal import Transfer
+internal import TransferFiles
 
 /// Files and folders that a member offers: `SessionEvent.offer`. It waits 10 minutes for its answer. One that is dropped
 /// without an answer is declined; of those that are not answered four of a session are kept, and more are refused.
@@ -28,12 +29,8 @@ public final class Offer: Sendable {
   /// Bytes of this resource, from this sender, that a transfer which broke has left for a directory: they are not sent
   /// again. More than 0 says that it was accepted into it in the last 24 h. 0 for a directory that cannot be read.
   public func bytesHeld(in directory: String) async -> UInt64 {
-    let record = record, sender = from.address
-    return await onThread {
-      guard let folder = try? Files.folder(path: directory) else { return 0 }
-      let journal = Partial.journal(Partial.name(record, from: sender), in: folder)
-      return PartialJournal.read(journal, record.manifest).map { PartialJournal.bytesHeld($0.entries) } ?? 0
-    }
+    let record = record, sender = Array(from.address.description.utf8)
+    return await onThread { Partial.bytesHeld(record, from: sender, in: directory) ?? 0 }
   }
 
   /// Accepts it. Each file and folder that was offered appears in the directory when it is whole, under its name or, when

@@ -1,4 +1,5 @@
 import Synchronization
+internal import Transfer
 
 extension Session {
   /// Opens a stream: bytes in order from here to one member, beside the messages. Its application takes or refuses it;
@@ -13,7 +14,7 @@ extension Session {
   public func openStream(_ name: String, to member: Address) async throws(CausewayError) -> OutgoingStream {
     try Syntax.name(name, "the name of a stream", Limits.nameBytesMax, mayBeEmpty: false)
     guard !ResourceStream.isReserved(name) else {
-      throw CausewayError(.invalid, "names that begin with “\(ResourceStream.prefix)” are those of resources")
+      throw CausewayError(.invalid, "names that begin with “causeway:” are those of resources")
     }
     return try await connection.openStream(name, to: member, in: self.number, keeping: self)
   }

@@ -1,5 +1,6 @@
 import Synchronization
 internal import Transfer
+internal import TransferFiles
 
 extension Session {
   /// Offers files and folders to a member. Its application accepts or declines them, for 10 minutes at most; then they
@@ -15,69 +16,12 @@ extension Session {
   ///   `cancelled`.
   public func offer(_ paths: [String], to member: Address) async throws(CausewayError) -> Transfer {
     guard inside.isConnected(member) else { throw CausewayError(.outOfReach, "the member is not connected") }
-    let source = try await onThread {
-      Result { () throws(CausewayError) in try ResourceSource(paths) }
-    }.get()
+    let found = await onThread { Result { () throws(ResourceFailure) in try ResourceSource(paths) } }
+    let source = try found.mapError { CausewayError($0) }.get()
     if Task.isCancelled { throw .cancelled }
     let run = OutgoingRun(self, member, paths, source)
     run.start()
     return Transfer(member, run.inside)
-  }
-}
-
-/// What a sender does at a time: the state of the transfer, and the files.
-private struct OutgoingWork: Sendable {
-  /// What came of a step.
-  struct Step {
-    var bytes: [UInt8] = []
-    var outcome: SenderOutcome?
-    /// There is more to do without the receiver.
-    var isMore = false
-  }
-
-  var sender: TransferSender
-  var source: ResourceSource
-  var splitter = RecordSplitter()
-  /// The first file that could not be read.
-  var failure: String?
-  private(set) var outcome: SenderOutcome?
-
-  init(_ source: ResourceSource) {
-    sender = TransferSender(source.manifest)
-    self.source = source
-  }
-
-  mutating func hear(_ bytes: [UInt8]) {
-    splitter.append(bytes)
-    do throws(TransferFault) {
-      while let record = try splitter.next() { sender.handle(record) }
-    } catch {
-      sender.broken(error)
-    }
-  }
-
-  /// As much as is read and hashed at once.
-  mutating func step() -> Step {
-    var step = Step(), reads = 0
-    while reads < 16, step.bytes.count < TransferLimits.readBytesMax, step.outcome == nil {
-      guard let command = sender.nextCommand() else { return step }
-      switch command {
-      case .send(let record): step.bytes += record.encoded
-      case .finish(let outcome): (step.outcome, self.outcome) = (outcome, outcome)
-      case .read(let file, let offset, let count):
-        reads += 1
-        do throws(FileFailure) {
-          sender.provide(try source.read(file, offset, count))
-        } catch {
-          let what = "\(source.path(file)): \(error.text)"
-          failure = failure ?? what
-          source.close()
-          sender.sourceFailed(Array(what.utf8))
-        }
-      }
-    }
-    step.isMore = true
-    return step
   }
 }
 
@@ -111,7 +55,7 @@ final class OutgoingRun: Sendable {
     Task {
       // The transfer's own end wakes this task too.
       guard let word = await inside.cancelled.value() else { return }
-      work.withLock { $0.sender.cancel(Array(word.utf8)) }
+      work.withLock { $0.cancel(Array(word.utf8)) }
       news.tell()
       // A member that takes nothing holds nobody up.
       _ = await within(Limits.farewellMax) { await self.inside.ended.value().map { _ in true } }
@@ -161,7 +105,7 @@ final class OutgoingRun: Sendable {
   }
 
   private func end(_ result: Result<[String], CausewayError>) {
-    work.withLock { $0.source.close() }
+    work.withLock { $0.close() }
     inside.end(result)
     inside.cancel("")
   }
@@ -169,17 +113,14 @@ final class OutgoingRun: Sendable {
   // MARK: An attempt
 
   private func attempt() async -> End {
-    let name = ResourceStream.newAttempt(), resources = session.inside.resources
+    let name = UInt64.random(in: .min ... .max), resources = session.inside.resources
     let answer = resources.expect(name, from: member)
     defer { resources.forget(name) }
     do throws(CausewayError) {
       let stream = try await session.connection.openStream(
-        ResourceStream.offer(resource: ResourceStream.resource(manifest.digest), attempt: name).name, to: member,
+        ResourceStream.offer(resource: ResourceStream.resource(manifest.digest), attempt: name).text, to: member,
         in: session.number, keeping: session)
-      work.withLock { work in
-        work.splitter = RecordSplitter()
-        work.sender.start()
-      }
+      work.withLock { $0.start() }
       inside.tell { $0.state = .offered }
       return await withTaskGroup(of: End?.self) { group in
         group.addTask { await self.hear(answer) }
@@ -299,7 +240,7 @@ final class OutgoingRun: Sendable {
       guard let missing = verdicts.firstIndex(where: { $0 == .notSent || $0 == .differs }) else {
         return .success(paths)
       }
-      let (path, failure) = work.withLock { ($0.source.path(missing), $0.failure) }
+      let (path, failure) = work.withLock { (readable($0.path(missing)), $0.failure.map { readable($0) }) }
       let count = verdicts.count { $0 != .stored }
       return .failure(
         CausewayError(.incomplete, "\(failure ?? "\(path) is not what was sent"); \(count) files were not placed"))

@@ -1,15 +1,16 @@
 import Synchronization
+internal import Transfer
 
 /// What a session has to do with resources: which streams belong to which transfer.
 final class Resources: Sendable {
   private struct Route: Hashable {
     let sender: Address
-    let resource: String
+    let resource: UInt64
   }
 
   private struct State {
     /// Answers that are expected: from whom, and who waits.
-    var answers: [String: (member: Address, promise: Promise<OfferedStream>)] = [:]
+    var answers: [UInt64: (member: Address, promise: Promise<OfferedStream>)] = [:]
     /// Transfers that were accepted: the same offer is theirs.
     var routes: [Route: IncomingRun] = [:]
     /// Offers that are not answered yet.
@@ -42,13 +43,13 @@ final class Resources: Sendable {
     }
   }
 
-  func expect(_ attempt: String, from member: Address) -> Promise<OfferedStream> {
+  func expect(_ attempt: UInt64, from member: Address) -> Promise<OfferedStream> {
     let promise = Promise<OfferedStream>()
     state.withLock { $0.answers[attempt] = (member, promise) }
     return promise
   }
 
-  func forget(_ attempt: String) { _ = state.withLock { $0.answers.removeValue(forKey: attempt) } }
+  func forget(_ attempt: UInt64) { _ = state.withLock { $0.answers.removeValue(forKey: attempt) } }
 
   /// An offer was answered, or has ended before.
   func answered() { state.withLock { $0.unanswered -= 1 } }

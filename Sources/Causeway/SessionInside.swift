@@ -1,4 +1,5 @@
 import Synchronization
+internal import Transfer
 
 /// A session as the daemon tells it.
 final class SessionInside: Hearer {

@@ -15,8 +15,8 @@ func commandPeer(_ words: CommandWords) -> CInt {
     ],
     help:
       """
-      Be a peer, through the daemon that runs on this machine. NAME is a display name, or the first 4 or more \
-      hexadecimal digits of an id.
+      Be a peer, through the daemon that runs on this machine. NAME is a display
+      name, or the first 4 or more hexadecimal digits of an id.
       """
   )
 }

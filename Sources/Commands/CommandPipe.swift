@@ -180,9 +180,6 @@ private func readInput(atMost most: Int) throws(CommandFailure) -> [UInt8] {
 
 // MARK: The end that reads
 
-/// Bytes of the stream that may wait here.
-private let streamWindow: UInt64 = 131_072
-
 private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]) throws(CommandFailure) {
   let connection = try options.connect(as: "pipe")
   let signals = Signals([SIGINT, SIGTERM, SIGHUP])
@@ -193,7 +190,7 @@ private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
   try connection.make(.advertise(type: type, info: options.info))
   let patience = deadline(after: options.waits)
   var stream: UInt32 = 0
-  var taken: UInt64 = 0, limit = streamWindow
+  var window = StreamWindow()
   while true {
     let watch = DaemonConnection.Watch(
       input: doorkeeper.descriptor, signals: signals.descriptor, output: STDOUT_FILENO)
@@ -213,7 +210,7 @@ private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
         connection.ask(.take(stream: received, isWanted: false, limit: 0))
         continue
       }
-      stream = connection.ask(.take(stream: received, isWanted: true, limit: limit))
+      stream = connection.ask(.take(stream: received, isWanted: true, limit: window.limit))
     case .event(.streamBytes(stream, let bytes)):
       var text = TextBuilder()
       for byte in bytes { text.add(byte: byte) }
@@ -222,10 +219,7 @@ private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
         _ = try? connection.carryOut(.reset(stream: stream))
         throw CommandFailure(ExitCode.failed)
       }
-      taken += UInt64(bytes.count)
-      guard taken + streamWindow / 2 >= limit else { continue }
-      limit = taken + streamWindow
-      connection.tell(.streamWindow(stream: stream, limit: limit))
+      window.took(bytes.count, stream, connection)
     case .event(.streamEnded(stream, _, let end)):
       try checkEnd(end)
       _ = try? connection.carryOut(.leave(session: session, text: []))

@@ -26,6 +26,9 @@ private var commands: [Command] {
     Command(name: "browse", summary: "show who offers services, as they come and go", run: commandBrowse),
     Command(name: "chat", summary: "talk with everybody in reach, or with one peer", run: commandChat),
     Command(name: "pipe", summary: "send standard input to a peer, or write what one sends", run: commandPipe),
+    Command(name: "send", summary: "send files and folders to a peer", run: commandSend),
+    Command(name: "receive", summary: "receive what peers send, after a question", run: commandReceive),
+    Command(name: "drop", summary: "receive from trusted peers, with nobody there", run: commandDrop),
     Command(name: "accept", summary: "answer invitations for what has no screen", run: commandAccept),
     Command(name: "peer", summary: "be a peer: browse, chat, send and receive files", run: commandPeer),
     Command(
@@ -53,7 +56,7 @@ func dispatch(_ words: CommandWords, _ group: StaticString, _ commands: [Command
     text.pad(from: start, to: 12)
     text.add("\(command.summary)\n")
   }
-  text.add("\n“\(group) COMMAND --help” tells more. \(ExitCode.help)\n")
+  text.add("\n“\(group) COMMAND --help” tells more.\n\(ExitCode.help)\n")
   if isHelp { Output.put(text) } else { text.write(to: STDERR_FILENO) }
   return isHelp ? ExitCode.done : ExitCode.usage
 }

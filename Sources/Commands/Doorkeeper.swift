@@ -10,7 +10,6 @@ final class Doorkeeper {
   private struct Question {
     let invitation: Invitation
     let peer: LocalPeer
-    var isAsked = false
   }
 
   private let connection: DaemonConnection
@@ -18,8 +17,8 @@ final class Doorkeeper {
   private let rule: AcceptRule
   private let type: [UInt8]
   /// The daemon bounds them.
-  private var questions: [Question] = []
-  private var input = LineInput(byteCountMax: 256)
+  private var waiting: [Question] = []
+  private let questions = Questions()
   /// What is told of each answer: the peer, and whether it was accepted.
   private let tell: (Invitation, LocalPeer, Bool) -> Void
 
@@ -35,16 +34,16 @@ final class Doorkeeper {
   }
 
   /// Standard input while a question waits for its answer; otherwise -1.
-  var descriptor: CInt { questions.isEmpty || input.isOver ? -1 : STDIN_FILENO }
+  var descriptor: CInt { questions.descriptor }
 
   func invited(_ invitation: Invitation, _ peer: LocalPeer) {
     switch rule.answer(invitation.from.node, peer) {
     case .yes: answer(invitation, peer, true)
     case .no: answer(invitation, peer, false)
-    case .ask where input.isOver: answer(invitation, peer, false)
+    case .ask where questions.isOver: answer(invitation, peer, false)
     case .ask:
-      questions.append(Question(invitation: invitation, peer: peer))
-      askNext()
+      waiting.append(Question(invitation: invitation, peer: peer))
+      questions.ask(invitation.handle.number, question(invitation, peer))
     }
   }
 
@@ -53,25 +52,21 @@ final class Doorkeeper {
 
   /// An invitation has ended, whoever ended it.
   func ended(_ received: UInt32) {
-    guard let index = questions.firstIndex(where: { $0.invitation.handle.number == received }) else { return }
-    let question = questions.remove(at: index)
-    if question.isAsked { printError(TextBuilder(question.peer.name, " waits no longer: its invitation is over")) }
-    askNext()
+    guard let index = waiting.firstIndex(where: { $0.invitation.handle.number == received }) else { return }
+    let question = waiting.remove(at: index)
+    if questions.withdraw(received) {
+      printError(TextBuilder(question.peer.name, " waits no longer: its invitation is over"))
+    }
+    questions.askNext()
   }
 
   /// Reads answers.
   func readInput() {
-    input.read()
-    while let line = input.next() {
-      guard !questions.isEmpty, questions[0].isAsked else { continue }
-      let question = questions.removeFirst()
-      let first = line.first { $0 != 0x20 }
-      answer(question.invitation, question.peer, first == UInt8(ascii: "y") || first == UInt8(ascii: "Y"))
-      askNext()
+    questions.readInput { number, accepts in
+      guard let index = waiting.firstIndex(where: { $0.invitation.handle.number == number }) else { return }
+      let question = waiting.remove(at: index)
+      answer(question.invitation, question.peer, accepts)
     }
-    guard input.isOver else { return }
-    for question in questions { answer(question.invitation, question.peer, false) }
-    questions = []
   }
 
   private func answer(_ invitation: Invitation, _ peer: LocalPeer, _ accepts: Bool) {
@@ -80,15 +75,10 @@ final class Doorkeeper {
     tell(invitation, peer, accepts)
   }
 
-  private func askNext() {
-    guard !questions.isEmpty, !questions[0].isAsked else { return }
-    questions[0].isAsked = true
-    let (invitation, peer) = (questions[0].invitation, questions[0].peer)
+  private func question(_ invitation: Invitation, _ peer: LocalPeer) -> TextBuilder {
     var text = TextBuilder()
-    text.add(untrusted: peer.name)
-    text.add(peer.isVerified ? " (verified, " : " (NOT verified, " as StaticString)
-    text.add(invitation.from.node.shortText)
-    text.add(") invites to “")
+    text.add(peer, invitation.from.node)
+    text.add(" invites to “")
     text.add(untrusted: type)
     text.add("”, ")
     text.add(UInt64(invitation.memberCount))
@@ -100,7 +90,7 @@ final class Doorkeeper {
       text.add("”")
     }
     text.add(". Accept? [y/N] ")
-    text.write(to: STDERR_FILENO)
+    return text
   }
 
   private static let contextShownBytes = 200

@@ -6,6 +6,7 @@ import LocalClient
 import Primitives
 import Reactor
 import Session
+import Terminal
 
 /// Options of every command that is a client of the local API.
 struct LocalOptions {
@@ -75,16 +76,30 @@ struct LocalOptions {
   var endOfStay: Instant { deadline(after: stays) }
 
   /// Connects in the name that was given, or in the command's own; or prints why not and throws the exit code.
-  func connect(as command: StaticString) throws(CommandFailure) -> DaemonConnection {
-    var path = socket ?? ""
-    if socket == nil {
-      guard let configuration = loadConfiguration(config) else { throw CommandFailure(ExitCode.usage) }
-      path = configuration.localSocketPath
+  func connect(as command: StaticString) throws(CommandFailure) -> DaemonConnection { try connect(in: command.bytes) }
+
+  /// The same for a command that made a name of its own.
+  func connect(in instance: [UInt8]) throws(CommandFailure) -> DaemonConnection {
+    guard let path = socketPath else { throw CommandFailure(ExitCode.usage) }
+    return try attempt { () throws(ConnectionError) in
+      try DaemonConnection(path: path, name: name.isEmpty ? instance : name)
     }
-    let instance = name.isEmpty ? command.bytes : name
-    let socketPath = path
-    return try attempt { () throws(ConnectionError) in try DaemonConnection(path: socketPath, name: instance) }
   }
+
+  /// Nil when the configuration is wrong.
+  private var socketPath: String? { socket ?? loadConfiguration(config)?.localSocketPath }
+
+  /// Connects as soon as the daemon, which is gone, is back. Nil when it did not come back in time, or a signal came.
+  func connectAgain(in instance: [UInt8], until deadline: Instant, _ signals: Signals) -> DaemonConnection? {
+    while monotonicNow() < deadline, let path = socketPath {
+      var polled = pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0)
+      if poll(&polled, 1, Self.againMilliseconds) > 0 { return nil }
+      if let connection = try? DaemonConnection(path: path, name: name.isEmpty ? instance : name) { return connection }
+    }
+    return nil
+  }
+
+  private static let againMilliseconds: CInt = 500
 }
 
 /// Carries out `body`; a connection that fails ends the command.

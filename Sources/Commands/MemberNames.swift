@@ -14,6 +14,9 @@ struct MemberNames {
     var state: MemberState
     /// What people were last told of it: that it connects, again or at first, is not told.
     fileprivate var told: MemberState?
+
+    /// Streams can be opened to it.
+    var isThere: Bool { state == .connected || state == .paused }
   }
 
   private(set) var members: [Member] = []
@@ -62,6 +65,14 @@ extension TextBuilder {
     add(UInt64(peer.hops))
     add(peer.hops == 1 ? " hop" : " hops" as StaticString)
     add(peer.isVerified ? ", verified" : ", not verified" as StaticString)
+  }
+
+  /// bob (NOT verified, 2b75e26e): for whom it matters who that is
+  mutating func add(_ peer: LocalPeer, _ node: NodeID) {
+    add(untrusted: peer.name)
+    add(peer.isVerified ? " (verified, " : " (NOT verified, " as StaticString)
+    add(node.shortText)
+    add(")")
   }
 
   /// The beginning of a text: untrusted words, and what is said of them.

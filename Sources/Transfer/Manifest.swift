@@ -54,7 +54,7 @@ public struct Manifest: Equatable, Sendable {
 
   /// Puts them in order.
   public init(_ entries: [Entry]) throws(TransferFault) {
-    let sorted = entries.sorted { Entry.precedes($0.path, $1.path) }
+    let sorted = Self.order(entries).map { entries[$0] }
     var fields = FieldWriter()
     for entry in sorted {
       let components = entry.components
@@ -65,6 +65,11 @@ public struct Manifest: Equatable, Sendable {
       guard fields.bytes.count <= TransferLimits.manifestBytesMax else { throw .manifestLength }
     }
     try self.init(sorted, fields.bytes)
+  }
+
+  /// The places of entries in the order of a manifest.
+  public static func order(_ entries: [Entry]) -> [Int] {
+    entries.indices.sorted { Entry.precedes(entries[$0].path, entries[$1].path) }
   }
 
   /// Reads what was offered.

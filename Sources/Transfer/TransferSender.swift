@@ -55,7 +55,8 @@ public struct TransferSender: Sendable {
   private var current: (file: Int, tree: Tree)?
   /// Of files that were sent.
   private var roots: [Digest?]
-  private var verdicts: [Verdict?]
+  /// Of this attempt's files, as far as the receiver has told them.
+  public private(set) var verdicts: [Verdict?]
   private var missing: Int
   private var output: [Record] = []
   private var outcome: SenderOutcome?
@@ -81,6 +82,12 @@ public struct TransferSender: Sendable {
   public var isEnded: Bool { phase == .ended }
   /// It was accepted, in this attempt.
   public var isAccepted: Bool { phase != .idle && phase != .offered && phase != .ended }
+
+  /// What the receiver has of a file is being read and hashed here: so many bytes of so many.
+  public var comparing: (done: UInt64, total: UInt64)? {
+    guard case .hashing(let file) = phase else { return nil }
+    return (current?.tree.byteCount ?? 0, held[file].bytes)
+  }
 
   /// Offers on a stream that has just been opened.
   public mutating func start() {

@@ -1,7 +1,9 @@
 import Glibc
 import Testing
+import Transfer
 
 @testable import Causeway
+@testable import TransferFiles
 
 private let big = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 16) }
 
@@ -261,13 +263,13 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
 }
 
 @Test func `streams of resources are known by their names`() {
-  let offer = ResourceStream.offer(resource: "0123456789abcdef", attempt: "00000000000000ff")
-  #expect(offer.name == "causeway:resource:0123456789abcdef:00000000000000ff" && ResourceStream(offer.name) == offer)
-  let answer = ResourceStream.answer(attempt: "00000000000000ff")
-  #expect(answer.name == "causeway:answer:00000000000000ff" && ResourceStream(answer.name) == answer)
+  let offer = ResourceStream.offer(resource: 0x0123_4567_89ab_cdef, attempt: 0xff)
+  #expect(offer.text == "causeway:resource:0123456789abcdef:00000000000000ff" && ResourceStream(offer.name) == offer)
+  let answer = ResourceStream.answer(attempt: 0xff)
+  #expect(answer.text == "causeway:answer:00000000000000ff" && ResourceStream(answer.name) == answer)
   for name in [
     "log", "causeway:", "causeway:answer:", "causeway:answer:00000000000000fF", "causeway:resource:0123456789abcdef",
-    "causeway:answer:00000000000000ff:00",
+    "causeway:answer:00000000000000ff:00", "causeway:resource:0123456789abcdef-00000000000000ff",
   ] { #expect(ResourceStream(name) == nil, "\(name)") }
-  #expect(offer.name.utf8.count <= Limits.nameBytesMax)
+  #expect(offer.name.count <= Limits.nameBytesMax)
 }

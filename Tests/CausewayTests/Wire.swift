@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 
 @testable import Causeway
+@testable import TransferFiles
 
 /// Two applications in one session, whose daemons are the test: it carries their streams.
 final class Wire: Sendable {

@@ -163,7 +163,8 @@ class CommandLine(unittest.TestCase):
     def test_no_word_prints_the_commands(self):
         code, out, _ = self.run_command()
         self.assertEqual(code, 0)
-        for command in ("run", "status", "peers", "log", "browse", "chat", "pipe", "accept", "peer", "selftest", "version"):
+        for command in ("run", "status", "peers", "log", "browse", "chat", "pipe", "send", "receive", "drop", "accept",
+                        "peer", "selftest", "version"):
             self.assertIn(f"\n  {command} ", out)
 
     def test_an_unknown_command_is_refused(self):
@@ -173,7 +174,8 @@ class CommandLine(unittest.TestCase):
 
     def test_every_command_has_help(self):
         for words in (["run"], ["status"], ["peers"], ["log"], ["peer", "browse"], ["peer", "chat"], ["peer", "send"],
-                      ["peer", "receive"], ["selftest"], ["version"], ["peer"], ["browse"], ["chat"], ["pipe"], ["accept"]):
+                      ["peer", "receive"], ["selftest"], ["version"], ["peer"], ["browse"], ["chat"], ["pipe"], ["accept"],
+                      ["send"], ["receive"], ["drop"]):
             code, out, _ = self.run_command(*words, "--help")
             self.assertEqual(code, 0, words)
             self.assertIn("Usage: causeway " + " ".join(words), out)
@@ -184,13 +186,16 @@ class CommandLine(unittest.TestCase):
                       ["log", "--level", "loud"], ["log", "--since", "yesterday"], ["peer", "chat", "--wait-for", "x"],
                       ["browse", "Chat"], ["browse", "a", "b"], ["browse", "--for", "0"], ["chat", "two words"],
                       ["chat", "--name", ""], ["chat", "--name", "a\nb"], ["chat", "--wait", "x"], ["accept"], ["pipe"],
-                      ["pipe", "--listen", "a", "b"], ["pipe", "bob", "no_type"], ["pipe", "a", "b", "c"]):
+                      ["pipe", "--listen", "a", "b"], ["pipe", "bob", "no_type"], ["pipe", "a", "b", "c"],
+                      ["send"], ["send", "a"], ["send", "-", "bob"], ["send", "a", "bob", "--type", "No"], ["receive"],
+                      ["receive", "/tmp", "--count", "0"], ["receive", "/tmp", "--max", "x"], ["drop", "/tmp", "--count", "1"]):
             code, _, err = self.run_command(*words)
             self.assertEqual(code, 2, words)
             self.assertIn("causeway", err)
 
     def test_no_daemon_is_told_by_its_own_code(self):
-        for words in (["status"], ["browse"], ["chat"], ["accept", "chat"], ["pipe", "bob"], ["pipe", "--listen"]):
+        for words in (["status"], ["browse"], ["chat"], ["accept", "chat"], ["pipe", "bob"], ["pipe", "--listen"],
+                      ["send", "/etc/passwd", "bob"], ["receive", "/tmp"], ["drop", "/tmp"]):
             code, _, err = self.run_command(*words, "--socket", self.path("none.sock"))
             self.assertEqual(code, 3, words)
             self.assertIn("no daemon answers", err)

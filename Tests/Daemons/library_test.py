@@ -15,7 +15,7 @@ import threading
 import time
 import unittest
 
-from daemons import Daemon
+from daemons import BINARY, Daemon
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "Examples/groupchat"
@@ -249,6 +249,24 @@ class LibraryTest(unittest.TestCase):
         sender.wait("^sent: ", 30)
         self.same(place, into)
         self.again("daemon killed", before + self.moved(sender) - size)
+
+    def test_a_command_sends_to_an_application(self):
+        place, into, _ = self.folder("to-application", MEBIBYTE)
+        receiver = self.receive("m", self.b, into)
+        code, out, err = self.a.run("send", str(place), "b")
+        self.assertEqual(code, 0, err)
+        self.assertIn("sent 32 files, 5.4 MB to b", out)
+        receiver.wait("^received: ")
+        self.same(place, into)
+
+    def test_an_application_sends_to_a_command(self):
+        place, into, _ = self.folder("to-command", MEBIBYTE)
+        receiver = self.program(
+            BINARY, "receive", into, "--config", self.b.config, "--from", self.a.id, "--count", "1")
+        sender = self.send("n", self.a, place)
+        receiver.wait("^a: “out” …, 32 files, 5.4 MB received$", 60)
+        sender.wait("^sent: ")
+        self.same(place, into)
 
     def test_a_disk_that_fills_up_is_named_at_both_ends(self):
         place, into, size = self.folder("full")

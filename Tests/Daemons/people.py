@@ -27,9 +27,9 @@ SEQUENCE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])")
 class Command:
     """A running command that is no terminal's: its lines of standard output and error as they come."""
 
-    def __init__(self, daemon, *words, input=subprocess.PIPE, output=subprocess.PIPE):
+    def __init__(self, daemon, *words, input=subprocess.PIPE, output=subprocess.PIPE, command=None):
         self.process = subprocess.Popen(
-            [BINARY, *words, "--config", daemon.config], stdin=input, stdout=output, stderr=subprocess.PIPE)
+            command or [BINARY, *words, "--config", daemon.config], stdin=input, stdout=output, stderr=subprocess.PIPE)
         self.lines, self.heard = queue.SimpleQueue(), []
         streams = [stream for stream in (self.process.stdout, self.process.stderr) if stream]
         self.readers = [threading.Thread(target=self._read, args=(stream,), daemon=True) for stream in streams]

@@ -46,9 +46,10 @@ RIM["Program"] = {"CSystem", "Commands"}
 # The library for applications stands alone, with what it shares with the commands: what it needs of the system is in two
 # files.
 RIM["Transfer"] = set()
-RIM["Causeway"] = {"Transfer"}
-RIM["Commands"] = RIM["Commands"] | {"Transfer"}
-PLATFORM = {f"Sources/Causeway/{name}.swift": {"Glibc", "Musl", "Darwin"} for name in ("Platform", "PlatformFiles")}
+RIM["TransferFiles"] = {"Transfer", "CSystem"}
+RIM["Causeway"] = {"Transfer", "TransferFiles"}
+RIM["Commands"] = RIM["Commands"] | {"Transfer", "TransferFiles"}
+PLATFORM = {f"Sources/{name}.swift": {"Glibc", "Musl", "Darwin"} for name in ("Causeway/Platform", "TransferFiles/Files")}
 
 SOURCE_SUFFIXES = {".swift", ".c", ".h", ".py", ".sh"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".conf", ".service", ".json", ".yml", ".yaml", ""}

@@ -37,6 +37,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/timerfd.h>
 #include <sys/timex.h>
 #include <sys/types.h>
@@ -93,6 +94,11 @@ time_t csystem_timegm(const struct tm *_Nonnull parts);
 
 /// open(2): variadic functions are closed to Swift. `mode` counts only when a file is made.
 static inline int csystem_open(const char *_Nonnull path, int flags, mode_t mode) { return open(path, flags, mode); }
+
+/// openat(2), likewise.
+static inline int csystem_openat(int folder, const char *_Nonnull name, int flags, mode_t mode) {
+  return openat(folder, name, flags, mode);
+}
 
 /// The size of a terminal. 0, or -1 with errno set.
 static inline int csystem_terminal_size(int descriptor, struct winsize *_Nonnull size) {

@@ -1,4 +1,6 @@
-#if canImport(Glibc)
+#if hasFeature(Embedded)
+  import CSystem
+#elseif canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
   import Musl
@@ -7,19 +9,20 @@
 #endif
 
 /// Why a call about a file failed.
-struct FileFailure: Error {
-  let code: Int32
+public struct FileFailure: Error {
+  public let code: Int32
   /// One line for people; the caller puts the file's name before it.
-  let text: String
+  public let text: String
 
-  init(_ code: Int32 = errno) {
+  init(_ code: Int32? = nil) {
+    let code = code ?? lastError
     self.code = code
     text = String(cString: strerror(code))
   }
 
-  init(saying text: String) { (code, self.text) = (0, text) }
+  public init(saying text: String) { (code, self.text) = (0, text) }
 
-  var isFull: Bool { code == ENOSPC || code == EDQUOT }
+  public var isFull: Bool { code == ENOSPC || code == EDQUOT }
   var isMissing: Bool { code == ENOENT }
   /// A symbolic link stands where none may.
   var isLink: Bool { code == ELOOP }
@@ -27,18 +30,18 @@ struct FileFailure: Error {
 }
 
 /// A file or folder that is open. It is closed with its last owner.
-final class OpenFile: Sendable {
+public final class OpenFile: Sendable {
   let number: Int32
 
   init(_ number: Int32) { self.number = number }
 
-  deinit { Platform.close(number) }
+  deinit { close(number) }
 }
 
-/// System calls about files: the rest of what a port changes. Each call on a name is relative to an open folder, takes one
+/// System calls about files: beside the library's `Platform` what a port changes. Each call on a name is relative to an open folder, takes one
 /// name without a slash, and follows no symbolic link: so nothing reaches beyond the folder that was opened first. The
 /// library makes no such call on a thread of the application.
-enum Files {
+public enum Files {
   /// What is known of an open file.
   struct Information: Equatable {
     let isFile: Bool
@@ -56,7 +59,7 @@ enum Files {
     return try opened(systemOpen(path, O_RDONLY | common))
   }
 
-  static func folder(path: String) throws(FileFailure) -> OpenFile {
+  public static func folder(path: String) throws(FileFailure) -> OpenFile {
     guard !path.utf8.contains(0) else { throw FileFailure(EINVAL) }
     return try opened(systemOpen(path, O_RDONLY | O_DIRECTORY | common))
   }
@@ -95,9 +98,9 @@ enum Files {
     #else
       let time = status.st_mtim
     #endif
-    let kind = status.st_mode & S_IFMT
+    let kind = status.st_mode & kindMask
     return Information(
-      isFile: kind == S_IFREG, isFolder: kind == S_IFDIR, size: UInt64(max(0, status.st_size)),
+      isFile: kind == regular, isFolder: kind == directory, size: UInt64(max(0, status.st_size)),
       changed: Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec))
   }
 
@@ -116,7 +119,7 @@ enum Files {
     guard own >= 0 else { throw FileFailure() }
     guard let stream = fdopendir(own) else {
       let failure = FileFailure()
-      Platform.close(own)
+      close(own)
       throw failure
     }
     defer { closedir(stream) }
@@ -138,7 +141,7 @@ enum Files {
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
       while done < count {
         let got = pread(file.number, buffer.baseAddress! + done, count - done, off_t(offset) + off_t(done))
-        if got < 0 && errno == EINTR { continue }
+        if got < 0 && lastError == EINTR { continue }
         if got < 0 { failure = FileFailure() }
         if got <= 0 { break }
         done += got
@@ -155,7 +158,7 @@ enum Files {
       let put = bytes.withUnsafeBytes {
         pwrite(file.number, $0.baseAddress! + done, $0.count - done, off_t(offset) + off_t(done))
       }
-      if put < 0 && errno != EINTR { throw FileFailure() }
+      if put < 0 && lastError != EINTR { throw FileFailure() }
       done += max(put, 0)
     }
   }
@@ -195,7 +198,7 @@ enum Files {
           try remove(name, in: folder, isFolder: false)
           return true
         }
-        if errno == EEXIST { return false }
+        if lastError == EEXIST { return false }
         // A file system without links: an empty file takes the name first.
         _ = try opened(at(target, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | common))
       }
@@ -235,7 +238,7 @@ enum Files {
   }
 
   /// What this user can still write where a folder is, in bytes.
-  static func space(_ folder: OpenFile) throws(FileFailure) -> UInt64 {
+  public static func space(_ folder: OpenFile) throws(FileFailure) -> UInt64 {
     var status = statvfs()
     guard fstatvfs(folder.number, &status) == 0 else { throw FileFailure() }
     let (bytes, isMore) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
@@ -256,7 +259,7 @@ enum Files {
   /// Names without a slash or NUL, ended as C wants it.
   private static func withName(_ name: [UInt8], _ body: (UnsafePointer<CChar>) -> Int32) -> Int32 {
     guard !name.isEmpty, !name.contains(0), !name.contains(UInt8(ascii: "/")) else {
-      errno = EINVAL
+      setLastError(EINVAL)
       return -1
     }
     return (name + [0]).withUnsafeBufferPointer { bytes in
@@ -265,9 +268,25 @@ enum Files {
   }
 
   private static func at(_ folder: OpenFile, _ name: [UInt8], _ flags: Int32) -> Int32 {
-    withName(name) { openat(folder.number, $0, flags, 0o666) }
+    withName(name) { openInFolder(folder.number, $0, flags) }
   }
 }
 
-/// `Files` has a member of this name too.
-private func systemOpen(_ path: String, _ flags: Int32) -> Int32 { open(path, flags) }
+// What C has as macros and variadic functions. `Files` has a member `open` too.
+#if hasFeature(Embedded)
+  private func systemOpen(_ path: String, _ flags: Int32) -> Int32 { csystem_open(path, flags, 0) }
+  private func openInFolder(_ folder: Int32, _ name: UnsafePointer<CChar>, _ flags: Int32) -> Int32 {
+    csystem_openat(folder, name, flags, 0o666)
+  }
+  private var lastError: Int32 { csystem_errno() }
+  private func setLastError(_ code: Int32) { csystem_set_errno(code) }
+  private let kindMask = mode_t(S_IFMT), regular = mode_t(S_IFREG), directory = mode_t(S_IFDIR)
+#else
+  private func systemOpen(_ path: String, _ flags: Int32) -> Int32 { open(path, flags) }
+  private func openInFolder(_ folder: Int32, _ name: UnsafePointer<CChar>, _ flags: Int32) -> Int32 {
+    openat(folder, name, flags, 0o666)
+  }
+  private var lastError: Int32 { errno }
+  private func setLastError(_ code: Int32) { errno = code }
+  private let kindMask = S_IFMT, regular = S_IFREG, directory = S_IFDIR
+#endif

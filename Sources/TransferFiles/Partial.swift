@@ -1,8 +1,8 @@
-internal import Transfer
+import Transfer
 
 /// What came of a resource, beside its destination: a hidden folder with the files as they will be, and a journal. It is
 /// one process's alone, and is kept 24 h after its last change. docs/resources.md, “Partials”.
-struct Partial: Sendable {
+public struct Partial: Sendable {
   private let destination: OpenFile
   private let name: [UInt8]
   private let folder: OpenFile
@@ -11,12 +11,15 @@ struct Partial: Sendable {
   private var journalBytes: UInt64 = 0
   private var open: (file: Int, descriptor: OpenFile)?
 
+  /// What is not whole is kept so long: 24 h.
+  private static let keptNanoseconds: Int64 = 86_400_000_000_000
   private static let filesName = Array("files".utf8), journalName = Array("journal".utf8)
 
   /// The name of the partial of a resource of a sender.
-  static func name(_ offer: OfferRecord, from sender: Address) -> [UInt8] {
+  /// - Parameter sender: its address as text.
+  static func name(_ offer: OfferRecord, from sender: [UInt8]) -> [UInt8] {
     var hash = SHA256()
-    hash.update(Array(sender.description.utf8))
+    hash.update(sender)
     hash.update(offer.manifest.bytes)
     return Names.partial(offer.name, hash.digest())
   }
@@ -47,10 +50,10 @@ struct Partial: Sendable {
       guard let folder = try? Files.folder(name, in: destination) else { continue }
       if let journal = try? Files.read(journalName, in: folder) {
         guard let changed = try? Files.information(journal).changed, Files.lock(journal) else { continue }
-        guard Files.now &- changed > Limits.partialNanoseconds else { continue }
+        guard Files.now &- changed > keptNanoseconds else { continue }
       } else {
         guard let changed = try? Files.information(folder).changed else { continue }
-        guard Files.now &- changed > Limits.partialNanoseconds else { continue }
+        guard Files.now &- changed > keptNanoseconds else { continue }
       }
       try? Files.removeAll(name, in: destination)
     }
@@ -62,6 +65,13 @@ struct Partial: Sendable {
       let bytes = try? Files.read(file, offset: 0, count: size(file))
     else { return [] }
     return bytes
+  }
+
+  /// Bytes of an offer that a transfer which broke has left in a directory; nil when it was not accepted into it.
+  public static func bytesHeld(_ offer: OfferRecord, from sender: [UInt8], in directory: String) -> UInt64? {
+    guard let folder = try? Files.folder(path: directory) else { return nil }
+    let journal = journal(name(offer, from: sender), in: folder)
+    return PartialJournal.read(journal, offer.manifest).map { PartialJournal.bytesHeld($0.entries) }
   }
 
   private static func size(_ file: OpenFile) -> Int {

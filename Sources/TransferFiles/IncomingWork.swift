@@ -1,23 +1,25 @@
-internal import Transfer
+import Transfer
 
 /// What a receiver does at a time: the state of the transfer, and the files.
-struct IncomingWork: Sendable {
+public struct IncomingWork: Sendable {
   /// What came of a step.
-  struct Step {
+  public struct Step: Sendable {
     /// For the sender.
-    var bytes: [UInt8] = []
+    public var bytes: [UInt8] = []
     /// It is to be answered.
-    var offer: OfferRecord?
-    var outcome: ReceiverOutcome?
+    public var offer: OfferRecord?
+    public var outcome: ReceiverOutcome?
   }
 
-  private(set) var receiver = TransferReceiver()
+  public private(set) var receiver = TransferReceiver()
   private var splitter = RecordSplitter()
   private var partial: Partial?
   private var directory = ""
 
+  public init() {}
+
   /// Bytes of the sender's stream.
-  mutating func hear(_ bytes: [UInt8]) -> Step {
+  public mutating func hear(_ bytes: [UInt8]) -> Step {
     splitter.append(bytes)
     var step = Step()
     do throws(TransferFault) {
@@ -33,23 +35,23 @@ struct IncomingWork: Sendable {
   }
 
   /// The sender has finished its stream.
-  mutating func finished() -> Step {
+  public mutating func finished() -> Step {
     if !receiver.streamFinished() { receiver.broken(.bytesMissing) }
     return rest()
   }
 
-  mutating func refuse(_ code: AnswerCode, _ text: [UInt8]) -> Step {
+  public mutating func refuse(_ code: AnswerCode, _ text: [UInt8]) -> Step {
     receiver.refuse(code, text)
     return rest()
   }
 
-  mutating func cancel(_ text: [UInt8]) -> Step {
+  public mutating func cancel(_ text: [UInt8]) -> Step {
     receiver.cancel(text)
     return rest()
   }
 
   /// The stream broke.
-  mutating func restart() -> Step {
+  public mutating func restart() -> Step {
     receiver.restart()
     splitter = RecordSplitter()
     return rest()
@@ -61,9 +63,9 @@ struct IncomingWork: Sendable {
     return step
   }
 
-  mutating func accept(
-    _ directory: String, _ bytesMax: UInt64, _ offer: OfferRecord, from sender: Address
-  ) throws(CausewayError) -> Step {
+  public mutating func accept(
+    _ directory: String, _ bytesMax: UInt64, _ offer: OfferRecord, from sender: [UInt8]
+  ) throws(ResourceFailure) -> Step {
     var isBusy = false
     do throws(FileFailure) {
       let folder = try Files.folder(path: directory)
@@ -80,8 +82,7 @@ struct IncomingWork: Sendable {
       self.partial = partial
       self.directory = directory
     } catch {
-      throw CausewayError(
-        isBusy ? .busy : error.isFull ? .noSpace : .storage, "\(harmless(directory)): \(error.text)")
+      throw ResourceFailure(isBusy ? .busy : error.isFull ? .noSpace : .storage, directory, error.text)
     }
     return rest()
   }
@@ -124,26 +125,28 @@ struct IncomingWork: Sendable {
   }
 
   /// Where the files and folders are.
-  var paths: [String] {
+  public var paths: [String] {
     guard let manifest = receiver.manifest else { return [] }
-    let base = directory.hasSuffix("/") ? directory : directory + "/"
-    return manifest.items.indices.compactMap { item in
-      receiver.number(item: item).map { number in
-        base + String(decoding: Names.numbered(Names.visible(manifest.name(item: item)), number), as: UTF8.self)
-      }
-    }
+    return manifest.items.indices.compactMap { path(item: $0) }
   }
 
-  /// A file for people.
-  func path(_ file: Int) -> String {
-    receiver.manifest.map { readable($0.entries[$0.files[file]].path) } ?? ""
+  /// Where an item is; nil when it is not in its place.
+  public func path(item: Int) -> String? {
+    guard let manifest = receiver.manifest, let number = receiver.number(item: item) else { return nil }
+    let base = directory.utf8.last == UInt8(ascii: "/") ? directory : directory + "/"
+    return base + String(decoding: Names.numbered(Names.visible(manifest.name(item: item)), number), as: UTF8.self)
+  }
+
+  /// A file's path in the manifest.
+  public func path(_ file: Int) -> [UInt8] {
+    receiver.manifest.map { $0.entries[$0.files[file]].path } ?? []
   }
 
   /// Nothing of it is waited for any more.
-  mutating func removePartial() {
+  public mutating func removePartial() {
     partial?.remove()
     partial = nil
   }
 
-  mutating func close() { partial = nil }
+  public mutating func close() { partial = nil }
 }

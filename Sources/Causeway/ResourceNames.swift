@@ -1,0 +1,24 @@
+internal import Transfer
+internal import TransferFiles
+
+extension ResourceStream {
+  /// Ordinary streams have no name that begins so.
+  static func isReserved(_ name: String) -> Bool { name.utf8.starts(with: prefix) }
+
+  init?(_ name: String) { self.init(Array(name.utf8)) }
+
+  var text: String { String(decoding: name, as: UTF8.self) }
+}
+
+extension CausewayError {
+  init(_ failure: ResourceFailure) {
+    let reason: Reason =
+      switch failure.reason {
+      case .invalid: .invalid
+      case .storage: .storage
+      case .noSpace: .noSpace
+      case .busy: .busy
+      }
+    self.init(reason, failure.path.isEmpty ? failure.text : "\(harmless(failure.path)): \(failure.text)")
+  }
+}

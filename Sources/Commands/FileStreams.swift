@@ -1,0 +1,82 @@
+import LocalAPI
+import LocalClient
+import Primitives
+import Session
+
+/// Limits of the commands that send and receive files. docs/resources.md, “Limits”.
+enum FileLimits {
+  /// As other applications of this type use too.
+  static let rules = SessionRules(membersMax: SessionLimits.membersMax)
+  /// After a break the other end is waited for.
+  static let returnTime = TimeSpan.seconds(3_600)
+  /// The last word of a transfer may take so long.
+  static let farewellTime = TimeSpan.seconds(2)
+  /// Who received everything waits so long for the sender to have heard it.
+  static let verdictTime = TimeSpan.seconds(10)
+  /// A stream that begins as a resource has said what it offers by then.
+  static let offerTime = TimeSpan.seconds(30)
+  /// Who has accepted an invitation is connected by then.
+  static let memberTime = TimeSpan.seconds(10)
+  /// Attempts without a byte, one after the other.
+  static let attemptsMax = 20
+  /// Pieces of 256 KiB that are read and hashed before the daemon and the user are heard again.
+  static let readsMax = 4
+  /// Offers and transfers at once: each takes two of the 16 streams that a daemon has for a client.
+  static let transfersMax = 7
+  /// Transfers with those that are waited for after a break.
+  static let awayMax = 64
+  /// One that stood still for so long makes place for another.
+  static let stillTime = TimeSpan.seconds(60)
+  /// Of offers and transfers at once, of one node that nobody has accepted yet.
+  static let unansweredMax = 2
+  /// Sessions at once, below the 16 of a client; of one node no more than its invitations.
+  static let sessionsMax = 14
+}
+
+/// Bytes on their way into a stream, within the room that the daemon tells of.
+struct StreamWriter {
+  let stream: UInt32
+  private var waiting: [UInt8] = []
+  private var start = 0
+  private var written: UInt64 = 0
+  private var limit: UInt64 = 0
+
+  init(_ stream: UInt32) { self.stream = stream }
+
+  /// Nothing waits for room.
+  var isEmpty: Bool { start == waiting.count }
+
+  mutating func room(_ limit: UInt64, _ connection: DaemonConnection) {
+    self.limit = max(self.limit, limit)
+    write([], connection)
+  }
+
+  /// Writes what there is room for, and keeps the rest.
+  mutating func write(_ bytes: [UInt8], _ connection: DaemonConnection) {
+    waiting += bytes
+    while !isEmpty, written < limit {
+      let most = min(limit - written, UInt64(LocalLimits.streamBytesMax))
+      let end = min(start + Int(most), waiting.count)
+      connection.tell(.write(stream: stream, data: Array(waiting[start..<end])))
+      written += UInt64(end - start)
+      start = end
+    }
+    if isEmpty { (waiting, start) = ([], 0) }
+  }
+}
+
+/// How much of a stream the daemon may tell.
+struct StreamWindow {
+  private static let bytes: UInt64 = 131_072
+
+  private var taken: UInt64 = 0
+  private(set) var limit = Self.bytes
+
+  /// So many bytes were taken out of it.
+  mutating func took(_ byteCount: Int, _ stream: UInt32, _ connection: DaemonConnection) {
+    taken += UInt64(byteCount)
+    guard taken + Self.bytes / 2 >= limit else { return }
+    limit = taken + Self.bytes
+    connection.tell(.streamWindow(stream: stream, limit: limit))
+  }
+}

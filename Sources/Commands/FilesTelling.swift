@@ -1,0 +1,229 @@
+import CSystem
+import Diagnostics
+import LocalAPI
+import Primitives
+import Session
+import Transfer
+import TransferFiles
+
+extension FilesView {
+  func tellAsking(_ peer: LocalPeer, _ address: MemberAddress, _ manifest: Manifest) {
+    if isJSON {
+      var line = JSONLine(event: "asking")
+      line.add("name", peer.name)
+      line.add(address)
+      line.add("verified", peer.isVerified)
+      line.add("files", UInt64(manifest.files.count))
+      line.add("bytes", manifest.byteCount)
+      line.put()
+      return
+    }
+    var text = TextBuilder()
+    text.add(peer, address.node)
+    text.add(" is asked to accept ")
+    text.add(files: UInt64(manifest.files.count), bytes: manifest.byteCount)
+    notice(text)
+  }
+
+  /// What became of a file at its receiver.
+  func tellFile(_ path: [UInt8], _ size: UInt64, _ verdict: Verdict) {
+    if isJSON {
+      var line = JSONLine(event: "file")
+      line.add("path", path)
+      line.add("bytes", size)
+      line.add("stored", verdict == .stored)
+      return line.put()
+    }
+    if showsProgress && verdict == .stored { return }
+    var text = TextBuilder(path, ", ")
+    text.add(bytesText(size))
+    switch verdict {
+    case .stored: text.add(": there")
+    case .differs: text.add(": what came there is not what was sent")
+    case .notSent: text.add(": not sent")
+    case .kept: text.add(": waits there for the other files of its folder")
+    }
+    notice(text)
+  }
+
+  func tellOffer(
+    _ transfer: IncomingFiles, _ offer: OfferRecord, _ peer: LocalPeer, _ held: UInt64, _ free: UInt64
+  ) {
+    var line = JSONLine(event: "offer")
+    line.add("name", peer.name)
+    line.add(transfer.from)
+    line.add("verified", peer.isVerified)
+    line.add("first", offer.name)
+    line.add("files", UInt64(offer.files))
+    line.add("bytes", offer.bytes)
+    line.add("held", held)
+    line.add("free", free)
+    line.put()
+  }
+
+  func tellDeclined(_ peer: LocalPeer, _ from: MemberAddress, _ why: TextBuilder) {
+    if isJSON {
+      var line = JSONLine(event: "answer")
+      line.add("name", peer.name)
+      line.add("accepted", false)
+      line.add("text", why.bytes)
+      return line.put()
+    }
+    var text = TextBuilder()
+    text.add(peer, from.node)
+    text.add(" was not accepted: ")
+    text.add(why)
+    notice(text)
+  }
+
+  /// Files and folders that came to their places.
+  func tellItems(_ transfer: IncomingFiles) {
+    guard let manifest = transfer.work.receiver.manifest else { return }
+    while transfer.toldItems < manifest.items.count, let path = transfer.work.path(item: transfer.toldItems) {
+      transfer.toldItems += 1
+      if isJSON {
+        var line = JSONLine(event: "stored")
+        line.add("name", transfer.name)
+        line.add("path", Array(path.utf8))
+        line.put()
+        continue
+      }
+      var text = TextBuilder()
+      text.add(untrusted: path.utf8)
+      text.add(" from ")
+      text.add(untrusted: transfer.name)
+      say(text)
+    }
+  }
+
+  /// A transfer is over.
+  func concluded(_ transfer: IncomingFiles, _ offer: OfferRecord, _ isReceived: Bool) {
+    var text = TextBuilder(transfer.name, ": ")
+    text.add(offer)
+    switch transfer.outcome {
+    case .complete(let verdicts)?:
+      let missing = verdicts.count { $0 != .stored }
+      text.add(isReceived ? " received" : " not received as a whole; files that are missing: " as StaticString)
+      if !isReceived { text.add(UInt64(missing)) }
+    case .refused(let code)?:
+      text.add(code == .timedOut ? " not answered in time" : " declined" as StaticString)
+      text.add(words: transfer.words.bytes)
+    case .cancelledHere?: text.add(" cancelled here; what came is kept for 24 h")
+    case .cancelledByPeer(_, let words)?:
+      text.add(" cancelled by its sender")
+      if transfer.isAccepted { text.add("; what came is kept for 24 h") }
+      text.add(words: words)
+    case .storageFailed(let isFull, let words)?:
+      text.add(" not stored: ")
+      if isFull { text.add("the disk is full; what came is kept for 24 h") } else { text.add(untrusted: words) }
+    case .broken(let fault)?:
+      text.add(" not received: its sender broke the protocol: ")
+      text.add(fault.text)
+    case nil: text.add(" not received: its sender did not come back in time")
+    }
+    if isJSON {
+      var line = JSONLine(event: isReceived ? "received" : "failed")
+      line.add("name", transfer.name)
+      line.add("files", UInt64(offer.files))
+      line.add("bytes", offer.bytes)
+      line.add("text", text.bytes)
+      line.put()
+    } else if isReceived {
+      say(text)
+    } else {
+      notice(text)
+    }
+  }
+}
+
+extension IncomingFiles {
+  /// Everything is in its place.
+  var isReceived: Bool {
+    if case .complete(let verdicts)? = outcome { verdicts.allSatisfy { $0 == .stored } } else { false }
+  }
+
+  /// Whether its end is one of those that `--count` counts: not what somebody or a rule did not want.
+  var counts: Bool {
+    if case .refused(let code)? = outcome { code == .noSpace || code == .tooLarge } else { isAccepted }
+  }
+}
+
+extension OutgoingWork {
+  /// How it ended, for people, and the exit code.
+  func conclusion(_ outcome: SenderOutcome, to name: [UInt8]) -> (text: TextBuilder, code: CInt) {
+    switch outcome {
+    case .complete(let verdicts): return complete(verdicts, name)
+    case .refused(let code, let words): return refused(code, words, name)
+    case .cancelledHere:
+      return (
+        TextBuilder(name, " was told that it is cancelled; the same command goes on where it was, for 24 h"),
+        ExitCode.cut
+      )
+    case .cancelledByPeer(let code, let words): return cancelled(code, words, name)
+    case .broken(let fault):
+      var text = TextBuilder(name, " broke the protocol: ")
+      text.add(fault.text)
+      return (text, ExitCode.failed)
+    }
+  }
+
+  private func complete(_ verdicts: [Verdict], _ name: [UInt8]) -> (text: TextBuilder, code: CInt) {
+    guard let missing = verdicts.firstIndex(where: { $0 == .notSent || $0 == .differs }) else {
+      var text = TextBuilder("sent ")
+      text.add(files: UInt64(verdicts.count), bytes: sender.manifest.byteCount)
+      text.add(" to ")
+      text.add(untrusted: name)
+      return (text, ExitCode.done)
+    }
+    var text = TextBuilder()
+    if let failure = failure {
+      text.add(untrusted: failure)
+    } else {
+      text.add(untrusted: path(missing))
+      text.add(" is not what was sent")
+    }
+    text.add("; not in their places: ")
+    text.add(UInt64(verdicts.count { $0 != .stored }))
+    text.add(" of ")
+    text.add(UInt64(verdicts.count))
+    return (text, ExitCode.failed)
+  }
+
+  private func refused(_ code: AnswerCode, _ words: [UInt8], _ name: [UInt8]) -> (text: TextBuilder, code: CInt) {
+    let said: StaticString =
+      switch code {
+      case .noSpace: " has no room for it"
+      case .tooLarge: " takes no offer of this size"
+      case .timedOut: ": nobody answered there in time"
+      case .busy: " is receiving it already"
+      case .declined, .accepted, .acceptedAgain: " declined"
+      }
+    var text = TextBuilder(name, said)
+    text.add(words: words)
+    return (text, code == .timedOut ? ExitCode.timedOut : ExitCode.refused)
+  }
+
+  private func cancelled(_ code: CancelCode, _ words: [UInt8], _ name: [UInt8]) -> (text: TextBuilder, code: CInt) {
+    let said: StaticString =
+      switch code {
+      case .wanted: " cancelled it; the same command goes on where it was, for 24 h"
+      case .storageFailed: " cannot store it"
+      case .storageFull: ": the disk is full there; the same command goes on where it was, for 24 h"
+      case .broken: " says that this end broke the protocol"
+      }
+    var text = TextBuilder(name, said)
+    // A full disk says it itself.
+    if code != .storageFull { text.add(words: words) }
+    return (text, code == .wanted ? ExitCode.cut : ExitCode.failed)
+  }
+}
+
+extension TextBuilder {
+  /// “photos”: 40 files, 361 MB
+  mutating func add(_ offer: OfferRecord) {
+    add("“")
+    add(untrusted: offer.name)
+    add(offer.entries > 1 && offer.files > 1 ? "” …, " : "”, " as StaticString)
+    add(files: UInt64(offer.files), bytes: offer.bytes)
+  }
+}
