@@ -68,6 +68,7 @@ final class LinkDriver {
   /// driver before, because it may end at once.
   func start(_ bytes: [UInt8], deadline: Instant) {
     io.wake(at: deadline)
+    isSilent = bytes.isEmpty
     bytes.withUnsafeBytes { secure.receive($0) { input in take(input) } }
     flush()
   }

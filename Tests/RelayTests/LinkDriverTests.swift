@@ -82,6 +82,22 @@ import Testing
     #expect(!cable.server.node.isLinked)
   }
 
+  @Test func `a stream is silent until something comes, before the driver or later`() throws {
+    let cable = try Cable()
+    let early = try Box(isInbound: true)
+    early.driver.start(cable.server.io.incoming, deadline: early.now + .seconds(5))
+    #expect(!early.driver.isSilent)
+    #expect(cable.client.driver.isSilent && cable.server.driver.isSilent)
+    cable.run()
+    #expect(!cable.client.driver.isSilent && !cable.server.driver.isSilent)
+  }
+
+  @Test func `a stream that another one overtook ends at once`() throws {
+    let cable = try Cable(bearer: .bluetoothLE)
+    cable.client.driver.giveUp()
+    #expect(cable.client.ends == ["another stream came first"] && cable.client.io.lingers == false)
+  }
+
   @Test func `a broken stream is over although nothing can be read`() throws {
     let cable = try Cable.linked()
     cable.server.driver.ready(canRead: false, canWrite: false, isBroken: true)
