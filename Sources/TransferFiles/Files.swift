@@ -38,6 +38,20 @@ public final class OpenFile: Sendable {
   deinit { close(number) }
 }
 
+/// A file that is this owner's alone. It is free again with its last owner, also while a child process of the application
+/// that has not begun its program yet has a copy of the descriptor.
+final class FileLock: Sendable {
+  private let file: OpenFile
+
+  /// Nil when another process, or another transfer of this one, has it.
+  init?(_ file: OpenFile) {
+    guard flock(file.number, LOCK_EX | LOCK_NB) == 0 else { return nil }
+    self.file = file
+  }
+
+  deinit { _ = flock(file.number, LOCK_UN) }
+}
+
 /// System calls about files: beside the library's `Platform` what a port changes. Each call on a name is relative to an open folder, takes one
 /// name without a slash, and follows no symbolic link: so nothing reaches beyond the folder that was opened first. The
 /// library makes no such call on a thread of the application.
@@ -178,9 +192,6 @@ public enum Files {
 
   /// A folder's entries survive a loss of power, where the file system can do that.
   static func syncFolder(_ folder: OpenFile) { _ = fsync(folder.number) }
-
-  /// False when another process, or another transfer of this one, has it locked.
-  static func lock(_ file: OpenFile) -> Bool { flock(file.number, LOCK_EX | LOCK_NB) == 0 }
 
   /// Moves a file or folder to a name that is free. False when it is taken.
   static func move(_ name: [UInt8], in folder: OpenFile, to new: [UInt8], in target: OpenFile, isFolder: Bool)

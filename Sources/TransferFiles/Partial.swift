@@ -8,6 +8,7 @@ public struct Partial: Sendable {
   private let folder: OpenFile
   private let files: OpenFile
   private let journal: OpenFile
+  private let lock: FileLock
   private var journalBytes: UInt64 = 0
   private var open: (file: Int, descriptor: OpenFile)?
 
@@ -31,7 +32,8 @@ public struct Partial: Sendable {
     folder = try Self.folder(name, in: destination)
     files = try Self.folder(Self.filesName, in: folder)
     journal = try Files.write(Self.journalName, in: folder)
-    guard Files.lock(journal) else { return nil }
+    guard let lock = FileLock(journal) else { return nil }
+    self.lock = lock
   }
 
   private static func folder(_ name: [UInt8], in parent: OpenFile) throws(FileFailure) -> OpenFile {
@@ -48,14 +50,16 @@ public struct Partial: Sendable {
     guard let names = try? Files.names(in: destination, max: 65_536) else { return }
     for name in names where Names.isPartial(name) {
       guard let folder = try? Files.folder(name, in: destination) else { continue }
+      var lock: FileLock?
       if let journal = try? Files.read(journalName, in: folder) {
-        guard let changed = try? Files.information(journal).changed, Files.lock(journal) else { continue }
+        lock = FileLock(journal)
+        guard let changed = try? Files.information(journal).changed, lock != nil else { continue }
         guard Files.now &- changed > keptNanoseconds else { continue }
       } else {
         guard let changed = try? Files.information(folder).changed else { continue }
         guard Files.now &- changed > keptNanoseconds else { continue }
       }
-      try? Files.removeAll(name, in: destination)
+      withExtendedLifetime(lock) { try? Files.removeAll(name, in: destination) }
     }
   }
 

@@ -230,13 +230,28 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   let folder = try Files.folder(path: test.into.path)
   let used = try Files.read(
     bytes("journal"), in: Files.folder(bytes(".used.00000000000000000000000000000000.causeway-part"), in: folder))
-  #expect(Files.lock(used))
+  let lock = try #require(FileLock(used))
   for name in ["old", "used"] {
     var times = [timeval(tv_sec: 1_000, tv_usec: 0), timeval(tv_sec: 1_000, tv_usec: 0)]
     utimes(test.into.path + "/.\(name).00000000000000000000000000000000.causeway-part/journal", &times)
   }
-  Partial.removeOld(in: folder)
+  withExtendedLifetime(lock) { Partial.removeOld(in: folder) }
   #expect(test.into.names.map { String($0.prefix(5)) } == [".new.", ".used"])
+}
+
+@Test func `a partial is free although a child process has a copy of its descriptor`() throws {
+  let into = try Scratch()
+  let folder = try Files.folder(path: into.path)
+  var copy: CInt = -1
+  do {
+    let journal = try Files.write(bytes("journal"), in: folder)
+    let lock = try #require(FileLock(journal))
+    #expect(FileLock(try Files.write(bytes("journal"), in: folder)) == nil)
+    copy = dup(journal.number)
+    withExtendedLifetime(lock) {}
+  }
+  #expect(FileLock(try Files.write(bytes("journal"), in: folder)) != nil)
+  close(copy)
 }
 
 @Test(.timeLimit(.minutes(1))) func `names of streams of resources are reserved`() async throws {

@@ -197,6 +197,8 @@ ROWS = [
     Row("a file may be below a file", "Sources/Transfer/Manifest.swift",
         "guard Entry.precedes(before, entry.path), folder.starts(with: parent) else",
         "guard Entry.precedes(before, entry.path) else", "TransferTests"),
+    Row("a child process keeps a partial locked", "Sources/TransferFiles/Files.swift",
+        "deinit { _ = flock(file.number, LOCK_UN) }", "deinit {}", "CausewayTests"),
     Row("another manifest than the one that was offered is taken", "Sources/Transfer/Manifest.swift",
         "guard digest == offer.manifest else { throw .manifestDigest }", "", "TransferTests"),
     Row("a file that changed is sent as if it were the one that was offered", "Sources/TransferFiles/ResourceSource.swift",
