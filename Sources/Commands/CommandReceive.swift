@@ -94,7 +94,8 @@ private func byteCount(_ text: String) -> UInt64? {
   default: break
   }
   if factor > 1 { digits.removeLast() }
-  return Text(String(decoding: digits, as: UTF8.self)).number(in: 1...1_000_000_000_000_000).map { $0 * factor }
+  let number = Text(String(decoding: digits, as: UTF8.self)).number(in: 1...TransferLimits.bytesMax / factor)
+  return number.map { $0 * factor }
 }
 
 /// One run of `causeway receive` or `causeway drop`.
@@ -146,16 +147,7 @@ private final class Receiving {
 
   func run() throws(CommandFailure) {
     while !isOver {
-      var broken: TextBuilder?
-      do throws(ConnectionError) {
-        try turn()
-      } catch {
-        var text = TextBuilder()
-        text.add(untrusted: error.text.utf8)
-        broken = text
-      }
-      if Output.hasFailed { throw CommandFailure(ExitCode.failed) }
-      if let broken { try connectAgain(broken) }
+      if let broken = try broken(turn) { try connectAgain(broken) }
     }
     view.clear()
     for room in rooms { _ = try? connection.carryOut(.leave(session: room.session, text: [])) }

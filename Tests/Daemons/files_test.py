@@ -320,6 +320,12 @@ class FilesTest(PeopleTest):
         self.assertEqual(code, 1)
         self.assertIn("a: Not a directory", err)
 
+    def test_a_size_that_no_offer_can_have_is_wrong_usage(self):
+        for size in ("0", "5T", "999999999999999G"):
+            code, _, err = self.b.run("receive", "--max", size, str(self.into), *self.type)
+            self.assertEqual(code, 2, size)
+            self.assertIn(f"“{size}” is not accepted; expected a number of bytes", err)
+
     def test_json_tells_each_step_in_a_line(self):
         receiver = self.receive("--count", "1", "--json")
         sender = self.command(self.a, "send", str(self.file("x\x1b", 0)), "bob", "--json", *self.type)
