@@ -1,3 +1,5 @@
+internal import Transfer
+
 /// The limits of the local API that this library checks itself. docs/local-api.md, “Limits”; docs/protocol.md,
 /// “Services”.
 public enum Limits {
@@ -34,16 +36,10 @@ public enum Limits {
   /// Offers of one session that came and are not answered; any more are refused. One member can fill it, until the
   /// application has answered: each offer takes two of its 16 streams, and those that it accepted need some too.
   static let offersMax = 4
-  /// A stream that begins as a resource has said what it offers by then.
-  static let offerBegins = Duration.seconds(30)
-  /// After a break the other end is waited for.
-  static let returnMax = Duration.seconds(3_600)
-  /// Attempts without a byte more, one after the other.
-  static let attemptsMax = 20
-  /// The last word of a transfer may take so long.
-  static let farewellMax = Duration.seconds(2)
-  /// Who received everything waits so long for the sender to have heard it.
-  static let verdictsMax = Duration.seconds(10)
+  static let offerBegins = Duration.seconds(TransferLimits.beginSeconds)
+  static let returnMax = Duration.seconds(TransferLimits.returnSeconds)
+  static let farewellMax = Duration.seconds(TransferLimits.farewellSeconds)
+  static let verdictsMax = Duration.seconds(TransferLimits.verdictSeconds)
   /// Members of a session, with those who left and were not told yet.
   static let membersMax = 256
   /// Events of a session that wait, beside its messages.

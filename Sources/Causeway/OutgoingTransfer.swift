@@ -79,7 +79,7 @@ final class OutgoingRun: Sendable {
         return end(
           .failure(CausewayError(.stream(.refused), "the member takes no resources, or has too many offers by now")))
       }
-      guard Self.isBreak(error), attempts < Limits.attemptsMax else { return end(.failure(error)) }
+      guard Self.isBreak(error), attempts < TransferLimits.attemptsMax else { return end(.failure(error)) }
       inside.tell { $0.state = .away }
       let pause = Duration.milliseconds(min(200 << min(attempts, 5), 5_000))
       let isBack = await within(Limits.returnMax) {

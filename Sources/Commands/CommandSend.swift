@@ -142,16 +142,7 @@ private final class Sending {
 
   func run() throws(CommandFailure) {
     while end == nil {
-      var broken: TextBuilder?
-      do throws(ConnectionError) {
-        try turn()
-      } catch {
-        var text = TextBuilder()
-        text.add(untrusted: error.text.utf8)
-        broken = text
-      }
-      if Output.hasFailed { throw CommandFailure(ExitCode.failed) }
-      if let broken { try connectAgain(broken) }
+      if let broken = try broken(turn) { try connectAgain(broken) }
     }
     work.close()
     view.clear()
@@ -303,7 +294,7 @@ private final class Sending {
     moved = sent
     let now = monotonicNow()
     if case .sending = step {
-      guard attempts < FileLimits.attemptsMax else {
+      guard attempts < TransferLimits.attemptsMax else {
         return finish(TextBuilder(search.word, ": the path breaks again and again"), ExitCode.failed)
       }
       patience = now + FileLimits.returnTime

@@ -1,24 +1,20 @@
+import Diagnostics
 import LocalAPI
 import LocalClient
 import Primitives
 import Session
+import Transfer
 
 /// Limits of the commands that send and receive files. docs/resources.md, “Limits”.
 enum FileLimits {
   /// As other applications of this type use too.
   static let rules = SessionRules(membersMax: SessionLimits.membersMax)
-  /// After a break the other end is waited for.
-  static let returnTime = TimeSpan.seconds(3_600)
-  /// The last word of a transfer may take so long.
-  static let farewellTime = TimeSpan.seconds(2)
-  /// Who received everything waits so long for the sender to have heard it.
-  static let verdictTime = TimeSpan.seconds(10)
-  /// A stream that begins as a resource has said what it offers by then.
-  static let offerTime = TimeSpan.seconds(30)
+  static let returnTime = TimeSpan.seconds(TransferLimits.returnSeconds)
+  static let farewellTime = TimeSpan.seconds(TransferLimits.farewellSeconds)
+  static let verdictTime = TimeSpan.seconds(TransferLimits.verdictSeconds)
+  static let offerTime = TimeSpan.seconds(TransferLimits.beginSeconds)
   /// Who has accepted an invitation is connected by then.
   static let memberTime = TimeSpan.seconds(10)
-  /// Attempts without a byte, one after the other.
-  static let attemptsMax = 20
   /// Pieces of 256 KiB that are read and hashed before the daemon and the user are heard again.
   static let readsMax = 4
   /// Offers and transfers at once: each takes two of the 16 streams that a daemon has for a client.
@@ -31,6 +27,20 @@ enum FileLimits {
   static let unansweredMax = 2
   /// Sessions at once, below the 16 of a client; of one node no more than its invitations.
   static let sessionsMax = 14
+}
+
+/// One turn of a command's loop. Why it lost its daemon; nil while it has it. Throws when nobody reads the output.
+func broken(_ turn: () throws(ConnectionError) -> Void) throws(CommandFailure) -> TextBuilder? {
+  var broken: TextBuilder?
+  do throws(ConnectionError) {
+    try turn()
+  } catch {
+    var text = TextBuilder()
+    text.add(untrusted: error.text.utf8)
+    broken = text
+  }
+  if Output.hasFailed { throw CommandFailure(ExitCode.failed) }
+  return broken
 }
 
 /// Bytes on their way into a stream, within the room that the daemon tells of.

@@ -23,6 +23,16 @@ public enum TransferLimits {
   public static let bytesMax: UInt64 = 1 << 62
   /// An offer waits so long for its answer, in seconds.
   public static let offerSeconds: UInt32 = 600
+  /// A stream that begins as a resource has said what it offers by then, in seconds.
+  public static let beginSeconds: UInt64 = 30
+  /// After a break the other end is waited for, in seconds.
+  public static let returnSeconds: UInt64 = 3_600
+  /// Attempts without a byte more, one after the other.
+  public static let attemptsMax = 20
+  /// The last word of a transfer may take so long, in seconds.
+  public static let farewellSeconds: UInt64 = 2
+  /// Who received everything waits so long for the sender to have heard it, in seconds.
+  public static let verdictSeconds: UInt64 = 10
   /// What a sender reads of a file at once.
   public static let readBytesMax = 262_144
   /// Leaves that are hashed again when a partial is found, and at most so many are written before they are synced.

@@ -52,9 +52,9 @@ final class FileLock: Sendable {
   deinit { _ = flock(file.number, LOCK_UN) }
 }
 
-/// System calls about files: beside the library's `Platform` what a port changes. Each call on a name is relative to an open folder, takes one
-/// name without a slash, and follows no symbolic link: so nothing reaches beyond the folder that was opened first. The
-/// library makes no such call on a thread of the application.
+/// System calls about files: beside the library's `Platform` what a port changes. Each call on a name is relative to an
+/// open folder, takes one name without a slash, and follows no symbolic link: so nothing reaches beyond the folder that was
+/// opened first. The library makes no such call on a thread of the application.
 public enum Files {
   /// What is known of an open file.
   struct Information: Equatable {
