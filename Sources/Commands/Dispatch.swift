@@ -22,6 +22,8 @@ private var commands: [Command] {
     Command(name: "run", summary: "be the relay until a signal ends it", run: commandRun),
     Command(name: "status", summary: "show the box, its bearers, links and peers", run: commandStatus),
     Command(name: "peers", summary: "show who can be reached", run: commandPeers),
+    Command(name: "ping", summary: "ask a peer whether it is there", run: commandPing),
+    Command(name: "trace", summary: "show each link of the way to a peer", run: commandTrace),
     Command(name: "log", summary: "show the journal, also after the daemon died", run: commandLog),
     Command(name: "browse", summary: "show who offers services, as they come and go", run: commandBrowse),
     Command(name: "chat", summary: "talk with everybody in reach, or with one peer", run: commandChat),

@@ -62,7 +62,7 @@ final class PeerConnection {
         if let peer = book.lost(id) { return .vanished(peer) }
       case .event(.message(let message)): return .message(message)
       case .event(.completed(let request, let outcome)): return .completed(request, outcome)
-      case .event(.ready), .event(.statusPiece), .event(.closing), .event(.trustAnswer): continue
+      case .event(.ready), .event(.statusPiece), .event(.closing), .event(.trustAnswer), .event(.way): continue
       case .otherReady: return .otherReady
       case .timedOut: return .timedOut
       case .closed(let reason): throw CommandFailure(saying: reason)

@@ -188,6 +188,14 @@ final class ControlConnection: EventSource {
       server?.roomAppeared()
     case .send(let request, let message):
       offer(request, message)
+    case .probe(let request, let node):
+      switch delegate.controlProbe(node, token: token(request)) {
+      case .taken: outstanding += 1
+      case .later: send(ControlEvent.completed(request: request, .dropped).encoded())
+      case .ended(let outcome): send(ControlEvent.completed(request: request, outcome).encoded())
+      }
+    case .way(let node):
+      send(ControlEvent.way(delegate.controlWay(to: node)).encoded())
     case .trust(let operation, let id, let name):
       guard user.isOperator else {
         return send(ControlEvent.trustAnswer(isDone: false, text: "only root may change whom the box trusts").encoded())
@@ -200,12 +208,15 @@ final class ControlConnection: EventSource {
 
   private func offer(_ request: UInt32, _ message: ControlMessage) {
     guard let delegate = server?.delegate else { return }
-    switch delegate.controlSend(message, token: UInt64(serial) << 32 | UInt64(request)) {
+    switch delegate.controlSend(message, token: token(request)) {
     case .taken: outstanding += 1
     case .later: held = (request, message)
     case .ended(let outcome): send(ControlEvent.completed(request: request, outcome).encoded())
     }
   }
+
+  /// Names a request to the delegate.
+  private func token(_ request: UInt32) -> UInt64 { UInt64(serial) << 32 | UInt64(request) }
 
   private func flush() {
     guard server != nil else { return }

@@ -41,6 +41,12 @@ extension ByteReader<ControlSyntaxError> {
     return message
   }
 
+  mutating func hop() throws(ControlSyntaxError) -> ControlHop {
+    let node = try nodeID()
+    guard let bearer = BearerKind(rawValue: try u8()) else { throw ControlSyntaxError() }
+    return ControlHop(node: node, bearer: bearer, name: try text())
+  }
+
   mutating func peer() throws(ControlSyntaxError) -> PeerStatus {
     let id = try nodeID()
     let hops = try u8()

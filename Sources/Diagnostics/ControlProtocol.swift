@@ -11,6 +11,8 @@ import Primitives
 ///     'A'  attach: u32 kinds                    bit k: messages of kind k are wanted (k < 32)
 ///     'M'  send: u32 request, id, u8 kind, u8 lane, bytes ≤ 65536; lane 0 interactive, 1 bulk, 2 unreliable
 ///     'T'  trust: u8 operation, id, text name   see `TrustOperation`; answered by 'T'
+///     'Q'  probe: u32 request, id               asks whether a node is there; answered by 'C' when its answer has come
+///     'W'  way: id                              answered by 'W'
 ///
 ///     server → client
 ///     'S'  a piece of the status JSON; an empty piece ends it
@@ -19,7 +21,9 @@ import Primitives
 ///     'R'  all peers known at attach were sent: id own, text own name
 ///     'L'  peer is gone: id
 ///     'M'  message: id from, u8 kind, u8 lane, bytes
-///     'C'  a send ended: u32 request, u8 outcome (`SendOutcome`)
+///     'C'  a send or a probe ended: u32 request, u8 outcome (`SendOutcome`)
+///     'W'  the links of the present route, the nearest first: u8 count, that many id, u8 bearer, text name; no link:
+///          no route
 ///     'T'  a request about trust was carried out (1) or not (0): u8, text for people
 ///     'E'  the server closes: text reason
 ///
@@ -103,6 +107,21 @@ public struct ControlMessage: Equatable, Sendable {
   }
 }
 
+/// One link of a route.
+public struct ControlHop: Equatable, Sendable {
+  /// The node that the link leads to.
+  public var node: NodeID
+  public var bearer: BearerKind
+  /// Untrusted; empty when the node's profile is not known.
+  public var name: String
+
+  public init(node: NodeID, bearer: BearerKind, name: String) {
+    self.node = node
+    self.bearer = bearer
+    self.name = name
+  }
+}
+
 /// An operation on the node's trust. The raw value is sent on the control socket. Only root and the daemon's own user
 /// may request it.
 public enum TrustOperation: UInt8, Sendable {
@@ -125,6 +144,8 @@ public enum ControlRequest {
   case status
   case attach(kinds: UInt32)
   case send(request: UInt32, ControlMessage)
+  case probe(request: UInt32, NodeID)
+  case way(NodeID)
 }
 
 /// An event for a client.
@@ -136,6 +157,7 @@ public enum ControlEvent {
   case peerLost(NodeID)
   case message(ControlMessage)
   case completed(request: UInt32, SendOutcome)
+  case way([ControlHop])
   case closing(String)
 }
 
@@ -161,6 +183,13 @@ extension ControlRequest {
       packet.append(UInt8(ascii: "M"))
       packet.append(bigEndian: request)
       packet.append(message)
+    case .probe(let request, let node):
+      packet.append(UInt8(ascii: "Q"))
+      packet.append(bigEndian: request)
+      packet.append(node)
+    case .way(let node):
+      packet.append(UInt8(ascii: "W"))
+      packet.append(node)
     }
     return packet
   }
@@ -174,6 +203,8 @@ extension ControlRequest {
       self = .trust(operation, try reader.nodeID(), name: try reader.text())
     case UInt8(ascii: "A"): self = .attach(kinds: try reader.u32())
     case UInt8(ascii: "M"): self = .send(request: try reader.u32(), try reader.message())
+    case UInt8(ascii: "Q"): self = .probe(request: try reader.u32(), try reader.nodeID())
+    case UInt8(ascii: "W"): self = .way(try reader.nodeID())
     default: throw ControlSyntaxError()
     }
     if reader.remaining != 0 { throw ControlSyntaxError() }
@@ -204,6 +235,13 @@ extension ControlEvent {
       packet.append(UInt8(ascii: "C"))
       packet.append(bigEndian: request)
       packet.append(outcome.rawValue)
+    case .way(let hops):
+      packet += [UInt8(ascii: "W"), UInt8(hops.count)]
+      for hop in hops {
+        packet.append(hop.node)
+        packet.append(hop.bearer.rawValue)
+        packet.append(text: hop.name)
+      }
     case .trustAnswer(let isDone, let text):
       packet.append(UInt8(ascii: "T"))
       packet.append(isDone ? 1 : 0)
@@ -227,6 +265,10 @@ extension ControlEvent {
       let request = try reader.u32()
       guard let outcome = SendOutcome(rawValue: try reader.u8()) else { throw ControlSyntaxError() }
       self = .completed(request: request, outcome)
+    case UInt8(ascii: "W"):
+      var hops: [ControlHop] = []
+      for _ in 0..<(try reader.u8()) { hops.append(try reader.hop()) }
+      self = .way(hops)
     case UInt8(ascii: "T"): self = .trustAnswer(isDone: try reader.u8() == 1, text: try reader.text())
     case UInt8(ascii: "E"): self = .closing(try reader.text())
     default: throw ControlSyntaxError()

@@ -12,6 +12,10 @@ public protocol ControlDelegate: AnyObject {
   func controlPeers() -> [PeerStatus]
   /// Sends a message for a client. After `.taken` the node calls `ControlServer.completed` once with `token`.
   func controlSend(_ message: ControlMessage, token: UInt64) -> ControlAnswer
+  /// Asks whether a node is there, as `controlSend` sends.
+  func controlProbe(_ node: NodeID, token: UInt64) -> ControlAnswer
+  /// The links of the present route to a node, the nearest first.
+  func controlWay(to node: NodeID) -> [ControlHop]
   /// Carries out a trust operation. If it is answered as done, it is in force.
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String)
   /// Whether the changes of `controlTrust` are on disk; if not, the answer waits for `ControlServer.stateSettled`.

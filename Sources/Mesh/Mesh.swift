@@ -140,7 +140,7 @@ public struct Mesh {
     return true
   }
 
-  private func ownEntry(_ slot: Int) -> Neighbour {
+  func ownEntry(_ slot: Int) -> Neighbour {
     let link = links[slot]
     return Neighbour(node: link.peer, cost: link.cost, payloadBytesMax: link.payloadBytesMax, bearer: link.bearer)
   }

@@ -118,13 +118,15 @@ extension Node {
     for node in hosted.advertisers { tellServices(of: node) }
   }
 
-  /// The next output that is not the sessions' own: their messages and results go to them.
+  /// The next output that is not the sessions' own: their messages and results go to them, and probes to nobody.
   func nextApplicationOutput(_ now: Instant) -> Output? {
     while let output = associations.nextOutput() {
       switch output {
       case .messageWaiting(let peer, let pending) where SessionKind(rawValue: pending.kind) != nil:
         guard let message = takeMessage(from: peer, pending.lane, now: now) else { continue }
         hear(message.kind, message.bytes, from: peer, isDatagram: false, now)
+      case .messageWaiting(let peer, let pending) where pending.kind == Probe.kind:
+        _ = takeMessage(from: peer, pending.lane, now: now)
       case .datagram(let peer, let datagram) where datagram.kind == SessionKind.message.rawValue:
         hear(datagram.kind, datagram.bytes, from: peer, isDatagram: true, now)
       case .completed(let peer, let completion):

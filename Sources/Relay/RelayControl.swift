@@ -84,14 +84,22 @@ extension Relay: ControlDelegate {
       sends.append(ControlSend(peer: message.peer, message: id, token: token))
       return .taken
     } catch {
-      switch error {
-      case .unknownPeer: return .ended(.unreachable)
-      case .tooManyPeers: return .ended(.refused)
-      case .refused: return .ended(.notAgreed)
-      case .channel(.full): return .later
-      case .channel(.tooLong): return .ended(.refused)
-      case .channel(.closed): return .ended(.closed)
-      }
+      return ControlAnswer(error)
+    }
+  }
+
+  func controlProbe(_ peer: NodeID, token: UInt64) -> ControlAnswer {
+    do throws(AssociationRefusal) {
+      sends.append(ControlSend(peer: peer, message: try node.probe(peer, now: loop.now), token: token))
+      return .taken
+    } catch {
+      return ControlAnswer(error)
+    }
+  }
+
+  func controlWay(to destination: NodeID) -> [ControlHop] {
+    node.way(to: destination).map { hop in
+      ControlHop(node: hop.node, bearer: hop.bearer, name: node.peer(hop.node).map { String($0.name) } ?? "")
     }
   }
 
@@ -192,6 +200,19 @@ extension PeerStatus {
       id: peer.id, name: String(peer.name), serviceType: String(decoding: peer.serviceType, as: UTF8.self),
       info: peer.info.map { String(decoding: $0, as: UTF8.self) }, hops: peer.hops, bearer: peer.bearer,
       via: peer.firstHop, isInClear: isInClear)
+  }
+}
+
+extension ControlAnswer {
+  init(_ refusal: AssociationRefusal) {
+    switch refusal {
+    case .unknownPeer: self = .ended(.unreachable)
+    case .tooManyPeers: self = .ended(.refused)
+    case .refused: self = .ended(.notAgreed)
+    case .channel(.full): self = .later
+    case .channel(.tooLong): self = .ended(.refused)
+    case .channel(.closed): self = .ended(.closed)
+    }
   }
 }
 

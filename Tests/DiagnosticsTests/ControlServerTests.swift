@@ -62,6 +62,29 @@ import Testing
     guard case .completed(5, .unreachable) = box.event(client) else { Issue.record("no completion"); return }
   }
 
+  @Test func aProbeIsHandedToTheNodeAndItsEndComesBack() throws {
+    let client = try ControlClient(path: box.socketPath)
+    client.send(.probe(request: 7, bobID))
+    box.turn()
+    #expect(box.node.probed.count == 1 && box.node.probed[0].node == bobID)
+    box.server.completed(token: box.node.probed[0].token, .delivered)
+    guard case .completed(7, .delivered) = box.event(client) else { Issue.record("no completion"); return }
+  }
+
+  @Test func aWayIsToldLinkByLink() throws {
+    let client = try ControlClient(path: box.socketPath)
+    client.send(.way(bobID))
+    guard case .way(let hops) = box.event(client) else { Issue.record("no way"); return }
+    #expect(
+      hops == [
+        ControlHop(node: aliceID, bearer: .ethernet, name: "alice"),
+        ControlHop(node: bobID, bearer: .bluetoothLE, name: "bob"),
+      ])
+    client.send(.way(aliceID))
+    guard case .way(let none) = box.event(client) else { Issue.record("no way"); return }
+    #expect(none.isEmpty)
+  }
+
   @Test func aClientIsNotReadWhileTheNodeHasNoRoomAndNothingIsLost() throws {
     let client = try box.attached()
     box.node.answer = { _, _ in .later }

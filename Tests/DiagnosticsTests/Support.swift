@@ -56,6 +56,20 @@ final class FakeNode: ControlDelegate {
     if case .taken = answer { sent.append((message, token)) }
     return answer
   }
+  var probed: [(node: NodeID, token: UInt64)] = []
+  func controlProbe(_ node: NodeID, token: UInt64) -> ControlAnswer {
+    probed.append((node, token))
+    return .taken
+  }
+
+  func controlWay(to node: NodeID) -> [ControlHop] {
+    node == bobID
+      ? [
+        ControlHop(node: aliceID, bearer: .ethernet, name: "alice"),
+        ControlHop(node: bobID, bearer: .bluetoothLE, name: "bob"),
+      ] : []
+  }
+
   var trustWishes: [(TrustOperation, NodeID, String)] = []
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String) {
     trustWishes.append((operation, id, name))

@@ -23,9 +23,9 @@ struct Partner {
     _ = bench.sent(on: self.slot)
   }
 
-  func say(_ text: String, _ lane: Lane = .interactive) throws {
+  func say(_ text: String, kind: UInt8 = 3, _ lane: Lane = .interactive) throws {
     let bytes = [UInt8](text.utf8)
-    _ = try channel.send(kind: 3, bytes.span.bytes, lane: lane, now: bench.now)
+    _ = try channel.send(kind: kind, bytes.span.bytes, lane: lane, now: bench.now)
   }
 
   /// All frames that the partner's channel sends.

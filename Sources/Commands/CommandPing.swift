@@ -1,0 +1,285 @@
+import CSystem
+import Diagnostics
+import Primitives
+import Reactor
+
+/// `causeway ping`
+func commandPing(_ words: CommandWords) -> CInt {
+  var options = ProbeOptions()
+  var count: UInt64 = 5
+  CommandParser.parse(
+    "causeway ping", words, arguments: "PEER", count: 1...1,
+    help: """
+      Ask a peer's box whether it is there, once a second, and show how long the answer takes. Question and answer go sealed, \
+      as messages do; one that is lost on the way is sent again and takes longer.
+      """,
+    options: ProbeOptions.options + [
+      CommandOption(name: "count", key: 0x6E, argument: "N", help: "Ask N times; default 5")
+    ]
+  ) { key, value in
+    if let accepted = options.take(key, value) { return accepted }
+    guard let number = Text(value).number(in: 1...1_000_000) else { return "a number from 1 to 1000000" }
+    count = number
+    return nil
+  }
+  return run { () throws(CommandFailure) in
+    let (connection, peer) = try options.find()
+    let view = ProbeView(isJSON: options.isJSON)
+    view.showWay(to: peer, try connection.way(to: peer), connection.book)
+    var times: [UInt64] = []
+    for number in 1...count {
+      let start = monotonicNow()
+      let answer = try connection.probe(peer)
+      view.show(answer, number)
+      switch answer {
+      case .after(let microseconds): times.append(microseconds)
+      case .ended(.notAgreed): throw CommandFailure(ExitCode.refused)
+      case .ended, .silence: break
+      }
+      if number < count { try connection.pass(until: start + Probing.interval) }
+    }
+    view.sum(times, of: count)
+    if times.isEmpty { throw CommandFailure(ExitCode.timedOut) }
+  }
+}
+
+/// `causeway trace`
+func commandTrace(_ words: CommandWords) -> CInt {
+  var options = ProbeOptions()
+  CommandParser.parse(
+    "causeway trace", words, arguments: "PEER", count: 1...1,
+    help: """
+      Show each link of the way to a peer: the box that it leads to, the bearer, and the shortest of three answers of that \
+      box. It is the way that this box chooses now; boxes on it may know a shorter one.
+      """,
+    options: ProbeOptions.options
+  ) { key, value in
+    options.take(key, value) ?? nil
+  }
+  return run { () throws(CommandFailure) in
+    let (connection, peer) = try options.find()
+    let way = try connection.way(to: peer)
+    if way.isEmpty { throw CommandFailure(saying: "there is no way to \(connection.book.name(peer)) now") }
+    let view = ProbeView(isJSON: options.isJSON)
+    var last = Answer.silence
+    for (index, hop) in way.enumerated() {
+      last = try connection.shortest(of: Probing.probesOfAHop, hop.node)
+      view.show(hop, index + 1, last, way)
+    }
+    guard case .after = last else { throw CommandFailure(ExitCode.timedOut) }
+  }
+}
+
+/// How boxes are asked.
+private enum Probing {
+  static let interval = TimeSpan.seconds(1)
+  /// The first one to a node opens the sealed channel.
+  static let probesOfAHop = 3
+  static let answerMax = TimeSpan.seconds(5)
+}
+
+/// What became of a probe.
+private enum Answer {
+  case after(microseconds: UInt64)
+  case ended(SendOutcome)
+  case silence
+
+  /// For people; nil when there was an answer.
+  var problem: StaticString? {
+    switch self {
+    case .after: nil
+    case .ended(let outcome): outcome.text
+    case .silence: "no answer for 5 s"
+    }
+  }
+}
+
+/// Options of both commands.
+private struct ProbeOptions {
+  static let options =
+    ClientOptions.options + [
+      LocalOptions.json, LocalOptions.wait("Wait this long for the peer to appear; otherwise it has to be there"),
+    ]
+
+  private var client = ClientOptions()
+  private(set) var isJSON = false
+  private var waits: UInt64?
+  private var name = ""
+
+  /// As `LocalOptions.take`.
+  mutating func take(_ key: CInt, _ value: String) -> StaticString?? {
+    if client.take(key, value) { return .some(nil) }
+    switch key {
+    case CommandParser.argument: name = value
+    case LocalOptions.jsonKey: isJSON = true
+    case LocalOptions.waitKey:
+      guard let seconds = parseSeconds(value) else { return secondsAccepted }
+      waits = seconds
+    default: return nil
+    }
+    return .some(nil)
+  }
+
+  /// The peer that was named.
+  func find() throws(CommandFailure) -> (PeerConnection, NodeID) {
+    let connection = try PeerConnection(client)
+    let until = waits.map { monotonicNow() + .seconds($0) }
+    return (connection, try connection.peer(named: name, until: until ?? .zero))
+  }
+}
+
+extension PeerConnection {
+  /// Asks a node once.
+  fileprivate func probe(_ node: NodeID) throws(CommandFailure) -> Answer {
+    let request = nextRequest()
+    let start = monotonicNow()
+    send(.probe(request: request, node))
+    while let event = try next(until: start + Probing.answerMax) {
+      // An answer to an earlier one comes late.
+      guard case .completed(request, let outcome) = event else { continue }
+      return outcome == .delivered
+        ? .after(microseconds: (monotonicNow() - start).nanoseconds / 1000) : .ended(outcome)
+    }
+    return .silence
+  }
+
+  /// The shortest time of several probes, or why there is none.
+  fileprivate func shortest(of count: Int, _ node: NodeID) throws(CommandFailure) -> Answer {
+    var shortest: UInt64?
+    for _ in 0..<count {
+      switch try probe(node) {
+      case .after(let microseconds): shortest = min(shortest ?? microseconds, microseconds)
+      case .ended(let outcome): return .ended(outcome)
+      case .silence: return shortest.map { .after(microseconds: $0) } ?? .silence
+      }
+    }
+    return shortest.map { .after(microseconds: $0) } ?? .silence
+  }
+
+  /// The links to a node; none without a route.
+  fileprivate func way(to node: NodeID) throws(CommandFailure) -> [ControlHop] {
+    send(.way(node))
+    while let event = try next(until: monotonicNow() + Probing.answerMax) {
+      if case .way(let hops) = event { return hops }
+    }
+    throw CommandFailure(saying: "the daemon did not answer for 5 s; see “causeway log”")
+  }
+
+  /// Takes events until then.
+  fileprivate func pass(until end: Instant) throws(CommandFailure) {
+    while try next(until: end) != nil {}
+  }
+}
+
+/// What is shown, as text or as JSON lines.
+private struct ProbeView {
+  let isJSON: Bool
+
+  /// carol (c0a1b2c3): ethernet, bluetooth-le
+  func showWay(to peer: NodeID, _ way: [ControlHop], _ book: PeerBook) {
+    if isJSON { return }
+    var text = TextBuilder()
+    text.add(untrusted: (book.peer(peer)?.name ?? "").utf8)
+    text.add(" (\(peer.shortText)): ")
+    for (index, hop) in way.enumerated() { text.add(index == 0 ? "\(hop.bearer.name)" : ", \(hop.bearer.name)") }
+    text.add(way.isEmpty ? "no way now\n" : "\n")
+    Output.put(text)
+  }
+
+  func show(_ answer: Answer, _ number: UInt64) {
+    if isJSON {
+      var line = JSONLine(event: answer.problem == nil ? "answer" : "silence")
+      line.add("number", number)
+      line.add(answer)
+      return line.put()
+    }
+    var text = TextBuilder()
+    text.add(number)
+    text.add("  ")
+    text.add(answer)
+    text.add("\n")
+    Output.put(text)
+  }
+
+  func sum(_ times: [UInt64], of count: UInt64) {
+    let sorted = times.sorted()
+    if isJSON {
+      var line = JSONLine(event: "end")
+      line.add("asked", count)
+      line.add("answered", UInt64(times.count))
+      if let least = sorted.first, let most = sorted.last {
+        line.add("microseconds_least", least)
+        line.add("microseconds_middle", sorted[sorted.count / 2])
+        line.add("microseconds_most", most)
+      }
+      return line.put()
+    }
+    var text = TextBuilder()
+    text.add("\(times.count) of \(count) answers")
+    if let least = sorted.first, let most = sorted.last {
+      text.add("; ")
+      text.add(milliseconds: least)
+      text.add(" at least, ")
+      text.add(milliseconds: sorted[sorted.count / 2])
+      text.add(" in the middle, ")
+      text.add(milliseconds: most)
+      text.add(" at most")
+    }
+    text.add("\n")
+    Output.put(text)
+  }
+
+  /// 1  box (b0c5d6e7)   ethernet      0.9 ms
+  func show(_ hop: ControlHop, _ number: Int, _ answer: Answer, _ way: [ControlHop]) {
+    if isJSON {
+      var line = JSONLine(event: "hop")
+      line.add("number", UInt64(number))
+      line.add("id", Array(hop.node.text.utf8))
+      line.add("name", Array(hop.name.utf8))
+      line.add("bearer", hop.bearer.name)
+      line.add(answer)
+      return line.put()
+    }
+    var text = TextBuilder()
+    if number < 10 { text.add(" ") }
+    text.add("\(number)  ")
+    let name = text.bytes.count
+    text.add(hop.title)
+    text.pad(from: name, to: 2 + (way.map { $0.title.columns }.max() ?? 0))
+    let bearer = text.bytes.count
+    text.add(hop.bearer.name)
+    text.pad(from: bearer, to: 2 + (way.map { $0.bearer.name.utf8CodeUnitCount }.max() ?? 0))
+    text.add(answer)
+    text.add("\n")
+    Output.put(text)
+  }
+}
+
+extension ControlHop {
+  fileprivate var title: TextBuilder {
+    var text = TextBuilder()
+    text.add(untrusted: name.utf8)
+    text.add(name.utf8.isEmpty ? node.shortText : " (\(node.shortText))")
+    return text
+  }
+}
+
+extension TextBuilder {
+  fileprivate var columns: Int { bytes.count { $0 & 0xC0 != 0x80 } }
+
+  fileprivate mutating func add(milliseconds microseconds: UInt64) {
+    add("\(microseconds / 1000).\(microseconds / 100 % 10) ms")
+  }
+
+  fileprivate mutating func add(_ answer: Answer) {
+    if case .after(let microseconds) = answer { add(milliseconds: microseconds) }
+    if let problem = answer.problem { add(problem) }
+  }
+}
+
+extension JSONLine {
+  fileprivate mutating func add(_ answer: Answer) {
+    if case .after(let microseconds) = answer { add("microseconds", microseconds) }
+    if let problem = answer.problem { add("reason", problem) }
+  }
+}

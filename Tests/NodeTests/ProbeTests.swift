@@ -1,0 +1,38 @@
+import Channel
+import Node
+import Primitives
+import TestSupport
+import Testing
+
+@Test func aProbeOfAPeerIsAcknowledgedAndNobodyIsToldOfIt() throws {
+  let bench = Bench()
+  var partner = Partner(bench, 1)
+  try partner.say("", kind: 28)
+  try partner.say("hello")
+  bench.receive(partner.frames(), on: partner.slot)
+  // What comes behind it is read.
+  #expect(read(bench) == ["hello"])
+  bench.pass(.milliseconds(100))
+  _ = try partner.takeSent()
+  #expect(partner.channel.nextCompletion()?.outcome == .delivered)
+}
+
+@Test func aProbeToAPeerEndsWhenItsNodeHasIt() throws {
+  let bench = Bench()
+  var partner = Partner(bench, 1)
+  let probe = try bench.node.probe(bench.id(1), now: bench.now)
+  bench.drain()
+  _ = try partner.takeSent()
+  #expect(partner.channel.nextMessage()?.kind == 28)
+  #expect(bench.nextCompletion() == nil)
+  bench.now = bench.now + .milliseconds(50)
+  partner.channel.handleTimeout(now: bench.now)
+  bench.receive(partner.frames(), on: partner.slot)
+  let end = bench.nextCompletion()
+  #expect(end?.completion.message == probe && end?.completion.outcome == .delivered)
+}
+
+@Test func aProbeToSomebodyWithoutAWayIsRefused() {
+  let bench = Bench()
+  #expect(throws: AssociationRefusal.unknownPeer) { try bench.node.probe(bench.id(5), now: bench.now) }
+}
