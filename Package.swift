@@ -67,7 +67,6 @@ let package = Package(
     core("Mesh", ["Primitives", "Frame"], allocates: false),
     core("Channel", ["Primitives", "Frame"]),
     core("Seal", ["Primitives", "Frame"]),
-    core("Messages", ["Primitives", "Channel"]),
     core("Session", ["Primitives", "Frame", "Channel"]),
     core("LocalAPI", ["Primitives", "Channel", "Session"]),
     // Pure as the core. The library for applications imports it too, so it has no unsafe flag outside of the firmware.
@@ -108,11 +107,11 @@ let package = Package(
     rim("LocalClient", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Diagnostics"]),
     rim("Terminal", ["CSystem", "Primitives", "Diagnostics"]),
     rim("Relay", [
-      "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
+      "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
       "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics",
     ]),
     rim("Commands", [
-      "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
+      "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
       "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics", "LocalClient", "Terminal", "Relay",
     ]),
     // The product is called causeway; a module of that name would clash with the library where file names have no case.
@@ -164,7 +163,6 @@ let package = Package(
     tests("ChannelTests", ["Primitives", "Channel"], optimisedAndChecked),
     tests("LedgerTests", ["CSystem", "Primitives", "Relay"]),
     tests("SealTests", ["Seal", "Frame", "Primitives", "TestSupport"]),
-    tests("MessagesTests", ["Primitives", "Messages"]),
     tests("SessionTests", ["Primitives", "Frame", "Channel", "Session", "SessionStories", "TestSupport"], optimisedAndChecked),
     .testTarget(name: "LocalAPITests", dependencies: ["CSystem", "Primitives", "Channel", "Session", "LocalAPI", "TestSupport"], exclude: ["vectors.txt"], swiftSettings: language),
     tests("LocalClientTests", ["CSystem", "Primitives", "Session", "LocalAPI", "LocalClient"]),
@@ -173,7 +171,7 @@ let package = Package(
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Transfer", "Node", "Bearer", "BearerBluetooth",
+        "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "Node", "Bearer", "BearerBluetooth",
         "WiFiDirect", "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "Trust", "TestSupport",
       ],
       path: "Tests/Fuzz", exclude: ["corpus", "run.sh"], swiftSettings: language,

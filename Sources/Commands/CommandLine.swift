@@ -1,5 +1,8 @@
 import CSystem
+import Configuration
 import Diagnostics
+import Primitives
+import Reactor
 
 /// The exit codes of all commands.
 enum ExitCode {
@@ -139,6 +142,27 @@ struct CommandWords {
     for index in 1...count { vector[index] = csystem_argv()[first + index] }
     return vector
   }
+}
+
+/// A number of seconds from the command line; nil when it is not accepted.
+func parseSeconds(_ value: String) -> UInt64? { Text(value).number(in: 1...1_000_000) }
+
+/// What `parseSeconds` accepts.
+let secondsAccepted: StaticString = "a number of seconds from 1 to 1000000"
+
+/// `seconds` from now; `.never` for nil.
+func deadline(after seconds: UInt64?) -> Instant {
+  guard let seconds else { return .never }
+  return monotonicNow() + .seconds(seconds)
+}
+
+/// Prints one line of untrusted text on stdout.
+func show(_ prefix: StaticString, _ text: String) {
+  var line = TextBuilder()
+  line.add(prefix)
+  line.add(untrusted: text.utf8)
+  line.add("\n")
+  Output.put(line)
 }
 
 /// Prints a line on stderr, after the program's name; untrusted text in it is made harmless.

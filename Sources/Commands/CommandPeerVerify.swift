@@ -7,7 +7,7 @@ import SecureTransport
 func commandPeerVerify(_ words: CommandWords) -> CInt {
   var options = ClientOptions()
   var name = ""
-  var seconds: UInt64? = 30
+  var seconds: UInt64 = 30
   CommandParser.parse(
     "causeway peer verify", words, arguments: "NAME", count: 1...1,
     help: """
@@ -16,20 +16,21 @@ func commandPeerVerify(_ words: CommandWords) -> CInt {
       stands between them. Where they do not ([peer] encryption), it says so.
       """,
     options: ClientOptions.options + [
-      PeerOption.seconds("Wait this long for the peer to appear; default 30")
+      CommandOption(
+        name: "seconds", key: 0x6E, argument: "N", help: "Wait this long for the peer to appear; default 30")
     ]
   ) { key, value in
     if options.take(key, value) { return nil }
     switch key {
     case CommandParser.argument: name = value
     default:
-      guard let number = PeerOption.parseSeconds(value) else { return PeerOption.secondsAccepted }
+      guard let number = parseSeconds(value) else { return secondsAccepted }
       seconds = number
     }
     return nil
   }
   return run { () throws(CommandFailure) in
-    let connection = try PeerConnection(options, kinds: [])
+    let connection = try PeerConnection(options)
     let peer = try connection.peer(named: name, until: deadline(after: seconds))
     show("", "\(connection.book.name(peer)) \(peer.text)")
     show("", verificationCode(connection.localID, peer))

@@ -123,8 +123,7 @@ private struct ProbeOptions {
   /// The peer that was named.
   func find() throws(CommandFailure) -> (PeerConnection, NodeID) {
     let connection = try PeerConnection(client)
-    let until = waits.map { monotonicNow() + .seconds($0) }
-    return (connection, try connection.peer(named: name, until: until ?? .zero))
+    return (connection, try connection.peer(named: name, until: waits.map { deadline(after: $0) }))
   }
 }
 

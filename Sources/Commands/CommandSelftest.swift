@@ -139,7 +139,7 @@ private func frameHeaderRefuses() -> Bool {
 }
 
 private func controlPacketsSurvive() -> Bool {
-  let message = Diagnostics.ControlMessage(peer: NodeID(high: 1, low: 2), kind: 3, lane: 1, bytes: [4, 5, 6])
+  let message = ControlMessage(peer: NodeID(high: 1, low: 2), kind: 3, lane: 1, bytes: [4, 5, 6])
   guard case .send(7, message)? = try? ControlRequest(ControlRequest.send(request: 7, message).encoded()),
     case .message(message)? = try? ControlEvent(ControlEvent.message(message).encoded())
   else { return false }

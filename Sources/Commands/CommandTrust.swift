@@ -190,7 +190,7 @@ private func askDaemon(
       return show("", text)
     case .event: continue
     case .closed(let reason): throw CommandFailure(saying: reason)
-    case .otherReady, .timedOut: throw CommandFailure(saying: "the daemon did not answer for 10 s; see “causeway log”")
+    case .timedOut: throw CommandFailure(saying: "the daemon did not answer for 10 s; see “causeway log”")
     }
   }
 }

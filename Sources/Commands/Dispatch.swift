@@ -32,7 +32,7 @@ private var commands: [Command] {
     Command(name: "receive", summary: "receive what peers send, after a question", run: commandReceive),
     Command(name: "drop", summary: "receive from trusted peers, with nobody there", run: commandDrop),
     Command(name: "accept", summary: "answer invitations for what has no screen", run: commandAccept),
-    Command(name: "peer", summary: "be a peer: browse, chat, send and receive files", run: commandPeer),
+    Command(name: "peer", summary: "compare keys with another node", run: commandPeer),
     Command(
       name: "identity", summary: "show, make, import the box's key; trust, revoke others", run: commandIdentity),
     Command(name: "selftest", summary: "check this binary on this machine", run: commandSelftest),

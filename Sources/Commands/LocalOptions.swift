@@ -54,10 +54,10 @@ struct LocalOptions {
     case Self.configKey: config = value
     case Self.jsonKey: isJSON = true
     case Self.forKey:
-      guard let seconds = PeerOption.parseSeconds(value) else { return PeerOption.secondsAccepted }
+      guard let seconds = parseSeconds(value) else { return secondsAccepted }
       stays = seconds
     case Self.waitKey:
-      guard let seconds = PeerOption.parseSeconds(value) else { return PeerOption.secondsAccepted }
+      guard let seconds = parseSeconds(value) else { return secondsAccepted }
       waits = seconds
     case Self.nameKey:
       name = Array(value.utf8)

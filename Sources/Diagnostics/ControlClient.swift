@@ -7,8 +7,6 @@ public final class ControlClient {
   /// The result of `next`.
   public enum Wake {
     case event(ControlEvent)
-    /// The other descriptor is readable, or closed.
-    case otherReady
     case timedOut
     /// The daemon closed the connection, for this reason.
     case closed(String)
@@ -38,57 +36,33 @@ public final class ControlClient {
 
   deinit { close(descriptor) }
 
-  /// Requests that the daemon has not read yet.
-  public var pendingCount: Int { outbox.count }
-
   /// Sends a request, now or during `next`.
   public func send(_ request: ControlRequest) {
     outbox.append(request.encoded())
     flush()
   }
 
-  /// Waits for the next event, for `other` to become readable (-1: none), or for `milliseconds` (-1: no limit).
-  public func next(milliseconds: CInt, other: CInt = -1) -> Wake {
+  /// Waits for the next event, or for `milliseconds` (-1: no limit).
+  public func next(milliseconds: CInt) -> Wake {
     let deadline = monotonicNow() + .milliseconds(UInt64(max(milliseconds, 0)))
     while true {
       flush()
       let left = milliseconds < 0 ? -1 : CInt(clamping: (deadline - monotonicNow()).milliseconds)
-      switch wait(left, other) {
-      case .own:
-        let count = buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, CInt(MSG_DONTWAIT)) }
-        if count < 0 && (csystem_errno() == EAGAIN || csystem_errno() == EINTR) { continue }
-        if count <= 0 { return .closed(farewell) }
-        guard let event = try? ControlEvent(Array(buffer[..<count])) else {
-          return .closed("the daemon is of another version: its answer is not understood")
-        }
-        if case .closing(let reason) = event { farewell = "the daemon closed the connection: \(reason)" }
-        return .event(event)
-      case .other: return .otherReady
-      case .writable: continue
-      case .time: return .timedOut
+      let interest = CInt(POLLIN) | (outbox.isEmpty ? 0 : CInt(POLLOUT))
+      var polled = pollfd(fd: descriptor, events: Int16(interest), revents: 0)
+      let ready = poll(&polled, 1, left)
+      if ready < 0 && csystem_errno() == EINTR { continue }
+      if ready <= 0 { return .timedOut }
+      guard CInt(polled.revents) & (CInt(POLLIN) | CInt(POLLHUP) | CInt(POLLERR)) != 0 else { continue }
+      let count = buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, CInt(MSG_DONTWAIT)) }
+      if count < 0 && (csystem_errno() == EAGAIN || csystem_errno() == EINTR) { continue }
+      if count <= 0 { return .closed(farewell) }
+      guard let event = try? ControlEvent(Array(buffer[..<count])) else {
+        return .closed("the daemon is of another version: its answer is not understood")
       }
+      if case .closing(let reason) = event { farewell = "the daemon closed the connection: \(reason)" }
+      return .event(event)
     }
-  }
-
-  private enum Source { case own, other, writable, time }
-
-  private func wait(_ milliseconds: CInt, _ other: CInt) -> Source {
-    let interest = CInt(POLLIN) | (outbox.isEmpty ? 0 : CInt(POLLOUT))
-    var own = pollfd(fd: descriptor, events: Int16(interest), revents: 0)
-    var second = pollfd(fd: other, events: Int16(POLLIN), revents: 0)
-    let ready = withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2) { polled in
-      polled[0] = own
-      polled[1] = second
-      let ready = poll(polled.baseAddress, 2, milliseconds)
-      own = polled[0]
-      second = polled[1]
-      return ready
-    }
-    if ready < 0 && csystem_errno() == EINTR { return .writable }
-    if ready <= 0 { return .time }
-    let readable = CInt(POLLIN) | CInt(POLLHUP) | CInt(POLLERR)
-    if CInt(own.revents) & readable != 0 { return .own }
-    return second.revents != 0 ? .other : .writable
   }
 
   private func flush() {
@@ -112,7 +86,7 @@ public final class ControlClient {
         if piece.isEmpty { return text }
         text += piece
       case .event: continue
-      case .otherReady, .timedOut: throw DiagnosticsError("the daemon did not answer for 5 s; see “causeway log”")
+      case .timedOut: throw DiagnosticsError("the daemon did not answer for 5 s; see “causeway log”")
       case .closed(let reason): throw DiagnosticsError(reason)
       }
     }

@@ -6,7 +6,6 @@ import Frame
 import Journal
 import Link
 import LocalAPI
-import Messages
 import Node
 import Primitives
 import Reactor
@@ -18,6 +17,13 @@ struct ControlSend {
   let peer: NodeID
   let message: MessageID
   let token: UInt64
+}
+
+/// A report to the sender about messages that a node received: code (1), the kind it is about (1), zero (2).
+private enum MessageReport {
+  static let kind: UInt8 = 0
+  /// No application there listens for messages of the kind; the message was dropped.
+  static let noListener: UInt8 = 1
 }
 
 /// Requests of control clients, and reports to them.
@@ -70,7 +76,7 @@ extension Relay: ControlDelegate {
     return status
   }
 
-  func controlSend(_ message: Diagnostics.ControlMessage, token: UInt64) -> ControlAnswer {
+  func controlSend(_ message: ControlMessage, token: UInt64) -> ControlAnswer {
     // What sessions say to each other only the node itself says.
     if SessionKind(rawValue: message.kind) != nil { return .ended(.refused) }
     let bytes = message.bytes.span.bytes
@@ -165,10 +171,10 @@ extension Relay: ControlDelegate {
   /// Tells the sender that no application listens for a kind. Once per message, and never in reply to a control
   /// message.
   private func refuse(_ kind: UInt8, to peer: NodeID, _ now: Instant) {
-    if kind == MessageKind.control.rawValue { return }
-    let answer = Messages.ControlMessage(code: .noListener, kind: kind).message
+    if kind == MessageReport.kind { return }
+    let report = [MessageReport.noListener, kind, 0, 0]
     // When the channel has no room, the sender only notices by its own timeout.
-    _ = try? node.send(kind: answer.kind.rawValue, answer.bytes.span.bytes, to: peer, lane: .interactive, now: now)
+    _ = try? node.send(kind: MessageReport.kind, report.span.bytes, to: peer, lane: .interactive, now: now)
   }
 
   private func linkStatus(_ driver: LinkDriver) -> LinkStatus {

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """The commands of the causeway binary against a played daemon: usage: command_line_test.py BINARY
 
-The played daemon has two control sockets, alice's and bob's, and carries messages between their clients, as
-two daemons with a mesh between them would. The protocol is described in Sources/Diagnostics/ControlProtocol.swift.
+The played daemon has two control sockets, alice's and bob's, as two daemons with a mesh between them would. The protocol is
+described in Sources/Diagnostics/ControlProtocol.swift. What daemons do for chats and files is in Tests/Daemons.
 """
-import hashlib
 import os
 import selectors
 import socket
@@ -18,7 +17,8 @@ import unittest
 BINARY = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "build/x86_64/causeway"
 ALICE = bytes.fromhex("a11ce000000000000000000000000001")
 BOB = bytes.fromhex("b0b00000000000000000000000000002")
-NAMES = {ALICE: b"alice", BOB: b"b\xc3\xb6b"}
+BOB2 = bytes.fromhex("b0b20000000000000000000000000003")
+NAMES = {ALICE: b"alice", BOB: b"b\xc3\xb6b", BOB2: b"b\xc3\xb6b"}
 
 
 def text(data):
@@ -31,16 +31,15 @@ def peer(node, hops=2, info=(b"room=kitchen",)):
 
 
 class Daemon(threading.Thread):
-    """Both daemons and the mesh between them."""
+    """Both daemons, as far as they tell their clients who is there."""
 
     def __init__(self, directory):
         super().__init__(daemon=True)
         self.selector = selectors.DefaultSelector()
         self.clients = {ALICE: [], BOB: []}
         self.paths = {}
-        self.present = True
+        self.present, self.others = True, []
         self.status = b'{"box": {"name": "alice"}, "peers": []}'
-        self.spoil = lambda kind, data: data
         for node in (ALICE, BOB):
             path = f"{directory}/{NAMES[node].decode()}.sock"
             listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -67,32 +66,19 @@ class Daemon(threading.Thread):
         other = BOB if node == ALICE else ALICE
         if not packet:
             self.selector.unregister(client)
-            self.clients[node] = [entry for entry in self.clients[node] if entry[0] is not client]
+            self.clients[node] = [each for each in self.clients[node] if each is not client]
             client.close()
         elif packet[:1] == b"S":
             client.send(b"S" + self.status)
             client.send(b"S")
         elif packet[:1] == b"A":
-            if self.present:
-                client.send(peer(other))
+            for each in [other] * self.present + self.others:
+                client.send(peer(each))
             client.send(b"R" + node + text(NAMES[node]))
-            self.clients[node].append((client, struct.unpack(">I", packet[1:5])[0]))
-        elif packet[:1] == b"M":
-            request, to, kind, lane = packet[1:5], packet[5:21], packet[21], packet[22]
-            data = self.spoil(kind, packet[23:])
-            reached = False
-            for target, kinds in self.clients[to]:
-                if kinds >> kind & 1:
-                    target.send(b"M" + node + bytes([kind, lane]) + data)
-                    reached = True
-            client.send(b"C" + request + bytes([0]))
-            if not reached and kind != 0:
-                for target, kinds in self.clients[node]:
-                    if kinds & 1:
-                        target.send(b"M" + to + bytes([0, 0]) + bytes([1, kind, 0, 0]))
+            self.clients[node].append(client)
 
     def tell(self, node, packet):
-        for client, _ in self.clients[node]:
+        for client in self.clients[node]:
             client.send(packet)
 
 
@@ -173,17 +159,17 @@ class CommandLine(unittest.TestCase):
         self.assertIn("no command “dance”", err)
 
     def test_every_command_has_help(self):
-        for words in (["run"], ["status"], ["peers"], ["log"], ["peer", "browse"], ["peer", "chat"], ["peer", "send"],
-                      ["peer", "receive"], ["selftest"], ["version"], ["peer"], ["browse"], ["chat"], ["pipe"], ["accept"],
-                      ["send"], ["receive"], ["drop"]):
+        for words in (["run"], ["status"], ["peers"], ["log"], ["peer", "verify"], ["selftest"], ["version"], ["peer"],
+                      ["browse"], ["chat"], ["pipe"], ["accept"], ["send"], ["receive"], ["drop"]):
             code, out, _ = self.run_command(*words, "--help")
             self.assertEqual(code, 0, words)
             self.assertIn("Usage: causeway " + " ".join(words), out)
             self.assertLessEqual(max(map(len, out.splitlines())), 80, words)
 
     def test_wrong_options_and_values_are_usage_errors(self):
-        for words in (["status", "--loud"], ["status", "more"], ["peer", "send"], ["peer", "send", "a", "b"],
-                      ["log", "--level", "loud"], ["log", "--since", "yesterday"], ["peer", "chat", "--wait-for", "x"],
+        for words in (["status", "--loud"], ["status", "more"], ["peer", "verify"], ["peer", "verify", "a", "b"],
+                      ["peer", "verify", "a", "--seconds", "x"], ["peer", "browse"], ["peer", "chat"], ["peer", "send", "a"],
+                      ["peer", "receive", "."], ["log", "--level", "loud"], ["log", "--since", "yesterday"],
                       ["browse", "Chat"], ["browse", "a", "b"], ["browse", "--for", "0"], ["chat", "two words"],
                       ["chat", "--name", ""], ["chat", "--name", "a\nb"], ["chat", "--wait", "x"], ["accept"], ["pipe"],
                       ["pipe", "--listen", "a", "b"], ["pipe", "bob", "no_type"], ["pipe", "a", "b", "c"],
@@ -268,124 +254,36 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(code, 1)
             self.assertIn(reason, err)
 
-    def test_browse_shows_who_comes_and_goes(self):
-        browse = self.start("peer", "browse", "--seconds", "1", node=ALICE)
+    def test_verify_shows_the_code_of_both_keys(self):
+        for name in ("böb", "b0b0", BOB.hex()):
+            code, out, err = self.run_command("peer", "verify", name, node=ALICE)
+            self.assertEqual((code, err), (0, ""))
+            self.assertRegex(out, f"^böb {BOB.hex()}\n[0-9]{{5}}( [0-9]{{5}}){{5}}\n$")
+        self.assertEqual(self.run_command("peer", "verify", "alice", node=BOB)[1].splitlines()[1], out.splitlines()[1])
+
+    def test_verify_waits_for_its_peer(self):
+        self.daemon.present = False
+        verify = self.start("peer", "verify", "böb", "--seconds", "20", node=ALICE)
+        self.assertEqual(verify.stderr.readline().decode(), "causeway: waiting for “böb”\n")
         self.attached(ALICE)
         self.daemon.tell(ALICE, peer(BOB, hops=1, info=()))
-        self.daemon.tell(ALICE, b"L" + BOB)
-        code, out, _ = self.end(browse)
+        code, out, _ = self.end(verify)
         self.assertEqual(code, 0)
-        self.assertEqual(out.splitlines(), [
-            "found böb (b0b00000) over wifi-direct, 2 hops, room=kitchen", "changed böb (b0b00000) over wifi-direct, 1 hop",
-            "lost böb (b0b00000)"])
+        self.assertIn(BOB.hex(), out)
 
-    def test_browse_waits_for_one_peer(self):
-        self.assertEqual(self.run_command("peer", "browse", "--wait-for", "b0b0", node=ALICE)[0], 0)
-        self.daemon.present = False
-        self.assertEqual(self.run_command("peer", "browse", "--wait-for", "b0b0", "--seconds", "1", node=ALICE)[0], 4)
-
-    def test_chat_ends_when_input_is_over_and_delivered(self):
-        bob = self.start("peer", "chat", "--wait-for", "2", "--seconds", "20", node=BOB)
-        self.attached(BOB)
-        code, _, err = self.run_command("peer", "chat", "--to", "böb", node=ALICE, input=b"hello\n\nsecond \x1b[2J")
-        self.assertEqual(code, 0, err)
-        code, out, _ = self.end(bob)
-        self.assertEqual((code, out), (0, "<alice> hello\n<alice> second ?[2J\n"))
-
-    def test_chat_goes_to_everybody_and_answers_come_back(self):
-        bob = self.start("peer", "chat", "--seconds", "2", node=BOB, stdin=subprocess.PIPE)
-        self.attached(BOB)
-        alice = self.start("peer", "chat", "--wait-for", "1", "--seconds", "20", node=ALICE, stdin=subprocess.PIPE)
+    def test_verify_waits_no_longer_for_who_is_gone(self):
+        verify = self.start("peer", "verify", "bob", "--seconds", "1", node=ALICE)
         self.attached(ALICE)
-        alice.stdin.write(b"from alice\n")
-        alice.stdin.close()
-        alice.stdin = None
-        bob.stdin.write(b"from bob\n")
-        self.assertEqual(self.end(bob)[:2], (0, "<alice> from alice\n"))
-        self.assertEqual(self.end(alice)[:2], (0, "<böb> from bob\n"))
-
-    def test_chat_tells_when_what_it_waits_for_does_not_come(self):
-        self.assertEqual(self.run_command("peer", "chat", "--wait-for", "1", "--seconds", "1", node=ALICE)[0], 4)
-
-    def test_chat_tells_when_nobody_reads_there(self):
-        code, _, err = self.run_command("peer", "chat", "--seconds", "1", node=ALICE, input=b"hello\n")
-        self.assertEqual(code, 1)
-        self.assertIn("böb does not read", err)
-
-    def test_a_long_line_is_cut_between_characters(self):
-        line = "é" * 5000
-        bob = self.start("peer", "chat", "--wait-for", "3", "--seconds", "20", node=BOB)
-        self.attached(BOB)
-        self.assertEqual(self.run_command("peer", "chat", node=ALICE, input=line.encode())[0], 0)
-        out = self.end(bob)[1]
-        self.assertEqual("".join(part.removeprefix("<alice> ") for part in out.splitlines()), line)
-
-    def send(self, size, name="photo.jpg", *words):
-        data = os.urandom(size)
-        with open(self.path(name), "wb") as file:
-            file.write(data)
-        os.makedirs(self.path("in"), exist_ok=True)
-        bob = self.start("peer", "receive", self.path("in"), "--count", "1", "--seconds", "20", node=BOB)
-        self.attached(BOB)
-        alice = self.run_command("peer", "send", self.path(name), "--to", "böb", *words, node=ALICE)
-        return data, alice, self.end(bob)
-
-    def test_files_arrive_whole(self):
-        for size in (0, 1, 15360, 1_000_000):
-            data, alice, bob = self.send(size, f"file-{size}")
-            self.assertEqual(alice[0], 0, alice)
-            self.assertEqual(bob[0], 0, bob)
-            with open(self.path(f"in/file-{size}"), "rb") as file:
-                self.assertEqual(hashlib.sha256(file.read()).digest(), hashlib.sha256(data).digest())
-            self.assertIn(f"{size} bytes", alice[1])
-        self.assertFalse([name for name in os.listdir(self.path("in")) if name.endswith(".part")])
-
-    def test_a_file_never_replaces_another(self):
-        self.send(10, "same")
-        second, _, _ = self.send(10, "same")
-        with open(self.path("in/same-2"), "rb") as file:
-            self.assertEqual(file.read(), second)
-
-    def test_a_hostile_name_stays_in_the_directory(self):
-        def spoil(kind, data):
-            return data[:44] + text(b"../../evil") if kind == 2 else data
-        self.daemon.spoil = spoil
-        _, alice, bob = self.send(10, "name")
-        self.assertEqual((alice[0], bob[0]), (0, 0), (alice, bob))
-        self.assertEqual(os.listdir(self.path("in")), ["_._.._evil"])
-
-    def test_a_changed_byte_is_noticed_by_both_ends(self):
-        def spoil(kind, data):
-            return data[:-1] + bytes([data[-1] ^ 1]) if kind == 4 else data
-        self.daemon.spoil = spoil
-        data = os.urandom(100)
-        with open(self.path("file"), "wb") as file:
-            file.write(data)
-        os.makedirs(self.path("in"))
-        bob = self.start("peer", "receive", self.path("in"), "--seconds", "2", node=BOB)
-        self.attached(BOB)
-        code, _, err = self.run_command("peer", "send", self.path("file"), "--to", "b0b0", node=ALICE)
-        self.assertEqual(code, 1)
-        self.assertIn("SHA-256 differs", err)
-        self.assertEqual(self.end(bob)[0], 1)
-        self.assertEqual(os.listdir(self.path("in")), [])
-
-    def test_nobody_who_receives_is_told_at_once(self):
-        with open(self.path("file"), "wb") as file:
-            file.write(b"x")
-        code, _, err = self.run_command("peer", "send", self.path("file"), "--to", "böb", node=ALICE)
-        self.assertEqual(code, 1)
-        self.assertIn("run “causeway peer receive” there", err)
-
-    def test_a_directory_that_cannot_be_written_is_refused(self):
-        self.assertEqual(self.run_command("peer", "receive", self.path("missing"), node=BOB)[0], 1)
-
-    def test_an_absent_peer_ends_with_the_time(self):
-        with open(self.path("file"), "wb") as file:
-            file.write(b"x")
-        code, _, err = self.run_command("peer", "send", self.path("file"), "--to", "nobody", "--seconds", "1", node=ALICE)
+        self.daemon.tell(ALICE, b"L" + BOB)
+        code, _, err = self.end(verify)
         self.assertEqual(code, 4)
-        self.assertIn("no peer “nobody” appeared", err)
+        self.assertIn("no peer “bob” appeared; “causeway peers” shows who is there", err)
+
+    def test_verify_takes_no_name_of_two(self):
+        self.daemon.others = [BOB2]
+        code, _, err = self.run_command("peer", "verify", "böb", node=ALICE)
+        self.assertEqual(code, 1)
+        self.assertIn(f"several peers are called “böb”: {BOB.hex()}, {BOB2.hex()}; name one by the start of its id", err)
 
 
 if __name__ == "__main__":

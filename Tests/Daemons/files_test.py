@@ -12,6 +12,7 @@ import zlib
 from people import Command, PeopleTest
 
 from daemons import BINARY, Daemon, wait
+from stranger import ACCEPTED, ANSWER, DIFFERS, MANIFEST, Offer, leaf
 
 MEBIBYTE = 1 << 20
 
@@ -82,6 +83,33 @@ class FilesTest(PeopleTest):
         # Nobody gets a file that a command takes for an option.
         (self.into / "_notes").rename(self.into / "-notes")
         self.same("x", "photos", "-notes")
+
+    def test_files_of_every_size_arrive_whole(self):
+        sizes = (0, 1, 65_535, 65_536, 65_537, MEBIBYTE - 1, MEBIBYTE, MEBIBYTE + 1)
+        files = [self.file(f"{size}", size) for size in sizes]
+        receiver = self.receive("--count", "1")
+        self.ends(self.send(*files), receiver)
+        self.same(*map(str, sizes))
+
+    def test_a_hostile_path_stays_in_the_folder(self):
+        for path in ([b"../../evil"], [b".."], [b"/evil"], [b"a", b".."], [b"a", b"../evil"], [b"a\0"], [b""]):
+            receiver = self.receive("--count", "1")
+            offer = Offer(self.application(self.a), self.type[1], "a", path, 3)
+            self.assertEqual(offer.records.next(ANSWER)[0], ACCEPTED)
+            offer.send(MANIFEST, offer.manifest)
+            self.assertEqual(receiver.end(), 1, receiver.heard)
+            self.assertIn("its sender broke the protocol", receiver.heard[-1])
+            self.same()
+        self.assertEqual(sorted(path.name for path in self.place.iterdir()), ["in", "out"])
+
+    def test_a_changed_byte_is_noticed_by_both_ends(self):
+        receiver = self.receive("--count", "1")
+        offer = Offer(self.application(self.a), self.type[1], "a", [b"a"], 3)
+        self.assertEqual(offer.send_file(b"abd", leaf(b"abc")), DIFFERS)
+        offer.stream.finish(timeout=20)
+        self.assertEqual(receiver.end(), 1, receiver.heard)
+        self.assertIn("alice: “a”, 1 file, 3 B not received as a whole; files that are missing: 1", receiver.heard)
+        self.same()
 
     def test_a_name_that_is_taken_is_kept_with_its_extension(self):
         (self.into / "photo.jpg").write_text("mine")
@@ -195,6 +223,7 @@ class FilesTest(PeopleTest):
         self.ends(sender, receiver, (1, 1))
         self.assertIn("the disk is full there", sender.heard[-1])
         self.assertIn("not stored: the disk is full; what came is kept for 24 h", receiver.heard[-1])
+        self.assertFalse([line for line in sender.heard + receiver.heard if "ioctl" in line])
 
     # Breaks
 

@@ -31,11 +31,12 @@ HELLO = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])
 def transfer(sender, receiver, path, size, into):
     """Send a file and give the rate in MB/s."""
     os.makedirs(into, exist_ok=True)
-    receiving = subprocess.Popen([BINARY, "peer", "receive", into, "--config", receiver.config, "--count", "1"],
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    receiving = subprocess.Popen(
+        [BINARY, "receive", into, "--from", sender.id, "--count", "1", "--config", receiver.config],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(0.5)
     start = time.monotonic()
-    done = subprocess.run([BINARY, "peer", "send", path, "--to", receiver.display, "--config", sender.config],
+    done = subprocess.run([BINARY, "send", path, receiver.display, "--config", sender.config],
                           capture_output=True, text=True, timeout=300)
     seconds = time.monotonic() - start
     receiving.terminate()

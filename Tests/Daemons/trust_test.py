@@ -2,18 +2,22 @@
 """Which peers a box trusts, and untrusted text in its output, by the causeway binary: trust_test.py BINARY
 
 Real daemons on the loopback interface, and one whose application sends what a stranger may send."""
-import hashlib
 import os
-import struct
 import subprocess
+import sys
 import time
 import unittest
 
-from daemons import BINARY, BULK, INTERACTIVE, Client, DaemonsTest, wait
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../Examples/python"))
 
-TEXT, OFFER, ANSWER, CANCEL = 1, 2, 3, 6
+from causeway import Node, Result
+from daemons import BINARY, DaemonsTest, wait
+from stranger import ANSWER, CANCEL, DECLINED, STORED, Offer, answer_offer, leaf, name, record, wait_member
+
 # Escape sequences, a window title, a carriage return, direction marks, what no eye sees, an 8-bit CSI in UTF-8.
 NASTY = "\x1b[2J\x1b]0;owned\x07\rgone\u202e\u2066\u200b\x9b31m\x7f"
+# What may be in a name and in a text of resources, and no eye sees.
+UNSEEN = "owned\u200b\u00ad\ufeff"
 NASTY_NAME = "ev\u202eil\u200b"
 
 
@@ -28,7 +32,7 @@ class TrustTest(DaemonsTest):
     def begin(self, daemon, *words):
         """A command that keeps running; `end` gives its output."""
         process = subprocess.Popen(
-            [BINARY, *words, "--config", daemon.config], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            [BINARY, *words, "--config", daemon.config], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -43,49 +47,60 @@ class TrustTest(DaemonsTest):
         box = self.daemon("box", trust="policy = first-use").start()
         evil = self.daemon("evil", box, display=NASTY_NAME, extra="").start()
         wait("they are linked", lambda: evil.neighbours() == ["box"])
-        client = Client(evil, kinds=1 << OFFER | 1 << ANSWER)
-        to = client.wait_peer("box")
         evil_id = evil.id
-
-        def send(kind, payload):
-            client.socket.send(b"M" + struct.pack(">I16sBB", 1, to, kind, INTERACTIVE) + payload)
-
+        node = Node.connect("stranger", f"{evil.directory}/run/api.sock")
+        self.addCleanup(node.close)
         shown = {}
-        # A conversation, with the kinds of its lines.
-        chat = self.begin(box, "peer", "chat", "--wait-for", "1", "--seconds", "20")
-        time.sleep(1)
-        send(TEXT, NASTY.encode())
+        # A conversation, with what no eye should see in its lines.
+        chat = self.begin(box, "chat")
+        session = node.open_session("chat", members_max=64)
+        session.gather()
+        node.advertise("chat", {"name": "x" + UNSEEN})
+        wait_member(session)
+        self.assertEqual(list(session.send(NASTY.encode(), timeout=20).values()), [Result.DELIVERED])
+        time.sleep(0.5)
         shown["chat"] = self.end(chat)
-        self.assertIn("owned", shown["chat"])
-        # A file that we offer and the stranger refuses, with an explanation.
+        self.assertIn("]0;owned", shown["chat"])
+        session.leave()
+        # A file that we offer and the stranger refuses, with an explanation: one that is no text, and one that is.
         path = os.path.join(self.root, "file")
         with open(path, "wb") as file:
             file.write(b"contents")
-        sending = self.begin(box, "peer", "send", path, "--to", evil_id, "--seconds", "20")
-        while (packet := client.next())[:1] != b"M":
-            pass
-        why = NASTY.encode()
-        send(ANSWER, packet[19:23] + bytes([1, 0, 0, len(why)]) + bytes(8) + why)
-        shown["send"] = self.end(sending)
-        self.assertIn("owned", shown["send"])
-        # A file that the stranger offers under such a name, and gives up with an explanation.
-        receiving = self.begin(box, "peer", "receive", self.root, "--seconds", "3")
-        time.sleep(1)
-        name = ("n" + NASTY).encode()
-        send(OFFER, struct.pack(">IQ", 7, 100) + hashlib.sha256(b"x").digest() + bytes([len(name)]) + name)
-        time.sleep(1)
-        send(CANCEL, struct.pack(">I", 7) + bytes([1, 0, 0, len(why)]) + why)
+        invitations = node.advertise("files")
+        for why, expected in ((NASTY, "broke the protocol"), (UNSEEN, "owned")):
+            sending = self.begin(box, "send", path, evil_id)
+            session = node.open_session("files")
+            answer_offer(invitations, session, record(ANSWER, bytes([DECLINED]), name(why)))
+            shown["send " + expected] = self.end(sending)
+            self.assertIn(expected, shown["send " + expected])
+            session.leave()
+        invitations.close()
+        # Files that the stranger offers under such names; one is given up with an explanation.
+        into = self.path("in")
+        os.makedirs(into)
+        receiving = self.begin(box, "receive", into, "--from", evil_id)
+        with self.assertRaises(AssertionError):
+            Offer(node, "files", NASTY, [NASTY], 100).records.next(ANSWER)
+        given_up = Offer(node, "files", "a" + UNSEEN, ["a" + UNSEEN], 100)
+        given_up.records.next(ANSWER)
+        given_up.send(CANCEL, bytes([0]), name(UNSEEN))
+        self.assertEqual(Offer(node, "files", "b" + UNSEEN, ["b" + UNSEEN], 3).send_file(b"abc", leaf(b"abc")), STORED)
+        time.sleep(0.5)
+        receiving.terminate()
         shown["receive"] = self.end(receiving)
-        self.assertIn("receiving n", shown["receive"])
+        self.assertIn("cancelled by its sender", shown["receive"])
+        self.assertIn("/bowned", shown["receive"])
         for words in (
-            ["status"], ["status", "--json"], ["peers"], ["log"], ["peer", "browse", "--seconds", "1"],
+            ["status"], ["status", "--json"], ["peers"], ["log"], ["browse", "--for", "1"], ["browse", "--json", "--for", "1"],
             ["peer", "verify", evil_id], ["identity", "trust", evil_id, "--name", NASTY_NAME], ["identity", "show"],
-            ["peer", "send", "/nonexistent" + NASTY, "--to", evil_id], ["identity", "revoke", NASTY_NAME + "x"],
-            ["peer", "browse", "--seconds", NASTY], [NASTY], ["identity", "import", "/none" + NASTY], ["status"],
+            ["send", "/nonexistent" + NASTY, evil_id], ["send", path, NASTY, "--wait", "1"],
+            ["identity", "revoke", NASTY_NAME + "x"], ["browse", "--for", NASTY], [NASTY],
+            ["identity", "import", "/none" + NASTY], ["status"],
         ):
             code, out, err = box.run(*words)
             shown[" ".join(words)] = out + err
         self.assertIn("ev", shown["peers"])
+        self.assertIn("name=x", shown["browse --for 1"])
         for what, text in shown.items():
             self.assertEqual(steering(text), [], f"{what}: {text!r}")
 
@@ -152,9 +167,11 @@ class TrustTest(DaemonsTest):
         wait("alice is back", lambda: bob.id in alice.run("status", "--json")[1])
         self.assertEqual(alice.status["box"]["alarm"], "")
         # Traffic in a session proves the peer's key.
-        chat = subprocess.run([BINARY, "peer", "chat", "--to", bob.id, "--seconds", "5", "--config", alice.config],
-                              input="hello\n", capture_output=True, text=True, timeout=30)
-        self.assertNotIn("alarm", chat.stderr)
+        reading = self.begin(bob, "chat")
+        code, _, err = alice.run("chat", "--with", bob.id, "--wait", "15", input="hello\n")
+        self.assertEqual(code, 0, err)
+        self.assertNotIn("alarm", err)
+        self.assertIn("> hello\n", self.end(reading))
         wait("bob is pinned", lambda: f"pinned       {bob.id}  bob" in alice.identity("show"))
 
     def test_a_name_that_looks_like_a_pinned_one_is_refused(self):

@@ -6,7 +6,6 @@ private let targets: [(name: String, take: (UnsafeRawBufferPointer) -> Void)] = 
   ("frames", fuzzFrames),
   ("streams", fuzzStreams),
   ("advertisements", fuzzAdvertisements),
-  ("messages", fuzzMessages),
   ("sessions", fuzzSessions),
   ("local", fuzzLocal),
   ("control", fuzzControl),

@@ -10,7 +10,7 @@ func core(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
   .testTarget(name: name, dependencies: dependencies, swiftSettings: language)
 }
-let all: [Target.Dependency] = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Node", "TestSupport"]
+let all: [Target.Dependency] = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session", "LocalAPI", "Node", "TestSupport"]
 
 let package = Package(
   name: "core",
@@ -22,7 +22,6 @@ let package = Package(
     core("Mesh", ["Primitives", "Frame"]),
     core("Channel", ["Primitives", "Frame"]),
     core("Seal", ["Primitives", "Frame"]),
-    core("Messages", ["Primitives", "Channel"]),
     core("Session", ["Primitives", "Frame", "Channel"]),
     core("LocalAPI", ["Primitives", "Channel", "Session"]),
     core("Node", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session"]),
@@ -31,7 +30,6 @@ let package = Package(
     .target(name: "Simulator", dependencies: all, path: "Tests/Simulator", swiftSettings: language),
     .executableTarget(name: "simulate", dependencies: ["Simulator", "SessionStories"], path: "Tests/Simulate", exclude: ["run.py"], swiftSettings: language),
     tests("PrimitivesTests", all), tests("FrameTests", all), tests("LinkTests", all), tests("MeshTests", all),
-    tests("ChannelTests", all), tests("SealTests", all), tests("MessagesTests", all), tests("SessionTests", all + ["SessionStories"]), tests("NodeTests", all),
     // Golden bytes are read from a file, by the C library's headers.
     .testTarget(name: "LocalAPITests", dependencies: all, exclude: ["CodecTests.swift", "vectors.txt"], swiftSettings: language),
   ])

@@ -24,7 +24,7 @@ from mutations import ROWS  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRATCH = ROOT / "build" / "mutation"
-CORE = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Node"]
+CORE = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session", "LocalAPI", "Node"]
 RIM = SCRATCH / "rim"
 ENVIRONMENT = {**os.environ, "SWIFT_BACKTRACE": "enable=no"}
 BUILD_SECONDS_MAX = 600

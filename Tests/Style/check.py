@@ -18,7 +18,7 @@ LINES_MAX_OF = {"Examples/python/causeway.py": 750}
 COLUMNS_MAX = 120
 
 # A core module imports only core modules above it, and what Swift itself brings.
-CORE = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Messages", "Session", "LocalAPI", "Node"]
+CORE = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session", "LocalAPI", "Node"]
 SWIFT = {"Synchronization"}
 # What a rim module may import.
 BASE = {"CSystem", "Primitives"}

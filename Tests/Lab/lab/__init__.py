@@ -12,7 +12,8 @@
     application.py  applications: clients of the local API, by Examples/python
     service.py      the daemon as config/causeway.service runs it
     clock.py        the kernel's clock, as the machine's NTP client would set it
-    stage.py        the cast of the main job: a box and its peers; what they say to each other
+    stage.py        the cast of the main job: a box and its peers
+    command.py      commands of people that run beside the scenario, and conversations by them
     transfer.py     files on their way between nodes
     eavesdrop.py    what a listener sees of a box, and what stands in a program's memory
     led.py          LEDs, with us for the hardware

@@ -13,10 +13,10 @@ SERVICE = "story"
 class Application:
     """One client of the local API, and a thread that takes what its session tells."""
 
-    def __init__(self, node, members_max=0):
+    def __init__(self, node, members_max=0, unsealed=False):
         self.name = node.name
         self.node = causeway.Node.connect("story", str(node.runtime / "api.sock"))
-        self.session = self.node.open_session(SERVICE, members_max)
+        self.session = self.node.open_session(SERVICE, members_max, unsealed=unsealed)
         self.messages, self.states, self.streams, self.telling = [], [], [], []
         threading.Thread(target=self.listen, daemon=True).start()
         self.session.gather()

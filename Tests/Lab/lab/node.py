@@ -112,7 +112,7 @@ class Node:
 
     def cli(self, *arguments, check=True, timeout=30, input=None):
         """Run `causeway ARGUMENTS` against this daemon and return its output."""
-        # Of a group such as `causeway peer VERB` options come behind the verb.
+        # Of a group such as `causeway identity VERB` options come behind the verb.
         words = 2 if arguments[0] in ("peer", "identity") else 1
         command, rest = arguments[:words], arguments[words:]
         return self.box.run(

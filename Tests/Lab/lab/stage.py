@@ -5,14 +5,10 @@
     dave  ── Ethernet ──────┘
 """
 
-import re
-import threading
-import time
-
 from .bluetooth import BluetoothAir
 from .box import Box, cable, load_radios
 from .node import Node
-from .story import CheckFailed, check
+from .story import check
 from .wifi import Supplicant
 
 
@@ -60,49 +56,6 @@ class Stage:
                 f"sees {', '.join(sorted(others))}",
                 lambda status: others <= {peer["name"] for peer in status["peers"]}, timeout,
             )
-
-
-class Command:
-    """A `causeway peer …` command running beside the scenario."""
-
-    def __init__(self, node, *arguments, input=None, timeout=120):
-        self.output, self.failure = None, None
-        self.seconds = None
-
-        def work():
-            start = time.monotonic()
-            try:
-                self.output = node.cli(*arguments, input=input, timeout=timeout)
-            except Exception as failure:
-                self.failure = failure
-            self.seconds = time.monotonic() - start
-
-        self._thread = threading.Thread(target=work, daemon=True)
-        self._thread.start()
-
-    def is_done(self):
-        return not self._thread.is_alive()
-
-    def wait(self, timeout=120):
-        """The command's output; raises what made it fail."""
-        self._thread.join(timeout)
-        if self._thread.is_alive():
-            raise CheckFailed(f"a command still runs after {timeout} s")
-        if self.failure:
-            raise self.failure
-        return self.output
-
-
-def chat(a, b, line="Hello {}, this is {}."):
-    """Two nodes each say one line to the other, and each gets one."""
-    talks = {
-        node.name: Command(node, "peer", "chat", "--to", other.name, "--wait-for", "1", "--seconds", "60",
-                           input=line.format(other.name, node.name) + "\n")
-        for node, other in ((a, b), (b, a))
-    }
-    for name, other in ((a.name, b.name), (b.name, a.name)):
-        lines = re.findall(r"^<\w+> .*$", talks[name].wait(), re.MULTILINE)
-        check(lines == [f"<{other}> " + line.format(name, other)], f"{name} gets {other}'s line", lines)
 
 
 def look_for_doubles(nodes):

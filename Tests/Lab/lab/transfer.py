@@ -1,37 +1,43 @@
 """Files on their way from node to node, and whether they arrive unaltered."""
 
+import contextlib
 import hashlib
 import os
 import pathlib
 
-from .stage import Command
+from .command import Command
 from .story import check, wait_until
 
 FILES = pathlib.Path("/tmp/files")
+# What may be sent again after a break: what was on its way.
+AGAIN_BYTES_MAX = 128 << 10
 
 
 class Transfer:
-    """One file of random bytes from `causeway peer send` to `causeway peer receive`, under way from the start."""
+    """One file of random bytes from `causeway send` to `causeway receive`, under way from the start."""
 
-    def __init__(self, sender, receiver, byte_count, name="photo.bin", timeout=120):
+    def __init__(self, sender, receiver, byte_count, name="photo.bin", data=None, timeout=120, asks=False):
+        """`asks`: the receiver has a terminal, and waits for its answer."""
         self.byte_count = byte_count
         self.directory = FILES / receiver.name
         self.file = self.directory / name
         self.directory.mkdir(parents=True, exist_ok=True)
         source = FILES / sender.name / name
         source.parent.mkdir(parents=True, exist_ok=True)
-        data = os.urandom(byte_count)
+        data = data or os.urandom(byte_count)
         source.write_bytes(data)
         self.digest = hashlib.sha256(data).hexdigest()
-        self.receiving = Command(
-            receiver, "peer", "receive", self.directory, "--count", "1", timeout=timeout)
-        self.sending = Command(sender, "peer", "send", source, "--to", receiver.name, timeout=timeout)
+        wanted = () if asks else ("--from", sender.status()["box"]["id"])
+        self.receiving = Command(receiver, "receive", self.directory, "--count", "1", *wanted, on_terminal=asks)
+        self.sending = Command(sender, "send", source, receiver.name, "--wait", timeout)
 
     def arrived(self):
         """Bytes that the receiver has written."""
         if self.file.exists():
             return self.byte_count
-        return max((path.stat().st_size for path in self.directory.glob("*.part")), default=0)
+        with contextlib.suppress(FileNotFoundError):
+            return sum(path.stat().st_size for path in self.directory.glob(".*.causeway-part/files/*"))
+        return self.byte_count                       # it was moved to its place meanwhile
 
     def wait_arrived(self, byte_count, timeout=60):
         wait_until(f"{byte_count} bytes have arrived", lambda: self.arrived() >= byte_count or self.is_over(), timeout, 0.02)
@@ -41,17 +47,20 @@ class Transfer:
         return self.sending.is_done() or self.receiving.is_done()
 
     def check_under_way(self):
-        check(not self.is_over(), "the transfer is under way", lambda: (self.sending.failure, self.receiving.failure))
+        check(not self.is_over(), "the transfer is under way", lambda: (self.sending.report(), self.receiving.report()))
 
     def finish(self, timeout=120):
-        """Wait for its end; the seconds that it took in all."""
-        self.sending.wait(timeout)
-        self.receiving.wait(timeout)
-        story = self.receiving.output
-        check(story.count(f"receiving {self.file.name} from") == 1, "it was offered once", story)
+        """Wait for its end; the seconds from the offer until its sender knew that it is in its place."""
+        self.sending.end(0, timeout)
+        self.receiving.end(0, timeout)
+        for command, word in ((self.sending, "asking"), (self.sending, "sent"), (self.receiving, "received")):
+            check(len(command.told(word)) == 1, f"{command} tells “{word}” once", command.report)
         check(digest(self.file) == self.digest, "the file arrived unaltered")
-        check(not list(self.directory.glob("*.part")), "nothing unfinished is left")
-        return self.sending.seconds
+        check([path.name for path in self.directory.glob(".*")] == [], "nothing unfinished is left")
+        (offered, _), (ended, sent) = self.sending.told("asking")[0], self.sending.told("sent")[0]
+        self.again = sent["moved"] - self.byte_count
+        check(0 <= self.again <= AGAIN_BYTES_MAX, "what had arrived is not sent again", self.again)
+        return ended - offered
 
 
 def digest(path):
@@ -60,4 +69,4 @@ def digest(path):
 
 def send_file(sender, receiver, byte_count, timeout=120, name="photo.bin"):
     """Send a file of random bytes, check what arrived by its hash; seconds that it took."""
-    return Transfer(sender, receiver, byte_count, name, timeout).finish(timeout)
+    return Transfer(sender, receiver, byte_count, name, timeout=timeout).finish(timeout)

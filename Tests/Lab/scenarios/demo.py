@@ -1,13 +1,14 @@
-"""The main job: three peers that share no radio meet through a relay box, talk, and send a file."""
+"""The main job: three peers that share no radio meet through a relay box, talk in a session, and send a file."""
 
-import re
+import time
 
 from lab import check, main, say, wait_until
-from lab.stage import Command, Stage
+from lab.command import Talk, end_talks
+from lab.stage import Stage
 from lab.story import elapsed
-from lab.transfer import send_file
+from lab.transfer import FILES, Transfer
 
-FILE_BYTES = 1 << 20
+FILE_BYTES, NAME = 1 << 20, "photo.jpg"
 
 DIM, BOLD, PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"
 
@@ -30,12 +31,11 @@ def scenario():
     heading("They find each other through the box")
     meet(stage)
 
-    heading("bob and carol chat, each way through two radios")
-    chat(bob, carol)
+    heading("bob and carol chat in a session, each way through two radios")
+    talk(bob, carol)
 
-    heading("dave sends bob a file of 1 MiB")
-    seconds = send_file(dave, bob, FILE_BYTES)
-    tell(f"bob has it, SHA-256 right: {FILE_BYTES} bytes in {seconds:.1f} s, {FILE_BYTES / seconds / 1000:.0f} kB/s over LE")
+    heading("dave sends bob a file of 1 MiB, and bob is asked")
+    give(dave, bob)
 
     heading("causeway status, on the box")
     say(box.cli("status"))
@@ -70,15 +70,37 @@ def meet(stage):
     check(bearers == expected, "each peer reaches the box over its own bearer only", bearers)
 
 
-def chat(bob, carol):
-    listening = Command(bob, "peer", "chat", "--to", "carol", "--wait-for", "1", "--seconds", "60",
-                        input="Hello carol, this is bob on Bluetooth.\n")
-    answering = Command(carol, "peer", "chat", "--to", "bob", "--wait-for", "1", "--seconds", "60",
-                        input="Hi bob, carol here on Wi-Fi Direct.\n")
-    for name, output in (("carol", answering.wait()), ("bob", listening.wait())):
-        lines = [line for line in output.splitlines() if re.match(r"<\w+> ", line)]
-        check(len(lines) == 1, f"{name} got one line", output)
-        tell(f"on {name}'s screen: {lines[0]}")
+def talk(bob, carol):
+    """A session: the two find each other by their service, and nobody types an address."""
+    talks = [Talk(bob, carol, "--wait", 60), Talk(carol, bob, "--wait", 60)]
+    began = time.monotonic()
+    for one, other in zip(talks, (carol, bob)):
+        met, _ = one.wait_told("member", name=other.name, state="connected")
+        tell(f"{one.name} has {other.name} in the session, after {met - began:.1f} s")
+    lines = ("Hello carol, this is bob on Bluetooth.", "Hi bob, carol here on Wi-Fi Direct.")
+    for one, other, line in zip(talks, reversed(talks), lines):
+        one.say_line(line)
+        other.wait_line(line)
+    end_talks(talks)
+    for one, line in zip(talks, (f"<carol> {lines[1]}", f"<bob> {lines[0]}")):
+        check(one.lines() == [line], f"{one.name} got one line", one.lines())
+    for one in reversed(talks):
+        tell(f"{one.name} reads: {one.lines()[0]}")
+
+
+def give(dave, bob):
+    """A file, and the question to whom it is offered. Its name is taken there; nothing is replaced."""
+    directory = FILES / "bob"
+    directory.mkdir(parents=True)
+    (directory / NAME).write_text("bob's own")
+    transfer = Transfer(dave, bob, FILE_BYTES, NAME, asks=True)
+    tell(f"bob is asked: {transfer.receiving.wait_question()}")
+    transfer.receiving.say("y\n")
+    transfer.file = directory / NAME.replace(".", "-2.")
+    seconds = transfer.finish()
+    check((directory / NAME).read_text() == "bob's own", "what bob had is as it was")
+    tell(f"bob said yes, and has {transfer.file.name}, SHA-256 right: "
+         f"{FILE_BYTES} bytes in {seconds:.1f} s, {FILE_BYTES / seconds / 1000:.0f} kB/s over LE")
 
 
 main(scenario)

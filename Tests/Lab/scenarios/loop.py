@@ -7,7 +7,8 @@ cable is cut in the middle of a file, the file goes on over Wi-Fi, and when it i
 import time
 
 from lab import Box, Node, Supplicant, cable, check, load_radios, main, step, wait_until
-from lab.stage import chat, links_up, look_for_doubles, peer_names
+from lab.command import chat
+from lab.stage import links_up, look_for_doubles, peer_names
 from lab.transfer import Transfer, send_file
 
 FILE_BYTES = 6 << 20

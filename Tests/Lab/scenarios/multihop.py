@@ -5,7 +5,7 @@ relays pass it on without a complaint in their journals.
 """
 
 from lab import BluetoothAir, Box, Node, cable, check, main, say, step
-from lab.stage import chat
+from lab.command import chat
 from lab.transfer import send_file
 
 FILE_BYTES = 256 << 10

@@ -5,9 +5,10 @@ import time
 
 from lab import check, main, step, wait_until
 from lab.box import set_radio_range
-from lab.stage import Command, Stage, chat, links_up, look_for_doubles, peer_names
+from lab.command import Command, Talk, chat, end_talks
+from lab.stage import Stage, links_up, look_for_doubles, peer_names
 
-HELD = "Are you there?"
+HELD, ANSWER = "Are you there?", "Now I am."
 TOGETHER, APART = 1, 2                               # groups of radios
 
 
@@ -42,22 +43,26 @@ class Cut:
             check(len(links_up(status)) == len(self.stage.nodes) - 2, "the box has its other links", status["links"])
 
         with step(f"{self.other} has a line for {self.name}: refused, and another one held"):
-            said = other.cli("peer", "chat", "--to", self.name, "--seconds", "1", input="Hello?\n", check=False)
-            check(f"no peer “{self.name}” appeared" in said, "the refusal says why", said)
-            holding = Command(other, "peer", "chat", "--to", self.name, "--seconds", "60", "--wait-for", "1",
-                              input=HELD + "\n")
-            reading = Command(lost, "peer", "chat", "--seconds", "60", "--wait-for", "1", "--to", self.other,
-                              input="Now I am.\n")
+            refused = Command(other, "chat", "--with", self.name, "--wait", "1", input="Hello?\n")
+            refused.end(4, 20)
+            why = f"causeway: “{self.name}” was not there within 1 s: 1 line was not delivered"
+            check(refused.errors == [why], "the refusal says why", refused.errors)
+            holding, reading = Talk(other, lost, "--wait", 60), Talk(lost, other, "--wait", 60)
+            holding.say_line(HELD)
+            reading.say_line(ANSWER)
 
         with step(f"{self.name} is back, and has the line") as remark:
             began = time.monotonic()
             self.heal()
             wait_until("everybody sees everybody", self.is_healed, 60, 0.2)
             remark(f"everybody there after {time.monotonic() - began:.1f} s")
-            for command in (holding, reading):
-                command.wait(60)
-            check(f"waiting for “{self.name}”" in holding.output, "the waiting was told", holding.output)
-            check(reading.output.count(HELD) == 1, "the line that was held came once", reading.output)
+            when = reading.wait_line(HELD)
+            check(when > began, "the line was held until then")
+            holding.wait_line(ANSWER)
+            end_talks([holding, reading])
+            for talk, line in ((reading, f"<{self.other}> {HELD}"), (holding, f"<{self.name}> {ANSWER}")):
+                check(talk.lines() == [line], "the line that was held came once", talk.lines())
+            remark(f"the line {when - began:.1f} s")
 
         with step("they chat as before"):
             chat(lost, other)

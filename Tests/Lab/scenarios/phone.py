@@ -7,15 +7,18 @@ Argument: legacy or extended (the default), the style of advertising that the bo
 # seconds: 100
 
 import re
+import socket
+import struct
 import sys
+import time
 
 from lab import BluetoothAir, Box, Node, Process, cable, check, main, say, step, wait_until
-from lab.stage import Command
 
 NAME = "Ada’s phone"
 SECONDS = 40
 CANARY = "the canary sings at noon"
 LE_COST = "8000"
+KIND, INTERACTIVE = 1, 0                             # of the messages that the phone and dave send each other
 
 
 class Story:
@@ -41,6 +44,27 @@ class Story:
             return found
 
         return wait_until(f"the phone tells “{word}”", look, timeout)[-1]
+
+
+class Program:
+    """One that listens for messages of `KIND` at a daemon's control socket (Sources/Diagnostics/ControlProtocol.swift)."""
+
+    def __init__(self, node):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.connect(str(node.runtime / "control.sock"))
+        self.socket.send(b"A" + struct.pack(">I", 1 << KIND))
+
+    def send(self, to, text):
+        self.socket.send(b"M" + struct.pack(">I16sBB", 1, to, KIND, INTERACTIVE) + text.encode())
+
+    def receive(self, seconds):
+        """Who says what, next."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.socket.settimeout(left)
+            packet = self.socket.recv(70_000)
+            if packet[:1] == b"M":
+                return packet[1:17], packet[19:].decode()
 
 
 def scenario():
@@ -93,11 +117,11 @@ def scenario():
         wait_until("the box tells of its link with the phone", listed, 20)
 
     with step("the phone and dave talk, sealed through the box") as remark:
-        chat = Command(dave, "peer", "chat", "--to", phone_id[:8], "--wait-for", "1", "--seconds", "60",
-                       input="Hello phone, dave here.\n")
+        program = Program(dave)
+        program.send(bytes.fromhex(phone_id), "Hello phone, dave here.")
         sealed = phone.wait("sealed", 40, peer=ids["dave"])
         check(phone.wait("text", 40)["text"] == "Hello phone, dave here.", "dave's line on the phone")
-        check(f"> {CANARY}" in chat.wait(), "the phone's line on dave's screen")
+        check(program.receive(40) == (bytes.fromhex(phone_id), CANARY), "the phone's line at dave's program")
         phone.wait("delivered", 20, peer=ids["dave"])
         remark(sealed["dtls"])
 

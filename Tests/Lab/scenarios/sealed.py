@@ -1,11 +1,13 @@
 """What a box relays it cannot read. Somebody listens to all its bearers and reads its memory while peers send each other a
-chat line and a file full of canaries: not one is seen. The same without sealing shows that one would have been."""
+chat line and a file full of canaries: not one is seen. The same without sealing shows that one would have been. The commands
+send nothing there, so it is applications that want it so."""
 
-import pathlib
-
-from lab import check, main, step
+from lab import check, main, step, wait_until
+from lab.application import Application
+from lab.command import chat
 from lab.eavesdrop import Capture, find_in_memory
-from lab.stage import Command, Stage, chat
+from lab.stage import Stage
+from lab.transfer import Transfer
 
 CANARY = b"nightingale at dawn. "
 CONTROL = b"blackbird on a roof. "
@@ -21,7 +23,7 @@ def scenario():
 
     with step("bob and carol chat, dave sends bob a file, both are full of canaries"):
         chat(bob, carol, CANARY.decode() * 8 + ".")
-        send_canaries(dave, bob, CANARY)
+        canaries(dave, bob, CANARY).finish()
 
     with step("the listener has seen it all, and who speaks with whom, but no canary") as remark:
         sizes = capture.sizes()
@@ -43,7 +45,16 @@ def scenario():
             node.reconfigure({"peer": {"encryption": "none"}})
             node.restart()
         stage.wait_acquainted()
-        send_canaries(dave, carol, CONTROL)
+        refused = canaries(dave, carol, CONTROL)
+        refused.sending.end(6, 60)
+        refused.receiving.stop()
+        ends = [Application(node, unsealed=True) for node in (dave, carol)]
+        wait_until("they meet", lambda: ends[0].meets(ends[1:]) and ends[1].meets(ends[:1]), 40, 0.05)
+        stream = ends[0].session.open_stream("canaries", ends[1].address)
+        stream.write(words(CONTROL), timeout=60)
+        stream.finish(timeout=60)
+        wait_until("carol has read it", lambda: ends[1].streams, 5, 0.05)
+        check(ends[1].streams == [("canaries", words(CONTROL))], "they arrived unaltered")
         at_box = find_in_memory(box.process, CONTROL)
         check(at_box > 0, "what is not sealed, the box can read", at_box)
         check(capture.find(CONTROL)["ip"] == 0, "the links' own encryption hides it from the listener", capture.find(CONTROL))
@@ -51,17 +62,14 @@ def scenario():
     capture.keep()
 
 
-def send_canaries(sender, receiver, words):
-    """A file of nothing but canaries, and a canary for its name, from one to the other."""
-    name = words.decode().strip() + "txt"
-    source, directory = (pathlib.Path("/tmp/files") / node.name for node in (sender, receiver))
-    source.mkdir(parents=True, exist_ok=True)
-    directory.mkdir(parents=True, exist_ok=True)
-    (source / name).write_bytes(words * (FILE_BYTES // len(words)))
-    receiving = Command(receiver, "peer", "receive", directory, "--count", "1")
-    sender.cli("peer", "send", source / name, "--to", receiver.name, timeout=120)
-    receiving.wait()
-    check((directory / name).read_bytes() == (source / name).read_bytes(), "the file arrived unaltered")
+def words(canary):
+    return canary * (FILE_BYTES // len(canary))
+
+
+def canaries(sender, receiver, canary):
+    """A file of nothing but canaries, and a canary for its name, on its way from one to the other."""
+    data = words(canary)
+    return Transfer(sender, receiver, len(data), canary.decode().strip() + "txt", data)
 
 
 main(scenario)

@@ -5,8 +5,9 @@ import re
 import threading
 import time
 
-from lab import check, main, step
-from lab.stage import Command, Stage, chat, links_up
+from lab import check, main, step, wait_until
+from lab.command import Talk, chat, end_talks
+from lab.stage import Stage, links_up
 
 BITS_PER_SECOND = 64_000
 SILENT_SECONDS, AUDIBLE_SECONDS = 0.3, 0.2
@@ -48,7 +49,7 @@ def scenario():
         stage.air.set_rate(BITS_PER_SECOND)
         with Fading(stage.air, "hci0", "hci1") as fading:
             start = time.monotonic()
-            chat(bob, dave)
+            chat(bob, dave, timeout=120)
             (handshake,) = sessions(bob)
             remark(f"both lines after {time.monotonic() - start:.1f} s, handshake {handshake} ms, {fading.times} silences")
         stage.air.set_rate(None)
@@ -57,14 +58,19 @@ def scenario():
         bob.restart()
         stage.wait_acquainted()
         stage.air.set_rate(BITS_PER_SECOND)
-        talk = Command(dave, "peer", "chat", "--to", "bob", "--seconds", "60", "--wait-for", "1", input="Are you there?\n")
-        answer = Command(bob, "peer", "chat", "--to", "dave", "--seconds", "60", "--wait-for", "1", input="I am.\n")
-        time.sleep(0.3)
+        before, forwarded = len(sessions(bob)), box.status()["box"]["frames_forwarded"]
+        talk, answer = Talk(dave, bob, "--wait", 60), Talk(bob, dave, "--wait", 60)
+        talk.say_line("Are you there?")
+        answer.say_line("I am.")
+        # The first frames that the box passes on are those of the handshake.
+        wait_until("they begin", lambda: box.status()["box"]["frames_forwarded"] > forwarded, 30, 0.02)
         check(stage.air.cut("hci0", "hci1") >= 1, "there was a link to cut")
+        check(len(sessions(bob)) == before, "they had not finished", sessions(bob))
         start = time.monotonic()
-        check("Are you there?" in answer.wait(), "dave's line arrives", answer.output)
-        check("I am." in talk.wait(), "bob's line arrives", talk.output)
+        answer.wait_line("Are you there?")
+        talk.wait_line("I am.")
         remark(f"both lines {time.monotonic() - start:.1f} s after the cut, handshake {sessions(bob)[-1]} ms")
+        end_talks([talk, answer])
         stage.air.set_rate(None)
         check(links_up(box.status(), "bluetooth-le"), "the link is back")
 

@@ -1,0 +1,109 @@
+"""An application that offers files, or is offered some, as docs/resources.md says, or as nobody should."""
+import hashlib
+import os
+import struct
+import time
+
+from causeway import IncomingStream, Member, Outcome, State
+
+OFFER, PROMPT, ANSWER, MANIFEST, READY, BEGIN, BYTES, ROOT, VERDICT, CANCEL = 1, 2, 3, 4, 6, 7, 8, 9, 11, 14
+ACCEPTED, DECLINED = 0, 2
+STORED, DIFFERS = 0, 1
+
+
+def record(kind, *fields):
+    body = bytes([kind]) + b"".join(fields)
+    return struct.pack(">I", len(body)) + body
+
+
+def name(text):
+    raw = text if isinstance(text, bytes) else text.encode()
+    return bytes([len(raw)]) + raw
+
+
+def manifest(path, size):
+    """Of one file, by the names on the way to it."""
+    return bytes([0, len(path)]) + b"".join(map(name, path)) + struct.pack(">Q", size)
+
+
+def leaf(data):
+    """The root over a file of at most a leaf."""
+    return hashlib.sha256(b"\0" + data).digest()
+
+
+class Records:
+    """What comes on a stream, record by record."""
+
+    def __init__(self, stream):
+        self.stream, self.data = stream, b""
+
+    def next(self, kind):
+        """The fields of the next record of this kind."""
+        while True:
+            while len(self.data) < 4 or len(self.data) < 4 + int.from_bytes(self.data[:4]):
+                more = self.stream.read(20)
+                assert more, f"the stream ended without a record {kind}"
+                self.data += more
+            end = 4 + int.from_bytes(self.data[:4])
+            one, self.data = self.data[4:end], self.data[end:]
+            if one[0] == kind:
+                return one[1:]
+
+
+def next_stream(session):
+    """The next stream that a member opens."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        if isinstance(event := session.next(20), IncomingStream):
+            return event
+    raise AssertionError("no stream came within 20 s")
+
+
+class Offer:
+    """A file on its way to a receiver: what is offered is said apart from what is sent."""
+
+    def __init__(self, node, service, told, path, size, where=None):
+        """`told`: the name in the offer; `path`: the names in the manifest."""
+        address = next(each.address for each in node.browse(service) if each.kind == "found")
+        self.session = node.open_session(service)
+        assert self.session.invite(address).wait(20)[0] == Outcome.CONNECTED
+        self.manifest = manifest(path, size)
+        digest = hashlib.sha256(self.manifest).digest()
+        attempt = os.urandom(8).hex()
+        self.stream = self.session.open_stream(f"causeway:resource:{digest[:8].hex()}:{attempt}", address)
+        self.send(OFFER, struct.pack(">H", 1), digest, struct.pack(">IIIQ", len(self.manifest), 1, 1, size), name(told))
+        answer = next_stream(self.session)
+        assert answer.name == f"causeway:answer:{attempt}", answer.name
+        self.records = Records(answer)
+
+    def send(self, kind, *fields):
+        self.stream.write(record(kind, *fields), timeout=20)
+
+    def send_file(self, data, root):
+        """All of it, when it was accepted; the verdict."""
+        assert self.records.next(ANSWER)[0] == ACCEPTED
+        self.send(MANIFEST, self.manifest)
+        self.records.next(READY)
+        self.send(BEGIN, struct.pack(">IQ", 0, 0))
+        self.send(BYTES, data)
+        self.send(ROOT, struct.pack(">I", 0), root)
+        return self.records.next(VERDICT)[4]
+
+
+def answer_offer(invitations, session, *records):
+    """Take the next invitation and what is offered then, and say these records."""
+    invitations.next(20).accept(session)
+    offered = next_stream(session)
+    Records(offered).next(OFFER)
+    stream = session.open_stream("causeway:answer:" + offered.name.rsplit(":")[-1], offered.sender)
+    stream.write(b"".join(records), timeout=20)
+
+
+def wait_member(session):
+    """The address of the first that is connected."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        event = session.next(20)
+        if isinstance(event, Member) and event.state == State.CONNECTED:
+            return event.address
+    raise AssertionError("nobody came within 20 s")
