@@ -29,7 +29,7 @@ func commandPing(_ words: CommandWords) -> CInt {
     var times: [UInt64] = []
     for number in 1...count {
       let start = monotonicNow()
-      let answer = try connection.probe(peer)
+      let answer = try connection.probe(peer, patience: options.patience)
       view.show(answer, number)
       switch answer {
       case .after(let microseconds): times.append(microseconds)
@@ -63,7 +63,7 @@ func commandTrace(_ words: CommandWords) -> CInt {
     let view = ProbeView(isJSON: options.isJSON)
     var last = Answer.silence
     for (index, hop) in way.enumerated() {
-      last = try connection.shortest(of: Probing.probesOfAHop, hop.node)
+      last = try connection.shortest(of: Probing.probesOfAHop, hop.node, patience: options.patience)
       view.show(hop, index + 1, last, way)
     }
     guard case .after = last else { throw CommandFailure(ExitCode.timedOut) }
@@ -75,7 +75,7 @@ private enum Probing {
   static let interval = TimeSpan.seconds(1)
   /// The first one to a node opens the sealed channel.
   static let probesOfAHop = 3
-  static let answerMax = TimeSpan.seconds(5)
+  static let patienceSeconds: UInt64 = 5
 }
 
 /// What became of a probe.
@@ -89,7 +89,7 @@ private enum Answer {
     switch self {
     case .after: nil
     case .ended(let outcome): outcome.text
-    case .silence: "no answer for 5 s"
+    case .silence: "no answer in time"
     }
   }
 }
@@ -99,11 +99,14 @@ private struct ProbeOptions {
   static let options =
     ClientOptions.options + [
       LocalOptions.json, LocalOptions.wait("Wait this long for the peer to appear; otherwise it has to be there"),
+      CommandOption(name: "timeout", key: timeoutKey, argument: "SECONDS", help: "Wait this long for each answer; default 5"),
     ]
+  private static let timeoutKey: CInt = 0x74
 
   private var client = ClientOptions()
   private(set) var isJSON = false
   private var waits: UInt64?
+  private var patienceSeconds = Probing.patienceSeconds
   private var name = ""
 
   /// As `LocalOptions.take`.
@@ -115,10 +118,16 @@ private struct ProbeOptions {
     case LocalOptions.waitKey:
       guard let seconds = parseSeconds(value) else { return secondsAccepted }
       waits = seconds
+    case Self.timeoutKey:
+      guard let seconds = parseSeconds(value) else { return secondsAccepted }
+      patienceSeconds = seconds
     default: return nil
     }
     return .some(nil)
   }
+
+  /// How long an answer is waited for.
+  var patience: TimeSpan { .seconds(patienceSeconds) }
 
   /// The peer that was named.
   func find() throws(CommandFailure) -> (PeerConnection, NodeID) {
@@ -129,11 +138,11 @@ private struct ProbeOptions {
 
 extension PeerConnection {
   /// Asks a node once.
-  fileprivate func probe(_ node: NodeID) throws(CommandFailure) -> Answer {
+  fileprivate func probe(_ node: NodeID, patience: TimeSpan) throws(CommandFailure) -> Answer {
     let request = nextRequest()
     let start = monotonicNow()
     send(.probe(request: request, node))
-    while let event = try next(until: start + Probing.answerMax) {
+    while let event = try next(until: start + patience) {
       // An answer to an earlier one comes late.
       guard case .completed(request, let outcome) = event else { continue }
       return outcome == .delivered
@@ -143,10 +152,10 @@ extension PeerConnection {
   }
 
   /// The shortest time of several probes, or why there is none.
-  fileprivate func shortest(of count: Int, _ node: NodeID) throws(CommandFailure) -> Answer {
+  fileprivate func shortest(of count: Int, _ node: NodeID, patience: TimeSpan) throws(CommandFailure) -> Answer {
     var shortest: UInt64?
     for _ in 0..<count {
-      switch try probe(node) {
+      switch try probe(node, patience: patience) {
       case .after(let microseconds): shortest = min(shortest ?? microseconds, microseconds)
       case .ended(let outcome): return .ended(outcome)
       case .silence: return shortest.map { .after(microseconds: $0) } ?? .silence
@@ -158,7 +167,7 @@ extension PeerConnection {
   /// The links to a node; none without a route.
   fileprivate func way(to node: NodeID) throws(CommandFailure) -> [ControlHop] {
     send(.way(node))
-    while let event = try next(until: monotonicNow() + Probing.answerMax) {
+    while let event = try next(until: monotonicNow() + .seconds(Probing.patienceSeconds)) {
       if case .way(let hops) = event { return hops }
     }
     throw CommandFailure(saying: "the daemon did not answer for 5 s; see “causeway log”")

@@ -1,45 +1,46 @@
-"""Sixteen peers on Bluetooth LE around a box whose radio has seven places. Everybody sees everybody, a line gets from
-anybody to anybody, and when all talk at once nobody is left out. Argument: relay: one of the sixteen forwards, too."""
+"""Sixteen peers on Bluetooth LE around a box whose radio has seven places. Everybody sees everybody, a question
+gets from anybody to anybody and its answer back, and when all ask at once nobody is left out. Argument: relay: one of the sixteen forwards, too."""
 
+import json
 import subprocess
 import sys
 import threading
 import time
 
 from lab import BluetoothAir, Box, Node, check, main, say, step, wait_until
-from lab.stage import links_up
+from lab.stage import links_up, peer_names
 
 LEAVES = 16
 PLACES = 7
 SEEN_SECONDS, LINE_SECONDS = 30, 3
 
 
-class Client:
-    """A `causeway peer …` command beside the scenario, whose lines are stamped as they come."""
+class Question:
+    """`causeway ping` from one node to another, beside the scenario."""
 
-    def __init__(self, node, *arguments):
+    def __init__(self, node, other, count=1):
         # The shared directories are those of the box; no namespace needs to be entered for the control socket.
-        command = ["causeway", "peer", arguments[0], "--config", node.configuration_file, *arguments[1:]]
-        self.child = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      stderr=subprocess.DEVNULL)
-        self.lines = []
-        threading.Thread(target=self.read, daemon=True).start()
+        words = ["causeway", "ping", "--config", node.configuration_file, "--count", count, "--timeout", 60, "--json",
+                 other.name]
+        self.asked = time.monotonic()
+        self.child = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.answers, self.failure = [], ""
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
 
     def read(self):
         for line in self.child.stdout:
-            self.lines.append((time.monotonic(), line.decode(errors="replace").strip()))
+            event = json.loads(line)
+            if event["event"] != "end":
+                self.answers.append((time.monotonic(), event))
+        self.failure = self.child.stderr.read().decode(errors="replace").strip()
 
-    def say(self, line):
-        self.child.stdin.write(line.encode() + b"\n")
-        self.child.stdin.flush()
-        return time.monotonic()
-
-    def heard(self, text):
-        return next((when for when, line in list(self.lines) if text in line), None)
-
-    def end(self):
-        self.child.kill()
-        self.child.wait()
+    def seconds(self):
+        """From the command's start to its answer."""
+        self.thread.join(90)
+        check(self.answers and self.answers[0][1]["event"] == "answer", "there is an answer",
+              self.answers or self.failure)
+        return self.answers[0][0] - self.asked
 
 
 def scenario():
@@ -63,24 +64,16 @@ def scenario():
         up = time.monotonic()
 
     with step("everybody sees everybody") as remark:
-        browsers = [Client(node, "browse", "--follow") for node in nodes]
+        others = {node.name: set(names) - {node.name} for node in nodes}
+        missing = list(nodes)
 
-        def seen(browser):
-            found = {}
-            for when, line in list(browser.lines):
-                word, name = line.split()[:2]
-                if word == "found":
-                    found.setdefault(name, when)
-                elif word == "lost":
-                    found.pop(name, None)
-            return found
+        def all_see():
+            missing[:] = [node for node in missing if others[node.name] - peer_names(node.status())]
+            return not missing
 
-        wait_until("everybody sees everybody",
-                   lambda: all(len(seen(browser)) == len(names) - 1 for browser in browsers), 120, 0.2)
-        last = max(max(seen(browser).values()) for browser in browsers) - up
-        remark(f"the last one {max(last, 0):.1f} s after all ran")
-        for browser in browsers:
-            browser.end()
+        wait_until("everybody sees everybody", all_see, 120, 0.5)
+        last = time.monotonic() - up
+        remark(f"the last one {last:.1f} s after all ran")
         check(last <= SEEN_SECONDS, f"within {SEEN_SECONDS} s", last)
 
     with step("leaves leave each other's places free; some are parked") as remark:
@@ -97,34 +90,21 @@ def scenario():
                          for name in sorted(boxes)))
 
     for shift in (1, 6):
-        with step(f"a line of each to the peer {shift} further on, one after the other") as remark:
-            talks = [Client(node, "chat", "--to", ends[(number + shift) % len(ends)].name)
-                     for number, node in enumerate(ends)]
-            time.sleep(8)                            # they have found their daemons, and idle leaves are parked again
-            times = []
-            for number, talk in enumerate(talks):
-                other = talks[(number + shift) % len(ends)]
-                text = f"line {shift} of {ends[number].name}."
-                said = talk.say(text)
-                wait_until(f"{ends[number].name}'s line arrives", lambda: other.heard(text), 60, 0.02)
-                times.append(other.heard(text) - said)
+        pairs = [(node, ends[(number + shift) % len(ends)]) for number, node in enumerate(ends)]
+        with step(f"a question of each to the peer {shift} further on and its answer, one after the other") as remark:
+            time.sleep(8)                            # idle leaves are parked
+            times = [Question(node, other).seconds() for node, other in pairs]
             remark(f"{sorted(times)[len(times) // 2]:.2f} s in the middle, {max(times):.2f} s at most")
             check(max(times) <= LINE_SECONDS, f"within {LINE_SECONDS} s", [f"{seconds:.2f}" for seconds in times])
-        if shift == 6:
-            with step("all say five lines at once") as remark:
-                said = time.monotonic()
-                for count in range(5):
-                    for number, talk in enumerate(talks):
-                        talk.say(f"turn {count} of {ends[number].name}.")
 
-                def arrivals():
-                    return [talks[(number + shift) % len(ends)].heard(f"turn {count} of {ends[number].name}.")
-                            for number in range(len(ends)) for count in range(5)]
-
-                wait_until("all lines arrive", lambda: all(arrivals()), 90, 0.2)
-                remark(f"the last of {5 * len(ends)} arrives after {max(arrivals()) - said:.1f} s")
-        for talk in talks:
-            talk.end()
+    with step("all ask five times at once") as remark:
+        start = time.monotonic()
+        questions = [Question(node, other, count=5) for node, other in pairs]
+        for question in questions:
+            question.seconds()
+            check(all(event["event"] == "answer" for _, event in question.answers), "each is answered", question.answers)
+        last = max(question.answers[-1][0] for question in questions) - start
+        remark(f"the last of {5 * len(ends)} answers after {last:.1f} s")
 
     with step("half a minute of rest: nobody is missed") as remark:
         before = nodes[0].status()
