@@ -1,4 +1,5 @@
 import CSystem
+import Configuration
 import Diagnostics
 import Primitives
 import Reactor

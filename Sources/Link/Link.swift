@@ -51,6 +51,8 @@ public struct Link {
   public private(set) var meter = LinkMeter(.ethernet)
   /// A pong has arrived, and the link has been up for `provingTime`.
   public private(set) var isProven = false
+  /// A frame other than a hello has come since it is up: so the neighbour has it up, too.
+  public private(set) var isMutual = false
   /// The link was parked and opens again.
   public private(set) var isResumed = false
   /// Both ends have said that the link is parked: what each sent before has arrived.
@@ -136,12 +138,16 @@ public struct Link {
     pingSentAt = now
     awaitsPong = false
     parks = local.capabilities.contains(.parks)
+    isMutual = false
     state = .opening
     let hello = Hello(
       payloadBytesMax: UInt16(Self.payloadBytesMax(over: bearer)), capabilities: local.capabilities,
       epoch: local.epoch, node: local.node, name: local.name)
     enqueue(.hello, hello.byteCount, local.node) { output in hello.write(to: &output) }
   }
+
+  /// See `isMutual`.
+  public mutating func confirm() { isMutual = true }
 
   /// Handles a frame from the neighbour that is not routed. Answers are queued; `state` may change.
   ///
@@ -281,6 +287,13 @@ public struct Link {
   /// Sends a ping that is due within `span`. True when it did.
   public mutating func pingEarly(dueWithin span: TimeSpan, local: NodeID, now: Instant) -> Bool {
     guard state == .up, liveness.isPingDue(within: span, now: now) else { return false }
+    sendPing(local, now)
+    return true
+  }
+
+  /// Sends a ping, if none awaits its answer. True when it did.
+  public mutating func pingNow(local: NodeID, now: Instant) -> Bool {
+    guard state == .up, !awaitsPong else { return false }
     sendPing(local, now)
     return true
   }

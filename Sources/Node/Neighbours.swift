@@ -131,6 +131,9 @@ extension Node {
   /// Closes links from an earlier epoch of the neighbour. Of two links to one neighbour over one bearer one stays: the
   /// one that the node with the lower id dialled. If one side dialled both, the newer one stays, because that side has
   /// given up the older one. A link that is parked, or is to be, goes: what waits there would wait on.
+  ///
+  /// Where both ends have dialled, the other link goes when the one that stays is up at both ends: else the neighbour would
+  /// tell all that this node is gone, and 5 s later that it is back.
   private func keepsAgainstDuplicates(_ slot: Int, _ now: Instant) -> Bool {
     let peer = links[slot].peer
     for other in links.indices where other != slot && links[other].peer == peer {
@@ -144,17 +147,39 @@ extension Node {
       }
       let isOneLife = links[other].peerEpoch == links[slot].peerEpoch
       if isOneLife && !isOneBearer { continue }
-      let peerShouldDial = peer < settings.id
+      let isCrossed = links[other].isInbound != links[slot].isInbound
       let keepsNew =
         !isOneLife
         ? links[other].peerEpoch < links[slot].peerEpoch
-        : links[other].isInbound == links[slot].isInbound || links[slot].isInbound == peerShouldDial
-      journal.record(
-        .info, .linkDuplicate, at: now, link: UInt8(keepsNew ? other : slot), UInt64(links[slot].bearer.rawValue),
-        UInt64(links[other].bearer.rawValue), node: peer)
-      closeLink(keepsNew ? other : slot, .duplicate, now: now)
+        : !isCrossed || links[slot].isInbound == (peer < settings.id)
+      let kept = keepsNew ? slot : other
+      if isOneLife && isCrossed && !links[kept].isMutual {
+        // Its answer shows that the neighbour has it up.
+        if links[kept].pingNow(local: settings.id, now: now) { wantTransmit(kept) }
+        continue
+      }
+      closeDuplicate(keepsNew ? other : slot, besides: kept, now)
       if !keepsNew { return false }
     }
     return true
+  }
+
+  /// The neighbour has a link up that was not known to be: one that it dialled at the same time goes.
+  func closeDuplicates(of slot: Int, _ now: Instant) {
+    let (peer, bearer, epoch) = (links[slot].peer, links[slot].bearer, links[slot].peerEpoch)
+    guard links[slot].isInbound == (peer < settings.id) else { return }
+    for other in links.indices where other != slot && links[other].peer == peer && links[other].bearer == bearer {
+      switch links[other].state {
+      case .up where links[other].peerEpoch == epoch, .parking, .parked: closeDuplicate(other, besides: slot, now)
+      case .idle, .opening, .up, .closed: break
+      }
+    }
+  }
+
+  private func closeDuplicate(_ slot: Int, besides kept: Int, _ now: Instant) {
+    journal.record(
+      .info, .linkDuplicate, at: now, link: UInt8(slot), UInt64(links[kept].bearer.rawValue),
+      UInt64(links[slot].bearer.rawValue), node: links[slot].peer)
+    closeLink(slot, .duplicate, now: now)
   }
 }

@@ -30,6 +30,7 @@ import Testing
   let bench = Bench()
   bench.link(0, to: 1, .bluetoothLE)
   bench.link(1, to: 1, .wifi)
+  bench.mesh.proveLink(1)
   bench.state(1, [.init(number: 0, bearer: .wifi)])
   bench.mesh.computeRoutes()
   #expect(bench.mesh.way(to: bench.id(1)) == [Hop(node: bench.id(1), bearer: .wifi, cost: 100)])

@@ -10,9 +10,16 @@ private func keptIsDialled(here: Int, there: Int, ownFirst: Bool) -> Bool? {
   let bench = Bench(here)
   let first = bench.neighbour(there, dialled: ownFirst ? 1 : nil)
   let second = bench.neighbour(there, dialled: ownFirst ? nil : 1)
+  ping(bench, there, on: first)
+  ping(bench, there, on: second)
   let up = [first, second].filter { bench.node.link($0).state == .up }
   #expect(up.count == 1)
   return up.first.map { !bench.node.link($0).isInbound }
+}
+
+/// A neighbour that has the link up pings.
+private func ping(_ bench: Bench, _ person: Int, on slot: Int) {
+  bench.receive(frame(.ping, from: bench.id(person), [0, 0, 0, 0, 0, 0, 0, 1]), on: slot)
 }
 
 @Test(arguments: [true, false]) func theLinkThatTheLowerNodeDialledStaysOnBothSidesInEitherOrder(ownFirst: Bool) {
@@ -24,8 +31,30 @@ private func keptIsDialled(here: Int, there: Int, ownFirst: Bool) -> Bool? {
   let bench = Bench(5)
   let own = bench.neighbour(9, dialled: 1)
   let other = bench.neighbour(9)
+  ping(bench, 9, on: own)
   #expect(bench.takeCommands() == [.close(other)])
   #expect(bench.node.link(own).state == .up && bench.node.link(other).state == .closed(.duplicate))
+}
+
+@Test func ofTwoLinksThatCrossNeitherGoesBeforeTheOneThatStaysIsUpAtTheNeighbour() {
+  let bench = Bench(5)
+  let other = bench.neighbour(9)
+  let own = bench.open(9, dialled: 1)
+  bench.hello(9, on: own)
+  // The neighbour is asked, so that it does not have to have anything to say.
+  #expect(bench.sent(.ping, on: own).count == 1)
+  ping(bench, 9, on: other)
+  #expect(bench.node.link(own).state == .up && bench.node.link(other).state == .up)
+  ping(bench, 9, on: own)
+  #expect(bench.node.link(own).state == .up && bench.node.link(other).state == .closed(.duplicate))
+}
+
+@Test func ofTwoLinksThatCrossTheOtherStaysWhenTheOneThatWasToStayBreaks() {
+  let bench = Bench(5)
+  let other = bench.neighbour(9)
+  let own = bench.neighbour(9, dialled: 1)
+  bench.handle(.linkClosed(own))
+  #expect(bench.node.link(other).state == .up && bench.takeCommands() == [])
 }
 
 @Test func ofTwoLinksThatOneSideDialledTheNewerStays() {
