@@ -100,7 +100,8 @@ private struct ProbeOptions {
   static let options =
     ClientOptions.options + [
       LocalOptions.json, LocalOptions.wait("Wait this long for the peer to appear; otherwise it has to be there"),
-      CommandOption(name: "timeout", key: timeoutKey, argument: "SECONDS", help: "Wait this long for each answer; default 5"),
+      CommandOption(
+        name: "timeout", key: timeoutKey, argument: "SECONDS", help: "Wait this long for each answer; default 5"),
     ]
   private static let timeoutKey: CInt = 0x74
 

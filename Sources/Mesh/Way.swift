@@ -17,20 +17,14 @@ public struct Hop: Equatable, Sendable {
 }
 
 extension Mesh {
-  /// The links of the route to a node, the nearest first: what this node computed from the topologies that it holds. Relays
-  /// on the way may know better. At most `Limits.hopsMax`; nothing without a route.
-  public func way(to node: NodeID) -> [Hop] {
-    guard var number = database.find(node), let route = database.records[number].route else { return [] }
-    var way: [Hop] = []
-    while way.count < Int(route.hops) {
-      let id = database.records[number].id
-      let parent = Int(database.records[number].parent)
-      // Parent 0 is this node, whose links may be newer than what it has advertised.
-      let own = parent == 0 ? link(to: id).map { ownEntry($0) } : nil
-      guard let entry = own ?? database.entry(parent, of: id) else { return [] }
-      way.append(Hop(node: id, bearer: entry.bearer, cost: entry.cost))
-      number = parent
-    }
-    return way.reversed()
+  /// The last link of the route to a node, and the node at its nearer end; nil without a route. It is what this node computed
+  /// from the topologies that it holds: relays on the way may know better.
+  public func lastHop(to node: NodeID) -> (hop: Hop, from: NodeID)? {
+    guard let number = database.find(node), database.records[number].route != nil else { return nil }
+    let parent = Int(database.records[number].parent)
+    // Parent 0 is this node, whose links may be newer than what it has advertised.
+    let own = parent == 0 ? link(to: node).map { ownEntry($0) } : nil
+    guard let entry = own ?? database.entry(parent, of: node) else { return nil }
+    return (Hop(node: node, bearer: entry.bearer, cost: entry.cost), database.records[parent].id)
   }
 }

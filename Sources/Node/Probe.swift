@@ -15,6 +15,15 @@ extension Node {
     return try send(kind: Probe.kind, nothing.span.bytes, to: peer, lane: .interactive, now: now)
   }
 
-  /// The links of the present route to a node; see `Mesh.way`.
-  public func way(to node: NodeID) -> [Hop] { mesh.way(to: node) }
+  /// The links of the present route to a node, the nearest first; nothing without a route. See `Mesh.lastHop`.
+  public func way(to node: NodeID) -> [Hop] {
+    var way: [Hop] = []
+    var end = node
+    while end != settings.id {
+      guard way.count < Int(Limits.hopsMax), let (hop, from) = mesh.lastHop(to: end) else { return [] }
+      way.append(hop)
+      end = from
+    }
+    return way.reversed()
+  }
 }

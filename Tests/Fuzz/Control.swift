@@ -7,7 +7,8 @@ func fuzzControl(_ input: UnsafeRawBufferPointer) {
   let packet = Array(input)
   if let request = try? ControlRequest(packet) {
     switch request {
-    case .status, .attach, .send, .probe, .way: expect(request.encoded() == packet, "a request is written otherwise than it was read")
+    case .status, .attach, .send, .probe, .way:
+      expect(request.encoded() == packet, "a request is written otherwise than it was read")
     case .trust: expect((try? ControlRequest(request.encoded())) != nil, "what was written cannot be read")
     }
   }

@@ -1,37 +1,37 @@
+import Primitives
 import Testing
 
 @testable import Mesh
 
-@Test func aWayNamesEachLinkWithItsBearerTheNearestFirst() {
+@Test func theLastHopOfARouteNamesItsBearerAndItsNearerEnd() throws {
   let bench = Bench()
   bench.link(0, to: 1, .bluetoothLE)
   bench.state(1, [.init(number: 0, bearer: .bluetoothLE), .init(number: 2, bearer: .wifiDirect)])
   bench.state(2, [.init(number: 1, bearer: .wifiDirect), .init(number: 3)])
   bench.state(3, [.init(number: 2)])
   bench.mesh.computeRoutes()
-  #expect(
-    bench.mesh.way(to: bench.id(3)) == [
-      Hop(node: bench.id(1), bearer: .bluetoothLE, cost: 8000), Hop(node: bench.id(2), bearer: .wifiDirect, cost: 120),
-      Hop(node: bench.id(3), bearer: .ethernet, cost: 10),
-    ])
+  for (number, nearer, bearer, cost) in [
+    (3, 2, BearerKind.ethernet, UInt16(10)), (2, 1, .wifiDirect, 120), (1, 0, .bluetoothLE, 8000),
+  ] {
+    let (hop, from) = try #require(bench.mesh.lastHop(to: bench.id(number)))
+    #expect(hop == Hop(node: bench.id(number), bearer: bearer, cost: cost) && from == bench.id(nearer))
+  }
 }
 
-@Test func aNodeWithoutARouteHasNoWay() {
+@Test func aNodeWithoutARouteHasNoLastHop() {
   let bench = Bench()
   bench.link(0, to: 1)
   bench.state(1, [.init(number: 2)])
   bench.mesh.computeRoutes()
-  #expect(bench.mesh.way(to: bench.id(1)).isEmpty)
-  #expect(bench.mesh.way(to: bench.id(9)).isEmpty)
-  #expect(bench.mesh.way(to: bench.id(0)).isEmpty)
+  for number in [0, 1, 9] { #expect(bench.mesh.lastHop(to: bench.id(number)) == nil) }
 }
 
-@Test func theFirstLinkOfAWayIsTheOneInUse() {
+@Test func theLastHopToANeighbourIsTheLinkInUse() {
   let bench = Bench()
   bench.link(0, to: 1, .bluetoothLE)
   bench.link(1, to: 1, .wifi)
   bench.mesh.proveLink(1)
   bench.state(1, [.init(number: 0, bearer: .wifi)])
   bench.mesh.computeRoutes()
-  #expect(bench.mesh.way(to: bench.id(1)) == [Hop(node: bench.id(1), bearer: .wifi, cost: 100)])
+  #expect(bench.mesh.lastHop(to: bench.id(1))?.hop == Hop(node: bench.id(1), bearer: .wifi, cost: 100))
 }

@@ -36,3 +36,11 @@ import Testing
   let bench = Bench()
   #expect(throws: AssociationRefusal.unknownPeer) { try bench.node.probe(bench.id(5), now: bench.now) }
 }
+
+@Test func aWayNamesEachLinkTheNearestFirst() {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  bench.receive(bench.topology(1, [20, 2]) + bench.topology(2, [1, 3]) + bench.topology(3, [2]), on: slot)
+  #expect(bench.node.way(to: bench.id(3)).map(\.node) == [1, 2, 3].map { bench.id($0) })
+  #expect(bench.node.way(to: bench.id(9)).isEmpty && bench.node.way(to: bench.identity.id).isEmpty)
+}
