@@ -25,8 +25,7 @@ from causeway import SOCKET, CausewayError, Message, Mode, Node
 
 ASK_SECONDS, BEAT_SECONDS_MIN = 0.2, 0.05
 ANSWERS_KEPT, QUESTIONS_KEPT = 32, 64       # an answer to no question is ignored
-DRIFT = 100e-6
-QUESTION, ANSWER = struct.Struct(">cq"), struct.Struct(">cqqq")
+DRIFT, QUESTION, ANSWER = 100e-6, struct.Struct(">cq"), struct.Struct(">cqqq")
 
 
 class Clock:

@@ -12,6 +12,7 @@ import functools
 import html
 import http.server
 import os
+import pathlib
 import re
 import sys
 import time
@@ -20,20 +21,18 @@ from causeway import SOCKET, CausewayError, Node
 from resources import STORED, Transfers
 
 PICTURES_MAX, PICTURE_BYTES_MAX = 1_000, 64 << 20
-KINDS = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp"}
+KINDS = {b"\x89PN": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF": "image/gif"}      # by the first bytes
 SAFETY = (("X-Content-Type-Options", "nosniff"),
           ("Content-Security-Policy", "default-src 'none'; img-src 'self'; style-src 'self'; frame-ancestors 'none'"))
-STYLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "photowall.css")
+STYLE = pathlib.Path(__file__).resolve().with_name("photowall.css")
 PAGE = """<!doctype html><html lang=en><meta charset=utf-8><meta http-equiv=refresh content=2><title>Photo wall</title>
 <link rel=stylesheet href=/style.css><h1>{here} pictures, {coming} on their way</h1><p>{people}</p><main>{sheet}</main></html>"""
 
 
-@functools.lru_cache
+@functools.lru_cache(PICTURES_MAX)
 def kind(path):
-    """The type of a picture, by its first bytes."""
     with open(path, "rb") as file:
-        begin = file.read(12)
-    return next((kind for magic, kind in KINDS.items() if begin.startswith(magic)), None)
+        return KINDS.get(file.read(3))
 
 
 class Wall(http.server.ThreadingHTTPServer):
@@ -45,16 +44,16 @@ class Wall(http.server.ThreadingHTTPServer):
 
     def accept(self, incoming):
         """Why an offer is not taken; None if it is."""
-        pictures = incoming.count + sum(other.count for _, other in self.taken)
-        if pictures > PICTURES_MAX or incoming.bytes > PICTURE_BYTES_MAX * incoming.count:
+        member, pictures = self.session.members.get(incoming.sender), sum(other.count for _, other in self.taken)
+        if member is None or pictures + incoming.count > PICTURES_MAX or incoming.bytes > PICTURE_BYTES_MAX * incoming.count:
             return f"no more than {PICTURES_MAX} pictures, of {PICTURE_BYTES_MAX >> 20} MiB each"
-        self.taken.append((self.session.members[incoming.sender].peer.name, incoming))
+        self.taken.append((member.peer.name, incoming))
 
     def pictures(self):
         """Those that are here or on their way: address on the page, sender, file."""
         for number, (name, incoming) in enumerate(self.taken):
             for index, file in enumerate(incoming.files):
-                if kind(file.path) if file.path else incoming.is_running:
+                if os.path.exists(file.path) and kind(file.path) if file.path else incoming.is_running:
                     yield f"/{self.run}/{number}/{index}", (name, incoming.sender.node.hex()[:8]), file
 
     def page(self):
@@ -78,8 +77,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif self.path == "/":
             self.answer("text/html; charset=utf-8", self.server.page(), "no-store")
         elif path := files.get(self.path):
-            with open(path, "rb") as file:
-                self.answer(kind(path) or "text/css", file.read(), "max-age=86400")
+            self.answer(kind(path) or "text/css", pathlib.Path(path).read_bytes(), "max-age=86400")
         else:
             self.send_error(404)
 
@@ -95,8 +93,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 def show(options):
     os.makedirs(options.paths[0], exist_ok=True)
-    session = Node.connect("photowall", options.socket).gather("photowall", {"wall": "yes"}, members_max=64)
-    wall = Wall(session, options.paths[0], options.port)
+    node = Node.connect("photowall", options.socket)
+    wall = Wall(node.gather("photowall", {"wall": "yes"}, members_max=64), options.paths[0], options.port)
     print(f"http://127.0.0.1:{wall.server_port}/", flush=True)
     wall.serve_forever()
 

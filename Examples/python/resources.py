@@ -90,6 +90,11 @@ def _cut(*streams):
                 stream.reset()
 
 
+def _refuse(stream):
+    with contextlib.suppress(CausewayError):        # it may be gone
+        stream.refuse()
+
+
 def _short(why):
     """A text that is legal in a record."""
     return ILLEGAL.sub(" ", why).encode()[:200].decode(errors="ignore")
@@ -156,19 +161,17 @@ class _Records:
 
 
 class IncomingFile:
-    """A file of an offer. `path` is where it is, None until it is whole."""
+    """A file of an offer. `path` is where it is; until it is whole it is None, and the file has no name (O_TMPFILE)."""
 
     def __init__(self, name, size):
         self.name, self.size, self.path = name, size, None
-        self.tree, self._part, self._file = Tree(), None, None
+        self.tree, self._file = Tree(), None
 
     received = property(lambda self: self.tree.bytes)
 
     def write(self, directory, data):
         if self._file is None:
-            # Hidden, and with the mode that the user's mask gives.
-            self._part = os.path.join(directory, f".{os.urandom(16).hex()}.causeway-part")
-            self._file = open(self._part, "xb")
+            self._file = open(os.open(directory, os.O_TMPFILE | os.O_WRONLY, 0o666), "wb")
         self._file.seek(self.tree.bytes)
         self._file.write(data)
         self.tree.add(data)
@@ -180,25 +183,23 @@ class IncomingFile:
         self._file.flush()
         os.fsync(self._file.fileno())
         name = "_" + self.name[1:] if self.name[0] in ".-" else self.name
-        stem, ending = os.path.splitext(name)
-        for number in range(1, 1_000):
-            tail = ending if number == 1 else f"-{number}{ending}"
-            room = stem.encode()[: 255 - len(tail.encode())].decode(errors="ignore")
-            try:
-                path = os.path.join(directory, room + tail)
-                os.link(self._part, path)
-            except FileExistsError:
-                continue
+        (stem, ending), folder = os.path.splitext(name), os.open(directory, os.O_PATH)
+        try:
+            for number in range(1, 1_000):
+                tail = ending if number == 1 else f"-{number}{ending}"
+                name = stem.encode()[: 255 - len(tail.encode())].decode(errors="ignore") + tail
+                with contextlib.suppress(FileExistsError):
+                    os.link(f"/proc/self/fd/{self._file.fileno()}", name, dst_dir_fd=folder)
+                    self.path = os.path.join(directory, name)
+                    return
+            raise OSError("all names are taken")
+        finally:
+            os.close(folder)
             self.forget()
-            self.path = path
-            return
-        raise OSError("all names are taken")
 
     def forget(self):
-        """Removes what is not whole."""
         if self._file:
             self._file.close()
-            os.unlink(self._part)
             self._file = None
 
 
@@ -256,7 +257,7 @@ class Transfers:
     def _serve(self):
         for event in self._session:
             if isinstance(event, IncomingStream) and not self.take(event):
-                event.refuse()
+                _refuse(event)
 
     def take(self, stream):
         """To be given each stream that comes; False for one that carries no resource."""
@@ -270,7 +271,7 @@ class Transfers:
                 del self._answers[attempt]
                 arrived.put(stream)
             else:
-                stream.refuse()
+                _refuse(stream)
             return True
         node = stream.sender.node
         with self._lock:
@@ -279,7 +280,7 @@ class Transfers:
         if has_room:
             threading.Thread(target=self._receive, args=(stream, resource, attempt), daemon=True).start()
         else:
-            stream.refuse()
+            _refuse(stream)
         return True
 
     # Sending
