@@ -109,7 +109,7 @@ def main():
         for count, (number, estimate) in enumerate(beats(session, clock, options.every), 1):
             bound, skew, trip = estimate or (0, 0, 0)
             known = f"skew {skew / 1e9:+.6f} s, at most {bound / 1e6:.3f} ms wrong (round trip {trip / 1e6:.3f} ms)"
-            print(f"beat {number}: {known if estimate else 'ours is the clock'}; {len(session.connected())} others", flush=True)
+            print(f"beat {number}: {known if estimate else 'ours is the clock'}; {len(session.connected()) + 1} of us", flush=True)
             if count == options.beats or not listener.is_alive():
                 break
     except (CausewayError, KeyboardInterrupt) as error:

@@ -104,14 +104,14 @@ def scenario():
         check(not send(stranger, "advert", 6), "the stranger's is not")
         check(os.listdir(HOME / "Downloads") == ["letter"], "nothing else is there", os.listdir(HOME / "Downloads"))
 
-    with step("killed, it is back; the box restarted: it connects again"):
+    with step("killed, it is back; when the box is restarted it waits for it"):
         os.kill(pid, signal.SIGKILL)
         pid = wait_running(pid)
         check(send(friend, "second", 0), "the second file is there")
         box.control("restart")
         box.wait_status("both are there", lambda status: len(status["peers"]) == 2, 60)
-        wait_running(pid)
         check(send(friend, "third", 0), "the third file is there")
+        check(wait_running() == pid, "it is the same process")
 
 
 main(scenario)
