@@ -29,14 +29,15 @@ selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch6
 	@board/virtual/host-packages.sh amd64 arm64
 	build/x86_64/causeway selftest
 	python3 Tests/CommandLine/command_line_test.py build/x86_64/causeway
-	printf '%s\n' daemons_test process_test identity_test trust_test kill_writes client_test admission_test messages_test applications_test gathering_test commands_test chat_test files_test library_test mesh_test probe_test hall_test hostile_test | \
+	printf '%s\n' daemons_test process_test identity_test trust_test kill_writes client_test admission_test messages_test applications_test gathering_test commands_test chat_test files_test examples_test library_test mesh_test probe_test hall_test hostile_test | \
 	  xargs -P 2 -I{} python3 Tests/Daemons/{}.py build/x86_64/causeway
 	qemu-aarch64-static build/aarch64/causeway selftest
 
-test-unit-file: ## config/causeway.service and the README's installation, under systemd in the radio lab
+test-unit-file: ## the units of config and the README's installation, under systemd in the radio lab
 	@board/virtual/host-packages.sh amd64
 	board/swift.sh firmware x86_64
 	board/virtual/run.sh -t 240 unit
+	board/virtual/run.sh -t 240 receive_unit
 
 test-lab: build ## every scenario in the radio lab, and one of them on aarch64
 	@board/virtual/host-packages.sh amd64 arm64

@@ -569,6 +569,13 @@ class Node:
         session._grant()
         return session
 
+    def gather(self, service, info={}, members_max=0):
+        """A session with all who gather this service too. It is offered as long as the connection lasts."""
+        session = self.open_session(service, members_max)
+        session.gather()
+        self.advertise(service, info)
+        return session
+
     def close(self):
         try:
             self._stream.shutdown(socket.SHUT_RDWR)

@@ -7,7 +7,7 @@
 # exit status: the scenario's; 125 if the machine hung, panicked or ran out of time; 126 for a wrong call.
 # left behind: DIRECTORY (default build/lab/SCENARIO-ARCH) with console.log (kernel), scenario.log and the nodes' logs.
 #
-# The guest gets Tests/Lab, config, README.md, the Python client, the Bluetooth air and the firmware (build/ARCH/causeway, where
+# The guest gets Tests/Lab, config, README.md, Examples/python, the Bluetooth air and the firmware (build/ARCH/causeway, where
 # it exists). A scenario with the line `# init: systemd` is run by systemd, as one of its services. Runs share no state but
 # the read-only image, so any number of them can go side by side.
 set -euo pipefail
@@ -67,7 +67,7 @@ trap 'exit 143' TERM HUP
 lab=$work/overlay/lab
 mkdir -p "$lab" "$work/overlay/usr/bin"
 install -m 755 "$here/guest/init" "$work/overlay/init"
-cp -r "$project/Tests/Lab/." "$here/air" "$project/config" "$project/README.md" "$project/Examples/python/causeway.py" "$lab/"
+cp -r "$project/Tests/Lab/." "$here/air" "$project/config" "$project/README.md" "$project/Examples/python/." "$lab/"
 find "$lab" -name __pycache__ -prune -exec rm -rf {} +
 cp "$scenario" "$lab/"
 printf 'exec %s %q' "$interpreter" "/lab/$(basename "$scenario")" > "$lab/command"
