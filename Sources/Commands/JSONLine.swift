@@ -84,9 +84,12 @@ struct JSONLine {
     switch scalar.value {
     case 0x22: text.add("\\\"")
     case 0x5C: text.add("\\\\")
-    case 0..<0x20, 0x7F...0x9F, 0x2028...0x2029:
-      text.add("\\u")
-      text.add(hex: UInt64(scalar.value), digits: 4)
+    // What no eye sees is written so that it is seen, and steers no terminal.
+    case let value where isInvisible(value):
+      for unit in UTF16.encode(scalar)! {
+        text.add("\\u")
+        text.add(hex: UInt64(unit), digits: 4)
+      }
     default: for byte in UTF8.encode(scalar)! { text.add(byte: byte) }
     }
   }

@@ -73,21 +73,6 @@ public enum SendOutcome: UInt8, Sendable {
   case sent = 7
   /// An unreliable message was dropped: there was no room, or no session with the peer yet.
   case dropped = 8
-
-  /// The end of a sentence for people.
-  public var text: StaticString {
-    switch self {
-    case .delivered: "delivered"
-    case .peerRestarted: "the peer restarted meanwhile"
-    case .timedOut: "the peer did not acknowledge in time"
-    case .closed: "the channel to the peer was closed"
-    case .unreachable: "the peer cannot be reached"
-    case .refused: "the message was refused: too long, or an unknown lane"
-    case .notAgreed: "the two nodes do not agree on [peer] encryption, or one does not accept the other"
-    case .sent: "sent"
-    case .dropped: "dropped: there was no room for it just now"
-    }
-  }
 }
 
 /// A message on the control socket, in either direction.

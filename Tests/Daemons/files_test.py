@@ -94,7 +94,7 @@ class FilesTest(PeopleTest):
     def test_a_hostile_path_stays_in_the_folder(self):
         for path in ([b"../../evil"], [b".."], [b"/evil"], [b"a", b".."], [b"a", b"../evil"], [b"a\0"], [b""]):
             receiver = self.receive("--count", "1")
-            offer = Offer(self.application(self.a), self.type[1], "a", path, 3)
+            offer = Offer(self.application(self.a, repr(path)), self.type[1], "a", path, 3)
             self.assertEqual(offer.records.next(ANSWER)[0], ACCEPTED)
             offer.send(MANIFEST, offer.manifest)
             self.assertEqual(receiver.end(), 1, receiver.heard)
@@ -108,7 +108,8 @@ class FilesTest(PeopleTest):
         self.assertEqual(offer.send_file(b"abd", leaf(b"abc")), DIFFERS)
         offer.stream.finish(timeout=20)
         self.assertEqual(receiver.end(), 1, receiver.heard)
-        self.assertIn("alice: “a”, 1 file, 3 B not received as a whole; files that are missing: 1", receiver.heard)
+        self.assertIn(
+            "causeway: alice: “a”, 1 file, 3 B not received as a whole; files that are missing: 1", receiver.heard)
         self.same()
 
     def test_a_name_that_is_taken_is_kept_with_its_extension(self):

@@ -6,7 +6,7 @@ import time
 
 from causeway import IncomingStream, Member, Outcome, State
 
-OFFER, PROMPT, ANSWER, MANIFEST, READY, BEGIN, BYTES, ROOT, VERDICT, CANCEL = 1, 2, 3, 4, 6, 7, 8, 9, 11, 14
+OFFER, ANSWER, MANIFEST, READY, BEGIN, BYTES, ROOT, VERDICT, CANCEL = 1, 3, 4, 6, 7, 8, 9, 11, 14
 ACCEPTED, DECLINED = 0, 2
 STORED, DIFFERS = 0, 1
 

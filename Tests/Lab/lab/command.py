@@ -94,7 +94,7 @@ class Command:
         check(self._child.returncode == code, f"{self} ends with {code}", lambda: (self._child.returncode, self.report()))
 
     def stop(self):
-        """^C."""
+        """Ask it to end (SIGTERM)."""
         self._child.terminate()
 
     def report(self):
