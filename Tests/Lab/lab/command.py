@@ -90,7 +90,10 @@ class Command:
 
     def end(self, code=0, timeout=120):
         """Wait for its end, with this exit code."""
-        wait_until(f"{self} ends", self.is_done, timeout, 0.02)
+        try:
+            wait_until(f"{self} ends", self.is_done, timeout, 0.02)
+        except CheckFailed as failure:
+            raise CheckFailed(f"{failure}; {self.report()}") from None
         check(self._child.returncode == code, f"{self} ends with {code}", lambda: (self._child.returncode, self.report()))
 
     def stop(self):

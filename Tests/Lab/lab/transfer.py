@@ -9,8 +9,8 @@ from .command import Command
 from .story import check, wait_until
 
 FILES = pathlib.Path("/tmp/files")
-# What may be sent again after a break: what was on its way.
-AGAIN_BYTES_MAX = 128 << 10
+# What may be sent again after a break: records that the sender had made, and had not come.
+AGAIN_BYTES_MAX = 320 << 10
 
 
 class Transfer:
