@@ -55,7 +55,8 @@ func commandTrace(_ words: CommandWords) -> CInt {
       """,
     options: ProbeOptions.options
   ) { key, value in
-    options.take(key, value) ?? nil
+    if let accepted = options.take(key, value) { return accepted }
+    return nil
   }
   return run { () throws(CommandFailure) in
     let (connection, peer) = try options.find()
@@ -89,8 +90,11 @@ private enum Answer {
   var problem: StaticString? {
     switch self {
     case .after: nil
-    case .ended(let outcome): outcome.text
-    case .silence: "no answer in time"
+    case .ended(.unreachable): "it cannot be reached"
+    case .ended(.notAgreed): "the two boxes do not agree on [peer] encryption, or one does not accept the other"
+    case .ended(.dropped): "there was no room for the question just now"
+    case .ended(.timedOut), .silence: "no answer in time"
+    case .ended: "the channel to it began again"
     }
   }
 }

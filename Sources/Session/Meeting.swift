@@ -90,7 +90,9 @@ extension Sessions {
       otherBegan(session, index, hasMyNumber: meet.echo == session.pairs[index].number, now)
       session.pairs[index].hears(meet.number, window: meet.window)
       if session.pairs[index].verdict == .accepted { session.pairs[index].meetAt = now }
-    } else if meet.echo != session.pairs[index].number, session.pairs[index].verdict == .accepted {
+    } else if meet.echo != session.pairs[index].number || isStillMeeting(session.pairs[index], now),
+      session.pairs[index].verdict == .accepted
+    {
       session.pairs[index].meetAt = min(session.pairs[index].meetAt, now)
     }
     if session.pairs[index].credit.isGranted(meet.window, now), session.pairs[index].phase == .connected {
@@ -100,6 +102,12 @@ extension Sessions {
     if meet.echo == session.pairs[index].number { session.pairs[index].isHeard = true }
     heardDigest(session, index, meet.digest, now)
     connectIfMet(session, index, now)
+  }
+
+  /// A member that is connected here says its meet again: this end's was of no use to it, because it did not know the session
+  /// that the meet named. Whoever has just said a meet gets the answer to it.
+  private func isStillMeeting(_ pair: Pair, _ now: Instant) -> Bool {
+    pair.phase == .connected && now - pair.metAt >= SessionLimits.sweepTime / 2
   }
 
   /// The other end has another number: what it sent before may be lost, and what this end sent.
@@ -271,6 +279,7 @@ extension Sessions {
     if pair.meetAt <= now {
       guard canSend(pair.address.node, .interactive, 64) else { return nil }
       session.pairs[index].meetAt = now + sweepTime(session, pair)
+      session.pairs[index].metAt = now
       let meet = MeetMessage(
         session: known, from: session.address.endpoint, to: pair.address.endpoint, number: pair.number,
         echo: pair.theirNumber, digest: session.table.digest, window: pair.credit.receiveLimit)

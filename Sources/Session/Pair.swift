@@ -26,6 +26,8 @@ struct Pair {
   /// The other end has got a meet that repeats `theirNumber`.
   var isTold = false
 
+  /// When this end last said a meet.
+  var metAt = Instant.zero
   /// When each message is due; `.never` when it is not.
   var meetAt = Instant.never
   var newsAt = Instant.never

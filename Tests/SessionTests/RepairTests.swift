@@ -34,6 +34,34 @@ import Testing
     #expect(hall.run(upTo: 12) { knows(hall, 1, sessions[1], 2) } != nil)
   }
 
+  @Test func `a meet that was delivered and was of no use is said again when the other one goes on meeting`() {
+    let hall = Hall(2)
+    let sessions = (0..<2).map { hall.open($0) }
+    hall.join(1, into: sessions[1], by: 0, sessions[0])
+    hall.run(seconds: 1)
+    hall.stations[1].island = 1
+    hall.run(seconds: 5)
+    hall.stations[1].island = 0
+    var stolen: SessionOutput?
+    _ = hall.run(upTo: 5) {
+      let index = hall.letters.firstIndex {
+        $0.output.kind == .meet && $0.to.number == 0 && !$0.isDelivered
+          && (try? MeetMessage($0.output.bytes.span.bytes).echo) != 0
+      }
+      guard let index else { return false }
+      stolen = hall.letters.remove(at: index).output
+      return true
+    }
+    #expect(stolen != nil)
+    if let stolen { hall.stations[1].sessions.completed(stolen.tag, isDelivered: true, now: hall.now) }
+    hall.run(seconds: 1)
+    #expect(hall.view(0, sessions[0]) == [0] && hall.view(1, sessions[1]) == [0, 1])
+    #expect(hall.run(upTo: 12) { hall.view(0, sessions[0]) == [0, 1] } != nil)
+    // And no more of it.
+    hall.run(seconds: 30)
+    #expect(!hall.letters.contains { $0.output.kind == .meet })
+  }
+
   @Test func `who was ejected by a founder that is gone hears it from a member that it never met`() throws {
     let hall = Hall(3)
     let sessions = (0..<3).map { hall.open($0) }
