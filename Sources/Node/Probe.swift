@@ -1,4 +1,5 @@
 import Channel
+import Frame
 import Mesh
 import Primitives
 
@@ -15,9 +16,9 @@ extension Node {
     return try send(kind: Probe.kind, nothing.span.bytes, to: peer, lane: .interactive, now: now)
   }
 
-  /// The links of the present route to a node, the nearest first; nothing without a route. See `Mesh.lastHop`.
-  public func way(to node: NodeID) -> [Hop] {
-    var way: [Hop] = []
+  /// The links of the present route to a node, the nearest first, each as its nearer end lists it; nothing without a route.
+  public func way(to node: NodeID) -> [Neighbour] {
+    var way: [Neighbour] = []
     var end = node
     while end != settings.id {
       guard way.count < Int(Limits.hopsMax), let (hop, from) = mesh.lastHop(to: end) else { return [] }

@@ -6,7 +6,6 @@ import Frame
 import Journal
 import Link
 import LocalAPI
-import Mesh
 import Node
 import Primitives
 import Reactor
