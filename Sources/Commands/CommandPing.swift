@@ -281,8 +281,11 @@ extension ControlHop {
 extension TextBuilder {
   fileprivate var columns: Int { bytes.count { $0 & 0xC0 != 0x80 } }
 
+  /// With two decimals below 10 ms, else with one.
   fileprivate mutating func add(milliseconds microseconds: UInt64) {
-    add("\(microseconds / 1000).\(microseconds / 100 % 10) ms")
+    add("\(microseconds / 1000).")
+    if microseconds < 10_000 { add(microseconds / 10 % 100, digits: 2) } else { add(microseconds / 100 % 10) }
+    add(" ms")
   }
 
   fileprivate mutating func add(_ answer: Answer) {

@@ -149,8 +149,8 @@ class CommandLine(unittest.TestCase):
     def test_no_word_prints_the_commands(self):
         code, out, _ = self.run_command()
         self.assertEqual(code, 0)
-        for command in ("run", "status", "peers", "log", "browse", "chat", "pipe", "send", "receive", "drop", "accept",
-                        "peer", "selftest", "version"):
+        for command in ("run", "status", "peers", "ping", "trace", "log", "browse", "chat", "pipe", "send", "receive",
+                        "drop", "accept", "peer", "selftest", "version"):
             self.assertIn(f"\n  {command} ", out)
 
     def test_an_unknown_command_is_refused(self):
@@ -159,7 +159,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("no command “dance”", err)
 
     def test_every_command_has_help(self):
-        for words in (["run"], ["status"], ["peers"], ["log"], ["peer", "verify"], ["selftest"], ["version"], ["peer"],
+        for words in (["run"], ["status"], ["peers"], ["ping"], ["trace"], ["log"], ["peer", "verify"], ["selftest"], ["version"], ["peer"],
                       ["browse"], ["chat"], ["pipe"], ["accept"], ["send"], ["receive"], ["drop"]):
             code, out, _ = self.run_command(*words, "--help")
             self.assertEqual(code, 0, words)
@@ -170,6 +170,8 @@ class CommandLine(unittest.TestCase):
         for words in (["status", "--loud"], ["status", "more"], ["peer", "verify"], ["peer", "verify", "a", "b"],
                       ["peer", "verify", "a", "--seconds", "x"], ["peer", "browse"], ["peer", "chat"], ["peer", "send", "a"],
                       ["peer", "receive", "."], ["log", "--level", "loud"], ["log", "--since", "yesterday"],
+                      ["ping"], ["ping", "a", "b"], ["ping", "a", "--count", "0"], ["ping", "a", "--timeout", "x"],
+                      ["trace"], ["trace", "a", "--count", "1"], ["trace", "a", "--wait", "0"],
                       ["browse", "Chat"], ["browse", "a", "b"], ["browse", "--for", "0"], ["chat", "two words"],
                       ["chat", "--name", ""], ["chat", "--name", "a\nb"], ["chat", "--wait", "x"], ["accept"], ["pipe"],
                       ["pipe", "--listen", "a", "b"], ["pipe", "bob", "no_type"], ["pipe", "a", "b", "c"],

@@ -25,8 +25,8 @@ class ProbeTest(DaemonsTest):
         self.assertEqual((code, err), (0, ""))
         lines = out.splitlines()
         self.assertEqual(lines[0], f"far ({self.far.id[:8]}): loopback, loopback")
-        self.assertRegex(lines[1], r"^1  \d+\.\d ms$")
-        self.assertRegex(lines[2], r"^2  \d+\.\d ms$")
+        self.assertRegex(lines[1], r"^1  \d+\.\d+ ms$")
+        self.assertRegex(lines[2], r"^2  \d+\.\d+ ms$")
         self.assertRegex(lines[3], r"^2 of 2 answers; .* ms at least, .* ms in the middle, .* ms at most$")
 
     def test_ping_writes_json_lines(self):
@@ -42,7 +42,7 @@ class ProbeTest(DaemonsTest):
         rows = [re.split(r"\s{2,}", line.strip()) for line in out.splitlines()]
         self.assertEqual([row[:3] for row in rows], [["1", f"box ({self.box.id[:8]})", "loopback"],
                                                      ["2", f"far ({self.far.id[:8]})", "loopback"]])
-        self.assertTrue(all(re.fullmatch(r"\d+\.\d ms", row[3]) for row in rows), rows)
+        self.assertTrue(all(re.fullmatch(r"\d+\.\d+ ms", row[3]) for row in rows), rows)
 
     def test_trace_writes_json_lines(self):
         code, out, _ = self.near.run("trace", "far", "--json")

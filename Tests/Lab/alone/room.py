@@ -22,7 +22,6 @@ class Question:
         # The shared directories are those of the box; no namespace needs to be entered for the control socket.
         words = ["causeway", "ping", "--config", node.configuration_file, "--count", count, "--timeout", 60, "--json",
                  other.name]
-        self.asked = time.monotonic()
         self.child = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.answers, self.failure = [], ""
         self.thread = threading.Thread(target=self.read, daemon=True)
@@ -36,11 +35,11 @@ class Question:
         self.failure = self.child.stderr.read().decode(errors="replace").strip()
 
     def seconds(self):
-        """From the command's start to its answer."""
+        """Until the first answer."""
         self.thread.join(90)
         check(self.answers and self.answers[0][1]["event"] == "answer", "there is an answer",
               self.answers or self.failure)
-        return self.answers[0][0] - self.asked
+        return self.answers[0][1]["microseconds"] / 1e6
 
 
 def scenario():
@@ -64,14 +63,10 @@ def scenario():
         up = time.monotonic()
 
     with step("everybody sees everybody") as remark:
-        others = {node.name: set(names) - {node.name} for node in nodes}
-        missing = list(nodes)
-
-        def all_see():
-            missing[:] = [node for node in missing if others[node.name] - peer_names(node.status())]
-            return not missing
-
-        wait_until("everybody sees everybody", all_see, 120, 0.5)
+        # One after the other: commands of all nodes at once would be what the machine is busy with.
+        for node in nodes:
+            others = set(names) - {node.name}
+            wait_until(f"{node.name} sees everybody", lambda: others <= peer_names(node.status()), 120, 0.5)
         last = time.monotonic() - up
         remark(f"the last one {last:.1f} s after all ran")
         check(last <= SEEN_SECONDS, f"within {SEEN_SECONDS} s", last)
