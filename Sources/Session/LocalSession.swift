@@ -78,9 +78,11 @@ final class LocalSession {
 
   func position(of address: MemberAddress) -> Int? { pairs.firstIndex { $0.address == address } }
 
-  /// A session that an address knows: the one of its newest joined ticket, or of any.
-  func session(knownTo address: MemberAddress) -> SessionID? {
-    let records = table.records(of: address)
+  /// A session that both this end and a member know: the one that it named last. Of one that has not said anything yet,
+  /// the one of its newest joined ticket, or of any; its application may have begun again and not know that one any more.
+  func session(knownTo pair: Pair) -> SessionID? {
+    if let named = pair.named { return named }
+    let records = table.records(of: pair.address)
     return (records.first { $0.isJoined } ?? records.first)?.session
   }
 

@@ -85,6 +85,7 @@ extension Sessions {
       return receiveFromStranger(session, address, meet.session, now)
     }
     if session.pairs[index].verdict == .rejected || !mayMeet(session.table.rules, node) { return }
+    session.pairs[index].named = meet.session
     if session.pairs[index].phase == .away { begin(session, index, now) }
     if session.pairs[index].theirNumber != meet.number {
       otherBegan(session, index, hasMyNumber: meet.echo == session.pairs[index].number, now)
@@ -158,6 +159,7 @@ extension Sessions {
       receiveFromStranger(session, address, message.session, now)
     }
     guard session.isOpen, let index = session.position(of: address) else { return }
+    if session.table.contains(message.session) { session.pairs[index].named = message.session }
     if message.asks {
       session.pairs[index].isAskedForWhole = true
       session.pairs[index].wholeAt = max(now, session.pairs[index].wholeMayGoAt(session.table.sequence))
@@ -268,7 +270,7 @@ extension Sessions {
   ) -> SessionOutput? {
     guard session.pairs[index].isDue(now) else { return nil }
     let pair = session.pairs[index]
-    guard mayMeet(session.table.rules, pair.address.node), let known = session.session(knownTo: pair.address) else {
+    guard mayMeet(session.table.rules, pair.address.node), let known = session.session(knownTo: pair) else {
       return nil
     }
     // News first: a meet is of no use to somebody who does not know this member.
@@ -313,7 +315,10 @@ extension Sessions {
     if isWhole {
       message.entries = session.table.entries
     } else if pair.newsAt <= now {
-      message.entries = session.table.entries(since: pair.toldUpTo)
+      // Who has left says so each time: what it has told may be lost.
+      message.entries =
+        session.isOpen || pair.toldUpTo < session.table.sequence
+        ? session.table.entries(since: pair.toldUpTo) : session.farewell
     } else if pair.toldDigest == session.table.digest || pair.digestAt > now {
       session.pairs[index].wholeAt = .never
       session.pairs[index].digestAt = .never

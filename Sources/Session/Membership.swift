@@ -148,7 +148,7 @@ extension Sessions {
     failMessages(session, to: pair.address)
     keepUnread(session, pair.address, pair.credit)
     // Who left knows it.
-    if departure?.isEjection != false, let known = session.session(knownTo: pair.address) {
+    if departure?.isEjection != false, let known = session.session(knownTo: pair) {
       session.note(LocalSession.Stranger(address: pair.address, session: known, wish: .news, at: now))
     }
     tell(.member(session.handle, pair.address, state))

@@ -26,6 +26,8 @@ struct Pair {
   /// The other end has got a meet that repeats `theirNumber`.
   var isTold = false
 
+  /// The session by which the other end has spoken to this one last.
+  var named: SessionID?
   /// When this end last said a meet.
   var metAt = Instant.zero
   /// When each message is due; `.never` when it is not.
@@ -90,6 +92,7 @@ struct Pair {
   /// The member is out of reach.
   mutating func lose() {
     phase = .away
+    named = nil
     number = 0
     theirNumber = 0
     isHeard = false

@@ -34,6 +34,24 @@ import Testing
     #expect(hall.run(upTo: 12) { knows(hall, 1, sessions[1], 2) } != nil)
   }
 
+  @Test func `who has left says so again to a member that has not got it`() throws {
+    let (hall, sessions) = joined(2)
+    hall.run(seconds: 1)
+    try hall.stations[0].sessions.leave(sessions[0], now: hall.now)
+    hall.settle()
+    // Under way, and then lost.
+    var lost: SessionOutput?
+    _ = hall.run(upTo: 5) {
+      guard let index = hall.letters.firstIndex(where: { $0.output.kind == .table && $0.to.number == 1 && !$0.isDelivered })
+      else { return false }
+      lost = hall.letters.remove(at: index).output
+      return true
+    }
+    let farewell = try #require(lost)
+    hall.stations[0].sessions.completed(farewell.tag, isDelivered: false, now: hall.now)
+    #expect(hall.run(upTo: 5) { hall.view(1, sessions[1]) == [1] } != nil)
+  }
+
   @Test func `a meet that was delivered and was of no use is said again when the other one goes on meeting`() {
     let hall = Hall(2)
     let sessions = (0..<2).map { hall.open($0) }

@@ -45,5 +45,8 @@ public struct StoryRegression: Sendable {
   public static let networks: [StoryRegression] = [
     StoryRegression(name: "a route back has more hops than a frame", seed: 3758),
     StoryRegression(name: "two parts of a session of which nobody knows both", seed: 6040),
+    StoryRegression(name: "a meet comes to who does not know the session that it names", seed: 1982),
+    StoryRegression(name: "a farewell that was lost is said again", seed: 3615),
+    StoryRegression(name: "a member that left is still there for who is no peer of it", seed: 3965),
   ]
 }
