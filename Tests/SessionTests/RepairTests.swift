@@ -42,8 +42,8 @@ import Testing
     // Under way, and then lost.
     var lost: SessionOutput?
     _ = hall.run(upTo: 5) {
-      guard let index = hall.letters.firstIndex(where: { $0.output.kind == .table && $0.to.number == 1 && !$0.isDelivered })
-      else { return false }
+      let index = hall.letters.firstIndex { $0.output.kind == .table && $0.to.number == 1 && !$0.isDelivered }
+      guard let index else { return false }
       lost = hall.letters.remove(at: index).output
       return true
     }

@@ -47,6 +47,7 @@ public struct StoryRegression: Sendable {
     StoryRegression(name: "two parts of a session of which nobody knows both", seed: 6040),
     StoryRegression(name: "a meet comes to who does not know the session that it names", seed: 1982),
     StoryRegression(name: "a farewell that was lost is said again", seed: 3615),
+    StoryRegression(name: "who restarted forgets a member that is one by a ticket that it signed before", seed: 2021),
     StoryRegression(name: "a member that left is still there for who is no peer of it", seed: 3965),
   ]
 }
