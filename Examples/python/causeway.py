@@ -351,8 +351,11 @@ class _Stream:
 
     def reset(self):
         """Cuts it, at both ends."""
+        self._ask_while_open(reset, self._number)
+
+    def _ask_while_open(self, *request):
         try:
-            self._node._ask(reset, self._number)
+            self._node._ask(*request)
         except CausewayError as error:
             if error.code != Code.UNKNOWN:  # it has ended meanwhile
                 raise
@@ -424,7 +427,7 @@ class IncomingStream(_Stream):
 
     def refuse(self):
         self._node._forget(("stream", self._received))
-        self._node._ask(take, self._received, 0, 0)
+        self._ask_while_open(take, self._received, 0, 0)
 
     def _accept(self):
         self._number, self._limit = self._node._number(), STREAM_WINDOW
