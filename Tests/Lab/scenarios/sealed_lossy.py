@@ -70,9 +70,8 @@ def scenario():
         answer.wait_line("Are you there?")
         talk.wait_line("I am.")
         remark(f"both lines {time.monotonic() - start:.1f} s after the cut, handshake {sessions(bob)[-1]} ms")
-        end_talks([talk, answer])
-        stage.air.set_rate(None)
         check(links_up(box.status(), "bluetooth-le"), "the link is back")
+        end_talks([talk, answer])
 
 
 def sessions(node):
