@@ -61,14 +61,21 @@ func commandTrace(_ words: CommandWords) -> CInt {
   return run { () throws(CommandFailure) in
     let (connection, peer) = try options.find()
     let way = try connection.way(to: peer)
-    if way.isEmpty { throw CommandFailure(saying: "there is no way to \(connection.book.name(peer)) now") }
+    if way.isEmpty {
+      throw CommandFailure(
+        saying: "there is no way to \(connection.book.name(peer)) now; “causeway peers” shows who is there")
+    }
     let view = ProbeView(isJSON: options.isJSON)
     var last = Answer.silence
     for (index, hop) in way.enumerated() {
       last = try connection.shortest(of: Probing.probesOfAHop, hop.node, patience: options.patience)
       view.show(hop, index + 1, last, way)
     }
-    guard case .after = last else { throw CommandFailure(ExitCode.timedOut) }
+    switch last {
+    case .after: break
+    case .ended(.notAgreed): throw CommandFailure(ExitCode.refused)
+    case .ended, .silence: throw CommandFailure(ExitCode.timedOut)
+    }
   }
 }
 

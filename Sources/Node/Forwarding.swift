@@ -8,7 +8,7 @@ import Primitives
 extension Node {
   /// Throws why the frame is refused; that alone does not close the link.
   func receiveFrame(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant) throws(FrameRefusal) {
-    if links[slot].state == .up && !links[slot].isMutual && header.knownType != .hello {
+    if !links[slot].isMutual && links[slot].state == .up && header.knownType != .hello {
       links[slot].confirm()
       closeDuplicates(of: slot, now)
     }

@@ -28,6 +28,8 @@ extension Sessions {
   /// A node is out of reach.
   public func peerLost(_ node: NodeID) {
     peers.removeAll { $0.node == node }
+    // Whoever comes back meets anew, and is asked then. Those who do not must not take the places of others.
+    for session in sessions { session.strangers.removeAll { $0.wish == .ask && $0.address.node == node } }
     wakeGatherings()
     peerServices(node, nil)
     peerRestarted(node)
@@ -105,8 +107,9 @@ extension Sessions {
     connectIfMet(session, index, now)
   }
 
-  /// A member that is connected here says its meet again: this end's was of no use to it, because it did not know the session
-  /// that the meet named. Whoever has just said a meet gets the answer to it.
+  /// A member that is connected here says its meet again: it has ignored the one that this end sent, because it did not
+  /// know the session that the meet named. A meet that answers a recent one of this end is not answered: else two connected
+  /// members would go on for ever.
   private func isStillMeeting(_ pair: Pair, _ now: Instant) -> Bool {
     pair.phase == .connected && now - pair.metAt >= SessionLimits.sweepTime / 2
   }

@@ -69,6 +69,15 @@ class ProbeTest(DaemonsTest):
         self.assertRegex(out, r"(?m)^1  no answer in time$")
         self.assertRegex(out, r"(?m)^0 of 1 answers$")
 
+    def test_boxes_that_do_not_agree_on_encryption_say_so(self):
+        clear = self.daemon("clear", self.box, extra="[peer]\nencryption = none\n").start()
+        wait("it is seen", lambda: "clear" in self.near.run("peers")[1])
+        for words in (["ping", "clear", "--count", "1"], ["trace", "clear"]):
+            code, out, _ = self.near.run(*words)
+            self.assertEqual(code, 6, (words, out))
+            self.assertIn("do not agree on [peer] encryption", out)
+        clear.stop()
+
     def test_a_peer_that_is_stopped_by_its_user_is_away_soon(self):
         self.far.stop()
         wait("it is gone", lambda: "far" not in self.near.run("peers")[1])

@@ -1,7 +1,7 @@
 import Primitives
-import Session
 import Testing
 
+@testable import Session
 @testable import SessionStories
 
 /// What the stories found once, step by step.
@@ -32,6 +32,19 @@ import Testing
     #expect(lost != nil)
     if let lost { hall.stations[0].sessions.completed(lost.tag, isDelivered: false, now: hall.now) }
     #expect(hall.run(upTo: 12) { knows(hall, 1, sessions[1], 2) } != nil)
+  }
+
+  @Test func `who left and is out of reach takes no place of those who are asked`() throws {
+    let (hall, sessions) = joined(2)
+    hall.run(seconds: 1)
+    try hall.stations[1].sessions.leave(sessions[1], now: hall.now)
+    hall.settle()
+    #expect(hall.run(upTo: 5) { hall.view(0, sessions[0]) == [0] } != nil)
+    let session = try #require(hall.stations[0].sessions.session(sessions[0]))
+    #expect(session.strangers.map(\.wish) == [.ask])
+    hall.crash(1)
+    hall.run(seconds: 10)
+    #expect(session.strangers.isEmpty)
   }
 
   @Test func `who has left says so again to a member that has not got it`() throws {
