@@ -30,6 +30,7 @@ extension Sessions {
     peers.removeAll { $0.node == node }
     // Whoever comes back meets anew, and is asked then. Those who do not must not take the places of others.
     for session in sessions { session.strangers.removeAll { $0.wish == .ask && $0.address.node == node } }
+    stale.removeAll { $0.member.node == node }
     wakeGatherings()
     peerServices(node, nil)
     peerRestarted(node)
@@ -81,7 +82,7 @@ extension Sessions {
       $0.phase != .over && $0.address.endpoint == meet.to && $0.table.contains(meet.session)
     }
     // It may have left the session and be in it again.
-    guard let session = known.first(where: { $0.isOpen }) ?? known.first else { return }
+    guard let session = known.first(where: { $0.isOpen }) ?? known.first else { return noteStale(meet, from: node, now) }
     if !session.isOpen { return tellFarewell(session, address, meet.session, now) }
     guard let index = session.position(of: address) else {
       return receiveFromStranger(session, address, meet.session, now)
@@ -147,13 +148,13 @@ extension Sessions {
 
   func receiveTable(_ message: TableMessage, from node: NodeID, _ now: Instant) {
     let address = MemberAddress(node: node, endpoint: message.from)
-    guard !isForger(node, now),
-      let session = sessions.first(where: { session in
-        session.isOpen && session.address.endpoint == message.to
-          && (session.table.contains(message.session)
-            || message.entries?.origins.contains { session.table.contains($0.id) } == true)
-      })
-    else { return }
+    if isForger(node, now) { return }
+    let known = sessions.first { session in
+      session.isOpen && session.address.endpoint == message.to
+        && (session.table.contains(message.session)
+          || message.entries?.origins.contains { session.table.contains($0.id) } == true)
+    }
+    guard let session = known else { return takeStale(message, from: node) }
     if let entries = message.entries { take(entries, into: session, from: node, now) }
     if session.isOpen, session.position(of: address) == nil, message.entries == nil,
       !message.asks, message.digest != session.table.digest

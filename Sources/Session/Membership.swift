@@ -44,15 +44,24 @@ extension SessionTable {
     var hasEnded = false
     for record in records(of: address) where record.isJoined {
       if isEjection && origin(record.session)?.founder != signer { continue }
-      let signed = Departure.signedText(
-        record.session, address, version: record.ticket.version, isEjection: isEjection, reason, text)
       var ended = record
-      ended.departure = Departure(
-        isEjection: isEjection, reason: reason, text: text, signature: cryptography.signature(signed))
+      ended.end(isEjection: isEjection, reason, text: text, cryptography)
       enter(ended)
       hasEnded = true
     }
     return hasEnded
+  }
+}
+
+extension MemberRecord {
+  /// Ends the membership of the newest ticket with this node's signature.
+  mutating func end(
+    isEjection: Bool, _ reason: Departure.Reason, text: [UInt8], _ cryptography: any SessionCryptography
+  ) {
+    let signed = Departure.signedText(
+      session, address, version: ticket.version, isEjection: isEjection, reason, text)
+    departure = Departure(
+      isEjection: isEjection, reason: reason, text: text, signature: cryptography.signature(signed))
   }
 }
 

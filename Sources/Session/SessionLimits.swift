@@ -78,6 +78,9 @@ public enum SessionLimits {
   public static let leavingTime = TimeSpan.seconds(60)
   /// Strangers per session whose tables were not asked for yet.
   public static let strangersMax = 16
+  /// Members at other nodes that are told that a session is none of this node's: at once, and of one node.
+  public static let staleMax = 4
+  public static let stalePerNodeMax = 2
   /// Addresses that a welcome names because they were welcomed at the same time: with a whole table they fit one message.
   public static let newcomersMax = 16
   /// How often an address is told of this one that was welcomed at the same time, each time after `sweepTime`.

@@ -21,6 +21,11 @@ public enum SessionMemory {
   public static let invitation =
     MemoryLayout<OutgoingInvitation>.stride + SessionLimits.contextBytesMax + arrayOverheadBytes
   public static let invitationsMax = 2 * SessionLimits.invitationsMax
+  /// What a member is told that takes this node for one: a record in each session.
+  public static let stale =
+    MemoryLayout<StaleMembership>.stride
+    + SessionLimits.originsMax
+    * (MemoryLayout<TableEntries.Origin>.stride + MemoryLayout<SessionMerge>.stride + recordBytes)
   public static let gathering = MemoryLayout<Gathering>.stride
   public static let verified = MemoryLayout<FixedBytes<32>>.stride
   /// One stream: its turn, and its name. What came is held by whoever has the applications.

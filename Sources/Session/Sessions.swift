@@ -31,6 +31,7 @@ public final class Sessions {
   var outgoing: [OutgoingInvitation] = []
   var incoming: [IncomingInvitation] = []
   var flights: [Flight] = []
+  var stale: [StaleMembership] = []
   var forgers: [(node: NodeID, count: Int, since: Instant)] = []
   private var events: [SessionEvent] = []
   /// Of the bytes of streams those that no stream has for sure.
@@ -123,7 +124,7 @@ public final class Sessions {
     }
     tendGatherings(now)
     lend(now)
-    if let output = nextInvitationOutput(now, maySend) { return output }
+    if let output = nextInvitationOutput(now, maySend) ?? staleOutput(maySend) { return output }
     for _ in sessions.indices {
       turn = turn + 1 < sessions.count ? turn + 1 : 0
       if let output = nextOutput(of: sessions[turn], now, maySend) ?? nextStreamOutput(of: sessions[turn], maySend) {

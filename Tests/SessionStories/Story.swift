@@ -254,13 +254,16 @@ public final class Story {
     for station in hall.stations where station.number != liar {
       for handle in open[station.number] ?? [] { present.append((station.number, handle)) }
     }
-    for (number, handle) in present {
+    let companies = companies(
+      of: present.compactMap { station, handle in
+        hall.stations[station].sessions.table(of: handle).map { (hall.stations[station].address, $0) }
+      }, mayMeet: { _, _ in true })
+    if companies.count != present.count { return fail("a session is gone that is not ended") }
+    for (place, (number, handle)) in present.enumerated() {
       let sessions = hall.stations[number].sessions
-      guard let id = sessions.id(of: handle), let table = sessions.table(of: handle) else {
-        return fail("a session is gone that is not ended")
-      }
+      guard let table = sessions.table(of: handle) else { return }
       // Whoever is in the session, and nobody else, is in the view of each.
-      let all = present.filter { hall.stations[$0.station].sessions.id(of: $0.handle) == id }
+      let all = present.indices.filter { companies[$0] == companies[place] }.map { present[$0] }
       let view = hall.view(number, handle).filter { $0 != liar }
       if view != all.map({ $0.station }).sorted() {
         return fail("station \(number) sees \(view) in a session of \(all.map { $0.station })")

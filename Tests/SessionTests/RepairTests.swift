@@ -47,6 +47,39 @@ import Testing
     #expect(session.strangers.isEmpty)
   }
 
+  @Test func `a node that was restarted ends the membership that it does not know any more`() {
+    let (hall, sessions) = joined(3)
+    hall.run(seconds: 1)
+    hall.crash(1)
+    hall.run(seconds: 5)
+    hall.start(1)
+    let ended = SessionEvent.member(sessions[0], hall.stations[1].address, .left(.crashed, text: []))
+    #expect(hall.run(upTo: 1) { hall.stations[0].events.contains(ended) } != nil)
+    hall.run(seconds: 30)
+    #expect([0, 2].allSatisfy { !knows(hall, $0, sessions[$0], 1) && hall.view($0, sessions[$0]) == [0, 2] })
+    // And no more of it.
+    #expect(hall.letters.isEmpty)
+  }
+
+  @Test func `nobody ends a membership by asking for its end`() throws {
+    let (hall, sessions) = joined(2)
+    hall.run(seconds: 1)
+    let table = try #require(hall.stations[1].sessions.table(of: sessions[1]))
+    let from = hall.stations[1].address.endpoint, to = hall.stations[0].address.endpoint
+    let other = SessionID(high: 1, low: 1)
+    let meet = MeetMessage(
+      session: other, from: from, to: to, number: 1, echo: 0, digest: table.digest, window: 1)
+    let whole = TableMessage(
+      session: other, from: from, to: to, asks: false, digest: table.digest, entries: table.entries)
+    for (kind, bytes) in [(SessionKind.meet, meet.bytes), (.table, whole.bytes)] {
+      try hall.stations[0].sessions.receive(
+        kind.rawValue, bytes.span.bytes, from: hall.stations[1].address.node, now: hall.now)
+      hall.settle()
+      hall.run(seconds: 1)
+    }
+    #expect(hall.view(0, sessions[0]) == [0, 1] && hall.view(1, sessions[1]) == [0, 1])
+  }
+
   @Test func `who has left says so again to a member that has not got it`() throws {
     let (hall, sessions) = joined(2)
     hall.run(seconds: 1)

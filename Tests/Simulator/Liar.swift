@@ -60,6 +60,7 @@ extension Simulation {
     let slack = Self.hopTime * UInt64(convergence.diameter + 2)
     var report = LiarReport(lie: lie, slack: slack)
     let before = homes.map { machines[$0].found }
+    let nearBefore = near(host)
     let guestsFirst = machines.count
     let liar = addGuest(first == second ? [first] : [first, second])
     trace.note(now, "liar \(liar) next to \(first) and \(second): \(lie)")
@@ -75,9 +76,8 @@ extension Simulation {
     let newcomer = addGuest([host])
     trace.note(now, "newcomer \(newcomer) next to \(host)")
     start(newcomer)
-    // Frames go no further than `Limits.hopsMax` links.
-    let near = (machines[host].node?.peers ?? []).filter { $0.hops < Limits.hopsMax - 1 }.map { self.number(of: $0.id) }
-    let expected = Set(near.filter(homes.contains) + [host])
+    // Some may be near by a way through the liar only, which is cut when it is found out.
+    let expected = near(host).intersection(nearBefore).union([host])
     report.newcomer = until(Self.newcomerMax, slack, "the newcomer is not everybody's peer beside \(lie)") { [self] in
       machines[newcomer].found.isSuperset(of: expected)
         && expected.allSatisfy { machines[$0].found.contains(newcomer) }
@@ -113,6 +113,11 @@ extension Simulation {
       run(until: now + .milliseconds(50))
     }
     return (now - start).milliseconds
+  }
+
+  /// The peers of a machine that are peers of a neighbour of it, too: frames go no further than `Limits.hopsMax` links.
+  private func near(_ host: Int) -> Set<Int> {
+    Set((machines[host].node?.peers ?? []).filter { $0.hops < Limits.hopsMax - 1 }.map { number(of: $0.id) })
   }
 
   /// A machine that was not there before, next to these, off.

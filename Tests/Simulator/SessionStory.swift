@@ -185,28 +185,18 @@ public final class SessionStory {
     simulation.machines[one].found.contains(other) && simulation.machines[other].found.contains(one)
   }
 
-  /// Whoever is in a session, by machine, with the least machine of those that can know of each other. Two parts of one
-  /// session of which nobody is left that knew both do not meet, although they have one id.
+  /// Whoever is in a session, by machine, with the first machine of its company.
   private var companies: [Int: Int] {
-    var companies: [Int: Int] = [:]
-    var tables: [Int: SessionTable] = [:]
+    var machines: [Int] = []
+    var members: [(address: MemberAddress, table: SessionTable)] = []
     for machine in stage {
       guard let known = open[machine], known.life == simulation.machines[machine].life,
         let table = simulation.machines[machine].node?.sessions.table(of: known.handle)
       else { continue }
-      tables[machine] = table
-      companies[machine] = machine
+      machines.append(machine)
+      members.append((MemberAddress(node: simulation.machines[machine].key.id, endpoint: 1), table))
     }
-    func knows(_ one: Int, _ other: Int) -> Bool {
-      tables[one]?.isJoined(MemberAddress(node: simulation.machines[other].key.id, endpoint: 1)) == true
-    }
-    for one in tables.keys.sorted() {
-      for other in tables.keys.sorted()
-      where tables[one]?.id == tables[other]?.id && isMutual(one, other) && knows(one, other) {
-        let first = companies[one], second = companies[other]
-        for machine in companies.keys where companies[machine] == second { companies[machine] = first }
-      }
-    }
-    return companies
+    let companies = TestSupport.companies(of: members) { isMutual(machines[$0], machines[$1]) }
+    return Dictionary(uniqueKeysWithValues: zip(machines, companies.map { machines[$0] }))
   }
 }

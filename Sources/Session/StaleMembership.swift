@@ -1,0 +1,58 @@
+import Channel
+import Primitives
+
+/// Somebody who takes an address of this node for a member of a session that it is not in: as after a restart of the node,
+/// or when its farewell was lost. It is asked for its table, and told by that how the membership ended.
+struct StaleMembership {
+  let member: MemberAddress
+  let endpoint: UInt32
+  /// The session that it named.
+  let session: SessionID
+  /// What it is told; nil until it has sent its table.
+  var farewell: TableEntries?
+  var isDue = true
+  let since: Instant
+}
+
+extension Sessions {
+  /// A meet for a session that no application here is in.
+  func noteStale(_ meet: MeetMessage, from node: NodeID, _ now: Instant) {
+    let member = MemberAddress(node: node, endpoint: meet.from)
+    stale.removeAll { now - $0.since >= SessionLimits.sweepTime }
+    if stale.contains(where: { $0.member == member && $0.endpoint == meet.to }) { return }
+    guard stale.count < SessionLimits.staleMax,
+      stale.count(where: { $0.member.node == node }) < SessionLimits.stalePerNodeMax
+    else { return }
+    stale.append(StaleMembership(member: member, endpoint: meet.to, session: meet.session, since: now))
+  }
+
+  /// A table, which may be the one that was asked for.
+  func takeStale(_ message: TableMessage, from node: NodeID) {
+    let member = MemberAddress(node: node, endpoint: message.from)
+    guard var entries = message.entries,
+      let index = stale.firstIndex(where: { stale in
+        stale.member == member && stale.endpoint == message.to && stale.farewell == nil && !stale.isDue
+      })
+    else { return }
+    let address = MemberAddress(node: local, endpoint: message.to)
+    entries.records = entries.records.filter { $0.address == address && $0.isJoined && $0.point == point }
+    if entries.records.isEmpty { return }
+    for index in entries.records.indices {
+      entries.records[index].end(isEjection: false, .crashed, text: [], cryptography)
+    }
+    stale[index].farewell = entries
+    stale[index].isDue = true
+  }
+
+  func staleOutput(_ canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {
+    guard let index = stale.firstIndex(where: { $0.isDue }) else { return nil }
+    let due = stale[index]
+    let message = TableMessage(
+      session: due.session, from: due.endpoint, to: due.member.endpoint, asks: due.farewell == nil,
+      digest: TableDigest(InlineArray(repeating: 0)), entries: due.farewell)
+    let bytes = message.bytes
+    guard canSend(due.member.node, .interactive, bytes.count) else { return nil }
+    stale[index].isDue = false
+    return output(.table, bytes, to: due.member.node, .notice)
+  }
+}
