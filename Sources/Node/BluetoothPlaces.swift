@@ -46,7 +46,9 @@ extension Node {
         return
       }
       let isIdle = idleTime(slot) <= now
-      links[slot].park(retryAfterSeconds: isIdle ? 0 : Parking.pauseSeconds, local: settings.id, now: now)
+      links[slot].park(
+        retryAfterSeconds: isIdle ? 0 : parking.pauseSeconds(places: settings.bluetoothPlaces), local: settings.id,
+        now: now)
       wantTransmit(slot)
       missing -= 1
     }

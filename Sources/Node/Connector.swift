@@ -34,6 +34,8 @@ struct Connector {
     var wasReached = false
     /// Frames wait for it at a parked link.
     var isUrgent = false
+    /// Since when the dial under way had been due.
+    var dialDueAt = Instant.zero
     /// Its dial is due, but the adapter has no place for it now.
     var lacksPlace = false
 
@@ -164,6 +166,13 @@ struct Connector {
     candidates[index].failures = min(candidates[index].failures + 1, Self.retriesMax)
     candidates[index].phase = .waiting(now + pause(candidates[index]))
     reviewServed(candidates[index].hint, now)
+    isStale = true
+  }
+
+  /// A dial failed because a caller took the adapter's last place. It keeps its turn for the next one.
+  mutating func dialLostPlace(_ handle: UInt32) {
+    guard let index = index(of: handle) else { return }
+    candidates[index].phase = .waiting(candidates[index].dialDueAt)
     isStale = true
   }
 
@@ -323,6 +332,7 @@ struct Connector {
       } else if candidate.bearer == .bluetoothLE && bluetoothDials >= places(for: candidate) {
         candidates[index].lacksPlace = true
       } else {
+        if case .waiting(let start) = candidate.phase { candidates[index].dialDueAt = start }
         candidates[index].phase = .dialling
         return candidate.handle
       }

@@ -167,6 +167,8 @@ public final class Node {
     case .dialFailed(let handle):
       if let (hint, bearer) = connector.target(handle), standing(hint, bearer) == .linked {
         connector.dialOvertaken(handle)
+      } else if connector.target(handle)?.bearer == .bluetoothLE, bluetoothPlaces.taken >= settings.bluetoothPlaces {
+        connector.dialLostPlace(handle)
       } else {
         connector.dialFailed(handle, now: now)
         callFailed(handle, now)

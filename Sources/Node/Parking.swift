@@ -17,9 +17,9 @@ struct Parking {
   /// A leaf that talks keeps its place for so long, from when it began, while others wait for one.
   static let turnMax = TimeSpan.seconds(3)
   /// A leaf that was parked while it talked calls after this time at the earliest, so that others come first. A relay may
-  /// ask for no more than `pauseMaxSeconds`.
-  static let pauseSeconds: UInt16 = 3
-  static let pauseMaxSeconds: UInt16 = 10
+  /// ask for no more than `pauseSecondsMax`.
+  static let pauseSecondsMin: UInt16 = 3
+  static let pauseSecondsMax: UInt16 = 10
   /// News for a parked neighbour wait for so long: more will come. As long as others call they wait up to `newsPatience`:
   /// who comes has news, and Linux takes a link that comes for the one that it is just making.
   static let newsDelay = TimeSpan.seconds(1)
@@ -118,10 +118,20 @@ struct Parking {
     return false
   }
 
+  /// How long a leaf that was parked while it talked is asked to wait: as long as all others that are called need for their
+  /// turns at so many places.
+  func pauseSeconds(places: Int) -> UInt16 {
+    var called: UInt64 = 0
+    var slots = Slots(parked)
+    while let slot = slots.next() { if isCalled(slot) { called += 1 } }
+    let span = Self.turnMax.milliseconds * called / UInt64(max(places - 1, 1))
+    return min(max(UInt16((span + 999) / 1000), Self.pauseSecondsMin), Self.pauseSecondsMax)
+  }
+
   mutating func talks(_ slot: Int) { talking |= 1 << UInt64(slot) }
 
   mutating func park(_ slot: Int, _ link: Link, isWhole: Bool, now: Instant) {
-    let pause = TimeSpan.seconds(UInt64(min(link.retryAfterSeconds, Self.pauseMaxSeconds)))
+    let pause = TimeSpan.seconds(UInt64(min(link.retryAfterSeconds, Self.pauseSecondsMax)))
     turns[slot] = Turn(
       talkedAt: turns[slot].talkedAt, parkedAt: now, pauseEnd: now + pause, epoch: link.peerEpoch,
       payloadBytesMax: link.payloadBytesMax,
@@ -201,11 +211,9 @@ extension Node {
     wantTransmit(slot)
   }
 
-  /// A dial has failed. A parked neighbour that cannot be reached is given up, unless the place was what it lacked.
+  /// A dial has failed, and not for lack of a place. A parked neighbour that cannot be reached is given up.
   func callFailed(_ handle: UInt32, _ now: Instant) {
-    guard bluetoothPlaces.taken < settings.bluetoothPlaces, let (hint, bearer) = connector.target(handle) else {
-      return
-    }
+    guard let (hint, bearer) = connector.target(handle) else { return }
     var slots = Slots(parking.parked)
     while let slot = slots.next() {
       guard links[slot].peer.high == hint, links[slot].bearer == bearer else { continue }

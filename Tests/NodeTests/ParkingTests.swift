@@ -143,6 +143,43 @@ private final class Box {
   #expect(sent.map(\.payload) == [encoded { Goodbye(reason: .parked, retryAfterSeconds: 3).write(to: &$0) }])
 }
 
+@Test func whoHadItsTurnIsAskedToWaitForTheTurnsOfAllThatAreCalled() throws {
+  let box = Box(places: 3)
+  for person in 1...6 {
+    box.hear(person)
+    box.link(person)
+    box.settle()
+  }
+  let present = (1...6).filter { box.state($0) == .up }
+  let absent = (1...6).filter { !present.contains($0) }
+  for turn in 0..<8 {
+    for person in present where box.state(person) == .up { box.say(person, to: absent[0]) }
+    if turn == 0 { for person in absent { try box.send(to: person) } }
+    box.pass(.milliseconds(500))
+  }
+  let parked = try #require(present.first { box.state($0) == .parking })
+  let goodbye = try Goodbye(bytes: #require(box.bench.sent(.goodbye, on: box.slots[parked] ?? 0).last).payload)
+  // Turns of 3 s at two places: the third one is kept for callers.
+  #expect(goodbye == Goodbye(reason: .parked, retryAfterSeconds: UInt16((3 * absent.count + 1) / 2)))
+  #expect(absent.count > 2)
+}
+
+@Test func aCallThatLostItsPlaceToACallerKeepsItsTurn() throws {
+  let (box, parked) = Box.full()
+  try box.send(to: parked)
+  box.link(5)
+  for _ in 0..<4 {
+    box.pass(.milliseconds(1_500))
+    let idle = box.parking
+    for person in idle { box.agree(person) }
+    #expect(box.dials.contains(UInt32(parked)))
+    // Callers come first, and the dial fails.
+    for person in idle { box.link(person) }
+    #expect(box.bench.node.bluetoothPlaces.taken == 4)
+    box.bench.handle(.dialFailed(UInt32(parked)))
+  }
+}
+
 @Test func whoHasJustBegunToTalkKeepsItsPlaceBeforeWhoBecomesIdle() throws {
   let box = Box(places: 3)
   for person in 1...3 {
