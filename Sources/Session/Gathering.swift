@@ -221,7 +221,7 @@ extension Sessions {
     }
     // Who was to invite and did not comes last; of several sessions the same one is invited by all others.
     func isLate(_ gathering: Gathering) -> Bool { session.isAlone && gathering.address < session.address }
-    return due.sorted { a, b in
+    return due.inOrder { a, b in
       if a.isAsking != b.isAsking { return a.isAsking }
       if a.failures != b.failures { return a.failures < b.failures }
       if isLate(a) != isLate(b) { return isLate(b) }

@@ -82,7 +82,9 @@ extension Sessions {
       $0.phase != .over && $0.address.endpoint == meet.to && $0.table.contains(meet.session)
     }
     // It may have left the session and be in it again.
-    guard let session = known.first(where: { $0.isOpen }) ?? known.first else { return noteStale(meet, from: node, now) }
+    guard let session = known.first(where: { $0.isOpen }) ?? known.first else {
+      return noteStale(meet, from: node, now)
+    }
     if !session.isOpen { return tellFarewell(session, address, meet.session, now) }
     guard let index = session.position(of: address) else {
       return receiveFromStranger(session, address, meet.session, now)

@@ -36,7 +36,7 @@ public struct Service: Equatable, Sendable {
   public static func advertisementBody(_ services: [Service]) -> [UInt8]? {
     guard services.count <= Limits.servicesMax else { return nil }
     var body = [UInt8(services.count)]
-    for service in services.sorted(by: { $0.endpoint < $1.endpoint }) {
+    for service in services.inOrder({ $0.endpoint < $1.endpoint }) {
       guard service.type.count <= Limits.serviceTypeBytesMax, service.info.count <= Limits.infoPairsMax,
         service.info.allSatisfy({ $0.count <= Limits.infoPairBytesMax })
       else { return nil }

@@ -50,7 +50,7 @@ public struct SessionTable {
 
   /// All that are joined, in their order.
   public var joined: [MemberAddress] {
-    let all = records.filter { $0.isJoined }.map { $0.address }.sorted()
+    let all = records.filter { $0.isJoined }.map { $0.address }.inOrder(<)
     return all.indices.filter { $0 == 0 || all[$0 - 1] != all[$0] }.map { all[$0] }
   }
 
@@ -157,13 +157,13 @@ public struct SessionTable {
     let own = id(of: 0)
     var groups = origins.map { $0.id }
     merges = []
-    for link in links.sorted(by: SessionMerge.isOrdered) {
+    for link in links.inOrder({ SessionMerge.isOrdered($0, before: $1) }) {
       guard let one = group(link.lower, groups), let other = group(link.higher, groups), one != other else { continue }
       for index in groups.indices where groups[index] == other { groups[index] = one }
       merges.append(link)
     }
     let kept = group(own, groups)
-    origins = origins.indices.filter { groups[$0] == kept }.map { origins[$0] }.sorted { $0.id < $1.id }
+    origins = origins.indices.filter { groups[$0] == kept }.map { origins[$0] }.inOrder { $0.id < $1.id }
     merges = merges.filter { contains($0.lower) }
     records = records.filter { contains($0.session) }
   }

@@ -6,115 +6,8 @@ import Testing
 
 @testable import Node
 
-/// A relay with four places, and leaves around it that are linked over Bluetooth.
-private final class Box {
-  let bench: Bench
-  private(set) var slots: [Int: Int] = [:]
-
-  init(relays: Bool = true, places: Int = 4) { bench = Bench(20, relays: relays, bluetoothPlaces: places) }
-
-  /// Discovery hears somebody.
-  func hear(_ person: Int, relays: Bool = false) {
-    bench.handle(
-      .candidateFound(FoundCandidate(UInt32(person), .bluetoothLE, hint: bench.id(person).high, relays: relays)))
-  }
-
-  /// A leaf dials, and says who it is.
-  func link(
-    _ person: Int, _ bearer: BearerKind = .bluetoothLE, capabilities: Capabilities = .parks, isOwn: Bool = false
-  ) {
-    let slot = bench.open(person, bearer, dialled: isOwn ? UInt32(person) : nil)
-    slots[person] = slot
-    let relays = capabilities.contains(.relay)
-    bench.receive(
-      frame(.hello, from: bench.id(person), helloPayload(bench.id(person), capabilities: capabilities)), on: slot)
-    bench.receive(bench.topology(person, [20], relays: relays), on: slot)
-    bench.receive(bench.profile(person), on: slot)
-  }
-
-  /// The leaf answers, and its stream ends.
-  func agree(_ person: Int) {
-    let slot = slots[person] ?? 0
-    bench.receive(goodbye(of: person), on: slot)
-    bench.handle(.linkClosed(slot))
-  }
-
-  func goodbye(of person: Int, retryAfterSeconds: UInt16 = 0) -> [UInt8] {
-    let goodbye = Goodbye(reason: .parked, retryAfterSeconds: retryAfterSeconds)
-    return frame(.goodbye, from: bench.id(person), encoded { goodbye.write(to: &$0) })
-  }
-
-  func state(_ person: Int) -> Link.State { bench.node.link(slots[person] ?? 0).state }
-  var parking: [Int] { slots.keys.sorted().filter { state($0) == .parking } }
-  var dials: [UInt32] {
-    bench.takeCommands().compactMap { if case .dial(let handle) = $0 { handle } else { nil } }
-  }
-
-  /// A frame from one neighbour to another one.
-  func say(_ from: Int, to other: Int) {
-    let header = FrameHeader(
-      type: .segment, ttl: 16, priority: .interactive, payloadByteCount: 5, destination: bench.id(other),
-      source: bench.id(from), identifier: 9)
-    bench.receive(encoded { header.write(to: &$0) } + [1, 2, 3, 4, 5], on: slots[from] ?? 0)
-  }
-
-  /// Everybody answers pings.
-  func pass(_ span: TimeSpan) {
-    let end = bench.now + span
-    while bench.now < end {
-      for (person, slot) in slots.sorted(by: { $0.key < $1.key }) where state(person) == .up {
-        bench.receive(frame(.ping, from: bench.id(person), [UInt8](repeating: 7, count: 8)), on: slot)
-      }
-      bench.pass(.milliseconds(500))
-    }
-  }
-
-  /// Leaves agree to be parked, and come when they are called.
-  func settle() {
-    for _ in 0..<30 {
-      for person in parking { agree(person) }
-      for handle in dials { link(Int(handle), isOwn: true) }
-      pass(.milliseconds(500))
-    }
-    for slot in slots.values { _ = bench.sent(on: slot) }
-  }
-
-  var parked: [Int] { slots.keys.sorted().filter { state($0) == .parked } }
-
-  /// Four leaves, of which one is parked.
-  static func full() -> (box: Box, parked: Int) {
-    let box = Box()
-    for person in 1...4 {
-      box.hear(person)
-      box.link(person)
-    }
-    box.settle()
-    #expect(box.parked.count == 1 && box.parking == [] && box.dials == [])
-    return (box, box.parked.first ?? 1)
-  }
-
-  func other(than person: Int) -> Int { person == 2 ? 3 : 2 }
-
-  /// A leaf instead of the relay, linked with the relay 1.
-  static func leaf() throws -> (box: Box, slot: Int) {
-    let box = Box(relays: false)
-    box.hear(1, relays: true)
-    box.link(1, capabilities: .relay, isOwn: true)
-    box.pass(.seconds(1))
-    _ = box.bench.takeCommands()
-    return (box, try #require(box.slots[1]))
-  }
-
-  /// The application of this node sends a message.
-  func send(to person: Int) throws {
-    let text = [UInt8]("hi".utf8)
-    _ = try bench.node.send(kind: 1, text.span.bytes, to: bench.id(person), lane: .interactive, now: bench.now)
-    bench.drain()
-  }
-}
-
 @Test func aRelayParksTheIdlestLeafWhenItsLastPlaceIsTaken() throws {
-  let box = Box()
+  let box = ParkingBox()
   for person in 1...3 { box.link(person) }
   box.pass(.seconds(3))
   #expect(box.parking == [])
@@ -127,7 +20,7 @@ private final class Box {
 }
 
 @Test func whoTalksKeepsItsPlaceForThreeSecondsWhileNobodyIsIdle() {
-  let box = Box()
+  let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   for _ in 0..<5 {
     for person in 1...4 { box.say(person, to: person % 4 + 1) }
@@ -144,7 +37,7 @@ private final class Box {
 }
 
 @Test func whoHadItsTurnIsAskedToWaitForTheTurnsOfAllThatAreCalled() throws {
-  let box = Box(places: 3)
+  let box = ParkingBox(places: 3)
   for person in 1...6 {
     box.hear(person)
     box.link(person)
@@ -165,7 +58,7 @@ private final class Box {
 }
 
 @Test func aCallThatLostItsPlaceToACallerKeepsItsTurn() throws {
-  let (box, parked) = Box.full()
+  let (box, parked) = ParkingBox.full()
   try box.send(to: parked)
   box.link(5)
   for _ in 0..<4 {
@@ -181,7 +74,7 @@ private final class Box {
 }
 
 @Test func whoHasJustBegunToTalkKeepsItsPlaceBeforeWhoBecomesIdle() throws {
-  let box = Box(places: 3)
+  let box = ParkingBox(places: 3)
   for person in 1...3 {
     box.hear(person)
     box.link(person)
@@ -203,14 +96,14 @@ private final class Box {
 }
 
 @Test func aLeafThatDoesNotLetItselfBeParkedKeepsItsPlace() {
-  let box = Box()
+  let box = ParkingBox()
   for person in 1...4 { box.link(person, capabilities: .none) }
   box.pass(.seconds(10))
   #expect(box.parking == [])
 }
 
 @Test func aParkedLeafStaysAPeerAndNothingIsAdvertised() {
-  let box = Box()
+  let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
   let before = box.bench.signCount
@@ -222,7 +115,7 @@ private final class Box {
 }
 
 @Test func aFrameForAParkedLeafCallsItAndWaits() throws {
-  let (box, leaf) = Box.full()
+  let (box, leaf) = ParkingBox.full()
   box.say(box.other(than: leaf), to: leaf)
   box.pass(.milliseconds(500))
   // The last place is for callers: another leaf gives way first.
@@ -237,7 +130,7 @@ private final class Box {
 }
 
 @Test func aParkedLeafThatDialsGetsItsOwnSlotAndWhatWaited() throws {
-  let (box, leaf) = Box.full()
+  let (box, leaf) = ParkingBox.full()
   let slot = try #require(box.slots[leaf])
   box.say(box.other(than: leaf), to: leaf)
   box.link(leaf)
@@ -248,7 +141,7 @@ private final class Box {
 }
 
 @Test func newsWaitASecondAndRenewalsForTheNextVisit() {
-  let (box, leaf) = Box.full()
+  let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
   // The same again.
   box.bench.receive(box.bench.profile(other, sequence: 2), on: box.slots[other] ?? 0)
@@ -262,7 +155,7 @@ private final class Box {
 }
 
 @Test func byWhichWayANodeIsReachedIsNoNewsForAParkedLeaf() {
-  let (box, leaf) = Box.full()
+  let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
   let last = box.slots.keys.filter { $0 != leaf && $0 != other }.max() ?? 0
   let slot = box.slots[other] ?? 0
@@ -278,7 +171,7 @@ private final class Box {
 }
 
 @Test func thatANodeIsNoLongerReachedIsNewsForAParkedLeaf() throws {
-  let (box, leaf) = Box.full()
+  let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
   let slot = box.slots[other] ?? 0
   box.bench.receive(box.bench.topology(other, [20, 9], relays: true, sequence: 2), on: slot)
@@ -294,7 +187,7 @@ private final class Box {
 }
 
 @Test func aLeafWithTwoRelaysLeavesTheOneThatHasParkedIt() throws {
-  let (box, slot) = try Box.leaf()
+  let (box, slot) = try ParkingBox.leaf()
   box.hear(2, relays: true)
   box.link(2, capabilities: .relay)
   box.bench.receive(box.bench.topology(1, [20, 2], relays: true, sequence: 2), on: slot)
@@ -311,7 +204,7 @@ private final class Box {
 }
 
 @Test func aLeafKeepsARelayThatHasParkedItAndThatNobodyElseReaches() throws {
-  let (box, slot) = try Box.leaf()
+  let (box, slot) = try ParkingBox.leaf()
   box.link(2, capabilities: .relay)
   box.bench.receive(box.goodbye(of: 1), on: slot)
   box.bench.handle(.linkClosed(slot))
@@ -320,7 +213,7 @@ private final class Box {
 }
 
 @Test func aParkedLeafThatCannotBeReachedIsLostHalfAMinuteAfterItWasCalled() {
-  let (box, leaf) = Box.full()
+  let (box, leaf) = ParkingBox.full()
   box.pass(.seconds(120))
   #expect(box.state(leaf) == .parked && box.dials == [])
   var dials = 0
@@ -340,7 +233,7 @@ private final class Box {
 }
 
 @Test func aParkedLeafThatIsNoLongerHeardIsLostHalfAMinuteLaterIfItDoesNotCall() {
-  let (box, leaf) = Box.full()
+  let (box, leaf) = ParkingBox.full()
   box.bench.handle(.candidateLost(UInt32(leaf)))
   box.pass(.seconds(29))
   #expect(box.state(leaf) == .parked)
@@ -349,7 +242,7 @@ private final class Box {
 }
 
 @Test func aParkedLeafThatWasNeverHeardIsWaitedFor() {
-  let box = Box()
+  let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.settle()
   let leaf = box.parked.first ?? 1
@@ -358,7 +251,7 @@ private final class Box {
 }
 
 @Test func parkedLeavesAreVisitedOneAfterTheOther() {
-  let box = Box(places: 3)
+  let box = ParkingBox(places: 3)
   for person in 1...6 {
     box.hear(person)
     box.link(person)
@@ -380,7 +273,7 @@ private final class Box {
 }
 
 @Test func aGoodbyeThatGotLostIsMadeUpForWhenTheLeafComesBack() throws {
-  let box = Box()
+  let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
   let leaf = try #require(box.parking.first)
@@ -397,7 +290,7 @@ private final class Box {
 }
 
 @Test func aLeafThatRestartedIsToldEverything() {
-  let (box, leaf) = Box.full()
+  let (box, leaf) = ParkingBox.full()
   let slot = box.bench.open(leaf, .bluetoothLE)
   box.bench.hello(leaf, on: slot, epoch: 2)
   box.pass(.milliseconds(500))
@@ -405,7 +298,7 @@ private final class Box {
 }
 
 @Test func aParkedLeafWhoseAdvertisementHasALaterEpochIsLetGo() {
-  let (box, leaf) = Box.full()
+  let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
   box.bench.receive(box.bench.profile(leaf, epoch: 1, sequence: 2), on: box.slots[other] ?? 0)
   box.pass(.milliseconds(500))
@@ -416,7 +309,7 @@ private final class Box {
 }
 
 @Test func aParkedLeafThatNoLongerListsTheRelayIsLetGo() {
-  let (box, leaf) = Box.full()
+  let (box, leaf) = ParkingBox.full()
   let other = box.slots[box.other(than: leaf)] ?? 0
   box.bench.receive(box.bench.topology(leaf, [20], relays: false, sequence: 2), on: other)
   box.pass(.milliseconds(500))
@@ -427,7 +320,7 @@ private final class Box {
 }
 
 @Test func aLeafAgreesToBeParkedByItsRelayAndCallsItWhenItHasSomethingToSay() throws {
-  let (box, slot) = try Box.leaf()
+  let (box, slot) = try ParkingBox.leaf()
   box.bench.receive(box.goodbye(of: 1), on: slot)
   #expect(box.bench.takeCommands().contains(.close(slot)))
   let goodbye = try Goodbye(bytes: #require(box.bench.sent(.goodbye, on: slot).last).payload)
@@ -440,7 +333,7 @@ private final class Box {
 }
 
 @Test func aLeafThatHadItsTurnLetsOthersComeFirst() throws {
-  let (box, slot) = try Box.leaf()
+  let (box, slot) = try ParkingBox.leaf()
   box.bench.receive(box.goodbye(of: 1, retryAfterSeconds: 60), on: slot)
   box.bench.handle(.linkClosed(slot))
   _ = box.bench.takeCommands()
@@ -452,7 +345,7 @@ private final class Box {
 }
 
 @Test func aLeafCallsItsRelayForWhatItRefusedShortlyBeforeItWasParked() throws {
-  let (box, slot) = try Box.leaf()
+  let (box, slot) = try ParkingBox.leaf()
   // Too many in one second.
   for sequence in UInt64(2)...8 {
     box.bench.receive(box.bench.profile(1, name: "name\(sequence)", sequence: sequence), on: slot)
@@ -469,7 +362,7 @@ private final class Box {
 }
 
 @Test func newsWaitAsLongAsOthersCome() {
-  let (box, leaf) = Box.full()
+  let (box, leaf) = ParkingBox.full()
   let other = box.other(than: leaf)
   box.bench.receive(box.bench.profile(other, name: "other", sequence: 3), on: box.slots[other] ?? 0)
   var calledAfter = 0
@@ -482,7 +375,7 @@ private final class Box {
 }
 
 @Test func aRelayIsParkedByNobody() throws {
-  let box = Box()
+  let box = ParkingBox()
   box.link(1, capabilities: .relay)
   let slot = try #require(box.slots[1])
   box.bench.receive(box.goodbye(of: 1), on: slot)
@@ -490,7 +383,7 @@ private final class Box {
 }
 
 @Test func aLinkThatIsNotAgreedToInTimeIsLost() throws {
-  let box = Box()
+  let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
   let leaf = try #require(box.parking.first)
@@ -499,7 +392,7 @@ private final class Box {
 }
 
 @Test func aLinkThatIsToBeParkedGoesWhenAnotherComesUp() throws {
-  let box = Box()
+  let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
   let leaf = try #require(box.parking.first)
@@ -510,7 +403,7 @@ private final class Box {
 }
 
 @Test func aLinkThatWasParkedWhileAnotherBeganGoes() throws {
-  let box = Box()
+  let box = ParkingBox()
   for person in 1...4 { box.link(person) }
   box.pass(.seconds(2))
   let leaf = try #require(box.parking.first)
@@ -524,7 +417,7 @@ private final class Box {
 }
 
 @Test func aLeafThatAnotherBearerLeadsToIsNotDialledOverBluetooth() {
-  let box = Box(relays: false)
+  let box = ParkingBox(relays: false)
   box.hear(1, relays: true)
   box.link(1, capabilities: .relay, isOwn: true)
   box.link(2, .ethernet)

@@ -21,6 +21,11 @@ public struct Regression: Sendable {
     Regression(
       "a machine that stays away has not read what was delivered to it", seed: 498,
       faults: [.discoveryFlap, .slowReader, .alter], nodeCount: 5, faultSeconds: 8),
+    Regression(
+      "a call in a crowded room loses its place to callers each time", seed: 8768,
+      faults: [
+        .cut, .darkness, .oneWay, .loss, .bursts, .crash, .slowReader, .frameReorder, .blackHole, .spoof, .downgrade,
+      ], nodeCount: 15, faultSeconds: 2),
   ]
 }
 
@@ -39,6 +44,7 @@ public struct StoryRegression: Sendable {
     StoryRegression(name: "two in both of two merged sessions keep other meetings, with four places", seed: 8028),
     StoryRegression(name: "a merge is told late, and to a founder that has ejected the member not at all", seed: 5681),
     StoryRegression(name: "a merge is taken of which no member is known", seed: 6868),
+    StoryRegression(name: "a member whose founder has left while it was cut off connects to it for ever", seed: 1898),
   ]
 
   /// In a network: `SessionStory`.

@@ -1,0 +1,11 @@
+import Primitives
+
+extension Array {
+  /// The elements in order; equal ones stay as they are.
+  func inOrder(_ precede: (_ one: Element, _ other: Element) -> Bool) -> [Element] {
+    var order = [Int](indices)
+    var span = order.mutableSpan
+    putInOrder(&span) { precede(self[$0], self[$1]) }
+    return order.map { self[$0] }
+  }
+}

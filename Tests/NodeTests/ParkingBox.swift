@@ -1,0 +1,114 @@
+import Frame
+import Link
+import Primitives
+import TestSupport
+import Testing
+
+@testable import Node
+
+/// A relay with four places, and leaves around it that are linked over Bluetooth.
+final class ParkingBox {
+  let bench: Bench
+  private(set) var slots: [Int: Int] = [:]
+
+  init(relays: Bool = true, places: Int = 4) { bench = Bench(20, relays: relays, bluetoothPlaces: places) }
+
+  /// Discovery hears somebody.
+  func hear(_ person: Int, relays: Bool = false) {
+    bench.handle(
+      .candidateFound(FoundCandidate(UInt32(person), .bluetoothLE, hint: bench.id(person).high, relays: relays)))
+  }
+
+  /// A leaf dials, and says who it is.
+  func link(
+    _ person: Int, _ bearer: BearerKind = .bluetoothLE, capabilities: Capabilities = .parks, isOwn: Bool = false
+  ) {
+    let slot = bench.open(person, bearer, dialled: isOwn ? UInt32(person) : nil)
+    slots[person] = slot
+    let relays = capabilities.contains(.relay)
+    bench.receive(
+      frame(.hello, from: bench.id(person), helloPayload(bench.id(person), capabilities: capabilities)), on: slot)
+    bench.receive(bench.topology(person, [20], relays: relays), on: slot)
+    bench.receive(bench.profile(person), on: slot)
+  }
+
+  /// The leaf answers, and its stream ends.
+  func agree(_ person: Int) {
+    let slot = slots[person] ?? 0
+    bench.receive(goodbye(of: person), on: slot)
+    bench.handle(.linkClosed(slot))
+  }
+
+  func goodbye(of person: Int, retryAfterSeconds: UInt16 = 0) -> [UInt8] {
+    let goodbye = Goodbye(reason: .parked, retryAfterSeconds: retryAfterSeconds)
+    return frame(.goodbye, from: bench.id(person), encoded { goodbye.write(to: &$0) })
+  }
+
+  func state(_ person: Int) -> Link.State { bench.node.link(slots[person] ?? 0).state }
+  var parking: [Int] { slots.keys.sorted().filter { state($0) == .parking } }
+  var dials: [UInt32] {
+    bench.takeCommands().compactMap { if case .dial(let handle) = $0 { handle } else { nil } }
+  }
+
+  /// A frame from one neighbour to another one.
+  func say(_ from: Int, to other: Int) {
+    let header = FrameHeader(
+      type: .segment, ttl: 16, priority: .interactive, payloadByteCount: 5, destination: bench.id(other),
+      source: bench.id(from), identifier: 9)
+    bench.receive(encoded { header.write(to: &$0) } + [1, 2, 3, 4, 5], on: slots[from] ?? 0)
+  }
+
+  /// Everybody answers pings.
+  func pass(_ span: TimeSpan) {
+    let end = bench.now + span
+    while bench.now < end {
+      for (person, slot) in slots.sorted(by: { $0.key < $1.key }) where state(person) == .up {
+        bench.receive(frame(.ping, from: bench.id(person), [UInt8](repeating: 7, count: 8)), on: slot)
+      }
+      bench.pass(.milliseconds(500))
+    }
+  }
+
+  /// Leaves agree to be parked, and come when they are called.
+  func settle() {
+    for _ in 0..<30 {
+      for person in parking { agree(person) }
+      for handle in dials { link(Int(handle), isOwn: true) }
+      pass(.milliseconds(500))
+    }
+    for slot in slots.values { _ = bench.sent(on: slot) }
+  }
+
+  var parked: [Int] { slots.keys.sorted().filter { state($0) == .parked } }
+
+  /// Four leaves, of which one is parked.
+  static func full() -> (box: ParkingBox, parked: Int) {
+    let box = ParkingBox()
+    for person in 1...4 {
+      box.hear(person)
+      box.link(person)
+    }
+    box.settle()
+    #expect(box.parked.count == 1 && box.parking == [] && box.dials == [])
+    return (box, box.parked.first ?? 1)
+  }
+
+  func other(than person: Int) -> Int { person == 2 ? 3 : 2 }
+
+  /// A leaf instead of the relay, linked with the relay 1.
+  static func leaf() throws -> (box: ParkingBox, slot: Int) {
+    let box = ParkingBox(relays: false)
+    box.hear(1, relays: true)
+    box.link(1, capabilities: .relay, isOwn: true)
+    box.pass(.seconds(1))
+    _ = box.bench.takeCommands()
+    return (box, try #require(box.slots[1]))
+  }
+
+  /// The application of this node sends a message.
+  func send(to person: Int) throws {
+    let text = [UInt8]("hi".utf8)
+    _ = try bench.node.send(kind: 1, text.span.bytes, to: bench.id(person), lane: .interactive, now: bench.now)
+    bench.drain()
+  }
+}
