@@ -218,6 +218,10 @@ def decide(number, session, address, accepted):
     return packet(20, number, struct.pack(">I", session), address.bytes, bytes([accepted]))
 
 
+def connect(number, session, address, milliseconds):
+    return packet(21, number, struct.pack(">I", session), address.bytes, struct.pack(">I", milliseconds))
+
+
 # What an application holds
 
 
@@ -472,10 +476,17 @@ class Session(_Events):
         return [address for address, member in list(self.members.items()) if member.state in (State.CONNECTED, State.PAUSED)]
 
     def invite(self, address, context=b"", timeout=30):
+        return self._invite(invite, address, int(timeout * 1000), context)
+
+    def connect(self, address, timeout=30):
+        """Waits for an application that this one knows by another way than a service, and that connects to this one's
+        address: an invitation that nobody is asked about."""
+        return self._invite(connect, address, int(timeout * 1000))
+
+    def _invite(self, request, *fields):
         invitation = self._node._hold(SentInvitation)
         try:
-            self._node._ask(
-                invite, self._number, address, int(timeout * 1000), context, number=invitation._number)
+            self._node._ask(request, self._number, *fields, number=invitation._number)
         except CausewayError:
             self._node._forget(invitation._number)
             raise

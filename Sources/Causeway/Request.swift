@@ -24,6 +24,7 @@ enum Request {
   case reset(stream: UInt32)
   case eject(session: UInt32, Address, text: String)
   case decide(session: UInt32, Address, isAccepted: Bool)
+  case connect(session: UInt32, Address, milliseconds: UInt32)
 
   static let version: UInt64 = 1
 
@@ -49,6 +50,7 @@ enum Request {
     case .reset: 18
     case .eject: 19
     case .decide: 20
+    case .connect: 21
     }
   }
 
@@ -119,6 +121,10 @@ enum Request {
       writer.put(UInt64(session), count: 4)
       writer.put(address)
       writer.put(isAccepted ? 1 : 0, count: 1)
+    case .connect(let session, let address, let milliseconds):
+      writer.put(UInt64(session), count: 4)
+      writer.put(address)
+      writer.put(UInt64(milliseconds), count: 4)
     }
     return writer.finished()
   }

@@ -73,14 +73,33 @@ public final class Session: Sendable {
     guard context.count <= Limits.contextBytesMax else {
       throw CausewayError(.invalid, "a context has at most \(Limits.contextBytesMax) bytes")
     }
+    try await invite(.invite(session: number, address, milliseconds: Self.milliseconds(timeout), context: context))
+  }
+
+  /// Connects with an application that this one knows by another way than a service: a code that was scanned, a file, a
+  /// server. The two tell each other their `address`, as `description` if it is to be text, and each connects to the other:
+  /// nobody advertises, browses or is asked. It waits as well while the other one is out of reach. One that does not connect in
+  /// its turn is asked, if it advertises. Cancelling the task ends the wait.
+  ///
+  /// - Parameters:
+  ///   - address: the other application's `Session.address`.
+  ///   - timeout: 0 or less: 30 s.
+  /// - Throws: `timedOut`; `declined`; `alreadyMember`; `full`; `busy` when this session waits for it already; `invalid` for
+  ///   its own address; `unsupported` by a daemon of an earlier version; `cancelled`; `ended`.
+  public func connect(to address: Address, timeout: Duration = .seconds(30)) async throws(CausewayError) {
+    try await invite(.connect(session: number, address, milliseconds: Self.milliseconds(timeout)))
+  }
+
+  private static func milliseconds(_ timeout: Duration) -> UInt32 {
     let parts = timeout.components
     // At most what the field holds, 49 days.
     let whole = min(parts.seconds, 4_000_000) * 1000 + parts.attoseconds / 1_000_000_000_000_000
-    let milliseconds = timeout <= .zero ? 0 : max(1, whole)
+    return UInt32(timeout <= .zero ? 0 : max(1, whole))
+  }
+
+  private func invite(_ request: Request) async throws(CausewayError) {
     let sent = SentInvitation(), invitation = connection.number()
-    try await connection.make(
-      .invite(session: number, address, milliseconds: UInt32(milliseconds), context: context), invitation, for: sent,
-      undo: .cancel(invitation: invitation))
+    try await connection.make(request, invitation, for: sent, undo: .cancel(invitation: invitation))
     defer { connection.forget(invitation) }
     guard let outcome = await sent.end.value() else {
       connection.write(.cancel(invitation: invitation), connection.number())

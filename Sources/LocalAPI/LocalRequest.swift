@@ -47,6 +47,8 @@ public struct LocalRequest: Equatable, Sendable {
     case eject(session: UInt32, MemberAddress, text: [UInt8])
     /// The decision on a member.
     case decide(session: UInt32, MemberAddress, accepts: Bool)
+    /// Waits for an address that the application knows by another way than a service.
+    case connect(session: UInt32, MemberAddress, milliseconds: UInt32)
   }
 
   public var number: UInt32
@@ -105,6 +107,7 @@ public struct LocalRequest: Equatable, Sendable {
     case 18: body = .reset(stream: try reader.u32())
     case 19: body = .eject(session: try reader.u32(), try reader.address(), text: try reader.text())
     case 20: body = .decide(session: try reader.u32(), try reader.address(), accepts: try reader.bool())
+    case 21: body = .connect(session: try reader.u32(), try reader.address(), milliseconds: try reader.u32())
     default: throw .unsupported
     }
   }

@@ -108,6 +108,11 @@ extension LocalRequest {
       word(session)
       address(member)
       bytes.append(accepts ? 1 : 0)
+    case .connect(let session, let to, let milliseconds):
+      begin(21)
+      word(session)
+      address(to)
+      word(milliseconds)
     }
     var packet: [UInt8] = []
     packet.append(bigEndian: UInt32(bytes.count))

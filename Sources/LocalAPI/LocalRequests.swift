@@ -24,7 +24,14 @@ extension LocalClients {
         return client.reply(.doneAt(request: number, endpoint: endpoint))
       case .close(let object): try close(client, object, now)
       case .invite(let session, let address, let milliseconds, let context):
-        try invite(client, number, session, address, milliseconds, context, now)
+        try invite(client, number, session) { session throws(SessionError) in
+          try node.sessions.invite(
+            address, into: session, context: context, timeout: .milliseconds(UInt64(milliseconds)), now: now)
+        }
+      case .connect(let session, let address, let milliseconds):
+        try invite(client, number, session) { session throws(SessionError) in
+          try node.sessions.connect(address, into: session, timeout: .milliseconds(UInt64(milliseconds)), now: now)
+        }
       case .cancel(let invitation):
         guard let sent = client.sent.first(where: { $0.number == invitation }) else { throw LocalError(.unknown) }
         try LocalError.wrapping { () throws(SessionError) in try node.sessions.cancel(sent.handle, now: now) }
@@ -69,7 +76,7 @@ extension LocalClients {
     case .write(let stream, let data): write(client, stream, data, now)
     case .streamWindow(let stream, let limit): client.stream(stream)?.grant(limit)
     case .hello, .advertise, .browse, .open, .close, .invite, .cancel, .answer, .leave, .send, .gather, .stream, .take,
-      .finish, .reset, .eject, .decide:
+      .finish, .reset, .eject, .decide, .connect:
       return false
     }
     client.hasNews = true
@@ -176,15 +183,12 @@ extension LocalClients {
   }
 
   private func invite(
-    _ client: LocalClient, _ number: UInt32, _ session: UInt32, _ address: MemberAddress, _ milliseconds: UInt32,
-    _ context: [UInt8], _ now: Instant
+    _ client: LocalClient, _ number: UInt32, _ session: UInt32,
+    _ invitation: (SessionHandle) throws(SessionError) -> InvitationHandle
   ) throws(LocalError) {
     guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
     guard let session = client.session(session) else { throw LocalError(.unknown) }
-    let handle = try LocalError.wrapping { () throws(SessionError) in
-      try node.sessions.invite(
-        address, into: session.handle, context: context, timeout: .milliseconds(UInt64(milliseconds)), now: now)
-    }
+    let handle = try LocalError.wrapping { () throws(SessionError) in try invitation(session.handle) }
     client.sent.append(LocalClient.SentInvitation(number: number, handle: handle, outcome: nil))
   }
 
@@ -264,7 +268,7 @@ struct LocalError: Error {
     case .unknown: self.init(.unknown)
     case .unavailable: self.init(.unavailable, "not in reach, or no member")
     case .alreadyMember: self.init(.alreadyMember)
-    case .notAllowed: self.init(.notAllowed, "the rules of the session do not allow it")
+    case .notAllowed: self.init(.notAllowed, "the session's rules do not allow it, or the other node does not seal")
     case .incompatible: self.init(.incompatible, "the rules of the two sessions differ")
     case .full: self.init(.full, "no place is left")
     case .busy: self.init(.busy, "the session is about to join another one")

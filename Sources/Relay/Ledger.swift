@@ -63,6 +63,7 @@ public enum Ledger {
       Entry(
         "applications' sessions: members", SessionLimits.sessionsMax + SessionMemory.tablesMax, SessionMemory.session),
       Entry("applications' sessions: invitations", SessionMemory.invitationsMax, SessionMemory.invitation),
+      Entry("applications' sessions: introductions", SessionLimits.introductionsMax, SessionMemory.introduction),
       Entry("applications' sessions: stale memberships", SessionLimits.staleMax, SessionMemory.stale),
       Entry("applications' sessions: gatherings", SessionLimits.gatheringsMax, SessionMemory.gathering),
       Entry("applications' sessions: signatures", SessionLimits.verifiedMax, SessionMemory.verified),

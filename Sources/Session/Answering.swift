@@ -132,7 +132,7 @@ extension Sessions {
       deadline: now + .seconds(UInt64(invite.seconds)))
     let toService = incoming.filter { $0.to == invite.to && $0.phase != .over }.count
     let fromNode = incoming.filter { $0.from.node == node && $0.phase != .over }.count
-    if !services.contains(where: { $0.endpoint == invite.to }) {
+    if !services.contains(where: { $0.endpoint == invite.to }) && !awaits(new.from, at: invite.to) {
       refuse(&new, .noService, now)
     } else if !mayMeet(invite.origin.rules, node) {
       refuse(&new, .incompatible, now)

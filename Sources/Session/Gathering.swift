@@ -230,6 +230,8 @@ extension Sessions {
   }
 
   private func time(of gathering: Gathering, _ session: LocalSession, _ turn: UInt64?) -> Instant {
+    // Of those that were introduced to each other both invite: only one of them may be in reach of the other.
+    if isIntroduced(session, gathering.address) { return gathering.since }
     guard let turn else { return .never }
     // A member is met, unless it started again.
     let isMember = session.table.isJoined(gathering.address)

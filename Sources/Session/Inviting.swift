@@ -47,7 +47,9 @@ extension Sessions {
     guard let session = session(handle) else { throw .unknown }
     guard context.count <= SessionLimits.contextBytesMax, address.endpoint != 0 else { throw .invalid }
     guard !session.isJoining else { throw .busy }
-    guard address != session.address, mayMeet(session.table.rules, address.node) else { throw .unavailable }
+    guard address != session.address, isInReach(address.node) else { throw .unavailable }
+    // In reach, but its traffic is not sealed.
+    guard mayMeet(session.table.rules, address.node) else { throw .notAllowed }
     if let index = session.position(of: address), session.pairs[index].phase == .connected { throw .alreadyMember }
     guard let right = session.table.right(of: session.address) else { throw .notAllowed }
     guard hasPlace(session, for: address) else { throw .full }
@@ -67,6 +69,9 @@ extension Sessions {
 
   /// Takes an invitation back, or gives up waiting for the invitee to connect.
   public func cancel(_ invitation: InvitationHandle, now: Instant) throws(SessionError) {
+    if introductions.contains(where: { $0.handle == invitation }) {
+      return endIntroductions(.cancelled, now) { $0.handle == invitation }
+    }
     guard let index = outgoing.firstIndex(where: { $0.handle == invitation && !$0.isEnding }) else { throw .unknown }
     end(&outgoing[index], .cancelled, telling: .cancelled, now)
   }
@@ -110,7 +115,9 @@ extension Sessions {
     case .declined:
       let invitation = outgoing[index]
       session(invitation.session)?.gatherings.removeAll { $0.address == invitation.to }
-      end(&outgoing[index], .declined(explanation: answer.explanation), telling: nil, now)
+      let outcome = InvitationOutcome.declined(explanation: answer.explanation)
+      end(&outgoing[index], outcome, telling: nil, now)
+      endIntroductions(outcome, now) { $0.session == invitation.session && $0.address == invitation.to }
     case .busy: end(&outgoing[index], .busy, telling: nil, now)
     case .full: end(&outgoing[index], .full, telling: nil, now)
     case .noService: end(&outgoing[index], .noService, telling: nil, now)
@@ -209,6 +216,7 @@ extension Sessions {
 
   /// A member connected: invitations between the two are over.
   func memberConnected(_ session: LocalSession, _ address: MemberAddress, _ now: Instant) {
+    endIntroductions(.connected, now) { $0.session == session.handle && $0.address == address }
     for index in outgoing.indices where outgoing[index].session == session.handle && outgoing[index].to == address {
       // Who has not answered yet sees by the same meeting that it is over.
       end(&outgoing[index], .connected, telling: nil, now)
@@ -223,6 +231,7 @@ extension Sessions {
   }
 
   func endInvitations(of session: LocalSession, _ now: Instant) {
+    endIntroductions(.sessionEnded, now) { $0.session == session.handle }
     for index in outgoing.indices where outgoing[index].session == session.handle {
       end(&outgoing[index], .sessionEnded, telling: .cancelled, now)
     }
@@ -235,6 +244,7 @@ extension Sessions {
 
   /// By the deadlines.
   func endInvitations(_ now: Instant) {
+    endIntroductions(.timedOut, now) { $0.deadline <= now }
     for index in outgoing.indices where outgoing[index].deadline <= now {
       if outgoing[index].isEnding {
         outgoing[index].dueAt = .never

@@ -33,6 +33,8 @@ public enum SessionLimits {
   /// How long an invitation stands when the application names no time, and at most.
   public static let invitationTimeDefault = TimeSpan.seconds(30)
   public static let invitationTimeMax = TimeSpan.seconds(3_600)
+  /// Addresses at once that applications of a node connect to.
+  public static let introductionsMax = 16
   /// How much longer than the inviter the invitee waits: a message may take as long.
   public static let settleTime = TimeSpan.seconds(5)
 

@@ -26,6 +26,7 @@ public enum SessionMemory {
     MemoryLayout<StaleMembership>.stride
     + SessionLimits.originsMax
     * (MemoryLayout<TableEntries.Origin>.stride + MemoryLayout<SessionMerge>.stride + recordBytes)
+  public static let introduction = MemoryLayout<Introduction>.stride
   public static let gathering = MemoryLayout<Gathering>.stride
   public static let verified = MemoryLayout<FixedBytes<32>>.stride
   /// One stream: its turn, and its name. What came is held by whoever has the applications.

@@ -30,6 +30,7 @@ public final class Sessions {
   var sightings: [(node: NodeID, body: [UInt8])] = []
   var outgoing: [OutgoingInvitation] = []
   var incoming: [IncomingInvitation] = []
+  var introductions: [Introduction] = []
   var flights: [Flight] = []
   var stale: [StaleMembership] = []
   var forgers: [(node: NodeID, count: Int, since: Instant)] = []
@@ -160,6 +161,7 @@ public final class Sessions {
       note(invitation.deadline)
       note(invitation.dueAt)
     }
+    for introduction in introductions { note(introduction.deadline) }
     for invitation in incoming {
       note(invitation.deadline)
       note(invitation.answerAt)

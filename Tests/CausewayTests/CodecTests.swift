@@ -27,6 +27,7 @@ private let requests: [(name: String, number: UInt32, request: Request)] = [
   ("reset", 17, .reset(stream: 14)),
   ("eject", 18, .eject(session: 4, address, text: "out")),
   ("decide", 19, .decide(session: 4, address, isAccepted: true)),
+  ("connect", 20, .connect(session: 4, address, milliseconds: 30_000)),
 ]
 
 private let events: [(name: String, number: UInt32, event: Event)] = [

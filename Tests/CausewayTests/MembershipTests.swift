@@ -53,6 +53,27 @@ private func gathering(_ session: Session) -> Task<CausewayError?, Never> {
   #expect(long?.reason == .invalid && bench.daemon.count(19) == 2)
 }
 
+@Test(.timeLimit(.minutes(1))) func `an application connects to an address that it was told`() async throws {
+  let bench = try await Bench()
+  let connecting = Task {
+    await thrown { () async throws(CausewayError) in
+      try await bench.session.connect(to: address, timeout: .seconds(2))
+    }
+  }
+  let request = try await bench.daemon.asked(21)
+  #expect(request.fields == word(bench.number) + address.bytes + [0, 0, 7, 0xd0])
+  bench.tell(133, request.number) { $0.put([0, 0, 0, 0, 2, 0]) }
+  #expect(await connecting.value?.reason == .timedOut)
+  let cancelled = Task {
+    await thrown { () async throws(CausewayError) in try await bench.session.connect(to: address) }
+  }
+  let second = try await bench.daemon.asked(21)
+  try await Task.sleep(for: .milliseconds(20))
+  cancelled.cancel()
+  #expect(await cancelled.value?.code == .cancelled)
+  #expect(try await bench.daemon.asked(7).fields == word(second.number))
+}
+
 @Test(.timeLimit(.minutes(1))) func `an application decides on members`() async throws {
   let daemon = try DaemonStandIn()
   let session = try await daemon.connect().openSession("chat", decides: true)

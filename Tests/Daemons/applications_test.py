@@ -124,6 +124,7 @@ class ApplicationsTest(unittest.TestCase):
             "reset": causeway.reset(17, 14),
             "eject": causeway.eject(18, 4, to, "out"),
             "decide": causeway.decide(19, 4, to, True),
+            "connect": causeway.connect(20, 4, to, 30_000),
         }.items():
             self.assertEqual(packet, vectors["request-" + name], name)
 
@@ -352,6 +353,24 @@ class ApplicationsTest(unittest.TestCase):
             self.assertEqual(following(ours, Member, state=State.EJECTED).text, "out")
             self.assertEqual(following(theirs, Ended), Ended(1, "out"))
             theirs = b.open_session("story")
+
+    def test_two_that_know_each_others_addresses_connect_without_a_service(self):
+        a, b = self.connect(self.a, "introduced"), self.connect(self.b, "introduced")
+        ours, theirs = a.open_session("story"), b.open_session("story")
+        # Nobody is asked, and who does not connect in its turn is not there.
+        first = ours.connect(theirs.address, timeout=2)
+        self.assertEqual(first.wait(20)[0], Outcome.TIMED_OUT)
+        first = ours.connect(theirs.address)
+        with self.assertRaises(CausewayError) as refused:
+            ours.connect(theirs.address)
+        self.assertEqual(refused.exception.code, Code.BUSY)
+        time.sleep(1)
+        second = theirs.connect(ours.address)
+        self.assertEqual([first.wait(20)[0], second.wait(20)[0]], [Outcome.CONNECTED, Outcome.CONNECTED])
+        self.assertEqual(ours.send(b"hello", [theirs.address], timeout=20), {theirs.address: Result.DELIVERED})
+        third = ours.connect(causeway.Address(theirs.address.node, theirs.address.endpoint ^ 1))
+        third.cancel()
+        self.assertEqual(third.wait(20)[0], Outcome.CANCELLED)
 
     # Streams
 

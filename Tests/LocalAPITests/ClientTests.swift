@@ -252,6 +252,23 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(judge.read(138).map { $0[25] } == [LocalDelivery.notConnected.rawValue])
   }
 
+  @Test func `two that connect to each other's addresses need no service`() {
+    let house = House(2)
+    let first = Application(house, 0), second = Application(house, 1)
+    let ours = first.open("chat"), theirs = second.open("chat")
+    let waits = first.ask(.connect(session: ours, second.address("chat"), milliseconds: 0))
+    #expect(first.outcome(.connect(session: ours, second.address("chat"), milliseconds: 0)) == .busy)
+    house.run(seconds: 2)
+    #expect(first.read(133).isEmpty)
+    _ = second.ask(.connect(session: theirs, first.address("chat"), milliseconds: 0))
+    house.run(seconds: 2)
+    #expect(first.read(133).map { $0.word(1) } == [waits])
+    #expect(second.read(133).map { $0[9] } == [0])
+    let cancelled = first.ask(.connect(session: ours, second.address("other"), milliseconds: 0))
+    _ = first.ask(.cancel(invitation: cancelled))
+    #expect(first.read(133).map { $0[9] } == [3])
+  }
+
   @Test func `who founded a session ejects, with a text, and others may not`() {
     let (house, applications, sessions) = joined(3)
     let second = applications[1].address("chat")

@@ -58,6 +58,7 @@ private let requests: [(name: String, request: LocalRequest)] = [
   ("reset", LocalRequest(17, .reset(stream: 14))),
   ("eject", LocalRequest(18, .eject(session: 4, address, text: bytes("out")))),
   ("decide", LocalRequest(19, .decide(session: 4, address, accepts: true))),
+  ("connect", LocalRequest(20, .connect(session: 4, address, milliseconds: 30_000))),
 ]
 
 private let events: [(name: String, event: LocalEvent)] = [

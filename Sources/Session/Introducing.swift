@@ -1,0 +1,60 @@
+import Primitives
+
+/// An application knows an address by another way than a service that is advertised, and waits for it.
+struct Introduction {
+  let handle: InvitationHandle
+  let session: SessionHandle
+  let address: MemberAddress
+  /// The session gathers the address for this alone.
+  let isGatheredFor: Bool
+  let deadline: Instant
+}
+
+/// Custom discovery: applications tell each other their addresses however they like, and each connects to the other's.
+/// Neither advertises, and neither is asked.
+extension Sessions {
+  /// Waits until an address is a connected member: of two that connect to each other both invite, and either accepts. An
+  /// application that does not is asked as by `invite` if it advertises. It stands for `timeout` (zero for
+  /// `SessionLimits.invitationTimeDefault`), also while the address is out of reach; `.invitationEnded` says how it ended,
+  /// once. `cancel` ends it.
+  public func connect(
+    _ address: MemberAddress, into handle: SessionHandle, timeout: TimeSpan = .seconds(0), now: Instant
+  ) throws(SessionError) -> InvitationHandle {
+    guard let session = session(handle) else { throw .unknown }
+    guard address != session.address, address.endpoint != 0 else { throw .invalid }
+    if let index = session.position(of: address), session.pairs[index].phase == .connected { throw .alreadyMember }
+    if isIntroduced(session, address) { throw .busy }
+    guard introductions.count < SessionLimits.introductionsMax else { throw .full }
+    let isGathered = session.gathering(address) != nil
+    try gather(address, into: handle, now: now)
+    let time = timeout == .seconds(0) ? SessionLimits.invitationTimeDefault : timeout
+    let introduction = Introduction(
+      handle: InvitationHandle(number: nextNumber()), session: handle, address: address, isGatheredFor: !isGathered,
+      deadline: now + min(time, SessionLimits.invitationTimeMax))
+    introductions.append(introduction)
+    return introduction.handle
+  }
+
+  func isIntroduced(_ session: LocalSession, _ address: MemberAddress) -> Bool {
+    introductions.contains { $0.session == session.handle && $0.address == address }
+  }
+
+  /// Whether an application at an endpoint, which need not be advertised, waits for an address.
+  func awaits(_ address: MemberAddress, at endpoint: UInt32) -> Bool {
+    introductions.contains { $0.address == address && session($0.session)?.address.endpoint == endpoint }
+  }
+
+  /// Ends those that `match`.
+  func endIntroductions(_ outcome: InvitationOutcome, _ now: Instant, where match: (Introduction) -> Bool) {
+    while let index = introductions.firstIndex(where: match) {
+      let ended = introductions.remove(at: index)
+      tell(.invitationEnded(ended.handle, outcome))
+      guard ended.isGatheredFor, outcome != .connected, let session = session(ended.session) else { continue }
+      session.gatherings.removeAll { $0.address == ended.address }
+      for index in outgoing.indices where outgoing[index].session == ended.session {
+        guard outgoing[index].isGathering, outgoing[index].to == ended.address else { continue }
+        end(&outgoing[index], .cancelled, telling: .cancelled, now)
+      }
+    }
+  }
+}

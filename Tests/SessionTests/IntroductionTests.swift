@@ -1,0 +1,105 @@
+import Primitives
+import Testing
+
+@testable import Session
+@testable import SessionStories
+
+/// Applications that connect to each other's addresses, of which none is advertised.
+@Suite struct IntroductionTests {
+  let hall = Hall(3)
+  let sessions: [SessionHandle]
+
+  init() {
+    sessions = (0..<3).map { [hall] number in
+      hall.stations[number].sessions.withdraw(1, now: hall.now)
+      return hall.open(number)
+    }
+  }
+
+  private func connect(_ number: Int, to other: Int, seconds: UInt64 = 20) throws -> InvitationHandle {
+    let handle = try hall.stations[number].sessions.connect(
+      hall.stations[other].address, into: sessions[number], timeout: .seconds(seconds), now: hall.now)
+    hall.settle()
+    return handle
+  }
+
+  private func ended(_ number: Int, _ handle: InvitationHandle) -> [InvitationOutcome] {
+    hall.stations[number].events.compactMap {
+      if case .invitationEnded(handle, let outcome) = $0 { outcome } else { nil }
+    }
+  }
+
+  @Test func `two that connect to each other are in one session, and nobody is asked`() throws {
+    let first = try connect(0, to: 1)
+    hall.run(seconds: 3)
+    let second = try connect(1, to: 0)
+    #expect(hall.run(upTo: 1) { hall.view(0, sessions[0]) == [0, 1] && hall.view(1, sessions[1]) == [0, 1] } != nil)
+    #expect(ended(0, first) == [.connected] && ended(1, second) == [.connected])
+    #expect(hall.invited(0) == nil && hall.invited(1) == nil)
+    #expect(hall.stations.allSatisfy { $0.sessions.introductions.isEmpty })
+  }
+
+  @Test func `two sessions with members become one`() throws {
+    _ = try connect(0, to: 1)
+    _ = try connect(1, to: 0)
+    hall.run(seconds: 2)
+    _ = try connect(2, to: 1)
+    _ = try connect(1, to: 2)
+    hall.run(seconds: 3)
+    for number in 0..<3 { #expect(hall.view(number, sessions[number]) == [0, 1, 2]) }
+  }
+
+  @Test func `an application that waits for nobody is not there for who connects to it`() throws {
+    let handle = try connect(0, to: 1, seconds: 15)
+    hall.run(seconds: 14)
+    #expect(ended(0, handle) == [] && hall.invited(1) == nil)
+    hall.run(seconds: 2)
+    #expect(ended(0, handle) == [.timedOut])
+    // And it does not wait any more.
+    _ = try connect(1, to: 0)
+    hall.run(seconds: 5)
+    #expect(hall.view(1, sessions[1]) == [1])
+  }
+
+  @Test func `who is out of reach is waited for`() throws {
+    hall.stations[1].island = 1
+    hall.run(seconds: 5)
+    let handle = try connect(0, to: 1)
+    _ = try connect(1, to: 0)
+    hall.run(seconds: 5)
+    hall.stations[1].island = 0
+    #expect(hall.run(upTo: 3) { ended(0, handle) == [.connected] } != nil)
+  }
+
+  @Test func `a wait is cancelled, or ends with its session`() throws {
+    let first = try connect(0, to: 1)
+    #expect(throws: SessionError.busy) { try connect(0, to: 1) }
+    try hall.stations[0].sessions.cancel(first, now: hall.now)
+    let second = try connect(0, to: 1)
+    try hall.stations[0].sessions.leave(sessions[0], now: hall.now)
+    hall.settle()
+    #expect(ended(0, first) == [.cancelled] && ended(0, second) == [.sessionEnded])
+  }
+
+  @Test func `who declines ends the wait`() throws {
+    try hall.stations[1].sessions.advertise(Service(endpoint: 1, type: Array("story".utf8)))
+    let handle = try connect(0, to: 1)
+    hall.run(seconds: 1)
+    let asked = try #require(hall.invited(1))
+    try hall.stations[1].sessions.decline(asked.handle, now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    #expect(ended(0, handle) == [.declined(explanation: [])])
+  }
+
+  @Test func `a node waits for sixteen addresses at once`() throws {
+    for endpoint in UInt32(1)...16 {
+      _ = try hall.stations[0].sessions.connect(
+        MemberAddress(node: hall.stations[1].id, endpoint: endpoint), into: sessions[0], now: hall.now)
+    }
+    #expect(throws: SessionError.full) { try connect(0, to: 2) }
+    #expect(throws: SessionError.invalid) {
+      try hall.stations[0].sessions.connect(hall.stations[0].address, into: sessions[0], now: hall.now)
+    }
+  }
+}
