@@ -351,6 +351,10 @@ private final class Sending {
         step = .seeking
         retryAt = monotonicNow() + .seconds(1)
         if outcome == .alreadyMember { awaitMember(address) }
+        if outcome == .notAllowed {
+          let why: StaticString = ": its box and this one do not agree on sealing, and files go sealed only"
+          finish(TextBuilder(search.word, why), ExitCode.refused)
+        }
       } else if request == writer.stream {
         broke()
       }

@@ -292,6 +292,15 @@ class FilesTest(PeopleTest):
         self.same("big")
         self.again("daemon killed", [self.moved(sender)], 48 * MEBIBYTE)
 
+    def test_files_do_not_go_unsealed(self):
+        daemon = Daemon(self.root.name, "clear", [self.a], display="clara", extra="[peer]\nencryption = none\n")
+        self.addCleanup(daemon.stop)
+        daemon.start()
+        self.receive(daemon=daemon)
+        sender = self.send(self.file("secret"), to="clara")
+        self.assertEqual(sender.end(20), 6, sender.heard)
+        self.assertIn("clara: its box and this one do not agree on sealing, and files go sealed only", sender.heard[-1])
+
     def test_an_interrupt_tells_the_other_end(self):
         receiver = self.receive("--count", "1")
         sender, _ = self.slow()
