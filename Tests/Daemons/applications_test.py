@@ -354,48 +354,6 @@ class ApplicationsTest(unittest.TestCase):
             self.assertEqual(following(theirs, Ended), Ended(1, "out"))
             theirs = b.open_session("story")
 
-    def test_a_box_that_is_killed_and_comes_back_leaves_no_ghost(self):
-        daemon = Daemon(self.root.name, "ghost", [self.a])
-        self.addCleanup(daemon.stop)
-        daemon.start()
-        a, z = self.connect(self.a, "ghost"), Node.connect("ghost", path(daemon))
-        ours, theirs = a.open_session("story"), z.open_session("story")
-        first = ours.connect(theirs.address)
-        theirs.connect(ours.address)
-        self.assertEqual(first.wait(20)[0], Outcome.CONNECTED)
-        daemon.process.kill()
-        daemon.process.wait(10)
-        start = time.monotonic()
-        daemon.start()
-        left = following(ours, Member, state=State.LEFT, address=theirs.address)
-        print(f"a box that was killed: its member is gone {time.monotonic() - start:.2f} s after it starts again: ", end="")
-        self.assertEqual(left.reason, 2)
-        # Its application comes back under its address.
-        z = self.connect(daemon, "ghost")
-        again = z.open_session("story")
-        self.assertEqual(again.address, theirs.address)
-        second = ours.connect(again.address)
-        again.connect(ours.address)
-        self.assertEqual(second.wait(20)[0], Outcome.CONNECTED)
-
-    def test_two_that_know_each_others_addresses_connect_without_a_service(self):
-        a, b = self.connect(self.a, "introduced"), self.connect(self.b, "introduced")
-        ours, theirs = a.open_session("story"), b.open_session("story")
-        # Nobody is asked, and who does not connect in its turn is not there.
-        first = ours.connect(theirs.address, timeout=2)
-        self.assertEqual(first.wait(20)[0], Outcome.TIMED_OUT)
-        first = ours.connect(theirs.address)
-        with self.assertRaises(CausewayError) as refused:
-            ours.connect(theirs.address)
-        self.assertEqual(refused.exception.code, Code.BUSY)
-        time.sleep(1)
-        second = theirs.connect(ours.address)
-        self.assertEqual([first.wait(20)[0], second.wait(20)[0]], [Outcome.CONNECTED, Outcome.CONNECTED])
-        self.assertEqual(ours.send(b"hello", [theirs.address], timeout=20), {theirs.address: Result.DELIVERED})
-        third = ours.connect(causeway.Address(theirs.address.node, theirs.address.endpoint ^ 1))
-        third.cancel()
-        self.assertEqual(third.wait(20)[0], Outcome.CANCELLED)
-
     # Streams
 
     def test_a_stream_arrives_intact_and_whole_and_its_writer_knows(self):

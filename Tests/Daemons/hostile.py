@@ -3,7 +3,7 @@
 
 a – box – b as in relay.py, and a process with a key of its own that links with the box and does not play by the rules. For
 each attack, in turn with an honest neighbour that sends as many frames of the same length: the time of 10 MB from a to b,
-and of a message there and back. Then, while it lasts, how long it takes until a newcomer is everybody's peer, and how long
+and of a message there and back. Names that are joined by + are several of them at once, each at an address of its own. Then, while it lasts, how long it takes until a newcomer is everybody's peer, and how long
 after it until all is as before. Nothing is asserted; hostile_test.py does."""
 import argparse
 import itertools
@@ -22,7 +22,7 @@ from member import SEALED, SEALED_FLAG, TOPOLOGY, Identity, Key, Member, adverti
 from relay import SEALED as IS_SEALED
 from relay import Network
 
-HOSTILE_ADDRESS, HONEST_ADDRESS, SINK_ADDRESS = "127.9.0.1", "127.8.0.1", "127.7.0.1"
+HOSTILE_ADDRESS, HONEST_ADDRESS, SINK_ADDRESS = "127.9.0.{}", "127.8.0.{}", "127.7.0.{}"
 SEGMENT, INTERACTIVE_CLASS, BULK_CLASS = 32, 2, 3
 MESSAGES, MESSAGE_BYTES = 640, 16_384
 # Of one turn: 10 MB take 0.1 s, and single ones vary by half.
@@ -90,7 +90,7 @@ def keys(me, port, sender, receiver):
     while True:
         for identity in identities:
             try:
-                members = [*members[-63:], Member(port, HOSTILE_ADDRESS, identity)]
+                members = [*members[-63:], Member(port, HOSTILE_ADDRESS.format(me.place), identity)]
             except (Ended, OSError):
                 pass
             yield b""
@@ -100,7 +100,7 @@ def honest(length):
     """What he is compared with: sealed frames to a neighbour that takes them."""
 
     def frames(me, port, sender, receiver):
-        sink = Member(port, SINK_ADDRESS)
+        sink = Member(port, SINK_ADDRESS.format(me.place))
         sink.announce()
         payload = os.urandom(max(length - 48, 1))
         for number in itertools.count(1):
@@ -122,16 +122,17 @@ ATTACKS = {
 # --- his process -------------------------------------------------------------------------------------------------------
 
 
-def misbehave(port, name, rate, length, sender, receiver):
+def misbehave(port, name, rate, length, place, sender, receiver):
     """Send until standard input is closed; link again when the box closes. A line on standard output, as soon as it has
     begun and then five times a second: frames so far, seconds, and links."""
-    address = HONEST_ADDRESS if name == "honest" else HOSTILE_ADDRESS
+    address = (HONEST_ADDRESS if name == "honest" else HOSTILE_ADDRESS).format(place)
     make = honest(length) if name == "honest" else ATTACKS[name][0]
     identity, me, frames, links, sent, start, told = Identity(), None, None, 0, 0, None, 0
     while not select.select([0], [], [], BATCH_SECONDS)[0]:
         try:
             if me is None:
                 me = Member(port, address, identity)
+                me.place = place
                 links += 1
                 me.announce()
             if frames is None:
@@ -153,10 +154,10 @@ def misbehave(port, name, rate, length, sender, receiver):
 
 
 class Process:
-    """Somebody who sends, from its first frame on."""
+    """Somebody who sends, from its first frame on. `place` tells those apart that do so at once."""
 
-    def __init__(self, network, name, rate, length):
-        words = [name, network.box.port, rate, length, network.a.id, network.b.id]
+    def __init__(self, network, name, rate, length, place=1):
+        words = [name, network.box.port, rate, length, place, network.a.id, network.b.id]
         self.process = subprocess.Popen(
             [sys.executable, __file__, BINARY, "--send", *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             text=True)
@@ -176,26 +177,48 @@ class Process:
         return int(sent) / float(seconds), int(links)
 
 
+class Processes:
+    """Several at once: their names, each with frames a second and the length of one."""
+
+    def __init__(self, network, senders):
+        self.processes = []
+        try:
+            for place, sender in enumerate(senders, 1):
+                self.processes.append(Process(network, *sender, place))
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self):
+        return [process.stop() for process in self.processes]
+
+
+def parts(attack):
+    return [(name, *ATTACKS[name][1:]) for name in attack.split("+")]
+
+
 # --- what it costs -----------------------------------------------------------------------------------------------------
 
 
-def measure(network, name, rounds):
-    """Ratios to the honest neighbour of transfer and round trip; frames a second and links of the attacker."""
-    _, rate, length = ATTACKS[name]
+def measure(network, attack, rounds):
+    """Ratios to honest neighbours of transfer and round trip; frames a second and links of the attackers."""
+    hostile = parts(attack)
     beside_him, beside_other = ([], []), ([], [])
-    told = (rate, 1)
+    told = [(rate, 1) for _, rate, _ in hostile]
     for number in range(rounds):
-        turns = [(beside_him, name, rate), (beside_other, "honest", told[0])]
+        honest_ones = [("honest", pace, length) for (pace, _), (_, _, length) in zip(told, hostile)]
+        turns = [(beside_him, hostile), (beside_other, honest_ones)]
         # Each comes first in turn: what the machine does meanwhile is charged to nobody.
-        for costs, sender, pace in turns if number % 2 == 0 else reversed(turns):
-            process = Process(network, sender, pace, length)
+        for costs, senders in turns if number % 2 == 0 else reversed(turns):
+            processes = Processes(network, senders)
             try:
                 add_costs(network, costs)
             finally:
-                end = process.stop()
-            if sender == name:
-                told = end
-    return [statistics.median(other) / statistics.median(his) for other, his in zip(beside_other, beside_him)], told
+                end = processes.stop()
+            if senders is hostile:
+                told = [ended for ended in end if ended] or told
+    ratios = [statistics.median(other) / statistics.median(his) for other, his in zip(beside_other, beside_him)]
+    return ratios, (sum(pace for pace, _ in told), sum(links for _, links in told))
 
 
 def add_costs(network, costs):
@@ -228,7 +251,7 @@ def state(network, newcomer):
 
 def disturb(network, newcomer, before, name):
     """The seconds of a newcomer while the attack lasts, and those until all is as before when it is over."""
-    process = Process(network, name, *ATTACKS[name][1:])
+    process = Processes(network, parts(name))
     try:
         joined = join(network, newcomer)
         process.stop()
@@ -242,15 +265,15 @@ def disturb(network, newcomer, before, name):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--attacks", default=",".join(ATTACKS))
+    parser.add_argument("--attacks", default=",".join([*ATTACKS, "forged+flows", "invented+replays"]))
     parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--send", nargs=6, help=argparse.SUPPRESS)
+    parser.add_argument("--send", nargs=7, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.send:
         name, *numbers, sender, receiver = options.send
-        port, rate, length = (float(number) for number in numbers)
-        return misbehave(int(port), name, rate, int(length), bytes.fromhex(sender), bytes.fromhex(receiver))
-    print("attack      frames/s  links  10 MB  message  newcomer  as before")
+        port, rate, length, place = (float(number) for number in numbers)
+        return misbehave(int(port), name, rate, int(length), int(place), bytes.fromhex(sender), bytes.fromhex(receiver))
+    print("attack            frames/s  links  10 MB  message  newcomer  as before")
     with tempfile.TemporaryDirectory(prefix="causeway-") as root:
         network = Network(root, IS_SEALED)
         newcomer = Daemon(root, "newcomer", [network.box], relay=False)
@@ -259,7 +282,7 @@ def main():
             for name in options.attacks.split(","):
                 ratios, (pace, links) = measure(network, name, options.rounds)
                 joined, after = disturb(network, newcomer, before, name)
-                print(f"{name:10} {pace:9,.0f} {links:6} {ratios[0]:6.2f} {ratios[1]:8.2f} {joined:8.1f} s "
+                print(f"{name:16} {pace:9,.0f} {links:6} {ratios[0]:6.2f} {ratios[1]:8.2f} {joined:8.1f} s "
                       f"{after:8.1f} s", flush=True)
         finally:
             network.stop()
