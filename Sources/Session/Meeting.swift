@@ -184,9 +184,10 @@ extension Sessions {
     announce(session, now)
   }
 
-  /// The others hear the digest within a while: whoever has another table then sends it.
+  /// The others hear the digest within a while, also those whose meet with the former one is on its way: whoever has another
+  /// table then sends it.
   private func announce(_ session: LocalSession, _ now: Instant) {
-    for index in session.pairs.indices where session.pairs[index].phase == .connected {
+    for index in session.pairs.indices where session.pairs[index].phase != .away {
       session.pairs[index].digestAt = min(session.pairs[index].digestAt, now + SessionLimits.sweepTime)
     }
   }

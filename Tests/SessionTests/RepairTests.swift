@@ -126,6 +126,36 @@ import Testing
     #expect(!hall.letters.contains { $0.output.kind == .meet })
   }
 
+  @Test func `what becomes known while two meet is told the other one`() throws {
+    let (hall, sessions) = joined(3)
+    hall.run(seconds: 1)
+    hall.stations[1].island = 1
+    hall.run(seconds: 5)
+    hall.stations[1].island = 0
+    hall.delay = (200, 200)
+    let session = try #require(hall.stations[0].sessions.session(sessions[0]))
+    let meets = hall.run(upTo: 5) {
+      session.pairs[0].phase == .meeting && session.pairs[0].isHeard
+        && hall.letters.contains { $0.output.kind == .meet && $0.from.number == 0 }
+    }
+    #expect(meets != nil && session.pairs[0].address == hall.stations[1].address)
+    // One of them is told that the third has left; to the other it said nothing, as a member that lies may.
+    try hall.stations[2].sessions.leave(sessions[2], now: hall.now)
+    hall.settle()
+    for index in hall.letters.indices.reversed() where hall.letters[index].from.number == 2 {
+      let letter = hall.letters.remove(at: index)
+      if letter.to.number == 0 {
+        try hall.stations[0].sessions.receive(
+          letter.output.kind.rawValue, letter.output.bytes.span.bytes, from: hall.stations[2].id, now: hall.now)
+      }
+      hall.stations[2].sessions.completed(letter.output.tag, isDelivered: true, now: hall.now)
+    }
+    hall.crash(2)
+    #expect(hall.view(0, sessions[0]) == [0])
+    hall.run(seconds: 15)
+    #expect(hall.view(0, sessions[0]) == [0, 1] && !knows(hall, 1, sessions[1], 2))
+  }
+
   @Test func `who was ejected by a founder that is gone hears it from a member that it never met`() throws {
     let hall = Hall(3)
     let sessions = (0..<3).map { hall.open($0) }

@@ -45,6 +45,7 @@ public struct StoryRegression: Sendable {
     StoryRegression(name: "a merge is told late, and to a founder that has ejected the member not at all", seed: 5681),
     StoryRegression(name: "a merge is taken of which no member is known", seed: 6868),
     StoryRegression(name: "a member whose founder has left while it was cut off connects to it for ever", seed: 1898),
+    StoryRegression(name: "what becomes known while two meet is never told", seed: 9824),
   ]
 
   /// In a network: `SessionStory`.
