@@ -49,6 +49,7 @@ class Network:
                 self.reader.socket.send(b"M" + struct.pack(">I", 0) + packet[1:19] + packet[19:])
 
     def round_trips(self, count=1000, pause=0.002):
+        """Microseconds of each message there and back."""
         times = []
         for _ in range(count):
             start = time.perf_counter()
@@ -57,7 +58,7 @@ class Network:
                 pass
             times.append((time.perf_counter() - start) * 1e6)
             time.sleep(pause)
-        return percentiles(times)
+        return times
 
     def send(self, count, size, lane):
         """Seconds, the box's processor seconds, and the frames that it forwarded."""
@@ -101,7 +102,7 @@ def percentiles(values):
 
 def measure(networks, byte_count):
     for title, network in networks.items():
-        p50, p99 = network.round_trips()
+        p50, p99 = percentiles(network.round_trips())
         print(f"{title}: round trip a – box – b and back: p50 {p50:.0f} µs, p99 {p99:.0f} µs")
         network.send(500, 16_384, BULK)
     for size, lane in SIZES:

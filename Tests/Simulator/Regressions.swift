@@ -21,11 +21,6 @@ public struct Regression: Sendable {
     Regression(
       "a machine that stays away has not read what was delivered to it", seed: 498,
       faults: [.discoveryFlap, .slowReader, .alter], nodeCount: 5, faultSeconds: 8),
-    Regression(
-      "a call in a crowded room loses its place to callers each time", seed: 8768,
-      faults: [
-        .cut, .darkness, .oneWay, .loss, .bursts, .crash, .slowReader, .frameReorder, .blackHole, .spoof, .downgrade,
-      ], nodeCount: 15, faultSeconds: 2),
   ]
 }
 
