@@ -271,7 +271,7 @@ struct LocalError: Error {
     case .notAllowed: self.init(.notAllowed, "the session's rules do not allow it, or the other node does not seal")
     case .incompatible: self.init(.incompatible, "the rules of the two sessions differ")
     case .full: self.init(.full, "no place is left")
-    case .busy: self.init(.busy, "the session is about to join another one")
+    case .busy: self.init(.busy, "the session is about to join another, or waits for this address already")
     case .invalid: self.init(.invalid, "a text, a context or discovery info is too long or not legal")
     }
   }

@@ -35,13 +35,22 @@ extension Sessions {
       })
     else { return }
     let address = MemberAddress(node: local, endpoint: message.to)
-    entries.records = entries.records.filter { $0.address == address && $0.isJoined && $0.point == point }
+    entries.records = entries.records.filter { $0.address == address && $0.isJoined && isAccepted($0) }
     if entries.records.isEmpty { return }
     for index in entries.records.indices {
       entries.records[index].end(isEjection: false, .crashed, text: [], cryptography)
     }
     stale[index].farewell = entries
     stale[index].isDue = true
+  }
+
+  /// Whether this node has taken the ticket. The end of one that it has not taken yet would be for a liar to keep, and to
+  /// show when it has.
+  private func isAccepted(_ record: MemberRecord) -> Bool {
+    let ticket = record.ticket
+    let text = Ticket.acceptanceText(
+      record.session, record.address, version: ticket.version, depth: ticket.depth, ticket.admitter)
+    return cryptography.isSigned(ticket.acceptance, text, by: point, of: local)
   }
 
   func staleOutput(_ canSend: (NodeID, Lane, Int) -> Bool) -> SessionOutput? {

@@ -61,6 +61,41 @@ import Testing
     #expect(hall.letters.isEmpty)
   }
 
+  @Test func `the end of a ticket that was never taken is not signed`() throws {
+    let (hall, sessions) = joined(2)
+    hall.run(seconds: 1)
+    let table = try #require(hall.stations[0].sessions.table(of: sessions[0]))
+    let address = hall.stations[1].address
+    hall.crash(1)
+    hall.run(seconds: 5)
+    hall.start(1)
+    // A member that lies shows the next ticket, which it cannot make whole, instead of the one that there is.
+    let node = hall.stations[1].sessions
+    let meet = MeetMessage(
+      session: table.id, from: 1, to: address.endpoint, number: 1, echo: 0, digest: table.digest, window: 1)
+    var shown = table.entries
+    for index in shown.records.indices where shown.records[index].address == address {
+      shown.records[index].ticket.version += 1
+    }
+    let whole = TableMessage(
+      session: table.id, from: 1, to: address.endpoint, asks: false, digest: table.digest, entries: shown)
+    func next() throws -> [TableMessage] {
+      var told: [TableMessage] = []
+      while let output = node.nextOutput(now: hall.now, canSend: { _, _, _ in true }) {
+        told.append(try TableMessage(output.bytes.span.bytes, hall.stations[1].cryptography))
+      }
+      return told
+    }
+    try node.receive(SessionKind.meet.rawValue, meet.bytes.span.bytes, from: hall.stations[0].id, now: hall.now)
+    #expect(try next().map(\.asks) == [true])
+    try node.receive(SessionKind.table.rawValue, whole.bytes.span.bytes, from: hall.stations[0].id, now: hall.now)
+    #expect(try next() == [])
+    var right = whole
+    right.entries = table.entries
+    try node.receive(SessionKind.table.rawValue, right.bytes.span.bytes, from: hall.stations[0].id, now: hall.now)
+    #expect(try next().map { $0.entries?.records.map(\.departure?.reason) } == [[.crashed]])
+  }
+
   @Test func `nobody ends a membership by asking for its end`() throws {
     let (hall, sessions) = joined(2)
     hall.run(seconds: 1)
