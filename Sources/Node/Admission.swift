@@ -7,6 +7,9 @@ import Primitives
 /// of each are reserved for sources where a known peer was met before. Above half full, pending streams are dropped at
 /// random (like OpenSSH's MaxStartups), so that honest ones have a chance during a flood.
 ///
+/// A handshake costs computing. One that fails, or whose link ends before it is proven, is charged to its address; an
+/// address with too many of them is refused before the next one.
+///
 /// Order of calls: `arrive`; then `begin` when the stream has sent TLS, and again whenever a handshake has ended;
 /// finally `leave`, in every state.
 public struct Admission {
@@ -16,6 +19,8 @@ public struct Admission {
   public static let handshakesMax = 32
   /// Pending streams and handshakes at once from one address.
   public static let perSourceMax = 4
+  /// Handshakes of one address without a link that lasts.
+  public static let wasteRate = TokenRate(interval: .seconds(1), burst: 16)
   /// Places of each kind reserved for known sources.
   public static let reserved = 8
   /// Above this number of pending streams, some new ones are dropped.
@@ -28,6 +33,8 @@ public struct Admission {
   /// Why a stream is refused.
   public enum Refusal: UInt8, Sendable, CaseIterable {
     case sourceFull
+    /// Too many handshakes from this address led to no link that lasts.
+    case wasteful
     case full
     case dropped
     /// The first bytes are not a TLS ClientHello.
@@ -39,6 +46,7 @@ public struct Admission {
     public var name: StaticString {
       switch self {
       case .sourceFull: "beyond 4 at once from one address"
+      case .wasteful: "after handshakes without a lasting link"
       case .full: "beyond all places"
       case .dropped: "dropped early"
       case .notTLS: "without TLS"
@@ -48,11 +56,12 @@ public struct Admission {
   }
 
   /// Number of refusals by reason.
-  public private(set) var refusals = FixedArray<5, UInt64>(repeating: 0)
+  public private(set) var refusals = FixedArray<6, UInt64>(repeating: 0)
   public private(set) var pendingStreams = 0
   public private(set) var handshakes = 0
   private var sources: [(source: UInt64, count: Int)] = []
   private var known: [UInt64] = []
+  private var waste = SourceBuckets(wasteRate)
 
   public init() {}
 
@@ -66,10 +75,11 @@ public struct Admission {
   }
 
   /// A stream from `source` arrived. Nil admits it as a pending stream. `random` is 64 random bits.
-  public mutating func arrive(_ source: UInt64, random: UInt64) -> Refusal? {
+  public mutating func arrive(_ source: UInt64, random: UInt64, now: Instant) -> Refusal? {
     let isKnown = known.contains(source)
     let index = sources.firstIndex { $0.source == source }
     if let index, sources[index].count >= Self.perSourceMax { return refuse(.sourceFull) }
+    if waste.next(source) > now { return refuse(.wasteful) }
     if pendingStreams >= Self.pendingStreamsMax - (isKnown ? 0 : Self.reserved) { return refuse(.full) }
     if !isKnown && pendingStreams > Self.dropFrom {
       // Drop probability: 0 at half full, 1 at full.
@@ -100,6 +110,9 @@ public struct Admission {
       sources.removeLast()
     }
   }
+
+  /// A handshake from this source led to no link that lasts.
+  public mutating func wasted(_ source: UInt64, now: Instant) { _ = waste.take(source, now: now) }
 
   /// A known peer proved its key from this source.
   public mutating func met(_ source: UInt64) {

@@ -16,6 +16,8 @@ struct LinkSlots {
   static let bluetoothKeyRate = TokenRate(interval: .seconds(1), burst: 16)
   /// Bluetooth addresses are free, so all of them count as one.
   static let bluetooth: UInt64 = 1 << 48
+  /// ::ffff:127.0.0.1, from which the nodes of this machine dial. Another loopback address is charged like a machine.
+  static let localhost: UInt64 = 0xFFFF_7F00_0001
 
   private struct Place {
     /// The address at the other end; 0 for a link that never gives way.
@@ -26,20 +28,10 @@ struct LinkSlots {
     var isKnown = false
   }
 
-  private struct Address {
-    var source: UInt64 = 0
-    var newKeys = TokenBucket()
-
-    var rate: TokenRate { source == LinkSlots.bluetooth ? LinkSlots.bluetoothKeyRate : LinkSlots.newKeyRate }
-    /// When it may bring its next new key.
-    var next: Instant { newKeys.next(rate) }
-    mutating func take(now: Instant) -> Bool { newKeys.take(rate, now: now) }
-  }
-
   private var places = Limits.PerLink<Place>(repeating: Place())
   private var lastOrder: UInt64 = 0
-  /// The address whose bucket is the fullest is replaced.
-  private var addresses = FixedArray<64, Address>(repeating: Address())
+  private var newKeys = SourceBuckets(newKeyRate)
+  private var newBluetoothKeys = TokenBucket()
   /// Keys that had a link lately; the oldest is replaced.
   private var met = FixedArray<256, NodeID>(repeating: .none)
   private var nextMet = 0
@@ -48,7 +40,7 @@ struct LinkSlots {
   static func holder(_ source: UInt64, over bearer: BearerKind) -> UInt64 {
     switch bearer {
     case .bluetoothLE: bluetooth
-    case .loopback: 0
+    case .loopback: source == localhost ? 0 : source
     case .ethernet, .wifi, .wifiDirect: source
     }
   }
@@ -60,8 +52,7 @@ struct LinkSlots {
     lastOrder += 1
     places[slot] = Place(source: source, order: lastOrder, isDialled: isDialled, isKnown: isKnown)
     if source == 0 || isDialled || isKnown || met.indices.contains(where: { met[$0] == peer }) { return nil }
-    let address = address(source)
-    guard addresses[address].take(now: now) else { return addresses[address].next - now }
+    if let pause = takeNewKey(source, now) { return pause }
     met[nextMet] = peer
     nextMet = (nextMet + 1) % met.indices.count
     return nil
@@ -104,12 +95,13 @@ struct LinkSlots {
     return place.isDialled && isAmongOldest { $0.isDialled } || place.isKnown && isAmongOldest { $0.isKnown }
   }
 
-  private mutating func address(_ source: UInt64) -> Int {
-    if let known = addresses.indices.first(where: { addresses[$0].source == source }) { return known }
-    var fullest = 0
-    for index in addresses.indices where addresses[index].next < addresses[fullest].next { fullest = index }
-    addresses[fullest] = Address(source: source)
-    return fullest
+  /// Counts a new key of an address. Returns the time until it may bring the next one when this one is too many.
+  private mutating func takeNewKey(_ source: UInt64, _ now: Instant) -> TimeSpan? {
+    if source == Self.bluetooth {
+      let rate = Self.bluetoothKeyRate
+      return newBluetoothKeys.take(rate, now: now) ? nil : newBluetoothKeys.next(rate) - now
+    }
+    return newKeys.take(source, now: now) ? nil : newKeys.next(source) - now
   }
 }
 

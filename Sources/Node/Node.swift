@@ -248,6 +248,22 @@ public final class Node {
   /// The current state of a link slot.
   public func link(_ slot: Int) -> Link { links[slot] }
 
+  /// Whether the link of a slot, whose stream has ended, was not worth its handshake: it was not used long enough to be
+  /// proven, and this node has not asked it to rest.
+  public func isLinkWasted(_ slot: Int) -> Bool {
+    switch links[slot].state {
+    case .idle, .parking, .parked: false
+    case .opening, .up, .closed: !links[slot].isProven
+    }
+  }
+
+  func isOpen(_ slot: Int) -> Bool {
+    switch links[slot].state {
+    case .opening, .up, .parking: true
+    case .idle, .closed, .parked: false
+    }
+  }
+
   /// Whether there is any neighbour.
   public var isLinked: Bool {
     for slot in links.indices where links[slot].isStanding { return true }
@@ -377,13 +393,6 @@ public final class Node {
   private func pingTogether(_ now: Instant) {
     for slot in links.indices
     where links[slot].pingEarly(dueWithin: Timing.pingsTogether, local: settings.id, now: now) { wantTransmit(slot) }
-  }
-
-  func isOpen(_ slot: Int) -> Bool {
-    switch links[slot].state {
-    case .opening, .up, .parking: true
-    case .idle, .closed, .parked: false
-    }
   }
 
   func wantTransmit(_ slot: Int) { transmitPending |= 1 << UInt64(slot) & ~parking.parked }

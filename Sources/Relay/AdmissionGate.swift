@@ -19,6 +19,14 @@ struct AdmissionGate {
     let deadline: Instant
   }
 
+  /// The result of a handshake.
+  enum HandshakeEnd {
+    /// The key is proved, and there is a slot for its link. `isKnown`: it is a known key.
+    case link(isKnown: Bool)
+    /// It failed, or there is no slot.
+    case noLink
+  }
+
   /// The result of received bytes.
   enum Verdict: Equatable {
     /// More bytes are needed to recognise TLS.
@@ -50,7 +58,7 @@ struct AdmissionGate {
   mutating func arrive(_ stream: UInt32, _ source: UInt64, over bearer: BearerKind, random: UInt64, now: Instant)
     -> Bool
   {
-    if admission.arrive(source, random: random) != nil { return false }
+    if admission.arrive(source, random: random, now: now) != nil { return false }
     entries.append(Entry(stream: stream, source: source, deadline: now + Admission.deadline(bearer)))
     return true
   }
@@ -75,16 +83,23 @@ struct AdmissionGate {
     if let index = index(of: stream) { leave(at: index, .silent) }
   }
 
-  /// A handshake has succeeded or failed; `isKnown`: it proved a known key. Returns the stream that takes the free slot: of
-  /// those that may begin, the one that has waited longest.
-  mutating func handshakeEnded(_ source: UInt64, isKnown: Bool) -> Opening? {
+  /// A handshake has ended. Returns the stream that takes the free slot: of those that may begin, the one that has waited
+  /// longest.
+  mutating func handshakeEnded(_ source: UInt64, _ end: HandshakeEnd, now: Instant) -> Opening? {
     admission.leave(source, hadHandshake: true)
-    if isKnown { admission.met(source) }
+    switch end {
+    case .link(isKnown: true): admission.met(source)
+    case .link(isKnown: false): break
+    case .noLink: admission.wasted(source, now: now)
+    }
     for index in entries.indices where entries[index].isReady {
       if let opening = begin(at: index) { return opening }
     }
     return nil
   }
+
+  /// A link from this source has ended before it was worth its handshake.
+  mutating func wasted(_ source: UInt64, now: Instant) { admission.wasted(source, now: now) }
 
   /// Removes and returns a stream whose deadline has passed; call it until it returns nil.
   mutating func nextExpired(now: Instant) -> UInt32? {

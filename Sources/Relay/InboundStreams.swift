@@ -53,10 +53,13 @@ final class InboundStreams {
     setTimer()
   }
 
-  /// The handshake of an admitted stream has ended, with or without success.
-  func handshakeEnded(_ source: UInt64, isKnown: Bool) {
-    if let opening = gate.handshakeEnded(source, isKnown: isKnown) { open(opening) }
+  /// The handshake of an admitted stream has ended.
+  func handshakeEnded(_ source: UInt64, _ end: AdmissionGate.HandshakeEnd) {
+    if let opening = gate.handshakeEnded(source, end, now: loop.now) { open(opening) }
   }
+
+  /// A link of an admitted stream has ended before it was worth its handshake.
+  func wasted(_ source: UInt64) { gate.wasted(source, now: loop.now) }
 
   func close() {
     for stream in streams { end(stream) }

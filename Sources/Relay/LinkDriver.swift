@@ -13,6 +13,8 @@ protocol LinkDriverDelegate: AnyObject {
   var scratch: LinkScratch { get }
   /// The peer has proved its key and is trusted.
   func linkProved(_ driver: LinkDriver)
+  /// The node has given the link a slot, or has none.
+  func linkOpened(_ driver: LinkDriver)
   /// The driver has ended; its stream is closed.
   func linkEnded(_ driver: LinkDriver, reason: String)
 }
@@ -167,6 +169,7 @@ final class LinkDriver {
     slot = delegate.node.openLink(
       peer: secure.peer, bearer: handoff.bearer, source: handoff.remote.source,
       dialled: handoff.isInbound ? nil : handoff.token, now: io.now)
+    delegate.linkOpened(self)
     if slot == nil { finish() }
   }
 

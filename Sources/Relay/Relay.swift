@@ -94,7 +94,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var wasSynchronised = false
   /// The serials of the deny-lists that links were already checked against.
   var deniedSeen: [UInt64] = []
-  var refusalsTold = FixedArray<5, UInt64>(repeating: 0)
+  var refusalsTold = FixedArray<6, UInt64>(repeating: 0)
   private var health = StatusLED.Pattern.off
   private var isStopping = false
 
@@ -182,7 +182,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     guard drivers.count < 2 * Limits.linksMax else {
       journal.record(.warning, .linkSlotsFull, at: loop.now, UInt64(drivers.count), UInt64(2 * Limits.linksMax))
       close(stream.descriptor)
-      if let source { inbound?.handshakeEnded(source, isKnown: false) }
+      if let source { inbound?.handshakeEnded(source, .noLink) }
       if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
       return
     }
@@ -206,17 +206,21 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   private func linkFailed(_ stream: StreamHandoff, _ source: UInt64?, _ reason: String) {
     journal.report(.error, at: loop.now, "link", reason)
-    if let source { inbound?.handshakeEnded(source, isKnown: false) }
+    if let source { inbound?.handshakeEnded(source, .noLink) }
     if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
   }
 
   func linkProved(_ driver: LinkDriver) {
     giveUpCrossed(driver)
     if !driver.handoff.isInbound, case .bluetooth(let endpoint) = driver.handoff.remote { bluetooth?.proved(endpoint) }
+  }
+
+  func linkOpened(_ driver: LinkDriver) {
     guard let source = driver.source else { return }
     driver.source = nil
     // Under the policy “open” no key is pinned, so every peer counts as known.
-    inbound?.handshakeEnded(source, isKnown: trust.policy == .open || trust.isPinned(driver.peer))
+    let isKnown = trust.policy == .open || trust.isPinned(driver.peer)
+    inbound?.handshakeEnded(source, driver.slot == nil ? .noLink : .link(isKnown: isKnown))
   }
 
   /// Where both ends dialled, one of the two channels of a Bluetooth link may carry nothing. It would keep this node from
@@ -231,8 +235,9 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   func linkEnded(_ driver: LinkDriver, reason: String) {
     drivers.removeAll { $0 === driver }
-    if let source = driver.source { inbound?.handshakeEnded(source, isKnown: false) }
+    if let source = driver.source { inbound?.handshakeEnded(source, .noLink) }
     if let slot = driver.slot {
+      if driver.handoff.isInbound && node.isLinkWasted(slot) { inbound?.wasted(driver.handoff.remote.source) }
       if driver.isRefused { journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote.text): \(reason)") }
       node.handle(.linkClosed(slot), now: loop.now)
       freePlace(driver, slot)

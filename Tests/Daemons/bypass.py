@@ -2,6 +2,7 @@
 exporter) and sealed frames beside its records. Written from docs/protocol.md, “TLS”, “Frame” and “Bypass”, alone."""
 import ctypes
 import ctypes.util
+import functools
 import select
 import socket
 import struct
@@ -84,17 +85,21 @@ class Ended(Exception):
         self.how = how
 
 
+@functools.cache
+def tls_context(certificate, key, version):
+    context = _ssl.SSL_CTX_new(_ssl.TLS_client_method())
+    for limit in (SET_MIN_VERSION, SET_MAX_VERSION):
+        assert _ssl.SSL_CTX_ctrl(context, limit, VERSIONS[version], None) == 1
+    for load, path in ((_ssl.SSL_CTX_use_certificate_file, certificate), (_ssl.SSL_CTX_use_PrivateKey_file, key)):
+        assert load(context, path.encode(), PEM) == 1
+    return context
+
+
 class Stream:
     """`send` takes whole frames, `receive` gives them, each with the way that it came: beside the records or inside."""
 
     def __init__(self, port, identity, version="TLSv1.3", source="127.0.0.1"):
-        context = _ssl.SSL_CTX_new(_ssl.TLS_client_method())
-        for limit in (SET_MIN_VERSION, SET_MAX_VERSION):
-            assert _ssl.SSL_CTX_ctrl(context, limit, VERSIONS[version], None) == 1
-        for load, path in ((_ssl.SSL_CTX_use_certificate_file, identity.certificate),
-                           (_ssl.SSL_CTX_use_PrivateKey_file, identity.key)):
-            assert load(context, str(path).encode(), PEM) == 1
-        self._tls = _ssl.SSL_new(context)
+        self._tls = _ssl.SSL_new(tls_context(str(identity.certificate), str(identity.key), version))
         self._in, self._out = (_crypto.BIO_new(_crypto.BIO_s_mem()) for _ in range(2))
         _crypto.BIO_ctrl(self._in, MEMORY_AT_END, -1, None)
         _ssl.SSL_set_bio(self._tls, self._in, self._out)

@@ -27,6 +27,7 @@ SEGMENT, INTERACTIVE_CLASS, BULK_CLASS = 32, 2, 3
 MESSAGES, MESSAGE_BYTES = 640, 16_384
 # Of one turn: 10 MB take 0.1 s, and single ones vary by half.
 TRANSFERS = 10
+ROUND_TRIPS = 1000
 BATCH_SECONDS = 0.01
 FULL_SPEED = 100_000
 # As many as an honest neighbour can send, too, whose frames go on to another one.
@@ -235,7 +236,7 @@ def add_costs(network, costs):
     """Seconds of 10 MB from a to b, and of a message there and back."""
     transfers, round_trips = costs
     transfers.extend(network.send(MESSAGES, MESSAGE_BYTES, BULK)[0] for _ in range(TRANSFERS))
-    round_trips.extend(network.round_trips(200))
+    round_trips.extend(network.round_trips(ROUND_TRIPS))
 
 
 def join(network, newcomer):
@@ -276,7 +277,7 @@ def disturb(network, newcomer, before, name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--attacks", default=",".join([*ATTACKS, "forged+flows", "invented+replays"]))
-    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--send", nargs=7, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.send:

@@ -1,29 +1,58 @@
-import Node
 import Primitives
 import Testing
+
+@testable import Node
+
+private let now = Instant.zero + .seconds(100)
 
 struct AdmissionTests {
   @Test func oneSourceHasFourAtOnceAndGetsThemBack() {
     var admission = Admission()
-    for _ in 0..<4 { #expect(admission.arrive(1, random: 0) == nil) }
-    #expect(admission.arrive(1, random: 0) == .sourceFull)
-    #expect(admission.arrive(2, random: 0) == nil)
+    for _ in 0..<4 { #expect(admission.arrive(1, random: 0, now: now) == nil) }
+    #expect(admission.arrive(1, random: 0, now: now) == .sourceFull)
+    #expect(admission.arrive(2, random: 0, now: now) == nil)
     // A handshake counts like a pending stream.
     #expect(admission.begin(1) == true)
-    #expect(admission.arrive(1, random: 0) == .sourceFull)
+    #expect(admission.arrive(1, random: 0, now: now) == .sourceFull)
     admission.leave(1, hadHandshake: true)
-    #expect(admission.arrive(1, random: 0) == nil)
+    #expect(admission.arrive(1, random: 0, now: now) == nil)
     #expect(admission.refusals[Int(Admission.Refusal.sourceFull.rawValue)] == 2)
+  }
+
+  @Test func whoHasWastedSixteenHandshakesWaitsForEachFurtherOneAndOthersDoNot() {
+    var admission = Admission()
+    for _ in 0..<16 {
+      #expect(admission.arrive(1, random: 0, now: now) == nil)
+      #expect(admission.begin(1) == true)
+      admission.leave(1, hadHandshake: true)
+      admission.wasted(1, now: now)
+    }
+    #expect(admission.arrive(1, random: 0, now: now) == .wasteful)
+    #expect(admission.refusals[Int(Admission.Refusal.wasteful.rawValue)] == 1)
+    #expect(admission.arrive(2, random: 0, now: now) == nil)
+    #expect(admission.arrive(1, random: 0, now: now + .seconds(1)) == nil)
+    admission.wasted(1, now: now + .seconds(1))
+    #expect(admission.arrive(1, random: 0, now: now + .milliseconds(1999)) == .wasteful)
+    #expect(admission.arrive(1, random: 0, now: now + .seconds(2)) == nil)
+  }
+
+  @Test func aFurtherAddressTakesThePlaceOfTheOneThatWastedLeast() {
+    var buckets = SourceBuckets(TokenRate(interval: .seconds(1), burst: 2))
+    for source in 1...64 as ClosedRange<UInt64> {
+      for _ in 0..<(source == 40 ? 1 : 2) { #expect(buckets.take(source, now: now) == true) }
+    }
+    #expect((0..<3).map { _ in buckets.take(100, now: now) } == [true, true, false])
+    #expect(buckets.next(40) <= now && buckets.next(39) == now + .seconds(1))
   }
 
   @Test func strangersHave24HandshakesAndTheKnown32() {
     var admission = Admission()
-    for source in 0..<40 { #expect(admission.arrive(UInt64(source), random: .max) == nil) }
+    for source in 0..<40 { #expect(admission.arrive(UInt64(source), random: .max, now: now) == nil) }
     let strangers = (0..<40).count { admission.begin(UInt64($0)) }
     #expect(strangers == 24)
     for source in 100..<110 {
       admission.met(UInt64(source))
-      #expect(admission.arrive(UInt64(source), random: .max) == nil)
+      #expect(admission.arrive(UInt64(source), random: .max, now: now) == nil)
     }
     let known = (100..<110).count { admission.begin(UInt64($0)) }
     #expect(known == 8)
@@ -37,26 +66,26 @@ struct AdmissionTests {
   @Test func aFloodFillsNoMoreThanItsShareAndTheKnownStillComeIn() {
     var admission = Admission()
     var random = SeededRandom(seed: 1)
-    for source in 0..<10_000 { _ = admission.arrive(UInt64(source), random: random.next()) }
+    for source in 0..<10_000 { _ = admission.arrive(UInt64(source), random: random.next(), now: now) }
     #expect(admission.pendingStreams <= Admission.pendingStreamsMax - Admission.reserved)
     admission.met(77_777)
-    #expect(admission.arrive(77_777, random: 0) == nil)
+    #expect(admission.arrive(77_777, random: 0, now: now) == nil)
   }
 
   @Test func belowHalfFullNobodyIsDroppedAndAboveMoreAndMore() {
     var admission = Admission()
-    for source in 0...Admission.dropFrom { #expect(admission.arrive(UInt64(source), random: 0) == nil) }
-    #expect(admission.arrive(1000, random: 0) == .dropped)
-    #expect(admission.arrive(1000, random: 999) == nil)
+    for source in 0...Admission.dropFrom { #expect(admission.arrive(UInt64(source), random: 0, now: now) == nil) }
+    #expect(admission.arrive(1000, random: 0, now: now) == .dropped)
+    #expect(admission.arrive(1000, random: 999, now: now) == nil)
     var dropped: [Int] = []
     for fill in [150, 200, 240] {
       while admission.pendingStreams < fill {
-        _ = admission.arrive(UInt64(10_000 + admission.pendingStreams), random: 999)
+        _ = admission.arrive(UInt64(10_000 + admission.pendingStreams), random: 999, now: now)
       }
       dropped.append(
         (0..<1000).count { value in
           var copy = admission
-          return copy.arrive(99_999, random: UInt64(value)) == .dropped
+          return copy.arrive(99_999, random: UInt64(value), now: now) == .dropped
         })
     }
     #expect(dropped == [171, 562, 875])
@@ -64,20 +93,20 @@ struct AdmissionTests {
 
   @Test func whoLeavesIsForgotten() {
     var admission = Admission()
-    for source in 0..<100 { #expect(admission.arrive(UInt64(source), random: .max) == nil) }
+    for source in 0..<100 { #expect(admission.arrive(UInt64(source), random: .max, now: now) == nil) }
     for source in 0..<100 { admission.leave(UInt64(source), hadHandshake: false) }
     #expect(admission.pendingStreams == 0 && admission.handshakes == 0)
-    for source in 0..<100 { #expect(admission.arrive(UInt64(source), random: 0) == nil) }
+    for source in 0..<100 { #expect(admission.arrive(UInt64(source), random: 0, now: now) == nil) }
   }
 
   @Test func onlyTheLatestKnownSourcesAreRemembered() {
     var admission = Admission()
     for source in 0..<100 { admission.met(UInt64(source)) }
     for source in 200..<(200 + Admission.pendingStreamsMax - Admission.reserved) {
-      _ = admission.arrive(UInt64(source), random: 999)
+      _ = admission.arrive(UInt64(source), random: 999, now: now)
     }
-    #expect(admission.arrive(0, random: 999) == .full)
-    #expect(admission.arrive(99, random: 999) == nil)
+    #expect(admission.arrive(0, random: 999, now: now) == .full)
+    #expect(admission.arrive(99, random: 999, now: now) == nil)
   }
 
   @Test func theBeginningOfTLSIsToldByItsFirstSixBytes() {

@@ -50,13 +50,26 @@ private extension Bench {
   var openCount: Int { (0..<Limits.linksMax).count { node.link($0).state != .idle } }
 }
 
+@Test func aLinkIsWastedUntilItIsProvenUnlessItRests() throws {
+  let bench = Bench()
+  #expect(bench.comes(1, from: attacker))
+  let slot = try #require(bench.slot(of: 1))
+  #expect(bench.node.isLinkWasted(slot))
+  bench.settle(1)
+  #expect(bench.node.link(slot).state == .up && bench.node.isLinkWasted(slot))
+  for ping in bench.sent(.ping, on: slot) { bench.receive(frame(.pong, from: key(1), ping.payload), on: slot) }
+  bench.pass(.seconds(2))
+  #expect(!bench.node.isLinkWasted(slot))
+}
+
 @Test func anAddressBringsFourNewKeysAtOnceAndThenOneInFiveSeconds() {
   let bench = Bench()
   #expect(
     (0..<10).map { bench.comes($0, from: attacker) } == [true, true, true, true] + Array(repeating: false, count: 6))
   // Another address, a key that was met, and this machine itself have no part in it.
   #expect(
-    bench.comes(50, from: 77) && bench.comes(0, from: attacker) && bench.comes(60, from: attacker, over: .loopback))
+    bench.comes(50, from: 77) && bench.comes(0, from: attacker)
+      && bench.comes(60, from: 0xFFFF_7F00_0001, over: .loopback) && !bench.comes(61, from: attacker, over: .loopback))
   bench.now = bench.now + .milliseconds(4_900)
   #expect(!bench.comes(11, from: attacker))
   bench.now = bench.now + .milliseconds(100)

@@ -70,15 +70,15 @@ struct AdmissionGateTests {
       #expect(arrive(stream))
       #expect(receive(hello, from: stream) == .waits)
     }
-    #expect(gate.handshakeEnded(1000, isKnown: false)?.stream == 1)
-    #expect(gate.handshakeEnded(1001, isKnown: false)?.stream == 2)
-    #expect(gate.handshakeEnded(1002, isKnown: false) == nil)
+    #expect(gate.handshakeEnded(1000, .link(isKnown: false), now: now)?.stream == 1)
+    #expect(gate.handshakeEnded(1001, .link(isKnown: false), now: now)?.stream == 2)
+    #expect(gate.handshakeEnded(1002, .link(isKnown: false), now: now) == nil)
   }
 
   @Test mutating func `a stream that has not spoken is no candidate for a place`() {
     fillHandshakes()
     #expect(arrive(1))
-    #expect(gate.handshakeEnded(1000, isKnown: false) == nil)
+    #expect(gate.handshakeEnded(1000, .link(isKnown: false), now: now) == nil)
     guard case .opens = receive(hello, from: 1) else {
       Issue.record("a place was free")
       return
@@ -90,7 +90,7 @@ struct AdmissionGateTests {
     #expect(arrive(1))
     #expect(receive(hello, from: 1) == .waits)
     gate.leave(1)
-    #expect(gate.handshakeEnded(1000, isKnown: false) == nil)
+    #expect(gate.handshakeEnded(1000, .link(isKnown: false), now: now) == nil)
     #expect(gate.admission.pendingStreams == 0)
   }
 
@@ -98,12 +98,24 @@ struct AdmissionGateTests {
     fillHandshakes()
     #expect(arrive(1, from: 77))
     #expect(receive(hello, from: 1) == .waits)
-    #expect(gate.handshakeEnded(1000, isKnown: true)?.stream == 1)
+    #expect(gate.handshakeEnded(1000, .link(isKnown: true), now: now)?.stream == 1)
     #expect(arrive(2, from: 1000))
     guard case .opens = receive(hello, from: 2) else {
       Issue.record("the known have places of their own")
       return
     }
+  }
+
+  @Test mutating func `a handshake without a link is charged to its address, and one with a link is not`() {
+    func dial(_ end: AdmissionGate.HandshakeEnd, from source: UInt64) -> Bool {
+      guard arrive(1, from: source), case .opens = receive(hello, from: 1) else { return false }
+      _ = gate.handshakeEnded(source, end, now: now)
+      return true
+    }
+    for end in [AdmissionGate.HandshakeEnd.link(isKnown: true), .link(isKnown: false)] {
+      #expect((0..<100).allSatisfy { _ in dial(end, from: 7) })
+    }
+    #expect((0..<100).count { _ in dial(.noLink, from: 8) } == 16)
   }
 
   @Test mutating func `bytes of a stream that has left count for nothing`() {

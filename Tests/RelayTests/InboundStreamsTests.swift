@@ -93,7 +93,7 @@ private func address(_ host: Int) -> RemoteAddress {
     serve(gate.loop) { gate.admitted.count == Admission.handshakesMax - Admission.reserved }
     serve(gate.loop, for: .milliseconds(100))
     #expect(gate.admitted.count == Admission.handshakesMax - Admission.reserved)
-    gate.streams.handshakeEnded(gate.admitted[0].source, isKnown: false)
+    gate.streams.handshakeEnded(gate.admitted[0].source, .link(isKnown: false))
     #expect(gate.admitted.last?.stream.remote == address(100))
   }
 

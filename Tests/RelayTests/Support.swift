@@ -89,6 +89,8 @@ final class Box: LinkDriverDelegate {
 
   func linkProved(_ driver: LinkDriver) { provedCount += 1 }
 
+  func linkOpened(_ driver: LinkDriver) {}
+
   func linkEnded(_ driver: LinkDriver, reason: String) {
     ends.append(reason)
     if let slot = driver.slot { node.handle(.linkClosed(slot), now: now) }
