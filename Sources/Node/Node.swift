@@ -96,7 +96,7 @@ public final class Node {
   var isEpochUntold = false
   /// Signatures of advertisements that are verified, by the link over which they came: at most a fifth of the time of a
   /// small board's processor.
-  var verifications = FairRate(burst: 32, perSecond: 200)
+  var verifications = FairRate(burst: 32, perSecond: 150)
   var forgers = Forgers()
   var linkSlots = LinkSlots()
   /// Links over which advertisements came that found no room in the table of nodes, one bit each.

@@ -3,8 +3,8 @@
 
 a – box – b as in relay.py, and a process with a key of its own that links with the box and does not play by the rules. For
 each attack, in turn with an honest neighbour that sends as many frames of the same length: the time of 10 MB from a to b,
-and of a message there and back. Names that are joined by + are several of them at once, each at an address of its own. Then, while it lasts, how long it takes until a newcomer is everybody's peer, and how long
-after it until all is as before. Nothing is asserted; hostile_test.py does."""
+and of a message there and back. Names that are joined by + are several of them at once, each at an address of its own. Then,
+while it lasts, how long it takes until a newcomer is everybody's peer, and how long after it until all is as before. Nothing is asserted; hostile_test.py does."""
 import argparse
 import itertools
 import os
@@ -226,17 +226,16 @@ def measure(network, attack, rounds):
                 told = [ended for ended in end if ended] or told
             else:
                 honest_pace = sum(ended[0] for ended in end if ended)
-    # A message meets what is sent in bursts, or does not: the middle one says nothing.
-    ratios = [statistics.median(beside_other[0]) / statistics.median(beside_him[0]),
-              statistics.fmean(beside_other[1]) / statistics.fmean(beside_him[1])]
+    ratios = [statistics.median(other) / statistics.median(his) for other, his in zip(beside_other, beside_him)]
     return ratios, (sum(pace for pace, _ in told), sum(links for _, links in told)), honest_pace
 
 
 def add_costs(network, costs):
-    """Seconds of 10 MB from a to b, and of a message there and back."""
+    """Seconds of 10 MB from a to b, and of messages there and back."""
     transfers, round_trips = costs
     transfers.extend(network.send(MESSAGES, MESSAGE_BYTES, BULK)[0] for _ in range(TRANSFERS))
-    round_trips.extend(network.round_trips(ROUND_TRIPS))
+    # A message meets what is sent in bursts, or does not: the middle one of a round says nothing, the mean does.
+    round_trips.append(statistics.fmean(network.round_trips(ROUND_TRIPS)))
 
 
 def join(network, newcomer):

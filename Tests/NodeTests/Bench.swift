@@ -131,7 +131,7 @@ final class Bench {
   func receivePaced(_ bytes: [UInt8], on slot: Int) {
     for (header, payload) in frames(in: bytes) {
       receive(encoded { output in header.write(to: &output) } + payload, on: slot)
-      pass(.milliseconds(5))
+      pass(.milliseconds(7))
     }
   }
 

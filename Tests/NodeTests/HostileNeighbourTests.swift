@@ -130,7 +130,7 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
   }
   // From the moment when the table is full on it is the search for a place that is charged.
   let charged = bench.verifyCount - before + Int(bench.refusals(.overLength))
-  #expect((400...420).contains(charged))
+  #expect((300...335).contains(charged))
   #expect(bench.refusals(.tooMany) == UInt64(2000 - charged))
 }
 

@@ -10,6 +10,7 @@
     client.py       a program: a Causeway client on such a host, written from docs/protocol.md
     node.py         a Causeway daemon on a box
     application.py  applications: clients of the local API, by Examples/python
+    bystander.py    a program: an application that a scenario can stop, for Process
     service.py      the daemon as config/causeway.service runs it
     clock.py        the kernel's clock, as the machine's NTP client would set it
     stage.py        the cast of the main job: a box and its peers

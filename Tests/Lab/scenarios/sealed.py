@@ -1,7 +1,10 @@
 """What a box relays it cannot read. Somebody listens to all its bearers and reads its memory while peers send each other a
-chat line and a file full of canaries: not one is seen. The same without sealing shows that one would have been. The commands
+chat line, a file, and all that a session has, full of canaries: not one is seen. The same without sealing shows that one would have been. The commands
 send nothing there, so it is applications that want it so."""
 
+import threading
+
+import causeway
 from lab import check, main, step, wait_until
 from lab.application import Application
 from lab.command import chat
@@ -25,19 +28,26 @@ def scenario():
         chat(bob, carol, CANARY.decode() * 8 + ".")
         canaries(dave, bob, CANARY).finish()
 
+    with step("bob invites carol, who declines, and then dave: context, explanation, messages, a stream and a farewell are canaries"):
+        session = canaries_of_a_session(bob, carol, dave)
+
     with step("the listener has seen it all, and who speaks with whom, but no canary") as remark:
         sizes = capture.sizes()
         check(sizes["ip"] > FILE_BYTES and sizes["bluetooth"] > FILE_BYTES, "all was captured", sizes)
         # Sealed frames leave as they are, behind a header that names both ends.
         for bearer, times in capture.find(bytes.fromhex(bob.status()["box"]["id"])).items():
             check(times > 10, f"frames to bob are seen on {bearer}", times)
-        check(capture.find(CANARY) == {"ip": 0, "bluetooth": 0}, "no canary on any bearer", capture.find(CANARY))
+        for name, canary in (("canary", CANARY), ("id of the session, which its table names", session)):
+            check(capture.find(canary) == {"ip": 0, "bluetooth": 0}, f"no {name} on any bearer", capture.find(canary))
         remark(f"{sizes['ip']} bytes of packets, {sizes['bluetooth']} bytes over Bluetooth, no canary")
 
     with step("the box's memory holds no canary, the receiver's does") as remark:
         at_box, at_bob = (find_in_memory(node.process, CANARY) for node in (box, bob))
         check(at_box == 0, "no canary in the box's memory", at_box)
         check(at_bob > 0, "a canary is found where it may be", at_bob)
+        table_at_box, table_at_bob = (find_in_memory(node.process, session) for node in (box, bob))
+        check(table_at_box == 0, "no table of the session in the box's memory", table_at_box)
+        check(table_at_bob > 0, "a table is found where it may be", table_at_bob)
         remark(f"box 0, bob {at_bob}")
 
     with step("the same between dave and carol without sealing: the air shows nothing, the box's memory does") as remark:
@@ -57,6 +67,45 @@ def scenario():
         check(capture.find(CONTROL)["ip"] == 0, "the links' own encryption hides it from the listener", capture.find(CONTROL))
         remark(f"box {at_box}, listener 0")
     capture.keep()
+
+
+def canaries_of_a_session(inviter, declines, accepts):
+    """Everything that a session lets its members say to each other, as canaries; the id of the session."""
+    canary = CANARY.decode()
+    ours, *others = (causeway.Node.connect("canaries", str(node.runtime / "api.sock")) for node in (inviter, declines, accepts))
+    services = [other.advertise("canaries") for other in others]
+    session = ours.open_session("canaries")
+    answers = []
+    for node, service, other in zip((declines, accepts), services, others):
+        sent = session.invite(service.address, CANARY * 20)
+        invitation = service.next(timeout=30)
+        check(invitation.context == CANARY * 20, f"{node.name} reads the context", invitation.context)
+        if node is declines:
+            invitation.decline(canary)
+        else:
+            guest = other.open_session("canaries")
+            threading.Thread(target=read_streams, args=[guest], daemon=True).start()
+            invitation.accept(guest)
+        answers.append(sent.wait(30))
+    check(answers == [(causeway.Outcome.DECLINED, canary), (causeway.Outcome.CONNECTED, "")], "declined, accepted", answers)
+    wait_until("they meet", lambda: session.connected() and guest.connected(), 20, 0.05)
+    for mode in causeway.Mode:
+        session.send(CANARY * 100, mode=mode, timeout=20)
+    stream = session.open_stream(canary, session.connected()[0])
+    stream.write(CANARY * 1000, timeout=20)
+    stream.finish(timeout=20)
+    id = session.id
+    guest.leave(canary)
+    while not isinstance(event := session.next(timeout=20), causeway.Member) or event.state != causeway.State.LEFT:
+        pass
+    check(event.text == canary, "the farewell is heard", event)
+    return id
+
+
+def read_streams(session):
+    for event in session:
+        if isinstance(event, causeway.IncomingStream):
+            b"".join(event)
 
 
 def words(canary):

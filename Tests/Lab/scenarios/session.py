@@ -1,17 +1,27 @@
 """One session of three applications that share no radio: bob on Bluetooth LE, carol on Wi-Fi Direct, dave on Ethernet.
 Each talks to its own daemon through the client in Examples/python. They gather, everybody sends to everybody, dave opens a
-stream to bob; carol's daemon is killed, the others see her away and go on, and she returns."""
+stream to bob; a fourth application is stopped for a minute, as in a debugger; carol's daemon is killed, the others see her away and
+go on, and she returns."""
+
+# seconds: 150
 
 import hashlib
+import os
+import pathlib
 import random
+import signal
+import sys
 import time
 
 import causeway
-from lab import check, main, step, wait_until
+import lab
+from lab import Process, check, main, step, wait_until
 from lab.application import Application, everybody_sends_to_everybody
 from lab.stage import Stage
 
 STREAM_BYTES = 256 << 10
+STOPPED_SECONDS = 60
+BYSTANDER = pathlib.Path(lab.__file__).with_name("bystander.py")
 
 
 def scenario():
@@ -43,6 +53,28 @@ def scenario():
         name, received = bob.streams[0]
         check(name == "pictures" and hashlib.sha256(received).digest() == hashlib.sha256(data).digest(), "bit by bit")
         remark(f"{STREAM_BYTES} bytes in {seconds:.1f} s, {STREAM_BYTES / seconds / 1000:.0f} kB/s over LE")
+
+    with step(f"an application beside dave's stops for {STOPPED_SECONDS} s: the session stands, and nobody waits for it") as remark:
+        bystander = Process("bystander", sys.executable, BYSTANDER, stage["dave"].runtime / "api.sock")
+        wait_until("it gathers", lambda: bystander.lines(), 20, 0.1)
+        stopped = causeway.Address(dave.address.node, int(bystander.lines()[0]))
+        for one in applications:
+            wait_until(f"{one.name} meets it", lambda: stopped in one.session.connected(), 40, 0.05)
+        os.kill(bystander.pid, signal.SIGSTOP)
+        times, sent, ends = [], [], time.monotonic() + STOPPED_SECONDS
+        while time.monotonic() < ends:
+            sent.append(f"line {len(sent)}")
+            results = bob.session.send(sent[-1].encode(), timeout=20)
+            check(set(results.values()) == {causeway.Result.DELIVERED}, "its daemon takes its messages meanwhile", results)
+            times += everybody_sends_to_everybody(applications)
+            time.sleep(5)
+        check(all(stopped in one.session.connected() for one in applications), "it is still a member")
+        os.kill(bystander.pid, signal.SIGCONT)
+        wait_until("it reads what it was sent, in order", lambda: bystander.lines()[1:] == sent, 10, 0.1)
+        bystander.kill()
+        for one in applications:
+            wait_until(f"{one.name} sees it leave", lambda: (stopped, causeway.State.LEFT) in one.states, 10, 0.05)
+        remark(f"{sorted(times)[len(times) // 2]:.0f} ms in the middle, {max(times):.0f} ms at most, for the others' {len(times)} messages")
 
     with step("carol's daemon is killed: she is away, and the others go on") as remark:
         began = time.monotonic()
