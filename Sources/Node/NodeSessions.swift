@@ -124,11 +124,11 @@ extension Node {
       switch output {
       case .messageWaiting(let peer, let pending) where SessionKind(rawValue: pending.kind) != nil:
         guard let message = takeMessage(from: peer, pending.lane, now: now) else { continue }
-        hear(message.kind, message.bytes, from: peer, isDatagram: false, now)
+        hear(message.kind, message.bytes, from: peer, over: pending.lane, now)
       case .messageWaiting(let peer, let pending) where pending.kind == Probe.kind:
         _ = takeMessage(from: peer, pending.lane, now: now)
       case .datagram(let peer, let datagram) where datagram.kind == SessionKind.message.rawValue:
-        hear(datagram.kind, datagram.bytes, from: peer, isDatagram: true, now)
+        hear(datagram.kind, datagram.bytes, from: peer, over: nil, now)
       case .completed(let peer, let completion):
         guard let tag = hosted.takeFlight(completion.message, to: peer) else { return output }
         sessions.completed(tag, isDelivered: completion.outcome == .delivered, now: now)
@@ -139,9 +139,9 @@ extension Node {
     return nil
   }
 
-  private func hear(_ kind: UInt8, _ bytes: [UInt8], from peer: NodeID, isDatagram: Bool, _ now: Instant) {
+  private func hear(_ kind: UInt8, _ bytes: [UInt8], from peer: NodeID, over lane: Lane?, _ now: Instant) {
     do throws(SessionRefusal) {
-      try sessions.receive(kind, bytes.span.bytes, from: peer, isDatagram: isDatagram, now: now)
+      try sessions.receive(kind, bytes.span.bytes, from: peer, over: lane, now: now)
     } catch {
       count { $0.sessionMessagesRefused &+= 1 }
     }

@@ -5,9 +5,9 @@ import Primitives
 extension Sessions {
   /// Takes a message of another node's sessions. Throws why it is not legal; what is legal and fits nothing is ignored.
   public func receive(
-    _ kind: UInt8, _ bytes: RawSpan, from node: NodeID, isDatagram: Bool = false, now: Instant
+    _ kind: UInt8, _ bytes: RawSpan, from node: NodeID, over lane: Lane? = .interactive, now: Instant
   ) throws(SessionRefusal) {
-    guard let kind = SessionKind(rawValue: kind), !isDatagram || kind == .message else { throw .unknownCode }
+    guard let kind = SessionKind(rawValue: kind), lane != nil || kind == .message else { throw .unknownCode }
     switch kind {
     case .invite: receiveInvite(try InviteMessage(bytes), from: node, now)
     case .answer: receiveAnswer(try AnswerMessage(bytes, cryptography), from: node, now)
@@ -15,7 +15,7 @@ extension Sessions {
     case .end: receiveEnd(try EndMessage(bytes), from: node, now)
     case .meet: receiveMeet(try MeetMessage(bytes), from: node, now)
     case .table: receiveTable(try TableMessage(bytes, cryptography), from: node, now)
-    case .message: try receiveMessage(bytes, from: node, isDatagram: isDatagram, now)
+    case .message: try receiveMessage(bytes, from: node, over: lane, now)
     case .window: receiveWindow(try WindowMessage(bytes), from: node, now)
     case .streamOpen: receiveOpen(try OpenMessage(bytes), from: node, now)
     case .streamBytes: try receiveStreamBytes(bytes, from: node)

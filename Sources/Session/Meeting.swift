@@ -207,6 +207,13 @@ extension Sessions {
     }
   }
 
+  /// Something came in lane 0 that only a member sends that is connected: it has got the meet that repeats its number, although
+  /// that is not acknowledged yet. So the application hears of the member before it hears from it, and can answer.
+  func connectAsTold(_ session: LocalSession, _ index: Int, _ now: Instant) {
+    session.pairs[index].isTold = true
+    connectIfMet(session, index, now)
+  }
+
   func connectIfMet(_ session: LocalSession, _ index: Int, _ now: Instant) {
     let pair = session.pairs[index]
     guard pair.phase == .meeting, pair.isHeard, pair.isTold, pair.verdict == .accepted else { return }

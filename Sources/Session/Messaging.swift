@@ -92,7 +92,7 @@ extension Sessions {
     while !loop.isEmpty {
       let output = loop.removeFirst()
       try? receive(
-        output.kind.rawValue, output.bytes.span.bytes, from: local, isDatagram: output.lane == nil, now: now)
+        output.kind.rawValue, output.bytes.span.bytes, from: local, over: output.lane, now: now)
       if output.lane != nil { completed(output.tag, isDelivered: true, now: now) }
     }
   }
@@ -100,18 +100,19 @@ extension Sessions {
   // MARK: What came
 
   func receiveMessage(
-    _ bytes: RawSpan, from node: NodeID, isDatagram: Bool, _ now: Instant
+    _ bytes: RawSpan, from node: NodeID, over lane: Lane?, _ now: Instant
   ) throws(SessionRefusal) {
     let number = try ApplicationMessage.number(bytes)
     guard let (session, index) = pair(number, node) else { return }
     let data = bytes.extracting(ApplicationMessage.headerBytes..<bytes.byteCount)
     // More than was granted: the other end does not keep to the rules, or lost count.
-    guard isDatagram || session.pairs[index].credit.receives(data.byteCount, now) else {
+    guard lane == nil || session.pairs[index].credit.receives(data.byteCount, now) else {
       return beginAnew(session, index, now)
     }
+    if lane == .interactive { connectAsTold(session, index, now) }
     let from = session.pairs[index].address
     tell(
-      isDatagram
+      lane == nil
         ? .datagram(session.handle, from: from, [UInt8](copying: data))
         : .message(session.handle, from: from, [UInt8](copying: data)))
   }

@@ -95,6 +95,7 @@ extension Sessions {
 
   func receiveOpen(_ open: OpenMessage, from node: NodeID, _ now: Instant) {
     guard let (session, index) = pair(open.number, node) else { return }
+    connectAsTold(session, index, now)
     let address = session.pairs[index].address
     let count = session.pairs[index].streams.count(isOwn: false)
     // An end never has more than its streams waiting for an answer.

@@ -69,7 +69,7 @@ final class House {
   func post(_ output: SessionOutput, _ from: Box) {
     guard let box = boxes.first(where: { $0.sessions.local == output.to }) else { return }
     try? box.sessions.receive(
-      output.kind.rawValue, output.bytes.span.bytes, from: from.sessions.local, isDatagram: output.lane == nil,
+      output.kind.rawValue, output.bytes.span.bytes, from: from.sessions.local, over: output.lane,
       now: now)
     if output.lane != nil { from.sessions.completed(output.tag, isDelivered: true, now: now) }
   }

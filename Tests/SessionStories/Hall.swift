@@ -169,7 +169,7 @@ final class Hall {
       tamper?(&output, letter.from.number, letter.to.number)
       do {
         try receiver.sessions.receive(
-          output.kind.rawValue, output.bytes.span.bytes, from: sender.id, isDatagram: output.lane == nil, now: now)
+          output.kind.rawValue, output.bytes.span.bytes, from: sender.id, over: output.lane, now: now)
       } catch {
         if tamper == nil { wrong = "\(output.kind) refused: \(error)" }
       }

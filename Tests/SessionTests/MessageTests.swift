@@ -15,6 +15,44 @@ import Testing
     return message.id
   }
 
+  /// Each end says something, and opens a stream, as soon as it is told that the other is connected.
+  @Test func `who hears from a member was told that it is connected before`() throws {
+    for seed in 1...20 as ClosedRange<UInt64> {
+      let hall = Hall(2, seed: seed)
+      hall.delay = (1, 400)
+      let sessions = (0..<2).map { hall.open($0) }
+      _ = try hall.stations[0].sessions.invite(
+        hall.stations[1].address, into: sessions[0], timeout: .seconds(20), now: hall.now)
+      var invitation: Invitation?
+      _ = hall.run(upTo: 5) {
+        invitation = hall.invited(1)
+        return invitation != nil
+      }
+      try hall.stations[1].sessions.accept(#require(invitation).handle, into: sessions[1], now: hall.now)
+      var isConnected = [false, false], heard = 0
+      _ = hall.run(upTo: 5) {
+        for (number, station) in hall.stations.enumerated() {
+          let other = hall.stations[1 - number].address
+          for event in station.events {
+            switch event {
+            case .member(_, _, .connected):
+              isConnected[number] = true
+              _ = try? send(hall, number, sessions[number], [1], to: [other])
+              _ = try? station.sessions.openStream([0x78], in: sessions[number], to: other, now: hall.now)
+            case .message, .stream(_, .opened):
+              #expect(isConnected[number], "seed \(seed)")
+              heard += 1
+            default: break
+            }
+          }
+          station.events = []
+        }
+        return heard == 4
+      }
+      #expect(heard == 4, "seed \(seed)")
+    }
+  }
+
   @Test func `a message to all reaches each, with a result for each`() throws {
     let (hall, sessions) = joined(3)
     let id = try send(hall, 0, sessions[0], [7, 8])
