@@ -72,7 +72,8 @@ class CommandsTest(PeopleTest):
     # accept
 
     def invited(self, *words, service, terminal=False):
-        """`accept` on alice's box, and an application of bob's that has invited it: the command, session, invitation."""
+        """`accept` on alice's box, and an application of bob's that has invited it: the command, session, invitation. Each
+        has a service of its own: the address of one that ended is found until its box has told that it is lost."""
         accept = (self.terminal if terminal else self.command)(self.a, "accept", service, *words)
         node = self.application(self.b)
         session = node.open_session(service)
@@ -99,8 +100,8 @@ class CommandsTest(PeopleTest):
     def test_accept_takes_peers_whose_keys_are_pinned(self):
         self.a.identity("trust", self.b_id, "--name", "bob")
         try:
-            for words in ((), ("--from", "bob")):
-                accept, session, invitation = self.invited(*words, service="door-pinned")
+            for service, *words in (("door-pinned",), ("door-named", "--from", "bob")):
+                accept, session, invitation = self.invited(*words, service=service)
                 self.assertEqual(invitation.wait(20)[0], Outcome.CONNECTED)
                 session.leave()
                 accept.close()
@@ -108,9 +109,9 @@ class CommandsTest(PeopleTest):
             self.a.identity("untrust", self.b_id)
 
     def test_accept_asks_on_a_terminal(self):
-        for key, outcome in (("y\r", Outcome.CONNECTED), ("\r", Outcome.DECLINED)):
-            accept, session, invitation = self.invited(service="door-ask", terminal=True)
-            accept.wait_line("^bob \\(NOT verified, [0-9a-f]{8}\\) invites to “door-ask”, 1 member")
+        for service, key, outcome in (("door-ask", "y\r", Outcome.CONNECTED), ("door-no", "\r", Outcome.DECLINED)):
+            accept, session, invitation = self.invited(service=service, terminal=True)
+            accept.wait_line(f"^bob \\(NOT verified, [0-9a-f]{{8}}\\) invites to “{service}”, 1 member")
             accept.type(key)
             self.assertEqual(invitation.wait(20)[0], outcome)
             session.leave()

@@ -41,9 +41,8 @@ def png(width, height, pixel):
 class Timed(Command):
     """A command whose lines begin with the moment at which they came."""
 
-    def _read(self, stream):
-        for line in stream:
-            self.lines.put(f"{time.monotonic():.6f} {line.decode()}")
+    def shown(self, line):
+        return f"{time.monotonic():.6f} {line}"
 
 
 class ExamplesTest(DaemonsTest):

@@ -4,7 +4,6 @@ import codecs
 import fcntl
 import os
 import pty
-import queue
 import re
 import select
 import struct
@@ -25,36 +24,48 @@ SEQUENCE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])")
 
 
 class Command:
-    """A running command that is no terminal's: its lines of standard output and error as they come."""
+    """A running command that is no terminal's: its lines of standard output and error as they come, all in `heard`. A line of
+    one stream has no place among the other's: `wait` takes lines of the stream that has what it waits for, and no others."""
 
     def __init__(self, daemon, *words, input=subprocess.PIPE, output=subprocess.PIPE, command=None):
         self.process = subprocess.Popen(
             command or [BINARY, *words, "--config", daemon.config], stdin=input, stdout=output, stderr=subprocess.PIPE)
-        self.lines, self.heard = queue.SimpleQueue(), []
+        self.heard, self.arrived = [], threading.Condition()
         streams = [stream for stream in (self.process.stdout, self.process.stderr) if stream]
-        self.readers = [threading.Thread(target=self._read, args=(stream,), daemon=True) for stream in streams]
+        self.unread = [[] for _ in streams]
+        self.readers = [threading.Thread(target=self._read, args=pair, daemon=True) for pair in zip(streams, self.unread)]
         for reader in self.readers:
             reader.start()
 
-    def _read(self, stream):
+    def _read(self, stream, unread):
         for line in stream:
-            self.lines.put(line.decode(errors="replace").rstrip("\n"))
+            text = self.shown(line.decode(errors="replace").rstrip("\n"))
+            with self.arrived:
+                unread.append(text)
+                self.heard.append(text)
+                self.arrived.notify()
+
+    def shown(self, line):
+        return line
 
     def say(self, text):
         self.process.stdin.write(text.encode())
         self.process.stdin.flush()
 
     def wait(self, pattern, seconds=20):
-        """The next line, of either stream, that has this in it."""
-        end = time.monotonic() + seconds
-        while True:
-            try:
-                line = self.lines.get(timeout=max(0.01, end - time.monotonic()))
-            except queue.Empty:
-                raise AssertionError(f"no line “{pattern}” in {seconds} s, but {self.heard[-20:]}") from None
-            self.heard.append(line)
-            if re.search(pattern, line):
-                return line
+        """The next line of a stream that has this in it."""
+        with self.arrived:
+            match = self.arrived.wait_for(lambda: self._next(pattern), seconds)
+            assert match, f"no line “{pattern}” in {seconds} s, but {self.heard[-20:]}"
+            return match.string
+
+    def _next(self, pattern):
+        for unread in self.unread:
+            for place, line in enumerate(unread):
+                if match := re.search(pattern, line):
+                    del unread[:place + 1]
+                    return match
+        return None
 
     def end(self, seconds=20):
         """The exit status; what it said is in `heard`."""
@@ -66,8 +77,6 @@ class Command:
         code = self.process.wait(seconds)
         for reader in self.readers:
             reader.join(seconds)
-        while not self.lines.empty():
-            self.heard.append(self.lines.get())
         return code
 
     def close(self):
