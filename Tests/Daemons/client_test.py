@@ -3,6 +3,7 @@
 
 It speaks TLS, the bypass and DTLS by the system's OpenSSL over TCP on the loopback interface, and shares no code with the
 firmware. What the paper says of errors is tried here as well."""
+import concurrent.futures
 import hashlib
 import hmac
 import os
@@ -15,17 +16,21 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../Lab/lab"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "../Lab/lab"), os.path.join(HERE, "../../Examples/python")]
 
+import causeway
 from bypass import LABEL, VERSIONS, Stream, sealed_unit, tag_of
 from client import Identity, frame, is_signed, node_id, point_of, text_field
 from conversation import ACKNOWLEDGEMENT_HEADER, SEALED_HELLO, SEGMENT_HEADER, Conversation
-from daemons import INTERACTIVE, Client, Daemon, wait
+from daemons import Daemon, wait
+from membership import KINDS, Membership, endpoint
 
 PAPER = pathlib.Path(__file__).resolve().parents[2] / "docs/protocol.md"
 HELLO, PING, PONG, GOODBYE, ADVERTISEMENT, HANDSHAKE, SEALED = 1, 2, 3, 4, 16, 36, 37
 TOPOLOGY, PROFILE = 1, 2
-TEXT = 1
+TEXT = 1                                             # a kind that is not assigned
+ENDPOINT = endpoint("story", "stranger")
 RELAYS, BYPASS = 1, 2
 LOOPBACK = 5
 PAYLOAD_MAX = 16640
@@ -67,7 +72,7 @@ class Link:
         self.node, self.stream = node, Stream(port, node.identity, version)
         self.box = node_id(point_of(self.stream.certificate))
         self.frames, self.advertisements, self.beside, self.conversation = [], {}, 0, None
-        self.told, self.bytes_told = [], {}
+        self.told, self.membership = [], None
         self.stream.send(node.hello(capabilities))
         self.hello = self.wait_for(lambda: self.of_type(HELLO))[0]
         announced = struct.unpack_from(">I", self.hello, 48 + 4)[0]
@@ -84,6 +89,7 @@ class Link:
             for each, came_beside in self.stream.receive():
                 self._take(each, came_beside)
             if self.conversation:
+                self.membership.tick()
                 self.conversation.tick()
         return result
 
@@ -103,9 +109,19 @@ class Link:
                 kind, payload, self.node.id, self.node.identifier(), destination=self.box, flags=int(kind == SEALED),
                 priority=2))
 
+        def tell(word, **pairs):
+            self.told.append((word, pairs))
+
+        def take(kind, message):
+            if kind in KINDS:
+                self.membership.take(self.box, kind, message)
+            else:
+                tell("message", kind=kind, bytes=message.hex())
+
         self.conversation = Conversation(
-            self.node.identity, self.box, REQUIRED, body[85], body[4:12], send,
-            lambda word, **pairs: self.told.append((word, pairs)))
+            self.node.identity, self.box, REQUIRED, body[85], body[4:12], send, tell, take)
+        self.membership = Membership(
+            self.node.identity, ENDPOINT, lambda node, kind, message: self.conversation.say(kind, message), is_signed, tell)
         return self.conversation
 
     def wait_told(self, word, seconds=10):
@@ -237,36 +253,42 @@ class ClientTest(unittest.TestCase):
 
     # The bypass
 
-    def test_a_sealed_conversation_beside_tls(self):
-        reader = Client(self.box, kinds=1 << TEXT)
-        self.addCleanup(reader.socket.close)
+    def test_a_session_with_an_application_of_the_box_beside_tls(self):
+        application = causeway.Node.connect("application", f"{self.box.directory}/run/api.sock")
+        self.addCleanup(application.close)
         for version in VERSIONS:
             link = self.link(version=version)
             link.announce()
-            link.converse().say("beside the records")
-            while (packet := self.next_from(reader, link))[:1] != b"M":
-                pass
-            self.assertEqual(packet[1:17], link.node.id)
-            self.assertEqual(packet[17:], bytes([TEXT, INTERACTIVE]) + b"beside the records")
-            reader.socket.send(b"M" + struct.pack(">I16sBB", 1, link.node.id, TEXT, INTERACTIVE) + b"and back")
+            link.converse()
+            link.wait_for(lambda: link.node.name in [peer["name"] for peer in self.box.status["peers"]])
+            session = application.open_session("story")
+            sent = session.invite(causeway.Address(link.node.id, int.from_bytes(ENDPOINT)), b"come in")
+            link.wait_for(link.membership.connected, 20)
+            self.assertEqual(link.wait_told("invited")[0]["context"], "come in")
+            self.assertEqual(self.beside(link, lambda: sent.wait(10)), (causeway.Outcome.CONNECTED, ""))
+            link.membership.say("beside the records", link.membership.connected()[0])
+            self.assertEqual(self.beside(link, lambda: self.next_of(session, causeway.Message)).data, b"beside the records")
+            results = self.beside(link, lambda: session.send(b"and back", timeout=10))
+            self.assertEqual(list(results.values()), [causeway.Result.DELIVERED])
             self.assertEqual(link.wait_told("text")[0]["text"], "and back")
+            link.membership.leave("bye")
+            left = self.beside(link, lambda: self.next_of(session, causeway.Member))
+            self.assertEqual((left.state, left.text), (causeway.State.LEFT, "bye"))
             self.assertGreater(link.stream.sequence, 0)
             self.assertEqual(link.beside, len(link.of_type(SEALED)))
             self.assertGreater(link.beside, 0)
 
-    def next_from(self, reader, link):
-        """The next packet for the application, while the link goes on."""
-        reader.socket.settimeout(0.01)
-        end = time.monotonic() + 15
-        while time.monotonic() < end:
-            try:
-                return reader.next()
-            except TimeoutError:
-                link.wait_for(lambda: True)
-                for each, came_beside in link.stream.receive(0.05):
-                    link._take(each, came_beside)
-                link.conversation.tick()
-        raise AssertionError("nothing came within 15 s")
+    def beside(self, link, work):
+        """What `work` returns, while the link goes on."""
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            result = pool.submit(work)
+            link.wait_for(result.done, 20)
+            return result.result()
+
+    def next_of(self, session, kind):
+        while not isinstance(event := session.next(15), kind):
+            pass
+        return event
 
     def sealed_frame(self, link, **changes):
         return frame(SEALED, bytes(64), link.node.id, link.node.identifier(), destination=link.box,
@@ -325,13 +347,13 @@ class ClientTest(unittest.TestCase):
         text, clock = struct.pack(">IB", 2, TEXT) + b"hi", 0x0badcafe
         self.assertEqual(bytes.fromhex("".join(hexes)), b"".join((
             bytes([1]), SEALED_HELLO.pack(1, 2, 0, 0, REQUIRED, REQUIRED, 0, phone, dave),
-            bytes([32]), SEGMENT_HEADER.pack(dave, phone, INTERACTIVE, 0, 0, clock, 0), text,
-            bytes([33]), ACKNOWLEDGEMENT_HEADER.pack(phone, dave, INTERACTIVE, 0, 0, clock, len(text), 73728))))
+            bytes([32]), SEGMENT_HEADER.pack(dave, phone, 0, 0, 0, clock, 0), text,
+            bytes([33]), ACKNOWLEDGEMENT_HEADER.pack(phone, dave, 0, 0, 0, clock, len(text), 73728))))
 
     def test_a_message_announced_longer_than_any_is_answered_with_a_reset_to_the_next_channel_epoch(self):
         link = self.link()
         link.announce()
-        link.converse().say("too long", length=65537)
+        link.converse().say(TEXT, b"too long", length=65537)
         # One for each time that the message is sent.
         resets = {(int(reset["meant"], 16), int(reset["current"], 16)) for reset in link.wait_told("reset")}
         box = int.from_bytes(link.advertisements[link.box, TOPOLOGY][4:12])
@@ -340,7 +362,7 @@ class ClientTest(unittest.TestCase):
     def test_a_text_that_nobody_reads_is_answered_with_control_code_1_after_5_s(self):
         link = self.link()
         link.announce()
-        link.converse().say("is anybody there?")
+        link.converse().say(TEXT, b"is anybody there?")
         link.wait_told("delivered")
         start = time.monotonic()
         (message,) = link.wait_told("message", 15)

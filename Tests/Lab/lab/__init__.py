@@ -8,6 +8,7 @@
     bluetooth.py    the virtual Bluetooth air; the kernel's management and L2CAP sockets
     phone.py        a program: a Bluetooth host that is not Linux, for Process
     client.py       a program: a Causeway client on such a host, written from docs/protocol.md
+    membership.py   its part of a session
     node.py         a Causeway daemon on a box
     application.py  applications: clients of the local API, by Examples/python
     bystander.py    a program: an application that a scenario can stop, for Process

@@ -3,8 +3,9 @@
 docs/protocol.md alone: bumble's Bluetooth host as the radio of a phone, Python's `ssl` for TLS, the `openssl` command
 for keys and signatures, its libssl for DTLS.
 
-It looks for a box, links with it, announces itself with signed advertisements, verifies those of others, answers pings,
-says TEXT to the peer called PEER, shows what it is told, and after SECONDS of that says goodbye. What happens is told on stdout, one line each: a word, then `key=value` pairs."""
+It looks for a box, links with it, announces itself and a service with signed advertisements, verifies those of others, answers
+pings, comes into a session that it is invited to, says TEXT to the member on the node called PEER, shows what it is told, and
+after SECONDS of that leaves with a farewell and says goodbye. What happens is told on stdout, one line each: a word, then `key=value` pairs."""
 
 import asyncio
 import base64
@@ -19,6 +20,7 @@ import tempfile
 import time
 
 from conversation import HANDSHAKE, SEALED, Conversation
+from membership import KINDS, Membership, endpoint
 
 SERVICE = "8A1C0001-6F5B-4E0B-9E5C-CA05E4A10001"
 PSM_CHARACTERISTIC = "ABDD3056-28FA-441D-A470-55A75A52553A"
@@ -34,7 +36,8 @@ SEALED_FLAG = 1
 # Does not relay, requires sealing.
 OWN_FLAGS = 0
 NOBODY = bytes(16)
-TOPOLOGY, PROFILE = 1, 2
+TOPOLOGY, PROFILE, SERVICES = 1, 2, 3
+SERVICE_TYPE, FAREWELL = "story", "the battery is empty"
 LIFETIME_SECONDS = 180
 SHUTTING_DOWN = 1
 BLUETOOTH_LE, BLUETOOTH_LE_COST, BLUETOOTH_LE_PAYLOAD_MAX = 4, 8000, 4096
@@ -197,6 +200,8 @@ class Client:
         self._stream, self._counter, self._sequences = b"", 0, {}
         self._shown, self._newest = set(), {}
         self._states, self._names, self._conversations = {}, {}, {}
+        self.endpoint = endpoint(SERVICE_TYPE, name)
+        self.membership = Membership(identity, self.endpoint, self._say, is_signed, tell)
         self.last_sent = time.monotonic()
         self._write("hello", frame(HELLO, self._hello(), identity.id))
 
@@ -224,6 +229,8 @@ class Client:
         neighbour = self.peer_id + struct.pack(">HHB3x", BLUETOOTH_LE_COST, BLUETOOTH_LE_PAYLOAD_MAX, BLUETOOTH_LE)
         self._advertise(TOPOLOGY, bytes([OWN_FLAGS, 1, 0, 0]) + neighbour)
         self._advertise(PROFILE, text_field(self.name) + text_field("causeway") + b"\1" + text_field("speaks=text"))
+        info = text_field("from=paper")
+        self._advertise(SERVICES, b"\1" + self.endpoint + text_field(SERVICE_TYPE) + struct.pack(">BH", 1, len(info)) + info)
 
     def _advertise(self, kind, body):
         self._sequences[kind] = self._sequences.get(kind, 0) + 1
@@ -233,7 +240,7 @@ class Client:
         )
         payload = message + self.identity.sign(message)
         self._write(
-            {TOPOLOGY: "topology", PROFILE: "profile"}[kind],
+            {TOPOLOGY: "topology", PROFILE: "profile", SERVICES: "services"}[kind],
             frame(ADVERTISEMENT, payload, self.identity.id),
         )
 
@@ -256,14 +263,28 @@ class Client:
                     kind, payload, self.identity.id, identifier=self._identifier(), destination=peer, flags=sealed,
                     priority=INTERACTIVE))
 
-            known = Conversation(self.identity, peer, OWN_FLAGS, flags, epoch, send, tell)
+            def take(kind, message):
+                if kind in KINDS:
+                    self.membership.take(peer, kind, message)
+                else:
+                    tell("message", peer=peer.hex(), kind=kind, bytes=message.hex())
+
+            known = Conversation(self.identity, peer, OWN_FLAGS, flags, epoch, send, tell, take)
             self._conversations[peer] = known
         return known
 
-    def peer_named(self, name):
-        return next((peer for peer, its_name in self._names.items() if its_name == name), None)
+    def _say(self, peer, kind, message):
+        conversation = self.conversation(peer)
+        return conversation.say(kind, message) if conversation else lambda: False
+
+    def say(self, text, name):
+        """To the member on the node with this name, when they are connected; false when not."""
+        node = next((peer for peer, its_name in self._names.items() if its_name == name), None)
+        to = next((address for address in self.membership.connected() if address[:16] == node), None)
+        return to is not None and self.membership.say(text, to)
 
     def tick(self):
+        self.membership.tick()
         for conversation in list(self._conversations.values()):
             conversation.tick()
 
@@ -407,15 +428,18 @@ async def main(path, name, seconds="20", partner=None, text=None):
         if not has_pinged and now > end - float(seconds) / 2:
             client.ping()
             has_pinged = True
-        peer = client.peer_named(partner)
-        if text and peer and (conversation := client.conversation(peer)):
-            conversation.say(text)
+        if text and client.say(text, partner):
             text = None
         client.tick()
         try:
             client.receive(secure.receive(await asyncio.wait_for(incoming.get(), 0.5)))
         except TimeoutError:
             pass
+    if client.membership.connected():
+        client.membership.leave(FAREWELL)
+        for _ in range(10):
+            client.tick()
+            await asyncio.sleep(0.1)
     client.goodbye()
     await channel.drain()
     await asyncio.sleep(1)

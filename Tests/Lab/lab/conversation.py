@@ -1,5 +1,4 @@
-"""What a client says to one other node, written from docs/protocol.md, “Sealing”, “Delivery” and “Message kinds”: texts in the
-interactive lane, sealed by a DTLS stack that is not the firmware's."""
+"""What a client says to one other node, written from docs/protocol.md, “Sealing” and “Delivery”: messages in the interactive lane, sealed by a DTLS stack that is not the firmware's."""
 
 import struct
 import time
@@ -7,7 +6,7 @@ import time
 from dtls import Session
 
 SEGMENT, ACKNOWLEDGEMENT, RESET, HANDSHAKE, SEALED = 32, 33, 35, 36, 37
-HELLO, TEXT = 1, 1
+HELLO = 1
 YOURS_ARRIVED, ANSWER_ME = 1, 2
 EPOCHS = struct.Struct(">8s8s")
 SEALED_HELLO = struct.Struct(">BBBBBBH8s8s")
@@ -19,22 +18,23 @@ RETRY_SECONDS = 1.0
 
 
 class Conversation:
-    """`send(kind, payload)` sends a frame to the peer; `tell(word, **pairs)` says what happened."""
+    """`send(kind, payload)` sends a frame to the peer; `tell(word, **pairs)` says what happened, and `take(kind, message)` gets what
+    the peer says."""
 
-    def __init__(self, identity, peer_id, own_flags, peer_flags, peer_epoch, send, tell):
+    def __init__(self, identity, peer_id, own_flags, peer_flags, peer_epoch, send, tell, take):
         self.identity, self.peer_id, self.own_flags, self.peer_flags = identity, peer_id, own_flags, peer_flags
-        self.peer_epoch, self._send, self._tell = peer_epoch, send, tell
+        self.peer_epoch, self._send, self._tell, self._take = peer_epoch, send, tell, take
         self.is_client = identity.id < peer_id
         self._session, self._accepted, self._is_told = None, False, False
         self._outgoing, self._acknowledged, self._incoming, self._read = b"", 0, {}, 0
         self._stream, self._due = b"", 0.0
 
-    def say(self, text, length=None):
-        """`length` is what to announce instead of the true one."""
-        data = text.encode()
-        self._outgoing += struct.pack(">IB", len(data) if length is None else length, TEXT) + data
-        self._due = 0.0
+    def say(self, kind, data, length=None):
+        """`length` is what to announce instead of the true one. Returns what tells whether the message was acknowledged."""
+        self._outgoing += struct.pack(">IB", len(data) if length is None else length, kind) + data
+        end, self._due = len(self._outgoing), 0.0
         self.tick()
+        return lambda: self._acknowledged >= end
 
     def tick(self):
         """Call it some times a second: begins, sends again."""
@@ -142,7 +142,4 @@ class Conversation:
         while len(self._stream) >= 5 and len(self._stream) >= 5 + int.from_bytes(self._stream[:4]):
             end = 5 + int.from_bytes(self._stream[:4])
             kind, message, self._stream = self._stream[4], self._stream[5:end], self._stream[end:]
-            if kind == TEXT:
-                self._tell("text", peer=self.peer_id.hex(), text=message.decode())
-            else:
-                self._tell("message", peer=self.peer_id.hex(), kind=kind, bytes=message.hex())
+            self._take(kind, message)

@@ -1,24 +1,22 @@
 """A phone is a full client with nothing but its system's Bluetooth and TLS: a program written from docs/protocol.md
 alone, with no line of the firmware and not on Linux's Bluetooth (lab/client.py), finds the box, links, is a peer of
-dave on Ethernet, and the two talk sealed, by OpenSSL's DTLS on one end. Prints the frames of the page's worked example.
+dave on Ethernet, and comes into a session of an application there: the two talk sealed, by OpenSSL's DTLS on one end. Prints the frames of the page's worked example.
 Argument: legacy or extended (the default), the style of advertising that the box's controller knows."""
 
 # variants: extended legacy
 # seconds: 100
 
 import re
-import socket
-import struct
 import sys
-import time
 
+import causeway
 from lab import BluetoothAir, Box, Node, Process, cable, check, main, say, step, wait_until
 
 NAME = "Ada’s phone"
 SECONDS = 40
 CANARY = "the canary sings at noon"
 LE_COST = "8000"
-KIND, INTERACTIVE = 1, 0                             # of the messages that the phone and dave send each other
+FAREWELL = "the battery is empty"
 
 
 class Story:
@@ -44,27 +42,6 @@ class Story:
             return found
 
         return wait_until(f"the phone tells “{word}”", look, timeout)[-1]
-
-
-class Program:
-    """One that listens for messages of `KIND` at a daemon's control socket (Sources/Diagnostics/ControlProtocol.swift)."""
-
-    def __init__(self, node):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.connect(str(node.runtime / "control.sock"))
-        self.socket.send(b"A" + struct.pack(">I", 1 << KIND))
-
-    def send(self, to, text):
-        self.socket.send(b"M" + struct.pack(">I16sBB", 1, to, KIND, INTERACTIVE) + text.encode())
-
-    def receive(self, seconds):
-        """Who says what, next."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            self.socket.settimeout(left)
-            packet = self.socket.recv(70_000)
-            if packet[:1] == b"M":
-                return packet[1:17], packet[19:].decode()
 
 
 def scenario():
@@ -116,18 +93,34 @@ def scenario():
 
         wait_until("the box tells of its link with the phone", listed, 20)
 
-    with step("the phone and dave talk, sealed through the box") as remark:
-        program = Program(dave)
-        program.send(bytes.fromhex(phone_id), "Hello phone, dave here.")
-        sealed = phone.wait("sealed", 40, peer=ids["dave"])
-        check(phone.wait("text", 40)["text"] == "Hello phone, dave here.", "dave's line on the phone")
-        check(program.receive(40) == (bytes.fromhex(phone_id), CANARY), "the phone's line at dave's program")
-        phone.wait("delivered", 20, peer=ids["dave"])
-        remark(sealed["dtls"])
+    with step("an application of dave finds the phone's and invites it: it accepts, and they meet") as remark:
+        application = causeway.Node.connect("story", str(dave.runtime / "api.sock"))
+        session, sightings = application.open_session("story"), application.browse("story")
+        while (sighting := sightings.next(40)).kind != "found":
+            pass
+        check(sighting.address.node.hex() == phone_id and sighting.info == {"from": "paper"}, "the phone's service", sighting)
+        outcome = session.invite(sighting.address, b"come in").wait(40)
+        check(outcome == (causeway.Outcome.CONNECTED, ""), "the invitation connected them", outcome)
+        check(phone.wait("invited")["context"] == "come in", "the phone reads the context")
+        check(phone.wait("joined")["session"] == session.id.hex(), "and joins this session")
+        remark(phone.wait("sealed", 40, peer=ids["dave"])["dtls"])
+
+    with step("they talk"):
+        results = session.send(b"Hello phone, dave here.", timeout=20)
+        check(results == {sighting.address: causeway.Result.DELIVERED}, "dave's line is delivered", results)
+        check(phone.wait("text", 40)["text"] == "Hello phone, dave here.", "and shown on the phone")
+        while not isinstance(event := session.next(40), causeway.Message):
+            pass
+        check((event.sender, event.data) == (sighting.address, CANARY.encode()), "the phone's line at dave's application", event)
 
     with step("pings are answered both ways"):
         phone.wait("ping")
         phone.wait("pong", 40)
+
+    with step("the phone leaves the session with a farewell"):
+        while not isinstance(event := session.next(60), causeway.Member):
+            pass
+        check((event.state, event.text) == (causeway.State.LEFT, FAREWELL), "dave's application hears it", event)
 
     with step("the phone says goodbye: the box lets it go at once") as remark:
         phone.wait("sent", 40, what="goodbye")
@@ -140,7 +133,7 @@ def scenario():
         remark(f"journal: {complaints or 'nothing to complain of'}")
 
     say("\nFrames for docs/protocol.md:")
-    for what in ("hello", "topology", "profile", "ping", "pong", "handshake", "sealed", "goodbye"):
+    for what in ("hello", "topology", "profile", "services", "ping", "pong", "handshake", "sealed", "goodbye"):
         for pairs in phone.lines("sent", what=what):
             say(f"sent {what}: {pairs['bytes']}")
         for pairs in phone.lines({"sealed": "sealed-frame"}.get(what, what))[:1]:
