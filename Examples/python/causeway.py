@@ -334,6 +334,20 @@ class SentInvitation:
         self._node._ask(cancel, self._number)
 
 
+class Sending:
+    """A request that was made: a message on its way."""
+
+    def __init__(self):
+        self._answer, self._results = queue.SimpleQueue(), {}
+
+    def wait(self, timeout=None):
+        """What became of it, as `Session.send` returns it."""
+        code, explanation = _wait(self._answer, timeout)
+        if code != Code.DONE:
+            raise CausewayError(Code(code) if code in list(Code) else code, explanation)
+        return self._results
+
+
 class _Stream:
     def __init__(self, node, number):
         self._node, self._number, self._changed, self._end = node, number, threading.Condition(), None
@@ -495,22 +509,18 @@ class Session(_Events):
     def send(self, data, to=None, mode=Mode.RELIABLE, timeout=None):
         """Sends a message to all that are connected, or to the addresses in `to`. Waits until the result of each is known:
         a dictionary from addresses to Result, empty when the message is unreliable."""
-        if to == []:
-            return {}
-        return self._node._ask(send, self._number, mode, to or [], data, timeout=timeout)
+        return {} if to == [] else self.post(data, to, mode).wait(timeout)
+
+    def post(self, data, to=None, mode=Mode.RELIABLE):
+        """Sends a message and does not wait: what is returned has the results, so that many can be on their way."""
+        return self._node._request(send, self._number, mode, to or [], data)
 
     def gather(self):
         """Whoever offers this session's type comes into it; who gathers it too is not asked. Advertise it afterwards."""
         self._node._ask(gather, self._number)
 
     def open_stream(self, name, to):
-        stream = self._node._hold(OutgoingStream)
-        try:
-            self._node._ask(open_stream, self._number, to, name, number=stream._number)
-        except CausewayError:
-            self._node._forget(stream._number)
-            raise
-        return stream
+        return self._node._begin(OutgoingStream, open_stream, self._number, to, name)
 
     def eject(self, address, farewell=""):
         """Ends a member's membership: for who founded the session."""
@@ -565,7 +575,7 @@ class Node:
     def __init__(self, stream):
         self._stream = stream
         self._lock, self._writing = threading.Lock(), threading.Lock()
-        self._last, self._held, self._answers, self._results = 0, {}, {}, {}
+        self._last, self._held, self._asked = 0, {}, {}
         self.id = self.name = self.version = self.end = None
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -621,21 +631,20 @@ class Node:
         return held
 
     def _ask(self, encode, *fields, number=None, timeout=None):
-        """Sends a request and waits for its answer. Returns the results of a message."""
+        """Sends a request and waits for its answer."""
+        return self._request(encode, *fields, number=number).wait(timeout)
+
+    def _request(self, encode, *fields, number=None):
         number = number or self._number()
-        waiting, results = queue.SimpleQueue(), {}
-        self._answers[number], self._results[number] = waiting, results
+        request = self._asked[number] = Sending()
         try:
             if self.end:
                 raise self.end
             self._write(encode(number, *fields))
-            code, explanation = _wait(waiting, timeout)
-        finally:
-            self._answers.pop(number, None)
-            self._results.pop(number, None)
-        if code != Code.DONE:
-            raise CausewayError(Code(code) if code in list(Code) else code, explanation)
-        return results
+        except CausewayError:
+            self._asked.pop(number, None)
+            raise
+        return request
 
     def _write(self, bytes):
         with self._writing:
@@ -661,8 +670,8 @@ class Node:
             pass
         self._stream.close()
         self.end = CausewayError(Code.NOT_CONNECTED, reason)
-        for waiting in list(self._answers.values()):
-            waiting.put(self.end)
+        for request in list(self._asked.values()):
+            request._answer.put(self.end)
         for held in list(self._held.values()):
             if isinstance(held, _Events):
                 held._put(None)
@@ -678,8 +687,8 @@ class Node:
             return self._answered(kind, number, reader)
         if kind == 129:
             self.version, _, self.id, self.name = reader.number(2), reader.bytes(8), reader.bytes(16), reader.text()
-            if waiting := self._answers.get(number):
-                waiting.put((Code.DONE, ""))
+            if request := self._asked.pop(number, None):
+                request._answer.put((Code.DONE, ""))
             return
         held = self._held.get(number)
         if held is None:
@@ -731,10 +740,10 @@ class Node:
     def _answered(self, kind, number, reader):
         if kind == 138:
             address, result = reader.address(), reader.number(1)
-            if (results := self._results.get(number)) is not None:
-                results[address] = Result(result)
-        elif waiting := self._answers.get(number):
+            if request := self._asked.get(number):
+                request._results[address] = Result(result)
+        elif request := self._asked.pop(number, None):
             answer, held = (reader.number(1), reader.text()), self._held.get(number)
             if isinstance(held, (Advertisement, Session)) and len(reader.packet) - reader.offset >= 4:
                 held.address = Address(self.id, reader.number(4))
-            waiting.put(answer)
+            request._answer.put(answer)

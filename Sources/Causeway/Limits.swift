@@ -5,6 +5,8 @@ internal import Transfer
 public enum Limits {
   /// A message, in bytes.
   public static let messageBytesMax = 65_000
+  /// An unreliable message, in bytes: what fits one frame over every bearer.
+  public static let unreliableBytesMax = 1_900
   /// The context of an invitation, in bytes.
   public static let contextBytesMax = 4_096
   /// Names of applications and streams, farewells, and the word to who is ejected, in bytes of UTF-8.

@@ -125,7 +125,7 @@ public final class Session: Sendable {
   /// Messages that one task sends one after the other arrive in this order.
   ///
   /// - Parameters:
-  ///   - bytes: at most 65,000.
+  ///   - bytes: at most 65,000; unreliable ones at most 1,900.
   ///   - members: at most 63; nil: all that are connected.
   ///   - mode: how it travels.
   /// - Returns: the result of each member, empty for an unreliable message.
@@ -136,6 +136,9 @@ public final class Session: Sendable {
   ) async throws(CausewayError) -> [Address: Delivery] {
     guard bytes.count <= Limits.messageBytesMax else {
       throw CausewayError(.invalid, "a message has at most \(Limits.messageBytesMax) bytes")
+    }
+    guard mode != .unreliable || bytes.count <= Limits.unreliableBytesMax else {
+      throw CausewayError(.invalid, "an unreliable message has at most \(Limits.unreliableBytesMax) bytes")
     }
     guard (members?.count ?? 0) <= Limits.addressesMax else {
       throw CausewayError(.invalid, "a message is addressed to at most \(Limits.addressesMax) members")

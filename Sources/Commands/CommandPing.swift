@@ -90,7 +90,7 @@ private enum Probing {
 /// What became of a probe.
 private enum Answer {
   case after(microseconds: UInt64)
-  case ended(SendOutcome)
+  case ended(ProbeOutcome)
   case silence
 
   /// For people; nil when there was an answer.
@@ -99,7 +99,7 @@ private enum Answer {
     case .after: nil
     case .ended(.unreachable): "it cannot be reached"
     case .ended(.notAgreed): "the two boxes do not agree on [peer] encryption, or one does not accept the other"
-    case .ended(.dropped): "there was no room for the question just now"
+    case .ended(.noRoom): "there was no room for the question just now"
     case .ended(.timedOut), .silence: "no answer in time"
     case .ended: "the channel to it began again"
     }

@@ -139,11 +139,11 @@ private func frameHeaderRefuses() -> Bool {
 }
 
 private func controlPacketsSurvive() -> Bool {
-  let message = ControlMessage(peer: NodeID(high: 1, low: 2), kind: 3, lane: 1, bytes: [4, 5, 6])
-  guard case .send(7, message)? = try? ControlRequest(ControlRequest.send(request: 7, message).encoded()),
-    case .message(message)? = try? ControlEvent(ControlEvent.message(message).encoded())
+  let id = NodeID(high: 1, low: 2)
+  guard case .probe(7, id)? = try? ControlRequest(ControlRequest.probe(request: 7, id).encoded()),
+    case .completed(7, .timedOut)? = try? ControlEvent(ControlEvent.completed(request: 7, .timedOut).encoded())
   else { return false }
-  return (try? ControlRequest([0x4D, 0])) == nil
+  return (try? ControlRequest([0x51, 0])) == nil
 }
 
 private func journalIsReadBack() -> Bool {

@@ -13,7 +13,7 @@ final class PeerConnection {
   /// Attaches to the daemon; `book` then holds every current peer.
   init(_ options: ClientOptions) throws(CommandFailure) {
     client = try options.connect()
-    client.send(.attach(kinds: 0))
+    client.send(.watch)
     while true {
       switch client.next(milliseconds: 5000) {
       case .event(.ready(let id, _)):
@@ -75,7 +75,7 @@ final class PeerConnection {
     switch event {
     case .peerPresent(let peer): _ = book.present(peer)
     case .peerLost(let id): _ = book.lost(id)
-    case .ready, .message, .completed, .way, .statusPiece, .closing, .trustAnswer: break
+    case .ready, .completed, .way, .statusPiece, .closing, .trustAnswer: break
     }
   }
 }

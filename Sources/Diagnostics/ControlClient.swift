@@ -14,7 +14,7 @@ public final class ControlClient {
 
   private let descriptor: CInt
   private var outbox: [[UInt8]] = []
-  private var buffer = [UInt8](repeating: 0, count: ControlProtocol.packetBytesMax + 1)
+  private var buffer = [UInt8](repeating: 0, count: ControlProtocol.eventBytesMax + 1)
   private var farewell = "the daemon closed the connection; did it stop?"
 
   /// Errors: no daemon answers at `path`, no permission.

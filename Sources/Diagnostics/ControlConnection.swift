@@ -32,16 +32,14 @@ final class ControlConnection: EventSource {
   private static let packetsPerCall = 4
 
   let serial: UInt32
-  private(set) var isAttached = false
+  /// It is told of peers.
+  private(set) var isWatching = false
   private let descriptor: CInt
   private var server: ControlServer?
   private var registration: Registration!
   private var stall: Timer?
-  private var kinds: UInt32 = 0
   private var queue: [[UInt8]] = []
   private(set) var queuedBytes = 0
-  /// A message that the node refused for lack of room.
-  private var held: (request: UInt32, message: ControlMessage)?
   /// Answers about trust that wait until the change is on disk.
   private var unsettled: [(isDone: Bool, text: String)] = []
   private var outstanding = 0
@@ -58,11 +56,6 @@ final class ControlConnection: EventSource {
     server.journal.record(
       .debug, .controlAttached, at: server.loop.now, UInt64(serial), user.processID, UInt64(user.userID))
   }
-
-  /// Packets are queued for this client: it accepts no message now.
-  var isBusy: Bool { !queue.isEmpty }
-
-  func wants(_ kind: UInt8) -> Bool { isAttached && kind < 32 && kinds >> UInt32(kind) & 1 == 1 }
 
   /// Sends a packet now, or when the client reads.
   func send(_ packet: [UInt8]) {
@@ -84,25 +77,14 @@ final class ControlConnection: EventSource {
     unsettled = []
   }
 
-  func completed(request: UInt32, _ outcome: SendOutcome) {
+  func completed(request: UInt32, _ outcome: ProbeOutcome) {
     outstanding -= 1
     send(ControlEvent.completed(request: request, outcome).encoded())
     updateInterest()
   }
 
-  /// Offers the held message to the node again.
-  func resume() {
-    guard let (request, message) = held else { return }
-    held = nil
-    offer(request, message)
-    updateInterest()
-  }
-
   func ready(_ events: UInt32) {
-    if events & EPOLLOUT.rawValue != 0 {
-      flush()
-      if !isBusy { server?.roomAppeared() }
-    }
+    if events & EPOLLOUT.rawValue != 0 { flush() }
     if events & EPOLLIN.rawValue != 0 && isReading { receive() }
     // Otherwise a client that left while it is not read from would be reported forever.
     if events & (EPOLLHUP.rawValue | EPOLLERR.rawValue | EPOLLRDHUP.rawValue) != 0 {
@@ -130,7 +112,7 @@ final class ControlConnection: EventSource {
   }
 
   private var isReading: Bool {
-    server != nil && held == nil && unsettled.isEmpty && outstanding < ControlProtocol.outstandingMax
+    server != nil && unsettled.isEmpty && outstanding < ControlProtocol.outstandingMax
   }
 
   private func updateInterest() {
@@ -152,7 +134,7 @@ final class ControlConnection: EventSource {
         return
       }
       if count == 0 { return close(.left) }
-      guard count <= ControlProtocol.packetBytesMax, let request = try? ControlRequest(Array(server.buffer[..<count]))
+      guard count <= ControlProtocol.requestBytesMax, let request = try? ControlRequest(Array(server.buffer[..<count]))
       else {
         server.journal.record(
           .warning, .controlRefused, at: server.loop.now, UInt64(ControlClosing.syntax.rawValue), UInt64(count))
@@ -169,7 +151,7 @@ final class ControlConnection: EventSource {
     switch request {
     case .status:
       // One answer at a time, or a client that requests without reading would fill its queue.
-      if isBusy { return close(.overflow) }
+      if !queue.isEmpty { return close(.overflow) }
       let text = delegate.controlStatus().toJSON()
       var offset = 0
       while offset < text.count {
@@ -178,21 +160,16 @@ final class ControlConnection: EventSource {
         offset = end
       }
       send(ControlEvent.statusPiece([]).encoded())
-    case .attach(let kinds):
-      self.kinds = kinds
-      isAttached = true
+    case .watch:
+      isWatching = true
       for peer in delegate.controlPeers() { send(ControlEvent.peerPresent(peer).encoded()) }
       let (id, name) = delegate.controlIdentity()
       send(ControlEvent.ready(id: id, name: name).encoded())
-      // Messages may have waited for a client that wants them.
-      server?.roomAppeared()
-    case .send(let request, let message):
-      offer(request, message)
     case .probe(let request, let node):
-      switch delegate.controlProbe(node, token: token(request)) {
-      case .taken: outstanding += 1
-      case .later: send(ControlEvent.completed(request: request, .dropped).encoded())
-      case .ended(let outcome): send(ControlEvent.completed(request: request, outcome).encoded())
+      if let outcome = delegate.controlProbe(node, token: UInt64(serial) << 32 | UInt64(request)) {
+        send(ControlEvent.completed(request: request, outcome).encoded())
+      } else {
+        outstanding += 1
       }
     case .way(let node):
       send(ControlEvent.way(delegate.controlWay(to: node)).encoded())
@@ -205,18 +182,6 @@ final class ControlConnection: EventSource {
       if !answer.isDone || delegate.controlIsSettled { answerTrust(failure: nil) }
     }
   }
-
-  private func offer(_ request: UInt32, _ message: ControlMessage) {
-    guard let delegate = server?.delegate else { return }
-    switch delegate.controlSend(message, token: token(request)) {
-    case .taken: outstanding += 1
-    case .later: held = (request, message)
-    case .ended(let outcome): send(ControlEvent.completed(request: request, outcome).encoded())
-    }
-  }
-
-  /// Names a request to the delegate.
-  private func token(_ request: UInt32) -> UInt64 { UInt64(serial) << 32 | UInt64(request) }
 
   private func flush() {
     guard server != nil else { return }

@@ -9,13 +9,6 @@ extension [UInt8] {
     self += utf8
   }
 
-  mutating func append(_ message: ControlMessage) {
-    append(message.peer)
-    append(message.kind)
-    append(message.lane)
-    self += message.bytes
-  }
-
   mutating func append(_ peer: PeerStatus) {
     append(peer.id)
     append(peer.hops)
@@ -33,12 +26,6 @@ extension [UInt8] {
 extension ByteReader<ControlSyntaxError> {
   mutating func text() throws(ControlSyntaxError) -> String {
     String(decoding: try array(Int(try u8())), as: UTF8.self)
-  }
-
-  mutating func message() throws(ControlSyntaxError) -> ControlMessage {
-    let message = ControlMessage(peer: try nodeID(), kind: try u8(), lane: try u8(), bytes: try array(remaining))
-    if message.bytes.count > ControlProtocol.messageBytesMax { throw ControlSyntaxError() }
-    return message
   }
 
   mutating func hop() throws(ControlSyntaxError) -> ControlHop {

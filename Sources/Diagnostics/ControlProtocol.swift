@@ -8,8 +8,7 @@ import Primitives
 ///
 ///     client → server
 ///     'S'  status                               answered by 'S' packets
-///     'A'  attach: u32 kinds                    bit k: messages of kind k are wanted (k < 32)
-///     'M'  send: u32 request, id, u8 kind, u8 lane, bytes ≤ 65536; lane 0 interactive, 1 bulk, 2 unreliable
+///     'A'  watch: peers are wanted, now and as they change
 ///     'T'  trust: u8 operation, id, text name   see `TrustOperation`; answered by 'T'
 ///     'Q'  probe: u32 request, id               asks whether a node is there; answered by 'C' when its answer has come
 ///     'W'  way: id                              answered by 'W'
@@ -18,33 +17,28 @@ import Primitives
 ///     'S'  a piece of the status JSON; an empty piece ends it
 ///     'P'  a peer is present or has changed: id, u8 hops, u8 bearer, id via, text name, text service type,
 ///          u8 count, that many texts key=value; u8 1 when both chose not to seal
-///     'R'  all peers known at attach were sent: id own, text own name
+///     'R'  all peers known at 'A' were sent: id own, text own name
 ///     'L'  peer is gone: id
-///     'M'  message: id from, u8 kind, u8 lane, bytes
-///     'C'  a send or a probe ended: u32 request, u8 outcome (`SendOutcome`)
+///     'C'  a probe ended: u32 request, u8 outcome (`ProbeOutcome`)
 ///     'W'  the links of the present route, the nearest first: u8 count, that many id, u8 bearer, text name; no link:
 ///          no route
 ///     'T'  a request about trust was carried out (1) or not (0): u8, text for people
 ///     'E'  the server closes: text reason
 ///
-/// Back-pressure: while the node cannot accept a client's message, or `outstandingMax` of its sends have not ended, the
-/// server reads nothing more from that client. While no client that wants a message reads, the message stays in the
-/// node, which stops acknowledging to the sender. If one of them reads, all of them get the message, so a slow client
-/// delays no other. A client that reads nothing for `stallSecondsMax`, or whose queue exceeds `queuedBytesMax`, is
-/// closed.
+/// While `outstandingMax` of a client's probes have not ended, the server reads nothing more from it. A client that reads
+/// nothing for `stallSecondsMax`, or whose queue exceeds `queuedBytesMax`, is closed.
 public enum ControlProtocol {
   /// Clients at once. Beyond these, only root and the daemon's own user are accepted.
   public static let clientsMax = 16
   /// Additional places for root and the daemon's own user, so that other users of the socket cannot prevent a `revoke`.
   public static let reservedMax = 4
-  public static let messageBytesMax = 65_536
-  /// The longest packet: a send with the longest message.
-  public static let packetBytesMax = messageBytesMax + 23
-  /// The lane of unreliable messages: sent once, delivered complete or not at all. They must fit one frame.
-  public static let unreliableLane: UInt8 = 2
+  /// The longest request: about trust, with the longest text.
+  public static let requestBytesMax = 2 + 16 + 1 + 255
   /// The greatest piece of the status.
   public static let statusPieceBytesMax = 32_768
-  /// Unfinished sends of one client.
+  /// The longest event: a piece of the status.
+  public static let eventBytesMax = 1 + statusPieceBytesMax
+  /// Unfinished probes of one client.
   public static let outstandingMax = 64
   /// Bytes of events queued for one client: every peer of a full mesh, twice.
   public static let queuedBytesMax = 1_048_576
@@ -53,11 +47,11 @@ public enum ControlProtocol {
   public static let stallSecondsMax: UInt64 = 30
 }
 
-/// The result of a send. The raw value is sent on the control socket.
-public enum SendOutcome: UInt8, Sendable {
-  /// The other node has the whole message.
+/// The result of a probe. The raw value is sent on the control socket.
+public enum ProbeOutcome: UInt8, Sendable {
+  /// The other node is there.
   case delivered = 0
-  /// The other node restarted and may have lost it.
+  /// The other node restarted meanwhile.
   case peerRestarted = 1
   /// No acknowledgement for too long.
   case timedOut = 2
@@ -65,31 +59,12 @@ public enum SendOutcome: UInt8, Sendable {
   case closed = 3
   /// The peer is unknown or unreachable.
   case unreachable = 4
-  /// The message is invalid: too long, or no such lane. Or there are too many associations.
+  /// There are too many associations.
   case refused = 5
   /// The encryption preferences do not match, or one node refused the other's key.
   case notAgreed = 6
-  /// An unreliable message was sent; its arrival is unknown.
-  case sent = 7
-  /// An unreliable message was dropped: there was no room, or no session with the peer yet.
-  case dropped = 8
-}
-
-/// A message on the control socket, in either direction.
-public struct ControlMessage: Equatable, Sendable {
-  /// The receiver or the sender.
-  public var peer: NodeID
-  public var kind: UInt8
-  /// The raw value of the channel's lane, or `ControlProtocol.unreliableLane`.
-  public var lane: UInt8
-  public var bytes: [UInt8]
-
-  public init(peer: NodeID, kind: UInt8, lane: UInt8, bytes: [UInt8]) {
-    self.peer = peer
-    self.kind = kind
-    self.lane = lane
-    self.bytes = bytes
-  }
+  /// The channel to the other node had no room.
+  case noRoom = 8
 }
 
 /// One link of a route.
@@ -127,8 +102,7 @@ public enum TrustOperation: UInt8, Sendable {
 public enum ControlRequest {
   case trust(TrustOperation, NodeID, name: String)
   case status
-  case attach(kinds: UInt32)
-  case send(request: UInt32, ControlMessage)
+  case watch
   case probe(request: UInt32, NodeID)
   case way(NodeID)
 }
@@ -140,8 +114,7 @@ public enum ControlEvent {
   case peerPresent(PeerStatus)
   case ready(id: NodeID, name: String)
   case peerLost(NodeID)
-  case message(ControlMessage)
-  case completed(request: UInt32, SendOutcome)
+  case completed(request: UInt32, ProbeOutcome)
   case way([ControlHop])
   case closing(String)
 }
@@ -161,13 +134,7 @@ extension ControlRequest {
       packet.append(operation.rawValue)
       packet.append(id)
       packet.append(text: name)
-    case .attach(let kinds):
-      packet.append(UInt8(ascii: "A"))
-      packet.append(bigEndian: kinds)
-    case .send(let request, let message):
-      packet.append(UInt8(ascii: "M"))
-      packet.append(bigEndian: request)
-      packet.append(message)
+    case .watch: packet.append(UInt8(ascii: "A"))
     case .probe(let request, let node):
       packet.append(UInt8(ascii: "Q"))
       packet.append(bigEndian: request)
@@ -186,8 +153,7 @@ extension ControlRequest {
     case UInt8(ascii: "T"):
       guard let operation = TrustOperation(rawValue: try reader.u8()) else { throw ControlSyntaxError() }
       self = .trust(operation, try reader.nodeID(), name: try reader.text())
-    case UInt8(ascii: "A"): self = .attach(kinds: try reader.u32())
-    case UInt8(ascii: "M"): self = .send(request: try reader.u32(), try reader.message())
+    case UInt8(ascii: "A"): self = .watch
     case UInt8(ascii: "Q"): self = .probe(request: try reader.u32(), try reader.nodeID())
     case UInt8(ascii: "W"): self = .way(try reader.nodeID())
     default: throw ControlSyntaxError()
@@ -213,9 +179,6 @@ extension ControlEvent {
     case .peerLost(let id):
       packet.append(UInt8(ascii: "L"))
       packet.append(id)
-    case .message(let message):
-      packet.append(UInt8(ascii: "M"))
-      packet.append(message)
     case .completed(let request, let outcome):
       packet.append(UInt8(ascii: "C"))
       packet.append(bigEndian: request)
@@ -245,10 +208,9 @@ extension ControlEvent {
     case UInt8(ascii: "P"): self = .peerPresent(try reader.peer())
     case UInt8(ascii: "R"): self = .ready(id: try reader.nodeID(), name: try reader.text())
     case UInt8(ascii: "L"): self = .peerLost(try reader.nodeID())
-    case UInt8(ascii: "M"): self = .message(try reader.message())
     case UInt8(ascii: "C"):
       let request = try reader.u32()
-      guard let outcome = SendOutcome(rawValue: try reader.u8()) else { throw ControlSyntaxError() }
+      guard let outcome = ProbeOutcome(rawValue: try reader.u8()) else { throw ControlSyntaxError() }
       self = .completed(request: request, outcome)
     case UInt8(ascii: "W"):
       var hops: [ControlHop] = []

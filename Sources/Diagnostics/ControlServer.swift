@@ -10,37 +10,14 @@ public protocol ControlDelegate: AnyObject {
   func controlIdentity() -> (id: NodeID, name: String)
   /// Every peer that is reachable now.
   func controlPeers() -> [PeerStatus]
-  /// Sends a message for a client. After `.taken` the node calls `ControlServer.completed` once with `token`.
-  func controlSend(_ message: ControlMessage, token: UInt64) -> ControlAnswer
-  /// Asks whether a node is there, as `controlSend` sends.
-  func controlProbe(_ node: NodeID, token: UInt64) -> ControlAnswer
+  /// Asks whether a node is there. Nil: it was asked, and `ControlServer.completed` will be called once with `token`.
+  func controlProbe(_ node: NodeID, token: UInt64) -> ProbeOutcome?
   /// The links of the present route to a node, the nearest first.
   func controlWay(to node: NodeID) -> [ControlHop]
   /// Carries out a trust operation. If it is answered as done, it is in force.
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String)
   /// Whether the changes of `controlTrust` are on disk; if not, the answer waits for `ControlServer.stateSettled`.
   var controlIsSettled: Bool { get }
-  /// A client has room again: offer the messages for which `deliver` returned `.busy`.
-  func controlHasRoom()
-}
-
-/// The result of `controlSend`.
-public enum ControlAnswer {
-  case taken
-  /// The node has no room: the server holds the message, reads nothing more from this client and tries again at
-  /// `resume`.
-  case later
-  /// The send ended at once.
-  case ended(SendOutcome)
-}
-
-/// The result of `deliver`.
-public enum ControlDelivery {
-  case taken
-  /// No client that wants it reads: leave it in the channel and offer it again at `controlHasRoom`.
-  case busy
-  /// No client wants this kind.
-  case nobody
 }
 
 /// Listens on the control socket and serves its clients, by `ControlProtocol`.
@@ -54,11 +31,10 @@ public final class ControlServer: EventSource {
   private var listener: UnixListener
   private var registration: Registration!
   private var acceptPause: Timer?
-  private var roomCall: Timer?
   private var clients: [ControlConnection] = []
   private var serial: UInt32 = 0
   /// Buffer for one packet, with one byte more to detect longer ones.
-  var buffer = [UInt8](repeating: 0, count: ControlProtocol.packetBytesMax + 1)
+  var buffer = [UInt8](repeating: 0, count: ControlProtocol.requestBytesMax + 1)
 
   /// Listens at `path`. Errors: those of `UnixListener`, and epoll_ctl's.
   public init(
@@ -76,10 +52,9 @@ public final class ControlServer: EventSource {
       throw DiagnosticsError("\(path): \(error.text)")
     }
     acceptPause = Timer(loop) { [self] in loop.modify(registration, .read) }
-    roomCall = Timer(loop) { [self] in self.delegate?.controlHasRoom() }
   }
 
-  /// Checks whether the socket exists, and creates it again if it was removed. True when it was created; attached
+  /// Checks whether the socket exists, and creates it again if it was removed. True when it was created; present
   /// clients stay. Errors: those of `init`; the next call tries again.
   public func restore() throws(DiagnosticsError) -> Bool {
     if listener.isThere { return false }
@@ -101,24 +76,17 @@ public final class ControlServer: EventSource {
     for client in clients { client.close(.shutdown) }
     acceptPause?.cancel()
     acceptPause = nil
-    roomCall?.cancel()
-    roomCall = nil
     loop.remove(registration)
     listener.remove()
     CSystem.close(listener.descriptor)
     delegate = nil
   }
 
-  /// Tells attached clients that a peer is present or has changed.
-  public func peerPresent(_ peer: PeerStatus) { tellAttached(.peerPresent(peer)) }
+  /// Tells those who watch that a peer is present or has changed.
+  public func peerPresent(_ peer: PeerStatus) { tell(.peerPresent(peer)) }
 
-  /// Tells attached clients that a peer is gone.
-  public func peerLost(_ id: NodeID) { tellAttached(.peerLost(id)) }
-
-  /// Whether `deliver` would not return `.busy` for this kind now: no client wants it, or one that does reads.
-  public func canDeliver(kind: UInt8) -> Bool {
-    !isWanted(kind: kind) || clients.contains { $0.wants(kind) && !$0.isBusy }
-  }
+  /// Tells those who watch that a peer is gone.
+  public func peerLost(_ id: NodeID) { tell(.peerLost(id)) }
 
   /// Closes the client with the longest queue when all queues together exceed the limit.
   func boundQueues() {
@@ -126,21 +94,8 @@ public final class ControlServer: EventSource {
     clients.max { $0.queuedBytes < $1.queuedBytes }?.close(.overflow)
   }
 
-  /// Whether a client wants messages of this kind.
-  public func isWanted(kind: UInt8) -> Bool { clients.contains { $0.wants(kind) } }
-
-  /// Passes a message to every client that wants its kind, or to none. Clients that do not read have queues of their
-  /// own.
-  public func deliver(_ message: ControlMessage) -> ControlDelivery {
-    guard clients.contains(where: { $0.wants(message.kind) }) else { return .nobody }
-    guard canDeliver(kind: message.kind) else { return .busy }
-    let packet = ControlEvent.message(message).encoded()
-    for client in clients where client.wants(message.kind) { client.send(packet) }
-    return .taken
-  }
-
-  /// The result of a send that was taken. Ignored when its client is gone.
-  public func completed(token: UInt64, _ outcome: SendOutcome) {
+  /// The result of a probe. Ignored when its client is gone.
+  public func completed(token: UInt64, _ outcome: ProbeOutcome) {
     let serial = UInt32(truncatingIfNeeded: token >> 32)
     guard let client = clients.first(where: { $0.serial == serial }) else { return }
     client.completed(request: UInt32(truncatingIfNeeded: token), outcome)
@@ -149,11 +104,6 @@ public final class ControlServer: EventSource {
   /// The changes of `controlTrust` are on disk, or could not be written for this reason.
   public func stateSettled(failure: String?) {
     for client in clients { client.answerTrust(failure: failure) }
-  }
-
-  /// The node has room again: offers it the held messages of clients.
-  public func resume() {
-    for client in clients { client.resume() }
   }
 
   public func ready(_ events: UInt32) {
@@ -194,16 +144,10 @@ public final class ControlServer: EventSource {
     journal.record(.warning, .controlRefused, at: loop.now, UInt64(ControlClosing.full.rawValue))
   }
 
-  private func tellAttached(_ event: ControlEvent) {
+  private func tell(_ event: ControlEvent) {
     let packet = event.encoded()
-    for client in clients where client.isAttached { client.send(packet) }
+    for client in clients where client.isWatching { client.send(packet) }
   }
 
-  func closed(_ client: ControlConnection) {
-    clients.removeAll { $0 === client }
-    roomAppeared()
-  }
-
-  /// Calls the delegate later, because it may be calling `deliver` right now.
-  func roomAppeared() { roomCall?.set(.zero) }
+  func closed(_ client: ControlConnection) { clients.removeAll { $0 === client } }
 }

@@ -221,6 +221,9 @@ extension LocalClients {
     guard data.count <= SessionLimits.messageBytesMax else {
       throw LocalError(.invalid, "a message has at most 65000 bytes")
     }
+    guard mode != .unreliable || data.count <= SessionLimits.unreliableBytesMax else {
+      throw LocalError(.invalid, "an unreliable message has at most 1900 bytes")
+    }
     let connected = node.sessions.members(of: session.handle).filter { $0.state == .connected || $0.state == .paused }
     let members = to.isEmpty ? connected.map { $0.address } : to
     guard client.flights.count + members.count <= LocalLimits.flightsMax else {

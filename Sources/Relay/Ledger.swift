@@ -75,7 +75,7 @@ public enum Ledger {
       Entry("DNS-SD: records, estimated", DiscoveryMemory.recordsMax, DiscoveryMemory.record),
       Entry(
         "control socket: requests", ControlProtocol.clientsMax + ControlProtocol.reservedMax,
-        ControlProtocol.packetBytesMax),
+        ControlProtocol.requestBytesMax),
       Entry("control socket: queues, shared", ControlProtocol.queuedBytesOfAll),
       Entry("applications: clients", LocalLimits.clientsMax, LocalMemory.client),
       Entry("applications: sessions", SessionLimits.sessionsMax, LocalMemory.session),
@@ -123,7 +123,7 @@ public enum Ledger {
   private static let statusOfPeer = Limits.infoPairsMax * 128 + 2 * Limits.infoBytesMax + 2_048
   /// Scratch buffers of node and links, plaintext of both roles, what one read of a client brings.
   private static let sharedBuffers =
-    NodeMemory.scratch + LinkScratch.byteCount + 2 * 32_768 + ControlProtocol.packetBytesMax
+    NodeMemory.scratch + LinkScratch.byteCount + 2 * 32_768 + ControlProtocol.requestBytesMax
     + LocalServer.bufferBytes
 
   private static func line(_ owner: String, _ places: Int?, _ each: Int?, _ bytes: Int) -> String {

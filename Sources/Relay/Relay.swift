@@ -78,11 +78,8 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var local: LocalServer?
   /// The current fault of each source that has one, for status.
   var problems: [(source: StaticString, text: String)] = []
-  /// Unfinished sends of control clients.
-  var sends: [ControlSend] = []
-  /// A send has ended since waiting sends of clients were last offered to the node.
-  var hasSendEnded = false
-  var mailbox = Mailbox()
+  /// Unfinished probes of control clients.
+  var probes: [ControlProbe] = []
 
   let journalFile: JournalFile
   private let clock: WallClockWatch
@@ -263,12 +260,12 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     while true {
       if let output = node.nextOutput(now: now) {
         carryOut(output, now)
-      } else if !reportTrust(now), !resumeSends(), !deliverMessages(now), local?.tellClients() != true {
+      } else if !reportTrust(now), local?.tellClients() != true {
         break
       }
     }
     for driver in drivers { driver.wakeUpEnded() }
-    deadline?.set(min(node.nextDeadline(now: now), mailbox.deadline(after: now)))
+    deadline?.set(node.nextDeadline(now: now))
     showHealth()
     if isStopping && drivers.isEmpty { finish() }
   }
@@ -280,9 +277,10 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     case .close(let slot): driver(of: slot)?.finish()
     case .peer(let event): reportPeer(event, now)
     case .decisionWanted(let peer, let chain): decide(peer, chain, now)
-    case .completed(let peer, let completion): sendEnded(peer, completion)
-    case .messageWaiting(let peer, let message): mailbox.add(message, from: peer, now: now)
-    case .datagram(let peer, let message): deliverUnreliable(message, from: peer)
+    case .completed(let peer, let completion): probeEnded(peer, completion)
+    // Of a kind that is not assigned (docs/protocol.md, "Message kinds").
+    case .messageWaiting(let peer, let message): _ = node.takeMessage(from: peer, message.lane, now: now)
+    case .datagram: break
     case .epochRaised(let epoch): epochRaised(to: epoch)
     case .session(let event): local?.clients.hear(event, now: now)
     }

@@ -12,18 +12,11 @@ import Reactor
 import Session
 import Trust
 
-/// A message of a control client whose result is pending.
-struct ControlSend {
+/// A probe of a control client whose result is pending.
+struct ControlProbe {
   let peer: NodeID
   let message: MessageID
   let token: UInt64
-}
-
-/// A report to the sender about messages that a node received: code (1), the kind it is about (1), zero (2).
-private enum MessageReport {
-  static let kind: UInt8 = 0
-  /// No application there listens for messages of the kind; the message was dropped.
-  static let noListener: UInt8 = 1
 }
 
 /// Requests of control clients, and reports to them.
@@ -76,30 +69,12 @@ extension Relay: ControlDelegate {
     return status
   }
 
-  func controlSend(_ message: ControlMessage, token: UInt64) -> ControlAnswer {
-    // What sessions say to each other only the node itself says.
-    if SessionKind(rawValue: message.kind) != nil { return .ended(.refused) }
-    let bytes = message.bytes.span.bytes
+  func controlProbe(_ peer: NodeID, token: UInt64) -> ProbeOutcome? {
     do throws(AssociationRefusal) {
-      if message.lane == ControlProtocol.unreliableLane {
-        let isSent = try node.sendUnreliable(kind: message.kind, bytes, to: message.peer, now: loop.now)
-        return .ended(isSent ? .sent : .dropped)
-      }
-      guard let lane = Lane(rawValue: message.lane) else { return .ended(.refused) }
-      let id = try node.send(kind: message.kind, bytes, to: message.peer, lane: lane, now: loop.now)
-      sends.append(ControlSend(peer: message.peer, message: id, token: token))
-      return .taken
+      probes.append(ControlProbe(peer: peer, message: try node.probe(peer, now: loop.now), token: token))
+      return nil
     } catch {
-      return ControlAnswer(error)
-    }
-  }
-
-  func controlProbe(_ peer: NodeID, token: UInt64) -> ControlAnswer {
-    do throws(AssociationRefusal) {
-      sends.append(ControlSend(peer: peer, message: try node.probe(peer, now: loop.now), token: token))
-      return .taken
-    } catch {
-      return ControlAnswer(error)
+      return ProbeOutcome(error)
     }
   }
 
@@ -108,8 +83,6 @@ extension Relay: ControlDelegate {
       ControlHop(node: hop.node, bearer: hop.bearer, name: node.peer(hop.node).map { String($0.name) } ?? "")
     }
   }
-
-  func controlHasRoom() { _ = deliverMessages(loop.now) }
 
   func reportPeer(_ event: PeerEvent, _ now: Instant) {
     switch event {
@@ -126,55 +99,9 @@ extension Relay: ControlDelegate {
     }
   }
 
-  func sendEnded(_ peer: NodeID, _ completion: Completion) {
-    hasSendEnded = true
-    guard let index = sends.firstIndex(where: { $0.peer == peer && $0.message == completion.message }) else { return }
-    control?.completed(token: sends.remove(at: index).token, SendOutcome(completion.outcome))
-  }
-
-  /// When a send has ended, offers waiting sends of clients to the node. False when none has ended.
-  func resumeSends() -> Bool {
-    guard hasSendEnded else { return false }
-    hasSendEnded = false
-    control?.resume()
-    return true
-  }
-
-  /// Passes messages to the clients that listen for them. A message for a busy client stays in its channel; so does,
-  /// for a while, one without a listener, because its reader may be about to start. True when there was one.
-  func deliverMessages(_ now: Instant) -> Bool {
-    guard let control else { return false }
-    var hasTaken = false
-    while let next = mailbox.next(
-      now: now,
-      { kind, hasWaited in control.canDeliver(kind: kind) && (hasWaited || control.isWanted(kind: kind)) })
-    {
-      guard let message = node.takeMessage(from: next.peer, next.message.lane, now: now) else { continue }
-      hasTaken = true
-      let delivery = control.deliver(
-        .init(peer: next.peer, kind: message.kind, lane: message.lane.rawValue, bytes: message.bytes))
-      switch delivery {
-      case .taken, .busy: break
-      case .nobody: refuse(message.kind, to: next.peer, now)
-      }
-    }
-    return hasTaken
-  }
-
-  /// Passes an unreliable message to its client. Without a listener with room it is dropped.
-  func deliverUnreliable(_ message: ReceivedDatagram, from peer: NodeID) {
-    guard let control, control.canDeliver(kind: message.kind), control.isWanted(kind: message.kind) else { return }
-    _ = control.deliver(
-      .init(peer: peer, kind: message.kind, lane: ControlProtocol.unreliableLane, bytes: message.bytes))
-  }
-
-  /// Tells the sender that no application listens for a kind. Once per message, and never in reply to a control
-  /// message.
-  private func refuse(_ kind: UInt8, to peer: NodeID, _ now: Instant) {
-    if kind == MessageReport.kind { return }
-    let report = [MessageReport.noListener, kind, 0, 0]
-    // When the channel has no room, the sender only notices by its own timeout.
-    _ = try? node.send(kind: MessageReport.kind, report.span.bytes, to: peer, lane: .interactive, now: now)
+  func probeEnded(_ peer: NodeID, _ completion: Completion) {
+    guard let index = probes.firstIndex(where: { $0.peer == peer && $0.message == completion.message }) else { return }
+    control?.completed(token: probes.remove(at: index).token, ProbeOutcome(completion.outcome))
   }
 
   private func linkStatus(_ driver: LinkDriver) -> LinkStatus {
@@ -209,20 +136,17 @@ extension PeerStatus {
   }
 }
 
-extension ControlAnswer {
+extension ProbeOutcome {
   init(_ refusal: AssociationRefusal) {
     switch refusal {
-    case .unknownPeer: self = .ended(.unreachable)
-    case .tooManyPeers: self = .ended(.refused)
-    case .refused: self = .ended(.notAgreed)
-    case .channel(.full): self = .later
-    case .channel(.tooLong): self = .ended(.refused)
-    case .channel(.closed): self = .ended(.closed)
+    case .unknownPeer: self = .unreachable
+    case .tooManyPeers, .channel(.tooLong): self = .refused
+    case .refused: self = .notAgreed
+    case .channel(.full): self = .noRoom
+    case .channel(.closed): self = .closed
     }
   }
-}
 
-extension SendOutcome {
   init(_ outcome: Completion.Outcome) {
     switch outcome {
     case .delivered: self = .delivered

@@ -45,6 +45,7 @@ extension Sessions {
     _ data: [UInt8], in handle: SessionHandle, to: [MemberAddress]? = nil, now: Instant
   ) throws(SessionError) -> [SessionOutput] {
     guard let session = session(handle) else { throw .unknown }
+    guard data.count <= SessionLimits.unreliableBytesMax else { throw .invalid }
     var outputs: [SessionOutput] = []
     for index in try receivers(session, data, to) {
       let pair = session.pairs[index]

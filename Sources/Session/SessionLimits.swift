@@ -94,6 +94,9 @@ public enum SessionLimits {
 
   /// Data bytes of one message in a session.
   public static let messageBytesMax = 65_000
+  /// Data bytes of one unreliable message: what fits one sealed frame over every bearer (`Limits.framePayloadBytesFloor`), so that
+  /// what arrives on one path arrives on any.
+  public static let unreliableBytesMax = 1_900
   /// Each message counts so many bytes more for credit: what it takes beside its bytes while it waits.
   public static let messageOverheadBytes = 192
   /// Room for messages that wait for a node's applications, with that overhead: what is divided among the members of all

@@ -285,6 +285,27 @@ class ApplicationsTest(unittest.TestCase):
         reader.join(60)
         self.assertEqual(heard, list(range(1000)))
 
+    def test_unreliable_messages_arrive_whole_each_at_most_once(self):
+        ours, theirs, _ = self.joined("unreliable")
+        for number in range(100):
+            self.assertEqual(ours.send(b"%03d" % number * 300, mode=Mode.UNRELIABLE, timeout=20), {})
+        ours.send(b"end", timeout=20)
+        numbers = []
+        while (message := following(theirs, Message)).data != b"end":
+            self.assertFalse(message.is_reliable)
+            self.assertEqual(message.data, message.data[:3] * 300)
+            numbers.append(int(message.data[:3]))
+        self.assertEqual(len(numbers), len(set(numbers)))
+        self.assertGreater(len(numbers), 50)
+
+    def test_an_unreliable_message_that_does_not_fit_every_frame_is_refused(self):
+        ours, theirs, _ = self.joined("long")
+        ours.send(bytes(1900), mode=Mode.UNRELIABLE, timeout=20)
+        self.assertEqual(following(theirs, Message).data, bytes(1900))
+        with self.assertRaises(CausewayError) as refused:
+            ours.send(bytes(1901), mode=Mode.UNRELIABLE, timeout=20)
+        self.assertEqual((refused.exception.code, str(refused.exception)), (Code.INVALID, "an unreliable message has at most 1900 bytes"))
+
     def test_a_stopped_application_holds_up_no_other_and_goes_on_where_it_stopped(self):
         ours, theirs, y = self.joined("three")
         process = subprocess.Popen([sys.executable, os.path.join(HERE, "session_member.py"), path(self.b), "stopped"],

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 
-from daemons import INTERACTIVE, KIND, Client, Daemon, wait
+from daemons import Daemon, Watch, wait
 
 ROUNDS = 50
 PEERS_FEW, PEERS_MANY = 4, 44
@@ -78,7 +78,7 @@ def handshake(context, box, number):
 
 
 def channel_handshake(root, relays):
-    """The first message between two nodes, which needs a handshake, against the second, which does not."""
+    """The first probe of a node by another, which needs a handshake, against the second, which does not."""
     line = [Daemon(root, f"relay{relays}-{number}") for number in range(relays)]
     for near, far in zip(line, line[1:]):
         near.peers = [far]
@@ -89,16 +89,14 @@ def channel_handshake(root, relays):
     for daemon in daemons:
         daemon.start()
     try:
-        reader, sender = Client(b, kinds=1 << KIND), Client(a, kinds=1 << KIND)
-        to = sender.wait_peer(b.name)
+        watch = Watch(a)
+        to = watch.wait_peer(b.name)
         time.sleep(4)
         figures = []
         for _ in range(2):
             before = [(daemon.processor_seconds(), traffic(daemon)) for daemon in daemons]
             start = time.monotonic()
-            sender.send(to, b"hello", INTERACTIVE)
-            while reader.next()[:1] != b"M":
-                pass
+            watch.probe(to)
             seconds = time.monotonic() - start
             time.sleep(1)
             after = [(daemon.processor_seconds(), traffic(daemon)) for daemon in daemons]
@@ -106,7 +104,7 @@ def channel_handshake(root, relays):
         (first, with_handshake), (second, without) = figures
         cost = [(x[0] - y[0], x[1] - y[1]) for x, y in zip(with_handshake, without)]
         ends = sum(processor for processor, _ in cost[-2:])
-        print(f"channel, {relays + 1} link{'s' * (relays > 0)}: the first message arrives after {first * 1e3:.1f} ms, the next after {second * 1e3:.1f} ms; processor: "
+        print(f"channel, {relays + 1} link{'s' * (relays > 0)}: the first probe is answered after {first * 1e3:.1f} ms, the next after {second * 1e3:.1f} ms; processor: "
               f"both ends {ends * 1e3:.2f} ms"
               + (f", each relay {statistics.mean(x for x, _ in cost[:relays]) * 1e3:.2f} ms" if relays else "")
               + f"; {cost[-1][1]} bytes on the first link, both ways")

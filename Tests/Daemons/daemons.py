@@ -13,11 +13,8 @@ import time
 import unittest
 
 BINARY = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else "build/x86_64/causeway"
-KIND = 7                    # what the messages of our applications are
-OUTSTANDING = 48            # sends of one application at once; a daemon takes 64
 # The first eleven bytes of a TLS record that announces 512.
 CLIENT_HELLO_PREFIX = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])
-INTERACTIVE, BULK, UNRELIABLE = 0, 1, 2
 PORTS, PORTS_OF_A_RUN = range(20_000, 32_000), 400
 
 
@@ -139,10 +136,10 @@ class Daemon:
         return self.run("log", "--level", level)[1]
 
 
-class Client:
-    """An application: one connection to a daemon's control socket (Sources/Diagnostics/ControlProtocol.swift)."""
+class Watch:
+    """A command that watches who is there: one connection to a daemon's control socket (Sources/Diagnostics/ControlProtocol.swift)."""
 
-    def __init__(self, daemon, kinds=0):
+    def __init__(self, daemon):
         deadline = time.monotonic() + 10
         while True:
             try:
@@ -154,7 +151,7 @@ class Client:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
-        self.socket.send(b"A" + struct.pack(">I", kinds))
+        self.socket.send(b"A")
         self.socket.settimeout(30)
         self.peers = {}
 
@@ -170,22 +167,13 @@ class Client:
             self.next()
         return self.peers[name]
 
-    def send(self, to, message, lane, request=0):
-        self.socket.send(b"M" + struct.pack(">I16sBB", request, to, KIND, lane) + message)
-
-    def send_many(self, to, count, size, lane):
-        """Send `count` messages and wait until all have arrived."""
-        message = os.urandom(size)
-        sent = ended = 0
-        while ended < count:
-            while sent < count and sent - ended < OUTSTANDING:
-                self.send(to, message, lane, request=sent)
-                sent += 1
-            packet = self.next()
-            if packet[:1] == b"C":
-                if packet[5] != 0:
-                    raise SystemExit(f"a send ended with {packet[5]}")
-                ended += 1
+    def probe(self, to):
+        """Wait until a message without bytes has been acknowledged by a peer."""
+        self.socket.send(b"Q" + struct.pack(">I16s", 1, to))
+        while (packet := self.next())[:1] != b"C":
+            pass
+        if packet[5] != 0:
+            raise SystemExit(f"a probe ended with {packet[5]}")
 
 
 def wait(what, predicate, seconds=15):

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 
-from daemons import BINARY, Client, Daemon
+from daemons import BINARY, Daemon, Watch
 
 CLONE_NEWNET = 0x40000000
 WAIT_SECONDS = 120
@@ -29,7 +29,7 @@ class Attendee(Daemon):
 
     def __init__(self, root, number):
         super().__init__(root, f"n{number}", trust="policy = open")
-        self.number, self.peers_seen, self.client = number, set(), None
+        self.number, self.peers_seen, self.watch = number, set(), None
 
     def write(self):
         with open(self.config, "w") as file:
@@ -62,16 +62,16 @@ class Attendee(Daemon):
             self.process.kill()
             self.process.wait()
             self.process = None
-        if self.client:
-            self.client.socket.close()
-            self.client = None
+        if self.watch:
+            self.watch.socket.close()
+            self.watch = None
         self.peers_seen = set()
 
-    def attach(self):
-        self.client = Client(self)
+    def begin_watch(self):
+        self.watch = Watch(self)
 
     def take(self):
-        packet = self.client.socket.recv(70_000)
+        packet = self.watch.socket.recv(70_000)
         if packet[:1] == b"P":
             self.peers_seen.add(packet[1:17])
         elif packet[:1] == b"L":
@@ -104,7 +104,7 @@ def follow(attendees, is_done, seconds):
     """Read what applications are told until it is done; how long that took, None when it took too long."""
     selector = selectors.DefaultSelector()
     for attendee in attendees:
-        selector.register(attendee.client.socket, selectors.EVENT_READ, attendee)
+        selector.register(attendee.watch.socket, selectors.EVENT_READ, attendee)
     start = time.monotonic()
     while not is_done():
         left = start + seconds - time.monotonic()
@@ -123,7 +123,7 @@ def begin(attendees):
     for attendee in attendees:
         attendee.start()
     for attendee in attendees:
-        attendee.attach()
+        attendee.begin_watch()
     return start
 
 

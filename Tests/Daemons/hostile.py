@@ -17,10 +17,11 @@ import tempfile
 import time
 
 from bypass import Ended
-from daemons import BINARY, BULK, Client, Daemon, wait
+from daemons import BINARY, Daemon, Watch, wait
 from member import SEALED, SEALED_FLAG, TOPOLOGY, Identity, Key, Member, advertisement, frame, topology
 from relay import SEALED as IS_SEALED
 from relay import Network
+from talk import Mode
 
 HOSTILE_ADDRESS, HONEST_ADDRESS, SINK_ADDRESS = "127.9.0.{}", "127.8.0.{}", "127.7.0.{}"
 SEGMENT, INTERACTIVE_CLASS, BULK_CLASS = 32, 2, 3
@@ -233,7 +234,7 @@ def measure(network, attack, rounds):
 def add_costs(network, costs):
     """Seconds of 10 MB from a to b, and of messages there and back."""
     transfers, round_trips = costs
-    transfers.extend(network.send(MESSAGES, MESSAGE_BYTES, BULK)[0] for _ in range(TRANSFERS))
+    transfers.extend(network.send(MESSAGES, MESSAGE_BYTES, Mode.BULK)[0] for _ in range(TRANSFERS))
     # A message meets what is sent in bursts, or does not: the middle one of a round says nothing, the mean does.
     round_trips.append(statistics.fmean(network.round_trips(ROUND_TRIPS)))
 
@@ -241,10 +242,10 @@ def add_costs(network, costs):
 def join(network, newcomer):
     """Seconds from the start of a newcomer until it and all others see each other."""
     start = time.monotonic()
-    application = Client(newcomer.start())
-    with application.socket:
+    watch = Watch(newcomer.start())
+    with watch.socket:
         for other in (network.a, network.b, network.box):
-            application.wait_peer(other.name)
+            watch.wait_peer(other.name)
     wait("others see the newcomer", lambda: all(newcomer.name in names(each) for each in (network.a, network.b)), WAIT_SECONDS)
     return time.monotonic() - start
 

@@ -3,7 +3,7 @@
 import tempfile
 import unittest
 
-from daemons import INTERACTIVE, Daemon, wait
+from daemons import Daemon, wait
 from hostile import ATTACKS, IS_SEALED, WAIT_SECONDS, Process, join, state
 from relay import Network
 
@@ -23,9 +23,9 @@ class HostileTest(unittest.TestCase):
         process = Process(self.network, attack, *ATTACKS[attack][1:])
         self.addCleanup(self.newcomer.stop)
         self.addCleanup(process.stop)
-        self.network.sender.send_many(self.network.to, 50, 1000, INTERACTIVE)
+        self.network.talk.send_many(50, 1000)
         join(self.network, self.newcomer)
-        self.network.sender.send_many(self.network.to, 50, 1000, INTERACTIVE)
+        self.network.talk.send_many(50, 1000)
         process.stop()
         wait("all is as before", lambda: state(self.network, self.newcomer) == self.before, WAIT_SECONDS)
 

@@ -7,7 +7,8 @@ import signal
 import time
 import unittest
 
-from daemons import INTERACTIVE, KIND, Client, DaemonsTest, wait
+from daemons import DaemonsTest, wait
+from talk import Talk
 
 
 class MeshTest(DaemonsTest):
@@ -40,11 +41,9 @@ class MeshTest(DaemonsTest):
                 os.unlink(f"{peer.state}/{name}")
         peer.start()
         wait("its epoch is a later one", lambda: peer.status["box"]["epoch"] > former, 5)
-        sender, reader = Client(peer), Client(far, kinds=1 << KIND)
-        self.addCleanup(sender.socket.close)
-        self.addCleanup(reader.socket.close)
-        reader.wait_peer("peer")
-        sender.send_many(sender.wait_peer("far"), 10, 100, INTERACTIVE)
+        talk = Talk(peer, far)
+        self.addCleanup(talk.close)
+        talk.send_many(10, 100)
         raised = peer.status["box"]["epoch"]
         self.assertIn("others know a later epoch", peer.log())
         peer.stop()

@@ -12,7 +12,7 @@ import subprocess
 import time
 import unittest
 
-from daemons import BINARY, CLIENT_HELLO_PREFIX, Client, DaemonsTest, wait
+from daemons import BINARY, CLIENT_HELLO_PREFIX, DaemonsTest, wait
 
 NOBODY = 65534
 ID = "00112233445566778899aabbccddeeff"
@@ -141,24 +141,6 @@ class ProcessTest(DaemonsTest):
             for descriptor in (leave, hold, done):
                 os.close(descriptor)
             os.waitpid(sitter, 0)
-
-    def test_a_client_that_does_not_read_keeps_nothing_from_the_others(self):
-        box = self.daemon("box").start()
-        a, b = self.daemon("a", box).start(), self.daemon("b", box).start()
-        sender = Client(a)
-        to = sender.wait_peer("b")
-        deaf, reader = Client(b, kinds=1 << 7), Client(b, kinds=1 << 7)
-        begin = time.monotonic()
-        # 6 MB: more than the daemon keeps for one that does not read.
-        got = 0
-        for number in range(100):
-            sender.send(to, b"%06d" % number * 10_000, lane=1, request=number)
-            while got < number - 3:
-                got += reader.next()[:1] == b"M"
-        while got < 100:
-            got += reader.next()[:1] == b"M"
-        self.assertLess(time.monotonic() - begin, 15)
-        deaf.socket.close()
 
     # Files that go away
 

@@ -8,16 +8,15 @@ this machine, stands what an echo over a plain TCP connection costs in round tri
 import os
 import socket
 import statistics
-import struct
 import sys
 import tempfile
-import threading
 import time
 
-from daemons import BULK, INTERACTIVE, KIND, Client, Daemon
+from daemons import Daemon
+from talk import Mode, Talk
 
 ROUNDS = 3
-SIZES = ((16_384, BULK), (64, INTERACTIVE))
+SIZES = ((16_384, Mode.BULK), (64, Mode.RELIABLE))
 SEALED, CLEAR = "sealed", "in clear"
 
 
@@ -32,43 +31,26 @@ class Network:
         self.b = Daemon(root, f"{name}-b", [self.box], relay=False, extra=extra)
         for daemon in (self.box, self.a, self.b):
             daemon.start()
-        self.reader, self.sender = Client(self.b, kinds=1 << KIND), Client(self.a, kinds=1 << KIND)
-        self.to = self.sender.wait_peer(self.b.name)
-        threading.Thread(target=self.answer, daemon=True).start()
-
-    def answer(self):
-        """Take what arrives, as an application would; send back what asks for it."""
-        while True:
-            try:
-                packet = self.reader.next()
-            except TimeoutError:
-                continue
-            except OSError:
-                return
-            if packet[:1] == b"M" and packet[19:23] == b"echo":
-                self.reader.socket.send(b"M" + struct.pack(">I", 0) + packet[1:19] + packet[19:])
+        self.talk = Talk(self.a, self.b, unsealed=title == CLEAR)
 
     def round_trips(self, count=1000, pause=0.002):
         """Microseconds of each message there and back."""
         times = []
         for _ in range(count):
-            start = time.perf_counter()
-            self.sender.send(self.to, b"echo", INTERACTIVE)
-            while self.sender.next()[:1] != b"M":
-                pass
-            times.append((time.perf_counter() - start) * 1e6)
+            times.append(self.talk.round_trip() * 1e6)
             time.sleep(pause)
         return times
 
-    def send(self, count, size, lane):
+    def send(self, count, size, mode):
         """Seconds, the box's processor seconds, and the frames that it forwarded."""
         frames = self.box.status["box"]["frames_forwarded"]
         before, start = self.box.processor_seconds(), time.monotonic()
-        self.sender.send_many(self.to, count, size, lane)
+        self.talk.send_many(count, size, mode)
         seconds, used = time.monotonic() - start, self.box.processor_seconds() - before
         return seconds, used, self.box.status["box"]["frames_forwarded"] - frames
 
     def stop(self):
+        self.talk.close()
         for daemon in (self.a, self.b, self.box):
             daemon.stop()
 
@@ -104,13 +86,13 @@ def measure(networks, byte_count):
     for title, network in networks.items():
         p50, p99 = percentiles(network.round_trips())
         print(f"{title}: round trip a – box – b and back: p50 {p50:.0f} µs, p99 {p99:.0f} µs")
-        network.send(500, 16_384, BULK)
-    for size, lane in SIZES:
-        count = byte_count // ROUNDS // (size if lane == BULK else 16 * size)
+        network.send(500, 16_384, Mode.BULK)
+    for size, mode in SIZES:
+        count = byte_count // ROUNDS // (size if mode == Mode.BULK else 16 * size)
         spent = {title: [] for title in networks}
         for _ in range(ROUNDS):
             for title, network in networks.items():
-                spent[title].append(network.send(count, size, lane))
+                spent[title].append(network.send(count, size, mode))
         best = {title: [min(column) for column in zip(*rounds)] for title, rounds in spent.items()}
         for title, (seconds, used, frames) in best.items():
             print(

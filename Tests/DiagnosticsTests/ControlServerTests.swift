@@ -8,14 +8,10 @@ import Testing
   let box: Box
   init() throws { box = try Box() }
 
-  func message(_ text: String, kind: UInt8 = 1) -> ControlMessage {
-    ControlMessage(peer: bobID, kind: kind, lane: 0, bytes: Array(text.utf8))
-  }
-
   @Test func aClientIsToldOfThePeersThenOfItself() throws {
     box.node.peers = [peer(bobID, "bob", info: ["room=kitchen", "k=v"], hops: 2)]
     let client = try ControlClient(path: box.socketPath)
-    client.send(.attach(kinds: 1))
+    client.send(.watch)
     guard case .peerPresent(let bob) = box.event(client) else { Issue.record("no peer"); return }
     #expect(bob.id == bobID && bob.name == "bob" && bob.hops == 2 && bob.bearer == .wifiDirect && bob.via == bobID)
     #expect(bob.info == ["room=kitchen", "k=v"] && bob.serviceType == "causeway")
@@ -23,8 +19,8 @@ import Testing
     #expect(id == aliceID && name == "alice")
   }
 
-  @Test func changesReachAttachedClientsOnly() throws {
-    let attached = try box.attached()
+  @Test func changesReachThoseWhoWatchOnly() throws {
+    let attached = try box.watching()
     let other = try ControlClient(path: box.socketPath)
     box.turn()
     box.server.peerPresent(peer(bobID, "bob"))
@@ -35,33 +31,6 @@ import Testing
     #expect(box.event(other) == nil)
   }
 
-  @Test func aMessageReachesTheClientsThatWantItsKind() throws {
-    let both = try box.attached(kinds: 0b110)
-    let one = try box.attached(kinds: 0b010)
-    #expect(box.server.deliver(message("hi", kind: 2)) == .taken)
-    #expect(box.server.deliver(message("hi", kind: 3)) == .nobody)
-    #expect(box.server.deliver(message("hi", kind: 200)) == .nobody)
-    guard case .message(let got) = box.event(both) else { Issue.record("no message"); return }
-    #expect(got == message("hi", kind: 2))
-    #expect(box.event(one) == nil)
-  }
-
-  @Test func aSendIsHandedToTheNodeAndItsEndComesBack() throws {
-    let client = try box.attached()
-    client.send(.send(request: 99, message("hello")))
-    box.turn()
-    #expect(box.node.sent.count == 1 && box.node.sent[0].message == message("hello"))
-    box.server.completed(token: box.node.sent[0].token, .timedOut)
-    guard case .completed(99, .timedOut) = box.event(client) else { Issue.record("no completion"); return }
-  }
-
-  @Test func aSendThatEndsAtOnceIsTold() throws {
-    box.node.answer = { _, _ in .ended(.unreachable) }
-    let client = try box.attached()
-    client.send(.send(request: 5, message("x")))
-    guard case .completed(5, .unreachable) = box.event(client) else { Issue.record("no completion"); return }
-  }
-
   @Test func aProbeIsHandedToTheNodeAndItsEndComesBack() throws {
     let client = try ControlClient(path: box.socketPath)
     client.send(.probe(request: 7, bobID))
@@ -69,6 +38,13 @@ import Testing
     #expect(box.node.probed.count == 1 && box.node.probed[0].node == bobID)
     box.server.completed(token: box.node.probed[0].token, .delivered)
     guard case .completed(7, .delivered) = box.event(client) else { Issue.record("no completion"); return }
+  }
+
+  @Test func aProbeThatEndsAtOnceIsTold() throws {
+    box.node.outcome = .unreachable
+    let client = try ControlClient(path: box.socketPath)
+    client.send(.probe(request: 5, bobID))
+    guard case .completed(5, .unreachable) = box.event(client) else { Issue.record("no completion"); return }
   }
 
   @Test func aWayIsToldLinkByLink() throws {
@@ -85,64 +61,18 @@ import Testing
     #expect(none.isEmpty)
   }
 
-  @Test func aClientIsNotReadWhileTheNodeHasNoRoomAndNothingIsLost() throws {
-    let client = try box.attached()
-    box.node.answer = { _, _ in .later }
-    for index in 0..<10 { client.send(.send(request: UInt32(index), message("\(index)"))) }
-    box.turn()
-    #expect(box.node.sent.isEmpty)
-    box.node.answer = { _, _ in .taken }
-    box.turn()
-    #expect(box.node.sent.isEmpty, "nothing moves before resume")
-    box.server.resume()
-    box.turn()
-    #expect(box.node.sent.map { String(decoding: $0.message.bytes, as: UTF8.self) } == (0..<10).map { "\($0)" })
-  }
-
-  @Test func aClientHasABoundedNumberOfSendsUnderWay() throws {
-    let client = try box.attached()
-    for index in 0..<80 { client.send(.send(request: UInt32(index), message("x"))) }
+  @Test func aClientHasABoundedNumberOfProbesUnderWay() throws {
+    let client = try ControlClient(path: box.socketPath)
+    for index in 0..<80 { client.send(.probe(request: UInt32(index), bobID)) }
     box.turn(60)
-    #expect(box.node.sent.count == ControlProtocol.outstandingMax)
-    box.server.completed(token: box.node.sent[0].token, .delivered)
+    #expect(box.node.probed.count == ControlProtocol.outstandingMax)
+    box.server.completed(token: box.node.probed[0].token, .delivered)
     box.turn()
-    #expect(box.node.sent.count == ControlProtocol.outstandingMax + 1)
-  }
-
-  @Test func aClientThatDoesNotReadMakesItsMessagesWaitInTheNode() throws {
-    let client = try box.attached()
-    let large = ControlMessage(peer: bobID, kind: 1, lane: 1, bytes: [UInt8](repeating: 7, count: 65_536))
-    var taken = 0
-    while box.server.deliver(large) == .taken && taken < 100 { taken += 1 }
-    #expect((1..<100).contains(taken))
-    box.turn()
-    let before = box.node.roomCalls
-    for _ in 0..<taken {
-      guard case .message(let got) = box.event(client) else { Issue.record("lost"); return }
-      #expect(got == large)
-    }
-    box.turn()
-    #expect(box.node.roomCalls > before && box.server.deliver(large) == .taken)
-  }
-
-  @Test func aClientThatDoesNotReadKeepsNothingFromTheOthers() throws {
-    let deaf = try box.attached()
-    let reader = try box.attached()
-    let large = ControlMessage(peer: bobID, kind: 1, lane: 1, bytes: [UInt8](repeating: 7, count: 65_536))
-    for number in 0..<100 {
-      try #require(box.server.deliver(large) == .taken, "\(number)")
-      guard case .message = box.event(reader) else { Issue.record("lost"); return }
-    }
-    // Its own queue was bounded.
-    var reason = ""
-    for _ in 0..<100 {
-      if case .closed(let text) = deaf.next(milliseconds: 0) { reason = text; break }
-    }
-    #expect(!reason.isEmpty)
+    #expect(box.node.probed.count == ControlProtocol.outstandingMax + 1)
   }
 
   @Test func aClientThatLetsEventsPileUpIsClosed() throws {
-    let client = try box.attached()
+    let client = try box.watching()
     let long = peer(
       bobID, String(repeating: "x", count: 63), info: [String](repeating: String(repeating: "y", count: 250), count: 5))
     for _ in 0..<2000 { box.server.peerPresent(long) }
@@ -151,12 +81,11 @@ import Testing
       if case .closed(let text) = client.next(milliseconds: 0) { reason = text; break }
     }
     #expect(!reason.isEmpty)
-    #expect(box.server.deliver(message("x")) == .nobody)
   }
 
   /// Each of the eight leaves less unread than its own limit.
   @Test func clientsTogetherLeaveABoundedAmountUnread() throws {
-    let clients = try (0..<8).map { _ in try box.attached() }
+    let clients = try (0..<8).map { _ in try box.watching() }
     let long = peer(
       bobID, String(repeating: "x", count: 63), info: [String](repeating: String(repeating: "y", count: 250), count: 5))
     for _ in 0..<600 { box.server.peerPresent(long) }
@@ -173,7 +102,7 @@ import Testing
 
   @Test func bytesThatAreNoRequestCloseTheConnection() throws {
     for packet in [
-      [], [0x00], [0x41], [0x41, 0, 0, 0, 0, 0], Array("M123".utf8), [UInt8](repeating: 0x4D, count: 65_600),
+      [], [0x00], [0x41, 0], [0x51], Array("M123".utf8), [UInt8](repeating: 0x54, count: 300),
     ] {
       let socket = try connectRaw()
       defer { close(socket) }
@@ -186,7 +115,7 @@ import Testing
   }
 
   @Test func theDaemonsOwnUserHasPlacesThatAreKeptAndBeyondThemARefusalWithAReason() throws {
-    let clients = try (0..<ControlProtocol.clientsMax + ControlProtocol.reservedMax).map { _ in try box.attached() }
+    let clients = try (0..<ControlProtocol.clientsMax + ControlProtocol.reservedMax).map { _ in try box.watching() }
     let late = try ControlClient(path: box.socketPath)
     guard case .closing(let reason) = box.event(late) else { Issue.record("not refused"); return }
     #expect(reason.contains("20 clients"))
@@ -194,7 +123,7 @@ import Testing
   }
 
   @Test func aClientThatLeavesFreesItsPlace() throws {
-    for _ in 0..<40 { _ = try box.attached() }
+    for _ in 0..<40 { _ = try box.watching() }
   }
 
   @Test func statusIsFetchedWholeHoweverLong() throws {

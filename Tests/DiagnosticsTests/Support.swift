@@ -29,9 +29,6 @@ func peer(_ id: NodeID, _ name: String, info: [String] = [], hops: UInt8 = 1) ->
 /// A node that answers as the test says.
 final class FakeNode: ControlDelegate {
   var peers: [PeerStatus] = []
-  var answer: (ControlMessage, UInt64) -> ControlAnswer = { _, _ in .taken }
-  var sent: [(message: ControlMessage, token: UInt64)] = []
-  var roomCalls = 0
 
   func controlStatus() -> StatusSnapshot {
     var snapshot = StatusSnapshot(
@@ -51,15 +48,12 @@ final class FakeNode: ControlDelegate {
   }
   func controlIdentity() -> (id: NodeID, name: String) { (aliceID, "alice") }
   func controlPeers() -> [PeerStatus] { peers }
-  func controlSend(_ message: ControlMessage, token: UInt64) -> ControlAnswer {
-    let answer = answer(message, token)
-    if case .taken = answer { sent.append((message, token)) }
-    return answer
-  }
+  /// Of each probe; nil where it ends later.
+  var outcome: ProbeOutcome?
   var probed: [(node: NodeID, token: UInt64)] = []
-  func controlProbe(_ node: NodeID, token: UInt64) -> ControlAnswer {
+  func controlProbe(_ node: NodeID, token: UInt64) -> ProbeOutcome? {
     probed.append((node, token))
-    return .taken
+    return outcome
   }
 
   func controlWay(to node: NodeID) -> [ControlHop] {
@@ -77,7 +71,6 @@ final class FakeNode: ControlDelegate {
   }
 
   var controlIsSettled = true
-  func controlHasRoom() { roomCalls += 1 }
 }
 
 /// A control server on a loop of its own, driven by the test.
@@ -104,14 +97,14 @@ final class Box {
     return nil
   }
 
-  /// A client that has attached and was told of every peer.
-  func attached(kinds: UInt32 = 0b11) throws -> ControlClient {
+  /// A client that watches and was told of every peer.
+  func watching() throws -> ControlClient {
     let client = try ControlClient(path: socketPath)
-    client.send(.attach(kinds: kinds))
+    client.send(.watch)
     while let event = event(client) {
       if case .ready = event { return client }
     }
-    Issue.record("not attached")
+    Issue.record("not told that all were told")
     return client
   }
 }

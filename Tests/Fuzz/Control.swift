@@ -7,14 +7,14 @@ func fuzzControl(_ input: UnsafeRawBufferPointer) {
   let packet = Array(input)
   if let request = try? ControlRequest(packet) {
     switch request {
-    case .status, .attach, .send, .probe, .way:
+    case .status, .watch, .probe, .way:
       expect(request.encoded() == packet, "a request is written otherwise than it was read")
     case .trust: expect((try? ControlRequest(request.encoded())) != nil, "what was written cannot be read")
     }
   }
   guard let event = try? ControlEvent(packet) else { return }
   let once = event.encoded()
-  expect(once.count <= ControlProtocol.packetBytesMax || packet.count > ControlProtocol.packetBytesMax, "it grew")
+  expect(once.count <= ControlProtocol.eventBytesMax || packet.count > ControlProtocol.eventBytesMax, "it grew")
   guard let again = try? ControlEvent(once) else { fatalError("what was written cannot be read") }
   expect(again.encoded().count <= once.count + 3, "it grows each time")
   book(event)
@@ -32,6 +32,6 @@ private func book(_ event: ControlEvent) {
       expect(id == peer.id, "another one is found by the id")
     }
     expect(book.lost(peer.id) != nil && book.peers.isEmpty, "lost and still there")
-  case .trustAnswer, .statusPiece, .ready, .peerLost, .message, .completed, .way, .closing: break
+  case .trustAnswer, .statusPiece, .ready, .peerLost, .completed, .way, .closing: break
   }
 }

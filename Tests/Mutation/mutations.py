@@ -304,8 +304,6 @@ ROWS = [
         "while total < EventLoop.callBytesMax, !isOver {", "while !isOver {", "RelayTests.LinkDriverTests"),
     Row("a stream lingers for as long as its peer sends", "Sources/Relay/LinkStream.swift",
         "if bytesToDiscard <= 0 { closeNow() }", "", "RelayTests.LinkStreamTests"),
-    Row("a message that nobody wants is refused at once", "Sources/Relay/Mailbox.swift",
-        "wants($0.message.kind, $0.end <= now)", "wants($0.message.kind, true)", "RelayTests.MailboxTests"),
     Row("a link sends as long as it can in one wake-up", "Sources/Relay/LinkDriver.swift",
         "!isEnding, movedBytes < EventLoop.callBytesMax {", "!isEnding {", "RelayTests.LinkDriverTests"),
     Row("any number of places is entered", "Sources/Relay/CandidateTable.swift",
