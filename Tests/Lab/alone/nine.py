@@ -1,11 +1,14 @@
 """Nine applications in one session through one box: three on Bluetooth LE, three on Wi-Fi Direct, three on Ethernet. All 72
-directed pairs exchange a message and a stream of 100 KiB."""
+directed pairs exchange a message, a stream of 100 KiB, and a file of 100 KiB."""
 
 import hashlib
+import pathlib
 import random
+import tempfile
 import threading
 import time
 
+import resources
 from lab import BluetoothAir, Box, Node, Supplicant, cable, check, load_radios, main, step, wait_until
 from lab.application import Application, everybody_sends_to_everybody
 
@@ -37,6 +40,26 @@ def stage():
     return centre, peers
 
 
+def between_all(applications, work):
+    """Calls work(sender, receiver) for all pairs, those of each sender one after the other."""
+    failures = []
+
+    def begin(sender):
+        try:
+            for receiver in applications:
+                if receiver is not sender:
+                    work(sender, receiver)
+        except Exception as failure:                    # told by the scenario, not by a thread
+            failures.append((sender.name, failure))
+
+    senders = [threading.Thread(target=begin, args=[one], daemon=True) for one in applications]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join(240)
+    check(not failures and not any(sender.is_alive() for sender in senders), "all went well, and in time", failures)
+
+
 def scenario():
     with step("a box, and nine peers: three on each of its bearers") as remark:
         began = time.monotonic()
@@ -49,7 +72,7 @@ def scenario():
 
     with step("nine applications gather in one session") as remark:
         began = time.monotonic()
-        applications = [Application(peer, members_max=9) for peer in peers]
+        applications = [Application(peer, members_max=9, directory=tempfile.mkdtemp()) for peer in peers]
         for one in applications:
             others = [other for other in applications if other is not one]
             wait_until(f"{one.name} meets the eight others", lambda: one.meets(others), 120, 0.05)
@@ -62,29 +85,34 @@ def scenario():
 
     with step("all 72 pairs exchange a stream of 100 KiB") as remark:
         data = random.Random(1).randbytes(STREAM_BYTES)
-        began = time.monotonic()
-        failures = []
+        began, digest = time.monotonic(), hashlib.sha256(data).digest()
 
-        def send(sender):
-            try:
-                for receiver in applications:
-                    if receiver is not sender:
-                        stream = sender.session.open_stream(f"from {sender.name}", receiver.address)
-                        stream.write(data, timeout=120)
-                        stream.finish(timeout=120)
-            except Exception as failure:                # told by the scenario, not by a thread
-                failures.append((sender.name, failure))
+        def write(sender, receiver):
+            stream = sender.session.open_stream(f"from {sender.name}", receiver.address)
+            stream.write(data, timeout=120)
+            stream.finish(timeout=120)
 
-        senders = [threading.Thread(target=send, args=[one], daemon=True) for one in applications]
-        for sender in senders:
-            sender.start()
-        for sender in senders:
-            sender.join(240)
-        check(not failures, "every stream is written and read to its end", failures)
-        digest = hashlib.sha256(data).digest()
+        between_all(applications, write)
         for one in applications:
             wait_until(f"{one.name} has read eight", lambda: len(one.streams) == 8, 20, 0.1)
             check(all(hashlib.sha256(received).digest() == digest for _, received in one.streams), "bit by bit")
+        remark(f"in {time.monotonic() - began:.1f} s")
+
+    with step("all 72 pairs exchange a file of 100 KiB") as remark:
+        began = time.monotonic()
+
+        def send(sender, receiver):
+            path = pathlib.Path(sender.directory, "out", f"from {sender.name}")
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
+            verdicts = sender.transfers.send([path], receiver.address)
+            check(verdicts == [resources.STORED], f"{receiver.name} has stored it", verdicts)
+
+        between_all(applications, send)
+        for one in applications:
+            files = [path for path in pathlib.Path(one.directory).iterdir() if path.is_file()]
+            check(len(files) == 8, f"{one.name} has eight files", files)
+            check(all(hashlib.sha256(path.read_bytes()).digest() == digest for path in files), "bit by bit")
         remark(f"in {time.monotonic() - began:.1f} s")
 
     with step("what the box was left with") as remark:

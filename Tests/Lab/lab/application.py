@@ -4,6 +4,7 @@ import threading
 import time
 
 import causeway
+import resources
 
 from .story import check, wait_until
 
@@ -11,13 +12,14 @@ SERVICE = "story"
 
 
 class Application:
-    """One client of the local API, and a thread that takes what its session tells."""
+    """One client of the local API, and a thread that takes what its session tells. Files that are offered go into `directory`."""
 
-    def __init__(self, node, members_max=0, unsealed=False):
-        self.name = node.name
+    def __init__(self, node, members_max=0, unsealed=False, directory=None):
+        self.name, self.directory = node.name, directory
         self.node = causeway.Node.connect("story", str(node.runtime / "api.sock"))
         self.session = self.node.open_session(SERVICE, members_max, unsealed=unsealed)
         self.messages, self.states, self.streams, self.telling = [], [], [], []
+        self.transfers = resources.Transfers(self.session, directory, accept=lambda incoming: None if directory else "no directory")
         threading.Thread(target=self.listen, daemon=True).start()
         self.session.gather()
         self.service = self.node.advertise(SERVICE, {"name": self.name})
@@ -30,7 +32,7 @@ class Application:
                     self.messages.append((event.sender, event.data))
                 case causeway.Member():
                     self.states.append((event.address, causeway.State(event.state)))
-                case causeway.IncomingStream():
+                case causeway.IncomingStream() if not self.transfers.take(event):
                     threading.Thread(target=self.read, args=[event], daemon=True).start()
 
     def read(self, stream):
