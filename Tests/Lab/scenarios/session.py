@@ -98,6 +98,15 @@ def scenario():
         check(all(len(one.session.connected()) == 2 for one in applications), "two others each")
         everybody_sends_to_everybody(applications)
 
+    for gone, witness in ((dave, carol), (bob, carol)):
+        with step(f"{gone.name}'s daemon is killed and starts without an application: no ghost stays") as remark:
+            stage[gone.name].kill()
+            stage[gone.name].start()
+            began = time.monotonic()
+            wait_until(f"{witness.name} is told that {gone.name} left", lambda: (gone.address, causeway.State.LEFT) in witness.states,
+                       30, 0.02)
+            remark(f"gone {time.monotonic() - began:.2f} s after the start")
+
     with step("what the box was left with") as remark:
         box = stage["box"].status()["box"]
         check(box["frames_forwarded"] > 0, "it forwarded frames")
