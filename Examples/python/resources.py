@@ -22,14 +22,13 @@ OFFER, PROMPT, ANSWER, MANIFEST, HELD, READY, BEGIN, BYTES, ROOT, SKIP, VERDICT,
 ACCEPTED, KNOWN, DECLINED, NO_SPACE, TOO_LARGE, TIMED_OUT, BUSY = range(7)      # answers
 STORED, DIFFERS, NOT_SENT = range(3)                                            # verdicts
 CANNOT_WRITE, BROKEN = 1, 3                                                     # why a transfer is cancelled
-LEAF = 1 << 20
-PIECE = 65_536              # bytes of a file in one record
+LEAF, PIECE = 1 << 20, 65_536               # bytes of a file that have a hash, and that are in one record
 RECORD_MAX = 66_000
-FILES_MAX = 1_000           # of an offer, either way
-ENTRY_MAX = 266             # bytes of a file in the manifest
+FILES_MAX, ENTRY_MAX = 1_000, 266           # of an offer, either way; bytes of a file in the manifest
 AT_ONCE_MAX, OF_A_NODE_MAX = 8, 4           # transfers that come
 KEPT_MAX = 32               # broken ones that may go on
 OFFER_SECONDS, SILENCE_SECONDS, BREAK_SECONDS, ATTEMPTS_MAX = 30, 120, 3_600, 20
+BREAKS = (None, StreamEnd.LOST, StreamEnd.NO_PLACE)             # after which it is tried again
 STREAM = re.compile("causeway:(?:resource:([0-9a-f]{16})|answer):([0-9a-f]{16})")
 ILLEGAL = re.compile("[/\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
@@ -293,15 +292,16 @@ class Transfers:
             raise CausewayError(Code.INVALID, f"1 to {FILES_MAX} files of different and plain names go together")
         files = [(name, os.path.getsize(path)) for name, path in sorted(named.items())]
         until = time.monotonic() + BREAK_SECONDS
-        for _ in range(ATTEMPTS_MAX):
+        for attempt in range(ATTEMPTS_MAX):
             while to not in self._session.connected() and time.monotonic() < until and not self._session._node.end:
                 time.sleep(0.1)
             try:
                 verdicts = self._attempt(files, [named[name] for name, _ in files], to)
                 return [verdicts[os.fsencode(os.path.basename(path))] for path in paths]
             except CausewayError as error:
-                if error.code != Code.UNAVAILABLE or getattr(error, "end", StreamEnd.LOST) != StreamEnd.LOST:
+                if error.code not in (Code.UNAVAILABLE, Code.FULL) or getattr(error, "end", None) not in BREAKS:
                     raise
+            time.sleep(min(0.2 * 2**attempt, 5))
         raise CausewayError(Code.UNAVAILABLE, "the path breaks again and again")
 
     def _attempt(self, files, paths, to):

@@ -30,14 +30,14 @@ public enum Limits {
   /// Bytes of a stream in one packet, in either direction.
   static let streamBytesMax = 4_096
   /// Streams of one session that wait to be looked at. The daemon has no more for a client; any more are refused.
-  static let offeredStreamsMax = 16
+  static let offeredStreamsMax = 32
   /// Services that a browse knows: 256 nodes with 16 each.
   static let sightingsMax = 4_096
   static let servicesOfNodeMax = 16
   static let serviceBytesMax = 2_048
   /// Offers of one session that came and are not answered; any more are refused. One member can fill it, until the
-  /// application has answered: each offer takes two of its 16 streams, and those that it accepted need some too.
-  static let offersMax = 4
+  /// application has answered: each offer takes two of its 32 streams, and those that it accepted need some too.
+  static let offersMax = 8
   static let offerBegins = Duration.seconds(TransferLimits.beginSeconds)
   static let returnMax = Duration.seconds(TransferLimits.returnSeconds)
   static let farewellMax = Duration.seconds(TransferLimits.farewellSeconds)

@@ -2,7 +2,7 @@ internal import Transfer
 internal import TransferFiles
 
 /// Files and folders that a member offers: `SessionEvent.offer`. It waits 10 minutes for its answer. One that is dropped
-/// without an answer is declined; of those that are not answered four of a session are kept, and more are refused.
+/// without an answer is declined; of those that are not answered eight of a session are kept, and more are refused.
 /// docs/resources.md.
 public final class Offer: Sendable {
   /// Who offers it, as it stood when the offer came.

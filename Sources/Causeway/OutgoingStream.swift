@@ -9,7 +9,7 @@ extension Session {
   ///   - name: tells the member what it is; 1 to 63 bytes of UTF-8 without control characters, and not with `causeway:`
   ///     in front.
   ///   - member: one that is connected.
-  /// - Throws: `invalid`; `outOfReach` when it is not connected; `full` beyond 16 streams of this application, both
+  /// - Throws: `invalid`; `outOfReach` when it is not connected; `full` beyond 32 streams of this application, both
   ///   directions counted, or 16 to one member; `ended`; `cancelled`.
   public func openStream(_ name: String, to member: Address) async throws(CausewayError) -> OutgoingStream {
     try Syntax.name(name, "the name of a stream", Limits.nameBytesMax, mayBeEmpty: false)

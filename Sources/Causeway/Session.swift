@@ -39,7 +39,7 @@ public final class Session: Sendable {
   }
 
   /// What happens in the session. Messages come as fast as they are taken: 256 KiB wait here, everything else at its
-  /// senders. Of a member's changes that are not taken the last one is told. Of streams that come 16 wait to be taken.
+  /// senders. Of a member's changes that are not taken the last one is told. Of streams that come 32 wait to be taken.
   public var events: Events<SessionEvent> {
     Events {
       let event = await self.inside.mailbox.next()

@@ -17,8 +17,8 @@ enum FileLimits {
   static let memberTime = TimeSpan.seconds(10)
   /// Pieces of 256 KiB that are read and hashed before the daemon and the user are heard again.
   static let readsMax = 4
-  /// Offers and transfers at once: each takes two of the 16 streams that a daemon has for a client.
-  static let transfersMax = 7
+  /// Offers and transfers at once: each takes two of the 32 streams that a daemon has for a client.
+  static let transfersMax = 15
   /// Transfers with those that are waited for after a break.
   static let awayMax = 64
   /// One that stood still for so long makes place for another.

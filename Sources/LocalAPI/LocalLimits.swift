@@ -13,8 +13,9 @@ public enum LocalLimits {
   public static let browsesMax = 8
   /// Results that one client waits for: each member to which a message is on its way.
   public static let flightsMax = 64
-  /// Streams of one client at once, those included that members have opened to it.
-  public static let streamsMax = 16
+  /// Streams of one client at once, those included that members have opened to it: enough for a session of eight in which
+  /// everybody sends a file to everybody, which takes 28 (two a transfer).
+  public static let streamsMax = 32
   /// Bytes of a stream in one packet.
   public static let streamBytesMax = 4_096
   /// A client is told that it may write when it is so much more at least.

@@ -189,7 +189,7 @@ extension LocalClients {
   ) throws(LocalError) {
     guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
     guard let session = client.session(session) else { throw LocalError(.unknown) }
-    guard client.streams.count < LocalLimits.streamsMax else { throw LocalError(.full, "a client has 16 streams") }
+    guard client.streams.count < LocalLimits.streamsMax else { throw LocalError(.full, "a client has 32 streams") }
     let handle = try LocalError.wrapping { () throws(SessionError) in
       try node.sessions.openStream(name, in: session.handle, to: member, now: now)
     }

@@ -114,7 +114,7 @@ public enum SessionLimits {
   /// Streams that one of two members has opened to the other: each end counts its own.
   public static let streamsPerPairMax = 16
   /// Streams of a node. Those that one other node opens get no more places than are left.
-  public static let streamsMax = 64
+  public static let streamsMax = 96
   /// Bytes of UTF-8 of a stream's name.
   public static let streamNameBytesMax = 63
   /// What a stream sends in a turn, and what is kept of it at the sender.
@@ -123,7 +123,7 @@ public enum SessionLimits {
   public static let streamWindow: UInt64 = 40 * 1024
   public static let streamWindowSure: UInt64 = 8 * 1024
   /// The same of all streams of a node: `streamWindowSure` for each, and a pool for the rest.
-  public static let streamBytesMax: UInt64 = 1024 * 1024
+  public static let streamBytesMax: UInt64 = 1280 * 1024
   /// Bytes of streams that a lane holds and has not sent, so that the next stream's turn comes soon.
   public static let streamLaneBytesMax = 32 * 1024
 }

@@ -80,10 +80,10 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
 
 @Test(.timeLimit(.minutes(1))) func `streams wait to be looked at and one too many is refused`() async throws {
   let bench = try await Bench(one)
-  for received in 1...17 { bench.daemon.tell(streamPacket(bench.number, UInt32(received), one)) }
-  #expect(try await bench.daemon.asked(14).fields == word(17) + [UInt8](repeating: 0, count: 9))
+  for received in 1...33 { bench.daemon.tell(streamPacket(bench.number, UInt32(received), one)) }
+  #expect(try await bench.daemon.asked(14).fields == word(33) + [UInt8](repeating: 0, count: 9))
   var events = bench.session.events.makeAsyncIterator(), kept: [OfferedStream] = []
-  for received in 1...16 {
+  for received in 1...32 {
     guard case .stream(let stream)? = try await events.next() else { throw CausewayError(.invalid) }
     #expect(stream.number == received)
     kept.append(stream)

@@ -269,11 +269,11 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
 
 @Test(.timeLimit(.minutes(1))) func `an offer too many is refused`() async throws {
   let test = try await Transferring()
-  for number in 0..<5 {
+  for number in 0..<9 {
     test.wire.open("causeway:resource:0123456789abcdef:000000000000000\(number)", to: 1, UInt32(70 + number))
   }
   var refused = 0
-  for _ in 0..<5 where try await test.wire.ends[1].daemon.asked(14).fields[4] == 0 { refused += 1 }
+  for _ in 0..<9 where try await test.wire.ends[1].daemon.asked(14).fields[4] == 0 { refused += 1 }
   #expect(refused == 1)
 }
 

@@ -64,9 +64,8 @@ class Offer:
 
     def __init__(self, node, service, told, path, size, where=None):
         """`told`: the name in the offer; `path`: the names in the manifest."""
-        address = next(each.address for each in node.browse(service) if each.kind == "found")
         self.session = node.open_session(service)
-        assert self.session.invite(address).wait(20)[0] == Outcome.CONNECTED
+        address = self._come_to(service, node)
         self.manifest = manifest(path, size)
         digest = hashlib.sha256(self.manifest).digest()
         attempt = os.urandom(8).hex()
@@ -75,6 +74,15 @@ class Offer:
         answer = next_stream(self.session)
         assert answer.name == f"causeway:answer:{attempt}", answer.name
         self.records = Records(answer)
+
+    def _come_to(self, service, node):
+        """Who offers a service. One that ended is found until its box has told that it is lost."""
+        for each in node.browse(service):
+            if each.kind == "found":
+                outcome, why = self.session.invite(each.address).wait(20)
+                assert outcome in (Outcome.CONNECTED, Outcome.NO_SERVICE), (outcome, why)
+                if outcome == Outcome.CONNECTED:
+                    return each.address
 
     def send(self, kind, *fields):
         self.stream.write(record(kind, *fields), timeout=20)

@@ -167,21 +167,33 @@ private final class StreamPair {
     #expect(pair.writer.read(143) == [[143] + stream.writer.bytes + [0, 0, 0, 0, 4]])
   }
 
-  @Test func `a client has 16 streams, and more that come find no place`() {
+  @Test func `one member has 16 streams to another one, and not more`() {
     let pair = StreamPair()
     for number in 0..<17 {
       let isDone = pair.writer.outcome(.stream(session: pair.sessions[0], to: pair.to, name: bytes("s"))) == .done
       #expect(isDone == (number < 16))
     }
+  }
+
+  @Test func `a client has 32 streams, and more that come find no place`() {
+    let pair = StreamPair()
+    for _ in 0..<16 {
+      #expect(pair.writer.outcome(.stream(session: pair.sessions[0], to: pair.to, name: bytes("s"))) == .done)
+    }
+    // Both ends count the same streams.
+    for _ in 0..<16 {
+      let to = pair.writer.address("chat")
+      #expect(pair.reader.outcome(.stream(session: pair.sessions[1], to: to, name: bytes("s"))) == .done)
+    }
     let third = Application(pair.house, 0, name: "third")
     _ = third.ask(.advertise(type: chat, info: []))
-    let session = third.open("chat")
-    _ = pair.writer.ask(
-      .invite(session: pair.sessions[0], third.address("chat", name: "third"), milliseconds: 0, context: []))
+    let session = third.open("chat"), to = third.address("chat", name: "third")
+    _ = pair.writer.ask(.invite(session: pair.sessions[0], to, milliseconds: 0, context: []))
     let invited = third.invitation()
     _ = third.ask(.answer(invitation: invited, into: session, text: []))
     pair.house.run(seconds: 2)
     _ = third.read()
+    #expect(pair.writer.outcome(.stream(session: pair.sessions[0], to: to, name: bytes("s"))) == .full)
     let own = third.ask(.stream(session: session, to: pair.to, name: bytes("s")))
     pair.house.run(seconds: 1)
     #expect(third.read(143) == [[143] + own.bytes + [0, 0, 0, 0, 3]])
