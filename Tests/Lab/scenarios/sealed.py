@@ -90,7 +90,7 @@ def canaries_of_a_session(inviter, declines, accepts):
     check(answers == [(causeway.Outcome.DECLINED, canary), (causeway.Outcome.CONNECTED, "")], "declined, accepted", answers)
     wait_until("they meet", lambda: session.connected() and guest.connected(), 20, 0.05)
     for mode in causeway.Mode:
-        session.send(CANARY * 100, mode=mode, timeout=20)
+        session.send(CANARY * 90, mode=mode, timeout=20)
     stream = session.open_stream(canary, session.connected()[0])
     stream.write(CANARY * 1000, timeout=20)
     stream.finish(timeout=20)
