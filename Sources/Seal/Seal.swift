@@ -128,11 +128,13 @@ public final class Seal {
     return false
   }
 
-  /// Whether an accepted hello may start a session, as the server.
+  /// Whether an accepted hello may start a session, as the server. It does not while the application decides.
   public func mayAccept(now: Instant) -> Bool {
     guard !sessionName.isClient, refusedUntil <= now else { return false }
     guard let attempt else { return true }
-    return attempt.phase == .handshaking && attempt.startedAt + SealLimits.replaceTime <= now
+    // Whoever begins anew has given up what was begun, also when this end has done its part and waits for the confirmation.
+    return (attempt.phase == .handshaking || attempt.phase == .accepted)
+      && attempt.startedAt + SealLimits.replaceTime <= now
   }
 
   /// Starts the server's end of a session that `mayAccept` allowed.

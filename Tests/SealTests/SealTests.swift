@@ -241,6 +241,30 @@ private final class Pair {
     #expect(pair.server.received.last == [1] && pair.client.received.last == [2])
   }
 
+  @Test func aClientThatGaveUpBeginsAnewWithAServerThatHadDoneItsPart() {
+    var frames = 0, lastFrame = Int.max
+    func pair() -> Pair {
+      let pair = Pair()
+      frames = 0
+      pair.onTheWay = { isFromClient, type, payload in
+        if !isFromClient && type == 36 { frames += 1 }
+        return isFromClient || frames < lastFrame ? payload : nil
+      }
+      pair.client.seal.isWanted = true
+      pair.settle()
+      return pair
+    }
+    #expect(pair().areOpen)
+    // The last of the server's flights, and all after it, do not arrive until the client has given up.
+    lastFrame = frames
+    let broken = pair()
+    broken.pass(SealLimits.handshakeTime)
+    #expect(broken.client.events == [.failed(.timedOut)] && !broken.areOpen)
+    broken.onTheWay = { _, _, payload in payload }
+    broken.pass(.seconds(3))
+    #expect(broken.areOpen)
+  }
+
   @Test func withoutAnAnswerItTriesAgainAndWaitsLongerEachTime() {
     let pair = Pair()
     var count = 0
