@@ -341,7 +341,7 @@ class Sending:
         self._answer, self._results = queue.SimpleQueue(), {}
 
     def wait(self, timeout=None):
-        """What became of it, as `Session.send` returns it."""
+        """What became of it, as `Session.send` returns it. To be called once."""
         code, explanation = _wait(self._answer, timeout)
         if code != Code.DONE:
             raise CausewayError(Code(code) if code in list(Code) else code, explanation)

@@ -10,7 +10,7 @@ final class PeerConnection {
   private(set) var localID = NodeID.none
   private var requestCounter: UInt32 = 0
 
-  /// Attaches to the daemon; `book` then holds every current peer.
+  /// Connects to the daemon and watches the peers; `book` then holds every current one.
   init(_ options: ClientOptions) throws(CommandFailure) {
     client = try options.connect()
     client.send(.watch)
