@@ -51,6 +51,8 @@ public final class Channel {
   private var hasRoute = false
   public private(set) var isClosed = false
   private var messagesTaken: UInt64 = 0
+  /// Nothing went to the other end's epoch, and nothing came from it.
+  private var isUntouched = true
 
   /// There is no route until `routeChanged` is called. The channels of one node share a `budget` for their rings.
   public init(
@@ -152,6 +154,7 @@ public final class Channel {
     guard let longest = datagramBytesMax else { preconditionFailure("there is no route") }
     precondition(message.byteCount <= longest && buffer.count >= pathMTU)
     datagramNumber += 1
+    isUntouched = false
     datagrams.countSent()
     Datagram(epochs: EpochPair(destination: remoteEpoch, source: localEpoch), kind: kind, number: datagramNumber)
       .encodeHeader(into: buffer)
@@ -230,6 +233,7 @@ public final class Channel {
   private func check(_ epochs: EpochPair) throws(ChannelRefusal) {
     guard epochs.destination == localEpoch else { throw .otherDestinationEpoch(epochs.destination) }
     guard epochs.source == remoteEpoch else { throw .otherSourceEpoch(epochs.source) }
+    isUntouched = false
   }
 
   // MARK: Life and route
@@ -244,6 +248,14 @@ public final class Channel {
     beginAgain(inLaterEpoch: isEarlier)
   }
 
+  /// The other end named its epoch in a way that proves its identity. A later one than the known is a restart; but a
+  /// channel that has sent nothing takes the epoch as the one that was always meant, and no send fails. An earlier one
+  /// is a message that was late.
+  public func remoteSaid(epoch: UInt64) {
+    guard epoch > remoteEpoch else { return }
+    if isUntouched { remoteEpoch = epoch } else { remoteRestarted(epoch: epoch) }
+  }
+
   /// This end has a later epoch: as if the other end had restarted.
   public func localRestarted(epoch: UInt64) {
     localEpoch = epoch
@@ -256,6 +268,7 @@ public final class Channel {
       localEpoch += 1
       datagramNumber = 0
     }
+    isUntouched = true
     for lane in Self.all {
       sender(lane).restart()
       receiver(lane).restart()
@@ -334,6 +347,7 @@ public final class Channel {
     _ range: ByteRange, _ lane: Lane, _ epochs: EpochPair, into buffer: UnsafeMutableRawBufferPointer, _ now: Instant
   ) -> OutgoingPayload {
     let from = sender(lane)
+    isUntouched = false
     Segment(epochs: epochs, lane: lane, timestamp: now.timestamp, offset: range.start).encodeHeader(into: buffer)
     let byteCount = Segment.headerBytes + Int(range.byteCount)
     from.ring.read(

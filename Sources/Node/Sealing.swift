@@ -119,6 +119,7 @@ extension Node {
     associations.revive(association, now: now)
     guard let seal = association.protection.seal else { return }
     seal.isWanted = association.channel.hasUnfinishedSends
+    seal.channelEpoch = association.channel.localEpoch
     if let route = association.route {
       if seal.needsSession(now: now) {
         seal.begin(
@@ -163,7 +164,7 @@ extension Node {
       throw .notOpened
     }
     switch opened {
-    case .hello: break
+    case .hello(let epoch): if let epoch { association.channel.remoteSaid(epoch: epoch) }
     case .payload(let octet, let byteCount):
       guard let type = FrameType(rawValue: octet) else { throw .unknownType }
       guard byteCount > 0 else { throw .truncated }

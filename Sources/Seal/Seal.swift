@@ -21,8 +21,9 @@ public enum SealFrame: Equatable {
 
 /// The content of an opened payload.
 public enum Opened: Equatable {
-  /// A hello between the two seals, already handled.
-  case hello
+  /// A hello between the two seals, already handled. It names the channel epoch of the other end; nil when the hello
+  /// was not accepted.
+  case hello(channelEpoch: UInt64?)
   /// Bytes 1 … of the plaintext are a payload of this frame type.
   case payload(type: UInt8, byteCount: Int)
 }
@@ -50,6 +51,8 @@ public final class Seal {
   public private(set) var refusal: SealRefusal?
   /// The owner has data for the peer.
   public var isWanted = false
+  /// The epoch of this end's channel, for the hello. The owner keeps it true.
+  public var channelEpoch: UInt64
 
   private let lifetime: SessionLifetime
   private let asksApplication: Bool
@@ -78,6 +81,7 @@ public final class Seal {
     name = (local, peer)
     self.localEpoch = localEpoch
     self.peerEpoch = peerEpoch
+    channelEpoch = localEpoch
     self.ownFlags = ownFlags
     self.peerFlags = peerFlags
     self.lifetime = lifetime
@@ -336,8 +340,8 @@ public final class Seal {
     guard count > 0 else { return nil }
     openedAt = now
     if buffer[0] == Self.helloType {
-      receiveHello(UnsafeRawBufferPointer(rebasing: buffer[1..<count]).bytes, session, now)
-      return .hello
+      return .hello(
+        channelEpoch: receiveHello(UnsafeRawBufferPointer(rebasing: buffer[1..<count]).bytes, session, now))
     }
     // Data before the peer's hello is not accepted.
     guard session.isConfirmed else { return nil }
@@ -345,21 +349,30 @@ public final class Seal {
     return .payload(type: buffer[0], byteCount: count - 1)
   }
 
-  private func receiveHello(_ payload: RawSpan, _ session: SealedSession, _ now: Instant) {
+  /// Returns the other end's channel epoch when its hello is accepted.
+  private func receiveHello(_ payload: RawSpan, _ session: SealedSession, _ now: Instant) -> UInt64? {
     // Hellos of a replaced or refused session are ignored.
-    guard session === attempt || session === current else { return }
-    guard let hello = try? SealHello(payload) else { return refuse(session, .version, now) }
+    guard session === attempt || session === current else { return nil }
+    guard let hello = try? SealHello(payload) else {
+      refuse(session, .version, now)
+      return nil
+    }
     if let refusal = hello.refusal {
       attempt = nil
-      return close(refusal, byPeer: true, now)
+      close(refusal, byPeer: true, now)
+      return nil
     }
     guard hello.ownFlags == peerFlags, hello.yourFlags == ownFlags, hello.ownEpoch == session.peerEpoch,
       hello.yourEpoch == localEpoch
-    else { return refuse(session, .contradiction, now) }
+    else {
+      refuse(session, .contradiction, now)
+      return nil
+    }
     session.hasPeerHello = true
     if hello.hasYours { session.peerShowedThatItHasOurs() }
     if hello.wantsAnswer && session.phase == .accepted { session.helloDue = now }
     promote(now)
+    return hello.channelEpoch
   }
 
   private static let helloType: UInt8 = 1
@@ -388,10 +401,11 @@ public final class Seal {
     if case .refusing(let reason) = session.phase { refusal = reason }
     let hello = SealHello(
       hasYours: session.hasPeerHello, wantsAnswer: !session.peerHasOurs && refusal == nil, refusal: refusal,
-      ownFlags: ownFlags, yourFlags: peerFlags, ownEpoch: localEpoch, yourEpoch: session.peerEpoch)
+      ownFlags: ownFlags, yourFlags: peerFlags, ownEpoch: localEpoch, yourEpoch: session.peerEpoch,
+      channelEpoch: channelEpoch)
     session.helloSent(now: now)
     session.recordsSealed += 1
-    let count = withUnsafeTemporaryAllocation(byteCount: 1 + SealHello.byteCount, alignment: 1) { plaintext in
+    let count = withUnsafeTemporaryAllocation(byteCount: 1 + hello.byteCount, alignment: 1) { plaintext in
       plaintext[0] = Self.helloType
       hello.encode(into: UnsafeMutableRawBufferPointer(rebasing: plaintext[1...]))
       return session.session.seal(UnsafeRawBufferPointer(plaintext), into: buffer)

@@ -31,9 +31,11 @@ public enum SealRefusal: UInt8, Error, Sendable {
 ///
 ///     0 version · 1 flags: bit 0 your hello has arrived, bit 1 answer requested · 2 refusal, 0 for none · 3 zero ·
 ///     4 own topology flags · 5 the other's topology flags as seen · 6–7 zero ·
-///     8–15 own boot epoch · 16–23 the other's boot epoch as seen
+///     8–15 own boot epoch · 16–23 the other's boot epoch as seen · 24–31 own channel epoch, absent: the boot epoch
 public struct SealHello: Equatable, Sendable {
-  public static let byteCount = 24
+  private static let byteCountMin = 24
+  /// The length with a channel epoch.
+  public static let byteCountMax = 32
   public static let version: UInt8 = 1
 
   public var hasYours: Bool
@@ -44,10 +46,12 @@ public struct SealHello: Equatable, Sendable {
   public var yourFlags: TopologyFlags
   public var ownEpoch: UInt64
   public var yourEpoch: UInt64
+  /// The epoch of the sender's channel: its boot epoch, or greater when it forgot a channel or began one again.
+  public var channelEpoch: UInt64
 
   public init(
     hasYours: Bool, wantsAnswer: Bool, refusal: SealRefusal?, ownFlags: TopologyFlags, yourFlags: TopologyFlags,
-    ownEpoch: UInt64, yourEpoch: UInt64
+    ownEpoch: UInt64, yourEpoch: UInt64, channelEpoch: UInt64
   ) {
     self.hasYours = hasYours
     self.wantsAnswer = wantsAnswer
@@ -56,12 +60,16 @@ public struct SealHello: Equatable, Sendable {
     self.yourFlags = yourFlags
     self.ownEpoch = ownEpoch
     self.yourEpoch = yourEpoch
+    self.channelEpoch = channelEpoch
   }
 
+  /// Bytes written.
+  public var byteCount: Int { channelEpoch == ownEpoch ? Self.byteCountMin : Self.byteCountMax }
+
   /// Bytes after the last field belong to a later version and are ignored. An unknown refusal or version reads as the
-  /// refusal `.version`.
+  /// refusal `.version`. Throws `.malformed` when the channel epoch is less than the boot epoch.
   public init(_ payload: RawSpan) throws(FrameRefusal) {
-    guard payload.byteCount >= Self.byteCount else { throw .truncated }
+    guard payload.byteCount >= Self.byteCountMin else { throw .truncated }
     guard payload.octet(1) & ~3 == 0, payload.octet(3) == 0, payload.word16(6) == 0 else { throw .malformed }
     hasYours = payload.octet(1) & 1 != 0
     wantsAnswer = payload.octet(1) & 2 != 0
@@ -72,6 +80,8 @@ public struct SealHello: Equatable, Sendable {
     yourFlags = TopologyFlags(rawValue: payload.octet(5))
     ownEpoch = payload.word64(8)
     yourEpoch = payload.word64(16)
+    channelEpoch = payload.byteCount < Self.byteCountMax ? ownEpoch : payload.word64(24)
+    guard channelEpoch >= ownEpoch else { throw .malformed }
   }
 
   /// Writes `byteCount` bytes to the start of `buffer`, which must have them.
@@ -86,6 +96,7 @@ public struct SealHello: Equatable, Sendable {
       output.append(bigEndian: UInt16(0))
       output.append(bigEndian: ownEpoch)
       output.append(bigEndian: yourEpoch)
+      if channelEpoch != ownEpoch { output.append(bigEndian: channelEpoch) }
     }
   }
 }

@@ -17,6 +17,50 @@ private let start = at(1_000)
   #expect(refusal { () throws(ChannelRefusal) in try b.receive(sent, now: start) } == .otherSourceEpoch(own + 1))
 }
 
+@Suite struct NamedEpochTests {
+  private func channel(_ own: UInt64, to other: UInt64) -> Channel {
+    let result = Channel(localEpoch: own, remoteEpoch: other)
+    result.routeChanged(pathMTU: 1_000, now: start)
+    return result
+  }
+
+  @Test func `what waits to be sent goes to the epoch that the other end names`() throws {
+    let a = channel(4, to: 9)
+    let b = channel(11, to: 4)
+    let id = try a.send([1], now: start)
+    a.remoteSaid(epoch: 11)
+    try settle(a, b, now: start)
+    #expect(b.messages(.interactive).map(\.bytes) == [[1]])
+    #expect(a.completions() == [Completion(message: id, lane: .interactive, outcome: .delivered)])
+  }
+
+  @Test func `what was sent to a former epoch fails when the other end names a later one`() throws {
+    let a = channel(4, to: 9)
+    _ = try a.send([1], now: start)
+    _ = a.frames(start)
+    a.remoteSaid(epoch: 11)
+    #expect(a.completions().map(\.outcome) == [.failed(.peerRestarted)])
+  }
+
+  @Test func `what is sent after a restart goes to a later epoch that the other end names then`() throws {
+    let a = channel(4, to: 9)
+    _ = try a.send([1], now: start)
+    _ = a.frames(start)
+    a.remoteRestarted(epoch: 10)
+    _ = a.completions()
+    _ = try a.send([2], now: start)
+    a.remoteSaid(epoch: 11)
+    #expect(a.completions().isEmpty && a.remoteEpoch == 11)
+  }
+
+  @Test func `an earlier epoch that the other end named late changes nothing`() throws {
+    let (a, _) = pair()
+    let known = a.remoteEpoch
+    a.remoteSaid(epoch: known - 1)
+    #expect(a.remoteEpoch == known)
+  }
+}
+
 @Suite struct DeadlineTests {
   @Test func `a send without progress for the deadline fails once`() throws {
     let (a, _) = pair()

@@ -229,6 +229,10 @@ ROWS = [
     # Channel
     Row("an unreliable message is handed over as often as it comes", "Sources/Channel/DatagramInbox.swift",
         "guard seen.take(datagram.number) else {", "guard seen.take(datagram.number) || true else {", SIMULATOR),
+    Row("a hello says the boot epoch of an end that has forgotten a channel", "Sources/Node/Sealing.swift",
+        "    seal.channelEpoch = association.channel.localEpoch\n", "", "NodeTests"),
+    Row("what was sent to a former epoch is sent again to a later one", "Sources/Channel/Channel.swift",
+        "if isUntouched { remoteEpoch = epoch }", "if true { remoteEpoch = epoch }", "ChannelTests"),
     Row("segments of another life are taken", "Sources/Channel/Channel.swift",
         "guard epochs.source == remoteEpoch else { throw .otherSourceEpoch(epochs.source) }", "", "ChannelTests.RestartTests"),
     Row("an old reset ends a fresh channel", "Sources/Channel/Channel.swift",

@@ -416,6 +416,20 @@ private let canary = "the canary sings at noon"
     #expect(row.places[2].texts == ["again"])
   }
 
+  @Test func theFirstMessageToANodeThatHasForgottenAChannelArrives() {
+    let row = Row(3) { number, settings in settings.asksApplication = number == 0 }
+    let ids = row.places.map(\.identity.id)
+    // A refused channel with a failed message is forgotten when the refusal is over.
+    row.say("refused", from: 0, to: 1)
+    row.places[0].node.decide(ids[1], isAccepted: false, now: row.now)
+    row.pass(.seconds(61))
+    row.say("begins again", from: 0, to: 1)
+    row.say(canary, from: 2, to: 0)
+    row.places[0].node.decide(ids[2], isAccepted: true, now: row.now)
+    row.pass(.seconds(5))
+    #expect(row.places[0].texts == [canary] && row.places[2].outcomes == [.delivered])
+  }
+
   @Test func aFloodOfHellosMakesNoSessions() {
     let row = Row(3)
     let server = row.places[0].identity.id < row.places[2].identity.id ? 2 : 0

@@ -6,18 +6,29 @@ import Testing
 
 private let golden = hex(
   """
-  01 03 02 00 05 02 0000 0000000700000001 00000009aabbccdd
+  01 03 02 00 05 02 0000 0000000700000001 00000009aabbccdd 0000000700000003
   """)
 
 private let hello = SealHello(
   hasYours: true, wantsAnswer: true, refusal: .contradiction, ownFlags: TopologyFlags(rawValue: 5),
-  yourFlags: TopologyFlags(rawValue: 2), ownEpoch: 0x7_0000_0001, yourEpoch: 0x9_aabb_ccdd)
+  yourFlags: TopologyFlags(rawValue: 2), ownEpoch: 0x7_0000_0001, yourEpoch: 0x9_aabb_ccdd,
+  channelEpoch: 0x7_0000_0003)
 
 @Test func aSealedHelloIsWrittenByteForByteAsTheProtocolSays() throws {
-  var bytes = [UInt8](repeating: 0xee, count: SealHello.byteCount)
-  bytes.withUnsafeMutableBytes { hello.encode(into: $0) }
-  #expect(bytes == golden)
+  #expect(written(hello) == golden)
   #expect(try SealHello(golden.span.bytes) == hello)
+}
+
+@Test func aSealedHelloWithoutAChannelEpochMeansTheBootEpoch() throws {
+  var short = hello
+  short.channelEpoch = short.ownEpoch
+  #expect(written(short) == [UInt8](golden[..<24]))
+  for count in 24..<32 { #expect(try SealHello([UInt8](golden[..<count]).span.bytes) == short) }
+}
+
+@Test func aChannelEpochBelowTheBootEpochIsRefused() {
+  let bytes = golden.with { $0[31] = 0 }
+  #expect(throws: FrameRefusal.malformed) { try SealHello(bytes.span.bytes) }
 }
 
 @Test func bytesBehindASealedHelloAreALaterVersions() throws {
@@ -26,7 +37,7 @@ private let hello = SealHello(
 }
 
 @Test func aSealedHelloThatIsShortOrUsesReservedBitsIsRefused() {
-  for count in 0..<golden.count {
+  for count in 0..<24 {
     let short = [UInt8](golden[..<count])
     #expect(throws: FrameRefusal.truncated) { try SealHello(short.span.bytes) }
   }
@@ -47,4 +58,10 @@ private let hello = SealHello(
   #expect(SealRefusal.preferences.rawValue == 1 && SealRefusal.contradiction.rawValue == 2)
   #expect(
     SealRefusal.rejected.rawValue == 3 && SealRefusal.undecided.rawValue == 4 && SealRefusal.version.rawValue == 5)
+}
+
+private func written(_ hello: SealHello) -> [UInt8] {
+  var bytes = [UInt8](repeating: 0xee, count: hello.byteCount)
+  bytes.withUnsafeMutableBytes { hello.encode(into: $0) }
+  return bytes
 }

@@ -15,6 +15,7 @@ private final class Pair {
     var events: [SealEvent] = []
     var received: [[UInt8]] = []
     var notOpened = 0
+    var channelEpochHeard: UInt64?
 
     init(_ seal: Seal, _ cryptography: StandInCryptography) {
       self.seal = seal
@@ -59,7 +60,7 @@ private final class Pair {
       let opened = plaintext.withUnsafeMutableBytes { end.seal.open(payload.span.bytes, into: $0, now: now) }
       switch opened {
       case .payload(_, let count): end.received.append([UInt8](plaintext[1..<1 + count]))
-      case .hello: break
+      case .hello(let epoch): end.channelEpochHeard = epoch ?? end.channelEpochHeard
       case nil:
         end.notOpened += 1
         end.seal.noteUndecryptable(now: now)
@@ -162,6 +163,14 @@ private final class Pair {
     pair.say([4], from: pair.server)
     #expect(pair.server.received == [[1, 2, 3]] && pair.client.received == [[4]])
     #expect(pair.client.events == [.opened(milliseconds: 0)] && pair.server.events == [.opened(milliseconds: 0)])
+  }
+
+  @Test func eachEndHearsTheChannelEpochOfTheOther() {
+    let pair = Pair()
+    pair.server.seal.channelEpoch += 2
+    pair.client.seal.isWanted = true
+    pair.settle()
+    #expect(pair.client.channelEpochHeard == 11 && pair.server.channelEpochHeard == 5)
   }
 
   @Test func nothingHappensWhileNobodyHasAnythingToSay() {

@@ -10,6 +10,7 @@ HELLO = 1
 YOURS_ARRIVED, ANSWER_ME = 1, 2
 EPOCHS = struct.Struct(">8s8s")
 SEALED_HELLO = struct.Struct(">BBBBBBH8s8s")
+CHANNEL_EPOCH = slice(SEALED_HELLO.size, SEALED_HELLO.size + 8)
 SEGMENT_HEADER = struct.Struct(">8s8sBBHIQ")
 ACKNOWLEDGEMENT_HEADER = struct.Struct(">8s8sBBHIQQ")
 INTERACTIVE = 0
@@ -25,6 +26,7 @@ class Conversation:
         self.identity, self.peer_id, self.own_flags, self.peer_flags = identity, peer_id, own_flags, peer_flags
         self.peer_epoch, self._send, self._tell, self._take = peer_epoch, send, tell, take
         self.is_client = identity.id < peer_id
+        self._peer_channel_epoch = peer_epoch
         self._session, self._accepted, self._is_told = None, False, False
         self._outgoing, self._acknowledged, self._incoming, self._read = b"", 0, {}, 0
         self._stream, self._due = b"", 0.0
@@ -53,7 +55,7 @@ class Conversation:
             data = self._outgoing[self._acknowledged :][:DATA_BYTES_MAX]
             clock = max(int(time.monotonic() * 1e6) & 0xFFFFFFFF, 1)
             header = SEGMENT_HEADER.pack(
-                self.peer_epoch, self.identity.epoch, INTERACTIVE, 0, 0, clock, self._acknowledged)
+                self._peer_channel_epoch, self.identity.epoch, INTERACTIVE, 0, 0, clock, self._acknowledged)
             self._seal(SEGMENT, header + data)
 
     # --- sealing -------------------------------------------------------------------------------------------------------
@@ -123,6 +125,8 @@ class Conversation:
         said = (version, its_flags, my_flags, its_epoch, my_epoch)
         if said != (1, self.peer_flags, self.own_flags, self.peer_epoch, self.identity.epoch):
             raise ValueError(f"{self.peer_id.hex()} contradicts its advertisement: {payload.hex()}")
+        if len(payload) >= CHANNEL_EPOCH.stop:
+            self._peer_channel_epoch = payload[CHANNEL_EPOCH]
         self._accepted, self._due = True, 0.0
         if flags & ANSWER_ME:
             self._greet()
@@ -138,7 +142,7 @@ class Conversation:
             self._read += len(data)
             self._stream += data
         self._seal(ACKNOWLEDGEMENT, ACKNOWLEDGEMENT_HEADER.pack(
-            self.peer_epoch, self.identity.epoch, INTERACTIVE, 0, 0, clock, self._read, self._read + WINDOW_BYTES))
+            self._peer_channel_epoch, self.identity.epoch, INTERACTIVE, 0, 0, clock, self._read, self._read + WINDOW_BYTES))
         while len(self._stream) >= 5 and len(self._stream) >= 5 + int.from_bytes(self._stream[:4]):
             end = 5 + int.from_bytes(self._stream[:4])
             kind, message, self._stream = self._stream[4], self._stream[5:end], self._stream[end:]
