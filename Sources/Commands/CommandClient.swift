@@ -42,6 +42,23 @@ struct ClientOptions {
   }
 }
 
+extension ControlClient {
+  /// Sends a request that is answered in words, and returns them when it was carried out.
+  func carryOut(_ request: ControlRequest) throws(CommandFailure) -> String {
+    send(request)
+    while true {
+      switch next(milliseconds: 10_000) {
+      case .event(.answer(let isDone, let text)):
+        if !isDone { throw CommandFailure(saying: text) }
+        return text
+      case .event: continue
+      case .closed(let reason): throw CommandFailure(saying: reason)
+      case .timedOut: throw CommandFailure(saying: "the daemon did not answer for 10 s; see “causeway log”")
+      }
+    }
+  }
+}
+
 /// A command fails; the reason was already printed.
 struct CommandFailure: Error {
   let code: CInt

@@ -182,15 +182,5 @@ private func target(
 private func askDaemon(
   _ operation: TrustOperation, _ target: Target, _ name: String, _ client: ControlClient
 ) throws(CommandFailure) {
-  client.send(.trust(operation, target.id, name: name.utf8.isEmpty ? target.name : name))
-  while true {
-    switch client.next(milliseconds: 10_000) {
-    case .event(.trustAnswer(let isDone, let text)):
-      if !isDone { throw CommandFailure(saying: text) }
-      return show("", text)
-    case .event: continue
-    case .closed(let reason): throw CommandFailure(saying: reason)
-    case .timedOut: throw CommandFailure(saying: "the daemon did not answer for 10 s; see “causeway log”")
-    }
-  }
+  show("", try client.carryOut(.trust(operation, target.id, name: name.utf8.isEmpty ? target.name : name)))
 }

@@ -35,6 +35,9 @@ private var commands: [Command] {
     Command(name: "peer", summary: "compare keys with another node", run: commandPeer),
     Command(
       name: "identity", summary: "show, make, import the box's key; trust, revoke others", run: commandIdentity),
+    Command(name: "config", summary: "check a configuration before the box reads it", run: commandConfig),
+    Command(name: "leds", summary: "say what the status LED shows when", run: commandLEDs),
+    Command(name: "reload", summary: "read the configuration again", run: commandReload),
     Command(name: "selftest", summary: "check this binary on this machine", run: commandSelftest),
     Command(name: "version", summary: "show what this binary is made of", run: commandVersion),
   ]

@@ -72,7 +72,7 @@ final class ControlConnection: EventSource {
   func answerTrust(failure: String?) {
     for answer in unsettled {
       let text = failure.map { "\(answer.text), but not on disk, so until the next start only: \($0)" } ?? answer.text
-      send(ControlEvent.trustAnswer(isDone: answer.isDone && failure == nil, text: text).encoded())
+      send(ControlEvent.answer(isDone: answer.isDone && failure == nil, text: text).encoded())
     }
     unsettled = []
   }
@@ -173,9 +173,15 @@ final class ControlConnection: EventSource {
       }
     case .way(let node):
       send(ControlEvent.way(delegate.controlWay(to: node)).encoded())
+    case .reload:
+      guard user.isOperator else {
+        return send(ControlEvent.answer(isDone: false, text: "only root may reload the configuration").encoded())
+      }
+      let (isDone, text) = delegate.controlReload()
+      send(ControlEvent.answer(isDone: isDone, text: text).encoded())
     case .trust(let operation, let id, let name):
       guard user.isOperator else {
-        return send(ControlEvent.trustAnswer(isDone: false, text: "only root may change whom the box trusts").encoded())
+        return send(ControlEvent.answer(isDone: false, text: "only root may change whom the box trusts").encoded())
       }
       let answer = delegate.controlTrust(operation, id, name: name)
       unsettled.append(answer)

@@ -12,6 +12,7 @@ import Primitives
 ///     'T'  trust: u8 operation, id, text name   see `TrustOperation`; answered by 'T'
 ///     'Q'  probe: u32 request, id               asks whether a node is there; answered by 'C' when its answer has come
 ///     'W'  way: id                              answered by 'W'
+///     'H'  reload the configuration              answered by 'T'; root and the daemon's own user only
 ///
 ///     server → client
 ///     'S'  a piece of the status JSON; an empty piece ends it
@@ -22,7 +23,7 @@ import Primitives
 ///     'C'  a probe ended: u32 request, u8 outcome (`ProbeOutcome`)
 ///     'W'  the links of the present route, the nearest first: u8 count, that many id, u8 bearer, text name; no link:
 ///          no route
-///     'T'  a request about trust was carried out (1) or not (0): u8, text for people
+///     'T'  a request about trust, or a reload, was carried out (1) or not (0): u8, text for people, cut to 255 bytes
 ///     'E'  the server closes: text reason
 ///
 /// While `outstandingMax` of a client's probes have not ended, the server reads nothing more from it. A client that reads
@@ -105,11 +106,12 @@ public enum ControlRequest {
   case watch
   case probe(request: UInt32, NodeID)
   case way(NodeID)
+  case reload
 }
 
 /// An event for a client.
 public enum ControlEvent {
-  case trustAnswer(isDone: Bool, text: String)
+  case answer(isDone: Bool, text: String)
   case statusPiece([UInt8])
   case peerPresent(PeerStatus)
   case ready(id: NodeID, name: String)
@@ -129,6 +131,7 @@ extension ControlRequest {
     var packet: [UInt8] = []
     switch self {
     case .status: packet.append(UInt8(ascii: "S"))
+    case .reload: packet.append(UInt8(ascii: "H"))
     case .trust(let operation, let id, let name):
       packet.append(UInt8(ascii: "T"))
       packet.append(operation.rawValue)
@@ -150,6 +153,7 @@ extension ControlRequest {
     var reader = ByteReader(packet.span.bytes, orThrow: ControlSyntaxError())
     switch try reader.u8() {
     case UInt8(ascii: "S"): self = .status
+    case UInt8(ascii: "H"): self = .reload
     case UInt8(ascii: "T"):
       guard let operation = TrustOperation(rawValue: try reader.u8()) else { throw ControlSyntaxError() }
       self = .trust(operation, try reader.nodeID(), name: try reader.text())
@@ -190,7 +194,7 @@ extension ControlEvent {
         packet.append(hop.bearer.rawValue)
         packet.append(text: hop.name)
       }
-    case .trustAnswer(let isDone, let text):
+    case .answer(let isDone, let text):
       packet.append(UInt8(ascii: "T"))
       packet.append(isDone ? 1 : 0)
       packet.append(text: text)
@@ -216,7 +220,7 @@ extension ControlEvent {
       var hops: [ControlHop] = []
       for _ in 0..<(try reader.u8()) { hops.append(try reader.hop()) }
       self = .way(hops)
-    case UInt8(ascii: "T"): self = .trustAnswer(isDone: try reader.u8() == 1, text: try reader.text())
+    case UInt8(ascii: "T"): self = .answer(isDone: try reader.u8() == 1, text: try reader.text())
     case UInt8(ascii: "E"): self = .closing(try reader.text())
     default: throw ControlSyntaxError()
     }

@@ -16,6 +16,8 @@ public protocol ControlDelegate: AnyObject {
   func controlWay(to node: NodeID) -> [ControlHop]
   /// Carries out a trust operation. If it is answered as done, it is in force.
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String)
+  /// Reads the configuration again. If it is answered as not done, nothing has changed.
+  func controlReload() -> (isDone: Bool, text: String)
   /// Whether the changes of `controlTrust` are on disk; if not, the answer waits for `ControlServer.stateSettled`.
   var controlIsSettled: Bool { get }
 }

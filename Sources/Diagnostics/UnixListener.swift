@@ -83,19 +83,3 @@ public struct UnixUser {
     return ([groupID] + groups[..<(Int(size) / MemoryLayout<gid_t>.size)]).filter(isWanted)
   }
 }
-
-/// Calls `body` with the unix address of `path`; -1 with ENAMETOOLONG when it does not fit.
-public func withUnixAddress(_ path: String, _ body: (__CONST_SOCKADDR_ARG, socklen_t) -> CInt) -> CInt {
-  var address = sockaddr_un()
-  address.sun_family = sa_family_t(AF_UNIX)
-  let utf8 = Array(path.utf8)
-  let room = MemoryLayout.size(ofValue: address.sun_path) - 1
-  if utf8.count > room {
-    csystem_set_errno(ENAMETOOLONG)
-    return -1
-  }
-  withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: utf8) }
-  return withUnsafePointer(to: &address) { pointer in
-    body(__CONST_SOCKADDR_ARG(__sockaddr_un__: pointer), socklen_t(MemoryLayout<sockaddr_un>.size))
-  }
-}

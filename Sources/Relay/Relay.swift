@@ -92,6 +92,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   /// The serials of the deny-lists that links were already checked against.
   var deniedSeen: [UInt64] = []
   var refusalsTold = FixedArray<6, UInt64>(repeating: 0)
+  let serviceManager = ServiceManager()
   private var health = StatusLED.Pattern.off
   private var isStopping = false
 
@@ -154,6 +155,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     startBearers()
     startMaintenance()
     drain()
+    serviceManager?.ready()
     loop.run()
   }
 
@@ -323,6 +325,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   private func stop(_ signal: CInt) {
     if isStopping { return finish() }
     isStopping = true
+    serviceManager?.stopping()
     journal.record(.notice, .boxStopped, at: loop.now, UInt64(signal))
     node.shutDown(now: loop.now)
     // Streams that are not links yet send no goodbye.

@@ -1,4 +1,5 @@
 import Bearer
+import Board
 import CSystem
 import Configuration
 import Diagnostics
@@ -118,6 +119,8 @@ extension Relay {
     wasSynchronised = isSynchronised
     tellRefusals()
     showHealth(isDue: true)
+    serviceManager?.alive()
+    tellServiceManager()
   }
 
   /// The next start must have a later epoch than the one that the node has taken.

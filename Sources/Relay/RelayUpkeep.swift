@@ -1,9 +1,11 @@
+import Board
 import Configuration
 import Diagnostics
 import Identity
 import Journal
-import Reactor
+import Node
 import Primitives
+import Reactor
 import Trust
 
 /// Maintenance of the daemon's own files and configuration.
@@ -59,18 +61,31 @@ extension Relay {
     }
   }
 
-  /// Reloads the configuration (SIGHUP): the journal's level and the anchors apply at once; changes that need a restart
+  func controlReload() -> (isDone: Bool, text: String) { reload() }
+
+  /// Reloads the configuration (SIGHUP, `causeway reload`), and tells the result everywhere.
+  @discardableResult
+  func reload() -> (isDone: Bool, text: String) {
+    serviceManager?.reloading(microseconds: loop.now.nanoseconds / 1000)
+    let (isDone, text) = readConfiguration()
+    bearerReport("configuration", text, isFault: !isDone)
+    serviceManager?.ready()
+    tellServiceManager()
+    return (isDone, text)
+  }
+
+  /// The journal's level and the anchors apply at once; changes that need a restart
   /// are named. An invalid file changes nothing.
-  func reload() {
+  private func readConfiguration() -> (isDone: Bool, text: String) {
     let fresh: Configuration
     do throws(ConfigurationError) {
       fresh = try Configuration.load(path: configurationFile)
     } catch {
-      return bearerReport("configuration", "not reloaded: \(error.text)", isFault: true)
+      return (false, "not reloaded: \(error.text)")
     }
     let anchors = TrustAnchors(directory: fresh.trust.anchors)
     if let fault = fault(in: anchors, fresh) {
-      return bearerReport("configuration", "not reloaded: \(fault)", isFault: true)
+      return (false, "not reloaded: \(fault)")
     }
     for warning in fresh.warnings { journal.report(.warning, at: loop.now, "configuration", warning) }
     var later = ""
@@ -86,7 +101,17 @@ extension Relay {
     reconsiderLinks()
     var text = "reloaded: \(anchors.certificateCount) anchors, \(anchors.listCount) revocation lists"
     if !later.utf8.isEmpty { text += "; these count from the next start: \(later)" }
-    bearerReport("configuration", text, isFault: false)
+    return (true, text)
+  }
+
+  /// The line of `systemctl status`: the first fault, or who is there.
+  func tellServiceManager() {
+    guard let serviceManager else { return }
+    let links = drivers.count { $0.slot != nil }
+    let peers = node.peers.count
+    serviceManager.show(
+      problems.first.map { "\($0.source): \($0.text)" }
+        ?? "\(links) \(links == 1 ? "link" : "links"), \(peers) \(peers == 1 ? "peer" : "peers")")
   }
 
   /// Why these anchors would lock out peers that the current ones accept.

@@ -150,7 +150,7 @@ class CommandLine(unittest.TestCase):
         code, out, _ = self.run_command()
         self.assertEqual(code, 0)
         for command in ("run", "status", "peers", "ping", "trace", "log", "browse", "chat", "pipe", "send", "receive",
-                        "drop", "accept", "peer", "selftest", "version"):
+                        "drop", "accept", "peer", "config", "leds", "reload", "selftest", "version"):
             self.assertIn(f"\n  {command} ", out)
 
     def test_an_unknown_command_is_refused(self):
@@ -160,7 +160,8 @@ class CommandLine(unittest.TestCase):
 
     def test_every_command_has_help(self):
         for words in (["run"], ["status"], ["peers"], ["ping"], ["trace"], ["log"], ["peer", "verify"], ["selftest"], ["version"], ["peer"],
-                      ["browse"], ["chat"], ["pipe"], ["accept"], ["send"], ["receive"], ["drop"]):
+                      ["browse"], ["chat"], ["pipe"], ["accept"], ["send"], ["receive"], ["drop"],
+                      ["config"], ["config", "check"], ["leds"], ["reload"]):
             code, out, _ = self.run_command(*words, "--help")
             self.assertEqual(code, 0, words)
             self.assertIn("Usage: causeway " + " ".join(words), out)
@@ -176,13 +177,31 @@ class CommandLine(unittest.TestCase):
                       ["chat", "--name", ""], ["chat", "--name", "a\nb"], ["chat", "--wait", "x"], ["accept"], ["pipe"],
                       ["pipe", "--listen", "a", "b"], ["pipe", "bob", "no_type"], ["pipe", "a", "b", "c"],
                       ["send"], ["send", "a"], ["send", "-", "bob"], ["send", "a", "bob", "--type", "No"], ["receive"],
-                      ["receive", "/tmp", "--count", "0"], ["receive", "/tmp", "--max", "x"], ["drop", "/tmp", "--count", "1"]):
+                      ["receive", "/tmp", "--count", "0"], ["receive", "/tmp", "--max", "x"], ["drop", "/tmp", "--count", "1"],
+                      ["config", "dance"], ["config", "check", "a"], ["leds", "on"], ["reload", "now"]):
             code, _, err = self.run_command(*words)
             self.assertEqual(code, 2, words)
             self.assertIn("causeway", err)
 
+    def test_a_configuration_is_checked_without_a_daemon(self):
+        with open(self.path("box.conf"), "w") as file:
+            file.write("[node]\ndisplay-name = attic\n")
+        code, out, err = self.run_command("config", "check", "--config", self.path("box.conf"))
+        self.assertEqual((code, out, err), (0, "good; the box is “attic”\n", ""))
+        with open(self.path("box.conf"), "a") as file:
+            file.write("[journal]\nlevel = loud\n")
+        code, out, err = self.run_command("config", "check", "--config", self.path("box.conf"))
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn("box.conf:4: ", err)
+
+    def test_the_end_of_a_daemon_without_a_status_led_is_no_fault(self):
+        with open(self.path("box.conf"), "w") as file:
+            file.write("[node]\ndisplay-name = attic\n")
+        code, out, err = self.run_command("leds", "--ended", "--config", self.path("box.conf"))
+        self.assertEqual((code, out, err), (0, "", ""))
+
     def test_no_daemon_is_told_by_its_own_code(self):
-        for words in (["status"], ["browse"], ["chat"], ["accept", "chat"], ["pipe", "bob"], ["pipe", "--listen"],
+        for words in (["status"], ["reload"], ["browse"], ["chat"], ["accept", "chat"], ["pipe", "bob"], ["pipe", "--listen"],
                       ["send", "/etc/passwd", "bob"], ["receive", "/tmp"], ["drop", "/tmp"]):
             code, _, err = self.run_command(*words, "--socket", self.path("none.sock"))
             self.assertEqual(code, 3, words)

@@ -200,6 +200,43 @@ class ProcessTest(DaemonsTest):
         reload(good.replace("[trust]\n", f"[trust]\nanchors = {self.path('anchors')}\n"), "neither a certificate nor a CRL")
         self.lives(box)
 
+    def test_a_reload_says_whether_it_was_done(self):
+        box = self.daemon("box", extra="[journal]\nlevel = notice\n").start()
+        with open(box.config) as file:
+            good = file.read()
+        code, out, _ = box.run("reload")
+        self.assertEqual((code, out), (0, "reloaded: 0 anchors, 0 revocation lists\n"))
+        with open(box.config, "w") as file:
+            file.write(good.replace("level = notice", "level = loud"))
+        code, out, err = box.run("reload", "--socket", box.directory + "/run/control.sock")
+        self.assertEqual((code, out), (1, ""))
+        self.assertRegex(err, "not reloaded: .*box.conf:[0-9]+: .*loud")
+        self.assertIsNone(box.process.poll())
+        with open(box.config, "w") as file:
+            file.write(good)
+        self.assertEqual(box.run("reload")[0], 0)
+        self.assertNotIn("not reloaded", box.run("status")[1])
+
+    def test_the_service_manager_hears_of_each_state(self):
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(manager.close)
+        manager.bind(self.path("notify"))
+        manager.settimeout(15)
+
+        def hears(*wanted):
+            for state in wanted:
+                while (said := manager.recv(4096).decode().split("\n")[0]) != state:
+                    self.assertIn(said.split("=")[0], ("WATCHDOG", "STATUS"), said)
+
+        box = self.daemon("box")
+        self.start(box, env={**os.environ, "NOTIFY_SOCKET": self.path("notify")})
+        hears("READY=1", "WATCHDOG=1")
+        box.process.send_signal(signal.SIGHUP)
+        hears("RELOADING=1", "READY=1", "WATCHDOG=1")
+        box.process.send_signal(signal.SIGTERM)
+        hears("STOPPING=1")
+        self.assertEqual(box.process.wait(10), 0)
+
     # The disk
 
     def starts(self, box, break_disk, mend_disk):

@@ -47,6 +47,14 @@ import Testing
     guard case .completed(5, .unreachable) = box.event(client) else { Issue.record("no completion"); return }
   }
 
+  @Test func aReloadIsAnsweredInWords() throws {
+    #expect(ControlRequest.reload.encoded() == [0x48])
+    let client = try ControlClient(path: box.socketPath)
+    client.send(.reload)
+    guard case .answer(true, "reloaded") = box.event(client) else { Issue.record("no answer"); return }
+    #expect(box.node.reloads == 1)
+  }
+
   @Test func aWayIsToldLinkByLink() throws {
     let client = try ControlClient(path: box.socketPath)
     client.send(.way(bobID))

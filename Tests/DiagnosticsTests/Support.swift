@@ -70,6 +70,12 @@ final class FakeNode: ControlDelegate {
     return (true, "done")
   }
 
+  var reloads = 0
+  func controlReload() -> (isDone: Bool, text: String) {
+    reloads += 1
+    return (true, "reloaded")
+  }
+
   var controlIsSettled = true
 }
 

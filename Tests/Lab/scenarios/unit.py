@@ -1,7 +1,7 @@
 """config/causeway.service under a real systemd: the README's installation on a fresh board, and all that the daemon needs
 inside its sandbox. Arguments: the parts to run, default all of them in this order."""
 # init: systemd
-# seconds: 150
+# seconds: 240
 
 import os
 import pathlib
@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import sys
+import time
 
 from lab import BluetoothAir, Box, Machine, Node, Process, Supplicant, cable, check, load_radios, main, run, say, step, wait_until
 from lab.clock import set_synchronised
@@ -92,6 +93,17 @@ def radios():
         wait_until("it is lit", led.is_lit)
         bob.stop()
         remark(f"{flashes} flashes in 6 s")
+    with step("SIGKILL: the LED blinks fast until the daemon is back") as remark:
+        # systemd waits before it starts the daemon again, so that there is time to look.
+        service.drop_in("[Service]\nRestartSec=10\n")
+        os.kill(service.pid, signal.SIGKILL)
+        wait_until("systemd knows that it died", lambda: service.show("SubState") == "auto-restart", 15, 0.2)
+        flashes, _ = led.pattern(3)
+        check(flashes >= 10, "it blinks fast", led.changes)
+        remark(f"{flashes} flashes in 3 s")
+        service.drop_in(None)
+        service.control("restart")
+        service.wait_status("answers again")
     with step("the box stops: the LED is dark"):
         service.control("stop")
         check(led.pattern() == (0, False), "it is dark", led.changes)
@@ -165,6 +177,23 @@ def restarts():
         check(service.pid == pid, "it is the same process", (pid, service.pid))
         service.configure({})
         service.control("reload")
+    with step("a reload with a mistake fails, and the daemon goes on with what it has"):
+        pid = service.pid
+        service.configure({"journal": {"level": "loud"}})
+        run("bash", "-c", f"! systemctl reload causeway", timeout=60)
+        check("loud" in service.cli("status"), "the status says why", service.cli("status"))
+        check(service.pid == pid, "it is the same process", (pid, service.pid))
+        service.configure({})
+        service.control("reload")
+        check("loud" not in service.cli("status"), "the fault is over", service.cli("status"))
+    with step("a daemon that hangs is killed and started again") as remark:
+        pid = service.pid
+        started = time.monotonic()
+        os.kill(pid, signal.SIGSTOP)
+        wait_until("another one runs", lambda: service.pid not in (0, pid), 90, 0.5)
+        remark(f"after {time.monotonic() - started:.0f} s")
+        check(service.wait_status("answers again")["box"]["uptime_seconds"] < 60, "it is a new one")
+        check("watchdog" in run("journalctl", "--no-pager", "--unit", "causeway").lower(), "systemd says why")
     with step("a configuration with a mistake: six failures in a row, then the mistake is corrected: the box comes back") as remark:
         # systemd's own limit is five starts within 10 s; an emulated machine is not so quick.
         directory = pathlib.Path("/run/systemd/system.conf.d")

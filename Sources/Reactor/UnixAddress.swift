@@ -1,0 +1,24 @@
+import CSystem
+
+/// Calls `body` with the unix address of `path`; -1 with ENAMETOOLONG when it does not fit. A path that begins with "@"
+/// is a name in the abstract namespace (unix(7)).
+public func withUnixAddress(_ path: String, _ body: (__CONST_SOCKADDR_ARG, socklen_t) -> CInt) -> CInt {
+  var address = sockaddr_un()
+  address.sun_family = sa_family_t(AF_UNIX)
+  var name = Array(path.utf8)
+  let room = MemoryLayout.size(ofValue: address.sun_path) - 1
+  if name.count > room {
+    csystem_set_errno(ENAMETOOLONG)
+    return -1
+  }
+  var byteCount = MemoryLayout<sockaddr_un>.size
+  if name.first == UInt8(ascii: "@") {
+    name[0] = 0
+    // Of an abstract name every byte counts, zeros too.
+    byteCount += name.count - room - 1
+  }
+  withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: name) }
+  return withUnsafePointer(to: &address) { pointer in
+    body(__CONST_SOCKADDR_ARG(__sockaddr_un__: pointer), socklen_t(byteCount))
+  }
+}
