@@ -25,6 +25,16 @@ struct WirelessTypes {
 
   func close() { socket.close() }
 
+  /// The country whose rules hold: two characters, “00” for none (Linux, Documentation/networking/regulatory.rst).
+  var regulatoryDomain: String? {
+    var question = NetlinkMessage(family, 0)
+    question.append(genericHeader: UInt8(NL80211_CMD_GET_REG.rawValue), version: 0)
+    guard let reply = try? socket.request(question),
+      let code = reply.attribute(UInt16(NL80211_ATTR_REG_ALPHA2.rawValue), from: 4)
+    else { return nil }
+    return String(decoding: code.prefix { $0 != 0 }, as: UTF8.self)
+  }
+
   /// Nil for an interface that is not wireless.
   func kind(_ interfaceIndex: UInt32) -> BearerKind? {
     var question = NetlinkMessage(family, 0)
@@ -38,6 +48,13 @@ struct WirelessTypes {
     default: return .wifi
     }
   }
+}
+
+/// The country whose rules this machine's radios keep: two characters, “00” for none. Nil without a radio.
+public func regulatoryDomain() -> String? {
+  guard let types = WirelessTypes() else { return nil }
+  defer { types.close() }
+  return types.regulatoryDomain
 }
 
 extension NetlinkMessage {

@@ -34,6 +34,15 @@ static int write_whole(int descriptor, const char *bytes, size_t length, struct 
   return STEP(fsync(descriptor));
 }
 
+// A command of root writes for the daemon: what it makes belongs to the directory's owner.
+static int give_to_owner(int directory, int descriptor, struct steps steps) {
+  struct stat status;
+  if (geteuid() != 0) return 0;
+  if (fstat(directory, &status) != 0) return -1;
+  if (status.st_uid == 0) return 0;
+  return STEP(fchown(descriptor, status.st_uid, status.st_gid));
+}
+
 static int replace_in(int directory, const char *name, const void *bytes, size_t length, mode_t mode, struct steps steps) {
   char fresh[64], previous[64], previous_fresh[64];
   if (strlen(name) > sizeof fresh - 10) return ENAMETOOLONG;
@@ -43,7 +52,7 @@ static int replace_in(int directory, const char *name, const void *bytes, size_t
   (void)STEP(unlinkat(directory, fresh, 0));
   int descriptor = STEP(openat(directory, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   if (descriptor < 0) return errno;
-  int code = write_whole(descriptor, bytes, length, steps) < 0 ? errno : 0;
+  int code = give_to_owner(directory, descriptor, steps) < 0 || write_whole(descriptor, bytes, length, steps) < 0 ? errno : 0;
   close(descriptor);
   if (code == 0) {
     // At its place by a rename too, so that there is a previous generation at every moment. A file system without hard

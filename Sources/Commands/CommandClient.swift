@@ -13,7 +13,7 @@ struct ClientOptions {
       help: "The daemon's control socket; default control.sock in the configuration's runtime-directory"),
   ]
 
-  private var socket: String?
+  private(set) var socket: String?
   private(set) var config: String?
 
   /// True when the option was one of these.
@@ -28,11 +28,7 @@ struct ClientOptions {
 
   /// Connects, or prints why not and throws the exit code.
   func connect() throws(CommandFailure) -> ControlClient {
-    var path = socket ?? ""
-    if socket == nil {
-      guard let configuration = loadConfiguration(config) else { throw CommandFailure(ExitCode.usage) }
-      path = configuration.controlSocketPath
-    }
+    let path = if let socket { socket } else { try findConfiguration(config).controlSocketPath }
     do throws(DiagnosticsError) {
       return try ControlClient(path: path)
     } catch {

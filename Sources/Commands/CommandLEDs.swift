@@ -7,22 +7,26 @@ import Relay
 /// `causeway leds`
 func commandLEDs(_ words: CommandWords) -> CInt {
   var path: String?
-  var hasEnded = false
+  var action: Action?
   CommandParser.parse(
     "causeway leds", words,
     help: """
       Say what the status LED shows when. With --ended, show the end of the daemon on it: dark when SERVICE_RESULT is \
-      “success”, which systemd sets, and the blinking of a fault otherwise.
+      “success”, which systemd sets, and the blinking of a fault otherwise. With --prepare, let the owner of the runtime \
+      directory drive it, when the daemon does not run as root.
       """,
     options: [
       configOption,
-      CommandOption(name: "ended", key: endedKey, argument: nil, help: "The daemon has ended; for ExecStopPost="),
+      CommandOption(
+        name: "ended", key: Action.end.rawValue, argument: nil, help: "The daemon has ended; for ExecStopPost="),
+      CommandOption(
+        name: "prepare", key: Action.prepare.rawValue, argument: nil, help: "The daemon will start; for ExecStartPre="),
     ]
   ) { key, value in
-    if key == endedKey { hasEnded = true } else { path = value }
+    if let chosen = Action(rawValue: key) { action = chosen } else { path = value }
     return nil
   }
-  guard hasEnded else {
+  guard let action else {
     var text = TextBuilder()
     for (pattern, meaning) in patterns {
       let start = text.bytes.count
@@ -35,8 +39,12 @@ func commandLEDs(_ words: CommandWords) -> CInt {
   }
   guard let configuration = loadConfiguration(path) else { return ExitCode.usage }
   do throws(SystemError) {
-    let result = getenv("SERVICE_RESULT")
-    try showEndOfDaemon(configuration, wasStopped: result.map { strcmp($0, "success") == 0 } ?? false)
+    switch action {
+    case .prepare: try prepareStatusLED(configuration)
+    case .end:
+      let result = getenv("SERVICE_RESULT")
+      try showEndOfDaemon(configuration, wasStopped: result.map { strcmp($0, "success") == 0 } ?? false)
+    }
     return ExitCode.done
   } catch {
     printError("\(configuration.board.statusLED): \(error.text)")
@@ -44,7 +52,10 @@ func commandLEDs(_ words: CommandWords) -> CInt {
   }
 }
 
-private let endedKey: CInt = 0x65
+private enum Action: CInt {
+  case end = 0x65
+  case prepare = 0x70
+}
 
 private let patterns: [(StaticString, StaticString)] = [
   ("lit", "all is well: a neighbour is linked"),

@@ -177,15 +177,6 @@ extension PeerConnection {
     return shortest.map { .after(microseconds: $0) } ?? .silence
   }
 
-  /// The links to a node; none without a route.
-  fileprivate func way(to node: NodeID) throws(CommandFailure) -> [ControlHop] {
-    send(.way(node))
-    while let event = try next(until: monotonicNow() + .seconds(Probing.patienceSeconds)) {
-      if case .way(let hops) = event { return hops }
-    }
-    throw CommandFailure(saying: "the daemon did not answer for 5 s; see “causeway log”")
-  }
-
   /// Takes events until then.
   fileprivate func pass(until end: Instant) throws(CommandFailure) {
     while try next(until: end) != nil {}

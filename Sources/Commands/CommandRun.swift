@@ -38,3 +38,12 @@ func loadConfiguration(_ path: String?) -> Configuration? {
     return nil
   }
 }
+
+/// The configuration of a command that only looks for the daemon's socket; or prints the mistake and throws the exit code.
+/// The box's own file may have got a mistake since the daemon read it, or may be closed to the user: the default is looked
+/// at then.
+func findConfiguration(_ path: String?) throws(CommandFailure) -> Configuration {
+  if let configuration = loadConfiguration(path) { return configuration }
+  guard path == nil else { throw CommandFailure(ExitCode.usage) }
+  return Configuration()
+}

@@ -175,7 +175,7 @@ private func statusIsReadBack() -> Bool {
     box: BoxStatus(
       name: "box \u{1B}\"", id: NodeID(high: 0xABCD << 48, low: 0), epoch: 1, version: causewayVersion,
       serviceType: "causeway", isRelay: true, uptimeSeconds: 1, residentBytes: residentMemoryBytes()))
-  guard let report = try? StatusReport(snapshot.toJSON()) else { return false }
+  guard let report = try? StatusReport(snapshot.toJSON(withSecrets: true)) else { return false }
   defer { report.release() }
   return Text(report.text().bytes[...]).hasPrefix("box ?\"  abcd0000")
 }

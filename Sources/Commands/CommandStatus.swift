@@ -3,12 +3,41 @@ import Diagnostics
 
 /// `causeway status`
 func commandStatus(_ words: CommandWords) -> CInt {
+  show(words, "causeway status", "Show the box, its bearers, links and peers.") { $0.text() }
+}
+
+/// `causeway peers`
+func commandPeers(_ words: CommandWords) -> CInt {
+  show(words, "causeway peers", "Show who can be reached, over which bearer and by how many links.", "peers") {
+    $0.peersText()
+  }
+}
+
+/// `causeway links`
+func commandLinks(_ words: CommandWords) -> CInt {
+  show(words, "causeway links", "Show the neighbours: over which bearer, since when, how fast, how much.", "links") {
+    $0.linksText()
+  }
+}
+
+/// `causeway radios`
+func commandRadios(_ words: CommandWords) -> CInt {
+  show(words, "causeway radios", "Show the state of each radio and of each source of peers.", "bearers") {
+    $0.bearersText()
+  }
+}
+
+/// Shows the status, or one part of it: the member of its JSON.
+private func show(
+  _ words: CommandWords, _ command: StaticString, _ help: StaticString, _ part: StaticString? = nil,
+  _ text: (StatusReport) -> TextBuilder
+) -> CInt {
   var options = ClientOptions()
   var isJSON = false
   CommandParser.parse(
-    "causeway status", words, help: "Show the box, its bearers, links and peers.",
+    command, words, help: help,
     options: ClientOptions.options + [
-      CommandOption(name: "json", key: 0x6A, argument: nil, help: "Print the daemon's answer as it is: JSON")
+      CommandOption(name: "json", key: LocalOptions.jsonKey, argument: nil, help: "Print the daemon's answer: JSON")
     ]
   ) { key, value in
     if !options.take(key, value) { isJSON = true }
@@ -16,27 +45,13 @@ func commandStatus(_ words: CommandWords) -> CInt {
   }
   return run { () throws(CommandFailure) in
     let json = try fetchStatus(options)
-    if isJSON {
+    try report(json) { report in
+      if !isJSON { return text(report) }
       var text = TextBuilder()
-      for byte in json { text.add(byte: byte) }
-      Output.put(text)
-    } else {
-      try report(json) { $0.text() }
+      for byte in part.map({ report.json(of: $0) }) ?? json { text.add(byte: byte) }
+      return text
     }
   }
-}
-
-/// `causeway peers`
-func commandPeers(_ words: CommandWords) -> CInt {
-  var options = ClientOptions()
-  CommandParser.parse(
-    "causeway peers", words, help: "Show who can be reached, over which bearer and by how many links.",
-    options: ClientOptions.options
-  ) { key, value in
-    _ = options.take(key, value)
-    return nil
-  }
-  return run { () throws(CommandFailure) in try report(fetchStatus(options)) { $0.peersText() } }
 }
 
 func fetchStatus(_ options: ClientOptions) throws(CommandFailure) -> [UInt8] {

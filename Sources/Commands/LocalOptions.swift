@@ -80,18 +80,20 @@ struct LocalOptions {
 
   /// The same for a command that made a name of its own.
   func connect(in instance: [UInt8]) throws(CommandFailure) -> DaemonConnection {
-    guard let path = socketPath else { throw CommandFailure(ExitCode.usage) }
+    let path = try socketPath
     return try attempt { () throws(ConnectionError) in
       try DaemonConnection(path: path, name: name.isEmpty ? instance : name)
     }
   }
 
-  /// Nil when the configuration is wrong.
-  private var socketPath: String? { socket ?? loadConfiguration(config)?.localSocketPath }
+  private var socketPath: String {
+    get throws(CommandFailure) { if let socket { socket } else { try findConfiguration(config).localSocketPath } }
+  }
 
   /// Connects as soon as the daemon, which is gone, is back. Nil when it did not come back in time, or a signal came.
   func connectAgain(in instance: [UInt8], until deadline: Instant, _ signals: Signals) -> DaemonConnection? {
-    while monotonicNow() < deadline, let path = socketPath {
+    guard let path = try? socketPath else { return nil }
+    while monotonicNow() < deadline {
       var polled = pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0)
       if poll(&polled, 1, Self.againMilliseconds) > 0 { return nil }
       if let connection = try? DaemonConnection(path: path, name: name.isEmpty ? instance : name) { return connection }

@@ -48,6 +48,15 @@ final class PeerConnection {
     }
   }
 
+  /// The links to a node; none without a route.
+  func way(to node: NodeID) throws(CommandFailure) -> [ControlHop] {
+    send(.way(node))
+    while let event = try next(until: monotonicNow() + .seconds(5)) {
+      if case .way(let hops) = event { return hops }
+    }
+    throw CommandFailure(saying: "the daemon did not answer for 5 s; see “causeway log”")
+  }
+
   /// Another number for a request.
   func nextRequest() -> UInt32 {
     requestCounter &+= 1

@@ -81,6 +81,8 @@ public struct PeerSection {
 public struct ApplicationsSection {
   /// Whether there is a socket for applications (docs/local-api.md).
   public var isEnabled = true
+  /// The group whose members may connect, by name or number. Empty: whoever the socket file's mode lets in.
+  public var group = ""
   /// Service types that only the members of a group may use, at most `ServiceGroup.countMax`.
   public var serviceGroups: [ServiceGroup] = []
   public init() {}

@@ -93,6 +93,9 @@ private var applicationsKeys: [ConfigurationKey] {
     ConfigurationKey(section: "applications", name: "enabled", accepted: yesOrNo) { to, text in
       store(&to.applications.isEnabled, bool(text))
     },
+    ConfigurationKey(section: "applications", name: "group", accepted: "the name or number of a group") { to, text in
+      store(&to.applications.group, parseGroup(text))
+    },
     ConfigurationKey(
       section: "applications", name: "service-groups",
       accepted: "service types with a numeric group id, such as chat:1001, at most 64", isRepeatable: true
@@ -226,6 +229,19 @@ private func path(_ text: Text) -> String? {
 private func parseLED(_ text: Text) -> String? {
   guard (1...63).contains(text.bytes.count), !text.equals("."), !text.equals("..") else { return nil }
   return text.bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") } ? text.string : nil
+}
+
+/// As groupadd(8) takes it: 1 to 32 letters, digits, “_”, “-” and “.”, not “-” first.
+private func parseGroup(_ text: Text) -> String? {
+  guard (1...32).contains(text.bytes.count), text.bytes.first != UInt8(ascii: "-") else { return nil }
+  let isLegal = text.bytes.allSatisfy { byte in
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."): true
+    default: false
+    }
+  }
+  return isLegal ? text.string : nil
 }
 
 private func addDiscoveryInfo(_ to: inout Configuration, _ text: Text) -> Bool {

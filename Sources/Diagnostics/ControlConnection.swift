@@ -152,7 +152,7 @@ final class ControlConnection: EventSource {
     case .status:
       // One answer at a time, or a client that requests without reading would fill its queue.
       if !queue.isEmpty { return close(.overflow) }
-      let text = delegate.controlStatus().toJSON()
+      let text = delegate.controlStatus().toJSON(withSecrets: user.isOperator)
       var offset = 0
       while offset < text.count {
         let end = min(offset + ControlProtocol.statusPieceBytesMax, text.count)

@@ -140,6 +140,8 @@ public final class JournalFile {
     if descriptor < 0 {
       throw .system(path, "; [node] runtime-directory must be a directory that this user may write to")
     }
+    // Whatever the umask: the file's group may read the log.
+    _ = fchmod(descriptor, 0o640)
     if flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
       close(descriptor)
       throw DiagnosticsError("\(path): in use; another causeway runs with this runtime-directory: stop it first")

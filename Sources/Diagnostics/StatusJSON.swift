@@ -4,7 +4,8 @@ import Primitives
 
 extension StatusSnapshot {
   /// The JSON text (RFC 8259) of `causeway status --json`. Keys are stable: new ones may be added, none are removed.
-  public func toJSON() -> [UInt8] {
+  /// Secrets are for the operator, not for those who may only read.
+  public func toJSON(withSecrets: Bool) -> [UInt8] {
     let root = JSONObject()
     root.set("box", boxJSON())
     root.set(
@@ -12,7 +13,8 @@ extension StatusSnapshot {
       JSONArray(bearers) { bearer, object in
         object.set("name", bearer.name)
         object.set("state", bearer.state)
-        object.set("detail", bearer.detail)
+        let hasMore = withSecrets && !bearer.secret.utf8.isEmpty
+        object.set("detail", hasMore ? "\(bearer.detail), \(bearer.secret)" : bearer.detail)
         object.set("problem", bearer.problem)
       })
     root.set(
@@ -106,6 +108,15 @@ public func residentMemoryBytes() -> UInt64 {
 /// A JSON object under construction. jansson owns the values; `handle` is transferred once.
 final class JSONObject {
   fileprivate let handle = json_object()!
+
+  init() {}
+
+  /// With one member that is a part of another value.
+  init(_ key: StaticString, _ part: JSONView) {
+    key.withUTF8Buffer { bytes in
+      bytes.withMemoryRebound(to: CChar.self) { _ = json_object_set(handle, $0.baseAddress, part.handle) }
+    }
+  }
 
   func set(_ key: StaticString, _ value: String) { set(key, jsonString(value)) }
   func set(_ key: StaticString, _ value: UInt64) { set(key, json_integer(json_int_t(clamping: value))) }

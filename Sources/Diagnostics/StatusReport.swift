@@ -21,6 +21,7 @@ public struct StatusReport {
     var text = TextBuilder()
     addBox(to: &text)
     addBearers(to: &text)
+    text.add("\n")
     addLinks(to: &text)
     text.add("\n")
     addPeers(to: &text)
@@ -34,6 +35,41 @@ public struct StatusReport {
     addPeers(to: &text)
     return text
   }
+
+  /// Only the links.
+  public func linksText() -> TextBuilder {
+    var text = TextBuilder()
+    addLinks(to: &text)
+    return text
+  }
+
+  /// Only the bearers.
+  public func bearersText() -> TextBuilder {
+    var text = TextBuilder()
+    addBearers(to: &text)
+    return text
+  }
+
+  /// What the daemon itself says is wrong: a bearer and its problem.
+  public func problems() -> [(name: String, text: String)] {
+    var all: [(name: String, text: String)] = []
+    root["bearers"].forEach { bearer in
+      let problem = bearer["problem"].string
+      if !problem.utf8.isEmpty { all.append((bearer["name"].string, problem)) }
+    }
+    let alarm = root["box"]["alarm"].string
+    if !alarm.utf8.isEmpty { all.append(("alarm", alarm)) }
+    return all
+  }
+
+  /// Whether the daemon knows that the clock is synchronised.
+  public var isClockSynchronised: Bool { root["box"]["clock_synchronised"].isTrue }
+
+  /// The daemon's version.
+  public var version: String { root["box"]["version"].string }
+
+  /// A JSON object with one member of the status.
+  public func json(of part: StaticString) -> [UInt8] { JSONObject(part, root[part]).text() }
 
   private func addBox(to text: inout TextBuilder) {
     let box = root["box"]
@@ -74,7 +110,6 @@ public struct StatusReport {
       table.add([bearer["name"].string, bearer["state"].string, detail + separator + problem])
     }
     table.write(to: &text)
-    text.add("\n")
   }
 
   private func addLinks(to text: inout TextBuilder) {
@@ -179,50 +214,5 @@ public struct StatusReport {
   private func millisecondsText(_ microseconds: UInt64) -> String {
     microseconds < 10_000
       ? "\(microseconds / 1000).\(microseconds / 100 % 10) ms" : "\(microseconds / 1000) ms"
-  }
-}
-
-/// A JSON value owned by jansson; absent members read as empty, zero and false.
-struct JSONView {
-  private let handle: OpaqueJSON?
-
-  private init(_ handle: OpaqueJSON?) { self.handle = handle }
-
-  /// Nil for bytes that are not a JSON object.
-  init?(parsing bytes: [UInt8]) {
-    let parsed = bytes.withUnsafeBytes { raw in
-      raw.withMemoryRebound(to: CChar.self) { json_loadb($0.baseAddress, $0.count, 0, nil) }
-    }
-    guard let parsed else { return nil }
-    guard parsed.pointee.type == JSON_OBJECT else {
-      json_decref(parsed)
-      return nil
-    }
-    handle = parsed
-  }
-
-  func release() { if let handle { json_decref(handle) } }
-
-  var exists: Bool { handle != nil }
-  var string: String { json_string_value(handle).map { String(cString: $0) } ?? "" }
-  var number: UInt64 { UInt64(clamping: json_integer_value(handle)) }
-  var isTrue: Bool { handle.map { $0.pointee.type == JSON_TRUE } ?? false }
-
-  subscript(key: StaticString) -> JSONView {
-    key.withUTF8Buffer { bytes in
-      bytes.withMemoryRebound(to: CChar.self) { JSONView(json_object_get(handle, $0.baseAddress)) }
-    }
-  }
-
-  func forEach(_ body: (JSONView) -> Void) {
-    for index in 0..<json_array_size(handle) { body(JSONView(json_array_get(handle, index))) }
-  }
-
-  func forEachMember(_ body: (String, JSONView) -> Void) {
-    var iterator = json_object_iter(handle)
-    while let current = iterator {
-      body(String(cString: json_object_iter_key(current)), JSONView(json_object_iter_value(current)))
-      iterator = json_object_iter_next(handle, current)
-    }
   }
 }

@@ -95,13 +95,16 @@ public struct BearerStatus {
   public var state: String
   /// Its state: addresses, port, PSM, group; may be empty.
   public var detail: String
+  /// The end of the detail for the operator alone: a passphrase. Empty when there is none.
+  public var secret: String
   /// What is wrong, in one line; empty when nothing is.
   public var problem: String
 
-  public init(name: String, state: String, detail: String, problem: String) {
+  public init(name: String, state: String, detail: String, secret: String = "", problem: String) {
     self.name = name
     self.state = state
     self.detail = detail
+    self.secret = secret
     self.problem = problem
   }
 }

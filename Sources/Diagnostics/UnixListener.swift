@@ -1,7 +1,7 @@
 import CSystem
 import Reactor
 
-/// A listening unix socket at a path, mode 0660: for the operator's commands, and for applications.
+/// A listening unix socket at a path: for the operator's commands, and for applications.
 public struct UnixListener {
   /// Its owner closes it.
   public let descriptor: CInt
@@ -9,9 +9,10 @@ public struct UnixListener {
   /// The socket's inode: another file may appear at the path.
   private let place: stat
 
-  /// Listens at `path`, whose directory must exist; `type` is SOCK_STREAM or SOCK_SEQPACKET. Replaces the socket of a
-  /// daemon that died. Errors: another daemon answers there, no permission, path longer than 107 bytes.
-  public init(_ path: String, type: __socket_type, backlog: Int) throws(DiagnosticsError) {
+  /// Listens at `path`, whose directory must exist; `type` is SOCK_STREAM or SOCK_SEQPACKET. `mode` is 0666 for a server
+  /// that asks itself who its client is. Replaces the socket of a daemon that died. Errors: another daemon answers there, no
+  /// permission, path longer than 107 bytes.
+  public init(_ path: String, type: __socket_type, backlog: Int, mode: mode_t = 0o660) throws(DiagnosticsError) {
     // Nobody can connect before the mode is set, as nobody listens.
     let descriptor = socket(AF_UNIX, CInt(type.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
     if descriptor < 0 { throw .system(path) }
@@ -29,7 +30,7 @@ public struct UnixListener {
       result = withUnixAddress(path) { bind(descriptor, $0, $1) }
     }
     var place = stat()
-    if result != 0 || chmod(path, 0o660) != 0 || listen(descriptor, CInt(backlog)) != 0 || stat(path, &place) != 0 {
+    if result != 0 || chmod(path, mode) != 0 || listen(descriptor, CInt(backlog)) != 0 || stat(path, &place) != 0 {
       let error = DiagnosticsError.system(path)
       CSystem.close(descriptor)
       throw error
@@ -82,4 +83,12 @@ public struct UnixUser {
     }
     return ([groupID] + groups[..<(Int(size) / MemoryLayout<gid_t>.size)]).filter(isWanted)
   }
+}
+
+/// The number of a local group (/etc/group), which is written as its name or as its number; nil when there is none of this
+/// name. A static program has no other name service.
+public func groupID(_ name: String) -> gid_t? {
+  if let number = UInt32(name) { return number }
+  var id: gid_t = 0
+  return csystem_group_id(name, &id) ? id : nil
 }

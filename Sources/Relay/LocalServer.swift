@@ -18,6 +18,7 @@ final class LocalServer {
   private let journal: Journal
   private let path: String
   private let groups: [UInt32]
+  private let access: Access
   private var listener: UnixListener
   private var acceptor: Acceptor?
   private var timer: Timer?
@@ -27,16 +28,25 @@ final class LocalServer {
   var buffer = [UInt8](repeating: 0, count: bufferBytes)
   static let bufferBytes = 16_384
 
+  /// Who may connect, besides root and the daemon's own user.
+  enum Access {
+    /// The group of the socket's file.
+    case fileGroup
+    /// The members of a group that the daemon itself need not be in; nobody while it has no number.
+    case members(of: String, gid_t?)
+  }
+
   /// Listens at `path`; errors are those of `UnixListener`, and epoll_ctl's.
   init(
-    _ loop: EventLoop, path: String, journal: Journal, _ clients: LocalClients, groups: [UInt32]
+    _ loop: EventLoop, path: String, journal: Journal, _ clients: LocalClients, access: Access, groups: [UInt32]
   ) throws(DiagnosticsError) {
     self.loop = loop
     self.clients = clients
     self.journal = journal
     self.path = path
     self.groups = groups
-    listener = try UnixListener(path, type: SOCK_STREAM, backlog: LocalLimits.clientsMax)
+    self.access = access
+    listener = try Self.listener(path, access)
     timer = Timer(loop) { [self] in timeUp() }
     resumeCall = Timer(loop) { [self] in for connection in connections { connection.resume() } }
     try listen()
@@ -45,7 +55,7 @@ final class LocalServer {
   /// Checks whether the socket exists, and creates it again if it was removed. True when it was created; clients stay.
   func restore() throws(DiagnosticsError) -> Bool {
     if acceptor != nil && listener.isThere { return false }
-    let fresh = try UnixListener(path, type: SOCK_STREAM, backlog: LocalLimits.clientsMax)
+    let fresh = try Self.listener(path, access)
     acceptor?.close()
     acceptor = nil
     listener = fresh
@@ -77,6 +87,11 @@ final class LocalServer {
 
   // MARK: Clients
 
+  private static func listener(_ path: String, _ access: Access) throws(DiagnosticsError) -> UnixListener {
+    let mode: mode_t = if case .members = access { 0o666 } else { 0o660 }
+    return try UnixListener(path, type: SOCK_STREAM, backlog: LocalLimits.clientsMax, mode: mode)
+  }
+
   private func listen() throws(DiagnosticsError) {
     do throws(SystemError) {
       acceptor = try Acceptor(loop, listener.descriptor) { [self] in
@@ -94,13 +109,16 @@ final class LocalServer {
       listener, __SOCKADDR_ARG(), nil, CInt(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue))
     if descriptor < 0 { return Acceptor.Outcome(.last) }
     let user = UnixUser(descriptor)
+    if case .members(let name, let wanted) = access, !user.isOperator, user.groups(where: { $0 == wanted }).isEmpty {
+      journal.report(
+        .warning, at: loop.now, "api",
+        "process \(user.processID) of user \(user.userID) refused: not in the group \(name)")
+      turnAway(descriptor, .notAllowed, "only root and members of the group “\(name)” may connect")
+      return .taken
+    }
     let mine = user.groups { groups.contains($0) }
     guard let place = clients.attach(user: user.userID, groups: mine) else {
-      let packet = LocalEvent.done(
-        request: 0, .full, text: Array("\(LocalLimits.clientsMax) clients are connected".utf8)
-      ).packet
-      _ = packet.withUnsafeBytes { CSystem.send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
-      CSystem.close(descriptor)
+      turnAway(descriptor, .full, "\(LocalLimits.clientsMax) clients are connected")
       journal.report(.warning, at: loop.now, "api", "process \(user.processID) refused: all places are taken")
       return .taken
     }
@@ -114,6 +132,12 @@ final class LocalServer {
     journal.report(
       .debug, at: loop.now, "api", "client \(place): process \(user.processID), user \(user.userID)")
     return .taken
+  }
+
+  private func turnAway(_ descriptor: CInt, _ outcome: LocalOutcome, _ text: String) {
+    let packet = LocalEvent.done(request: 0, outcome, text: Array(text.utf8)).packet
+    _ = packet.withUnsafeBytes { CSystem.send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
+    CSystem.close(descriptor)
   }
 
   /// The client has closed its end.

@@ -108,16 +108,18 @@ extension Relay: BearerDelegate {
   }
 
   private func wifiDirectStatus(_ snapshot: WiFiDirectSnapshot) -> BearerStatus {
-    var detail = ""
+    var detail = "", secret = ""
     if !snapshot.groupInterface.isEmpty {
       detail = "\(snapshot.groupInterface) \(snapshot.ssid), \(snapshot.frequency) MHz"
       switch snapshot.state {
-      case .groupOwner: detail += ", \(snapshot.stations.count) stations, passphrase \(snapshot.passphrase)"
+      case .groupOwner:
+        detail += ", \(snapshot.stations.count) stations"
+        secret = "passphrase \(snapshot.passphrase)"
       case .off, .waitingForSupplicant, .preparing, .unavailable, .creatingGroup, .searching, .joining, .member: break
       }
     }
     return BearerStatus(
-      name: String(BearerKind.wifiDirect.name), state: String(snapshot.state.name), detail: detail,
+      name: String(BearerKind.wifiDirect.name), state: String(snapshot.state.name), detail: detail, secret: secret,
       problem: problem("wifi-direct") ?? "")
   }
 

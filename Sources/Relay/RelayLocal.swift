@@ -2,9 +2,11 @@ import Channel
 import Configuration
 import Diagnostics
 import Frame
+import Journal
 import LocalAPI
 import Node
 import Primitives
+import Reactor
 import Session
 import Trust
 
@@ -63,9 +65,21 @@ extension Relay {
     let clients = LocalClients(
       LocalHost(node, trust, cryptography),
       restrictions: granted.map { LocalRestriction(type: Array($0.type.utf8), group: $0.group) })
+    var access = LocalServer.Access.fileGroup
+    let group = configuration.applications.group
+    if !group.utf8.isEmpty {
+      let number = groupID(group)
+      access = .members(of: group, number)
+      if number == nil {
+        journal.report(
+          .warning, at: loop.now, "api",
+          "there is no group “\(group)”: until a restart only root and the daemon's user may connect")
+      }
+    }
     do throws(DiagnosticsError) {
       local = try LocalServer(
-        loop, path: configuration.localSocketPath, journal: journal, clients, groups: granted.map { $0.group })
+        loop, path: configuration.localSocketPath, journal: journal, clients, access: access,
+        groups: granted.map { $0.group })
     } catch {
       throw StartError(error.text)
     }

@@ -36,7 +36,7 @@ func openState(
     let notices = [identity.notice, store.notice].compactMap { $0 }
     for notice in notices { tell(.error, notice, journal) }
     for notice in keeper.anchors.notices { tell(.warning, notice, journal) }
-    if let notice = clock.notice { tell(.warning, notice, journal) }
+    if configuration.trust.policy == .authority, let notice = clock.notice { tell(.warning, notice, journal) }
     if keeper.policy == .authority && keeper.anchors.certificateCount == 0 {
       tell(.warning, "[trust] policy is ca, and \(configuration.trust.anchors) holds no certificate", journal)
     }

@@ -38,7 +38,11 @@ final class Supplicant {
       ("\(directory)/\(options.interface)", options.interface),
     ]
     var error = SystemError(code: ENOENT)
-    for place in places where access(place.path, F_OK) == 0 {
+    for place in places {
+      if access(place.path, F_OK) != 0 {
+        if csystem_errno() != ENOENT { error = .last }
+        continue
+      }
       do {
         let interface = place.interface
         main = try SupplicantChannel(
@@ -55,10 +59,14 @@ final class Supplicant {
         error = failure
       }
     }
-    throw SupplicantAbsent(
-      text: error.code == ENOENT
-        ? "no wpa_supplicant at \(options.controlSocket): start it with -g \(options.controlSocket)"
-        : "wpa_supplicant at \(options.controlSocket): \(error.text)")
+    let socket = options.controlSocket
+    let text =
+      switch error.code {
+      case ENOENT: "no wpa_supplicant at \(socket): start it with -g \(socket)"
+      case EACCES: "wpa_supplicant at \(socket): permission denied; start it with -G and a group of the daemon's user"
+      default: "wpa_supplicant at \(socket): \(error.text)"
+      }
+    throw SupplicantAbsent(text: text)
   }
 
   /// Sends a global or Wi-Fi Direct command.

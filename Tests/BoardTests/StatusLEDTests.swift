@@ -12,7 +12,7 @@ import Testing
   init() throws {
     let files = directory.appending(path: "status")
     try FileManager.default.createDirectory(at: files, withIntermediateDirectories: true)
-    for file in ["trigger", "brightness", "delay_on", "delay_off"] {
+    for file in ["trigger", "delay_on", "delay_off"] {
       try Data().write(to: files.appending(path: file))
     }
     led = StatusLED(name: "status", classDirectory: directory.path)
@@ -24,8 +24,33 @@ import Testing
 
   @Test func aNeighbourLightsIt() throws {
     try led.show(.linked)
-    #expect(try content("trigger") == "none")
-    #expect(try content("brightness") == "255")
+    #expect(try content("trigger") == "timer")
+    #expect(try [content("delay_on"), content("delay_off")] == ["1000", "0"])
+  }
+
+  @Test func aStoppedDaemonLeavesItDark() throws {
+    try led.show(.off)
+    #expect(try [content("delay_on"), content("delay_off")] == ["0", "1000"])
+  }
+
+  @Test func aTimerThatIsActiveIsNotSetAgain() throws {
+    try Data("none kbd-capslock [timer] heartbeat\n".utf8).write(to: directory.appending(path: "status/trigger"))
+    try led.show(.fault)
+    #expect(try content("trigger") == "none kbd-capslock [timer] heartbeat\n")
+  }
+
+  @Test func aTimerAmongOthersIsMadeTheActiveOne() throws {
+    try Data("none timer [oneshot]".utf8).write(to: directory.appending(path: "status/trigger"))
+    try led.show(.fault)
+    #expect(try content("trigger").hasPrefix("timer"))
+  }
+
+  @Test func itIsGivenToAUser() throws {
+    try led.prepare(for: getuid(), getgid())
+    #expect(try content("trigger") == "timer")
+    #expect(throws: SystemError(code: ENOENT)) {
+      try StatusLED(name: "none", classDirectory: directory.path).prepare(for: 0, 0)
+    }
   }
 
   @Test func aFaultBlinksFast() throws {
@@ -54,6 +79,6 @@ import Testing
       at: directory.appending(path: "status"), to: directory.appending(path: "later"))
     try later.show(.linked)
     #expect(
-      try String(decoding: Data(contentsOf: directory.appending(path: "later/brightness")), as: UTF8.self) == "255")
+      try String(decoding: Data(contentsOf: directory.appending(path: "later/delay_on")), as: UTF8.self) == "1000")
   }
 }

@@ -42,6 +42,7 @@ private func refusal(_ text: String) -> String? {
     peers-max = 8
     [applications]
     enabled = no
+    group = chat-users
     service-groups = chat:1001, photos:0
     [ip]
     enabled = no
@@ -79,7 +80,7 @@ private func refusal(_ text: String) -> String? {
   #expect(!c.bluetooth.isEnabled && c.bluetooth.psm == 0xFF)
   guard case .index(3) = c.bluetooth.adapter else { Issue.record("adapter"); return }
   #expect(!c.wifiDirect.isEnabled && c.wifiDirect.mode == .client && c.wifiDirect.interface == "wlp3s0")
-  #expect(!c.applications.isEnabled)
+  #expect(!c.applications.isEnabled && c.applications.group == "chat-users")
   #expect(
     c.applications.serviceGroups == [ServiceGroup(type: "chat", group: 1001), ServiceGroup(type: "photos", group: 0)])
   #expect(c.wifiDirect.controlSocket == "/c" && c.wifiDirect.frequency == 2437 && c.wifiDirect.wps == .never)

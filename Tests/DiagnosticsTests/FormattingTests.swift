@@ -68,13 +68,37 @@ private func untrusted(_ bytes: [UInt8]) -> String {
 @Test func statusAsJSONIsPrintableASCII() throws {
   let node = FakeNode()
   node.peers = [peer(bobID, "b\u{202E}\u{9B}\u{7F}ö", info: ["k=\u{1B}[2J"])]
-  let json = node.controlStatus().toJSON()
+  let json = node.controlStatus().toJSON(withSecrets: true)
   #expect(json.allSatisfy { $0 == 0x0A || (0x20...0x7E).contains($0) })
   let view = try #require(JSONView(parsing: json))
   defer { view.release() }
   var names: [String] = []
   view["peers"].forEach { names.append($0["name"].string) }
   #expect(names == ["b\u{202E}\u{9B}\u{7F}ö"])
+}
+
+@Test func aPassphraseIsForTheOperatorAlone() throws {
+  var status = FakeNode().controlStatus()
+  status.bearers = [
+    BearerStatus(name: "wifi-direct", state: "group-owner", detail: "2437 MHz", secret: "passphrase abc", problem: "")
+  ]
+  func detail(_ json: [UInt8]) throws -> String {
+    let view = try #require(JSONView(parsing: json))
+    defer { view.release() }
+    var detail = ""
+    view["bearers"].forEach { detail = $0["detail"].string }
+    return detail
+  }
+  #expect(try detail(status.toJSON(withSecrets: true)) == "2437 MHz, passphrase abc")
+  #expect(try detail(status.toJSON(withSecrets: false)) == "2437 MHz")
+}
+
+@Test func aPartOfTheStatusIsAnObjectWithOneMember() throws {
+  let report = try StatusReport(FakeNode().controlStatus().toJSON(withSecrets: true))
+  defer { report.release() }
+  let view = try #require(JSONView(parsing: report.json(of: "links")))
+  defer { view.release() }
+  #expect(view["links"].exists && !view["box"].exists)
 }
 
 @Test func textIsCutBetweenCharacters() {
@@ -158,7 +182,7 @@ private func untrusted(_ bytes: [UInt8]) -> String {
   let node = FakeNode()
   node.peers = [peer(bobID, "b\u{1B}ob", info: ["room=kitchen"]), peer(aliceID, "alice")]
   node.peers[1].via = bobID
-  let report = try StatusReport(node.controlStatus().toJSON())
+  let report = try StatusReport(node.controlStatus().toJSON(withSecrets: true))
   defer { report.release() }
   let text = String(decoding: report.text().bytes, as: UTF8.self)
   #expect(

@@ -69,9 +69,12 @@ static inline bool csystem_move_mapping(void *_Nonnull from, size_t bytes, void 
   return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED;
 }
 
+/// The number of a group of /etc/group; false when it has none of this name.
+bool csystem_group_id(const char *_Nonnull name, gid_t *_Nonnull id);
+
 /// Replace the file `name` (at most 54 bytes) of a directory and keep what it held as `name.old`. A cut at any moment leaves
-/// the old or the new contents: a temporary file, synchronised, renamed over it, the directory synchronised. Gives 0 or an
-/// errno. `steps_left`: system calls that are still carried out, every later one fails with EIO; INT_MAX for all.
+/// the old or the new contents: a temporary file, synchronised, renamed over it, the directory synchronised. What root writes
+/// belongs to the directory's owner. Gives 0 or an errno. `steps_left`: system calls that are still carried out, every later one fails with EIO; INT_MAX for all.
 int csystem_replace_file(const char *_Nonnull directory, const char *_Nonnull name, const void *_Nullable bytes,
                          size_t length, mode_t mode, int *_Nullable steps_left);
 

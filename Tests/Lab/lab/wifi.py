@@ -15,7 +15,7 @@ from .story import CheckFailed, wait_until
 CONTROL_DIRECTORY = "/run/wpa_supplicant"
 
 CONFIGURATION = """\
-ctrl_interface=DIR={directory}
+ctrl_interface=DIR={directory} GROUP=netdev
 update_config=0
 device_name={device_name}
 device_type=1-0050F204-1
@@ -116,7 +116,7 @@ class Supplicant:
             output.write(CONFIGURATION.format(directory=CONTROL_DIRECTORY, device_name=self.device_name))
             output.write(configuration)
         self._command = (
-            "wpa_supplicant", "-t", "-Dnl80211", f"-i{interface}", f"-c{file}", f"-g{CONTROL_DIRECTORY}/global",
+            "wpa_supplicant", "-t", "-Dnl80211", f"-i{interface}", f"-c{file}", f"-g{CONTROL_DIRECTORY}/global", "-Gnetdev",
         )
         box.run("mkdir", "-p", CONTROL_DIRECTORY)
         self.start()

@@ -54,7 +54,9 @@ def scenario():
         with open("/etc/passwd", "a") as file:
             file.write(f"{USER}:x:{NUMBER}:{NUMBER}::{HOME}:/usr/bin/bash\n")
         with open("/etc/group", "a") as file:
-            file.write(f"{USER}:x:{NUMBER}:\ncauseway:x:990:{USER}\n")
+            file.write(f"{USER}:x:{NUMBER}:\n")
+        run("bash", "-c", "systemd-sysusers - < /lab/config/causeway.sysusers")
+        run("bash", "-c", f"echo 'm {USER} causeway-apps' | systemd-sysusers -")
         for folder in (HOME, HOME / "Downloads", pathlib.Path(RUNTIME)):
             folder.mkdir(parents=True, mode=0o700)
             os.chown(folder, NUMBER, NUMBER)
@@ -63,9 +65,9 @@ def scenario():
         (near, far), (other_near, other_far) = cable(machine, friend), cable(machine, stranger)
         UNIT_FILE.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy("/lab/config/causeway.service", UNIT_FILE)
-        box.drop_in("[Service]\nGroup=causeway\n")
+        run("systemctl", "daemon-reload", timeout=60)
         pathlib.Path("/etc/causeway").mkdir()
-        box.configure({"node": {"display-name": "box"}, "ip": {"interfaces": f"{near}, {other_near}"}})
+        box.configure({"node": {"display-name": "box"}, "applications": {"group": "causeway-apps"}, "ip": {"interfaces": f"{near}, {other_near}"}})
         box.control("start")
         friend, stranger = Node(friend, interfaces=[far]), Node(stranger, interfaces=[other_far])
         box.wait_status("both are there", lambda status: len(status["peers"]) == 2, 60)

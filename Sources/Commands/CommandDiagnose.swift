@@ -1,0 +1,96 @@
+import CSystem
+import Configuration
+import Diagnostics
+
+/// `causeway diagnose`
+///
+/// The forced command of an SSH account that may read the box and do nothing else (sshd_config(5), ForceCommand). What the
+/// user asked for comes in SSH_ORIGINAL_COMMAND. It is data: cut at blanks, never evaluated, compared with what is allowed.
+func commandDiagnose(_ words: CommandWords) -> CInt {
+  CommandParser.parse(
+    "causeway diagnose", words,
+    help: """
+      For ForceCommand in sshd's configuration: carry out what SSH_ORIGINAL_COMMAND names, if it is one of the commands that \
+      only read, with options that name no files. Without one say which these are.
+      """,
+    take: { _, _ in nil })
+  let asked = getenv("SSH_ORIGINAL_COMMAND").map { String(cString: $0) } ?? ""
+  let request = asked.utf8.split(whereSeparator: isBlank).map { Array($0) }
+  guard let name = request.first, !isWord(name, "help") else {
+    Output.put(listing)
+    return ExitCode.done
+  }
+  guard let command = diagnoses.first(where: { isWord(name, $0.name) }) else {
+    return refuse("there is no command “", name)
+  }
+  for word in request.dropFirst() where word.first == UInt8(ascii: "-") {
+    let option = word.prefix { $0 != UInt8(ascii: "=") }
+    guard command.options.contains(where: { isWord(Array(option), $0) }) else {
+      return refuse("\(command.name) takes no option “", word)
+    }
+  }
+  return carryOut(request)
+}
+
+/// A command that an account may be allowed: it changes nothing, and reads nothing but what the daemon and its journal say.
+private struct Diagnosis {
+  let name: StaticString
+  /// Whole words: argp itself would also take their beginnings.
+  let options: [StaticString]
+}
+
+private let probeOptions: [StaticString] = ["--json", "--wait", "--timeout", "--help"]
+
+private var diagnoses: [Diagnosis] {
+  [
+    Diagnosis(name: "status", options: ["--json", "--help"]),
+    Diagnosis(name: "peers", options: ["--json", "--help"]),
+    Diagnosis(name: "links", options: ["--json", "--help"]),
+    Diagnosis(name: "routes", options: ["--json", "--help"]),
+    Diagnosis(name: "radios", options: ["--json", "--help"]),
+    Diagnosis(name: "ping", options: probeOptions + ["--count"]),
+    Diagnosis(name: "trace", options: probeOptions),
+    Diagnosis(name: "log", options: ["--follow", "--since", "--level", "--json", "--help"]),
+    Diagnosis(name: "doctor", options: ["--json", "--help"]),
+    Diagnosis(name: "leds", options: ["--help"]),
+    Diagnosis(name: "version", options: ["--help"]),
+  ]
+}
+
+private var listing: TextBuilder {
+  var text = TextBuilder()
+  text.add("This account reads the box:")
+  for command in diagnoses { text.add(" \(command.name)") }
+  text.add("\n")
+  return text
+}
+
+private func refuse(_ reason: String, _ word: [UInt8]) -> CInt {
+  var text = TextBuilder()
+  text.add(reason)
+  text.add(untrusted: word)
+  text.add("” here. ")
+  for byte in listing.bytes.dropLast() { text.add(byte: byte) }
+  printError(text)
+  return ExitCode.usage
+}
+
+/// Becomes the command, with an environment that holds nothing but the terminal's name.
+private func carryOut(_ words: [[UInt8]]) -> CInt {
+  var arguments = ([utf8("causeway")] + words).map { copy($0) }
+  var environment = getenv("TERM").map { [copy(utf8("TERM=") + Array(String(cString: $0).utf8))] } ?? []
+  arguments.append(nil)
+  environment.append(nil)
+  execve("/proc/self/exe", &arguments, &environment)
+  printError("/proc/self/exe: \(String(cString: strerror(csystem_errno())))")
+  return ExitCode.failed
+}
+
+/// A C string. It holds no zero byte, as it comes from one.
+private func copy(_ bytes: [UInt8]) -> UnsafeMutablePointer<CChar>? {
+  bytes.withUnsafeBytes { raw in strndup(raw.baseAddress!.assumingMemoryBound(to: CChar.self), raw.count) }
+}
+
+private func isWord(_ bytes: [UInt8], _ word: StaticString) -> Bool { bytes == word.bytes }
+
+private func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }

@@ -1,0 +1,135 @@
+import CSystem
+import Configuration
+import Diagnostics
+import Doctor
+import Trust
+
+/// `causeway doctor`
+func commandDoctor(_ words: CommandWords) -> CInt {
+  var options = ClientOptions()
+  var isJSON = false
+  CommandParser.parse(
+    "causeway doctor", words,
+    help: """
+      Look for what keeps the box from working: configuration, daemon, radios, clock, disk. Each finding comes with its \
+      remedy. It changes nothing. Exit code 1: something is wrong.
+      """,
+    options: ClientOptions.options + [LocalOptions.json]
+  ) { key, value in
+    if !options.take(key, value) { isJSON = true }
+    return nil
+  }
+  var findings: [Finding] = []
+  let configuration = read(options.config, &findings)
+  let isRunning = askDaemon(options.socket ?? configuration.controlSocketPath, &findings)
+  findings += Doctor(configuration, isDaemonRunning: isRunning).examine()
+  for finding in findings {
+    if isJSON { putJSON(finding) } else { put(finding) }
+  }
+  let wrong = findings.count { $0.state == .wrong }
+  if !isJSON {
+    var text = TextBuilder()
+    text.add(wrong == 0 ? "nothing is wrong\n" : "\(wrong) \(wrong == 1 ? "thing is" : "things are") wrong\n")
+    Output.put(text)
+  }
+  return wrong == 0 ? ExitCode.done : ExitCode.failed
+}
+
+/// The configuration, or the default one.
+private func read(_ path: String?, _ findings: inout [Finding]) -> Configuration {
+  do throws(ConfigurationError) {
+    let configuration = try Configuration.load(path: path)
+    for warning in configuration.warnings { findings.append(Finding("configuration", .note, warning)) }
+    let isThere = path != nil || access(Configuration.defaultPath, F_OK) == 0
+    findings.append(
+      Finding("configuration", .good, isThere ? path ?? Configuration.defaultPath : "none: the defaults"))
+    return configuration
+  } catch {
+    findings.append(
+      Finding("configuration", .wrong, error.text, remedy: "correct it; the rest of this looks at the defaults"))
+    return Configuration()
+  }
+}
+
+/// What the daemon says. Returns whether one runs.
+private func askDaemon(_ path: String, _ findings: inout [Finding]) -> Bool {
+  do throws(DiagnosticsError) {
+    let report = try StatusReport(ControlClient(path: path).status())
+    defer { report.release() }
+    let isSame = report.version.utf8.elementsEqual(causewayVersion.utf8)
+    findings.append(
+      isSame
+        ? Finding("daemon", .good, "it answers")
+        : Finding(
+          "daemon", .note, "it is of version \(report.version), and this program of \(causewayVersion)",
+          remedy: "systemctl restart causeway"))
+    if !report.isClockSynchronised, case .synchronised = SystemClock.kernelState {
+      findings.append(
+        Finding(
+          "daemon", .note, "its sandbox hides that the clock is synchronised: expired certificates are not refused",
+          remedy: "systemctl edit causeway: [Service], ProtectClock=no, SystemCallFilter=clock_adjtime"))
+    }
+    for (name, text) in report.problems() {
+      let remedy = name.utf8.elementsEqual("alarm".utf8) ? "causeway identity alarms" : "causeway log --level warning"
+      findings.append(Finding("daemon", .wrong, "\(name): \(text)", remedy: remedy))
+    }
+    return true
+  } catch {
+    findings.append(
+      Finding("daemon", .wrong, error.text, remedy: "systemctl start causeway, then causeway log --since boot"))
+    return false
+  }
+}
+
+/// A word, the check, what was found, and the remedy below it.
+private func put(_ finding: Finding) {
+  var text = TextBuilder()
+  switch finding.state {
+  case .good: text.add("good   ")
+  case .note: text.add("note   ")
+  case .wrong: text.add("WRONG  ")
+  }
+  let start = text.bytes.count
+  text.add(finding.check)
+  text.pad(from: start, to: textColumn - 7)
+  fill(&text, finding.text)
+  if !finding.remedy.utf8.isEmpty {
+    text.pad(from: text.bytes.count, to: textColumn - 2)
+    text.add("→ ")
+    fill(&text, finding.remedy)
+  }
+  Output.put(text)
+}
+
+private let textColumn = 22
+private let columns = 80
+
+/// Adds lines of words that begin at `textColumn`, where the first one stands already.
+private func fill(_ text: inout TextBuilder, _ words: String) {
+  var column = textColumn
+  for word in words.utf8.split(separator: 0x20) {
+    let width = word.count { $0 & 0xC0 != 0x80 }
+    if column > textColumn {
+      let fits = column + 1 + width <= columns
+      text.add(fits ? " " : "\n")
+      if !fits { text.pad(from: text.bytes.count, to: textColumn) }
+      column = fits ? column + 1 : textColumn
+    }
+    text.add(untrusted: word)
+    column += width
+  }
+  text.add("\n")
+}
+
+private func putJSON(_ finding: Finding) {
+  var line = JSONLine(event: "finding")
+  line.add("check", finding.check)
+  switch finding.state {
+  case .good: line.add("state", "good" as StaticString)
+  case .note: line.add("state", "note" as StaticString)
+  case .wrong: line.add("state", "wrong" as StaticString)
+  }
+  line.add("text", Array(finding.text.utf8))
+  line.add("remedy", Array(finding.remedy.utf8))
+  line.put()
+}

@@ -1,0 +1,108 @@
+import CSystem
+import Configuration
+
+extension Doctor {
+  func bluetooth() -> [Finding] {
+    var findings: [Finding] = []
+    let adapters = machine.names("/sys/class/bluetooth").filter { !$0.utf8.contains(UInt8(ascii: ":")) }
+    if adapters.isEmpty {
+      findings.append(
+        Finding(
+          "bluetooth", .wrong, "there is no adapter",
+          remedy: "plug one in, see “dmesg | grep -i bluetooth” for its firmware, or set [bluetooth] enabled = no"))
+    }
+    let blocked = rfkill("bluetooth", "Bluetooth")
+    findings += blocked
+    if let process = machine.process(named: "bluetoothd") {
+      findings.append(
+        Finding(
+          "bluetoothd", .wrong, "bluetoothd runs (process \(process)): only one of the two can own an adapter",
+          remedy: "systemctl disable --now bluetooth"))
+    }
+    if findings.isEmpty {
+      findings.append(Finding("bluetooth", .good, joined(adapters)))
+    }
+    return findings
+  }
+
+  func wifiDirect() -> [Finding] {
+    let radios = machine.names("/sys/class/net").filter { machine.exists("/sys/class/net/\($0)/phy80211") }
+    if radios.isEmpty {
+      return [
+        Finding(
+          "wifi-direct", .wrong, "there is no Wi-Fi interface",
+          remedy: "see “dmesg | grep -i firmware”, or set [wifi-direct] enabled = no")
+      ]
+    }
+    var findings = rfkill("wlan", "Wi-Fi")
+    let chosen = configuration.wifiDirect.interface
+    if !machine.exists("/sys/class/net/\(chosen)") {
+      findings.append(
+        Finding(
+          "wifi-direct", .wrong, "there is no interface \(chosen)",
+          remedy: "set [wifi-direct] interface to one of: \(joined(radios))"))
+    }
+    if let finding = supplicant() { findings.append(finding) }
+    if let process = machine.process(named: "NetworkManager") {
+      findings.append(
+        Finding(
+          "networkmanager", .note, "NetworkManager runs (process \(process)): it must leave p2p-* alone",
+          remedy: "[keyfile] unmanaged-devices=interface-name:p2p-* in /etc/NetworkManager/conf.d/causeway.conf"))
+    }
+    if let domain = regulatoryDomain, domain.utf8.elementsEqual("00".utf8) || domain.utf8.elementsEqual("99".utf8) {
+      findings.append(
+        Finding(
+          "regulatory", .note, "no country is set: 5 GHz is closed, 2.4 GHz has less power",
+          remedy: "country=DE, or yours, in wpa_supplicant's configuration; or iw reg set DE"))
+    }
+    if !findings.contains(where: { $0.state == .wrong }) {
+      findings.insert(Finding("wifi-direct", .good, joined(radios)), at: 0)
+    }
+    return findings
+  }
+
+  private func supplicant() -> Finding? {
+    let path = configuration.wifiDirect.controlSocket
+    switch machine.connectError(path, SOCK_DGRAM) {
+    case 0: return nil
+    case ENOENT, ECONNREFUSED:
+      let runs = machine.process(named: "wpa_supplicant") != nil
+      return Finding(
+        "wpa-supplicant", .wrong,
+        runs ? "wpa_supplicant has no control socket at \(path)" : "wpa_supplicant does not run",
+        remedy: "start it with -g \(path) -G netdev; [wifi-direct] control-socket names another place")
+    case EACCES:
+      return Finding(
+        "wpa-supplicant", .note, "\(path) may not be used by this user",
+        remedy: "ask as root; the daemon's user has to be in the socket's group (-G netdev)")
+    case let code:
+      return Finding("wpa-supplicant", .wrong, "\(path): \(String(cString: strerror(code)))")
+    }
+  }
+
+  /// The kernel's list of radio switches (Linux, Documentation/driver-api/rfkill.rst).
+  private func rfkill(_ type: StaticString, _ name: StaticString) -> [Finding] {
+    var findings: [Finding] = []
+    for entry in machine.names("/sys/class/rfkill") {
+      let place = "/sys/class/rfkill/\(entry)"
+      guard machine.holds("\(place)/type", type) else { continue }
+      let device = String(decoding: machine.contents("\(place)/name") ?? [], as: UTF8.self)
+      if machine.holds("\(place)/hard", "1") {
+        findings.append(
+          Finding(
+            "rfkill", .wrong, "\(name) (\(device)) is off by a switch of the board",
+            remedy: "turn it on; on a Raspberry Pi look for disable-bt and disable-wifi in /boot/firmware/config.txt"))
+      } else if machine.holds("\(place)/soft", "1") {
+        findings.append(
+          Finding("rfkill", .wrong, "\(name) (\(device)) is blocked", remedy: "rfkill unblock \(type)"))
+      }
+    }
+    return findings
+  }
+}
+
+func joined(_ names: [String]) -> String {
+  var text = ""
+  for name in names { text += text.utf8.isEmpty ? name : ", \(name)" }
+  return text
+}

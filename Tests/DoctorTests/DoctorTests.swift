@@ -1,0 +1,234 @@
+import CSystem
+import Configuration
+import Doctor
+import Foundation
+import Reactor
+import Testing
+import Trust
+
+/// A machine of files, on which everything is well, and what a doctor finds on it.
+final class Patient {
+  let root = FileManager.default.temporaryDirectory.appending(path: "doctor-\(UUID())")
+  var configuration = Configuration()
+  var kernelClock = SystemClock.KernelState.synchronised
+  var regulatoryDomain: String? = "DE"
+  var isDaemonRunning = true
+
+  init() throws {
+    configuration.applications.group = "causeway-apps"
+    configuration.board.statusLED = "ACT"
+    configuration.wifiDirect.controlSocket = "/s"
+    try write("/proc/sys/kernel/osrelease", "6.12.43+rpt-rpi-v8\n")
+    try write("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory pids\n")
+    try write("/sys/class/bluetooth/hci0/address", "")
+    try write("/sys/class/rfkill/rfkill0/type", "bluetooth\n")
+    try write("/sys/class/rfkill/rfkill0/name", "hci0\n")
+    try write("/sys/class/rfkill/rfkill1/type", "wlan\n")
+    try write("/sys/class/rfkill/rfkill1/name", "phy0\n")
+    for file in ["soft", "hard"] {
+      for number in 0...1 { try write("/sys/class/rfkill/rfkill\(number)/\(file)", "0\n") }
+    }
+    try write("/sys/class/net/wlan0/phy80211/index", "")
+    try write("/sys/class/net/eth0/operstate", "up\n")
+    try write("/sys/class/leds/ACT/trigger", "none [mmc0] timer heartbeat\n")
+    try write("/etc/group", "root:x:0:\ncauseway-apps:x:990:anna\n")
+    try write("/var/lib/causeway/key.pem", "")
+    try write("/run/causeway/journal", "")
+  }
+
+  deinit { try? FileManager.default.removeItem(at: root) }
+
+  func write(_ path: String, _ text: String) throws {
+    let file = root.appending(path: path)
+    try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+    try Data(text.utf8).write(to: file)
+  }
+
+  func remove(_ path: String) throws { try FileManager.default.removeItem(at: root.appending(path: path)) }
+
+  /// A process of this name runs on it.
+  func run(_ name: String, process: Int) throws { try write("/proc/\(process)/comm", "\(name)\n") }
+
+  func findings() throws -> [Finding] {
+    let supplicant = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue), 0)
+    let path = root.path + "/s"
+    defer {
+      close(supplicant)
+      unlink(path)
+    }
+    if hasSupplicant { try #require(withUnixAddress(path) { bind(supplicant, $0, $1) } == 0) }
+    let clock = SystemClock(flag: "/nowhere") { [kernelClock] in kernelClock }
+    return Doctor(
+      configuration, isDaemonRunning: isDaemonRunning, root: root.path, clock: clock, regulatoryDomain: regulatoryDomain
+    ).examine()
+  }
+  var hasSupplicant = true
+
+  /// What is not good.
+  func complaints() throws -> [String] {
+    try findings().filter { $0.state != .good }.map {
+      "\($0.state == .wrong ? "wrong" : "note") \($0.check): \($0.text)"
+    }
+  }
+}
+
+@Suite struct DoctorTests {
+  let patient: Patient
+  init() throws { patient = try Patient() }
+
+  private func expect(_ complaint: String, _ sourceLocation: SourceLocation = #_sourceLocation) throws {
+    #expect(try patient.complaints() == [complaint], sourceLocation: sourceLocation)
+    let finding = try #require(try patient.findings().first { $0.state != .good })
+    #expect(!finding.remedy.isEmpty, "there is a remedy", sourceLocation: sourceLocation)
+  }
+
+  @Test func aHealthyBoxHasNoComplaint() throws {
+    #expect(try patient.complaints() == [])
+    #expect(
+      try patient.findings().map { "\($0.check)" } == [
+        "kernel", "clock", "bluetooth", "wifi-direct", "ip", "led", "group", "state", "runtime",
+      ])
+  }
+
+  @Test func anOldKernelIsNamed() throws {
+    try patient.write("/proc/sys/kernel/osrelease", "5.9.16")
+    try expect("wrong kernel: Linux 5.9.16 is too old")
+  }
+
+  @Test func aMissingLimitOfMemoryIsNamed() throws {
+    try patient.write("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io pids")
+    try expect("note memory-limit: the kernel was started without the limit of memory that the unit asks for")
+  }
+
+  @Test(arguments: [
+    ("1", "wrong power: the voltage is too low"), ("50000", "note power: the voltage was too low since the start"),
+  ])
+  func aWeakPowerSupplyIsNamed(bits: String, complaint: String) throws {
+    try patient.write("/sys/devices/platform/soc/soc:firmware/get_throttled", "\(bits)\n")
+    try expect(complaint)
+  }
+
+  @Test func aClockWithoutATimeServiceIsNamed() throws {
+    patient.kernelClock = .unsynchronised
+    try expect("note clock: not synchronised")
+    patient.configuration.trust.policy = .authority
+    try expect("note clock: not synchronised: expired certificates are not refused")
+  }
+
+  @Test func aMissingAdapterIsNamed() throws {
+    try patient.remove("/sys/class/bluetooth/hci0")
+    try expect("wrong bluetooth: there is no adapter")
+    patient.configuration.bluetooth.isEnabled = false
+    #expect(try patient.complaints() == [])
+  }
+
+  @Test func aConnectionOfAnAdapterIsNoAdapter() throws {
+    try patient.remove("/sys/class/bluetooth/hci0")
+    try patient.write("/sys/class/bluetooth/hci0:64/type", "")
+    try expect("wrong bluetooth: there is no adapter")
+  }
+
+  @Test func bluetoothdInTheWayIsNamed() throws {
+    try patient.run("bluetoothd", process: 612)
+    try expect("wrong bluetoothd: bluetoothd runs (process 612): only one of the two can own an adapter")
+  }
+
+  @Test(arguments: [(0, "Bluetooth (hci0)"), (1, "Wi-Fi (phy0)")])
+  func aBlockedRadioIsNamed(switchNumber: Int, radio: String) throws {
+    try patient.write("/sys/class/rfkill/rfkill\(switchNumber)/soft", "1\n")
+    try expect("wrong rfkill: \(radio) is blocked")
+    try patient.write("/sys/class/rfkill/rfkill\(switchNumber)/hard", "1\n")
+    try expect("wrong rfkill: \(radio) is off by a switch of the board")
+  }
+
+  @Test func aMissingWiFiRadioIsNamed() throws {
+    try patient.remove("/sys/class/net/wlan0")
+    try expect("wrong wifi-direct: there is no Wi-Fi interface")
+  }
+
+  @Test func anotherNameOfTheWiFiInterfaceIsNamed() throws {
+    patient.configuration.wifiDirect.interface = "wlan1"
+    try expect("wrong wifi-direct: there is no interface wlan1")
+  }
+
+  @Test func aMissingSupplicantIsNamed() throws {
+    patient.hasSupplicant = false
+    try expect("wrong wpa-supplicant: wpa_supplicant does not run")
+    try patient.run("wpa_supplicant", process: 77)
+    try expect("wrong wpa-supplicant: wpa_supplicant has no control socket at /s")
+  }
+
+  @Test func networkManagerIsNamed() throws {
+    try patient.run("NetworkManager", process: 5)
+    try expect("note networkmanager: NetworkManager runs (process 5): it must leave p2p-* alone")
+  }
+
+  @Test func aMissingCountryIsNamed() throws {
+    patient.regulatoryDomain = "00"
+    try expect("note regulatory: no country is set: 5 GHz is closed, 2.4 GHz has less power")
+  }
+
+  @Test func aMissingInterfaceIsNamed() throws {
+    patient.configuration.ip.interfaces = ["eth1", "p2p-*"]
+    try expect("wrong interface: there is no interface eth1")
+  }
+
+  @Test func aPortThatIsTakenIsNamed() throws {
+    let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+    defer { close(listener) }
+    var address = sockaddr_in(), size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    address.sin_family = sa_family_t(AF_INET)
+    try withUnsafeMutablePointer(to: &address) { pointer in
+      try #require(bind(listener, __CONST_SOCKADDR_ARG(__sockaddr_in__: pointer), size) == 0)
+      try #require(listen(listener, 1) == 0)
+      try #require(getsockname(listener, __SOCKADDR_ARG(__sockaddr_in__: pointer), &size) == 0)
+    }
+    patient.configuration.ip.port = UInt16(bigEndian: address.sin_port)
+    patient.isDaemonRunning = false
+    try expect("wrong port: another program listens at port \(patient.configuration.ip.port)")
+    patient.isDaemonRunning = true
+    #expect(try patient.complaints() == [])
+  }
+
+  @Test func anAvahiThatIsWantedAndMissingIsNamed() throws {
+    patient.configuration.discovery.dnsSD = .daemon
+    try expect("wrong dns-sd: avahi-daemon does not answer")
+  }
+
+  @Test func anUnknownLEDIsNamed() throws {
+    patient.configuration.board.statusLED = "led9"
+    try expect("wrong led: there is no LED led9")
+  }
+
+  @Test func aKernelWithoutTheTimerOfLEDsIsNamed() throws {
+    try patient.write("/sys/class/leds/ACT/trigger", "none [mmc0]\n")
+    try expect("wrong led: the kernel's trigger “timer” is missing")
+  }
+
+  @Test func aMissingGroupIsNamed() throws {
+    try patient.write("/etc/group", "root:x:0:\n")
+    try expect("wrong group: there is no group causeway-apps: only root may use the box from applications")
+  }
+
+  @Test func directoriesThatAreNoneAreNamed() throws {
+    try patient.remove("/var/lib/causeway")
+    try expect("note state: /var/lib/causeway does not exist yet")
+    try patient.write("/var/lib/causeway", "")
+    try expect("wrong state: /var/lib/causeway is no directory")
+  }
+
+  @Test func aFullDiskIsNamed() throws {
+    // One page of tmpfs, of which a file takes all.
+    let place = patient.root.path + "/run/causeway"
+    try #require(mount("none", place, "tmpfs", 0, "size=4096") == 0, "needs root")
+    defer { umount2(place, Int32(MNT_DETACH)) }
+    try expect("wrong runtime: /run/causeway: the disk is full")
+  }
+
+  @Test func aReadOnlyDiskIsNamed() throws {
+    let place = patient.root.path + "/var/lib/causeway"
+    try #require(mount("none", place, "tmpfs", UInt(MS_RDONLY), nil) == 0, "needs root")
+    defer { umount2(place, Int32(MNT_DETACH)) }
+    try expect("wrong state: /var/lib/causeway is on a read-only file system: changes of keys and trust are lost")
+  }
+}
