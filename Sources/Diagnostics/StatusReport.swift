@@ -3,7 +3,7 @@ import CSystem
 
 /// The output of `causeway status` and `causeway peers`, made from the daemon's JSON.
 public struct StatusReport {
-  private let root: JSONView
+  let root: JSONView
 
   /// Throws for bytes that are not a JSON object.
   public init(_ json: [UInt8]) throws(DiagnosticsError) {
