@@ -133,7 +133,7 @@ func p2pDeviceInterface(_ interface: String) -> String {
   String(decoding: "p2p-dev-\(interface)".utf8.prefix(15), as: UTF8.self)
 }
 
-private func parentDirectory(_ path: String) -> String {
+func parentDirectory(_ path: String) -> String {
   let bytes = Array(path.utf8)
   guard let slash = bytes.lastIndex(of: UInt8(ascii: "/")) else { return "." }
   return String(decoding: bytes[..<slash], as: UTF8.self)

@@ -16,8 +16,12 @@ public final class WiFiDirectRadio {
   /// `IPBearer.wifiDirectInterface`.
   public var groupInterfaceChanged: ((String?) -> Void)?
 
-  /// The delay before an absent wpa_supplicant is tried again.
+  /// The delay before an absent wpa_supplicant is tried again, soon after something has changed.
   public static let retryTime = TimeSpan.seconds(2)
+  /// The same while nothing changes where its sockets would be.
+  public static let patientRetryTime = TimeSpan.seconds(60)
+  /// The delay after a change: wpa_supplicant makes a socket, and gives it to a group then.
+  static let settleTime = TimeSpan.milliseconds(200)
   /// The delay before a missing or unsuitable interface is tried again.
   public static let interfaceRetryTime = TimeSpan.seconds(10)
   /// Interval of the checks that wpa_supplicant and the group still exist.
@@ -32,6 +36,11 @@ public final class WiFiDirectRadio {
   private(set) var deviceInterface = ""
   private var activity: (any RadioActivity)?
   private var timer: Timer?
+  /// Of the directory of wpa_supplicant's sockets, while there is none.
+  private var watch: DirectoryWatch?
+  /// Whether something has changed there since the last attempt.
+  private var mayHaveCome = false
+  private var isPatient = false
   private var livenessTimer: Timer?
   private var isRunning = false
   /// The last reported fault, so that it is reported once.
@@ -86,12 +95,29 @@ public final class WiFiDirectRadio {
         loop, options, received: { [self] in received($0) }, failed: { [self] in lost("wpa_supplicant \($0)") })
     } catch {
       report(fault: error.text)
-      timer?.set(after: Self.retryTime)
-      return
+      return waitForSupplicant()
     }
+    watch?.stop()
+    watch = nil
     snapshot.state = .preparing
     Preparation(self).run()
     livenessTimer?.set(after: Self.livenessTime)
+  }
+
+  private func waitForSupplicant() {
+    if watch == nil {
+      watch = try? DirectoryWatch(loop, parentDirectory(options.controlSocket)) { [self] in
+        mayHaveCome = true
+        // Where much changes it is tried every two seconds, and no more often.
+        if isPatient { timer?.set(after: Self.settleTime) }
+        isPatient = false
+      }
+      // It may have come before the watch.
+      mayHaveCome = true
+    }
+    isPatient = watch != nil && !mayHaveCome
+    timer?.set(after: isPatient ? Self.patientRetryTime : Self.retryTime)
+    mayHaveCome = false
   }
 
   private func retry() {
@@ -108,6 +134,8 @@ public final class WiFiDirectRadio {
 
   private func disconnect() {
     livenessTimer?.cancel()
+    watch?.stop()
+    watch = nil
     activity?.end()
     activity = nil
     supplicant?.close()

@@ -93,8 +93,9 @@ def radios():
         bob = Node(Box("bob"), adapter="hci1")
         service.wait_status("bob is linked over Bluetooth", lambda status: links_up(status, "bluetooth-le"), 60)
         wait_until("it is lit", led.is_lit)
+        wait_until("systemd knows of bob", lambda: service.show("StatusText") == "1 link, 1 peer", 20, 0.5)
         bob.stop()
-        remark(f"{flashes} flashes in 6 s")
+        remark(f"{flashes} flashes in 6 s; systemd says “{service.show('StatusText')}”")
     with step("SIGKILL: the LED blinks fast until the daemon is back") as remark:
         # systemd waits before it starts the daemon again, so that there is time to look.
         service.drop_in("[Service]\nRestartSec=10\n")

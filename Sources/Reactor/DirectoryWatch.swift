@@ -1,0 +1,64 @@
+import CSystem
+
+/// Calls a closure when something appears in a directory, changes or goes there (inotify(7)). While the directory does not exist,
+/// the nearest one above it is watched instead, so that the closure is also called for others that appear there.
+public final class DirectoryWatch: EventSource {
+  private let loop: EventLoop
+  private let path: String
+  private let descriptor: CInt
+  private let called: () -> Void
+  private var registration: Registration?
+  private var watch: CInt = -1
+
+  /// `path` is absolute. What happens before this returns may be missed. Errors: those of inotify_init1,
+  /// inotify_add_watch (EACCES: the directory may not be read) and epoll_ctl.
+  public init(_ loop: EventLoop, _ path: String, _ called: @escaping () -> Void) throws(SystemError) {
+    descriptor = inotify_init1(CInt(IN_CLOEXEC | IN_NONBLOCK))
+    if descriptor < 0 { throw .last }
+    self.loop = loop
+    self.path = path
+    self.called = called
+    do throws(SystemError) {
+      try arm()
+      registration = try loop.add(descriptor, .read, .diagnostics, self)
+    } catch {
+      close(descriptor)
+      throw error
+    }
+  }
+
+  public func ready(_ events: UInt32) {
+    var buffer = [UInt8](repeating: 0, count: Self.bufferBytes)
+    while read(descriptor, &buffer, buffer.count) > 0 {}
+    // The directory may have appeared, or be another one now. Where that fails, the owner's own patience helps.
+    _ = try? arm()
+    called()
+  }
+
+  /// No call follows.
+  public func stop() {
+    guard let registration else { return }
+    loop.remove(registration)
+    self.registration = nil
+    close(descriptor)
+  }
+
+  private static let bufferBytes = 4096
+
+  private func arm() throws(SystemError) {
+    var place = path
+    while true {
+      let next = inotify_add_watch(
+        descriptor, place,
+        UInt32(IN_CREATE | IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF) | UInt32(IN_ONLYDIR))
+      if next >= 0 {
+        if watch >= 0 && watch != next { inotify_rm_watch(descriptor, watch) }
+        watch = next
+        return
+      }
+      guard csystem_errno() == ENOENT, place.utf8.count > 1, let slash = place.utf8.lastIndex(of: UInt8(ascii: "/"))
+      else { throw .last }
+      place = slash == place.utf8.startIndex ? "/" : String(place[..<slash])
+    }
+  }
+}
