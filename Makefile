@@ -1,6 +1,6 @@
 # Causeway. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help build run demo docs test test-all test-unit test-lab test-room test-unit-file selftest sim sim-planted mutation fuzz bench check clean
+.PHONY: help build run demo docs deb test test-package test-all test-unit test-lab test-room test-unit-file selftest sim sim-planted mutation fuzz bench check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,7 +19,7 @@ demo: ## the main job in the radio lab: Bluetooth, Wi-Fi Direct and Ethernet pee
 	@board/swift.sh firmware x86_64 > build/demo-build.log 2>&1 || { cat build/demo-build.log; exit 1; }
 	@board/virtual/run.sh -t 240 demo
 
-test: check test-unit fuzz selftest test-lab ## everything that CI runs
+test: check test-unit fuzz selftest test-package test-lab ## everything that CI runs
 
 test-unit: ## unit tests in normal Swift, and 500 simulated networks
 	Tests/unit.sh
@@ -32,6 +32,15 @@ selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch6
 	printf '%s\n' daemons_test process_test users_test metrics_test identity_test trust_test kill_writes client_test admission_test applications_test introduction_test gathering_test commands_test chat_test files_test examples_test library_test mesh_test probe_test hall_test hostile_test | \
 	  xargs -P 2 -I{} python3 Tests/Daemons/{}.py build/x86_64/causeway
 	qemu-aarch64-static build/aarch64/causeway selftest
+
+deb: ## a Debian package of the firmware: build/causeway_VERSION_ARCH.deb (ARCH=amd64, default arm64)
+	@board/virtual/host-packages.sh $(or $(ARCH),arm64) package
+	board/swift.sh firmware $(if $(filter amd64,$(ARCH)),x86_64,aarch64)
+	board/deb.sh $(or $(ARCH),arm64)
+
+test-package: build ## the package, on Debian 12 and 13
+	@board/virtual/host-packages.sh amd64 arm64 package
+	python3 Tests/Package/deb_test.py
 
 test-unit-file: ## the units of config and the README's installation, under systemd in the radio lab
 	@board/virtual/host-packages.sh amd64

@@ -1,7 +1,8 @@
 #!/bin/bash
 # host-packages.sh: install what the radio lab needs on a Debian 12 or 13 host, and only what is missing.
 #
-# usage: board/virtual/host-packages.sh [amd64|arm64 ...]     (default: both guests)
+# usage: board/virtual/host-packages.sh [amd64|arm64|package ...]     (default: both guests)
+#        package: what makes and tests the Debian package
 set -euo pipefail
 
 architectures=("$@")
@@ -14,6 +15,7 @@ for architecture in "${architectures[@]}"; do
     case $architecture in
         amd64) wanted+=(qemu-system-x86) ;;
         arm64) wanted+=(qemu-system-arm qemu-user-static) ;;
+        package) wanted+=(help2man lintian mmdebstrap) ;;
         *) echo "host-packages: no such architecture: $architecture" >&2; exit 126 ;;
     esac
 done

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# board/deb.sh amd64|arm64 [VERSION]   package build/ARCH/causeway as build/causeway_VERSION_ARCH.deb
+#
+# With dpkg-deb alone: there is nothing to configure or to link. The same input makes the same bytes (SOURCE_DATE_EPOCH).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+case ${1:-} in
+  amd64) binary=build/x86_64/causeway; program=$binary ;;
+  arm64) binary=build/aarch64/causeway; program="qemu-aarch64-static $binary" ;;
+  *) sed -n '2p' "$0" | cut -c3- >&2; exit 2 ;;
+esac
+arch=$1
+version=${2:-$(sed -n 's/.*causewayVersion = "\(.*\)"/\1/p' Sources/Diagnostics/Version.swift)}
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+umask 022
+chmod 755 "$root"
+
+put() { install -D -m "$1" "$2" "$root/$3"; }
+put 755 $binary usr/bin/causeway
+put 644 config/causeway.service usr/lib/systemd/system/causeway.service
+put 644 config/causeway-receive.service usr/lib/systemd/user/causeway-receive.service
+put 644 config/causeway.sysusers usr/lib/sysusers.d/causeway.conf
+put 644 config/sshd/causeway.sysusers usr/lib/sysusers.d/causeway-diag.conf
+put 644 config/causeway.conf etc/causeway/causeway.conf
+put 644 config/sshd/causeway.conf etc/ssh/sshd_config.d/causeway.conf
+put 644 config/grafana/causeway.json usr/share/causeway/grafana.json
+put 644 board/deb/causeway.bash usr/share/bash-completion/completions/causeway
+put 644 board/deb/copyright usr/share/doc/causeway/copyright
+put 644 NOTICE usr/share/doc/causeway/NOTICE
+put 644 board/deb/lintian-overrides usr/share/lintian/overrides/causeway
+
+# Manual pages, from what the program says of itself.
+mkdir -p "$root/usr/share/man/man1"
+page() { # NAME SUMMARY COMMAND; help2man takes the first word of a command for its name
+  local title
+  title=$(tr a-z A-Z <<< "$1")
+  help2man --no-info --no-discard-stderr --source="Causeway $version" --manual=Causeway --version-string="$version" \
+    --name="$2" "$3" |
+    sed -e "s/^\.TH [^ ]* /.TH $title /" -e "/^\.SH NAME/{n;s/.* \\\\- /$1 \\\\- /}" |
+    gzip -9n > "$root/usr/share/man/man1/$1.1.gz"
+}
+page causeway "relay between Bluetooth, Wi-Fi Direct and Ethernet peers" "$program"
+$program --help | sed -n 's/^  \([a-z]\{1,\}\)  *\(.*\)/\1 \2/p' | while read -r command summary; do
+  page "causeway-$command" "$summary" "$program $command"
+done
+
+printf 'causeway (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md of the source.\n\n -- Causeway <causeway@example.org>  %s\n' \
+  "$version" "$(date -Rud "@$SOURCE_DATE_EPOCH")" | gzip -9n > "$root/usr/share/doc/causeway/changelog.gz"
+size=$(du -sk "$root" | cut -f 1)
+mkdir "$root/DEBIAN"
+(cd "$root" && find etc -type f -printf '/%p\n' | sort) > "$root/DEBIAN/conffiles"
+install -m 755 board/deb/{postinst,prerm,postrm} "$root/DEBIAN/"
+sed -e "s/@ARCH@/$arch/" -e "s/@VERSION@/$version/" -e "s/@SIZE@/$size/" board/deb/control > "$root/DEBIAN/control"
+(cd "$root" && find usr -type f -print0 | sort -z | xargs -0 md5sum) > "$root/DEBIAN/md5sums"
+find "$root" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +
+dpkg-deb --root-owner-group -Zxz --build "$root" "build/causeway_${version}_$arch.deb"
