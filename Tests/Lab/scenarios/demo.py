@@ -1,14 +1,17 @@
-"""The main job: three peers that share no radio meet through a relay box, talk in a session, and send a file."""
+"""The main job: three peers that share no radio meet through a relay box, invite, talk in a session, send a file and a stream."""
 
+import subprocess
 import time
 
 from lab import check, main, say, wait_until
-from lab.command import Talk, end_talks
+from lab.command import Command, Talk, end_talks
+from lab.node import PROGRAM
 from lab.stage import Stage
 from lab.story import elapsed
 from lab.transfer import FILES, Transfer
 
 FILE_BYTES, NAME = 1 << 20, "photo.jpg"
+STREAM_LINES = 2000
 
 DIM, BOLD, PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"
 
@@ -31,11 +34,17 @@ def scenario():
     heading("They find each other through the box")
     meet(stage)
 
+    heading("carol invites dave to a session, and dave is asked")
+    invite(carol, dave)
+
     heading("bob and carol chat in a session, each way through two radios")
     talk(bob, carol)
 
     heading("dave sends bob a file of 1 MiB, and bob is asked")
     give(dave, bob)
+
+    heading("bob pipes a stream to dave")
+    pipe(bob, dave)
 
     heading("causeway status, on the box")
     say(box.cli("status"))
@@ -70,6 +79,23 @@ def meet(stage):
     check(bearers == expected, "each peer reaches the box over its own bearer only", bearers)
 
 
+def invite(carol, dave):
+    """dave has no chat of his own: whoever wants to tell him something invites him, and he decides."""
+    door = Command(dave, "accept", "notes", on_terminal=True)
+    notes = Talk(carol, dave, "notes", "--wait", 60)
+    tell(f"dave is asked: {door.wait_question()}")
+    door.say("y\n")
+    notes.wait_told("member", name=dave.name, state="connected")
+    line = "The meeting is in the kitchen."
+    notes.say_line(line)
+    door.wait_told("message", name=carol.name, text=line)
+    end_talks([notes])
+    door.wait_told("member", name=carol.name, state="left")
+    door.stop()
+    door.end()
+    tell(f"dave said yes, and reads: <{carol.name}> {line}")
+
+
 def talk(bob, carol):
     """A session: the two find each other by their service, and nobody types an address."""
     talks = [Talk(bob, carol, "--wait", 60), Talk(carol, bob, "--wait", 60)]
@@ -101,6 +127,26 @@ def give(dave, bob):
     check((directory / NAME).read_text() == "bob's own", "what bob had is as it was")
     tell(f"bob said yes, and has {transfer.file.name}, SHA-256 right: "
          f"{FILE_BYTES} bytes in {seconds:.1f} s, {FILE_BYTES / seconds / 1000:.0f} kB/s over LE")
+
+
+def pipe(bob, dave):
+    """A stream: bytes in order, as they are written, from one program's output to another's input."""
+    def begin(node, *words, **files):
+        return subprocess.Popen([PROGRAM, "pipe", "--config", node.configuration_file, *words], **files)
+
+    lines = "".join(f"measurement {number}\n" for number in range(STREAM_LINES)).encode()
+    listening = begin(dave, "--listen", "log", "--from", bob.status()["box"]["id"], stdout=subprocess.PIPE)
+    sending = begin(bob, dave.name, "log", stdin=subprocess.PIPE)
+    began = time.monotonic()
+    sending.stdin.write(lines[:100])
+    sending.stdin.flush()
+    first = listening.stdout.read(100)
+    tell(f"dave reads the first line {time.monotonic() - began:.1f} s after bob began, while bob goes on writing")
+    sending.communicate(lines[100:], timeout=60)
+    rest, _ = listening.communicate(timeout=60)
+    check(sending.returncode == listening.returncode == 0, "both ends know that it is whole", (sending.returncode, listening.returncode))
+    check(first + rest == lines, "every byte arrived, in order")
+    tell(f"dave has all {STREAM_LINES} lines, {len(lines)} bytes")
 
 
 main(scenario)
