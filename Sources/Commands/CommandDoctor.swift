@@ -92,34 +92,18 @@ private func put(_ finding: Finding) {
   let start = text.bytes.count
   text.add(finding.check)
   text.pad(from: start, to: textColumn - 7)
-  fill(&text, finding.text)
+  text.fill(Array(finding.text.utf8), from: textColumn, columns: Output.columns)
+  text.add("\n")
   if !finding.remedy.utf8.isEmpty {
     text.pad(from: text.bytes.count, to: textColumn - 2)
     text.add("→ ")
-    fill(&text, finding.remedy)
+    text.fill(Array(finding.remedy.utf8), from: textColumn, columns: Output.columns)
+    text.add("\n")
   }
   Output.put(text)
 }
 
 private let textColumn = 22
-private let columns = 80
-
-/// Adds lines of words that begin at `textColumn`, where the first one stands already.
-private func fill(_ text: inout TextBuilder, _ words: String) {
-  var column = textColumn
-  for word in words.utf8.split(separator: 0x20) {
-    let width = word.count { $0 & 0xC0 != 0x80 }
-    if column > textColumn {
-      let fits = column + 1 + width <= columns
-      text.add(fits ? " " : "\n")
-      if !fits { text.pad(from: text.bytes.count, to: textColumn) }
-      column = fits ? column + 1 : textColumn
-    }
-    text.add(untrusted: word)
-    column += width
-  }
-  text.add("\n")
-}
 
 private func putJSON(_ finding: Finding) {
   var line = JSONLine(event: "finding")

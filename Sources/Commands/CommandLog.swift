@@ -7,13 +7,15 @@ import Journal
 func commandLog(_ words: CommandWords) -> CInt {
   var query = LogQuery()
   var isFollowing = false
+  var isJSON = false
   var config: String?
   var path: String?
   CommandParser.parse(
     "causeway log", words,
     help: """
       Show the journal, oldest record first. It is read from its file, so this works while the daemon runs and \
-      after it died.\u{0B}The journal is mapped memory, whose changes nobody announces: --follow looks ten times a \
+      after it died. Behind the id of a node stands its name, if the journal has it. --json prints one object a \
+      line.\u{0B}The journal is mapped memory, whose changes nobody announces: --follow looks ten times a \
       second.
       """,
     options: [
@@ -30,11 +32,13 @@ func commandLog(_ words: CommandWords) -> CInt {
       CommandOption(
         name: "journal", key: 0x6A, argument: "FILE",
         help: "The journal; default journal in the configuration's runtime-directory"),
+      CommandOption(name: "json", key: logJSONKey, argument: nil, help: "Print one JSON object a line"),
     ]
   ) { key, value in
     switch key {
     case 0x63: config = value
     case 0x66: isFollowing = true
+    case logJSONKey: isJSON = true
     case 0x73:
       var now = timespec()
       clock_gettime(CLOCK_REALTIME, &now)
@@ -58,36 +62,70 @@ func commandLog(_ words: CommandWords) -> CInt {
       guard let configuration = loadConfiguration(config) else { throw CommandFailure(ExitCode.usage) }
       path = configuration.journalPath
     }
-    try showLog(path ?? "", query, isFollowing)
+    let journal = try openJournal(path ?? "")
+    let log = Log(journal, names: JournalNames(journal), isJSON: isJSON)
+    try log.show(query, isFollowing: isFollowing, path ?? "")
   }
 }
 
-private func showLog(_ path: String, _ query: LogQuery, _ isFollowing: Bool) throws(CommandFailure) {
-  var journal = try openJournal(path)
-  // Read first: records written meanwhile are left to the following loop.
-  var next = journal.newest + 1
-  for sequence in query.sequences(in: journal) where sequence < next && !Output.hasFailed {
-    if let line = EventFormatter.line(sequence, of: journal) { Output.put(line) }
+/// No letter: -j is the journal.
+private let logJSONKey: CInt = 0x100
+
+/// The records of a journal, as lines or as JSON.
+private final class Log {
+  private var journal: JournalMapping
+  private var names: JournalNames
+  private let isJSON: Bool
+
+  init(_ journal: JournalMapping, names: JournalNames, isJSON: Bool) {
+    self.journal = journal
+    self.names = names
+    self.isJSON = isJSON
   }
-  var polls = 0
-  while isFollowing && !Output.hasFailed {
-    poll(nil, 0, 100)
-    polls += 1
-    if polls % 10 == 0 && journal.isReplaced(at: path) {
-      journal = try openJournal(path)
-      next = journal.oldest
-    }
-    while next <= journal.newest {
-      if next < journal.oldest {
-        printError("\(journal.oldest - next) records were overwritten before they could be shown")
+
+  func show(_ query: LogQuery, isFollowing: Bool, _ path: String) throws(CommandFailure) {
+    // Read first: records written meanwhile are left to the following loop.
+    var next = journal.newest + 1
+    for sequence in query.sequences(in: journal) where sequence < next && !Output.hasFailed { put(sequence) }
+    var polls = 0
+    while isFollowing && !Output.hasFailed {
+      poll(nil, 0, 100)
+      polls += 1
+      if polls % 10 == 0 && journal.isReplaced(at: path) {
+        journal = try openJournal(path)
         next = journal.oldest
       }
-      // An incomplete record is skipped: its writer died while writing it.
-      if let record = journal.record(next), query.wants(record) {
-        if let line = EventFormatter.line(next, of: journal) { Output.put(line) }
+      while next <= journal.newest {
+        if next < journal.oldest {
+          printError("\(journal.oldest - next) records were overwritten before they could be shown")
+          next = journal.oldest
+        }
+        // An incomplete record is skipped: its writer died while writing it.
+        if let record = journal.record(next) {
+          names.hear(record)
+          if query.wants(record) { put(next) }
+        }
+        next += 1
       }
-      next += 1
     }
+  }
+
+  private func put(_ sequence: UInt64) {
+    guard isJSON else {
+      if let line = EventFormatter.line(sequence, of: journal, names: names) { Output.put(line) }
+      return
+    }
+    guard let record = journal.record(sequence) else { return }
+    var time = TextBuilder()
+    EventFormatter.addTime(record.wallNanoseconds, to: &time)
+    var line = JSONLine(event: "record")
+    line.add("sequence", sequence)
+    line.add("time", time.bytes)
+    line.add("level", Level(rawValue: record.level)?.name ?? "unknown")
+    line.add("code", UInt64(record.event))
+    if record.link != 0xFF { line.add("link", UInt64(record.link)) }
+    line.add("text", EventFormatter.message(sequence, record, of: journal, names: names).bytes)
+    line.put()
   }
 }
 

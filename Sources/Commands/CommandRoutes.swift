@@ -18,7 +18,7 @@ func commandRoutes(_ words: CommandWords) -> CInt {
   }
   return run { () throws(CommandFailure) in
     let connection = try PeerConnection(options)
-    var table = Table(["PEER", "ID", "LINKS", "WAY"])
+    var table = Table(["PEER", "ID", "LINKS", "WAY"], cuttable: [0])
     for peer in connection.book.peers {
       let way = try connection.way(to: peer.id)
       if isJSON {
@@ -39,7 +39,7 @@ func commandRoutes(_ words: CommandWords) -> CInt {
     }
     if isJSON { return }
     var text = TextBuilder()
-    if table.isEmpty { text.add("no peers\n") } else { table.write(to: &text) }
+    if table.isEmpty { text.add("no peers\n") } else { table.write(to: &text, columns: Output.columns) }
     Output.put(text)
   }
 }

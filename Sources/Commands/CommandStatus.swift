@@ -65,7 +65,7 @@ func fetchStatus(_ options: ClientOptions) throws(CommandFailure) -> [UInt8] {
 
 func report(_ json: [UInt8], _ text: (StatusReport) -> TextBuilder) throws(CommandFailure) {
   do throws(DiagnosticsError) {
-    let report = try StatusReport(json)
+    let report = try StatusReport(json, columns: Output.columns)
     defer { report.release() }
     Output.put(text(report))
   } catch {

@@ -7,6 +7,12 @@ enum Output {
   /// After a failure nothing is written. A command that waits must end when it sees this.
   private(set) nonisolated(unsafe) static var hasFailed = false
 
+  /// How wide text may be that is made for people: as the terminal, and 80 where there is none, as over SSH.
+  static var columns: Int {
+    var size = winsize()
+    return csystem_terminal_size(STDOUT_FILENO, &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : 80
+  }
+
   static func put(_ text: TextBuilder) {
     if hasFailed || text.write(to: STDOUT_FILENO) { return }
     hasFailed = true

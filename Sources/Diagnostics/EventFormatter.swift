@@ -5,10 +5,33 @@ import Primitives
 
 /// Formats journal records as lines.
 public enum EventFormatter {
-  /// The line of record `sequence`, with its text from the following records; nil for such a following record, and when
-  /// there is no record.
-  public static func line(_ sequence: UInt64, of journal: JournalMapping) -> TextBuilder? {
-    guard let record = journal.record(sequence), record.event != Event.textMore.rawValue else { return nil }
+  /// The line of record `sequence`, with its text from the following records; nil for a record that has no line of its own
+  /// (`isShown`), and when there is no record.
+  public static func line(
+    _ sequence: UInt64, of journal: JournalMapping, names: JournalNames = JournalNames()
+  ) -> TextBuilder? {
+    guard let record = journal.record(sequence), isShown(record) else { return nil }
+    return line(record, rest(of: sequence, journal), names: names)
+  }
+
+  /// The same without time, level and the end of the line.
+  public static func message(
+    _ sequence: UInt64, _ record: JournalRecord, of journal: JournalMapping, names: JournalNames
+  ) -> TextBuilder {
+    var text = TextBuilder()
+    addMessage(of: record, rest(of: sequence, journal), names, to: &text)
+    return text
+  }
+
+  /// Whether the record has a line: neither the rest of another one's text, nor a name that other lines show.
+  public static func isShown(_ record: JournalRecord) -> Bool {
+    let named = Event.peerNamed.rawValue
+    return record.event != Event.textMore.rawValue && record.event != named
+      && !(record.event == Event.repeated.rawValue && record.b == UInt64(named))
+  }
+
+  /// The text in the records behind this one.
+  private static func rest(of sequence: UInt64, _ journal: JournalMapping) -> [UInt8] {
     let more = (1...Journal.textRecordsMax).prefix { distance in
       journal.record(sequence &+ UInt64(distance))?.event == Event.textMore.rawValue
     }
@@ -18,12 +41,14 @@ public enum EventFormatter {
       guard let next = journal.record(sequence &+ UInt64(distance)) else { break }
       rest += textBytes(next, isLong: true)
     }
-    return line(record, rest)
+    return rest
   }
 
-  /// `2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with 0a1b2c3d…` and a newline. `rest` is the text in
+  /// `2026-11-21T13:27:57.123Z notice  link 3: up over wifi-direct with 0a1b2c3d… (bob)` and a newline. `rest` is the text in
   /// the following records.
-  public static func line(_ record: JournalRecord, _ rest: [UInt8] = []) -> TextBuilder {
+  public static func line(
+    _ record: JournalRecord, _ rest: [UInt8] = [], names: JournalNames = JournalNames()
+  ) -> TextBuilder {
     var text = TextBuilder()
     addTime(record.wallNanoseconds, to: &text)
     text.add(byte: 0x20)
@@ -31,18 +56,24 @@ public enum EventFormatter {
     if let level = Level(rawValue: record.level) { text.add(level.name) } else { text.add("level \(record.level)") }
     text.pad(from: start, to: 8)
     if record.link != 0xFF { text.add("link \(record.link): ") }
-    if let event = Event(rawValue: record.event) {
-      addMessage(eventText(event), record, rest, to: &text)
-    } else {
-      text.add(
-        "event \(record.event), unknown to this version: \(record.a) \(record.b) \(record.c) \(record.node.text)")
-    }
+    addMessage(of: record, rest, names, to: &text)
     text.add(byte: 0x0A)
     return text
   }
 
+  private static func addMessage(
+    of record: JournalRecord, _ rest: [UInt8], _ names: JournalNames, to text: inout TextBuilder
+  ) {
+    if let event = Event(rawValue: record.event) {
+      addMessage(eventText(event), record, rest, names, to: &text)
+    } else {
+      text.add(
+        "event \(record.event), unknown to this version: \(record.a) \(record.b) \(record.c) \(record.node.text)")
+    }
+  }
+
   /// RFC 3339 in UTC with milliseconds.
-  static func addTime(_ wallNanoseconds: Int64, to text: inout TextBuilder) {
+  public static func addTime(_ wallNanoseconds: Int64, to text: inout TextBuilder) {
     let nanoseconds = max(wallNanoseconds, 0)
     var seconds = time_t(nanoseconds / 1_000_000_000)
     var parts = tm()
@@ -64,19 +95,19 @@ public enum EventFormatter {
   }
 
   /// The summary of counted records: the text of their event, with “…” in place of numbers.
-  private static func addRepeated(_ record: JournalRecord, to text: inout TextBuilder) {
+  private static func addRepeated(_ record: JournalRecord, _ names: JournalNames, to text: inout TextBuilder) {
     switch Event(rawValue: UInt16(clamping: record.b)) {
     case .none: text.add("event \(record.b)")
     case .report:
       text.add(untrusted: textBytes(record, isLong: false))
       text.add("…")
-    case .some(let event): addMessage(eventText(event), record, [], isSummary: true, to: &text)
+    case .some(let event): addMessage(eventText(event), record, [], names, isSummary: true, to: &text)
     }
   }
 
   private static func addMessage(
-    _ template: StaticString, _ record: JournalRecord, _ rest: [UInt8], isSummary: Bool = false,
-    to text: inout TextBuilder
+    _ template: StaticString, _ record: JournalRecord, _ rest: [UInt8], _ names: JournalNames,
+    isSummary: Bool = false, to text: inout TextBuilder
   ) {
     template.withUTF8Buffer { bytes in
       var index = 0
@@ -86,19 +117,18 @@ public enum EventFormatter {
           index += 1
           continue
         }
-        addField(Field(UnsafeBufferPointer(rebasing: bytes[(index + 1)..<end])), record, rest, isSummary, to: &text)
+        let field = Field(UnsafeBufferPointer(rebasing: bytes[(index + 1)..<end]))
+        addField(field, record, rest, names, isSummary, to: &text)
         index = end + 1
       }
     }
   }
 
   private static func addField(
-    _ field: Field, _ record: JournalRecord, _ rest: [UInt8], _ isSummary: Bool, to text: inout TextBuilder
+    _ field: Field, _ record: JournalRecord, _ rest: [UInt8], _ names: JournalNames, _ isSummary: Bool,
+    to text: inout TextBuilder
   ) {
-    if field.isNamed("node") {
-      if record.node == .none { return text.add("?") }
-      return text.add(field.isShown("full") ? record.node.text : record.node.shortText + "…")
-    }
+    if field.isNamed("node") { return addNode(record.node, field, names, to: &text) }
     if field.isNamed("text") {
       let bytes = textBytes(record, isLong: field.isShown("long"))
       if field.isShown("lead") && !bytes.isEmpty { text.add(": ") }
@@ -106,11 +136,21 @@ public enum EventFormatter {
     }
     if isSummary { return text.add("…") }
     let value = field.isNamed("a") ? record.a : field.isNamed("b") ? record.b : record.c
-    addValue(value, field, record, to: &text)
+    addValue(value, field, record, names, to: &text)
+  }
+
+  private static func addNode(_ node: NodeID, _ field: Field, _ names: JournalNames, to text: inout TextBuilder) {
+    if node == .none { return text.add("?") }
+    text.add(field.isShown("full") ? node.text : node.shortText + "…")
+    let name = names[node]
+    if name.isEmpty { return }
+    text.add(" (")
+    text.add(untrusted: name)
+    text.add(")")
   }
 
   private static func addValue(
-    _ value: UInt64, _ field: Field, _ record: JournalRecord, to text: inout TextBuilder
+    _ value: UInt64, _ field: Field, _ record: JournalRecord, _ names: JournalNames, to text: inout TextBuilder
   ) {
     let small = UInt8(clamping: value)
     if field.isShown("bearer") {
@@ -140,7 +180,7 @@ public enum EventFormatter {
     } else if field.isShown("lost") {
       if value != 0 { text.add(", and what it held is lost") }
     } else if field.isShown("event") {
-      addRepeated(record, to: &text)
+      addRepeated(record, names, to: &text)
     } else if field.isShown("hex") {
       text.add("0x")
       text.add(hex: value, digits: value >> 32 != 0 ? 16 : value >> 16 != 0 ? 8 : 4)
@@ -180,14 +220,20 @@ public enum EventFormatter {
 
   /// The text in a record: in its 16 bytes, or with `isLong` in its 40.
   static func textBytes(_ record: JournalRecord, isLong: Bool) -> ArraySlice<UInt8> {
-    var bytes: [UInt8] = []
-    if isLong {
-      for word in [record.a, record.b, record.c] {
-        for shift in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: word.littleEndian >> UInt64(shift * 8))) }
-      }
-    }
+    var bytes = isLong ? words(record) : []
     for index in 0..<NodeID.byteCount { bytes.append(record.node.byte(index)) }
     return bytes.prefix { $0 != 0 }
+  }
+
+  /// The text in a record's a, b and c.
+  static func wordBytes(_ record: JournalRecord) -> ArraySlice<UInt8> { words(record).prefix { $0 != 0 } }
+
+  private static func words(_ record: JournalRecord) -> [UInt8] {
+    var bytes: [UInt8] = []
+    for word in [record.a, record.b, record.c] {
+      for shift in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: word.littleEndian >> UInt64(shift * 8))) }
+    }
+    return bytes
   }
 }
 

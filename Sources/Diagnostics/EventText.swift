@@ -93,6 +93,7 @@ func eventText(_ event: Event) -> StaticString {
   case .nodesFull: "no room for more nodes: {a} of {b}"
   case .quotaExceeded: "{node} exceeds quota {a}: {b} of {c}"
   case .epochRaised: "others know a later epoch than {a}: it is {b} now; was the state lost, or the disk copied?"
+  case .peerNamed: "{node} has a name"
 
   case .channelOpened: "channel with {node} opened, epoch {a}"
   case .channelReset: "channel with {node} reset: reason {a}"

@@ -37,7 +37,7 @@ public struct LogQuery {
 
   /// Whether a record matches, apart from `countMax` and `boot`.
   public func wants(_ record: JournalRecord) -> Bool {
-    if record.level > level.rawValue || record.event == Event.textMore.rawValue { return false }
+    if record.level > level.rawValue || !EventFormatter.isShown(record) { return false }
     if case .wall(let earliest) = since { return record.wallNanoseconds >= earliest }
     return true
   }

@@ -4,9 +4,11 @@ import CSystem
 /// The output of `causeway status` and `causeway peers`, made from the daemon's JSON.
 public struct StatusReport {
   let root: JSONView
+  private let columns: Int
 
-  /// Throws for bytes that are not a JSON object.
-  public init(_ json: [UInt8]) throws(DiagnosticsError) {
+  /// `columns`: how wide its text may be. Throws for bytes that are not a JSON object.
+  public init(_ json: [UInt8], columns: Int = .max) throws(DiagnosticsError) {
+    self.columns = columns
     guard let root = JSONView(parsing: json) else {
       throw DiagnosticsError("the daemon's answer is not understood; is it of another version?")
     }
@@ -75,31 +77,37 @@ public struct StatusReport {
     let box = root["box"]
     text.add(untrusted: box["name"].string.utf8)
     text.add("  \(box["id"].string)\n")
-    text.add("causeway \(box["version"].string), up \(secondsText(box["uptime_seconds"].number)), ")
-    text.add("epoch \(box["epoch"].number), \(bytesText(box["resident_bytes"].number)) resident, ")
-    text.add(box["relay"].isTrue ? "relays" : "does not relay")
-    text.add(", service “")
-    text.add(untrusted: box["service_type"].string.utf8)
-    text.add("”\nforwarded \(box["frames_forwarded"].number) frames, \(bytesText(box["bytes_forwarded"].number))")
+    let relays = box["relay"].isTrue ? "relays" : "does not relay"
+    addLine(
+      "causeway \(box["version"].string), up \(secondsText(box["uptime_seconds"].number)), "
+        + "epoch \(box["epoch"].number), \(bytesText(box["resident_bytes"].number)) resident, "
+        + "\(relays), service “\(box["service_type"].string)”", to: &text)
+    var forwarded =
+      "forwarded \(box["frames_forwarded"].number) frames, \(bytesText(box["bytes_forwarded"].number))"
     var isFirst = true
     box["refusals"].forEachMember { reason, count in
-      text.add(isFirst ? "; refused " : ", ")
-      text.add("\(reason) \(count.number)")
+      forwarded += "\(isFirst ? "; refused" : ",") \(reason) \(count.number)"
       isFirst = false
     }
-    addLine("\ntrust ", box["trust"].string, to: &text)
-    addLine("\nALARM ", box["alarm"].string, to: &text)
+    addLine(forwarded, to: &text)
+    addLine("trust ", box["trust"].string, to: &text)
+    addLine("ALARM ", box["alarm"].string, to: &text)
     if box["encryption"].string.utf8.elementsEqual("none".utf8) {
-      text.add("\nencryption none: who seals nothing either can be read, and anybody in the mesh can speak in its name")
+      addLine(
+        "encryption none: who seals nothing either can be read, and anybody in the mesh can speak in its name",
+        to: &text)
     }
-    text.add("\n\n")
+    text.add("\n")
   }
 
   private func addLine(_ label: StaticString, _ value: String, to text: inout TextBuilder) {
     if value.utf8.isEmpty { return }
     text.add(label)
-    text.add(untrusted: value.utf8)
+    text.fill(Array(value.utf8), from: label.utf8CodeUnitCount, columns: columns)
+    text.add("\n")
   }
+
+  private func addLine(_ value: String, to text: inout TextBuilder) { addLine("", value, to: &text) }
 
   private func addBearers(to text: inout TextBuilder) {
     var table = Table(["BEARER", "STATE", "DETAIL"])
@@ -109,27 +117,28 @@ public struct StatusReport {
       let separator = detail.utf8.isEmpty || problem.utf8.isEmpty ? "" : " — "
       table.add([bearer["name"].string, bearer["state"].string, detail + separator + problem])
     }
-    table.write(to: &text)
+    table.write(to: &text, columns: columns)
   }
 
   private func addLinks(to text: inout TextBuilder) {
-    var table = Table(["LINK", "NEIGHBOUR", "BEARER", "STATE", "SINCE", "RTT", "RECEIVED", "SENT", "QUEUED", "ADDRESS"])
+    var table = Table(
+      ["LINK", "NEIGHBOUR", "BEARER", "STATE", "SINCE", "RTT", "RECEIVED", "SENT", "QUEUED", "ADDRESS"], cuttable: [1])
     root["links"].forEach { link in
       let roundTrip = link["round_trip_microseconds"]
       table.add([
         link["slot"].exists ? "\(link["slot"].number)" : "–", link["name"].string, link["bearer"].string,
         link["state"].string,
-        secondsText(link["since_seconds"].number), roundTrip.exists ? millisecondsText(roundTrip.number) : "–",
+        ageText(link["since_seconds"].number), roundTrip.exists ? millisecondsText(roundTrip.number) : "–",
         bytesText(link["bytes_received"].number), bytesText(link["bytes_sent"].number),
         bytesText(link["bytes_queued"].number),
         link["remote"].string + (link["inbound"].isTrue ? " (inbound)" : ""),
       ])
     }
-    if table.isEmpty { text.add("no links\n") } else { table.write(to: &text) }
+    if table.isEmpty { text.add("no links\n") } else { table.write(to: &text, columns: columns) }
   }
 
   private func addPeers(to text: inout TextBuilder) {
-    var table = Table(["PEER", "ID", "HOPS", "BEARER", "VIA", "INFO"])
+    var table = Table(["PEER", "ID", "HOPS", "BEARER", "VIA", "INFO"], cuttable: [0, 4])
     root["peers"].forEach { peer in
       var info = ""
       peer["info"].forEach { info += info.utf8.isEmpty ? $0.string : ", " + $0.string }
@@ -141,25 +150,24 @@ public struct StatusReport {
         isNeighbour ? "–" : name(ofPeer: via), info,
       ])
     }
-    if table.isEmpty { text.add("no peers\n") } else { table.write(to: &text) }
+    if table.isEmpty { text.add("no peers\n") } else { table.write(to: &text, columns: columns) }
     addPeersInClear(to: &text)
   }
 
   /// Lists the peers without end-to-end encryption.
   private func addPeersInClear(to text: inout TextBuilder) {
-    var isFirst = true
+    var peers = ""
     root["peers"].forEach { peer in
       guard peer["in_clear"].isTrue else { return }
-      text.add(isFirst ? "\nNot sealed, so anybody in the mesh can read it and speak in its name: " : ", ")
-      text.add(untrusted: peer["name"].string.utf8)
-      text.add(" (\(shortID(peer["id"].string)))")
-      isFirst = false
+      peers += "\(peers.utf8.isEmpty ? "" : ", ")\(peer["name"].string) (\(shortID(peer["id"].string)))"
     }
-    if !isFirst { text.add("\n") }
+    if peers.utf8.isEmpty { return }
+    text.add("\n")
+    addLine("Not sealed, so anybody in the mesh can read it and speak in its name: \(peers)", to: &text)
   }
 
   private func addStrangers(to text: inout TextBuilder) {
-    var table = Table(["REFUSED", "NAME", "TIMES", "WHY"])
+    var table = Table(["REFUSED", "NAME", "TIMES", "WHY"], cuttable: [1])
     root["box"]["refused_strangers"].forEach { stranger in
       let name = stranger["name"].string
       table.add([
@@ -168,7 +176,7 @@ public struct StatusReport {
     }
     if table.isEmpty { return }
     text.add("\n")
-    table.write(to: &text)
+    table.write(to: &text, columns: columns)
   }
 
   /// The output of `causeway identity alarms`. Commands in it contain no names, because names are untrusted text.

@@ -1,8 +1,21 @@
-/// Text in columns, each as wide as its widest cell.
+/// Text in columns, each as wide as its widest cell if there is room. Otherwise the cells of columns that may be cut end with
+/// “…”, and the last column goes on below itself, word by word; where it would be narrow it stands below the row.
 public struct Table {
-  private var rows: [[[UInt8]]] = []
+  /// The least width to which a column is cut.
+  private static let cutWidthMin = 8
+  /// The least width of a last column beside the others.
+  private static let lastWidthMin = 20
+  /// How far the last column is set in where it stands below its row.
+  private static let indentation = 4
 
-  public init(_ titles: [String]) { add(titles) }
+  private var rows: [[[UInt8]]] = []
+  private let cuttable: [Int]
+
+  /// `cuttable`: the columns, but for the last one, whose cells may be cut.
+  public init(_ titles: [String], cuttable: [Int] = []) {
+    self.cuttable = cuttable
+    add(titles)
+  }
 
   /// Cells are untrusted text.
   public mutating func add(_ cells: [String]) {
@@ -16,27 +29,99 @@ public struct Table {
 
   public var isEmpty: Bool { rows.count == 1 }
 
-  public func write(to text: inout TextBuilder) {
-    var widths = [Int](repeating: 0, count: rows[0].count)
-    for row in rows {
-      for (column, cell) in row.enumerated() { widths[column] = max(widths[column], Self.width(cell)) }
+  /// `columns`: those of the terminal. A row is wider only where no cell may be cut and no word ends.
+  public func write(to text: inout TextBuilder, columns: Int = .max) {
+    var widths = widest
+    let last = widths.count - 1
+    let room = columns == .max ? .max : columns - min(widths[last], Self.lastWidthMin)
+    let isBelow = !cut(&widths, to: room)
+    if isBelow {
+      widths = widest
+      _ = cut(&widths, to: columns + 2)
     }
+    let start = widths[..<last].reduce(0) { $0 + $1 + 2 }
     for row in rows {
-      for (column, cell) in row.enumerated() {
-        let start = text.bytes.count
-        for byte in cell { text.add(byte: byte) }
-        // No trailing blanks after the last cell with text.
-        if row[(column + 1)...].contains(where: { !$0.isEmpty }) { text.pad(from: start, to: widths[column] + 2) }
+      let lineStart = text.bytes.count
+      // No trailing blanks after the last cell with text.
+      let filled = row[..<(isBelow ? last : last + 1)].lastIndex { !$0.isEmpty } ?? 0
+      for (column, cell) in row[...filled].enumerated() where column < last {
+        text.add(cell, cutTo: widths[column])
+        if column < filled {
+          text.pad(from: lineStart, to: widths[...column].reduce(0) { $0 + $1 + 2 })
+        }
+      }
+      if isBelow && !row[last].isEmpty {
+        text.add("\n")
+        text.pad(from: text.bytes.count, to: Self.indentation)
+        text.fill(row[last], from: Self.indentation, columns: columns)
+      } else if filled == last {
+        text.fill(row[last], from: start, columns: columns)
       }
       text.add("\n")
     }
   }
 
-  private static func width(_ cell: [UInt8]) -> Int {
-    var width = 0
-    for byte in cell where byte & 0xC0 != 0x80 { width += 1 }
-    return width
+  /// The width of each column's widest cell.
+  private var widest: [Int] {
+    var widths = [Int](repeating: 0, count: rows[0].count)
+    for row in rows {
+      for (column, cell) in row.enumerated() { widths[column] = max(widths[column], displayWidth(cell)) }
+    }
+    return widths
   }
+
+  /// Cuts the columns that may be cut, the widest first, until those before the last one take `room` characters, with the
+  /// blanks behind them. False when they do not.
+  private func cut(_ widths: inout [Int], to room: Int) -> Bool {
+    while widths.dropLast().reduce(0, { $0 + $1 + 2 }) > room {
+      guard let widest = cuttable.filter({ widths[$0] > widthMin($0) }).max(by: { widths[$0] < widths[$1] }) else {
+        return false
+      }
+      widths[widest] -= 1
+    }
+    return true
+  }
+
+  /// Titles stay whole.
+  private func widthMin(_ column: Int) -> Int { max(displayWidth(rows[0][column]), Self.cutWidthMin) }
+}
+
+extension TextBuilder {
+  /// Adds text word by word on lines of at most `columns` characters; what does not fit on one goes on below its beginning, at
+  /// character `start` of the line. Words are separated by blanks, and stay whole.
+  public mutating func fill(_ words: some Collection<UInt8>, from start: Int, columns: Int) {
+    var column = start
+    for word in words.split(separator: 0x20) {
+      let width = displayWidth(word)
+      if column > start {
+        let fits = width < columns - column
+        add(fits ? " " : "\n")
+        if !fits { pad(from: bytes.count, to: start) }
+        column = fits ? column + 1 : start
+      }
+      add(untrusted: word)
+      column += width
+    }
+  }
+
+  /// Adds text of at most `width` characters; of a longer one the beginning and “…”.
+  fileprivate mutating func add(_ cell: [UInt8], cutTo width: Int) {
+    let isCut = displayWidth(cell) > width
+    var room = isCut ? width - 1 : width
+    for byte in cell {
+      if byte & 0xC0 != 0x80 { room -= 1 }
+      if room < 0 { break }
+      add(byte: byte)
+    }
+    if isCut { add("…") }
+  }
+}
+
+/// The characters of a text in UTF-8.
+private func displayWidth(_ text: some Sequence<UInt8>) -> Int {
+  var width = 0
+  for byte in text where byte & 0xC0 != 0x80 { width += 1 }
+  return width
 }
 
 /// A number of bytes as text: 1.5 MB.
@@ -57,4 +142,12 @@ public func secondsText(_ seconds: UInt64) -> String {
   if seconds < 3600 { return "\(seconds / 60) min \(seconds % 60) s" }
   if seconds < 86400 { return "\(seconds / 3600) h \(seconds / 60 % 60) min" }
   return "\(seconds / 86400) d \(seconds / 3600 % 24) h"
+}
+
+/// A duration as text, in its largest unit alone: 3 min.
+func ageText(_ seconds: UInt64) -> String {
+  if seconds < 60 { return "\(seconds) s" }
+  if seconds < 3600 { return "\(seconds / 60) min" }
+  if seconds < 86400 { return "\(seconds / 3600) h" }
+  return "\(seconds / 86400) d"
 }

@@ -134,6 +134,8 @@ public enum Event: UInt16, Sendable {
   case quotaExceeded = 99
   /// This node takes a later epoch, to supersede advertisements of a former start. a: epoch before · b: new epoch
   case epochRaised = 100
+  /// The first 24 bytes of its display name are in a, b and c · node: peer. It is not shown: other records' lines have the name.
+  case peerNamed = 101
 
   // Channels and messages
   /// a: epoch · node: far end

@@ -87,6 +87,7 @@ extension Relay: ControlDelegate {
   func reportPeer(_ event: PeerEvent, _ now: Instant) {
     switch event {
     case .found(let peer):
+      recordName(of: peer, now)
       journal.record(.notice, .peerAppeared, at: now, UInt64(peer.hops), UInt64(peer.bearer.rawValue), node: peer.id)
       control?.peerPresent(status(of: peer))
       local?.clients.peerChanged(peer.id)
@@ -97,6 +98,18 @@ extension Relay: ControlDelegate {
       journal.record(.notice, .peerVanished, at: now, node: id)
       control?.peerLost(id)
     }
+  }
+
+  /// Before what is told of the peer, so that a reader of the journal has its name even where the ring begins there.
+  private func recordName(of peer: Peer, _ now: Instant) {
+    var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
+    withUnsafeMutableBytes(of: &words) { bytes in
+      var count = min(peer.name.byteCount, bytes.count)
+      // Cut between characters.
+      while count > 0, count < peer.name.byteCount, peer.name.byte(count) & 0xC0 == 0x80 { count -= 1 }
+      for index in 0..<count { bytes[index] = peer.name.byte(index) }
+    }
+    journal.record(.notice, .peerNamed, at: now, words.0, words.1, words.2, node: peer.id)
   }
 
   func probeEnded(_ peer: NodeID, _ completion: Completion) {

@@ -209,3 +209,15 @@ private func untrusted(_ bytes: [UInt8]) -> String {
     #expect(throws: DiagnosticsError.self) { try StatusReport(Array(text.utf8)) }
   }
 }
+
+@Test func theNamesThatAreKeptAreBoundedAndTheOldestGivesWay() {
+  var names = JournalNames()
+  for number in 0...UInt64(JournalNames.namesMax) {
+    names.hear(
+      JournalRecord(
+        sequence: number + 1, instant: .zero, wallNanoseconds: 0, level: 5, event: Event.peerNamed.rawValue, link: 0xFF,
+        a: UInt64(littleEndian: 0x626F_62), b: 0, c: 0, node: NodeID(high: number, low: 1)))
+  }
+  #expect(names[NodeID(high: 0, low: 1)].isEmpty)
+  #expect(Array(names[NodeID(high: 1, low: 1)]) == Array("bob".utf8))
+}

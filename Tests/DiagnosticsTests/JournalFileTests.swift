@@ -86,6 +86,50 @@ import Testing
       ])
   }
 
+  private func lines(_ names: (JournalMapping) -> JournalNames = { JournalNames($0) }) throws -> [String] {
+    let reader = try JournalMapping(path: path)
+    return LogQuery().sequences(in: reader).map {
+      String(decoding: EventFormatter.line($0, of: reader, names: names(reader))?.bytes ?? [], as: UTF8.self)
+        .dropFirst(33).description
+    }
+  }
+
+  private func name(_ node: NodeID, _ name: String, _ journal: Journal) {
+    var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
+    withUnsafeMutableBytes(of: &words) { $0.copyBytes(from: Array(name.utf8)) }
+    journal.record(.notice, .peerNamed, at: .zero, words.0, words.1, words.2, node: node)
+  }
+
+  @Test func aNodesNameStandsBehindItsIdAlsoBeforeItWasToldAndAfterItLeft() throws {
+    let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
+    file.journal.record(.notice, .linkUp, at: .zero, link: 3, 3, 1, 4096, node: bobID)
+    name(bobID, "bob", file.journal)
+    file.journal.record(.notice, .peerAppeared, at: .zero, 1, 3, node: bobID)
+    file.journal.record(.notice, .peerVanished, at: .zero, node: bobID)
+    file.journal.record(.notice, .peerVanished, at: .zero, node: aliceID)
+    #expect(
+      try lines() == [
+        "link 3: up over wifi-direct with b0b00000… (bob): capabilities 0x0001, frames up to 4096 bytes\n",
+        "peer b0b00000… (bob) appeared: 1 hops over wifi-direct\n", "peer b0b00000… (bob) vanished\n",
+        "peer a11ce000… vanished\n",
+      ])
+  }
+
+  @Test func theLastNameOfANodeCountsAndSteersNoTerminal() throws {
+    let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
+    name(bobID, "bobby", file.journal)
+    name(bobID, "b\u{1B}ob", file.journal)
+    file.journal.record(.notice, .peerVanished, at: .zero, node: bobID)
+    #expect(try lines() == ["peer b0b00000… (b?ob) vanished\n"])
+  }
+
+  @Test func namesAreNoLinesOfTheirOwnNorIsTheirCount() throws {
+    let file = try JournalFile(path: path, sizeKiB: 16, level: .info)
+    for _ in 0..<12 { name(bobID, "bob", file.journal) }
+    file.journal.recordRepeats(at: .zero, isLast: true)
+    #expect(try JournalMapping(path: path).newest == 9 && lines() == [])
+  }
+
   @Test func whatIsNoJournalIsNamed() throws {
     func text(_ content: String) -> String? {
       let file = fopen(directory.path + "/other", "w")

@@ -1,0 +1,86 @@
+@testable import Diagnostics
+import Testing
+
+private func lines(_ table: Table, columns: Int = .max) -> [String] {
+  var text = TextBuilder()
+  table.write(to: &text, columns: columns)
+  return String(decoding: text.bytes, as: UTF8.self).split(separator: "\n").map(String.init)
+}
+
+private func example(_ name: String, _ detail: String) -> Table {
+  var table = Table(["NAME", "STATE", "DETAIL"], cuttable: [0])
+  table.add([name, "up", detail])
+  return table
+}
+
+@Test func aColumnIsAsWideAsItsWidestCell() {
+  #expect(lines(example("living room", "eth0")) == ["NAME         STATE  DETAIL", "living room  up     eth0"])
+}
+
+@Test func noBlanksFollowTheLastCellWithText() {
+  #expect(lines(example("bob", "")).last == "bob   up")
+  #expect(lines(example("bob", ""), columns: 30).last == "bob   up")
+}
+
+@Test func theLastColumnGoesOnBelowItself() {
+  #expect(
+    lines(example("bob", "hci0 00:AA:01:00:00:01, psm 193, advertising"), columns: 40) == [
+      "NAME  STATE  DETAIL",
+      "bob   up     hci0 00:AA:01:00:00:01, psm",
+      "             193, advertising",
+    ])
+}
+
+@Test func aNameIsCutWhereTheLastColumnNeedsItsRoom() {
+  #expect(
+    lines(example("the box in the living room", "up to 64 links"), columns: 40) == [
+      "NAME               STATE  DETAIL", "the box in the l…  up     up to 64 links",
+    ])
+}
+
+@Test func aNameKeepsItsFirstSevenCharacters() {
+  let cut = lines(example("bücherwürmer", "eth0"), columns: 10)
+  #expect(cut == ["NAME      STATE", "    DETAIL", "bücherw…  up", "    eth0"])
+}
+
+@Test func aLastColumnThatWouldBeNarrowStandsBelowItsRow() {
+  #expect(
+    lines(example("bob", "[fe80::34e4:eeff:feaf:160b%eth0]:60942 (inbound)"), columns: 30) == [
+      "NAME  STATE", "    DETAIL", "bob   up", "    [fe80::34e4:eeff:feaf:160b%eth0]:60942", "    (inbound)",
+    ])
+}
+
+@Test func anAgeIsToldInItsLargestUnit() {
+  #expect(
+    [59, 60, 3_599, 3_600, 86_399, 86_400, 8_640_000].map { ageText($0) } == [
+      "59 s", "1 min", "59 min", "1 h", "23 h", "1 d", "100 d",
+    ])
+}
+
+/// A box with names, addresses and details as long as they come.
+@Test func theStatusFitsEightyColumns() throws {
+  let node = FakeNode()
+  var snapshot = node.controlStatus()
+  snapshot.box.refusals = [
+    ("ttl-zero", 1_000_000), ("not-opened", 1_000_000), ("too-many", 1_000_000), ("loop", 1_000_000),
+  ]
+  snapshot.box.alarm =
+    "“living room” is pinned to another key than the one of the node that now has this name: causeway identity alarms"
+  snapshot.bearers = [
+    BearerStatus(
+      name: "wifi-direct", state: "group-owner",
+      detail: "p2p-wlan0-0 DIRECT-wg-Causeway, 2437 MHz, 1 stations, passphrase Tafw6Htj",
+      problem: "no wpa_supplicant at /run/wpa_supplicant/global: start it with -g /run/wpa_supplicant/global")
+  ]
+  snapshot.links[0].name = "the box in the living room"
+  snapshot.links[0].sinceSeconds = 86_400 * 99
+  snapshot.links[0].bytesReceived = 99_900_000_000
+  snapshot.links[0].bytesSent = 99_900_000_000
+  snapshot.links[0].remote = "[fe80::34e4:eeff:feaf:160b%eth0]:60942"
+  snapshot.peers = [peer(bobID, "the box in the living room", info: ["room=kitchen", "speaks=text+files", "floor=2"])]
+  let report = try StatusReport(snapshot.toJSON(withSecrets: true), columns: 80)
+  defer { report.release() }
+  let text = String(decoding: report.text().bytes, as: UTF8.self)
+  for line in text.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
+  #expect(text.contains("[fe80::34e4:eeff:feaf:160b%eth0]:60942"))
+}
