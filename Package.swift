@@ -105,7 +105,7 @@ let package = Package(
     rim("Configuration", ["CSystem", "CFormats", "Primitives", "Journal", "Bearer"]),
     rim("Diagnostics", ["CSystem", "CFormats", "Reactor", "Primitives", "Journal", "Frame"]),
     rim("LocalClient", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Diagnostics"]),
-    rim("Doctor", ["CSystem", "Primitives", "Reactor", "Bearer", "BearerIP", "Trust", "Configuration"]),
+    rim("Doctor", ["CSystem", "Primitives", "Reactor", "Bearer", "BearerIP", "BearerBluetooth", "Trust", "Configuration"]),
     rim("Terminal", ["CSystem", "Primitives", "Diagnostics"]),
     rim("Relay", [
       "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
@@ -148,7 +148,7 @@ let package = Package(
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives", "LoopSupport"]),
     tests("BoardTests", ["Board", "CSystem", "Reactor"]),
     tests("ConfigurationTests", ["Configuration", "Bearer", "CSystem", "Primitives"]),
-    tests("DoctorTests", ["Doctor", "Configuration", "CSystem", "Reactor", "Trust"]),
+    tests("DoctorTests", ["Doctor", "BearerBluetooth", "BearerIP", "Configuration", "CSystem", "Reactor", "Trust"]),
     tests("DiscoveryTests", ["Discovery", "CAvahi", "CSystem", "Reactor", "Bearer", "Primitives", "LoopSupport"]),
     tests("JournalTests", ["Journal", "Primitives"]),
     tests("ReactorTests", ["Reactor", "CSystem", "Primitives", "LoopSupport"]),

@@ -36,6 +36,23 @@ struct WirelessTypes {
   }
 
   /// Nil for an interface that is not wireless.
+  func abilities(_ interfaceIndex: UInt32) -> WirelessAbilities? {
+    var question = NetlinkMessage(family, 0)
+    question.append(genericHeader: UInt8(NL80211_CMD_GET_WIPHY.rawValue), version: 0)
+    question.append(attribute: UInt16(NL80211_ATTR_IFINDEX.rawValue), interfaceIndex)
+    guard let reply = try? socket.request(question),
+      let types = reply.attribute(UInt16(NL80211_ATTR_SUPPORTED_IFTYPES.rawValue), from: 4)
+    else { return nil }
+    // Nested: an attribute without payload for each type.
+    let supported = NetlinkReply(type: 0, payload: types)
+    func canBe(_ type: nl80211_iftype) -> Bool { supported.attribute(UInt16(type.rawValue), from: 0) != nil }
+    let stations = reply.attribute(UInt16(NL80211_ATTR_MAX_AP_ASSOC_STA.rawValue), from: 4)
+    return WirelessAbilities(
+      canBeGroupOwner: canBe(NL80211_IFTYPE_P2P_GO), canBeGroupClient: canBe(NL80211_IFTYPE_P2P_CLIENT),
+      stationsMax: stations.flatMap { $0.count == 2 ? $0.native($0.startIndex, as: UInt16.self) : nil })
+  }
+
+  /// Nil for an interface that is not wireless.
   func kind(_ interfaceIndex: UInt32) -> BearerKind? {
     var question = NetlinkMessage(family, 0)
     question.append(genericHeader: UInt8(NL80211_CMD_GET_INTERFACE.rawValue), version: 0)
@@ -55,6 +72,28 @@ public func regulatoryDomain() -> String? {
   guard let types = WirelessTypes() else { return nil }
   defer { types.close() }
   return types.regulatoryDomain
+}
+
+/// What the driver of a wireless interface can do.
+public struct WirelessAbilities: Equatable, Sendable {
+  public var canBeGroupOwner: Bool
+  public var canBeGroupClient: Bool
+  /// How many stations may join at once; nil where the driver does not say.
+  public var stationsMax: UInt16?
+
+  public init(canBeGroupOwner: Bool, canBeGroupClient: Bool, stationsMax: UInt16?) {
+    self.canBeGroupOwner = canBeGroupOwner
+    self.canBeGroupClient = canBeGroupClient
+    self.stationsMax = stationsMax
+  }
+}
+
+/// Nil for an interface that is not there or not wireless.
+public func wirelessAbilities(of interface: String) -> WirelessAbilities? {
+  let index = if_nametoindex(interface)
+  guard index != 0, let types = WirelessTypes() else { return nil }
+  defer { types.close() }
+  return types.abilities(index)
 }
 
 extension NetlinkMessage {

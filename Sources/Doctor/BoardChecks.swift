@@ -14,6 +14,21 @@ extension Doctor {
       : Finding("kernel", .wrong, "\(text) is too old", remedy: "5.10 or later is needed: update the system")
   }
 
+  /// Whether the board has the memory that the unit lets the daemon take, and as much for everything else. Nil when it has.
+  func memory() -> Finding? {
+    let words = machine.words("/proc/meminfo")
+    guard let label = words.firstIndex(where: { ("MemTotal:" as StaticString).isEqual(to: $0) }),
+      label + 1 < words.count,
+      let kibibytes = UInt64(String(decoding: words[label + 1], as: UTF8.self)), kibibytes < Self.memoryKiBMin
+    else { return nil }
+    return Finding(
+      "memory", .note,
+      "the board has \(kibibytes / 1024) MiB of memory: a full box may take 128, and the system needs as much",
+      remedy: "set [node] peers-max, fewer links take less; or use a board with more memory")
+  }
+
+  private static let memoryKiBMin: UInt64 = 256 * 1024
+
   /// Whether the unit's MemoryMax= has an effect. Nil where control groups say nothing.
   func memoryLimit() -> Finding? {
     let controllers = machine.words("/sys/fs/cgroup/cgroup.controllers")

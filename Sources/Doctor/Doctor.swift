@@ -1,3 +1,4 @@
+import BearerBluetooth
 import BearerIP
 import CSystem
 import Configuration
@@ -12,24 +13,24 @@ public final class Doctor {
   /// The daemon holds the port then, and the radios' sockets.
   let isDaemonRunning: Bool
   private let clock: SystemClock
-  let regulatoryDomain: String?
+  let radios: RadioAnswers
 
   /// - `root`: where the machine's files are seen; a test has its own.
-  /// - `regulatoryDomain`: two characters, nil where no radio has one.
+  /// - `radios`: what the kernel says; nil: it is asked.
   public init(
     _ configuration: Configuration, isDaemonRunning: Bool, root: String = "", clock: SystemClock = SystemClock(),
-    regulatoryDomain: String? = BearerIP.regulatoryDomain()
+    radios: RadioAnswers? = nil
   ) {
     self.configuration = configuration
     self.isDaemonRunning = isDaemonRunning
     self.clock = clock
-    self.regulatoryDomain = regulatoryDomain
+    self.radios = radios ?? RadioAnswers(asking: configuration.wifiDirect.interface)
     machine = Machine(root: root)
   }
 
   /// All checks, in the order in which a person would look.
   public func examine() -> [Finding] {
-    var findings = [kernel(), memoryLimit(), power(), time(), randomness()].compactMap { $0 }
+    var findings = [kernel(), memory(), memoryLimit(), power(), time(), randomness()].compactMap { $0 }
     if configuration.bluetooth.isEnabled { findings += bluetooth() }
     if configuration.wifiDirect.isEnabled { findings += wifiDirect() }
     if configuration.ip.isEnabled { findings += ip() }
@@ -52,4 +53,27 @@ public final class Doctor {
 
   /// 2025-01-01.
   private static let firstSecond: Int64 = 1_735_689_600
+}
+
+/// What the kernel says of the radios, which stands in no file.
+public struct RadioAnswers {
+  /// Two characters; nil where no radio has one.
+  public var regulatoryDomain: String?
+  /// Nil where the kernel does not answer.
+  public var adapters: [AdapterAbilities]?
+  /// Of the interface that [wifi-direct] names; nil when it is not wireless.
+  public var wireless: WirelessAbilities?
+
+  public init(regulatoryDomain: String?, adapters: [AdapterAbilities]?, wireless: WirelessAbilities?) {
+    self.regulatoryDomain = regulatoryDomain
+    self.adapters = adapters
+    self.wireless = wireless
+  }
+
+  /// Asks the kernel.
+  init(asking interface: String) {
+    self.init(
+      regulatoryDomain: BearerIP.regulatoryDomain(), adapters: adapterAbilities(),
+      wireless: wirelessAbilities(of: interface))
+  }
 }

@@ -1,3 +1,5 @@
+import BearerBluetooth
+import BearerIP
 import CSystem
 import Configuration
 
@@ -19,15 +21,23 @@ extension Doctor {
           "bluetoothd", .wrong, "bluetoothd runs (process \(process)): only one of the two can own an adapter",
           remedy: "systemctl disable --now bluetooth"))
     }
+    let answers = radios.adapters ?? []
+    if !answers.isEmpty && !answers.contains(where: { $0.hasLowEnergy }) {
+      findings.append(
+        Finding(
+          "bluetooth", .wrong, "\(joined(answers.map { $0.name })): no Bluetooth Low Energy",
+          remedy: "use an adapter of Bluetooth 4.0 or later"))
+    }
     if findings.isEmpty {
-      findings.append(Finding("bluetooth", .good, joined(adapters)))
+      let places = "Low Energy, \(BluetoothSettings().linksMax) links used at most"
+      findings.append(Finding("bluetooth", .good, joined(adapters) + (answers.isEmpty ? "" : ": \(places)")))
     }
     return findings
   }
 
   func wifiDirect() -> [Finding] {
-    let radios = machine.names("/sys/class/net").filter { machine.exists("/sys/class/net/\($0)/phy80211") }
-    if radios.isEmpty {
+    let interfaces = machine.names("/sys/class/net").filter { machine.exists("/sys/class/net/\($0)/phy80211") }
+    if interfaces.isEmpty {
       return [
         Finding(
           "wifi-direct", .wrong, "there is no Wi-Fi interface",
@@ -40,8 +50,9 @@ extension Doctor {
       findings.append(
         Finding(
           "wifi-direct", .wrong, "there is no interface \(chosen)",
-          remedy: "set [wifi-direct] interface to one of: \(joined(radios))"))
+          remedy: "set [wifi-direct] interface to one of: \(joined(interfaces))"))
     }
+    if let finding = ability(of: chosen) { findings.append(finding) }
     if let finding = supplicant() { findings.append(finding) }
     if let process = machine.process(named: "NetworkManager") {
       findings.append(
@@ -49,16 +60,35 @@ extension Doctor {
           "networkmanager", .note, "NetworkManager runs (process \(process)): it must leave p2p-* alone",
           remedy: "[keyfile] unmanaged-devices=interface-name:p2p-* in /etc/NetworkManager/conf.d/causeway.conf"))
     }
-    if let domain = regulatoryDomain, domain.utf8.elementsEqual("00".utf8) || domain.utf8.elementsEqual("99".utf8) {
+    if let domain = radios.regulatoryDomain,
+      domain.utf8.elementsEqual("00".utf8) || domain.utf8.elementsEqual("99".utf8)
+    {
       findings.append(
         Finding(
           "regulatory", .note, "no country is set: 5 GHz is closed, 2.4 GHz has less power",
           remedy: "country=DE, or yours, in wpa_supplicant's configuration; or iw reg set DE"))
     }
     if !findings.contains(where: { $0.state == .wrong }) {
-      findings.insert(Finding("wifi-direct", .good, joined(radios)), at: 0)
+      let ability = radios.wireless == nil ? "" : ": \(chosen) knows Wi-Fi Direct"
+      let stations = radios.wireless?.stationsMax.map { ", \($0) stations at most" } ?? ""
+      findings.insert(Finding("wifi-direct", .good, joined(interfaces) + ability + stations), at: 0)
     }
     return findings
+  }
+
+  /// Whether the driver knows Wi-Fi Direct, in the role that the configuration wants. Nil when it does, and where it was not asked.
+  private func ability(of interface: String) -> Finding? {
+    guard let wireless = radios.wireless else { return nil }
+    let isOwner: Bool
+    switch configuration.wifiDirect.mode {
+    case .groupOwner: isOwner = true
+    case .client: isOwner = false
+    }
+    if isOwner ? wireless.canBeGroupOwner : wireless.canBeGroupClient { return nil }
+    return Finding(
+      "wifi-direct", .wrong,
+      "\(interface) cannot be \(isOwner ? "the owner" : "a client") of a Wi-Fi Direct group: its driver does not offer it",
+      remedy: "use another adapter (“iw list”, Supported interface modes: P2P-GO, P2P-client)")
   }
 
   private func supplicant() -> Finding? {

@@ -1,3 +1,5 @@
+import BearerBluetooth
+import BearerIP
 import CSystem
 import Configuration
 import Doctor
@@ -11,7 +13,9 @@ final class Patient {
   let root = FileManager.default.temporaryDirectory.appending(path: "doctor-\(UUID())")
   var configuration = Configuration()
   var kernelClock = SystemClock.KernelState.synchronised
-  var regulatoryDomain: String? = "DE"
+  var radios = RadioAnswers(
+    regulatoryDomain: "DE", adapters: [AdapterAbilities(name: "hci0", hasLowEnergy: true, isPowered: true)],
+    wireless: WirelessAbilities(canBeGroupOwner: true, canBeGroupClient: true, stationsMax: 8))
   var isDaemonRunning = true
 
   init() throws {
@@ -59,7 +63,7 @@ final class Patient {
     if hasSupplicant { try #require(withUnixAddress(path) { bind(supplicant, $0, $1) } == 0) }
     let clock = SystemClock(flag: "/nowhere") { [kernelClock] in kernelClock }
     return Doctor(
-      configuration, isDaemonRunning: isDaemonRunning, root: root.path, clock: clock, regulatoryDomain: regulatoryDomain
+      configuration, isDaemonRunning: isDaemonRunning, root: root.path, clock: clock, radios: radios
     ).examine()
   }
   var hasSupplicant = true
@@ -88,6 +92,40 @@ final class Patient {
       try patient.findings().map { "\($0.check)" } == [
         "kernel", "clock", "bluetooth", "wifi-direct", "ip", "led", "group", "state", "runtime",
       ])
+  }
+
+  @Test func aHealthyBoxTellsWhatItsRadiosCanDo() throws {
+    let texts = try patient.findings().map(\.text)
+    #expect(texts.contains("hci0: Low Energy, 7 links used at most"))
+    #expect(texts.contains("wlan0: wlan0 knows Wi-Fi Direct, 8 stations at most"))
+  }
+
+  @Test func radiosOfWhichTheKernelSaysNothingAreNoComplaint() throws {
+    patient.radios = RadioAnswers(regulatoryDomain: nil, adapters: nil, wireless: nil)
+    #expect(try patient.complaints() == [])
+  }
+
+  @Test func anAdapterWithoutLowEnergyIsNamed() throws {
+    patient.radios.adapters = [AdapterAbilities(name: "hci0", hasLowEnergy: false, isPowered: true)]
+    try expect("wrong bluetooth: hci0: no Bluetooth Low Energy")
+    patient.radios.adapters?.append(AdapterAbilities(name: "hci1", hasLowEnergy: true, isPowered: true))
+    #expect(try patient.complaints() == [])
+  }
+
+  @Test func aDriverWithoutTheWantedRoleInAGroupIsNamed() throws {
+    patient.radios.wireless = WirelessAbilities(canBeGroupOwner: false, canBeGroupClient: true, stationsMax: nil)
+    try expect("wrong wifi-direct: wlan0 cannot be the owner of a Wi-Fi Direct group: its driver does not offer it")
+    patient.configuration.wifiDirect.mode = .client
+    #expect(try patient.complaints() == [])
+    patient.radios.wireless?.canBeGroupClient = false
+    try expect("wrong wifi-direct: wlan0 cannot be a client of a Wi-Fi Direct group: its driver does not offer it")
+  }
+
+  @Test func aBoardWithTooLittleMemoryIsNamed() throws {
+    try patient.write("/proc/meminfo", "MemTotal:         240000 kB\nMemFree:          100000 kB\n")
+    try expect("note memory: the board has 234 MiB of memory: a full box may take 128, and the system needs as much")
+    try patient.write("/proc/meminfo", "MemTotal:         430000 kB\n")
+    #expect(try patient.complaints() == [])
   }
 
   @Test func anOldKernelIsNamed() throws {
@@ -164,7 +202,7 @@ final class Patient {
   }
 
   @Test func aMissingCountryIsNamed() throws {
-    patient.regulatoryDomain = "00"
+    patient.radios.regulatoryDomain = "00"
     try expect("note regulatory: no country is set: 5 GHz is closed, 2.4 GHz has less power")
   }
 

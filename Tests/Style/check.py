@@ -38,7 +38,7 @@ RIM = {
 }
 RIM["LocalClient"] = BASE | {"Session", "LocalAPI", "Reactor", "Diagnostics"}
 RIM["Terminal"] = BASE | {"Diagnostics"}
-RIM["Doctor"] = BASE | {"Reactor", "Bearer", "BearerIP", "Trust", "Configuration"}
+RIM["Doctor"] = BASE | {"Reactor", "Bearer", "BearerIP", "BearerBluetooth", "Trust", "Configuration"}
 # Relay joins rim to core; Commands is what people type. Neither reaches a C library that has a module of its own.
 RIM["Relay"] = (BASE | set(CORE) | set(RIM)) - {"Mesh", "LocalClient", "Terminal", "Doctor"}
 RIM["Commands"] = BASE | set(CORE) | {"CMbedTLS", "CFormats", "Reactor", "Identity", "SecureTransport", "Trust",

@@ -1,0 +1,55 @@
+import CSystem
+import Primitives
+import Reactor
+
+/// What the kernel says of an adapter, for who looks at a machine; the daemon itself asks by its `ManagementChannel`.
+public struct AdapterAbilities: Equatable, Sendable {
+  /// hci0 …
+  public var name: String
+  public var hasLowEnergy: Bool
+  public var isPowered: Bool
+
+  public init(name: String, hasLowEnergy: Bool, isPowered: Bool) {
+    self.name = name
+    self.hasLowEnergy = hasLowEnergy
+    self.isPowered = isPowered
+  }
+}
+
+/// Asks the kernel for its adapters; needs no rights (BlueZ doc/mgmt-api.txt: both commands are for untrusted users too). It
+/// waits up to a second for each answer. Nil where the kernel has no Bluetooth, or does not answer.
+public func adapterAbilities() -> [AdapterAbilities]? {
+  guard let descriptor = try? ManagementChannel.openSocket() else { return nil }
+  defer { close(descriptor) }
+  guard let list = answer(descriptor, .readIndexList), let indexes = indexList(list) else { return nil }
+  return indexes.compactMap { index in
+    guard let bytes = answer(descriptor, .readInformation(index)), let information = ControllerInformation(bytes) else {
+      return nil
+    }
+    return AdapterAbilities(
+      name: "hci\(index)", hasLowEnergy: information.supported.contains(.lowEnergy),
+      isPowered: information.current.contains(.powered))
+  }
+}
+
+/// The answer to one command; nil when it is refused or none comes.
+private func answer(_ descriptor: CInt, _ command: ManagementCommand) -> [UInt8]? {
+  let bytes = command.bytes
+  guard send(descriptor, bytes, bytes.count, CInt(MSG_NOSIGNAL)) == bytes.count else { return nil }
+  var buffer = [UInt8](repeating: 0, count: ManagementEvent.packetBytesMax)
+  // Events of the adapters may come before it.
+  for _ in 0..<packetsMax {
+    var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    guard poll(&polled, 1, answerMilliseconds) > 0 else { return nil }
+    let count = recv(descriptor, &buffer, buffer.count, CInt(MSG_DONTWAIT))
+    guard count > 0 else { return nil }
+    guard let (index, event) = ManagementEvent.decode(Array(buffer[..<count])), index == command.index,
+      case .reply(command.opcode, let status, let parameters) = event
+    else { continue }
+    return status == .success ? parameters : nil
+  }
+  return nil
+}
+
+private let packetsMax = 64
+private let answerMilliseconds: CInt = 1000
