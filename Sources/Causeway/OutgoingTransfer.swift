@@ -10,19 +10,40 @@ extension Session {
   ///
   /// - Parameters:
   ///   - paths: of files, and of folders with all that is in them; 65,536 in all, with legal names and no symbolic link.
-  ///     They must not change before they were sent.
+  ///     They must not change before they were sent. A path that begins with `http://` or `https://` is a URL: what it names
+  ///     is fetched first, by the program curl, and offered under the end of its path.
   ///   - member: one that is connected.
-  /// - Throws: `invalid` and `storage` name the file; `outOfReach` when the member is not connected; `ended`;
-  ///   `cancelled`.
-  public func offer(_ paths: [String], to member: Address) async throws(CausewayError) -> Transfer {
+  ///   - spool: the folder for what is fetched, until it was sent; nil: where TMPDIR says, or /var/tmp.
+  /// - Throws: `invalid` and `storage` name the file; `outOfReach` when the member is not connected, or a server does not
+  ///   have it; `unsupported` without curl; `timedOut` when a server is silent for a minute; `noSpace`; `ended`; `cancelled`.
+  public func offer(
+    _ paths: [String], to member: Address, spool: String? = nil
+  ) async throws(CausewayError) -> Transfer {
     guard inside.isConnected(member) else { throw CausewayError(.outOfReach, "the member is not connected") }
-    let found = await onThread { Result { () throws(ResourceFailure) in try ResourceSource(paths) } }
+    let isWanted = Wanted()
+    let found = await withTaskCancellationHandler {
+      await onThread {
+        Result { () throws(ResourceFailure) in
+          try ResourceSource(fetching: paths, spool: spool) { _, _ in isWanted.now }
+        }
+      }
+    } onCancel: {
+      isWanted.end()
+    }
     let source = try found.mapError { CausewayError($0) }.get()
     if Task.isCancelled { throw .cancelled }
     let run = OutgoingRun(self, member, paths, source)
     run.start()
     return Transfer(member, run.inside)
   }
+}
+
+/// Whether somebody waits for what a thread does.
+private final class Wanted: Sendable {
+  private let isWanted = Mutex(true)
+
+  var now: Bool { isWanted.withLock { $0 } }
+  func end() { isWanted.withLock { $0 = false } }
 }
 
 /// One transfer to a member, over as many streams as it takes.

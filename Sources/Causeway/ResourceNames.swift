@@ -18,6 +18,10 @@ extension CausewayError {
       case .storage: .storage
       case .noSpace: .noSpace
       case .busy: .busy
+      case .unsupported: .unsupported
+      case .outOfReach: .outOfReach
+      case .timedOut: .timedOut
+      case .cancelled: .cancelled
       }
     self.init(reason, failure.path.isEmpty ? failure.text : "\(harmless(failure.path)): \(failure.text)")
   }

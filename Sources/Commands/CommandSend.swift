@@ -37,7 +37,8 @@ func commandSend(_ words: CommandWords) -> CInt {
     help: """
       Send files and folders to PEER, who runs “causeway receive” or “causeway drop”, or another application of the same \
       service type. PEER is a name, or the first 4 or more digits of an id. Who receives is asked there first, for 10 \
-      minutes at most. For data of unknown length (“-”) there is “causeway pipe”.\u{0B}It goes on where it was after a \
+      minutes at most. FILE may be an http or https URL, which is fetched first by the program curl, or “-”, standard \
+      input, which is read to its end first and sent as “stdin”; “causeway pipe” sends as it reads.\u{0B}It goes on where it was after a \
       break, for an hour; and when the same command is given again, for 24 hours. ^C cancels, and PEER is told; a second \
       one ends at once. On a terminal it shows how far it is, otherwise a line for each file; with --json events \
       asking, progress, file, sent, failed.\n\nExit code 0 tells that all is in its place there and is what was sent; 6 \
@@ -53,21 +54,25 @@ func commandSend(_ words: CommandWords) -> CInt {
   }
   return run { () throws(CommandFailure) in
     let word = arguments.removeLast()
-    if arguments.contains(where: { $0.utf8.elementsEqual("-".utf8) }) {
-      throw CommandFailure(
-        saying: "“-” cannot be sent: nobody knows its length; “causeway pipe” sends standard input", ExitCode.usage)
-    }
     let source: ResourceSource
+    let signals = Signals([SIGINT, SIGTERM, SIGHUP])
+    let view = FilesView(isJSON: options.local.isJSON)
     do throws(ResourceFailure) {
-      source = try ResourceSource(arguments)
+      source = try ResourceSource(fetching: arguments, takesInput: true) { what, bytes in
+        view.drawFetching(what, bytes)
+        return signals.next() == nil
+      }
+      view.clear()
     } catch {
+      view.clear()
+      if error.reason == .cancelled { throw CommandFailure(saying: "interrupted", ExitCode.cut) }
       var text = TextBuilder()
       text.add(untrusted: error.path.utf8)
       if !error.path.utf8.isEmpty { text.add(": ") }
       text.add(untrusted: error.text.utf8)
       throw CommandFailure(saying: text)
     }
-    try Sending(options, source, word).run()
+    try Sending(options, source, word, signals, view).run()
   }
 }
 
@@ -83,7 +88,7 @@ private final class Sending {
   }
 
   private let options: FilesOptions
-  private let signals = Signals([SIGINT, SIGTERM, SIGHUP])
+  private let signals: Signals
   private let view: FilesView
   private let instance: [UInt8]
   private var connection: DaemonConnection
@@ -118,9 +123,12 @@ private final class Sending {
   private var hasHinted = false
   private var end: (text: TextBuilder, code: CInt)?
 
-  init(_ options: FilesOptions, _ source: ResourceSource, _ word: String) throws(CommandFailure) {
+  init(
+    _ options: FilesOptions, _ source: ResourceSource, _ word: String, _ signals: Signals, _ view: FilesView
+  ) throws(CommandFailure) {
     self.options = options
-    view = FilesView(isJSON: options.local.isJSON)
+    self.signals = signals
+    self.view = view
     manifest = source.manifest
     work = OutgoingWork(source)
     search = PeerSearch(Array(word.utf8), isWaiting: options.local.waits != nil)

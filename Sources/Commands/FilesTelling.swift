@@ -2,11 +2,26 @@ import CSystem
 import Diagnostics
 import LocalAPI
 import Primitives
+import Reactor
 import Session
 import Transfer
 import TransferFiles
 
 extension FilesView {
+  /// How much of what has to be fetched before it can be offered is there.
+  func drawFetching(_ what: String, _ bytes: UInt64) {
+    guard isProgressDue(monotonicNow()) else { return }
+    if isJSON {
+      var line = JSONLine(event: "fetching")
+      line.add("what", Array(what.utf8))
+      line.add("bytes", bytes)
+      return line.put()
+    }
+    var text = TextBuilder("fetching: ")
+    text.add(bytesText(bytes))
+    draw(text)
+  }
+
   func tellAsking(_ peer: LocalPeer, _ address: MemberAddress, _ manifest: Manifest) {
     if isJSON {
       var line = JSONLine(event: "asking")

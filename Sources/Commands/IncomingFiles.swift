@@ -208,7 +208,7 @@ final class IncomingFiles {
       switch error.reason {
       case .busy: refuse(.busy, text)
       case .noSpace: refuse(.noSpace, text)
-      case .invalid, .storage: refuse(.declined, text)
+      case .invalid, .storage, .unsupported, .outOfReach, .timedOut, .cancelled: refuse(.declined, text)
       }
     }
   }

@@ -78,6 +78,45 @@ public enum Files {
     return try opened(systemOpen(path, O_RDONLY | O_DIRECTORY | common))
   }
 
+  /// Makes a file that is not there yet, for this user alone, to write.
+  @discardableResult static func make(path: String) throws(FileFailure) -> OpenFile {
+    guard !path.utf8.contains(0) else { throw FileFailure(EINVAL) }
+    return try opened(systemMake(path, O_WRONLY | O_CREAT | O_EXCL | common))
+  }
+
+  static func makeFolder(path: String) throws(FileFailure) {
+    guard !path.utf8.contains(0) else { throw FileFailure(EINVAL) }
+    try check(mkdir(path, 0o700))
+  }
+
+  /// Nil when there is no such file.
+  static func size(path: String) throws(FileFailure) -> UInt64? {
+    do {
+      return try information(open(path: path)).size
+    } catch {
+      if error.isMissing { return nil }
+      throw error
+    }
+  }
+
+  static func beginning(path: String, count: Int) throws(FileFailure) -> [UInt8] {
+    try read(open(path: path), offset: 0, count: count)
+  }
+
+  /// Bytes of standard input; none at its end, nil when none come for so long.
+  static func readInput(count: Int, milliseconds: Int32) throws(FileFailure) -> [UInt8]? {
+    var entry = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
+    guard poll(&entry, 1, milliseconds) > 0 else { return nil }
+    var got = 0
+    let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      got = systemRead(0, buffer.baseAddress!, count)
+      filled = max(got, 0)
+    }
+    if got >= 0 { return bytes }
+    if lastError == EINTR || lastError == EAGAIN { return nil }
+    throw FileFailure()
+  }
+
   /// A folder in a folder.
   static func folder(_ name: [UInt8], in parent: OpenFile) throws(FileFailure) -> OpenFile {
     try opened(at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | common))
@@ -286,6 +325,7 @@ public enum Files {
 // What C has as macros and variadic functions. `Files` has a member `open` too.
 #if hasFeature(Embedded)
   private func systemOpen(_ path: String, _ flags: Int32) -> Int32 { csystem_open(path, flags, 0) }
+  private func systemMake(_ path: String, _ flags: Int32) -> Int32 { csystem_open(path, flags, 0o600) }
   private func openInFolder(_ folder: Int32, _ name: UnsafePointer<CChar>, _ flags: Int32) -> Int32 {
     csystem_openat(folder, name, flags, 0o666)
   }
@@ -294,6 +334,7 @@ public enum Files {
   private let kindMask = mode_t(S_IFMT), regular = mode_t(S_IFREG), directory = mode_t(S_IFDIR)
 #else
   private func systemOpen(_ path: String, _ flags: Int32) -> Int32 { open(path, flags) }
+  private func systemMake(_ path: String, _ flags: Int32) -> Int32 { open(path, flags, 0o600) }
   private func openInFolder(_ folder: Int32, _ name: UnsafePointer<CChar>, _ flags: Int32) -> Int32 {
     openat(folder, name, flags, 0o666)
   }
@@ -301,3 +342,4 @@ public enum Files {
   private func setLastError(_ code: Int32) { errno = code }
   private let kindMask = S_IFMT, regular = S_IFREG, directory = S_IFDIR
 #endif
+private func systemRead(_ a: Int32, _ b: UnsafeMutableRawPointer, _ c: Int) -> Int { read(a, b, c) }

@@ -10,6 +10,12 @@ public struct ResourceFailure: Error {
     case noSpace
     /// Another transfer has it.
     case busy
+    /// What would be needed for it is not installed.
+    case unsupported
+    /// A server does not have it, or is not there.
+    case outOfReach
+    case timedOut
+    case cancelled
   }
 
   public let reason: Reason
@@ -33,6 +39,52 @@ public struct ResourceSource: Sendable {
   /// Of each file of the manifest.
   private let known: [Files.Information]
   private var open: (file: Int, descriptor: OpenFile)?
+  /// Where what was fetched is, as long as it is needed.
+  private var spool: SpoolFolder?
+
+  /// Looks at all files, and fetches what is none: http and https URLs by the program curl, and with `takesInput` “-”,
+  /// standard input. It waits for the disk, and for servers.
+  /// - Parameters:
+  ///   - spool: the folder in which a folder is made for what is fetched; nil: where TMPDIR says, or /var/tmp.
+  ///   - hears: is told some times a second what is being fetched and how many bytes there are; false ends it.
+  public init(
+    fetching arguments: [String], spool parent: String? = nil, takesInput: Bool = false,
+    hears: (String, UInt64) -> Bool = { _, _ in true }
+  ) throws(ResourceFailure) {
+    func isInput(_ argument: String) -> Bool {
+      takesInput && argument.utf8.elementsEqual(Fetch.standardInput.utf8)
+    }
+    guard arguments.contains(where: { Fetch.isURL($0) || isInput($0) }) else {
+      self = try ResourceSource(arguments)
+      return
+    }
+    let spool: SpoolFolder
+    do throws(FileFailure) {
+      spool = try SpoolFolder(in: parent)
+    } catch {
+      throw ResourceFailure(.storage, "", error.text)
+    }
+    var paths: [String] = []
+    for (number, argument) in arguments.enumerated() {
+      guard Fetch.isURL(argument) || isInput(argument) else {
+        paths.append(argument)
+        continue
+      }
+      // Two URLs may end alike.
+      let folder = "\(spool.path)/\(number)"
+      do throws(FileFailure) {
+        try Files.makeFolder(path: folder)
+      } catch {
+        throw ResourceFailure(.storage, folder, error.text)
+      }
+      let hearing = { hears(argument, $0) }
+      paths.append(
+        isInput(argument)
+          ? try Fetch.readInput(into: folder, hears: hearing) : try Fetch.fetch(argument, into: folder, hears: hearing))
+    }
+    self = try ResourceSource(paths)
+    self.spool = spool
+  }
 
   /// Looks at all files. It waits for the disk.
   public init(_ paths: [String]) throws(ResourceFailure) {

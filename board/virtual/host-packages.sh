@@ -8,9 +8,9 @@ set -euo pipefail
 architectures=("$@")
 [ ${#architectures[@]} -gt 0 ] || architectures=(amd64 arm64)
 
-# xz-utils unpacks the kernel source, python3-pip fetches the Bluetooth controller model, util-linux has flock; openssl and
-# strace are for the tests of identity and state.
-wanted=(ca-certificates coreutils debian-archive-keyring openssl python3 python3-pip strace util-linux xz-utils)
+# xz-utils unpacks the kernel source, python3-pip fetches the Bluetooth controller model, util-linux has flock; openssl,
+# strace and curl are for the tests of identity, state and files.
+wanted=(ca-certificates coreutils curl debian-archive-keyring openssl python3 python3-pip strace util-linux xz-utils)
 for architecture in "${architectures[@]}"; do
     case $architecture in
         amd64) wanted+=(qemu-system-x86) ;;

@@ -1,0 +1,111 @@
+#if hasFeature(Embedded)
+  import CSystem
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// A program that runs for this process: no shell, no input, no output; what it complains of goes into a file. Beside
+/// `Files` what a port changes.
+final class ChildProcess {
+  private let number: pid_t
+  private(set) var hasEnded = false
+
+  /// What a program is told of this process's environment: where things are, proxies, and whom it trusts.
+  private static let passedOn = [
+    "PATH", "HOME", "TMPDIR", "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy",
+    "NO_PROXY",
+    "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR",
+  ]
+
+  /// Starts a program that stands in PATH. Fails with ENOENT when there is none of this name.
+  init(_ program: String, _ arguments: [String], complaints: String) throws(FileFailure) {
+    #if canImport(Darwin)
+      var actions: posix_spawn_file_actions_t?
+      var attributes: posix_spawnattr_t?
+    #else
+      var actions = posix_spawn_file_actions_t()
+      var attributes = posix_spawnattr_t()
+    #endif
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
+    posix_spawn_file_actions_addopen(&actions, 2, complaints, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    // Of its own group and with no signal blocked: this process decides when it ends.
+    var none = sigset_t()
+    sigemptyset(&none)
+    posix_spawnattr_setsigmask(&attributes, &none)
+    posix_spawnattr_setpgroup(&attributes, 0)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK) | Int16(POSIX_SPAWN_SETPGROUP))
+    var words = ([program] + arguments).map { strdup($0) } + [nil]
+    var environment =
+      Self.passedOn.compactMap { name in
+        getenv(name).flatMap { strdup("\(name)=\(String(cString: $0))") }
+      } as [UnsafeMutablePointer<CChar>?] + [nil]
+    defer { for word in words + environment { free(word) } }
+    var child: pid_t = 0
+    let failure = posix_spawnp(&child, program, &actions, &attributes, &words, &environment)
+    guard failure == 0 else { throw FileFailure(failure) }
+    number = child
+  }
+
+  deinit { kill() }
+
+  /// Waits for its end for so long. Its exit code; nil while it runs; 128 and the signal's number when it was killed.
+  func wait(milliseconds: Int32) -> Int32? {
+    if hasEnded { return nil }
+    var status: Int32 = 0
+    if waitpid(number, &status, WNOHANG) == 0 {
+      poll(nil, 0, milliseconds)
+      return nil
+    }
+    hasEnded = true
+    let signal = status & 0x7f
+    return signal == 0 ? status >> 8 & 0xff : 128 + signal
+  }
+
+  /// Ends it at once.
+  func kill() {
+    if hasEnded { return }
+    _ = systemKill(number, SIGKILL)
+    var status: Int32 = 0
+    while waitpid(number, &status, 0) < 0 && lastError == EINTR {}
+    hasEnded = true
+  }
+}
+
+/// A folder of this process alone, for what has to be a file before it can be offered. It is removed with its last owner.
+final class SpoolFolder: Sendable {
+  let path: String
+
+  /// Made in `parent`, or where TMPDIR says, or in /var/tmp, which is on a disk.
+  init(in parent: String? = nil) throws(FileFailure) {
+    let place = parent ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/var/tmp"
+    var template = Array("\(place)/causeway-XXXXXX".utf8) + [0]
+    let isMade = template.withUnsafeMutableBytes { mkdtemp($0.baseAddress!.assumingMemoryBound(to: CChar.self)) != nil }
+    guard isMade else { throw FileFailure(saying: "\(place): \(String(cString: strerror(lastError)))") }
+    path = String(decoding: template.dropLast(), as: UTF8.self)
+  }
+
+  deinit {
+    let bytes = Array(path.utf8)
+    guard let slash = bytes.lastIndex(of: UInt8(ascii: "/")),
+      let parent = try? Files.folder(path: String(decoding: bytes[...slash], as: UTF8.self))
+    else { return }
+    try? Files.removeAll(Array(bytes[(slash + 1)...]), in: parent)
+  }
+}
+
+// What C has as macros, and a function that has the name of a member.
+#if hasFeature(Embedded)
+  private var lastError: Int32 { csystem_errno() }
+#else
+  private var lastError: Int32 { errno }
+#endif
+private func systemKill(_ process: pid_t, _ signal: Int32) -> Int32 { kill(process, signal) }

@@ -1,0 +1,161 @@
+import Transfer
+
+/// Brings what is no file yet into one, so that it can be offered: what an http or https URL names, by the program curl, and
+/// standard input.
+public enum Fetch {
+  /// The word for standard input.
+  public static let standardInput = "-"
+
+  /// The longest URL that is taken.
+  static let urlBytesMax = 8192
+  /// Redirections that are followed.
+  private static let redirectsMax = 10
+  /// A server that sends less than a byte a second for so long is given up.
+  private static let stallSeconds = 60
+  private static let connectSeconds = 30
+  /// What stays free on the disk.
+  private static let bytesLeftFree: UInt64 = 16 << 20
+  /// How often it is looked at.
+  private static let lookMilliseconds: Int32 = 50
+  private static let readBytes = 256 << 10
+
+  /// Whether an argument names something to be fetched; any other one is a path. The scheme is in either case (RFC 3986,
+  /// section 3.1).
+  public static func isURL(_ argument: String) -> Bool {
+    let start = String(
+      decoding: argument.utf8.prefix(8).map { (0x41...0x5a).contains($0) ? $0 + 0x20 : $0 }, as: UTF8.self)
+    return start.utf8.starts(with: "http://".utf8) || start.utf8.elementsEqual("https://".utf8)
+  }
+
+  /// The name under which a URL is offered: the end of its path, decoded (RFC 3986, section 2.1); “download” when that is no
+  /// legal name. What the server suggests does not count.
+  static func name(_ url: String) -> [UInt8] {
+    let bytes = Array(url.utf8)
+    let start = bytes.firstIndex(of: UInt8(ascii: ":")).map { $0 + 3 } ?? 0
+    let path = bytes.dropFirst(start).prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+    guard let slash = path.lastIndex(of: UInt8(ascii: "/")) else { return unnamed }
+    let name = decoded(path[(slash + 1)...])
+    return Names.isLegal(name) ? name : unnamed
+  }
+
+  private static let unnamed = Array("download".utf8)
+
+  private static func decoded(_ text: ArraySlice<UInt8>) -> [UInt8] {
+    var out: [UInt8] = []
+    var at = text.startIndex
+    while at < text.endIndex {
+      if text[at] == UInt8(ascii: "%"), at + 2 < text.endIndex, let high = digit(text[at + 1]),
+        let low = digit(text[at + 2])
+      {
+        out.append(high << 4 | low)
+        at += 3
+      } else {
+        out.append(text[at])
+        at += 1
+      }
+    }
+    return out
+  }
+
+  private static func digit(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case 0x30...0x39: byte - 0x30
+    case 0x41...0x46: byte - 0x41 + 10
+    case 0x61...0x66: byte - 0x61 + 10
+    default: nil
+    }
+  }
+
+  /// Fetches into a folder; the path of the file. It waits for the server.
+  /// - `hears`: is told some times a second how many bytes there are; false ends it.
+  static func fetch(_ url: String, into folder: String, hears: (UInt64) -> Bool) throws(ResourceFailure) -> String {
+    guard url.utf8.count <= urlBytesMax, !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }) else {
+      throw ResourceFailure(.invalid, url, "a URL has at most \(urlBytesMax) bytes, and no blanks")
+    }
+    let path = "\(folder)/\(String(decoding: name(url), as: UTF8.self))", complaints = folder + ".complaints"
+    let room = try room(folder, url)
+    let child: ChildProcess
+    do throws(FileFailure) {
+      child = try ChildProcess(
+        "curl",
+        [
+          "--disable", "--silent", "--show-error", "--fail", "--globoff", "--location", "--max-redirs",
+          "\(redirectsMax)",
+          "--proto", "=http,https", "--proto-redir", "=http,https", "--connect-timeout", "\(connectSeconds)",
+          "--speed-limit", "1", "--speed-time", "\(stallSeconds)", "--max-filesize", "\(room)", "--output", path,
+          "--url", url,
+        ], complaints: complaints)
+    } catch {
+      throw ResourceFailure(
+        .unsupported, url, error.isMissing ? "fetching it needs the program curl: install it" : "curl: \(error.text)")
+    }
+    while true {
+      if let code = child.wait(milliseconds: lookMilliseconds) {
+        if code == 0 { break }
+        throw failure(code, complaints, url)
+      }
+      let size = size(path)
+      if size > room { throw ResourceFailure(.noSpace, url, noRoom) }
+      if !hears(size) { throw ResourceFailure(.cancelled, url, "cancelled") }
+    }
+    // Of an empty answer curl makes no file.
+    do throws(FileFailure) {
+      if try Files.size(path: path) == nil { try Files.make(path: path) }
+    } catch {
+      throw ResourceFailure(.storage, url, error.text)
+    }
+    return path
+  }
+
+  /// Reads standard input to its end into a folder; the path of the file.
+  static func readInput(into folder: String, hears: (UInt64) -> Bool) throws(ResourceFailure) -> String {
+    let path = "\(folder)/stdin"
+    let room = try room(folder, standardInput)
+    do throws(FileFailure) {
+      let file = try Files.make(path: path)
+      var count: UInt64 = 0
+      while true {
+        guard hears(count) else { throw FileFailure(saying: "cancelled") }
+        guard let bytes = try Files.readInput(count: readBytes, milliseconds: lookMilliseconds) else { continue }
+        if bytes.isEmpty { return path }
+        try Files.write(file, offset: count, bytes)
+        count += UInt64(bytes.count)
+        if count > room { throw FileFailure(saying: noRoom) }
+      }
+    } catch {
+      throw ResourceFailure(error.isFull ? .noSpace : .storage, "standard input", error.text)
+    }
+  }
+
+  private static let noRoom = "there is no room for it on this disk"
+
+  private static func room(_ folder: String, _ what: String) throws(ResourceFailure) -> UInt64 {
+    do throws(FileFailure) {
+      let space = try Files.space(try Files.folder(path: folder))
+      guard space > bytesLeftFree else { throw FileFailure(saying: noRoom) }
+      return space - bytesLeftFree
+    } catch {
+      throw ResourceFailure(.noSpace, what, error.text)
+    }
+  }
+
+  private static func size(_ path: String) -> UInt64 { (try? Files.size(path: path)) ?? 0 }
+
+  /// curl(1), EXIT CODES, with its own words.
+  private static func failure(_ code: Int32, _ complaints: String, _ url: String) -> ResourceFailure {
+    let words = (try? Files.beginning(path: complaints, count: 300)) ?? []
+    // “curl: (22) The requested URL returned error: 404”
+    var text = words.prefix { $0 != 0x0a }
+    if text.starts(with: Array("curl: (".utf8)), let end = text.firstIndex(of: UInt8(ascii: ")")) {
+      text = text[(end + 1)...].drop { $0 == 0x20 }
+    }
+    let said = text.isEmpty ? "curl ended with \(code)" : String(decoding: text, as: UTF8.self)
+    switch code {
+    case 3: return ResourceFailure(.invalid, url, said)
+    case 23: return ResourceFailure(.storage, url, said)
+    case 28: return ResourceFailure(.timedOut, url, said)
+    case 63: return ResourceFailure(.noSpace, url, noRoom)
+    default: return ResourceFailure(.outOfReach, url, said)
+    }
+  }
+}

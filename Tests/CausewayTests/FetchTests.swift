@@ -1,0 +1,43 @@
+import Testing
+@testable import TransferFiles
+
+@Test func whatBeginsWithHTTPIsAURLAndEverythingElseIsAPath() {
+  for url in ["http://a/b", "https://a", "HTTP://a", "HttpS://a/b?c"] { #expect(Fetch.isURL(url), "\(url)") }
+  for path in ["", "a", "http", "http:/a", "https:a", "ftp://a/b", "file:///etc/passwd", "./http://a", " http://a"] {
+    #expect(!Fetch.isURL(path), "\(path)")
+  }
+}
+
+@Test func theNameIsTheEndOfThePathAndNeverAnIllegalOne() {
+  let names = [
+    ("https://host/a/b.iso", "b.iso"), ("https://host/b.iso?x=/y#z", "b.iso"),
+    ("http://host/b%C3%BCcher.pdf", "bücher.pdf"),
+    ("http://host/%", "%"), ("http://host/50%25", "50%"), ("http://host/", "download"), ("http://host", "download"),
+    ("http://host/..", "download"), ("http://host/%2e%2e", "download"), ("http://host/a%2Fb", "download"),
+    ("http://host/a%00b", "download"), ("http://host/a%0Ab", "download"), ("http://host/%FF", "download"),
+    ("http://host/a//", "download"),
+  ]
+  for (url, name) in names { #expect(String(decoding: Fetch.name(url), as: UTF8.self) == name, "\(url)") }
+}
+
+@Test func aURLThatIsTooLongOrHasBlanksIsNotAsked() {
+  for url in [
+    "http://127.0.0.1:9/a b", "http://127.0.0.1:9/a\n", "http://127.0.0.1:9/" + String(repeating: "a", count: 8_192),
+  ] {
+    do throws(ResourceFailure) {
+      _ = try ResourceSource(fetching: [url])
+      Issue.record("it was taken")
+    } catch {
+      #expect(error.reason == .invalid && error.text.contains("8192 bytes"))
+    }
+  }
+}
+
+@Test func aSpoolThatIsNoFolderIsNamed() {
+  do throws(ResourceFailure) {
+    _ = try ResourceSource(fetching: ["http://127.0.0.1:9/a"], spool: "/nonexistent")
+    Issue.record("it was taken")
+  } catch {
+    #expect(error.reason == .storage && error.text.contains("/nonexistent"))
+  }
+}
