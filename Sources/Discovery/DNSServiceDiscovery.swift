@@ -46,7 +46,7 @@ public final class DNSServiceDiscovery {
 
   private var daemon: DaemonResponder?
   private var embedded: EmbeddedResponder?
-  private var active: (any Responder)?
+  private(set) var active: (any Responder)?
   /// Responders to close outside their callbacks.
   private var retired: [any Responder] = []
   private var retiredServices: [Service] = []

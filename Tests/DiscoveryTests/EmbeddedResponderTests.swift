@@ -84,7 +84,7 @@ extension Listener {
     boxes.farListener.present = []
     boxes.namespaces.on(.far) { boxes.far.start() }
     #expect(boxes.wait { !boxes.farListener.present.isEmpty })
-    #expect(boxes.nearListener.present.isEmpty)
+    #expect(boxes.far.active?.isReady == false)
     boxes.stop()
   }
 
