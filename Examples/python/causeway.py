@@ -87,7 +87,7 @@ Sighting = collections.namedtuple("Sighting", "kind address peer info")     # fo
 Member = collections.namedtuple("Member", "address peer state reason text")
 Message = collections.namedtuple("Message", "sender data is_reliable")
 Room = collections.namedtuple("Room", "address")
-Question = collections.namedtuple("Question", "address peer")   # to be answered by `decide`
+Question = collections.namedtuple("Question", "address peer certificates")  # for `decide`: DER, the node's own first
 Ended = collections.namedtuple("Ended", "reason text")
 
 
@@ -114,6 +114,9 @@ class Reader:
 
     def peer(self):
         return Peer(self.number(1), bool(self.number(1) & 1), self.text())
+
+    def certificates(self):         # a daemon of the first version tells none
+        return [self.bytes(self.number(2)) for _ in range(self.number(1))] if self.offset < len(self.packet) else []
 
     def service(self):
         entry = Reader(self.bytes(self.number(2)))
@@ -704,8 +707,7 @@ class Node:
                 held._put(invitation)
             case 133:
                 received, outcome = reader.number(4), (reader.number(1), reader.text())
-                ended = self._held.pop(("invitation", received) if received else number, None)
-                if ended:
+                if ended := self._held.pop(("invitation", received) if received else number, None):
                     ended._end.put(outcome)
             case 134:
                 held.id = reader.bytes(16)
@@ -730,11 +732,10 @@ class Node:
             case 142:
                 held._room(reader.number(8))
             case 144:
-                held._put(Question(reader.address(), reader.peer()))
+                held._put(Question(reader.address(), reader.peer(), reader.certificates()))
             case 143:
                 received, end = reader.number(4), reader.number(1)
-                ended = self._held.pop(("stream", received) if received else number, None)
-                if ended:
+                if ended := self._held.pop(("stream", received) if received else number, None):
                     ended._ended(StreamEnd(end) if end in list(StreamEnd) else end)
 
     def _answered(self, kind, number, reader):

@@ -26,9 +26,9 @@ final class AttributeConnection: EventSource {
   private var answered: ((AttributeClient.Answer?) -> Void)?
   private var timer: Timer?
 
-  /// Takes over the connected `descriptor`, even when it throws.
+  /// Takes over the connected `descriptor`, even when it throws. The peer has `firstTime` for its first request.
   init(
-    _ loop: EventLoop, _ descriptor: CInt, _ peer: BluetoothEndpoint, _ server: AttributeServer
+    _ loop: EventLoop, _ descriptor: CInt, _ peer: BluetoothEndpoint, _ server: AttributeServer, firstTime: TimeSpan
   ) throws(SystemError) {
     self.loop = loop
     self.descriptor = descriptor
@@ -41,7 +41,7 @@ final class AttributeConnection: EventSource {
       throw error
     }
     timer = Timer(loop) { [self] in close() }
-    timer?.set(after: Self.idleMax)
+    timer?.set(after: firstTime)
   }
 
   /// Requests the peer's PSM; `answered` gets nil when the channel ends first. One request at a time: a second replaces
@@ -115,12 +115,15 @@ final class AttributeConnections {
 
   /// Serves a connected channel. Nil, with the descriptor closed, when there are `countMax` already or epoll fails.
   @discardableResult
-  func adopt(_ descriptor: CInt, _ peer: BluetoothEndpoint) -> AttributeConnection? {
+  func adopt(
+    _ descriptor: CInt, _ peer: BluetoothEndpoint, firstTime: TimeSpan = AttributeConnection.idleMax
+  ) -> AttributeConnection? {
     guard connections.count < Self.countMax else {
       _ = close(descriptor)
       return nil
     }
-    guard let connection = try? AttributeConnection(loop, descriptor, peer, server) else { return nil }
+    let connection = try? AttributeConnection(loop, descriptor, peer, server, firstTime: firstTime)
+    guard let connection else { return nil }
     connection.closed = { [self] ended in connections.removeAll { $0 === ended } }
     connections.append(connection)
     return connection

@@ -130,6 +130,21 @@ public final class BluetoothBearer {
     adapter.post(.disconnect(working.index, WireAddress(endpoint)))
   }
 
+  /// The stream of a peer was lost. Where the connection is left its process has died; the next one finds this node by that
+  /// connection, and asks there for the channel. The kernels end it after 2 to 4 s.
+  public func answerAgain(_ endpoint: BluetoothEndpoint) {
+    guard let working = adapter.working, linked.contains(endpoint), dial?.peer != endpoint,
+      attributes.existing(endpoint) == nil,
+      let descriptor = try? L2CAPSocket.connectAttributes(working.address, to: endpoint)
+    else { return }
+    // It is connected at once, or would make a connection.
+    guard (try? L2CAPSocket.sendUnitBytesMax(descriptor)) != nil else {
+      _ = close(descriptor)
+      return
+    }
+    attributes.adopt(descriptor, endpoint, firstTime: .seconds(4))
+  }
+
   /// The node at the other end of a stream that was dialled has proved its key.
   public func proved(_ endpoint: BluetoothEndpoint) { candidates.proved(endpoint) }
 

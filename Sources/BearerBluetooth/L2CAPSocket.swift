@@ -66,7 +66,7 @@ enum L2CAPSocket {
     return (descriptor, BluetoothEndpoint(address: number, isRandom: address.l2_bdaddr_type == BDADDR_LE_RANDOM))
   }
 
-  /// The largest SDU that the peer accepts on a connected channel, in bytes.
+  /// The largest SDU that the peer accepts on a connected channel, in bytes. Errors: ENOTCONN while it is not connected.
   static func sendUnitBytesMax(_ descriptor: CInt) throws(SystemError) -> Int {
     var bytes: UInt16 = 0
     var size = socklen_t(MemoryLayout<UInt16>.size)

@@ -40,7 +40,7 @@ enum Event: Hashable {
   case streamRoom(limit: UInt64)
   /// `received` is 0 for a stream that has a number of this client's.
   case streamEnded(received: UInt32, StreamEnd)
-  case decisionWanted(Address, Peer)
+  case decisionWanted(Address, Peer, certificates: [[UInt8]])
 
   /// Reads a packet without its length: the number, and the event. Nil for a type or value of a later version.
   static func read(_ packet: ArraySlice<UInt8>) throws(CausewayError) -> (number: UInt32, event: Event?) {
@@ -84,7 +84,7 @@ enum Event: Hashable {
       return .streamBytes(Array(try reader.bytes(count)))
     case 142: return .streamRoom(limit: try reader.number(8))
     case 143: return .streamEnded(received: try reader.word(), StreamEnd(code: try reader.byte()))
-    case 144: return .decisionWanted(try reader.address(), try reader.peer())
+    case 144: return try question(&reader)
     default: return nil
     }
   }
@@ -96,6 +96,16 @@ enum Event: Hashable {
     // Longest packet, longest message, bytes that may wait; services, sessions, browses: the requests are answered so.
     _ = try reader.bytes(4 + 4 + 4 + 2 + 2 + 2)
     return Welcome(version: version, node: node, name: name, resultsMax: try reader.count(2))
+  }
+
+  private static func question(_ reader: inout PacketReader) throws(CausewayError) -> Event {
+    let address = try reader.address(), peer = try reader.peer()
+    var certificates: [[UInt8]] = []
+    // A daemon of the first version has not told them.
+    if reader.remaining > 0 {
+      for _ in 0..<(try reader.count(1)) { certificates.append(Array(try reader.bytes(try reader.count(2)))) }
+    }
+    return .decisionWanted(address, peer, certificates: certificates)
   }
 
   private static func services(_ reader: inout PacketReader) throws(CausewayError) -> Event {

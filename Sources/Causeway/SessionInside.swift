@@ -100,8 +100,8 @@ struct SessionContent: Content {
       waiting.append(.message(Message(sender: member(from), bytes: bytes, isReliable: isReliable)))
     case .room(let address):
       if rooms.insert(address).inserted { append(.room(address)) }
-    case .decisionWanted(let address, let peer):
-      if undecided.insert(address).inserted { append(.decisionWanted(address, peer)) }
+    case .decisionWanted(let address, let peer, let certificates):
+      if undecided.insert(address).inserted { append(.decisionWanted(address, peer, certificates: certificates)) }
     case .ended(let end):
       hasEnded = true
       // The daemon says no word more of them.
@@ -173,7 +173,7 @@ struct SessionContent: Content {
       // Only if it was this one: one behind a message has a later position.
       if let position = states[member.address], waiting[position] == nil { states[member.address] = nil }
     case .room(let address): rooms.remove(address)
-    case .decisionWanted(let address, _): undecided.remove(address)
+    case .decisionWanted(let address, _, _): undecided.remove(address)
     case .stream, .offer, .ended: break
     }
     othersCount -= 1

@@ -106,9 +106,12 @@ public enum SessionEvent: Hashable, Sendable {
   case stream(OfferedStream)
   /// A member offers files or folders: accept or decline them. One that is not kept is declined.
   case offer(Offer)
-  /// This application is to decide on a member, by its node's id and by whether its key is pinned: `Session.decide`.
+  /// This application is to decide on a member: `Session.decide`. By its node's id, which stands for its key, by whether that is
+  /// pinned, or by the certificates (X.509 in DER) with which the node has proved its key: its own comes first, then each one's
+  /// issuer, at most 6 KiB of them. They are none where traffic is not sealed, with an application on the same box, and from
+  /// a daemon of the first version. The daemon has checked the key, and the chain only by the box's own anchors.
   /// Only in a session that was opened with `decides`.
-  case decisionWanted(Address, Peer)
+  case decisionWanted(Address, Peer, certificates: [[UInt8]])
   /// The last event. All messages of the session came before.
   case ended(SessionEnd)
 }

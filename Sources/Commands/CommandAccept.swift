@@ -69,7 +69,7 @@ private func accept(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
     case .outputClosed: throw CommandFailure(ExitCode.failed)
     case .event(.invited(_, let invitation, _, let peer)): doorkeeper.invited(invitation, peer)
     case .event(.invitationEnded(_, let received, _)): doorkeeper.ended(received)
-    case .event(.decisionWanted(_, let address, let peer)):
+    case .event(.decisionWanted(_, let address, let peer, _)):
       connection.ask(.decide(session: session, address, accepts: doorkeeper.accepts(address.node, peer)))
     case .event(.services(_, let place, let node, let peer, let services)):
       _ = sightings.hear(place: place, node, peer, services)

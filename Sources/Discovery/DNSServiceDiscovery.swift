@@ -46,7 +46,7 @@ public final class DNSServiceDiscovery {
 
   private var daemon: DaemonResponder?
   private var embedded: EmbeddedResponder?
-  private var active: (any Responder)?
+  private(set) var active: (any Responder)?
   /// Responders to close outside their callbacks.
   private var retired: [any Responder] = []
   private var retiredServices: [Service] = []
@@ -181,7 +181,8 @@ public final class DNSServiceDiscovery {
     }
     embedded = responder
     report("no avahi-daemon: publishing and browsing by the built-in responder", isFault: false)
-    if responder.isReady { take(responder, .embedded) }
+    // It browses at once: that needs no host name, which takes a second to establish (RFC 6762, 8.1).
+    take(responder, .embedded)
   }
 
   func take(_ responder: any Responder, _ source: Source) {

@@ -83,7 +83,11 @@ final class EmbeddedResponder: Responder {
   func activate(_ settings: DiscoverySettings) {
     self.settings = settings
     name = InstanceName(settings.instanceName)
-    publish()
+    if isReady {
+      publish()
+    } else {
+      cavahi_set_own_service(name.current, settings.serviceType)
+    }
     if browser == nil { browse(settings) }
   }
 

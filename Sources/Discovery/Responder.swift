@@ -4,7 +4,7 @@ import CSystem
 
 /// A multicast DNS responder: the machine's avahi-daemon, or the one inside this process.
 protocol Responder: AnyObject {
-  /// True when the host name is established; then the responder may be activated.
+  /// True when the host name is established: only then is anything published.
   var isReady: Bool { get }
   var owner: any ResponderOwner { get }
   /// Publishes the service and browses for others, in place of what was published or browsed before.

@@ -99,8 +99,8 @@ public enum LocalEvent: Equatable, Sendable {
   case streamRoom(stream: UInt32, limit: UInt64)
   /// Of a stream of the client, or of one that it has not taken (`object` is the session).
   case streamEnded(object: UInt32, received: UInt32, StreamEnd)
-  /// The client decides on a member.
-  case decisionWanted(session: UInt32, MemberAddress, LocalPeer)
+  /// The client decides on a member, whose node has proved its key with these certificates.
+  case decisionWanted(session: UInt32, MemberAddress, LocalPeer, certificates: [[UInt8]])
 
   /// The packet of `sent`, with its length.
   public static let sentBytes = 4 + 5 + MemberAddress.byteCount + 1
@@ -205,10 +205,15 @@ public enum LocalEvent: Equatable, Sendable {
       begin(143, object)
       bytes.append(bigEndian: received)
       bytes.append(Self.code(end))
-    case .decisionWanted(let session, let address, let peer):
+    case .decisionWanted(let session, let address, let peer, let certificates):
       begin(144, session)
       bytes.append(address: address)
       bytes.append(peer: peer)
+      bytes.append(UInt8(certificates.count))
+      for certificate in certificates {
+        bytes.append(bigEndian: UInt16(certificate.count))
+        bytes += certificate
+      }
     }
   }
 

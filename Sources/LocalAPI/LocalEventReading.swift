@@ -68,7 +68,14 @@ extension LocalEvent {
     case 143:
       let received = try reader.u32()
       self = .streamEnded(object: object, received: received, try Self.streamEnd(try reader.u8()))
-    case 144: self = .decisionWanted(session: object, try reader.address(), try reader.peer())
+    case 144:
+      let address = try reader.address(), peer = try reader.peer()
+      var certificates: [[UInt8]] = []
+      // A daemon of the first version has not told them.
+      if reader.remaining > 0 {
+        for _ in 0..<(try reader.u8()) { certificates.append(try reader.array(Int(try reader.u16()))) }
+      }
+      self = .decisionWanted(session: object, address, peer, certificates: certificates)
     default: throw .unsupported
     }
   }

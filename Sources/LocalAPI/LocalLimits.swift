@@ -30,6 +30,9 @@ public enum LocalLimits {
   public static let longPacketTime = TimeSpan.seconds(10)
   /// Answers that a client has not read. With more nothing is read from it.
   public static let repliesBytesMax = 4_096
+  /// Certificates that a client is told of a member, in bytes with their lengths: those at the beginning of the chain that fit,
+  /// because a client that stops reading keeps them here.
+  public static let certificatesBytesMax = 6_144
   /// Each message counts so many bytes more for a client's window.
   public static let windowOverheadBytes = 64
   /// Unreliable messages are dropped when so many bytes of them wait in their session, or for all clients, with
@@ -45,7 +48,8 @@ public enum LocalLimits {
 /// The greatest memory of the local API, in bytes, for the memory ledger of its host.
 public enum LocalMemory {
   private static let arrayOverheadBytes = 48
-  /// One client: its objects, the members of its sessions excepted, its answers, and a packet on its way in each direction.
+  /// One client: its objects, the members of its sessions excepted, its answers, and a packet on its way in each direction:
+  /// the longest to it, beside messages, is the question about a member.
   public static let client =
     MemoryLayout<LocalClient.Flight>.stride * LocalLimits.flightsMax
     + (MemoryLayout<LocalBrowse>.stride + Limits.serviceTypeBytesMax + arrayOverheadBytes) * LocalLimits.browsesMax
@@ -53,7 +57,7 @@ public enum LocalMemory {
     * LocalLimits.servicesMax
     // An answer begins before the limit and may be followed by the results that were waited for.
     + LocalLimits.repliesBytesMax + LocalLimits.flightsMax * (LocalEvent.sentBytes + arrayOverheadBytes)
-    + 2 * LocalLimits.shortPacketBytesMax + LocalLimits.sessionsMax * 256
+    + LocalLimits.shortPacketBytesMax + 128 + LocalLimits.certificatesBytesMax + LocalLimits.sessionsMax * 256
   /// What waits of one stream for sure, in blocks of which the first and the last are used in part.
   public static let stream =
     (Int(SessionLimits.streamWindowSure) / ByteBlocks.blockBytes + 2) * (ByteBlocks.blockBytes + arrayOverheadBytes)
@@ -67,7 +71,6 @@ public enum LocalMemory {
   public static let session =
     SessionLimits.recordsMax
     * (MemoryLayout<LocalMember>.stride + SessionLimits.farewellBytesMax + arrayOverheadBytes)
-    + SessionLimits.membersMax * MemoryLayout<MemberAddress>.stride
   /// An invitation that waits for its client, with its context.
   public static let invitation =
     MemoryLayout<LocalClient.ReceivedInvitation>.stride + SessionLimits.contextBytesMax + arrayOverheadBytes

@@ -3,12 +3,21 @@ import Session
 
 /// A member of a client's session: how it stands, and what the client was told of that.
 struct LocalMember {
+  /// Whether the client is to decide on the member.
+  enum Question {
+    case none
+    /// It was not asked yet: the member's node has to prove its key first.
+    case waiting
+    case told
+  }
+
   let address: MemberAddress
   var state: MemberState
   /// The client has not been told of `state`.
   var isDirty = true
   /// The last state that it was told is connected.
   var isKnownConnected = false
+  var question = Question.none
   /// Messages of it that wait for the client.
   var queued = 0
   /// The client was told that the member had no room, and whether it may have some again.
@@ -55,8 +64,6 @@ final class ClientSession {
   /// It invites whoever offers its type, and accepts whoever does the same.
   var gathers = false
   private var members: [LocalMember] = []
-  /// Members on which the client is to decide, and that it was not told of.
-  private var undecided: [MemberAddress] = []
   private var isIdentified = false
   private var end: SessionEnd?
   private var queue: [Message] = []
@@ -81,7 +88,10 @@ final class ClientSession {
   // MARK: What happens
 
   func asks(_ address: MemberAddress) {
-    if !undecided.contains(address) { undecided.append(address) }
+    guard let index = members.firstIndex(where: { $0.address == address }), members[index].question == .none else {
+      return
+    }
+    members[index].question = .waiting
   }
 
   func identify() { isIdentified = false }
@@ -90,7 +100,7 @@ final class ClientSession {
     if let index = members.firstIndex(where: { $0.address == address }) {
       members[index].state = state
       members[index].isDirty = true
-      if members[index].isGone { undecided.removeAll { $0 == address } }
+      if members[index].isGone { members[index].question = .none }
       return
     }
     // As many as a table has addresses: a member that is gone and told is forgotten.
@@ -141,9 +151,7 @@ final class ClientSession {
       isIdentified = true
       return (.identified(session: number, id), nil)
     }
-    if let address = undecided.popLast(), end == nil {
-      return (.decisionWanted(session: number, address, node.peer(address.node) ?? .absent), nil)
-    }
+    if let question = nextQuestion(node) { return (question, nil) }
     for index in members.indices {
       if members[index].isDirty && members[index].queued == 0 { return (told(index, node), nil) }
       if members[index].hasRoom {
@@ -177,6 +185,24 @@ final class ClientSession {
     }
     members[index].isKnownConnected = true
     return memberEvent(address, .connected, node)
+  }
+
+  /// About a member whose node has proved its key.
+  private func nextQuestion(_ node: any LocalNode) -> LocalEvent? {
+    if end != nil { return nil }
+    for index in members.indices where members[index].question == .waiting {
+      let address = members[index].address
+      guard let chain = node.certificates(of: address.node) else { continue }
+      members[index].question = .told
+      var rest = LocalLimits.certificatesBytesMax
+      let told = chain.prefix { certificate in
+        rest -= 2 + certificate.count
+        return rest >= 0
+      }
+      return .decisionWanted(
+        session: number, address, node.peer(address.node) ?? .absent, certificates: [[UInt8]](told))
+    }
+    return nil
   }
 
   private func told(_ index: Int, _ node: any LocalNode) -> LocalEvent {

@@ -10,6 +10,9 @@ public protocol LocalNode: AnyObject {
   var name: [UInt8] { get }
   /// Another node or this one; nil when it is out of reach.
   func peer(_ node: NodeID) -> LocalPeer?
+  /// The certificates with which a node has proved its key, in DER, its own first; none where traffic is not sealed. Nil
+  /// while it has not proved it: `SessionEvent.decisionWanted` follows when it has.
+  func certificates(of node: NodeID) -> [[UInt8]]?
   /// See `MemberAddress.endpoint`.
   func endpoint(user: UInt32, type: [UInt8], instance: [UInt8]) -> UInt32
   /// See `Sessions.advertise` and `Sessions.withdraw`.

@@ -152,7 +152,9 @@ extension Node {
   /// Sends what is due, and returns the next event for an application.
   func nextSessionOutput(_ now: Instant) -> Output? {
     while let output = sessions.nextOutput(now: now, canSend: { hasRoom($2, to: $0, $1) }) { post(output, now) }
-    return sessions.nextEvent().map { .session($0) }
+    guard let event = sessions.nextEvent() else { return nil }
+    if case .decisionWanted(_, let address) = event { wantCertificates(of: address.node, now) }
+    return .session(event)
   }
 
   /// In the bulk lane the sessions have streams, which take turns. So no more than a few turns wait there.

@@ -4,6 +4,7 @@ import Journal
 import Mesh
 import Primitives
 import Seal
+import Session
 
 /// How an association is protected from the nodes that forward its frames.
 enum Protection {
@@ -63,6 +64,24 @@ extension Node {
   public func decide(_ peer: NodeID, isAccepted: Bool, now: Instant) {
     guard let association = associations.association(with: peer) else { return }
     association.protection.seal?.decide(isAccepted: isAccepted, now: now)
+    pumpAssociations(now)
+  }
+
+  /// The certificates with which a peer has proved its key, in DER, its own first; none where traffic is not sealed, as with
+  /// this node itself. Nil while it has not proved it, or is out of reach.
+  public func certificates(of peer: NodeID) -> [[UInt8]]? {
+    if peer == settings.id { return [] }
+    switch associations.association(with: peer)?.protection ?? protection(of: peer) {
+    case nil: return nil
+    case .clear, .refused: return []
+    case .sealed(let seal): return seal.peerChain
+    }
+  }
+
+  /// Makes a peer prove its key, if traffic with it is sealed.
+  func wantCertificates(of peer: NodeID, _ now: Instant) {
+    guard certificates(of: peer) == nil, let association = try? association(with: peer, now) else { return }
+    association.protection.seal?.want()
     pumpAssociations(now)
   }
 }
@@ -235,9 +254,11 @@ extension Node {
     case .opened(let milliseconds):
       count { $0.sessionsOpened &+= 1 }
       journal.record(.info, .sessionOpened, at: now, milliseconds, node: peer)
+      sessions.askAgain(about: peer)
     case .failed(let reason):
       count { $0.sessionsFailed &+= 1 }
       journal.record(.notice, .sessionFailed, at: now, UInt64(reason.rawValue), node: peer)
+      sessions.askAgain(about: peer)
     case .refused(let reason, let byPeer):
       count { $0.sessionsRefused &+= 1 }
       journal.record(.warning, .sessionRefused, at: now, UInt64(reason.rawValue), byPeer ? 1 : 0, node: peer)

@@ -238,7 +238,9 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     if let slot = driver.slot {
       if driver.handoff.isInbound && node.isLinkWasted(slot) { inbound?.wasted(driver.handoff.remote.source) }
       if driver.isRefused { journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote.text): \(reason)") }
+      let isLost = node.link(slot).state == .up
       node.handle(.linkClosed(slot), now: loop.now)
+      if isLost, case .bluetooth(let endpoint) = driver.handoff.remote { bluetooth?.answerAgain(endpoint) }
       freePlace(driver, slot)
     } else {
       journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote.text): \(reason)")

@@ -32,6 +32,8 @@ final class LocalHost: LocalNode {
     return LocalPeer(name: peer.name.array, hops: peer.hops, isVerified: trust.isPinned(id))
   }
 
+  func certificates(of id: NodeID) -> [[UInt8]]? { node.certificates(of: id) }
+
   func endpoint(user: UInt32, type: [UInt8], instance: [UInt8]) -> UInt32 {
     MemberAddress.endpoint(user: user, type: type, instance: instance, cryptography)
   }

@@ -102,6 +102,9 @@ public final class Seal {
   /// Whether the application has to decide.
   public var isDeciding: Bool { attempt?.phase == .deciding }
 
+  /// The certificates with which the other end has proved its key, in DER, its own first; nil while `isOpen` is false.
+  public var peerChain: [[UInt8]]? { current?.session.peerChain }
+
   /// The next event; nil when there is none.
   public func nextEvent() -> SealEvent? { events.isEmpty ? nil : events.removeFirst() }
 

@@ -45,8 +45,11 @@ extension Sessions {
     _ address: MemberAddress, _ session: LocalSession, _ now: Instant
   ) throws(SessionError) {
     if session.isMet(address) { return }
-    if sessions.reduce(0, { $0 + $1.gatherings.count }) >= SessionLimits.gatheringsMax {
-      guard forgetOneGathering() else { throw .full }
+    let mayGather = mayTake(
+      session.owner, of: SessionLimits.gatherings,
+      held: { owner in sessions.reduce(0) { $0 + ($1.owner == owner ? $1.gatherings.count : 0) } })
+    if !mayGather {
+      guard forgetOneGathering(of: session.owner) else { throw .full }
     }
     let place = session.gatherings.firstIndex { address < $0.address } ?? session.gatherings.count
     session.gatherings.insert(Gathering(address: address, since: now), at: place)
@@ -54,8 +57,8 @@ extension Sessions {
   }
 
   /// One that was invited in vain gives way to a newcomer.
-  private func forgetOneGathering() -> Bool {
-    for session in sessions {
+  private func forgetOneGathering(of owner: UInt32) -> Bool {
+    for session in sessions where session.owner == owner {
       guard let index = session.gatherings.firstIndex(where: { $0.failures > 0 }) else { continue }
       session.gatherings.remove(at: index)
       return true
@@ -124,6 +127,8 @@ extension Sessions {
     for index in incoming.indices
     where incoming[index].to == session.address.endpoint && incoming[index].phase == .asked {
       guard let acceptAt = incoming[index].acceptAt, !session.isJoining else { continue }
+      // Another session of the application may gather whom it is from.
+      if let other = gatheringSession(of: incoming[index])?.session, other !== session { continue }
       if acceptAt == .zero && mayComeAlone(incoming[index], session) {
         incoming[index].acceptAt = now + SessionLimits.answerTime
       } else if acceptAt <= now {

@@ -24,7 +24,11 @@ extension Sessions {
     guard address != session.address, address.endpoint != 0 else { throw .invalid }
     if let index = session.position(of: address), session.pairs[index].phase == .connected { throw .alreadyMember }
     if isIntroduced(session, address) { throw .busy }
-    guard introductions.count < SessionLimits.introductionsMax else { throw .full }
+    guard
+      mayTake(
+        session.owner, of: SessionLimits.introductions,
+        held: { owner in introductions.count { self.session($0.session)?.owner == owner } })
+    else { throw .full }
     let isGathered = session.gathering(address) != nil
     try gather(address, into: handle, now: now)
     let time = timeout == .seconds(0) ? SessionLimits.invitationTimeDefault : timeout
@@ -49,11 +53,19 @@ extension Sessions {
     while let index = introductions.firstIndex(where: match) {
       let ended = introductions.remove(at: index)
       tell(.invitationEnded(ended.handle, outcome))
-      guard ended.isGatheredFor, outcome != .connected, let session = session(ended.session) else { continue }
+      guard ended.isGatheredFor, let session = session(ended.session) else { continue }
+      // It is not sought again when it leaves.
       session.gatherings.removeAll { $0.address == ended.address }
-      for index in outgoing.indices where outgoing[index].session == ended.session {
+      for index in outgoing.indices where outgoing[index].session == ended.session && outcome != .connected {
         guard outgoing[index].isGathering, outgoing[index].to == ended.address else { continue }
         end(&outgoing[index], .cancelled, telling: .cancelled, now)
+      }
+      // Its own invitation to another session, of which the application was not told, is not accepted any more.
+      for index in incoming.indices where incoming[index].from == ended.address && incoming[index].acceptAt != nil {
+        guard incoming[index].phase == .asked, !session.table.contains(incoming[index].session),
+          !isGathered(incoming[index])
+        else { continue }
+        end(&incoming[index], .noService, answering: .noService, now)
       }
     }
   }

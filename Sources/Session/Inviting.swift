@@ -132,10 +132,11 @@ extension Sessions {
     guard let session = session(invitation.session) else { return }
     let admission: WelcomeMessage.Admission?
     if let offer {
-      guard merge(session, invitation, offer, now) else {
-        return end(&outgoing[index], .incompatible, telling: .incompatible, now)
+      switch merge(session, invitation, offer, now) {
+      case .merged: admission = nil
+      case .tooLarge: return end(&outgoing[index], .full, telling: .full, now)
+      case .wrong: return end(&outgoing[index], .incompatible, telling: .incompatible, now)
       }
-      admission = nil
     } else {
       guard hasPlace(session, for: invitation.to) else {
         return end(&outgoing[index], .full, telling: .full, now)
@@ -167,12 +168,19 @@ extension Sessions {
       invitation.origin, of: invitation.to, by: session.address, depth: depth + 1, version: version + 1)
   }
 
+  private enum MergeResult {
+    case merged
+    /// Together they have more members, sessions or addresses than one holds.
+    case tooLarge
+    case wrong
+  }
+
   /// Makes the invitee's session and this one a single one.
   private func merge(
     _ session: LocalSession, _ invitation: OutgoingInvitation, _ offer: AnswerMessage.Offer, _ now: Instant
-  ) -> Bool {
+  ) -> MergeResult {
     var wider = session.table
-    guard let own = wider.origins.first(where: { $0.id == invitation.origin }) else { return false }
+    guard let own = wider.origins.first(where: { $0.id == invitation.origin }) else { return .wrong }
     if !wider.contains(offer.session) {
       let text = SessionMerge.signedText(own.id, offer.session, session.address)
       let mine = SessionMerge.Side(signer: session.address, signature: cryptography.signature(text))
@@ -183,15 +191,18 @@ extension Sessions {
         higherSide: isLower ? theirs : mine)
       var entries = offer.entries
       entries.merges.append(merge)
-      if wider.merge(entries).isForged { countForgery(of: invitation.to.node, now) }
+      let result = wider.merge(entries)
+      if result.isForged { countForgery(of: invitation.to.node, now) }
+      if result.isTooLarge { return .tooLarge }
     }
-    guard wider.contains(offer.session), wider.joined.count <= wider.membersMax else { return false }
+    guard wider.contains(offer.session) else { return .wrong }
+    guard wider.joined.count <= wider.membersMax else { return .tooLarge }
     let former = session.table.id
     session.table = wider
     tellNews(session, now)
     if wider.id != former { tell(.identified(session.handle, wider.id)) }
     tableChanged(session, now)
-    return true
+    return .merged
   }
 
   // MARK: The end

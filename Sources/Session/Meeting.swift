@@ -21,6 +21,7 @@ extension Sessions {
       for index in session.pairs.indices where session.pairs[index].address.node == node {
         begin(session, index, now)
         tell(.member(session.handle, session.pairs[index].address, state(of: session.pairs[index])))
+        ask(session, session.pairs[index])
       }
     }
   }

@@ -102,6 +102,17 @@ extension Sessions {
     tell(.member(handle, address, .rejected))
   }
 
+  /// The host calls it when a node has proved its key, or failed to: what is still to be decided on its members is wanted again.
+  public func askAgain(about node: NodeID) {
+    for session in sessions where session.isOpen {
+      for pair in session.pairs where pair.address.node == node { ask(session, pair) }
+    }
+  }
+
+  func ask(_ session: LocalSession, _ pair: Pair) {
+    if pair.verdict == .asked { tell(.decisionWanted(session.handle, pair.address)) }
+  }
+
   /// What the application is told of a member.
   func state(of pair: Pair) -> MemberState {
     if pair.verdict == .rejected { return .rejected }
@@ -133,9 +144,9 @@ extension Sessions {
       session.pairs.insert(
         Pair(address, isAsked: session.judges, unread: takeUnread(session, address)), at: place)
       session.strangers.removeAll { $0.address == address }
-      if session.judges { tell(.decisionWanted(session.handle, address)) }
       if mayMeet(session.table.rules, address.node) { begin(session, place, now) }
       tell(.member(session.handle, address, state(of: session.pairs[place])))
+      ask(session, session.pairs[place])
     }
   }
 

@@ -96,7 +96,8 @@ public enum SessionEvent: Equatable, Sendable {
   /// The session has this id now: it joined another one, or sessions merged.
   case identified(SessionHandle, SessionID)
   case member(SessionHandle, MemberAddress, MemberState)
-  /// The application decides on the certificate of the member's node: `decide`. Until then the two do not meet.
+  /// The application decides on the certificate of the member's node: `decide`. Until then the two do not meet. It is told
+  /// again when the node comes into reach, and when it has proved its key or failed to.
   case decisionWanted(SessionHandle, MemberAddress)
   case message(SessionHandle, from: MemberAddress, [UInt8])
   /// An unreliable message. It takes no credit: `taken` is not for it.

@@ -10,9 +10,9 @@ public enum SessionLimits {
   public static let membersDefault = 8
   /// Addresses that a session has ever admitted, in all the sessions that were merged into it. A table of so many,
   /// all of which have left with the longest text, fits one message.
-  public static let recordsMax = 112
-  /// Sessions merged into one, with the one that stays.
-  public static let originsMax = 16
+  public static let recordsMax = 106
+  /// Sessions merged into one, with the one that stays: as many groups of two as a session has members.
+  public static let originsMax = 32
   /// The most links of a chain of tickets.
   public static let depthMax: UInt8 = 63
   /// A table as it is sent, in bytes.
@@ -33,8 +33,9 @@ public enum SessionLimits {
   /// How long an invitation stands when the application names no time, and at most.
   public static let invitationTimeDefault = TimeSpan.seconds(30)
   public static let invitationTimeMax = TimeSpan.seconds(3_600)
-  /// Addresses at once that applications of a node connect to.
-  public static let introductionsMax = 16
+  /// Addresses at once that applications of a node connect to: one alone to 17.
+  static let introductions = Shares(sure: 1, rest: 32)
+  public static let introductionsMax = introductions.all
   /// How much longer than the inviter the invitee waits: a message may take as long.
   public static let settleTime = TimeSpan.seconds(5)
 
@@ -57,9 +58,10 @@ public enum SessionLimits {
   public static let gatherInvitationsPerSessionMax = 8
   public static let gatherInvitationsPerNodeMax = 3
   public static let gatherInvitationsMax = 48
-  /// Addresses that a node's applications gather, in all their sessions: all services of all nodes would be more. With that
-  /// many one that was invited in vain gives way.
-  public static let gatheringsMax = 2_048
+  /// Addresses that a node's applications gather, in all their sessions: all services of all nodes would be more. One
+  /// application alone gathers 544. With so many one of its own that was invited in vain gives way.
+  static let gatherings = Shares(sure: 32, rest: 1_024)
+  public static let gatheringsMax = gatherings.all
   /// Signatures that a node remembers as verified: more than a session with all its members has.
   public static let verifiedMax = 512
 

@@ -11,6 +11,8 @@ public struct SessionTable {
     public var isChanged = false
     /// A signature was wrong, or something stood there that its signer may not sign.
     public var isForged = false
+    /// Nothing was taken over: the table would have more sessions or addresses than it holds.
+    public var isTooLarge = false
   }
 
   let cryptography: any SessionCryptography
@@ -111,6 +113,7 @@ public struct SessionTable {
     }
     wider.connect(links)
     guard wider.origins.count <= SessionLimits.originsMax, wider.records.count <= SessionLimits.recordsMax else {
+      result.isTooLarge = true
       return result
     }
     result.isChanged = adopt(wider)

@@ -2,7 +2,7 @@ import Primitives
 
 /// The entries of a table, or some of them, as they are sent: read and in order, but not verified.
 ///
-///     0 origins, 1 … 16 · 1 merges, at most 15 · 2 records, at most 112 · then the origins by id, the merges by their
+///     0 origins, 1 … 32 · 1 merges, at most 31 · 2 records, at most 106 · then the origins by id, the merges by their
 ///     ids, and the records by session and address. Entries name a session by its index among the origins.
 public struct TableEntries: Equatable, Sendable {
   /// An origin and its id.

@@ -86,7 +86,8 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
   ("stream-no-place", 13, .streamEnded(received: 0, .noPlace)),
   ("stream-broken", 13, .streamEnded(received: 0, .broken)),
   ("stream-lost", 4, .streamEnded(received: 99, .lost)),
-  ("decision-wanted", 4, .decisionWanted(address, bob)),
+  ("decision-wanted", 4, .decisionWanted(address, bob, certificates: [[0x30, 0x01, 0xff], [0x30, 0x00]])),
+  ("decision-wanted-unsealed", 4, .decisionWanted(address, bob, certificates: [])),
 ]
 
 @Test(arguments: requests.indices) func `the library writes the golden requests`(index: Int) {
@@ -115,6 +116,11 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
   #expect(Request.open(type: "photos", Rules(), decides: true).packet(4)[4...] == plain[4...] + [1])
 }
 
+@Test func `a daemon of the first version tells no certificates`() throws {
+  let golden = try #require(vectors["event-decision-wanted-unsealed"])
+  #expect(try Event.read(golden[4..<golden.count - 1]).event == .decisionWanted(address, bob, certificates: []))
+}
+
 @Test func `more bytes of a stream than a packet may have are refused`() {
   #expect(throws: Never.self) { try Event.read(streamBytesPacket(4, [UInt8](repeating: 0, count: 4_096))[4...]) }
   #expect(throws: CausewayError.self) {
@@ -123,7 +129,7 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
 }
 
 /// Fields behind those that this library reads, in bytes: without them an event is what a first daemon told.
-private let appended = ["welcome": 2, "done-at": 4]
+private let appended = ["welcome": 2, "done-at": 4, "decision-wanted": 10, "decision-wanted-unsealed": 1]
 
 @Test func `every prefix of an event is refused`() {
   for (name, _, _) in events {

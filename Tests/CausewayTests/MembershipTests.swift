@@ -82,10 +82,10 @@ private func gathering(_ session: Session) -> Task<CausewayError?, Never> {
   daemon.tell(
     packet(144, opened.number) {
       $0.put(address)
-      $0.put([2, 1, 3] + bytes("bob"))
+      $0.put([2, 1, 3] + bytes("bob") + [1, 0, 2, 0x30, 0])
     })
   var events = session.events.makeAsyncIterator()
-  #expect(try await events.next() == .decisionWanted(address, bob))
+  #expect(try await events.next() == .decisionWanted(address, bob, certificates: [[0x30, 0]]))
   for isAccepted in [true, false] {
     try await session.decide(address, isAccepted: isAccepted)
     #expect(try await daemon.asked(20).fields == word(opened.number) + address.bytes + [isAccepted ? 1 : 0])

@@ -56,10 +56,10 @@ private func message(_ text: String, _ sender: Member) -> SessionEvent {
 
 @Test func `a question about a member waits once`() {
   var session = content()
-  for _ in 0..<3 { _ = session.tell(.decisionWanted(one, bob)) }
-  #expect(all(&session) == [.decisionWanted(one, bob)])
-  _ = session.tell(.decisionWanted(one, bob))
-  #expect(all(&session) == [.decisionWanted(one, bob)])
+  for _ in 0..<3 { _ = session.tell(.decisionWanted(one, bob, certificates: [[1]])) }
+  #expect(all(&session) == [.decisionWanted(one, bob, certificates: [[1]])])
+  _ = session.tell(.decisionWanted(one, bob, certificates: [[1]]))
+  #expect(all(&session) == [.decisionWanted(one, bob, certificates: [[1]])])
 }
 
 @Test func `the window follows what is taken`() {

@@ -76,6 +76,18 @@ extension Listener {
     boxes.stop()
   }
 
+  @Test func `a box that starts finds others before its own name is established`() throws {
+    let boxes = try Boxes()
+    #expect(boxes.wait { !boxes.nearListener.present.isEmpty && !boxes.farListener.present.isEmpty })
+    boxes.far.stop()
+    #expect(boxes.wait { boxes.nearListener.present.isEmpty })
+    boxes.farListener.present = []
+    boxes.namespaces.on(.far) { boxes.far.start() }
+    #expect(boxes.wait { !boxes.farListener.present.isEmpty })
+    #expect(boxes.far.active?.isReady == false)
+    boxes.stop()
+  }
+
   @Test func `without a daemon, a box that may use nothing else says so and stays silent`() throws {
     var settings = DiscoverySettings(node: NodeID(high: 2, low: 0), port: 7002, displayName: "box 2")
     settings.responder = .daemon

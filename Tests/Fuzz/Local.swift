@@ -79,6 +79,7 @@ private final class LocalBox: LocalNode {
   }
 
   func peer(_ node: NodeID) -> LocalPeer? { nil }
+  func certificates(of node: NodeID) -> [[UInt8]]? { [] }
   func endpoint(user: UInt32, type: [UInt8], instance: [UInt8]) -> UInt32 { user + 1 + UInt32(type.count) * 2 }
   func advertise(_ service: Service, now: Instant) throws(SessionError) { try sessions.advertise(service) }
   func withdraw(_ endpoint: UInt32, now: Instant) { sessions.withdraw(endpoint, now: now) }

@@ -243,7 +243,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     let events = judge.read()
     let asked = events.filter { $0[0] == 144 }
     #expect(asked.count == 1 && asked[0].word(1) == session)
-    #expect(Array(asked[0].suffix(6)) == [5] + bytes("box 1").suffix(5))
+    #expect(Array(asked[0].suffix(7)) == [5] + bytes("box 1") + [0])
     #expect(!events.contains { $0[0] == 136 && $0[$0.count - 3] == 1 }, "not connected")
     #expect(judge.outcome(.decide(session: session, judge.address("chat"), accepts: true)) == .unknown)
     _ = judge.ask(.decide(session: session, guest.address("chat"), accepts: false))

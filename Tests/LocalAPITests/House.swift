@@ -13,6 +13,8 @@ final class House {
     unowned let house: House
     let name: [UInt8]
     var told: [UInt8] = [0]
+    /// Of every other node.
+    var chain: [[UInt8]]? = []
 
     init(_ house: House, _ number: Int, _ restrictions: [LocalRestriction]) {
       self.house = house
@@ -29,6 +31,8 @@ final class House {
       guard let box = house.boxes.first(where: { $0.sessions.local == node }) else { return nil }
       return LocalPeer(name: box.name, hops: box === self ? 0 : 1, isVerified: false)
     }
+
+    func certificates(of node: NodeID) -> [[UInt8]]? { chain }
 
     func endpoint(user: UInt32, type: [UInt8], instance: [UInt8]) -> UInt32 {
       MemberAddress.endpoint(user: user, type: type, instance: instance, cryptography)

@@ -3,7 +3,7 @@ import Primitives
 import Session
 import TestSupport
 
-/// A hall in which everything happens: invitations in all directions, merges, leaves, ejections, crashes, partitions,
+/// A hall in which everything happens: invitations in all directions, introductions, merges, leaves, ejections, crashes, partitions,
 /// messages, streams, applications that do not read, and in every other seed a member that lies. What must never happen is checked at every event, what must be reached once the
 /// faults are over. A seed plays the same story on every machine.
 public final class Story {
@@ -20,8 +20,9 @@ public final class Story {
   let liar: Int?
   /// The session that each station has open.
   var open: [Int: [SessionHandle]] = [:]
-  /// Invitations sent and received, by station, life and handle.
+  /// Invitations sent and received, and introductions, by station, life and handle.
   var asks: [String: Ask] = [:]
+  let introductions = StoryIntroductions()
   var waiting: [(station: Int, life: UInt64, Invitation, at: Instant)] = []
   var sent: UInt64 = 0
   /// The last message that came, by receiver's life and handle and sender.
@@ -75,12 +76,15 @@ public final class Story {
     for station in hall.stations where !deaf.contains(station.number) || seed % 3 != 0 { listenAgain(station) }
     // The invitations that stand come to their end, then twenty quiet seconds.
     hall.run(seconds: 62)
+    introduceInCalm()
+    hall.run(seconds: 20)
     beginRaces()
     beginTalks()
     hall.run(seconds: 20)
     check()
     checkStreams()
     checkTalks()
+    checkIntroductions()
     return hall.wrong
   }
 
@@ -97,7 +101,8 @@ public final class Story {
     case 14..<18: if !station.isUp { hall.start(number) }
     case 18..<24: leave(station)
     case 24..<27: eject(station)
-    case 27..<50: invite(station)
+    case 27..<46: invite(station)
+    case 46..<50: introduce(station)
     case 50..<70: answer()
     case 70..<73: deaf.insert(number)
     case 73..<76: listenAgain(station)
@@ -116,7 +121,7 @@ public final class Story {
   }
 
   /// A session of the station; a new one when it has none, or sometimes.
-  private func session(_ station: Hall.Station) -> SessionHandle? {
+  func session(_ station: Hall.Station) -> SessionHandle? {
     let handles = open[station.number] ?? []
     if !handles.isEmpty && !random.chance(perThousand: 150) { return handles[Int(random.below(UInt64(handles.count)))] }
     let rules = SessionRules(onlyFounderAdmits: seed % 5 == 0, membersMax: seed % 3 == 0 ? 4 : 16)
@@ -188,8 +193,12 @@ public final class Story {
         asks[life + "\(invitation.handle.number)"] = Ask(
           station: station.number, life: station.epoch,
           deadline: invitation.deadline + SessionLimits.settleTime + Hall.step * 2)
-      case .invitationEnded(let handle, _):
-        guard let ask = asks[life + "\(handle.number)"] else { return fail("an unknown invitation ends") }
+      case .invitationEnded(let handle, let outcome):
+        guard let ask = asks[life + "\(handle.number)"] else {
+          // Who is connected to an address invites it, or is invited, without a word to the application.
+          return introductions.lives.contains(life) ? () : fail("an unknown invitation ends")
+        }
+        introductionEnded(life, handle, outcome)
         if ask.endedAt != nil { return fail("an invitation ends twice at \(station.number)") }
         if hall.now > ask.deadline { return fail("an invitation ends late at \(station.number)") }
         asks[life + "\(handle.number)"]?.endedAt = hall.now
@@ -200,9 +209,11 @@ public final class Story {
       case .sent(let id, let to, true): delivered(station, id, to)
       case .room(let handle, let to): tryAgain(station, handle, to)
       case .message(let handle, let from, let data): hears(station, handle, from, data)
-      case .member(_, _, .connected): connectedCount += 1
+      case .member(let handle, let address, let state):
+        if state == .connected { connectedCount += 1 }
+        introductions.states[life + "\(handle.number)", default: [:]][address] = state
       case .stream(let handle, let event): hears(station, handle, event)
-      case .identified, .member, .decisionWanted, .sent, .datagram, .serviceFound, .serviceChanged, .serviceLost:
+      case .identified, .decisionWanted, .sent, .datagram, .serviceFound, .serviceChanged, .serviceLost:
         break
       }
     }
@@ -247,8 +258,11 @@ public final class Story {
   // MARK: What must be reached
 
   private func check() {
-    for (key, ask) in asks where ask.endedAt == nil && hall.stations[ask.station].epoch == ask.life {
-      return fail("an invitation never ends: \(key)")
+    // A member that lies may have invited for an hour.
+    for (key, ask) in asks
+    where ask.endedAt == nil && ask.deadline <= hall.now && hall.stations[ask.station].epoch == ask.life {
+      let what = introductions.waits[key] == nil ? "invitation" : "introduction"
+      return fail("an \(what) never ends: \(key)")
     }
     var present: [(station: Int, handle: SessionHandle)] = []
     for station in hall.stations where station.number != liar {

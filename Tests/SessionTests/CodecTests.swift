@@ -159,8 +159,8 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     }
     let start = 44 + 3 + 103
     for (offset, byte, want) in [
-      (24, 2, SessionRefusal.reservedNotZero), (25, 1, .reservedNotZero), (44, 0, .outOfRange), (44, 17, .tooLong),
-      (45, 16, .tooLong), (46, 113, .tooLong), (start, 1, .malformed), (start + 1, 2, .reservedNotZero),
+      (24, 2, SessionRefusal.reservedNotZero), (25, 1, .reservedNotZero), (44, 0, .outOfRange), (44, 33, .tooLong),
+      (45, 32, .tooLong), (46, 107, .tooLong), (start, 1, .malformed), (start + 1, 2, .reservedNotZero),
       (start + 22, 5, .malformed), (start + 91, 64, .outOfRange), (start + 393, 3, .unknownCode),
       (start + 394, 0, .unknownCode), (start + 395, 64, .tooLong), (start + 396, 0x0a, .notText),
     ] {

@@ -44,6 +44,23 @@ import Testing
     #expect(hall.view(0, sessions[0]) == [0, 1])
   }
 
+  @Test func `applications that gather all that they may leave places for each other`() throws {
+    let sessions = Hall(2).stations[0].sessions, now = Instant.zero + .seconds(1)
+    var counts: [Int] = []
+    for owner in UInt32(1)...31 {
+      let session = try sessions.open(owner, SessionRules(), owner: owner, now: now)
+      var count = 0
+      for number in UInt64(1)...600 {
+        let address = MemberAddress(node: NodeID(high: 1, low: number), endpoint: 1)
+        guard (try? sessions.gather(address, into: session, now: now)) != nil else { break }
+        count += 1
+      }
+      counts.append(count)
+    }
+    #expect(counts[..<3] == [544, 288, 160] && counts.allSatisfy { $0 >= 32 })
+    #expect(counts.reduce(0, +) <= SessionLimits.gatheringsMax)
+  }
+
   @Test func `who declines is not asked again, who is out of reach is waited for`() throws {
     let (hall, low, high, sessions, invites) = pair()
     hall.stations[high].island = 1

@@ -81,6 +81,49 @@ import Testing
     #expect(ended(0, first) == [.cancelled] && ended(0, second) == [.sessionEnded])
   }
 
+  @Test(arguments: [0, 1]) func `who connected and left is not sought again`(_ leaver: Int) throws {
+    let handles = [try connect(0, to: 1), try connect(1, to: 0)]
+    #expect(hall.run(upTo: 3) { (0..<2).allSatisfy { ended($0, handles[$0]) == [.connected] } } != nil)
+    try hall.stations[leaver].sessions.leave(sessions[leaver], now: hall.now)
+    try hall.stations[leaver].sessions.advertise(Service(endpoint: 1, type: Array("story".utf8)))
+    hall.settle()
+    hall.run(seconds: 60)
+    #expect(hall.invited(leaver) == nil)
+  }
+
+  @Test func `an invitation that came while an application waited is not accepted when it waits no more`() throws {
+    let byAddress = (0..<3).sorted { hall.stations[$0].address < hall.stations[$1].address }
+    let (alone, other, waits) = (byAddress[0], byAddress[1], byAddress[2])
+    _ = try connect(waits, to: other)
+    _ = try connect(other, to: waits)
+    hall.run(seconds: 2)
+    // Who has members leaves it to itself for a while to invite one that is alone; here that is lost.
+    hall.tamper = { output, from, _ in if from == waits && output.kind == .invite { output.bytes = [] } }
+    let wait = try connect(waits, to: alone)
+    _ = try connect(alone, to: waits)
+    hall.run(seconds: 1)
+    try hall.stations[waits].sessions.cancel(wait, now: hall.now)
+    hall.settle()
+    hall.run(seconds: 5)
+    #expect(hall.view(waits, sessions[waits]) == [waits, other].sorted())
+    #expect(hall.view(alone, sessions[alone]) == [alone])
+  }
+
+  @Test func `an invitation is accepted into the session that waits for whom it is from`() throws {
+    hall.delay = (10, 10)
+    let second = hall.open(0)
+    let toFirst = try connect(0, to: 1)
+    let toSecond = try hall.stations[0].sessions.connect(hall.stations[2].address, into: second, now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    // Both come at once, and the first session would be asked first.
+    _ = try connect(2, to: 0)
+    _ = try connect(1, to: 0)
+    hall.run(seconds: 3)
+    #expect(ended(0, toFirst) == [.connected] && ended(0, toSecond) == [.connected])
+    #expect(hall.view(0, sessions[0]) == [0, 1] && hall.view(0, second) == [0, 2])
+  }
+
   @Test func `who declines ends the wait`() throws {
     try hall.stations[1].sessions.advertise(Service(endpoint: 1, type: Array("story".utf8)))
     let handle = try connect(0, to: 1)
@@ -92,12 +135,28 @@ import Testing
     #expect(ended(0, handle) == [.declined(explanation: [])])
   }
 
-  @Test func `a node waits for sixteen addresses at once`() throws {
-    for endpoint in UInt32(1)...16 {
-      _ = try hall.stations[0].sessions.connect(
-        MemberAddress(node: hall.stations[1].id, endpoint: endpoint), into: sessions[0], now: hall.now)
+  /// How many addresses an application may connect to until it is refused.
+  private func connectAll(_ owner: UInt32) throws -> Int {
+    let session = try hall.stations[0].sessions.open(2 + owner, SessionRules(), owner: owner, now: hall.now)
+    for endpoint in UInt32(1)...100 {
+      do throws(SessionError) {
+        _ = try hall.stations[0].sessions.connect(
+          MemberAddress(node: hall.stations[1].id, endpoint: endpoint), into: session, now: hall.now)
+      } catch {
+        #expect(error == .full)
+        return Int(endpoint) - 1
+      }
     }
-    #expect(throws: SessionError.full) { try connect(0, to: 2) }
+    return 100
+  }
+
+  @Test func `applications that connect to all that they may leave places for each other`() throws {
+    let counts = try (0..<31).map { try connectAll(UInt32($0)) }
+    #expect(counts[..<4] == [17, 9, 5, 3] && counts.allSatisfy { $0 >= 1 })
+    #expect(counts.reduce(0, +) <= SessionLimits.introductionsMax)
+  }
+
+  @Test func `nobody connects to itself`() throws {
     #expect(throws: SessionError.invalid) {
       try hall.stations[0].sessions.connect(hall.stations[0].address, into: sessions[0], now: hall.now)
     }

@@ -134,6 +134,17 @@ func joined(_ count: Int, of all: Int? = nil, _ rules: SessionRules = SessionRul
 }
 
 @Suite struct MergeTests {
+  @Test func `two sessions that have too many members for one stay two, and the inviter is told`() {
+    let hall = Hall(4)
+    let rules = SessionRules(membersMax: 3)
+    let sessions = (0..<4).map { hall.open($0, rules) }
+    hall.join(1, into: sessions[1], by: 0, sessions[0])
+    hall.join(3, into: sessions[3], by: 2, sessions[2])
+    #expect(hall.join(2, into: sessions[2], by: 0, sessions[0]) == .full)
+    hall.run(seconds: 1)
+    #expect(hall.view(1, sessions[1]) == [0, 1] && hall.view(3, sessions[3]) == [2, 3])
+  }
+
   @Test func `two sessions with members become one with the lower id`() {
     let hall = Hall(4)
     let sessions = (0..<4).map { hall.open($0) }

@@ -61,13 +61,14 @@ import Testing
     #expect(party.table(0)?.origins.count == 2)
   }
 
-  @Test func `sixteen islands that have gathered become one session`() {
-    let party = Party(stations: 16, each: 3)
+  @Test(arguments: [(16, 3), (32, 2)])
+  func `islands that have gathered become one session`(_ islands: Int, _ each: Int) {
+    let party = Party(stations: islands, each: each)
     let all = Array(party.guests.indices)
     for station in party.hall.stations { station.island = station.number }
     party.begin(all)
     party.run(seconds: 5)
-    #expect(party.sessionCount == 16)
+    #expect(party.sessionCount == islands)
     for station in party.hall.stations { station.island = 0 }
     #expect(party.time(all, upTo: 60) != nil, "\(party.sessionCount)")
     #expect(party.endings <= 8 * all.count)

@@ -54,7 +54,7 @@ struct Simulate {
   }
 
   private static func sessions(first: UInt64, count: UInt64) {
-    var failed = 0, met = 0, delivered = 0, lies = 0, streams = 0, bytes = 0
+    var failed = 0, met = 0, introduced = 0, delivered = 0, lies = 0, streams = 0, bytes = 0
     for seed in first..<first + count {
       let story = Story(seed)
       if let wrong = story.play() {
@@ -62,13 +62,14 @@ struct Simulate {
         say("FAILED \(seed) \(wrong)\n\(story.report())\n  replay: simulate sessions \(seed) 1")
       }
       met += story.connectedCount
+      introduced += story.introducedCount
       delivered += story.deliveredCount
       lies += story.lieCount
       streams += story.witness.finishedCount
       bytes += story.witness.bytes
     }
     say(
-      "\(count) stories, \(failed) failed: members met \(met) times, \(delivered) messages delivered, \(streams) streams"
+      "\(count) stories, \(failed) failed: members met \(met) times, \(introduced) by their addresses, \(delivered) messages delivered, \(streams) streams"
         + " read to their end, \(bytes) bytes in streams, \(lies) lies told")
     if failed > 0 { exit(1) }
   }

@@ -3,7 +3,7 @@ import Primitives
 import Session
 import TestSupport
 
-/// Applications with sessions in a random network: they invite each other, accept, leave and talk while the faults last.
+/// Applications with sessions in a random network: they invite each other, connect to each other's addresses, accept, leave and talk while the faults last.
 /// What must hold afterwards is in `checkSessions`; the same for single steps is in `Story` of the sessions' own tests.
 public final class SessionStory {
   /// No more machines than these have applications.
@@ -15,6 +15,8 @@ public final class SessionStory {
   private var open: [Int: (life: Int, handle: SessionHandle)] = [:]
   /// Invitations that have not ended, by machine, life and handle.
   private var standing: [String: Instant] = [:]
+  /// Machines that have connected to an address, with their life: they invite, and accept, without a word to the application.
+  private var introducers: Set<String> = []
   /// Streams between members.
   public let witness = StreamWitness(
     pool: Int(SessionLimits.streamBytesMax) - SessionLimits.streamsMax * Int(SessionLimits.streamWindowSure))
@@ -63,7 +65,7 @@ public final class SessionStory {
     let machine = Int(random.below(UInt64(stage.count)))
     guard let node = node(machine), let handle = session(machine) else { return }
     switch random.below(10) {
-    case 0..<4:
+    case 0..<3:
       let to = Int(random.below(UInt64(stage.count)))
       let address = MemberAddress(node: simulation.machines[to].key.id, endpoint: 1)
       let seconds = 1 + random.below(20)
@@ -72,6 +74,10 @@ public final class SessionStory {
       {
         note(machine, invitation, until: simulation.now + .seconds(seconds))
       }
+    case 3:
+      let to = Int(random.below(UInt64(stage.count)))
+      connect(machine, handle, to: to)
+      if random.chance(perThousand: 800), let theirs = session(to) { connect(to, theirs, to: machine) }
     case 4:
       if random.chance(perThousand: 300) {
         try? node.sessions.leave(handle, now: simulation.now)
@@ -80,6 +86,18 @@ public final class SessionStory {
     case 5..<7: stream(machine, node, handle)
     default: _ = try? node.sendInSession([UInt8(machine)], handle, now: simulation.now)
     }
+    simulation.touched(machine)
+  }
+
+  private func connect(_ machine: Int, _ session: SessionHandle, to other: Int) {
+    guard let node = node(machine) else { return }
+    let address = MemberAddress(node: simulation.machines[other].key.id, endpoint: 1)
+    let seconds = 1 + random.below(20)
+    let introduction = try? node.sessions.connect(
+      address, into: session, timeout: .seconds(seconds), now: simulation.now)
+    guard let introduction else { return }
+    introducers.insert("\(machine)/\(simulation.machines[machine].life)")
+    note(machine, introduction, until: simulation.now + .seconds(seconds))
     simulation.touched(machine)
   }
 
@@ -122,7 +140,9 @@ public final class SessionStory {
           simulation.touched(machine)
         }
       case .invitationEnded(let handle, _):
-        if standing.removeValue(forKey: "\(machine)/\(life)/\(handle.number)") == nil {
+        if standing.removeValue(forKey: "\(machine)/\(life)/\(handle.number)") == nil,
+          !introducers.contains("\(machine)/\(life)")
+        {
           simulation.fail("an invitation ends that does not stand, at machine \(machine)")
         }
       case .ended(let handle, _):

@@ -1,0 +1,24 @@
+/// Places that all applications of a node share: each has some for sure, and of the rest none gets more than are left for all. So one
+/// application alone gets half of the rest, and none can take a place from one that has fewer than its sure ones.
+struct Shares {
+  /// Places that each application has for sure. As many applications as there may be have them at once.
+  let sure: Int
+  /// The others.
+  let rest: Int
+
+  /// All places.
+  var all: Int { sure * SessionLimits.sessionsMax + rest }
+}
+
+extension Sessions {
+  /// Whether an application may take one more place. `held` says how many an application has.
+  func mayTake(_ owner: UInt32, of shares: Shares, held: (UInt32) -> Int) -> Bool {
+    let own = held(owner)
+    if own < shares.sure { return true }
+    var left = shares.rest
+    for index in sessions.indices where !sessions[..<index].contains(where: { $0.owner == sessions[index].owner }) {
+      left -= max(0, held(sessions[index].owner) - shares.sure)
+    }
+    return own - shares.sure < left
+  }
+}

@@ -1,0 +1,89 @@
+import Node
+import Primitives
+import Seal
+import Session
+import TestSupport
+import Testing
+
+/// What an application that decides on members learns of their certificates.
+@Suite struct CertificateTests {
+  private func address(_ row: Row, _ number: Int) -> MemberAddress {
+    MemberAddress(node: row.places[number].identity.id, endpoint: 1)
+  }
+
+  /// Three sessions; the first one invites the others, which accept. Those of `judges` decide on members.
+  private func meet(_ row: Row, judges: [Int], rules: SessionRules = SessionRules()) throws -> [SessionHandle] {
+    let sessions = try (0..<3).map { number in
+      try row.places[number].node.advertise(
+        Service(endpoint: 1, type: Array("story".utf8), info: []), now: row.now)
+      return try row.places[number].node.sessions.open(1, rules, judges: judges.contains(number), now: row.now)
+    }
+    for place in row.places {
+      let application = place.application
+      place.application = { [unowned row, unowned place] event in
+        application(event)
+        guard case .invited(let invitation) = event,
+          let number = row.places.firstIndex(where: { $0 === place })
+        else { return }
+        try? place.node.sessions.accept(invitation.handle, into: sessions[number], now: row.now)
+      }
+    }
+    row.pass(.seconds(2))
+    for number in 1...2 {
+      _ = try row.places[0].node.sessions.invite(address(row, number), into: sessions[0], now: row.now)
+    }
+    row.settle()
+    row.pass(.seconds(10))
+    return sessions
+  }
+
+  @Test func `two that both decide learn each other's certificates`() throws {
+    let row = Row(3)
+    var asked: [Int: [MemberAddress]] = [:]
+    for number in 1...2 {
+      row.places[number].application = { [unowned row] event in
+        guard case .decisionWanted(_, let address) = event,
+          row.places[number].node.certificates(of: address.node) != nil
+        else { return }
+        asked[number, default: []].append(address)
+      }
+    }
+    #expect(row.places[1].node.certificates(of: row.places[2].identity.id) == nil)
+    _ = try meet(row, judges: [1, 2])
+    for (one, other) in [(1, 2), (2, 1)] {
+      #expect(asked[one]?.contains(address(row, other)) == true)
+      let point = row.places[other].identity.point
+      #expect(row.places[one].node.certificates(of: row.places[other].identity.id) == [point])
+    }
+  }
+
+  @Test func `a member whose node was started again proves its key anew, although nobody has anything to say to it`()
+    throws
+  {
+    let row = Row(3)
+    _ = try meet(row, judges: [0])
+    row.restart(2)
+    #expect(row.places[0].node.certificates(of: row.places[2].identity.id) == nil)
+    row.pass(.seconds(10))
+    #expect(row.places[0].node.certificates(of: row.places[2].identity.id) == [row.places[2].identity.point])
+  }
+
+  @Test func `a handshake that fails is tried again until the certificates are there`() throws {
+    let row = Row(3)
+    _ = try meet(row, judges: [0])
+    row.restart(2)
+    var isLost = true
+    row.onTheWay = { _, header, payload in isLost ? nil : payload }
+    row.pass(.seconds(60))
+    #expect(row.places[0].node.certificates(of: row.places[2].identity.id) == nil)
+    isLost = false
+    row.pass(.seconds(40))
+    #expect(row.places[0].node.certificates(of: row.places[2].identity.id) != nil)
+  }
+
+  @Test func `where traffic is not sealed there are no certificates`() {
+    let row = Row(2) { _, settings in settings.encryption = .none }
+    #expect(row.places[0].node.certificates(of: row.places[1].identity.id) == [])
+    #expect(row.places[0].node.certificates(of: row.places[0].identity.id) == [])
+  }
+}

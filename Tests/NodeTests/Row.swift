@@ -1,0 +1,183 @@
+import Channel
+import Frame
+import Journal
+import Node
+import Primitives
+import Seal
+import Session
+import TestSupport
+import Testing
+
+/// Nodes in a line, each linked with the next: each receives at once what the other sends, unless a test interferes.
+final class Row {
+  final class Place {
+    let identity: Identity
+    let cryptography: StandInCryptography
+    var node: Node
+    /// The link slots towards the left and the right.
+    var slots: [Int: Int] = [:]
+    var epoch: UInt64
+    var texts: [String] = []
+    var outcomes: [Completion.Outcome] = []
+    var datagrams: [(from: NodeID, datagram: ReceivedDatagram)] = []
+    var asked: [(peer: NodeID, chain: [[UInt8]])] = []
+    /// Called for each event of sessions.
+    var application: (SessionEvent) -> Void = { _ in }
+
+    init(_ identity: Identity, _ cryptography: StandInCryptography, _ node: Node, epoch: UInt64) {
+      self.identity = identity
+      self.cryptography = cryptography
+      self.node = node
+      self.epoch = epoch
+    }
+  }
+
+  var places: [Place] = []
+  var now = Instant.zero + .seconds(1000)
+  /// Everything that passed between two nodes.
+  var wire: [UInt8] = []
+  /// A frame on its way from one place to the next: the test may change it, or take it out (nil).
+  var onTheWay: (_ from: Int, FrameHeader, [UInt8]) -> [UInt8]? = { _, _, payload in payload }
+  private let trust: [Int: any NodeTrust]
+  private let configure: (Int, inout NodeSettings) -> Void
+  private let bearers: [BearerKind]
+
+  init(
+    _ count: Int, bearers: [BearerKind] = [], trust: [Int: any NodeTrust] = [:],
+    _ configure: @escaping (Int, inout NodeSettings) -> Void = { _, _ in }
+  ) {
+    self.trust = trust
+    self.configure = configure
+    self.bearers = bearers
+    // The last one has the lower id than the first, so that either direction is tried.
+    for number in 0..<count { places.append(make(number, Bench.people[count - number], epoch: 3)) }
+    for number in 1..<count { link(number - 1, number) }
+    pass(.seconds(2))
+  }
+
+  private func make(_ number: Int, _ identity: Identity, epoch: UInt64) -> Place {
+    let cryptography = StandInCryptography(identity)
+    var settings = NodeSettings(
+      id: identity.id, epoch: epoch, point: identity.point, name: DisplayName("n\(number)"),
+      serviceType: [UInt8]("chat".utf8), info: [], relays: true, bypass: false)
+    configure(number, &settings)
+    return Place(
+      identity, cryptography, Node(settings, cryptography, trust: trust[number], journal: .none, now: now), epoch: epoch
+    )
+  }
+
+  private func link(_ left: Int, _ right: Int) {
+    let bearer = bearers.isEmpty ? .ethernet : bearers[left]
+    places[left].slots[right] = places[left].node.openLink(
+      peer: places[right].identity.id, bearer: bearer, dialled: 1, now: now)
+    places[right].slots[left] = places[right].node.openLink(
+      peer: places[left].identity.id, bearer: bearer, dialled: nil, now: now)
+    settle()
+  }
+
+  /// A node crashes and restarts, with a later epoch unless `epochStep` says otherwise.
+  func restart(_ number: Int, epochStep: Int = 1) {
+    let old = places[number]
+    for (other, slot) in old.slots {
+      _ = slot
+      if let theirs = places[other].slots[number] { places[other].node.handle(.linkClosed(theirs), now: now) }
+      places[other].slots[number] = nil
+    }
+    places[number] = make(number, old.identity, epoch: UInt64(Int(old.epoch) + epochStep))
+    for other in old.slots.keys.sorted() { link(min(other, number), max(other, number)) }
+  }
+
+  func settle() {
+    for _ in 0..<5000 {
+      var hasMoved = false
+      for number in places.indices where step(number) { hasMoved = true }
+      if !hasMoved { return }
+    }
+    Issue.record("nodes keep each other busy")
+  }
+
+  private func step(_ number: Int) -> Bool {
+    let place = places[number]
+    var hasMoved = false
+    while let output = place.node.nextOutput(now: now) {
+      switch output {
+      case .transmit(let slot):
+        guard let other = place.slots.first(where: { $0.value == slot })?.key else { continue }
+        carry(from: number, slot, to: other)
+        hasMoved = true
+      case .messageWaiting(let peer, let pending):
+        guard let message = place.node.takeMessage(from: peer, pending.lane, now: now) else { continue }
+        place.texts.append(String(decoding: message.bytes, as: UTF8.self))
+        hasMoved = true
+      case .completed(_, let completion): place.outcomes.append(completion.outcome)
+      case .datagram(let peer, let datagram): place.datagrams.append((peer, datagram))
+      case .decisionWanted(let peer, let chain): place.asked.append((peer, chain))
+      case .session(let event):
+        place.application(event)
+        hasMoved = true
+      case .dial, .close, .peer, .epochRaised: break
+      }
+    }
+    return hasMoved
+  }
+
+  private func carry(from number: Int, _ slot: Int, to other: Int) {
+    var buffer = [UInt8](repeating: 0, count: 70_000)
+    while true {
+      let count = buffer.withUnsafeMutableBytes { places[number].node.pop(slot, into: $0) }
+      if count == 0 { return }
+      wire += buffer[..<count]
+      for (header, payload) in frames(in: [UInt8](buffer[..<count])) {
+        guard let payload = header.isRouted ? onTheWay(number, header, payload) : payload,
+          let theirs = places[other].slots[number]
+        else { continue }
+        let bytes = encoded { output in header.write(to: &output) } + payload
+        bytes.withUnsafeBytes { places[other].node.receive($0, on: theirs, now: now) }
+      }
+    }
+  }
+
+  func pass(_ span: TimeSpan) {
+    let end = now + span
+    settle()
+    for _ in 0..<20_000 {
+      let next = places.map { $0.node.nextDeadline(now: now) }.min() ?? .never
+      if next > end {
+        now = end
+        return
+      }
+      now = max(now, next)
+      for place in places where place.node.nextDeadline(now: now) <= now { place.node.handle(.timeout, now: now) }
+      settle()
+    }
+    Issue.record("a deadline that does not go away")
+  }
+
+  @discardableResult
+  func say(_ text: String, from: Int, to: Int, _ lane: Lane = .interactive) -> AssociationRefusal? {
+    let bytes = [UInt8](text.utf8)
+    do throws(AssociationRefusal) {
+      _ = try places[from].node.send(
+        kind: 7, bytes.span.bytes, to: places[to].identity.id, lane: lane, now: now)
+      settle()
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  func wireContains(_ text: String) -> Bool {
+    let needle = [UInt8](text.utf8)
+    return wire.indices.contains { wire[$0] == needle[0] && wire[$0...].starts(with: needle) }
+  }
+}
+
+/// Refuses the node `revoked`, once it is set.
+final class Revocation: NodeTrust {
+  var revoked: NodeID?
+  func refuses(_ node: NodeID) -> Bool { node == revoked }
+  func refuses(_ node: NodeID, named name: DisplayName, isProven: Bool) -> Bool { node == revoked }
+  func isKnown(_ node: NodeID) -> Bool { false }
+  func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { false }
+  func forEachDenyList(_ body: (NodeID, RawSpan) -> Void) {}
+}

@@ -1,0 +1,84 @@
+import Primitives
+import Session
+
+/// Applications of a story that connect to each other's addresses.
+final class StoryIntroductions {
+  struct Wait {
+    let session: SessionHandle
+    let address: MemberAddress
+    /// It began in calm, at both ends: it has to connect.
+    var mustConnect = false
+    var outcome: InvitationOutcome?
+  }
+
+  /// By life and handle, as in `Story.asks`.
+  var waits: [String: Wait] = [:]
+  /// Those that have connected to an address: station and life.
+  var lives: Set<String> = []
+  /// The state that was told last of each member, by life and session.
+  var states: [String: [MemberAddress: MemberState]] = [:]
+  var connectedCount = 0
+}
+
+extension Story {
+  /// How often two applications that connected to each other's addresses met.
+  public var introducedCount: Int { introductions.connectedCount }
+
+  /// A station connects to the address of another one, which mostly does the same.
+  func introduce(_ station: Hall.Station) {
+    let other = hall.stations[Int(random.below(UInt64(hall.stations.count)))]
+    guard station.isUp, let session = session(station) else { return }
+    connect(station, session, to: other)
+    guard other.isUp, random.chance(perThousand: 800), let theirs = self.session(other) else { return }
+    connect(other, theirs, to: station)
+  }
+
+  private func connect(
+    _ station: Hall.Station, _ session: SessionHandle, to other: Hall.Station, mustConnect: Bool = false
+  ) {
+    let seconds = mustConnect ? 19 : 1 + random.below(30)
+    let handle = try? station.sessions.connect(
+      other.address, into: session, timeout: .seconds(seconds), now: hall.now)
+    guard let handle else { return }
+    let life = "\(station.number)/\(station.epoch)/"
+    introductions.lives.insert(life)
+    asks[life + "\(handle.number)"] = Ask(
+      station: station.number, life: station.epoch, deadline: hall.now + .seconds(seconds) + Hall.step * 2)
+    introductions.waits[life + "\(handle.number)"] = StoryIntroductions.Wait(
+      session: session, address: other.address, mustConnect: mustConnect)
+    if !mustConnect && random.chance(perThousand: 50) {
+      try? station.sessions.cancel(handle, now: hall.now)
+    }
+  }
+
+  /// In calm each two that have one session at most meet when they connect to each other.
+  func introduceInCalm() {
+    guard seed % 5 != 0, seed % 3 != 0, hall.stations.count > 3 else { return }
+    let able = hall.stations.filter { $0.number != liar && (open[$0.number] ?? []).count <= 1 }
+    guard able.count >= 2 else { return }
+    let one = able[0], other = able[1]
+    let sessions = [one, other].map { station in
+      open[station.number]?.first ?? session(station)
+    }
+    guard let ours = sessions[0], let theirs = sessions[1] else { return }
+    connect(one, ours, to: other, mustConnect: true)
+    connect(other, theirs, to: one, mustConnect: true)
+    hall.settle()
+  }
+
+  /// That two are connected is told of the member first.
+  func introductionEnded(_ life: String, _ handle: InvitationHandle, _ outcome: InvitationOutcome) {
+    guard let wait = introductions.waits[life + "\(handle.number)"] else { return }
+    introductions.waits[life + "\(handle.number)"]?.outcome = outcome
+    guard outcome == .connected else { return }
+    introductions.connectedCount += 1
+    let state = introductions.states[life + "\(wait.session.number)"]?[wait.address]
+    if state != .connected && state != .paused { fail("an introduction ends as connected, and the member is not") }
+  }
+
+  func checkIntroductions() {
+    for (key, wait) in introductions.waits where wait.mustConnect && wait.outcome != .connected {
+      return fail("two that connect to each other do not meet: \(key), \(wait.outcome.map { "\($0)" } ?? "no end")")
+    }
+  }
+}
