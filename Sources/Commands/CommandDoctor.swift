@@ -24,7 +24,11 @@ func commandDoctor(_ words: CommandWords) -> CInt {
   let isRunning = askDaemon(options.socket ?? configuration.controlSocketPath, &findings)
   findings += Doctor(configuration, isDaemonRunning: isRunning).examine()
   for finding in findings {
-    if isJSON { putJSON(finding) } else { put(finding) }
+    if isJSON {
+      putJSON(finding)
+    } else {
+      FindingView.put(finding.state, "\(finding.check)", finding.text, remedy: finding.remedy)
+    }
   }
   let wrong = findings.count { $0.state == .wrong }
   if !isJSON {
@@ -79,46 +83,6 @@ private func askDaemon(_ path: String, _ findings: inout [Finding]) -> Bool {
       Finding("daemon", .wrong, error.text, remedy: "systemctl start causeway, then causeway log --since boot"))
     return false
   }
-}
-
-/// A word, the check, what was found, and the remedy below it.
-private func put(_ finding: Finding) {
-  var text = TextBuilder()
-  switch finding.state {
-  case .good: text.add("good   ")
-  case .note: text.add("note   ")
-  case .wrong: text.add("WRONG  ")
-  }
-  let start = text.bytes.count
-  text.add(finding.check)
-  text.pad(from: start, to: textColumn - 7)
-  fill(&text, finding.text)
-  if !finding.remedy.utf8.isEmpty {
-    text.pad(from: text.bytes.count, to: textColumn - 2)
-    text.add("→ ")
-    fill(&text, finding.remedy)
-  }
-  Output.put(text)
-}
-
-private let textColumn = 22
-private let columns = 80
-
-/// Adds lines of words that begin at `textColumn`, where the first one stands already.
-private func fill(_ text: inout TextBuilder, _ words: String) {
-  var column = textColumn
-  for word in words.utf8.split(separator: 0x20) {
-    let width = word.count { $0 & 0xC0 != 0x80 }
-    if column > textColumn {
-      let fits = column + 1 + width <= columns
-      text.add(fits ? " " : "\n")
-      if !fits { text.pad(from: text.bytes.count, to: textColumn) }
-      column = fits ? column + 1 : textColumn
-    }
-    text.add(untrusted: word)
-    column += width
-  }
-  text.add("\n")
 }
 
 private func putJSON(_ finding: Finding) {

@@ -7,9 +7,7 @@ public struct StatusReport {
 
   /// Throws for bytes that are not a JSON object.
   public init(_ json: [UInt8]) throws(DiagnosticsError) {
-    guard let root = JSONView(parsing: json) else {
-      throw DiagnosticsError("the daemon's answer is not understood; is it of another version?")
-    }
+    guard let root = JSONView(parsing: json) else { throw .notUnderstood }
     self.root = root
   }
 
