@@ -131,7 +131,7 @@ public struct Explanation {
     } else if !bearer.isUp {
       add(
         subject, .note, bearer.detail.utf8.isEmpty ? "not up" : joined("not up: ", bearer.detail), "causeway doctor",
-        rank: rank, cause: joined(subject, " is not up here"))
+        rank: named.isEmpty ? nil : rank, cause: joined(subject, " is not up here"))
     }
     for link in links { add(subject, link.isQuarantined ? .note : .good, text(link)) }
     for failure in named { add(failure, of: facts.to) }
@@ -171,7 +171,7 @@ public struct Explanation {
       )
     }
     if isHeard || hasFailed || !bearer.isUp { return }
-    add(subject, .note, joined(called(facts.to), " is not heard; ", bearer.detail))
+    add(subject, .note, joined(called(facts.to), " is not heard (", bearer.detail, ")"))
   }
 
   private func text(_ plan: HeardFacts.Plan) -> String {
@@ -194,7 +194,7 @@ public struct Explanation {
       "link over ", word(link.bearer.name), " ", link.state, " for ", secondsText(link.sinceSeconds), ", cost ",
       decimal(UInt64(link.cost)))
     if link.roundTripMicroseconds > 0 {
-      text += joined(", round trip ", decimal(UInt64(link.roundTripMicroseconds / 1000)), " ms")
+      text += joined(", round trip ", millisecondsText(link.roundTripMicroseconds))
     }
     if link.bytesQueued > 0 { text += joined(", ", bytesText(link.bytesQueued), " wait") }
     if link.isQuarantined { text += "; in quarantine, because it keeps breaking" }
@@ -310,7 +310,10 @@ public struct Explanation {
   private mutating func examineSessions() {
     for session in facts.sessions {
       if let id = session.id {
-        add("session", .good, joined("“", session.type, "” ", id, ": ", called(facts.to), " is ", session.state))
+        let isThere = ["connected", "paused"].contains { session.state.utf8.elementsEqual($0.utf8) }
+        add(
+          "session", isThere ? .good : .note,
+          joined("“", session.type, "” ", id, ": ", called(facts.to), " is ", session.state))
       } else {
         add("session", .note, joined("both offer “", session.type, "”, and share no session of it"))
       }
@@ -338,15 +341,17 @@ public struct Explanation {
   }
 
   private var notHeard: String {
-    let off = facts.bearers.filter { !$0.isEnabled }
-    if off.count == facts.bearers.count { return "every bearer is switched off here" }
-    var text = joined(called(facts.to), " is not in reach: not heard over")
-    for (index, bearer) in facts.bearers.filter({ $0.isEnabled }).enumerated() {
-      text += joined(index == 0 ? " " : ", ", word(bearer.section.name))
-    }
-    for (index, bearer) in off.enumerated() {
-      text += joined(index == 0 ? "; switched off here: " : ", ", word(bearer.section.name))
-    }
+    let on = facts.bearers.filter { $0.isEnabled }
+    if on.isEmpty { return "every bearer is switched off here" }
+    return joined(
+      called(facts.to), " is not in reach", list("; not heard over ", on.filter { $0.isUp }),
+      list("; not up here: ", on.filter { !$0.isUp }),
+      list("; switched off here: ", facts.bearers.filter { !$0.isEnabled }))
+  }
+
+  private func list(_ words: String, _ bearers: [BearerFacts]) -> String {
+    var text = ""
+    for bearer in bearers { text += joined(text.utf8.isEmpty ? words : ", ", word(bearer.section.name)) }
     return text
   }
 

@@ -58,3 +58,9 @@ public func secondsText(_ seconds: UInt64) -> String {
   if seconds < 86400 { return "\(seconds / 3600) h \(seconds / 60 % 60) min" }
   return "\(seconds / 86400) d \(seconds / 3600 % 24) h"
 }
+
+/// Microseconds as text: 1.5 ms.
+func millisecondsText(_ microseconds: UInt64) -> String {
+  microseconds < 10_000
+    ? "\(microseconds / 1000).\(microseconds / 100 % 10) ms" : "\(microseconds / 1000) ms"
+}

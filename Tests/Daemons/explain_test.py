@@ -95,7 +95,7 @@ class ExplainTest(DaemonsTest):
         box, bob = self.daemon("box").start(), self.daemon("bob")
         bob.identity("new")
         box.identity("trust", bob.id, "--name", "bob")
-        text = self.cannot(box, ("bob",), "bob is not in reach: not heard over ip; switched off here: wifi-direct, bluetooth-le",
+        text = self.cannot(box, ("bob",), "bob is not in reach; not heard over ip; switched off here: wifi-direct, bluetooth-le",
                            "switch on here what it speaks: [wifi-direct], [bluetooth] enabled = yes")
         self.assertIn("switched off here: [bluetooth] enabled = no", text)
 

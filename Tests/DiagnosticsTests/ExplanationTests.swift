@@ -148,7 +148,7 @@ struct ExplanationTests {
   @Test func aBearerThatIsSwitchedOffIsNamedWithItsSection() {
     let explanation = explain { _ in }
     #expect(
-      explanation.verdict == "bob is not in reach: not heard over ip, bluetooth-le; switched off here: wifi-direct")
+      explanation.verdict == "bob is not in reach; not heard over ip, bluetooth-le; switched off here: wifi-direct")
     #expect(explanation.findings.contains { $0.text == "switched off here: [wifi-direct] enabled = no" })
     #expect(explanation.remedy.hasSuffix("switch on here what it speaks: [wifi-direct] enabled = yes"))
     let none = explain { facts in
@@ -157,6 +157,11 @@ struct ExplanationTests {
     #expect(
       none.verdict == "every bearer is switched off here"
         && none.remedy.hasPrefix("[ip], [wifi-direct], [bluetooth] enabled = yes"))
+  }
+
+  @Test func aBearerThatIsNotUpIsNamedAndDoesNotHideTheOthers() {
+    let explanation = explain { $0.bearers[0].isUp = false }
+    #expect(explanation.verdict.hasPrefix("bob is not in reach; not heard over bluetooth-le; not up here: ip"))
   }
 
   @Test func whatIsWrongWithABearerIsTheCauseWhenNothingElseIsKnown() {
