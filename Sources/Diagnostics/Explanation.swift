@@ -50,7 +50,7 @@ public struct Explanation {
 
   public init(_ facts: ExplainFacts) {
     self.facts = facts
-    search = PathSearch(facts.nodes)
+    search = PathSearch(facts.nodes, ends: [facts.from, facts.to])
     if facts.from == facts.to {
       add(
         "identity", .wrong, joined("both are the same node, ", called(facts.to)),

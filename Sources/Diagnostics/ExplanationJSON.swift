@@ -39,14 +39,20 @@ extension Explanation {
 
 /// The nodes that `causeway explain` may be asked about: those in the mesh, heard, pinned, refused or tried.
 public struct KnownNodes {
+  /// Of nodes that are only listed by others anybody can invent thousands: add them last.
+  static let placesMax = 2_048
+
   public private(set) var all: [(id: NodeID, name: String)] = []
 
   public init() {}
 
-  /// Adds what is not known. Of an id of which only the upper half is claimed nothing is told when a whole one is known.
+  /// Adds what is not known, up to `placesMax` nodes. Of an id of which only the upper half is claimed nothing is told when a whole one is known.
   public mutating func add(_ id: NodeID, _ name: String) {
     guard id != .none else { return }
-    guard let index = all.firstIndex(where: { $0.id.mayBe(id) }) else { return all.append((id, name)) }
+    guard let index = all.firstIndex(where: { $0.id.mayBe(id) }) else {
+      if all.count < Self.placesMax { all.append((id, name)) }
+      return
+    }
     if all[index].id.low == 0 && id.high != 0 { all[index].id = id }
     if all[index].name.utf8.isEmpty { all[index].name = name }
   }

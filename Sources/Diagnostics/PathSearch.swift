@@ -29,11 +29,14 @@ struct PathSearch {
   /// Of each node: who lists it, and how.
   private var listedBy: [[(to: Int, entry: Neighbour)]] = []
 
-  init(_ nodes: [NodeFacts]) {
+  /// `ends`: the nodes that paths are looked for between. Of others that are only listed there may be thousands, which anybody
+  /// can invent: they are left out.
+  init(_ nodes: [NodeFacts], ends: [NodeID]) {
     for node in nodes { add(node.id, relays: node.relays) }
+    for end in ends where index(of: end) == nil { add(end, relays: false) }
     for (from, node) in nodes.enumerated() {
       for neighbour in node.neighbours {
-        let to = index(of: neighbour.node) ?? add(neighbour.node, relays: false)
+        guard let to = index(of: neighbour.node) else { continue }
         links[from].append((to, neighbour))
         var back = neighbour
         back.node = node.id
@@ -94,12 +97,10 @@ struct PathSearch {
 
   private func index(of id: NodeID) -> Int? { ids.firstIndex(of: id) }
 
-  @discardableResult
-  private mutating func add(_ id: NodeID, relays isRelay: Bool) -> Int {
+  private mutating func add(_ id: NodeID, relays isRelay: Bool) {
     ids.append(id)
     relays.append(isRelay)
     links.append([])
     listedBy.append([])
-    return ids.count - 1
   }
 }

@@ -57,8 +57,8 @@ extension Relay {
     for topology in topologies {
       known.add(topology.id, String(decoding: topology.name ?? [], as: UTF8.self))
     }
-    for topology in topologies { for neighbour in topology.neighbours { known.add(neighbour.node, "") } }
     for (id, name) in otherNames { known.add(id, name) }
+    for topology in topologies { for neighbour in topology.neighbours { known.add(neighbour.node, "") } }
     return known
   }
 

@@ -255,6 +255,23 @@ struct ExplanationTests {
     #expect(!NodeID(high: 0, low: 1).mayBe(NodeID(high: 0, low: 2)))
   }
 
+  @Test func nodesThatOthersInventTakeABoundedNumberOfPlaces() {
+    var known = KnownNodes()
+    for number in 1...UInt64(3000) { known.add(NodeID(high: number, low: 1), "") }
+    #expect(known.all.count == 2048)
+  }
+
+  @Test func whoIsOnlyListedIsFoundAsAnEndOfTheWay() {
+    let explanation = explain {
+      $0.to = far
+      $0.nodes = [
+        NodeFacts(id: box, neighbours: [link(to: bob)]),
+        NodeFacts(id: bob, name: "bob", neighbours: [link(to: box), link(to: far)]),
+      ]
+    }
+    #expect(explanation.verdict == "bob lists a link to far, and far lists none back (said 0 s ago)")
+  }
+
   @Test func aWholeIDTakesThePlaceOfItsHalf() {
     var known = KnownNodes()
     known.add(NodeID(high: 0xB0B, low: 0), "")
