@@ -144,7 +144,7 @@ let package = Package(
       path: "Tests/Simulate", exclude: ["run.py"], swiftSettings: language),
     tests("SimulatorTests", ["Simulator", "SessionStories", "Primitives", "Mesh", "Channel", "Session", "Node"], optimisedAndChecked),
     .target(name: "LoopSupport", dependencies: ["Reactor", "Primitives"], path: "Tests/LoopSupport", swiftSettings: language),
-    tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Journal", "Primitives", "Reactor"]),
+    tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Frame", "Journal", "Primitives", "Reactor"]),
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives", "LoopSupport"]),
     tests("BoardTests", ["Board", "CSystem", "Reactor"]),
     tests("ConfigurationTests", ["Configuration", "Bearer", "CSystem", "Primitives"]),
@@ -158,7 +158,7 @@ let package = Package(
     tests("SecureTransportTests", ["SecureTransport", "Identity", "Trust", "Seal", "FileSupport", "CMbedTLS", "CSystem", "Primitives", "Frame", "Link"]),
     tests("RelayTests", [
       "Relay", "CSystem", "Primitives", "Frame", "Channel", "Link", "Session", "Node", "Reactor", "Identity", "SecureTransport", "Bearer", "FileSupport",
-      "LoopSupport", "Journal",
+      "LoopSupport", "Journal", "Diagnostics",
     ]),
     tests("TrustTests", ["Trust", "SecureTransport", "Identity", "FileSupport", "Frame", "CMbedTLS", "CSystem", "Primitives"]),
     tests("BearerIPTests", ["BearerIP", "Bearer", "Reactor", "CSystem", "Primitives", "LoopSupport"]),

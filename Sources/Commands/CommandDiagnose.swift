@@ -48,6 +48,8 @@ private var diagnoses: [Diagnosis] {
     Diagnosis(name: "links", options: ["--json", "--help"]),
     Diagnosis(name: "routes", options: ["--json", "--help"]),
     Diagnosis(name: "radios", options: ["--json", "--help"]),
+    Diagnosis(name: "sessions", options: ["--json", "--help"]),
+    Diagnosis(name: "explain", options: ["--json", "--help"]),
     Diagnosis(name: "ping", options: probeOptions + ["--count"]),
     Diagnosis(name: "trace", options: probeOptions),
     Diagnosis(name: "log", options: ["--follow", "--since", "--level", "--json", "--help"]),

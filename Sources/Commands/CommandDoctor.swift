@@ -24,7 +24,11 @@ func commandDoctor(_ words: CommandWords) -> CInt {
   let isRunning = askDaemon(options.socket ?? configuration.controlSocketPath, &findings)
   findings += Doctor(configuration, isDaemonRunning: isRunning).examine()
   for finding in findings {
-    if isJSON { putJSON(finding) } else { put(finding) }
+    if isJSON {
+      putJSON(finding)
+    } else {
+      FindingView.put(finding.state, "\(finding.check)", finding.text, remedy: finding.remedy)
+    }
   }
   let wrong = findings.count { $0.state == .wrong }
   if !isJSON {
@@ -80,30 +84,6 @@ private func askDaemon(_ path: String, _ findings: inout [Finding]) -> Bool {
     return false
   }
 }
-
-/// A word, the check, what was found, and the remedy below it.
-private func put(_ finding: Finding) {
-  var text = TextBuilder()
-  switch finding.state {
-  case .good: text.add("good   ")
-  case .note: text.add("note   ")
-  case .wrong: text.add("WRONG  ")
-  }
-  let start = text.bytes.count
-  text.add(finding.check)
-  text.pad(from: start, to: textColumn - 7)
-  text.fill(Array(finding.text.utf8), from: textColumn, columns: Output.columns)
-  text.add("\n")
-  if !finding.remedy.utf8.isEmpty {
-    text.pad(from: text.bytes.count, to: textColumn - 2)
-    text.add("→ ")
-    text.fill(Array(finding.remedy.utf8), from: textColumn, columns: Output.columns)
-    text.add("\n")
-  }
-  Output.put(text)
-}
-
-private let textColumn = 22
 
 private func putJSON(_ finding: Finding) {
   var line = JSONLine(event: "finding")

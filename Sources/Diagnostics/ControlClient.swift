@@ -77,8 +77,11 @@ public final class ControlClient {
   }
 
   /// Fetches the status JSON.
-  public func status() throws(DiagnosticsError) -> [UInt8] {
-    send(.status)
+  public func status() throws(DiagnosticsError) -> [UInt8] { try fetch(.status) }
+
+  /// Fetches the JSON that answers a request.
+  public func fetch(_ request: ControlRequest) throws(DiagnosticsError) -> [UInt8] {
+    send(request)
     var text: [UInt8] = []
     while true {
       switch next(milliseconds: 5000) {

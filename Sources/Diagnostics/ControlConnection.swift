@@ -149,17 +149,9 @@ final class ControlConnection: EventSource {
   private func handle(_ request: ControlRequest) {
     guard let delegate = server?.delegate else { return }
     switch request {
-    case .status:
-      // One answer at a time, or a client that requests without reading would fill its queue.
-      if !queue.isEmpty { return close(.overflow) }
-      let text = delegate.controlStatus().toJSON(withSecrets: user.isOperator)
-      var offset = 0
-      while offset < text.count {
-        let end = min(offset + ControlProtocol.statusPieceBytesMax, text.count)
-        send(ControlEvent.statusPiece(Array(text[offset..<end])).encoded())
-        offset = end
-      }
-      send(ControlEvent.statusPiece([]).encoded())
+    case .status: answer { delegate.controlStatus().toJSON(withSecrets: user.isOperator) }
+    case .applications: answer { delegate.controlApplications().toJSON() }
+    case .explain(let from, let to): answer { delegate.controlExplain(from, to) }
     case .watch:
       isWatching = true
       for peer in delegate.controlPeers() { send(ControlEvent.peerPresent(peer).encoded()) }
@@ -187,6 +179,19 @@ final class ControlConnection: EventSource {
       unsettled.append(answer)
       if !answer.isDone || delegate.controlIsSettled { answerTrust(failure: nil) }
     }
+  }
+
+  /// Sends a JSON text in pieces. One answer at a time, or a client that requests without reading would fill its queue.
+  private func answer(_ json: () -> [UInt8]) {
+    if !queue.isEmpty { return close(.overflow) }
+    let text = json()
+    var offset = 0
+    while offset < text.count {
+      let end = min(offset + ControlProtocol.statusPieceBytesMax, text.count)
+      send(ControlEvent.statusPiece(Array(text[offset..<end])).encoded())
+      offset = end
+    }
+    send(ControlEvent.statusPiece([]).encoded())
   }
 
   private func flush() {

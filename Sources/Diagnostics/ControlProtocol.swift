@@ -12,10 +12,13 @@ import Primitives
 ///     'T'  trust: u8 operation, id, text name   see `TrustOperation`; answered by 'T'
 ///     'Q'  probe: u32 request, id               asks whether a node is there; answered by 'C' when its answer has come
 ///     'W'  way: id                              answered by 'W'
+///     'N'  applications and their sessions      answered by 'S' packets with other JSON
+///     'X'  explain: id, id                      why the two can or cannot talk; answered as 'N'. An id may be one that 'X'
+///                                               with two ids of zeros lists
 ///     'H'  reload the configuration              answered by 'T'; root and the daemon's own user only
 ///
 ///     server → client
-///     'S'  a piece of the status JSON; an empty piece ends it
+///     'S'  a piece of the JSON of the status or another answer; an empty piece ends it
 ///     'P'  a peer is present or has changed: id, u8 hops, u8 bearer, id via, text name, text service type,
 ///          u8 count, that many texts key=value; u8 1 when both chose not to seal
 ///     'R'  all peers known at 'A' were sent: id own, text own name
@@ -107,6 +110,9 @@ public enum ControlRequest {
   case probe(request: UInt32, NodeID)
   case way(NodeID)
   case reload
+  case applications
+  /// Twice `.none`: the nodes that may be asked about.
+  case explain(NodeID, NodeID)
 }
 
 /// An event for a client.
@@ -132,6 +138,11 @@ extension ControlRequest {
     switch self {
     case .status: packet.append(UInt8(ascii: "S"))
     case .reload: packet.append(UInt8(ascii: "H"))
+    case .applications: packet.append(UInt8(ascii: "N"))
+    case .explain(let from, let to):
+      packet.append(UInt8(ascii: "X"))
+      packet.append(from)
+      packet.append(to)
     case .trust(let operation, let id, let name):
       packet.append(UInt8(ascii: "T"))
       packet.append(operation.rawValue)
@@ -154,6 +165,8 @@ extension ControlRequest {
     switch try reader.u8() {
     case UInt8(ascii: "S"): self = .status
     case UInt8(ascii: "H"): self = .reload
+    case UInt8(ascii: "N"): self = .applications
+    case UInt8(ascii: "X"): self = .explain(try reader.nodeID(), try reader.nodeID())
     case UInt8(ascii: "T"):
       guard let operation = TrustOperation(rawValue: try reader.u8()) else { throw ControlSyntaxError() }
       self = .trust(operation, try reader.nodeID(), name: try reader.text())

@@ -14,6 +14,10 @@ public protocol ControlDelegate: AnyObject {
   func controlProbe(_ node: NodeID, token: UInt64) -> ProbeOutcome?
   /// The links of the present route to a node, the nearest first.
   func controlWay(to node: NodeID) -> [ControlHop]
+  /// The applications that are connected.
+  func controlApplications() -> [ApplicationStatus]
+  /// Why two nodes can or cannot talk, as JSON.
+  func controlExplain(_ from: NodeID, _ to: NodeID) -> [UInt8]
   /// Carries out a trust operation. If it is answered as done, it is in force.
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String)
   /// Reads the configuration again. If it is answered as not done, nothing has changed.

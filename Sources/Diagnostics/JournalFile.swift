@@ -9,6 +9,9 @@ public struct DiagnosticsError: Error {
   public let text: String
   public init(_ text: String) { self.text = text }
 
+  static let notUnderstood = DiagnosticsError(
+    "the daemon's answer is not understood; is it of another version?")
+
   static func system(_ what: String, _ advice: String = "") -> DiagnosticsError {
     DiagnosticsError("\(what): \(SystemError.last.text)\(advice)")
   }

@@ -9,9 +9,7 @@ public struct StatusReport {
   /// `columns`: how wide its text may be. Throws for bytes that are not a JSON object.
   public init(_ json: [UInt8], columns: Int = .max) throws(DiagnosticsError) {
     self.columns = columns
-    guard let root = JSONView(parsing: json) else {
-      throw DiagnosticsError("the daemon's answer is not understood; is it of another version?")
-    }
+    guard let root = JSONView(parsing: json) else { throw .notUnderstood }
     self.root = root
   }
 
@@ -218,9 +216,4 @@ public struct StatusReport {
   }
 
   private func shortID(_ id: String) -> String { String(decoding: id.utf8.prefix(8), as: UTF8.self) }
-
-  private func millisecondsText(_ microseconds: UInt64) -> String {
-    microseconds < 10_000
-      ? "\(microseconds / 1000).\(microseconds / 100 % 10) ms" : "\(microseconds / 1000) ms"
-  }
 }

@@ -85,6 +85,9 @@ final class ClientSession {
 
   var hasEnded: Bool { end != nil }
 
+  /// Bytes of messages that wait.
+  var bytesWaiting: Int { queue[head...].reduce(0) { $0 + $1.data.count } }
+
   // MARK: What happens
 
   func asks(_ address: MemberAddress) {

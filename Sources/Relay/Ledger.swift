@@ -71,6 +71,7 @@ public enum Ledger {
       Entry("applications' sessions: services", Limits.nodesMax, SessionMemory.services),
       Entry("peers", Limits.nodesMax, NodeMemory.peer),
       Entry("candidates", Limits.candidatesMax, NodeMemory.candidate + smallObject),
+      Entry("failures of dials and links", ContactFailures.placesMax, ContactFailures.byteCount),
       Entry("DNS-SD: services, estimated", DiscoveryMemory.servicesMax, DiscoveryMemory.service),
       Entry("DNS-SD: records, estimated", DiscoveryMemory.recordsMax, DiscoveryMemory.record),
       Entry(

@@ -40,6 +40,18 @@ final class LinkDriver {
     }
   }
 
+  /// How TLS ended; nil as long as it has not.
+  var streamEnd: SecureStreamEnd? {
+    switch secure.state {
+    case .handshaking, .established: nil
+    case .closed(let end): end
+    }
+  }
+  /// The handshake was not done in time.
+  private(set) var isTimedOut = false
+  /// Another stream took its place.
+  private(set) var isGivenUp = false
+
   private let io: any LinkIO
   private let secure: SecureStream
   private let delegate: any LinkDriverDelegate
@@ -112,7 +124,10 @@ final class LinkDriver {
   }
 
   /// Another stream to the same peer has become its link.
-  func giveUp() { end("another stream came first", lingers: false) }
+  func giveUp() {
+    isGivenUp = true
+    end("another stream came first", lingers: false)
+  }
 
   /// The interface is down: nothing can be sent any more; the other side times out.
   func interfaceWent() { end("its interface is down", lingers: false) }
@@ -127,6 +142,7 @@ final class LinkDriver {
   /// A deadline has passed: of the handshake, or of closing.
   func timeUp() {
     if isEnding { return end("closed", lingers: false) }
+    isTimedOut = true
     end("no TLS handshake within \(Admission.deadline(handoff.bearer).milliseconds / 1000) s", lingers: false)
   }
 

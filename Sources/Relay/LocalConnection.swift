@@ -13,6 +13,8 @@ final class LocalConnection: EventSource {
 
   /// Its place in `LocalClients`.
   let place: Int
+  /// As it connected.
+  let process: UInt64
   /// When the last bytes of a long packet came; nil when it has no place for one.
   private(set) var longSince: Instant?
   /// It waits for a place for a long packet.
@@ -28,9 +30,10 @@ final class LocalConnection: EventSource {
   private(set) var isBlocked = false
 
   /// Takes over the descriptor, unless it throws. Errors: epoll_ctl's.
-  init(_ server: LocalServer, _ descriptor: CInt, place: Int) throws(SystemError) {
+  init(_ server: LocalServer, _ descriptor: CInt, place: Int, process: UInt64) throws(SystemError) {
     self.server = server
     self.descriptor = descriptor
+    self.process = process
     self.place = place
     var size = Self.socketBytes
     setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<CInt>.size))

@@ -85,6 +85,9 @@ final class LocalServer {
     return hasTold
   }
 
+  /// The process of each client that is connected, by its place in `clients`.
+  var clientProcesses: [(place: Int, process: UInt64)] { connections.map { ($0.place, $0.process) } }
+
   // MARK: Clients
 
   private static func listener(_ path: String, _ access: Access) throws(DiagnosticsError) -> UnixListener {
@@ -123,7 +126,7 @@ final class LocalServer {
       return .taken
     }
     do throws(SystemError) {
-      connections.append(try LocalConnection(self, descriptor, place: place))
+      connections.append(try LocalConnection(self, descriptor, place: place, process: user.processID))
     } catch {
       clients.detach(place, now: loop.now)
       CSystem.close(descriptor)

@@ -70,6 +70,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var drivers: [LinkDriver] = []
   var inbound: InboundStreams?
   var candidates = CandidateTable()
+  var contactFailures = ContactFailures()
   var ip: IPBearer?
   var bluetooth: BluetoothBearer?
   var wifiDirect: WiFiDirectRadio?
@@ -215,6 +216,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   }
 
   func linkOpened(_ driver: LinkDriver) {
+    if driver.slot == nil { noteNoSlot(driver) }
     guard let source = driver.source else { return }
     driver.source = nil
     // Under the policy “open” no key is pinned, so every peer counts as known.
@@ -233,6 +235,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   }
 
   func linkEnded(_ driver: LinkDriver, reason: String) {
+    noteEnd(driver, reason)
     drivers.removeAll { $0 === driver }
     if let source = driver.source { inbound?.handshakeEnded(source, .noLink) }
     if let slot = driver.slot {

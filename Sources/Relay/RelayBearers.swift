@@ -28,12 +28,15 @@ extension Relay: BearerDelegate {
     let candidate = candidates[token]
     let bearer = candidate?.bearer.rawValue ?? 0
     journal.record(.info, .dialFailed, at: loop.now, UInt64(bearer), UInt64(token), text: JournalText(reason))
-    if let candidate { dnsSD?.dialFailed(candidate) }
+    if let candidate {
+      dnsSD?.dialFailed(candidate)
+      noteDialFailure(token, candidate, reason)
+    }
     node.handle(.dialFailed(token), now: loop.now)
   }
 
   func bearerFound(_ candidate: Candidate) {
-    guard let handle = candidates.enter(candidate) else { return }
+    guard let handle = candidates.enter(candidate, now: loop.now) else { return }
     journal.record(.info, .candidateFound, at: loop.now, UInt64(candidate.bearer.rawValue), candidate.hint)
     let found = FoundCandidate(
       handle, candidate.bearer, domain: candidate.domain, hint: candidate.hint, relays: candidate.relays)
@@ -93,7 +96,7 @@ extension Relay: BearerDelegate {
     return all
   }
 
-  private func bluetoothStatus(_ snapshot: BluetoothSnapshot) -> BearerStatus {
+  func bluetoothStatus(_ snapshot: BluetoothSnapshot) -> BearerStatus {
     let state: StaticString = snapshot.problem == nil ? "up" : "fault"
     var detail = ""
     if let index = snapshot.adapterIndex {
@@ -107,7 +110,7 @@ extension Relay: BearerDelegate {
       name: String(BearerKind.bluetoothLE.name), state: String(state), detail: detail, problem: snapshot.problem ?? "")
   }
 
-  private func wifiDirectStatus(_ snapshot: WiFiDirectSnapshot) -> BearerStatus {
+  func wifiDirectStatus(_ snapshot: WiFiDirectSnapshot) -> BearerStatus {
     var detail = "", secret = ""
     if !snapshot.groupInterface.isEmpty {
       detail = "\(snapshot.groupInterface) \(snapshot.ssid), \(snapshot.frequency) MHz"

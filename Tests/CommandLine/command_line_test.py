@@ -161,7 +161,7 @@ class CommandLine(unittest.TestCase):
     def test_every_command_has_help(self):
         for words in (["run"], ["status"], ["peers"], ["ping"], ["trace"], ["log"], ["peer", "verify"], ["selftest"], ["version"], ["peer"],
                       ["browse"], ["chat"], ["pipe"], ["accept"], ["send"], ["receive"], ["drop"],
-                      ["config"], ["config", "check"], ["leds"], ["reload"]):
+                      ["config"], ["config", "check"], ["leds"], ["reload"], ["sessions"], ["explain"]):
             code, out, _ = self.run_command(*words, "--help")
             self.assertEqual(code, 0, words)
             self.assertIn("Usage: causeway " + " ".join(words), out)
@@ -171,7 +171,7 @@ class CommandLine(unittest.TestCase):
         for words in (["status", "--loud"], ["status", "more"], ["peer", "verify"], ["peer", "verify", "a", "b"],
                       ["peer", "verify", "a", "--seconds", "x"], ["peer", "browse"], ["peer", "chat"], ["peer", "send", "a"],
                       ["peer", "receive", "."], ["log", "--level", "loud"], ["log", "--since", "yesterday"],
-                      ["ping"], ["ping", "a", "b"], ["ping", "a", "--count", "0"], ["ping", "a", "--timeout", "x"],
+                      ["explain"], ["explain", "a", "b", "c"], ["sessions", "a"], ["ping"], ["ping", "a", "b"], ["ping", "a", "--count", "0"], ["ping", "a", "--timeout", "x"],
                       ["trace"], ["trace", "a", "--count", "1"], ["trace", "a", "--wait", "0"],
                       ["browse", "Chat"], ["browse", "a", "b"], ["browse", "--for", "0"], ["chat", "two words"],
                       ["chat", "--name", ""], ["chat", "--name", "a\nb"], ["chat", "--wait", "x"], ["accept"], ["pipe"],

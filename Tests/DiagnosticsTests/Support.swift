@@ -77,6 +77,14 @@ final class FakeNode: ControlDelegate {
   }
 
   var controlIsSettled = true
+
+  var applications: [ApplicationStatus] = []
+  func controlApplications() -> [ApplicationStatus] { applications }
+  var explained: [(NodeID, NodeID)] = []
+  func controlExplain(_ from: NodeID, _ to: NodeID) -> [UInt8] {
+    explained.append((from, to))
+    return KnownNodes().toJSON()
+  }
 }
 
 /// A control server on a loop of its own, driven by the test.

@@ -16,30 +16,33 @@ struct CandidateTableTests {
   }
 
   @Test mutating func `a place keeps its number, and its newest hint`() {
-    let handle = table.enter(candidate(1, hint: 5))
+    let handle = table.enter(candidate(1, hint: 5), now: .zero)
     #expect(handle != nil && handle != 0)
-    #expect(table.enter(candidate(1, hint: 6)) == handle)
+    #expect(table.enter(candidate(1, hint: 6), now: .zero) == handle)
     #expect(handle.flatMap { table[$0]?.hint } == 6)
   }
 
   @Test mutating func `another port or another bearer is another place`() {
-    let handles = [table.enter(candidate(1)), table.enter(candidate(1, port: 5)), table.enter(candidate(1, .wifi))]
+    let handles = [
+      table.enter(candidate(1), now: .zero), table.enter(candidate(1, port: 5), now: .zero),
+      table.enter(candidate(1, .wifi), now: .zero),
+    ]
     #expect(Set(handles).count == 3 && !handles.contains(nil))
   }
 
   @Test mutating func `a place that was struck is known no more and gets a new number`() throws {
-    let entered = table.enter(candidate(1))
+    let entered = table.enter(candidate(1), now: .zero)
     let handle = try #require(entered)
     #expect(table.strike(candidate(1)) == handle)
     #expect(table[handle] == nil && table.strike(candidate(1)) == nil)
-    #expect(table.enter(candidate(1)) != handle)
+    #expect(table.enter(candidate(1), now: .zero) != handle)
   }
 
   @Test mutating func `a full table takes nobody new, and somebody when a place is free`() {
-    for host in 0..<UInt32(Limits.candidatesMax) { #expect(table.enter(candidate(host)) != nil) }
-    #expect(table.enter(candidate(70_000)) == nil)
-    #expect(table.enter(candidate(3)) != nil)
+    for host in 0..<UInt32(Limits.candidatesMax) { #expect(table.enter(candidate(host), now: .zero) != nil) }
+    #expect(table.enter(candidate(70_000), now: .zero) == nil)
+    #expect(table.enter(candidate(3), now: .zero) != nil)
     #expect(table.strike(candidate(3)) != nil)
-    #expect(table.enter(candidate(70_000)) != nil)
+    #expect(table.enter(candidate(70_000), now: .zero) != nil)
   }
 }

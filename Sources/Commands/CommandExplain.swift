@@ -1,0 +1,141 @@
+import Configuration
+import Diagnostics
+import Doctor
+import LocalAPI
+import LocalClient
+import Primitives
+import Session
+
+/// `causeway explain`
+func commandExplain(_ words: CommandWords) -> CInt {
+  var options = ClientOptions()
+  var isJSON = false
+  var names: [String] = []
+  CommandParser.parse(
+    "causeway explain", words, arguments: "[A] B", count: 1...2,
+    help: """
+      Say why two nodes can or cannot talk: bearers, trust, links, the way between them, encryption. With one name: this box \
+      and that node.\u{0B}A and B are a display name, the first 4 or more digits of an id, or an address that has not said who \
+      it is. Exit code: 0 they can talk, 1 they cannot, 4 there is no such node.
+      """,
+    options: ClientOptions.options + [
+      CommandOption(name: "json", key: LocalOptions.jsonKey, argument: nil, help: "Print the daemon's answer: JSON")
+    ]
+  ) { key, value in
+    if options.take(key, value) { return nil }
+    if key == CommandParser.argument { names.append(value) } else { isJSON = true }
+    return nil
+  }
+  return run { () throws(CommandFailure) in
+    let client = try options.connect()
+    let known = try read(fetch(client, .explain(.none, .none))) { report in
+      report.nodes.compactMap { node in NodeIDSyntax.parse(Text(node.id)).map { (id: $0, name: node.name) } }
+    }
+    guard let local = known.first?.id else {
+      throw CommandFailure(saying: "the daemon knows no node, not even its own")
+    }
+    let to = try node(names[names.count - 1], known)
+    let from = names.count == 2 ? try node(names[0], known) : local
+    let json = try fetch(client, .explain(from, to))
+    let canTalk = try read(json) { report in
+      if isJSON { put(json) } else { put(report) }
+      return report.canTalk
+    }
+    if !canTalk { throw CommandFailure(ExitCode.failed) }
+  }
+}
+
+/// `causeway sessions`
+func commandSessions(_ words: CommandWords) -> CInt {
+  var options = ClientOptions()
+  var isJSON = false
+  CommandParser.parse(
+    "causeway sessions", words,
+    help:
+      "Show which applications are connected, what they offer, and their sessions. It shows nothing of what they say.",
+    options: ClientOptions.options + [
+      CommandOption(name: "json", key: LocalOptions.jsonKey, argument: nil, help: "Print the daemon's answer: JSON")
+    ]
+  ) { key, value in
+    if !options.take(key, value) { isJSON = true }
+    return nil
+  }
+  return run { () throws(CommandFailure) in
+    let json = try fetch(options.connect(), .applications)
+    if isJSON { return put(json) }
+    do throws(DiagnosticsError) {
+      let report = try SessionsReport(json)
+      defer { report.release() }
+      Output.put(report.text())
+    } catch {
+      throw CommandFailure(saying: error.text)
+    }
+  }
+}
+
+private func put(_ json: [UInt8]) {
+  var text = TextBuilder()
+  for byte in json { text.add(byte: byte) }
+  Output.put(text)
+}
+
+private func put(_ report: ExplainReport) {
+  show("", "\(report.from) → \(report.to)")
+  for finding in report.findings {
+    let state: Finding.State =
+      switch finding.state {
+      case .good: .good
+      case .note: .note
+      case .wrong: .wrong
+      }
+    FindingView.put(state, finding.subject, finding.text, remedy: finding.remedy)
+  }
+  FindingView.putVerdict(
+    "\(report.canTalk ? "they can talk" : "they cannot talk"): \(report.verdict)", remedy: report.remedy)
+}
+
+private func fetch(_ client: ControlClient, _ request: ControlRequest) throws(CommandFailure) -> [UInt8] {
+  do throws(DiagnosticsError) {
+    return try client.fetch(request)
+  } catch {
+    throw CommandFailure(saying: error.text)
+  }
+}
+
+private func read<Result>(_ json: [UInt8], _ body: (ExplainReport) -> Result) throws(CommandFailure) -> Result {
+  do throws(DiagnosticsError) {
+    let report = try ExplainReport(json)
+    defer { report.release() }
+    return body(report)
+  } catch {
+    throw CommandFailure(saying: error.text)
+  }
+}
+
+/// The node that a word stands for.
+private func node(_ word: String, _ known: [(id: NodeID, name: String)]) throws(CommandFailure) -> NodeID {
+  let typed = Array(word.utf8)
+  let sightings = known.map { node in
+    Sighting(
+      node.id,
+      LocalPeer(
+        name: Array((node.name.utf8.isEmpty ? node.id.text : node.name).utf8), hops: 0, isVerified: false),
+      Service(endpoint: 1, type: []))
+  }
+  switch NameMatch(typed, in: sightings) {
+  case .one(let peer): return peer.node
+  case .several(let peers): throw CommandFailure(saying: severalText(typed, peers.map { $0.node }), ExitCode.timedOut)
+  case .nobody(let suggestion):
+    // Of a node that is only heard the first half of the id is known.
+    if let id = NodeIDSyntax.parse(Text(word)), let heard = known.first(where: { $0.id.mayBe(id) }) { return heard.id }
+    var text = TextBuilder(quoting: typed, " is not known here")
+    if let suggestion {
+      text.add(": did you mean “")
+      text.add(untrusted: suggestion)
+      text.add("”?")
+    } else {
+      text.add(": no pin, no refusal, nothing heard; “causeway peers” shows who is there")
+    }
+    throw CommandFailure(saying: text, ExitCode.timedOut)
+  }
+}

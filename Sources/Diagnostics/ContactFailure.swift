@@ -1,0 +1,161 @@
+import Primitives
+
+/// Why a proven key was turned away by this node's trust.
+public enum TrustFault: Equatable, Sendable {
+  case revoked
+  /// Another key is pinned under its name, or one that looks like it.
+  case otherKeyPinned
+  case pinsFull
+  case noUsableKey
+  /// What is wrong with its chain, and perhaps what to do.
+  case certificate(String)
+}
+
+/// Why a try to reach a node ended, or its link.
+public enum ContactCause: Equatable, Sendable {
+  /// No stream came to be; the system's or the radio's reason.
+  case dialFailed(String)
+  /// A stream, but no TLS in time.
+  case handshakeTimedOut
+  case handshakeFailed(String)
+  case refusedHere(TrustFault)
+  /// By a TLS alert, or by a goodbye (nil).
+  case refusedThere(alert: UInt8?)
+  /// The key that answered is this node's own.
+  case ownKey
+  case fullHere
+  case fullThere
+  /// The link was up; then nothing was heard for too long.
+  case silent
+  /// The link was up; then its stream broke, for this reason.
+  case broken(String)
+  /// The other daemon said goodbye.
+  case stopped
+  case protocolFault(String)
+}
+
+/// The last failure at one address, or with one node, over a bearer.
+public struct ContactFailure: Sendable {
+  /// `.none`: nobody has said who is there. With a zero lower half only the upper one is known, by the claim of discovery.
+  public var node: NodeID
+  public var bearer: BearerKind
+  /// As text.
+  public var address: String
+  public var cause: ContactCause
+  public var secondsAgo: UInt64
+  /// How often in a row.
+  public var count: UInt32
+
+  public init(
+    node: NodeID, bearer: BearerKind, address: String, cause: ContactCause, secondsAgo: UInt64, count: UInt32
+  ) {
+    self.node = node
+    self.bearer = bearer
+    self.address = address
+    self.cause = cause
+    self.secondsAgo = secondsAgo
+    self.count = count
+  }
+
+  /// 3 s ago, 5 times: Connection refused
+  var when: String {
+    count > 1
+      ? joined(secondsText(secondsAgo), " ago, ", decimal(UInt64(count)), " times")
+      : joined(secondsText(secondsAgo), " ago")
+  }
+}
+
+/// A node as remedies name it: its name, and the ids that commands take.
+struct RemedyNames {
+  let peer: String
+  let peerID: String
+  let ownID: String
+}
+
+extension TrustFault {
+  var text: String {
+    switch self {
+    case .revoked: "its key is revoked (deny-list)"
+    case .otherKeyPinned: "another key is pinned under its name, or one that looks like it"
+    case .pinsFull: "all pins are taken, and its name is not pinned"
+    case .noUsableKey: "it shows no certificate with an ECDSA P-256 key"
+    case .certificate(let text): text
+    }
+  }
+
+  func remedy(_ names: RemedyNames) -> String {
+    switch self {
+    case .revoked: joined("a revoked key does not come back; on ", names.peer, ": causeway identity new --replace")
+    case .otherKeyPinned:
+      joined("if its owner changed the key: causeway identity trust ", names.peerID, " --name NAME; if not, do nothing")
+    case .pinsFull: "causeway identity untrust NAME, for one that is not needed"
+    case .noUsableKey: joined("on ", names.peer, ": causeway identity import FILE, or causeway identity new --replace")
+    case .certificate:
+      joined("give it a right certificate, or trust its key here: causeway identity trust ", names.peerID)
+    }
+  }
+}
+
+extension ContactCause {
+  var text: String {
+    switch self {
+    case .dialFailed(let reason): joined("the dial failed: ", reason)
+    case .handshakeTimedOut: "it takes connections, and does not finish the TLS handshake"
+    case .handshakeFailed(let reason): joined("the TLS handshake failed: ", reason)
+    case .refusedHere(let fault): joined("refused here: ", fault.text)
+    case .refusedThere(let alert): joined("it refuses this box: ", Self.text(alert))
+    case .ownKey: "who answers there has this box's own key"
+    case .fullHere: "all links of this box are taken"
+    case .fullThere: "all its links are taken"
+    case .silent: "the link was up, then nothing was heard for too long"
+    case .broken(let reason): joined("the link was up, then it broke: ", reason)
+    case .stopped: "its daemon said goodbye and stopped"
+    case .protocolFault(let reason): joined("the two do not understand each other: ", reason)
+    }
+  }
+
+  func remedy(_ names: RemedyNames) -> String {
+    switch self {
+    case .dialFailed:
+      joined(
+        "see that it runs and is reached there: “causeway status” on ", names.peer, "; a firewall may block the port")
+    case .handshakeTimedOut, .silent:
+      joined("it hangs or is out of reach; on ", names.peer, ": systemctl restart causeway")
+    case .handshakeFailed, .protocolFault: "compare “causeway version” of the two, then: causeway log --level info"
+    case .refusedHere(let fault): fault.remedy(names)
+    case .refusedThere(alert: 44): "its deny-list has this box's key; here: causeway identity new --replace"
+    case .refusedThere(alert: 45): "issue a new certificate for this box: causeway identity import FILE --replace"
+    case .refusedThere: joined("on ", names.peer, ": causeway identity trust ", names.ownID)
+    case .ownKey:
+      "a disk was copied: on one of the two: causeway identity new --replace; or its own address is in [ip] peers"
+    case .fullHere: "raise [node] peers-max here, or link by way of another relay"
+    case .fullThere: joined("raise [node] peers-max on ", names.peer, ", or link by way of another relay")
+    case .broken: "it is dialled again by itself; if it keeps breaking: causeway log --level info"
+    case .stopped: joined("on ", names.peer, ": systemctl start causeway")
+    }
+  }
+
+  /// How much it explains: refusals before places, before streams.
+  var rank: Int {
+    switch self {
+    case .ownKey: 0
+    case .refusedHere, .refusedThere: 3
+    case .fullHere, .fullThere: 4
+    case .handshakeTimedOut, .handshakeFailed, .protocolFault: 5
+    case .dialFailed, .silent, .broken, .stopped: 6
+    }
+  }
+
+  /// What TLS alerts (RFC 8446, section 6.2) of another node mean: `PeerRefusal.alert`.
+  private static func text(_ alert: UInt8?) -> String {
+    switch alert {
+    case nil, 46: "it does not trust this box's key or name"
+    case 42: "its checks found this box's certificate wrong"
+    case 43: "this box's certificate is not for its use"
+    case 44: "this box's key or certificate is revoked there"
+    case 45: "this box's certificate has expired"
+    case 48: "this box's certificate is by none of its authorities"
+    case .some(let other): joined("TLS alert ", decimal(UInt64(other)))
+    }
+  }
+}

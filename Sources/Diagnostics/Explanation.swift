@@ -1,0 +1,369 @@
+import Frame
+import Primitives
+
+/// One thing that bears on whether two nodes can talk.
+public struct ExplainFinding: Equatable {
+  /// How it bears on it.
+  public enum State: UInt8, Sendable {
+    case good
+    case note
+    case wrong
+
+    var name: StaticString {
+      switch self {
+      case .good: "good"
+      case .note: "note"
+      case .wrong: "wrong"
+      }
+    }
+  }
+
+  /// What was looked at: a bearer, trust, route …
+  public var subject: String
+  public var state: State
+  /// One line; it may contain untrusted text.
+  public var text: String
+  /// What to do; empty when there is nothing.
+  public var remedy: String
+}
+
+/// Why two nodes can or cannot talk. Pure: facts in, findings and a verdict out.
+public struct Explanation {
+  public private(set) var findings: [ExplainFinding] = []
+  /// The path between them; none when they cannot talk.
+  public private(set) var hops: [ExplainHop] = []
+  public private(set) var canTalk = false
+  /// How they talk, or why they cannot: one line.
+  public private(set) var verdict = ""
+  /// What to do; empty when they can talk.
+  public private(set) var remedy = ""
+
+  let facts: ExplainFacts
+  private let search: PathSearch
+  /// What keeps them apart, of which the one with the lowest rank is the verdict.
+  private var causes: [(rank: Int, text: String, remedy: String)] = []
+
+  /// How old a failure may be and still explain the present.
+  private static let freshSeconds: UInt64 = 600
+  /// Advertisements are renewed every 200 s.
+  private static let staleSeconds: UInt64 = 260
+
+  public init(_ facts: ExplainFacts) {
+    self.facts = facts
+    search = PathSearch(facts.nodes, ends: [facts.from, facts.to])
+    if facts.from == facts.to {
+      add(
+        "identity", .wrong, joined("both are the same node, ", called(facts.to)),
+        "name two nodes; if two machines have this key, on one of them: causeway identity new --replace", rank: 0)
+    } else {
+      if isFromHere { examineTrust() }
+      if isFromHere { examineBearers() }
+      examineAges()
+      examineRoute()
+      examineEncryption()
+      examineSessions()
+    }
+    conclude()
+  }
+
+  /// One of the two is the node that answers: it knows more of its own links than the link-state database.
+  var isFromHere: Bool { facts.from == facts.local }
+
+  /// A name as people read it.
+  func name(_ id: NodeID) -> String {
+    if let node = facts.nodes.first(where: { $0.id == id }), !node.name.utf8.isEmpty { return node.name }
+    if let known = facts.names.first(where: { $0.id.mayBe(id) }), !known.name.utf8.isEmpty { return known.name }
+    return id.shortText
+  }
+
+  private func called(_ id: NodeID) -> String { id == facts.local ? "this box" : name(id) }
+
+  private func names(_ id: NodeID) -> RemedyNames {
+    RemedyNames(peer: called(id), peerID: id.text, ownID: facts.local.text)
+  }
+
+  private mutating func add(
+    _ subject: String, _ state: ExplainFinding.State, _ text: String, _ remedy: String = "", rank: Int? = nil,
+    cause: String? = nil
+  ) {
+    findings.append(ExplainFinding(subject: subject, state: state, text: text, remedy: remedy))
+    if let rank { causes.append((rank, cause ?? text, remedy)) }
+  }
+
+  // MARK: From this node: trust and bearers
+
+  private mutating func examineTrust() {
+    if facts.isSelfRevoked {
+      add(
+        "trust", .wrong, "this box's own key is revoked by an operator", "here: causeway identity new --replace",
+        rank: 2)
+    }
+    // With a route it is in force for the other's key of before, or its name.
+    guard let fault = facts.trustFault else { return }
+    add(
+      "trust", .wrong, joined(called(facts.to), " is refused here: ", fault.text), fault.remedy(names(facts.to)),
+      rank: 2)
+  }
+
+  private mutating func examineBearers() {
+    for bearer in facts.bearers { examine(bearer) }
+    guard facts.linksMax > 0, facts.linksOpen >= facts.linksMax else { return }
+    add(
+      "links", .note, joined("all ", decimal(UInt64(facts.linksMax)), " links of this box are taken ([node] peers-max)")
+    )
+  }
+
+  private mutating func examine(_ bearer: BearerFacts) {
+    let subject = word(bearer.section.name)
+    guard bearer.isEnabled else {
+      return add(subject, .note, joined("switched off here: ", word(bearer.section.key), " enabled = no"))
+    }
+    let links = facts.links.filter { BearerSection($0.bearer) == bearer.section }
+    let upSince = links.filter { $0.isStanding }.map { $0.sinceSeconds }.min()
+    let failures = facts.failures.filter { BearerSection($0.bearer) == bearer.section }
+    let named = failures.filter { concerns($0, facts.to) && $0.secondsAgo < upSince ?? .max }
+    // Over a bearer that does not work links break and dials fail: that is not what is to be put right.
+    let rank = named.isEmpty ? 9 : 5
+    if !bearer.problem.utf8.isEmpty {
+      add(
+        subject, .wrong, bearer.problem, "causeway doctor", rank: rank,
+        cause: joined(subject, " does not work here: ", bearer.problem))
+    } else if !bearer.isUp {
+      add(
+        subject, .note, bearer.detail.utf8.isEmpty ? "not up" : joined("not up: ", bearer.detail), "causeway doctor",
+        rank: named.isEmpty ? nil : rank, cause: joined(subject, " is not up here"))
+    }
+    for link in links { add(subject, link.isQuarantined ? .note : .good, text(link)) }
+    for failure in named { add(failure, of: facts.to) }
+    if upSince != nil { return }
+    examineHeard(bearer, subject, hasFailed: !named.isEmpty)
+    // Who is at these addresses has never been said: it may be the one that is missed.
+    for failure in failures where failure.node == .none && facts.toAddress.utf8.isEmpty { add(failure, of: nil) }
+  }
+
+  private func concerns(_ failure: ContactFailure, _ node: NodeID) -> Bool {
+    if facts.toAddress.utf8.isEmpty || node != facts.to { return failure.node.mayBe(node) }
+    return failure.address.utf8.elementsEqual(facts.toAddress.utf8)
+  }
+
+  private mutating func add(_ failure: ContactFailure, of node: NodeID?) {
+    let subject = word(BearerSection(failure.bearer).name)
+    let text = joined(failure.address, ", ", failure.when, ": ", failure.cause.text)
+    let isFresh = failure.secondsAgo <= Self.freshSeconds
+    let who = node.map { called($0) } ?? "who is at that address"
+    let names = RemedyNames(peer: who, peerID: (node ?? facts.to).text, ownID: facts.local.text)
+    add(
+      subject, .wrong, text, failure.cause.remedy(names), rank: node == nil ? 10 : isFresh ? failure.cause.rank : 9,
+      cause: node == nil
+        ? joined(called(facts.to), " is not heard, and an address fails that has not said who it is: ", text)
+        : joined(failure.cause.text, " (", failure.address, ", ", secondsText(failure.secondsAgo), " ago)"))
+  }
+
+  private mutating func examineHeard(_ bearer: BearerFacts, _ subject: String, hasFailed: Bool) {
+    var isHeard = false
+    for heard in facts.heard where BearerSection(heard.bearer) == bearer.section && heard.isNamed {
+      isHeard = true
+      let text = joined(
+        heard.address, " known, last told ", secondsText(heard.secondsAgo), " ago; ", self.text(heard.plan))
+      add(
+        subject, hasFailed ? .note : .good, text, rank: 11,
+        cause: joined(called(facts.to), " is heard at ", heard.address, ", and not linked yet: ", self.text(heard.plan))
+      )
+    }
+    if isHeard || hasFailed || !bearer.isUp { return }
+    add(subject, .note, joined(called(facts.to), " is not heard (", bearer.detail, ")"))
+  }
+
+  private func text(_ plan: HeardFacts.Plan) -> String {
+    switch plan {
+    case .notWanted: "not dialled: other links suffice, or it is to dial"
+    case .waiting(let milliseconds):
+      milliseconds == 0
+        ? "the next dial is due"
+        : joined(
+          "the next dial in ", decimal(UInt64(milliseconds / 1000)), ".", decimal(UInt64(milliseconds / 100 % 10)), " s"
+        )
+    case .lacksPlace: "a dial waits for a place of the radio"
+    case .dialling: "it is being dialled"
+    case .served: "another link or dial leads to it"
+    }
+  }
+
+  private func text(_ link: ExplainedLink) -> String {
+    var text = joined(
+      "link over ", word(link.bearer.name), " ", link.state, " for ", secondsText(link.sinceSeconds), ", cost ",
+      decimal(UInt64(link.cost)))
+    if link.roundTripMicroseconds > 0 {
+      text += joined(", round trip ", millisecondsText(link.roundTripMicroseconds))
+    }
+    if link.bytesQueued > 0 { text += joined(", ", bytesText(link.bytesQueued), " wait") }
+    if link.isQuarantined { text += "; in quarantine, because it keeps breaking" }
+    if link.isParked { text += "; dialled when there is something to say" }
+    return text
+  }
+
+  // MARK: The mesh between them
+
+  private mutating func examineAges() {
+    for id in [facts.from, facts.to] where id != facts.local {
+      guard let node = facts.nodes.first(where: { $0.id == id }), node.ageSeconds > Self.staleSeconds else { continue }
+      add(
+        "mesh", .note, joined("what ", called(id), " last said of its links is ", secondsText(node.ageSeconds), " old"))
+    }
+  }
+
+  private mutating func examineRoute() {
+    let here = facts.way.isEmpty ? nil : facts.way
+    if let here, isFromHere {
+      var end = facts.from
+      for hop in here {
+        hops.append(
+          ExplainHop(
+            from: end, node: hop.node, bearer: hop.bearer, cost: hop.cost,
+            payloadBytesMax: min(hop.payloadBytesMax, UInt16(clamping: facts.payloadBytesMax))))
+        end = hop.node
+      }
+    } else if !isFromHere, let path = search.path(from: facts.from, to: facts.to) {
+      hops = path
+    }
+    if !hops.isEmpty { return add("route", .good, routeText) }
+    if let path = search.path(from: facts.from, to: facts.to, .silentNodes) {
+      if let blocker = path.dropLast().first(where: { !search.relays($0.node) }) {
+        let name = called(blocker.node)
+        return add(
+          "route", .wrong, joined("the way would lead over ", name, ", which does not relay"),
+          joined("on ", name, ": [node] relay = yes, then: systemctl restart causeway"), rank: 7)
+      }
+      return add("route", .note, "their links were told just now; the route is not there yet", "ask again", rank: 11)
+    }
+    guard var path = search.path(from: facts.from, to: facts.to, .oneSided) else {
+      let isKnown = facts.nodes.contains { $0.id == facts.to }
+      return add(
+        "route", .note,
+        isKnown
+          ? joined("no chain of links leads from ", called(facts.from), " to ", called(facts.to))
+          : joined(called(facts.to), " is not in the mesh of this box"))
+    }
+    // Why this node has no link to the other one is said above.
+    if isFromHere && path.count == 1 { path = [] }
+    for hop in path where !(search.lists(hop.from, hop.node) && search.lists(hop.node, hop.from)) {
+      addOneSided(hop)
+    }
+  }
+
+  /// One end says that it has a link, the other one does not: it broke, or one of them is gone.
+  private mutating func addOneSided(_ hop: ExplainHop) {
+    let isForward = search.lists(hop.from, hop.node)
+    let (one, other) = isForward ? (hop.from, hop.node) : (hop.node, hop.from)
+    var text = joined(called(one), " lists a link to ", called(other), ", and ", called(other), " lists none back")
+    if let node = facts.nodes.first(where: { $0.id == one }), one != facts.local {
+      text += joined(" (said ", secondsText(node.ageSeconds), " ago)")
+    }
+    var remedy = joined("on ", called(other), ": causeway explain ", called(one))
+    // This node knows why its own link is gone.
+    let gone = hop.from == facts.local ? hop.node : hop.node == facts.local ? hop.from : nil
+    let failure = gone.flatMap { gone in facts.failures.first { $0.node.mayBe(gone) } }
+    if let gone, let failure {
+      text = joined("the way led over ", called(gone), ", to which this box has no link: ", failure.cause.text)
+      remedy = failure.cause.remedy(names(gone))
+    }
+    add("route", .wrong, text, remedy, rank: 8)
+  }
+
+  private var routeText: String {
+    var text = joined(decimal(UInt64(hops.count)), " ", hops.count == 1 ? "link" : "links", ": ")
+    for (index, hop) in hops.enumerated() {
+      text += joined(index == 0 ? "" : ", ", word(hop.bearer.name), " to ", called(hop.node))
+    }
+    if let weakest = hops.max(by: { $0.cost < $1.cost }), hops.count > 1 {
+      text += joined(
+        "; the weakest is ", word(weakest.bearer.name), " to ", called(weakest.node), ", cost ",
+        decimal(UInt64(weakest.cost)))
+    }
+    let payload = hops.map { $0.payloadBytesMax }.min() ?? 0
+    return text + joined("; frames of up to ", decimal(UInt64(payload)), " bytes")
+  }
+
+  // MARK: Above the mesh
+
+  private mutating func examineEncryption() {
+    let preferences = [facts.from, facts.to].map { id in facts.nodes.first { $0.id == id }?.encryption }
+    if let one = preferences[0], let other = preferences[1] {
+      switch EncryptionPreference.agreement(one, other) {
+      case .refused:
+        let silent = one == .none ? facts.from : facts.to
+        let strict = one == .none ? facts.to : facts.from
+        return add(
+          "encryption", .wrong, joined(called(strict), " requires encryption, and ", called(silent), " has none"),
+          joined("on ", called(silent), ": [peer] encryption = optional, then: systemctl restart causeway"), rank: 1)
+      case .clear: add("encryption", .note, "both chose none: relays on the way can read what they say")
+      case .sealed: if !hops.isEmpty { add("encryption", .good, "sealed end to end") }
+      }
+    }
+    if !facts.sealRefusal.utf8.isEmpty {
+      add(
+        "encryption", .wrong, joined("the end-to-end session was refused: ", facts.sealRefusal),
+        joined("causeway log --level warning, here and on ", called(facts.to)), rank: 1)
+    }
+  }
+
+  private mutating func examineSessions() {
+    for session in facts.sessions {
+      if let id = session.id {
+        let isThere = ["connected", "paused"].contains { session.state.utf8.elementsEqual($0.utf8) }
+        add(
+          "session", isThere ? .good : .note,
+          joined("“", session.type, "” ", id, ": ", called(facts.to), " is ", session.state))
+      } else {
+        add("session", .note, joined("both offer “", session.type, "”, and share no session of it"))
+      }
+    }
+  }
+
+  // MARK: The verdict
+
+  private mutating func conclude() {
+    let isBlocked = causes.contains { $0.rank <= 1 }
+    if !hops.isEmpty && !isBlocked {
+      canTalk = true
+      verdict = routeText
+      return
+    }
+    hops = []
+    if let first = causes.min(by: { $0.rank < $1.rank }) {
+      (verdict, remedy) = (first.text, first.remedy)
+    } else if !isFromHere {
+      verdict = joined("no chain of links leads from ", called(facts.from), " to ", called(facts.to))
+    } else {
+      verdict = notHeard
+    }
+    if remedy.utf8.isEmpty { remedy = defaultRemedy }
+  }
+
+  private var notHeard: String {
+    let on = facts.bearers.filter { $0.isEnabled }
+    if on.isEmpty { return "every bearer is switched off here" }
+    return joined(
+      called(facts.to), " is not in reach", list("; not heard over ", on.filter { $0.isUp }),
+      list("; not up here: ", on.filter { !$0.isUp }),
+      list("; switched off here: ", facts.bearers.filter { !$0.isEnabled }))
+  }
+
+  private func list(_ words: String, _ bearers: [BearerFacts]) -> String {
+    var text = ""
+    for bearer in bearers { text += joined(text.utf8.isEmpty ? words : ", ", word(bearer.section.name)) }
+    return text
+  }
+
+  private var defaultRemedy: String {
+    let off = facts.bearers.filter { !$0.isEnabled }
+    var keys = ""
+    for (index, bearer) in off.enumerated() { keys += joined(index == 0 ? "" : ", ", word(bearer.section.key)) }
+    if !off.isEmpty && off.count == facts.bearers.count {
+      return joined(keys, " enabled = yes, for one that both have")
+    }
+    let near = joined(
+      "see that it runs (“causeway status” on ", called(facts.to), ") and bring it nearer, or a relay between them")
+    return off.isEmpty ? near : joined(near, "; or switch on here what it speaks: ", keys, " enabled = yes")
+  }
+}

@@ -1,0 +1,70 @@
+import Primitives
+
+extension Explanation {
+  /// The JSON text (RFC 8259) of `causeway explain --json`. Keys are stable: new ones may be added, none are removed.
+  public func toJSON() -> [UInt8] {
+    let root = JSONObject()
+    root.set("from", nodeJSON(facts.from))
+    root.set("to", nodeJSON(facts.to))
+    root.set("can_talk", canTalk)
+    root.set("verdict", verdict)
+    root.set("remedy", remedy)
+    root.set(
+      "findings",
+      JSONArray(findings) { finding, object in
+        object.set("subject", finding.subject)
+        object.set("state", "\(finding.state.name)")
+        object.set("text", finding.text)
+        object.set("remedy", finding.remedy)
+      })
+    root.set(
+      "route",
+      JSONArray(hops) { hop, object in
+        object.set("id", hop.node.text)
+        object.set("name", name(hop.node))
+        object.set("bearer", "\(hop.bearer.name)")
+        object.set("cost", UInt64(hop.cost))
+        object.set("payload_bytes_max", UInt64(hop.payloadBytesMax))
+      })
+    return root.text()
+  }
+
+  private func nodeJSON(_ id: NodeID) -> JSONObject {
+    let object = JSONObject()
+    object.set("id", id.text)
+    object.set("name", name(id))
+    return object
+  }
+}
+
+/// The nodes that `causeway explain` may be asked about: those in the mesh, heard, pinned, refused or tried.
+public struct KnownNodes {
+  /// Of nodes that are only listed by others anybody can invent thousands: add them last.
+  static let placesMax = 2_048
+
+  public private(set) var all: [(id: NodeID, name: String)] = []
+
+  public init() {}
+
+  /// Adds what is not known, up to `placesMax` nodes. Of an id of which only the upper half is claimed nothing is told when a whole one is known.
+  public mutating func add(_ id: NodeID, _ name: String) {
+    guard id != .none else { return }
+    guard let index = all.firstIndex(where: { $0.id.mayBe(id) }) else {
+      if all.count < Self.placesMax { all.append((id, name)) }
+      return
+    }
+    if all[index].id.low == 0 && id.high != 0 { all[index].id = id }
+    if all[index].name.utf8.isEmpty { all[index].name = name }
+  }
+
+  public func toJSON() -> [UInt8] {
+    let root = JSONObject()
+    root.set(
+      "nodes",
+      JSONArray(all) { node, object in
+        object.set("id", node.id.text)
+        object.set("name", node.name)
+      })
+    return root.text()
+  }
+}

@@ -1,0 +1,73 @@
+import BearerIP
+import Bearer
+import Diagnostics
+import Primitives
+
+/// The last failure with each node or address over each bearer, for `causeway explain`. At most `placesMax`: then the oldest
+/// gives way. Those who dialled this node take at most half of the places, because keys are free.
+struct ContactFailures {
+  static let placesMax = 64
+  /// A reason is cut to so many bytes.
+  static let reasonBytesMax = 120
+  /// One place, with its text.
+  static let byteCount = MemoryLayout<Entry>.stride + reasonBytesMax + 48
+
+  private struct Entry {
+    var node: NodeID
+    var bearer: BearerKind
+    var remote: RemoteAddress
+    var isInbound: Bool
+    var cause: ContactCause
+    var at: Instant
+    var count: UInt32 = 1
+  }
+
+  /// The oldest first.
+  private var entries: [Entry] = []
+
+  /// `node`: as far as it is known, see `ContactFailure`. An inbound stream whose other end has not proved a key is not
+  /// noted: its address says nothing.
+  mutating func note(
+    _ node: NodeID, _ bearer: BearerKind, _ remote: RemoteAddress, isInbound: Bool, _ cause: ContactCause, now: Instant
+  ) {
+    if isInbound && node == .none { return }
+    var entry = Entry(
+      node: node, bearer: bearer, remote: remote, isInbound: isInbound, cause: Self.bounded(cause), at: now)
+    let known = entries.firstIndex {
+      $0.bearer == bearer && ($0.node.mayBe(node) || !isInbound && !$0.isInbound && $0.remote == remote)
+    }
+    if let known {
+      let former = entries.remove(at: known)
+      if former.cause == entry.cause { entry.count = former.count &+ 1 }
+      if node == .none || node.low == 0 && former.node.mayBe(node) { entry.node = former.node }
+    } else if isInbound && entries.count(where: { $0.isInbound }) >= Self.placesMax / 2 {
+      entries.remove(at: entries.firstIndex { $0.isInbound }!)
+    } else if entries.count == Self.placesMax {
+      entries.removeFirst()
+    }
+    entries.append(entry)
+  }
+
+  /// All of them, the latest first.
+  func all(now: Instant) -> [ContactFailure] {
+    entries.reversed().map {
+      ContactFailure(
+        node: $0.node, bearer: $0.bearer, address: $0.remote.text, cause: $0.cause,
+        secondsAgo: (now - $0.at).milliseconds / 1000, count: $0.count)
+    }
+  }
+
+  private static func bounded(_ cause: ContactCause) -> ContactCause {
+    func cut(_ text: String) -> String {
+      text.utf8.count <= reasonBytesMax ? text : String(decoding: text.utf8.prefix(reasonBytesMax), as: UTF8.self)
+    }
+    return switch cause {
+    case .dialFailed(let text): .dialFailed(cut(text))
+    case .handshakeFailed(let text): .handshakeFailed(cut(text))
+    case .broken(let text): .broken(cut(text))
+    case .protocolFault(let text): .protocolFault(cut(text))
+    case .refusedHere(.certificate(let text)): .refusedHere(.certificate(cut(text)))
+    case .refusedHere, .refusedThere, .handshakeTimedOut, .ownKey, .fullHere, .fullThere, .silent, .stopped: cause
+    }
+  }
+}

@@ -1,0 +1,218 @@
+import Bearer
+import BearerBluetooth
+import BearerIP
+import Configuration
+import Diagnostics
+import Discovery
+import Frame
+import Link
+import LocalAPI
+import Node
+import Primitives
+import Reactor
+import Seal
+import SecureTransport
+import Session
+import Trust
+import WiFiDirect
+
+/// What control clients ask about two nodes, and about applications.
+extension Relay {
+  func controlExplain(_ from: NodeID, _ to: NodeID) -> [UInt8] {
+    if from == .none && to == .none { return knownNodes.toJSON() }
+    // The two are alike; this node knows most of its own links.
+    let isTurned = to == node.settings.id
+    return Explanation(facts(isTurned ? to : from, isTurned ? from : to)).toJSON()
+  }
+
+  func controlApplications() -> [ApplicationStatus] {
+    guard let local else { return [] }
+    return local.clientProcesses.compactMap { place, process in
+      guard let view = local.clients.view(place) else { return nil }
+      return ApplicationStatus(
+        name: String(decoding: view.instance ?? [], as: UTF8.self), user: UInt64(view.user), process: process,
+        services: view.serviceTypes.map { String(decoding: $0, as: UTF8.self) },
+        sessions: view.sessions.map { session in
+          SessionStatus(
+            id: node.sessions.id(of: session.handle).map { $0.text } ?? "",
+            type: String(decoding: session.type, as: UTF8.self), members: members(of: session.handle),
+            streams: UInt64(session.streams), bytesWaiting: UInt64(session.bytesWaiting))
+        })
+    }
+  }
+
+  private func members(of session: SessionHandle) -> [(id: NodeID, name: String, state: String)] {
+    node.sessions.members(of: session).map { address, state in
+      (address.node, node.peer(address.node).map { String($0.name) } ?? "", "\(state.word)")
+    }
+  }
+
+  // MARK: Nodes
+
+  /// Whom `explain` may be asked about. An address that has not said who it is counts as a node of its own.
+  private var knownNodes: KnownNodes {
+    var known = KnownNodes()
+    known.add(node.settings.id, configuration.node.displayName)
+    let topologies = node.topologies(now: loop.now)
+    for topology in topologies {
+      known.add(topology.id, String(decoding: topology.name ?? [], as: UTF8.self))
+    }
+    for (id, name) in otherNames { known.add(id, name) }
+    for topology in topologies { for neighbour in topology.neighbours { known.add(neighbour.node, "") } }
+    return known
+  }
+
+  private var otherNames: [(id: NodeID, name: String)] {
+    var names: [(id: NodeID, name: String)] = []
+    for alarm in trust.alarms.all { names.append((alarm.offered, String(decoding: alarm.offeredName, as: UTF8.self))) }
+    for stranger in trust.strangers.all { names.append((stranger.id, String(decoding: stranger.name, as: UTF8.self))) }
+    for pin in trust.pins { names.append((pin.node, String(decoding: pin.name, as: UTF8.self))) }
+    for slot in 0..<Limits.linksMax {
+      let link = node.link(slot)
+      if link.state != .idle { names.append((link.peer, link.peerName.map { String($0) } ?? "")) }
+    }
+    for failure in contactFailures.all(now: loop.now) { names.append((failure.node, "")) }
+    candidates.forEach { handle, candidate, _ in
+      let hint = node.plan(handle, now: loop.now)?.hint ?? candidate.hint
+      names.append(
+        hint == 0
+          ? (NodeID(high: 0, low: UInt64(handle)), candidate.address.text) : (NodeID(high: hint, low: 0), ""))
+    }
+    return names
+  }
+
+  private func facts(_ from: NodeID, _ to: NodeID) -> ExplainFacts {
+    let now = loop.now
+    var facts = ExplainFacts(local: node.settings.id, from: from, to: to)
+    facts.nodes = node.topologies(now: now).map {
+      NodeFacts(
+        id: $0.id, name: String(decoding: $0.name ?? [], as: UTF8.self), relays: $0.relays, encryption: $0.encryption,
+        ageSeconds: $0.age.milliseconds / 1000, neighbours: $0.neighbours)
+    }
+    facts.names = otherNames
+    if to.high == 0 { facts.toAddress = candidates[UInt32(truncatingIfNeeded: to.low)]?.address.text ?? "" }
+    facts.failures = contactFailures.all(now: now)
+    guard from == node.settings.id else { return facts }
+    facts.bearers = bearerFacts
+    facts.heard = heard(to, now)
+    for slot in 0..<Limits.linksMax where node.link(slot).state != .idle && node.link(slot).peer == to {
+      facts.links.append(explained(slot, now))
+    }
+    facts.way = node.way(to: to)
+    facts.payloadBytesMax = node.payloadBytesMax(to: to)
+    facts.trustFault = trustFault(to)
+    facts.isSelfRevoked = trust.isSelfDenied
+    (facts.linksOpen, facts.linksMax) = (node.openLinkCount, node.settings.linksMax)
+    // Preferences are in the advertisements.
+    if let refusal = node.sealRefusal(with: to), refusal != .preferences { facts.sealRefusal = "\(refusal.name)" }
+    facts.sessions = sharedSessions(with: to)
+    return facts
+  }
+
+  /// Why a key is refused here now; nil when it is not, as far as it has been tried.
+  func trustFault(_ id: NodeID) -> TrustFault? {
+    if trust.isDenied(id) { return .revoked }
+    if trust.alarms.all.contains(where: { $0.offered == id }) { return .otherKeyPinned }
+    // A refusal may be over: who is in reach is not refused.
+    if node.peer(id) != nil { return nil }
+    return trust.strangers.all.first { $0.id == id }.map { TrustFault($0.reason) }
+  }
+
+  private func explained(_ slot: Int, _ now: Instant) -> ExplainedLink {
+    let link = node.link(slot)
+    return ExplainedLink(
+      bearer: link.bearer, state: link.stateName, sinceSeconds: (now - link.upSince).milliseconds / 1000,
+      roundTripMicroseconds: link.roundTrip.nanoseconds / 1000, cost: UInt16(clamping: link.meter.cost),
+      bytesQueued: UInt64(link.queuedByteCount), isQuarantined: node.isQuarantined(slot, now: now))
+  }
+
+  private func heard(_ id: NodeID, _ now: Instant) -> [HeardFacts] {
+    var all: [HeardFacts] = []
+    candidates.forEach { handle, candidate, heardAt in
+      guard let plan = node.plan(handle, now: now) else { return }
+      let hint = plan.hint == 0 ? candidate.hint : plan.hint
+      let isNamed = hint == 0 ? id.high == 0 && id.low == UInt64(handle) : NodeID(high: hint, low: 0).mayBe(id)
+      if hint != 0 && !isNamed { return }
+      let known: HeardFacts.Plan =
+        switch plan.plan {
+        case .notWanted: .notWanted
+        case .lacksPlace: .lacksPlace
+        case .dialling: .dialling
+        case .served: .served
+        case .waiting(let until): .waiting(milliseconds: until > now ? (until - now).milliseconds : 0)
+        }
+      all.append(
+        HeardFacts(
+          bearer: candidate.bearer, address: candidate.address.text, isNamed: isNamed,
+          secondsAgo: (now - heardAt).milliseconds / 1000, plan: known))
+    }
+    return all
+  }
+
+  private func sharedSessions(with id: NodeID) -> [SharedSession] {
+    var shared: [SharedSession] = []
+    for application in controlApplications() {
+      for session in application.sessions {
+        guard let member = session.members.first(where: { $0.id == id }) else { continue }
+        shared.append(
+          SharedSession(
+            type: session.type, id: String(decoding: session.id.utf8.prefix(8), as: UTF8.self), state: member.state))
+      }
+    }
+    let offered = node.sessions.services(of: id)
+    for service in node.sessions.services(of: node.settings.id) {
+      let type = String(decoding: service.type, as: UTF8.self)
+      let isShared = shared.contains { $0.type.utf8.elementsEqual(service.type) }
+      if !isShared && offered.contains(where: { $0.type == service.type }) {
+        shared.append(SharedSession(type: type, id: nil, state: ""))
+      }
+    }
+    return shared
+  }
+
+  // MARK: Bearers
+
+  private var bearerFacts: [BearerFacts] {
+    var interfaces = ""
+    for interface in ip?.interfaces ?? [] where interface.kind != .wifiDirect {
+      interfaces += "\(interfaces.utf8.isEmpty ? "" : ", ")\(interface.name)"
+    }
+    let discovery = dnsSD == nil ? "; [discovery] dns-sd is off, so only [ip] peers are dialled" : ""
+    let wifi = wifiDirect.map { wifiDirectStatus($0.snapshot) }
+    let bluetooth = bluetooth.map { bluetoothStatus($0.snapshot) }
+    return [
+      BearerFacts(
+        .ip, isEnabled: configuration.ip.isEnabled, isUp: !interfaces.utf8.isEmpty,
+        detail: interfaces.utf8.isEmpty ? "no interface is up" : "\(interfaces)\(discovery)",
+        problem: problem("ip") ?? ""),
+      BearerFacts(
+        .wifiDirect, isEnabled: configuration.wifiDirect.isEnabled,
+        isUp: wifi.map { !$0.detail.utf8.isEmpty } ?? false,
+        detail: wifi.map { $0.detail.utf8.isEmpty ? $0.state : $0.detail } ?? "", problem: wifi?.problem ?? ""),
+      BearerFacts(
+        .bluetoothLE, isEnabled: configuration.bluetooth.isEnabled,
+        isUp: bluetooth.map { !$0.detail.utf8.isEmpty } ?? false, detail: bluetooth?.detail ?? "",
+        problem: bluetooth?.problem ?? ""),
+    ]
+  }
+}
+
+extension MemberState {
+  /// One word.
+  var word: StaticString {
+    switch self {
+    case .connecting: "connecting"
+    case .connected: "connected"
+    case .paused: "paused"
+    case .away: "away"
+    case .rejected: "rejected"
+    case .left: "left"
+    case .ejected: "ejected"
+    }
+  }
+}
+
+extension SessionID {
+  /// 32 hexadecimal digits.
+  var text: String { NodeID(high: high, low: low).text }
+}

@@ -1,0 +1,282 @@
+import Diagnostics
+import Frame
+import Primitives
+import Testing
+
+private let box = NodeID(high: 0xB0, low: 1), bob = NodeID(high: 0xB0B, low: 2), far = NodeID(high: 0xFA4, low: 3)
+
+private func link(to node: NodeID, cost: UInt16 = 10, frames: UInt16 = 16_640, _ bearer: BearerKind = .ethernet)
+  -> Neighbour
+{ Neighbour(node: node, cost: cost, payloadBytesMax: frames, bearer: bearer) }
+
+private func failure(_ node: NodeID, _ cause: ContactCause, secondsAgo: UInt64 = 3) -> ContactFailure {
+  ContactFailure(
+    node: node, bearer: .ethernet, address: "10.0.0.2:41820", cause: cause, secondsAgo: secondsAgo, count: 5)
+}
+
+/// The box with working Ethernet and no other bearer, asked about bob, of whom nothing is known.
+private func facts() -> ExplainFacts {
+  var facts = ExplainFacts(local: box, from: box, to: bob)
+  facts.nodes = [NodeFacts(id: box, name: "box")]
+  facts.names = [(bob, "bob"), (far, "far")]
+  facts.linksMax = 64
+  facts.bearers = [
+    BearerFacts(.ip, isEnabled: true, isUp: true, detail: "eth0", problem: ""),
+    BearerFacts(.wifiDirect, isEnabled: false, isUp: false, detail: "", problem: ""),
+    BearerFacts(.bluetoothLE, isEnabled: true, isUp: true, detail: "hci0", problem: ""),
+  ]
+  return facts
+}
+
+struct ExplanationTests {
+  private func explain(_ change: (inout ExplainFacts) -> Void) -> Explanation {
+    var facts = facts()
+    change(&facts)
+    return Explanation(facts)
+  }
+
+  // MARK: They can
+
+  @Test func aRouteIsToldWithItsWeakestLinkAndItsFrames() {
+    let explanation = explain {
+      $0.way = [link(to: bob), link(to: far, cost: 8000, frames: 4096, .bluetoothLE)]
+      $0.to = far
+      $0.payloadBytesMax = 4096
+    }
+    #expect(explanation.canTalk && explanation.remedy.isEmpty)
+    #expect(
+      explanation.verdict
+        == "2 links: ethernet to bob, bluetooth-le to far; the weakest is bluetooth-le to far, cost 8000; frames of up to 4096 bytes"
+    )
+  }
+
+  @Test func aParkedLinkIsOneThatIsDialledWhenItIsNeeded() {
+    let explanation = explain {
+      $0.way = [link(to: bob, .bluetoothLE)]
+      $0.links = [
+        ExplainedLink(
+          bearer: .bluetoothLE, state: "parked", sinceSeconds: 60, roundTripMicroseconds: 0, cost: 8000,
+          bytesQueued: 0, isQuarantined: false)
+      ]
+    }
+    #expect(explanation.canTalk)
+    #expect(explanation.findings.contains { $0.text.hasSuffix("dialled when there is something to say") })
+  }
+
+  @Test func aFailureOfBeforeTheLinkIsNoLongerTold() {
+    let explanation = explain {
+      $0.way = [link(to: bob)]
+      $0.failures = [failure(bob, .dialFailed("Connection refused"), secondsAgo: 61)]
+      $0.links = [
+        ExplainedLink(
+          bearer: .ethernet, state: "up", sinceSeconds: 60, roundTripMicroseconds: 900, cost: 10, bytesQueued: 0,
+          isQuarantined: true)
+      ]
+    }
+    #expect(explanation.canTalk && !explanation.findings.contains { $0.state == .wrong })
+    #expect(explanation.findings.contains { $0.text.contains("in quarantine") })
+  }
+
+  // MARK: They cannot
+
+  @Test func preferencesThatDoNotAgreeKeepThemApartAlthoughThereIsARoute() {
+    let explanation = explain {
+      $0.way = [link(to: bob)]
+      $0.nodes.append(NodeFacts(id: bob, name: "bob", encryption: EncryptionPreference.none))
+    }
+    #expect(!explanation.canTalk && explanation.verdict == "this box requires encryption, and bob has none")
+    #expect(explanation.remedy.hasPrefix("on bob: [peer] encryption = optional"))
+  }
+
+  @Test func aRefusalByTrustIsTheCauseAndItsRemedyNamesTheKey() {
+    let explanation = explain {
+      $0.trustFault = .certificate("its certificate, or one above it, has expired; issue a new one")
+      $0.failures = [failure(bob, .dialFailed("Connection refused"))]
+    }
+    #expect(explanation.verdict.contains("has expired"))
+    #expect(explanation.remedy.hasSuffix("causeway identity trust \(bob.text)"))
+  }
+
+  @Test func aRevokedKeyDoesNotComeBack() {
+    let explanation = explain { $0.trustFault = .revoked }
+    #expect(explanation.remedy == "a revoked key does not come back; on bob: causeway identity new --replace")
+  }
+
+  @Test func whoRefusesThisBoxIsToTrustItsKey() {
+    let explanation = explain { $0.failures = [failure(bob, .refusedThere(alert: 48))] }
+    #expect(explanation.verdict.hasPrefix("it refuses this box: this box's certificate is by none of its authorities"))
+    #expect(explanation.remedy == "on bob: causeway identity trust \(box.text)")
+  }
+
+  @Test func aRefusalExplainsMoreThanADialThatFailedOverAnotherBearer() {
+    let explanation = explain {
+      var refused = failure(bob, .refusedThere(alert: 44))
+      refused.bearer = .bluetoothLE
+      $0.failures = [failure(bob, .dialFailed("Connection refused"), secondsAgo: 0), refused]
+    }
+    #expect(explanation.verdict.contains("revoked there"))
+  }
+
+  @Test func aFailureOfLongAgoExplainsLessThanARelayThatDoesNotRelay() {
+    let explanation = explain {
+      $0.failures = [failure(bob, .silent, secondsAgo: 3600)]
+      $0.nodes = [
+        NodeFacts(id: box, neighbours: [link(to: far)]),
+        NodeFacts(id: far, name: "far", relays: false, neighbours: [link(to: box), link(to: bob)]),
+        NodeFacts(id: bob, neighbours: [link(to: far)]),
+      ]
+    }
+    #expect(explanation.verdict == "the way would lead over far, which does not relay")
+    #expect(explanation.remedy == "on far: [node] relay = yes, then: systemctl restart causeway")
+  }
+
+  @Test func whereTheMiddleIsGoneItsFailureIsTheCause() {
+    let explanation = explain {
+      $0.to = far
+      $0.failures = [failure(bob, .stopped)]
+      $0.nodes = [
+        NodeFacts(id: box), NodeFacts(id: bob, name: "bob", neighbours: [link(to: box), link(to: far)]),
+        NodeFacts(id: far, neighbours: [link(to: bob)]),
+      ]
+    }
+    #expect(
+      explanation.verdict
+        == "the way led over bob, to which this box has no link: its daemon said goodbye and stopped")
+    #expect(explanation.remedy == "on bob: systemctl start causeway")
+  }
+
+  @Test func aBearerThatIsSwitchedOffIsNamedWithItsSection() {
+    let explanation = explain { _ in }
+    #expect(
+      explanation.verdict == "bob is not in reach; not heard over ip, bluetooth-le; switched off here: wifi-direct")
+    #expect(explanation.findings.contains { $0.text == "switched off here: [wifi-direct] enabled = no" })
+    #expect(explanation.remedy.hasSuffix("switch on here what it speaks: [wifi-direct] enabled = yes"))
+    let none = explain { facts in
+      for index in facts.bearers.indices { facts.bearers[index].isEnabled = false }
+    }
+    #expect(
+      none.verdict == "every bearer is switched off here"
+        && none.remedy.hasPrefix("[ip], [wifi-direct], [bluetooth] enabled = yes"))
+  }
+
+  @Test func aBearerThatIsNotUpIsNamedAndDoesNotHideTheOthers() {
+    let explanation = explain { $0.bearers[0].isUp = false }
+    #expect(explanation.verdict.hasPrefix("bob is not in reach; not heard over bluetooth-le; not up here: ip"))
+  }
+
+  @Test func whatIsWrongWithABearerIsTheCauseWhenNothingElseIsKnown() {
+    let explanation = explain { $0.bearers[2].problem = "hci0 is blocked by rfkill" }
+    #expect(explanation.verdict == "bluetooth-le does not work here: hci0 is blocked by rfkill")
+    #expect(explanation.remedy == "causeway doctor")
+  }
+
+  @Test func whereABearerFailsItIsTheCauseAndNotTheLinksThatBrokeWithIt() {
+    let explanation = explain {
+      var broken = failure(bob, .broken("its interface is down"))
+      broken.bearer = .bluetoothLE
+      $0.failures = [broken]
+      $0.bearers[2].problem = "hci0 is blocked by rfkill"
+    }
+    #expect(explanation.verdict.hasPrefix("bluetooth-le does not work here"))
+  }
+
+  @Test func anAddressThatHasNotSaidWhoItIsMayBeTheOneThatIsMissed() {
+    let explanation = explain { $0.failures = [failure(.none, .dialFailed("Connection refused"))] }
+    #expect(explanation.verdict.contains("bob is not heard, and an address fails that has not said who it is"))
+    #expect(
+      explanation.findings.contains {
+        $0.text == "10.0.0.2:41820, 3 s ago, 5 times: the dial failed: Connection refused"
+      })
+  }
+
+  @Test func whoIsHeardAndNotLinkedYetIsTold() {
+    let explanation = explain {
+      $0.heard = [
+        HeardFacts(
+          bearer: .ethernet, address: "10.0.0.2:41820", isNamed: true, secondsAgo: 1, plan: .waiting(milliseconds: 1250)
+        )
+      ]
+    }
+    #expect(explanation.verdict == "bob is heard at 10.0.0.2:41820, and not linked yet: the next dial in 1.2 s")
+  }
+
+  @Test func oneNodeIsNoPair() {
+    let explanation = explain { $0.to = box }
+    #expect(!explanation.canTalk && explanation.verdict.hasPrefix("both are the same node"))
+  }
+
+  // MARK: Two other nodes
+
+  @Test func twoOthersTalkByTheLinkStateDatabase() {
+    var facts = ExplainFacts(local: box, from: bob, to: far)
+    facts.nodes = [
+      NodeFacts(id: box, name: "box", neighbours: [link(to: bob), link(to: far, cost: 100, .wifi)]),
+      NodeFacts(id: bob, name: "bob", neighbours: [link(to: box)]),
+      NodeFacts(id: far, name: "far", neighbours: [link(to: box, cost: 100, .wifi)]),
+    ]
+    let explanation = Explanation(facts)
+    #expect(explanation.canTalk)
+    #expect(
+      explanation.hops.map { $0.node } == [box, far] && explanation.hops.map { $0.bearer } == [.ethernet, .wifi])
+  }
+
+  @Test func twoOthersDoNotTalkOverANodeThatDoesNotRelay() {
+    var facts = ExplainFacts(local: box, from: bob, to: far)
+    facts.nodes = [
+      NodeFacts(id: box, name: "box", relays: false, neighbours: [link(to: bob), link(to: far)]),
+      NodeFacts(id: bob, name: "bob", neighbours: [link(to: box)]),
+      NodeFacts(id: far, name: "far", neighbours: [link(to: box)]),
+    ]
+    let explanation = Explanation(facts)
+    #expect(!explanation.canTalk && explanation.hops.isEmpty)
+    #expect(explanation.verdict == "the way would lead over this box, which does not relay")
+  }
+
+  @Test func aLinkThatOneEndListsAndTheOtherDoesNotIsTold() {
+    var facts = ExplainFacts(local: box, from: bob, to: far)
+    facts.nodes = [
+      NodeFacts(id: box), NodeFacts(id: bob, name: "bob", ageSeconds: 400, neighbours: [link(to: far)]),
+      NodeFacts(id: far, name: "far"),
+    ]
+    let explanation = Explanation(facts)
+    #expect(
+      explanation.verdict == "bob lists a link to far, and far lists none back (said 6 min 40 s ago)")
+    #expect(explanation.remedy == "on far: causeway explain bob")
+    #expect(explanation.findings.contains { $0.text == "what bob last said of its links is 6 min 40 s old" })
+  }
+
+  // MARK: Ids
+
+  @Test func anIDOfWhichHalfIsKnownMayBeTheWholeOne() {
+    let half = NodeID(high: 0xB0B, low: 0)
+    #expect(half.mayBe(bob) && bob.mayBe(half) && bob.mayBe(bob))
+    #expect(!bob.mayBe(NodeID(high: 0xB0B, low: 3)) && !NodeID.none.mayBe(.none))
+    // Numbers of addresses: their upper half is empty.
+    #expect(!NodeID(high: 0, low: 1).mayBe(NodeID(high: 0, low: 2)))
+  }
+
+  @Test func nodesThatOthersInventTakeABoundedNumberOfPlaces() {
+    var known = KnownNodes()
+    for number in 1...UInt64(3000) { known.add(NodeID(high: number, low: 1), "") }
+    #expect(known.all.count == 2048)
+  }
+
+  @Test func whoIsOnlyListedIsFoundAsAnEndOfTheWay() {
+    let explanation = explain {
+      $0.to = far
+      $0.nodes = [
+        NodeFacts(id: box, neighbours: [link(to: bob)]),
+        NodeFacts(id: bob, name: "bob", neighbours: [link(to: box), link(to: far)]),
+      ]
+    }
+    #expect(explanation.verdict == "bob lists a link to far, and far lists none back (said 0 s ago)")
+  }
+
+  @Test func aWholeIDTakesThePlaceOfItsHalf() {
+    var known = KnownNodes()
+    known.add(NodeID(high: 0xB0B, low: 0), "")
+    known.add(bob, "bob")
+    known.add(NodeID(high: 0xB0B, low: 0), "")
+    #expect(known.all.count == 1 && known.all[0].id == bob && known.all[0].name == "bob")
+  }
+}

@@ -1,0 +1,63 @@
+import Bearer
+import Diagnostics
+import Primitives
+import Testing
+
+@testable import Relay
+
+/// What the relay remembers of failures.
+struct ContactFailuresTests {
+  var failures = ContactFailures()
+  let now = Instant.zero + .seconds(100)
+
+  private func address(_ host: UInt32) -> RemoteAddress {
+    .ip(IPEndpoint(high: 0, low: 0xFFFF_0000_0000 | UInt64(host), port: 41_820, scope: 0))
+  }
+
+  private func node(_ number: UInt64) -> NodeID { NodeID(high: number, low: 1) }
+
+  @Test mutating func `of one address and bearer the last failure is kept, and how often it came in a row`() {
+    for _ in 0..<3 {
+      failures.note(.none, .ethernet, address(1), isInbound: false, .dialFailed("no"), now: .zero)
+    }
+    #expect(failures.all(now: now).map { $0.count } == [3] && failures.all(now: now)[0].secondsAgo == 100)
+    failures.note(.none, .ethernet, address(1), isInbound: false, .handshakeTimedOut, now: now)
+    failures.note(.none, .wifi, address(1), isInbound: false, .silent, now: now)
+    #expect(failures.all(now: now).map { $0.cause } == [.silent, .handshakeTimedOut])
+  }
+
+  @Test mutating func `who was once proved at an address is meant by later dials`() {
+    failures.note(node(7), .ethernet, address(1), isInbound: false, .refusedThere(alert: 48), now: .zero)
+    failures.note(.none, .ethernet, address(1), isInbound: false, .dialFailed("no"), now: now)
+    failures.note(NodeID(high: 7, low: 0), .ethernet, address(1), isInbound: false, .dialFailed("no"), now: now)
+    #expect(failures.all(now: now).map { $0.node } == [node(7)])
+  }
+
+  @Test mutating func `a caller that has proved nothing leaves nothing`() {
+    failures.note(.none, .ethernet, address(1), isInbound: true, .handshakeTimedOut, now: .zero)
+    #expect(failures.all(now: now).isEmpty)
+  }
+
+  @Test mutating func `callers with new keys take half of the places`() {
+    for number in 0..<UInt32(8) {
+      failures.note(.none, .ethernet, address(number), isInbound: false, .silent, now: .zero)
+    }
+    for number in 1..<UInt64(200) {
+      failures.note(node(number), .ethernet, address(9), isInbound: true, .refusedHere(.revoked), now: .zero)
+    }
+    let all = failures.all(now: now)
+    #expect(all.count == 8 + ContactFailures.placesMax / 2 && all.count { $0.node == .none } == 8)
+  }
+
+  @Test mutating func `the oldest gives way, and a reason is cut`() {
+    let long = String(repeating: "x", count: 1_000)
+    for number in 0..<UInt32(100) {
+      failures.note(.none, .ethernet, address(number), isInbound: false, .dialFailed(long), now: .zero)
+    }
+    let all = failures.all(now: now)
+    #expect(all.count == ContactFailures.placesMax)
+    guard case .dialFailed(let text) = all[0].cause else { Issue.record("another cause"); return }
+    #expect(text.utf8.count == ContactFailures.reasonBytesMax)
+    #expect(all[0].address == "0.0.0.99:41820")
+  }
+}
