@@ -32,7 +32,7 @@ func commandDiagnose(_ words: CommandWords) -> CInt {
   return carryOut(request)
 }
 
-/// A command that an account may be allowed: it changes nothing, and reads nothing but what the daemon and its journal say.
+/// A command that an account may be allowed: it changes nothing, and reads nothing but what tells how the box is.
 private struct Diagnosis {
   let name: StaticString
   /// Whole words: argp itself would also take their beginnings.
@@ -51,6 +51,7 @@ private var diagnoses: [Diagnosis] {
     Diagnosis(name: "ping", options: probeOptions + ["--count"]),
     Diagnosis(name: "trace", options: probeOptions),
     Diagnosis(name: "log", options: ["--follow", "--since", "--level", "--json", "--help"]),
+    Diagnosis(name: "top", options: ["--interval", "--once", "--json", "--help"]),
     Diagnosis(name: "metrics", options: ["--help"]),
     Diagnosis(name: "doctor", options: ["--json", "--help"]),
     Diagnosis(name: "leds", options: ["--help"]),

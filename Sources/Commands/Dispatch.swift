@@ -27,6 +27,7 @@ private var commands: [Command] {
     Command(name: "radios", summary: "show the state of each radio", run: commandRadios),
     Command(name: "ping", summary: "ask a peer whether it is there", run: commandPing),
     Command(name: "trace", summary: "show each link of the way to a peer", run: commandTrace),
+    Command(name: "top", summary: "show traffic as it passes: links, radios, talkers", run: commandTop),
     Command(name: "metrics", summary: "show the status for Prometheus", run: commandMetrics),
     Command(name: "doctor", summary: "look for what keeps the box from working", run: commandDoctor),
     Command(name: "log", summary: "show the journal, also after the daemon died", run: commandLog),

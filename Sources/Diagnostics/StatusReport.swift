@@ -210,9 +210,4 @@ public struct StatusReport {
   }
 
   private func shortID(_ id: String) -> String { String(decoding: id.utf8.prefix(8), as: UTF8.self) }
-
-  private func millisecondsText(_ microseconds: UInt64) -> String {
-    microseconds < 10_000
-      ? "\(microseconds / 1000).\(microseconds / 100 % 10) ms" : "\(microseconds / 1000) ms"
-  }
 }
