@@ -19,12 +19,9 @@ func commandDoctor(_ words: CommandWords) -> CInt {
     if !options.take(key, value) { isJSON = true }
     return nil
   }
-  var findings: [Finding] = []
-  let configuration = read(options.config, &findings)
-  let isRunning = askDaemon(options.socket ?? configuration.controlSocketPath, &findings)
-  findings += Doctor(configuration, isDaemonRunning: isRunning).examine()
+  let findings = doctorFindings(options)
   for finding in findings {
-    if isJSON { putJSON(finding) } else { put(finding) }
+    if isJSON { putJSON(finding) } else { Output.put(doctorText(finding)) }
   }
   let wrong = findings.count { $0.state == .wrong }
   if !isJSON {
@@ -33,6 +30,14 @@ func commandDoctor(_ words: CommandWords) -> CInt {
     Output.put(text)
   }
   return wrong == 0 ? ExitCode.done : ExitCode.failed
+}
+
+/// Everything that was looked at.
+func doctorFindings(_ options: ClientOptions) -> [Finding] {
+  var findings: [Finding] = []
+  let configuration = read(options.config, &findings)
+  let isRunning = askDaemon(options.socket ?? configuration.controlSocketPath, &findings)
+  return findings + Doctor(configuration, isDaemonRunning: isRunning).examine()
 }
 
 /// The configuration, or the default one.
@@ -82,7 +87,7 @@ private func askDaemon(_ path: String, _ findings: inout [Finding]) -> Bool {
 }
 
 /// A word, the check, what was found, and the remedy below it.
-private func put(_ finding: Finding) {
+func doctorText(_ finding: Finding) -> TextBuilder {
   var text = TextBuilder()
   switch finding.state {
   case .good: text.add("good   ")
@@ -98,7 +103,7 @@ private func put(_ finding: Finding) {
     text.add("→ ")
     fill(&text, finding.remedy)
   }
-  Output.put(text)
+  return text
 }
 
 private let textColumn = 22
