@@ -123,7 +123,9 @@ private func loss(_ link: StatusSample.Link, _ former: StatusSample.Link?) -> UI
   guard let former, let sent = link.segmentsSent, let resent = link.segmentsResent, let before = former.segmentsSent,
     let resentBefore = former.segmentsResent, sent > before, resent >= resentBefore
   else { return nil }
-  return min(resent - resentBefore, sent - before) * 1000 / (sent - before)
+  let all = sent - before, again = min(resent - resentBefore, all)
+  let (product, overflow) = again.multipliedReportingOverflow(by: 1000)
+  return overflow ? again / (all / 1000) : product / all
 }
 
 /// Nil when no link of this bearer has a rate.

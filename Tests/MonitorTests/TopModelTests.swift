@@ -53,8 +53,8 @@ private final class Top {
       "BEARER                STATE        PLACES     IN/S    OUT/S    AIR   SCAN   DIAL",
       "bluetooth-le          up                –      0 B      0 B  0.0 %      –      –",
       "",
-      "LINK  NEIGHBOUR        BEARER           IN/S    OUT/S      RTT   LOSS    QUEUE",
-      "0     peer0            bluetooth-le      0 B      0 B    50 ms      –      0 B",
+      "LINK  NEIGHBOUR          BEARER           IN/S    OUT/S      RTT   LOSS    QUEUE",
+      "0     peer0              bluetooth-le      0 B      0 B    50 ms      –      0 B",
     ])
 }
 
@@ -99,7 +99,11 @@ private final class Top {
 @Test func sorting() {
   let top = Top(links: 3)
   func order() -> [String] {
-    text(top.page()).compactMap { line in line.split(separator: " ").first { $0.hasPrefix("peer") }.map(String.init) }
+    (0..<3).map { "peer\($0)" }.sorted { one, other in
+      let lines = text(top.page())
+      let places = [one, other].map { name in lines.firstIndex { $0.contains(name + " ") } ?? 0 }
+      return places[0] < places[1]
+    }
   }
   #expect(order() == ["peer2", "peer1", "peer0"], "by traffic")
   top.model.press(.character(UInt8(ascii: "s")))
