@@ -107,13 +107,14 @@ let package = Package(
     rim("LocalClient", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Diagnostics"]),
     rim("Doctor", ["CSystem", "Primitives", "Reactor", "Bearer", "BearerIP", "BearerBluetooth", "Trust", "Configuration"]),
     rim("Terminal", ["CSystem", "Primitives", "Diagnostics"]),
+    rim("Monitor", ["Primitives", "Diagnostics", "Terminal"]),
     rim("Relay", [
       "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
       "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics",
     ]),
     rim("Commands", [
       "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
-      "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics", "Doctor", "LocalClient", "Terminal", "Relay",
+      "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics", "Doctor", "LocalClient", "Terminal", "Monitor", "Relay",
     ]),
     // The product is called causeway; a module of that name would clash with the library where file names have no case.
     .executableTarget(
@@ -169,6 +170,7 @@ let package = Package(
     .testTarget(name: "LocalAPITests", dependencies: ["CSystem", "Primitives", "Channel", "Session", "LocalAPI", "TestSupport"], exclude: ["vectors.txt"], swiftSettings: language),
     tests("LocalClientTests", ["CSystem", "Primitives", "Session", "LocalAPI", "LocalClient"]),
     tests("TerminalTests", ["Primitives", "Terminal"]),
+    tests("MonitorTests", ["Diagnostics", "Monitor", "Primitives", "Terminal"]),
   ]) + (fuzzing ? [
     .executableTarget(
       name: "fuzz",

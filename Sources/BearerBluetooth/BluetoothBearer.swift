@@ -16,6 +16,9 @@ public struct BluetoothSnapshot: Sendable {
   public var isAdvertising: Bool
   public var isScanning: Bool
   public var isDialling: Bool
+  /// How long it has scanned and dialled since the start.
+  public var scanningTime: TimeSpan
+  public var diallingTime: TimeSpan
   /// Current LE links, and their limit.
   public var links: Int
   public var linksMax: Int
@@ -61,6 +64,7 @@ public final class BluetoothBearer {
   private var dial: (process: L2CAPDial, peer: BluetoothEndpoint, token: UInt32, isDiallingUs: Bool)?
   private var overtaken = OvertakenDials()
   private var unanswered = 0
+  private var times = RadioTimes()
   private var timer: Timer?
 
   /// `hint`: the first 8 bytes of our node id, for the scan response. `settings.problem` must be nil.
@@ -163,10 +167,12 @@ public final class BluetoothBearer {
   }
 
   public var snapshot: BluetoothSnapshot {
-    BluetoothSnapshot(
+    let (scanning, dialling) = times.total(loop.now)
+    return BluetoothSnapshot(
       adapterIndex: adapter.working?.index, adapterAddress: adapter.working?.address, problem: adapter.problem,
       isExtended: adapter.working?.isExtended ?? false, isAdvertising: plan.isAdvertising,
-      isScanning: plan.isScanning, isDialling: plan.isDialling, links: plan.links, linksMax: settings.linksMax,
+      isScanning: plan.isScanning, isDialling: plan.isDialling,
+      scanningTime: scanning, diallingTime: dialling, links: plan.links, linksMax: settings.linksMax,
       candidates: candidates.count, dialsQueued: dials.count, attributeChannels: attributes.count, psm: settings.psm)
   }
 
@@ -232,6 +238,7 @@ public final class BluetoothBearer {
       delegate?.bearerDialFailed(token: token, reason: "the peer came first")
     }
     while let command = plan.nextCommand(loop.now) { carryOut(command) }
+    times.note(isScanning: plan.isScanning, isDialling: plan.isDialling, loop.now)
     timer?.set(min(plan.deadline, overtaken.deadline))
   }
 

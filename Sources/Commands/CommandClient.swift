@@ -26,9 +26,14 @@ struct ClientOptions {
     return true
   }
 
+  /// The daemon's control socket.
+  func socketPath() throws(CommandFailure) -> String {
+    if let socket { socket } else { try findConfiguration(config).controlSocketPath }
+  }
+
   /// Connects, or prints why not and throws the exit code.
   func connect() throws(CommandFailure) -> ControlClient {
-    let path = if let socket { socket } else { try findConfiguration(config).controlSocketPath }
+    let path = try socketPath()
     do throws(DiagnosticsError) {
       return try ControlClient(path: path)
     } catch {

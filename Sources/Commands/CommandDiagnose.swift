@@ -29,14 +29,16 @@ func commandDiagnose(_ words: CommandWords) -> CInt {
       return refuse("\(command.name) takes no option “", word)
     }
   }
-  return carryOut(request)
+  return carryOut(request + command.added.map { $0.bytes })
 }
 
-/// A command that an account may be allowed: it changes nothing, and reads nothing but what the daemon and its journal say.
+/// A command that an account may be allowed: it changes nothing, and reads nothing but what tells how the box is.
 private struct Diagnosis {
   let name: StaticString
   /// Whole words: argp itself would also take their beginnings.
   let options: [StaticString]
+  /// Words that are added to what was asked for.
+  var added: [StaticString] = []
 }
 
 private let probeOptions: [StaticString] = ["--json", "--wait", "--timeout", "--help"]
@@ -53,7 +55,9 @@ private var diagnoses: [Diagnosis] {
     Diagnosis(name: "ping", options: probeOptions + ["--count"]),
     Diagnosis(name: "trace", options: probeOptions),
     Diagnosis(name: "log", options: ["--follow", "--since", "--level", "--json", "--help"]),
+    Diagnosis(name: "top", options: ["--interval", "--once", "--json", "--help"]),
     Diagnosis(name: "metrics", options: ["--help"]),
+    Diagnosis(name: "bundle", options: ["--names", "--help"], added: ["--output", "-"]),
     Diagnosis(name: "doctor", options: ["--json", "--help"]),
     Diagnosis(name: "leds", options: ["--help"]),
     Diagnosis(name: "version", options: ["--help"]),

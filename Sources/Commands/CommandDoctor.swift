@@ -19,16 +19,9 @@ func commandDoctor(_ words: CommandWords) -> CInt {
     if !options.take(key, value) { isJSON = true }
     return nil
   }
-  var findings: [Finding] = []
-  let configuration = read(options.config, &findings)
-  let isRunning = askDaemon(options.socket ?? configuration.controlSocketPath, &findings)
-  findings += Doctor(configuration, isDaemonRunning: isRunning).examine()
+  let findings = doctorFindings(options)
   for finding in findings {
-    if isJSON {
-      putJSON(finding)
-    } else {
-      FindingView.put(finding.state, "\(finding.check)", finding.text, remedy: finding.remedy)
-    }
+    if isJSON { putJSON(finding) } else { Output.put(FindingView.text(finding)) }
   }
   let wrong = findings.count { $0.state == .wrong }
   if !isJSON {
@@ -37,6 +30,14 @@ func commandDoctor(_ words: CommandWords) -> CInt {
     Output.put(text)
   }
   return wrong == 0 ? ExitCode.done : ExitCode.failed
+}
+
+/// Everything that was looked at.
+func doctorFindings(_ options: ClientOptions) -> [Finding] {
+  var findings: [Finding] = []
+  let configuration = read(options.config, &findings)
+  let isRunning = askDaemon(options.socket ?? configuration.controlSocketPath, &findings)
+  return findings + Doctor(configuration, isDaemonRunning: isRunning).examine()
 }
 
 /// The configuration, or the default one.

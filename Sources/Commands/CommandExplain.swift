@@ -88,7 +88,7 @@ private func put(_ report: ExplainReport) {
       case .note: .note
       case .wrong: .wrong
       }
-    FindingView.put(state, finding.subject, finding.text, remedy: finding.remedy)
+    Output.put(FindingView.text(state, finding.subject, finding.text, remedy: finding.remedy))
   }
   FindingView.putVerdict(
     "\(report.canTalk ? "they can talk" : "they cannot talk"): \(report.verdict)", remedy: report.remedy)

@@ -18,28 +18,33 @@ func commandRoutes(_ words: CommandWords) -> CInt {
   }
   return run { () throws(CommandFailure) in
     let connection = try PeerConnection(options)
-    var table = Table(["PEER", "ID", "LINKS", "WAY"], cuttable: [0])
+    if !isJSON { return Output.put(try routesText(connection)) }
     for peer in connection.book.peers {
       let way = try connection.way(to: peer.id)
-      if isJSON {
-        var line = JSONLine(event: "route")
-        line.add("id", Array(peer.id.text.utf8))
-        line.add("name", Array(peer.name.utf8))
-        line.add("nodes", way.map { Array($0.node.text.utf8) })
-        line.add("bearers", way.map { Array("\($0.bearer.name)".utf8) })
-        line.put()
-        continue
-      }
-      var links = ""
-      for hop in way {
-        let name = hop.name.utf8.isEmpty ? hop.node.shortText : hop.name
-        links += "\(links.utf8.isEmpty ? "" : ", ")\(hop.bearer.name) to \(name)"
-      }
-      table.add([peer.name, peer.id.shortText, "\(way.count)", way.isEmpty ? "no way now" : links])
+      var line = JSONLine(event: "route")
+      line.add("id", Array(peer.id.text.utf8))
+      line.add("name", Array(peer.name.utf8))
+      line.add("nodes", way.map { Array($0.node.text.utf8) })
+      line.add("bearers", way.map { Array("\($0.bearer.name)".utf8) })
+      line.put()
     }
-    if isJSON { return }
-    var text = TextBuilder()
-    if table.isEmpty { text.add("no peers\n") } else { table.write(to: &text, columns: Output.columns) }
-    Output.put(text)
   }
+}
+
+/// The way to each peer. Without names the nodes have the beginnings of their ids.
+func routesText(_ connection: PeerConnection, hasNames: Bool = true) throws(CommandFailure) -> TextBuilder {
+  var table = Table(["PEER", "ID", "LINKS", "WAY"], cuttable: [0])
+  for peer in connection.book.peers {
+    let way = try connection.way(to: peer.id)
+    var links = ""
+    for hop in way {
+      let name = hop.name.utf8.isEmpty || !hasNames ? hop.node.shortText : hop.name
+      links += "\(links.utf8.isEmpty ? "" : ", ")\(hop.bearer.name) to \(name)"
+    }
+    let name = hasNames ? peer.name : "peer-\(peer.id.shortText)"
+    table.add([name, peer.id.shortText, "\(way.count)", way.isEmpty ? "no way now" : links])
+  }
+  var text = TextBuilder()
+  if table.isEmpty { text.add("no peers\n") } else { table.write(to: &text, columns: Output.columns) }
+  return text
 }

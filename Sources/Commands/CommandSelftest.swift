@@ -27,8 +27,7 @@ func commandSelftest(_ words: CommandWords) -> CInt {
     return nil
   }
   if isLedger {
-    show("", "                                               places  bytes each      KiB")
-    for line in Ledger.table() { show("", line) }
+    Output.put(limitsText)
     return ExitCode.done
   }
   var failed = 0
@@ -44,6 +43,14 @@ func commandSelftest(_ words: CommandWords) -> CInt {
   let total = selftestChecks.count
   show("", failed == 0 ? "selftest: \(total) checks passed" : "selftest: \(failed) of \(total) checks FAILED")
   return failed == 0 ? ExitCode.done : ExitCode.failed
+}
+
+/// The ledger as a table.
+var limitsText: TextBuilder {
+  var text = TextBuilder()
+  text.add("                                               places  bytes each      KiB\n")
+  for line in Ledger.table() { text.add("\(line)\n") }
+  return text
 }
 
 /// One check of the selftest.

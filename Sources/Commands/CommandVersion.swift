@@ -5,12 +5,17 @@ import Diagnostics
 /// `causeway version`
 func commandVersion(_ words: CommandWords) -> CInt {
   CommandParser.parse("causeway version", words, help: "Show what this binary is made of.") { _, _ in nil }
+  Output.put(versionText)
+  return ExitCode.done
+}
+
+/// What this binary is made of.
+var versionText: TextBuilder {
   var text = TextBuilder()
   text.add("causeway \(causewayVersion)\n")
   text.add("build: \(buildMode), \(architecture)\n")
   text.add("mbedTLS \(MBEDTLS_VERSION_STRING)\n")
-  Output.put(text)
-  return ExitCode.done
+  return text
 }
 
 private var buildMode: StaticString {

@@ -6,7 +6,7 @@ enum FindingView {
   private static let textColumn = 22
 
   /// A word, what was looked at, what was found, and the remedy below it.
-  static func put(_ state: Finding.State, _ subject: String, _ found: String, remedy: String) {
+  static func text(_ state: Finding.State, _ subject: String, _ found: String, remedy: String) -> TextBuilder {
     var text = TextBuilder()
     switch state {
     case .good: text.add("good   ")
@@ -19,7 +19,11 @@ enum FindingView {
     text.fill(Array(found.utf8), from: textColumn, columns: Output.columns)
     text.add("\n")
     add(remedy, at: textColumn, to: &text)
-    Output.put(text)
+    return text
+  }
+
+  static func text(_ finding: Finding) -> TextBuilder {
+    text(finding.state, "\(finding.check)", finding.text, remedy: finding.remedy)
   }
 
   /// What all of it comes to, and the remedy below it.

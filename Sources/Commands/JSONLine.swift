@@ -34,6 +34,11 @@ struct JSONLine {
     text.add(value)
   }
 
+  /// Nothing for nil.
+  mutating func add(_ key: StaticString, optional value: UInt64?) {
+    if let value { add(key, value) }
+  }
+
   mutating func add(_ key: StaticString, _ value: Bool) {
     begin(key)
     text.add(value ? "true" : "false")

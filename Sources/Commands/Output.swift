@@ -20,4 +20,25 @@ enum Output {
     // A closed pipe is no error: its reader has seen enough.
     if error.code != EPIPE { printError("standard output: \(error.text)") }
   }
+
+  /// Writes beside the file, and renames over it: a reader sees the old text or the new one. Nothing is left of a write that
+  /// fails.
+  static func replace(_ path: String, _ text: TextBuilder, mode: mode_t) throws(CommandFailure) {
+    let fresh = "\(path).new-\(getpid())"
+    let descriptor = csystem_open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode)
+    guard descriptor >= 0 else { throw CommandFailure(saying: "\(fresh): \(SystemError.last.text)") }
+    var isWritten = text.write(to: descriptor)
+    var error = SystemError.last
+    if close(descriptor) != 0 && isWritten {
+      isWritten = false
+      error = .last
+    }
+    if isWritten && rename(fresh, path) != 0 {
+      isWritten = false
+      error = .last
+    }
+    if isWritten { return }
+    unlink(fresh)
+    throw CommandFailure(saying: "\(path): \(error.text)")
+  }
 }

@@ -71,7 +71,8 @@ extension Configuration {
     }
   }
 
-  private static func read(_ path: String, mayBeAbsent: Bool) throws(ConfigurationError) -> [UInt8]? {
+  /// The bytes of a configuration file; nil when it is absent and may be.
+  public static func read(_ path: String, mayBeAbsent: Bool) throws(ConfigurationError) -> [UInt8]? {
     let descriptor = csystem_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
     if descriptor < 0 {
       if mayBeAbsent && csystem_errno() == ENOENT { return nil }

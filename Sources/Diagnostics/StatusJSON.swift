@@ -16,6 +16,11 @@ extension StatusSnapshot {
         let hasMore = withSecrets && !bearer.secret.utf8.isEmpty
         object.set("detail", hasMore ? "\(bearer.detail), \(bearer.secret)" : bearer.detail)
         object.set("problem", bearer.problem)
+        guard let use = bearer.use else { return }
+        object.set("places_used", use.places)
+        if let most = use.placesMax { object.set("places_max", most) }
+        if let scanning = use.scanning { object.set("scanning_milliseconds", scanning) }
+        if let dialling = use.dialling { object.set("dialling_milliseconds", dialling) }
       })
     root.set(
       "links",
@@ -32,6 +37,9 @@ extension StatusSnapshot {
         object.set("bytes_received", link.bytesReceived)
         object.set("bytes_sent", link.bytesSent)
         object.set("bytes_queued", link.bytesQueued)
+        guard let segments = link.segments else { return }
+        object.set("segments_sent", segments.sent)
+        object.set("segments_resent", segments.resent)
       })
     root.set(
       "peers",
@@ -67,6 +75,13 @@ extension StatusSnapshot {
     object.set("clock_synchronised", box.isClockSynchronised)
     object.set("alarm", box.alarm)
     object.set("encryption", box.encryption)
+    object.set(
+      "talkers",
+      JSONArray(box.talkers) { talker, object in
+        object.set("id", talker.id.text)
+        object.set("name", talker.name)
+        object.set("bytes", talker.bytes)
+      })
     object.set(
       "alarms",
       JSONArray(box.alarms) { alarm, object in
@@ -134,15 +149,13 @@ final class JSONObject {
   /// terminal.
   func text() -> [UInt8] {
     defer { json_decref(handle) }
-    guard let text = json_dumps(handle, jsonIndent2 | jsonEnsureASCII) else { return Array("{}".utf8) }
-    defer { free(text) }
-    var bytes: [UInt8] = []
-    for byte in UnsafeRawBufferPointer(start: text, count: strlen(text)) {
-      // The only control character that jansson does not escape.
-      if byte == 0x7F { bytes += Array("\\u007f".utf8) } else { bytes.append(byte) }
-    }
-    return bytes + [0x0A]
+    return dumped(handle)
   }
+}
+
+extension JSONView {
+  /// The text of this value, as `JSONObject.text`.
+  func jsonText() -> [UInt8] { dumped(handle) }
 }
 
 /// A JSON array being built.
@@ -162,6 +175,17 @@ final class JSONArray {
   func append(_ text: String) { json_array_append_new(handle, jsonString(text)) }
 }
 
+private func dumped(_ value: OpaqueJSON?) -> [UInt8] {
+  guard let text = json_dumps(value, jsonIndent2 | jsonEnsureASCII) else { return Array("{}".utf8) }
+  defer { free(text) }
+  var bytes: [UInt8] = []
+  for byte in UnsafeRawBufferPointer(start: text, count: strlen(text)) {
+    // The only control character that jansson does not escape.
+    if byte == 0x7F { bytes += Array("\\u007f".utf8) } else { bytes.append(byte) }
+  }
+  return bytes + [0x0A]
+}
+
 /// Flags of json_dumps: in jansson.h they are macros that Swift cannot import.
 private let jsonIndent2 = 2
 private let jsonEnsureASCII = 0x40
@@ -176,6 +200,6 @@ private func jsonString(_ text: String) -> OpaqueJSON? {
   }
 }
 
-private var emptyText: UnsafePointer<CChar> {
+var emptyText: UnsafePointer<CChar> {
   UnsafeRawPointer(("" as StaticString).utf8Start).assumingMemoryBound(to: CChar.self)
 }

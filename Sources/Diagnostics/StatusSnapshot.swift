@@ -23,6 +23,8 @@ public struct BoxStatus {
   public var residentBytes: UInt64
   public var framesForwarded: UInt64 = 0
   public var bytesForwarded: UInt64 = 0
+  /// The nodes whose frames were forwarded most.
+  public var talkers: [TalkerStatus] = []
   /// Frames refused or dropped, by reason; reasons without any are omitted.
   public var refusals: [(reason: StaticString, count: UInt64)] = []
 
@@ -51,6 +53,21 @@ public struct BoxStatus {
     self.isRelay = isRelay
     self.uptimeSeconds = uptimeSeconds
     self.residentBytes = residentBytes
+  }
+}
+
+/// A node whose frames this node forwards.
+public struct TalkerStatus {
+  public var id: NodeID
+  /// Empty when it is no peer any more.
+  public var name: String
+  /// Bytes that were forwarded since it is among those that are counted; they begin again when it comes back there.
+  public var bytes: UInt64
+
+  public init(id: NodeID, name: String, bytes: UInt64) {
+    self.id = id
+    self.name = name
+    self.bytes = bytes
   }
 }
 
@@ -99,6 +116,8 @@ public struct BearerStatus {
   public var secret: String
   /// What is wrong, in one line; empty when nothing is.
   public var problem: String
+  /// Of a radio with a limited number of neighbours; nil for others.
+  public var use: RadioUse?
 
   public init(name: String, state: String, detail: String, secret: String = "", problem: String) {
     self.name = name
@@ -106,6 +125,35 @@ public struct BearerStatus {
     self.detail = detail
     self.secret = secret
     self.problem = problem
+  }
+}
+
+/// How a radio is used.
+public struct RadioUse {
+  /// Neighbours that it is connected with, and how many it can have at once; nil when this is not known.
+  public var places: UInt64
+  public var placesMax: UInt64?
+  /// How long it has scanned and dialled since the start, in milliseconds; nil for a radio that this does not know of.
+  public var scanning: UInt64?
+  public var dialling: UInt64?
+
+  public init(places: Int, placesMax: Int? = nil, scanning: TimeSpan? = nil, dialling: TimeSpan? = nil) {
+    self.places = UInt64(places)
+    self.placesMax = placesMax.map { UInt64($0) }
+    self.scanning = scanning?.milliseconds
+    self.dialling = dialling?.milliseconds
+  }
+}
+
+/// What TCP has sent on one connection.
+public struct SegmentCounts {
+  /// Segments with data, those that were sent again included.
+  public var sent: UInt64
+  public var resent: UInt64
+
+  public init(sent: UInt64, resent: UInt64) {
+    self.sent = sent
+    self.resent = resent
   }
 }
 
@@ -128,6 +176,8 @@ public struct LinkStatus {
   public var bytesReceived: UInt64
   public var bytesSent: UInt64
   public var bytesQueued: UInt64
+  /// Nil for a link that is not over TCP.
+  public var segments: SegmentCounts?
 
   public init(
     slot: Int?, peer: NodeID, name: String, bearer: BearerKind, state: String, remote: String, isInbound: Bool,

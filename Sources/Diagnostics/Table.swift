@@ -136,6 +136,12 @@ public func bytesText(_ bytes: UInt64) -> String {
   return tenths >= 1000 ? "\(tenths / 10) \(unit)" : "\(tenths / 10).\(tenths % 10) \(unit)"
 }
 
+/// A short time as text: 1.5 ms.
+public func millisecondsText(_ microseconds: UInt64) -> String {
+  microseconds < 10_000
+    ? "\(microseconds / 1000).\(microseconds / 100 % 10) ms" : "\(microseconds / 1000) ms"
+}
+
 /// A duration as text: 3 min 12 s.
 public func secondsText(_ seconds: UInt64) -> String {
   if seconds < 60 { return "\(seconds) s" }

@@ -54,6 +54,7 @@ extension Node {
     guard links[next].append(onward, payload, from: slot, isRelayed: isRelayed) else { return }
     parking.talks(next)
     wantTransmit(next)
+    talkers.count(header.frameByteCount, of: header.source)
     count {
       $0.framesForwarded &+= 1
       $0.bytesForwarded &+= UInt64(header.frameByteCount)

@@ -62,6 +62,7 @@ public final class Node {
 
   public internal(set) var settings: NodeSettings
   public private(set) var counters = NodeCounters()
+  public internal(set) var talkers = Talkers()
 
   let cryptography: any NodeCryptography
   let trust: (any NodeTrust)?

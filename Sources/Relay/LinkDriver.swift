@@ -1,4 +1,5 @@
 import Bearer
+import Diagnostics
 import Frame
 import Link
 import Node
@@ -32,6 +33,8 @@ final class LinkDriver {
   private(set) var slot: Int?
   var peer: NodeID { secure.peer }
   var protocolText: String { secure.protocolText }
+  /// What TCP has sent; nil for a stream that is not TCP's, and when it is closed.
+  var segments: SegmentCounts? { isOver ? nil : io.segments }
   /// The peer or this side refused a proven key; people should be told.
   var isRefused: Bool {
     switch secure.state {

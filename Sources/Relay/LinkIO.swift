@@ -1,3 +1,4 @@
+import Diagnostics
 import Primitives
 import Reactor
 
@@ -14,6 +15,8 @@ enum TransferOutcome: Equatable {
 /// The environment of a link driver: its stream, its clock and its timer.
 protocol LinkIO: AnyObject {
   var now: Instant { get }
+  /// What TCP has sent; nil for a stream that is not TCP's.
+  var segments: SegmentCounts? { get }
   /// Reads received bytes into the beginning of the buffer.
   func receive(into buffer: UnsafeMutableRawBufferPointer) -> TransferOutcome
   /// Sends as many of the bytes as the stream accepts.

@@ -1,5 +1,6 @@
 import Bearer
 import CSystem
+import Diagnostics
 import Primitives
 import Reactor
 
@@ -64,6 +65,12 @@ final class LinkStream: LinkIO, EventSource {
   }
 
   // MARK: LinkIO
+
+  var segments: SegmentCounts? {
+    var sent: UInt32 = 0, resent: UInt32 = 0
+    guard isByteStream, csystem_tcp_segments(descriptor, &sent, &resent) else { return nil }
+    return SegmentCounts(sent: UInt64(sent), resent: UInt64(resent))
+  }
 
   func receive(into buffer: UnsafeMutableRawBufferPointer) -> TransferOutcome {
     outcome(recv(descriptor, buffer.baseAddress!, buffer.count, 0), ofEnd: .ended)

@@ -106,8 +106,12 @@ extension Relay: BearerDelegate {
       if snapshot.isScanning { detail += ", scanning" }
       if snapshot.isDialling { detail += ", dialling" }
     }
-    return BearerStatus(
+    var status = BearerStatus(
       name: String(BearerKind.bluetoothLE.name), state: String(state), detail: detail, problem: snapshot.problem ?? "")
+    status.use = RadioUse(
+      places: snapshot.links, placesMax: snapshot.linksMax, scanning: snapshot.scanningTime,
+      dialling: snapshot.diallingTime)
+    return status
   }
 
   func wifiDirectStatus(_ snapshot: WiFiDirectSnapshot) -> BearerStatus {
@@ -121,9 +125,11 @@ extension Relay: BearerDelegate {
       case .off, .waitingForSupplicant, .preparing, .unavailable, .creatingGroup, .searching, .joining, .member: break
       }
     }
-    return BearerStatus(
+    var status = BearerStatus(
       name: String(BearerKind.wifiDirect.name), state: String(snapshot.state.name), detail: detail, secret: secret,
       problem: problem("wifi-direct") ?? "")
+    status.use = RadioUse(places: snapshot.stations.count)
+    return status
   }
 
   // MARK: Starting

@@ -28,6 +28,10 @@ extension Relay: ControlDelegate {
       uptimeSeconds: (loop.now - startedAt).milliseconds / 1000, residentBytes: residentMemoryBytes())
     box.framesForwarded = node.counters.framesForwarded
     box.bytesForwarded = node.counters.bytesForwarded
+    for talker in node.talkers.all {
+      let name = node.peer(talker.node).map { String($0.name) } ?? ""
+      box.talkers.append(TalkerStatus(id: talker.node, name: name, bytes: talker.bytes))
+    }
     for reason in 0..<UInt8(FrameRefusal.count) {
       guard let refusal = FrameRefusal(rawValue: reason) else { continue }
       let count = node.counters.refusals[refusal]
@@ -125,7 +129,9 @@ extension Relay: ControlDelegate {
         isInbound: handoff.isInbound, sinceSeconds: 0, roundTripMicroseconds: nil, bytesReceived: 0, bytesSent: 0,
         bytesQueued: 0)
     }
-    return linkStatus(slot, remote: handoff.remote.text)
+    var status = linkStatus(slot, remote: handoff.remote.text)
+    status.segments = driver.segments
+    return status
   }
 
   private func linkStatus(_ slot: Int, remote: String) -> LinkStatus {

@@ -21,16 +21,12 @@ public struct LineEditor {
   /// Former lines that are kept, and how long they may be.
   static let formerMax = 32
   static let formerBytesMax = 4_096
-  /// An escape sequence is not longer.
-  private static let sequenceMax = 16
 
   private enum State {
     case text
     /// Within a character of so many bytes.
     case character(Int)
     case escape
-    /// Behind ESC [ or ESC O.
-    case sequence
   }
 
   public private(set) var text: [UInt8] = []
@@ -39,6 +35,7 @@ public struct LineEditor {
   private let byteCountMax: Int
   private var state = State.text
   private var pending: [UInt8] = []
+  private var escape = EscapeSequence()
   private var former: [[UInt8]] = []
   /// Which former line is shown; their count for the new one, which waits in `draft`.
   private var shown = 0
@@ -51,19 +48,16 @@ public struct LineEditor {
     case .text: return key(byte)
     case .character(let length): return continueCharacter(byte, length)
     case .escape:
-      state = .text
-      if byte == UInt8(ascii: "[") || byte == UInt8(ascii: "O") {
-        pending = []
-        state = .sequence
-        return .none
+      switch escape.take(byte) {
+      case .more: return .none
+      case .alone:
+        state = .text
+        // ESC alone is no key here, and what follows is one.
+        return byte == 0x1B ? .refused : key(byte)
+      case .key(let key):
+        state = .text
+        return key.map { special($0) } ?? .none
       }
-      // ESC alone is no key here, and what follows is one.
-      return byte == 0x1B ? .refused : key(byte)
-    case .sequence:
-      pending.append(byte)
-      guard (0x40...0x7E).contains(byte) || pending.count == Self.sequenceMax else { return .none }
-      state = .text
-      return sequence(byte, pending)
     }
   }
 
@@ -93,6 +87,7 @@ public struct LineEditor {
     case 0x17: return delete(from: wordStart, to: cursor)
     case 0x1B:
       state = .escape
+      escape = EscapeSequence()
       return .none
     case 0x00...0x1F: return .refused
     case 0x20...0x7E: return insert([byte])
@@ -117,22 +112,16 @@ public struct LineEditor {
     return UTF8Text.isValid(pending.span.bytes) ? insert(pending) : .refused
   }
 
-  private mutating func sequence(_ last: UInt8, _ bytes: [UInt8]) -> Action {
-    switch last {
-    case UInt8(ascii: "A"): return show(shown - 1)
-    case UInt8(ascii: "B"): return show(shown + 1)
-    case UInt8(ascii: "C"): return move(to: after(cursor))
-    case UInt8(ascii: "D"): return move(to: before(cursor))
-    case UInt8(ascii: "F"): return move(to: text.count)
-    case UInt8(ascii: "H"): return move(to: 0)
-    case UInt8(ascii: "~"):
-      switch bytes.first {
-      case UInt8(ascii: "1"), UInt8(ascii: "7"): return move(to: 0)
-      case UInt8(ascii: "3"): return delete(from: cursor, to: after(cursor))
-      case UInt8(ascii: "4"), UInt8(ascii: "8"): return move(to: text.count)
-      default: return .none
-      }
-    default: return .none
+  private mutating func special(_ key: TerminalKey) -> Action {
+    switch key {
+    case .up: show(shown - 1)
+    case .down: show(shown + 1)
+    case .right: move(to: after(cursor))
+    case .left: move(to: before(cursor))
+    case .home: move(to: 0)
+    case .end: move(to: text.count)
+    case .delete: delete(from: cursor, to: after(cursor))
+    case .pageUp, .pageDown: .none
     }
   }
 

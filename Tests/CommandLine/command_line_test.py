@@ -146,6 +146,40 @@ class CommandLine(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.directory.name, name)
 
+    def test_top_shows_the_difference_of_two_answers(self):
+        self.daemon.status = (b'{"box": {"name": "al\\u001bice", "id": "a11ce000000000000000000000000001", "epoch": 3, "bytes_forwarded": 7},'
+                              b'"links": [{"slot": 2, "peer": "b0b0", "name": "bob", "bearer": "bluetooth-le", "state": "parked"}], "peers": [{}]}')
+        code, out, err = self.run_command("top", "--once", node=ALICE)
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual(out.splitlines(), [
+            "al?ice a11ce000  up 0 s, 0 B, 1 peer, 0 links", "forwarded 0 frames/s, 0 B/s; refused 0 frames/s; by traffic",
+            "no alarms, no faults", "",
+            "LINK  NEIGHBOUR                         BEARER           IN/S    OUT/S      RTT   LOSS    QUEUE",
+            "2     bob (parked)                      bluetooth-le      0 B      0 B        –      –      0 B"])
+
+    def test_top_refuses_an_answer_that_it_does_not_understand(self):
+        self.daemon.status = b"[]"
+        code, out, err = self.run_command("top", "--once", node=ALICE)
+        self.assertEqual((code, out, err), (1, "", "causeway: the daemon's answer is not understood; is it of another version?\n"))
+        code, _, err = self.run_command("top", "--interval", "0", node=ALICE)
+        self.assertEqual(code, 2)
+        self.assertIn("a number of seconds from 1 to 3600", err)
+
+    def test_a_bundle_is_nothing_for_a_terminal(self):
+        master, slave = os.openpty()
+        process = subprocess.run([BINARY, "bundle", "--output", "-"], stdout=slave, stderr=subprocess.PIPE, text=True)
+        os.close(master)
+        os.close(slave)
+        self.assertEqual(process.returncode, 2)
+        self.assertEqual(process.stderr, "causeway: an archive is nothing for a terminal; redirect it: > bundle.tar (with ssh also without -t)\n")
+
+    def test_a_bundle_names_what_it_could_not_get(self):
+        path = self.path("b.tar")
+        code, out, err = self.run_command("bundle", "--socket", self.path("nobody"), "--output", path)
+        self.assertEqual((code, err), (0, ""))
+        self.assertRegex(out, r"b\.tar: \d+ parts, [0-9.]+ kB\n  without status, routes: no daemon answers at .*/nobody; start")
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+
     def test_no_word_prints_the_commands(self):
         code, out, _ = self.run_command()
         self.assertEqual(code, 0)

@@ -1,5 +1,6 @@
 import Bearer
 import Channel
+import Diagnostics
 import FileSupport
 import Frame
 import Identity
@@ -15,6 +16,7 @@ import Testing
 /// A stream in memory: what one end sends the other may read, when the test lets it.
 final class FakeIO: LinkIO {
   var now = Instant.zero + .seconds(1000)
+  var segments: SegmentCounts?
   var other: FakeIO?
   /// Bytes that the driver has not read.
   var incoming: [UInt8] = []

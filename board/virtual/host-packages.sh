@@ -9,8 +9,8 @@ architectures=("$@")
 [ ${#architectures[@]} -gt 0 ] || architectures=(amd64 arm64)
 
 # xz-utils unpacks the kernel source, python3-pip fetches the Bluetooth controller model, util-linux has flock; openssl,
-# strace and curl are for the tests of identity, state and files.
-wanted=(ca-certificates coreutils curl debian-archive-keyring openssl python3 python3-pip strace util-linux xz-utils)
+# strace and curl are for the tests of identity, state and files, python3-pyte reads the screen of a test's terminal.
+wanted=(ca-certificates coreutils curl debian-archive-keyring openssl python3 python3-pip python3-pyte strace util-linux xz-utils)
 for architecture in "${architectures[@]}"; do
     case $architecture in
         amd64) wanted+=(qemu-system-x86) ;;

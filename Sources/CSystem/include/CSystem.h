@@ -33,6 +33,7 @@
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/klog.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -110,6 +111,9 @@ static inline int csystem_openat(int folder, const char *_Nonnull name, int flag
 static inline int csystem_terminal_size(int descriptor, struct winsize *_Nonnull size) {
   return ioctl(descriptor, TIOCGWINSZ, size);
 }
+
+/// How many segments with data a TCP connection has sent, and how many of them again. False when the descriptor is none.
+bool csystem_tcp_segments(int descriptor, uint32_t *_Nonnull sent, uint32_t *_Nonnull resent);
 
 /// Names of enumerations and casts that Swift does not import.
 static const int csystem_timer_cancel_on_set = TFD_TIMER_CANCEL_ON_SET;

@@ -1,15 +1,17 @@
 """config/sshd: an account that reads the box over SSH and can do nothing else. A real sshd; every way out that we could
 think of is tried."""
 # init: systemd
-# seconds: 120
+# seconds: 140
 
 import contextlib
+import io
 import json
 import os
 import pathlib
 import shutil
 import socket
 import subprocess
+import tarfile
 
 from lab import Machine, Process, check, main, run, say, step, wait_until
 from lab.service import UNIT_FILE, Service
@@ -25,7 +27,7 @@ SECRETS = ("uid=", "root:x:0", "PRIVATE KEY", "ESCAPED")
 service = Service()
 
 READING = ("status", "peers", "links", "routes", "radios", "log", "leds", "version", "help", "", "status --json", "links --json",
-           "routes --json", "sessions", "sessions --json", "metrics", "log --level=debug --since 1h", "log  --level  warning", "status --help")
+           "routes --json", "sessions", "sessions --json", "metrics", "top --once", "top --once --json", "log --level=debug --since 1h", "log  --level  warning", "status --help")
 # One word of these would already be too much.
 WORDS = ("version; id", "version\nid", "version\rid", "version $(id)", "version `id`", "version | sh", "version && id", "version || id",
          "version & id", "version > /tmp/escaped", "version < /etc/passwd", "version /etc/*", "version 'a", "version \\\nid", "/bin/sh",
@@ -36,7 +38,8 @@ WORDS = ("version; id", "version\nid", "version\rid", "version $(id)", "version 
          "status -jc/etc/shadow", "status --sock=/run/causeway/api.sock", "status -s/run/causeway/api.sock", "log --journal=/etc/passwd",
          "log --jour /etc/passwd", "log --config /etc/shadow", "ping --config=/etc/shadow box", "trace -c/etc/shadow box", "explain --config=/etc/shadow box",
          "explain -s/run/causeway/api.sock box", "sessions --socket=/run/causeway/api.sock", "leds --ended",
-         "leds --prepare", "metrics --textfile=/tmp/escaped", "metrics --text /tmp/escaped", "status -- --config=/etc/shadow", "log --level --config=/etc/shadow", "stat", "statu --json", "STATUS", "x" * 70_000)
+         "leds --prepare", "metrics --textfile=/tmp/escaped", "metrics --text /tmp/escaped",
+         "bundle --output=/tmp/escaped", "bundle -o/tmp/escaped", "bundle --out /tmp/escaped", "top --socket=/tmp/x", "status -- --config=/etc/shadow", "log --level --config=/etc/shadow", "stat", "statu --json", "STATUS", "x" * 70_000)
 
 
 def ssh(*words, key=KEY, options=(), timeout=30, input=""):
@@ -103,6 +106,12 @@ def scenario():
         check(code == 4 and "there is no peer" in said, "a command's own failure is passed on", (code, said))
         code, said = ssh("status", options=["-tt"])
         check(code == 0 and "BEARER" in said, "a terminal may be had", (code, said))
+        code, said = ssh("top", options=["-tt"], input="q")
+        check(code == 0 and "q quit" in said and said.endswith("\x1b[?1049l"), "“top” is a full screen", (code, said))
+        done = subprocess.run(["ssh", *OPTIONS, "-i", KEY, ACCOUNT, "bundle"], capture_output=True, timeout=60)
+        with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+            names = [os.path.basename(name) for name in archive.getnames()]
+        check(done.returncode == 0 and "status.json" in names and "journal.txt" in names, "“bundle” is an archive", (done.stderr, names))
 
     with step(f"{len(WORDS)} other commands are refused") as remark:
         for words in WORDS:

@@ -1,0 +1,23 @@
+import Primitives
+
+/// How long a radio has scanned and dialled. A loop that is late makes a state too long by as much.
+struct RadioTimes {
+  private var scanning = TimeSpan.milliseconds(0)
+  private var dialling = TimeSpan.milliseconds(0)
+  private var isScanning = false
+  private var isDialling = false
+  private var since = Instant.zero
+
+  /// What the radio does from now on.
+  mutating func note(isScanning: Bool, isDialling: Bool, _ now: Instant) {
+    (scanning, dialling) = total(now)
+    self.isScanning = isScanning
+    self.isDialling = isDialling
+    since = now
+  }
+
+  /// Both times until now.
+  func total(_ now: Instant) -> (scanning: TimeSpan, dialling: TimeSpan) {
+    (isScanning ? scanning + (now - since) : scanning, isDialling ? dialling + (now - since) : dialling)
+  }
+}

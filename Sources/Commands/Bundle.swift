@@ -1,0 +1,189 @@
+import CSystem
+import Configuration
+import Diagnostics
+import Doctor
+import Identity
+import Journal
+import Reactor
+
+/// The parts of a bug report. Each text passes the redaction before it is kept; what cannot be had is named.
+final class Bundle {
+  /// The greatest part: of a longer journal the end is kept, of other texts the beginning. Together the parts are less than
+  /// `Archive.bytesMax`.
+  private static let partBytesMax = 640 << 10
+
+  /// What is not in it, and why; not redacted.
+  private(set) var missing: [String] = []
+  var partCount: Int { parts.count }
+
+  private let options: ClientOptions
+  private var redaction: Redaction
+  private var parts: [(name: String, text: [UInt8])] = []
+  private var configuration = Configuration()
+
+  init(_ options: ClientOptions, keepsIdentities: Bool) {
+    self.options = options
+    redaction = Redaction(keepsIdentities: keepsIdentities)
+  }
+
+  func collect() {
+    // First, as it says what is secret.
+    addConfiguration()
+    add("version.txt", versionText.bytes)
+    addStatus()
+    addDoctor()
+    addJournal()
+    addSystem()
+    addKernelLog()
+    add("limits.txt", limitsText.bytes)
+  }
+
+  func archive(named name: String, seconds: UInt64) -> TextBuilder {
+    var archive = Archive(folder: name, seconds: seconds)
+    for part in [(name: "README.txt", text: readme)] + parts where !archive.add(part.name, part.text) {
+      missing.append("\(part.name): no room")
+    }
+    var text = TextBuilder()
+    for byte in archive.bytes { text.add(byte: byte) }
+    return text
+  }
+
+  private var readme: [UInt8] {
+    var text = TextBuilder()
+    text.add("A bug report by “causeway bundle”, version \(causewayVersion).\n\nSecrets are masked by “***”. ")
+    text.add(
+      redaction.keepsIdentities
+        ? "Names, ids and addresses are as they are.\n"
+        : "Names are “peer-” and the beginning of an id, ids are cut,\naddresses end with “x”.\n")
+    if !missing.isEmpty { text.add("\nNot in it:\n") }
+    for line in missing { text.add("  \(redaction.applied(to: line))\n") }
+    return text.bytes
+  }
+
+  /// Adds a text that is redacted already.
+  private func add(_ name: String, _ text: [UInt8]) {
+    let isCut = text.count > Self.partBytesMax
+    parts.append((name, isCut ? text.prefix(Self.partBytesMax) + Array("\n(cut here)\n".utf8) : text))
+  }
+
+  private func miss(_ name: String, _ reason: String) {
+    missing.append("\(name): \(reason)")
+  }
+
+  // MARK: Parts
+
+  private func addConfiguration() {
+    let path = options.config ?? Configuration.defaultPath
+    do throws(ConfigurationError) {
+      guard let file = try Configuration.read(path, mayBeAbsent: options.config == nil) else {
+        return add("configuration.txt", Array("; there is no file: the defaults\n".utf8))
+      }
+      let excerpt = ConfigurationExcerpt(of: file, keepsIdentities: redaction.keepsIdentities)
+      for secret in excerpt.secrets { redaction.add(secret: secret) }
+      add("configuration.txt", redaction.applied(to: excerpt.text))
+      configuration = try Configuration.parse(file, file: path)
+    } catch {
+      miss("configuration", error.text)
+    }
+  }
+
+  private func addStatus() {
+    do throws(DiagnosticsError) {
+      let path = options.socket ?? configuration.controlSocketPath
+      let report = try StatusReport(ControlClient(path: path).status())
+      defer { report.release() }
+      report.redact(redaction)
+      add("status.json", report.json())
+      add("status.txt", report.text().bytes)
+    } catch {
+      return miss("status, routes", error.text)
+    }
+    do throws(CommandFailure) {
+      let text = try routesText(PeerConnection(options), hasNames: redaction.keepsIdentities)
+      add("routes.txt", redaction.applied(to: text.bytes))
+    } catch {
+      miss("routes", "the daemon did not answer")
+    }
+  }
+
+  private func addDoctor() {
+    var text = TextBuilder()
+    for finding in doctorFindings(options) {
+      // Before the lines are filled, so that nothing is cut in two.
+      text.add(
+        FindingView.text(
+          Finding(
+            finding.check, finding.state, redaction.applied(to: finding.text),
+            remedy: redaction.applied(to: finding.remedy))))
+    }
+    add("doctor.txt", text.bytes)
+  }
+
+  private func addJournal() {
+    do throws(DiagnosticsError) {
+      let journal = try JournalMapping(path: configuration.journalPath)
+      var lines: [[UInt8]] = [], count = 0
+      for sequence in LogQuery().sequences(in: journal).reversed() {
+        guard let line = EventFormatter.line(sequence, of: journal) else { continue }
+        let text = redaction.applied(to: line.bytes)
+        count += text.count
+        if count > Self.partBytesMax { break }
+        lines.append(text)
+      }
+      add("journal.txt", lines.reversed().flatMap { $0 })
+    } catch {
+      miss("journal", error.text)
+    }
+  }
+
+  private func addSystem() {
+    var text = TextBuilder()
+    for path in ["/proc/version", "/etc/os-release", "/proc/device-tree/model", "/proc/uptime", "/proc/loadavg"] {
+      guard let bytes = try? readFile(path, bytesMax: 4096) else { continue }
+      text.add("\(path)\n")
+      text.add(untrustedLines: redaction.applied(to: bytes))
+      text.add("\n")
+    }
+    if let bytes = try? readFile("/proc/meminfo", bytesMax: 4096) {
+      text.add("/proc/meminfo\n")
+      text.add(untrustedLines: bytes.split(separator: 0x0A).prefix(3).flatMap { $0 + [0x0A] })
+    }
+    add("system.txt", text.bytes)
+  }
+
+  /// What the kernel says of radios.
+  private func addKernelLog() {
+    let all = klogctl(kernelLogSize, nil, 0)
+    var bytes = [CChar](repeating: 0, count: Int(min(max(all, 0), 1 << 20)))
+    let count = klogctl(kernelLogReadAll, &bytes, CInt(bytes.count))
+    guard count >= 0 else { return miss("kernel log", "\(SystemError.last.text); root may read it") }
+    var text = TextBuilder()
+    for line in bytes[..<Int(count)].map({ UInt8(bitPattern: $0) }).split(separator: 0x0A) where isAboutRadios(line) {
+      text.add(untrustedLines: redaction.applied(to: line + [0x0A]))
+    }
+    add("kernel.txt", text.bytes)
+  }
+}
+
+/// Actions of klogctl(3).
+private let kernelLogReadAll: CInt = 3
+private let kernelLogSize: CInt = 10
+
+private let radioWords: [StaticString] = [
+  "bluetooth", "btusb", "hci", "wlan", "wifi", "80211", "brcm", "firmware", "rfkill",
+]
+
+private func isAboutRadios(_ line: ArraySlice<UInt8>) -> Bool {
+  let line = Text(line.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }[...])
+  return radioWords.contains { line.contains($0) }
+}
+
+extension TextBuilder {
+  /// Lines of a file that others write.
+  fileprivate mutating func add(untrustedLines bytes: [UInt8]) {
+    for line in bytes.split(separator: 0x0A, omittingEmptySubsequences: true) {
+      add(untrusted: line)
+      add("\n")
+    }
+  }
+}

@@ -1,0 +1,63 @@
+/// An archive of text files in one folder, as bytes: tar's format ustar (POSIX, pax, “ustar Interchange Format”), which
+/// every tar reads. Nothing is compressed.
+public struct Archive {
+  /// The greatest archive.
+  public static let bytesMax = 4 << 20
+  private static let block = 512
+  /// A name has so many bytes, its folder included.
+  private static let nameBytesMax = 100
+
+  private let folder: String
+  private let seconds: UInt64
+  private var all: [UInt8] = []
+
+  /// - `folder`: its name comes before that of each file.
+  /// - `seconds`: when the files were made, since 1970.
+  public init(folder: String, seconds: UInt64) {
+    self.folder = folder
+    self.seconds = seconds
+  }
+
+  /// Adds a file that its owner alone may read. False, and nothing is added, when there is no room, or the name is too long.
+  public mutating func add(_ name: String, _ contents: [UInt8]) -> Bool {
+    let path = Array("\(folder)/\(name)".utf8)
+    let size = Self.whole(contents.count)
+    guard path.count <= Self.nameBytesMax, all.count + Self.block + size + 2 * Self.block <= Self.bytesMax else {
+      return false
+    }
+    all += header(path, contents.count) + contents
+    all += [UInt8](repeating: 0, count: size - contents.count)
+    return true
+  }
+
+  /// The archive with its end.
+  public var bytes: [UInt8] { all + [UInt8](repeating: 0, count: 2 * Self.block) }
+
+  private static func whole(_ count: Int) -> Int { (count + block - 1) / block * block }
+
+  private func header(_ path: [UInt8], _ size: Int) -> [UInt8] {
+    var header = [UInt8](repeating: 0, count: Self.block)
+    func put(_ text: [UInt8], at offset: Int) { header.replaceSubrange(offset..<(offset + text.count), with: text) }
+    put(path, at: 0)
+    put(octal(0o600, 7), at: 100)
+    put(octal(0, 7), at: 108)
+    put(octal(0, 7), at: 116)
+    put(octal(UInt64(size), 11), at: 124)
+    put(octal(seconds, 11), at: 136)
+    // The sum of the header counts its own field as blanks.
+    put([UInt8](repeating: 0x20, count: 8), at: 148)
+    put(Array("0".utf8), at: 156)
+    put(Array("ustar\u{0}00".utf8), at: 257)
+    put(Array("root".utf8), at: 265)
+    put(Array("root".utf8), at: 297)
+    put(octal(0, 7), at: 329)
+    put(octal(0, 7), at: 337)
+    put(octal(header.reduce(0) { $0 + UInt64($1) }, 6) + [0], at: 148)
+    return header
+  }
+
+  /// The lowest digits of a number.
+  private func octal(_ number: UInt64, _ digits: Int) -> [UInt8] {
+    (0..<digits).map { UInt8(ascii: "0") + UInt8(number >> UInt64(3 * (digits - 1 - $0)) & 7) }
+  }
+}

@@ -1,0 +1,111 @@
+/// What leaves a box for a stranger's eyes: takes secrets out of a text, and what tells who and where people are.
+///
+/// Always “***”: each known secret, and what follows the word “passphrase” up to the end of the line. Unless identities are
+/// kept, also: what is between “ and ” (names, and values that were not accepted) becomes “…”; the last three bytes of a MAC
+/// address and all but the first group of an IPv6 address become “x”; an id is cut to its first 8 digits.
+public struct Redaction {
+  /// Names, ids and addresses stay.
+  public let keepsIdentities: Bool
+  private var secrets: [[UInt8]] = []
+
+  public init(keepsIdentities: Bool) { self.keepsIdentities = keepsIdentities }
+
+  /// A shorter one would be found everywhere.
+  public static let secretBytesMin = 4
+
+  public mutating func add(secret: [UInt8]) {
+    guard secret.count >= Self.secretBytesMin, !secrets.contains(secret) else { return }
+    // Longer ones first: they may begin with another.
+    secrets.insert(secret, at: secrets.firstIndex { $0.count < secret.count } ?? secrets.count)
+  }
+
+  public func applied(to text: String) -> String { String(decoding: applied(to: Array(text.utf8)), as: UTF8.self) }
+
+  public func applied(to text: [UInt8]) -> [UInt8] {
+    var result: [UInt8] = []
+    result.reserveCapacity(text.count)
+    var place = 0
+    while place < text.count {
+      if let length = secretLength(text, at: place) {
+        result += hidden
+        place += length
+      } else if begins(text, with: passphrase, at: place) {
+        let isEntry = begins(text, with: entrySign, at: place + passphrase.count)
+        result += passphrase + (isEntry ? entrySign : []) + hidden
+        place = text[place...].firstIndex(of: 0x0A) ?? text.count
+      } else if !keepsIdentities, let end = quoteEnd(text, from: place) {
+        result += Array("“…”".utf8)
+        place = end
+      } else if !keepsIdentities, let kept = interfaceLength(text, at: place) {
+        result += text[place..<(place + kept)] + Array("xxxxxx".utf8)
+        place += kept + 6
+      } else if !keepsIdentities, isNumberPart(text[place]), place == 0 || !isWordPart(text[place - 1]) {
+        let end = text[place...].firstIndex { !isNumberPart($0) } ?? text.count
+        result += isWordEnd(text, end) ? shortened(Array(text[place..<end])) : Array(text[place..<end])
+        place = end
+      } else {
+        result.append(text[place])
+        place += 1
+      }
+    }
+    return result
+  }
+
+  private func secretLength(_ text: [UInt8], at place: Int) -> Int? {
+    secrets.first { $0[0] == text[place] && begins(text, with: $0, at: place) }?.count
+  }
+
+  /// How much is kept of the name of an interface that is made of its MAC address (systemd.net-naming-scheme(7)).
+  private func interfaceLength(_ text: [UInt8], at place: Int) -> Int? {
+    guard place == 0 || !isWordPart(text[place - 1]), text.count - place >= 15,
+      interfacePrefixes.contains(where: { begins(text, with: $0, at: place) }),
+      text[(place + 3)..<(place + 15)].allSatisfy({ hexDigit($0) != nil }), isWordEnd(text, place + 15)
+    else { return nil }
+    return 9
+  }
+
+  /// The end of a quotation that begins here, within its line.
+  private func quoteEnd(_ text: [UInt8], from place: Int) -> Int? {
+    guard begins(text, with: quote, at: place) else { return nil }
+    var end = place + quote.count
+    while end < text.count, text[end] != 0x0A, !begins(text, with: quoteClosing, at: end) { end += 1 }
+    return begins(text, with: quoteClosing, at: end) ? end + quoteClosing.count : end
+  }
+}
+
+private let hidden = Array("***".utf8)
+private let passphrase = Array("passphrase ".utf8)
+/// Between a key and its value in a configuration.
+private let entrySign = Array("= ".utf8)
+private let quote = Array("“".utf8)
+private let interfacePrefixes = [Array("enx".utf8), Array("wlx".utf8)]
+private let quoteClosing = Array("”".utf8)
+
+private func begins(_ text: [UInt8], with part: [UInt8], at place: Int) -> Bool {
+  text.count - place >= part.count && text[place..<(place + part.count)].elementsEqual(part)
+}
+
+private func isNumberPart(_ byte: UInt8) -> Bool { byte == UInt8(ascii: ":") || hexDigit(byte) != nil }
+
+private func isWordPart(_ byte: UInt8) -> Bool {
+  isNumberPart(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte) || byte == UInt8(ascii: "_")
+}
+
+private func isWordEnd(_ text: [UInt8], _ end: Int) -> Bool { end == text.count || !isWordPart(text[end]) }
+
+/// A run of digits and colons without what tells a device from others of its kind.
+private func shortened(_ run: [UInt8]) -> [UInt8] {
+  // A colon at the end is of the sentence, and “::” of an address.
+  let isSentence = run.last == UInt8(ascii: ":") && !run.suffix(2).elementsEqual("::".utf8)
+  let number = isSentence ? Array(run.dropLast()) : run
+  let end = isSentence ? Array(":".utf8) : []
+  let groups = number.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+  if groups.count == 6 && groups.allSatisfy({ $0.count == 2 }) {
+    return Array(number.prefix(9)) + Array("xx:xx:xx".utf8) + end
+  }
+  if groups.count == 8 || groups.dropFirst().dropLast().contains(where: { $0.isEmpty }) {
+    return Array(groups[0]) + Array("::x".utf8) + end
+  }
+  if groups.count == 1 && number.count == 32 { return Array(number.prefix(8)) + Array("…".utf8) + end }
+  return run
+}

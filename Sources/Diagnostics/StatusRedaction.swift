@@ -1,0 +1,43 @@
+import CFormats
+
+extension StatusReport {
+  /// Changes the status to what a stranger may see: each text by the redaction, and unless identities are kept a name to
+  /// “peer-” with the beginning of its id, and of discovery info only the keys stay.
+  public func redact(_ redaction: Redaction) { change(root, redaction) }
+
+  private func change(_ value: JSONView, _ redaction: Redaction) {
+    if !redaction.keepsIdentities {
+      rename(value, "name", after: ["id", "peer", "pinned"])
+      rename(value, "offered_name", after: ["offered"])
+      value["info"].forEach { pair in
+        let key = Array(pair.string.utf8.prefix { $0 != UInt8(ascii: "=") })
+        pair.set(key + Array("=…".utf8))
+      }
+    }
+    value.forEachMember { change($1, redaction) }
+    value.forEach { change($0, redaction) }
+    if let text = value.text { value.set(redaction.applied(to: text)) }
+  }
+
+  private func rename(_ object: JSONView, _ name: StaticString, after ids: [StaticString]) {
+    guard object[name].text != nil, let id = ids.first(where: { object[$0].text != nil }) else { return }
+    object[name].set(Array("peer-".utf8) + object[id].string.utf8.prefix(8))
+  }
+
+  /// The whole status as JSON.
+  public func json() -> [UInt8] { root.jsonText() }
+}
+
+extension JSONView {
+  /// Nil for what is no string.
+  fileprivate var text: [UInt8]? { json_string_value(handle).map { Array(String(cString: $0).utf8) } }
+
+  /// Replaces the contents of a string.
+  fileprivate func set(_ text: [UInt8]) {
+    text.withUnsafeBytes { raw in
+      raw.withMemoryRebound(to: CChar.self) {
+        _ = json_string_setn(UnsafeMutablePointer(handle), $0.baseAddress ?? emptyText, $0.count)
+      }
+    }
+  }
+}

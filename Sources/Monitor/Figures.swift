@@ -1,0 +1,138 @@
+import Diagnostics
+import Primitives
+
+/// What passed between two samples of one daemon. Rates are bytes (or frames) a second; they are nil where there is nothing
+/// to compare with: at the first sample, after a restart of the daemon, for a link that has just come up.
+///
+/// A class, as pages and models only pass it on: copies of its arrays would be much code.
+public final class Figures {
+  /// A link to a neighbour.
+  public struct Link {
+    public let sample: StatusSample.Link
+    public let received: UInt64?
+    public let sent: UInt64?
+    /// Of 1000 TCP segments that were sent, those that were sent again. Nil for what is not TCP, and when none was sent.
+    public let lossPermille: UInt64?
+
+    var traffic: UInt64 { (received ?? 0) &+ (sent ?? 0) }
+  }
+
+  /// A bearer.
+  public struct Radio {
+    public let sample: StatusSample.Radio
+    /// Of all its links.
+    public let received: UInt64?
+    public let sent: UInt64?
+    /// Of Bluetooth LE: the share of time that these bytes need, computed (`airTenthsOfByte`).
+    public let airPermille: UInt64?
+    public let scanningPermille: UInt64?
+    public let diallingPermille: UInt64?
+  }
+
+  /// A node whose frames are forwarded.
+  public struct Talker {
+    public let sample: StatusSample.Talker
+    public let rate: UInt64?
+  }
+
+  /// What a byte takes over Bluetooth LE, in tenths of a microsecond: a data packet of 251 bytes takes 2,120 µs at 1 Mbit/s
+  /// (LE 1M), the empty answer 80 µs, and twice 150 µs pass between them (Core Specification 5.4, Vol 6, Part B, 2.1 and
+  /// 4.1.1); 244 of its bytes are ours.
+  static let airTenthsOfByte: UInt64 = 102
+
+  public let sample: StatusSample
+  public let framesForwarded: UInt64?
+  public let bytesForwarded: UInt64?
+  public let framesRefused: UInt64?
+  public let links: [Link]
+  public let radios: [Radio]
+  /// Those that send most first.
+  public let talkers: [Talker]
+
+  public init(_ sample: StatusSample, since earlier: StatusSample?, span: TimeSpan) {
+    let before = earlier.flatMap { $0.epoch == sample.epoch && $0.id == sample.id ? $0 : nil }
+    let perSecond = Rate(span)
+    self.sample = sample
+    framesForwarded = perSecond.of(sample.framesForwarded, before?.framesForwarded)
+    bytesForwarded = perSecond.of(sample.bytesForwarded, before?.bytesForwarded)
+    framesRefused = perSecond.of(sample.framesRefused, before?.framesRefused)
+    let links = sample.links.map { link in
+      let former = before?.links.first { $0.slot == link.slot && $0.peer == link.peer && isSame($0, link) }
+      return Link(
+        sample: link, received: perSecond.of(link.received, former?.received),
+        sent: perSecond.of(link.sent, former?.sent), lossPermille: loss(link, former))
+    }
+    self.links = links
+    radios = sample.radios.map { radio in
+      let former = before?.radios.first { $0.name == radio.name }
+      let received = sum(links, of: radio.name) { $0.received }
+      let sent = sum(links, of: radio.name) { $0.sent }
+      let isLE = radio.name.elementsEqual("\(BearerKind.bluetoothLE.name)".utf8)
+      let bytes = isLE ? received.flatMap { received in sent.map { received &+ $0 } } : nil
+      return Radio(
+        sample: radio, received: received, sent: sent,
+        airPermille: bytes.map { min($0, 1 << 32) * airTenths / 10_000 },
+        scanningPermille: share(perSecond.of(radio.scanningMilliseconds, former?.scanningMilliseconds)),
+        diallingPermille: share(perSecond.of(radio.diallingMilliseconds, former?.diallingMilliseconds)))
+    }
+    let talkers = sample.talkers.map { talker in
+      let former = before?.talkers.first { $0.id == talker.id }
+      return Talker(sample: talker, rate: perSecond.of(talker.bytes, former?.bytes))
+    }
+    self.talkers = inOrder(talkers.count) { one, other in
+      let first = talkers[one], second = talkers[other]
+      if first.rate != second.rate { return (first.rate ?? 0) > (second.rate ?? 0) }
+      return first.sample.bytes > second.sample.bytes
+    }.map { talkers[$0] }
+  }
+}
+
+/// Indices of so many elements, those that precede others first.
+func inOrder(_ count: Int, _ precede: (_ one: Int, _ other: Int) -> Bool) -> [Int] {
+  var indices = Array(0..<count)
+  var span = indices.mutableSpan
+  putInOrder(&span, precede)
+  return indices
+}
+
+private let airTenths = Figures.airTenthsOfByte
+
+/// Differences of counters as rates.
+private struct Rate {
+  private let microseconds: UInt64
+
+  init(_ span: TimeSpan) { microseconds = span.microseconds }
+
+  /// Nil when the counter began again.
+  func of(_ later: UInt64?, _ earlier: UInt64?) -> UInt64? {
+    guard let later, let earlier, later >= earlier, microseconds > 0 else { return nil }
+    let (product, overflow) = (later - earlier).multipliedReportingOverflow(by: 1_000_000)
+    return overflow ? .max : product / microseconds
+  }
+}
+
+/// Milliseconds of a second; a late answer may give some more.
+private func share(_ rate: UInt64?) -> UInt64? { rate.map { min($0, 1000) } }
+
+/// Whether the second is the first one, later.
+private func isSame(_ earlier: StatusSample.Link, _ later: StatusSample.Link) -> Bool {
+  later.sinceSeconds >= earlier.sinceSeconds && later.received >= earlier.received && later.sent >= earlier.sent
+}
+
+private func loss(_ link: StatusSample.Link, _ former: StatusSample.Link?) -> UInt64? {
+  guard let former, let sent = link.segmentsSent, let resent = link.segmentsResent, let before = former.segmentsSent,
+    let resentBefore = former.segmentsResent, sent > before, resent >= resentBefore
+  else { return nil }
+  let all = sent - before, again = min(resent - resentBefore, all)
+  let (product, overflow) = again.multipliedReportingOverflow(by: 1000)
+  return overflow ? again / (all / 1000) : product / all
+}
+
+/// Nil when no link of this bearer has a rate.
+private func sum(_ links: [Figures.Link], of bearer: [UInt8], _ rate: (Figures.Link) -> UInt64?) -> UInt64? {
+  var sum: UInt64?
+  for link in links where link.sample.bearer == bearer {
+    if let rate = rate(link) { sum = (sum ?? 0) &+ rate }
+  }
+  return sum
+}

@@ -1,0 +1,99 @@
+import Diagnostics
+import Primitives
+import Terminal
+
+/// `causeway top` without its daemon and its terminal: samples and keys in, lines out.
+public struct TopModel {
+  /// What the links are sorted by.
+  public enum Order: UInt8, CaseIterable {
+    case traffic, loss, roundTrip, queue, name
+
+    var text: StaticString {
+      switch self {
+      case .traffic: "traffic"
+      case .loss: "loss"
+      case .roundTrip: "round trip"
+      case .queue: "queue"
+      case .name: "name"
+      }
+    }
+  }
+
+  /// What is shown: while it is paused, of the moment at which it was.
+  public private(set) var figures: Figures?
+  public private(set) var order = Order.traffic
+  public private(set) var isPaused = false
+  public private(set) var showsHelp = false
+  /// The user has seen enough.
+  public private(set) var isOver = false
+  /// Lines of the tables that are above the screen.
+  private(set) var offset = 0
+  /// What `page` had room for: a page of “page down”.
+  private var room = 1
+  private var latest: (sample: StatusSample, at: Instant)?
+  /// Since when the daemon does not answer, and why.
+  private(set) var silence: (reason: [UInt8], since: Instant)?
+
+  public init() {}
+
+  /// The daemon has answered.
+  public mutating func hear(_ sample: StatusSample, at now: Instant) {
+    let fresh = Figures(sample, since: latest?.sample, span: latest.map { now - $0.at } ?? .milliseconds(0))
+    latest = (sample, now)
+    silence = nil
+    if !isPaused { figures = fresh }
+  }
+
+  /// The daemon does not answer, for this reason: untrusted text. What was seen last stays.
+  public mutating func lose(_ reason: String, at now: Instant) {
+    silence = (Array(reason.utf8), silence?.since ?? now)
+    // Counters that go on after a gap say nothing of one second.
+    latest = nil
+  }
+
+  public mutating func press(_ key: KeyReader.Key) {
+    switch key {
+    case .character(UInt8(ascii: "q")), .character(UInt8(ascii: "Q")), .character(4): isOver = true
+    case .character(UInt8(ascii: "s")):
+      let all = Order.allCases
+      order = all[(Int(order.rawValue) + 1) % all.count]
+    case .character(UInt8(ascii: " ")): isPaused.toggle()
+    case .character(UInt8(ascii: "?")), .character(UInt8(ascii: "h")): showsHelp.toggle()
+    case .character(UInt8(ascii: "k")), .special(.up): offset = max(offset - 1, 0)
+    case .character(UInt8(ascii: "j")), .special(.down): offset += 1
+    case .special(.pageUp): offset = max(offset - room, 0)
+    case .special(.pageDown): offset += room
+    case .special(.home): offset = 0
+    case .special(.end): offset = Int.max / 2
+    case .special(.left), .special(.right), .special(.delete), .character: break
+    }
+  }
+
+  /// A screen of this size, at least one line of one column.
+  public mutating func page(columns: Int, rows: Int, at now: Instant) -> [ScreenLine] {
+    let body = showsHelp ? TopPage.help : TopPage.tables(figures, order, columns)
+    var head = TopPage.head(self, at: now)
+    // Where there is hardly room the tables are worth more than what stands around them.
+    let hasFoot = rows >= 6
+    head.removeLast(max(head.count - max(rows - 4, 1), 0))
+    room = max(rows - head.count - (hasFoot ? 1 : 0), 0)
+    offset = min(offset, max(body.count - room, 0))
+    let seen = body[offset..<min(offset + room, body.count)]
+    var lines = head + seen
+    if hasFoot {
+      lines += [ScreenLine](repeating: ScreenLine([]), count: room - seen.count)
+      lines.append(TopPage.foot(columns, above: offset, below: body.count - offset - seen.count))
+    }
+    return lines.map { ScreenLine(fitted($0.text, columns), $0.style) }
+  }
+
+  /// All lines, for what is no screen.
+  public func table(columns: Int, at now: Instant) -> TextBuilder {
+    var text = TextBuilder()
+    for line in TopPage.head(self, at: now) + TopPage.tables(figures, order, columns) {
+      for byte in line.text { text.add(byte: byte) }
+      text.add("\n")
+    }
+    return text
+  }
+}

@@ -1,0 +1,44 @@
+import Primitives
+
+/// The sources of forwarded frames that send most, in a table of fixed size: “Space-Saving” (Metwally, Agrawal, El Abbadi:
+/// Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005).
+///
+/// A source that is not in the full table replaces the one of least weight, and takes its weight over. So whoever sends
+/// more than 1/`entriesMax` of all bytes is in it, however many sources a neighbour invents.
+public struct Talkers {
+  /// Enough for every row that a screen shows.
+  public static let entriesMax = 16
+
+  /// One source.
+  public struct Entry: Sendable {
+    public internal(set) var node = NodeID.none
+    /// Bytes since it came into the table.
+    public internal(set) var bytes: UInt64 = 0
+    /// These, and the weight of those that it replaced.
+    var weight: UInt64 = 0
+  }
+
+  private var entries = FixedArray<16, Entry>(repeating: Entry())
+  private var count = 0
+
+  init() {}
+
+  mutating func count(_ bytes: Int, of node: NodeID) {
+    var least = 0
+    for index in 0..<count {
+      if entries[index].node == node {
+        entries[index].bytes &+= UInt64(bytes)
+        entries[index].weight &+= UInt64(bytes)
+        return
+      }
+      if entries[index].weight < entries[least].weight { least = index }
+    }
+    let isFull = count == Self.entriesMax
+    let place = isFull ? least : count
+    if !isFull { count += 1 }
+    entries[place] = Entry(node: node, bytes: UInt64(bytes), weight: entries[place].weight &+ UInt64(bytes))
+  }
+
+  /// All of them, in no order.
+  public var all: [Entry] { (0..<count).map { entries[$0] } }
+}

@@ -1,0 +1,84 @@
+/// Keys that a terminal sends as several bytes.
+public enum TerminalKey: Equatable {
+  case up, down, left, right, home, end, delete, pageUp, pageDown
+}
+
+/// One escape sequence of a terminal (ECMA-48, 5.4; the keys of xterm), byte by byte, from the byte behind ESC on.
+struct EscapeSequence {
+  enum Step: Equatable {
+    /// It goes on.
+    case more
+    /// It was ESC alone, and this byte is a key of its own.
+    case alone
+    /// It is over; nil for a key without a meaning here.
+    case key(TerminalKey?)
+  }
+
+  /// A longer one ends here.
+  private static let bytesMax = 16
+
+  private var bytes: [UInt8] = []
+  private var isOpen = false
+
+  mutating func take(_ byte: UInt8) -> Step {
+    guard isOpen else {
+      isOpen = byte == UInt8(ascii: "[") || byte == UInt8(ascii: "O")
+      return isOpen ? .more : .alone
+    }
+    bytes.append(byte)
+    return (0x40...0x7E).contains(byte) || bytes.count == Self.bytesMax ? .key(key(byte)) : .more
+  }
+
+  private func key(_ last: UInt8) -> TerminalKey? {
+    switch last {
+    case UInt8(ascii: "A"): .up
+    case UInt8(ascii: "B"): .down
+    case UInt8(ascii: "C"): .right
+    case UInt8(ascii: "D"): .left
+    case UInt8(ascii: "F"): .end
+    case UInt8(ascii: "H"): .home
+    case UInt8(ascii: "~"):
+      switch bytes.first {
+      case UInt8(ascii: "1"), UInt8(ascii: "7"): .home
+      case UInt8(ascii: "3"): .delete
+      case UInt8(ascii: "4"), UInt8(ascii: "8"): .end
+      case UInt8(ascii: "5"): .pageUp
+      case UInt8(ascii: "6"): .pageDown
+      default: nil
+      }
+    default: nil
+    }
+  }
+}
+
+/// The keys of a screen on which no text is typed.
+public struct KeyReader {
+  /// A character, or a key that has none.
+  public enum Key: Equatable {
+    case character(UInt8)
+    case special(TerminalKey)
+  }
+
+  private var escape: EscapeSequence?
+
+  public init() {}
+
+  /// The key that ends with this byte; nil when there is none.
+  public mutating func take(_ byte: UInt8) -> Key? {
+    guard var sequence = escape else {
+      if byte == 0x1B { escape = EscapeSequence() } else { return .character(byte) }
+      return nil
+    }
+    switch sequence.take(byte) {
+    case .more:
+      escape = sequence
+      return nil
+    case .alone:
+      escape = nil
+      return take(byte)
+    case .key(let key):
+      escape = nil
+      return key.map { .special($0) }
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import Testing
+
+@testable import Configuration
+
+private let file = """
+  # passphrase = an old secret
+  [node]
+  display-name = casa mia
+  stray line
+  [wifi-direct]
+  passphrase = correct horse = 1
+  ssid: DIRECT-xy-home
+  mode = client   \r
+  unknown = hello
+  [nonsense]
+  """
+
+private func excerpt(_ keeps: Bool = false) -> (text: String, secrets: [String]) {
+  let excerpt = ConfigurationExcerpt(of: Array(file.utf8), keepsIdentities: keeps)
+  return (
+    String(decoding: excerpt.text, as: UTF8.self), excerpt.secrets.map { String(decoding: $0, as: UTF8.self) }
+  )
+}
+
+@Test func anExcerptHasTheKeysAndNoSecrets() {
+  #expect(
+    excerpt().text == """
+      [node]
+      display-name = ***
+      ; line 4 is not understood, and left out
+      [wifi-direct]
+      passphrase = ***
+      ssid = ***
+      mode = client
+      ; line 9 is not understood, and left out
+      ; line 10 is not understood, and left out
+
+      """)
+}
+
+@Test func personalValuesStayWhereTheyAreAskedFor() {
+  #expect(excerpt(true).text.contains("display-name = casa mia\n") && excerpt(true).text.contains("passphrase = ***\n"))
+}
+
+@Test func secretsAreToldToWhoeverMasksOtherTexts() {
+  #expect(excerpt().secrets == ["an old secret", "correct horse = 1"])
+}

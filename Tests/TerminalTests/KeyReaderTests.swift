@@ -1,0 +1,25 @@
+import Terminal
+import Testing
+
+private func keys(_ bytes: String) -> [KeyReader.Key] {
+  var reader = KeyReader()
+  return bytes.utf8.compactMap { reader.take($0) }
+}
+
+@Test func sequencesOfATerminalAreKeys() {
+  #expect(
+    keys("\u{1B}[A\u{1B}OB\u{1B}[5~\u{1B}[6~\u{1B}[H\u{1B}[4~q") == [
+      .special(.up), .special(.down), .special(.pageUp), .special(.pageDown), .special(.home), .special(.end),
+      .character(UInt8(ascii: "q")),
+    ])
+}
+
+@Test func anUnknownSequenceIsNoKeyAndSwallowsNoOther() {
+  #expect(keys("\u{1B}[1;5Zq") == [.character(UInt8(ascii: "q"))])
+  #expect(keys("\u{1B}[" + String(repeating: "1", count: 16) + "q") == [.character(UInt8(ascii: "q"))])
+}
+
+@Test func escapeAloneIsFollowedByAKeyOfItsOwn() {
+  #expect(keys("\u{1B}q") == [.character(UInt8(ascii: "q"))])
+  #expect(keys("\u{1B}\u{1B}[B") == [.special(.down)])
+}
