@@ -68,19 +68,6 @@ import Testing
     #expect(row.places[0].node.certificates(of: row.places[2].identity.id) == [row.places[2].identity.point])
   }
 
-  @Test func `a handshake that fails is tried again until the certificates are there`() throws {
-    let row = Row(3)
-    _ = try meet(row, judges: [0])
-    row.restart(2)
-    var isLost = true
-    row.onTheWay = { _, header, payload in isLost ? nil : payload }
-    row.pass(.seconds(60))
-    #expect(row.places[0].node.certificates(of: row.places[2].identity.id) == nil)
-    isLost = false
-    row.pass(.seconds(40))
-    #expect(row.places[0].node.certificates(of: row.places[2].identity.id) != nil)
-  }
-
   @Test func `where traffic is not sealed there are no certificates`() {
     let row = Row(2) { _, settings in settings.encryption = .none }
     #expect(row.places[0].node.certificates(of: row.places[1].identity.id) == [])

@@ -81,16 +81,6 @@ import Testing
     #expect(ended(0, first) == [.cancelled] && ended(0, second) == [.sessionEnded])
   }
 
-  @Test(arguments: [0, 1]) func `who connected and left is not sought again`(_ leaver: Int) throws {
-    let handles = [try connect(0, to: 1), try connect(1, to: 0)]
-    #expect(hall.run(upTo: 3) { (0..<2).allSatisfy { ended($0, handles[$0]) == [.connected] } } != nil)
-    try hall.stations[leaver].sessions.leave(sessions[leaver], now: hall.now)
-    try hall.stations[leaver].sessions.advertise(Service(endpoint: 1, type: Array("story".utf8)))
-    hall.settle()
-    hall.run(seconds: 60)
-    #expect(hall.invited(leaver) == nil)
-  }
-
   @Test func `an invitation that came while an application waited is not accepted when it waits no more`() throws {
     let byAddress = (0..<3).sorted { hall.stations[$0].address < hall.stations[$1].address }
     let (alone, other, waits) = (byAddress[0], byAddress[1], byAddress[2])
