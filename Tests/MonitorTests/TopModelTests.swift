@@ -148,7 +148,9 @@ private final class Top {
   let lines = top.model.page(columns: 80, rows: 24, at: start + .seconds(6))
   #expect(lines[2] == ScreenLine(Array("NO DAEMON for 5 s: no daemon answers".utf8), .alarm))
   #expect(text(lines).contains { $0.contains("peer0") })
-  top.model.hear(sample(), at: start + .seconds(7))
+  var later = sample()
+  later.bytesForwarded = 99_000_000
+  top.model.hear(later, at: start + .seconds(7))
   #expect(text(top.page())[2] == "no alarms, no faults")
   #expect(top.model.figures?.bytesForwarded == nil, "a gap gives no rate")
 }
