@@ -79,7 +79,7 @@ extension [ApplicationStatus] {
 public struct SessionsReport {
   private let root: JSONView
   /// Longer names are cut.
-  private static let nameColumns = 18
+  private static let nameColumns = 12
 
   /// Throws for bytes that are not a JSON object.
   public init(_ json: [UInt8]) throws(DiagnosticsError) {

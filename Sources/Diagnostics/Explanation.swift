@@ -236,6 +236,9 @@ public struct Explanation {
       }
       return add("route", .note, "their links were told just now; the route is not there yet", "ask again", rank: 11)
     }
+    if facts.links.contains(where: { $0.isStanding }) {
+      return add("route", .note, "their link is up, and the route is not there yet", "ask again", rank: 11)
+    }
     guard var path = search.path(from: facts.from, to: facts.to, .oneSided) else {
       let isKnown = facts.nodes.contains { $0.id == facts.to }
       return add(

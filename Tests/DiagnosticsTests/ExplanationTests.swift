@@ -200,6 +200,17 @@ struct ExplanationTests {
     #expect(explanation.verdict == "bob is heard at 10.0.0.2:41820, and not linked yet: the next dial in 1.2 s")
   }
 
+  @Test func aLinkThatCameUpJustNowIsToldAsOne() {
+    let explanation = explain {
+      $0.links = [
+        ExplainedLink(
+          bearer: .ethernet, state: "up", sinceSeconds: 0, roundTripMicroseconds: 0, cost: 10, bytesQueued: 0,
+          isQuarantined: false)
+      ]
+    }
+    #expect(explanation.verdict == "their link is up, and the route is not there yet")
+  }
+
   @Test func oneNodeIsNoPair() {
     let explanation = explain { $0.to = box }
     #expect(!explanation.canTalk && explanation.verdict.hasPrefix("both are the same node"))
