@@ -157,9 +157,3 @@ func ageText(_ seconds: UInt64) -> String {
   if seconds < 86400 { return "\(seconds / 3600) h" }
   return "\(seconds / 86400) d"
 }
-
-/// Microseconds as text: 1.5 ms.
-func millisecondsText(_ microseconds: UInt64) -> String {
-  microseconds < 10_000
-    ? "\(microseconds / 1000).\(microseconds / 100 % 10) ms" : "\(microseconds / 1000) ms"
-}
