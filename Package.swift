@@ -144,7 +144,7 @@ let package = Package(
       path: "Tests/Simulate", exclude: ["run.py"], swiftSettings: language),
     tests("SimulatorTests", ["Simulator", "SessionStories", "Primitives", "Mesh", "Channel", "Session", "Node"], optimisedAndChecked),
     .target(name: "LoopSupport", dependencies: ["Reactor", "Primitives"], path: "Tests/LoopSupport", swiftSettings: language),
-    tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Journal", "Primitives", "Reactor"]),
+    tests("DiagnosticsTests", ["CSystem", "Diagnostics", "Frame", "Journal", "Primitives", "Reactor"]),
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives", "LoopSupport"]),
     tests("BoardTests", ["Board", "CSystem", "Reactor"]),
     tests("ConfigurationTests", ["Configuration", "Bearer", "CSystem", "Primitives"]),

@@ -51,6 +51,7 @@ private var diagnoses: [Diagnosis] {
     Diagnosis(name: "ping", options: probeOptions + ["--count"]),
     Diagnosis(name: "trace", options: probeOptions),
     Diagnosis(name: "log", options: ["--follow", "--since", "--level", "--json", "--help"]),
+    Diagnosis(name: "capture", options: ["--link", "--count", "--seconds", "--size", "--help"]),
     Diagnosis(name: "metrics", options: ["--help"]),
     Diagnosis(name: "doctor", options: ["--json", "--help"]),
     Diagnosis(name: "leds", options: ["--help"]),

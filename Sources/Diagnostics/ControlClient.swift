@@ -12,7 +12,8 @@ public final class ControlClient {
     case closed(String)
   }
 
-  private let descriptor: CInt
+  /// Readable when there may be an event.
+  public let descriptor: CInt
   private var outbox: [[UInt8]] = []
   private var buffer = [UInt8](repeating: 0, count: ControlProtocol.eventBytesMax + 1)
   private var farewell = "the daemon closed the connection; did it stop?"

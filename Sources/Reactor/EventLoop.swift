@@ -178,6 +178,13 @@ public struct SystemError: Error, Equatable {
   public var text: String { String(cString: strerror(code)) }
 }
 
+/// CLOCK_REALTIME, since 1970. It steps when the clock is set.
+public func wallClockNow() -> Instant {
+  var time = timespec()
+  clock_gettime(CLOCK_REALTIME, &time)
+  return Instant(nanoseconds: UInt64(max(time.tv_sec, 0)) &* 1_000_000_000 &+ UInt64(time.tv_nsec))
+}
+
 /// CLOCK_MONOTONIC. Does not count suspended time, and never steps.
 public func monotonicNow() -> Instant {
   var time = timespec()

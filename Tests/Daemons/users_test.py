@@ -68,6 +68,18 @@ class UsersTest(DaemonsTest):
             self.assertIn(said, err)
         self.assertNotIn(ID, box.identity("show"))
 
+    def test_members_of_its_group_capture_headers_and_no_payloads(self):
+        box = self.box()
+        path = self.path("capture")
+        for words, code, said in ((("--payload",), 1, "only root and the daemon's user may see payloads; leave out --payload"),
+                                  (("--seconds", "1"), 0, "0 frames captured")):
+            with open(path, "wb") as file:
+                done = subprocess.run([self.program, "capture", *words, "--config", box.config], stdout=file, stderr=subprocess.PIPE,
+                                      text=True, timeout=30, user=ANYBODY, group=ANYBODY, extra_groups=[DAEMON])
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(os.path.getsize(path), 0 if code else 24)
+
     def test_others_do_not_even_read(self):
         box = self.box()
         for words in (("status",), ("log",), ("browse", "--for", "1")):

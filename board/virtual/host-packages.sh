@@ -9,11 +9,11 @@ architectures=("$@")
 [ ${#architectures[@]} -gt 0 ] || architectures=(amd64 arm64)
 
 # xz-utils unpacks the kernel source, python3-pip fetches the Bluetooth controller model, util-linux has flock; openssl and
-# strace are for the tests of identity and state.
+# strace are for the tests of identity and state, tshark for those of captures.
 wanted=(ca-certificates coreutils debian-archive-keyring openssl python3 python3-pip strace util-linux xz-utils)
 for architecture in "${architectures[@]}"; do
     case $architecture in
-        amd64) wanted+=(qemu-system-x86) ;;
+        amd64) wanted+=(qemu-system-x86 tshark) ;;
         arm64) wanted+=(qemu-system-arm qemu-user-static) ;;
         package) wanted+=(help2man lintian mmdebstrap) ;;
         *) echo "host-packages: no such architecture: $architecture" >&2; exit 126 ;;

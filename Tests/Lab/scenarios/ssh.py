@@ -25,7 +25,7 @@ SECRETS = ("uid=", "root:x:0", "PRIVATE KEY", "ESCAPED")
 service = Service()
 
 READING = ("status", "peers", "links", "routes", "radios", "log", "leds", "version", "help", "", "status --json", "links --json",
-           "routes --json", "metrics", "log --level=debug --since 1h", "log  --level  warning", "status --help")
+           "routes --json", "metrics", "capture --seconds 1", "log --level=debug --since 1h", "log  --level  warning", "status --help")
 # One word of these would already be too much.
 WORDS = ("version; id", "version\nid", "version\rid", "version $(id)", "version `id`", "version | sh", "version && id", "version || id",
          "version & id", "version > /tmp/escaped", "version < /etc/passwd", "version /etc/*", "version 'a", "version \\\nid", "/bin/sh",
@@ -35,7 +35,7 @@ WORDS = ("version; id", "version\nid", "version\rid", "version $(id)", "version 
          "status --config=/etc/shadow", "status --config /etc/shadow", "status --conf=/etc/shadow", "status -c/etc/shadow",
          "status -jc/etc/shadow", "status --sock=/run/causeway/api.sock", "status -s/run/causeway/api.sock", "log --journal=/etc/passwd",
          "log --jour /etc/passwd", "log --config /etc/shadow", "ping --config=/etc/shadow box", "trace -c/etc/shadow box", "leds --ended",
-         "leds --prepare", "metrics --textfile=/tmp/escaped", "metrics --text /tmp/escaped", "status -- --config=/etc/shadow", "log --level --config=/etc/shadow", "stat", "statu --json", "STATUS", "x" * 70_000)
+         "leds --prepare", "metrics --textfile=/tmp/escaped", "capture --output=/tmp/escaped", "capture --out /tmp/escaped", "capture -o/tmp/escaped", "capture --payload --count 1", "metrics --text /tmp/escaped", "status -- --config=/etc/shadow", "log --level --config=/etc/shadow", "stat", "statu --json", "STATUS", "x" * 70_000)
 
 
 def ssh(*words, key=KEY, options=(), timeout=30, input=""):
