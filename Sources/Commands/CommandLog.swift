@@ -54,10 +54,7 @@ func commandLog(_ words: CommandWords) -> CInt {
   }
   if isFollowing, query.countMax == nil, case .everything = query.since { query.countMax = 10 }
   return run { () throws(CommandFailure) in
-    if path == nil {
-      guard let configuration = loadConfiguration(config) else { throw CommandFailure(ExitCode.usage) }
-      path = configuration.journalPath
-    }
+    if path == nil { path = try findConfiguration(config).journalPath }
     try showLog(path ?? "", query, isFollowing)
   }
 }
