@@ -90,6 +90,7 @@ bench: build ## measured figures: journal, TLS, relaying, security, halls, hosti
 	python3 Tests/Daemons/costs.py build/x86_64/causeway
 	python3 Tests/Daemons/half_open.py build/x86_64/causeway
 	python3 Tests/Daemons/half_open.py build/x86_64/causeway --prefix
+	unshare -n sh -c "ip link set lo up; exec python3 Tests/Daemons/rest.py build/x86_64/causeway"
 	python3 Tests/Daemons/hall.py build/x86_64/causeway --nodes 8,16,24,40,64,100
 	python3 Tests/Daemons/gathering.py build/x86_64/causeway
 	python3 Tests/Daemons/hostile.py build/x86_64/causeway

@@ -146,6 +146,7 @@ public final class EventLoop {
       let count = Int(epoll_wait(epoll, events.baseAddress!, CInt(Self.wakeEventsMax), waitMilliseconds))
       now = monotonicNow()
       guard count > 0 else { return 0 }  // EINTR: signals arrive by signalfd, so nothing is lost
+      timers.fireDue(now)
       for priority in Priority.allCases {
         for index in 0..<count { serve(events[index], at: priority) }
       }

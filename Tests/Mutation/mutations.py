@@ -278,6 +278,8 @@ ROWS = [
     # Rim
     Row("a half-closed stream wakes everybody", "Sources/Reactor/EventLoop.swift", "var bits: UInt32 = 0",
         "var bits = UInt32(EPOLLRDHUP.rawValue)", "ReactorTests"),
+    Row("a timer with slack wakes the loop when it is due", "Sources/Reactor/Timer.swift", "latest = deadline + slack",
+        "latest = deadline", "ReactorTests"),
     Row("a listener that cannot accept goes on trying", "Sources/Reactor/Acceptor.swift",
         "case .failed(let error): return rest(error)", "case .failed: return", "ReactorTests.AcceptorTests"),
     Row("each stranger costs a look at all interfaces", "Sources/BearerIP/IPBearer.swift",
