@@ -127,6 +127,8 @@ class CaptureTest(DaemonsTest):
         self.assertLess(beside, 2 * alone + 1)
         self.assertLess(self.box.resident_bytes() - memory, 1 << 20)
         process.send_signal(signal.SIGCONT)
+        sizes = []
+        wait("it has read what waits", lambda: sizes.append(os.path.getsize(path)) or len(sizes) > 3 and len(set(sizes[-4:])) == 1)
         seen, err = self.ended(process, path)
         self.assertRegex(err, r"^causeway: \d+ frames captured, [1-9]\d+ more dropped: they came faster than they were read\n$")
         self.assertTrue(seen)
