@@ -284,7 +284,11 @@ final class Adapter {
     generation &+= 1
     state = .waiting
     fault(text)
-    if let span { timer?.set(after: span) } else { timer?.cancel() }
+    guard let span else {
+      timer?.cancel()
+      return
+    }
+    timer?.set(after: span, slack: span < Self.retryMax ? .seconds(0) : Timer.choreSlack)
   }
 
   private func retry() {

@@ -56,6 +56,7 @@ private var diagnoses: [Diagnosis] {
     Diagnosis(name: "trace", options: probeOptions),
     Diagnosis(name: "log", options: ["--follow", "--since", "--level", "--json", "--help"]),
     Diagnosis(name: "top", options: ["--interval", "--once", "--json", "--help"]),
+    Diagnosis(name: "capture", options: ["--link", "--count", "--seconds", "--size", "--help"]),
     Diagnosis(name: "metrics", options: ["--help"]),
     Diagnosis(name: "bundle", options: ["--names", "--help"], added: ["--output", "-"]),
     Diagnosis(name: "doctor", options: ["--json", "--help"]),

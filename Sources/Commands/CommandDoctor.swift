@@ -50,8 +50,8 @@ private func read(_ path: String?, _ findings: inout [Finding]) -> Configuration
       Finding("configuration", .good, isThere ? path ?? Configuration.defaultPath : "none: the defaults"))
     return configuration
   } catch {
-    findings.append(
-      Finding("configuration", .wrong, error.text, remedy: "correct it; the rest of this looks at the defaults"))
+    let remedy = error.isDenied ? "run this as root" : "correct it; the rest of this looks at the defaults"
+    findings.append(Finding("configuration", error.isDenied ? .note : .wrong, error.text, remedy: remedy))
     return Configuration()
   }
 }

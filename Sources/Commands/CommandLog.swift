@@ -58,10 +58,7 @@ func commandLog(_ words: CommandWords) -> CInt {
   }
   if isFollowing, query.countMax == nil, case .everything = query.since { query.countMax = 10 }
   return run { () throws(CommandFailure) in
-    if path == nil {
-      guard let configuration = loadConfiguration(config) else { throw CommandFailure(ExitCode.usage) }
-      path = configuration.journalPath
-    }
+    if path == nil { path = try findConfiguration(config).journalPath }
     let journal = try openJournal(path ?? "")
     let log = Log(journal, names: JournalNames(journal), isJSON: isJSON)
     try log.show(query, isFollowing: isFollowing, path ?? "")

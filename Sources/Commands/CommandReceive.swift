@@ -85,7 +85,7 @@ private func receive(
 }
 
 /// 5G is 5,000,000,000 bytes.
-private func byteCount(_ text: String) -> UInt64? {
+func byteCount(_ text: String) -> UInt64? {
   var digits = Array(text.utf8), factor: UInt64 = 1
   switch digits.last {
   case UInt8(ascii: "k"): factor = 1_000

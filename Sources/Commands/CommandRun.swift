@@ -27,23 +27,24 @@ func commandRun(_ words: CommandWords) -> CInt {
 let configOption = CommandOption(
   name: "config", key: 0x63, argument: "FILE", help: "Configuration file; default /etc/causeway/causeway.conf")
 
-/// Loads a configuration, and prints errors and warnings on stderr; nil when it is invalid.
-func loadConfiguration(_ path: String?) -> Configuration? {
+/// Loads a configuration, and prints errors and warnings on stderr; nil when it is invalid. With `mayBeDenied` nothing is
+/// said of one that the user may not read.
+func loadConfiguration(_ path: String?, mayBeDenied: Bool = false) -> Configuration? {
   do throws(ConfigurationError) {
     let configuration = try Configuration.load(path: path)
     for warning in configuration.warnings { printError(warning) }
     return configuration
   } catch {
-    printError(error.text)
+    if !mayBeDenied || !error.isDenied { printError(error.text) }
     return nil
   }
 }
 
 /// The configuration of a command that only looks for the daemon's socket; or prints the mistake and throws the exit code.
-/// The box's own file may have got a mistake since the daemon read it, or may be closed to the user: the default is looked
-/// at then.
+/// The box's own file may have got a mistake since the daemon read it, or be closed to the user, which is no fault: the
+/// default is looked at then.
 func findConfiguration(_ path: String?) throws(CommandFailure) -> Configuration {
-  if let configuration = loadConfiguration(path) { return configuration }
+  if let configuration = loadConfiguration(path, mayBeDenied: path == nil) { return configuration }
   guard path == nil else { throw CommandFailure(ExitCode.usage) }
   return Configuration()
 }

@@ -34,6 +34,7 @@ private var commands: [Command] {
     Command(name: "doctor", summary: "look for what keeps the box from working", run: commandDoctor),
     Command(name: "bundle", summary: "collect what a bug report needs, without secrets", run: commandBundle),
     Command(name: "log", summary: "show the journal, also after the daemon died", run: commandLog),
+    Command(name: "capture", summary: "write the links' frames for Wireshark", run: commandCapture),
     Command(name: "browse", summary: "show who offers services, as they come and go", run: commandBrowse),
     Command(name: "chat", summary: "talk with everybody in reach, or with one peer", run: commandChat),
     Command(name: "pipe", summary: "send standard input to a peer, or write what one sends", run: commandPipe),

@@ -84,7 +84,7 @@ final class PeerConnection {
     switch event {
     case .peerPresent(let peer): _ = book.present(peer)
     case .peerLost(let id): _ = book.lost(id)
-    case .ready, .completed, .way, .statusPiece, .closing, .answer: break
+    case .ready, .completed, .way, .statusPiece, .closing, .answer, .frames: break
     }
   }
 }

@@ -2,5 +2,11 @@
 public struct ConfigurationError: Error {
   /// One line: file, line, key, what is wrong and what would be accepted.
   public let text: String
-  public init(_ text: String) { self.text = text }
+  /// The user may not read the file.
+  public let isDenied: Bool
+
+  public init(_ text: String, isDenied: Bool = false) {
+    self.text = text
+    self.isDenied = isDenied
+  }
 }

@@ -75,8 +75,10 @@ extension Configuration {
   public static func read(_ path: String, mayBeAbsent: Bool) throws(ConfigurationError) -> [UInt8]? {
     let descriptor = csystem_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
     if descriptor < 0 {
-      if mayBeAbsent && csystem_errno() == ENOENT { return nil }
-      throw ConfigurationError("\(path): \(errorText()); name a readable file after --config")
+      let code = csystem_errno()
+      if mayBeAbsent && code == ENOENT { return nil }
+      throw ConfigurationError(
+        "\(path): \(errorText()); name a readable file after --config", isDenied: code == EACCES)
     }
     defer { close(descriptor) }
     var status = stat()

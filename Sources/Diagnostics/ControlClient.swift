@@ -12,7 +12,7 @@ public final class ControlClient {
     case closed(String)
   }
 
-  /// Readable when `next` has something.
+  /// Readable when there may be an event.
   public let descriptor: CInt
   private var outbox: [[UInt8]] = []
   private var buffer = [UInt8](repeating: 0, count: ControlProtocol.eventBytesMax + 1)

@@ -1,4 +1,5 @@
 import CSystem
+import Frame
 import Journal
 import Primitives
 import Reactor
@@ -45,6 +46,10 @@ final class ControlConnection: EventSource {
   private var outstanding = 0
   private var interest: Interest = .read
   private let user: UnixUser
+  /// Frames on their way, while the client captures.
+  private var capture: CaptureQueue?
+  /// They wait until the client reads.
+  private var isCaptureBlocked = false
 
   init(_ server: ControlServer, _ descriptor: CInt, _ user: UnixUser, serial: UInt32) throws(SystemError) {
     self.server = server
@@ -83,8 +88,25 @@ final class ControlConnection: EventSource {
     updateInterest()
   }
 
+  var isCapturing: Bool { capture != nil }
+
+  /// Keeps a frame for the client, if it wants it and there is room; `sendFrames` sends it.
+  func add(
+    _ passage: FramePassage, _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, at time: Instant
+  ) { capture?.add(passage, header, payload, at: time) }
+
+  /// Sends the frames that wait, if the client reads.
+  func sendFrames() {
+    guard server != nil, let capture, !capture.isEmpty, !isCaptureBlocked, queue.isEmpty else { return }
+    send(capture)
+  }
+
   func ready(_ events: UInt32) {
-    if events & EPOLLOUT.rawValue != 0 { flush() }
+    if events & EPOLLOUT.rawValue != 0 {
+      isCaptureBlocked = false
+      flush()
+      sendFrames()
+    }
     if events & EPOLLIN.rawValue != 0 && isReading { receive() }
     // Otherwise a client that left while it is not read from would be reported forever.
     if events & (EPOLLHUP.rawValue | EPOLLERR.rawValue | EPOLLRDHUP.rawValue) != 0 {
@@ -119,7 +141,7 @@ final class ControlConnection: EventSource {
     guard let server else { return }
     var wanted: Interest = .hangUp
     if isReading { wanted.insert(.read) }
-    if !queue.isEmpty { wanted.insert(.write) }
+    if !queue.isEmpty || isCaptureBlocked { wanted.insert(.write) }
     if wanted == interest { return }
     interest = wanted
     server.loop.modify(registration, wanted)
@@ -165,6 +187,7 @@ final class ControlConnection: EventSource {
       }
     case .way(let node):
       send(ControlEvent.way(delegate.controlWay(to: node)).encoded())
+    case .capture(let wish): begin(wish)
     case .reload:
       guard user.isOperator else {
         return send(ControlEvent.answer(isDone: false, text: "only root may reload the configuration").encoded())
@@ -192,6 +215,34 @@ final class ControlConnection: EventSource {
       offset = end
     }
     send(ControlEvent.statusPiece([]).encoded())
+  }
+
+  private func begin(_ wish: CaptureWish) {
+    guard let server else { return }
+    var refusal: String?
+    if wish.withPayload && !user.isOperator {
+      refusal = "only root and the daemon's user may see payloads; leave out --payload for the headers alone"
+    } else if isCapturing {
+      refusal = "this client captures already"
+    } else if server.captures >= ControlProtocol.capturesMax {
+      refusal = "\(ControlProtocol.capturesMax) captures are under way already; end one of them"
+    }
+    if let refusal { return send(ControlEvent.answer(isDone: false, text: refusal).encoded()) }
+    let capture = CaptureQueue(wish)
+    self.capture = capture
+    server.capturesChanged()
+    // An empty packet says that it has begun.
+    send(capture)
+  }
+
+  private func send(_ capture: CaptureQueue) {
+    switch capture.send(to: descriptor) {
+    case 0: break
+    case EAGAIN, ENOBUFS:
+      isCaptureBlocked = true
+      updateInterest()
+    default: close(.failed)
+    }
   }
 
   private func flush() {

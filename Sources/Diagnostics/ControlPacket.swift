@@ -9,6 +9,13 @@ extension [UInt8] {
     self += utf8
   }
 
+  mutating func append(_ wish: CaptureWish) {
+    append(ControlProtocol.captureType)
+    append((wish.withPayload ? 1 : 0) | (wish.link == nil ? 0 : 2) | (wish.neighbour == nil ? 0 : 4))
+    append(wish.link ?? 0)
+    append(wish.neighbour ?? .none)
+  }
+
   mutating func append(_ peer: PeerStatus) {
     append(peer.id)
     append(peer.hops)
@@ -26,6 +33,15 @@ extension [UInt8] {
 extension ByteReader<ControlSyntaxError> {
   mutating func text() throws(ControlSyntaxError) -> String {
     String(decoding: try array(Int(try u8())), as: UTF8.self)
+  }
+
+  mutating func captureWish() throws(ControlSyntaxError) -> CaptureWish {
+    let flags = try u8(), link = try u8(), neighbour = try nodeID()
+    var wish = CaptureWish()
+    wish.withPayload = flags & 1 != 0
+    if flags & 2 != 0 { wish.link = link }
+    if flags & 4 != 0 { wish.neighbour = neighbour }
+    return wish
   }
 
   mutating func hop() throws(ControlSyntaxError) -> ControlHop {

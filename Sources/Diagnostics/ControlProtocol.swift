@@ -16,6 +16,8 @@ import Primitives
 ///     'X'  explain: id, id                      why the two can or cannot talk; answered as 'N'. An id may be one that 'X'
 ///                                               with two ids of zeros lists
 ///     'H'  reload the configuration              answered by 'T'; root and the daemon's own user only
+///     'K'  capture: u8 1 with payloads + 2 of a link + 4 of a neighbour, u8 link, id; answered by 'K' packets until the
+///          client leaves, or by 'T' when it is refused; payloads are for root and the daemon's own user only
 ///
 ///     server → client
 ///     'S'  a piece of the JSON of the status or another answer; an empty piece ends it
@@ -27,10 +29,11 @@ import Primitives
 ///     'W'  the links of the present route, the nearest first: u8 count, that many id, u8 bearer, text name; no link:
 ///          no route
 ///     'T'  a request about trust, or a reload, was carried out (1) or not (0): u8, text for people, cut to 255 bytes
+///     'K'  frames: u32 frames dropped since the packet before, then pcap records (`CaptureFormat`); the first is empty
 ///     'E'  the server closes: text reason
 ///
 /// While `outstandingMax` of a client's probes have not ended, the server reads nothing more from it. A client that reads
-/// nothing for `stallSecondsMax`, or whose queue exceeds `queuedBytesMax`, is closed.
+/// nothing for `stallSecondsMax`, or whose queue exceeds `queuedBytesMax`, is closed. Of a capture frames are dropped instead.
 public enum ControlProtocol {
   /// Clients at once. Beyond these, only root and the daemon's own user are accepted.
   public static let clientsMax = 16
@@ -40,8 +43,15 @@ public enum ControlProtocol {
   public static let requestBytesMax = 2 + 16 + 1 + 255
   /// The greatest piece of the status.
   public static let statusPieceBytesMax = 32_768
-  /// The longest event: a piece of the status.
-  public static let eventBytesMax = 1 + statusPieceBytesMax
+  /// The longest event: captured frames.
+  public static let eventBytesMax = captureBytes
+  /// Clients that capture at once.
+  public static let capturesMax = 2
+  /// Captured frames that wait for one client, as a packet.
+  public static let captureBytes = 65_536
+  /// Of such a packet the bytes before the records.
+  static let captureHeadBytes = 5
+  static let captureType = UInt8(ascii: "K")
   /// Unfinished probes of one client.
   public static let outstandingMax = 64
   /// Bytes of events queued for one client: every peer of a full mesh, twice.
@@ -113,6 +123,7 @@ public enum ControlRequest {
   case applications
   /// Twice `.none`: the nodes that may be asked about.
   case explain(NodeID, NodeID)
+  case capture(CaptureWish)
 }
 
 /// An event for a client.
@@ -124,6 +135,7 @@ public enum ControlEvent {
   case peerLost(NodeID)
   case completed(request: UInt32, ProbeOutcome)
   case way([ControlHop])
+  case frames(dropped: UInt32, records: [UInt8])
   case closing(String)
 }
 
@@ -156,6 +168,7 @@ extension ControlRequest {
     case .way(let node):
       packet.append(UInt8(ascii: "W"))
       packet.append(node)
+    case .capture(let wish): packet.append(wish)
     }
     return packet
   }
@@ -173,6 +186,7 @@ extension ControlRequest {
     case UInt8(ascii: "A"): self = .watch
     case UInt8(ascii: "Q"): self = .probe(request: try reader.u32(), try reader.nodeID())
     case UInt8(ascii: "W"): self = .way(try reader.nodeID())
+    case ControlProtocol.captureType: self = .capture(try reader.captureWish())
     default: throw ControlSyntaxError()
     }
     if reader.remaining != 0 { throw ControlSyntaxError() }
@@ -211,6 +225,10 @@ extension ControlEvent {
       packet.append(UInt8(ascii: "T"))
       packet.append(isDone ? 1 : 0)
       packet.append(text: text)
+    case .frames(let dropped, let records):
+      packet.append(ControlProtocol.captureType)
+      packet.append(bigEndian: dropped)
+      packet += records
     case .closing(let text):
       packet.append(UInt8(ascii: "E"))
       packet.append(text: text)
@@ -234,6 +252,8 @@ extension ControlEvent {
       for _ in 0..<(try reader.u8()) { hops.append(try reader.hop()) }
       self = .way(hops)
     case UInt8(ascii: "T"): self = .answer(isDone: try reader.u8() == 1, text: try reader.text())
+    case ControlProtocol.captureType:
+      self = .frames(dropped: try reader.u32(), records: try reader.array(reader.remaining))
     case UInt8(ascii: "E"): self = .closing(try reader.text())
     default: throw ControlSyntaxError()
     }

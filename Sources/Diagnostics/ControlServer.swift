@@ -1,4 +1,5 @@
 import CSystem
+import Frame
 import Journal
 import Primitives
 import Reactor
@@ -22,6 +23,8 @@ public protocol ControlDelegate: AnyObject {
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String)
   /// Reads the configuration again. If it is answered as not done, nothing has changed.
   func controlReload() -> (isDone: Bool, text: String)
+  /// Shows each frame of every link to `tap` from now on; nil: to nobody.
+  func controlTap(_ tap: (any FrameTap)?)
   /// Whether the changes of `controlTrust` are on disk; if not, the answer waits for `ControlServer.stateSettled`.
   var controlIsSettled: Bool { get }
 }
@@ -29,7 +32,7 @@ public protocol ControlDelegate: AnyObject {
 /// Listens on the control socket and serves its clients, by `ControlProtocol`.
 ///
 /// The server and its delegate retain each other until `close`.
-public final class ControlServer: EventSource {
+public final class ControlServer: EventSource, FrameTap {
   let loop: EventLoop
   let journal: Journal
   private(set) var delegate: (any ControlDelegate)?
@@ -38,6 +41,8 @@ public final class ControlServer: EventSource {
   private var registration: Registration!
   private var acceptPause: Timer?
   private var clients: [ControlConnection] = []
+  /// Those of them that capture.
+  private var capturing: [ControlConnection] = []
   private var serial: UInt32 = 0
   /// Buffer for one packet, with one byte more to detect longer ones.
   var buffer = [UInt8](repeating: 0, count: ControlProtocol.requestBytesMax + 1)
@@ -112,6 +117,27 @@ public final class ControlServer: EventSource {
     for client in clients { client.answerTrust(failure: failure) }
   }
 
+  public func passed(
+    _ passage: FramePassage, _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer
+  ) {
+    let time = wallClockNow()
+    for client in capturing { client.add(passage, header, payload, at: time) }
+  }
+
+  /// Sends captured frames; called after each wake-up.
+  public func sendFrames() {
+    for client in capturing { client.sendFrames() }
+  }
+
+  var captures: Int { capturing.count }
+
+  /// A capture has begun or ended. The links are tapped only while there is one.
+  func capturesChanged() {
+    let isFirst = capturing.isEmpty
+    capturing = clients.filter { $0.isCapturing }
+    if isFirst != capturing.isEmpty { delegate?.controlTap(capturing.isEmpty ? nil : self) }
+  }
+
   public func ready(_ events: UInt32) {
     let accepted = accept4(
       listener.descriptor, __SOCKADDR_ARG(), nil, CInt(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue))
@@ -155,5 +181,8 @@ public final class ControlServer: EventSource {
     for client in clients where client.isWatching { client.send(packet) }
   }
 
-  func closed(_ client: ControlConnection) { clients.removeAll { $0 === client } }
+  func closed(_ client: ControlConnection) {
+    clients.removeAll { $0 === client }
+    if client.isCapturing { capturesChanged() }
+  }
 }

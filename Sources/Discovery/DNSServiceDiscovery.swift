@@ -133,7 +133,7 @@ public final class DNSServiceDiscovery {
   // Responders.
 
   private func lookAround() {
-    check?.set(monotonicNow() + Self.checkInterval)
+    check?.set(after: Self.checkInterval, slack: Timer.choreSlack)
     if daemon == nil { openDaemon() }
     daemon?.interfacesMayHaveChanged()
     chooseResponder()

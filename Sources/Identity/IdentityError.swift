@@ -52,6 +52,8 @@ public enum IdentityError: Error, Equatable {
   /// One line: what was wrong and what to do.
   public var text: String {
     switch self {
+    case .directory(let path, EACCES):
+      "only root and the daemon's user may use the state directory \(path); run this as root, or ask who runs the box"
     case .directory(let path, let code):
       "state directory \(path): \(errnoText(code)); create it or set another one"
     case .inUse(let path):

@@ -63,6 +63,8 @@ public final class Node {
   public internal(set) var settings: NodeSettings
   public private(set) var counters = NodeCounters()
   public internal(set) var talkers = Talkers()
+  /// Sees the frames of all links; nil, as a rule, because it costs time for each of them.
+  public var tap: (any FrameTap)?
 
   let cryptography: any NodeCryptography
   let trust: (any NodeTrust)?
@@ -187,6 +189,7 @@ public final class Node {
     var offset = 0
     do throws(FrameRefusal) {
       while isOpen(slot), let frame = try inboxes[slot].next(bytes, &offset) {
+        if let tap { show(received: frame, on: slot, to: tap) }
         do throws(FrameRefusal) {
           let header = try FrameHeader(frame.bytes)
           let payload = frame.bytes.extracting(FrameHeader.byteCount..<header.frameByteCount)
@@ -209,6 +212,7 @@ public final class Node {
   ) {
     guard isOpen(slot) else { return }
     links[slot].heard(header.count + payload.count, now: now)
+    if let tap { show(header, payload, slot, isSent: false, isBesideTLS: true, to: tap) }
     do throws(FrameRefusal) {
       let checked = try FrameHeader(header.bytes)
       // Only end-to-end sealed frames travel outside TLS, and those are always routed.
@@ -319,6 +323,7 @@ public final class Node {
   /// queued or the next one does not fit. `Limits.frameBytesMax` bytes of room suffice for any frame.
   public func pop(_ slot: Int, into output: UnsafeMutableRawBufferPointer) -> Int {
     let written = links[slot].pop(into: output)
+    if let tap, written > 0 { show(sent: UnsafeRawBufferPointer(rebasing: output[..<written]), on: slot, to: tap) }
     if written > 0 && links[slot].state == .up { poppedSlots |= 1 << UInt64(slot) }
     return written
   }

@@ -146,6 +146,7 @@ public final class EventLoop {
       let count = Int(epoll_wait(epoll, events.baseAddress!, CInt(Self.wakeEventsMax), waitMilliseconds))
       now = monotonicNow()
       guard count > 0 else { return 0 }  // EINTR: signals arrive by signalfd, so nothing is lost
+      timers.fireDue(now)
       for priority in Priority.allCases {
         for index in 0..<count { serve(events[index], at: priority) }
       }
@@ -176,6 +177,13 @@ public struct SystemError: Error, Equatable {
   public static var last: SystemError { SystemError(code: csystem_errno()) }
   /// The text of strerror.
   public var text: String { String(cString: strerror(code)) }
+}
+
+/// CLOCK_REALTIME, since 1970. It steps when the clock is set.
+public func wallClockNow() -> Instant {
+  var time = timespec()
+  clock_gettime(CLOCK_REALTIME, &time)
+  return Instant(nanoseconds: UInt64(max(time.tv_sec, 0)) &* 1_000_000_000 &+ UInt64(time.tv_nsec))
 }
 
 /// CLOCK_MONOTONIC. Does not count suspended time, and never steps.

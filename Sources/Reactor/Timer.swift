@@ -1,10 +1,15 @@
 import CSystem
 import Primitives
 
-/// A one-shot timer of an `EventLoop`. It fires in the loop's thread, at priority `clock`.
+/// A one-shot timer of an `EventLoop`. It fires in the loop's thread, before all else of a wake-up.
 public final class Timer {
-  /// When it fires; `.never` when it is not set.
+  /// The slack of looks at the machine that come every 30 s or less often. A daemon has something to do every 10 s.
+  public static let choreSlack = TimeSpan.seconds(10)
+
+  /// When it is due; `.never` when it is not set.
   public private(set) var deadline = Instant.never
+  /// When the loop must wake up for it.
+  fileprivate private(set) var latest = Instant.never
   private let loop: EventLoop
   fileprivate let fired: () -> Void
 
@@ -13,14 +18,16 @@ public final class Timer {
     self.fired = fired
   }
 
-  /// Sets the timer to `deadline`, and replaces a former deadline. An instant in the past fires at once.
-  public func set(_ deadline: Instant) {
+  /// Sets the timer to `deadline`, and replaces a former deadline. An instant in the past fires at once. With `slack` it
+  /// may fire so much later: in the next wake-up after its deadline, whatever that one is for.
+  public func set(_ deadline: Instant, slack: TimeSpan = .seconds(0)) {
+    latest = deadline + slack
     if deadline == self.deadline { return }
     self.deadline = deadline
     loop.timers.changed(self)
   }
 
-  public func set(after span: TimeSpan) { set(loop.now + span) }
+  public func set(after span: TimeSpan, slack: TimeSpan = .seconds(0)) { set(loop.now + span, slack: slack) }
 
   public func cancel() { set(.never) }
 
@@ -56,7 +63,11 @@ final class TimerQueue: EventSource {
     var expirations: UInt64 = 0
     _ = read(descriptor, &expirations, 8)
     armed = .never
-    let now = monotonicNow()
+  }
+
+  /// Fires all that are due.
+  func fireDue(_ now: Instant) {
+    if !pending.contains(where: { $0.deadline <= now }) { return }
     let due = pending.filter { $0.deadline <= now }.sorted { $0.deadline < $1.deadline }
     pending.removeAll { $0.deadline <= now }
     // A handler may set, cancel or release any timer, including its own.
@@ -68,7 +79,7 @@ final class TimerQueue: EventSource {
   /// Sets the timerfd, once before each wait: an event may set timers hundreds of times.
   func arm() {
     var earliest = Instant.never
-    for timer in pending where timer.deadline < earliest { earliest = timer.deadline }
+    for timer in pending where timer.latest < earliest { earliest = timer.latest }
     if earliest == armed { return }
     armed = earliest
     var setting = itimerspec()

@@ -78,6 +78,7 @@ public enum Ledger {
         "control socket: requests", ControlProtocol.clientsMax + ControlProtocol.reservedMax,
         ControlProtocol.requestBytesMax),
       Entry("control socket: queues, shared", ControlProtocol.queuedBytesOfAll),
+      Entry("captures: frames that wait", ControlProtocol.capturesMax, ControlProtocol.captureBytes),
       Entry("applications: clients", LocalLimits.clientsMax, LocalMemory.client),
       Entry("applications: sessions", SessionLimits.sessionsMax, LocalMemory.session),
       Entry("applications: invitations", SessionLimits.invitationsMax, LocalMemory.invitation),

@@ -271,6 +271,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
         break
       }
     }
+    control?.sendFrames()
     for driver in drivers { driver.wakeUpEnded() }
     deadline?.set(node.nextDeadline(now: now))
     showHealth()

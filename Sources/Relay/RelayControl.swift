@@ -63,6 +63,8 @@ extension Relay: ControlDelegate {
     return snapshot
   }
 
+  func controlTap(_ tap: (any FrameTap)?) { node.tap = tap }
+
   func controlIdentity() -> (id: NodeID, name: String) { (node.settings.id, configuration.node.displayName) }
 
   func controlPeers() -> [PeerStatus] { node.peers.map { status(of: $0) } }

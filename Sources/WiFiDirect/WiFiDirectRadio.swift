@@ -116,7 +116,11 @@ public final class WiFiDirectRadio {
       mayHaveCome = true
     }
     isPatient = watch != nil && !mayHaveCome
-    timer?.set(after: isPatient ? Self.patientRetryTime : Self.retryTime)
+    if isPatient {
+      timer?.set(after: Self.patientRetryTime, slack: Timer.choreSlack)
+    } else {
+      timer?.set(after: Self.retryTime)
+    }
     mayHaveCome = false
   }
 

@@ -183,7 +183,7 @@ class CommandLine(unittest.TestCase):
     def test_no_word_prints_the_commands(self):
         code, out, _ = self.run_command()
         self.assertEqual(code, 0)
-        for command in ("run", "status", "peers", "ping", "trace", "log", "browse", "chat", "pipe", "send", "receive",
+        for command in ("run", "status", "peers", "ping", "trace", "log", "capture", "browse", "chat", "pipe", "send", "receive",
                         "drop", "accept", "peer", "config", "leds", "reload", "selftest", "version"):
             self.assertIn(f"\n  {command} ", out)
 
@@ -193,7 +193,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("no command “dance”", err)
 
     def test_every_command_has_help(self):
-        for words in (["run"], ["status"], ["peers"], ["ping"], ["trace"], ["log"], ["peer", "verify"], ["selftest"], ["version"], ["peer"],
+        for words in (["run"], ["status"], ["peers"], ["ping"], ["trace"], ["log"], ["capture"], ["peer", "verify"], ["selftest"], ["version"], ["peer"],
                       ["browse"], ["chat"], ["pipe"], ["accept"], ["send"], ["receive"], ["drop"],
                       ["config"], ["config", "check"], ["leds"], ["reload"], ["sessions"], ["explain"]):
             code, out, _ = self.run_command(*words, "--help")
@@ -205,12 +205,13 @@ class CommandLine(unittest.TestCase):
         for words in (["status", "--loud"], ["status", "more"], ["peer", "verify"], ["peer", "verify", "a", "b"],
                       ["peer", "verify", "a", "--seconds", "x"], ["peer", "browse"], ["peer", "chat"], ["peer", "send", "a"],
                       ["peer", "receive", "."], ["log", "--level", "loud"], ["log", "--since", "yesterday"],
+                      ["capture", "more"], ["capture", "--link", ""], ["capture", "--count", "0"], ["capture", "--size", "big"], ["capture", "--seconds", "x"],
                       ["explain"], ["explain", "a", "b", "c"], ["sessions", "a"], ["ping"], ["ping", "a", "b"], ["ping", "a", "--count", "0"], ["ping", "a", "--timeout", "x"],
                       ["trace"], ["trace", "a", "--count", "1"], ["trace", "a", "--wait", "0"],
                       ["browse", "Chat"], ["browse", "a", "b"], ["browse", "--for", "0"], ["chat", "two words"],
                       ["chat", "--name", ""], ["chat", "--name", "a\nb"], ["chat", "--wait", "x"], ["accept"], ["pipe"],
                       ["pipe", "--listen", "a", "b"], ["pipe", "bob", "no_type"], ["pipe", "a", "b", "c"],
-                      ["send"], ["send", "a"], ["send", "-", "bob"], ["send", "a", "bob", "--type", "No"], ["receive"],
+                      ["send"], ["send", "a"], ["send", "a", "bob", "--type", "No"], ["receive"],
                       ["receive", "/tmp", "--count", "0"], ["receive", "/tmp", "--max", "x"], ["drop", "/tmp", "--count", "1"],
                       ["config", "dance"], ["config", "check", "a"], ["leds", "on"], ["reload", "now"]):
             code, _, err = self.run_command(*words)

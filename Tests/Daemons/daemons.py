@@ -123,6 +123,11 @@ class Daemon:
         with open(f"/proc/{self.process.pid}/schedstat") as file:
             return int(file.read().split()[0]) / 1e9
 
+    def wake_ups(self):
+        """How often it has waited for something."""
+        with open(f"/proc/{self.process.pid}/status") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("voluntary"))
+
     # Status and log
 
     @property

@@ -74,11 +74,6 @@ def until(condition):
     return None
 
 
-def wake_ups(daemon):
-    with open(f"/proc/{daemon.process.pid}/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("voluntary"))
-
-
 def middle(values):
     return statistics.median(values)
 
@@ -105,9 +100,9 @@ def measure(root, count, settle, rest):
             print(f"{count:12}    never: {sessions} sessions after {WAIT_SECONDS} s; {spent:.2f} s of a processor", flush=True)
             return False
         time.sleep(settle)
-        before = [(daemon.processor_seconds(), wake_ups(daemon)) for daemon in daemons]
+        before = [(daemon.processor_seconds(), daemon.wake_ups()) for daemon in daemons]
         time.sleep(rest)
-        idle = [((daemon.processor_seconds() - was[0]) / rest * 100, (wake_ups(daemon) - was[1]) / rest)
+        idle = [((daemon.processor_seconds() - was[0]) / rest * 100, (daemon.wake_ups() - was[1]) / rest)
                 for daemon, was in zip(daemons, before)]
         before = [daemon.processor_seconds() for daemon in daemons]
         senders = [threading.Thread(target=each.say, daemon=True) for each in applications]

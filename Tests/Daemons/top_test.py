@@ -7,13 +7,16 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
-import pyte
-
 from daemons import BINARY, DaemonsTest, wait
 from people import Terminal
+
+# Debian's package is for Debian's Python, but has nothing that another one could not run.
+sys.path.append("/usr/lib/python3/dist-packages")
+import pyte
 
 FOOT = " q quit  s sort  space pause  ? help"
 

@@ -62,11 +62,35 @@ class UsersTest(DaemonsTest):
             code, out, err = self.as_user(box, *words, groups=[DAEMON])
             self.assertEqual((code, err), (0, ""), words)
             self.assertNotEqual(out, "", words)
-        for words, said in ((("reload",), "only root may reload"), (("identity", "trust", ID), "Permission denied")):
+        for words, said in ((("reload",), "only root may reload"), (("identity", "trust", ID), "only root and the daemon's user may")):
             code, _, err = self.as_user(box, *words, groups=[DAEMON])
             self.assertEqual(code, 1, words)
             self.assertIn(said, err)
         self.assertNotIn(ID, box.identity("show"))
+
+    def test_members_of_its_group_capture_headers_and_no_payloads(self):
+        box = self.box()
+        path = self.path("capture")
+        for words, code, said in ((("--payload",), 1, "only root and the daemon's user may see payloads; leave out --payload"),
+                                  (("--seconds", "1"), 0, "0 frames captured")):
+            with open(path, "wb") as file:
+                done = subprocess.run([self.program, "capture", *words, "--config", box.config], stdout=file, stderr=subprocess.PIPE,
+                                      text=True, timeout=30, user=ANYBODY, group=ANYBODY, extra_groups=[DAEMON])
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(os.path.getsize(path), 0 if code else 24)
+
+    def test_a_configuration_that_its_group_may_not_read_is_no_fault(self):
+        box = self.box()
+        # At the places where commands look without --config; seen by this one command alone.
+        places = ("mount -t tmpfs none /etc && mount -t tmpfs none /run && mkdir /etc/causeway /run/causeway && "
+                  f"cp {box.config} /etc/causeway/causeway.conf && chmod 600 /etc/causeway/causeway.conf && "
+                  f"mount --bind {box.directory}/run /run/causeway && "
+                  f"exec setpriv --reuid {ANYBODY} --regid {ANYBODY} --groups {DAEMON} {self.program} ")
+        for words, said in (("status", box.id), ("log", "started"), ("doctor", "run this as root")):
+            done = subprocess.run(["unshare", "--mount", "sh", "-c", places + words], capture_output=True, text=True, timeout=30)
+            self.assertIn(said, done.stdout, done.stderr)
+            self.assertEqual(done.stderr, "", words)
 
     def test_others_do_not_even_read(self):
         box = self.box()

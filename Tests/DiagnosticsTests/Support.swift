@@ -1,5 +1,6 @@
 import CSystem
 import Diagnostics
+import Frame
 import Journal
 import Primitives
 import Reactor
@@ -75,6 +76,9 @@ final class FakeNode: ControlDelegate {
     reloads += 1
     return (true, "reloaded")
   }
+
+  var tap: (any FrameTap)?
+  func controlTap(_ tap: (any FrameTap)?) { self.tap = tap }
 
   var controlIsSettled = true
 

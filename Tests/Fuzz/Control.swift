@@ -9,7 +9,7 @@ func fuzzControl(_ input: UnsafeRawBufferPointer) {
     switch request {
     case .status, .watch, .probe, .way, .reload:
       expect(request.encoded() == packet, "a request is written otherwise than it was read")
-    case .trust: expect((try? ControlRequest(request.encoded())) != nil, "what was written cannot be read")
+    case .trust, .capture: expect((try? ControlRequest(request.encoded())) != nil, "what was written cannot be read")
     }
   }
   guard let event = try? ControlEvent(packet) else { return }
@@ -32,6 +32,6 @@ private func book(_ event: ControlEvent) {
       expect(id == peer.id, "another one is found by the id")
     }
     expect(book.lost(peer.id) != nil && book.peers.isEmpty, "lost and still there")
-  case .answer, .statusPiece, .ready, .peerLost, .completed, .way, .closing: break
+  case .answer, .statusPiece, .ready, .peerLost, .completed, .way, .frames, .closing: break
   }
 }

@@ -116,3 +116,37 @@ private final class Token {}
   #expect(fired == 1)
   #expect(token == nil, "the queue keeps no timer that has fired")
 }
+
+@Test func aTimerWithSlackFiresTogetherWithTheNextOneThatIsDue() throws {
+  let loop = try EventLoop()
+  var order: [Int] = []
+  var wakeUps = 0
+  loop.batchEnded = { wakeUps += 1 }
+  let timers = (0..<3).map { number in Timer(loop) { order.append(number) } }
+  timers[0].set(after: .milliseconds(1), slack: .seconds(9))
+  timers[1].set(after: .milliseconds(2), slack: .seconds(9))
+  timers[2].set(after: .milliseconds(4))
+  loop.turn(waitMilliseconds: 1000)
+  #expect(order == [0, 1, 2] && wakeUps == 1)
+}
+
+@Test func aTimerWithSlackFiresAtTheEndOfItWhenNothingElseHappens() throws {
+  let loop = try EventLoop()
+  var firedAt = Instant.zero
+  let timer = Timer(loop) { firedAt = monotonicNow() }
+  let start = monotonicNow()
+  timer.set(start + .milliseconds(1), slack: .milliseconds(30))
+  loop.turn(waitMilliseconds: 1000)
+  #expect(firedAt >= start + .milliseconds(31) && firedAt < start + .milliseconds(500))
+}
+
+@Test func aTimerWithSlackIsNotEarly() throws {
+  let loop = try EventLoop()
+  var fired = 0
+  let late = Timer(loop) { fired += 1 }
+  let soon = Timer(loop) {}
+  late.set(after: .seconds(5), slack: .seconds(5))
+  soon.set(after: .milliseconds(1))
+  loop.turn(waitMilliseconds: 1000)
+  #expect(fired == 0 && soon.deadline == .never)
+}

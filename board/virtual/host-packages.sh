@@ -9,11 +9,12 @@ architectures=("$@")
 [ ${#architectures[@]} -gt 0 ] || architectures=(amd64 arm64)
 
 # xz-utils unpacks the kernel source, python3-pip fetches the Bluetooth controller model, util-linux has flock; openssl,
-# strace and curl are for the tests of identity, state and files, python3-pyte reads the screen of a test's terminal.
+# strace and curl are for the tests of identity, state and files, python3-pyte reads the screen of a
+# test's terminal, tshark (amd64) reads captures.
 wanted=(ca-certificates coreutils curl debian-archive-keyring openssl python3 python3-pip python3-pyte strace util-linux xz-utils)
 for architecture in "${architectures[@]}"; do
     case $architecture in
-        amd64) wanted+=(qemu-system-x86) ;;
+        amd64) wanted+=(qemu-system-x86 tshark) ;;
         arm64) wanted+=(qemu-system-arm qemu-user-static) ;;
         package) wanted+=(help2man lintian mmdebstrap) ;;
         *) echo "host-packages: no such architecture: $architecture" >&2; exit 126 ;;

@@ -27,7 +27,7 @@ SECRETS = ("uid=", "root:x:0", "PRIVATE KEY", "ESCAPED")
 service = Service()
 
 READING = ("status", "peers", "links", "routes", "radios", "log", "leds", "version", "help", "", "status --json", "links --json",
-           "routes --json", "sessions", "sessions --json", "metrics", "top --once", "top --once --json", "log --level=debug --since 1h", "log  --level  warning", "status --help")
+           "routes --json", "sessions", "sessions --json", "metrics", "capture --seconds 1", "top --once", "top --once --json", "log --level=debug --since 1h", "log  --level  warning", "status --help")
 # One word of these would already be too much.
 WORDS = ("version; id", "version\nid", "version\rid", "version $(id)", "version `id`", "version | sh", "version && id", "version || id",
          "version & id", "version > /tmp/escaped", "version < /etc/passwd", "version /etc/*", "version 'a", "version \\\nid", "/bin/sh",
@@ -38,7 +38,8 @@ WORDS = ("version; id", "version\nid", "version\rid", "version $(id)", "version 
          "status -jc/etc/shadow", "status --sock=/run/causeway/api.sock", "status -s/run/causeway/api.sock", "log --journal=/etc/passwd",
          "log --jour /etc/passwd", "log --config /etc/shadow", "ping --config=/etc/shadow box", "trace -c/etc/shadow box", "explain --config=/etc/shadow box",
          "explain -s/run/causeway/api.sock box", "sessions --socket=/run/causeway/api.sock", "leds --ended",
-         "leds --prepare", "metrics --textfile=/tmp/escaped", "metrics --text /tmp/escaped",
+         "leds --prepare", "capture --output=/tmp/escaped", "capture --out /tmp/escaped", "capture -o/tmp/escaped", "capture --payload --count 1",
+         "metrics --textfile=/tmp/escaped", "metrics --text /tmp/escaped",
          "bundle --output=/tmp/escaped", "bundle -o/tmp/escaped", "bundle --out /tmp/escaped", "top --socket=/tmp/x", "status -- --config=/etc/shadow", "log --level --config=/etc/shadow", "stat", "statu --json", "STATUS", "x" * 70_000)
 
 

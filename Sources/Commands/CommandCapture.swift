@@ -1,0 +1,232 @@
+import CSystem
+import Configuration
+import Diagnostics
+import Primitives
+import Reactor
+import Terminal
+
+private let outputKey: CInt = 0x6F
+private let linkKey: CInt = 0x6C
+private let payloadKey: CInt = 0x70
+private let countKey: CInt = 0x6E
+private let secondsKey: CInt = 0x54
+private let sizeKey: CInt = 0x7A
+
+/// When a capture ends by itself.
+private struct CaptureBounds {
+  var count = UInt64.max
+  var bytes = UInt64.max
+  var seconds: UInt64?
+}
+
+/// `causeway capture`
+func commandCapture(_ words: CommandWords) -> CInt {
+  var options = ClientOptions()
+  var bounds = CaptureBounds()
+  var wish = CaptureWish()
+  var path: String?
+  var peer: String?
+  CommandParser.parse(
+    "causeway capture", words,
+    help: """
+      Write the frames of the box's links as pcap, as they are received and sent: their headers, for Wireshark with \
+      docs/wireshark/causeway.lua.\u{0B}ssh causeway-diag@box capture | wireshark -k -i -
+      """,
+    options: ClientOptions.options + [
+      CommandOption(
+        name: "output", key: outputKey, argument: "FILE", help: "Write there; - is standard output, the default"),
+      CommandOption(
+        name: "link", key: linkKey, argument: "N|PEER", help: "Only frames of this link, or of this neighbour"),
+      CommandOption(
+        name: "payload", key: payloadKey, argument: nil,
+        help: "Payloads too; for root and the daemon's user. What end nodes sealed stays unreadable"),
+      CommandOption(name: "count", key: countKey, argument: "N", help: "End after N frames"),
+      CommandOption(name: "seconds", key: secondsKey, argument: "N", help: "End after N seconds"),
+      CommandOption(
+        name: "size", key: sizeKey, argument: "SIZE",
+        help: "End before the file exceeds it; in bytes, or with k, M or G"),
+    ]
+  ) { key, value in
+    if options.take(key, value) { return nil }
+    switch key {
+    case outputKey: path = value
+    case linkKey:
+      if let slot = Text(value).number(in: 0...UInt64(Limits.linksMax - 1)) {
+        wish.link = UInt8(slot)
+      } else if value.utf8.isEmpty {
+        return "a link's number, or a peer's name or id"
+      } else {
+        peer = value
+      }
+    case payloadKey: wish.withPayload = true
+    case countKey:
+      guard let number = Text(value).number(in: 1...1_000_000_000) else { return "a number from 1 to 1000000000" }
+      bounds.count = number
+    case secondsKey:
+      guard let seconds = parseSeconds(value) else { return secondsAccepted }
+      bounds.seconds = seconds
+    default:
+      guard let bytes = byteCount(value) else { return "a number of bytes, perhaps with k, M or G behind it" }
+      bounds.bytes = bytes
+    }
+    return nil
+  }
+  if path.map({ Text($0).equals("-") }) == true { path = nil }
+  return run { () throws(CommandFailure) in
+    if path == nil && isatty(STDOUT_FILENO) == 1 {
+      throw CommandFailure(
+        saying: "standard output is a terminal: name a file by --output, or pipe it to “wireshark -k -i -”",
+        ExitCode.usage)
+    }
+    if let peer { wish.neighbour = try PeerConnection(options).peer(named: peer, until: nil) }
+    let client = try options.connect()
+    let signals = Signals([SIGINT, SIGTERM])
+    try client.begin(wish)
+    try Capture(client, signals, CaptureFile(path), bounds).run()
+  }
+}
+
+extension ControlClient {
+  /// Returns when the capture has begun.
+  fileprivate func begin(_ wish: CaptureWish) throws(CommandFailure) {
+    send(.capture(wish))
+    while true {
+      switch next(milliseconds: 10_000) {
+      case .event(.frames): return
+      case .event(.answer(_, let text)): throw CommandFailure(saying: text)
+      case .event: continue
+      case .closed(let reason): throw CommandFailure(saying: reason)
+      case .timedOut: throw CommandFailure(saying: "the daemon did not answer for 10 s; see “causeway log”")
+      }
+    }
+  }
+}
+
+/// One run of `causeway capture`.
+private final class Capture {
+  private let client: ControlClient
+  private let signals: Signals
+  private let file: CaptureFile
+  private let bounds: CaptureBounds
+  private var frames: UInt64 = 0
+  private var dropped: UInt64 = 0
+  private var bytes: UInt64 = 0
+
+  init(_ client: ControlClient, _ signals: Signals, _ file: CaptureFile, _ bounds: CaptureBounds) {
+    self.client = client
+    self.signals = signals
+    self.file = file
+    self.bounds = bounds
+  }
+
+  func run() throws(CommandFailure) {
+    let end = deadline(after: bounds.seconds)
+    var goesOn = try put(CaptureFormat.fileHeader[...])
+    while goesOn {
+      guard try wait(until: end) else { break }
+      switch client.next(milliseconds: 0) {
+      case .event(.frames(let lost, let records)):
+        dropped += UInt64(lost)
+        goesOn = try take(records[...])
+      case .event, .timedOut: continue
+      case .closed(let reason): throw CommandFailure(saying: reason)
+      }
+    }
+    tell()
+  }
+
+  /// Waits for the daemon. False when the time is up or a signal has come.
+  private func wait(until end: Instant) throws(CommandFailure) -> Bool {
+    let now = monotonicNow()
+    if now >= end { return false }
+    let left = end == .never ? -1 : CInt(clamping: ((end - now).nanoseconds + 999_999) / 1_000_000)
+    var polled = [
+      pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
+      pollfd(fd: client.descriptor, events: Int16(POLLIN), revents: 0),
+      // Reports only that nobody reads any more.
+      pollfd(fd: file.descriptor, events: 0, revents: 0),
+    ]
+    poll(&polled, nfds_t(polled.count), left)
+    if polled[2].revents != 0 { throw CommandFailure(ExitCode.failed) }
+    return polled[0].revents == 0
+  }
+
+  /// Writes records. False when the capture has come to its end.
+  private func take(_ records: ArraySlice<UInt8>) throws(CommandFailure) -> Bool {
+    var end = records.startIndex
+    var isOver = false
+    while !isOver, end < records.endIndex {
+      guard let count = CaptureFormat.recordByteCount(records[end...]) else {
+        throw CommandFailure(saying: "the daemon is of another version: its frames are not understood")
+      }
+      if bytes + UInt64(end - records.startIndex + count) > bounds.bytes {
+        isOver = true
+      } else {
+        end += count
+        frames += 1
+        isOver = frames == bounds.count
+      }
+    }
+    return try put(records[..<end]) && !isOver
+  }
+
+  /// Writes bytes. False when a signal came before all were written.
+  private func put(_ bytes: ArraySlice<UInt8>) throws(CommandFailure) -> Bool {
+    self.bytes += UInt64(bytes.count)
+    return try file.put(bytes, orStopAt: signals)
+  }
+
+  private func tell() {
+    var text = "\(frames) frames captured"
+    if dropped > 0 { text += ", \(dropped) more dropped: they came faster than they were read" }
+    printError(text)
+  }
+}
+
+/// Where a capture goes.
+private final class CaptureFile {
+  let descriptor: CInt
+  private let path: String?
+
+  /// Creates the file, or replaces it; nil: standard output.
+  init(_ path: String?) throws(CommandFailure) {
+    self.path = path
+    guard let path else {
+      descriptor = STDOUT_FILENO
+      return
+    }
+    // Without O_NONBLOCK a named pipe that nobody reads would be waited for, and no signal would end that.
+    descriptor = csystem_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0o600)
+    if descriptor < 0 {
+      throw CommandFailure(saying: "\(path): \(SystemError.last.text); name another file by --output")
+    }
+  }
+
+  deinit { if path != nil { close(descriptor) } }
+
+  /// False when a signal came first.
+  func put(_ bytes: ArraySlice<UInt8>, orStopAt signals: Signals) throws(CommandFailure) -> Bool {
+    var rest = bytes
+    while !rest.isEmpty {
+      var polled = [
+        pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0),
+      ]
+      poll(&polled, 2, -1)
+      if polled[0].revents != 0 { return false }
+      // A pipe with room takes so many at once (POSIX, write: PIPE_BUF).
+      let count = rest.prefix(Self.writeBytes).withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+      if count >= 0 {
+        rest = rest.dropFirst(count)
+        continue
+      }
+      let error = SystemError.last
+      if error.code == EAGAIN || error.code == EINTR { continue }
+      if error.code == EPIPE { throw CommandFailure(ExitCode.failed) }
+      throw CommandFailure(saying: "\(path ?? "standard output"): \(error.text); the capture ends here")
+    }
+    return true
+  }
+
+  private static let writeBytes = 4_096
+}

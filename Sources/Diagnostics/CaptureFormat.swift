@@ -1,0 +1,63 @@
+import Frame
+import Primitives
+
+/// The bytes of a capture: a pcap file with nanoseconds (draft-ietf-opsawg-pcap), big-endian, of link type USER0.
+///
+/// A record is the 16 bytes of pcap, 16 bytes that say where the frame was seen, then the frame. docs/operations.md,
+/// “Captures”, has the fields; docs/wireshark/causeway.lua reads them.
+public enum CaptureFormat {
+  /// LINKTYPE_USER0.
+  public static let linkType: UInt32 = 147
+  public static let recordHeaderBytes = 16
+  public static let passageBytes = 16
+  /// A record of the longest frame.
+  public static let recordBytesMax = recordHeaderBytes + passageBytes + Limits.frameBytesMax
+
+  /// What a file begins with.
+  public static var fileHeader: [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(bigEndian: 0xA1B2_3C4D as UInt32)
+    // Version 2.4; two reserved fields.
+    bytes.append(bigEndian: 0x0002_0004 as UInt32)
+    for _ in 0..<2 { bytes.append(bigEndian: 0 as UInt32) }
+    bytes.append(bigEndian: UInt32(passageBytes + Limits.frameBytesMax))
+    bytes.append(bigEndian: linkType)
+    return bytes
+  }
+
+  /// Writes a record to the beginning of `output`, which has room for it. `payload` is left out, and only counted,
+  /// without `isWhole`. Returns the record's bytes.
+  static func write(
+    _ passage: FramePassage, _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, isWhole: Bool,
+    at time: Instant, to output: UnsafeMutableRawBufferPointer
+  ) -> Int {
+    let frameBytes = header.count + (isWhole ? payload.count : 0)
+    var span = OutputRawSpan(buffer: output, initializedCount: 0)
+    span.append(bigEndian: UInt32(truncatingIfNeeded: time.nanoseconds / 1_000_000_000))
+    span.append(bigEndian: UInt32(time.nanoseconds % 1_000_000_000))
+    span.append(bigEndian: UInt32(passageBytes + frameBytes))
+    span.append(bigEndian: UInt32(passageBytes + header.count + payload.count))
+    span.append(version)
+    span.append(passage.isSent ? 1 : 0)
+    span.append(UInt8(truncatingIfNeeded: passage.slot))
+    span.append(passage.bearer.rawValue)
+    span.append(passage.isBesideTLS ? 1 : 0)
+    for _ in 0..<3 { span.append(0) }
+    span.append(bigEndian: passage.neighbour.high)
+    let begun = recordHeaderBytes + passageBytes
+    UnsafeMutableRawBufferPointer(rebasing: output[begun...]).copyMemory(from: header)
+    if isWhole {
+      UnsafeMutableRawBufferPointer(rebasing: output[(begun + header.count)...]).copyMemory(from: payload)
+    }
+    return begun + frameBytes
+  }
+
+  /// The bytes of the record that begins with `bytes`; nil when they are not one.
+  public static func recordByteCount(_ bytes: ArraySlice<UInt8>) -> Int? {
+    guard bytes.count >= recordHeaderBytes else { return nil }
+    let length = bytes[(bytes.startIndex + 8)..<(bytes.startIndex + 12)].reduce(0) { $0 << 8 | Int($1) }
+    return length <= bytes.count - recordHeaderBytes ? recordHeaderBytes + length : nil
+  }
+
+  private static let version: UInt8 = 1
+}

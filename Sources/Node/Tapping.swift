@@ -1,0 +1,43 @@
+import Frame
+import Link
+import Primitives
+
+/// What a tap is shown. Without one none of this runs.
+extension Node {
+  /// Shows a whole frame that arrived inside TLS.
+  func show(received frame: UnsafeRawBufferPointer, on slot: Int, to tap: any FrameTap) {
+    let (header, payload) = parts(of: frame)
+    show(header, payload, slot, isSent: false, isBesideTLS: false, to: tap)
+  }
+
+  /// Shows frames that follow each other, on their way into the stream.
+  func show(sent frames: UnsafeRawBufferPointer, on slot: Int, to tap: any FrameTap) {
+    let isBypassed = isBypassAgreed(slot)
+    var offset = 0
+    while offset < frames.count {
+      let rest = UnsafeRawBufferPointer(rebasing: frames[offset...])
+      let count = FrameHeader.frameByteCount(of: rest.bytes)
+      let (header, payload) = parts(of: UnsafeRawBufferPointer(rebasing: rest[..<count]))
+      show(header, payload, slot, isSent: true, isBesideTLS: isBypassed && FrameHeader.isSealed(rest.bytes), to: tap)
+      offset += count
+    }
+  }
+
+  func show(
+    _ header: UnsafeRawBufferPointer, _ payload: UnsafeRawBufferPointer, _ slot: Int, isSent: Bool, isBesideTLS: Bool,
+    to tap: any FrameTap
+  ) {
+    let passage = FramePassage(
+      slot: slot, neighbour: links[slot].peer, bearer: links[slot].bearer, isSent: isSent, isBesideTLS: isBesideTLS)
+    tap.passed(passage, header, payload)
+  }
+
+  private func parts(
+    of frame: UnsafeRawBufferPointer
+  ) -> (header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer) {
+    (
+      UnsafeRawBufferPointer(rebasing: frame[..<FrameHeader.byteCount]),
+      UnsafeRawBufferPointer(rebasing: frame[FrameHeader.byteCount...])
+    )
+  }
+}

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""What a box does while nothing happens: rest.py BINARY [--seconds N]
+
+A box as it is delivered, on a machine without Bluetooth, wpa_supplicant and avahi-daemon, alone and then with three peers on the
+loopback interface: how often it wakes up, and what time it computes. Best in a network namespace of its own."""
+import argparse
+import tempfile
+import time
+
+from daemons import Daemon, wait
+
+SETTLE_SECONDS = 20
+
+
+class Box(Daemon):
+    """All that the peers of tests leave out is looked for."""
+
+    def write(self):
+        super().write()
+        with open(self.config) as file:
+            text = file.read()
+        with open(self.config, "w") as file:
+            file.write(text[:text.index("[bluetooth]")])
+
+
+def rest(box, peers, seconds):
+    time.sleep(SETTLE_SECONDS)
+    wake_ups, processor = box.wake_ups(), box.processor_seconds()
+    time.sleep(seconds)
+    print(f"{peers} peers: {(box.wake_ups() - wake_ups) / seconds:5.2f} wake-ups a second, "
+          f"processor {(box.processor_seconds() - processor) / seconds * 100:6.3f} %", flush=True)
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("--seconds", type=int, default=60)
+    seconds = options.parse_args().seconds
+    with tempfile.TemporaryDirectory() as root:
+        box = Box(root, "box")
+        peers = [Daemon(root, f"peer{number}", [box], relay=False) for number in range(3)]
+        try:
+            box.start()
+            rest(box, 0, seconds)
+            for peer in peers:
+                peer.start()
+            wait("all are linked", lambda: len(box.neighbours()) == 3)
+            rest(box, 3, seconds)
+        finally:
+            for daemon in [box, *peers]:
+                daemon.stop()
+
+
+if __name__ == "__main__":
+    main()

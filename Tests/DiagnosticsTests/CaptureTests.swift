@@ -1,0 +1,137 @@
+import CSystem
+import Diagnostics
+import Frame
+import Primitives
+import Reactor
+import Testing
+
+private let toBob = FramePassage(
+  slot: 3, neighbour: bobID, bearer: .bluetoothLE, isSent: true, isBesideTLS: true)
+private let headerBytes = [UInt8](0x81...0xB0)
+
+/// Captures on a control server of their own.
+@Suite(.serialized) struct CaptureTests {
+  let box: Box
+  init() throws { box = try Box() }
+
+  private func client(_ wish: CaptureWish = CaptureWish()) throws -> ControlClient {
+    let client = try ControlClient(path: box.socketPath)
+    client.send(.capture(wish))
+    guard case .frames(0, let records) = box.event(client), records.isEmpty else {
+      Issue.record("no capture has begun")
+      return client
+    }
+    return client
+  }
+
+  private func pass(_ passage: FramePassage = toBob, payload: [UInt8] = [1, 2, 3]) {
+    headerBytes.withUnsafeBytes { header in payload.withUnsafeBytes { box.node.tap?.passed(passage, header, $0) } }
+  }
+
+  private func received(_ client: ControlClient) -> (dropped: UInt32, records: [UInt8])? {
+    box.server.sendFrames()
+    guard case .frames(let dropped, let records) = box.event(client) else { return nil }
+    return (dropped, records)
+  }
+
+  @Test func aFileBeginsWithTheHeaderOfPcap() {
+    #expect(
+      CaptureFormat.fileHeader == [
+        0xA1, 0xB2, 0x3C, 0x4D, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0x40, 0, 0, 0, 147,
+      ])
+  }
+
+  @Test func aRecordSaysWhereTheFrameWasSeenAndHasItsHeader() throws {
+    let client = try client()
+    let before = wallClockNow()
+    pass()
+    let (dropped, records) = try #require(received(client))
+    let seconds = records[0..<4].reduce(0) { $0 << 8 | UInt64($1) }
+    let nanoseconds = records[4..<8].reduce(0) { $0 << 8 | UInt64($1) }
+    let time = Instant(nanoseconds: seconds * 1_000_000_000 + nanoseconds)
+    #expect(time >= before && time <= wallClockNow() && dropped == 0)
+    #expect(
+      Array(records[8...]) == [0, 0, 0, 64, 0, 0, 0, 67] + [1, 1, 3, 4, 1, 0, 0, 0]
+        + [0xB0, 0xB0, 0, 0, 0, 0, 0, 2] + headerBytes)
+    #expect(CaptureFormat.recordByteCount(records[...]) == 80)
+  }
+
+  @Test func payloadsComeWhenTheyWereAskedFor() throws {
+    var wish = CaptureWish()
+    wish.withPayload = true
+    let client = try client(wish)
+    pass()
+    let records = try #require(received(client)).records
+    #expect(Array(records[8..<16]) == [0, 0, 0, 67, 0, 0, 0, 67] && Array(records.suffix(3)) == [1, 2, 3])
+  }
+
+  @Test func onlyFramesOfTheLinkOrNeighbourComeThatWereAskedFor() throws {
+    var ofLink = CaptureWish()
+    ofLink.link = 3
+    var ofAlice = CaptureWish()
+    ofAlice.neighbour = aliceID
+    let clients = (try client(ofLink), try client(ofAlice))
+    var toAlice = toBob
+    toAlice.slot = 4
+    toAlice.neighbour = aliceID
+    for passage in [toBob, toAlice] { pass(passage) }
+    #expect(received(clients.0)?.records.count == 80 && received(clients.1)?.records.count == 80)
+  }
+
+  @Test func linksAreTappedOnlyWhileSomebodyCaptures() throws {
+    #expect(box.node.tap == nil)
+    do {
+      _ = try client()
+      #expect(box.node.tap != nil)
+    }
+    box.turn()
+    #expect(box.node.tap == nil)
+  }
+
+  @Test func aThirdCaptureIsRefusedInWords() throws {
+    let clients = (try client(), try client())
+    let third = try ControlClient(path: box.socketPath)
+    third.send(.capture(CaptureWish()))
+    guard case .answer(false, let text) = box.event(third) else { Issue.record("not refused"); return }
+    #expect(text == "2 captures are under way already; end one of them")
+    _ = clients
+  }
+
+  /// What the kernel holds for it and what the daemon holds are bounded.
+  @Test func aClientThatDoesNotReadLosesFramesAndIsToldHowMany() throws {
+    var wish = CaptureWish()
+    wish.withPayload = true
+    let client = try client(wish)
+    let sent = 200
+    for _ in 0..<sent {
+      pass(payload: [UInt8](repeating: 7, count: 16_000))
+      box.server.sendFrames()
+    }
+    var frames = 0
+    var dropped: UInt32 = 0
+    while let (lost, records) = received(client) {
+      dropped += lost
+      frames += records.count / (32 + 48 + 16_000)
+    }
+    #expect(dropped > 150 && frames + Int(dropped) == sent, "\(frames) came, \(dropped) dropped")
+    pass()
+    #expect(received(client)?.dropped == 0)
+  }
+
+  @Test func aRequestAndAPacketOfFramesAreReadAsTheyAreWritten() throws {
+    var wish = CaptureWish()
+    wish.neighbour = bobID
+    let request = ControlRequest.capture(wish).encoded()
+    #expect(request == [0x4B, 4, 0, 0xB0, 0xB0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 2])
+    guard case .capture(wish) = try ControlRequest(request) else { Issue.record("another request"); return }
+    #expect(ControlEvent.frames(dropped: 258, records: [9]).encoded() == [0x4B, 0, 0, 1, 2, 9])
+  }
+
+  @Test func whatIsCutOrNoRecordHasNoLength() throws {
+    let client = try client()
+    pass()
+    let records = try #require(received(client)).records
+    for count in 0..<records.count { #expect(CaptureFormat.recordByteCount(records[..<count]) == nil) }
+    #expect(CaptureFormat.recordByteCount([UInt8](repeating: 0xFF, count: 80)[...]) == nil)
+  }
+}
