@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Offers that stall at a receiver, and several receivers at one box, against real daemons: receivers_test.py BINARY"""
+import os
+import pathlib
+import tempfile
+import unittest
+import zlib
+
+from daemons import Daemon, wait
+from people import PeopleTest
+from stranger import Offer
+
+
+class ReceiversTest(PeopleTest):
+    def setUp(self):
+        self.out, self.into = (pathlib.Path(tempfile.mkdtemp(dir=self.root.name)) for _ in range(2))
+
+    @property
+    def type(self):
+        return f"t{zlib.crc32(self._testMethodName.encode())}"
+
+    def file(self, name, size=100_000):
+        path = self.out / name
+        path.write_bytes(os.urandom(size))
+        return path
+
+    def receive(self, into, *words, type=None, senders=None):
+        wanted = [word for sender in senders or [self.a_id] for word in ("--from", sender)]
+        return self.command(self.b, "receive", into, *wanted, "--type", type or self.type, *words)
+
+    def send(self, path, daemon=None, type=None):
+        return self.command(daemon or self.a, "send", path, "bob", "--type", type or self.type, "--wait", "60")
+
+    def test_two_receivers_on_one_box_each_get_what_is_theirs(self):
+        types = [f"{self.type[:13]}-{letter}" for letter in "ab"]
+        folders = [self.into / letter for letter in "ab"]
+        for folder in folders:
+            folder.mkdir()
+        receivers = [self.receive(folder, "--count", "1", type=type) for folder, type in zip(folders, types)]
+        files = [self.file(name, 2_000_000) for name in ("one", "two")]
+        senders = [self.send(path, type=type) for path, type in zip(files, types)]
+        for command in senders + receivers:
+            self.assertEqual(command.end(60), 0, command.heard)
+        for folder, path in zip(folders, files):
+            self.assertEqual([(there.name, there.read_bytes()) for there in folder.iterdir()], [(path.name, path.read_bytes())])
+
+    def test_a_second_receiver_of_one_type_is_refused_and_the_first_one_works_on(self):
+        first = self.receive(self.into, "--count", "1")
+        wait("it is there", lambda: self.type in self.a.run("browse", "--for", "1")[1])
+        second = self.receive(self.into)
+        self.assertNotEqual(second.end(), 0, second.heard)
+        self.assertTrue(any("--name" in line for line in second.heard), second.heard)
+        sender = self.send(self.file("x"))
+        self.assertEqual((sender.end(60), first.end(60)), (0, 0), (sender.heard, first.heard))
+
+    def test_offers_that_stall_keep_nobody_else_out(self):
+        carol = Daemon(self.root.name, "carol", [self.b])
+        self.addCleanup(carol.stop)
+        carol.start()
+        self.receive(self.into, senders=[self.a_id, carol.id])
+        wait("it is there", lambda: self.type in carol.run("browse", "--for", "1")[1])
+        stalled = []
+        for number in range(9):
+            try:
+                stalled.append(Offer(self.application(self.a, f"stalls {number}"), self.type, f"f{number}", [f"f{number}"], 3))
+            except Exception:                       # there is a limit for one box
+                break
+        self.assertGreaterEqual(len(stalled), 3)
+        sender = self.send(self.file("x"), daemon=carol)
+        self.assertEqual(sender.end(60), 0, sender.heard)
+        self.assertEqual((self.into / "x").read_bytes(), (self.out / "x").read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main()
