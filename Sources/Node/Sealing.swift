@@ -137,7 +137,9 @@ extension Node {
   func tend(_ association: Association, _ now: Instant) {
     associations.revive(association, now: now)
     guard let seal = association.protection.seal else { return }
-    seal.isWanted = association.channel.hasUnfinishedSends
+    // A question without certificates stays open until a handshake succeeds, whatever gets lost.
+    seal.isWanted =
+      association.channel.hasUnfinishedSends || (!seal.isOpen && sessions.hasQuestion(about: association.peer))
     seal.channelEpoch = association.channel.localEpoch
     if let route = association.route {
       if seal.needsSession(now: now) {

@@ -109,6 +109,13 @@ extension Sessions {
     }
   }
 
+  /// Whether the application has still to decide on a member of this node, and so on its certificates.
+  public func hasQuestion(about node: NodeID) -> Bool {
+    sessions.contains { session in
+      session.isOpen && session.judges && session.pairs.contains { $0.address.node == node && $0.verdict == .asked }
+    }
+  }
+
   func ask(_ session: LocalSession, _ pair: Pair) {
     if pair.verdict == .asked { tell(.decisionWanted(session.handle, pair.address)) }
   }

@@ -1,3 +1,4 @@
+import Frame
 import Node
 import Primitives
 import Seal
@@ -66,6 +67,20 @@ import Testing
     #expect(row.places[0].node.certificates(of: row.places[2].identity.id) == nil)
     row.pass(.seconds(10))
     #expect(row.places[0].node.certificates(of: row.places[2].identity.id) == [row.places[2].identity.point])
+  }
+
+  @Test(arguments: [(0, 2), (2, 0)])
+  func `a member proves its key, soon after the last demand for it was lost`(judge: Int, other: Int) throws {
+    let row = Row(3)
+    _ = try meet(row, judges: [judge])
+    let node = row.places[other].identity.id
+    row.onTheWay = { _, header, payload in header.type == FrameType.handshake.rawValue ? nil : payload }
+    row.restart(other)
+    row.pass(.seconds(40))
+    row.onTheWay = { _, _, payload in payload }
+    #expect(row.places[judge].node.certificates(of: node) == nil)
+    row.pass(.seconds(12))
+    #expect(row.places[judge].node.certificates(of: node) == [row.places[other].identity.point])
   }
 
   @Test func `where traffic is not sealed there are no certificates`() {
