@@ -38,6 +38,8 @@ public enum Limits {
   /// Offers of one session that came and are not answered; any more are refused. One member can fill it, until the
   /// application has answered: each offer takes two of its 32 streams, and those that it accepted need some too.
   static let offersMax = 8
+  /// An offer that a member refused is made again for so long.
+  static let turnMax = Duration.seconds(TransferLimits.turnSeconds)
   static let offerBegins = Duration.seconds(TransferLimits.beginSeconds)
   static let returnMax = Duration.seconds(TransferLimits.returnSeconds)
   static let farewellMax = Duration.seconds(TransferLimits.farewellSeconds)

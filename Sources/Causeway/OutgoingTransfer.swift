@@ -86,6 +86,7 @@ final class OutgoingRun: Sendable {
 
   private func run() async {
     var attempts = 0, moved: UInt64 = 0
+    var turnEnd: ContinuousClock.Instant?
     while true {
       let error: CausewayError
       switch await attempt() {
@@ -96,13 +97,21 @@ final class OutgoingRun: Sendable {
       let sent = work.withLock { $0.sender.bytesSent }
       attempts = sent > moved ? 0 : attempts + 1
       moved = sent
+      let pause: Duration
       if error.reason == .stream(.refused) {
-        return end(
-          .failure(CausewayError(.stream(.refused), "the member takes no resources, or has too many offers by now")))
+        // A member without a place for one more offer refuses it as one that takes no resources does.
+        turnEnd = turnEnd ?? .now + Limits.turnMax
+        guard let turnEnd, .now < turnEnd else {
+          return end(
+            .failure(CausewayError(.stream(.refused), "the member takes no resources, or has too many offers by now")))
+        }
+        pause = .milliseconds(Int.random(in: 250...1_500))
+      } else {
+        guard Self.isBreak(error), attempts < TransferLimits.attemptsMax else { return end(.failure(error)) }
+        turnEnd = nil
+        inside.tell { $0.state = .away }
+        pause = .milliseconds(min(200 << min(attempts, 5), 5_000))
       }
-      guard Self.isBreak(error), attempts < TransferLimits.attemptsMax else { return end(.failure(error)) }
-      inside.tell { $0.state = .away }
-      let pause = Duration.milliseconds(min(200 << min(attempts, 5), 5_000))
       let isBack = await within(Limits.returnMax) {
         try? await Task.sleep(for: pause)
         return await self.session.inside.returned(self.member)

@@ -96,7 +96,7 @@ final class Bundle {
       add("status.json", report.json())
       add("status.txt", report.text().bytes)
     } catch {
-      return miss("status, routes", error.text)
+      return miss("status, sessions, routes", error.text)
     }
     do throws(CommandFailure) {
       let text = try routesText(PeerConnection(options), hasNames: redaction.keepsIdentities)
@@ -104,6 +104,15 @@ final class Bundle {
     } catch {
       miss("routes", "the daemon did not answer")
     }
+    addSessions()
+  }
+
+  private func addSessions() {
+    guard let json = try? fetch(options.connect(), .applications), let report = try? SessionsReport(json) else {
+      return miss("sessions", "the daemon did not answer")
+    }
+    defer { report.release() }
+    add("sessions.txt", redaction.applied(to: report.text(hasNames: redaction.keepsIdentities).bytes))
   }
 
   private func addDoctor() {

@@ -94,7 +94,7 @@ private func put(_ report: ExplainReport) {
     "\(report.canTalk ? "they can talk" : "they cannot talk"): \(report.verdict)", remedy: report.remedy)
 }
 
-private func fetch(_ client: ControlClient, _ request: ControlRequest) throws(CommandFailure) -> [UInt8] {
+func fetch(_ client: ControlClient, _ request: ControlRequest) throws(CommandFailure) -> [UInt8] {
   do throws(DiagnosticsError) {
     return try client.fetch(request)
   } catch {

@@ -106,6 +106,8 @@ private final class Receiving {
     /// Of the daemon; 0 when it has ended.
     var invitation: UInt32
     let node: NodeID
+    /// Until then its sender may take to say what it offers.
+    var keptUntil: Instant
     var members: [MemberAddress] = []
   }
 
@@ -122,6 +124,8 @@ private final class Receiving {
   private var connection: DaemonConnection
   /// The oldest first.
   private var rooms: [Room] = []
+  /// Invitations without a room, the oldest first. The daemon bounds them: a few of each node, 32 of a client.
+  private var waiting: [(from: MemberAddress, number: UInt32, rules: SessionRules)] = []
   private var transfers: [IncomingFiles] = []
   private var names = MemberNames()
   private var received: UInt64 = 0
@@ -167,7 +171,7 @@ private final class Receiving {
       return
     }
     connection = again
-    (rooms, names) = ([], MemberNames())
+    (rooms, waiting, names) = ([], [], MemberNames())
     transfers = []
     try connection.make(.advertise(type: options.type, info: options.local.info))
   }
@@ -176,9 +180,14 @@ private final class Receiving {
 
   private func turn() throws(ConnectionError) {
     tidy()
+    admit()
     show()
     if isOver { return }
     var until = isEnding ? .never : end
+    if !waiting.isEmpty {
+      let now = monotonicNow()
+      for room in rooms where room.keptUntil > now { until = min(until, room.keptUntil) }
+    }
     for transfer in transfers { until = min(until, transfer.deadline) }
     if transfers.contains(where: { $0.phase == .receiving }) { until = min(until, view.nextProgress) }
     let watch = DaemonConnection.Watch(input: questions.descriptor, signals: signals.descriptor)
@@ -233,14 +242,23 @@ private final class Receiving {
     var text = TextBuilder()
     if rule.answer(from.node, peer) == .no { text.add("not accepted here") }
     if isLeaving { text.add("it ends") }
-    if text.bytes.isEmpty && !makeRoom(for: from.node) { text.add("too many senders at present") }
     guard text.bytes.isEmpty else {
       connection.ask(.answer(invitation: number, into: 0, text: text.bytes))
       return view.tellDeclined(peer, from, text)
     }
-    let session = connection.ask(.open(type: options.type, invitation.rules))
-    connection.ask(.answer(invitation: number, into: session, text: []))
-    rooms.append(Room(session: session, invitation: number, node: from.node))
+    waiting.append((from, number, invitation.rules))
+  }
+
+  /// Accepts the invitations that there is room for.
+  private func admit() {
+    waiting.removeAll { from, number, rules in
+      guard makeRoom(for: from.node) else { return false }
+      let session = connection.ask(.open(type: options.type, rules))
+      connection.ask(.answer(invitation: number, into: session, text: []))
+      rooms.append(
+        Room(session: session, invitation: number, node: from.node, keptUntil: monotonicNow() + FileLimits.roomTime))
+      return true
+    }
   }
 
   /// One that is not used makes room for another sender.
@@ -251,11 +269,13 @@ private final class Receiving {
   }
 
   private func leaveUnused(_ some: [Room]) -> Bool {
-    let unused = some.first { room in !transfers.contains { $0.session == room.session && $0.phase != .away } }
-    guard let room = unused else { return false }
+    let now = monotonicNow()
+    guard let room = some.first(where: { $0.keptUntil <= now && !isUsed($0) }) else { return false }
     leave(room.session)
     return true
   }
+
+  private func isUsed(_ room: Room) -> Bool { transfers.contains { $0.session == room.session && $0.phase != .away } }
 
   private func leave(_ session: UInt32) {
     connection.ask(.leave(session: session, text: []))
@@ -281,6 +301,7 @@ private final class Receiving {
     switch event {
     case .invited(_, let invitation, _, let peer): invited(invitation, peer)
     case .invitationEnded(_, let received, let outcome):
+      waiting.removeAll { $0.number == received }
       guard outcome != .connected, let room = rooms.first(where: { $0.invitation == received }) else { return }
       leave(room.session)
     case .member(let session, let address, let state, let peer): hear(session, address, state, peer)

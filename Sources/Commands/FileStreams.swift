@@ -12,6 +12,7 @@ enum FileLimits {
   static let returnTime = TimeSpan.seconds(TransferLimits.returnSeconds)
   static let farewellTime = TimeSpan.seconds(TransferLimits.farewellSeconds)
   static let verdictTime = TimeSpan.seconds(TransferLimits.verdictSeconds)
+  static let turnTime = TimeSpan.seconds(TransferLimits.turnSeconds)
   static let offerTime = TimeSpan.seconds(TransferLimits.beginSeconds)
   /// Who has accepted an invitation is connected by then.
   static let memberTime = TimeSpan.seconds(10)
@@ -25,6 +26,8 @@ enum FileLimits {
   static let stillTime = TimeSpan.seconds(60)
   /// Of offers and transfers at once, of one node that nobody has accepted yet.
   static let unansweredMax = 2
+  /// A sender has its session for so long without an offer while others wait.
+  static let roomTime = TimeSpan.seconds(5)
   /// Sessions at once, below the 16 of a client; of one node no more than its invitations.
   static let sessionsMax = 14
 }

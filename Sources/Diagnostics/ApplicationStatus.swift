@@ -90,12 +90,13 @@ public struct SessionsReport {
   /// Frees jansson's memory; the report must not be used afterwards.
   public func release() { root.release() }
 
-  public func text() -> TextBuilder {
+  /// `hasNames`: with the names of applications, which people may have chosen.
+  public func text(hasNames: Bool = true) -> TextBuilder {
     var text = TextBuilder()
     var applications = Table(["APPLICATION", "USER", "PROCESS", "SESSIONS", "SERVICES"])
     var sessions = Table(["SESSION", "TYPE", "APPLICATION", "MEMBERS", "AWAY", "PAUSED", "STREAMS", "WAITING"])
     root["applications"].forEach { application in
-      let name = cut(application["name"].string)
+      let name = hasNames ? cut(application["name"].string) : ""
       var services = "", sessionCount = 0
       application["services"].forEach { services += services.utf8.isEmpty ? $0.string : ", \($0.string)" }
       application["sessions"].forEach { session in

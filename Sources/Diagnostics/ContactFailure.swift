@@ -130,7 +130,7 @@ extension ContactCause {
       "a disk was copied: on one of the two: causeway identity new --replace; or its own address is in [ip] peers"
     case .fullHere: "raise [node] peers-max here, or link by way of another relay"
     case .fullThere: joined("raise [node] peers-max on ", names.peer, ", or link by way of another relay")
-    case .broken: "it is dialled again by itself; if it keeps breaking: causeway log --level info"
+    case .broken: "the dialler tries again; if it keeps breaking: causeway log --level info"
     case .stopped: joined("on ", names.peer, ": systemctl start causeway")
     }
   }

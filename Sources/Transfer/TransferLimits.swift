@@ -23,6 +23,8 @@ public enum TransferLimits {
   public static let bytesMax: UInt64 = 1 << 62
   /// An offer waits so long for its answer, in seconds.
   public static let offerSeconds: UInt32 = 600
+  /// A sender whose stream is refused tries again for so long, in seconds: the receiver may have too many offers.
+  public static let turnSeconds: UInt64 = 30
   /// A stream that begins as a resource has said what it offers by then, in seconds.
   public static let beginSeconds: UInt64 = 30
   /// After a break the other end is waited for, in seconds.

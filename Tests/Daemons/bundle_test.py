@@ -12,10 +12,10 @@ import tarfile
 import unittest
 
 from daemons import BINARY, DaemonsTest, wait
-from people import Command
+from people import Command, Node
 
 PASSPHRASE, FORMER, SSID = "canary battery staple", "canary-of-last-year", "DIRECT-ca-nary"
-PARTS = ["README.txt", "configuration.txt", "version.txt", "status.json", "status.txt", "routes.txt", "doctor.txt",
+PARTS = ["README.txt", "configuration.txt", "version.txt", "status.json", "status.txt", "sessions.txt", "routes.txt", "doctor.txt",
          "journal.txt", "system.txt", "kernel.txt", "limits.txt"]
 
 
@@ -97,6 +97,8 @@ class BundleTest(DaemonsTest):
         sender = Command(box, "send", name, "bertrand")
         self.addCleanup(sender.close)
         self.assertEqual((sender.end(), receiver.end()), (0, 0), (sender.heard, receiver.heard))
+        node = Node.connect("canary of an application", f"{box.directory}/run/api.sock")
+        self.addCleanup(node.close)
         # Whoever has a mistake in the file is told the value.
         parts, archive = self.bundle(box, env={**os.environ, "PASSWORD": "canary-of-the-environment"})
         secrets = [PASSPHRASE, FORMER, SSID, "canary-room", "canary in a message", "canary-holiday", "canary in a file",
@@ -143,8 +145,8 @@ class BundleTest(DaemonsTest):
         box.process.kill()
         box.process.wait()
         parts, _ = self.bundle(box)
-        self.assertEqual(sorted(set(PARTS) - set(parts)), ["routes.txt", "status.json", "status.txt"])
-        self.assertRegex(parts["README.txt"], r"Not in it:\n  status, routes: no daemon answers at ")
+        self.assertEqual(sorted(set(PARTS) - set(parts)), ["routes.txt", "sessions.txt", "status.json", "status.txt"])
+        self.assertRegex(parts["README.txt"], r"Not in it:\n  status, sessions, routes: no daemon answers at ")
         self.assertIn("link 0: up over loopback", parts["journal.txt"])
 
     def test_it_works_for_whoever_may_read_nothing(self):

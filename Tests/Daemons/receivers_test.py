@@ -53,6 +53,17 @@ class ReceiversTest(PeopleTest):
         sender = self.send(self.file("x"))
         self.assertEqual((sender.end(60), first.end(60)), (0, 0), (sender.heard, first.heard))
 
+    def test_as_many_senders_of_one_box_as_there_are_places_all_come_through(self):
+        receiver = self.receive(self.into, "--count", "15")
+        wait("it is there", lambda: self.type in self.a.run("browse", "--for", "1")[1])
+        files = [self.file(f"f{number}", 3_000_000) for number in range(15)]
+        senders = [self.send(path) for path in files]
+        for command in senders:
+            self.assertEqual(command.end(120), 0, command.heard)
+        self.assertEqual(receiver.end(60), 0, receiver.heard)
+        for path in files:
+            self.assertEqual((self.into / path.name).read_bytes(), path.read_bytes())
+
     def test_offers_that_stall_keep_nobody_else_out(self):
         carol = Daemon(self.root.name, "carol", [self.b])
         self.addCleanup(carol.stop)

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """What a box says of itself to who reads it over SSH: status_test.py BINARY"""
 import json
+import os
+import socket
+import threading
 import unittest
 
 from daemons import DaemonsTest, wait
@@ -40,6 +43,27 @@ class StatusTest(DaemonsTest):
         self.assertTrue(any("link" in record for record in records))
         plain = self.box.run("log", "--level", "notice")[1].splitlines()
         self.assertEqual([line.split("  ", 1)[0].split()[0] for line in plain], [record["time"] for record in records])
+
+    def test_an_answer_that_is_no_status_is_refused_in_one_line(self):
+        # The firmware's JSON has whole numbers only.
+        for answer in (b'{"name": "box", "uptime": 1.5}', b'{"uptime": 1e999}', b'[1', b'"\xff"'):
+            path = f"{self.box.directory}/other.sock"
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+                server.bind(path)
+                server.listen()
+                daemon = threading.Thread(target=self.answer, args=(server, answer))
+                daemon.start()
+                code, out, err = self.box.run("status", "--socket", path)
+                daemon.join()
+            os.unlink(path)
+            self.assertEqual((code, out, err.count("\n")), (1, "", 1), err)
+            self.assertIn("not understood", err)
+
+    def answer(self, server, answer):
+        with server.accept()[0] as client:
+            client.recv(512)
+            client.send(b"S" + answer)
+            client.send(b"S")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,442 @@
+import Diagnostics
+import LocalAPI
+import LocalClient
+import Primitives
+import Reactor
+import Session
+import Terminal
+import Transfer
+import TransferFiles
+
+/// One run of `causeway send`.
+final class Sending {
+  private enum Step {
+    /// Until PEER is there, or is there again.
+    case seeking
+    case inviting(MemberAddress, UInt32)
+    case sending(MemberAddress)
+    /// The last words are on their way, or the word of who cut it.
+    case ending
+  }
+
+  private let options: FilesOptions
+  private let signals: Signals
+  private let view: FilesView
+  private let instance: [UInt8]
+  private var connection: DaemonConnection
+  private var session: UInt32 = 0
+  private var sightings = Sightings()
+  private var names = MemberNames()
+  private var search: PeerSearch
+  private let manifest: Manifest
+  private var work: OutgoingWork
+  private var step = Step.seeking
+  private var attempt: UInt64 = 0
+  private var writer = StreamWriter(0)
+  private var answer: UInt32 = 0
+  private var window = StreamWindow()
+  private var progress = FileProgress()
+  private var outcome: SenderOutcome?
+  /// The stream is to end behind what was written.
+  private var hasFinished = false
+  /// There is more to read or hash.
+  private var isBusy = false
+  private var isInterrupted = false
+  /// It was told that PEER is asked: after a break nobody is asked again.
+  private var hasAsked = false
+  private var toldFiles = 0
+  /// Attempts without a byte, and the bytes before.
+  private var attempts = 0, moved: UInt64 = 0
+  /// When the next attempt may begin.
+  private var retryAt = Instant.zero
+  /// Until then PEER has to be there, to have answered, or to have heard the end.
+  private var patience: Instant
+  /// Until then an offer that is refused is made again; nil while none was.
+  private var turnEnd: Instant?
+  private var hasMet = false
+  private var hasHinted = false
+  private var end: (text: TextBuilder, code: CInt)?
+
+  init(
+    _ options: FilesOptions, _ source: ResourceSource, _ word: String, _ signals: Signals, _ view: FilesView
+  ) throws(CommandFailure) {
+    self.options = options
+    self.signals = signals
+    self.view = view
+    manifest = source.manifest
+    work = OutgoingWork(source)
+    search = PeerSearch(Array(word.utf8), isWaiting: options.local.waits != nil)
+    // The same command is the same sender to its receiver, which then goes on; other files may go at the same time.
+    var hash = SHA256()
+    hash.update(source.manifest.digest.bytes)
+    hash.update(Array(word.utf8))
+    instance = utf8("send ") + hash.digest().hexadecimal(bytes: 8)
+    connection = try options.local.connect(in: instance)
+    patience = deadline(after: options.local.waitSeconds)
+    try begin()
+  }
+
+  /// What a connection begins with.
+  private func begin() throws(CommandFailure) {
+    session = try connection.make(.open(type: options.type, FileLimits.rules)).number
+    try connection.make(.browse(type: options.type))
+  }
+
+  func run() throws(CommandFailure) {
+    while end == nil {
+      if let broken = try broken(turn) { try connectAgain(broken) }
+    }
+    work.close()
+    view.clear()
+    // Who leaves says so, or is taken for dead.
+    _ = try? connection.carryOut(.leave(session: session, text: []))
+    if let end { try conclude(end.text, end.code) }
+  }
+
+  private func conclude(_ text: TextBuilder, _ code: CInt) throws(CommandFailure) {
+    if view.isJSON {
+      var line = JSONLine(event: code == ExitCode.done ? "sent" : "failed")
+      line.add("text", text.bytes)
+      line.add("files", UInt64(work.sender.filesDone))
+      line.add(state)
+      line.put()
+    } else if code == ExitCode.done {
+      view.say(text)
+    } else {
+      view.notice(text)
+    }
+    if code != ExitCode.done { throw CommandFailure(code) }
+  }
+
+  /// Ends the command.
+  private func finish(_ text: TextBuilder, _ code: CInt) { if end == nil { end = (text, code) } }
+
+  /// The daemon is gone: the same again when it is back.
+  private func connectAgain(_ text: TextBuilder) throws(CommandFailure) {
+    guard case .ending = step else {
+      var text = text
+      text.add("; waiting for it (^C ends)")
+      view.notice(text)
+      patience = monotonicNow() + FileLimits.returnTime
+      guard let again = options.local.connectAgain(in: instance, until: patience, signals) else {
+        return finish(TextBuilder("the daemon did not come back"), isInterrupted ? ExitCode.cut : ExitCode.noDaemon)
+      }
+      connection = again
+      (sightings, names) = (Sightings(), MemberNames())
+      search.isAllTold = false
+      broke()
+      return try begin()
+    }
+    concludeOutcome()
+  }
+
+  // MARK: The loop
+
+  private func turn() throws(ConnectionError) {
+    if case .inviting(_, 0) = step, monotonicNow() >= retryAt { step = .seeking }
+    seek()
+    produce()
+    show()
+    if end != nil { return }
+    var until = min(patience, isShown ? view.nextProgress : .never)
+    switch step {
+    case .seeking where retryAt > monotonicNow(), .inviting(_, 0): until = min(until, retryAt)
+    case .seeking, .inviting, .sending, .ending: break
+    }
+    if isBusy && outcome == nil && (writer.isEmpty || work.sender.isEnded) { until = .zero }
+    let watch = DaemonConnection.Watch(signals: signals.descriptor)
+    switch try connection.next(until: until, watching: watch) {
+    case .event(let event): hear(event)
+    case .signal: while signals.next() != nil { interrupt() }
+    case .input, .outputClosed, .timedOut: break
+    }
+    if monotonicNow() >= patience { timeUp() }
+  }
+
+  private var isShown: Bool { if case .sending = step { work.sender.isAccepted } else { false } }
+
+  private func timeUp() {
+    switch step {
+    case .seeking where hasMet:
+      finish(TextBuilder(search.word, " did not come back in an hour"), ExitCode.timedOut)
+    case .seeking:
+      finish(
+        TextBuilder(quoting: search.word, " was not there in time; “causeway receive” is to run there"),
+        ExitCode.timedOut)
+    case .inviting: finish(TextBuilder(search.word, " did not answer in time"), ExitCode.timedOut)
+    case .sending where work.sender.isAccepted: patience = .never
+    case .sending: finish(TextBuilder(search.word, ": nobody answered there in time"), ExitCode.timedOut)
+    case .ending:
+      // It does not take the last words: it is cut, which says the same.
+      connection.ask(.reset(stream: writer.stream))
+      concludeOutcome()
+    }
+  }
+
+  private func interrupt() {
+    guard !isInterrupted, case .sending = step else {
+      if case .ending = step, !isInterrupted { return }
+      return finish(TextBuilder("interrupted"), ExitCode.cut)
+    }
+    isInterrupted = true
+    work.cancel()
+    patience = monotonicNow() + FileLimits.farewellTime
+    step = .ending
+    isBusy = true
+  }
+
+  // MARK: PEER
+
+  /// Invites PEER, or opens a stream to it when it is connected.
+  private func seek() {
+    guard case .seeking = step, end == nil, monotonicNow() >= retryAt else { return }
+    if search.peer == nil {
+      switch search.look(in: sightings.all) {
+      case .nothing: tellWaiting()
+      case .hint(let text): view.notice(text)
+      case .failed(let text): return finish(text, ExitCode.failed)
+      case .found: break
+      }
+    }
+    guard let peer = search.peer else { return }
+    if let member = names.members.first(where: { peer.includes($0.address) && $0.isThere }) {
+      return begin(member.address)
+    }
+    // Of several at one box the first.
+    guard let sighting = sightings.all.first(where: { peer.includes($0.address) }) else { return }
+    let now = monotonicNow()
+    let milliseconds = UInt32(clamping: max((min(patience, now + .seconds(60)) - now).milliseconds, 1))
+    let number = connection.ask(.invite(session: session, sighting.address, milliseconds: milliseconds, context: []))
+    step = .inviting(sighting.address, number)
+  }
+
+  private func tellWaiting() {
+    guard search.isAllTold, !hasHinted, !view.isJSON else { return }
+    hasHinted = true
+    view.notice(TextBuilder(quoting: search.word, " does not receive yet: waiting for it"))
+  }
+
+  private func begin(_ address: MemberAddress) {
+    attempt = UInt64.random(in: .min ... .max)
+    let name = ResourceStream.offer(resource: ResourceStream.resource(manifest.digest), attempt: attempt).name
+    writer = StreamWriter(connection.ask(.stream(session: session, to: address, name: name)))
+    (answer, window, toldFiles, hasMet) = (0, StreamWindow(), 0, true)
+    work.start()
+    step = .sending(address)
+    isBusy = true
+    patience = monotonicNow() + .seconds(UInt64(TransferLimits.offerSeconds) + 30)
+  }
+
+  /// The attempt is over, and another one may succeed.
+  private func broke() {
+    if work.sender.isEnded { return concludeOutcome() }
+    if isInterrupted { return finish(TextBuilder("interrupted"), ExitCode.cut) }
+    let sent = work.sender.bytesSent
+    attempts = sent > moved ? 0 : attempts + 1
+    moved = sent
+    let now = monotonicNow()
+    if case .sending = step {
+      guard attempts < TransferLimits.attemptsMax else {
+        return finish(TextBuilder(search.word, ": the path breaks again and again"), ExitCode.failed)
+      }
+      patience = now + FileLimits.returnTime
+      tellBreak()
+    }
+    turnEnd = nil
+    seekAgain(at: now + .milliseconds(min(200 << UInt64(min(attempts, 5)), 5_000)))
+  }
+
+  /// Who has too many offers refuses one as who takes no files does: it is made again until the turn must have come.
+  private func waitForTurn() {
+    let text = TextBuilder(search.word, " takes no files, or has too many offers at present")
+    let now = monotonicNow(), end = turnEnd ?? now + FileLimits.turnTime
+    guard case .sending = step, now < end else { return finish(text, ExitCode.refused) }
+    if turnEnd == nil && !view.isJSON {
+      var text = text
+      text.add(": it is offered again (^C ends)")
+      view.notice(text)
+    }
+    turnEnd = end
+    seekAgain(at: now + .milliseconds(UInt64.random(in: 250...1_500)))
+  }
+
+  private func seekAgain(at time: Instant) { (step, isBusy, answer, retryAt) = (.seeking, false, 0, time) }
+
+  private func tellBreak() {
+    view.clear()
+    guard !view.isJSON else { return }
+    view.notice(TextBuilder(search.word, " is out of reach or gone: it goes on when it receives again (^C ends)"))
+  }
+
+  private func invited(_ address: MemberAddress, _ outcome: InvitationOutcome) {
+    step = .seeking
+    switch outcome {
+    case .connected:
+      awaitMember(address)
+    case .declined(let words):
+      var text = TextBuilder(search.word, " does not take files")
+      text.add(words: words)
+      finish(text, ExitCode.refused)
+    case .incompatible: finish(TextBuilder(search.word, " has other rules: nothing that takes files"), ExitCode.refused)
+    case .timedOut, .busy, .full: retryAt = monotonicNow() + .seconds(2)
+    case .cancelled, .noService, .sessionEnded: retryAt = monotonicNow() + .seconds(1)
+    }
+  }
+
+  /// It is told as connected in a moment.
+  private func awaitMember(_ address: MemberAddress) {
+    step = .inviting(address, 0)
+    retryAt = monotonicNow() + FileLimits.memberTime
+    connected(address)
+  }
+
+  private func connected(_ address: MemberAddress) {
+    guard case .inviting(address, _) = step, names.member(address)?.isThere == true else { return }
+    begin(address)
+  }
+
+  // MARK: What happens
+
+  private func hear(_ event: LocalEvent) {
+    switch event {
+    case .services(_, let place, let node, let peer, let services):
+      _ = sightings.hear(place: place, node, peer, services)
+    case .allTold: search.isAllTold = true
+    case .done(let request, let outcome, _):
+      if outcome == .done { return }
+      if case .inviting(let address, request) = step {
+        // Who is a member already is connected in a moment.
+        step = .seeking
+        retryAt = monotonicNow() + .seconds(1)
+        if outcome == .alreadyMember { awaitMember(address) }
+        if outcome == .notAllowed {
+          let why: StaticString = ": its box and this one do not agree on sealing, and files go sealed only"
+          finish(TextBuilder(search.word, why), ExitCode.refused)
+        }
+      } else if request == writer.stream {
+        broke()
+      }
+    case .invitationEnded(let number, _, let outcome):
+      if case .inviting(let address, number) = step { invited(address, outcome) }
+    case .member(_, let address, let state, let peer):
+      _ = names.hear(address, state, peer)
+      switch state {
+      case .left, .ejected:
+        names.forget(address)
+        if case .inviting(address, _) = step { step = .seeking }
+      case .connected: connected(address)
+      case .connecting, .paused, .away, .rejected: break
+      }
+    case .stream(_, let received, let from, let name):
+      let isAnswer = answer == 0 && ResourceStream(name) == .answer(attempt: attempt) && isTarget(from)
+      let number = connection.ask(.take(stream: received, isWanted: isAnswer, limit: isAnswer ? window.limit : 0))
+      if isAnswer { answer = number }
+    case .streamRoom(writer.stream, let limit): writer.room(limit, connection)
+    case .streamBytes(answer, let bytes):
+      work.hear(bytes)
+      window.took(bytes.count, answer, connection)
+      isBusy = true
+    case .streamEnded(writer.stream, _, let end): ended(end)
+    case .ended(_, let end, _): finish(sessionEndText(end), ExitCode.cut)
+    case .doneAt, .welcome, .invited, .identified, .message, .sent, .room, .streamBytes, .streamRoom, .streamEnded,
+      .decisionWanted:
+      break
+    }
+  }
+
+  private func isTarget(_ address: MemberAddress) -> Bool {
+    switch step {
+    case .sending(let target): target == address
+    case .ending: true
+    case .seeking, .inviting: false
+    }
+  }
+
+  private func ended(_ streamEnd: StreamEnd) {
+    switch (step, streamEnd) {
+    case (.ending, .reset(.cancelled)) where outcome == nil, (.sending, .reset(.cancelled)):
+      // The word of who cut it may be on its way.
+      step = .ending
+      patience = min(patience, monotonicNow() + FileLimits.farewellTime)
+      writer = StreamWriter(0)
+    case (.ending, _): concludeOutcome()
+    case (_, .reset(.refused)): waitForTurn()
+    case (_, .reset(.broken)): finish(TextBuilder("the stream was cut: a rule was broken"), ExitCode.failed)
+    case (_, .reset(.cancelled)), (_, .reset(.tooMany)), (_, .lost), (_, .finished): broke()
+    }
+  }
+
+  // MARK: Files
+
+  /// Reads, hashes and writes, as much as there is room for.
+  private func produce() {
+    switch step {
+    case .sending, .ending: break
+    case .seeking, .inviting: return
+    }
+    // What the receiver said last counts at once, whatever waits for room.
+    guard isBusy, outcome == nil, writer.isEmpty || work.sender.isEnded else { return finishStream() }
+    let made = work.step(readsMax: FileLimits.readsMax)
+    isBusy = made.isMore
+    if writer.stream != 0 { writer.write(made.bytes, connection) }
+    guard let outcome = made.outcome else { return }
+    self.outcome = outcome
+    isBusy = false
+    step = .ending
+    if writer.stream == 0 { return concludeOutcome() }
+    patience = monotonicNow() + FileLimits.farewellTime
+    finishStream()
+  }
+
+  /// Behind the last words.
+  private func finishStream() {
+    guard outcome != nil, !hasFinished, writer.isEmpty else { return }
+    hasFinished = true
+    connection.ask(.finish(stream: writer.stream))
+  }
+
+  private var state: FileProgress.State {
+    let sender = work.sender
+    return FileProgress.State(
+      done: sender.bytesDone, total: manifest.byteCount, held: sender.bytesHeld, moved: sender.bytesSent,
+      comparing: sender.comparing)
+  }
+
+  private func show() {
+    if (work.sender.isAsking || work.sender.isAccepted) && !hasAsked, case .sending(let address) = step,
+      let peer = names.member(address)?.peer
+    {
+      hasAsked = true
+      view.tellAsking(peer, address, manifest)
+    }
+    if isShown { patience = .never }
+    while toldFiles < manifest.files.count, let verdict = work.sender.verdicts[toldFiles] {
+      view.tellFile(work.path(toldFiles), manifest.size(file: toldFiles), verdict)
+      toldFiles += 1
+    }
+    let now = monotonicNow()
+    guard isShown, view.isProgressDue(now) else { return }
+    if view.isJSON {
+      var line = JSONLine(event: "progress")
+      line.add(state)
+      line.put()
+    } else {
+      view.draw(progress.line(state, now))
+    }
+  }
+
+  // MARK: The end
+
+  private func concludeOutcome() {
+    guard let outcome = outcome ?? work.outcome ?? finalOutcome() else {
+      let text = isInterrupted ? TextBuilder("interrupted") : TextBuilder(search.word, " cancelled it")
+      return finish(text, ExitCode.cut)
+    }
+    show()
+    let said = work.conclusion(outcome, to: search.word)
+    finish(said.text, said.code)
+  }
+
+  /// What the receiver said last.
+  private func finalOutcome() -> SenderOutcome? { work.sender.isEnded ? work.step().outcome : nil }
+}
