@@ -129,6 +129,19 @@ class ChatTest(PeopleTest):
         b.wait("^<alice> are you there\\?$", 40)
         self.assertEqual(a.end(), 0)
 
+    def test_a_line_after_its_reader_left_is_told_in_time_with_the_name(self):
+        b = self.command(self.b, "chat", "left")
+        a = self.command(self.a, "chat", "left", "--with", "bob", "--wait", "2")
+        a.wait("bob is here")
+        b.wait("alice is here")
+        self.assertEqual(b.end(), 0)
+        a.wait("bob left", 5)
+        a.say("are you there?\n")
+        start = time.monotonic()
+        self.assertEqual(a.end(), 4)
+        self.assertLess(time.monotonic() - start, 10)
+        self.assertIn("“bob” was not there within 2 s: 1 line was not delivered", a.heard[-1])
+
     def test_two_chats_of_one_name_are_told_apart_by_a_name(self):
         first = self.command(self.a, "chat", "same")
         wait("the first one is there", lambda: "same" in self.b.run("browse", "--for", "1")[1])

@@ -91,6 +91,13 @@ class FilesTest(PeopleTest):
         self.ends(self.send(*files), receiver)
         self.same(*map(str, sizes))
 
+    def test_a_name_of_any_length_that_disks_have_arrives(self):
+        names = ["x" * (length - 4) + ".bin" for length in (5, 200, *range(230, 243), 254, 255)]
+        receiver = self.receive("--count", "1")
+        sender = self.send(*(self.file(name, 100) for name in names))
+        self.ends(sender, receiver)
+        self.same(*names)
+
     def test_a_hostile_path_stays_in_the_folder(self):
         for path in ([b"../../evil"], [b".."], [b"/evil"], [b"a", b".."], [b"a", b"../evil"], [b"a\0"], [b""]):
             receiver = self.receive("--count", "1")
@@ -225,6 +232,20 @@ class FilesTest(PeopleTest):
         self.assertIn("the disk is full there", sender.heard[-1])
         self.assertIn("not stored: the disk is full; what came is kept for 24 h", receiver.heard[-1])
         self.assertFalse([line for line in sender.heard + receiver.heard if "ioctl" in line])
+
+    def test_a_sender_waits_for_a_disk_that_takes_two_minutes(self):
+        # Who waits for a disk does nothing else; here nothing at all.
+        receiver = self.receive("--count", "1")
+        sender, _ = self.slow()
+        self.middle(MEBIBYTE)
+        receiver.process.send_signal(signal.SIGSTOP)
+        try:
+            time.sleep(125)
+            self.assertIsNone(sender.process.poll(), sender.heard)
+        finally:
+            receiver.process.send_signal(signal.SIGCONT)
+        self.ends(sender, receiver)
+        self.same("big")
 
     # Breaks
 
