@@ -139,6 +139,8 @@ public final class Sessions {
   /// counted: it goes after an event.
   public func nextDeadline(now: Instant) -> Instant {
     var earliest = Instant.never
+    // What `handleTimeouts` ends counts until it has, also when it is late.
+    func noteEnd(_ instant: Instant) { earliest = min(earliest, instant) }
     func note(_ instant: Instant) {
       if instant > now { earliest = min(earliest, instant) }
     }
@@ -149,21 +151,23 @@ public final class Sessions {
         note(pair.newsAt)
         note(pair.digestAt)
         note(pair.wholeAt)
-        note(pair.credit.pauseAt)
-        note(pair.credit.giveBackAt)
         note(pair.credit.takeBackAt)
+        if session.isOpen {
+          noteEnd(pair.credit.pauseAt)
+          noteEnd(pair.credit.giveBackAt)
+        }
       }
       for stranger in session.strangers { note(stranger.at) }
       for newcomer in session.newcomers { note(newcomer.at) }
-      if case .leaving(let until) = session.phase { note(until) }
+      if case .leaving(let until) = session.phase { noteEnd(until) }
     }
     for invitation in outgoing {
-      note(invitation.deadline)
+      noteEnd(invitation.deadline)
       note(invitation.dueAt)
     }
-    for introduction in introductions { note(introduction.deadline) }
+    for introduction in introductions { noteEnd(introduction.deadline) }
     for invitation in incoming {
-      note(invitation.deadline)
+      noteEnd(invitation.deadline)
       note(invitation.answerAt)
     }
     return earliest

@@ -47,6 +47,17 @@ import Testing
       hall.stations[1].events.contains(.invitationEnded(asked.handle, .declined(explanation: Array("not now".utf8)))))
   }
 
+  @Test func `the end of an invitation stays due until it is handled, however late`() throws {
+    let hall = Hall(2)
+    let sessions = hall.stations[0].sessions
+    _ = try sessions.invite(hall.stations[1].address, into: hall.open(0), timeout: .seconds(10), now: hall.now)
+    let end = hall.now + .seconds(10)
+    #expect(sessions.nextDeadline(now: end) == end)
+    #expect(sessions.nextDeadline(now: end + .seconds(5)) == end)
+    sessions.handleTimeouts(now: end + .seconds(5))
+    #expect(sessions.nextDeadline(now: end + .seconds(5)) > end + .seconds(5))
+  }
+
   @Test func `an invitation without a time stands for 30 seconds`() throws {
     let hall = Hall(2)
     let a = hall.open(0)
