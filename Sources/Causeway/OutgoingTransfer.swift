@@ -11,7 +11,8 @@ extension Session {
   /// - Parameters:
   ///   - paths: of files, and of folders with all that is in them; 65,536 in all, with legal names and no symbolic link.
   ///     They must not change before they were sent. A path that begins with `http://` or `https://` is a URL: what it names
-  ///     is fetched first, by the program curl, and offered under the end of its path.
+  ///     is fetched first, by the program curl, and offered under the end of its path. One with a password is refused:
+  ///     that stands in ~/.netrc.
   ///   - member: one that is connected.
   ///   - spool: the folder for what is fetched, until it was sent; nil: where TMPDIR says, or /var/tmp.
   /// - Throws: `invalid` and `storage` name the file; `outOfReach` when the member is not connected, or a server does not

@@ -32,7 +32,7 @@ func commandSend(_ words: CommandWords) -> CInt {
     help: """
       Send files and folders to PEER, who runs “causeway receive” or “causeway drop”, or another application of the same \
       service type. PEER is a name, or the first 4 or more digits of an id. Who receives is asked there first, for 10 \
-      minutes at most. FILE may be an http or https URL, which is fetched first by the program curl, or “-”, standard \
+      minutes at most. FILE may be an http or https URL, which is fetched first by the program curl (user and password stand in ~/.netrc), or “-”, standard \
       input, which is read to its end first and sent as “stdin”; “causeway pipe” sends as it reads.\u{0B}It goes on where it was after a \
       break, for an hour; and when the same command is given again, for 24 hours. ^C cancels, and PEER is told; a second \
       one ends at once. On a terminal it shows how far it is, otherwise a line for each file; with --json events \

@@ -72,6 +72,12 @@ public enum Fetch {
     guard url.utf8.count <= urlBytesMax, !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }) else {
       throw ResourceFailure(.invalid, url, "a URL has at most \(urlBytesMax) bytes, and no blanks")
     }
+    // Everybody can see the arguments of a process, also of this one.
+    if let user = userInformation(url) {
+      let rest = Array(url.utf8.prefix(user.lowerBound)) + Array(url.utf8.dropFirst(user.upperBound))
+      throw ResourceFailure(
+        .invalid, String(decoding: rest, as: UTF8.self), "put user and password into ~/.netrc, not into the URL")
+    }
     let path = "\(folder)/\(String(decoding: name(url), as: UTF8.self))", complaints = folder + ".complaints"
     let room = try room(folder, url)
     let child: ChildProcess
@@ -79,8 +85,8 @@ public enum Fetch {
       child = try ChildProcess(
         "curl",
         [
-          "--disable", "--silent", "--show-error", "--fail", "--globoff", "--location", "--max-redirs",
-          "\(redirectsMax)",
+          "--disable", "--silent", "--show-error", "--fail", "--globoff", "--netrc-optional", "--location",
+          "--max-redirs", "\(redirectsMax)",
           "--proto", "=http,https", "--proto-redir", "=http,https", "--connect-timeout", "\(connectSeconds)",
           "--speed-limit", "1", "--speed-time", "\(stallSeconds)", "--max-filesize", "\(room)", "--output", path,
           "--url", url,
@@ -105,6 +111,14 @@ public enum Fetch {
       throw ResourceFailure(.storage, url, error.text)
     }
     return path
+  }
+
+  /// The user information before the host (RFC 3986, section 3.2.1), with its “@”.
+  private static func userInformation(_ url: String) -> Range<Int>? {
+    let bytes = Array(url.utf8)
+    guard let start = bytes.firstIndex(of: UInt8(ascii: ":")).map({ $0 + 3 }), start < bytes.count else { return nil }
+    let end = bytes[start...].firstIndex { [0x2f, 0x3f, 0x23].contains($0) } ?? bytes.count
+    return bytes[start..<end].lastIndex(of: UInt8(ascii: "@")).map { start..<($0 + 1) }
   }
 
   /// Reads standard input to its end into a folder; the path of the file.

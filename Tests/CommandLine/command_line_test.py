@@ -177,7 +177,7 @@ class CommandLine(unittest.TestCase):
         path = self.path("b.tar")
         code, out, err = self.run_command("bundle", "--socket", self.path("nobody"), "--output", path)
         self.assertEqual((code, err), (0, ""))
-        self.assertRegex(out, r"b\.tar: \d+ parts, [0-9.]+ kB\n  without status, routes: no daemon answers at .*/nobody; start")
+        self.assertRegex(out, r"b\.tar: \d+ parts, [0-9.]+ kB\n  without status, sessions, routes: no daemon answers at .*/nobody; start")
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
 
     def test_no_word_prints_the_commands(self):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What `causeway send` fetches before it offers it, against real daemons and a web server: fetch_test.py BINARY"""
+import base64
 import contextlib
 import http.server
 import json
@@ -12,6 +13,7 @@ import tempfile
 import threading
 import unittest
 import zlib
+from unittest import mock
 
 from daemons import wait
 from people import PeopleTest
@@ -27,6 +29,8 @@ class Server(http.server.BaseHTTPRequestHandler):
         word = self.path.split("/")[1]
         if word == "missing":
             return self.send_error(404)
+        if word == "members" and self.headers["Authorization"] != "Basic " + base64.b64encode(b"ann:canary").decode():
+            return self.send_error(401)
         if word in ("elsewhere", "file", "loop"):
             self.send_response(302)
             target = {"elsewhere": "/there/target.bin", "file": "file:///etc/passwd", "loop": self.path}[word]
@@ -152,6 +156,19 @@ class FetchTest(PeopleTest):
             self.assertEqual(sender.end(), 5, sender.heard)
             self.assertEqual(list(self.spool.iterdir()), [])
             self.assertEqual(subprocess.run(["pgrep", "-f", f"{self.url}/{word}/a"], capture_output=True).stdout, b"")
+
+    def test_a_password_in_a_url_is_refused_and_not_repeated(self):
+        code, _, err = self.a.run("send", f"{self.url}/members/a".replace("//", "//ann:canary@"), "bob", *self.type)
+        self.assertEqual(code, 1)
+        self.assertIn(f"{self.url}/members/a: put user and password into ~/.netrc", err)
+        self.assertNotIn("canary", err)
+
+    def test_user_and_password_come_from_the_users_own_file(self):
+        home = pathlib.Path(tempfile.mkdtemp(dir=self.root.name))
+        (home / ".netrc").write_text("machine 127.0.0.1 login ann password canary\n")
+        self.refused(f"{self.url}/members/a", said="401")
+        with mock.patch.dict(os.environ, HOME=str(home)):
+            self.arrives(f"{self.url}/members/a", names=["a"])
 
     def test_without_curl_it_is_said_what_is_missing(self):
         path = os.environ["PATH"]
