@@ -21,6 +21,9 @@ chmod 755 "$root"
 put() { install -D -m "$1" "$2" "$root/$3"; }
 put 755 $binary usr/bin/causeway
 put 644 config/causeway.service usr/lib/systemd/system/causeway.service
+put 644 config/causeway-poweroff.path usr/lib/systemd/system/causeway-poweroff.path
+put 644 config/causeway-poweroff.service usr/lib/systemd/system/causeway-poweroff.service
+put 644 config/causeway.udev usr/lib/udev/rules.d/60-causeway.rules
 put 644 config/causeway-receive.service usr/lib/systemd/user/causeway-receive.service
 put 644 config/causeway.sysusers usr/lib/sysusers.d/causeway.conf
 put 644 config/sshd/causeway.sysusers usr/lib/sysusers.d/causeway-diag.conf

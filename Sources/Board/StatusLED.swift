@@ -8,13 +8,15 @@ import Reactor
 /// the trigger changes. So a daemon without rights can show every pattern after `prepare`.
 public final class StatusLED {
   /// What the LED shows until another pattern is set. The kernel keeps it even when this process has ended.
-  public enum Pattern: UInt8, Equatable {
+  public enum Pattern: UInt8, Equatable, Sendable {
     /// Dark: the daemon was stopped.
     case off
     /// A short flash every 2 s: running without a neighbour.
     case alone
     /// Lit: at least one neighbour is linked.
     case linked
+    /// Slow blinking: the button was pressed, and somebody may join.
+    case joining
     /// Fast blinking: a fault or alarm needs attention; see the status.
     case fault
   }
@@ -39,6 +41,7 @@ public final class StatusLED {
     case .off: try write("1000", to: Self.offFile); try write("0", to: Self.onFile)
     case .alone: try write("1950", to: Self.offFile); try write("50", to: Self.onFile)
     case .linked: try write("1000", to: Self.onFile); try write("0", to: Self.offFile)
+    case .joining: try write("500", to: Self.offFile); try write("500", to: Self.onFile)
     case .fault: try write("100", to: Self.offFile); try write("100", to: Self.onFile)
     }
     shown = pattern

@@ -1,7 +1,6 @@
 import CSystem
 import Configuration
 import Diagnostics
-import Reactor
 import Relay
 
 /// `causeway leds`
@@ -11,9 +10,9 @@ func commandLEDs(_ words: CommandWords) -> CInt {
   CommandParser.parse(
     "causeway leds", words,
     help: """
-      Say what the status LED shows when. With --ended, show the end of the daemon on it: dark when SERVICE_RESULT is \
-      “success”, which systemd sets, and the blinking of a fault otherwise. With --prepare, let the owner of the runtime \
-      directory drive it, when the daemon does not run as root.
+      Say what the status light shows when. With --ended, show the end of the daemon on it: an LED is dark when \
+      SERVICE_RESULT is “success”, which systemd sets, and blinks as for a fault otherwise; a light at a GPIO line is dark. With \
+      --prepare, let the owner of the runtime directory drive the LED, when the daemon does not run as root.
       """,
     options: [
       configOption,
@@ -32,24 +31,23 @@ func commandLEDs(_ words: CommandWords) -> CInt {
       let start = text.bytes.count
       text.add(pattern)
       text.pad(from: start, to: 30)
-      text.add("\(meaning)\n")
+      text.add(meaning)
+      text.add("\n")
     }
     Output.put(text)
     return ExitCode.done
   }
   guard let configuration = loadConfiguration(path) else { return ExitCode.usage }
-  do throws(SystemError) {
-    switch action {
-    case .prepare: try prepareStatusLED(configuration)
-    case .end:
-      let result = getenv("SERVICE_RESULT")
-      try showEndOfDaemon(configuration, wasStopped: result.map { strcmp($0, "success") == 0 } ?? false)
-    }
-    return ExitCode.done
-  } catch {
-    printError("\(configuration.board.statusLED): \(error.text)")
-    return ExitCode.failed
+  let failure: String?
+  switch action {
+  case .prepare: failure = prepareStatusLED(configuration)
+  case .end:
+    let result = getenv("SERVICE_RESULT")
+    failure = showEndOfDaemon(configuration, wasStopped: result.map { strcmp($0, "success") == 0 } ?? false)
   }
+  guard let failure else { return ExitCode.done }
+  printError(failure)
+  return ExitCode.failed
 }
 
 private enum Action: CInt {
@@ -59,7 +57,8 @@ private enum Action: CInt {
 
 private let patterns: [(StaticString, StaticString)] = [
   ("lit", "all is well: a neighbour is linked"),
-  ("a short flash every 2 s", "all is well, and nobody is there"),
-  ("fast blinking", "a fault: see “causeway status”, or the daemon died"),
-  ("dark", "the daemon was stopped, or the box has no power"),
+  ("a short flash now and then", "all is well, and nobody is there"),
+  ("slow blinking", "the button was pressed: a device may join"),
+  ("fast blinking", "a fault: see “causeway status”; or the daemon died"),
+  ("dark", "stopped, or without power; at a GPIO line: or died"),
 ]

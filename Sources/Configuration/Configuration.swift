@@ -1,4 +1,5 @@
 import Bearer
+import Board
 import Journal
 import Primitives
 
@@ -161,6 +162,12 @@ public struct DiscoverySection {
 public struct BoardSection {
   /// The status LED: a name in `/sys/class/leds`. Empty for none.
   public var statusLED = ""
+  /// A status light at a GPIO line.
+  public var statusPin: GPIOPin?
+  /// A button at a GPIO line.
+  public var buttonPin: GPIOPin?
+  /// How long the button has to be still before an edge counts.
+  public var buttonDebounceMilliseconds: UInt32 = 20
   public init() {}
 }
 

@@ -15,23 +15,15 @@ struct ConfigurationKey {
 
 /// All keys; the keys of a section are consecutive.
 var configurationKeys: [ConfigurationKey] {
-  nodeKeys + peerKeys + applicationsKeys + trustKeys + ipKeys + bluetoothKeys + wifiDirectKeys + [
-    ConfigurationKey(section: "discovery", name: "dns-sd", accepted: "auto, daemon, embedded or off") { to, text in
-      store(
-        &to.discovery.dnsSD,
-        choice(text, ("auto", .automatic), ("daemon", .daemon), ("embedded", .embedded), ("off", nil)))
-    },
-    ConfigurationKey(section: "board", name: "status-led", accepted: "the name of a directory in /sys/class/leds") {
-      to, text in
-      store(&to.board.statusLED, parseLED(text))
-    },
-    ConfigurationKey(section: "journal", name: "size", accepted: "a number of KiB from 16 to 65536") { to, text in
-      store(&to.journal.sizeKiB, text.number(in: 16...65536).map { Int($0) })
-    },
-    ConfigurationKey(section: "journal", name: "level", accepted: Level.accepted) { to, text in
-      store(&to.journal.level, Level.parse(text))
-    },
-  ]
+  nodeKeys + peerKeys + applicationsKeys + trustKeys + ipKeys + bluetoothKeys + wifiDirectKeys
+    + discoveryAndBoardKeys + [
+      ConfigurationKey(section: "journal", name: "size", accepted: "a number of KiB from 16 to 65536") { to, text in
+        store(&to.journal.sizeKiB, text.number(in: 16...65536).map { Int($0) })
+      },
+      ConfigurationKey(section: "journal", name: "level", accepted: Level.accepted) { to, text in
+        store(&to.journal.level, Level.parse(text))
+      },
+    ]
 }
 
 private let yesOrNo: StaticString = "yes or no"
@@ -186,6 +178,31 @@ private var wifiDirectKeys: [ConfigurationKey] {
   ]
 }
 
+private var discoveryAndBoardKeys: [ConfigurationKey] {
+  [
+    ConfigurationKey(section: "discovery", name: "dns-sd", accepted: "auto, daemon, embedded or off") { to, text in
+      store(
+        &to.discovery.dnsSD,
+        choice(text, ("auto", .automatic), ("daemon", .daemon), ("embedded", .embedded), ("off", nil)))
+    },
+    ConfigurationKey(section: "board", name: "status-led", accepted: "the name of a directory in /sys/class/leds") {
+      to, text in
+      store(&to.board.statusLED, parseLED(text))
+    },
+    ConfigurationKey(section: "board", name: "status-gpio", accepted: PinSyntax.light) { to, text in
+      PinSyntax.store(&to.board.statusPin, text, takesBias: false)
+    },
+    ConfigurationKey(section: "board", name: "button-gpio", accepted: PinSyntax.button) { to, text in
+      PinSyntax.store(&to.board.buttonPin, text, takesBias: true)
+    },
+    ConfigurationKey(
+      section: "board", name: "button-debounce", accepted: "a number of milliseconds from 5 to 200"
+    ) { to, text in
+      store(&to.board.buttonDebounceMilliseconds, text.number(in: 5...200).map { UInt32($0) })
+    },
+  ]
+}
+
 extension Level {
   public static let accepted: StaticString = "fault, error, warning, notice, info or debug"
 
@@ -211,7 +228,7 @@ private func append<Value>(_ target: inout [Value], _ text: Text, _ parse: (Text
   return true
 }
 
-private func choice<Value>(_ text: Text, _ choices: (StaticString, Value)...) -> Value? {
+func choice<Value>(_ text: Text, _ choices: (StaticString, Value)...) -> Value? {
   for (word, value) in choices where text.equals(word) { return value }
   return nil
 }

@@ -1,5 +1,6 @@
 import BearerBluetooth
 import BearerIP
+import Board
 import CSystem
 import Configuration
 import Primitives
@@ -14,17 +15,21 @@ public final class Doctor {
   let isDaemonRunning: Bool
   private let clock: SystemClock
   let radios: RadioAnswers
+  /// Why a GPIO line cannot be had; nil when it can.
+  let gpioFault: (GPIOPin) -> GPIOError?
 
   /// - `root`: where the machine's files are seen; a test has its own.
   /// - `radios`: what the kernel says; nil: it is asked.
+  /// - `gpioFault`: what is wrong with a line.
   public init(
     _ configuration: Configuration, isDaemonRunning: Bool, root: String = "", clock: SystemClock = SystemClock(),
-    radios: RadioAnswers? = nil
+    radios: RadioAnswers? = nil, gpioFault: @escaping (GPIOPin) -> GPIOError? = Doctor.fault(ofLine:)
   ) {
     self.configuration = configuration
     self.isDaemonRunning = isDaemonRunning
     self.clock = clock
     self.radios = radios ?? RadioAnswers(asking: configuration.wifiDirect.interface)
+    self.gpioFault = gpioFault
     machine = Machine(root: root)
   }
 
@@ -34,7 +39,11 @@ public final class Doctor {
     if configuration.bluetooth.isEnabled { findings += bluetooth() }
     if configuration.wifiDirect.isEnabled { findings += wifiDirect() }
     if configuration.ip.isEnabled { findings += ip() }
-    findings += [discovery(), led(), group()].compactMap { $0 } + directories()
+    findings +=
+      [
+        discovery(), led(), gpio("gpio", configuration.board.statusPin), gpio("button", configuration.board.buttonPin),
+        group(),
+      ].compactMap { $0 } + directories()
     return findings
   }
 

@@ -86,7 +86,11 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   private let clock: WallClockWatch
   private var signals: SignalSource?
   private var deadline: Timer?
-  private let statusLED: StatusLED?
+  let statusLED: StatusLED?
+  let statusLight: GPIOLight?
+  var button: GPIOButton?
+  /// When somebody held the button to switch the board off, until that is under way.
+  var powerOffAskedAt: Instant?
   var maintenance: Timer?
   var stateWatch: DescriptorWatch?
   var wasSynchronised = false
@@ -94,7 +98,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var deniedSeen: [UInt64] = []
   var refusalsTold = FixedArray<6, UInt64>(repeating: 0)
   let serviceManager = ServiceManager()
-  private var health = StatusLED.Pattern.off
+  var health = StatusLED.Pattern.off
   private var isStopping = false
 
   init(
@@ -111,6 +115,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     journal = file.journal
     let led = configuration.board.statusLED
     statusLED = led.utf8.isEmpty ? nil : StatusLED(name: led)
+    statusLight = configuration.board.statusPin.map { GPIOLight(loop, $0) }
     startedAt = monotonicNow()
     let name: DisplayName
     do throws(FrameRefusal) {
@@ -154,6 +159,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     journal.record(.notice, .boxStarted, at: startedAt, node.settings.epoch, UInt64(getpid()), node: node.settings.id)
     inbound = InboundStreams(loop, scratch, self)
     startBearers()
+    startButton()
     startMaintenance()
     drain()
     serviceManager?.ready()
@@ -309,23 +315,6 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   private func driver(of slot: Int) -> LinkDriver? { drivers.first { $0.slot == slot } }
 
-  // MARK: Health
-
-  /// Shows a fault, or whether any link is up, on the status LED. With `isDue` a failed write is tried again.
-  func showHealth(isDue: Bool = false) {
-    guard let statusLED else { return }
-    let isFault = !trust.alarms.all.isEmpty || !problems.isEmpty
-    let current: StatusLED.Pattern = isFault ? .fault : node.isLinked ? .linked : .alone
-    if current == health && !isDue { return }
-    health = current
-    do throws(SystemError) {
-      try statusLED.show(current)
-      resolve("led")
-    } catch {
-      if problem("led") == nil { bearerReport("led", "\(configuration.board.statusLED): \(error.text)", isFault: true) }
-    }
-  }
-
   // MARK: The end
 
   private func stop(_ signal: CInt) {
@@ -350,7 +339,9 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     ip?.stop()
     control?.close()
     local?.close()
+    button?.close()
     try? statusLED?.show(.off)
+    statusLight?.close()
     journal.recordRepeats(at: monotonicNow(), isLast: true)
     loop.batchEnded = nil
     loop.stop()

@@ -89,7 +89,7 @@ extension Relay: BearerDelegate {
           name: "dns-sd", state: state, detail: "\(dnsSD.serviceCount) services", problem: problem("dns-sd") ?? ""))
     }
     // Sources that are not bearers, shown only while they have a fault.
-    for source in ["state", "journal", "control", "configuration", "trust", "led"] as [StaticString] {
+    for source in ["state", "journal", "control", "configuration", "trust", "led", "gpio", "button"] as [StaticString] {
       guard let problem = problem(source) else { continue }
       all.append(BearerStatus(name: String(source), state: "fault", detail: "", problem: problem))
     }
@@ -121,6 +121,7 @@ extension Relay: BearerDelegate {
       switch snapshot.state {
       case .groupOwner:
         detail += ", \(snapshot.stations.count) stations"
+        if snapshot.isPushButtonPressed { detail += ", open for WPS" }
         secret = "passphrase \(snapshot.passphrase)"
       case .off, .waitingForSupplicant, .preparing, .unavailable, .creatingGroup, .searching, .joining, .member: break
       }

@@ -118,6 +118,7 @@ extension Relay {
     if isSynchronised && !wasSynchronised { reconsiderLinks() }
     wasSynchronised = isSynchronised
     tellRefusals()
+    keepButton()
     showHealth(isDue: true)
     serviceManager?.alive()
     tellServiceManager()

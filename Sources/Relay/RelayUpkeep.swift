@@ -53,7 +53,7 @@ extension Relay {
   var controlIsSettled: Bool { trust.store.isSettled }
 
   /// Reports a fault once, and its end once.
-  private func note(_ source: StaticString, _ fault: String?) {
+  func note(_ source: StaticString, _ fault: String?) {
     if let fault {
       if problem(source) == nil { bearerReport(source, fault, isFault: true) }
     } else if problem(source) != nil {

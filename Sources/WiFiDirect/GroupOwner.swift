@@ -33,7 +33,7 @@ final class GroupOwner: RadioActivity {
 
   func begin() {
     timer = Timer(radio.loop) { [self] in timedOut() }
-    pushButtonTimer = Timer(radio.loop) { [self] in pushButton() }
+    pushButtonTimer = Timer(radio.loop) { [self] in openPushButton() }
     radio.snapshot.state = .creatingGroup
     create()
   }
@@ -49,20 +49,27 @@ final class GroupOwner: RadioActivity {
     case .stationDisconnected(let address):
       if isOurs(message) { radio.snapshot.stations.removeAll { $0 == address } }
     case .pushButtonRequested:
-      if options.pushButton == .always { pushButton() }
+      if options.pushButton == .always { openPushButton() }
     case .pushButtonEnded:
+      if isOurs(message) { radio.snapshot.isPushButtonPressed = false }
       if isOurs(message), options.pushButton == .always { pushButtonTimer?.set(after: Self.pushButtonAgainTime) }
     case .pushButtonOverlap:
+      if isOurs(message) { radio.snapshot.isPushButtonPressed = false }
       if isOurs(message), options.pushButton == .always { pushButtonTimer?.set(after: Self.overlapTime) }
     case .deviceFound, .findStopped, .formationFailed, .full, .connected, .disconnected, .terminating, .other:
       break
     }
   }
 
-  func pushButton() {
+  func pushButton() { openPushButton(isPressed: true) }
+
+  /// `isPressed`: a person asked for it; otherwise it is open all the time, and was about to close.
+  private func openPushButton(isPressed: Bool = false) {
     guard !interface.utf8.isEmpty, options.pushButton != .never else { return }
     radio.supplicant?.send(to: interface, "WPS_PBC") { [self] reply in
       // FAIL-PBC-OVERLAP: two devices pushed within the last two minutes.
+      radio.snapshot.isPushButtonPressed = isPressed && reply.isOK
+      if isPressed && !reply.isOK { radio.report("nobody can join by WPS now: " + reply.text) }
       guard options.pushButton == .always else { return }
       pushButtonTimer?.set(after: reply.isOK ? Self.pushButtonTime : Self.overlapTime)
     }
@@ -171,7 +178,7 @@ final class GroupOwner: RadioActivity {
     }
     radio.groupCame(interface)
     radio.report("group \(group.ssid) on \(interface), \(group.frequency) MHz")
-    if options.pushButton == .always { pushButton() }
+    if options.pushButton == .always { openPushButton() }
   }
 
   private func removed(_ reason: String) {

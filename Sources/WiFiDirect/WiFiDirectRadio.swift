@@ -79,9 +79,10 @@ public final class WiFiDirectRadio {
     snapshot.state = .off
   }
 
-  /// Allows one device to join by WPS push button within the next two minutes. False without a group of this node.
+  /// Allows one device to join by WPS push button within the next two minutes. False without a group of this node, and where
+  /// the options forbid it.
   public func pushButton() -> Bool {
-    guard snapshot.state == .groupOwner, let activity else { return false }
+    guard snapshot.state == .groupOwner, options.pushButton != .never, let activity else { return false }
     activity.pushButton()
     return true
   }

@@ -47,6 +47,8 @@ public struct WiFiDirectSnapshot: Sendable {
   public var frequency: UInt32 = 0
   /// The stations in an owner's group, at most `stationsMax`.
   public var stations: [MACAddress] = []
+  /// Whether somebody may join by WPS because `pushButton` was called: two minutes, or until one did.
+  public var isPushButtonPressed = false
   /// A client's group owner.
   public var owner: MACAddress?
 

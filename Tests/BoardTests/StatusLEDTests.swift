@@ -59,6 +59,11 @@ import Testing
     #expect(try [content("delay_on"), content("delay_off")] == ["100", "100"])
   }
 
+  @Test func anOpenDoorBlinksSlowly() throws {
+    try led.show(.joining)
+    #expect(try [content("delay_on"), content("delay_off")] == ["500", "500"])
+  }
+
   @Test func beingAloneIsAFlashNowAndThen() throws {
     try led.show(.alone)
     #expect(try content("trigger") == "timer")

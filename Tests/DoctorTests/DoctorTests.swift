@@ -1,5 +1,6 @@
 import BearerBluetooth
 import BearerIP
+@testable import Board
 import CSystem
 import Configuration
 import Doctor
@@ -17,6 +18,8 @@ final class Patient {
     regulatoryDomain: "DE", adapters: [AdapterAbilities(name: "hci0", hasLowEnergy: true, isPowered: true)],
     wireless: WirelessAbilities(canBeGroupOwner: true, canBeGroupClient: true, stationsMax: 8))
   var isDaemonRunning = true
+  /// What is wrong with GPIO lines.
+  var gpioFault: GPIOError?
 
   init() throws {
     configuration.applications.group = "causeway-apps"
@@ -63,7 +66,8 @@ final class Patient {
     if hasSupplicant { try #require(withUnixAddress(path) { bind(supplicant, $0, $1) } == 0) }
     let clock = SystemClock(flag: "/nowhere") { [kernelClock] in kernelClock }
     return Doctor(
-      configuration, isDaemonRunning: isDaemonRunning, root: root.path, clock: clock, radios: radios
+      configuration, isDaemonRunning: isDaemonRunning, root: root.path, clock: clock, radios: radios,
+      gpioFault: { [gpioFault] _ in gpioFault }
     ).examine()
   }
   var hasSupplicant = true
@@ -75,6 +79,8 @@ final class Patient {
     }
   }
 }
+
+private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
 
 @Suite struct DoctorTests {
   let patient: Patient
@@ -241,6 +247,29 @@ final class Patient {
   @Test func aKernelWithoutTheTimerOfLEDsIsNamed() throws {
     try patient.write("/sys/class/leds/ACT/trigger", "none [mmc0]\n")
     try expect("wrong led: the kernel's trigger “timer” is missing")
+  }
+
+  private static let gpioFaults: [(GPIOError, String)] = [
+    (.noChip(pin, others: " gpio-sim"), "wrong gpio: there is no GPIO chip pinctrl-bcm2711"),
+    (.noLine(pin), "wrong gpio: GPIO chip pinctrl-bcm2711 has no line 17"),
+    (.denied("GPIO chip pinctrl-bcm2711 is for root alone"), "note gpio: GPIO chip pinctrl-bcm2711 is for root alone"),
+    (.busy(pin, consumer: "spi0 CS0"), "wrong gpio: pinctrl-bcm2711:17 is in use by “spi0 CS0”"),
+  ]
+
+  @Test(arguments: gpioFaults)
+  func aLineThatCannotBeUsedIsNamed(fault: GPIOError, complaint: String) throws {
+    patient.configuration.board.statusPin = pin
+    #expect(try patient.complaints() == [])
+    patient.gpioFault = fault
+    try expect(complaint)
+  }
+
+  @Test func aLineThatTheDaemonHasIsRight() throws {
+    patient.configuration.board.buttonPin = pin
+    patient.gpioFault = .busy(pin, consumer: "causeway")
+    #expect(try patient.complaints() == [])
+    patient.isDaemonRunning = false
+    try expect("wrong button: pinctrl-bcm2711:17 is in use by “causeway”")
   }
 
   @Test func aMissingGroupIsNamed() throws {

@@ -90,9 +90,12 @@ class PackageTest(unittest.TestCase):
         root.dpkg("--install", package("0.1.0"))
         self.assertIn("causeway 0.1.0", root.run("causeway", "version"))
         self.assertEqual(root.names("passwd") - users, {"causeway", "causeway-diag"})
-        self.assertTrue({"causeway", "causeway-apps", "netdev"} <= root.names("group"))
+        self.assertTrue({"causeway", "causeway-apps", "netdev", "gpio"} <= root.names("group"))
         self.assertTrue(os.path.islink(root.path / "etc/systemd/system/multi-user.target.wants/causeway.service"), "it is enabled")
-        self.assertEqual(root.run("systemd-analyze", "verify", "--man=no", "/usr/lib/systemd/system/causeway.service").replace("\n", ""), "")
+        units = [f"/usr/lib/systemd/system/causeway{unit}" for unit in (".service", "-poweroff.path", "-poweroff.service")]
+        self.assertEqual(root.run("systemd-analyze", "verify", "--man=no", *units).replace("\n", ""), "")
+        self.assertFalse(os.path.lexists(root.path / "etc/systemd/system/multi-user.target.wants/causeway-poweroff.path"), "root enables it")
+        root.run("systemctl", "enable", "causeway-poweroff.path")
 
         identity = root.identity()
         configuration = root.path / "etc/causeway/causeway.conf"
@@ -109,7 +112,7 @@ class PackageTest(unittest.TestCase):
         root.dpkg("--purge", "causeway")
         self.assertEqual(root.files() - before, set(), "nothing is left")
         self.assertEqual(root.names("passwd"), users)
-        self.assertEqual(root.names("group") - groups - {"netdev"}, set())
+        self.assertEqual(root.names("group") - groups - {"netdev", "gpio"}, set())
 
     def test_debian_12(self):
         self.story("bookworm")

@@ -33,13 +33,13 @@ RIM = {
     "WiFiDirect": BASE | {"CWPA", "Reactor", "Bearer", "BearerIP"},
     "Board": BASE | {"Reactor"},
     "Discovery": BASE | {"CAvahi", "Reactor", "Bearer"},
-    "Configuration": BASE | {"CFormats", "Journal", "Bearer"},
+    "Configuration": BASE | {"CFormats", "Journal", "Bearer", "Board"},
     "Diagnostics": BASE | {"CFormats", "Reactor", "Journal", "Frame"},
 }
 RIM["LocalClient"] = BASE | {"Session", "LocalAPI", "Reactor", "Diagnostics"}
 RIM["Terminal"] = BASE | {"Diagnostics"}
 RIM["Monitor"] = {"Primitives", "Diagnostics", "Terminal"}
-RIM["Doctor"] = BASE | {"Reactor", "Bearer", "BearerIP", "BearerBluetooth", "Trust", "Configuration"}
+RIM["Doctor"] = BASE | {"Reactor", "Bearer", "BearerIP", "BearerBluetooth", "Trust", "Board", "Configuration"}
 # Relay joins rim to core; Commands is what people type. Neither reaches a C library that has a module of its own.
 RIM["Relay"] = (BASE | set(CORE) | set(RIM)) - {"Mesh", "LocalClient", "Terminal", "Monitor", "Doctor"}
 RIM["Commands"] = BASE | set(CORE) | {"CMbedTLS", "CFormats", "Reactor", "Identity", "SecureTransport", "Trust",

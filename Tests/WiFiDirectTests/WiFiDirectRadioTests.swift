@@ -112,8 +112,24 @@ private let ownerStarted =
     loop.turn(waitMilliseconds: 20)
     #expect(supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 0)
     #expect(radio.pushButton())
-    serve(loop) { supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 1 }
+    serve(loop) { radio.snapshot.isPushButtonPressed }
     #expect(supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 1)
+    supplicant.say("IFNAME=p2p-cwtest-0 <3>WPS-TIMEOUT ")
+    serve(loop) { !radio.snapshot.isPushButtonPressed }
+    #expect(!radio.snapshot.isPushButtonPressed, "two minutes have gone by")
+  }
+
+  @Test func aPushButtonThatIsForbiddenIsNotPressed() throws {
+    let supplicant = try makeSupplicant()
+    let radio = makeRadio { $0.pushButton = .never }
+    radio.start()
+    defer { radio.stop() }
+    serve(loop) { supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 1 }
+    supplicant.say(ownerStarted)
+    serve(loop) { radio.snapshot.state == .groupOwner }
+    #expect(!radio.pushButton())
+    serve(loop, for: .milliseconds(20))
+    #expect(supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 0)
   }
 
   @Test func aRadioHeldOnAnotherBandGetsTheGroupThere() throws {

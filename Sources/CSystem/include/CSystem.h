@@ -50,6 +50,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "GPIO.h"
+
 /// The calling thread's errno (a macro in C, which Swift does not import).
 static inline int csystem_errno(void) { return errno; }
 

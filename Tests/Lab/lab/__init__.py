@@ -19,6 +19,7 @@
     transfer.py     files on their way between nodes
     eavesdrop.py    what a listener sees of a box, and what stands in a program's memory
     led.py          LEDs, with us for the hardware
+    gpio.py         a GPIO chip with a light and a button
 
 A scenario:
 

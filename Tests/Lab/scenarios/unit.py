@@ -1,7 +1,7 @@
 """config/causeway.service under a real systemd: the README's installation on a fresh board, and all that the daemon needs
 inside its sandbox. Arguments: the parts to run, default all of them in this order."""
 # init: systemd
-# seconds: 240
+# seconds: 280
 
 import os
 import pathlib
@@ -14,6 +14,7 @@ import time
 
 from lab import BluetoothAir, Box, Machine, Node, Process, Supplicant, cable, check, load_radios, main, run, say, step, wait_until
 from lab.clock import set_synchronised
+from lab.gpio import BUTTON, KEYS, LIGHT, Chip
 from lab.led import LED
 from lab.service import PROGRAM, UNIT_FILE, Service, carry_out_on_board, readme_commands
 from lab.stage import links_up
@@ -223,7 +224,57 @@ def restarts():
         service.wait_status("answers again")
 
 
-PARTS = {part.__name__: part for part in (install, sandbox, radios, clock, restarts)}
+def board():
+    with step("a light and a button at a GPIO chip work from inside, for the group of the rule for udev"):
+        chip = Chip()
+        # The lab has no udev.
+        group, mode = re.search(r'GROUP="(\w+)", MODE="(\d+)"', pathlib.Path("/lab/config/causeway.udev").read_text()).groups()
+        service.configure({"board": KEYS, "wifi-direct": {"control-socket": "/run/nowhere"}})
+        service.control("restart")
+        service.wait_status("may not use it", lambda status: any("may not be opened" in b["problem"] for b in status["bearers"]))
+        shutil.chown(chip.device, "root", group)
+        chip.device.chmod(int(mode, 8))
+        for name, line in (("light", LIGHT), ("button", BUTTON)):
+            wait_until(f"it has the {name}", lambda: chip.consumer(line) == "causeway", 15, 0.2)
+        doctor = service.cli("doctor", check=False)
+        check(re.search(r"good +gpio +lab-gpio:17", doctor) and re.search(r"good +button +lab-gpio:27", doctor), "doctor knows", doctor)
+        blinks, _ = chip.pattern()
+        check(blinks >= 5, "it blinks fast, as there is no wpa_supplicant", chip.changes)
+    with step("SIGKILL, and a stop: the light is dark"):
+        service.drop_in("[Service]\nRestartSec=10\n")
+        os.kill(service.pid, signal.SIGKILL)
+        wait_until("systemd knows that it died", lambda: service.show("SubState") == "auto-restart", 15, 0.2)
+        check(chip.pattern() == (0, False), "it is dark", chip.changes)
+        service.drop_in(None)
+        service.control("restart")
+        service.control("stop")
+        check(chip.pattern() == (0, False), "it is dark", chip.changes)
+        service.control("start")
+        wait_until("it has the button", lambda: chip.consumer(BUTTON) == "causeway", 15, 0.2)
+    with step("the button is held: systemd switches the board off, where root has enabled that"):
+        poweroff = "causeway-poweroff.service"
+        chip.press(5)
+        wait_until("nobody does it", lambda: "nobody switches the board off" in service.log(), 20, 0.5)
+        for name in (poweroff, "causeway-poweroff.path"):
+            shutil.copy(f"/lab/config/{name}", f"/etc/systemd/system/{name}")
+        check(run("systemd-analyze", "verify", "--man=no", poweroff, "causeway-poweroff.path") == "", "the units are right")
+
+        def show(name):
+            return run("systemctl", "show", "--value", "--property", name, poweroff)
+
+        run("systemctl", "enable", "--now", "causeway-poweroff.path", timeout=60)
+        check(show("SuccessAction") == "poweroff", "it would switch this machine off")
+        drop_in = pathlib.Path(f"/etc/systemd/system/{poweroff}.d/lab.conf")
+        drop_in.parent.mkdir()
+        drop_in.write_text("[Unit]\nSuccessAction=none\n")
+        run("systemctl", "daemon-reload", timeout=60)
+        check(show("ExecMainExitTimestampMonotonic") == "0", "it has not run yet")
+        chip.press(5)
+        wait_until("it has run", lambda: show("ExecMainExitTimestampMonotonic") != "0", 20, 0.2)
+        check(show("Result") == "success" and not os.path.exists("/run/causeway/poweroff"), "and has done its work", show("Result"))
+
+
+PARTS = {part.__name__: part for part in (install, sandbox, radios, clock, restarts, board)}
 
 
 def scenario():

@@ -1,0 +1,81 @@
+import CSystem
+import Reactor
+
+/// An open chip and one line of it, to ask about or to take.
+public struct GPIOLine: ~Copyable {
+  private let pin: GPIOPin
+  private let chip: CInt
+  private let number: UInt32
+
+  /// Finds chip and line. `directory` is where the devices are. Of several chips with one label the first counts; their names
+  /// tell them apart.
+  public init(_ pin: GPIOPin, in directory: String = "/dev") throws(GPIOError) {
+    var info = gpiochip_info()
+    let chip = try openChip(pin, directory, &info)
+    guard let number = lineNumber(pin, chip, lines: info.lines) else {
+      close(chip)
+      throw .noLine(pin)
+    }
+    self.pin = pin
+    self.chip = chip
+    self.number = number
+  }
+
+  deinit { close(chip) }
+
+  /// Throws when somebody has the line, or when none but the chip's owner may have it.
+  public func check() throws(GPIOError) {
+    var info = gpio_v2_line_info()
+    if csystem_gpio_line(chip, number, &info) == 0, info.flags & UInt64(GPIO_V2_LINE_FLAG_USED.rawValue) != 0 {
+      throw .busy(pin, consumer: String(cString: csystem_gpio_consumer(&info)))
+    }
+    var status = stat()
+    if fstat(chip, &status) == 0, status.st_gid == 0 || status.st_mode & 0o060 != 0o060 {
+      throw .denied("GPIO chip " + pin.chip + " is for root alone")
+    }
+  }
+
+  /// Takes the line. Gives a descriptor that does not block.
+  func take(_ flags: UInt64, debounceMicroseconds: UInt32 = 0) throws(GPIOError) -> CInt {
+    let polarity = pin.isActiveLow ? UInt64(GPIO_V2_LINE_FLAG_ACTIVE_LOW.rawValue) : 0
+    let descriptor = csystem_gpio_request(chip, number, flags | polarity, debounceMicroseconds)
+    if descriptor >= 0 { return descriptor }
+    let error = SystemError.last
+    if error.code == EBUSY { try check() }
+    throw .failed(pin, error)
+  }
+}
+
+/// The most devices that are looked at. A Raspberry Pi has up to five.
+private let chipsMax: UInt32 = 32
+
+private func openChip(
+  _ pin: GPIOPin, _ directory: String, _ info: inout gpiochip_info
+) throws(GPIOError) -> CInt {
+  var others = ""
+  var isDenied = false
+  for number in 0..<chipsMax {
+    let chip = csystem_gpio_open(directory, number, &info)
+    if chip < 0 {
+      // EPERM comes from the device policy of a service.
+      if csystem_errno() == EACCES || csystem_errno() == EPERM { isDenied = true }
+      continue
+    }
+    if csystem_gpio_is(&info, pin.chip) { return chip }
+    close(chip)
+    others += " "
+    others += String(cString: csystem_gpio_label(&info))
+  }
+  // One that may not be opened may be the one.
+  if isDenied { throw .denied("there is a GPIO chip in " + directory + " that may not be opened") }
+  throw .noChip(pin, others: others)
+}
+
+private func lineNumber(_ pin: GPIOPin, _ chip: CInt, lines: UInt32) -> UInt32? {
+  if let number = pin.number { return number < lines ? number : nil }
+  for number in 0..<min(lines, GPIOPin.linesMax) {
+    var info = gpio_v2_line_info()
+    if csystem_gpio_line(chip, number, &info) == 0, strcmp(csystem_gpio_name(&info), pin.line) == 0 { return number }
+  }
+  return nil
+}

@@ -1,0 +1,47 @@
+import Board
+
+/// How a GPIO line is written: `chip:line, option, …`.
+enum PinSyntax {
+  static let light: StaticString =
+    "a GPIO chip and line such as pinctrl-bcm2711:17, then active-low if the light is lit while the line is low"
+  static let button: StaticString =
+    "a GPIO chip and line such as pinctrl-bcm2711:27, then active-low, and one of pull-up, pull-down or pull-none"
+
+  /// Sets a pin; false when the text is none. A light has no resistor: `takesBias`.
+  static func store(_ pin: inout GPIOPin?, _ text: Text, takesBias: Bool) -> Bool {
+    guard let parsed = parse(text, takesBias: takesBias) else { return false }
+    pin = parsed
+    return true
+  }
+
+  private static func parse(_ text: Text, takesBias: Bool) -> GPIOPin? {
+    let parts = text.commaParts
+    guard let place = parts.first, let colon = place.bytes.lastIndex(of: UInt8(ascii: ":")) else { return nil }
+    let chip = Text(place.bytes[..<colon]), line = Text(place.bytes[(colon + 1)...])
+    guard isName(chip), isName(line) else { return nil }
+    let number = line.number(in: 0...UInt64(GPIOPin.linesMax - 1))
+    if number == nil && line.bytes.allSatisfy({ (0x30...0x39).contains($0) }) { return nil }
+    var isActiveLow = false
+    var bias = GPIOPin.Bias.asIs
+    for option in parts.dropFirst() {
+      if option.equals("active-low"), !isActiveLow {
+        isActiveLow = true
+      } else if takesBias, bias == .asIs, let chosen = resistor(option) {
+        bias = chosen
+      } else {
+        return nil
+      }
+    }
+    return GPIOPin(
+      chip: chip.string, line: line.string, number: number.map { UInt32($0) }, isActiveLow: isActiveLow, bias: bias)
+  }
+
+  private static func resistor(_ option: Text) -> GPIOPin.Bias? {
+    choice(option, ("pull-up", .pullUp), ("pull-down", .pullDown), ("pull-none", GPIOPin.Bias.none))
+  }
+
+  /// Printable ASCII without blanks.
+  private static func isName(_ text: Text) -> Bool {
+    (1...GPIOPin.nameBytesMax).contains(text.bytes.count) && text.bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+  }
+}

@@ -1,0 +1,94 @@
+import Board
+import CSystem
+import Configuration
+import Diagnostics
+import Journal
+import Node
+import Primitives
+import Reactor
+import Trust
+import WiFiDirect
+
+/// The board's light and button.
+extension Relay {
+  /// Shows a fault, or whether any link is up, on the status light. With `isDue` a failed write is tried again.
+  func showHealth(isDue: Bool = false) {
+    if statusLED == nil && statusLight == nil { return }
+    let isFault = !trust.alarms.all.isEmpty || !problems.isEmpty
+    // Somebody waits for an answer to the button; a fault can wait.
+    let isJoining = wifiDirect?.snapshot.isPushButtonPressed ?? false
+    let current: StatusLED.Pattern = isJoining ? .joining : isFault ? .fault : node.isLinked ? .linked : .alone
+    if current == health && !isDue { return }
+    health = current
+    if let statusLED {
+      do throws(SystemError) {
+        try statusLED.show(current)
+        note("led", nil)
+      } catch {
+        note("led", configuration.board.statusLED + ": " + error.text)
+      }
+    }
+    if let statusLight {
+      do throws(GPIOError) {
+        try statusLight.show(current, isDue: isDue)
+        note("gpio", nil)
+      } catch {
+        note("gpio", error.line)
+      }
+    }
+  }
+
+  // MARK: The button
+
+  func startButton() {
+    // One that was left would switch the board off now.
+    unlink(powerOffPath)
+    guard let pin = configuration.board.buttonPin else { return }
+    button = GPIOButton(
+      loop, pin, debounceMicroseconds: configuration.board.buttonDebounceMilliseconds * 1000,
+      pressed: { [self] in pressed($0) }, lost: { [self] in note("button", $0.line) })
+  }
+
+  /// Every 10 s: takes the line when it can be had, and looks what became of a press.
+  func keepButton() {
+    if let button {
+      do throws(GPIOError) {
+        try button.open()
+        note("button", nil)
+      } catch {
+        note("button", error.line)
+      }
+    }
+    if let powerOffAskedAt, loop.now - powerOffAskedAt >= Self.powerOffTime {
+      self.powerOffAskedAt = nil
+      if unlink(powerOffPath) == 0 {
+        tellOfButton("nobody switches the board off: systemctl enable --now causeway-poweroff.path")
+      }
+    }
+  }
+
+  /// The unit causeway-poweroff.path waits for this file: the daemon itself may not switch the board off.
+  private var powerOffPath: String { configuration.node.runtimeDirectory + "/poweroff" }
+
+  /// How long that unit has to take the file away.
+  private static let powerOffTime = TimeSpan.seconds(5)
+
+  private func pressed(_ press: ButtonPress) {
+    switch press {
+    case .short:
+      if wifiDirect?.pushButton() == true {
+        journal.record(.notice, .wifiButtonPressed, at: loop.now, 120)
+      } else {
+        tellOfButton("pressed, and nobody can join: there is no Wi-Fi Direct group, or wps = off")
+      }
+    case .long:
+      tellOfButton("held: the board is to be switched off")
+      let file = csystem_open(powerOffPath, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+      guard file >= 0 else { return tellOfButton(powerOffPath + ": " + SystemError.last.text) }
+      close(file)
+      powerOffAskedAt = loop.now
+    }
+  }
+
+  private func tellOfButton(_ text: String) { journal.report(.warning, at: loop.now, "button", text) }
+}

@@ -1,0 +1,49 @@
+@testable import Board
+import CSystem
+import Foundation
+import Reactor
+import Testing
+
+@Suite struct GPIOLineTests {
+  private let directory = FileManager.default.temporaryDirectory.appending(path: "gpio-\(UUID())")
+  private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17")
+
+  init() throws { try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true) }
+
+  @Test func aBoardWithoutChipsIsSaidToHaveNone() {
+    #expect(fault() == "there is no GPIO chip pinctrl-bcm2711; none is seen: load its driver, or remove the key")
+  }
+
+  @Test func aFileThatIsNoChipIsPassedOver() throws {
+    try Data().write(to: directory.appending(path: "gpiochip0"))
+    #expect(fault() == "there is no GPIO chip pinctrl-bcm2711; none is seen: load its driver, or remove the key")
+  }
+
+  private func fault() -> String? {
+    do throws(GPIOError) {
+      _ = try GPIOLine(pin, in: directory.path)
+      return nil
+    } catch { return error.line }
+  }
+
+  @Test func eachFaultSaysWhatToDo() {
+    #expect(
+      GPIOError.noChip(pin, others: " gpio-sim").line == "there is no GPIO chip pinctrl-bcm2711; name one of: gpio-sim")
+    #expect(GPIOError.noLine(pin).line == "GPIO chip pinctrl-bcm2711 has no line 17; “gpioinfo” names its lines")
+    #expect(
+      GPIOError.busy(pin, consumer: "spi0 CS0").line
+        == "pinctrl-bcm2711:17 is in use by “spi0 CS0”; free it, or name another")
+    #expect(GPIOError.failed(pin, SystemError(code: EIO)).line == "pinctrl-bcm2711:17: Input/output error")
+  }
+
+  @Test func aLineOfADaemonIsTold() {
+    #expect(GPIOError.busy(pin, consumer: "causeway").kind == .ours)
+    #expect(GPIOError.busy(pin, consumer: "gpioset").kind == .unusable)
+  }
+
+  @Test func aLightWithoutAChipTriesAgainAtEachCall() {
+    let light = GPIOLight(nil, pin, in: directory.path)
+    for _ in 0..<2 { #expect(throws: GPIOError.self) { try light.show(.linked, isDue: false) } }
+    light.close()
+  }
+}

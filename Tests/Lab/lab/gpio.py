@@ -1,0 +1,84 @@
+"""A GPIO chip of the lab's machine: the kernel's gpio-sim (Linux, Documentation/admin-guide/gpio/gpio-sim.rst)."""
+
+import os
+import pathlib
+import threading
+import time
+
+from .process import run
+
+LABEL = "lab-gpio"
+LIGHT = 17
+BUTTON = 27
+KEYS = {"status-gpio": f"{LABEL}:{LIGHT}", "button-gpio": f"{LABEL}:{BUTTON}, active-low, pull-up"}
+
+
+class Chip:
+    """The chip with board/virtual/README.md's light and button, and what the light shines: (seconds, value) for each
+    change. It is root's alone: the lab has no udev."""
+
+    def __init__(self):
+        run("modprobe", "configfs", timeout=120)
+        run("modprobe", "gpio-sim", timeout=120)
+        if not os.path.ismount("/sys/kernel/config"):
+            run("mount", "-t", "configfs", "configfs", "/sys/kernel/config")
+        self._configuration = pathlib.Path("/sys/kernel/config/gpio-sim/lab")
+        bank = self._configuration / "bank0"
+        bank.mkdir(parents=True)
+        (bank / "num_lines").write_text("32")
+        (bank / "label").write_text(LABEL)
+        self.changes = []
+        self.plug(True)
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def plug(self, connected):
+        """The chip comes or goes."""
+        (self._configuration / "live").write_text(str(int(connected)))
+        if connected:
+            name = (self._configuration / "bank0/chip_name").read_text().strip()
+            self.device = pathlib.Path("/dev") / name
+            self._lines = pathlib.Path("/sys/devices/platform") / (self._configuration / "dev_name").read_text().strip() / name
+
+    def consumer(self, line):
+        """Who has a line, as the kernel's own tools say; None for nobody."""
+        info = run("gpioinfo", "--chip", self.device, line, check=False)
+        return info.split("consumer=")[1].split()[0].strip('"') if "consumer=" in info else None
+
+    def pull(self, line, direction):
+        (self._lines / f"sim_gpio{line}/pull").write_text(f"pull-{direction}")
+
+    def press(self, seconds):
+        """The button connects its line to ground for a while."""
+        self.pull(BUTTON, "down")
+        time.sleep(seconds)
+        self.pull(BUTTON, "up")
+
+    # --- the light ---------------------------------------------------------------------------------------------------
+
+    def is_lit(self):
+        try:
+            return (self._lines / f"sim_gpio{LIGHT}/value").read_text().strip() == "1"
+        except OSError:
+            return False
+
+    def pattern(self, seconds=3):
+        """How often it goes on within some seconds, and whether it shines at their end."""
+        before = len(self.changes)
+        time.sleep(seconds)
+        return sum(1 for _, value in self.changes[before:] if value), self.is_lit()
+
+    def lit_seconds(self, seconds):
+        """How long it shines, each time that it goes on and off within some seconds."""
+        before = len(self.changes)
+        time.sleep(seconds)
+        changes = self.changes[before:]
+        return [end - start for (start, value), (end, _) in zip(changes, changes[1:]) if value]
+
+    def _watch(self):
+        """Nothing tells of a change, so it is asked often."""
+        shown = False
+        while True:
+            if (value := self.is_lit()) != shown:
+                shown = value
+                self.changes.append((time.monotonic(), value))
+            time.sleep(0.01)
