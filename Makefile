@@ -39,9 +39,10 @@ deb: ## a Debian package of the firmware: build/causeway_VERSION_ARCH.deb (ARCH=
 	board/swift.sh firmware $(if $(filter amd64,$(ARCH)),x86_64,aarch64)
 	board/deb.sh $(or $(ARCH),arm64)
 
-test-package: build ## the package, on Debian 12 and 13
+test-package: build ## the package on Debian 12 and 13, and the scripts for OpenRC, BusyBox and sysvinit
 	@board/virtual/host-packages.sh amd64 arm64 package
 	python3 Tests/Package/deb_test.py
+	python3 Tests/Package/init_test.py
 
 test-unit-file: ## the units of config and the README's installation, under systemd in the radio lab
 	@board/virtual/host-packages.sh amd64

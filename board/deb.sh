@@ -29,6 +29,9 @@ put 644 config/causeway.sysusers usr/lib/sysusers.d/causeway.conf
 put 644 config/sshd/causeway.sysusers usr/lib/sysusers.d/causeway-diag.conf
 put 644 config/causeway.conf etc/causeway/causeway.conf
 put 644 config/sshd/causeway.conf etc/ssh/sshd_config.d/causeway.conf
+# Examples: both scripts would be /etc/init.d/causeway, and Debian, which starts services by systemd, asks for neither (Policy 9.3).
+put 644 config/causeway.openrc usr/share/doc/causeway/examples/causeway.openrc
+put 644 config/causeway.init usr/share/doc/causeway/examples/causeway.init
 put 644 config/grafana/causeway.json usr/share/causeway/grafana.json
 put 644 board/deb/causeway.bash usr/share/bash-completion/completions/causeway
 put 644 board/deb/copyright usr/share/doc/causeway/copyright

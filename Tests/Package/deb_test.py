@@ -7,27 +7,13 @@ import pathlib
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 import unittest
 
-PROJECT = pathlib.Path(__file__).resolve().parents[2]
-KEY = "/usr/share/keyrings/debian-archive-keyring.gpg"
+from debian import PROJECT, Root, run
+
 # What dpkg, apt and the tools for users leave on every system.
 NOT_OURS = re.compile(r"/(run/systemd/|var/(lib/dpkg|log|cache|lib/systemd/deb-systemd)|etc/(passwd|group|shadow|gshadow|subuid|subgid|\.pwd\.lock))")
-
-
-def run(*words, **options):
-    done = subprocess.run([str(word) for word in words], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
-    if done.returncode:
-        raise AssertionError(f"{' '.join(map(str, words))} ended with {done.returncode}: {done.stdout}")
-    return done.stdout
-
-
-def mirror():
-    """The archive of the host's own apt."""
-    uris = re.findall(r"'(\S+?)/+dists/\S+?/InRelease'", run("apt-get", "update", "--print-uris"))
-    return next(uri for uri in uris if re.search(r"/debian$", uri))
 
 
 def package(version, architecture="amd64"):
@@ -35,17 +21,11 @@ def package(version, architecture="amd64"):
     return PROJECT / f"build/causeway_{version}_{architecture}.deb"
 
 
-class Root:
-    """A Debian of a release, in a directory."""
+class Installation(Root):
+    """A Debian of a release, for packages to be installed in."""
 
     def __init__(self, suite):
-        self.path = pathlib.Path(tempfile.mkdtemp(prefix=f"causeway-{suite}-"))
-        run("mmdebstrap", "--quiet", "--variant=minbase", "--include=systemd,init-system-helpers,passwd", f"--keyring={KEY}", suite,
-            self.path, mirror())
-
-    def run(self, *words):
-        return run("chroot", self.path, "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8",
-                   "DEBIAN_FRONTEND=noninteractive", *words)
+        super().__init__(suite, "systemd", "init-system-helpers", "passwd")
 
     def dpkg(self, action, what):
         if isinstance(what, pathlib.Path):
@@ -61,6 +41,10 @@ class Root:
 
     def names(self, database):
         return {line.split(":")[0] for line in (self.path / "etc" / database).read_text().splitlines()}
+
+    def access(self, path):
+        """Mode, owner and group of a file, as stat(1) says them."""
+        return self.run("stat", "--format=%a %U:%G", path).strip()
 
     def identity(self):
         """What the daemon's user has in its directory, after the daemon ran there as the unit would run it."""
@@ -83,7 +67,7 @@ class Root:
 
 class PackageTest(unittest.TestCase):
     def story(self, suite):
-        root = Root(suite)
+        root = Installation(suite)
         self.addCleanup(shutil.rmtree, root.path)
         before, users, groups = root.files(), root.names("passwd"), root.names("group")
 
@@ -97,10 +81,15 @@ class PackageTest(unittest.TestCase):
         self.assertFalse(os.path.lexists(root.path / "etc/systemd/system/multi-user.target.wants/causeway-poweroff.path"), "root enables it")
         root.run("systemctl", "enable", "causeway-poweroff.path")
 
+        self.assertEqual(root.access("/etc/causeway/causeway.conf"), "640 root:causeway", "it may hold a passphrase")
+
         identity = root.identity()
         configuration = root.path / "etc/causeway/causeway.conf"
         configuration.write_text(configuration.read_text() + "\n[node]\ndisplay-name = attic\n")
+        root.run("chown", "root:daemon", "/etc/causeway/causeway.conf")
+        root.run("chmod", "644", "/etc/causeway/causeway.conf")
         root.dpkg("--install", package("0.1.1"))
+        self.assertEqual(root.access("/etc/causeway/causeway.conf"), "644 root:daemon", "an administrator's choice outlives an upgrade")
         self.assertEqual(root.identity(), identity, "an upgrade keeps the box's key")
         self.assertIn("display-name = attic", configuration.read_text(), "and its configuration")
 
@@ -108,6 +97,7 @@ class PackageTest(unittest.TestCase):
         self.assertTrue((root.path / "var/lib/causeway").is_dir() and configuration.exists(), "what is removed may come back")
         root.dpkg("--install", package("0.1.1"))
         self.assertEqual(root.identity(), identity)
+        self.assertEqual(root.access("/etc/causeway/causeway.conf"), "644 root:daemon", "and a return")
 
         root.dpkg("--purge", "causeway")
         self.assertEqual(root.files() - before, set(), "nothing is left")
