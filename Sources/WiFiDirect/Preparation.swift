@@ -97,7 +97,7 @@ final class Preparation {
   }
 
   private func unavailable(_ reason: String) {
-    if radio.isCurrent(self) { radio.failed(reason, .unavailable) }
+    if radio.isCurrent(self) { radio.failed(reason, .unavailable, isRefused: true) }
   }
 
   private func contains(_ names: [String], _ name: String) -> Bool { names.contains { sameText($0, name) } }

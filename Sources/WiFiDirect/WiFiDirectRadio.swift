@@ -39,6 +39,8 @@ public final class WiFiDirectRadio {
   private var preparation: Preparation?
   private var activity: (any RadioActivity)?
   private var recovery = RadioRecovery()
+  /// Whether the last attempt has failed for what wpa_supplicant is configured to do.
+  private var isRefused = false
   private var radioWatch: RadioWatch?
   private var timer: Timer?
   /// Of the directory of wpa_supplicant's sockets, while there is none.
@@ -216,10 +218,7 @@ public final class WiFiDirectRadio {
     case nil:
       break
     case .arm: prepare()
-    case .powerCycle:
-      // wpa_supplicant brings it up with the next command that needs it, where this fails.
-      for isUp in [false, true] { _ = try? setInterface(if_nametoindex(options.interface), up: isUp) }
-      prepare()
+    case .powerCycle: powerCycle()
     case .reset:
       disconnect()
       guard open() else { return }
@@ -232,6 +231,18 @@ public final class WiFiDirectRadio {
     }
   }
 
+  /// Switches the interface off and on, unless somebody is connected by it.
+  private func powerCycle() {
+    if isRefused { return prepare() }
+    supplicant?.send(to: options.interface, "STATUS") { [self] reply in
+      guard recovery.isUsable, activity == nil else { return }
+      if !(reply.value("wpa_state").map { sameText($0, "COMPLETED") } ?? false) {
+        for isUp in [false, true] { _ = try? setInterface(if_nametoindex(options.interface), up: isUp) }
+      }
+      prepare()
+    }
+  }
+
   private func prepare() {
     snapshot.state = .preparing
     let preparation = Preparation(self)
@@ -240,13 +251,17 @@ public final class WiFiDirectRadio {
   }
 
   /// The radio cannot be used, or not any more: it is tried again when `recovery` says so.
-  func failed(_ reason: String, _ state: WiFiDirectState) {
+  /// `isRefused`: nothing is wrong with the radio itself.
+  func failed(_ reason: String, _ state: WiFiDirectState, isRefused: Bool = false) {
+    self.isRefused = isRefused
     endUse()
     snapshot.state = state
     look()
     recovery.handle(.failed, loop.now)
     if recovery.isUsable {
-      report(fault: recovery.isHopeless ? "\(reason). Nothing has helped so far: is the radio broken?" : reason)
+      report(
+        fault: recovery.isHopeless && !isRefused ? "\(reason). Nothing has helped so far: is the radio broken?" : reason
+      )
     }
     advance()
   }

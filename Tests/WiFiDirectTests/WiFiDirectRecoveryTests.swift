@@ -100,4 +100,30 @@ extension WiFiDirectRadioTests {
     serve(loop) { radio.snapshot.state == .unavailable }
     #expect(recorder.reports.last?.text == "no interface cwtest: is the radio plugged in? (it is watched for)")
   }
+
+  /// wpa_supplicant makes no group, and its interface is in this state : whether that was asked before the fourth attempt.
+  private func isStateAsked(_ state: String, isRefused: Bool) throws -> Bool {
+    let supplicant = try makeSupplicant()
+    let usual = supplicant.answer
+    supplicant.answer = { command in
+      if command == "IFNAME=cwtest STATUS" { return "wpa_state=\(state)" }
+      if command.contains("P2P_GROUP_ADD") { return "FAIL" }
+      if isRefused, command == "IFNAME=p2p-dev-cwtest STATUS" { return "wpa_state=\(state)" }
+      return usual(command)
+    }
+    let radio = makeRadio()
+    radio.start()
+    defer { radio.stop() }
+    serve(loop) { supplicant.count("INTERFACES") == 4 }
+    #expect(supplicant.count("INTERFACES") == 4)
+    return supplicant.count("IFNAME=cwtest STATUS") == 1
+  }
+
+  @Test func `before the interface is switched off it is asked whether somebody is connected by it`() throws {
+    #expect(try isStateAsked("COMPLETED", isRefused: false))
+  }
+
+  @Test func `an interface that is not configured for Wi-Fi Direct is not switched off`() throws {
+    #expect(try !isStateAsked("DISCONNECTED", isRefused: true))
+  }
 }
