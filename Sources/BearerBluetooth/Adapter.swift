@@ -6,14 +6,17 @@ import Reactor
 
 /// Finds the controller chosen in the settings, brings it up, detects its loss, and recovers it.
 ///
-/// Nothing is fatal. A kernel without Bluetooth is tried again every `noSupportRetry`. A missing controller is waited
-/// for. A failing one is set up again with back-off, after a power cycle from the second consecutive failure on; the
-/// count is reset when a controller has worked for `retryMax`. Each new problem is reported once, and its end once.
+/// Nothing is fatal. A kernel without Bluetooth is tried again every `noSupportRetry`. A missing or blocked controller is waited
+/// for. A failing one is set up again when `RadioRecovery` says so. Each new problem is reported once, and its end once.
 final class Adapter {
   /// No event reports that the kernel has loaded its Bluetooth module.
   static let noSupportRetry = TimeSpan.seconds(30)
-  static let retryMin = TimeSpan.seconds(1)
-  static let retryMax = TimeSpan.seconds(30)
+  /// After the management socket was lost.
+  static let socketRetry = TimeSpan.seconds(1)
+  /// After the kernel has refused to list its controllers.
+  static let listRetry = TimeSpan.seconds(30)
+  /// The interval of looks at a controller that is blocked. `RadioWatch` says when it is free; its news can be lost.
+  static let blockedLookTime = TimeSpan.seconds(60)
 
   /// A controller that is up.
   struct Working: Equatable {
@@ -29,7 +32,7 @@ final class Adapter {
     /// Setup commands are in progress for this controller. The generation identifies stale answers.
     case settingUp(UInt16)
     case working(Working)
-    /// Will be set up again when the timer fires.
+    /// Failed or blocked. It will be set up again when the timer fires, or when it is free.
     case broken(UInt16)
   }
 
@@ -43,17 +46,25 @@ final class Adapter {
   private let loop: EventLoop
   private let choice: AdapterChoice
   private let openSocket: () -> Result<CInt, SystemError>
+  private let block: (UInt16) -> RadioObstacle?
   private var channel: ManagementChannel?
   private var state = State.stopped
   private var generation: UInt32 = 0
-  private var failures: UInt64 = 0
-  private var workingSince = Instant.never
+  private var recovery = RadioRecovery()
+  /// What the search of the controller is for.
+  private var step: RadioRecovery.Step?
+  private var radioWatch: RadioWatch?
   private var trouble: String?
   private var timer: Timer?
 
-  /// `openSocket` opens the management socket; tests use one end of a socket pair.
-  init(_ loop: EventLoop, _ choice: AdapterChoice, openSocket: @escaping () -> Result<CInt, SystemError>) {
+  /// `openSocket` opens the management socket; tests use one end of a socket pair. `block`: whether rfkill keeps a controller
+  /// off.
+  init(
+    _ loop: EventLoop, _ choice: AdapterChoice, openSocket: @escaping () -> Result<CInt, SystemError>,
+    block: @escaping (UInt16) -> RadioObstacle? = { RadioObstacle.block(of: "/sys/class/bluetooth/hci\($0)") }
+  ) {
     self.loop = loop
+    self.block = block
     self.choice = choice
     self.openSocket = openSocket
   }
@@ -68,6 +79,7 @@ final class Adapter {
   func start() {
     guard case .stopped = state else { return }
     timer = Timer(loop) { [self] in retry() }
+    radioWatch = try? RadioWatch(loop) { [self] in radioMayHaveChanged() }
     openChannel()
   }
 
@@ -81,6 +93,8 @@ final class Adapter {
     eventReceived = nil
     timer?.cancel()
     timer = nil
+    radioWatch?.stop()
+    radioWatch = nil
     channel?.close()
     channel = nil
   }
@@ -91,10 +105,10 @@ final class Adapter {
     channel.send(command, done)
   }
 
-  /// The controller misbehaves: sets it up again, after a power cycle if it fails again.
-  func recover(_ text: String) {
+  /// The controller does not answer: it is switched off and on.
+  func recoverSilent(_ text: String) {
     guard case .working(let working) = state else { return }
-    broken(working.index, text)
+    broken(working.index, text, .silent)
   }
 
   /// Sends a command just before `stop`, at once and without waiting for the answer.
@@ -132,14 +146,15 @@ final class Adapter {
   private func lostChannel(_ error: SystemError) {
     channel = nil
     leaveWorking()
-    wait(for: "the Bluetooth management socket closed: \(error.text)", retryAfter: Self.retryMin)
+    wait(for: "the Bluetooth management socket closed: \(error.text)", retryAfter: Self.socketRetry)
   }
 
   private func search() {
     generation &+= 1
     ask(.readIndexList) { [self] outcome in
       guard case .done(let parameters) = outcome, let indexes = indexList(parameters) else {
-        return wait(for: "cannot list controllers: \(outcome.problem ?? "malformed answer")", retryAfter: Self.retryMax)
+        return wait(
+          for: "cannot list controllers: \(outcome.problem ?? "malformed answer")", retryAfter: Self.listRetry)
       }
       examine(indexes.sorted(), 0, otherwise: absence)
     }
@@ -166,18 +181,34 @@ final class Adapter {
       guard information.supported.contains(.lowEnergy) else {
         return examine(indexes, position + 1, otherwise: "hci\(index) cannot do Bluetooth LE: use another adapter")
       }
-      setUp(index, information)
+      found(index, information)
     }
+  }
+
+  private func found(_ index: UInt16, _ information: ControllerInformation) {
+    recovery.handle(.present(true), loop.now)
+    let obstacle = block(index)
+    recovery.handle(.blocked(obstacle != nil), loop.now)
+    if let obstacle {
+      state = .broken(index)
+      return held(index, obstacle)
+    }
+    guard let step = recovery.nextStep(loop.now) ?? step else {
+      timer?.set(recovery.deadline)
+      return
+    }
+    self.step = nil
+    setUp(index, information, step)
   }
 
   // MARK: Bringing up
 
-  private func setUp(_ index: UInt16, _ information: ControllerInformation) {
+  private func setUp(_ index: UInt16, _ information: ControllerInformation, _ step: RadioRecovery.Step) {
     state = .settingUp(index)
     var steps: [(StaticString, ManagementCommand, isNeeded: Bool)] = []
-    // From the second failure on: a power cycle clears a blocked controller.
-    if failures > 1, information.current.contains(.powered) {
-      steps.append(("switch off", .setPowered(index, false), false))
+    switch step {
+    case .arm: break
+    case .powerCycle, .reset: steps.append(("switch off", .setPowered(index, false), false))
     }
     if !information.current.contains(.lowEnergy) { steps.append(("enable LE on", .setLowEnergy(index, true), true)) }
     // A bonded phone would reconnect by itself and hold a slot; TLS authenticates instead.
@@ -207,7 +238,7 @@ final class Adapter {
     _ name: StaticString, _ index: UInt16, _ outcome: ManagementOutcome, _ problem: String
   ) -> String {
     switch outcome {
-    case .refused(.blockedByRFKill): "hci\(index) is blocked: run `rfkill unblock bluetooth`"
+    case .refused(.blockedByRFKill): RadioObstacle.blocked.text("hci\(index)", type: "bluetooth")
     case .refused(.permissionDenied): "may not configure hci\(index): run with CAP_NET_ADMIN"
     case .done, .refused, .timedOut, .notSent: "cannot \(name) hci\(index): \(problem); it is tried again"
     }
@@ -231,7 +262,7 @@ final class Adapter {
 
   private func isUp(_ working: Working) {
     state = .working(working)
-    workingSince = loop.now
+    recovery.handle(.works, loop.now)
     let address = BluetoothEndpoint(address: working.address, isRandom: false).text
     trouble = nil
     report?("hci\(working.index) \(address) is up", false)
@@ -265,35 +296,61 @@ final class Adapter {
 
   private func removed() {
     leaveWorking()
-    failures = 0
+    recovery.handle(.present(false), loop.now)
     state = .waiting
     search()
   }
 
-  private func broken(_ index: UInt16, _ text: String) {
+  private func broken(_ index: UInt16, _ text: String, _ event: RadioRecovery.Event = .failed) {
     leaveWorking()
     generation &+= 1
     state = .broken(index)
-    fault(text)
-    failures += 1
-    timer?.set(after: min(Self.retryMin * (1 << min(failures - 1, 5)), Self.retryMax))
+    // The kernel answers as for any failure when a controller is blocked.
+    if let obstacle = block(index) { return held(index, obstacle) }
+    recovery.handle(event, loop.now)
+    fault(recovery.isHopeless ? "\(text). Nothing has helped so far: is the adapter broken?" : text)
+    timer?.set(recovery.deadline)
+  }
+
+  private func held(_ index: UInt16, _ obstacle: RadioObstacle) {
+    recovery.handle(.blocked(true), loop.now)
+    fault(obstacle.text("hci\(index)", type: "bluetooth"))
+    timer?.set(after: Self.blockedLookTime, slack: Timer.choreSlack)
+  }
+
+  /// A controller was blocked or unblocked, or something else was.
+  func radioMayHaveChanged() {
+    guard let index = current else { return }
+    let obstacle = block(index)
+    if recovery.isUsable, obstacle != nil { return broken(index, "") }
+    recovery.handle(.blocked(obstacle != nil), loop.now)
+    if recovery.deadline <= loop.now { retry() }
   }
 
   /// Waits for an event, or for the timer.
   private func wait(for text: String, retryAfter span: TimeSpan?) {
     generation &+= 1
     state = .waiting
+    step = nil
+    recovery.handle(.present(false), loop.now)
     fault(text)
     guard let span else {
       timer?.cancel()
       return
     }
-    timer?.set(after: span, slack: span < Self.retryMax ? .seconds(0) : Timer.choreSlack)
+    timer?.set(after: span, slack: span < Self.listRetry ? .seconds(0) : Timer.choreSlack)
   }
 
   private func retry() {
     switch state {
-    case .waiting, .broken: if channel == nil { openChannel() } else { search() }
+    case .waiting: if channel == nil { openChannel() } else { search() }
+    case .broken:
+      step = recovery.nextStep(loop.now)
+      if step == .reset {
+        channel?.close()
+        channel = nil
+      }
+      if channel == nil { openChannel() } else { search() }
     case .stopped, .settingUp, .working: break
     }
   }
@@ -301,7 +358,6 @@ final class Adapter {
   private func leaveWorking() {
     guard case .working = state else { return }
     state = .waiting
-    if loop.now - workingSince >= Self.retryMax { failures = 0 }
     wentDown?()
   }
 

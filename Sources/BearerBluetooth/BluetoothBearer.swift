@@ -44,8 +44,10 @@ public final class BluetoothBearer {
   public static let receiveBytesMax = Int(L2CAPSocket.receiveUnitBytesMax)
   /// Waiting dials: one per candidate. Further ones fail at once.
   public static let dialsQueuedMax = CandidateTable.entriesMax
-  /// After this many consecutive commands without an answer the controller is set up again.
-  private static let unansweredMax = 2
+  /// After this many commands in a row that failed the controller has to show that it answers.
+  private static let doubtsMax = 2
+  /// After so many one that carries no link is useless, whether it answers or not: kernel and controller may have lost step.
+  private static let failuresMax = 4
 
   private let loop: EventLoop
   private let settings: BluetoothSettings
@@ -63,7 +65,9 @@ public final class BluetoothBearer {
   /// `isDiallingUs`: the peer has opened a channel itself since, over the one connection that both share.
   private var dial: (process: L2CAPDial, peer: BluetoothEndpoint, token: UInt32, isDiallingUs: Bool)?
   private var overtaken = OvertakenDials()
-  private var unanswered = 0
+  /// Commands in a row that failed.
+  private var doubts = 0
+  private var isProbing = false
   private var times = RadioTimes()
   private var timer: Timer?
 
@@ -179,7 +183,8 @@ public final class BluetoothBearer {
   // MARK: Controller up and down
 
   private func cameUp(_ working: Adapter.Working) {
-    unanswered = 0
+    doubts = 0
+    isProbing = false
     // Before advertising: the kernel creates a link's attribute channel only if a listener exists.
     listen(
       "attribute channel",
@@ -245,11 +250,7 @@ public final class BluetoothBearer {
   private func carryOut(_ command: RadioPlan.Command) {
     guard let index = adapter.working?.index else { return }
     switch command {
-    case .advertise:
-      ask(
-        .addAdvertising(
-          index, data: CausewayService.advertisement,
-          scanResponse: CausewayService.scanResponse(.init(hint: hint, relays: settings.relays))))
+    case .advertise: ask(advertisement(index))
     case .stopAdvertising: ask(.removeAdvertising(index))
     case .scan: ask(.startDiscovery(index))
     case .stopScanning: ask(.stopDiscovery(index))
@@ -257,17 +258,41 @@ public final class BluetoothBearer {
     }
   }
 
+  private func advertisement(_ index: UInt16) -> ManagementCommand {
+    .addAdvertising(
+      index, data: CausewayService.advertisement,
+      scanResponse: CausewayService.scanResponse(.init(hint: hint, relays: settings.relays)))
+  }
+
   private func ask(_ command: ManagementCommand) {
     adapter.send(command) { [self] outcome in
-      unanswered = outcome == .timedOut ? unanswered + 1 : 0
-      if unanswered >= Self.unansweredMax {
-        return adapter.recover("the controller does not answer; it is set up anew")
-      }
-      plan.handle(.commandDone(isSuccess: outcome.problem == nil), loop.now)
+      let isSuccess = outcome.problem == nil
+      plan.handle(.commandDone(isSuccess: isSuccess), loop.now)
       candidates.scanning(plan.isScanning, loop.now)
+      doubts = isSuccess ? 0 : doubts + 1
+      if doubts >= Self.doubtsMax { doubt(outcome) }
       advance()
     }
   }
+
+  /// Of a controller that leaves it without an answer the kernel may say only that a command failed, as of one that is busy. The
+  /// advertisement is added once more: that fails only where nobody answers.
+  private func doubt(_ outcome: ManagementOutcome) {
+    guard let working = adapter.working, !isProbing else { return }
+    if outcome == .timedOut { return silent() }
+    if doubts >= Self.failuresMax, linked.isEmpty {
+      return adapter.recoverSilent("the controller refuses its commands; it is switched off and on")
+    }
+    guard plan.isAdvertising, doubts == Self.doubtsMax else { return }
+    isProbing = true
+    adapter.send(advertisement(working.index)) { [self] outcome in
+      guard isProbing, adapter.working == working else { return }
+      isProbing = false
+      if outcome.problem != nil { silent() }
+    }
+  }
+
+  private func silent() { adapter.recoverSilent("the controller does not answer; it is switched off and on") }
 
   // MARK: Events
 

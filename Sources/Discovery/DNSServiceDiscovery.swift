@@ -16,10 +16,8 @@ public final class DNSServiceDiscovery {
     case embedded
   }
 
-  /// Interval of the checks for an absent daemon, a used port, and the wall clock.
+  /// Interval of the checks for a used port, and of the wall clock.
   public static let checkInterval = TimeSpan.seconds(30)
-  /// The longest wait between attempts to connect to a system bus that returns errors.
-  public static let busRetryLongest = TimeSpan.seconds(600)
   /// How long a running daemon may take to establish its host name.
   public static let daemonReturnTime = TimeSpan.seconds(60)
   /// How long a new responder may take to find again the services that its predecessor knew.
@@ -59,8 +57,8 @@ public final class DNSServiceDiscovery {
   private var isOffLinkTold = false
   private var refusedServicesBefore = 0
   private var refusedPacketsBefore = 0
-  private var busRetryAt = Instant.zero
-  private var busRetry = DNSServiceDiscovery.checkInterval
+  /// Looks for the system bus while there is no `daemon`.
+  private var bus: SystemBus?
   private var daemonAwaitedUntil = Instant.zero
   private var wallOffset: Int64 = 0
 
@@ -86,7 +84,11 @@ public final class DNSServiceDiscovery {
     chores = Timer(loop) { [self] in doChores() }
     check = Timer(loop) { [self] in lookAround() }
     confirmation = Timer(loop) { [self] in dropUnconfirmed() }
-    busRetryAt = .zero
+    if settings.responder != .embedded {
+      let address = getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) }
+      bus = SystemBus(loop, address: address) { [self] in openDaemon() }
+      bus?.seek()
+    }
     lookAround()
   }
 
@@ -98,6 +100,8 @@ public final class DNSServiceDiscovery {
     chores = nil
     check = nil
     confirmation = nil
+    bus?.stop()
+    bus = nil
     closeEmbedded()
     if let daemon { retire(daemon) }
     daemon = nil
@@ -134,7 +138,6 @@ public final class DNSServiceDiscovery {
 
   private func lookAround() {
     check?.set(after: Self.checkInterval, slack: Timer.choreSlack)
-    if daemon == nil { openDaemon() }
     daemon?.interfacesMayHaveChanged()
     chooseResponder()
     restartEmbeddedAfterClockStep()
@@ -145,13 +148,14 @@ public final class DNSServiceDiscovery {
   }
 
   private func openDaemon() {
-    let now = monotonicNow()
-    guard settings.responder != .embedded, now >= busRetryAt, isSystemBusPresent() else { return }
     daemon = DaemonResponder.open(loop, self).responder
-    // A bus that refuses slowly is asked less and less often, because the call blocks the reactor.
-    busRetry = daemon != nil ? Self.checkInterval : min(busRetry * 2, Self.busRetryLongest)
-    busRetryAt = daemon != nil ? .zero : monotonicNow() + busRetry
-    if let daemon, daemon.isPresent { daemonAwaitedUntil = monotonicNow() + Self.daemonReturnTime }
+    guard let daemon else {
+      bus?.refused()
+      return
+    }
+    bus?.connected()
+    if daemon.isPresent { daemonAwaitedUntil = monotonicNow() + Self.daemonReturnTime }
+    wake(at: monotonicNow())
   }
 
   private func chooseResponder() {
@@ -247,11 +251,6 @@ public final class DNSServiceDiscovery {
     return wall &- Int64(truncatingIfNeeded: monotonicNow().nanoseconds)
   }
 
-  /// The default path of libdbus, unless the environment names another bus.
-  private func isSystemBusPresent() -> Bool {
-    getenv("DBUS_SYSTEM_BUS_ADDRESS") != nil || access("/run/dbus/system_bus_socket", F_OK) == 0
-  }
-
   private func hostName() -> String {
     "causeway-" + String(decoding: hexadecimal(NodeID(high: hint, low: 0)).utf8.prefix(16), as: UTF8.self)
   }
@@ -266,7 +265,7 @@ public final class DNSServiceDiscovery {
 
   private func doChores() {
     closeRetired()
-    if daemon == nil, monotonicNow() >= busRetryAt { openDaemon() }
+    if daemon == nil { bus?.seek() }
     chooseResponder()
     startLookups()
   }
@@ -345,7 +344,6 @@ extension DNSServiceDiscovery: ResponderOwner {
     if responder === daemon {
       daemon = nil
       retire(responder)
-      busRetryAt = .zero
     } else if responder === embedded {
       closeEmbedded()
     }

@@ -5,10 +5,12 @@ import CSystem
 import Configuration
 import Diagnostics
 import Discovery
+import Identity
 import Journal
 import Node
 import Primitives
 import Reactor
+import Trust
 import WiFiDirect
 
 /// Starts bearers and discovery as configured, and handles their events.
@@ -177,6 +179,7 @@ extension Relay: BearerDelegate {
     options.frequency = chosen.frequency
     options.ssid = chosen.ssid
     options.passphrase = chosen.passphrase
+    options.passphraseOfNode = trust.identity.passphrase(for: "causeway wifi-direct group")
     options.deviceNamePrefix = chosen.deviceNamePrefix
     options.port = configuration.ip.port
     options.role = chosen.mode

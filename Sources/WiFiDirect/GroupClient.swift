@@ -11,6 +11,9 @@ final class GroupClient: RadioActivity {
   /// includes all channels, because an owner may be on any.
   static let searchSeconds = 6
   static let fullSearchEvery = 3
+  /// So long after a group was lost its owner is expected back soon, and pauses are at most this.
+  static let eagerTime = TimeSpan.seconds(300)
+  static let eagerPauseMax = TimeSpan.seconds(3)
   /// The longest time to join: provision discovery, WPS, association.
   static let joinTime = TimeSpan.seconds(40)
 
@@ -27,6 +30,7 @@ final class GroupClient: RadioActivity {
   private var backoff = Backoff(first: .seconds(1), longest: .seconds(60))
   private var searches = 0
   private var timer: Timer?
+  private var eagerUntil = Instant.zero
   private var owner: FoundDevice?
   private var group: StartedGroup?
   private var reported: Candidate?
@@ -98,7 +102,9 @@ final class GroupClient: RadioActivity {
       ? " freq=\(options.frequency)" : searches % Self.fullSearchEvery == Self.fullSearchEvery - 1 ? "" : " type=social"
     searches += 1
     radio.supplicant?.send("P2P_FIND \(Self.searchSeconds)\(kind)") { [self] reply in
-      if !reply.isOK, phase == .searching { failed("wpa_supplicant does not look for groups: \(reply.text)") }
+      if !reply.isOK, phase == .searching, timer != nil {
+        radio.failed("wpa_supplicant does not look for groups: \(reply.text)", .searching)
+      }
     }
   }
 
@@ -112,7 +118,8 @@ final class GroupClient: RadioActivity {
   private func rest() {
     phase = .resting
     radio.snapshot.state = .searching
-    let pause = backoff.take()
+    var pause = backoff.take()
+    if radio.loop.now < eagerUntil { pause = min(pause, Self.eagerPauseMax) }
     timer?.set(after: TimeSpan(nanoseconds: pause.nanoseconds + chance() % (pause.nanoseconds / 2 + 1)))
   }
 
@@ -192,6 +199,7 @@ final class GroupClient: RadioActivity {
   private func left(_ reason: String) {
     forgetGroup()
     radio.report("left the group: \(reason)")
+    eagerUntil = radio.loop.now + Self.eagerTime
     rest()
   }
 

@@ -4,13 +4,13 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Owns a group: creates it, assigns it an address, keeps WPS push button active, and creates it again when it is
-/// removed.
+/// Owns a group: creates it, assigns it an address, and keeps WPS push button active. It ends when the group does.
+///
+/// The group is a persistent one, because that is the only way to choose its name and passphrase: it has the same ones after a
+/// restart, and on another radio.
 final class GroupOwner: RadioActivity {
   /// The longest time to create a group, with a scan for a free channel.
   static let creationTime = TimeSpan.seconds(15)
-  /// After this lifetime the next group is created without a long pause.
-  static let stableTime = TimeSpan.seconds(60)
   /// The push button's two minutes (Wi-Fi Simple Configuration 2.0.8, 12.1), less a margin.
   static let pushButtonTime = TimeSpan.seconds(110)
   /// The delay before push button is activated again after it was used, and after two devices pushed at once.
@@ -19,23 +19,21 @@ final class GroupOwner: RadioActivity {
 
   private let radio: WiFiDirectRadio
   private var options: WiFiDirectOptions { radio.options }
-  private var backoff = Backoff(first: .seconds(1), longest: .seconds(60))
   private var timer: Timer?
   private var pushButtonTimer: Timer?
-  /// Whether the timer ends a pause; otherwise it limits the creation of a group.
-  private var isResting = false
   private var interface = ""
-  private var startedAt = Instant.zero
-  /// The network with a configured or generated name and passphrase; created once per wpa_supplicant.
   private var network: String?
 
   init(_ radio: WiFiDirectRadio) { self.radio = radio }
 
   func begin() {
-    timer = Timer(radio.loop) { [self] in timedOut() }
+    timer = Timer(radio.loop) { [self] in
+      failed("wpa_supplicant did not start the group within \(Self.creationTime.milliseconds / 1000) s")
+    }
     pushButtonTimer = Timer(radio.loop) { [self] in openPushButton() }
     radio.snapshot.state = .creatingGroup
-    create()
+    timer?.set(after: Self.creationTime)
+    removeLeftNetworks()
   }
 
   func received(_ message: SupplicantMessage) {
@@ -68,7 +66,7 @@ final class GroupOwner: RadioActivity {
     guard !interface.utf8.isEmpty, options.pushButton != .never else { return }
     radio.supplicant?.send(to: interface, "WPS_PBC") { [self] reply in
       // FAIL-PBC-OVERLAP: two devices pushed within the last two minutes.
-      radio.snapshot.isPushButtonPressed = isPressed && reply.isOK
+      radio.snapshot.isPushButtonPressed = isPressed && reply.isOK && !hasEnded
       if isPressed && !reply.isOK { radio.report("nobody can join by WPS now: " + reply.text) }
       guard options.pushButton == .always else { return }
       pushButtonTimer?.set(after: reply.isOK ? Self.pushButtonTime : Self.overlapTime)
@@ -100,27 +98,32 @@ final class GroupOwner: RadioActivity {
 
   // MARK: - Making the group
 
-  private func create() {
-    timer?.set(after: Self.creationTime)
-    if network == nil, !options.ssid.utf8.isEmpty || !options.passphrase.utf8.isEmpty {
-      defineNetwork()
-    } else {
-      add()
+  /// A daemon that was killed, and every attempt, leaves its network behind.
+  private func removeLeftNetworks() {
+    let device = radio.deviceInterface
+    radio.supplicant?.send(to: device, "LIST_NETWORKS") { [self] reply in
+      let name = groupName()
+      for line in reply.bytes.split(separator: 0x0A) {
+        // Number, name, address, flags.
+        let fields = line.split(separator: 0x09, omittingEmptySubsequences: false)
+        guard fields.count >= 2, fields[1].elementsEqual(name) else { continue }
+        radio.supplicant?.send(to: device, "REMOVE_NETWORK \(string(fields[0]))")
+      }
+      defineNetwork(name)
     }
   }
 
-  /// Defines a persistent group's network: the only way to choose a group's name and passphrase.
-  private func defineNetwork() {
+  private func defineNetwork(_ name: [UInt8]) {
     let device = radio.deviceInterface
     radio.supplicant?.send(to: device, "ADD_NETWORK") { [self] reply in
+      guard !hasEnded else { return }
       guard !reply.isFailure, reply.bytes.count <= 4 else {
         return failed("wpa_supplicant adds no network: \(reply.text)")
       }
       let network = reply.text
-      let passphrase = options.passphrase.utf8.isEmpty ? makePassphrase() : options.passphrase
       var isRefused = false
       for setting in [
-        "ssid \(hexadecimal(groupName()))", "psk \"\(passphrase)\"", "mode 3", "disabled 2", "key_mgmt WPA-PSK",
+        "ssid \(hexadecimal(name))", "psk \"\(passphrase)\"", "mode 3", "disabled 2", "key_mgmt WPA-PSK",
         "proto RSN", "pairwise CCMP", "auth_alg OPEN",
       ] {
         radio.supplicant?.send(to: device, "SET_NETWORK \(network) \(setting)") { [self] reply in
@@ -130,16 +133,24 @@ final class GroupOwner: RadioActivity {
         }
       }
       radio.supplicant?.send("PING") { [self] _ in
-        if isRefused { return }
+        if isRefused || hasEnded { return }
         self.network = network
         add()
       }
     }
   }
 
+  private var passphrase: String {
+    options.passphrase.utf8.isEmpty ? options.passphraseOfNode : options.passphrase
+  }
+
   /// The configured name, or one derived from the hint. It must begin with "DIRECT-" and two characters.
   private func groupName() -> [UInt8] {
-    if options.ssid.utf8.isEmpty { return Array("DIRECT-cw-\(hexadecimal(radio.hint))".utf8) }
+    if options.ssid.utf8.isEmpty {
+      let digits = Array("abcdefghijkmnpqrstuvwxyz23456789".utf8)
+      let pair = [5, 0].map { digits[Int(radio.hint >> $0 & 31)] }
+      return Array("DIRECT-".utf8) + pair + Array("-\(options.deviceNamePrefix)".utf8)
+    }
     if options.ssid.utf8.starts(with: "DIRECT-".utf8) { return Array(options.ssid.utf8) }
     return Array("DIRECT-cw-\(options.ssid)".utf8.prefix(32))
   }
@@ -152,9 +163,10 @@ final class GroupOwner: RadioActivity {
   }
 
   private func add(_ frequency: String, refused: @escaping (SupplicantReply) -> Void) {
-    let persistent = network.map { " persistent=\($0)" } ?? ""
-    radio.supplicant?.send(to: radio.deviceInterface, "P2P_GROUP_ADD\(persistent)\(frequency)") { reply in
-      if !reply.isOK { refused(reply) }
+    guard let network else { return }
+    radio.supplicant?.send(to: radio.deviceInterface, "P2P_GROUP_ADD persistent=\(network)\(frequency)") {
+      [self] reply in
+      if !reply.isOK, !hasEnded { refused(reply) }
     }
   }
 
@@ -164,11 +176,10 @@ final class GroupOwner: RadioActivity {
 
   private func started(_ group: StartedGroup) {
     interface = group.interface
-    startedAt = radio.loop.now
     timer?.cancel()
     radio.snapshot.state = .groupOwner
     radio.snapshot.ssid = group.ssid
-    radio.snapshot.passphrase = group.passphrase.utf8.isEmpty ? options.passphrase : group.passphrase
+    radio.snapshot.passphrase = group.passphrase.utf8.isEmpty ? passphrase : group.passphrase
     radio.snapshot.frequency = group.frequency
     do {
       try addInterfaceAddress(
@@ -181,28 +192,12 @@ final class GroupOwner: RadioActivity {
     if options.pushButton == .always { openPushButton() }
   }
 
-  private func removed(_ reason: String) {
-    if radio.loop.now - startedAt >= Self.stableTime { backoff.reset() }
-    interface = ""
-    pushButtonTimer?.cancel()
-    radio.groupWent()
-    failed("the group was removed: \(reason)")
-  }
+  private func removed(_ reason: String) { failed("the group was removed: \(reason)") }
+
+  private var hasEnded: Bool { timer == nil }
 
   private func failed(_ reason: String) {
-    radio.snapshot.state = .creatingGroup
-    radio.report(fault: reason)
-    timer?.set(after: backoff.take())
-    isResting = true
-  }
-
-  private func timedOut() {
-    if isResting {
-      isResting = false
-      create()
-    } else {
-      failed("wpa_supplicant did not start the group within \(Self.creationTime.milliseconds / 1000) s")
-    }
+    if !hasEnded { radio.failed(reason, .creatingGroup) }
   }
 
   private func isOurs(_ message: SupplicantMessage) -> Bool {
@@ -216,13 +211,4 @@ final class GroupOwner: RadioActivity {
     }
     radio.snapshot.stations.append(address)
   }
-}
-
-/// Sixteen unambiguous characters: 80 bits.
-private func makePassphrase() -> String {
-  let alphabet = Array("abcdefghjkmnpqrstuvwxyz23456789X".utf8)
-  var random: [UInt8] = [UInt8](repeating: 0, count: 16)
-  // Never short: requests up to 256 bytes are filled completely (getrandom(2)).
-  _ = getrandom(&random, random.count, 0)
-  return String(decoding: random.map { alphabet[Int($0 & 31)] }, as: UTF8.self)
 }

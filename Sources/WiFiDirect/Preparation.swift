@@ -2,7 +2,8 @@ import Bearer
 import BearerIP
 
 /// Prepares wpa_supplicant: makes sure that it has the interface, and sets what Wi-Fi Direct needs, one command after
-/// the other. It is retained by the completions of its commands and ends with `prepared` or `unavailable`.
+/// the other. It is retained by the completions of its commands and ends with `prepared` or `failed`, unless the radio has
+/// given it up.
 final class Preparation {
   private let radio: WiFiDirectRadio
   private var options: WiFiDirectOptions { radio.options }
@@ -12,6 +13,7 @@ final class Preparation {
 
   func run() {
     radio.supplicant?.send("INTERFACES") { [self] reply in
+      guard radio.isCurrent(self) else { return }
       let interfaces = reply.lines
       if contains(interfaces, options.interface) {
         removeLeftGroups(interfaces)
@@ -26,7 +28,7 @@ final class Preparation {
   private func addInterface() {
     guard let supplicant = radio.supplicant else { return }
     guard supplicant.isGlobal, !isAdded else {
-      return radio.unavailable(
+      return unavailable(
         "wpa_supplicant does not drive \(options.interface): start it with -i \(options.interface)")
     }
     isAdded = true
@@ -35,7 +37,7 @@ final class Preparation {
       if reply.isOK {
         run()
       } else {
-        radio.unavailable(
+        unavailable(
           "wpa_supplicant cannot use \(options.interface): is the radio there, unblocked and unmanaged?")
       }
     }
@@ -53,7 +55,7 @@ final class Preparation {
     if options.role == .client, !options.ssid.utf8.isEmpty { return radio.prepared(deviceInterface: device) }
     radio.supplicant?.send(to: device, "STATUS") { [self] reply in
       if reply.value("p2p_device_address") == nil {
-        radio.unavailable(
+        unavailable(
           "\(options.interface) or its wpa_supplicant cannot do Wi-Fi Direct (p2p_disabled, or the driver)")
       } else {
         set(device)
@@ -71,7 +73,6 @@ final class Preparation {
     ]
     if options.role == .groupOwner {
       settings += [
-        "SET p2p_ssid_postfix -\(options.deviceNamePrefix)",
         "SET max_num_sta \(options.stationsMax)",
         "SET ip_addr_go \(WiFiDirectOptions.ownerAddressText)",
         "SET ip_addr_mask \(WiFiDirectOptions.maskText)",
@@ -90,7 +91,13 @@ final class Preparation {
     }
     // Commands are answered in order, so with this reply all others have arrived.
     let band = options.frequency > 0 && options.frequency < 3000 ? "5000-6000" : ""
-    radio.supplicant?.send("P2P_SET disallow_freq \(band)") { [self] _ in radio.prepared(deviceInterface: device) }
+    radio.supplicant?.send("P2P_SET disallow_freq \(band)") { [self] _ in
+      if radio.isCurrent(self) { radio.prepared(deviceInterface: device) }
+    }
+  }
+
+  private func unavailable(_ reason: String) {
+    if radio.isCurrent(self) { radio.failed(reason, .unavailable, isRefused: true) }
   }
 
   private func contains(_ names: [String], _ name: String) -> Bool { names.contains { sameText($0, name) } }

@@ -17,10 +17,12 @@ public struct WiFiDirectOptions: Sendable {
   public var frequency: UInt16 = 0
   public var pushButton = PushButtonPolicy.always
   /// 1 to 32 bytes. "DIRECT-" is prepended to a group's name unless it begins with that (Wi-Fi P2P 1.7, 3.2.1). Empty:
-  /// wpa_supplicant generates one; with `passphrase` the name is derived from the hint.
+  /// the name is derived from the hint.
   public var ssid = ""
-  /// 8 to 63 printable ASCII characters. Empty: wpa_supplicant generates one; a client joins by push button.
+  /// 8 to 63 printable ASCII characters. Empty: an owner takes `passphraseOfNode`; a client joins by push button.
   public var passphrase = ""
+  /// The same as long as the node has its key.
+  public var passphraseOfNode = ""
   /// At most 15 bytes. The owner's device name begins with it, and a client joins only such groups.
   public var deviceNamePrefix = "Causeway"
   /// A client joins this owner only.

@@ -7,8 +7,9 @@ import Reactor
 /// Wi-Fi Direct through wpa_supplicant: creates a group that others join, or joins one.
 ///
 /// It only brings up an IP interface; the IP bearer runs links over it. wpa_supplicant may be absent, die and return at
-/// any time. Its configuration only needs a control socket; the settings for the group are made at run time. All calls
-/// and callbacks are on the loop's thread.
+/// any time, and so may the radio. wpa_supplicant's configuration only needs a control socket; the settings for the group are
+/// made at run time, and anew in each attempt, because a new radio has none of them. `RadioRecovery` says when. All calls and
+/// callbacks are on the loop's thread.
 public final class WiFiDirectRadio {
   /// The current state.
   public internal(set) var snapshot: WiFiDirectSnapshot
@@ -22,8 +23,8 @@ public final class WiFiDirectRadio {
   public static let patientRetryTime = TimeSpan.seconds(60)
   /// The delay after a change: wpa_supplicant makes a socket, and gives it to a group then.
   static let settleTime = TimeSpan.milliseconds(200)
-  /// The delay before a missing or unsuitable interface is tried again.
-  public static let interfaceRetryTime = TimeSpan.seconds(10)
+  /// The interval of looks at a radio that is away or blocked. `RadioWatch` says when it is back; its news can be lost.
+  public static let heldLookTime = TimeSpan.seconds(60)
   /// Interval of the checks that wpa_supplicant and the group still exist.
   public static let livenessTime = TimeSpan.seconds(3)
 
@@ -31,10 +32,16 @@ public final class WiFiDirectRadio {
   let options: WiFiDirectOptions
   let hint: UInt64
   let delegate: any BearerDelegate
+  private let obstacle: (String) -> RadioObstacle?
   private(set) var supplicant: Supplicant?
   /// The interface whose configuration controls Wi-Fi Direct.
   private(set) var deviceInterface = ""
+  private var preparation: Preparation?
   private var activity: (any RadioActivity)?
+  private var recovery = RadioRecovery()
+  /// Whether the last attempt has failed for what wpa_supplicant is configured to do.
+  private var isRefused = false
+  private var radioWatch: RadioWatch?
   private var timer: Timer?
   /// Of the directory of wpa_supplicant's sockets, while there is none.
   private var watch: DirectoryWatch?
@@ -47,11 +54,21 @@ public final class WiFiDirectRadio {
   private var fault = ""
 
   /// `hint` is announced in the device name: the first 8 bytes of the node id.
-  public init(_ loop: EventLoop, _ options: WiFiDirectOptions, hint: UInt64, _ delegate: any BearerDelegate) {
+  public convenience init(_ loop: EventLoop, _ options: WiFiDirectOptions, hint: UInt64, _ delegate: any BearerDelegate)
+  {
+    self.init(loop, options, hint: hint, delegate, obstacle: wirelessObstacle)
+  }
+
+  /// `obstacle`: what is in the way of an interface.
+  init(
+    _ loop: EventLoop, _ options: WiFiDirectOptions, hint: UInt64, _ delegate: any BearerDelegate,
+    obstacle: @escaping (String) -> RadioObstacle?
+  ) {
     self.loop = loop
     self.options = options
     self.hint = hint
     self.delegate = delegate
+    self.obstacle = obstacle
     snapshot = WiFiDirectSnapshot()
     snapshot.role = options.role
   }
@@ -63,6 +80,7 @@ public final class WiFiDirectRadio {
     isRunning = true
     timer = Timer(loop) { [self] in retry() }
     livenessTimer = Timer(loop) { [self] in checkLiveness() }
+    radioWatch = try? RadioWatch(loop) { [self] in radioMayHaveChanged() }
     connect()
   }
 
@@ -72,6 +90,8 @@ public final class WiFiDirectRadio {
     isRunning = false
     if supplicant != nil { activity?.leave() }
     disconnect()
+    radioWatch?.stop()
+    radioWatch = nil
     timer?.cancel()
     livenessTimer?.cancel()
     timer = nil
@@ -90,19 +110,27 @@ public final class WiFiDirectRadio {
   // MARK: - wpa_supplicant comes and goes
 
   private func connect() {
+    guard open() else { return }
+    recovery.handle(.renewed, loop.now)
+    look()
+    advance()
+  }
+
+  /// Connects to wpa_supplicant, or waits for it.
+  private func open() -> Bool {
     snapshot.state = .waitingForSupplicant
     do {
       supplicant = try Supplicant(
         loop, options, received: { [self] in received($0) }, failed: { [self] in lost("wpa_supplicant \($0)") })
     } catch {
       report(fault: error.text)
-      return waitForSupplicant()
+      waitForSupplicant()
+      return false
     }
     watch?.stop()
     watch = nil
-    snapshot.state = .preparing
-    Preparation(self).run()
     livenessTimer?.set(after: Self.livenessTime)
+    return true
   }
 
   private func waitForSupplicant() {
@@ -126,7 +154,9 @@ public final class WiFiDirectRadio {
   }
 
   private func retry() {
-    if supplicant == nil { connect() } else { Preparation(self).run() }
+    if supplicant == nil { return connect() }
+    look()
+    advance()
   }
 
   /// Closes the connection to wpa_supplicant and everything that depends on it, and tries again later.
@@ -141,8 +171,7 @@ public final class WiFiDirectRadio {
     livenessTimer?.cancel()
     watch?.stop()
     watch = nil
-    activity?.end()
-    activity = nil
+    endUse()
     supplicant?.close()
     supplicant = nil
   }
@@ -162,9 +191,94 @@ public final class WiFiDirectRadio {
     activity?.checkLiveness()
   }
 
+  // MARK: - Recovery
+
+  /// The radio came, went, was blocked or unblocked, or something else was.
+  func radioMayHaveChanged() {
+    guard supplicant != nil else { return }
+    let wasUsable = recovery.isUsable
+    look()
+    if recovery.isUsable != wasUsable { advance() }
+  }
+
+  /// A radio that is away or blocked is not used until it is back.
+  private func look() {
+    let obstacle = obstacle(options.interface)
+    var isAbsent = false
+    if case .absent = obstacle { isAbsent = true }
+    recovery.handle(.present(!isAbsent), loop.now)
+    recovery.handle(.blocked(obstacle != nil && !isAbsent), loop.now)
+    guard let obstacle else { return }
+    endUse()
+    snapshot.state = .unavailable
+    report(fault: obstacle.text(options.interface, type: "wlan"))
+  }
+
+  private func advance() {
+    switch recovery.nextStep(loop.now) {
+    case nil:
+      break
+    case .arm: prepare()
+    case .powerCycle: powerCycle()
+    case .reset:
+      disconnect()
+      guard open() else { return }
+      prepare()
+    }
+    if recovery.isUsable {
+      timer?.set(recovery.deadline)
+    } else {
+      timer?.set(after: Self.heldLookTime, slack: Timer.choreSlack)
+    }
+  }
+
+  /// Switches the interface off and on, unless somebody is connected by it.
+  private func powerCycle() {
+    if isRefused { return prepare() }
+    supplicant?.send(to: options.interface, "STATUS") { [self] reply in
+      guard recovery.isUsable, activity == nil else { return }
+      if !(reply.value("wpa_state").map { sameText($0, "COMPLETED") } ?? false) {
+        for isUp in [false, true] { _ = try? setInterface(if_nametoindex(options.interface), up: isUp) }
+      }
+      prepare()
+    }
+  }
+
+  private func prepare() {
+    snapshot.state = .preparing
+    let preparation = Preparation(self)
+    self.preparation = preparation
+    preparation.run()
+  }
+
+  /// The radio cannot be used, or not any more: it is tried again when `recovery` says so.
+  /// `isRefused`: nothing is wrong with the radio itself.
+  func failed(_ reason: String, _ state: WiFiDirectState, isRefused: Bool = false) {
+    self.isRefused = isRefused
+    endUse()
+    snapshot.state = state
+    look()
+    recovery.handle(.failed, loop.now)
+    if recovery.isUsable {
+      report(
+        fault: recovery.isHopeless && !isRefused ? "\(reason). Nothing has helped so far: is the radio broken?" : reason
+      )
+    }
+    advance()
+  }
+
+  private func endUse() {
+    preparation = nil
+    activity?.end()
+    activity = nil
+  }
+
   // MARK: - Preparation's outcome
 
+  func isCurrent(_ preparation: Preparation) -> Bool { self.preparation === preparation }
+
   func prepared(deviceInterface: String) {
+    preparation = nil
     self.deviceInterface = deviceInterface
     let activity: any RadioActivity =
       switch options.role {
@@ -173,12 +287,6 @@ public final class WiFiDirectRadio {
       }
     self.activity = activity
     activity.begin()
-  }
-
-  func unavailable(_ reason: String) {
-    snapshot.state = .unavailable
-    report(fault: reason)
-    timer?.set(after: Self.interfaceRetryTime)
   }
 
   // MARK: - What the activities share
@@ -195,6 +303,7 @@ public final class WiFiDirectRadio {
   }
 
   func groupCame(_ interface: String) {
+    recovery.handle(.works, loop.now)
     snapshot.groupInterface = interface
     groupInterfaceChanged?(interface)
   }
@@ -221,4 +330,9 @@ protocol RadioActivity: AnyObject {
   func leave()
   /// Stops commands and timers: the connection to wpa_supplicant is closed or about to be.
   func end()
+}
+
+/// What is in the way of a Wi-Fi interface.
+private func wirelessObstacle(_ interface: String) -> RadioObstacle? {
+  if_nametoindex(interface) == 0 ? .absent : RadioObstacle.block(of: "/sys/class/net/\(interface)/phy80211")
 }

@@ -1,5 +1,6 @@
 import Bearer
 import CSystem
+import LoopSupport
 import Primitives
 import Reactor
 import Testing
@@ -12,16 +13,19 @@ import Testing
 
   final class Story {
     var lines: [String] = []
+    /// What rfkill says of each controller.
+    var block: RadioObstacle?
   }
 
   init() throws { kernel = try FakeKernel() }
 
   private func adapter(_ choice: AdapterChoice = .automatic, error: CInt? = nil) -> Adapter {
     let descriptor = kernel.theirs
-    let adapter = Adapter(kernel.loop, choice) {
-      if let error { .failure(SystemError(code: error)) } else { .success(descriptor) }
-    }
     let story = story
+    let adapter = Adapter(
+      kernel.loop, choice,
+      openSocket: { if let error { .failure(SystemError(code: error)) } else { .success(descriptor) } },
+      block: { _ in story.block })
     adapter.report = { text, isFault in story.lines.append((isFault ? "fault: " : "") + text) }
     adapter.cameUp = { story.lines.append("up hci\($0.index)") }
     adapter.wentDown = { story.lines.append("down") }
@@ -98,6 +102,48 @@ import Testing
     kernel.serve(refusing: [0x05: 0x12])
     #expect(story.lines == ["fault: hci0 is blocked: run `rfkill unblock bluetooth`"])
     #expect(adapter.problem != nil)
+    adapter.stop()
+  }
+
+  @Test func `a controller that is blocked is named whatever the kernel answers, and set up at once when it is free`() {
+    let adapter = adapter()
+    kernel.serve()
+    story.lines = []
+    story.block = .blocked
+    kernel.tell(0x0006, 0, [0x00, 0x02, 0, 0])
+    #expect(story.lines == ["down", "fault: hci0 is blocked: run `rfkill unblock bluetooth`"])
+    adapter.radioMayHaveChanged()
+    serve(kernel.loop, for: .milliseconds(1200))
+    #expect(kernel.take() == nil, "nothing is tried")
+    story.block = nil
+    adapter.radioMayHaveChanged()
+    kernel.serve()
+    #expect(story.lines.suffix(2) == ["hci0 B8:27:EB:00:00:01 is up", "up hci0"])
+    adapter.stop()
+  }
+
+  @Test func `a working controller that is blocked goes down`() {
+    let adapter = adapter()
+    kernel.serve()
+    story.lines = []
+    story.block = .switchedOff
+    adapter.radioMayHaveChanged()
+    #expect(story.lines == ["down", "fault: hci0 is off by a switch of the board (rfkill): turn it on"])
+    adapter.stop()
+  }
+
+  @Test func `a controller that does not answer is switched off and on`() {
+    let adapter = adapter()
+    kernel.serve()
+    adapter.recoverSilent("it is silent")
+    var powered: [[UInt8]] = []
+    serve(kernel.loop) {
+      guard let command = kernel.take() else { return powered.count == 2 }
+      if command.opcode == 0x05 { powered.append(command.parameters) }
+      kernel.answer(command)
+      return false
+    }
+    #expect(powered == [[0], [1]])
     adapter.stop()
   }
 

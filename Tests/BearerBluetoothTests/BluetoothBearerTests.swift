@@ -1,5 +1,6 @@
 import Bearer
 import CSystem
+import LoopSupport
 import Primitives
 import Reactor
 import Testing
@@ -37,6 +38,43 @@ import Testing
     #expect(snapshot.adapterAddress == FakeKernel.address)
     #expect(snapshot.isAdvertising && snapshot.isScanning)
     #expect(snapshot.problem == nil)
+    bearer.stop()
+  }
+
+  /// Scans are refused until an advertisement is added once more, whose answer has this status.
+  private func refuseScans(thenAdvertising status: UInt8) {
+    kernel.serve(refusing: [0x23: 0x0A])
+    var isAsked = false
+    serve(kernel.loop) {
+      guard let command = kernel.take() else { return isAsked }
+      isAsked = command.opcode == 0x3E
+      kernel.reply(command.opcode, command.index, isAsked ? status : 0x0A)
+      return isAsked
+    }
+    #expect(isAsked)
+    kernel.loop.turn(waitMilliseconds: 0)
+  }
+
+  @Test func `a controller whose commands fail is switched off and on if it does not answer either`() {
+    refuseScans(thenAdvertising: 0x05)
+    #expect(witness.faults.last == "the controller does not answer; it is switched off and on")
+    bearer.stop()
+  }
+
+  @Test func `a controller that is only busy is left alone`() {
+    refuseScans(thenAdvertising: 0)
+    #expect(bearer.snapshot.problem == nil)
+    #expect(bearer.snapshot.isAdvertising)
+    bearer.stop()
+  }
+
+  @Test func `a controller without a link that refuses every command is switched off and on although it answers`() {
+    refuseScans(thenAdvertising: 0)
+    serve(kernel.loop) {
+      if let command = kernel.take() { kernel.reply(command.opcode, command.index, 0x0A) }
+      return bearer.snapshot.problem != nil
+    }
+    #expect(witness.faults.last == "the controller refuses its commands; it is switched off and on")
     bearer.stop()
   }
 

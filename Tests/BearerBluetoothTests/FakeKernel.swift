@@ -83,22 +83,30 @@ final class FakeKernel {
         reply(command.opcode, command.index, status)
         continue
       }
-      var answer: [UInt8] = []
-      switch command.opcode {
-      case 0x0003:
-        answer.append(littleEndian: UInt16(indexes.count))
-        for index in indexes { answer.append(littleEndian: index) }
-      case 0x0004:
-        let address = Self.address + UInt64(command.index)
-        answer = BluetoothEndpoint(address: address, isRandom: false).wireBytes + [9, 0, 0]
-        answer.append(littleEndian: supported)
-        answer.append(littleEndian: current)
-      case 0x003D: answer.append(littleEndian: UInt32(isExtended ? 0x0001_FFFF : 0x0000_007F))
-      default: break
-      }
-      reply(command.opcode, command.index, 0, answer)
+      answer(command, indexes: indexes, supported: supported, current: current, isExtended: isExtended)
     }
     return asked
+  }
+
+  /// Answers one command as a working controller.
+  func answer(
+    _ command: Command, indexes: [UInt16] = [0], supported: UInt32 = 0x0000_0201, current: UInt32 = 0x0000_0010,
+    isExtended: Bool = false
+  ) {
+    var answer: [UInt8] = []
+    switch command.opcode {
+    case 0x0003:
+      answer.append(littleEndian: UInt16(indexes.count))
+      for index in indexes { answer.append(littleEndian: index) }
+    case 0x0004:
+      let address = Self.address + UInt64(command.index)
+      answer = BluetoothEndpoint(address: address, isRandom: false).wireBytes + [9, 0, 0]
+      answer.append(littleEndian: supported)
+      answer.append(littleEndian: current)
+    case 0x003D: answer.append(littleEndian: UInt32(isExtended ? 0x0001_FFFF : 0x0000_007F))
+    default: break
+    }
+    reply(command.opcode, command.index, 0, answer)
   }
 }
 

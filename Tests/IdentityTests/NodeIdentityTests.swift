@@ -29,6 +29,14 @@ struct NodeIdentityTests {
     #expect(file == scratch.bytes("node.key"))
   }
 
+  @Test func `a node makes the same passphrase at each start, and another one for another purpose`() throws {
+    let first = try load().passphrase(for: "one")
+    #expect(first.utf8.count == 16)
+    #expect(try load().passphrase(for: "one") == first)
+    #expect(try load().passphrase(for: "two") != first)
+    #expect(try makeIdentity().passphrase(for: "one") != first)
+  }
+
   @Test func twoNodesDiffer() throws {
     #expect(try makeIdentity().id != makeIdentity().id)
   }

@@ -24,7 +24,7 @@ SWIFT = {"Synchronization"}
 BASE = {"CSystem", "Primitives"}
 RIM = {
     "Reactor": BASE,
-    "Bearer": {"Primitives"},
+    "Bearer": BASE | {"Reactor"},
     "Identity": BASE | {"CMbedTLS", "CNettle"},
     "SecureTransport": BASE | {"CMbedTLS", "Frame", "Link", "Seal", "Identity"},
     "Trust": BASE | {"CMbedTLS", "Frame", "Identity", "SecureTransport"},

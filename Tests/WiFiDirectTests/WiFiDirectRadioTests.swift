@@ -14,7 +14,7 @@ private let ownerFound =
 private let clientStarted =
   #"<3>P2P-GROUP-STARTED p2p-cwtest-0 client ssid="DIRECT-B7" freq=2437 psk=00 go_dev_addr=42:00:00:00:01:00 "#
   + "ip_addr=192.168.49.10 ip_mask=255.255.255.0 go_ip_addr=192.168.49.1"
-private let ownerStarted =
+let ownerStarted =
   #"<3>P2P-GROUP-STARTED p2p-cwtest-0 GO ssid="DIRECT-BB" freq=2437 passphrase="n6UfHMDO" "#
   + "go_dev_addr=42:00:00:00:00:00"
 
@@ -22,6 +22,12 @@ private let ownerStarted =
   let scratch: Scratch
   let loop: EventLoop
   let recorder = Recorder()
+  let air = Air()
+
+  /// What is in the way of the radio.
+  final class Air {
+    var obstacle: RadioObstacle?
+  }
 
   init() throws {
     scratch = try Scratch()
@@ -29,7 +35,7 @@ private let ownerStarted =
   }
 
   /// A wpa_supplicant that has the interface `cwtest` with a P2P device.
-  private func makeSupplicant(_ socket: String = "global") throws -> FakeSupplicant {
+  func makeSupplicant(_ socket: String = "global") throws -> FakeSupplicant {
     let supplicant = try FakeSupplicant(loop, "\(scratch.path)/\(socket)")
     supplicant.answer = { command in
       if command == "INTERFACES" { return "p2p-dev-cwtest\ncwtest" }
@@ -40,13 +46,15 @@ private let ownerStarted =
     return supplicant
   }
 
-  private func makeRadio(_ change: (inout WiFiDirectOptions) -> Void = { _ in }) -> WiFiDirectRadio {
+  func makeRadio(_ change: (inout WiFiDirectOptions) -> Void = { _ in }) -> WiFiDirectRadio {
     var options = WiFiDirectOptions()
     options.interface = "cwtest"
     options.controlSocket = scratch.path + "/global"
     options.clientDirectory = scratch.path
+    options.passphraseOfNode = "abcdefgh23456789"
     change(&options)
-    return WiFiDirectRadio(loop, options, hint: 0xFEDC, recorder)
+    let air = air
+    return WiFiDirectRadio(loop, options, hint: 0xFEDC, recorder) { _ in air.obstacle }
   }
 
   // MARK: - Group owner
@@ -60,7 +68,7 @@ private let ownerStarted =
     #expect(supplicant.commands.contains("IFNAME=p2p-dev-cwtest SET device_name Causeway-000000000000fedc"))
     #expect(supplicant.commands.contains("IFNAME=p2p-dev-cwtest SET ip_addr_go 192.168.49.1"))
     #expect(supplicant.commands.contains("IFNAME=p2p-dev-cwtest SET max_num_sta 7"))
-    #expect(supplicant.commands.last == "IFNAME=p2p-dev-cwtest P2P_GROUP_ADD freq=2")
+    #expect(supplicant.commands.last == "IFNAME=p2p-dev-cwtest P2P_GROUP_ADD persistent=3 freq=2")
     #expect(radio.snapshot.state == .creatingGroup)
   }
 
@@ -135,12 +143,12 @@ private let ownerStarted =
   @Test func aRadioHeldOnAnotherBandGetsTheGroupThere() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
-    supplicant.answer = { $0.hasSuffix("P2P_GROUP_ADD freq=2") ? "FAIL" : usual($0) }
+    supplicant.answer = { $0.hasSuffix("freq=2") ? "FAIL" : usual($0) }
     let radio = makeRadio()
     radio.start()
     defer { radio.stop() }
     serve(loop) { supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 2 }
-    #expect(supplicant.commands.last == "IFNAME=p2p-dev-cwtest P2P_GROUP_ADD")
+    #expect(supplicant.commands.last == "IFNAME=p2p-dev-cwtest P2P_GROUP_ADD persistent=3")
     #expect(recorder.reports.isEmpty)
   }
 

@@ -4,6 +4,7 @@
     process.py      programs: start, log, kill, resident memory
     box.py          "computers": namespaces, cables and networks between them, Wi-Fi radios
     wifi.py         wpa_supplicant and its control sockets
+    hotplug.py      radios that are blocked, pulled out and plugged in
     mdns.py         Avahi
     bluetooth.py    the virtual Bluetooth air; the kernel's management and L2CAP sockets
     phone.py        a program: a Bluetooth host that is not Linux, for Process

@@ -1,7 +1,7 @@
 """Boxes, i.e. small computers within the lab's machine, and what connects them.
 
 A box is a network, mount and host-name namespace with directories /run and /var/lib of its own, so that daemons with
-their usual paths run in several boxes side by side. /tmp is shared by all. Bluetooth controllers belong to the machine:
+their usual paths run in several boxes side by side, and with the /sys of its own network and radios. /tmp is shared by all. Bluetooth controllers belong to the machine:
 every program sees all of them and is told which one to use."""
 
 import itertools
@@ -22,7 +22,7 @@ class Box:
         self.address = None                          # IPv4 address on the first network it was attached to
         self._next_interface = itertools.count()
         script = (
-            "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/lib && "
+            "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/lib && mount -t sysfs sysfs /sys && "
             f"mkdir -p /run/dbus /run/avahi-daemon && echo {name} > /proc/sys/kernel/hostname && "
             "ip link set lo up && touch /run/box-is-ready && exec sleep infinity"
         )

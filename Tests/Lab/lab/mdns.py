@@ -8,13 +8,24 @@ class MulticastDNS:
 
     def __init__(self, box):
         self.box = box
-        self.bus = box.spawn("dbus", "dbus-daemon", "--system", "--nofork", "--nopidfile")
-        wait_until(f"{box.name}: D-Bus", lambda: box.path("/run/dbus/system_bus_socket").exists())
+        self._starts = 0
+        self.start_bus()
         self.start()
 
+    def start_bus(self):
+        socket = self.box.path("/run/dbus/system_bus_socket")
+        before = socket.exists() and socket.stat().st_ino
+        self.bus = self.box.spawn("dbus", "dbus-daemon", "--system", "--nofork", "--nopidfile")
+        wait_until(f"{self.box.name}: D-Bus", lambda: socket.exists() and socket.stat().st_ino != before)
+
     def start(self):
+        self._starts += 1
         self.daemon = self.box.spawn("avahi", "avahi-daemon", "--no-drop-root", "--no-chroot", "--no-rlimits")
         wait_until(f"{self.box.name}: Avahi", lambda: self.box.path("/run/avahi-daemon/socket").exists())
+
+    def is_ready(self):
+        """Whether the daemon has its host name."""
+        return self.daemon.output().count("Server startup complete") == self._starts
 
     def publish(self, instance, service, port, *text):
         """Announce a service for as long as the returned process runs."""

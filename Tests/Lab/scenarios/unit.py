@@ -15,7 +15,9 @@ import time
 from lab import BluetoothAir, Box, Machine, Node, Process, Supplicant, cable, check, load_radios, main, run, say, step, wait_until
 from lab.clock import set_synchronised
 from lab.gpio import BUTTON, KEYS, LIGHT, Chip
+from lab.hotplug import BLUETOOTH, WIFI, block, switches
 from lab.led import LED
+from lab.node import bearer
 from lab.service import PROGRAM, UNIT_FILE, Service, carry_out_on_board, readme_commands
 from lab.stage import links_up
 
@@ -100,6 +102,20 @@ def radios():
         wait_until("systemd knows of bob", lambda: service.show("StatusText") == "1 link, 1 peer", 20, 0.5)
         bob.stop()
         remark(f"{flashes} flashes in 6 s; systemd says “{service.show('StatusText')}”")
+    with step("rfkill blocks both radios: the status says so, although the sandbox hides /dev/rfkill; then both work again") as remark:
+        names = ("bluetooth-le", "wifi-direct")
+        numbers = [switches(BLUETOOTH)[0], switches(WIFI)[0]]
+        check("rfkill" not in service.inside("ls", "/dev").split(), "the device is hidden")
+        for number in numbers:
+            block(number, True)
+        service.wait_status("both are blocked", lambda status: all("rfkill unblock" in bearer(status, name)["problem"] for name in names))
+        # Long enough for a retry with back-off to be late.
+        time.sleep(20)
+        for number in numbers:
+            block(number, False)
+        began = time.monotonic()
+        service.wait_status("both are up", lambda status: [bearer(status, name)["state"] for name in names] == ["up", "group-owner"], 30)
+        remark(f"after {time.monotonic() - began:.1f} s")
     with step("SIGKILL: the LED blinks fast until the daemon is back") as remark:
         # systemd waits before it starts the daemon again, so that there is time to look.
         service.drop_in("[Service]\nRestartSec=10\n")

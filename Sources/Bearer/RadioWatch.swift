@@ -1,0 +1,82 @@
+import CSystem
+import Primitives
+import Reactor
+
+/// Says that something about radios may have changed: one came, went, was blocked or unblocked (rfkill), or an interface did or
+/// was renamed. It listens to the kernel's events for device managers (netlink(7), NETLINK_KOBJECT_UEVENT), which need no right
+/// and no file of /dev; `changed` runs once, `settleTime` after the first of a burst, and looks for itself.
+public final class RadioWatch: EventSource {
+  /// How long a burst of events is collected. A driver that has just been unblocked is not asked at once.
+  static let settleTime = TimeSpan.milliseconds(200)
+  /// The most events read in one wake-up; the rest is reported again.
+  private static let readsMax = 32
+  /// The kernel's UEVENT_BUFFER_SIZE, and what stands before it.
+  private static let eventBytesMax = 4096
+  /// The kernel's own events; group 2 is udev's.
+  private static let kernelGroup: UInt32 = 1
+
+  private let loop: EventLoop
+  private let descriptor: CInt
+  private var registration: Registration?
+  private var timer: Timer?
+
+  /// Errors: those of socket, bind and epoll_ctl.
+  public init(_ loop: EventLoop, _ changed: @escaping () -> Void) throws(SystemError) {
+    self.loop = loop
+    let type = CInt(bitPattern: SOCK_RAW.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    descriptor = socket(AF_NETLINK, type, CInt(NETLINK_KOBJECT_UEVENT))
+    if descriptor < 0 { throw SystemError.last }
+    var address = sockaddr_nl()
+    address.nl_family = sa_family_t(AF_NETLINK)
+    address.nl_groups = Self.kernelGroup
+    let bound = withUnsafePointer(to: address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: $0), socklen_t(MemoryLayout<sockaddr_nl>.size))
+      }
+    }
+    do throws(SystemError) {
+      if bound != 0 { throw SystemError.last }
+      registration = try loop.add(descriptor, .read, .admission, self)
+    } catch {
+      CSystem.close(descriptor)
+      throw error
+    }
+    timer = Timer(loop, changed)
+  }
+
+  public func ready(_ events: UInt32) {
+    var buffer = [UInt8](repeating: 0, count: Self.eventBytesMax)
+    var isNews = false
+    for _ in 0..<Self.readsMax {
+      let count = recv(descriptor, &buffer, buffer.count, 0)
+      if count >= 0 {
+        isNews = isNews || Self.concernsRadios(buffer[..<count])
+      } else if csystem_errno() == ENOBUFS {
+        // Events were lost.
+        isNews = true
+      } else {
+        break
+      }
+    }
+    if isNews, let timer, timer.deadline == .never { timer.set(after: Self.settleTime) }
+  }
+
+  /// No call follows.
+  public func stop() {
+    guard let registration else { return }
+    self.registration = nil
+    loop.remove(registration)
+    CSystem.close(descriptor)
+    timer?.cancel()
+    timer = nil
+  }
+
+  /// Whether an event, "ACTION@PATH" and then "KEY=VALUE", each with a terminating zero, is about an interface or a switch
+  /// (Linux, lib/kobject_uevent.c).
+  static func concernsRadios(_ event: ArraySlice<UInt8>) -> Bool {
+    for line in event.split(separator: 0) {
+      if line.elementsEqual("SUBSYSTEM=rfkill".utf8) || line.elementsEqual("SUBSYSTEM=net".utf8) { return true }
+    }
+    return false
+  }
+}

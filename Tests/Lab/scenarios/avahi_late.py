@@ -1,0 +1,62 @@
+"""The machine's responder comes late, in each way in which it can: after D-Bus, with it, and after a D-Bus that is dead but left
+its socket behind. The box uses it within seconds, and until then its own."""
+# seconds: 150
+
+import time
+
+from lab import Box, MulticastDNS, Node, cable, check, main, step, wait_until
+from lab.node import bearer
+from lab.stage import links_up
+
+SECONDS_MAX = 10
+# Long enough for the box to have lost its patience.
+ABSENT_SECONDS = 45
+
+
+def scenario():
+    with step("a box and its neighbour, both with the built-in responder"):
+        computer, neighbour = Box("box"), Box("dave")
+        near, far = cable(computer, neighbour)
+        box = Node(computer, interfaces=[near])
+        Node(neighbour, interfaces=[far])
+        box.wait_status("sees dave", lambda status: [peer["name"] for peer in status["peers"]] == ["dave"], 30)
+    slow = []
+
+    def wait_used(remark):
+        """From the moment when avahi-daemon has its host name: before, it serves nobody."""
+        wait_until("avahi-daemon is ready", machine.is_ready, 60)
+        started = time.monotonic()
+        box.wait_status("uses avahi-daemon", lambda status: bearer(status, "dns-sd")["state"] == "avahi-daemon", 90)
+        took = time.monotonic() - started
+        remark(f"used after {took:.1f} s")
+        if took > SECONDS_MAX:
+            slow.append(took)
+
+    def wait_own():
+        box.wait_status("uses its own", lambda status: bearer(status, "dns-sd")["state"] == "built-in", 90)
+
+    with step("D-Bus and avahi-daemon come after a while") as remark:
+        time.sleep(ABSENT_SECONDS)
+        machine = MulticastDNS(computer)
+        wait_used(remark)
+    with step("avahi-daemon alone dies, and comes after a while") as remark:
+        machine.daemon.kill()
+        wait_own()
+        time.sleep(15)
+        machine.start()
+        wait_used(remark)
+    with step("D-Bus dies and leaves its socket behind; it comes after a while, and avahi-daemon 3 s later") as remark:
+        machine.bus.kill()
+        machine.daemon.kill()
+        wait_own()
+        time.sleep(ABSENT_SECONDS)
+        machine.start_bus()
+        time.sleep(3)
+        machine.start()
+        wait_used(remark)
+    with step("dave is linked all the same"):
+        box.wait_status("is linked with dave", lambda status: [link["name"] for link in links_up(status)] == ["dave"])
+        check(not slow, f"avahi-daemon was used within {SECONDS_MAX} s each time", slow)
+
+
+main(scenario)
