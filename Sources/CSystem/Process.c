@@ -1,5 +1,7 @@
 #include "CSystem.h"
 
+#include <sys/prctl.h>
+
 // A number below 3 that is closed would be given to the next file that is opened, and what is meant for a terminal would
 // end up in it. The way is the wrong one on purpose: who uses such a descriptor still gets EBADF.
 static void reserve_descriptor(int number) {
@@ -18,4 +20,6 @@ void csystem_prepare_process(void) {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; number++) reserve_descriptor(number);
   signal(SIGPIPE, SIG_IGN);
   atexit(check_output);
+  // A few pages that are used in a mapping would become 2 MiB each, where the kernel's default is "always".
+  prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 }

@@ -189,6 +189,7 @@ private final class Receiving {
       for room in rooms where room.keptUntil > now { until = min(until, room.keptUntil) }
     }
     for transfer in transfers { until = min(until, transfer.deadline) }
+    if transfers.contains(where: { $0.phase == .waiting }) { until = min(until, monotonicNow() + FileLimits.stillTime) }
     if transfers.contains(where: { $0.phase == .receiving }) { until = min(until, view.nextProgress) }
     let watch = DaemonConnection.Watch(input: questions.descriptor, signals: signals.descriptor)
     switch try connection.next(until: until, watching: watch) {
@@ -229,6 +230,7 @@ private final class Receiving {
       if transfer.phase == .over { concluded(transfer) }
     }
     transfers.removeAll { $0.phase == .over }
+    for transfer in transfers where transfer.phase == .waiting { accept(transfer) }
     let isDone = received + failed >= count || isLeaving || isEnding
     if isDone && !transfers.contains(where: { $0.phase != .away }) { isOver = true }
   }
@@ -369,10 +371,14 @@ private final class Receiving {
   private func makePlace() -> Bool {
     if transfers.count >= FileLimits.awayMax { transfers.first { $0.phase == .away }?.cancel() }
     if transfers.count(where: { $0.phase != .away }) < FileLimits.transfersMax { return true }
+    guard let still = stillTransfer else { return false }
+    still.gone(isCut: false)
+    return true
+  }
+
+  private var stillTransfer: IncomingFiles? {
     let now = monotonicNow()
-    let still = transfers.first { $0.phase == .receiving && now - $0.lastHeard >= FileLimits.stillTime }
-    still?.gone(isCut: false)
-    return still != nil
+    return transfers.first { $0.phase == .receiving && now - $0.lastHeard >= FileLimits.stillTime }
   }
 
   // MARK: The answer
@@ -419,7 +425,12 @@ private final class Receiving {
     if accepts { accept(transfer) } else { transfer.refuse(.declined, TextBuilder()) }
   }
 
+  /// Accepts an offer, or lets it wait until there is memory for its manifest.
   private func accept(_ transfer: IncomingFiles) {
+    if !hasMemory(for: transfer) {
+      if let still = stillTransfer { still.gone(isCut: false) }
+      if !hasMemory(for: transfer) { return transfer.wait() }
+    }
     transfer.accept(directory, bytesMax)
     if view.isJSON && transfer.phase == .receiving {
       var line = JSONLine(event: "answer")
@@ -427,6 +438,15 @@ private final class Receiving {
       line.add("accepted", true)
       line.put()
     }
+  }
+
+  private func hasMemory(for transfer: IncomingFiles) -> Bool {
+    var (bytes, entries) = transfer.manifestSize
+    for other in transfers where other !== transfer && other.holdsManifest {
+      bytes += other.manifestSize.bytes
+      entries += other.manifestSize.entries
+    }
+    return bytes <= FileLimits.manifestBytesMax && entries <= FileLimits.entriesMax
   }
 
   /// dave (NOT verified, e4654c9f) offers “photos”: 40 files, 361 MB; 41 GB free. Accept? [y/N]

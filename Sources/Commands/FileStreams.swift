@@ -28,6 +28,10 @@ enum FileLimits {
   static let unansweredMax = 2
   /// A sender has its session for so long without an offer while others wait.
   static let roomTime = TimeSpan.seconds(5)
+  /// Manifests of accepted offers together, in bytes, and their entries: four of the greatest, about 90 MB of memory. A further
+  /// offer waits for its turn.
+  static let manifestBytesMax = UInt64(4 * TransferLimits.manifestBytesMax)
+  static let entriesMax = UInt64(4 * TransferLimits.entriesMax)
   /// Sessions at once, below the 16 of a client; of one node no more than its invitations.
   static let sessionsMax = 14
 }

@@ -13,6 +13,8 @@ final class IncomingFiles {
     /// The offer has not come yet.
     case opening
     case asking
+    /// Accepted; it waits until there is memory for its manifest.
+    case waiting
     case receiving
     /// The path broke, or the sender is gone: the same offer is waited for.
     case away
@@ -158,6 +160,8 @@ final class IncomingFiles {
       return close()
     }
     guard isAccepted else { return close() }
+    // With the memory of its manifest.
+    work = IncomingWork()
     phase = .away
     deadline = monotonicNow() + FileLimits.returnTime
   }
@@ -165,7 +169,7 @@ final class IncomingFiles {
   /// It took too long.
   func timeUp() {
     switch phase {
-    case .asking: refuse(.timedOut, TextBuilder())
+    case .asking, .waiting: refuse(.timedOut, TextBuilder())
     case .receiving where work.receiver.isComplete: gone(isCut: false)
     case .opening, .receiving, .ending, .away, .over: close()
     }
@@ -196,6 +200,26 @@ final class IncomingFiles {
     deadline = monotonicNow() + .seconds(UInt64(TransferLimits.offerSeconds))
   }
 
+  /// It is accepted, but not now.
+  func wait() {
+    isAccepted = true
+    if phase == .waiting { return }
+    phase = .waiting
+    deadline = monotonicNow() + .seconds(UInt64(TransferLimits.offerSeconds))
+  }
+
+  /// What its manifest takes, or will take.
+  var manifestSize: (bytes: UInt64, entries: UInt64) {
+    offer.map { (UInt64($0.manifestBytes), UInt64($0.entries)) } ?? (0, 0)
+  }
+
+  var holdsManifest: Bool {
+    switch phase {
+    case .receiving, .ending: isAccepted
+    case .opening, .asking, .waiting, .away, .over: false
+    }
+  }
+
   func accept(_ directory: String, _ bytesMax: UInt64) {
     guard let offer else { return }
     do throws(ResourceFailure) {
@@ -222,7 +246,7 @@ final class IncomingFiles {
   func cancel() {
     switch phase {
     case .receiving: take(work.cancel([]))
-    case .asking: refuse(.declined, TextBuilder())
+    case .asking, .waiting: refuse(.declined, TextBuilder())
     case .opening, .away: close()
     case .ending, .over: break
     }

@@ -2,7 +2,10 @@
 """Offers that stall at a receiver, and several receivers at one box, against real daemons: receivers_test.py BINARY"""
 import os
 import pathlib
+import re
 import tempfile
+import threading
+import time
 import unittest
 import zlib
 
@@ -80,6 +83,31 @@ class ReceiversTest(PeopleTest):
         sender = self.send(self.file("x"), daemon=carol)
         self.assertEqual(sender.end(60), 0, sender.heard)
         self.assertEqual((self.into / "x").read_bytes(), (self.out / "x").read_bytes())
+
+    def test_the_greatest_manifests_wait_until_there_is_memory_for_them(self):
+        carol = Daemon(self.root.name, "carol", [self.b])
+        self.addCleanup(carol.stop)
+        carol.start()
+        receiver = self.receive(self.into, senders=[self.a_id, carol.id])
+        wait("it is there", lambda: self.type in carol.run("browse", "--for", "1")[1])
+        offers = []
+        for number in range(6):
+            node = self.application((self.a, carol)[number % 2], f"sender {number}")
+            offers.append(Offer(node, self.type, f"d{number}", [], 0, files=65_000))
+            if number < 4:
+                offers[-1].send_manifest()
+        said = [threading.Thread(target=offer.send_manifest, daemon=True) for offer in offers[4:]]
+        for thread in said:
+            thread.start()
+        time.sleep(2)
+        self.assertTrue(all(thread.is_alive() for thread in said), "they wait")
+        for offer, thread in zip(offers, said):
+            offer.stream.reset()
+            thread.join(60)
+            self.assertFalse(thread.is_alive())
+        peak = int(re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{receiver.process.pid}/status").read_text())[1])
+        print(f"receiver's peak: {peak} kB", flush=True)
+        self.assertLess(peak, 128 << 10, "MemoryMax of its unit")
 
 
 if __name__ == "__main__":

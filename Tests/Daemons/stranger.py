@@ -26,6 +26,12 @@ def manifest(path, size):
     return bytes([0, len(path)]) + b"".join(map(name, path)) + struct.pack(">Q", size)
 
 
+def folder(told, count):
+    """A folder with so many files of a byte, whose names are as long as the manifest allows for 65,000."""
+    files = (bytes([0, 2]) + name(told) + name(f"{number:06d}".ljust(112, "n")) + struct.pack(">Q", 1) for number in range(count))
+    return bytes([1, 1]) + name(told) + b"".join(files)
+
+
 def leaf(data):
     """The root over a file of at most a leaf."""
     return hashlib.sha256(b"\0" + data).digest()
@@ -62,15 +68,16 @@ def next_stream(session):
 class Offer:
     """A file on its way to a receiver: what is offered is said apart from what is sent."""
 
-    def __init__(self, node, service, told, path, size, where=None):
-        """`told`: the name in the offer; `path`: the names in the manifest."""
+    def __init__(self, node, service, told, path, size, files=0):
+        """`told`: the name in the offer; `path`: the names in the manifest. With `files` a folder of the name `told`."""
         self.session = node.open_session(service)
         address = self._come_to(service, node)
-        self.manifest = manifest(path, size)
+        self.manifest = folder(told, files) if files else manifest(path, size)
+        counts = (files + 1, files, files) if files else (1, 1, size)
         digest = hashlib.sha256(self.manifest).digest()
         attempt = os.urandom(8).hex()
         self.stream = self.session.open_stream(f"causeway:resource:{digest[:8].hex()}:{attempt}", address)
-        self.send(OFFER, struct.pack(">H", 1), digest, struct.pack(">IIIQ", len(self.manifest), 1, 1, size), name(told))
+        self.send(OFFER, struct.pack(">H", 1), digest, struct.pack(">IIIQ", len(self.manifest), *counts), name(told))
         answer = next_stream(self.session)
         assert answer.name == f"causeway:answer:{attempt}", answer.name
         self.records = Records(answer)
@@ -87,11 +94,16 @@ class Offer:
     def send(self, kind, *fields):
         self.stream.write(record(kind, *fields), timeout=20)
 
+    def send_manifest(self):
+        """When it was accepted."""
+        assert self.records.next(ANSWER)[0] == ACCEPTED
+        for start in range(0, len(self.manifest), 32_768):
+            self.send(MANIFEST, self.manifest[start:start + 32_768])
+        self.records.next(READY)
+
     def send_file(self, data, root):
         """All of it, when it was accepted; the verdict."""
-        assert self.records.next(ANSWER)[0] == ACCEPTED
-        self.send(MANIFEST, self.manifest)
-        self.records.next(READY)
+        self.send_manifest()
         self.send(BEGIN, struct.pack(">IQ", 0, 0))
         self.send(BYTES, data)
         self.send(ROOT, struct.pack(">I", 0), root)

@@ -59,8 +59,8 @@ static inline int csystem_errno(void) { return errno; }
 int csystem_argc(void);
 char *_Nullable *_Nonnull csystem_argv(void);
 
-/// What every command begins with: descriptors 0 to 2 are open, SIGPIPE is ignored, and an output of stdio that could not be
-/// written ends the process with 1.
+/// What every command begins with: descriptors 0 to 2 are open, SIGPIPE is ignored, an output of stdio that could not be
+/// written ends the process with 1, and there are no transparent huge pages.
 void csystem_prepare_process(void);
 
 /// Keep the pages from `address` on usable although their file may be cut: they are all replaced by zeros then, which
