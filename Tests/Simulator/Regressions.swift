@@ -46,6 +46,7 @@ public struct StoryRegression: Sendable {
   /// In a network: `SessionStory`.
   public static let networks: [StoryRegression] = [
     StoryRegression(name: "a route back has more hops than a frame", seed: 3758),
+    StoryRegression(name: "an invitation stands when its node is alone", seed: 2835),
     StoryRegression(name: "two parts of a session of which nobody knows both", seed: 6040),
     StoryRegression(name: "a meet comes to who does not know the session that it names", seed: 1982),
     StoryRegression(name: "a farewell that was lost is said again", seed: 3615),
