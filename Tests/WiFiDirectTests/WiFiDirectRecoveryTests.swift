@@ -101,7 +101,7 @@ extension WiFiDirectRadioTests {
     #expect(recorder.reports.last?.text == "no interface cwtest: is the radio plugged in? (it is watched for)")
   }
 
-  /// wpa_supplicant makes no group, and its interface is in this state : whether that was asked before the fourth attempt.
+  /// wpa_supplicant makes no group, and its interface is in this state: whether that was asked before the fourth attempt.
   private func isStateAsked(_ state: String, isRefused: Bool) throws -> Bool {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
