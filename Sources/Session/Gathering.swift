@@ -46,7 +46,7 @@ extension Sessions {
   ) throws(SessionError) {
     if session.isMet(address) { return }
     let mayGather = mayTake(
-      session.owner, of: SessionLimits.gatherings,
+      session.owner, of: SessionLimits.gatherings, taken: sessions.reduce(0) { $0 + $1.gatherings.count },
       held: { owner in sessions.reduce(0) { $0 + ($1.owner == owner ? $1.gatherings.count : 0) } })
     if !mayGather {
       guard forgetOneGathering(of: session.owner) else { throw .full }
@@ -175,7 +175,7 @@ extension Sessions {
     if waiting == 0 && due.isEmpty { session.gatherWindow = 1 }
     while waiting < session.gatherWindow, !due.isEmpty {
       let gathering = due.removeFirst()
-      guard hasRoom(for: gathering.address.node, now) else {
+      guard hasRoom(for: gathering.address.node, session.owner, now) else {
         session.gatherAt = min(session.gatherAt, now + .seconds(1))
         continue
       }
@@ -259,18 +259,15 @@ extension Sessions {
   }
 
   /// Whether one more invitation may go to a node. If not, one that nobody answers gives way, for the next time.
-  private func hasRoom(for node: NodeID, _ now: Instant) -> Bool {
-    let ours = outgoing.indices.filter { outgoing[$0].isGathering && !outgoing[$0].isEnding }
-    let toNode = ours.filter { outgoing[$0].to.node == node }
+  private func hasRoom(for node: NodeID, _ owner: UInt32, _ now: Instant) -> Bool {
+    let gathering = outgoing.indices.filter { outgoing[$0].isGathering && !outgoing[$0].isEnding }
+    let toNode = gathering.filter { outgoing[$0].to.node == node }
     let mayGoThere =
       toNode.count < SessionLimits.gatherInvitationsPerNodeMax
       && outgoing.filter { $0.to.node == node }.count < SessionLimits.invitationsPerNodeMax
-    if mayGoThere && ours.count < SessionLimits.gatherInvitationsMax
-      && outgoing.count < SessionLimits.invitationsMax
-    {
-      return true
-    }
-    let oldest = (mayGoThere ? ours : toNode).first {
+    if mayGoThere && mayInvite(owner) { return true }
+    let own = gathering.filter { outgoing[$0].owner == owner }
+    let oldest = (mayGoThere ? own : toNode).first {
       outgoing[$0].phase == .inviting && outgoing[$0].askedAt + SessionLimits.giveWayTime <= now
     }
     if let oldest { end(&outgoing[oldest], .timedOut, telling: .timedOut, now) }

@@ -26,7 +26,7 @@ extension Sessions {
     if isIntroduced(session, address) { throw .busy }
     guard
       mayTake(
-        session.owner, of: SessionLimits.introductions,
+        session.owner, of: SessionLimits.introductions, taken: introductions.count,
         held: { owner in introductions.count { self.session($0.session)?.owner == owner } })
     else { throw .full }
     let isGathered = session.gathering(address) != nil

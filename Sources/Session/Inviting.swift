@@ -13,6 +13,8 @@ struct OutgoingInvitation {
 
   let handle: InvitationHandle
   let session: SessionHandle
+  /// The application of that session.
+  let owner: UInt32
   /// For which of the merged sessions the invitation is: this node admits for it.
   let origin: SessionID
   let from: UInt32
@@ -54,17 +56,21 @@ extension Sessions {
     guard let right = session.table.right(of: session.address) else { throw .notAllowed }
     guard hasPlace(session, for: address) else { throw .full }
     let standing = outgoing.filter { $0.to.node == address.node }
-    guard outgoing.count < SessionLimits.invitationsMax, standing.count < SessionLimits.invitationsPerNodeMax else {
-      throw .full
-    }
+    guard mayInvite(session.owner), standing.count < SessionLimits.invitationsPerNodeMax else { throw .full }
     let number = InvitationHandle(number: nextNumber())
     let time = timeout == .seconds(0) ? SessionLimits.invitationTimeDefault : timeout
     outgoing.append(
       OutgoingInvitation(
-        handle: number, session: handle, origin: right.session, from: session.address.endpoint, to: address,
+        handle: number, session: handle, owner: session.owner, origin: right.session, from: session.address.endpoint, to: address,
         context: context, isGathering: isGathering, askedAt: now,
         deadline: now + min(time, SessionLimits.invitationTimeMax), dueAt: now))
     return number
+  }
+
+  func mayInvite(_ owner: UInt32) -> Bool {
+    mayTake(
+      owner, of: SessionLimits.invitations, taken: outgoing.count,
+      held: { owner in outgoing.count { $0.owner == owner } })
   }
 
   /// Takes an invitation back, or gives up waiting for the invitee to connect.

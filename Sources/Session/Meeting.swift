@@ -84,9 +84,9 @@ extension Sessions {
     }
     // It may have left the session and be in it again.
     guard let session = known.first(where: { $0.isOpen }) ?? known.first else {
-      return noteStale(meet, from: node, now)
+      return noteStale(address, meet.to, meet.session, now)
     }
-    if !session.isOpen { return tellFarewell(session, address, meet.session, now) }
+    if !session.isOpen { return tellFarewell(session, address, meet, now) }
     guard let index = session.position(of: address) else {
       return receiveFromStranger(session, address, meet.session, now)
     }
@@ -141,12 +141,14 @@ extension Sessions {
         at: isKnown ? now : now + SessionLimits.askPause))
   }
 
-  private func tellFarewell(_ session: LocalSession, _ address: MemberAddress, _ known: SessionID, _ now: Instant) {
+  private func tellFarewell(_ session: LocalSession, _ address: MemberAddress, _ meet: MeetMessage, _ now: Instant) {
     if let index = session.position(of: address) {
       session.pairs[index].newsAt = min(session.pairs[index].newsAt, now)
-    } else {
-      session.note(LocalSession.Stranger(address: address, session: known, wish: .news, at: now))
+      return
     }
+    session.note(LocalSession.Stranger(address: address, session: meet.session, wish: .news, at: now))
+    // It may hold this end for a member by a ticket of a former life of this node, which the farewell does not end.
+    noteStale(address, meet.to, meet.session, now)
   }
 
   func receiveTable(_ message: TableMessage, from node: NodeID, _ now: Instant) {

@@ -28,8 +28,9 @@ public enum SessionLimits {
   public static let invitationsPerNodeMax = 4
   /// Invitations to one service at once.
   public static let invitationsPerServiceMax = 32
-  /// Invitations that a node has sent, and those that it has received.
-  public static let invitationsMax = 64
+  /// Invitations that a node has sent, and those that it has received. Of those that it has sent one application alone gets 17.
+  static let invitations = Shares(sure: 1, rest: 32)
+  public static let invitationsMax = invitations.all
   /// How long an invitation stands when the application names no time, and at most.
   public static let invitationTimeDefault = TimeSpan.seconds(30)
   public static let invitationTimeMax = TimeSpan.seconds(3_600)
@@ -53,11 +54,9 @@ public enum SessionLimits {
   public static let welcomeTime = TimeSpan.seconds(10)
   /// The longest pause between two invitations of an address that is gathered.
   public static let gatherPauseMax = TimeSpan.seconds(300)
-  /// Invitations to gathered addresses at once: of a session, to a node, and of a node. The rest of `invitationsMax` is for
-  /// those that applications ask for.
+  /// Invitations to gathered addresses at once: of a session, and to a node.
   public static let gatherInvitationsPerSessionMax = 8
   public static let gatherInvitationsPerNodeMax = 3
-  public static let gatherInvitationsMax = 48
   /// Addresses that a node's applications gather, in all their sessions: all services of all nodes would be more. One
   /// application alone gathers 544. With so many one of its own that was invited in vain gives way.
   static let gatherings = Shares(sure: 32, rest: 1_024)

@@ -11,13 +11,15 @@ struct Shares {
 }
 
 extension Sessions {
-  /// Whether an application may take one more place. `held` says how many an application has.
-  func mayTake(_ owner: UInt32, of shares: Shares, held: (UInt32) -> Int) -> Bool {
+  /// Whether an application may take one more place. `taken` are all that are taken, and `held` says how many of them an
+  /// application has. Who has no session any more has none for sure.
+  func mayTake(_ owner: UInt32, of shares: Shares, taken: Int, held: (UInt32) -> Int) -> Bool {
+    if taken >= shares.all { return false }
     let own = held(owner)
     if own < shares.sure { return true }
-    var left = shares.rest
+    var left = shares.rest - taken
     for index in sessions.indices where !sessions[..<index].contains(where: { $0.owner == sessions[index].owner }) {
-      left -= max(0, held(sessions[index].owner) - shares.sure)
+      left += min(held(sessions[index].owner), shares.sure)
     }
     return own - shares.sure < left
   }

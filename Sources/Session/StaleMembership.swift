@@ -15,15 +15,14 @@ struct StaleMembership {
 }
 
 extension Sessions {
-  /// A meet for a session that no application here is in.
-  func noteStale(_ meet: MeetMessage, from node: NodeID, _ now: Instant) {
-    let member = MemberAddress(node: node, endpoint: meet.from)
+  /// A meet for a session that no application here is in: `endpoint` is this node's.
+  func noteStale(_ member: MemberAddress, _ endpoint: UInt32, _ session: SessionID, _ now: Instant) {
     stale.removeAll { now - $0.since >= SessionLimits.sweepTime }
-    if stale.contains(where: { $0.member == member && $0.endpoint == meet.to }) { return }
+    if stale.contains(where: { $0.member == member && $0.endpoint == endpoint }) { return }
     guard stale.count < SessionLimits.staleMax,
-      stale.count(where: { $0.member.node == node }) < SessionLimits.stalePerNodeMax
+      stale.count(where: { $0.member.node == member.node }) < SessionLimits.stalePerNodeMax
     else { return }
-    stale.append(StaleMembership(member: member, endpoint: meet.to, session: meet.session, since: now))
+    stale.append(StaleMembership(member: member, endpoint: endpoint, session: session, since: now))
   }
 
   /// A table, which may be the one that was asked for.

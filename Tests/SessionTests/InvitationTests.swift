@@ -155,4 +155,43 @@ import Testing
     hall.run(seconds: 20)
     #expect(hall.stations[0].events.count { $0 == .invitationEnded(number, .timedOut) } == 1)
   }
+
+  /// How many invitations an application may send to all that are in reach, four to each, until it is refused.
+  private func inviteAll(_ hall: Hall, _ owner: UInt32) throws -> Int {
+    let session = try hall.stations[0].sessions.open(
+      2 + owner, SessionRules(membersMax: 64), owner: owner, now: hall.now)
+    var count = 0
+    for station in hall.stations.dropFirst() {
+      for endpoint in UInt32(1)...4 {
+        let address = MemberAddress(node: station.id, endpoint: endpoint)
+        do throws(SessionError) {
+          _ = try hall.stations[0].sessions.invite(address, into: session, now: hall.now)
+          count += 1
+        } catch { #expect(error == .full) }
+      }
+    }
+    return count
+  }
+
+  @Test func `applications that invite all that they may leave places for each other`() throws {
+    let hall = Hall(18)
+    let counts = try (0..<31).map { try inviteAll(hall, UInt32($0)) }
+    #expect(counts[..<4] == [17, 9, 5, 3] && counts.allSatisfy { $0 >= 1 })
+    #expect(counts.reduce(0, +) <= SessionLimits.invitationsMax)
+  }
+
+  @Test func `the invitations of an application that is gone hold none of the places that are sure`() throws {
+    let hall = Hall(18)
+    let sessions = hall.stations[0].sessions
+    // Its sessions are over, and the invitees are still to be told.
+    for number in UInt32(0)..<8 {
+      let session = try sessions.open(100, SessionRules(), owner: 100 + number, now: hall.now)
+      for station in hall.stations.dropFirst() {
+        _ = try? sessions.invite(station.address, into: session, now: hall.now)
+      }
+      try sessions.leave(session, now: hall.now)
+    }
+    let counts = try (0..<16).map { try inviteAll(hall, UInt32($0)) }
+    #expect(counts.allSatisfy { $0 >= 1 })
+  }
 }

@@ -52,5 +52,6 @@ public struct StoryRegression: Sendable {
     StoryRegression(name: "a farewell that was lost is said again", seed: 3615),
     StoryRegression(name: "who restarted forgets a member that is one by a ticket that it signed before", seed: 2021),
     StoryRegression(name: "a member that left is still there for who is no peer of it", seed: 3965),
+    StoryRegression(name: "a farewell does not end the ticket of a former life", seed: 7591),
   ]
 }
