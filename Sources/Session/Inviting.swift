@@ -61,7 +61,8 @@ extension Sessions {
     let time = timeout == .seconds(0) ? SessionLimits.invitationTimeDefault : timeout
     outgoing.append(
       OutgoingInvitation(
-        handle: number, session: handle, owner: session.owner, origin: right.session, from: session.address.endpoint, to: address,
+        handle: number, session: handle, owner: session.owner, origin: right.session, from: session.address.endpoint,
+        to: address,
         context: context, isGathering: isGathering, askedAt: now,
         deadline: now + min(time, SessionLimits.invitationTimeMax), dueAt: now))
     return number

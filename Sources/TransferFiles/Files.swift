@@ -292,7 +292,7 @@ public enum Files {
     var status = statvfs()
     guard fstatvfs(folder.number, &status) == 0 else { throw FileFailure() }
     let (bytes, isMore) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
-    return isMore ? .max : bytes
+    return min(isMore ? .max : bytes, DiskQuota.room(folder))
   }
 
   // MARK: Helpers

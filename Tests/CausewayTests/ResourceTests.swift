@@ -277,6 +277,22 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(refused == 1)
 }
 
+@Test(.timeLimit(.minutes(1))) func `an offer that finds no place is made again until it has one`() async throws {
+  let test = try await Transferring()
+  try test.from.write("a", [1])
+  var sendings: [Causeway.Transfer] = [], offers: [Offer] = []
+  for _ in 0..<Limits.offersMax {
+    sendings.append(try await test.offer("a"))
+    offers.append(try await test.wire.offered())
+  }
+  let before = test.wire.streams, late = try await test.offer("a")
+  // Its second stream shows that the first was refused.
+  while test.wire.streams < before + 2 { try await Task.sleep(for: .milliseconds(20)) }
+  try await offers.removeFirst().decline("not now")
+  _ = try await test.wire.offered().accept(into: test.into.path).finish()
+  #expect(try await late.finish() == [test.from.path + "/a"] && test.into.names == ["a"])
+}
+
 @Test func `streams of resources are known by their names`() {
   let offer = ResourceStream.offer(resource: 0x0123_4567_89ab_cdef, attempt: 0xff)
   #expect(offer.text == "causeway:resource:0123456789abcdef:00000000000000ff" && ResourceStream(offer.name) == offer)

@@ -52,7 +52,7 @@ RIM["Transfer"] = set()
 RIM["TransferFiles"] = {"Transfer", "CSystem"}
 RIM["Causeway"] = {"Transfer", "TransferFiles"}
 RIM["Commands"] = RIM["Commands"] | {"Transfer", "TransferFiles"}
-PLATFORM = {f"Sources/{name}.swift": {"Glibc", "Musl", "Darwin"} for name in ("Causeway/Platform", "TransferFiles/Files", "TransferFiles/ChildProcess")}
+PLATFORM = {f"Sources/{name}.swift": {"Glibc", "Musl", "Darwin"} for name in ("Causeway/Platform", "TransferFiles/Files", "TransferFiles/ChildProcess", "TransferFiles/DiskQuota")}
 
 SOURCE_SUFFIXES = {".swift", ".c", ".h", ".py", ".sh"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".conf", ".service", ".json", ".yml", ".yaml", ""}

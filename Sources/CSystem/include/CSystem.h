@@ -41,6 +41,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/timex.h>
 #include <sys/types.h>
@@ -107,6 +108,11 @@ static inline int csystem_open(const char *_Nonnull path, int flags, mode_t mode
 /// openat(2), likewise.
 static inline int csystem_openat(int folder, const char *_Nonnull name, int flags, mode_t mode) {
   return openat(folder, name, flags, mode);
+}
+
+/// quotactl(2) of the file system of a file, without the path of its device. 0, or -1 with errno set.
+static inline long csystem_quotactl_fd(int file, int command, uint32_t id, void *_Nonnull answer) {
+  return syscall(SYS_quotactl_fd, file, command, id, answer);
 }
 
 /// The size of a terminal. 0, or -1 with errno set.

@@ -1,13 +1,15 @@
 """config/causeway-receive.service in a user's own systemd: files of a pinned peer come into ~/Downloads of a user without
-rights, those of others do not; the sandbox; the unit comes back when it, or the box, was killed."""
+rights, those of others do not; the sandbox; a disk quota; the unit comes back when it, or the box, was killed."""
 # init: systemd
 # seconds: 90
 
+import ctypes
 import os
 import pathlib
 import re
 import shutil
 import signal
+import struct
 
 from lab import Box, Machine, Node, cable, check, main, run, say, step, wait_until
 from lab.service import UNIT_FILE, Service
@@ -47,6 +49,21 @@ def send(peer, name, code):
     check(said.endswith(f"exit {code}"), f"the exit code is {code}", said)
     arrived = HOME / "Downloads" / name
     return arrived.exists() and arrived.read_bytes() == file.read_bytes()
+
+
+def mount_with_quota(folder, user, kibibytes):
+    """A file system of a user's, who may take so much of its 16 MiB."""
+    image = pathlib.Path("/tmp/quota.img")
+    image.write_bytes(b"")
+    os.truncate(image, 16 << 20)
+    run("mkfs.ext4", "-q", "-O", "quota", "-E", f"root_owner={user}:{user}", image)
+    run("mount", "-o", "loop,usrquota", image, folder)
+    run("rmdir", folder / "lost+found")
+    device = run("findmnt", "--noheadings", "--output", "SOURCE", folder).strip()
+    # quotactl(2): Q_SETQUOTA of a user, with limits of blocks (QIF_BLIMITS) alone.
+    limits = struct.pack("@8QI4x", kibibytes, kibibytes, 0, 0, 0, 0, 0, 0, 1)
+    result = ctypes.CDLL(None, use_errno=True).quotactl(0x800008 << 8, device.encode(), user, limits)
+    check(result == 0, "the quota is set", os.strerror(ctypes.get_errno()))
 
 
 def scenario():
@@ -105,6 +122,19 @@ def scenario():
         check((HOME / "Downloads/letter").stat().st_uid == NUMBER, "and is the user's")
         check(not send(stranger, "advert", 6), "the stranger's is not")
         check(os.listdir(HOME / "Downloads") == ["letter"], "nothing else is there", os.listdir(HOME / "Downloads"))
+
+    with step("what the user's disk quota does not leave is refused before a byte of it comes"):
+        as_user("systemctl", "--user", "stop", NAME)
+        # Of the file system that the folder is then, which has more room.
+        mount_with_quota(HOME / "Downloads", NUMBER, kibibytes=250)
+        as_user("systemctl", "--user", "start", NAME)
+        pid = wait_running(pid)
+        check(not send(friend, "large", 6), "it is not there")
+        check(os.listdir(HOME / "Downloads") == [], "nothing was begun", os.listdir(HOME / "Downloads"))
+        as_user("systemctl", "--user", "stop", NAME)
+        run("umount", HOME / "Downloads")
+        as_user("systemctl", "--user", "start", NAME)
+        pid = wait_running(pid)
 
     with step("killed, it is back; when the box is restarted it waits for it"):
         os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,47 @@
+#if hasFeature(Embedded)
+  import CSystem
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// Disk quotas of users and groups. The quota of a project needs no question: where there is one, statvfs(3) tells what it leaves.
+enum DiskQuota {
+  /// Bytes that the quotas of this process's user and group leave where a folder is; `.max` where there is no quota, or the
+  /// system does not say.
+  static func room(_ folder: OpenFile) -> UInt64 {
+    min(room(folder, ofUsers, geteuid()), room(folder, ofGroups, getegid()))
+  }
+
+  private static let ofUsers: Int32 = 0, ofGroups: Int32 = 1
+
+  /// quotactl(2): Q_GETQUOTA gives a `struct if_dqblk` of 72 bytes, with the hard limit in blocks of 1 KiB at 0 (0: none) and the
+  /// bytes that are taken at 16.
+  private static func room(_ folder: OpenFile, _ kind: Int32, _ id: UInt32) -> UInt64 {
+    let getQuota: Int32 = 0x80_0007
+    var answer = [UInt64](repeating: 0, count: 9)
+    let isKnown = answer.withUnsafeMutableBytes { bytes in
+      quotactl(folder.number, getQuota << 8 | kind, id, bytes.baseAddress!) == 0
+    }
+    guard isKnown, answer[0] != 0 else { return .max }
+    let (limit, isMore) = answer[0].multipliedReportingOverflow(by: 1024)
+    return isMore ? .max : limit - min(limit, answer[2])
+  }
+}
+
+#if hasFeature(Embedded)
+  private func quotactl(_ file: Int32, _ command: Int32, _ id: UInt32, _ answer: UnsafeMutableRawPointer) -> Int {
+    csystem_quotactl_fd(file, command, id, answer)
+  }
+#elseif os(Linux)
+  /// quotactl_fd has no function in the C library, and Swift does not import the variadic syscall(2).
+  private func quotactl(_ file: Int32, _ command: Int32, _ id: UInt32, _ answer: UnsafeMutableRawPointer) -> Int {
+    typealias Call = @convention(c) (Int, Int32, Int32, UInt32, UnsafeMutableRawPointer) -> Int
+    guard let call = dlsym(nil, "syscall") else { return -1 }
+    let quotactlFD = 443  // In Linux 5.14, on all architectures.
+    return unsafeBitCast(call, to: Call.self)(quotactlFD, file, command, id, answer)
+  }
+#else
+  private func quotactl(_ file: Int32, _ command: Int32, _ id: UInt32, _ answer: UnsafeMutableRawPointer) -> Int { -1 }
+#endif
