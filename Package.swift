@@ -92,6 +92,8 @@ let package = Package(
     .target(name: "CBluetooth", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("bluetooth")]),
     .target(name: "CWPA", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("wpa_client")]),
     .target(name: "CFormats", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("inih"), .linkedLibrary("jansson")]),
+    .target(name: "CQRCode", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("qrcodegen")]),
+    rim("QRCode", ["CQRCode"]),
     rim("Reactor", ["CSystem", "Primitives"]),
     rim("Identity", ["CSystem", "CMbedTLS", "CNettle", "Primitives"]),
     rim("SecureTransport", ["CSystem", "CMbedTLS", "Primitives", "Frame", "Link", "Seal", "Identity"]),
@@ -114,7 +116,7 @@ let package = Package(
     ]),
     rim("Commands", [
       "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
-      "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics", "Doctor", "LocalClient", "Terminal", "Monitor", "Relay",
+      "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics", "Doctor", "LocalClient", "Terminal", "Monitor", "QRCode", "Relay",
     ]),
     // The product is called causeway; a module of that name would clash with the library where file names have no case.
     .executableTarget(
@@ -171,6 +173,7 @@ let package = Package(
     .testTarget(name: "LocalAPITests", dependencies: ["CSystem", "Primitives", "Channel", "Session", "LocalAPI", "TestSupport"], exclude: ["vectors.txt"], swiftSettings: language),
     tests("LocalClientTests", ["CSystem", "Primitives", "Session", "LocalAPI", "LocalClient"]),
     tests("TerminalTests", ["Primitives", "Terminal"]),
+    tests("QRCodeTests", ["QRCode"]),
     tests("MonitorTests", ["Diagnostics", "Monitor", "Primitives", "Terminal"]),
   ]) + (fuzzing ? [
     .executableTarget(
