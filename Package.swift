@@ -102,6 +102,7 @@ let package = Package(
     rim("BearerIP", ["CSystem", "Reactor", "Bearer", "Primitives"]),
     rim("BearerBluetooth", ["CSystem", "CBluetooth", "Reactor", "Bearer", "Primitives"]),
     rim("WiFiDirect", ["CSystem", "CWPA", "Reactor", "Bearer", "BearerIP", "Primitives"]),
+    rim("StatusPage", ["CSystem", "Primitives", "Reactor"]),
     rim("Board", ["CSystem", "Primitives", "Reactor"]),
     rim("Discovery", ["CSystem", "CAvahi", "Reactor", "Bearer", "Primitives"]),
     rim("Configuration", ["CSystem", "CFormats", "Primitives", "Journal", "Bearer", "Board"]),
@@ -112,7 +113,7 @@ let package = Package(
     rim("Monitor", ["Primitives", "Diagnostics", "Terminal"]),
     rim("Relay", [
       "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
-      "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics",
+      "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics", "StatusPage",
     ]),
     rim("Commands", [
       "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
@@ -173,6 +174,7 @@ let package = Package(
     .testTarget(name: "LocalAPITests", dependencies: ["CSystem", "Primitives", "Channel", "Session", "LocalAPI", "TestSupport"], exclude: ["vectors.txt"], swiftSettings: language),
     tests("LocalClientTests", ["CSystem", "Primitives", "Session", "LocalAPI", "LocalClient"]),
     tests("TerminalTests", ["Primitives", "Terminal"]),
+    tests("StatusPageTests", ["StatusPage", "CSystem", "Primitives", "Reactor", "LoopSupport"]),
     tests("QRCodeTests", ["QRCode"]),
     tests("MonitorTests", ["Diagnostics", "Monitor", "Primitives", "Terminal"]),
   ]) + (fuzzing ? [
@@ -180,7 +182,7 @@ let package = Package(
       name: "fuzz",
       dependencies: [
         "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "Node", "Bearer", "BearerBluetooth",
-        "WiFiDirect", "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "Trust", "TestSupport",
+        "WiFiDirect", "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "StatusPage", "Trust", "TestSupport",
       ],
       path: "Tests/Fuzz", exclude: ["corpus", "run.sh"], swiftSettings: language,
       linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),

@@ -11,6 +11,7 @@ import Primitives
 import Seal
 import SecureTransport
 import Session
+import StatusPage
 import Trust
 
 /// The memory ledger of the box: the bytes that each owner uses when all its places are taken by peers that use them
@@ -88,6 +89,9 @@ public enum Ledger {
       Entry("applications: streams, shared", LocalMemory.streamsShared),
       Entry("applications: unreliable messages, shared", LocalLimits.unreliableBytesOfAll),
       Entry("status while it is written", Limits.nodesMax, statusOfPeer),
+      Entry(
+        "status page: requests and responses", PageServer.connectionsMax, PageServer.connectionBytesMax + smallObject),
+      Entry("status page: its text", PageContent.bytesMax),
       Entry("trust: pins, lists, anchors", TrustMemory.bytesMax),
       Entry("journal", journalBytes),
       Entry("buffers that all share", sharedBuffers),

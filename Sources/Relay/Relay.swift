@@ -16,6 +16,7 @@ import Node
 import Primitives
 import Reactor
 import SecureTransport
+import StatusPage
 import Trust
 import WiFiDirect
 
@@ -75,6 +76,9 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var bluetooth: BluetoothBearer?
   var wifiDirect: WiFiDirectRadio?
   var dnsSD: DNSServiceDiscovery?
+  var page: PageServer?
+  /// Why there is no status page in the group; empty when there is one, or none is wanted.
+  var pageProblem = ""
   var control: ControlServer?
   var local: LocalServer?
   /// The current fault of each source that has one, for status.
@@ -333,6 +337,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     try? trust.saveIfChanged()
     try? trust.store.settle()
     inbound?.close()
+    page?.close()
     dnsSD?.stop()
     bluetooth?.stop()
     wifiDirect?.stop()

@@ -35,7 +35,7 @@ public struct WiFiDirectOptions: Sendable {
   public init() {}
 
   /// The group owner's address (which Android expects), a /24; and the range that it assigns.
-  static let ownerAddress: UInt32 = 0xC0A8_3101
+  public static let ownerAddress: UInt32 = 0xC0A8_3101
   public static let ownerAddressText = "192.168.49.1"
   static let maskText = "255.255.255.0"
   static let firstAddressText = "192.168.49.10"

@@ -14,6 +14,7 @@ private let targets: [(name: String, take: (UnsafeRawBufferPointer) -> Void)] = 
   ("management", fuzzManagement),
   ("attributes", fuzzAttributes),
   ("supplicant", fuzzSupplicant),
+  ("requests", fuzzRequests),
   ("services", fuzzServices),
   ("identities", fuzzIdentities),
   ("trust", fuzzTrust),

@@ -31,6 +31,7 @@ RIM = {
     "BearerIP": BASE | {"Reactor", "Bearer"},
     "BearerBluetooth": BASE | {"CBluetooth", "Reactor", "Bearer"},
     "WiFiDirect": BASE | {"CWPA", "Reactor", "Bearer", "BearerIP"},
+    "StatusPage": BASE | {"Reactor"},
     "Board": BASE | {"Reactor"},
     "Discovery": BASE | {"CAvahi", "Reactor", "Bearer"},
     "Configuration": BASE | {"CFormats", "Journal", "Bearer", "Board"},
