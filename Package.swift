@@ -103,6 +103,7 @@ let package = Package(
     rim("BearerBluetooth", ["CSystem", "CBluetooth", "Reactor", "Bearer", "Primitives"]),
     rim("WiFiDirect", ["CSystem", "CWPA", "Reactor", "Bearer", "BearerIP", "Primitives"]),
     rim("StatusPage", ["CSystem", "Primitives", "Reactor"]),
+    rim("DHCP", ["CSystem", "Primitives", "Reactor"]),
     rim("Board", ["CSystem", "Primitives", "Reactor"]),
     rim("Discovery", ["CSystem", "CAvahi", "Reactor", "Bearer", "Primitives"]),
     rim("Configuration", ["CSystem", "CFormats", "Primitives", "Journal", "Bearer", "Board"]),
@@ -113,7 +114,7 @@ let package = Package(
     rim("Monitor", ["Primitives", "Diagnostics", "Terminal"]),
     rim("Relay", [
       "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
-      "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics", "StatusPage",
+      "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics", "StatusPage", "DHCP",
     ]),
     rim("Commands", [
       "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
@@ -174,6 +175,7 @@ let package = Package(
     .testTarget(name: "LocalAPITests", dependencies: ["CSystem", "Primitives", "Channel", "Session", "LocalAPI", "TestSupport"], exclude: ["vectors.txt"], swiftSettings: language),
     tests("LocalClientTests", ["CSystem", "Primitives", "Session", "LocalAPI", "LocalClient"]),
     tests("TerminalTests", ["Primitives", "Terminal"]),
+    tests("DHCPTests", ["DHCP", "Primitives"]),
     tests("StatusPageTests", ["StatusPage", "CSystem", "Primitives", "Reactor", "LoopSupport"]),
     tests("QRCodeTests", ["QRCode"]),
     tests("MonitorTests", ["Diagnostics", "Monitor", "Primitives", "Terminal"]),
@@ -182,7 +184,7 @@ let package = Package(
       name: "fuzz",
       dependencies: [
         "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "Node", "Bearer", "BearerBluetooth",
-        "WiFiDirect", "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "StatusPage", "Trust", "TestSupport",
+        "WiFiDirect", "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "StatusPage", "DHCP", "Trust", "TestSupport",
       ],
       path: "Tests/Fuzz", exclude: ["corpus", "run.sh"], swiftSettings: language,
       linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),

@@ -5,6 +5,7 @@ import Board
 import CSystem
 import Channel
 import Configuration
+import DHCP
 import Diagnostics
 import Discovery
 import Frame
@@ -77,8 +78,10 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var wifiDirect: WiFiDirectRadio?
   var dnsSD: DNSServiceDiscovery?
   var page: PageServer?
-  /// Why there is no status page in the group; empty when there is one, or none is wanted.
+  var dhcp: DHCPServer?
+  /// Why there is no status page, and no DHCP, in the group; empty when there is, or none is wanted.
   var pageProblem = ""
+  var dhcpProblem = ""
   var control: ControlServer?
   var local: LocalServer?
   /// The current fault of each source that has one, for status.
@@ -338,6 +341,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     try? trust.store.settle()
     inbound?.close()
     page?.close()
+    dhcp?.close()
     dnsSD?.stop()
     bluetooth?.stop()
     wifiDirect?.stop()

@@ -79,6 +79,7 @@ extension Relay: BearerDelegate {
     }
     if let bluetooth { all.append(bluetoothStatus(bluetooth.snapshot)) }
     if let wifiDirect { all.append(wifiDirectStatus(wifiDirect.snapshot)) }
+    if let dhcpStatus { all.append(dhcpStatus) }
     if let pageStatus { all.append(pageStatus) }
     if let dnsSD {
       let state =
@@ -190,6 +191,7 @@ extension Relay: BearerDelegate {
     // The group's interface may look like an ordinary Wi-Fi interface.
     radio.groupInterfaceChanged = { [self] interface in
       ip?.wifiDirectInterface = interface
+      serveAddresses(on: interface)
       showPage(on: interface)
     }
     radio.start()

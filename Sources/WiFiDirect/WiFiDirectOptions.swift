@@ -41,6 +41,8 @@ public struct WiFiDirectOptions: Sendable {
   static let firstAddressText = "192.168.49.10"
   static let lastAddressText = "192.168.49.200"
   static let prefixLength: UInt8 = 24
+  /// What is left of the network for stations that ask by DHCP.
+  public static let leasedAddresses: ClosedRange<UInt32> = 0xC0A8_31C9...0xC0A8_31FE
 
   /// One sentence about an invalid setting; nil when all are valid.
   var problem: String? {

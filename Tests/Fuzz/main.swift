@@ -15,6 +15,7 @@ private let targets: [(name: String, take: (UnsafeRawBufferPointer) -> Void)] = 
   ("attributes", fuzzAttributes),
   ("supplicant", fuzzSupplicant),
   ("requests", fuzzRequests),
+  ("leases", fuzzLeases),
   ("services", fuzzServices),
   ("identities", fuzzIdentities),
   ("trust", fuzzTrust),

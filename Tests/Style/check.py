@@ -32,6 +32,7 @@ RIM = {
     "BearerBluetooth": BASE | {"CBluetooth", "Reactor", "Bearer"},
     "WiFiDirect": BASE | {"CWPA", "Reactor", "Bearer", "BearerIP"},
     "StatusPage": BASE | {"Reactor"},
+    "DHCP": BASE | {"Reactor"},
     "Board": BASE | {"Reactor"},
     "Discovery": BASE | {"CAvahi", "Reactor", "Bearer"},
     "Configuration": BASE | {"CFormats", "Journal", "Bearer", "Board"},
