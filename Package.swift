@@ -92,6 +92,8 @@ let package = Package(
     .target(name: "CBluetooth", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("bluetooth")]),
     .target(name: "CWPA", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("wpa_client")]),
     .target(name: "CFormats", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("inih"), .linkedLibrary("jansson")]),
+    .target(name: "CQRCode", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("qrcodegen")]),
+    rim("QRCode", ["CQRCode"]),
     rim("Reactor", ["CSystem", "Primitives"]),
     rim("Identity", ["CSystem", "CMbedTLS", "CNettle", "Primitives"]),
     rim("SecureTransport", ["CSystem", "CMbedTLS", "Primitives", "Frame", "Link", "Seal", "Identity"]),
@@ -100,6 +102,8 @@ let package = Package(
     rim("BearerIP", ["CSystem", "Reactor", "Bearer", "Primitives"]),
     rim("BearerBluetooth", ["CSystem", "CBluetooth", "Reactor", "Bearer", "Primitives"]),
     rim("WiFiDirect", ["CSystem", "CWPA", "Reactor", "Bearer", "BearerIP", "Primitives"]),
+    rim("StatusPage", ["CSystem", "Primitives", "Reactor"]),
+    rim("DHCP", ["CSystem", "Primitives", "Reactor"]),
     rim("Board", ["CSystem", "Primitives", "Reactor"]),
     rim("Discovery", ["CSystem", "CAvahi", "Reactor", "Bearer", "Primitives"]),
     rim("Configuration", ["CSystem", "CFormats", "Primitives", "Journal", "Bearer", "Board"]),
@@ -110,11 +114,11 @@ let package = Package(
     rim("Monitor", ["Primitives", "Diagnostics", "Terminal"]),
     rim("Relay", [
       "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Node", "Reactor", "Identity", "SecureTransport", "Trust",
-      "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics",
+      "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics", "StatusPage", "DHCP",
     ]),
     rim("Commands", [
       "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
-      "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics", "Doctor", "LocalClient", "Terminal", "Monitor", "Relay",
+      "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics", "Doctor", "LocalClient", "Terminal", "Monitor", "QRCode", "Relay",
     ]),
     // The product is called causeway; a module of that name would clash with the library where file names have no case.
     .executableTarget(
@@ -171,13 +175,16 @@ let package = Package(
     .testTarget(name: "LocalAPITests", dependencies: ["CSystem", "Primitives", "Channel", "Session", "LocalAPI", "TestSupport"], exclude: ["vectors.txt"], swiftSettings: language),
     tests("LocalClientTests", ["CSystem", "Primitives", "Session", "LocalAPI", "LocalClient"]),
     tests("TerminalTests", ["Primitives", "Terminal"]),
+    tests("DHCPTests", ["DHCP", "Primitives"]),
+    tests("StatusPageTests", ["StatusPage", "CSystem", "Primitives", "Reactor", "LoopSupport"]),
+    tests("QRCodeTests", ["QRCode"]),
     tests("MonitorTests", ["Diagnostics", "Monitor", "Primitives", "Terminal"]),
   ]) + (fuzzing ? [
     .executableTarget(
       name: "fuzz",
       dependencies: [
         "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "Node", "Bearer", "BearerBluetooth",
-        "WiFiDirect", "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "Trust", "TestSupport",
+        "WiFiDirect", "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "StatusPage", "DHCP", "Trust", "TestSupport",
       ],
       path: "Tests/Fuzz", exclude: ["corpus", "run.sh"], swiftSettings: language,
       linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),

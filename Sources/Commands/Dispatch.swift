@@ -25,6 +25,7 @@ private var commands: [Command] {
     Command(name: "links", summary: "show the neighbours and their links", run: commandLinks),
     Command(name: "routes", summary: "show the way to each peer", run: commandRoutes),
     Command(name: "radios", summary: "show the state of each radio", run: commandRadios),
+    Command(name: "join", summary: "show a phone how to join the box's Wi-Fi group", run: commandJoin),
     Command(name: "sessions", summary: "show the applications and their sessions", run: commandSessions),
     Command(name: "explain", summary: "say why two nodes can or cannot talk", run: commandExplain),
     Command(name: "ping", summary: "ask a peer whether it is there", run: commandPing),

@@ -13,6 +13,13 @@ enum Output {
     return csystem_terminal_size(STDOUT_FILENO, &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : 80
   }
 
+  /// It is a terminal with colours, and its user did not set NO_COLOR (no-color.org).
+  static var isColoured: Bool {
+    if let setting = getenv("NO_COLOR"), setting.pointee != 0 { return false }
+    if let type = getenv("TERM"), strcmp(type, "dumb") == 0 || type.pointee == 0 { return false }
+    return isatty(STDOUT_FILENO) == 1
+  }
+
   static func put(_ text: TextBuilder) {
     if hasFailed || text.write(to: STDOUT_FILENO) { return }
     hasFailed = true

@@ -146,6 +146,10 @@ public struct WiFiDirectSection {
   public var ssid = ""
   /// WPA2 passphrase, 8–63 printable ASCII characters; empty: wpa_supplicant chooses.
   public var passphrase = ""
+  /// Whether a group owner gives those in its group addresses by DHCP.
+  public var servesDHCP = true
+  /// Whether a group owner shows a status page to those in its group.
+  public var hasStatusPage = true
   /// The group owner's device name begins with it, and a client joins only such owners.
   public var deviceNamePrefix = "Causeway"
   public init() {}

@@ -169,6 +169,12 @@ private var wifiDirectKeys: [ConfigurationKey] {
       let isPrintable = text.bytes.allSatisfy { (0x20...0x7E).contains($0) }
       return store(&to.wifiDirect.passphrase, isPrintable && (8...63).contains(text.bytes.count) ? text.string : nil)
     },
+    ConfigurationKey(section: "wifi-direct", name: "dhcp", accepted: yesOrNo) { to, text in
+      store(&to.wifiDirect.servesDHCP, bool(text))
+    },
+    ConfigurationKey(section: "wifi-direct", name: "status-page", accepted: yesOrNo) { to, text in
+      store(&to.wifiDirect.hasStatusPage, bool(text))
+    },
     ConfigurationKey(
       section: "wifi-direct", name: "device-name-prefix", accepted: "1 to 32 bytes of UTF-8 without control characters"
     ) { to, text in

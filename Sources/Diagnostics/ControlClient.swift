@@ -80,7 +80,7 @@ public final class ControlClient {
   /// Fetches the status JSON.
   public func status() throws(DiagnosticsError) -> [UInt8] { try fetch(.status) }
 
-  /// Fetches the JSON that answers a request.
+  /// Fetches the JSON that answers a request. Errors: also why the daemon refuses it.
   public func fetch(_ request: ControlRequest) throws(DiagnosticsError) -> [UInt8] {
     send(request)
     var text: [UInt8] = []
@@ -89,6 +89,7 @@ public final class ControlClient {
       case .event(.statusPiece(let piece)):
         if piece.isEmpty { return text }
         text += piece
+      case .event(.answer(isDone: false, let refusal)): throw DiagnosticsError(refusal)
       case .event: continue
       case .timedOut: throw DiagnosticsError("the daemon did not answer for 5 s; see “causeway log”")
       case .closed(let reason): throw DiagnosticsError(reason)

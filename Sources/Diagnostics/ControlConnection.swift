@@ -188,6 +188,17 @@ final class ControlConnection: EventSource {
     case .way(let node):
       send(ControlEvent.way(delegate.controlWay(to: node)).encoded())
     case .capture(let wish): begin(wish)
+    case .join:
+      guard user.isOperator else {
+        let refusal = "only root and the daemon's user may see the passphrase of the group"
+        return send(ControlEvent.answer(isDone: false, text: refusal).encoded())
+      }
+      do throws(DiagnosticsError) {
+        let invitation = try delegate.controlInvitation()
+        answer { invitation.toJSON() }
+      } catch {
+        send(ControlEvent.answer(isDone: false, text: error.text).encoded())
+      }
     case .reload:
       guard user.isOperator else {
         return send(ControlEvent.answer(isDone: false, text: "only root may reload the configuration").encoded())

@@ -15,6 +15,8 @@ import Primitives
 ///     'N'  applications and their sessions      answered by 'S' packets with other JSON
 ///     'X'  explain: id, id                      why the two can or cannot talk; answered as 'N'. An id may be one that 'X'
 ///                                               with two ids of zeros lists
+///     'J'  join: how a phone joins the Wi-Fi group, with its passphrase; answered as 'N', or by 'T' when it is refused; root
+///          and the daemon's own user only
 ///     'H'  reload the configuration              answered by 'T'; root and the daemon's own user only
 ///     'K'  capture: u8 1 with payloads + 2 of a link + 4 of a neighbour, u8 link, id; answered by 'K' packets until the
 ///          client leaves, or by 'T' when it is refused; payloads are for root and the daemon's own user only
@@ -121,6 +123,7 @@ public enum ControlRequest {
   case way(NodeID)
   case reload
   case applications
+  case join
   /// Twice `.none`: the nodes that may be asked about.
   case explain(NodeID, NodeID)
   case capture(CaptureWish)
@@ -151,6 +154,7 @@ extension ControlRequest {
     case .status: packet.append(UInt8(ascii: "S"))
     case .reload: packet.append(UInt8(ascii: "H"))
     case .applications: packet.append(UInt8(ascii: "N"))
+    case .join: packet.append(UInt8(ascii: "J"))
     case .explain(let from, let to):
       packet.append(UInt8(ascii: "X"))
       packet.append(from)
@@ -179,6 +183,7 @@ extension ControlRequest {
     case UInt8(ascii: "S"): self = .status
     case UInt8(ascii: "H"): self = .reload
     case UInt8(ascii: "N"): self = .applications
+    case UInt8(ascii: "J"): self = .join
     case UInt8(ascii: "X"): self = .explain(try reader.nodeID(), try reader.nodeID())
     case UInt8(ascii: "T"):
       guard let operation = TrustOperation(rawValue: try reader.u8()) else { throw ControlSyntaxError() }

@@ -19,6 +19,8 @@ public protocol ControlDelegate: AnyObject {
   func controlApplications() -> [ApplicationStatus]
   /// Why two nodes can or cannot talk, as JSON.
   func controlExplain(_ from: NodeID, _ to: NodeID) -> [UInt8]
+  /// How a phone joins the node's Wi-Fi group. Errors: there is none.
+  func controlInvitation() throws(DiagnosticsError) -> JoinInvitation
   /// Carries out a trust operation. If it is answered as done, it is in force.
   func controlTrust(_ operation: TrustOperation, _ id: NodeID, name: String) -> (isDone: Bool, text: String)
   /// Reads the configuration again. If it is answered as not done, nothing has changed.

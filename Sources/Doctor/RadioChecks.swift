@@ -52,7 +52,8 @@ extension Doctor {
           "wifi-direct", .wrong, "there is no interface \(chosen)",
           remedy: "set [wifi-direct] interface to one of: \(joined(interfaces))"))
     }
-    if let finding = ability(of: chosen) { findings.append(finding) }
+    let lacking = ability(of: chosen)
+    if let lacking { findings.append(lacking) }
     if let finding = supplicant() { findings.append(finding) }
     if let process = machine.process(named: "NetworkManager") {
       findings.append(
@@ -69,7 +70,7 @@ extension Doctor {
           remedy: "country=DE, or yours, in wpa_supplicant's configuration; or iw reg set DE"))
     }
     if !findings.contains(where: { $0.state == .wrong }) {
-      let ability = radios.wireless == nil ? "" : ": \(chosen) knows Wi-Fi Direct"
+      let ability = radios.wireless == nil || lacking != nil ? "" : ": \(chosen) knows Wi-Fi Direct"
       let stations = radios.wireless?.stationsMax.map { ", \($0) stations at most" } ?? ""
       findings.insert(Finding("wifi-direct", .good, joined(interfaces) + ability + stations), at: 0)
     }
@@ -85,10 +86,16 @@ extension Doctor {
     case .client: isOwner = false
     }
     if isOwner ? wireless.canBeGroupOwner : wireless.canBeGroupClient { return nil }
+    let remedy = "use another adapter (“iw list”, Supported interface modes: P2P-GO, P2P-client)"
+    if isOwner {
+      return Finding(
+        "wifi-direct", .note,
+        "\(interface) cannot be the owner of a Wi-Fi Direct group: an access point takes its place, joined by passphrase alone",
+        remedy: "for push button \(remedy)")
+    }
     return Finding(
       "wifi-direct", .wrong,
-      "\(interface) cannot be \(isOwner ? "the owner" : "a client") of a Wi-Fi Direct group: its driver does not offer it",
-      remedy: "use another adapter (“iw list”, Supported interface modes: P2P-GO, P2P-client)")
+      "\(interface) cannot be a client of a Wi-Fi Direct group: its driver does not offer it", remedy: remedy)
   }
 
   private func supplicant() -> Finding? {

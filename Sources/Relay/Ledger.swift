@@ -2,6 +2,7 @@ import Bearer
 import BearerBluetooth
 import Channel
 import Configuration
+import DHCP
 import Diagnostics
 import Discovery
 import Identity
@@ -11,7 +12,9 @@ import Primitives
 import Seal
 import SecureTransport
 import Session
+import StatusPage
 import Trust
+import WiFiDirect
 
 /// The memory ledger of the box: the bytes that each owner uses when all its places are taken by peers that use them
 /// fully. `ARCHITECTURE.md`, "Memory", has the table; `causeway selftest --limits` prints it.
@@ -88,6 +91,10 @@ public enum Ledger {
       Entry("applications: streams, shared", LocalMemory.streamsShared),
       Entry("applications: unreliable messages, shared", LocalLimits.unreliableBytesOfAll),
       Entry("status while it is written", Limits.nodesMax, statusOfPeer),
+      Entry(
+        "status page: requests and responses", PageServer.connectionsMax, PageServer.connectionBytesMax + smallObject),
+      Entry("status page: its text", PageContent.bytesMax),
+      Entry("Wi-Fi group: addresses", WiFiDirectOptions.leasedAddresses.count, DHCPLeases.leaseBytes),
       Entry("trust: pins, lists, anchors", TrustMemory.bytesMax),
       Entry("journal", journalBytes),
       Entry("buffers that all share", sharedBuffers),

@@ -5,6 +5,7 @@ import Board
 import CSystem
 import Channel
 import Configuration
+import DHCP
 import Diagnostics
 import Discovery
 import Frame
@@ -16,6 +17,7 @@ import Node
 import Primitives
 import Reactor
 import SecureTransport
+import StatusPage
 import Trust
 import WiFiDirect
 
@@ -75,6 +77,11 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var bluetooth: BluetoothBearer?
   var wifiDirect: WiFiDirectRadio?
   var dnsSD: DNSServiceDiscovery?
+  var page: PageServer?
+  var dhcp: DHCPServer?
+  /// Why there is no status page, and no DHCP, in the group; empty when there is, or none is wanted.
+  var pageProblem = ""
+  var dhcpProblem = ""
   var control: ControlServer?
   var local: LocalServer?
   /// The current fault of each source that has one, for status.
@@ -333,6 +340,8 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     try? trust.saveIfChanged()
     try? trust.store.settle()
     inbound?.close()
+    page?.close()
+    dhcp?.close()
     dnsSD?.stop()
     bluetooth?.stop()
     wifiDirect?.stop()

@@ -79,6 +79,8 @@ extension Relay: BearerDelegate {
     }
     if let bluetooth { all.append(bluetoothStatus(bluetooth.snapshot)) }
     if let wifiDirect { all.append(wifiDirectStatus(wifiDirect.snapshot)) }
+    if let dhcpStatus { all.append(dhcpStatus) }
+    if let pageStatus { all.append(pageStatus) }
     if let dnsSD {
       let state =
         switch dnsSD.source {
@@ -187,7 +189,11 @@ extension Relay: BearerDelegate {
     let radio = WiFiDirectRadio(loop, options, hint: hint, self)
     wifiDirect = radio
     // The group's interface may look like an ordinary Wi-Fi interface.
-    radio.groupInterfaceChanged = { [self] interface in ip?.wifiDirectInterface = interface }
+    radio.groupInterfaceChanged = { [self] interface in
+      ip?.wifiDirectInterface = interface
+      serveAddresses(on: interface)
+      showPage(on: interface)
+    }
     radio.start()
   }
 

@@ -11,6 +11,7 @@ import Primitives
 import Reactor
 import Session
 import Trust
+import WiFiDirect
 
 /// A probe of a control client whose result is pending.
 struct ControlProbe {
@@ -66,6 +67,17 @@ extension Relay: ControlDelegate {
   func controlTap(_ tap: (any FrameTap)?) { node.tap = tap }
 
   func controlIdentity() -> (id: NodeID, name: String) { (node.settings.id, configuration.node.displayName) }
+
+  func controlInvitation() throws(DiagnosticsError) -> JoinInvitation {
+    guard let wifiDirect else { throw DiagnosticsError("Wi-Fi Direct is off: set enabled = yes in [wifi-direct]") }
+    let group = wifiDirect.snapshot
+    guard group.state == .groupOwner else {
+      throw DiagnosticsError("this node has no Wi-Fi group that others could join; see “causeway radios”")
+    }
+    return JoinInvitation(
+      name: configuration.node.displayName, id: node.settings.id.text, ssid: group.ssid, passphrase: group.passphrase,
+      address: WiFiDirectOptions.ownerAddressText, frequency: UInt64(group.frequency))
+  }
 
   func controlPeers() -> [PeerStatus] { node.peers.map { status(of: $0) } }
 

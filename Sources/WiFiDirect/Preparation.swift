@@ -54,7 +54,9 @@ final class Preparation {
   private func checkDevice(_ device: String) {
     if options.role == .client, !options.ssid.utf8.isEmpty { return radio.prepared(deviceInterface: device) }
     radio.supplicant?.send(to: device, "STATUS") { [self] reply in
-      if reply.value("p2p_device_address") == nil {
+      if reply.value("p2p_device_address") == nil, options.role == .groupOwner, radio.supplicant?.isGlobal ?? false {
+        if radio.isCurrent(self) { radio.prepared(deviceInterface: options.interface, hasWiFiDirect: false) }
+      } else if reply.value("p2p_device_address") == nil {
         unavailable(
           "\(options.interface) or its wpa_supplicant cannot do Wi-Fi Direct (p2p_disabled, or the driver)")
       } else {

@@ -35,12 +35,14 @@ public struct WiFiDirectOptions: Sendable {
   public init() {}
 
   /// The group owner's address (which Android expects), a /24; and the range that it assigns.
-  static let ownerAddress: UInt32 = 0xC0A8_3101
-  static let ownerAddressText = "192.168.49.1"
+  public static let ownerAddress: UInt32 = 0xC0A8_3101
+  public static let ownerAddressText = "192.168.49.1"
   static let maskText = "255.255.255.0"
   static let firstAddressText = "192.168.49.10"
   static let lastAddressText = "192.168.49.200"
   static let prefixLength: UInt8 = 24
+  /// What is left of the network for stations that ask by DHCP.
+  public static let leasedAddresses: ClosedRange<UInt32> = 0xC0A8_31C9...0xC0A8_31FE
 
   /// One sentence about an invalid setting; nil when all are valid.
   var problem: String? {

@@ -277,12 +277,13 @@ public final class WiFiDirectRadio {
 
   func isCurrent(_ preparation: Preparation) -> Bool { self.preparation === preparation }
 
-  func prepared(deviceInterface: String) {
+  /// `hasWiFiDirect`: false where an owner's group can only be an ordinary access point.
+  func prepared(deviceInterface: String, hasWiFiDirect: Bool = true) {
     preparation = nil
     self.deviceInterface = deviceInterface
     let activity: any RadioActivity =
       switch options.role {
-      case .groupOwner: GroupOwner(self)
+      case .groupOwner: hasWiFiDirect ? GroupOwner(self) : AccessPoint(self)
       case .client: options.ssid.utf8.isEmpty ? GroupClient(self) : Station(self)
       }
     self.activity = activity

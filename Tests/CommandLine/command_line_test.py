@@ -184,7 +184,7 @@ class CommandLine(unittest.TestCase):
         code, out, _ = self.run_command()
         self.assertEqual(code, 0)
         for command in ("run", "status", "peers", "ping", "trace", "log", "capture", "browse", "chat", "pipe", "send", "receive",
-                        "drop", "accept", "peer", "config", "leds", "reload", "selftest", "version"):
+                        "drop", "accept", "join", "peer", "config", "leds", "reload", "selftest", "version"):
             self.assertIn(f"\n  {command} ", out)
 
     def test_an_unknown_command_is_refused(self):
@@ -195,7 +195,7 @@ class CommandLine(unittest.TestCase):
     def test_every_command_has_help(self):
         for words in (["run"], ["status"], ["peers"], ["ping"], ["trace"], ["log"], ["capture"], ["peer", "verify"], ["selftest"], ["version"], ["peer"],
                       ["browse"], ["chat"], ["pipe"], ["accept"], ["send"], ["receive"], ["drop"],
-                      ["config"], ["config", "check"], ["leds"], ["reload"], ["sessions"], ["explain"]):
+                      ["config"], ["config", "check"], ["leds"], ["reload"], ["sessions"], ["explain"], ["join"]):
             code, out, _ = self.run_command(*words, "--help")
             self.assertEqual(code, 0, words)
             self.assertIn("Usage: causeway " + " ".join(words), out)
@@ -213,7 +213,7 @@ class CommandLine(unittest.TestCase):
                       ["pipe", "--listen", "a", "b"], ["pipe", "bob", "no_type"], ["pipe", "a", "b", "c"],
                       ["send"], ["send", "a"], ["send", "a", "bob", "--type", "No"], ["receive"],
                       ["receive", "/tmp", "--count", "0"], ["receive", "/tmp", "--max", "x"], ["drop", "/tmp", "--count", "1"],
-                      ["config", "dance"], ["config", "check", "a"], ["leds", "on"], ["reload", "now"]):
+                      ["join", "a"], ["config", "dance"], ["config", "check", "a"], ["leds", "on"], ["reload", "now"]):
             code, _, err = self.run_command(*words)
             self.assertEqual(code, 2, words)
             self.assertIn("causeway", err)

@@ -62,7 +62,8 @@ class UsersTest(DaemonsTest):
             code, out, err = self.as_user(box, *words, groups=[DAEMON])
             self.assertEqual((code, err), (0, ""), words)
             self.assertNotEqual(out, "", words)
-        for words, said in ((("reload",), "only root may reload"), (("identity", "trust", ID), "only root and the daemon's user may")):
+        for words, said in ((("reload",), "only root may reload"), (("join",), "only root and the daemon's user may see the passphrase"),
+                            (("identity", "trust", ID), "only root and the daemon's user may")):
             code, _, err = self.as_user(box, *words, groups=[DAEMON])
             self.assertEqual(code, 1, words)
             self.assertIn(said, err)

@@ -77,6 +77,13 @@ final class FakeNode: ControlDelegate {
     return (true, "reloaded")
   }
 
+  /// Nil: there is no group.
+  var invitation: JoinInvitation?
+  func controlInvitation() throws(DiagnosticsError) -> JoinInvitation {
+    guard let invitation else { throw DiagnosticsError("no group") }
+    return invitation
+  }
+
   var tap: (any FrameTap)?
   func controlTap(_ tap: (any FrameTap)?) { self.tap = tap }
 

@@ -7,7 +7,7 @@ func fuzzControl(_ input: UnsafeRawBufferPointer) {
   let packet = Array(input)
   if let request = try? ControlRequest(packet) {
     switch request {
-    case .status, .watch, .probe, .way, .reload, .applications, .explain:
+    case .status, .watch, .probe, .way, .reload, .applications, .join, .explain:
       expect(request.encoded() == packet, "a request is written otherwise than it was read")
     case .trust, .capture: expect((try? ControlRequest(request.encoded())) != nil, "what was written cannot be read")
     }

@@ -14,6 +14,8 @@ private let targets: [(name: String, take: (UnsafeRawBufferPointer) -> Void)] = 
   ("management", fuzzManagement),
   ("attributes", fuzzAttributes),
   ("supplicant", fuzzSupplicant),
+  ("requests", fuzzRequests),
+  ("leases", fuzzLeases),
   ("services", fuzzServices),
   ("identities", fuzzIdentities),
   ("trust", fuzzTrust),

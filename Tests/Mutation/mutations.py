@@ -1,4 +1,5 @@
 """The checks that mutate.py disables."""
+import group_mutations
 import session_mutations
 from row import SIMULATOR, Row
 
@@ -396,4 +397,4 @@ ROWS = [
         "bias == .asIs", "ConfigurationTests.BoardPinTests"),
     Row("a line that another daemon has is right", "Sources/Doctor/GPIOChecks.swift",
         "isDaemonRunning && fault.kind", "fault.kind", "DoctorTests"),
-] + session_mutations.ROWS
+] + session_mutations.ROWS + group_mutations.ROWS

@@ -14,7 +14,7 @@ import unittest
 from debian import PROJECT, Root, run
 from machine import CONTROL_GROUPS, LED, Machine, busybox_root, wait
 
-NET_ADMIN = 1 << 12
+CAPABILITIES = 1 << 12 | 1 << 10  # NET_ADMIN, NET_BIND_SERVICE
 MEMORY_BYTES = int(re.search(r"^MemoryMax=(\d+)M$", (PROJECT / "config/causeway.service").read_text(), re.M)[1]) << 20
 OPENRC = "::sysinit:/sbin/openrc sysinit\n::wait:/sbin/openrc boot\n::wait:/sbin/openrc default\n"
 
@@ -80,7 +80,7 @@ class InitTest(unittest.TestCase):
         self.assertEqual(status["Uid"].split()[0], str(machine.path("run/causeway").stat().st_uid))
         self.assertNotEqual(status["Uid"].split()[0], "0")
         for name in ("CapEff", "CapPrm", "CapAmb"):
-            self.assertEqual(int(status[name], 16), NET_ADMIN, name)
+            self.assertEqual(int(status[name], 16), CAPABILITIES, name)
         self.assertEqual(status["NoNewPrivs"], "1")
 
     def led(self, machine):
@@ -177,7 +177,7 @@ class InitTest(unittest.TestCase):
 
     def test_openrc_gives_the_capability_where_there_is_no_setpriv(self):
         machine = self.openrc("trixie", setpriv=False)
-        self.assertIn("--capabilities ^cap_net_admin", " ".join(machine.processes().values()))
+        self.assertIn("--capabilities ^cap_net_admin,^cap_net_bind_service", " ".join(machine.processes().values()))
         self.is_its_user(machine)
 
     def test_openrc_without_capabilities_and_without_setpriv_starts_it_as_root(self):

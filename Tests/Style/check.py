@@ -31,20 +31,23 @@ RIM = {
     "BearerIP": BASE | {"Reactor", "Bearer"},
     "BearerBluetooth": BASE | {"CBluetooth", "Reactor", "Bearer"},
     "WiFiDirect": BASE | {"CWPA", "Reactor", "Bearer", "BearerIP"},
+    "StatusPage": BASE | {"Reactor"},
+    "DHCP": BASE | {"Reactor"},
     "Board": BASE | {"Reactor"},
     "Discovery": BASE | {"CAvahi", "Reactor", "Bearer"},
     "Configuration": BASE | {"CFormats", "Journal", "Bearer", "Board"},
     "Diagnostics": BASE | {"CFormats", "Reactor", "Journal", "Frame"},
 }
 RIM["LocalClient"] = BASE | {"Session", "LocalAPI", "Reactor", "Diagnostics"}
+RIM["QRCode"] = {"CQRCode"}
 RIM["Terminal"] = BASE | {"Diagnostics"}
 RIM["Monitor"] = {"Primitives", "Diagnostics", "Terminal"}
 RIM["Doctor"] = BASE | {"Reactor", "Bearer", "BearerIP", "BearerBluetooth", "Trust", "Board", "Configuration"}
 # Relay joins rim to core; Commands is what people type. Neither reaches a C library that has a module of its own.
-RIM["Relay"] = (BASE | set(CORE) | set(RIM)) - {"Mesh", "LocalClient", "Terminal", "Monitor", "Doctor"}
+RIM["Relay"] = (BASE | set(CORE) | set(RIM)) - {"Mesh", "LocalClient", "Terminal", "Monitor", "Doctor", "QRCode"}
 RIM["Commands"] = BASE | set(CORE) | {"CMbedTLS", "CFormats", "Reactor", "Identity", "SecureTransport", "Trust",
                                       "Configuration", "Diagnostics", "Doctor", "LocalClient", "Terminal", "Monitor",
-                                      "Relay"}
+                                      "QRCode", "Relay"}
 RIM["Program"] = {"CSystem", "Commands"}
 # The library for applications stands alone, with what it shares with the commands: what it needs of the system is in two
 # files.

@@ -429,11 +429,11 @@ let ownerStarted =
     #expect(recorder.reports.first?.text.contains("cannot use cwtest") == true)
   }
 
-  @Test func aSupplicantWithoutWiFiDirectIsAFault() throws {
+  @Test func aSupplicantWithoutWiFiDirectIsAFaultForAClient() throws {
     let supplicant = try makeSupplicant()
     let usual = supplicant.answer
     supplicant.answer = { $0.hasSuffix("STATUS") ? "wpa_state=DISCONNECTED" : usual($0) }
-    let radio = makeRadio()
+    let radio = makeRadio { $0.role = .client }
     radio.start()
     defer { radio.stop() }
     serve(loop) { radio.snapshot.state == .unavailable }

@@ -111,7 +111,8 @@ extension WiFiDirectRadioTests {
       if isRefused, command == "IFNAME=p2p-dev-cwtest STATUS" { return "wpa_state=\(state)" }
       return usual(command)
     }
-    let radio = makeRadio()
+    // An owner makes an access point without Wi-Fi Direct.
+    let radio = makeRadio { if isRefused { $0.role = .client } }
     radio.start()
     defer { radio.stop() }
     serve(loop) { supplicant.count("INTERFACES") == 4 }

@@ -8,7 +8,9 @@
     mdns.py         Avahi
     bluetooth.py    the virtual Bluetooth air; the kernel's management and L2CAP sockets
     phone.py        a program: a Bluetooth host that is not Linux, for Process
-    client.py       a program: a Causeway client on such a host, written from docs/protocol.md
+    client.py       a program: a Causeway client on such a host or over TCP, written from docs/protocol.md
+    told.py         what that program tells
+    station.py      a phone as an ordinary station, and its address
     membership.py   its part of a session
     node.py         a Causeway daemon on a box
     application.py  applications: clients of the local API, by Examples/python

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""client.py SOCKET NAME [SECONDS [PEER TEXT]]: a Causeway client that shares no code with the firmware, written from
-docs/protocol.md alone: bumble's Bluetooth host as the radio of a phone, Python's `ssl` for TLS, the `openssl` command
-for keys and signatures, its libssl for DTLS.
+"""client.py SOCKET|ADDRESS:PORT NAME [SECONDS [PEER TEXT]]: a Causeway client that shares no code with the firmware, written
+from docs/protocol.md alone: bumble's Bluetooth host as the radio of a phone, or a box's address in a network that the phone is
+in, Python's `ssl` for TLS, the `openssl` command for keys and signatures, its libssl for DTLS.
 
 It looks for a box, links with it, announces itself and a service with signed advertisements, verifies those of others, answers
 pings, comes into a session that it is invited to, says TEXT to the member on the node called PEER, shows what it is told, and
@@ -40,7 +40,8 @@ TOPOLOGY, PROFILE, SERVICES = 1, 2, 3
 SERVICE_TYPE, FAREWELL = "story", "the battery is empty"
 LIFETIME_SECONDS = 180
 SHUTTING_DOWN = 1
-BLUETOOTH_LE, BLUETOOTH_LE_COST, BLUETOOTH_LE_PAYLOAD_MAX = 4, 8000, 4096
+# Bearer, cost, and longest frame payload.
+BLUETOOTH_LE, WIFI_DIRECT = (4, 8000, 4096), (3, 120, PAYLOAD_BYTES_MAX)
 
 SPKI_PREFIX = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d030107034200")
 POINT_BYTES = 65
@@ -195,8 +196,9 @@ def text_field(text):
 class Client:
     """What is said over a link: `send` takes bytes of the TLS stream."""
 
-    def __init__(self, identity, name, peer_id, send):
+    def __init__(self, identity, name, peer_id, send, medium):
         self.identity, self.name, self.peer_id, self._send = identity, name, peer_id, send
+        self._bearer, self._cost, self._payload_max = medium
         self._stream, self._counter, self._sequences = b"", 0, {}
         self._shown, self._newest = set(), {}
         self._states, self._names, self._conversations = {}, {}, {}
@@ -215,7 +217,7 @@ class Client:
     def _hello(self):
         relays_not = 0
         return (
-            bytes([1, 1]) + struct.pack(">HI", BLUETOOTH_LE_PAYLOAD_MAX, relays_not)
+            bytes([1, 1]) + struct.pack(">HI", self._payload_max, relays_not)
             + self.identity.epoch + self.identity.id + text_field(self.name)
         )
 
@@ -226,7 +228,7 @@ class Client:
         self._write("goodbye", frame(GOODBYE, struct.pack(">BBH", SHUTTING_DOWN, 0, 0), self.identity.id))
 
     def announce(self):
-        neighbour = self.peer_id + struct.pack(">HHB3x", BLUETOOTH_LE_COST, BLUETOOTH_LE_PAYLOAD_MAX, BLUETOOTH_LE)
+        neighbour = self.peer_id + struct.pack(">HHB3x", self._cost, self._payload_max, self._bearer)
         self._advertise(TOPOLOGY, bytes([OWN_FLAGS, 1, 0, 0]) + neighbour)
         self._advertise(PROFILE, text_field(self.name) + text_field("causeway") + b"\1" + text_field("speaks=text"))
         info = text_field("from=paper")
@@ -408,20 +410,36 @@ async def open_channel(path):
     return await connection.create_l2cap_channel(spec=spec), hint
 
 
-async def main(path, name, seconds="20", partner=None, text=None):
+class Stream:
+    """A TCP connection, as `open_channel` has one of the radio."""
+
+    def __init__(self, reader, writer):
+        self.write, self.drain, self.sink = writer.write, writer.drain, None
+        self._pump = asyncio.ensure_future(self._take(reader))
+
+    async def _take(self, reader):
+        while data := await reader.read(65536):
+            self.sink(data)
+
+
+async def main(place, name, seconds="20", partner=None, text=None):
     identity = Identity()
     tell("self", id=identity.id.hex())
-    channel, hint = await open_channel(path)
+    if place.startswith("/"):
+        medium, (channel, hint) = BLUETOOTH_LE, await open_channel(place)
+    else:
+        medium, hint = WIFI_DIRECT, b""
+        channel = Stream(*await asyncio.open_connection(*place.rsplit(":", 1)))
     incoming = asyncio.Queue()
     channel.sink = lambda data: incoming.put_nowait(bytes(data))
     secure = SecureChannel(identity, channel.write)
     while not secure.is_established:
         rest = secure.receive(await asyncio.wait_for(incoming.get(), 10))
     peer_id = node_id(point_of(secure.peer_certificate))
-    if peer_id[:8] != hint:
+    if not peer_id.startswith(hint):
         raise ValueError(f"{hint.hex()} was looked for, {peer_id.hex()} was found")
     tell("established", tls=secure.description, peer=peer_id.hex())
-    client = Client(identity, name, peer_id, secure.send)
+    client = Client(identity, name, peer_id, secure.send, medium)
     client.receive(rest)
     end, has_pinged = time.monotonic() + float(seconds), False
     while (now := time.monotonic()) < end:

@@ -6,42 +6,17 @@ Argument: legacy or extended (the default), the style of advertising that the bo
 # variants: extended legacy
 # seconds: 100
 
-import re
 import sys
 
 import causeway
 from lab import BluetoothAir, Box, Node, Process, cable, check, main, say, step, wait_until
+from lab.told import Story
 
 NAME = "Ada’s phone"
 SECONDS = 40
 CANARY = "the canary sings at noon"
 LE_COST = "8000"
 FAREWELL = "the battery is empty"
-
-
-class Story:
-    """What client.py tells, as [(word, {key: value})]."""
-
-    def __init__(self, process):
-        self.process = process
-
-    def lines(self, word, **wanted):
-        found = []
-        for line in self.process.lines():
-            first, *rest = re.split(r" (?=\w+=)", line)
-            pairs = dict(pair.split("=", 1) for pair in rest)
-            if first == word and wanted.items() <= pairs.items():
-                found.append(pairs)
-        return found
-
-    def wait(self, word, timeout=30, **wanted):
-        def look():
-            found = self.lines(word, **wanted)
-            if not found and not self.process.is_running():
-                raise AssertionError(f"the phone ended: {self.process.output()[-2000:]}")
-            return found
-
-        return wait_until(f"the phone tells “{word}”", look, timeout)[-1]
 
 
 def scenario():

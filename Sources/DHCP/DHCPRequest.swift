@@ -1,0 +1,101 @@
+import Primitives
+
+/// A message of a DHCP client (RFC 2131, 2; options: RFC 2132), as far as a server without options of its own needs it.
+public struct DHCPRequest: Equatable, Sendable {
+  /// RFC 2132, 9.6.
+  public enum Kind: UInt8, Sendable {
+    case discover = 1
+    case request = 3
+    case decline = 4
+    case release = 7
+    case inform = 8
+  }
+
+  public var kind: Kind
+  public var transaction: UInt32
+  /// The highest bit: the client cannot take unicast before it has an address.
+  public var flags: UInt16
+  /// The address that the client has; 0 for none.
+  public var address: UInt32
+  /// The Ethernet address of the client, in the lower 48 bits.
+  public var hardware: UInt64
+  /// The address that it asks for; nil when it names none.
+  public var wanted: UInt32?
+  /// The server that it has chosen; nil when it names none.
+  public var server: UInt32?
+
+  public init(
+    _ kind: Kind, transaction: UInt32, flags: UInt16 = 0, address: UInt32 = 0, hardware: UInt64, wanted: UInt32? = nil,
+    server: UInt32? = nil
+  ) {
+    self.kind = kind
+    self.transaction = transaction
+    self.flags = flags
+    self.address = address
+    self.hardware = hardware
+    self.wanted = wanted
+    self.server = server
+  }
+
+  /// The longest that is read: a whole Ethernet frame.
+  public static let bytesMax = 1500
+
+  /// Errors: bytes that are no message of a client on Ethernet, or that came through a relay agent: in a group there is none.
+  public init(_ packet: [UInt8]) throws(DHCPSyntaxError) {
+    var reader = ByteReader(packet.span.bytes, orThrow: DHCPSyntaxError())
+    guard try reader.u8() == 1, try reader.u8() == 1, try reader.u8() == 6 else { throw DHCPSyntaxError() }
+    _ = try reader.u8()
+    transaction = try reader.u32()
+    _ = try reader.u16()
+    flags = try reader.u16()
+    address = try reader.u32()
+    _ = try reader.u64()
+    guard try reader.u32() == 0 else { throw DHCPSyntaxError() }
+    hardware = UInt64(try reader.u16()) << 32 | UInt64(try reader.u32())
+    // Nobody, or a group of stations (IEEE 802, 8.2.2).
+    if hardware == 0 || hardware >> 40 & 1 != 0 { throw DHCPSyntaxError() }
+    // The rest of the hardware address, the server's name and the boot file.
+    _ = try reader.span(10 + 64 + 128)
+    guard try reader.u32() == dhcpCookie else { throw DHCPSyntaxError() }
+    var kind: Kind?
+    while reader.remaining > 0 {
+      let option = try reader.u8()
+      if option == DHCPOption.pad { continue }
+      if option == DHCPOption.end { break }
+      let length = Int(try reader.u8())
+      switch option {
+      case DHCPOption.kind:
+        guard length == 1, let known = Kind(rawValue: try reader.u8()) else { throw DHCPSyntaxError() }
+        kind = known
+      case DHCPOption.wantedAddress:
+        guard length == 4 else { throw DHCPSyntaxError() }
+        wanted = try reader.u32()
+      case DHCPOption.server:
+        guard length == 4 else { throw DHCPSyntaxError() }
+        server = try reader.u32()
+      default: _ = try reader.span(length)
+      }
+    }
+    guard let kind else { throw DHCPSyntaxError() }
+    self.kind = kind
+  }
+}
+
+/// Bytes that are no message of a client.
+public struct DHCPSyntaxError: Error {
+  public init() {}
+}
+
+/// Before the options (RFC 2131, 3).
+let dhcpCookie: UInt32 = 0x6382_5363
+
+/// Codes of options (RFC 2132).
+enum DHCPOption {
+  static let pad: UInt8 = 0
+  static let subnetMask: UInt8 = 1
+  static let wantedAddress: UInt8 = 50
+  static let leaseTime: UInt8 = 51
+  static let kind: UInt8 = 53
+  static let server: UInt8 = 54
+  static let end: UInt8 = 255
+}

@@ -1,0 +1,28 @@
+extension QRSymbol {
+  /// How wide the drawing is.
+  public var columns: Int { sideModules + 2 * Self.marginModules }
+
+  /// The symbol and its margin in UTF-8, two rows of modules in a line of text. Light modules are drawn, dark ones are the
+  /// background: right on a dark terminal. `isColoured`: with the escape sequences that make white of what is drawn and black of
+  /// the background, whatever the terminal's colours are.
+  public func lines(isColoured: Bool) -> [UInt8] {
+    var text: [UInt8] = []
+    let rows = -Self.marginModules..<(sideModules + Self.marginModules)
+    for row in stride(from: rows.lowerBound, to: rows.upperBound, by: 2) {
+      if isColoured { text += "\u{1B}[40;37;1m".utf8 }
+      for column in rows {
+        let isUpperLight = !isDark(column: column, row: row)
+        let isLowerLight = row + 1 < rows.upperBound && !isDark(column: column, row: row + 1)
+        switch (isUpperLight, isLowerLight) {
+        case (true, true): text += "█".utf8
+        case (true, false): text += "▀".utf8
+        case (false, true): text += "▄".utf8
+        case (false, false): text.append(0x20)
+        }
+      }
+      if isColoured { text += "\u{1B}[0m".utf8 }
+      text.append(0x0A)
+    }
+    return text
+  }
+}

@@ -1,0 +1,83 @@
+import Bearer
+import CSystem
+import Configuration
+import DHCP
+import Diagnostics
+import Node
+import Primitives
+import Reactor
+import StatusPage
+import WiFiDirect
+
+/// What the box does for those in its Wi-Fi group: addresses (`DHCPServer`) and the status page (`PageServer`).
+extension Relay {
+  private static let pagePort: UInt16 = 80
+
+  /// Gives addresses on the group's interface, and no more on the one before; nil: there is no group.
+  func serveAddresses(on interface: String?) {
+    dhcp?.close()
+    dhcp = nil
+    dhcpProblem = ""
+    guard let interface, configuration.wifiDirect.servesDHCP, configuration.wifiDirect.mode == .groupOwner else {
+      return
+    }
+    do throws(SystemError) {
+      dhcp = try DHCPServer(
+        loop, address: WiFiDirectOptions.ownerAddress, interface: interface,
+        addresses: WiFiDirectOptions.leasedAddresses,
+        isStation: { [self] in wifiDirect?.snapshot.stations.contains(MACAddress($0)) ?? false })
+    } catch {
+      // Devices with Wi-Fi Direct get their address without it.
+      dhcpProblem = serverProblem(error, "UDP port 67", key: "dhcp")
+      bearerReport("dhcp", dhcpProblem, isFault: false)
+    }
+  }
+
+  /// Of the table of bearers; nil while there is none to tell of.
+  var dhcpStatus: BearerStatus? {
+    if dhcp == nil && dhcpProblem.utf8.isEmpty { return nil }
+    let range = "192.168.49.201–254"
+    return BearerStatus(name: "dhcp", state: dhcp == nil ? "off" : "up", detail: range, problem: dhcpProblem)
+  }
+
+  private func serverProblem(_ error: SystemError, _ place: String, key: String) -> String {
+    switch error.code {
+    case EACCES: "not allowed to listen at \(place): the program needs CAP_NET_BIND_SERVICE, as in the packaged unit"
+    case EADDRINUSE: "another program listens at \(place): end it, or set \(key) = no"
+    default: error.text
+    }
+  }
+
+  /// Serves the page on the group's interface, and ends the one before; nil: there is no group.
+  func showPage(on interface: String?) {
+    page?.close()
+    page = nil
+    pageProblem = ""
+    guard let interface, configuration.wifiDirect.hasStatusPage, configuration.wifiDirect.mode == .groupOwner else {
+      return
+    }
+    do throws(SystemError) {
+      page = try PageServer(
+        loop, address: WiFiDirectOptions.ownerAddress, host: WiFiDirectOptions.ownerAddressText, port: Self.pagePort,
+        interface: interface, content: { [self] in pageContent() })
+    } catch {
+      // It is no fault of the relay: links and radios do not need the page.
+      pageProblem = serverProblem(error, "port 80", key: "status-page")
+      bearerReport("status-page", pageProblem, isFault: false)
+    }
+  }
+
+  /// Of the table of bearers; nil while there is none to tell of.
+  var pageStatus: BearerStatus? {
+    if page == nil && pageProblem.utf8.isEmpty { return nil }
+    let address = "http://\(WiFiDirectOptions.ownerAddressText)/"
+    return BearerStatus(
+      name: "status-page", state: page == nil ? "off" : "up", detail: address, problem: pageProblem)
+  }
+
+  private func pageContent() -> PageContent {
+    PageContent(
+      name: configuration.node.displayName, id: node.settings.id.text, ssid: wifiDirect?.snapshot.ssid ?? "",
+      peers: node.peers.map { String($0.name) })
+  }
+}

@@ -1,0 +1,112 @@
+import CSystem
+import Primitives
+import Reactor
+
+/// One connection of the status page: a request is read, a response written, and what still comes is dropped until the other
+/// end has closed. A connection that was closed with input unread would be reset, and the response be lost.
+final class PageConnection: EventSource {
+  /// Until the head of the request is there.
+  static let requestTime = TimeSpan.seconds(5)
+  /// Until the whole response was taken.
+  static let responseTime = TimeSpan.seconds(10)
+  /// Until the other end closes, after that.
+  static let lingerTime = TimeSpan.seconds(1)
+  /// What is dropped meanwhile: a request with a body that nobody asked for.
+  static let droppedBytesMax = 65_536
+
+  private enum State {
+    case request, response, lingering
+  }
+
+  /// The other end's IPv4 address.
+  let source: UInt32
+  private let descriptor: CInt
+  private var server: PageServer?
+  private var registration: Registration!
+  private var timer: Timer?
+  private var state = State.request
+  /// The request, then the response.
+  private var bytes: [UInt8] = []
+  /// Of the response.
+  private var sentBytes = 0
+  private var droppedBytes = 0
+
+  /// Takes over `descriptor`, unless it throws: epoll_ctl's errors.
+  init(_ server: PageServer, _ descriptor: CInt, source: UInt32) throws(SystemError) {
+    self.server = server
+    self.descriptor = descriptor
+    self.source = source
+    registration = try server.loop.add(descriptor, .read, .diagnostics, self)
+    timer = Timer(server.loop) { [self] in close() }
+    timer?.set(after: Self.requestTime)
+  }
+
+  /// Nobody waits for it: its request has not come, as browsers open connections that they may need later, or its response was
+  /// taken.
+  var isIdle: Bool { state != .response }
+
+  func ready(_ events: UInt32) {
+    switch state {
+    case .request: readRequest()
+    case .response: send()
+    case .lingering: drop()
+    }
+  }
+
+  func close() {
+    guard let server else { return }
+    self.server = nil
+    timer?.cancel()
+    timer = nil
+    server.loop.remove(registration)
+    CSystem.close(descriptor)
+    server.ended(self)
+  }
+
+  private func readRequest() {
+    guard let server else { return }
+    let room = PageRequest.headBytesMax - bytes.count
+    let count = withUnsafeTemporaryAllocation(byteCount: PageRequest.headBytesMax, alignment: 1) { buffer in
+      let count = recv(descriptor, buffer.baseAddress, room, 0)
+      if count > 0 { bytes += UnsafeRawBufferPointer(rebasing: buffer[..<count]) }
+      return count
+    }
+    if count < 0 {
+      if csystem_errno() != EAGAIN && csystem_errno() != EINTR { close() }
+      return
+    }
+    if count == 0 { return close() }
+    switch PageRequest(bytes, host: server.host) {
+    case .incomplete: return
+    case .page(let isHeadOnly): bytes = PageResponse.page(server.page(), isHeadOnly: isHeadOnly)
+    case .refused(let refusal, let isHeadOnly): bytes = PageResponse.refusal(refusal, isHeadOnly: isHeadOnly)
+    }
+    state = .response
+    timer?.set(after: Self.responseTime)
+    send()
+  }
+
+  private func send() {
+    guard let server else { return }
+    let count = bytes.withUnsafeBytes {
+      CSystem.send(descriptor, $0.baseAddress! + sentBytes, $0.count - sentBytes, CInt(MSG_NOSIGNAL))
+    }
+    if count < 0 && csystem_errno() != EAGAIN && csystem_errno() != EINTR { return close() }
+    sentBytes += max(count, 0)
+    guard sentBytes == bytes.count else { return server.loop.modify(registration, .write) }
+    state = .lingering
+    bytes = []
+    shutdown(descriptor, CInt(SHUT_WR))
+    timer?.set(after: Self.lingerTime)
+    server.loop.modify(registration, .read)
+  }
+
+  private func drop() {
+    let count = withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { buffer in
+      recv(descriptor, buffer.baseAddress, buffer.count, 0)
+    }
+    if count < 0 && (csystem_errno() == EAGAIN || csystem_errno() == EINTR) { return }
+    droppedBytes += max(count, 0)
+    if count <= 0 || droppedBytes > Self.droppedBytesMax { close() }
+  }
+}

@@ -1,0 +1,161 @@
+/// The head of an HTTP/1.1 request (RFC 9112), as far as the status page needs it. What follows a head is not read: each
+/// connection has one request.
+public enum PageRequest: Equatable, Sendable {
+  /// The head is not complete.
+  case incomplete
+  /// The page is wanted, or only its head.
+  case page(isHeadOnly: Bool)
+  case refused(PageRefusal, isHeadOnly: Bool)
+
+  /// The longest head. Browsers send about 1 KiB; a stranger decides how much of this is used.
+  public static let headBytesMax = 4096
+
+  /// Reads the head in `bytes`, all that came on a connection. `host`: the address under which the page is served. A request
+  /// for another host is refused: it comes from a page whose name leads here, and that may not read this one.
+  public init(_ bytes: [UInt8], host: String) {
+    guard let lines = headLines(bytes) else {
+      // Who speaks another protocol is not waited for.
+      let isText = bytes.allSatisfy { isPlain($0) || $0 == 0x0A || $0 == 0x0D }
+      self =
+        !isText
+        ? .refused(.malformed, isHeadOnly: false)
+        : bytes.count < Self.headBytesMax ? .incomplete : .refused(.tooLong, isHeadOnly: false)
+      return
+    }
+    let words = lines[0].split(separator: 0x20, omittingEmptySubsequences: false)
+    guard lines.allSatisfy({ $0.allSatisfy { isPlain($0) } }), words.count == 3, isToken(words[0]),
+      let version = Version(words[2])
+    else {
+      self = .refused(.malformed, isHeadOnly: false)
+      return
+    }
+    let isHeadOnly = words[0].elementsEqual("HEAD".utf8)
+    if let refusal = refusal(of: words[0], words[1], version, lines.dropFirst(), host: Array(host.utf8)) {
+      self = .refused(refusal, isHeadOnly: isHeadOnly)
+    } else {
+      self = .page(isHeadOnly: isHeadOnly)
+    }
+  }
+}
+
+/// Why a request gets no page. The raw value is the status code (RFC 9110, 15; RFC 6585, 5).
+public enum PageRefusal: UInt16, Sendable, CaseIterable {
+  case malformed = 400
+  case notFound = 404
+  case methodNotAllowed = 405
+  /// Another host is wanted.
+  case misdirected = 421
+  case tooLong = 431
+  case versionNotSupported = 505
+
+  /// The reason phrase.
+  public var text: StaticString {
+    switch self {
+    case .malformed: "Bad Request"
+    case .notFound: "Not Found"
+    case .methodNotAllowed: "Method Not Allowed"
+    case .misdirected: "Misdirected Request"
+    case .tooLong: "Request Header Fields Too Large"
+    case .versionNotSupported: "HTTP Version Not Supported"
+    }
+  }
+}
+
+private enum Version {
+  case before11
+  /// Of which Host is demanded.
+  case since11
+  case other
+
+  /// RFC 9112, 2.3.
+  init?(_ word: ArraySlice<UInt8>) {
+    guard word.count == 8, word.starts(with: "HTTP/".utf8) else { return nil }
+    let major = word[word.startIndex + 5], minor = word[word.startIndex + 7]
+    guard isDigit(major), word[word.startIndex + 6] == UInt8(ascii: "."), isDigit(minor) else { return nil }
+    self = major != UInt8(ascii: "1") ? .other : minor == UInt8(ascii: "0") ? .before11 : .since11
+  }
+}
+
+private func refusal(
+  of method: ArraySlice<UInt8>, _ target: ArraySlice<UInt8>, _ version: Version,
+  _ fields: ArraySlice<ArraySlice<UInt8>>, host: [UInt8]
+) -> PageRefusal? {
+  if case .other = version { return .versionNotSupported }
+  var hosts: [ArraySlice<UInt8>] = []
+  for field in fields {
+    // A name ends at its colon, without a blank before it (RFC 9112, 5.1).
+    guard let colon = field.firstIndex(of: UInt8(ascii: ":")), isToken(field[..<colon]) else { return .malformed }
+    if isSameWord(field[..<colon], "host") { hosts.append(trimmed(field[(colon + 1)...])) }
+  }
+  // RFC 9112, 3.2.
+  if hosts.count > 1 { return .malformed }
+  if case .since11 = version, hosts.isEmpty { return .malformed }
+  if !method.elementsEqual("GET".utf8) && !method.elementsEqual("HEAD".utf8) { return .methodNotAllowed }
+  var path = target
+  // The absolute form names the host itself (RFC 9112, 3.2.2).
+  if target.count > 7, isSameWord(target.prefix(7), "http://") {
+    let rest = target.dropFirst(7)
+    let end = rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex
+    hosts = [rest[..<end]]
+    path = rest[end...]
+  }
+  if let asked = hosts.first, !asked.elementsEqual(host) && !asked.elementsEqual(host + Array(":80".utf8)) {
+    return .misdirected
+  }
+  let isRoot = path.first == UInt8(ascii: "/") && (path.count == 1 || path.dropFirst().first == UInt8(ascii: "?"))
+  return isRoot ? nil : .notFound
+}
+
+/// The lines of a complete head, without their ends; nil when it is not complete. Empty lines before it do not count, and a line
+/// feed alone ends a line (RFC 9112, 2.2).
+private func headLines(_ bytes: [UInt8]) -> [ArraySlice<UInt8>]? {
+  var lines: [ArraySlice<UInt8>] = []
+  var start = 0
+  while let end = bytes[start...].firstIndex(of: 0x0A) {
+    if end >= PageRequest.headBytesMax { return nil }
+    let line = end > start && bytes[end - 1] == 0x0D ? bytes[start..<(end - 1)] : bytes[start..<end]
+    start = end + 1
+    if !line.isEmpty {
+      lines.append(line)
+    } else if !lines.isEmpty {
+      return lines
+    }
+  }
+  return nil
+}
+
+/// RFC 9110, 5.6.2.
+private func isToken(_ word: ArraySlice<UInt8>) -> Bool {
+  !word.isEmpty
+    && word.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+      case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"): true
+      case UInt8(ascii: "'"), UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."): true
+      case UInt8(ascii: "^"), UInt8(ascii: "_"), UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"): true
+      default: isDigit(byte)
+      }
+    }
+}
+
+/// No control character but a tab.
+private func isPlain(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }
+
+private func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+
+/// Whether a word of ASCII is `lowercase`, in either case.
+private func isSameWord(_ word: ArraySlice<UInt8>, _ lowercase: StaticString) -> Bool {
+  guard word.count == lowercase.utf8CodeUnitCount else { return false }
+  for (index, byte) in word.enumerated() {
+    let folded = (0x41...0x5A).contains(byte) ? byte | 0x20 : byte
+    if folded != lowercase.utf8Start[index] { return false }
+  }
+  return true
+}
+
+private func trimmed(_ value: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+  var value = value
+  while let byte = value.first, byte == 0x20 || byte == 0x09 { value = value.dropFirst() }
+  while let byte = value.last, byte == 0x20 || byte == 0x09 { value = value.dropLast() }
+  return value
+}

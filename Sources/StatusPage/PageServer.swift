@@ -1,0 +1,141 @@
+import CSystem
+import Primitives
+import Reactor
+
+/// The status page of a box for those in its Wi-Fi group: HTTP/1.1 (RFC 9112) at one address of one interface. It tells, and
+/// changes nothing, whatever is asked.
+///
+/// The server and its connections retain each other until `close`.
+public final class PageServer {
+  /// Connections at once, of all stations of the group; and of one of them, so that none takes all.
+  public static let connectionsMax = 4
+  public static let connectionsOfSourceMax = 2
+  /// What one connection may hold: a request, or a response.
+  public static let connectionBytesMax = PageRequest.headBytesMax + PageResponse.headBytesMax + PageContent.bytesMax
+  /// Connections that are served; what comes faster is closed.
+  static let rate = TokenRate(perSecond: 16, burst: 32)
+  /// How old a page may be: many requests cost no more than a few.
+  static let freshTime = TimeSpan.seconds(1)
+  /// Connections that the kernel completes before they are accepted.
+  private static let backlog: CInt = 8
+
+  let loop: EventLoop
+  /// The address in a request.
+  let host: String
+  /// The port that is listened at.
+  public private(set) var port: UInt16 = 0
+  private var acceptor: Acceptor?
+  private var connections: [PageConnection] = []
+  private var content: (() -> PageContent)?
+  private var html: [UInt8] = []
+  private var htmlAt: Instant?
+  private var bucket = TokenBucket()
+
+  /// Listens at an IPv4 address of an interface. `content` is asked for at most once in `freshTime`. Errors: EADDRINUSE,
+  /// EADDRNOTAVAIL, EACCES for a port below 1024 without CAP_NET_BIND_SERVICE, and those of socket and epoll_ctl.
+  public init(
+    _ loop: EventLoop, address: UInt32, host: String, port: UInt16, interface: String,
+    content: @escaping () -> PageContent
+  ) throws(SystemError) {
+    self.loop = loop
+    self.host = host
+    self.content = content
+    let descriptor = try Self.listener(address, port, interface)
+    self.port = Self.port(of: descriptor)
+    acceptor = try Acceptor(loop, descriptor) { [self] in
+      accept($0)
+    } shortage: { _ in
+      // The page is for people, who try again; the bearers report what the box lacks.
+    }
+  }
+
+  /// Ends all connections. Nothing is called after it.
+  public func close() {
+    acceptor?.close()
+    acceptor = nil
+    content = nil
+    for connection in connections { connection.close() }
+  }
+
+  func ended(_ connection: PageConnection) { connections.removeAll { $0 === connection } }
+
+  /// The page of this moment.
+  func page() -> [UInt8] {
+    if let htmlAt, loop.now < htmlAt + Self.freshTime { return html }
+    html = content?().html() ?? []
+    htmlAt = loop.now
+    return html
+  }
+
+  private func accept(_ listener: CInt) -> Acceptor.Outcome {
+    var address = sockaddr_in()
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let flags = CInt(bitPattern: SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    let descriptor = withUnsafeMutablePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        accept4(listener, __SOCKADDR_ARG(__sockaddr__: $0), &length, flags)
+      }
+    }
+    if descriptor < 0 { return Acceptor.Outcome(.last) }
+    let source = UInt32(bigEndian: address.sin_addr.s_addr)
+    guard bucket.take(Self.rate, now: loop.now), makeRoom(for: source) else {
+      CSystem.close(descriptor)
+      return .taken
+    }
+    do throws(SystemError) {
+      connections.append(try PageConnection(self, descriptor, source: source))
+      return .taken
+    } catch {
+      CSystem.close(descriptor)
+      return .failed(error)
+    }
+  }
+
+  /// Where all places are taken, the oldest connection that nobody waits for gives up its own.
+  private func makeRoom(for source: UInt32) -> Bool {
+    let own = connections.filter { $0.source == source }
+    let crowd =
+      own.count >= Self.connectionsOfSourceMax ? own : connections.count >= Self.connectionsMax ? connections : []
+    if crowd.isEmpty { return true }
+    guard let idle = crowd.first(where: { $0.isIdle }) else { return false }
+    idle.close()
+    return true
+  }
+
+  private static func listener(_ address: UInt32, _ port: UInt16, _ interface: String) throws(SystemError) -> CInt {
+    let type = CInt(bitPattern: SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    let descriptor = socket(AF_INET, type, 0)
+    if descriptor < 0 { throw SystemError.last }
+    var reuse: CInt = 1
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &reuse, socklen_t(MemoryLayout<CInt>.size))
+    var local = sockaddr_in()
+    local.sin_family = sa_family_t(AF_INET)
+    local.sin_port = port.bigEndian
+    local.sin_addr.s_addr = address.bigEndian
+    // Otherwise who knows the address reaches it from each other network of the box as well.
+    let name = Array(interface.utf8)
+    let isBound = setsockopt(descriptor, SOL_SOCKET, SO_BINDTODEVICE, name, socklen_t(name.count)) == 0
+    let isListening =
+      isBound
+      && withUnsafePointer(to: local) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          bind(descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: $0), socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+      } == 0 && listen(descriptor, backlog) == 0
+    if isListening { return descriptor }
+    let error = SystemError.last
+    CSystem.close(descriptor)
+    throw error
+  }
+
+  private static func port(of descriptor: CInt) -> UInt16 {
+    var local = sockaddr_in()
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let result = withUnsafeMutablePointer(to: &local) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        getsockname(descriptor, __SOCKADDR_ARG(__sockaddr__: $0), &length)
+      }
+    }
+    return result == 0 ? UInt16(bigEndian: local.sin_port) : 0
+  }
+}

@@ -1,0 +1,73 @@
+import DHCP
+import Testing
+
+/// What udhcpc sends first, without its padding.
+let discover: [UInt8] =
+  [1, 1, 6, 0, 0x12, 0x34, 0x56, 0x78, 0, 5, 0x80, 0] + [UInt8](repeating: 0, count: 16)
+  + [0x02, 0, 0, 0, 1, 0] + [UInt8](repeating: 0, count: 10 + 64 + 128) + [0x63, 0x82, 0x53, 0x63]
+  + [53, 1, 1, 61, 7, 1, 2, 0, 0, 0, 1, 0, 57, 2, 2, 64, 55, 3, 1, 3, 6, 12, 3, 0x62, 0x6F, 0x62, 255, 0, 0]
+
+@Test func aRequestIsReadWithoutWhatNobodyNeeds() throws {
+  #expect(
+    try DHCPRequest(discover)
+      == DHCPRequest(.discover, transaction: 0x1234_5678, flags: 0x8000, hardware: 0x0200_0000_0100))
+  let end = discover.count - 3
+  let request =
+    Array(discover[..<240]) + [53, 1, 3, 0, 50, 4, 192, 168, 49, 201, 54, 4, 192, 168, 49, 1] + discover[end...]
+  #expect(
+    try DHCPRequest(request)
+      == DHCPRequest(
+        .request, transaction: 0x1234_5678, flags: 0x8000, hardware: 0x0200_0000_0100, wanted: 0xC0A8_31C9,
+        server: 0xC0A8_3101))
+}
+
+@Test func noBeginningOfARequestIsOne() {
+  // The options end where the packet ends.
+  for count in 0..<243 { #expect(throws: DHCPSyntaxError.self) { try DHCPRequest(Array(discover[..<count])) } }
+}
+
+@Test func anOptionIsNotReadBeyondThePacket() {
+  for tail: [UInt8] in [
+    [53], [53, 1], [53, 2, 1, 1], [50, 4, 1, 2, 3], [50, 3, 1, 2, 3], [54, 5, 1, 2, 3, 4, 5], [12, 255, 0],
+  ] {
+    #expect(throws: DHCPSyntaxError.self) { try DHCPRequest(discover[..<243] + tail) }
+  }
+}
+
+@Test func whatIsNoClientOnEthernetIsRefused() {
+  func changed(_ index: Int, _ byte: UInt8) -> [UInt8] {
+    var packet = discover
+    packet[index] = byte
+    return packet
+  }
+  // A reply, another medium, a relay agent, a group as the sender, another protocol, an unknown kind, a server's.
+  for (index, byte): (Int, UInt8) in [(0, 2), (1, 6), (2, 8), (24, 1), (28, 3), (236, 0), (242, 9), (242, 2)] {
+    #expect(throws: DHCPSyntaxError.self, "\(index)") { try DHCPRequest(changed(index, byte)) }
+  }
+  var nobody = discover
+  for index in 28..<34 { nobody[index] = 0 }
+  #expect(throws: DHCPSyntaxError.self) { try DHCPRequest(nobody) }
+}
+
+@Test func aLeaseIsToldWithoutRouterAndNameServer() throws {
+  let request = try DHCPRequest(discover)
+  let packet = DHCPReply(.offer, to: request, address: 0xC0A8_31C9, leaseSeconds: 3600).encoded(
+    server: 0xC0A8_3101, mask: 0xFFFF_FF00)
+  let head: [UInt8] = [2, 1, 6, 0, 0x12, 0x34, 0x56, 0x78, 0, 0, 0x80, 0, 0, 0, 0, 0, 192, 168, 49, 201]
+  #expect(Array(packet[..<20]) == head)
+  #expect(Array(packet[28..<34]) == [0x02, 0, 0, 0, 1, 0])
+  let options: [UInt8] = [
+    0x63, 0x82, 0x53, 0x63, 53, 1, 2, 54, 4, 192, 168, 49, 1, 51, 4, 0, 0, 14, 16, 1, 4, 255, 255, 255, 0, 255,
+  ]
+  #expect(Array(packet[236..<(236 + options.count)]) == options)
+  #expect(packet.count == 300)
+}
+
+@Test func aRefusalHasNoAddressAndGoesToAll() throws {
+  var request = try DHCPRequest(discover)
+  request.address = 0xC0A8_31C9
+  let refusal = DHCPReply(.refusal, to: request)
+  #expect(refusal.destination == 0xFFFF_FFFF)
+  #expect(Array(refusal.encoded(server: 1, mask: 2)[12..<20]) == [UInt8](repeating: 0, count: 8))
+  #expect(DHCPReply(.acknowledgement, to: request, address: 0xC0A8_31C9).destination == 0xC0A8_31C9)
+}

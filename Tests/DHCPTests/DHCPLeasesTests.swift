@@ -1,0 +1,118 @@
+import DHCP
+import Primitives
+import Testing
+
+private let server: UInt32 = 0xC0A8_3101
+private let first: UInt32 = 0xC0A8_31C9
+
+/// Leases of three addresses.
+private struct House {
+  var leases = DHCPLeases(server: server, addresses: first...(first + 2))
+  var now = Instant.zero + .seconds(1000)
+  var stations: [UInt64] = []
+
+  mutating func ask(
+    _ kind: DHCPRequest.Kind, _ hardware: UInt64, wanted: UInt32? = nil, has: UInt32 = 0, server: UInt32? = nil
+  ) -> DHCPReply? {
+    let stations = stations
+    let request = DHCPRequest(kind, transaction: 7, address: has, hardware: hardware, wanted: wanted, server: server)
+    return leases.reply(to: request, now: now) { stations.contains($0) }
+  }
+
+  /// The address that a client has in the end; nil for none.
+  mutating func join(_ hardware: UInt64) -> UInt32? {
+    guard let offer = ask(.discover, hardware), offer.kind == .offer else { return nil }
+    guard let lease = ask(.request, hardware, wanted: offer.address, server: server), lease.kind == .acknowledgement
+    else { return nil }
+    return lease.address
+  }
+}
+
+@Test func eachStationGetsAnAddressOfItsOwn() {
+  var house = House()
+  #expect(house.join(1) == first && house.join(2) == first + 1 && house.join(3) == first + 2)
+}
+
+@Test func aStationGetsTheSameAddressAgain() {
+  var house = House()
+  _ = house.join(1)
+  #expect(house.join(2) == first + 1 && house.join(2) == first + 1)
+  house.now = house.now + .seconds(7200)
+  #expect(house.join(2) == first + 1)
+}
+
+@Test func aLeaseIsRenewedByItsHolderAlone() {
+  var house = House()
+  _ = house.join(1)
+  house.now = house.now + .seconds(3599)
+  #expect(
+    house.ask(.request, 1, has: first)
+      == DHCPReply(
+        .acknowledgement,
+        to: DHCPRequest(.request, transaction: 7, address: first, hardware: 1), address: first, leaseSeconds: 3600))
+  house.now = house.now + .seconds(3599)
+  #expect(house.ask(.request, 2, has: first)?.kind == .refusal)
+}
+
+/// After a restart the server knows nobody.
+@Test func whoAsksForTheAddressThatItHadGetsItWhenItIsFree() {
+  var house = House()
+  #expect(house.ask(.request, 1, wanted: first + 2)?.address == first + 2)
+  #expect(house.ask(.request, 2, wanted: first + 2)?.kind == .refusal)
+  #expect(house.ask(.request, 2, wanted: 0x0A00_0001)?.kind == .refusal)
+}
+
+@Test func aClientOfAnotherServerIsLeftAloneAndItsOfferIsFree() {
+  var house = House()
+  #expect(house.ask(.discover, 1)?.address == first)
+  #expect(house.ask(.request, 1, wanted: 5, server: 0x0A00_0001) == nil)
+  #expect(house.ask(.discover, 2)?.address == first)
+}
+
+@Test func aReleasedAddressIsTakenLast() {
+  var house = House()
+  _ = house.join(1)
+  #expect(house.ask(.release, 2, has: first) == nil)
+  #expect(house.ask(.request, 3, wanted: first)?.kind == .refusal, "released by another one")
+  _ = house.ask(.release, 1, has: first)
+  #expect(house.join(2) == first + 1 && house.join(3) == first + 2 && house.join(4) == first)
+}
+
+@Test func anAddressThatIsInUseRests() {
+  var house = House()
+  _ = house.join(1)
+  _ = house.ask(.decline, 2, wanted: first)
+  #expect(house.ask(.request, 1, has: first)?.kind == .acknowledgement, "declined by another one")
+  _ = house.ask(.decline, 1, wanted: first)
+  #expect(house.ask(.request, 1, has: first)?.kind == .refusal)
+  #expect(house.join(1) == first + 1)
+  house.now = house.now + .seconds(601)
+  #expect(house.ask(.request, 9, wanted: first)?.kind == .acknowledgement)
+}
+
+@Test func anOfferIsKeptForAMinute() {
+  var house = House()
+  _ = house.ask(.discover, 1)
+  #expect(house.ask(.request, 2, wanted: first)?.kind == .refusal)
+  house.now = house.now + .seconds(61)
+  #expect(house.ask(.request, 2, wanted: first)?.kind == .acknowledgement)
+}
+
+/// A stranger in the group can ask in the name of any number of stations.
+@Test func madeUpStationsKeepNoRealOneOut() {
+  var house = House()
+  for hardware in UInt64(1)...9 { _ = house.join(hardware) }
+  #expect(house.join(10) == nil, "all are taken")
+  house.stations = [10, 2]
+  #expect(house.join(10) == first, "by who is there")
+  #expect(house.join(11) == nil)
+  house.stations = [10, 2, 11]
+  #expect(house.join(11) == first + 2, "and not from who is there")
+}
+
+@Test func whoHasAnAddressIsToldTheRestWithoutALease() {
+  var house = House()
+  let reply = house.ask(.inform, 1, has: 0xC0A8_3105)
+  #expect(reply?.kind == .acknowledgement && reply?.address == 0 && reply?.leaseSeconds == 0)
+  #expect(house.ask(.inform, 1, has: 0x0A00_0001) == nil, "a reply to another network")
+}

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""The status page of a Wi-Fi group, in a browser and for those who mean it no good: page_test.py BINARY
+
+A real daemon, a cable in the place of the radio, and headless Chromium at its other end. With SCREENSHOT=FILE the picture of
+docs/operations.md is made. Needs root."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from daemons import DaemonsTest, wait
+from group import ADDRESS, PASSPHRASE, SSID, Owner
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium"))), "chromium-headless-shell")
+PAGE = f"http://{ADDRESS}/"
+# Sends what it is given, in pieces if there are several, and prints what comes back until the end, at most 64 KiB.
+CLIENT = """
+import socket, sys, time
+s = socket.create_connection((sys.argv[1], 80), timeout=20)
+for piece in sys.argv[2:]:
+    s.sendall(piece.encode("latin-1").decode("unicode_escape").encode("latin-1"))
+    time.sleep(0.05)
+came = b""
+try:
+    while len(came) < 65536 and (part := s.recv(65536)):
+        came += part
+except ConnectionResetError:
+    came += b"reset"
+sys.stdout.buffer.write(came)
+"""
+
+
+class PageTest(DaemonsTest):
+    def owner(self, extra="", **options):
+        owner = Owner(self.root, "attic", extra=extra, **options)
+        self.addCleanup(owner.stop)
+        return owner.start()
+
+    def with_address(self, owner):
+        owner.phone.run("ip", "address", "replace", "192.168.49.201/24", "dev", "wlan0")
+        return owner
+
+    def ask(self, owner, *pieces, address=ADDRESS):
+        return owner.phone.run(sys.executable, "-c", CLIENT, address, *pieces)
+
+    def browse(self, owner, *options):
+        """The page as a browser has it, in HTML."""
+        with tempfile.TemporaryDirectory() as profile:
+            return owner.phone.run(BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
+                                   "--window-size=412,915", *options, PAGE)
+
+    def test_a_browser_shows_who_is_there(self):
+        owner = self.with_address(self.owner(display="attic <b>&"))
+        html = self.browse(owner, "--dump-dom")
+        self.assertIn("<h1>attic &lt;b&gt;&amp;</h1>", html)
+        self.assertIn(f"<code>{owner.id}</code>", html)
+        self.assertIn(SSID, html)
+        self.assertNotIn(PASSPHRASE, html)
+        self.assertIn("Nobody is there yet.", html)
+
+    def test_the_page_is_drawn_to_its_end(self):
+        owner = self.with_address(self.owner())
+        path = os.environ.get("SCREENSHOT") or self.path("page.png")
+        self.browse(owner, f"--screenshot={path}")
+        with open(path, "rb") as file:
+            self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+        self.assertGreater(os.path.getsize(path), 10_000, "an empty page")
+
+    def test_it_answers_at_the_address_of_the_group_on_its_interface_alone(self):
+        owner = self.with_address(self.owner())
+        self.assertIn("200 OK", self.ask(owner, f"GET / HTTP/1.1\\r\\nHost: {ADDRESS}\\r\\n\\r\\n"))
+        owner.network.run("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", owner.phone.keeper.pid)
+        for network, address in ((owner.network, "10.9.8.7/24"), (owner.phone, "10.9.8.8/24")):
+            network.run("ip", "address", "add", address, "dev", "eth0")
+            network.run("ip", "link", "set", "eth0", "up")
+        owner.phone.run("ip", "route", "add", f"{ADDRESS}/32", "via", "10.9.8.7")
+        for address in ("10.9.8.7", ADDRESS):
+            with self.assertRaises(subprocess.CalledProcessError, msg=address):
+                self.ask(owner, "GET / HTTP/1.0\\r\\n\\r\\n", address=address)
+
+    def test_a_page_of_another_name_cannot_read_it(self):
+        owner = self.with_address(self.owner())
+        answer = self.ask(owner, "GET / HTTP/1.1\\r\\nHost: evil.example\\r\\n\\r\\n")
+        self.assertTrue(answer.startswith("HTTP/1.1 421 "), answer)
+        self.assertNotIn("attic", answer)
+
+    def test_hostile_requests_are_answered_shortly_and_change_nothing(self):
+        owner = self.with_address(self.owner())
+        before = owner.status
+        for pieces, status in (
+                (("POST / HTTP/1.1\\r\\nHost: 192.168.49.1\\r\\nContent-Length: 9999999\\r\\n\\r\\n", "x" * 1000), 405),
+                (("GET /../../etc/passwd HTTP/1.1\\r\\nHost: 192.168.49.1\\r\\n\\r\\n",), 404),
+                (("GET / HTTP/1.1\\r\\nHost: 192.168.49.1\\r\\nHost: a\\r\\n\\r\\n",), 400),
+                (("GET / HTTP/1.1\\r\\n" + "A: b\\r\\n" * 700 + "\\r\\n",), 431),
+                (("\\x16\\x03\\x01\\x02\\x00\\x01\\x00",), 400), (("\\x00",), 400)):
+            answer = self.ask(owner, *pieces)
+            self.assertTrue(answer.startswith(f"HTTP/1.1 {status} "), answer)
+        after = owner.status
+        self.assertEqual([after["box"][key] for key in ("name", "id", "epoch", "trust")],
+                         [before["box"][key] for key in ("name", "id", "epoch", "trust")])
+
+    def test_who_reads_nothing_and_who_sends_nothing_holds_up_nobody(self):
+        owner = self.with_address(self.owner())
+        script = "import socket,time\ns=[socket.create_connection(('192.168.49.1',80)) for _ in range(20)]\ntime.sleep(60)"
+        crowd = subprocess.Popen(owner.phone.command(sys.executable, "-c", script))
+        self.addCleanup(crowd.wait)
+        self.addCleanup(crowd.kill)
+        wait("it answers", lambda: "200 OK" in self.ask(owner, f"GET / HTTP/1.1\\r\\nHost: {ADDRESS}\\r\\n\\r\\n"))
+
+    def test_the_configuration_can_leave_it_out(self):
+        owner = self.with_address(self.owner(extra="status-page = no"))
+        self.assertIsNone(owner.bearer("status-page"))
+        with self.assertRaises(subprocess.CalledProcessError):
+            self.ask(owner, "GET / HTTP/1.0\\r\\n\\r\\n")
+
+    def test_a_taken_port_is_told_and_is_no_fault(self):
+        owner = Owner(self.root, "attic")
+        self.addCleanup(owner.stop)
+        script = "import socket,time\ns=socket.socket()\ns.bind(('0.0.0.0',80))\ns.listen()\nprint('bound',flush=True)\ntime.sleep(60)"
+        other = subprocess.Popen(owner.network.command(sys.executable, "-c", script), stdout=subprocess.PIPE)
+        self.addCleanup(other.stdout.close)
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        other.stdout.readline()
+        owner.start()
+        page = owner.bearer("status-page")
+        self.assertEqual((page["state"], page["detail"]), ("off", PAGE))
+        self.assertIn("another program listens at port 80", page["problem"])
+
+    def test_join_shows_the_group_of_a_real_daemon(self):
+        owner = self.owner()
+        code, out, err = owner.run("join")
+        self.assertEqual((code, err), (0, ""))
+        self.assertRegex(out, re.compile(rf"^network +{SSID}\npassphrase +{PASSPHRASE}\nbox +attic\nfingerprint +{owner.id}\naddress +{ADDRESS}\n"))
+
+    def test_join_without_a_group_says_so(self):
+        box = self.daemon("box").start()
+        self.assertIn("Wi-Fi Direct is off: set enabled = yes", self.refused(box, "join"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,28 @@
+"""A phone as an ordinary station: it joins a network by name and passphrase, and asks for an address by BusyBox's client of DHCP."""
+
+import os
+import re
+
+# Of each event of udhcpc; it sets no address itself.
+SCRIPT = """#!/bin/bash
+[ "$1" = bound ] && ip address replace "$ip/$mask" dev "$interface"
+echo "$1 $ip/$mask router=$router dns=$dns server=$serverid lease=$lease"
+"""
+
+
+def network(control, ssid, passphrase):
+    """Join, as somebody does in a phone's settings; `control` is of the station's interface."""
+    number = control.command("ADD_NETWORK")
+    for key, value in (("ssid", f'"{ssid}"'), ("psk", f'"{passphrase}"'), ("key_mgmt", "WPA-PSK"), ("scan_freq", 2437)):
+        control.command(f"SET_NETWORK {number} {key} {value}")
+    control.command(f"SELECT_NETWORK {number}")
+    control.wait_event("CTRL-EVENT-CONNECTED", 40)
+
+
+def lease(phone, interface="wlan1"):
+    """Ask for an address and take it: address, router, name servers, server, seconds."""
+    with open("/tmp/lease.sh", "w") as script:
+        script.write(SCRIPT)
+    os.chmod("/tmp/lease.sh", 0o755)
+    told = phone.run("busybox", "udhcpc", "-i", interface, "-f", "-n", "-q", "-t", "8", "-s", "/tmp/lease.sh")
+    return re.search(r"^bound (\S+)/\S+ router=(\S*) dns=(\S*) server=(\S+) lease=(\d+)$", told, re.MULTILINE).groups()

@@ -1,0 +1,30 @@
+"""What a program of a phone tells while it runs: see client.py."""
+
+import re
+
+from .story import wait_until
+
+
+class Story:
+    """What client.py tells, as [(word, {key: value})]."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def lines(self, word, **wanted):
+        found = []
+        for line in self.process.lines():
+            first, *rest = re.split(r" (?=\w+=)", line)
+            pairs = dict(pair.split("=", 1) for pair in rest)
+            if first == word and wanted.items() <= pairs.items():
+                found.append(pairs)
+        return found
+
+    def wait(self, word, timeout=30, **wanted):
+        def look():
+            found = self.lines(word, **wanted)
+            if not found and not self.process.is_running():
+                raise AssertionError(f"the phone ended: {self.process.output()[-2000:]}")
+            return found
+
+        return wait_until(f"the phone tells “{word}”", look, timeout)[-1]

@@ -1,0 +1,48 @@
+import QRCode
+import Testing
+
+private let text = Array("WIFI:T:WPA;S:attic;P:correct horse;;".utf8)
+
+@Test func aSymbolHasItsThreeFinderPatterns() throws {
+  let symbol = try #require(QRSymbol(text))
+  let last = symbol.sideModules - 7
+  for (left, top) in [(0, 0), (last, 0), (0, last)] {
+    for offset in 0..<7 {
+      #expect(symbol.isDark(column: left + offset, row: top) && symbol.isDark(column: left, row: top + offset))
+    }
+    #expect(!symbol.isDark(column: left + 1, row: top + 1) && symbol.isDark(column: left + 3, row: top + 3))
+  }
+}
+
+@Test func theMostThatAnInvitationCanSayFitsInEightyColumns() throws {
+  // Name and passphrase all of escaped characters, and the fingerprint.
+  let most = [UInt8](repeating: 0x5C, count: 13 + 64 + 3 + 126 + 4 + 32 + 2)
+  let symbol = try #require(QRSymbol(most))
+  #expect(symbol.columns <= 80)
+}
+
+@Test func whatIsTooLongIsNoSymbol() {
+  #expect(QRSymbol([UInt8](repeating: 0x61, count: 321)) != nil)
+  #expect(QRSymbol([UInt8](repeating: 0x61, count: 322)) == nil)
+  #expect(QRSymbol([UInt8](repeating: 0x61, count: 4000)) == nil)
+  #expect(QRSymbol([]) == nil)
+}
+
+@Test func twoRowsOfModulesAreALineOfText() throws {
+  let symbol = try #require(QRSymbol(text))
+  let lines = String(decoding: symbol.lines(isColoured: false), as: UTF8.self).split(separator: "\n")
+  #expect(lines.count == (symbol.columns + 1) / 2)
+  #expect(lines.allSatisfy { $0.count == symbol.columns })
+  #expect(lines[0].allSatisfy { $0 == "█" } && lines[1].allSatisfy { $0 == "█" })
+  // The upper edge of two finder patterns, and their second row.
+  #expect(lines[2].hasPrefix("████ ▄▄▄▄▄ █") && lines[2].hasSuffix("█ ▄▄▄▄▄ ████"))
+  // The side is odd: of the last line only the upper half is part of the margin.
+  #expect(lines[lines.count - 1].allSatisfy { $0 == "▀" })
+}
+
+@Test func colouredLinesAreWhiteOnBlackAndEndSo() throws {
+  let symbol = try #require(QRSymbol(text))
+  let plain = String(decoding: symbol.lines(isColoured: false), as: UTF8.self).split(separator: "\n")
+  let coloured = String(decoding: symbol.lines(isColoured: true), as: UTF8.self).split(separator: "\n")
+  #expect(coloured == plain.map { "\u{1B}[40;37;1m\($0)\u{1B}[0m" })
+}

@@ -1,0 +1,150 @@
+import CSystem
+import LoopSupport
+import Primitives
+import Reactor
+import Testing
+
+@testable import StatusPage
+
+/// A page on the loopback interface, and its loop.
+private final class Box {
+  let loop: EventLoop
+  let server: PageServer
+  var asked = 0
+
+  init() throws {
+    loop = try EventLoop()
+    var count: () -> Void = {}
+    server = try PageServer(
+      loop, address: 0x7F00_0001, host: "127.0.0.1", port: 0, interface: "lo",
+      content: {
+        count()
+        return PageContent(name: "attic", id: "a11c", ssid: "DIRECT-cw", peers: ["bob"])
+      })
+    count = { [unowned self] in asked += 1 }
+  }
+  deinit { server.close() }
+
+  /// A connection that blocks nobody.
+  func connect() throws -> CInt {
+    let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = server.port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    let result = withUnsafePointer(to: address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        CSystem.connect(descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: $0), socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    if result != 0 {
+      let error = SystemError.last
+      close(descriptor)
+      throw error
+    }
+    return descriptor
+  }
+
+  func send(_ text: String, on descriptor: CInt) {
+    let bytes = Array(text.utf8)
+    _ = CSystem.send(descriptor, bytes, bytes.count, CInt(MSG_NOSIGNAL))
+  }
+
+  /// What comes until the end; nil when it does not end in time.
+  func receive(_ descriptor: CInt, atMost: TimeSpan = .seconds(30)) -> String? {
+    var text: [UInt8] = []
+    var hasEnded = false
+    serve(loop, atMost: atMost) {
+      var buffer = [UInt8](repeating: 0, count: 4096)
+      let count = recv(descriptor, &buffer, buffer.count, CInt(MSG_DONTWAIT))
+      if count > 0 { text += buffer[..<count] }
+      if count == 0 || count < 0 && csystem_errno() == ECONNRESET { hasEnded = true }
+      return hasEnded
+    }
+    return hasEnded ? String(decoding: text, as: UTF8.self) : nil
+  }
+
+  func ask(_ request: String) throws -> String {
+    let descriptor = try connect()
+    defer { close(descriptor) }
+    send(request, on: descriptor)
+    return try #require(receive(descriptor))
+  }
+}
+
+private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+@Suite(.serialized) struct PageServerTests {
+  private let box: Box
+  init() throws { box = try Box() }
+
+  @Test func aRequestIsAnsweredWithTheWholePageAndTheConnectionEnds() throws {
+    let response = try box.ask(get)
+    let parts = response.split(separator: "\r\n\r\n", maxSplits: 1)
+    try #require(parts.count == 2)
+    #expect(parts[0].hasPrefix("HTTP/1.1 200 OK\r\n") && parts[0].contains("\r\nConnection: close"))
+    #expect(parts[0].contains("\r\nContent-Length: \(parts[1].utf8.count)\r\n"))
+    #expect(parts[0].contains("default-src 'none'"))
+    #expect(parts[1].hasPrefix("<!doctype html>") && parts[1].hasSuffix("</html>\n"))
+  }
+
+  @Test func aHeadHasTheLengthOfThePageAndNoPage() throws {
+    let response = try box.ask("HEAD / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    #expect(response.hasSuffix("\r\n\r\n") && !response.contains("<") && !response.contains("Content-Length: 0"))
+  }
+
+  @Test func aRefusalSaysWhyInItsHeadAndItsText() throws {
+    let response = try box.ask("POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\n\r\nhello")
+    #expect(response.hasPrefix("HTTP/1.1 405 Method Not Allowed\r\n") && response.contains("\r\nAllow: GET, HEAD\r\n"))
+    #expect(response.hasSuffix("\r\n\r\n405 Method Not Allowed\n"))
+    for refusal in PageRefusal.allCases {
+      let text = PageResponse.refusal(refusal, isHeadOnly: true)
+      #expect(text.count <= PageResponse.headBytesMax, "\(refusal): \(text.count)")
+    }
+  }
+
+  @Test func manyRequestsMakeOnePage() throws {
+    for _ in 0..<8 { _ = try box.ask(get) }
+    #expect(box.asked <= 3)
+  }
+
+  @Test func whoSendsSlowlyIsNotWaitedForLong() throws {
+    let slow = try box.connect()
+    defer { close(slow) }
+    box.send("GET / HT", on: slow)
+    let start = monotonicNow()
+    #expect(box.receive(slow) == "")
+    #expect(monotonicNow() - start < PageConnection.requestTime + .seconds(3))
+  }
+
+  @Test func oneStationTakesNotAllPlaces() throws {
+    let idle = try (0..<6).map { _ in try box.connect() }
+    defer { for each in idle { close(each) } }
+    // The oldest ones lose their places to those that come.
+    #expect(try box.ask(get).hasPrefix("HTTP/1.1 200 OK"))
+  }
+
+  @Test func whoAsksWithoutEndIsServedAtABoundedRate() throws {
+    var served = 0
+    for _ in 0..<256 where try box.ask(get).hasPrefix("HTTP/1.1 200") { served += 1 }
+    #expect(served >= 32 && served < 256)
+  }
+
+  @Test func afterItsEndNobodyIsServed() throws {
+    let waiting = try box.connect()
+    defer { close(waiting) }
+    serve(box.loop, for: .milliseconds(20))
+    box.server.close()
+    #expect(box.receive(waiting, atMost: .seconds(2)) == "")
+    #expect(throws: SystemError(code: ECONNREFUSED)) { try box.connect() }
+  }
+}
+
+@Test func anAddressThatTheMachineLacksIsAnError() throws {
+  let loop = try EventLoop()
+  #expect(throws: SystemError(code: EADDRNOTAVAIL)) {
+    try PageServer(loop, address: 0xC0A8_3101, host: "192.168.49.1", port: 0, interface: "lo") {
+      PageContent(name: "", id: "", ssid: "", peers: [])
+    }
+  }
+}
