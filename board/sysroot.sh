@@ -28,7 +28,7 @@ case $arch in
 esac
 triple=$arch-linux-gnu
 cache=${CAUSEWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/causeway}
-stamp=$(cat board/sysroot.sh board/private-apt.sh | sha256sum | cut -c1-12)
+stamp=$(cat board/sysroot.sh board/cut_section.py board/private-apt.sh | sha256sum | cut -c1-12)
 home=$cache/sysroot-$arch-$stamp
 
 mkdir -p "$cache" build/sysroot
@@ -44,7 +44,8 @@ if [ ! -d "$home" ]; then
   for d in "$work"/debs/*.deb; do dpkg-deb -x "$d" "$work/root"; done
   rm -rf "$work/root/usr/share" "$work/root/etc" "$work/root/var"
   for d in lib lib64; do [ -e "$work/root/$d" ] || ln -s "usr/$d" "$work/root/$d"; done
-  objcopy=$(dirname "$(readlink -f "$(command -v swift)")")/llvm-objcopy
+  tools=$(dirname "$(readlink -f "$(command -v swift)")")
+  objcopy=$tools/llvm-objcopy
   libraries=$work/root/usr/lib/$triple
   # An internal function of libavahi-core has the name of a public one of libavahi-client: only one of the two could
   # be linked, and the wrong one would be called. For the other function see CAvahi.c.
@@ -57,6 +58,11 @@ if [ ! -d "$home" ]; then
   # UTC alone, see CSystem.h; what reads the machine's time zone is never called.
   "$objcopy" --redefine-sym gmtime_r=csystem_gmtime_r "$libraries/libmbedcrypto.a"
   "$objcopy" --weaken-symbol=gmtime --weaken-symbol=localtime --weaken-symbol=mktime "$libraries/libwpa_client.a"
+  # The tables by which iconv transliterates are the end of one section of the locale “C”, 50 kB. board/firmware.ld says
+  # that iconv is not linked.
+  (cd "$work" && "$tools/llvm-ar" x "$libraries/libc.a" C-ctype.o)
+  board/cut_section.py "$work/C-ctype.o" .rodata translit_
+  (cd "$work" && "$tools/llvm-ar" r "$libraries/libc.a" C-ctype.o)
   mkdir -p "$work/root/third-party/include" "$work/root/third-party/lib"
   for h in $THIRD_PARTY_HEADERS; do cp -r "$work/root/usr/include/$h" "$work/root/third-party/include/"; done
   cp -r "$work/root/usr/include/dbus-1.0/dbus" "$work/root/usr/include/$triple/gmp.h" "$work/root/third-party/include/"

@@ -17,8 +17,8 @@ char *csystem_untranslated(const char *domain, const char *message, int category
   (void)domain, (void)category;
   return (char *)message;
 }
-int csystem_no_real(void);
-int csystem_no_real(void) { return -1; }
+int csystem_failed(void);
+int csystem_failed(void) { return -1; }
 void csystem_nothing(void);
 void csystem_nothing(void) {}
 

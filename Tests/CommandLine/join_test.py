@@ -9,6 +9,8 @@ import tempfile
 import threading
 import unittest
 
+# Debian's package is for Debian's Python, but the same version of another one runs it too.
+sys.path.append("/usr/lib/python3/dist-packages")
 import zbar
 
 BINARY = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "build/x86_64/causeway"
