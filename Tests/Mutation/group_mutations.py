@@ -40,6 +40,8 @@ ROWS = [
         "return leases.firstIndex { $0.map { !isStation($0.hardware) } ?? true }", "return nil", "DHCPTests"),
     Row("who is there loses its address to a stranger", "Sources/DHCP/DHCPLeases.swift",
         "guard isStation(request.hardware) else { return nil }", "", "DHCPTests"),
+    Row("a lease is told to an address that the client only claims to have", "Sources/DHCP/DHCPLeases.swift",
+        "request.address != 0 ? request.address : request.wanted ?? 0", "request.wanted ?? request.address", "DHCPTests"),
     Row("an information goes to another network", "Sources/DHCP/DHCPLeases.swift",
         "if request.address >> 8 != server >> 8 { return nil }", "", "DHCPTests"),
     Row("a request through a relay agent is answered", "Sources/DHCP/DHCPRequest.swift",
