@@ -47,7 +47,7 @@ ROWS = [
     Row("a request through a relay agent is answered", "Sources/DHCP/DHCPRequest.swift",
         "guard try reader.u32() == 0 else { throw DHCPSyntaxError() }", "_ = try reader.u32()", "DHCPTests"),
     Row("a group of stations gets an address", "Sources/DHCP/DHCPRequest.swift", " || hardware >> 40 & 1 != 0", "", "DHCPTests"),
-    Row("an access point takes the place of the network at home", "Sources/WiFiDirect/AccessPoint.swift", "isUsed = true", "isUsed = false",
+    Row("an access point takes the place of the network at home", "Sources/WiFiDirect/SupplicantNetworks.swift", "hasOthers = true", "hasOthers = false",
         "WiFiDirectTests.AccessPointTests"),
     Row("stations of another network are those of the access point", "Sources/WiFiDirect/AccessPoint.swift",
         "guard !interface.utf8.isEmpty, sameText(message.interface, interface) else { return }", "",
