@@ -11,7 +11,7 @@ __attribute__((constructor)) static void save_arguments(int argc, char **argv) {
 int csystem_argc(void) { return saved_argc; }
 char **csystem_argv(void) { return saved_argv; }
 
-// What board/firmware.ld puts in the place of functions of the C library.
+// What board/firmware.ld puts in the place of functions of libraries.
 char *csystem_untranslated(const char *domain, const char *message, int category);
 char *csystem_untranslated(const char *domain, const char *message, int category) {
   (void)domain, (void)category;

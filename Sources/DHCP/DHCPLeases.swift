@@ -75,7 +75,8 @@ public struct DHCPLeases {
       }
       return nil
     }
-    let wanted = request.wanted ?? request.address
+    // Who has an address may only keep it; the reply goes there.
+    let wanted = request.address != 0 ? request.address : request.wanted ?? 0
     if wanted == 0 { return nil }
     guard let place = place(of: wanted), isFree(place, now) || leases[place]?.hardware == request.hardware else {
       return DHCPReply(.refusal, to: request)

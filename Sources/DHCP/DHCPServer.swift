@@ -28,7 +28,8 @@ public final class DHCPServer: EventSource {
     self.address = address
     self.isStation = isStation
     leases = DHCPLeases(server: address, addresses: addresses)
-    descriptor = try Self.open(interface)
+    // Broadcasts reach a socket of all addresses only.
+    descriptor = try openInterfaceSocket(isStream: false, address: 0, port: Self.serverPort, interface: interface)
     do throws(SystemError) {
       registration = try loop.add(descriptor, .read, .admission, self)
     } catch {
@@ -61,7 +62,7 @@ public final class DHCPServer: EventSource {
   /// A reply that is lost is asked for again by its client.
   private func send(_ reply: DHCPReply) {
     let packet = reply.encoded(server: address, mask: Self.mask)
-    let target = Self.socketAddress(reply.destination, Self.clientPort)
+    let target = interfaceSocketAddress(reply.destination, Self.clientPort)
     _ = withUnsafePointer(to: target) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         sendto(
@@ -69,35 +70,5 @@ public final class DHCPServer: EventSource {
           socklen_t(MemoryLayout<sockaddr_in>.size))
       }
     }
-  }
-
-  private static func open(_ interface: String) throws(SystemError) -> CInt {
-    let type = CInt(bitPattern: SOCK_DGRAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-    let descriptor = socket(AF_INET, type, 0)
-    if descriptor < 0 { throw SystemError.last }
-    var broadcast: CInt = 1
-    setsockopt(descriptor, SOL_SOCKET, SO_BROADCAST, &broadcast, socklen_t(MemoryLayout<CInt>.size))
-    let name = Array(interface.utf8)
-    // Broadcasts reach a socket of all addresses only.
-    let local = socketAddress(0, serverPort)
-    let isOpen =
-      setsockopt(descriptor, SOL_SOCKET, SO_BINDTODEVICE, name, socklen_t(name.count)) == 0
-      && withUnsafePointer(to: local) {
-        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-          bind(descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: $0), socklen_t(MemoryLayout<sockaddr_in>.size))
-        }
-      } == 0
-    if isOpen { return descriptor }
-    let error = SystemError.last
-    CSystem.close(descriptor)
-    throw error
-  }
-
-  private static func socketAddress(_ address: UInt32, _ port: UInt16) -> sockaddr_in {
-    var socketAddress = sockaddr_in()
-    socketAddress.sin_family = sa_family_t(AF_INET)
-    socketAddress.sin_port = port.bigEndian
-    socketAddress.sin_addr.s_addr = address.bigEndian
-    return socketAddress
   }
 }

@@ -27,7 +27,7 @@ public struct PageContent {
 
   /// The page in HTML and UTF-8. It has its style in itself, and no script.
   public func html() -> [UInt8] {
-    var text = HTMLText()
+    var text = PageText()
     text.add("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n")
     text.add("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n")
     // Otherwise a browser asks for /favicon.ico.
@@ -62,7 +62,7 @@ public struct PageContent {
     return text.bytes
   }
 
-  private func addPeers(to text: inout HTMLText) {
+  private func addPeers(to text: inout PageText) {
     if peers.isEmpty {
       text.add("<p>Nobody is there yet.</p>\n")
       return
@@ -97,14 +97,17 @@ private let style: StaticString = """
 
   """
 
-/// HTML in UTF-8.
-struct HTMLText {
-  private(set) var bytes: [UInt8] = []
+/// The text of a page, or of the head of a response, in UTF-8.
+struct PageText {
+  var bytes: [UInt8] = []
 
   mutating func add(_ markup: StaticString) { markup.withUTF8Buffer { bytes.append(contentsOf: $0) } }
 
+  mutating func add(_ number: Int) { bytes += String(number).utf8 }
+
   mutating func add(count: Int, _ one: StaticString, _ many: StaticString) {
-    bytes += "\(count) ".utf8
+    add(count)
+    add(" ")
     add(count == 1 ? one : many)
   }
 

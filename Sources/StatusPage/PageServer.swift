@@ -40,7 +40,12 @@ public final class PageServer {
     self.loop = loop
     self.host = host
     self.content = content
-    let descriptor = try Self.listener(address, port, interface)
+    let descriptor = try openInterfaceSocket(isStream: true, address: address, port: port, interface: interface)
+    if listen(descriptor, Self.backlog) != 0 {
+      let error = SystemError.last
+      CSystem.close(descriptor)
+      throw error
+    }
     self.port = Self.port(of: descriptor)
     acceptor = try Acceptor(loop, descriptor) { [self] in
       accept($0)
@@ -100,32 +105,6 @@ public final class PageServer {
     guard let idle = crowd.first(where: { $0.isIdle }) else { return false }
     idle.close()
     return true
-  }
-
-  private static func listener(_ address: UInt32, _ port: UInt16, _ interface: String) throws(SystemError) -> CInt {
-    let type = CInt(bitPattern: SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-    let descriptor = socket(AF_INET, type, 0)
-    if descriptor < 0 { throw SystemError.last }
-    var reuse: CInt = 1
-    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &reuse, socklen_t(MemoryLayout<CInt>.size))
-    var local = sockaddr_in()
-    local.sin_family = sa_family_t(AF_INET)
-    local.sin_port = port.bigEndian
-    local.sin_addr.s_addr = address.bigEndian
-    // Otherwise who knows the address reaches it from each other network of the box as well.
-    let name = Array(interface.utf8)
-    let isBound = setsockopt(descriptor, SOL_SOCKET, SO_BINDTODEVICE, name, socklen_t(name.count)) == 0
-    let isListening =
-      isBound
-      && withUnsafePointer(to: local) {
-        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-          bind(descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: $0), socklen_t(MemoryLayout<sockaddr_in>.size))
-        }
-      } == 0 && listen(descriptor, backlog) == 0
-    if isListening { return descriptor }
-    let error = SystemError.last
-    CSystem.close(descriptor)
-    throw error
   }
 
   private static func port(of descriptor: CInt) -> UInt16 {

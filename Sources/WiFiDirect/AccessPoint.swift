@@ -44,8 +44,8 @@ final class AccessPoint: RadioActivity {
   func received(_ message: SupplicantMessage) {
     guard !interface.utf8.isEmpty, sameText(message.interface, interface) else { return }
     switch message.event {
-    case .stationConnected(let address): joined(address)
-    case .stationDisconnected(let address): radio.snapshot.stations.removeAll { $0 == address }
+    case .stationConnected(let address): radio.stationJoined(address)
+    case .stationDisconnected(let address): radio.stationLeft(address)
     case .pushButtonEnded, .pushButtonOverlap: radio.snapshot.isPushButtonPressed = false
     case .deviceFound, .findStopped, .groupStarted, .groupRemoved, .formationFailed, .full, .pushButtonRequested,
       .connected, .disconnected, .terminating, .other:
@@ -95,59 +95,31 @@ final class AccessPoint: RadioActivity {
     options.ssid.utf8.isEmpty ? DeviceName.make(prefix: options.deviceNamePrefix, hint: radio.hint) : options.ssid
   }
 
-  private var passphrase: String { options.passphrase.utf8.isEmpty ? options.passphraseOfNode : options.passphrase }
-
   private var frequency: UInt16 { options.frequency == 0 ? Self.frequencyDefault : options.frequency }
 
   private func defineOnOwnInterface() {
-    radio.supplicant?.send(to: options.interface, "LIST_NETWORKS") { [self] reply in
+    radio.supplicant?.removeNetworks(named: Array(ssid.utf8), of: options.interface) { [self] hasOthers in
       if hasEnded { return }
-      var isUsed = reply.isFailure
-      // The first line says what the columns are: number, name, address, flags.
-      for line in reply.bytes.split(separator: 0x0A).dropFirst() {
-        let fields = line.split(separator: 0x09, omittingEmptySubsequences: false)
-        if fields.count >= 2, fields[1].elementsEqual(ssid.utf8) {
-          // A daemon that was killed leaves its network behind.
-          radio.supplicant?.send(to: options.interface, "REMOVE_NETWORK \(string(fields[0]))")
-        } else {
-          isUsed = true
-        }
-      }
-      if !isUsed { return define(options.interface) }
-      failed(
-        "\(options.interface) takes no access point beside the network that it is configured for", isRefused: true)
+      if !hasOthers { return define(options.interface) }
+      failed("\(options.interface) takes no access point beside the network that it is configured for", isRefused: true)
     }
   }
 
   private func define(_ interface: String) {
     self.interface = interface
-    radio.supplicant?.send(to: interface, "ADD_NETWORK") { [self] reply in
-      guard !hasEnded else { return }
-      guard !reply.isFailure, reply.bytes.count <= 4 else {
-        return failed("wpa_supplicant adds no network: \(reply.text)")
-      }
-      network = reply.text
-      configure(reply.text)
-    }
-  }
-
-  private func configure(_ network: String) {
     radio.supplicant?.send(to: interface, "SET max_num_sta \(options.stationsMax)")
-    var isRefused = false
-    for setting in [
-      "ssid \(hexadecimal(Array(ssid.utf8)))", "psk \"\(passphrase)\"", "mode 2", "key_mgmt WPA-PSK", "proto RSN",
-      "pairwise CCMP", "group CCMP", "frequency \(frequency)",
+    let settings = [
+      "ssid \(hexadecimal(Array(ssid.utf8)))", "psk \"\(options.usedPassphrase)\"", "mode 2", "key_mgmt WPA-PSK",
+      "proto RSN", "pairwise CCMP", "group CCMP", "frequency \(frequency)",
       // Spares a scan of all channels, which takes ten seconds.
       "scan_freq \(frequency)",
-    ] {
-      radio.supplicant?.send(to: interface, "SET_NETWORK \(network) \(setting)") { [self] reply in
-        if reply.isOK || isRefused || hasEnded { return }
-        isRefused = true
-        failed("wpa_supplicant does not take the access point's name, passphrase or frequency")
-      }
-    }
-    radio.supplicant?.send(to: interface, "SELECT_NETWORK \(network)") { [self] _ in
-      if !isRefused, !hasEnded { timer?.set(after: Self.lookTime) }
+    ]
+    radio.supplicant?.addNetwork(to: interface, settings) { [self] network, reason in
+      if hasEnded { return }
+      guard let network else { return failed(reason) }
+      self.network = network
+      radio.supplicant?.send(to: interface, "SELECT_NETWORK \(network)")
+      timer?.set(after: Self.lookTime)
     }
   }
 
@@ -174,17 +146,8 @@ final class AccessPoint: RadioActivity {
   private func started() {
     timer?.cancel()
     isThere = true
-    radio.snapshot.state = .groupOwner
-    radio.snapshot.ssid = ssid
-    radio.snapshot.passphrase = passphrase
-    radio.snapshot.frequency = UInt32(frequency)
-    do {
-      try addInterfaceAddress(
-        if_nametoindex(interface), ipv4: WiFiDirectOptions.ownerAddress, prefixLength: WiFiDirectOptions.prefixLength)
-    } catch {
-      radio.report(fault: "\(interface) has no IPv4 address: \(error.text). The program needs CAP_NET_ADMIN.")
-    }
-    radio.groupCame(interface)
+    radio.becameOwner(
+      of: ssid, passphrase: options.usedPassphrase, frequency: UInt32(frequency), on: interface)
     radio.report("no Wi-Fi Direct here: access point \(ssid) on \(interface), \(frequency) MHz")
   }
 
@@ -193,11 +156,5 @@ final class AccessPoint: RadioActivity {
     if hasEnded { return }
     leave()
     radio.failed(reason, .creatingGroup, isRefused: isRefused)
-  }
-
-  private func joined(_ address: MACAddress) {
-    let stations = radio.snapshot.stations
-    if stations.contains(address) || stations.count >= WiFiDirectSnapshot.stationsMax { return }
-    radio.snapshot.stations.append(address)
   }
 }

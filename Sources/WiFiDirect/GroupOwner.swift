@@ -33,7 +33,7 @@ final class GroupOwner: RadioActivity {
     pushButtonTimer = Timer(radio.loop) { [self] in openPushButton() }
     radio.snapshot.state = .creatingGroup
     timer?.set(after: Self.creationTime)
-    removeLeftNetworks()
+    define()
   }
 
   func received(_ message: SupplicantMessage) {
@@ -43,9 +43,9 @@ final class GroupOwner: RadioActivity {
     case .groupRemoved(let name, let reason):
       if !interface.utf8.isEmpty, sameText(name, interface) { removed(reason) }
     case .stationConnected(let address):
-      if isOurs(message) { joined(address) }
+      if isOurs(message) { radio.stationJoined(address) }
     case .stationDisconnected(let address):
-      if isOurs(message) { radio.snapshot.stations.removeAll { $0 == address } }
+      if isOurs(message) { radio.stationLeft(address) }
     case .pushButtonRequested:
       if options.pushButton == .always { openPushButton() }
     case .pushButtonEnded:
@@ -98,50 +98,22 @@ final class GroupOwner: RadioActivity {
 
   // MARK: - Making the group
 
-  /// A daemon that was killed, and every attempt, leaves its network behind.
-  private func removeLeftNetworks() {
+  private func define() {
     let device = radio.deviceInterface
-    radio.supplicant?.send(to: device, "LIST_NETWORKS") { [self] reply in
-      let name = groupName()
-      for line in reply.bytes.split(separator: 0x0A) {
-        // Number, name, address, flags.
-        let fields = line.split(separator: 0x09, omittingEmptySubsequences: false)
-        guard fields.count >= 2, fields[1].elementsEqual(name) else { continue }
-        radio.supplicant?.send(to: device, "REMOVE_NETWORK \(string(fields[0]))")
-      }
-      defineNetwork(name)
-    }
-  }
-
-  private func defineNetwork(_ name: [UInt8]) {
-    let device = radio.deviceInterface
-    radio.supplicant?.send(to: device, "ADD_NETWORK") { [self] reply in
-      guard !hasEnded else { return }
-      guard !reply.isFailure, reply.bytes.count <= 4 else {
-        return failed("wpa_supplicant adds no network: \(reply.text)")
-      }
-      let network = reply.text
-      var isRefused = false
-      for setting in [
-        "ssid \(hexadecimal(name))", "psk \"\(passphrase)\"", "mode 3", "disabled 2", "key_mgmt WPA-PSK",
+    let name = groupName()
+    radio.supplicant?.removeNetworks(named: name, of: device) { [self] _ in
+      if hasEnded { return }
+      let settings = [
+        "ssid \(hexadecimal(name))", "psk \"\(options.usedPassphrase)\"", "mode 3", "disabled 2", "key_mgmt WPA-PSK",
         "proto RSN", "pairwise CCMP", "auth_alg OPEN",
-      ] {
-        radio.supplicant?.send(to: device, "SET_NETWORK \(network) \(setting)") { [self] reply in
-          if reply.isOK || isRefused { return }
-          isRefused = true
-          failed("wpa_supplicant does not take the group's name or passphrase")
-        }
-      }
-      radio.supplicant?.send("PING") { [self] _ in
-        if isRefused || hasEnded { return }
+      ]
+      radio.supplicant?.addNetwork(to: device, settings) { [self] network, reason in
+        if hasEnded { return }
+        if network == nil { return failed(reason) }
         self.network = network
         add()
       }
     }
-  }
-
-  private var passphrase: String {
-    options.passphrase.utf8.isEmpty ? options.passphraseOfNode : options.passphrase
   }
 
   /// The configured name, or one derived from the hint. It must begin with "DIRECT-" and two characters.
@@ -177,17 +149,8 @@ final class GroupOwner: RadioActivity {
   private func started(_ group: StartedGroup) {
     interface = group.interface
     timer?.cancel()
-    radio.snapshot.state = .groupOwner
-    radio.snapshot.ssid = group.ssid
-    radio.snapshot.passphrase = group.passphrase.utf8.isEmpty ? passphrase : group.passphrase
-    radio.snapshot.frequency = group.frequency
-    do {
-      try addInterfaceAddress(
-        if_nametoindex(interface), ipv4: WiFiDirectOptions.ownerAddress, prefixLength: WiFiDirectOptions.prefixLength)
-    } catch {
-      radio.report(fault: "\(interface) has no IPv4 address: \(error.text). The program needs CAP_NET_ADMIN.")
-    }
-    radio.groupCame(interface)
+    let passphrase = group.passphrase.utf8.isEmpty ? options.usedPassphrase : group.passphrase
+    radio.becameOwner(of: group.ssid, passphrase: passphrase, frequency: group.frequency, on: interface)
     radio.report("group \(group.ssid) on \(interface), \(group.frequency) MHz")
     if options.pushButton == .always { openPushButton() }
   }
@@ -203,12 +166,5 @@ final class GroupOwner: RadioActivity {
   private func isOurs(_ message: SupplicantMessage) -> Bool {
     // Without a global socket the p2p-dev socket reports the group's stations.
     sameText(message.interface, interface) || sameText(message.interface, radio.deviceInterface)
-  }
-
-  private func joined(_ address: MACAddress) {
-    if radio.snapshot.stations.contains(address) || radio.snapshot.stations.count >= WiFiDirectSnapshot.stationsMax {
-      return
-    }
-    radio.snapshot.stations.append(address)
   }
 }

@@ -49,14 +49,6 @@ final class Station: RadioActivity {
 
   private func define() {
     radio.snapshot.state = .joining
-    radio.supplicant?.send(to: options.interface, "ADD_NETWORK") { [self] reply in
-      guard !reply.isFailure, reply.bytes.count <= 4 else { return failed("adds no network: \(reply.text)") }
-      network = reply.text
-      configure(reply.text)
-    }
-  }
-
-  private func configure(_ network: String) {
     var settings = ["ssid \(hexadecimal(Array(options.ssid.utf8)))", "scan_ssid 1"]
     if options.passphrase.utf8.isEmpty {
       settings.append("key_mgmt NONE")
@@ -64,21 +56,16 @@ final class Station: RadioActivity {
       settings += ["psk \"\(options.passphrase)\"", "key_mgmt WPA-PSK"]
     }
     if options.frequency != 0 { settings.append("scan_freq \(options.frequency)") }
-    var isRefused = false
-    for setting in settings {
-      radio.supplicant?.send(to: options.interface, "SET_NETWORK \(network) \(setting)") { [self] reply in
-        if reply.isOK || isRefused { return }
-        isRefused = true
-        radio.supplicant?.send(to: options.interface, "REMOVE_NETWORK \(network)")
-        failed("does not take the network's name or passphrase")
-      }
+    radio.supplicant?.addNetwork(to: options.interface, settings) { [self] network, reason in
+      if timer == nil { return }
+      self.network = network
+      guard let network else { return failed(reason) }
+      radio.supplicant?.send(to: options.interface, "ENABLE_NETWORK \(network)")
     }
-    radio.supplicant?.send(to: options.interface, "ENABLE_NETWORK \(network)")
   }
 
   private func failed(_ reason: String) {
-    network = nil
-    radio.report(fault: "wpa_supplicant \(reason)")
+    radio.report(fault: reason)
     timer?.set(after: Self.retryTime)
   }
 

@@ -5,6 +5,8 @@ import Reactor
 
 /// wpa_supplicant, through its global socket or an interface's own socket.
 ///
+/// Commands are sent at many places: `@inline(never)` keeps each of them small.
+///
 /// On the global socket a command for an interface contains its name. Without a global socket, P2P events arrive on the
 /// p2p-dev socket or, with drivers without such a device, on the interface's socket; other interfaces (the group's) get
 /// channels of their own on first use.
@@ -75,6 +77,7 @@ final class Supplicant {
   }
 
   /// Sends a command for one interface. Without a global socket, `completion` never runs when the interface has none.
+  @inline(never)
   func send(
     to interface: String, _ command: String, _ completion: @escaping (SupplicantReply) -> Void = { _ in }
   ) {
@@ -86,6 +89,7 @@ final class Supplicant {
   }
 
   /// Sends a command to an interface just before `close`, without waiting for the answer.
+  @inline(never)
   func sendLast(to interface: String, _ command: String) {
     if isGlobal {
       main?.sendLast("IFNAME=\(interface) \(command)")

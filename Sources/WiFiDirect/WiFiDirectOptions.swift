@@ -65,6 +65,9 @@ public struct WiFiDirectOptions: Sendable {
     return nil
   }
 
+  /// `passphrase`, or the node's own.
+  var usedPassphrase: String { passphrase.utf8.isEmpty ? passphraseOfNode : passphrase }
+
   /// `clientDirectory`, or its default.
   var usedClientDirectory: String {
     if !clientDirectory.utf8.isEmpty { return clientDirectory }

@@ -116,3 +116,10 @@ private struct House {
   #expect(reply?.kind == .acknowledgement && reply?.address == 0 && reply?.leaseSeconds == 0)
   #expect(house.ask(.inform, 1, has: 0x0A00_0001) == nil, "a reply to another network")
 }
+
+/// The reply goes to the address that a client says it has.
+@Test func whoHasAnAddressGetsNoOtherOne() {
+  var house = House()
+  #expect(house.ask(.request, 1, wanted: first, has: 0x0808_0808)?.kind == .refusal)
+  #expect(house.ask(.request, 1, wanted: first + 1, has: first)?.address == first)
+}

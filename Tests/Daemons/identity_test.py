@@ -68,6 +68,25 @@ class IdentityTest(DaemonsTest):
         self.assertIn("certificate  CN=node, by CN=Fleet, ", box.identity("show"))
         self.assertIn("certificate  CN=Fleet (CA), by itself, ", box.identity("show"))
 
+    def test_a_key_is_read_under_each_encryption_that_openssl_writes(self):
+        """The firmware has only the ciphers of mbedTLS that it uses: these are among them."""
+        self.authority()
+        self.certificate("node")
+        with open(self.path("password"), "w") as file:
+            file.write("secret\n")
+        p12 = "openssl pkcs12 -export -inkey node.key -in node.pem -passout pass:secret"
+        pem = "cat node.pem; openssl ec -in node.key -passout pass:secret"
+        pkcs8 = "cat node.pem; openssl pkcs8 -topk8 -in node.key -passout pass:secret"
+        ways = [f"{p12} -legacy -certpbe PBE-SHA1-3DES", f"{p12} -macalg sha1", f"{p12} -macalg sha512", f"{p12} -keypbe AES-128-CBC",
+                f"({pem} -des3)", f"({pem} -aes128)", f"({pem} -aes256)", f"({pkcs8} -v2 aes-256-cbc)", f"({pkcs8} -v2 des3)",
+                f"({pkcs8} -v2 aes-128-cbc -v2prf hmacWithSHA512)"]
+        for number, way in enumerate(ways):
+            with self.subTest(way):
+                box = self.daemon(f"box{number}")
+                self.openssl(f"{way} > file{number}")
+                box.identity("import", self.path(f"file{number}"), "--password-file", self.path("password"))
+                self.assertIn("CN=node, by CN=Fleet", box.identity("show"))
+
     def test_a_password_is_asked_for_without_echo(self):
         self.authority()
         self.certificate("node")

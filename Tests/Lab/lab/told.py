@@ -2,7 +2,9 @@
 
 import re
 
-from .story import wait_until
+import causeway
+
+from .story import check, wait_until
 
 
 class Story:
@@ -28,3 +30,16 @@ class Story:
             return found
 
         return wait_until(f"the phone tells “{word}”", look, timeout)[-1]
+
+
+def invite(node, phone):
+    """An application of `node` finds the phone's, and invites it, until both are in one session: the session, and whom it found."""
+    application = causeway.Node.connect("story", str(node.runtime / "api.sock"))
+    session, sightings = application.open_session("story"), application.browse("story")
+    while (sighting := sightings.next(40)).kind != "found":
+        pass
+    outcome = session.invite(sighting.address, b"come in").wait(40)
+    check(outcome == (causeway.Outcome.CONNECTED, ""), "the invitation connected them", outcome)
+    check(phone.wait("invited")["context"] == "come in", "the phone reads the context")
+    check(phone.wait("joined")["session"] == session.id.hex(), "and joins this session")
+    return session, sighting

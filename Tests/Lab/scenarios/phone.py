@@ -10,7 +10,7 @@ import sys
 
 import causeway
 from lab import BluetoothAir, Box, Node, Process, cable, check, main, say, step, wait_until
-from lab.told import Story
+from lab.told import Story, invite
 
 NAME = "Ada’s phone"
 SECONDS = 40
@@ -69,15 +69,8 @@ def scenario():
         wait_until("the box tells of its link with the phone", listed, 20)
 
     with step("an application of dave finds the phone's and invites it: it accepts, and they meet") as remark:
-        application = causeway.Node.connect("story", str(dave.runtime / "api.sock"))
-        session, sightings = application.open_session("story"), application.browse("story")
-        while (sighting := sightings.next(40)).kind != "found":
-            pass
+        session, sighting = invite(dave, phone)
         check(sighting.address.node.hex() == phone_id and sighting.info == {"from": "paper"}, "the phone's service", sighting)
-        outcome = session.invite(sighting.address, b"come in").wait(40)
-        check(outcome == (causeway.Outcome.CONNECTED, ""), "the invitation connected them", outcome)
-        check(phone.wait("invited")["context"] == "come in", "the phone reads the context")
-        check(phone.wait("joined")["session"] == session.id.hex(), "and joins this session")
         remark(phone.wait("sealed", 40, peer=ids["dave"])["dtls"])
 
     with step("they talk"):

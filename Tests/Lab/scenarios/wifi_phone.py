@@ -1,17 +1,21 @@
 """A phone as most are: no Wi-Fi Direct, no Causeway, no address. It joins the box's group as an ordinary WPA2 station with what `causeway
-join` shows, gets an address by DHCP (BusyBox's client), and reads the status page. Then an app on it, a program written from
-docs/protocol.md alone, becomes a peer of dave on Ethernet."""
+join` shows, gets an address by DHCP (BusyBox's client), and an app on it, a program written from docs/protocol.md alone,
+meets an application of dave on Ethernet. It comes back to its address, and reads the status page."""
 
-# seconds: 60
+# seconds: 90
 
 import json
+import time
 
+import causeway
 from lab import Box, Supplicant, check, main, step
 from lab.stage import Stage
 from lab.station import lease, network
-from lab.told import Story
+from lab.told import Story, invite
 
 NAME = "Ada’s phone"
+SECONDS = 60
+LINE = "the canary sings at noon"
 READ_PAGE = "import urllib.request;print(urllib.request.urlopen('http://192.168.49.1/',timeout=20).read().decode())"
 
 
@@ -24,6 +28,7 @@ def scenario():
 
     with step("a phone that has only a network and a passphrase joins") as remark:
         invitation = json.loads(box.cli("join", "--json"))
+        began = time.monotonic()
         check(invitation["id"] == box.status()["box"]["id"], "the fingerprint is the box's id", invitation)
         phone = Box("phone")
         station = Supplicant(phone, phone.take_radio(1), configuration="p2p_disabled=1\n")
@@ -37,17 +42,8 @@ def scenario():
         check(phone.ping("192.168.49.1"), "the box answers")
         remark(address)
 
-    with step("and the same one again"):
-        check(lease(phone)[0] == address, "whoever comes back keeps its address")
-
-    with step("the status page tells of the box and of dave"):
-        page = phone.run("python3", "-c", READ_PAGE)
-        for part in ("<h1>box</h1>", f"<code>{invitation['id']}</code>", "<bdi>dave</bdi>"):
-            check(part in page, f"{part} is in the page", page)
-        check(invitation["passphrase"] not in page, "the passphrase is not")
-
     with step("an app on it becomes a peer of dave") as remark:
-        app = Story(phone.spawn("app", "python3", "/lab/lab/client.py", "192.168.49.1:41820", NAME, 10))
+        app = Story(phone.spawn("app", "python3", "/lab/lab/client.py", "192.168.49.1:41820", NAME, SECONDS, "dave", "yes?"))
         established = app.wait("established")
         check(established["peer"] == invitation["id"], "the key is the one of the code", established)
         dave.wait_status("sees the phone", lambda status: any(
@@ -55,6 +51,22 @@ def scenario():
         (link,) = [link for link in box.status()["links"] if link["name"] == NAME]
         check(link["bearer"] == "wifi-direct" and link["remote"].startswith(address + ":"), "over the group", link)
         remark(established["tls"])
+
+    with step("an application of dave invites it, and they talk") as remark:
+        session, sighting = invite(dave, app)
+        results = session.send(LINE.encode(), timeout=20)
+        check(results == {sighting.address: causeway.Result.DELIVERED}, "dave's line is delivered", results)
+        check(app.wait("text", 40)["text"] == LINE, "and shown on the phone")
+        remark(f"{time.monotonic() - began:.1f} s from the code to the first line")
+
+    with step("it asks for its address again, and keeps it"):
+        check(lease(phone)[0] == address, "whoever comes back keeps its address")
+
+    with step("the status page tells of the box and of dave"):
+        page = phone.run("python3", "-c", READ_PAGE)
+        for part in ("<h1>box</h1>", f"<code>{invitation['id']}</code>", "<bdi>dave</bdi>"):
+            check(part in page, f"{part} is in the page", page)
+        check(invitation["passphrase"] not in page, "the passphrase is not")
 
 
 main(scenario)
