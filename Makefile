@@ -1,6 +1,6 @@
 # Causeway. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help build run demo docs deb test test-package test-all test-unit test-lab test-room test-unit-file selftest sim sim-planted mutation fuzz bench check clean
+.PHONY: help build run demo docs deb test test-package test-all test-unit test-lab test-room test-image image test-unit-file selftest sim sim-planted mutation fuzz bench check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,18 @@ deb: ## a Debian package of the firmware: build/causeway_VERSION_ARCH.deb (ARCH=
 	board/swift.sh firmware $(if $(filter amd64,$(ARCH)),x86_64,aarch64)
 	board/deb.sh $(or $(ARCH),arm64)
 
+image: ## a card for a board: build/image/BOARD/causeway.img (BOARD=rpi4, rpi-zero-2w, virtual-arm64; UPDATE_KEY=file signs updates)
+	@board/virtual/host-packages.sh arm64 package image
+	board/swift.sh firmware aarch64
+	board/deb.sh arm64
+	CAUSEWAY_UPDATE_KEY=$(UPDATE_KEY) board/image/build.sh $(BOARD)
+
+test-image: ## the cards of all boards, and the virtual board's in use: first start, restart, update, cut after every write
+	@rm -rf build/image/key; mkdir -p build/image; ssh-keygen -q -t ed25519 -N '' -f build/image/key
+	$(MAKE) image BOARD=virtual-arm64 UPDATE_KEY=build/image/key
+	CAUSEWAY_UPDATE_KEY=build/image/key python3 Tests/Image/image_test.py
+	for board in rpi4 rpi-zero-2w; do board/image/build.sh $$board && python3 Tests/Image/card_test.py $$board || exit 1; done
+
 test-package: build ## the package on Debian 12 and 13, and the scripts for OpenRC, BusyBox and sysvinit
 	@board/virtual/host-packages.sh amd64 arm64 package
 	python3 Tests/Package/deb_test.py
@@ -58,6 +70,7 @@ test-lab: build ## every scenario in the radio lab, and one of them on aarch64
 
 test-all: test ## everything that CI runs, and then what needs the whole machine for itself
 	$(MAKE) test-room
+	$(MAKE) test-image
 
 # Beside other work on the machine its times mean nothing.
 test-room: ## 16 peers on Bluetooth LE around a box with seven places, and a session of nine, on two processors

@@ -86,9 +86,10 @@ def scenario():
         phone.wait("pong", 40)
 
     with step("the phone leaves the session with a farewell"):
-        while not isinstance(event := session.next(60), causeway.Member):
+        # On a slow machine the two may have met anew before.
+        while not (isinstance(event := session.next(60), causeway.Member) and event.state == causeway.State.LEFT):
             pass
-        check((event.state, event.text) == (causeway.State.LEFT, FAREWELL), "dave's application hears it", event)
+        check(event.text == FAREWELL, "dave's application hears it", event)
 
     with step("the phone says goodbye: the box lets it go at once") as remark:
         phone.wait("sent", 40, what="goodbye")

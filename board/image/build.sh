@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# build.sh BOARD: a card for a board, in build/image/BOARD: causeway.img to flash, causeway.update for cards that are in use.
+#
+# From Debian's arm64 packages and build/causeway_VERSION_arm64.deb (board/deb.sh). No loop device, no mount on the host. Needs root, and
+# what board/virtual/host-packages.sh installs for “image”. CAUSEWAY_UPDATE_KEY names a private key of ssh-keygen, which signs updates:
+# without it there is no causeway.update, and the card takes none.
+# CAUSEWAY_CACHE moves the cache.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+board=${1:-}
+[ -f "board/$board/image.conf" ] || { echo "usage: build.sh $(ls board/*/image.conf | cut -d / -f 2 | paste -sd '|')" >&2; exit 2; }
+here=$PWD/board/image
+. board/image/contents.conf
+. "board/$board/image.conf"
+. board/virtual/image/apt-root.sh
+
+version=$(sed -n 's/.*causewayVersion = "\(.*\)"/\1/p' Sources/Diagnostics/Version.swift)-$(git rev-parse --short HEAD)
+package=$(ls build/causeway_*_arm64.deb)
+cache=${CAUSEWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/causeway}
+out=$PWD/build/image/$board
+started=$SECONDS
+step() { printf 'image: [%3d s] %s\n' $((SECONDS - started)) "$*" >&2; }
+mkdir -p "$cache" "$out"
+# The packages are the radio lab's too.
+exec 9> "$cache/lab.lock"
+flock 9
+work=$(mktemp -d "$cache/image.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+
+# --- Debian: a root whose maintainer scripts have run, under an emulator -------------------------------------------------------------
+apt=$cache/apt-$suite-arm64
+step "packages of Debian $suite"
+make_apt_root "$apt" arm64 "$suite"
+stamp=$(printf '%s\n' "$suite" "${packages[@]}" | sha256sum | cut -c 1-12)
+base=$cache/image-root-$stamp.tar
+if [ ! -f "$base" ]; then
+    step "install them"
+    unshare --mount bash -c '. "$0"; register_emulator; mmdebstrap "$@"' "$here/emulator.sh" \
+        --quiet --mode=root --architectures=arm64 --variant=essential --skip=check/qemu --aptopt='APT::Install-Recommends "false"' \
+        --include="$(IFS=,; echo "${packages[*]}")" "$suite" "$base.new" < "$apt/sources.list"
+    mv "$base.new" "$base"
+fi
+
+step "kernel and firmware"
+kernel=$(APT_CONFIG=$apt/apt.conf apt-cache depends linux-image-arm64 | sed -n 's/.*Depends: *linux-image-\([0-9].*\)/\1/p' | head -n 1)
+for name in "linux-image-$kernel" "${firmware_packages[@]}"; do
+    mkdir -p "$cache/image-packages" "$work/extra"
+    APT_CONFIG=$apt/apt.conf apt-get -qq --print-uris download "$name" | while read -r _ file _; do
+        [ -f "$cache/image-packages/$file" ] || (cd "$cache/image-packages" && APT_CONFIG=$apt/apt.conf apt-get -qq download "$name")
+        dpkg-deb --extract "$cache/image-packages/$file" "$work/extra"
+    done
+done
+depmod -b "$work/extra/usr" "$kernel" 2> /dev/null || depmod -b "$work/extra" "$kernel"
+
+# --- the root of a slot ---------------------------------------------------------------------------------------------------------------
+step "root"
+root=$work/root
+mkdir "$root"
+tar -xpf "$base" -C "$root"
+cp -r "$here/root/." "$root/"
+[ ! -d "board/$board/root" ] || cp -r "board/$board/root/." "$root/"
+cp "$package" "$root/causeway.deb"
+unshare --mount bash -c '. "$0"; register_emulator; mount -t proc proc "$1/proc"; chroot "$@"' "$here/emulator.sh" "$root" /bin/sh -euc '
+    export DEBIAN_FRONTEND=noninteractive
+    systemd-sysusers /usr/lib/sysusers.d/00-image.conf
+    dpkg --install /causeway.deb
+    rm /causeway.deb
+    cp /etc/causeway/causeway.conf /usr/share/causeway/causeway.conf
+    systemctl enable causeway causeway-first-start causeway-slot causeway-slot-failed.timer ssh systemd-networkd
+    systemctl mask wpa_supplicant.service' > "$work/chroot.log" 2>&1 || { cat "$work/chroot.log" >&2; exit 1; }
+printf 'board="%s"\nversion="%s"\nrestart=%s\n' "$board" "$version" "$restart" > "$root/usr/share/causeway/image.conf"
+: > "$root/usr/share/causeway/update_signers"
+if [ -n "${CAUSEWAY_UPDATE_KEY:-}" ]; then
+    echo "causeway namespaces=\"causeway-update\" $(ssh-keygen -y -f "$CAUSEWAY_UPDATE_KEY")" > "$root/usr/share/causeway/update_signers"
+fi
+(cd "$root"; dpkg-query --admindir=var/lib/dpkg --show > usr/share/causeway/packages.txt
+    shopt -s nullglob
+    for pattern in "${removed[@]}"; do rm -rf $pattern; done)
+echo causeway > "$root/etc/hostname"
+printf '127.0.0.1 localhost\n127.0.1.1 causeway\n::1 localhost\n' > "$root/etc/hosts"
+: > "$root/etc/machine-id"
+: > "$root/etc/fstab"
+rm -rf "$root"/etc/ssh/ssh_host_* "$root"/etc/causeway/*
+mkdir -p "$root"/{data,boot,etc/ssh/keys,var/log,var/cache} "$root/usr/lib/modules/$kernel" "$root/usr/lib/firmware"
+modules=$work/extra/usr/lib/modules/$kernel
+python3 board/virtual/image/select_modules.py "$modules" "$root/usr/lib/modules/$kernel" "${root_modules[@]}" "${board_modules[@]}"
+depmod -b "$root" "$kernel"
+(cd "$work/extra/usr/lib/firmware" 2> /dev/null && shopt -s nullglob && for file in ${firmware_files[@]}; do
+    cp -a --parents "$file" "$root/usr/lib/firmware/"; done) || true
+mksquashfs "$root" "$work/slot" -comp zstd -Xcompression-level 19 -b 256K -noappend -quiet -no-progress
+
+# --- kernel and initial RAM disk ------------------------------------------------------------------------------------------------------
+step "initial RAM disk"
+ram=$work/ram
+mkdir -p "$ram"/{bin,usr/lib/modules/"$kernel"}
+ln -s usr/lib "$ram/lib"
+cp "$root/usr/bin/busybox" "$ram/bin/"
+install -m 755 "$here/init" "$ram/init"
+python3 board/virtual/image/select_modules.py "$modules" "$ram/usr/lib/modules/$kernel" "${early_modules[@]}" 2> /dev/null
+depmod -b "$ram" "$kernel"
+echo "${early_modules[@]}" > "$ram/modules"
+mkdir -p "$work/boot/a"
+(cd "$ram" && find . -print0 | sort -z | cpio --quiet --null --reproducible -R 0:0 -o -H newc) | gzip -9n > "$work/boot/a/initrd"
+gzip -9nc "$work/extra/boot/vmlinuz-$kernel" > "$work/boot/a/kernel.gz"
+for file in "${device_trees[@]}"; do cp "$work/extra/usr/lib/linux-image-$kernel/$file" "$work/boot/a/"; done
+echo "$command_line causeway.slot=a" > "$work/boot/a/cmdline.txt"
+
+# --- the card -------------------------------------------------------------------------------------------------------------------------
+step "card"
+slot_bytes=$(stat -c %s "$work/slot")
+[ "$slot_bytes" -le $((slot_mib << 20)) ] || { echo "image: the root has $slot_bytes bytes, and a slot $slot_mib MiB" >&2; exit 1; }
+for file in "${boot_files[@]}"; do cp "$work/extra/$file" "$work/boot/"; done
+printf 'os_prefix=a/\n%s\n' "$config" > "$work/boot/config.txt"
+truncate -s "${boot_mib}M" "$work/boot.img"
+mkfs.vfat -F 32 -n CAUSEWAY --invariant "$work/boot.img" > /dev/null
+(cd "$work/boot" && mcopy -s -m -i "$work/boot.img" ./* ::)
+mkdir "$work/data"
+mke2fs -q -t ext4 -L data -d "$work/data" "$work/data.img" "${data_mib}M"
+image=$work/causeway.img
+total=$((4 + boot_mib + 2 * slot_mib + data_mib))
+truncate -s "${total}M" "$image"
+offset=4 number=0
+for part in "$boot_mib c" "$slot_mib 83" "$slot_mib 83" "$data_mib 83"; do
+    echo "start=$((offset * 2048)), size=$((${part% *} * 2048)), type=${part#* }$([ $number = 0 ] && echo ', bootable')"
+    offset=$((offset + ${part% *})) number=$((number + 1))
+done | sfdisk --quiet --label dos "$image"
+put() { dd if="$1" of="$image" bs=1M seek="$2" conv=notrunc,sparse status=none; }
+put "$work/boot.img" 4
+put "$work/slot" $((4 + boot_mib))
+put "$work/data.img" $((4 + boot_mib + 2 * slot_mib))
+mv "$image" "$out/causeway.img"
+zstd -qf -10 "$out/causeway.img" -o "$out/causeway.img.zst"
+
+# --- the update -----------------------------------------------------------------------------------------------------------------------
+rm -f "$out/causeway.update"
+if [ -n "${CAUSEWAY_UPDATE_KEY:-}" ]; then
+    step "update"
+    mkdir "$work/update"
+    cp "$work/slot" "$work"/boot/a/* "$work/update/"
+    rm "$work/update/cmdline.txt"
+    (cd "$work/update"
+        { printf 'board %s\nversion %s\n' "$board" "$version"
+            for file in *; do echo "file $(sha256sum < "$file" | cut -d ' ' -f 1) $(stat -c %s "$file") $file"; done; } > ../manifest
+        mv ../manifest .
+        ssh-keygen -q -Y sign -f "$CAUSEWAY_UPDATE_KEY" -n causeway-update manifest
+        tar -cf "$out/causeway.update" manifest manifest.sig $(ls | grep -v '^manifest'))
+fi
+step "done: slot $slot_bytes bytes"
+ls -l "$out" >&2

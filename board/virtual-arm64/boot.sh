@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# boot.sh IMAGE [QEMU-OPTION…]: one start of the virtual board with a card, on this terminal, until it is switched off or restarts.
+#
+# It stands for a board's firmware: config.txt on the card's first partition names the slot, and tryboot.txt once, where the system has
+# asked for that (the file tryboot; a Raspberry Pi keeps it in a register). CAUSEWAY_DRIVE: another way to the card, in QEMU's words.
+set -euo pipefail
+
+image=$1
+shift
+card() { printf '%s' "$image@@4M"; }   # The first partition begins there.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+configuration=config.txt
+if mdel -i "$(card)" ::tryboot 2> /dev/null; then configuration=tryboot.txt; fi
+mcopy -n -i "$(card)" "::$configuration" "$work/config"
+slot=$(sed -n 's,^os_prefix=\(.*\)/$,\1,p' "$work/config")
+mcopy -n -i "$(card)" "::$slot/kernel.gz" "::$slot/initrd" "::$slot/cmdline.txt" "$work/"
+gunzip "$work/kernel.gz"
+
+qemu-system-aarch64 -M virt -cpu cortex-a72 -smp 2 -m 512 -accel tcg,thread=multi -nodefaults -no-user-config -display none -no-reboot \
+    -kernel "$work/kernel" -initrd "$work/initrd" -append "$(cat "$work/cmdline.txt")" \
+    -blockdev "${CAUSEWAY_DRIVE:-driver=file,node-name=card,filename=$image}" -device virtio-blk-pci,drive=card \
+    -device virtio-rng-pci -serial stdio "$@"
