@@ -207,7 +207,9 @@ final class Adapter {
     state = .settingUp(index)
     var steps: [(StaticString, ManagementCommand, isNeeded: Bool)] = []
     switch step {
-    case .arm: break
+    case .arm:
+      // A scan that a killed process began goes on for up to 10 s, tells this one little, and lets it begin none.
+      if information.current.contains(.powered) { steps.append(("end the scan of", .stopDiscovery(index), false)) }
     case .powerCycle, .reset: steps.append(("switch off", .setPowered(index, false), false))
     }
     if !information.current.contains(.lowEnergy) { steps.append(("enable LE on", .setLowEnergy(index, true), true)) }

@@ -18,6 +18,8 @@ final class AttributeConnection: EventSource {
   let peer: BluetoothEndpoint
   /// The channel has ended; no callback follows.
   var closed: ((AttributeConnection) -> Void)?
+  /// The same, for a dial that waits for the peer's channel.
+  var ended: (() -> Void)?
 
   private let loop: EventLoop
   private let descriptor: CInt
@@ -61,11 +63,13 @@ final class AttributeConnection: EventSource {
     _ = CSystem.close(descriptor)
     timer?.cancel()
     timer = nil
-    let (answered, closed) = (answered, closed)
+    let (answered, closed, ended) = (answered, closed, ended)
     self.answered = nil
     self.closed = nil
+    self.ended = nil
     answered?(nil)
     closed?(self)
+    ended?()
   }
 
   func ready(_ events: UInt32) {

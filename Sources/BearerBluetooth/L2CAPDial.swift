@@ -63,11 +63,23 @@ final class L2CAPDial: EventSource {
     timer = Timer(loop) { [self] in expire(timeout) }
     timer?.set(after: timeout)
     // A link that the peer made already has its attribute channel, and only one is possible.
-    if attributes.existing(peer) != nil {
+    if let connection = attributes.existing(peer) {
       step = .yielding
       timer?.set(after: Self.dialDeferral)
+      connection.ended = { [self] in yieldedInVain(timeout) }
       return
     }
+    connect()
+  }
+
+  /// The link of a peer that did not dial has ended: it was that of a process that died, most likely.
+  private func yieldedInVain(_ timeout: TimeSpan) {
+    guard case .yielding = step else { return }
+    timer?.set(after: timeout)
+    connect()
+  }
+
+  private func connect() {
     do throws(SystemError) {
       let descriptor = try L2CAPSocket.connectAttributes(adapter, to: peer)
       step = .connectingAttributes(descriptor, try watch(descriptor))
@@ -171,7 +183,7 @@ final class L2CAPDial: EventSource {
     let answerTime = Self.answerTime.milliseconds
     switch step {
     case .yielding:
-      guard let connection = attributes.existing(peer) else { return finish(.failed("the peer's link ended")) }
+      guard let connection = attributes.existing(peer) else { return connect() }
       reach(connection)
     case .connectingAttributes: finish(.failed("not reached within \(timeout.milliseconds) ms"))
     case .asking(let connection):

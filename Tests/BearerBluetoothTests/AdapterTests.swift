@@ -44,8 +44,16 @@ import Testing
 
   @Test func settingsThatAreRightAreNotTouched() {
     let adapter = adapter()
-    #expect(kernel.serve(current: 0x0201, isExtended: true) == [0x03, 0x04, 0x4C, 0x05, 0x04, 0x3D])
+    #expect(kernel.serve(current: 0x0201, isExtended: true) == [0x03, 0x04, 0x24, 0x4C, 0x05, 0x04, 0x3D])
     #expect(adapter.working?.isExtended == true)
+    adapter.stop()
+  }
+
+  @Test func `a scan that a killed process left behind is ended before the controller is used`() {
+    let adapter = adapter()
+    let commands = kernel.serve(current: 0x0201, refusing: [0x24: 0x0B])
+    #expect(commands.firstIndex(of: 0x24) == 2)
+    #expect(adapter.working != nil, "that there was none is no fault")
     adapter.stop()
   }
 
