@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The image of the virtual board: from the card's first start to an update that was cut at every write.
 
-usage: image_test.py (after board/image/build.sh virtual-arm64, with CAUSEWAY_UPDATE_KEY)"""
+usage: image_test.py (after board/image/build.sh virtual-arm64; CAUSEWAY_UPDATE_KEY as there). KEEP=DIRECTORY keeps the logs of a
+failure."""
 import contextlib
 import hashlib
 import json
@@ -52,8 +53,8 @@ class Card:
         return Board(self.image, self.key, self.directory / "console.log", drive)
 
 
-def ready_times(board):
-    """Seconds from the kernel's start: the daemon is ready, and all bearers that the board has are on the air."""
+def ready_time(board):
+    """Seconds from the kernel's start until the daemon was ready."""
     text = board.wait("systemctl show --value --property ActiveEnterTimestampMonotonic causeway | grep -v '^0$'")
     return int(text) / 1e6
 
@@ -62,7 +63,7 @@ def first_start(board_card):
     with step("the first start: the box serves") as remark:
         board = board_card.start()
         board.wait("true")
-        daemon = ready_times(board)
+        daemon = ready_time(board)
         board.wait("causeway status --json | grep -q '\"group-owner\"'")
         air = float(board.shell("cut -d ' ' -f 1 /proc/uptime"))
         status = json.loads(board.shell("causeway status --json"))
@@ -71,7 +72,11 @@ def first_start(board_card):
         failed = board.shell("systemctl --failed --plain --no-legend")
         check(failed == "", "no unit has failed", failed)
         remark(f"from the kernel's start to the daemon {daemon:.1f} s, to the last bearer on the air {air:.1f} s, memory used {board.shell('free -m').split()[8]} MB")
-    with step("the root is of the slot, and what is written to it is forgotten") as remark:
+    with step("the accounts have the numbers of all images, and the shell that their service needs"):
+        accounts = [line.split(":") for line in board.shell("getent passwd causeway causeway-diag").splitlines()]
+        check([(name, number, shell) for name, _, number, _, _, _, shell in accounts] == [
+            ("causeway", "871", "/usr/sbin/nologin"), ("causeway-diag", "874", "/bin/sh")], "871 and 874", accounts)
+    with step("the root is a layer over the slot") as remark:
         mounts = board.shell("cat /proc/mounts")
         check("root / overlay" in mounts, "the root is a layer over the slot", mounts)
         board.shell("touch /etc/forgotten /data/kept && sync /data")

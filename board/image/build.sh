@@ -37,8 +37,8 @@ stamp=$(printf '%s\n' "$suite" "${packages[@]}" | sha256sum | cut -c 1-12)
 base=$cache/image-root-$stamp.tar
 if [ ! -f "$base" ]; then
     step "install them"
-    unshare --mount bash -c '. "$0"; register_emulator; mmdebstrap "$@"' "$here/emulator.sh" \
-        --quiet --mode=root --architectures=arm64 --variant=essential --skip=check/qemu --aptopt='APT::Install-Recommends "false"' \
+    bash "$here/emulator.sh" mmdebstrap --quiet --mode=root --format=tar --architectures=arm64 --variant=essential --skip=check/qemu \
+        --aptopt='APT::Install-Recommends "false"' \
         --include="$(IFS=,; echo "${packages[*]}")" "$suite" "$base.new" < "$apt/sources.list"
     mv "$base.new" "$base"
 fi
@@ -52,7 +52,8 @@ for name in "linux-image-$kernel" "${firmware_packages[@]}"; do
         dpkg-deb --extract "$cache/image-packages/$file" "$work/extra"
     done
 done
-depmod -b "$work/extra/usr" "$kernel" 2> /dev/null || depmod -b "$work/extra" "$kernel"
+ln -s usr/lib "$work/extra/lib"
+depmod -b "$work/extra" "$kernel"
 
 # --- the root of a slot ---------------------------------------------------------------------------------------------------------------
 step "root"
@@ -62,7 +63,7 @@ tar -xpf "$base" -C "$root"
 cp -r "$here/root/." "$root/"
 [ ! -d "board/$board/root" ] || cp -r "board/$board/root/." "$root/"
 cp "$package" "$root/causeway.deb"
-unshare --mount bash -c '. "$0"; register_emulator; mount -t proc proc "$1/proc"; chroot "$@"' "$here/emulator.sh" "$root" /bin/sh -euc '
+bash "$here/emulator.sh" bash -c 'mount -t proc proc "$0/proc"; chroot "$0" "$@"' "$root" /bin/sh -euc '
     export DEBIAN_FRONTEND=noninteractive
     systemd-sysusers /usr/lib/sysusers.d/00-image.conf
     dpkg --install /causeway.deb
@@ -87,8 +88,10 @@ mkdir -p "$root"/{data,boot,etc/ssh/keys,var/log,var/cache} "$root/usr/lib/modul
 modules=$work/extra/usr/lib/modules/$kernel
 python3 board/virtual/image/select_modules.py "$modules" "$root/usr/lib/modules/$kernel" "${root_modules[@]}" "${board_modules[@]}"
 depmod -b "$root" "$kernel"
-(cd "$work/extra/usr/lib/firmware" 2> /dev/null && shopt -s nullglob && for file in ${firmware_files[@]}; do
-    cp -a --parents "$file" "$root/usr/lib/firmware/"; done) || true
+for pattern in "${firmware_files[@]}"; do
+    (cd "$work/extra/usr/lib/firmware" && compgen -G "$pattern" > /dev/null && cp -a --parents $pattern "$root/usr/lib/firmware/") ||
+        { echo "image: the packages ${firmware_packages[*]} have no $pattern" >&2; exit 1; }
+done
 mksquashfs "$root" "$work/slot" -comp zstd -Xcompression-level 19 -b 256K -noappend -quiet -no-progress
 
 # --- kernel and initial RAM disk ------------------------------------------------------------------------------------------------------
