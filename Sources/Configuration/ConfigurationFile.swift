@@ -62,6 +62,12 @@ extension Configuration {
   }
 
   private mutating func checkTogether() {
+    if wifiDirect.isEnabled, !ip.isEnabled {
+      wifiDirect.isEnabled = false
+      warnings.append(
+        "[ip] enabled = no switches off [wifi-direct] too, whose links are TCP; to keep it alone, write interfaces = p2p-*"
+      )
+    }
     var bytes = 0
     for pair in node.discoveryInfo { bytes += pair.key.utf8.count + pair.value.utf8.count + 2 }
     if bytes > DiscoveryPair.totalBytesAdvised {

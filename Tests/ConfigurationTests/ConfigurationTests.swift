@@ -199,6 +199,12 @@ func badValuesOfOtherSectionsAreRefused(_ text: String) {
   #expect(refusal("[node]\n" + lines(6))?.hasPrefix("box.conf:7: [node] discovery-info") == true)
 }
 
+@Test func `without IP links there is no Wi-Fi Direct, and a warning says so`() throws {
+  let off = try parse("[ip]\nenabled = no\n")
+  #expect(!off.wifiDirect.isEnabled && off.warnings.first?.hasPrefix("[ip] enabled = no") == true)
+  #expect(try parse("[ip]\nenabled = no\n[wifi-direct]\nenabled = no\n").warnings.isEmpty)
+}
+
 @Test func aMissingNamedFileIsAnErrorAndAMissingDefaultFileIsNot() throws {
   #expect(throws: ConfigurationError.self) { try Configuration.load(path: "/nonexistent/box.conf") }
   if access(Configuration.defaultPath, F_OK) != 0 {

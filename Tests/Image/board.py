@@ -1,9 +1,10 @@
-"""The virtual board with a card: its starts, its console, and a shell on it over SSH."""
+"""The virtual board with a card: its starts, its console, a shell on it over SSH, and the air of its two Bluetooth controllers."""
 import os
 import pathlib
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
@@ -17,25 +18,51 @@ def card(image, *command, **options):
     return subprocess.run([name, "-i", f"{image}@@{FIRST_PARTITION}", *words], check=True, capture_output=True, **options).stdout
 
 
-class Board:
-    """One start. `drive`: what QEMU has as the card; the image when it is not given."""
+class Air:
+    """Two Bluetooth controllers that hear each other, each behind a UART of the board: the radio lab's."""
 
-    def __init__(self, image, key, log, drive=None):
+    def __init__(self, directory):
+        self.sockets = [directory / "uart0", directory / "uart1"]
+        wheels = directory / "wheels"
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore", "--no-deps",
+                        "--require-hashes", "--target", wheels, "--requirement", PROJECT / "board/virtual/image/wheels.txt"], check=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "air", "--controllers", "0", "--control", directory / "air",
+             *(word for path in self.sockets for word in ("--socket", path))],
+            env={**os.environ, "PYTHONPATH": f"{PROJECT / 'board/virtual'}:{wheels}"}, stdin=subprocess.DEVNULL)
+        end = time.monotonic() + 30
+        while not all(path.exists() for path in self.sockets):
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError("the Bluetooth controllers do not start")
+            time.sleep(0.1)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class Board:
+    """One start. `air`: its Bluetooth controllers. `drive`: what QEMU has as the card; the image when it is not given."""
+
+    def __init__(self, image, key, log, air, drive=None):
         self.key = key
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.began = time.monotonic()
         environment = {**os.environ, **({"CAUSEWAY_DRIVE": drive} if drive else {})}
+        uarts = [word for number, path in enumerate(air.sockets) for word in (
+            "-chardev", f"socket,id=uart{number},path={path}", "-device", f"pci-serial,chardev=uart{number}")]
         with open(log, "ab") as output:
             self.process = subprocess.Popen(
-                [BOOT, image, "-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{self.port}-:22", "-device", "virtio-net-pci,netdev=net"],
+                [BOOT, image, "-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{self.port}-:22", "-device", "virtio-net-pci,netdev=net",
+                 *uarts],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, start_new_session=True)
 
-    def shell(self, command, check=True, timeout=120):
+    def shell(self, command, check=True, timeout=120, stdin=subprocess.DEVNULL):
         words = ["ssh", "-q", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=10", "-o",
                  "IdentitiesOnly=yes", "-i", self.key, "-p", str(self.port), "root@127.0.0.1", command]
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout)
+        done = subprocess.run(words, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout)
         if check and done.returncode != 0:
             raise AssertionError(f"`{command}` ended with {done.returncode}: {done.stdout}")
         return done.stdout if check else (done.returncode, done.stdout)

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from board import PROJECT, Board, card
+from board import PROJECT, Air, Board, card
 from writes import writes
 
 BUILT = PROJECT / "build/image/virtual-arm64"
@@ -43,14 +43,14 @@ def check(is_right, what, got=""):
 class Card:
     """A copy of the image in a directory of its own."""
 
-    def __init__(self, directory, key):
-        self.directory, self.key = directory, key
+    def __init__(self, directory, key, air):
+        self.directory, self.key, self.air = directory, key, air
         self.image = directory / "card.img"
         subprocess.run(["cp", "--sparse=always", BUILT / "causeway.img", self.image], check=True)
         card(self.image, "mcopy", f"{key}.pub", "::authorized_keys")
 
     def start(self, drive=None):
-        return Board(self.image, self.key, self.directory / "console.log", drive)
+        return Board(self.image, self.key, self.directory / "console.log", self.air, drive)
 
 
 def ready_time(board):
@@ -64,11 +64,12 @@ def first_start(board_card):
         board = board_card.start()
         board.wait("true")
         daemon = ready_time(board)
-        board.wait("causeway status --json | grep -q '\"group-owner\"'")
+        board.wait("causeway status --json | grep -q '\"group-owner\"' && causeway status | grep -q 'bluetooth-le *up'")
         air = float(board.shell("cut -d ' ' -f 1 /proc/uptime"))
         status = json.loads(board.shell("causeway status --json"))
         states = {bearer["name"]: bearer["state"] for bearer in status["bearers"] if bearer["name"] != "wifi-direct"}
-        check((states["ethernet"], states["dhcp"], states["status-page"]) == ("up", "up", "up"), "Ethernet and the group serve", status["bearers"])
+        served = [states[name] for name in ("ethernet", "bluetooth-le", "dhcp", "status-page")]
+        check(served == ["up"] * 4, "Ethernet, Bluetooth and the group serve", status["bearers"])
         failed = board.shell("systemctl --failed --plain --no-legend")
         check(failed == "", "no unit has failed", failed)
         remark(f"from the kernel's start to the daemon {daemon:.1f} s, to the last bearer on the air {air:.1f} s, memory used {board.shell('free -m').split()[8]} MB")
@@ -76,6 +77,12 @@ def first_start(board_card):
         accounts = [line.split(":") for line in board.shell("getent passwd causeway causeway-diag").splitlines()]
         check([(name, number, shell) for name, _, number, _, _, _, shell in accounts] == [
             ("causeway", "871", "/usr/sbin/nologin"), ("causeway-diag", "874", "/bin/sh")], "871 and 874", accounts)
+    with step("peers on Bluetooth, on Wi-Fi and on a cable, who share nothing but the box, exchange files") as remark:
+        with open(pathlib.Path(__file__).parent / "bridge.sh", "rb") as script:
+            said = board.shell("sh -s", stdin=script, timeout=600)
+        times = [line for line in said.splitlines() if " to " in line]
+        check(len(times) == 3, "three files arrived whole", said)
+        remark("; ".join(times))
     with step("the root is a layer over the slot") as remark:
         mounts = board.shell("cat /proc/mounts")
         check("root / overlay" in mounts, "the root is a layer over the slot", mounts)
@@ -189,7 +196,8 @@ def update(board, board_card):
 def main():
     key = pathlib.Path(os.environ["CAUSEWAY_UPDATE_KEY"]).resolve()
     with tempfile.TemporaryDirectory(prefix="causeway-image-") as directory:
-        board_card = Card(pathlib.Path(directory), key)
+        air = Air(pathlib.Path(directory))
+        board_card = Card(pathlib.Path(directory), key, air)
         size = (BUILT / "causeway.img").stat().st_size, (BUILT / "causeway.img.zst").stat().st_size
         print(f"image {size[0] / 1e6:.0f} MB, compressed {size[1] / 1e6:.1f} MB", flush=True)
         board = None
@@ -225,6 +233,7 @@ def main():
         finally:
             if board:
                 board.cut()
+            air.stop()
     print("passed")
 
 

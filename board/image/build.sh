@@ -45,7 +45,7 @@ fi
 
 step "kernel and firmware"
 kernel=$(APT_CONFIG=$apt/apt.conf apt-cache depends linux-image-arm64 | sed -n 's/.*Depends: *linux-image-\([0-9].*\)/\1/p' | head -n 1)
-for name in "linux-image-$kernel" "${firmware_packages[@]}"; do
+for name in "linux-image-$kernel" "${board_packages[@]}"; do
     mkdir -p "$cache/image-packages" "$work/extra"
     APT_CONFIG=$apt/apt.conf apt-get -qq --print-uris download "$name" | while read -r _ file _; do
         [ -f "$cache/image-packages/$file" ] || (cd "$cache/image-packages" && APT_CONFIG=$apt/apt.conf apt-get -qq download "$name")
@@ -90,8 +90,9 @@ python3 board/virtual/image/select_modules.py "$modules" "$root/usr/lib/modules/
 depmod -b "$root" "$kernel"
 for pattern in "${firmware_files[@]}"; do
     (cd "$work/extra/usr/lib/firmware" && compgen -G "$pattern" > /dev/null && cp -a --parents $pattern "$root/usr/lib/firmware/") ||
-        { echo "image: the packages ${firmware_packages[*]} have no $pattern" >&2; exit 1; }
+        { echo "image: the packages ${board_packages[*]} have no $pattern" >&2; exit 1; }
 done
+for file in "${board_files[@]}"; do (cd "$work/extra" && cp -a --parents "$file" "$root/"); done
 mksquashfs "$root" "$work/slot" -comp zstd -Xcompression-level 19 -b 256K -noappend -quiet -no-progress
 
 # --- kernel and initial RAM disk ------------------------------------------------------------------------------------------------------
