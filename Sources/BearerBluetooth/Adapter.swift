@@ -15,7 +15,7 @@ final class Adapter {
   static let socketRetry = TimeSpan.seconds(1)
   /// After the kernel has refused to list its controllers.
   static let listRetry = TimeSpan.seconds(30)
-  /// The interval of looks at a controller that is blocked. `RadioWatch` says when it is free; its news can be lost.
+  /// The interval of looks at a controller that is blocked. `KernelWatch` says when it is free; its news can be lost.
   static let blockedLookTime = TimeSpan.seconds(60)
 
   /// A controller that is up.
@@ -53,7 +53,7 @@ final class Adapter {
   private var recovery = RadioRecovery()
   /// What the search of the controller is for.
   private var step: RadioRecovery.Step?
-  private var radioWatch: RadioWatch?
+  private var radioWatch: KernelWatch?
   private var trouble: String?
   private var timer: Timer?
 
@@ -79,7 +79,7 @@ final class Adapter {
   func start() {
     guard case .stopped = state else { return }
     timer = Timer(loop) { [self] in retry() }
-    radioWatch = try? RadioWatch(loop) { [self] in radioMayHaveChanged() }
+    radioWatch = try? KernelWatch(loop, .radios) { [self] in radioMayHaveChanged() }
     openChannel()
   }
 

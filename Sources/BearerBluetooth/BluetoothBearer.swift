@@ -153,6 +153,15 @@ public final class BluetoothBearer {
     attributes.adopt(descriptor, endpoint, firstTime: .seconds(4))
   }
 
+  /// Whether there is a connection to the peer.
+  func isLinked(_ endpoint: BluetoothEndpoint) -> Bool { linked.contains(endpoint) }
+
+  var isUp: Bool { adapter.working != nil }
+  /// Links at once.
+  var places: Int { settings.linksMax }
+  /// Places without a link, or a dial that waits; negative when more dials wait.
+  var placesFree: Int { isUp ? places - plan.links - dials.count : .min + 1 }
+
   /// The node at the other end of a stream that was dialled has proved its key.
   public func proved(_ endpoint: BluetoothEndpoint) { candidates.proved(endpoint) }
 

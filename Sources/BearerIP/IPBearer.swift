@@ -38,7 +38,7 @@ public final class IPBearer {
   private let enumerate: (InterfaceRules) -> [NetworkInterface]?
   private var rules: InterfaceRules
   private var unknownAddressAt = Instant.zero
-  private var watch: InterfaceWatch?
+  private var watch: KernelWatch?
   private var listener: StreamListener?
   private var dialer: StreamDialer?
   private var listenTimer: Timer?
@@ -71,7 +71,7 @@ public final class IPBearer {
       failed: { [self] in delegate.bearerDialFailed(token: $0, reason: $1) })
     listenTimer = Timer(loop) { [self] in listen() }
     do {
-      watch = try InterfaceWatch(loop) { [self] in refresh() }
+      watch = try KernelWatch(loop, .addresses) { [self] in refresh() }
     } catch {
       delegate.bearerReport("ip", "cannot watch the interfaces: \(error.text). New ones go unnoticed.", isFault: true)
     }
@@ -81,7 +81,7 @@ public final class IPBearer {
 
   /// Stops; no callback follows. Streams that were handed over stay open.
   public func stop() {
-    watch?.close()
+    watch?.stop()
     listener?.close()
     dialer?.close()
     listenTimer?.cancel()

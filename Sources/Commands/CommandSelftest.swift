@@ -167,8 +167,8 @@ private func journalIsReadBack() -> Bool {
 }
 
 private func configurationIsParsed() -> Bool {
-  let good = try? Configuration.parse(Array("[ip]\nport = 7\n[bluetooth]\nadapter = hci1\n".utf8), file: "test")
-  guard let good, good.ip.port == 7, case .index(1) = good.bluetooth.adapter else { return false }
+  let good = try? Configuration.parse(Array("[ip]\nport = 7\n[bluetooth]\npsm = 0x90\n".utf8), file: "test")
+  guard let good, good.ip.port == 7, good.bluetooth.psm == 0x90 else { return false }
   do throws(ConfigurationError) {
     _ = try Configuration.parse(Array("[ip]\nport = x\n".utf8), file: "test")
     return false

@@ -45,9 +45,10 @@ func parseInterface(_ text: Text) -> String? {
 }
 
 extension AdapterChoice {
-  public static let accepted: StaticString = "auto, an adapter such as hci0, or its address such as 00:11:22:33:44:55"
+  public static let accepted: StaticString =
+    "auto, or up to 4 adapters, each such as hci0 or by its address such as 00:11:22:33:44:55"
 
-  /// Parses the choice of an adapter; nil when it is invalid.
+  /// Parses the choice of one adapter; nil when it is invalid.
   public static func parse(_ text: Text) -> AdapterChoice? {
     if text.equals("auto") { return .automatic }
     if text.hasPrefix("hci"), !text.hasPrefix("hci0x") {
@@ -64,4 +65,13 @@ extension AdapterChoice {
     }
     return .address(address)
   }
+}
+
+/// Whether a box can use these adapters at once: `auto` stands alone, and none is named twice.
+func areDistinct(_ adapters: [AdapterChoice]) -> Bool {
+  guard adapters.count <= BluetoothSection.adaptersMax else { return false }
+  for (index, adapter) in adapters.enumerated() {
+    if adapter == .automatic && adapters.count > 1 || adapters[..<index].contains(adapter) { return false }
+  }
+  return true
 }

@@ -126,8 +126,9 @@ private var bluetoothKeys: [ConfigurationKey] {
     ConfigurationKey(section: "bluetooth", name: "enabled", accepted: yesOrNo) { to, text in
       store(&to.bluetooth.isEnabled, bool(text))
     },
-    ConfigurationKey(section: "bluetooth", name: "adapter", accepted: AdapterChoice.accepted) { to, text in
-      store(&to.bluetooth.adapter, AdapterChoice.parse(text))
+    ConfigurationKey(section: "bluetooth", name: "adapter", accepted: AdapterChoice.accepted, isRepeatable: true) {
+      to, text in
+      append(&to.bluetooth.adaptersGiven, text, AdapterChoice.parse) && areDistinct(to.bluetooth.adaptersGiven)
     },
     ConfigurationKey(section: "bluetooth", name: "psm", accepted: "a number from 0x80 to 0xFF") { to, text in
       store(&to.bluetooth.psm, text.number(in: 0x80...0xFF).map { UInt16($0) })

@@ -26,6 +26,8 @@ public final class Node {
     case candidateLost(UInt32)
     /// A dial that the node requested failed.
     case dialFailed(UInt32)
+    /// So many links can stand over Bluetooth at once: adapters came or went.
+    case bluetoothPlaces(Int)
     /// The stream of a link slot is closed.
     case linkClosed(Int)
     /// `nextDeadline` was reached.
@@ -176,6 +178,7 @@ public final class Node {
         connector.dialFailed(handle, now: now)
         callFailed(handle, now)
       }
+    case .bluetoothPlaces(let places): settings.bluetoothPlaces = places
     case .linkClosed(let slot): linkClosed(slot, now)
     case .timeout: handleTimeouts(now)
     }

@@ -27,7 +27,7 @@ public struct NodeSettings {
   public var bypass: Bool
   /// Links at once, 1 … `Limits.linksMax`.
   public var linksMax: Int
-  /// Bluetooth links at once: what the adapter supports.
+  /// Bluetooth links at once: what the adapters support.
   public var bluetoothPlaces = Limits.linksMax
   /// The node's preference for end-to-end encryption.
   public var encryption: EncryptionPreference

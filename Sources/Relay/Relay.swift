@@ -74,7 +74,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var candidates = CandidateTable()
   var contactFailures = ContactFailures()
   var ip: IPBearer?
-  var bluetooth: BluetoothBearer?
+  var bluetooth: BluetoothRadios?
   var wifiDirect: WiFiDirectRadio?
   var dnsSD: DNSServiceDiscovery?
   var page: PageServer?

@@ -77,7 +77,7 @@ extension Relay: BearerDelegate {
         all.append(BearerStatus(name: "ip", state: "fault", detail: "", problem: problem))
       }
     }
-    if let bluetooth { all.append(bluetoothStatus(bluetooth.snapshot)) }
+    all += bluetoothStatus
     if let wifiDirect { all.append(wifiDirectStatus(wifiDirect.snapshot)) }
     if let dhcpStatus { all.append(dhcpStatus) }
     if let pageStatus { all.append(pageStatus) }
@@ -100,7 +100,10 @@ extension Relay: BearerDelegate {
     return all
   }
 
-  func bluetoothStatus(_ snapshot: BluetoothSnapshot) -> BearerStatus {
+  /// One for each adapter.
+  var bluetoothStatus: [BearerStatus] { bluetooth?.snapshots.map(bluetoothStatus) ?? [] }
+
+  private func bluetoothStatus(_ snapshot: BluetoothSnapshot) -> BearerStatus {
     let state: StaticString = snapshot.problem == nil ? "up" : "fault"
     var detail = ""
     if let index = snapshot.adapterIndex {
@@ -165,11 +168,11 @@ extension Relay: BearerDelegate {
   private func startBluetooth(_ hint: UInt64) {
     var settings = BearerBluetooth.BluetoothSettings()
     settings.psm = configuration.bluetooth.psm
-    settings.adapter = configuration.bluetooth.adapter
     settings.relays = node.settings.relays
-    let bearer = BluetoothBearer(loop, settings, hint: hint, self)
-    bluetooth = bearer
-    bearer.start()
+    let radios = BluetoothRadios(loop, settings, adapters: configuration.bluetooth.adapters, hint: hint, self)
+    radios.placesChanged = { [self] places in node.handle(.bluetoothPlaces(places), now: loop.now) }
+    bluetooth = radios
+    radios.start()
   }
 
   private func startWiFiDirect(_ hint: UInt64) {

@@ -179,7 +179,8 @@ extension Relay {
     }
     let discovery = dnsSD == nil ? "; [discovery] dns-sd is off, so only [ip] peers are dialled" : ""
     let wifi = wifiDirect.map { wifiDirectStatus($0.snapshot) }
-    let bluetooth = bluetooth.map { bluetoothStatus($0.snapshot) }
+    let adapters = bluetoothStatus
+    let bluetooth = adapters.first { !$0.detail.utf8.isEmpty } ?? adapters.first
     return [
       BearerFacts(
         .ip, isEnabled: configuration.ip.isEnabled, isUp: !interfaces.utf8.isEmpty,

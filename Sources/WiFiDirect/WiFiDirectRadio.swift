@@ -23,7 +23,7 @@ public final class WiFiDirectRadio {
   public static let patientRetryTime = TimeSpan.seconds(60)
   /// The delay after a change: wpa_supplicant makes a socket, and gives it to a group then.
   static let settleTime = TimeSpan.milliseconds(200)
-  /// The interval of looks at a radio that is away or blocked. `RadioWatch` says when it is back; its news can be lost.
+  /// The interval of looks at a radio that is away or blocked. `KernelWatch` says when it is back; its news can be lost.
   public static let heldLookTime = TimeSpan.seconds(60)
   /// Interval of the checks that wpa_supplicant and the group still exist.
   public static let livenessTime = TimeSpan.seconds(3)
@@ -41,7 +41,7 @@ public final class WiFiDirectRadio {
   private var recovery = RadioRecovery()
   /// Whether the last attempt has failed for what wpa_supplicant is configured to do.
   private var isRefused = false
-  private var radioWatch: RadioWatch?
+  private var radioWatch: KernelWatch?
   private var timer: Timer?
   /// Of the directory of wpa_supplicant's sockets, while there is none.
   private var watch: DirectoryWatch?
@@ -80,7 +80,7 @@ public final class WiFiDirectRadio {
     isRunning = true
     timer = Timer(loop) { [self] in retry() }
     livenessTimer = Timer(loop) { [self] in checkLiveness() }
-    radioWatch = try? RadioWatch(loop) { [self] in radioMayHaveChanged() }
+    radioWatch = try? KernelWatch(loop, .radios) { [self] in radioMayHaveChanged() }
     connect()
   }
 

@@ -78,7 +78,7 @@ private func refusal(_ text: String) -> String? {
   #expect(!c.ip.isEnabled && c.ip.interfaces == ["eth0", "wlan0"] && c.ip.port == 1 && c.ip.usesLoopback)
   #expect(c.ip.peers.map(\.interface) == ["", "", "eth1"] && c.ip.peers.map(\.endpoint.port) == [41820, 9, 65535])
   #expect(!c.bluetooth.isEnabled && c.bluetooth.psm == 0xFF)
-  guard case .index(3) = c.bluetooth.adapter else { Issue.record("adapter"); return }
+  #expect(c.bluetooth.adapters == [.index(3)])
   #expect(!c.wifiDirect.isEnabled && c.wifiDirect.mode == .client && c.wifiDirect.interface == "wlp3s0")
   #expect(!c.applications.isEnabled && c.applications.group == "chat-users")
   #expect(
@@ -173,7 +173,9 @@ func badNodeValuesAreRefused(_ line: String) {
   "[ip]\npeers = :1", "[ip]\npeers = 1.2.3.4:99999999999999999999", "[ip]\npeers = [2001:db8::1%eth0]:5",
   "[bluetooth]\nadapter = hci",
   "[bluetooth]\nadapter = hci70000", "[bluetooth]\nadapter = 00:11:22:33:44",
-  "[bluetooth]\nadapter = 00:11:22:33:44:5g",
+  "[bluetooth]\nadapter = 00:11:22:33:44:5g", "[bluetooth]\nadapter = auto, hci1",
+  "[bluetooth]\nadapter = hci1\nadapter = hci1",
+  "[bluetooth]\nadapter = hci0, hci1, hci2, hci3, hci4",
   "[bluetooth]\npsm = 0x7f", "[wifi-direct]\nmode = ap", "[wifi-direct]\nfrequency = 100",
   "[wifi-direct]\npassphrase = short", "[wifi-direct]\nssid = \(String(repeating: "s", count: 33))",
   "[discovery]\ndns-sd = on", "[journal]\nsize = 15", "[journal]\nlevel = loud",
@@ -188,7 +190,7 @@ func badValuesOfOtherSectionsAreRefused(_ text: String) {
   #expect(c.ip.peers[0].endpoint.port == 5 && c.ip.peers[0].interface == "")
   #expect(c.ip.peers[1].endpoint.high == 0xFE80_0000_0000_0000 && c.ip.peers[1].endpoint.low == 0x1_0002)
   #expect(c.ip.peers[1].interface == "eth0" && c.ip.peers[1].endpoint.port == 6)
-  guard case .address(0x001A_7DDA_7113) = c.bluetooth.adapter else { Issue.record("adapter"); return }
+  #expect(c.bluetooth.adapters == [.address(0x001A_7DDA_7113)])
 }
 
 @Test func muchDiscoveryInfoWarnsAndTooMuchIsRefused() throws {
@@ -197,6 +199,14 @@ func badValuesOfOtherSectionsAreRefused(_ text: String) {
   #expect(try parse("[node]\n" + lines(1)).warnings.isEmpty)
   #expect(try parse("[node]\n" + lines(2)).warnings.count == 1)
   #expect(refusal("[node]\n" + lines(6))?.hasPrefix("box.conf:7: [node] discovery-info") == true)
+}
+
+@Test func `several adapters are named in one line or in several`() throws {
+  #expect(
+    try parse("[bluetooth]\nadapter = hci1, 00:1a:7d:da:71:13\nadapter = hci0").bluetooth.adapters == [
+      .index(1), .address(0x001A_7DDA_7113), .index(0),
+    ])
+  #expect(try parse("").bluetooth.adapters == [.automatic])
 }
 
 @Test func `without IP links there is no Wi-Fi Direct, and a warning says so`() throws {

@@ -6,9 +6,9 @@ import Testing
 
 @testable import Bearer
 
-@Suite struct RadioWatchTests {
+@Suite struct KernelWatchTests {
   private func concerns(_ lines: String...) -> Bool {
-    RadioWatch.concernsRadios(Array(lines.map { $0 + "\0" }.joined().utf8)[...])
+    KernelWatch.concernsRadios(Array(lines.map { $0 + "\0" }.joined().utf8)[...])
   }
 
   @Test func `events of switches and interfaces are news, others are not`() {
@@ -24,7 +24,7 @@ import Testing
   @Test func `an interface that comes is told, and nothing after stop`() throws {
     let loop = try EventLoop()
     var calls = 0
-    let watch = try RadioWatch(loop) { calls += 1 }
+    let watch = try KernelWatch(loop, .radios) { calls += 1 }
     defer { watch.stop() }
     let name = "cwatch\(getpid() % 10000)"
     #expect(run("ip link add \(name) type veth peer name \(name)b && ip link del \(name)"), "needs root and iproute2")
@@ -34,7 +34,7 @@ import Testing
     // Other tests make interfaces, too.
     let before = calls
     #expect(run("ip link add \(name) type veth peer name \(name)b && ip link del \(name)"))
-    serve(loop, for: RadioWatch.settleTime + .milliseconds(100))
+    serve(loop, for: KernelWatch.Subject.radios.settleTime + .milliseconds(100))
     #expect(calls == before)
   }
 

@@ -2,33 +2,62 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Says that something about radios may have changed: one came, went, was blocked or unblocked (rfkill), or an interface did or
-/// was renamed. It listens to the kernel's events for device managers (netlink(7), NETLINK_KOBJECT_UEVENT), which need no right
-/// and no file of /dev; `changed` runs once, `settleTime` after the first of a burst, and looks for itself.
-public final class RadioWatch: EventSource {
-  /// How long a burst of events is collected. A driver that has just been unblocked is not asked at once.
-  static let settleTime = TimeSpan.milliseconds(200)
+/// Says that something of the kernel's may have changed, by netlink, which needs no right and no file of /dev. `changed` runs once,
+/// some time after the first of a burst of events, and looks for itself: events can be lost.
+public final class KernelWatch: EventSource {
+  /// What is watched.
+  public enum Subject {
+    /// Interfaces and addresses (rtnetlink(7)).
+    case addresses
+    /// Radios: one came, went, was blocked or unblocked (rfkill), or an interface did or was renamed. The kernel's events for device
+    /// managers (netlink(7), NETLINK_KOBJECT_UEVENT).
+    case radios
+
+    /// How long a burst of events is collected. A driver that has just been unblocked is not asked at once.
+    var settleTime: TimeSpan {
+      switch self {
+      case .addresses: .milliseconds(100)
+      case .radios: .milliseconds(200)
+      }
+    }
+
+    fileprivate var source: (family: CInt, groups: UInt32) {
+      switch self {
+      case .addresses: (CInt(NETLINK_ROUTE), UInt32(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR))
+      // The kernel's own events; group 2 is udev's.
+      case .radios: (CInt(NETLINK_KOBJECT_UEVENT), 1)
+      }
+    }
+
+    fileprivate func isNews(_ event: ArraySlice<UInt8>) -> Bool {
+      switch self {
+      case .addresses: true
+      case .radios: KernelWatch.concernsRadios(event)
+      }
+    }
+  }
+
   /// The most events read in one wake-up; the rest is reported again.
   private static let readsMax = 32
-  /// The kernel's UEVENT_BUFFER_SIZE, and what stands before it.
+  /// The kernel's UEVENT_BUFFER_SIZE, and what stands before it. Of longer events the beginning is read.
   private static let eventBytesMax = 4096
-  /// The kernel's own events; group 2 is udev's.
-  private static let kernelGroup: UInt32 = 1
 
   private let loop: EventLoop
+  private let subject: Subject
   private let descriptor: CInt
   private var registration: Registration?
   private var timer: Timer?
 
   /// Errors: those of socket, bind and epoll_ctl.
-  public init(_ loop: EventLoop, _ changed: @escaping () -> Void) throws(SystemError) {
+  public init(_ loop: EventLoop, _ subject: Subject, _ changed: @escaping () -> Void) throws(SystemError) {
     self.loop = loop
+    self.subject = subject
     let type = CInt(bitPattern: SOCK_RAW.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-    descriptor = socket(AF_NETLINK, type, CInt(NETLINK_KOBJECT_UEVENT))
+    descriptor = socket(AF_NETLINK, type, subject.source.family)
     if descriptor < 0 { throw SystemError.last }
     var address = sockaddr_nl()
     address.nl_family = sa_family_t(AF_NETLINK)
-    address.nl_groups = Self.kernelGroup
+    address.nl_groups = subject.source.groups
     let bound = withUnsafePointer(to: address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         bind(descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: $0), socklen_t(MemoryLayout<sockaddr_nl>.size))
@@ -50,7 +79,7 @@ public final class RadioWatch: EventSource {
     for _ in 0..<Self.readsMax {
       let count = recv(descriptor, &buffer, buffer.count, 0)
       if count >= 0 {
-        isNews = isNews || Self.concernsRadios(buffer[..<count])
+        isNews = isNews || subject.isNews(buffer[..<count])
       } else if csystem_errno() == ENOBUFS {
         // Events were lost.
         isNews = true
@@ -58,7 +87,7 @@ public final class RadioWatch: EventSource {
         break
       }
     }
-    if isNews, let timer, timer.deadline == .never { timer.set(after: Self.settleTime) }
+    if isNews, let timer, timer.deadline == .never { timer.set(after: subject.settleTime) }
   }
 
   /// No call follows.

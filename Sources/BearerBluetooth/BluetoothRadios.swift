@@ -1,0 +1,121 @@
+import Bearer
+import Primitives
+import Reactor
+
+/// Bluetooth LE over one adapter or several, as one bearer. Each adapter has a `BluetoothBearer`; a peer that several of them
+/// hear is one candidate, and is dialled over one of them.
+public final class BluetoothRadios {
+  /// The most adapters of a box.
+  public static let adaptersMax = 4
+  /// Who speaks in reports.
+  private static let sources: [StaticString] = ["bluetooth", "bluetooth-2", "bluetooth-3", "bluetooth-4"]
+
+  /// The adapters that work have so many places for links in all; at least those of one.
+  public var placesChanged: ((Int) -> Void)?
+
+  private var bearers: [BluetoothBearer] = []
+  private var candidates = SharedCandidates()
+  private var delegate: (any BearerDelegate)?
+  private var places = 0
+
+  /// `adapters`: 1 to `adaptersMax`. `settings.problem` must be nil; its adapter is not looked at.
+  public init(
+    _ loop: EventLoop, _ settings: BluetoothSettings, adapters: [AdapterChoice], hint: UInt64,
+    _ delegate: any BearerDelegate
+  ) {
+    self.delegate = delegate
+    for (number, adapter) in adapters.prefix(Self.adaptersMax).enumerated() {
+      var settings = settings
+      settings.adapter = adapter
+      bearers.append(BluetoothBearer(loop, settings, hint: hint, Listener(self, number)))
+    }
+  }
+
+  public func start() {
+    for bearer in bearers { bearer.start() }
+  }
+
+  /// As `BluetoothBearer.dial`, over the adapter that has a connection to the peer, or the one with most free places of those that
+  /// hear it.
+  public func dial(_ candidate: Candidate, token: UInt32) {
+    guard case .bluetooth(let endpoint) = candidate.address else {
+      delegate?.bearerDialFailed(token: token, reason: "not a Bluetooth address")
+      return
+    }
+    var best = 0
+    for number in bearers.indices where worth(number, endpoint) > worth(best, endpoint) { best = number }
+    bearers[best].dial(candidate, token: token)
+  }
+
+  /// As `BluetoothBearer.hangUp`.
+  public func hangUp(_ endpoint: BluetoothEndpoint) {
+    for bearer in bearers { bearer.hangUp(endpoint) }
+  }
+
+  /// As `BluetoothBearer.answerAgain`.
+  public func answerAgain(_ endpoint: BluetoothEndpoint) {
+    for bearer in bearers { bearer.answerAgain(endpoint) }
+  }
+
+  /// As `BluetoothBearer.proved`.
+  public func proved(_ endpoint: BluetoothEndpoint) {
+    for bearer in bearers { bearer.proved(endpoint) }
+  }
+
+  public func stop() {
+    delegate = nil
+    placesChanged = nil
+    for bearer in bearers { bearer.stop() }
+  }
+
+  /// One for each adapter, in the order of the configuration.
+  public var snapshots: [BluetoothSnapshot] { bearers.map { $0.snapshot } }
+
+  // MARK: The adapters' events
+
+  private func worth(_ number: Int, _ endpoint: BluetoothEndpoint) -> Int {
+    let bearer = bearers[number]
+    if bearer.isLinked(endpoint) { return .max }
+    return candidates.hears(endpoint, number) ? bearer.placesFree : .min
+  }
+
+  private func countPlaces() {
+    let working = bearers.filter { $0.isUp }
+    let places = working.isEmpty ? bearers[0].places : working.reduce(0) { $0 + $1.places }
+    if places == self.places { return }
+    self.places = places
+    placesChanged?(places)
+  }
+
+  /// What one adapter tells.
+  private final class Listener: BearerDelegate {
+    private let radios: BluetoothRadios
+    private let number: Int
+
+    init(_ radios: BluetoothRadios, _ number: Int) {
+      self.radios = radios
+      self.number = number
+    }
+
+    func bearerOpened(_ stream: StreamHandoff) { radios.delegate?.bearerOpened(stream) }
+
+    func bearerDialFailed(token: UInt32, reason: String) {
+      radios.delegate?.bearerDialFailed(token: token, reason: reason)
+    }
+
+    func bearerFound(_ candidate: Candidate) {
+      let change = radios.candidates.found(candidate, by: number)
+      if let lost = change.lost { radios.delegate?.bearerLost(lost) }
+      if let found = change.found { radios.delegate?.bearerFound(found) }
+    }
+
+    func bearerLost(_ candidate: Candidate) {
+      if let lost = radios.candidates.lost(candidate, by: number) { radios.delegate?.bearerLost(lost) }
+    }
+
+    func bearerReport(_ source: StaticString, _ text: String, isFault: Bool) {
+      radios.countPlaces()
+      radios.delegate?.bearerReport(BluetoothRadios.sources[number], text, isFault: isFault)
+    }
+  }
+}

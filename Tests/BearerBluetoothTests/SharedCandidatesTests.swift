@@ -1,0 +1,39 @@
+import Bearer
+import Testing
+
+@testable import BearerBluetooth
+
+@Suite struct SharedCandidatesTests {
+  private func candidate(_ address: UInt64, hint: UInt64) -> Candidate {
+    Candidate(
+      bearer: .bluetoothLE, address: .bluetooth(.init(address: address, isRandom: false)), hint: hint, relays: true)
+  }
+
+  @Test func `a peer that two adapters hear is found once, and lost with the second`() {
+    var shared = SharedCandidates()
+    let peer = candidate(1, hint: 7)
+    #expect(shared.found(peer, by: 0) == .init(found: peer))
+    #expect(shared.found(peer, by: 1) == .init())
+    #expect(shared.lost(peer, by: 0) == nil)
+    #expect(shared.lost(peer, by: 1) == peer)
+    #expect(shared.found(peer, by: 1) == .init(found: peer))
+  }
+
+  @Test func `who has another identity now is another candidate, and what an adapter knew before is forgotten`() {
+    var shared = SharedCandidates()
+    let (former, present) = (candidate(1, hint: 7), candidate(1, hint: 8))
+    _ = shared.found(former, by: 0)
+    #expect(shared.found(present, by: 1) == .init(lost: former, found: present))
+    #expect(shared.lost(former, by: 0) == nil)
+    #expect(shared.lost(present, by: 1) == present)
+  }
+
+  @Test func `an adapter hears what it has found and not lost`() {
+    var shared = SharedCandidates()
+    _ = shared.found(candidate(1, hint: 7), by: 1)
+    let endpoint = BluetoothEndpoint(address: 1, isRandom: false)
+    #expect(shared.hears(endpoint, 1) && !shared.hears(endpoint, 0))
+    _ = shared.lost(candidate(1, hint: 7), by: 1)
+    #expect(!shared.hears(endpoint, 1))
+  }
+}
