@@ -85,6 +85,7 @@ let package = Package(
     .target(name: "CNettle", dependencies: ["CSystem"], linkerSettings: [
       .linkedLibrary("hogweed"), .linkedLibrary("nettle"), .linkedLibrary("gmp"),
     ]),
+    .target(name: "CSodium", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("sodium")]),
     .target(name: "CAvahi", dependencies: ["CSystem"], linkerSettings: [
       .linkedLibrary("avahi-client"), .linkedLibrary("avahi-core"), .linkedLibrary("avahi-common"), .linkedLibrary("dbus-1"),
       wrappedByCAvahi,
@@ -96,7 +97,7 @@ let package = Package(
     rim("QRCode", ["CQRCode"]),
     rim("Reactor", ["CSystem", "Primitives"]),
     rim("Identity", ["CSystem", "CMbedTLS", "CNettle", "Primitives"]),
-    rim("SecureTransport", ["CSystem", "CMbedTLS", "Primitives", "Frame", "Link", "Seal", "Identity"]),
+    rim("SecureTransport", ["CSystem", "CMbedTLS", "CSodium", "Primitives", "Frame", "Link", "Seal", "Identity"]),
     rim("Trust", ["CSystem", "CMbedTLS", "Primitives", "Frame", "Identity", "SecureTransport"]),
     rim("Bearer", ["CSystem", "Reactor", "Primitives"]),
     rim("BearerIP", ["CSystem", "Reactor", "Bearer", "Primitives"]),
@@ -117,7 +118,7 @@ let package = Package(
       "Bearer", "BearerIP", "BearerBluetooth", "WiFiDirect", "Discovery", "Board", "Configuration", "Diagnostics", "StatusPage", "DHCP",
     ]),
     rim("Commands", [
-      "CSystem", "CMbedTLS", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
+      "CSystem", "CMbedTLS", "CSodium", "CFormats", "Primitives", "Journal", "Frame", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "TransferFiles", "Reactor",
       "Identity", "SecureTransport", "Trust", "Configuration", "Diagnostics", "Doctor", "LocalClient", "Terminal", "Monitor", "QRCode", "Relay",
     ]),
     // The product is called causeway; a module of that name would clash with the library where file names have no case.

@@ -14,11 +14,11 @@ cd "$(dirname "$0")/.."
 
 SUITE=trixie
 PACKAGES="libc6-dev linux-libc-dev libgcc-14-dev libmbedtls-dev libbluetooth-dev libdbus-1-dev
- nettle-dev libgmp-dev libqrcodegen-dev
+ nettle-dev libgmp-dev libsodium-dev libqrcodegen-dev
  libavahi-client-dev libavahi-core-dev libavahi-common-dev libinih-dev libjansson-dev libwpa-client-dev"
 PACKAGES="$PACKAGES libc6 libgcc-s1 libcrypt-dev"   # what the -dev packages' linker scripts point at
-THIRD_PARTY_LIBRARIES="mbedtls mbedx509 mbedcrypto hogweed nettle gmp bluetooth dbus-1 avahi-client avahi-core avahi-common inih jansson wpa_client qrcodegen"
-THIRD_PARTY_HEADERS="mbedtls psa nettle bluetooth avahi-client avahi-common avahi-core ini.h jansson.h jansson_config.h wpa_ctrl.h qrcodegen"
+THIRD_PARTY_LIBRARIES="mbedtls mbedx509 mbedcrypto hogweed nettle gmp sodium bluetooth dbus-1 avahi-client avahi-core avahi-common inih jansson wpa_client qrcodegen"
+THIRD_PARTY_HEADERS="mbedtls psa nettle sodium bluetooth avahi-client avahi-common avahi-core ini.h jansson.h jansson_config.h wpa_ctrl.h qrcodegen"
 
 arch=${1:-}
 case $arch in

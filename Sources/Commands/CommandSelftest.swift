@@ -1,5 +1,6 @@
 import CFormats
 import CMbedTLS
+import CSodium
 import CSystem
 import Channel
 import Configuration
@@ -65,6 +66,7 @@ private var selftestChecks: [SelftestCheck] {
     SelftestCheck(name: "mbedTLS: AES-GCM (NIST SP 800-38D vectors)") { mbedtls_gcm_self_test(0) == 0 },
     SelftestCheck(name: "mbedTLS: elliptic curves") { mbedtls_ecp_self_test(0) == 0 },
     SelftestCheck(name: "mbedTLS: PSA starts") { psa_crypto_init() == PSA_SUCCESS },
+    SelftestCheck(name: "libsodium: SipHash-2-4 of 128 bits (its authors' vector)", run: sipHashIsGolden),
     SelftestCheck(name: "link: TLS handshake, and a sealed frame beside it", run: linkIsSecured),
     SelftestCheck(name: "peers: inner DTLS handshake, sealing, an altered record refused", run: peersAreSealed),
     SelftestCheck(name: "limits: every field is wide enough, the sum is granted", run: limitsHold),
@@ -106,6 +108,13 @@ func bytes(ofHex text: StaticString) -> [UInt8] {
     }
   }
   return bytes
+}
+
+private func sipHashIsGolden() -> Bool {
+  let counted = (0..<56).map(UInt8.init)
+  var tag = [UInt8](repeating: 0, count: 16)
+  return crypto_shorthash_siphashx24(&tag, counted, UInt64(counted.count), counted) == 0
+    && tag == bytes(ofHex: "1938f2cf72d54ee97e94166fa91d2a36")
 }
 
 private func frameHeaderIsGolden() -> Bool {

@@ -8,10 +8,10 @@ public struct Capabilities: Equatable, Sendable {
   public static let none = Capabilities(rawValue: 0)
   /// Forwards frames for others.
   public static let relay = Capabilities(rawValue: 1)
-  /// Accepts sealed frames outside TLS.
-  public static let bypass = Capabilities(rawValue: 2)
   /// May be parked by a relay (`CloseReason.parked`).
   public static let parks = Capabilities(rawValue: 4)
+  /// Accepts sealed frames outside TLS, with the tags of docs/protocol.md, "Bypass". (Bit 1 was that of other tags.)
+  public static let bypass = Capabilities(rawValue: 8)
 
   public func contains(_ other: Capabilities) -> Bool { rawValue & other.rawValue == other.rawValue }
   public func union(_ other: Capabilities) -> Capabilities { Capabilities(rawValue: rawValue | other.rawValue) }

@@ -4,7 +4,7 @@ import Link
 /// The sealed frames of one stream: keys, link sequences and the frame that is being received.
 final class Bypass {
   /// RFC 5705 and RFC 8446, section 7.5; without context.
-  static let exporterLabel: StaticString = "EXPORTER-causeway-bypass-v1"
+  static let exporterLabel: StaticString = "EXPORTER-causeway-bypass-v2"
 
   enum Reading {
     /// The last byte of the frame has not arrived.
@@ -25,12 +25,12 @@ final class Bypass {
   private var partialCount = 0
 
   /// `keys` has 32 bytes: 16 for client to server, then 16 for server to client.
-  init(keys: UnsafeRawBufferPointer, role: SecureStream.Role) throws(SecureStreamError) {
+  init(keys: UnsafeRawBufferPointer, role: SecureStream.Role) {
     precondition(keys.count == 2 * HeaderAuthenticator.keyBytes)
-    let fromClient = try HeaderAuthenticator(key: UnsafeRawBufferPointer(rebasing: keys[..<16]))
-    let fromServer = try HeaderAuthenticator(key: UnsafeRawBufferPointer(rebasing: keys[16...]))
-    sending = role == .client ? fromClient : fromServer
-    receiving = role == .client ? fromServer : fromClient
+    let ofClient = UnsafeRawBufferPointer(rebasing: keys[..<HeaderAuthenticator.keyBytes])
+    let ofServer = UnsafeRawBufferPointer(rebasing: keys[HeaderAuthenticator.keyBytes...])
+    sending = HeaderAuthenticator(key: role == .client ? ofClient : ofServer)
+    receiving = HeaderAuthenticator(key: role == .client ? ofServer : ofClient)
   }
 
   /// Derives the keys from the established session by the TLS exporter.
@@ -41,7 +41,7 @@ final class Bypass {
     defer { withUnsafeMutableBytes(of: &keys) { mbedtls_platform_zeroize($0.baseAddress, $0.count) } }
     let code = withUnsafeMutableBytes(of: &keys) { export(tls, label: exporterLabel, into: $0) }
     if code != 0 { throw .library(code: code) }
-    return try withUnsafeBytes(of: keys) { bytes throws(SecureStreamError) in try Bypass(keys: bytes, role: role) }
+    return withUnsafeBytes(of: keys) { Bypass(keys: $0, role: role) }
   }
 
   deinit { partial.deallocate() }
@@ -56,20 +56,19 @@ final class Bypass {
   }
 
   /// Writes header ‖ sequence ‖ tag ‖ payload to `room`, which must have space for them.
-  func write(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer, to room: UnsafeMutableRawPointer) -> Bool
-  {
+  func write(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer, to room: UnsafeMutableRawPointer) {
     (room + Offset.payload).copyMemory(from: payload.baseAddress!, byteCount: payload.count)
-    return writeHead(header.baseAddress!, to: room)
+    writeHead(header.baseAddress!, to: room)
   }
 
   /// Writes header ‖ sequence ‖ tag to `room`; the payload must follow. The source of the header may overlap the
   /// destination.
-  func writeHead(_ header: UnsafeRawPointer, to room: UnsafeMutableRawPointer) -> Bool {
+  func writeHead(_ header: UnsafeRawPointer, to room: UnsafeMutableRawPointer) {
     // 2⁶⁴ frames are never reached, so sequences do not repeat.
     lastSent &+= 1
     room.copyMemory(from: header, byteCount: Offset.sequence)
     (room + Offset.sequence).storeBytes(of: lastSent.bigEndian, as: UInt64.self)
-    return sending.seal(room, sequence: lastSent, tag: room + Offset.tag)
+    sending.seal(room, tag: room + Offset.tag)
   }
 
   /// Bytes between header and payload.
@@ -88,9 +87,9 @@ final class Bypass {
   }
 
   private func check(_ frame: UnsafeRawBufferPointer) -> Reading {
-    let sequence = UInt64(bigEndian: frame.loadUnaligned(fromByteOffset: Offset.sequence, as: UInt64.self))
     let start = frame.baseAddress!
-    guard receiving.check(start, sequence: sequence, tag: start + Offset.tag) else { return .forged }
+    guard receiving.check(start, tag: start + Offset.tag) else { return .forged }
+    let sequence = UInt64(bigEndian: frame.loadUnaligned(fromByteOffset: Offset.sequence, as: UInt64.self))
     guard sequence > lastReceived else { return .replayed }
     lastReceived = sequence
     return .frame(

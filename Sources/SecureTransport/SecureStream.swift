@@ -147,10 +147,7 @@ public final class SecureStream {
     precondition(payload.count <= StreamDemultiplexer.sealedPayloadBytesMax)
     let count = StreamDemultiplexer.sealedOverheadBytes + payload.count
     guard let room = buffers.pointee.append(count) else { return false }
-    guard bypass.write(header: header, payload: payload, to: room) else {
-      fail(.library(code: MBEDTLS_ERR_SSL_INTERNAL_ERROR))
-      return false
-    }
+    bypass.write(header: header, payload: payload, to: room)
     return true
   }
 
@@ -167,9 +164,8 @@ public final class SecureStream {
   /// when the stream has ended.
   public func queueSealedInPlace(_ byteCount: Int) -> Bool {
     guard let bypass, let room = buffers.pointee.append(Bypass.gap + byteCount) else { return false }
-    if bypass.writeHead(room + Bypass.gap, to: room) { return true }
-    fail(.library(code: MBEDTLS_ERR_SSL_INTERNAL_ERROR))
-    return false
+    bypass.writeHead(room + Bypass.gap, to: room)
+    return true
   }
 
   /// From now on sealed frames may pass in both directions; call it when both sides have announced the capability. No

@@ -36,38 +36,27 @@ for library, name, result, arguments in [
     (_crypto, "BIO_read", INT, [POINTER, POINTER, INT]),
     (_crypto, "BIO_write", INT, [POINTER, TEXT, INT]),
     (_crypto, "ERR_get_error", ctypes.c_ulong, []),
-    (_crypto, "EVP_aes_128_gcm", POINTER, []),
-    (_crypto, "EVP_CIPHER_CTX_new", POINTER, []),
-    (_crypto, "EVP_CIPHER_CTX_free", None, [POINTER]),
-    (_crypto, "EVP_CIPHER_CTX_ctrl", INT, [POINTER, INT, INT, POINTER]),
-    (_crypto, "EVP_EncryptInit_ex", INT, [POINTER, POINTER, POINTER, TEXT, TEXT]),
-    (_crypto, "EVP_EncryptUpdate", INT, [POINTER, POINTER, ctypes.POINTER(INT), TEXT, INT]),
-    (_crypto, "EVP_EncryptFinal_ex", INT, [POINTER, POINTER, ctypes.POINTER(INT)]),
+    (_crypto, "EVP_Q_mac", POINTER,
+     [POINTER, TEXT, TEXT, TEXT, POINTER, TEXT, SIZE, TEXT, SIZE, POINTER, SIZE, ctypes.POINTER(SIZE)]),
 ]:
     function = getattr(library, name)
     function.restype, function.argtypes = result, arguments
 
-PEM, SET_MIN_VERSION, SET_MAX_VERSION, MEMORY_AT_END, GET_TAG = 1, 123, 124, 130, 16
+PEM, SET_MIN_VERSION, SET_MAX_VERSION, MEMORY_AT_END = 1, 123, 124, 130
 VERSIONS = {"TLSv1.2": 0x0303, "TLSv1.3": 0x0304}
 WANT_READ, ZERO_RETURN, ALERT_REASON = 2, 6, 1000
 
 HEADER_BYTES, SEQUENCE_BYTES, TAG_BYTES, RECORD_HEADER_BYTES = 48, 8, 16, 5
 SEALED_FLAG = 1
-LABEL = b"EXPORTER-causeway-bypass-v1"
+LABEL = b"EXPORTER-causeway-bypass-v2"
 
 
 def tag_of(key, sequence, header):
-    """AES-128-GCM over nothing but the header."""
-    context, count = _crypto.EVP_CIPHER_CTX_new(), INT()
-    tag = ctypes.create_string_buffer(TAG_BYTES)
-    try:
-        nonce = bytes(4) + struct.pack(">Q", sequence)
-        assert _crypto.EVP_EncryptInit_ex(context, _crypto.EVP_aes_128_gcm(), None, key, nonce) == 1
-        assert _crypto.EVP_EncryptUpdate(context, None, ctypes.byref(count), header, len(header)) == 1
-        assert _crypto.EVP_EncryptFinal_ex(context, tag, ctypes.byref(count)) == 1
-        assert _crypto.EVP_CIPHER_CTX_ctrl(context, GET_TAG, TAG_BYTES, tag) == 1
-    finally:
-        _crypto.EVP_CIPHER_CTX_free(context)
+    """SipHash-2-4, 128 bits, over header and sequence."""
+    head, tag, count = header + struct.pack(">Q", sequence), ctypes.create_string_buffer(TAG_BYTES), SIZE()
+    assert _crypto.EVP_Q_mac(
+        None, b"SIPHASH", None, None, None, key, len(key), head, len(head), tag, TAG_BYTES, ctypes.byref(count))
+    assert count.value == TAG_BYTES
     return tag.raw
 
 

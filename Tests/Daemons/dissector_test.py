@@ -25,11 +25,11 @@ def routed(kind, payload, priority=2):
     return frame(kind, payload, priority, 7, THERE, 5 << 32 | 42)
 
 
-HELLO = bytes.fromhex("01 01 4100 00000003 0000000700000009" + HERE.hex() + "03 626f62")
+HELLO = bytes.fromhex("01 01 4100 00000009 0000000700000009" + HERE.hex() + "03 626f62")
 # The golden bytes of FrameTests and ChannelTests: frame → field → value.
 GOLDEN = {
     frame(1, HELLO): {
-        "hello.lowest": "1", "hello.highest": "1", "hello.payload_max": "16640", "hello.capabilities": "0x00000003", "hello.relays": "1",
+        "hello.lowest": "1", "hello.highest": "1", "hello.payload_max": "16640", "hello.capabilities": "0x00000009", "hello.relays": "1",
         "hello.bypass": "1", "hello.parks": "0", "epoch": "0x0000000700000009", "hello.node": HERE.hex(), "name": "bob"},
     frame(2, bytes(range(8))): {"type": "2", "ping.data": "0001020304050607"},
     frame(3, bytes(range(8))): {"type": "3", "ping.data": "0001020304050607"},

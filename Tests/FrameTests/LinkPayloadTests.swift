@@ -6,7 +6,7 @@ import Testing
 private let node = NodeID(high: 0x2021_2223_2425_2627, low: 0x2829_2a2b_2c2d_2e2f)
 private let golden = hex(
   """
-  01 01 4100 00000003 0000000700000009
+  01 01 4100 00000009 0000000700000009
   202122232425262728292a2b2c2d2e2f
   03 626f62
   """)
@@ -69,6 +69,11 @@ private func decode(_ bytes: [UInt8]) -> FrameRefusal? {
   #expect(decode([UInt8](golden.prefix(32)) + [0]) == .malformed)
   #expect(decode([UInt8](golden.prefix(32)) + [1, 0xff]) == .malformed)
   #expect(decode([UInt8](golden.prefix(32)) + [64] + [UInt8](repeating: 0x61, count: 64)) == .overLength)
+}
+
+@Test func sealedFramesWithTagsOfAnotherKindAreNotAgreedTo() throws {
+  let hello = try Hello(golden.with { $0.replaceSubrange(4...7, with: [0, 0, 0, 3]) }.span.bytes)
+  #expect(!hello.capabilities.contains(.bypass))
 }
 
 @Test func unknownCapabilitiesAreIgnored() throws {

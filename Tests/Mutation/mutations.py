@@ -299,6 +299,12 @@ ROWS = [
     Row("mbedTLS refuses a client's certificate itself", "Sources/SecureTransport/SecureStream.swift",
         "if code == MBEDTLS_ERR_SSL_WANT_READ { return setCertificateMode() }",
         "if code == MBEDTLS_ERR_SSL_WANT_READ { return }", "SecureTransportTests.OpenSSLTests"),
+    Row("a sealed frame with any tag is taken", "Sources/SecureTransport/HeaderAuthenticator.swift",
+        "mbedtls_ct_memcmp(expected.baseAddress!, tag, Self.tagBytes) == 0", "true", "SecureTransportTests.BypassTests"),
+    Row("the tag does not cover the link sequence", "Sources/SecureTransport/HeaderAuthenticator.swift",
+        "static let headBytes = 56", "static let headBytes = 48", "SecureTransportTests.BypassTests"),
+    Row("a sealed frame is taken twice", "Sources/SecureTransport/Bypass.swift",
+        "guard sequence > lastReceived else { return .replayed }", "", "SecureTransportTests.BypassTests"),
     # Relay
     Row("the gate's clock follows the first stream", "Sources/Relay/AdmissionGate.swift",
         "entries.reduce(.never) { min($0, $1.deadline) }", "entries.first?.deadline ?? .never",

@@ -140,7 +140,7 @@ import Testing
 
   // MARK: - Helpers
 
-  private let exporter = "-keymatexport EXPORTER-causeway-bypass-v1 -keymatexportlen 32"
+  private let exporter = "-keymatexport EXPORTER-causeway-bypass-v2 -keymatexportlen 32"
   private func flag(_ version: TLSVersion) -> String { version == .tls12 ? "-tls1_2" : "-tls1_3" }
   private func name(_ version: TLSVersion) -> String { version == .tls12 ? "TLSv1.2" : "TLSv1.3" }
 

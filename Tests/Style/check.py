@@ -26,7 +26,7 @@ RIM = {
     "Reactor": BASE,
     "Bearer": BASE | {"Reactor"},
     "Identity": BASE | {"CMbedTLS", "CNettle"},
-    "SecureTransport": BASE | {"CMbedTLS", "Frame", "Link", "Seal", "Identity"},
+    "SecureTransport": BASE | {"CMbedTLS", "CSodium", "Frame", "Link", "Seal", "Identity"},
     "Trust": BASE | {"CMbedTLS", "Frame", "Identity", "SecureTransport"},
     "BearerIP": BASE | {"Reactor", "Bearer"},
     "BearerBluetooth": BASE | {"CBluetooth", "Reactor", "Bearer"},
@@ -45,7 +45,7 @@ RIM["Monitor"] = {"Primitives", "Diagnostics", "Terminal"}
 RIM["Doctor"] = BASE | {"Reactor", "Bearer", "BearerIP", "BearerBluetooth", "Trust", "Board", "Configuration"}
 # Relay joins rim to core; Commands is what people type. Neither reaches a C library that has a module of its own.
 RIM["Relay"] = (BASE | set(CORE) | set(RIM)) - {"Mesh", "LocalClient", "Terminal", "Monitor", "Doctor", "QRCode"}
-RIM["Commands"] = BASE | set(CORE) | {"CMbedTLS", "CFormats", "Reactor", "Identity", "SecureTransport", "Trust",
+RIM["Commands"] = BASE | set(CORE) | {"CMbedTLS", "CSodium", "CFormats", "Reactor", "Identity", "SecureTransport", "Trust",
                                       "Configuration", "Diagnostics", "Doctor", "LocalClient", "Terminal", "Monitor",
                                       "QRCode", "Relay"}
 RIM["Program"] = {"CSystem", "Commands"}

@@ -1,0 +1,2 @@
+// A module needs a source; the library has all that is called.
+#include "CSodium.h"
