@@ -63,6 +63,9 @@ final class LinkDriver {
   private var mayHaveMore = false
   /// Bytes taken from the node in this wake-up.
   private var movedBytes = 0
+  /// Whether to send again when the stream accepts bytes, and whether the stream was asked to tell.
+  private var wantsRoom = false
+  private var waitsForRoom = false
   /// Nothing has come from the other end.
   private(set) var isSilent = true
   /// The last bytes are being sent.
@@ -111,8 +114,14 @@ final class LinkDriver {
     flush()
   }
 
-  /// The wake-up has ended, and the driver's byte budget is reset.
-  func wakeUpEnded() { movedBytes = 0 }
+  /// The wake-up has ended, and the driver's byte budget is reset. Only now the stream is asked for room: what one part of a
+  /// wake-up leaves another one often sends, and each question is a system call.
+  func wakeUpEnded() {
+    movedBytes = 0
+    if wantsRoom == waitsForRoom || isOver { return }
+    waitsForRoom = wantsRoom
+    io.waitForRoom(wantsRoom)
+  }
 
   /// Sends the node's last frames, closes TLS and then the stream.
   func finish() {
@@ -267,7 +276,7 @@ final class LinkDriver {
     if isOver { return }
     if case .closed(let reason) = secure.state, secure.outgoing.isEmpty { return end(reason.text, lingers: true) }
     // Needed even when everything was sent, because a flush after a receive does not fill.
-    io.waitForRoom(!secure.outgoing.isEmpty || (mayHaveMore && !isEnding))
+    wantsRoom = !secure.outgoing.isEmpty || (mayHaveMore && !isEnding)
   }
 
   private func end(_ reason: String, lingers: Bool) {

@@ -323,6 +323,8 @@ ROWS = [
         "while total < EventLoop.callBytesMax, !isOver {", "while !isOver {", "RelayTests.LinkDriverTests"),
     Row("a stream lingers for as long as its peer sends", "Sources/Relay/LinkStream.swift",
         "if bytesToDiscard <= 0 { closeNow() }", "", "RelayTests.LinkStreamTests"),
+    Row("the stream is asked for room in the middle of a wake-up", "Sources/Relay/LinkDriver.swift",
+        "    wantsRoom = !secure", "    defer { wakeUpEnded() }\n    wantsRoom = !secure", "RelayTests.LinkDriverTests"),
     Row("a link sends as long as it can in one wake-up", "Sources/Relay/LinkDriver.swift",
         "!isEnding, movedBytes < EventLoop.callBytesMax {", "!isEnding {", "RelayTests.LinkDriverTests"),
     Row("any number of places is entered", "Sources/Relay/CandidateTable.swift",

@@ -177,6 +177,20 @@ import Testing
     #expect(cable.server.messageCount == sent)
     #expect(!cable.client.io.waitsForRoom)
   }
+
+  @Test func `room that is found within the wake-up is not asked for`() throws {
+    let cable = try Cable.linked()
+    let io = cable.client.io
+    (io.sends, io.questionsForRoom, io.room) = ([], 0, 0)
+    let message = [UInt8](repeating: 1, count: 1000)
+    _ = try cable.client.node.send(
+      kind: 3, message.span.bytes, to: cable.server.identity.id, lane: .bulk, now: cable.client.now)
+    cable.client.driver.transmit()
+    #expect(io.sends.isEmpty)
+    io.room = .max
+    cable.client.drain()
+    #expect(!io.sends.isEmpty && io.questionsForRoom == 0)
+  }
 }
 
 extension Cable {

@@ -27,6 +27,7 @@ final class FakeIO: LinkIO {
   var room = Int.max
   var hasEnded = false
   var waitsForRoom = false
+  var questionsForRoom = 0
   var wakeUp = Instant.never
   /// Nil while the stream is open; then whether it lingers.
   var lingers: Bool?
@@ -51,7 +52,10 @@ final class FakeIO: LinkIO {
     return .moved(count)
   }
 
-  func waitForRoom(_ waits: Bool) { waitsForRoom = waits }
+  func waitForRoom(_ waits: Bool) {
+    waitsForRoom = waits
+    questionsForRoom += 1
+  }
   func wake(at instant: Instant) { wakeUp = instant }
   func close(lingers: Bool) {
     #expect(self.lingers == nil, "a stream is closed twice")
