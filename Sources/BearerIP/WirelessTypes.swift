@@ -49,6 +49,7 @@ struct WirelessTypes {
     let stations = reply.attribute(UInt16(NL80211_ATTR_MAX_AP_ASSOC_STA.rawValue), from: 4)
     return WirelessAbilities(
       canBeGroupOwner: canBe(NL80211_IFTYPE_P2P_GO), canBeGroupClient: canBe(NL80211_IFTYPE_P2P_CLIENT),
+      canBeMeshPoint: canBe(NL80211_IFTYPE_MESH_POINT),
       stationsMax: stations.flatMap { $0.count == 2 ? $0.native($0.startIndex, as: UInt16.self) : nil })
   }
 
@@ -78,12 +79,14 @@ public func regulatoryDomain() -> String? {
 public struct WirelessAbilities: Equatable, Sendable {
   public var canBeGroupOwner: Bool
   public var canBeGroupClient: Bool
+  public var canBeMeshPoint: Bool
   /// How many stations may join at once; nil where the driver does not say.
   public var stationsMax: UInt16?
 
-  public init(canBeGroupOwner: Bool, canBeGroupClient: Bool, stationsMax: UInt16?) {
+  public init(canBeGroupOwner: Bool, canBeGroupClient: Bool, canBeMeshPoint: Bool, stationsMax: UInt16?) {
     self.canBeGroupOwner = canBeGroupOwner
     self.canBeGroupClient = canBeGroupClient
+    self.canBeMeshPoint = canBeMeshPoint
     self.stationsMax = stationsMax
   }
 }

@@ -13,6 +13,7 @@ public struct Configuration {
   public var ip = IPSection()
   public var bluetooth = BluetoothSection()
   public var wifiDirect = WiFiDirectSection()
+  public var mesh = MeshSection()
   public var discovery = DiscoverySection()
   public var board = BoardSection()
   public var journal = JournalSection()
@@ -156,6 +157,21 @@ public struct WiFiDirectSection {
   public var hasStatusPage = true
   /// The group owner's device name begins with it, and a client joins only such owners.
   public var deviceNamePrefix = "Causeway"
+  public init() {}
+}
+
+/// `[mesh]`
+public struct MeshSection {
+  public var isEnabled = false
+  public var interface = "wlan1"
+  /// The mesh id: 1–32 bytes.
+  public var ssid = ""
+  /// The password of SAE, 8–63 printable ASCII characters.
+  public var passphrase = ""
+  /// MHz
+  public var frequency: UInt16 = 2437
+  /// Whether the radios forward for each other.
+  public var isForwarding = true
   public init() {}
 }
 

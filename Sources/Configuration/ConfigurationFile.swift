@@ -36,7 +36,7 @@ extension Configuration {
       throw ConfigurationError(
         "\(file):\(line): not understood; expected “[section]”, “key = value” or “# comment”")
     }
-    reader.configuration.checkTogether()
+    try reader.configuration.checkTogether(file)
     return reader.configuration
   }
 
@@ -61,7 +61,12 @@ extension Configuration {
     }
   }
 
-  private mutating func checkTogether() {
+  private mutating func checkTogether(_ file: String) throws(ConfigurationError) {
+    if mesh.isEnabled {
+      let missing: StaticString? = mesh.ssid.utf8.isEmpty ? "ssid" : mesh.passphrase.utf8.isEmpty ? "passphrase" : nil
+      if let missing { throw ConfigurationError("\(file): [mesh] has no \(missing): set it, the same on all boxes") }
+      if !ip.isEnabled { throw ConfigurationError("\(file): [mesh] carries IP: set [ip] enabled = yes") }
+    }
     if wifiDirect.isEnabled, !ip.isEnabled {
       wifiDirect.isEnabled = false
       warnings.append(

@@ -15,7 +15,7 @@ struct ConfigurationKey {
 
 /// All keys; the keys of a section are consecutive.
 var configurationKeys: [ConfigurationKey] {
-  nodeKeys + peerKeys + applicationsKeys + trustKeys + ipKeys + bluetoothKeys + wifiDirectKeys
+  nodeKeys + peerKeys + applicationsKeys + trustKeys + ipKeys + bluetoothKeys + wifiDirectKeys + meshKeys
     + discoveryAndBoardKeys + [
       ConfigurationKey(section: "journal", name: "size", accepted: "a number of KiB from 16 to 65536") { to, text in
         store(&to.journal.sizeKiB, text.number(in: 16...65536).map { Int($0) })
@@ -28,6 +28,8 @@ var configurationKeys: [ConfigurationKey] {
 
 private let yesOrNo: StaticString = "yes or no"
 private let absolutePath: StaticString = "an absolute path of at most 80 bytes"
+private let shortName: StaticString = "1 to 32 bytes of UTF-8 without control characters"
+private let wpaPassphrase: StaticString = "8 to 63 printable ASCII characters"
 
 private var nodeKeys: [ConfigurationKey] {
   [
@@ -154,21 +156,16 @@ private var wifiDirectKeys: [ConfigurationKey] {
     ConfigurationKey(section: "wifi-direct", name: "frequency", accepted: "auto, or MHz from 2412 to 7125") {
       to, text in
       if text.equals("auto") { return store(&to.wifiDirect.frequency, 0) }
-      return store(&to.wifiDirect.frequency, text.number(in: 2412...7125).map { UInt16($0) })
+      return store(&to.wifiDirect.frequency, frequency(text))
     },
     ConfigurationKey(section: "wifi-direct", name: "wps", accepted: "always, button or off") { to, text in
       store(&to.wifiDirect.wps, choice(text, ("always", .always), ("button", .onRequest), ("off", .never)))
     },
-    ConfigurationKey(
-      section: "wifi-direct", name: "ssid", accepted: "1 to 32 bytes of UTF-8 without control characters"
-    ) { to, text in
-      let isShort = (1...32).contains(text.bytes.count)
-      return store(&to.wifiDirect.ssid, isShort ? DisplayNameSyntax.printable(text.bytes) : nil)
+    ConfigurationKey(section: "wifi-direct", name: "ssid", accepted: shortName) { to, text in
+      store(&to.wifiDirect.ssid, parseShortName(text))
     },
-    ConfigurationKey(section: "wifi-direct", name: "passphrase", accepted: "8 to 63 printable ASCII characters") {
-      to, text in
-      let isPrintable = text.bytes.allSatisfy { (0x20...0x7E).contains($0) }
-      return store(&to.wifiDirect.passphrase, isPrintable && (8...63).contains(text.bytes.count) ? text.string : nil)
+    ConfigurationKey(section: "wifi-direct", name: "passphrase", accepted: wpaPassphrase) { to, text in
+      store(&to.wifiDirect.passphrase, parsePassphrase(text))
     },
     ConfigurationKey(section: "wifi-direct", name: "dhcp", accepted: yesOrNo) { to, text in
       store(&to.wifiDirect.servesDHCP, bool(text))
@@ -176,11 +173,31 @@ private var wifiDirectKeys: [ConfigurationKey] {
     ConfigurationKey(section: "wifi-direct", name: "status-page", accepted: yesOrNo) { to, text in
       store(&to.wifiDirect.hasStatusPage, bool(text))
     },
-    ConfigurationKey(
-      section: "wifi-direct", name: "device-name-prefix", accepted: "1 to 32 bytes of UTF-8 without control characters"
-    ) { to, text in
-      let isShort = (1...32).contains(text.bytes.count)
-      return store(&to.wifiDirect.deviceNamePrefix, isShort ? DisplayNameSyntax.printable(text.bytes) : nil)
+    ConfigurationKey(section: "wifi-direct", name: "device-name-prefix", accepted: shortName) { to, text in
+      store(&to.wifiDirect.deviceNamePrefix, parseShortName(text))
+    },
+  ]
+}
+
+private var meshKeys: [ConfigurationKey] {
+  [
+    ConfigurationKey(section: "mesh", name: "enabled", accepted: yesOrNo) { to, text in
+      store(&to.mesh.isEnabled, bool(text))
+    },
+    ConfigurationKey(section: "mesh", name: "interface", accepted: "the name of a wireless interface") { to, text in
+      store(&to.mesh.interface, parseInterface(text))
+    },
+    ConfigurationKey(section: "mesh", name: "ssid", accepted: shortName) { to, text in
+      store(&to.mesh.ssid, parseShortName(text))
+    },
+    ConfigurationKey(section: "mesh", name: "passphrase", accepted: wpaPassphrase) { to, text in
+      store(&to.mesh.passphrase, parsePassphrase(text))
+    },
+    ConfigurationKey(section: "mesh", name: "frequency", accepted: "MHz from 2412 to 7125") { to, text in
+      store(&to.mesh.frequency, frequency(text))
+    },
+    ConfigurationKey(section: "mesh", name: "forwarding", accepted: yesOrNo) { to, text in
+      store(&to.mesh.isForwarding, bool(text))
     },
   ]
 }
@@ -241,6 +258,17 @@ func choice<Value>(_ text: Text, _ choices: (StaticString, Value)...) -> Value? 
 }
 
 private func bool(_ text: Text) -> Bool? { choice(text, ("yes", true), ("no", false)) }
+
+private func frequency(_ text: Text) -> UInt16? { text.number(in: 2412...7125).map { UInt16($0) } }
+
+private func parseShortName(_ text: Text) -> String? {
+  (1...32).contains(text.bytes.count) ? DisplayNameSyntax.printable(text.bytes) : nil
+}
+
+private func parsePassphrase(_ text: Text) -> String? {
+  let isPrintable = text.bytes.allSatisfy { (0x20...0x7E).contains($0) }
+  return isPrintable && (8...63).contains(text.bytes.count) ? text.string : nil
+}
 
 /// Short enough that a socket in the directory fits sockaddr_un (108 bytes).
 private func path(_ text: Text) -> String? {

@@ -28,7 +28,8 @@ public final class Doctor {
     self.configuration = configuration
     self.isDaemonRunning = isDaemonRunning
     self.clock = clock
-    self.radios = radios ?? RadioAnswers(asking: configuration.wifiDirect.interface)
+    self.radios =
+      radios ?? RadioAnswers(asking: configuration.wifiDirect.interface, mesh: configuration.mesh.interface)
     self.gpioFault = gpioFault
     machine = Machine(root: root)
   }
@@ -38,6 +39,7 @@ public final class Doctor {
     var findings = [kernel(), memory(), memoryLimit(), power(), time(), randomness()].compactMap { $0 }
     if configuration.bluetooth.isEnabled { findings += bluetooth() }
     if configuration.wifiDirect.isEnabled { findings += wifiDirect() }
+    if configuration.mesh.isEnabled { findings += mesh() }
     if configuration.ip.isEnabled { findings += ip() }
     findings +=
       [
@@ -72,17 +74,22 @@ public struct RadioAnswers {
   public var adapters: [AdapterAbilities]?
   /// Of the interface that [wifi-direct] names; nil when it is not wireless.
   public var wireless: WirelessAbilities?
+  /// Of the interface that [mesh] names.
+  public var mesh: WirelessAbilities?
 
-  public init(regulatoryDomain: String?, adapters: [AdapterAbilities]?, wireless: WirelessAbilities?) {
+  public init(
+    regulatoryDomain: String?, adapters: [AdapterAbilities]?, wireless: WirelessAbilities?, mesh: WirelessAbilities?
+  ) {
     self.regulatoryDomain = regulatoryDomain
     self.adapters = adapters
     self.wireless = wireless
+    self.mesh = mesh
   }
 
   /// Asks the kernel.
-  init(asking interface: String) {
+  init(asking interface: String, mesh: String) {
     self.init(
       regulatoryDomain: BearerIP.regulatoryDomain(), adapters: adapterAbilities(),
-      wireless: wirelessAbilities(of: interface))
+      wireless: wirelessAbilities(of: interface), mesh: wirelessAbilities(of: mesh))
   }
 }

@@ -77,6 +77,26 @@ extension Doctor {
     return findings
   }
 
+  /// What [wifi-direct] tells too is told there.
+  func mesh() -> [Finding] {
+    var findings = configuration.wifiDirect.isEnabled ? [] : rfkill("wlan", "Wi-Fi") + [supplicant()].compactMap { $0 }
+    let chosen = configuration.mesh.interface
+    if !machine.exists("/sys/class/net/\(chosen)/phy80211") {
+      findings.append(
+        Finding(
+          "mesh", .wrong, "there is no Wi-Fi interface \(chosen)",
+          remedy: "set [mesh] interface to one of those in /sys/class/ieee80211, or enabled = no"))
+    } else if let wireless = radios.mesh, !wireless.canBeMeshPoint {
+      findings.append(
+        Finding(
+          "mesh", .wrong, "\(chosen) cannot be part of a mesh: its driver does not offer it",
+          remedy: "use another adapter (“iw list”, Supported interface modes: mesh point)"))
+    } else {
+      findings.append(Finding("mesh", .good, radios.mesh == nil ? chosen : "\(chosen) knows mesh point"))
+    }
+    return findings
+  }
+
   /// Whether the driver knows Wi-Fi Direct, in the role that the configuration wants. Nil when it does, and where it was not asked.
   private func ability(of interface: String) -> Finding? {
     guard let wireless = radios.wireless else { return nil }

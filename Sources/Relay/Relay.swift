@@ -76,6 +76,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var ip: IPBearer?
   var bluetooth: BluetoothRadios?
   var wifiDirect: WiFiDirectRadio?
+  var mesh: WiFiDirectRadio?
   var dnsSD: DNSServiceDiscovery?
   var page: PageServer?
   var dhcp: DHCPServer?
@@ -345,6 +346,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     dnsSD?.stop()
     bluetooth?.stop()
     wifiDirect?.stop()
+    mesh?.stop()
     ip?.stop()
     control?.close()
     local?.close()

@@ -20,6 +20,7 @@ extension Relay: BearerDelegate {
     if configuration.ip.isEnabled { startIP(hint) }
     if configuration.bluetooth.isEnabled { startBluetooth(hint) }
     if configuration.wifiDirect.isEnabled { startWiFiDirect(hint) }
+    if configuration.mesh.isEnabled { startMesh(hint) }
   }
 
   // MARK: BearerDelegate
@@ -78,7 +79,8 @@ extension Relay: BearerDelegate {
       }
     }
     all += bluetoothStatus
-    if let wifiDirect { all.append(wifiDirectStatus(wifiDirect.snapshot)) }
+    if let wifiDirect { all.append(wifiStatus(wifiDirect)) }
+    if let mesh { all.append(wifiStatus(mesh)) }
     if let dhcpStatus { all.append(dhcpStatus) }
     if let pageStatus { all.append(pageStatus) }
     if let dnsSD {
@@ -121,21 +123,25 @@ extension Relay: BearerDelegate {
     return status
   }
 
-  func wifiDirectStatus(_ snapshot: WiFiDirectSnapshot) -> BearerStatus {
+  /// Of a group or a mesh.
+  func wifiStatus(_ radio: WiFiDirectRadio) -> BearerStatus {
+    let snapshot = radio.snapshot
     var detail = "", secret = ""
     if !snapshot.groupInterface.isEmpty {
-      detail = "\(snapshot.groupInterface) \(snapshot.ssid), \(snapshot.frequency) MHz"
+      let name = radio.isMesh ? "“\(snapshot.ssid)”" : snapshot.ssid
+      detail = "\(snapshot.groupInterface) \(name), \(snapshot.frequency) MHz"
       switch snapshot.state {
       case .groupOwner:
         detail += ", \(snapshot.stations.count) stations"
         if snapshot.isPushButtonPressed { detail += ", open for WPS" }
         secret = "passphrase \(snapshot.passphrase)"
-      case .off, .waitingForSupplicant, .preparing, .unavailable, .creatingGroup, .searching, .joining, .member: break
+      case .member: if radio.isMesh { detail += ", \(snapshot.stations.count) mesh peers" }
+      case .off, .waitingForSupplicant, .preparing, .unavailable, .creatingGroup, .searching, .joining: break
       }
     }
     var status = BearerStatus(
-      name: String(BearerKind.wifiDirect.name), state: String(snapshot.state.name), detail: detail, secret: secret,
-      problem: problem("wifi-direct") ?? "")
+      name: String(radio.source), state: String(snapshot.state.name), detail: detail, secret: secret,
+      problem: problem(radio.source) ?? "")
     status.use = RadioUse(places: snapshot.stations.count)
     return status
   }
@@ -177,11 +183,9 @@ extension Relay: BearerDelegate {
 
   private func startWiFiDirect(_ hint: UInt64) {
     let chosen = configuration.wifiDirect
-    var options = WiFiDirectOptions()
-    options.interface = chosen.interface
-    options.controlSocket = chosen.controlSocket
-    options.clientDirectory = configuration.node.runtimeDirectory
-    options.frequency = chosen.frequency
+    var options = wifiOptions(chosen.interface)
+    // A radio may have one channel only.
+    options.frequency = chosen.frequency == 0 && isMeshBesideGroup ? configuration.mesh.frequency : chosen.frequency
     options.ssid = chosen.ssid
     options.passphrase = chosen.passphrase
     options.passphraseOfNode = trust.identity.passphrase(for: "causeway wifi-direct group")
@@ -198,6 +202,31 @@ extension Relay: BearerDelegate {
       showPage(on: interface)
     }
     radio.start()
+  }
+
+  private func startMesh(_ hint: UInt64) {
+    let chosen = configuration.mesh
+    var options = wifiOptions(chosen.interface)
+    options.frequency = chosen.frequency
+    options.ssid = chosen.ssid
+    options.passphrase = chosen.passphrase
+    options.mesh = MeshOptions(isForwarding: chosen.isForwarding, isBesideGroup: isMeshBesideGroup)
+    let radio = WiFiDirectRadio(loop, options, hint: hint, self)
+    mesh = radio
+    radio.start()
+  }
+
+  private var isMeshBesideGroup: Bool {
+    configuration.mesh.isEnabled && configuration.wifiDirect.isEnabled
+      && sameText(configuration.mesh.interface, configuration.wifiDirect.interface)
+  }
+
+  private func wifiOptions(_ interface: String) -> WiFiDirectOptions {
+    var options = WiFiDirectOptions()
+    options.interface = interface
+    options.controlSocket = configuration.wifiDirect.controlSocket
+    options.clientDirectory = configuration.node.runtimeDirectory
+    return options
   }
 
   private func startDNSSD(_ ip: IPBearer, _ hint: UInt64, _ responder: ResponderChoice) {

@@ -178,13 +178,18 @@ extension Relay {
       interfaces += "\(interfaces.utf8.isEmpty ? "" : ", ")\(interface.name)"
     }
     let discovery = dnsSD == nil ? "; [discovery] dns-sd is off, so only [ip] peers are dialled" : ""
-    let wifi = wifiDirect.map { wifiDirectStatus($0.snapshot) }
+    var meshFact = ""
+    if let mesh = mesh.map({ wifiStatus($0) }) {
+      meshFact = "; mesh: \(mesh.detail.utf8.isEmpty ? mesh.state : mesh.detail)"
+      if !mesh.problem.utf8.isEmpty { meshFact += ", \(mesh.problem)" }
+    }
+    let wifi = wifiDirect.map { wifiStatus($0) }
     let adapters = bluetoothStatus
     let bluetooth = adapters.first { !$0.detail.utf8.isEmpty } ?? adapters.first
     return [
       BearerFacts(
         .ip, isEnabled: configuration.ip.isEnabled, isUp: !interfaces.utf8.isEmpty,
-        detail: interfaces.utf8.isEmpty ? "no interface is up" : "\(interfaces)\(discovery)",
+        detail: (interfaces.utf8.isEmpty ? "no interface is up" : "\(interfaces)\(discovery)") + meshFact,
         problem: problem("ip") ?? ""),
       BearerFacts(
         .wifiDirect, isEnabled: configuration.wifiDirect.isEnabled,

@@ -61,7 +61,7 @@ final class GroupClient: RadioActivity {
     case .full:
       if phase == .joining { failed("the group is full: its owner takes no more stations") }
     case .pushButtonRequested, .pushButtonEnded, .pushButtonOverlap, .stationConnected, .stationDisconnected,
-      .connected, .disconnected, .terminating, .other:
+      .connected, .disconnected, .terminating, .meshPeerRefused, .meshRefused, .other:
       break
     }
   }

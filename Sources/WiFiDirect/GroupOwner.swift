@@ -54,7 +54,8 @@ final class GroupOwner: RadioActivity {
     case .pushButtonOverlap:
       if isOurs(message) { radio.snapshot.isPushButtonPressed = false }
       if isOurs(message), options.pushButton == .always { pushButtonTimer?.set(after: Self.overlapTime) }
-    case .deviceFound, .findStopped, .formationFailed, .full, .connected, .disconnected, .terminating, .other:
+    case .deviceFound, .findStopped, .formationFailed, .full, .connected, .disconnected, .terminating, .meshPeerRefused,
+      .meshRefused, .other:
       break
     }
   }

@@ -16,6 +16,8 @@ final class Preparation {
       guard radio.isCurrent(self) else { return }
       let interfaces = reply.lines
       if contains(interfaces, options.interface) {
+        // A group on the same radio is another one's, and a mesh needs no settings of the radio.
+        if options.mesh != nil { return radio.prepared(deviceInterface: options.interface) }
         removeLeftGroups(interfaces)
         let device = p2pDeviceInterface(options.interface)
         checkDevice(contains(interfaces, device) ? device : options.interface)

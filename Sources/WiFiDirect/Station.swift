@@ -28,7 +28,8 @@ final class Station: RadioActivity {
     case .disconnected: left()
     case .full: radio.report(fault: "\(options.ssid) is full: it takes no more stations")
     case .deviceFound, .findStopped, .groupStarted, .groupRemoved, .formationFailed, .pushButtonRequested,
-      .pushButtonEnded, .pushButtonOverlap, .stationConnected, .stationDisconnected, .terminating, .other:
+      .pushButtonEnded, .pushButtonOverlap, .stationConnected, .stationDisconnected, .terminating, .meshPeerRefused,
+      .meshRefused, .other:
       break
     }
   }

@@ -14,8 +14,13 @@ public enum SupplicantEvent: Equatable, Sendable {
   case pushButtonEnded
   /// Two devices pushed at once: WPS accepts neither.
   case pushButtonOverlap
+  /// A station of an access point or a group, or a neighbour in a mesh.
   case stationConnected(MACAddress)
   case stationDisconnected(MACAddress)
+  /// A neighbour in a mesh did not prove that it knows the passphrase.
+  case meshPeerRefused(MACAddress)
+  /// The driver did not start a mesh.
+  case meshRefused
   /// Connected as a station of an ordinary network.
   case connected
   case disconnected

@@ -33,8 +33,14 @@ public enum SupplicantParser {
       return .groupRemoved(interface: string(rest.word), reason: string(reason))
     }
     if let rest = text.after("P2P-PROV-DISC-PBC-REQ ") { return station(rest) { .pushButtonRequested($0) } }
-    if let rest = text.after("AP-STA-CONNECTED ") { return station(rest) { .stationConnected($0) } }
-    if let rest = text.after("AP-STA-DISCONNECTED ") { return station(rest) { .stationDisconnected($0) } }
+    if let rest = text.after("AP-STA-CONNECTED ") ?? text.after("MESH-PEER-CONNECTED ") {
+      return station(rest) { .stationConnected($0) }
+    }
+    if let rest = text.after("AP-STA-DISCONNECTED ") ?? text.after("MESH-PEER-DISCONNECTED ") {
+      return station(rest) { .stationDisconnected($0) }
+    }
+    if let rest = text.after("MESH-SAE-AUTH-FAILURE addr=") { return station(rest) { .meshPeerRefused($0) } }
+    if text.after("mesh join error=") != nil { return .meshRefused }
     if let rest = text.after("CTRL-EVENT-AUTH-REJECT ") ?? text.after("CTRL-EVENT-ASSOC-REJECT ") {
       let status = rest.field("status_code=", behind: rest.startIndex) ?? []
       return number(status) == 17 ? .full : .other

@@ -2,9 +2,11 @@ import Bearer
 import BearerIP
 import CSystem
 
-/// The configuration of Wi-Fi Direct.
+/// The configuration of Wi-Fi Direct, or of a mesh.
 public struct WiFiDirectOptions: Sendable {
   public var role = WiFiDirectRole.groupOwner
+  /// A mesh instead of a group: `role` and all about devices that join do not count, name and passphrase are needed.
+  public var mesh: MeshOptions?
   /// The kernel's name of the wireless interface.
   public var interface = "wlan0"
   /// wpa_supplicant's global control socket. If it does not exist, the interface's own sockets in the same directory
@@ -58,6 +60,9 @@ public struct WiFiDirectOptions: Sendable {
       if !isPrintable || passphrase.utf8.count < 8 || passphrase.utf8.count > 63 {
         return "the passphrase takes 8 to 63 printable ASCII characters"
       }
+    }
+    if mesh != nil, ssid.utf8.isEmpty || passphrase.utf8.isEmpty {
+      return "a mesh takes an SSID and a passphrase: set both"
     }
     if role == .client, !passphrase.utf8.isEmpty, ssid.utf8.isEmpty {
       return "a passphrase without an SSID names no network to join: set both"

@@ -4,7 +4,7 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Wi-Fi Direct through wpa_supplicant: creates a group that others join, or joins one.
+/// A Wi-Fi radio through wpa_supplicant: creates a group that others join, joins one, or is part of a mesh.
 ///
 /// It only brings up an IP interface; the IP bearer runs links over it. wpa_supplicant may be absent, die and return at
 /// any time, and so may the radio. wpa_supplicant's configuration only needs a control socket; the settings for the group are
@@ -234,7 +234,7 @@ public final class WiFiDirectRadio {
 
   /// Switches the interface off and on, unless somebody is connected by it.
   private func powerCycle() {
-    if isRefused { return prepare() }
+    if isRefused || options.mesh?.isBesideGroup == true { return prepare() }
     supplicant?.send(to: options.interface, "STATUS") { [self] reply in
       guard recovery.isUsable, activity == nil else { return }
       if !(reply.value("wpa_state").map { sameText($0, "COMPLETED") } ?? false) {
@@ -281,26 +281,37 @@ public final class WiFiDirectRadio {
   func prepared(deviceInterface: String, hasWiFiDirect: Bool = true) {
     preparation = nil
     self.deviceInterface = deviceInterface
-    let activity: any RadioActivity =
-      switch options.role {
-      case .groupOwner: hasWiFiDirect ? GroupOwner(self) : AccessPoint(self)
-      case .client: options.ssid.utf8.isEmpty ? GroupClient(self) : Station(self)
-      }
+    let activity = activity(hasWiFiDirect: hasWiFiDirect)
     self.activity = activity
     activity.begin()
   }
 
+  private func activity(hasWiFiDirect: Bool) -> any RadioActivity {
+    if let mesh = options.mesh { return HostedNetwork(self, .mesh(mesh, options)) }
+    switch options.role {
+    case .groupOwner:
+      return hasWiFiDirect ? GroupOwner(self) : HostedNetwork(self, .accessPoint(options, hint: hint))
+    case .client: return options.ssid.utf8.isEmpty ? GroupClient(self) : Station(self)
+    }
+  }
+
   // MARK: - What the activities share
+
+  /// Whether it is part of a mesh, and has no group.
+  public var isMesh: Bool { options.mesh != nil }
+
+  /// What it is called in reports and in status.
+  public var source: StaticString { isMesh ? "mesh" : "wifi-direct" }
 
   func report(fault text: String) {
     if sameText(fault, text) { return }
     fault = text
-    delegate.bearerReport("wifi-direct", text, isFault: true)
+    delegate.bearerReport(source, text, isFault: true)
   }
 
   func report(_ text: String) {
     fault = ""
-    delegate.bearerReport("wifi-direct", text, isFault: false)
+    delegate.bearerReport(source, text, isFault: false)
   }
 
   func groupCame(_ interface: String) {

@@ -38,14 +38,14 @@ public enum WiFiDirectState: Sendable {
 public struct WiFiDirectSnapshot: Sendable {
   public var role = WiFiDirectRole.groupOwner
   public var state = WiFiDirectState.off
-  /// The interface of the group.
+  /// The interface of the group, or of the mesh.
   public var groupInterface = ""
   public var ssid = ""
   /// Known to the owner of the group, and to a client that was configured with it.
   public var passphrase = ""
   /// MHz
   public var frequency: UInt32 = 0
-  /// The stations in an owner's group, at most `stationsMax`.
+  /// The stations in an owner's group, or the neighbours in a mesh: at most `stationsMax`.
   public var stations: [MACAddress] = []
   /// Whether somebody may join by WPS because `pushButton` was called: two minutes, or until one did.
   public var isPushButtonPressed = false

@@ -101,6 +101,27 @@ private func refusal(_ text: String) -> String? {
       == "box.conf:2: [discovery] has no key “mdns”; expected dns-sd")
 }
 
+@Test func aMeshIsOffUnlessSaidOtherwiseAndKeepsItsValues() throws {
+  #expect(try !parse("").mesh.isEnabled)
+  let mesh = try parse(
+    "[mesh]\nenabled = yes\ninterface = wlp1\nssid = back bone\npassphrase = eight \"88\nfrequency = 5180\nforwarding = no"
+  ).mesh
+  #expect(mesh.isEnabled && mesh.interface == "wlp1" && mesh.ssid == "back bone" && mesh.passphrase == "eight \"88")
+  #expect(mesh.frequency == 5180 && !mesh.isForwarding)
+}
+
+@Test func aMeshWithoutNamePassphraseOrIPIsRefused() {
+  #expect(
+    refusal("[mesh]\nenabled = yes\npassphrase = eightchars")
+      == "box.conf: [mesh] has no ssid: set it, the same on all boxes")
+  #expect(
+    refusal("[mesh]\nenabled = yes\nssid = x") == "box.conf: [mesh] has no passphrase: set it, the same on all boxes")
+  #expect(
+    refusal("[mesh]\nenabled = yes\nssid = x\npassphrase = eightchars\n[ip]\nenabled = no")
+      == "box.conf: [mesh] carries IP: set [ip] enabled = yes")
+  #expect(refusal("[mesh]\nenabled = no\nssid = x") == nil)
+}
+
 @Test func encryptionIsRequiredUnlessSaidOtherwise() throws {
   #expect(try Configuration.parse(Array("[node]\n".utf8), file: "box.conf").peer.encryption == .required)
   for (word, expected) in [("required", EncryptionPreference.required), ("optional", .optional), ("none", .none)] {
@@ -116,7 +137,8 @@ private func refusal(_ text: String) -> String? {
   #expect(
     refusal("[wifi]\nx = 1")
       == "box.conf:1: unknown section [wifi]; expected "
-      + "[node], [peer], [applications], [trust], [ip], [bluetooth], [wifi-direct], [discovery], [board], [journal]")
+      + "[node], [peer], [applications], [trust], [ip], [bluetooth], [wifi-direct], [mesh], [discovery], [board], "
+      + "[journal]")
 }
 
 @Test(arguments: ["[wifi]", "[ip]\nport = 1\n  [ ip]  \n", "[ip]\r\n[IP]\r\n"])
@@ -177,6 +199,8 @@ func badNodeValuesAreRefused(_ line: String) {
   "[bluetooth]\nadapter = hci1\nadapter = hci1",
   "[bluetooth]\nadapter = hci0, hci1, hci2, hci3, hci4",
   "[bluetooth]\npsm = 0x7f", "[wifi-direct]\nmode = ap", "[wifi-direct]\nfrequency = 100",
+  "[mesh]\nenabled = maybe", "[mesh]\ninterface = a/b", "[mesh]\nssid = \(String(repeating: "s", count: 33))",
+  "[mesh]\npassphrase = short", "[mesh]\nfrequency = auto", "[mesh]\nforwarding = 1",
   "[wifi-direct]\npassphrase = short", "[wifi-direct]\nssid = \(String(repeating: "s", count: 33))",
   "[discovery]\ndns-sd = on", "[journal]\nsize = 15", "[journal]\nlevel = loud",
 ])
@@ -248,7 +272,8 @@ func badValuesOfOtherSectionsAreRefused(_ text: String) {
 
 /// Every key name, as the errors about unknown keys list them.
 private func refusedKeyLists() -> [String] {
-  ["node", "trust", "peer", "ip", "bluetooth", "wifi-direct", "discovery", "board", "journal"].flatMap { section in
+  ["node", "trust", "peer", "ip", "bluetooth", "wifi-direct", "mesh", "discovery", "board", "journal"].flatMap {
+    section in
     (refusal("[\(section)]\nno-such-key = 1") ?? "").split(separator: "expected ")[1].split(separator: ", ").map(
       String.init)
   }

@@ -16,7 +16,8 @@ final class Patient {
   var kernelClock = SystemClock.KernelState.synchronised
   var radios = RadioAnswers(
     regulatoryDomain: "DE", adapters: [AdapterAbilities(name: "hci0", hasLowEnergy: true, isPowered: true)],
-    wireless: WirelessAbilities(canBeGroupOwner: true, canBeGroupClient: true, stationsMax: 8))
+    wireless: WirelessAbilities(canBeGroupOwner: true, canBeGroupClient: true, canBeMeshPoint: false, stationsMax: 8),
+    mesh: WirelessAbilities(canBeGroupOwner: true, canBeGroupClient: true, canBeMeshPoint: true, stationsMax: 8))
   var isDaemonRunning = true
   /// What is wrong with GPIO lines.
   var gpioFault: GPIOError?
@@ -107,7 +108,7 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
   }
 
   @Test func radiosOfWhichTheKernelSaysNothingAreNoComplaint() throws {
-    patient.radios = RadioAnswers(regulatoryDomain: nil, adapters: nil, wireless: nil)
+    patient.radios = RadioAnswers(regulatoryDomain: nil, adapters: nil, wireless: nil, mesh: nil)
     #expect(try patient.complaints() == [])
   }
 
@@ -119,7 +120,8 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
   }
 
   @Test func aDriverWithoutTheWantedRoleInAGroupIsNamed() throws {
-    patient.radios.wireless = WirelessAbilities(canBeGroupOwner: false, canBeGroupClient: true, stationsMax: nil)
+    patient.radios.wireless = WirelessAbilities(
+      canBeGroupOwner: false, canBeGroupClient: true, canBeMeshPoint: false, stationsMax: nil)
     try expect(
       "note wifi-direct: wlan0 cannot be the owner of a Wi-Fi Direct group: an access point takes its place, "
         + "joined by passphrase alone")
@@ -195,6 +197,29 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
   @Test func anotherNameOfTheWiFiInterfaceIsNamed() throws {
     patient.configuration.wifiDirect.interface = "wlan1"
     try expect("wrong wifi-direct: there is no interface wlan1")
+  }
+
+  @Test func aMeshIsExaminedWhereThereIsToBeOne() throws {
+    #expect(try !patient.findings().contains { "\($0.check)" == "mesh" })
+    patient.configuration.mesh.isEnabled = true
+    try expect("wrong mesh: there is no Wi-Fi interface wlan1")
+    try patient.write("/sys/class/net/wlan1/phy80211/index", "")
+    #expect(try patient.complaints() == [])
+    #expect(try patient.findings().contains { $0.text == "wlan1 knows mesh point" })
+    patient.radios.mesh?.canBeMeshPoint = false
+    try expect("wrong mesh: wlan1 cannot be part of a mesh: its driver does not offer it")
+  }
+
+  @Test func aMeshAloneNeedsTheRadioAndTheSupplicantToo() throws {
+    try patient.write("/sys/class/net/wlan1/phy80211/index", "")
+    try patient.write("/sys/class/rfkill/rfkill1/soft", "1\n")
+    patient.configuration.mesh.isEnabled = true
+    patient.configuration.wifiDirect.isEnabled = false
+    patient.hasSupplicant = false
+    #expect(
+      try patient.complaints() == [
+        "wrong rfkill: Wi-Fi (phy0) is blocked", "wrong wpa-supplicant: wpa_supplicant does not run",
+      ])
   }
 
   @Test func aMissingSupplicantIsNamed() throws {

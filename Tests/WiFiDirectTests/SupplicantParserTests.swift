@@ -20,6 +20,18 @@ private func parse(_ text: String) -> SupplicantMessage? { SupplicantParser.pars
             isGroupOwner: true)))
   }
 
+  @Test(arguments: [
+    ("MESH-PEER-CONNECTED 42:00:00:00:01:00", SupplicantEvent.stationConnected(MACAddress(0x4200_0000_0100))),
+    ("MESH-PEER-DISCONNECTED 42:00:00:00:01:00", .stationDisconnected(MACAddress(0x4200_0000_0100))),
+    ("MESH-SAE-AUTH-FAILURE addr=42:00:00:00:01:00", .meshPeerRefused(MACAddress(0x4200_0000_0100))),
+    ("mesh join error=-16", .meshRefused), ("MESH-PEER-CONNECTED 42:00:00:00:01", .other),
+    ("MESH-SAE-AUTH-FAILURE addr=", .other), ("MESH-GROUP-STARTED ssid=\"MESH-PEER-CONNECTED \" id=0", .other),
+  ])
+  func aMeshTellsOfItsNeighbours(text: String, event: SupplicantEvent) {
+    #expect(
+      parse("IFNAME=mesh-wlan0 <3>\(text)") == SupplicantMessage(interface: "mesh-wlan0", event: event))
+  }
+
   @Test func aDeviceWithoutAGroupIsNoOwner() throws {
     let message = try #require(
       parse(

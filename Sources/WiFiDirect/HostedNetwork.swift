@@ -1,0 +1,200 @@
+import BearerIP
+import CSystem
+import Primitives
+import Reactor
+
+/// A network that this radio makes itself: an access point, or its part of a mesh. `NetworkPlan` says what it is like.
+///
+/// It is on an interface of its own, so that the radio may be a station elsewhere; where the driver has only one, on that one,
+/// unless wpa_supplicant has a network for it.
+final class HostedNetwork: RadioActivity {
+  /// The longest time until it is there.
+  static let creationTime = TimeSpan.seconds(15)
+  /// Between two questions whether it is there.
+  static let lookTime = TimeSpan.milliseconds(300)
+  /// A channel of 2.4 GHz that all phones know, in MHz.
+  static let frequencyDefault: UInt16 = 2437
+
+  private let radio: WiFiDirectRadio
+  private let plan: NetworkPlan
+  private var timer: Timer?
+  private var giveUpAt = Instant.never
+  /// Made by this, or the radio's own; empty while there is neither.
+  private var interface = ""
+  private var isMade = false
+  private var isThere = false
+  private var network: String?
+
+  init(_ radio: WiFiDirectRadio, _ plan: NetworkPlan) {
+    self.radio = radio
+    self.plan = plan
+  }
+
+  func begin() {
+    timer = Timer(radio.loop) { [self] in timedOut() }
+    radio.snapshot.state = plan.stateBefore
+    giveUpAt = radio.loop.now + Self.creationTime
+    timer?.set(giveUpAt)
+    guard let supplicant = radio.supplicant, supplicant.isGlobal else { return defineOnOwnInterface() }
+    let name = interfaceName
+    // One of an earlier run of ours.
+    supplicant.send("INTERFACE_REMOVE \(name)")
+    let made: (SupplicantReply) -> Void = { [self] reply in
+      if hasEnded { return }
+      isMade = !reply.isFailure
+      if isMade { define(name) } else { defineOnOwnInterface() }
+    }
+    switch plan.kind {
+    case .accessPoint:
+      // Name, configuration file, driver, control directory, parameters, bridge, and that it is to be made.
+      supplicant.send("INTERFACE_ADD \(name)\t\tnl80211\t\t\t\tcreate\tap", made)
+    case .mesh:
+      // Answered with the name.
+      supplicant.send(to: radio.options.interface, "MESH_INTERFACE_ADD ifname=\(name)", made)
+    }
+  }
+
+  func received(_ message: SupplicantMessage) {
+    guard !interface.utf8.isEmpty, sameText(message.interface, interface) else { return }
+    switch message.event {
+    case .stationConnected(let address):
+      radio.stationJoined(address)
+      reportMeshPeers()
+    case .stationDisconnected(let address):
+      radio.stationLeft(address)
+      reportMeshPeers()
+    case .pushButtonEnded, .pushButtonOverlap: radio.snapshot.isPushButtonPressed = false
+    case .meshPeerRefused(let address):
+      radio.report(fault: "\(address.text) does not join “\(plan.ssid)”: has it the same passphrase?")
+    case .meshRefused:
+      failed("the driver starts no mesh on \(plan.frequency) MHz: is the channel allowed, and free for this radio?")
+    case .deviceFound, .findStopped, .groupStarted, .groupRemoved, .formationFailed, .full, .pushButtonRequested,
+      .connected, .disconnected, .terminating, .other:
+      break
+    }
+  }
+
+  /// Devices that know WPS join as an ordinary network's do.
+  func pushButton() {
+    guard isThere else { return }
+    radio.supplicant?.send(to: interface, "WPS_PBC") { [self] reply in
+      radio.snapshot.isPushButtonPressed = reply.isOK && !hasEnded
+    }
+  }
+
+  func checkLiveness() {
+    guard isThere else { return }
+    look { [self] reply in
+      if isThere, !isPlanned(reply) { failed("the \(plan.noun) was removed") }
+    }
+  }
+
+  func leave() {
+    if isMade {
+      radio.supplicant?.sendLast("INTERFACE_REMOVE \(interface)")
+    } else if let network {
+      radio.supplicant?.sendLast(to: interface, "REMOVE_NETWORK \(network)")
+    }
+  }
+
+  func end() {
+    timer?.cancel()
+    timer = nil
+    isThere = false
+    interface = ""
+    radio.groupWent()
+  }
+
+  // MARK: - Making it
+
+  private var hasEnded: Bool { timer == nil }
+
+  /// The kernel's names have at most 15 bytes.
+  private var interfaceName: String {
+    String(decoding: "\(plan.prefix)\(radio.options.interface)".utf8.prefix(15), as: UTF8.self)
+  }
+
+  private func defineOnOwnInterface() {
+    let own = radio.options.interface
+    if plan.isRadioShared { return refused("beside the group: its driver has no second interface") }
+    radio.supplicant?.removeNetworks(named: Array(plan.ssid.utf8), of: own) { [self] hasOthers in
+      if hasEnded { return }
+      if !hasOthers { return define(own) }
+      refused("beside the network that it is configured for")
+    }
+  }
+
+  private func refused(_ reason: String) {
+    failed("\(radio.options.interface) takes no \(plan.noun) \(reason)", isRefused: true)
+  }
+
+  private func define(_ interface: String) {
+    self.interface = interface
+    for setting in plan.interfaceSettings { radio.supplicant?.send(to: interface, "SET \(setting)") }
+    let settings =
+      [
+        "ssid \(hexadecimal(Array(plan.ssid.utf8)))", "frequency \(plan.frequency)",
+        // Spares a scan of all channels, which takes ten seconds.
+        "scan_freq \(plan.frequency)",
+      ] + plan.settings
+    radio.supplicant?.addNetwork(to: interface, settings) { [self] network, reason in
+      if hasEnded { return }
+      guard let network else { return failed(reason) }
+      self.network = network
+      radio.supplicant?.send(to: interface, "SELECT_NETWORK \(network)")
+      timer?.set(after: Self.lookTime)
+    }
+  }
+
+  private func look(_ answered: @escaping (SupplicantReply) -> Void) {
+    radio.supplicant?.send(to: interface, "STATUS") { [self] reply in
+      if !hasEnded { answered(reply) }
+    }
+  }
+
+  private func isPlanned(_ reply: SupplicantReply) -> Bool {
+    func has(_ key: StaticString, _ value: String) -> Bool { reply.value(key).map { sameText($0, value) } ?? false }
+    return has("mode", "\(plan.mode)") && has("wpa_state", "COMPLETED")
+  }
+
+  private func timedOut() {
+    if interface.utf8.isEmpty || radio.loop.now >= giveUpAt {
+      return failed("wpa_supplicant did not start the \(plan.noun) within \(Self.creationTime.milliseconds / 1000) s")
+    }
+    look { [self] reply in
+      if isPlanned(reply) { started() } else { timer?.set(after: Self.lookTime) }
+    }
+  }
+
+  private func started() {
+    timer?.cancel()
+    isThere = true
+    let place = "on \(interface), \(plan.frequency) MHz"
+    switch plan.kind {
+    case .accessPoint:
+      radio.becameOwner(
+        of: plan.ssid, passphrase: plan.passphrase, frequency: UInt32(plan.frequency), on: interface)
+      radio.report("no Wi-Fi Direct here: access point \(plan.ssid) \(place)")
+    case .mesh:
+      radio.snapshot.state = .member
+      radio.snapshot.ssid = plan.ssid
+      radio.snapshot.frequency = UInt32(plan.frequency)
+      radio.groupCame(interface)
+      radio.report("mesh “\(plan.ssid)” \(place)")
+    }
+  }
+
+  private func reportMeshPeers() {
+    switch plan.kind {
+    case .accessPoint: break
+    case .mesh: radio.report("mesh “\(plan.ssid)”: \(radio.snapshot.stations.count) mesh peers")
+    }
+  }
+
+  /// The radio ends this, and makes another one when it is time.
+  private func failed(_ reason: String, isRefused: Bool = false) {
+    if hasEnded { return }
+    leave()
+    radio.failed(reason, plan.stateBefore, isRefused: isRefused)
+  }
+}

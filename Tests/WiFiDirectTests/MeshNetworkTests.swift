@@ -1,0 +1,190 @@
+import BearerIP
+import LoopSupport
+import Primitives
+import Reactor
+import Testing
+
+@testable import WiFiDirect
+
+/// A radio that is part of a mesh.
+@Suite struct MeshNetworkTests {
+  let scratch: Scratch
+  let loop: EventLoop
+  let recorder = Recorder()
+  private let supplicant: FakeSupplicant
+  private let isThere = Switch()
+
+  init() throws {
+    scratch = try Scratch()
+    loop = try EventLoop()
+    supplicant = try Self.makeSupplicant(loop, scratch, isThere)
+  }
+
+  private static func makeSupplicant(_ loop: EventLoop, _ scratch: Scratch, _ isThere: Switch) throws -> FakeSupplicant
+  {
+    let supplicant = try FakeSupplicant(loop, "\(scratch.path)/global")
+    supplicant.answer = { command in
+      if command == "INTERFACES" { return "p2p-cwtest-0\np2p-dev-cwtest\ncwtest" }
+      if command.hasSuffix("MESH_INTERFACE_ADD ifname=mesh-cwtest") { return "mesh-cwtest" }
+      if command.hasSuffix("ADD_NETWORK") { return "0" }
+      if command.hasSuffix("LIST_NETWORKS") { return "network id / ssid / bssid / flags" }
+      if command.hasSuffix("STATUS") { return isThere.isOn ? "mode=mesh\nwpa_state=COMPLETED" : "wpa_state=SCANNING" }
+      return "OK"
+    }
+    return supplicant
+  }
+
+  private func makeRadio(
+    isForwarding: Bool = true, isBesideGroup: Bool = false, ssid: String = "backbone"
+  ) -> WiFiDirectRadio {
+    var options = WiFiDirectOptions()
+    options.interface = "cwtest"
+    options.controlSocket = scratch.path + "/global"
+    options.clientDirectory = scratch.path
+    options.ssid = ssid
+    options.passphrase = "correct horse"
+    options.frequency = 2462
+    options.mesh = MeshOptions(isForwarding: isForwarding, isBesideGroup: isBesideGroup)
+    return WiFiDirectRadio(loop, options, hint: 0xFEDC, recorder) { _ in nil }
+  }
+
+  @Test func `a mesh is made on an interface of its own, with SAE`() throws {
+    let radio = makeRadio()
+    radio.start()
+    defer { radio.stop() }
+    serve(loop) { supplicant.count("IFNAME=mesh-cwtest SELECT_NETWORK 0") == 1 }
+    #expect(supplicant.commands.contains("IFNAME=cwtest MESH_INTERFACE_ADD ifname=mesh-cwtest"))
+    for setting in [
+      "ssid \(hexadecimal(Array("backbone".utf8)))", "sae_password \"correct horse\"", "mode 5", "key_mgmt SAE",
+      "ieee80211w 2", "beacon_int 100", "mesh_fwding 1", "frequency 2462", "scan_freq 2462",
+    ] { #expect(supplicant.commands.contains("IFNAME=mesh-cwtest SET_NETWORK 0 \(setting)"), "\(setting)") }
+    for setting in ["max_peer_links 32", "mesh_max_inactivity 20"] {
+      #expect(supplicant.commands.contains("IFNAME=mesh-cwtest SET \(setting)"), "\(setting)")
+    }
+    #expect(radio.snapshot.state == .joining)
+    isThere.isOn = true
+    serve(loop) { radio.snapshot.state == .member }
+    #expect(radio.snapshot.groupInterface == "mesh-cwtest" && radio.snapshot.ssid == "backbone")
+    #expect(radio.snapshot.frequency == 2462)
+    #expect(recorder.reports.map(\.text) == ["mesh “backbone” on mesh-cwtest, 2462 MHz"])
+  }
+
+  @Test func `without forwarding the radios are told so`() throws {
+    let radio = makeRadio(isForwarding: false)
+    radio.start()
+    defer { radio.stop() }
+    serve(loop) { supplicant.count("IFNAME=mesh-cwtest SELECT_NETWORK 0") == 1 }
+    #expect(supplicant.commands.contains("IFNAME=mesh-cwtest SET_NETWORK 0 mesh_fwding 0"))
+  }
+
+  @Test func `the group on the same radio is left alone`() throws {
+    isThere.isOn = true
+    let radio = makeRadio(isBesideGroup: true)
+    radio.start()
+    defer { radio.stop() }
+    serve(loop) { radio.snapshot.state == .member }
+    #expect(!supplicant.commands.contains { $0.contains("P2P_GROUP_REMOVE") || $0.contains("SET device_name") })
+  }
+
+  @Test func `its neighbours are known`() throws {
+    isThere.isOn = true
+    let radio = makeRadio()
+    radio.start()
+    defer { radio.stop() }
+    serve(loop) { radio.snapshot.state == .member }
+    supplicant.say("IFNAME=mesh-cwtest <3>MESH-PEER-CONNECTED 46:00:00:00:01:00")
+    supplicant.say("IFNAME=mesh-other <3>MESH-PEER-CONNECTED 46:00:00:00:01:01")
+    serve(loop) { !radio.snapshot.stations.isEmpty }
+    serve(loop, for: .milliseconds(20))
+    #expect(radio.snapshot.stations == [MACAddress(0x4600_0000_0100)])
+    supplicant.say("IFNAME=mesh-cwtest <3>MESH-PEER-DISCONNECTED 46:00:00:00:01:00")
+    serve(loop) { radio.snapshot.stations.isEmpty }
+    let told = recorder.reports.map(\.text).dropFirst()
+    #expect(told == ["mesh “backbone”: 1 mesh peers", "mesh “backbone”: 0 mesh peers"])
+  }
+
+  @Test func `a neighbour with another passphrase is named`() throws {
+    isThere.isOn = true
+    let radio = makeRadio()
+    radio.start()
+    defer { radio.stop() }
+    serve(loop) { radio.snapshot.state == .member }
+    supplicant.say("IFNAME=mesh-cwtest <3>MESH-SAE-AUTH-FAILURE addr=46:00:00:00:01:00")
+    serve(loop) { recorder.reports.contains { $0.isFault } }
+    #expect(
+      recorder.reports.last?.text == "46:00:00:00:01:00 does not join “backbone”: has it the same passphrase?")
+  }
+
+  @Test func `beside a group the radio's own interface is not taken`() throws {
+    let usual = supplicant.answer
+    supplicant.answer = { $0.contains("MESH_INTERFACE_ADD") ? "FAIL" : usual($0) }
+    let radio = makeRadio(isBesideGroup: true)
+    radio.start()
+    defer { radio.stop() }
+    serve(loop) { recorder.reports.contains { $0.isFault } }
+    #expect(
+      recorder.reports.first?.text == "cwtest takes no mesh beside the group: its driver has no second interface")
+    #expect(supplicant.count("IFNAME=cwtest ADD_NETWORK") == 0)
+  }
+
+  @Test func `elsewhere it is, where the driver has one interface only`() throws {
+    isThere.isOn = true
+    let usual = supplicant.answer
+    supplicant.answer = { $0.contains("MESH_INTERFACE_ADD") ? "FAIL" : usual($0) }
+    let radio = makeRadio()
+    radio.start()
+    serve(loop) { radio.snapshot.groupInterface == "cwtest" }
+    #expect(radio.snapshot.groupInterface == "cwtest")
+    radio.stop()
+    serve(loop) { supplicant.commands.last == "IFNAME=cwtest REMOVE_NETWORK 0" }
+    #expect(supplicant.commands.last == "IFNAME=cwtest REMOVE_NETWORK 0")
+  }
+
+  @Test func `a driver that starts no mesh is named at once`() throws {
+    let radio = makeRadio()
+    radio.start()
+    defer { radio.stop() }
+    serve(loop) { supplicant.count("IFNAME=mesh-cwtest SELECT_NETWORK 0") == 1 }
+    supplicant.say("IFNAME=mesh-cwtest <5>mesh join error=-16")
+    serve(loop, atMost: .seconds(2)) { recorder.reports.contains { $0.isFault } }
+    #expect(
+      recorder.reports.first?.text
+        == "the driver starts no mesh on 2462 MHz: is the channel allowed, and free for this radio?")
+  }
+
+  @Test func `it is made again when wpa_supplicant was killed`() throws {
+    isThere.isOn = true
+    let radio = makeRadio()
+    radio.start()
+    defer { radio.stop() }
+    serve(loop) { radio.snapshot.state == .member }
+    supplicant.die()
+    serve(loop) { radio.snapshot.state == .waitingForSupplicant }
+    #expect(radio.snapshot.stations.isEmpty && radio.snapshot.groupInterface.isEmpty)
+    let next = try Self.makeSupplicant(loop, scratch, isThere)
+    serve(loop) { radio.snapshot.state == .member }
+    #expect(next.count("IFNAME=mesh-cwtest SELECT_NETWORK 0") == 1)
+  }
+
+  @Test func `it goes with the daemon`() throws {
+    isThere.isOn = true
+    let radio = makeRadio()
+    radio.start()
+    serve(loop) { radio.snapshot.state == .member }
+    radio.stop()
+    serve(loop) { supplicant.commands.last == "INTERFACE_REMOVE mesh-cwtest" }
+    #expect(supplicant.commands.last == "INTERFACE_REMOVE mesh-cwtest")
+  }
+
+  @Test func `a mesh without a name is not begun`() throws {
+    let radio = makeRadio(ssid: "")
+    radio.start()
+    #expect(recorder.reports.map(\.text) == ["a mesh takes an SSID and a passphrase: set both"])
+    #expect(radio.snapshot.state == .off && supplicant.commands.isEmpty)
+  }
+}
+
+/// Whether the played mesh is there.
+private final class Switch {
+  var isOn = false
+}
