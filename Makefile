@@ -1,6 +1,6 @@
 # Causeway. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help build run demo docs deb test test-package test-all test-unit test-lab test-room test-image image test-unit-file selftest sim sim-planted mutation fuzz bench check clean
+.PHONY: help build run demo docs deb test test-package test-all test-unit test-lab test-room test-backbone test-image image test-unit-file selftest sim sim-planted mutation fuzz bench check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,7 +70,13 @@ test-lab: build ## every scenario in the radio lab, and one of them on aarch64
 
 test-all: test ## everything that CI runs, and then what needs the whole machine for itself
 	$(MAKE) test-room
+	$(MAKE) test-backbone
 	$(MAKE) test-image
+
+test-backbone: ## four boxes in a diamond: the mesh of their radios, Causeway alone, batman-adv
+	@board/virtual/host-packages.sh amd64
+	board/swift.sh firmware x86_64
+	for how in mesh links batman; do board/virtual/run.sh -t 400 backbone $$how || exit 1; done
 
 # Beside other work on the machine its times mean nothing.
 test-room: ## 16 peers on Bluetooth LE around a box with seven places, and a session of nine, on two processors
