@@ -15,22 +15,49 @@ public struct FramePool {
   public static let ownIngress = FairShare.ownHolder
 
   public static let byteCount =
-    Table<State, UInt8>.byteCount(1) + Table<Ingress, Int>.byteCount(FairShare.holders)
+    Table<Contents, UInt8>.byteCount(1) + Table<Ingress, Int>.byteCount(FairShare.holders)
+    + Table<QueueRing, UInt8>.byteCount(classes * Limits.linksMax) + Table<FairShare, UInt8>.byteCount(Limits.linksMax)
     + Table<UInt16, UInt16>.byteCount(Limits.queueBlocksMax) + Table<Flow, UInt16>.byteCount(Limits.queueBlocksMax)
     + Table<FlowGroup, UInt16>.byteCount(Limits.queueBlocksMax)
     + ByteTable<UInt16>.byteCount(Limits.queueBlocksMax, recordBytes: Limits.queueBlockBytes)
 
   static let none = TurnRing.none
 
-  private struct State {
+  /// The classes of a queue.
+  static let classes = 3
+
+  /// Behind one pointer, so that the pool is a small value wherever it is passed.
+  private struct Contents {
     var freeBlock = FramePool.none
     var freshBlock: UInt16 = 0
     var freeFlow = FramePool.none
     var freshFlow: UInt16 = 0
     var freeGroup = FramePool.none
     var freshGroup: UInt16 = 0
+    var queues: UInt8 = 0
     var share = FairShare(capacity: Limits.queueBlocksMax)
     var drops = QueueDropCounters()
+    let ingresses: Table<Ingress, Int>
+    /// The block after each block, in its flow or in the free list.
+    let next: Table<UInt16, UInt16>
+    let flows: Table<Flow, UInt16>
+    let groups: Table<FlowGroup, UInt16>
+    let rings: Table<QueueRing, UInt8>
+    let shares: Table<FairShare, UInt8>
+    let blocks: ByteTable<UInt16>
+
+    init(in arena: inout Arena) {
+      ingresses = Table(count: FairShare.holders, in: &arena)
+      next = Table(count: Limits.queueBlocksMax, in: &arena)
+      flows = Table(count: Limits.queueBlocksMax, in: &arena)
+      groups = Table(count: Limits.queueBlocksMax, in: &arena)
+      rings = Table(count: FramePool.classes * Limits.linksMax, in: &arena)
+      shares = Table(count: Limits.linksMax, in: &arena)
+      blocks = ByteTable(count: Limits.queueBlocksMax, recordBytes: Limits.queueBlockBytes, in: &arena)
+      ingresses.fill(Ingress())
+      rings.fill(QueueRing())
+      shares.fill(FairShare(capacity: Limits.linkQueueBytesMax / Limits.queueBlockBytes))
+    }
   }
 
   /// What one ingress holds of the pool besides blocks.
@@ -38,32 +65,37 @@ public struct FramePool {
     var frames: UInt16 = 0
   }
 
-  private let shared: Table<State, UInt8>
-  private let ingresses: Table<Ingress, Int>
-  /// The block after each block, in its flow or in the free list.
-  private let next: Table<UInt16, UInt16>
-  /// As many as blocks: each holds at least one, so that no ingress can take the places of others' flows.
-  let flows: Table<Flow, UInt16>
-  /// As many as flows: each has at least one.
-  let groups: Table<FlowGroup, UInt16>
-  private let blocks: ByteTable<UInt16>
+  private let contents: Table<Contents, UInt8>
 
   /// `memory` has `byteCount` bytes, aligned as an `Arena`. No one else may use it.
   public init(_ memory: UnsafeMutableRawBufferPointer) {
     var arena = Arena(memory)
-    shared = Table(count: 1, in: &arena)
-    ingresses = Table(count: FairShare.holders, in: &arena)
-    next = Table(count: Limits.queueBlocksMax, in: &arena)
-    flows = Table(count: Limits.queueBlocksMax, in: &arena)
-    groups = Table(count: Limits.queueBlocksMax, in: &arena)
-    blocks = ByteTable(count: Limits.queueBlocksMax, recordBytes: Limits.queueBlockBytes, in: &arena)
-    shared.fill(State())
-    ingresses.fill(Ingress())
+    contents = Table(count: 1, in: &arena)
+    contents.fill(Contents(in: &arena))
   }
 
-  private var state: State {
-    _read { yield shared[0] }
-    nonmutating _modify { yield &shared[0] }
+  private var state: Contents {
+    _read { yield contents[0] }
+    nonmutating _modify { yield &contents[0] }
+  }
+
+  private var ingresses: Table<Ingress, Int> { state.ingresses }
+  private var next: Table<UInt16, UInt16> { state.next }
+  private var blocks: ByteTable<UInt16> { state.blocks }
+  /// As many as blocks: each holds at least one, so that no ingress can take the places of others' flows.
+  var flows: Table<Flow, UInt16> { state.flows }
+  /// As many as flows: each has at least one.
+  var groups: Table<FlowGroup, UInt16> { state.groups }
+  /// `classes` for each queue, from `classes` times its number on.
+  var rings: Table<QueueRing, UInt8> { state.rings }
+  /// Blocks that each queue holds, by ingress.
+  var shares: Table<FairShare, UInt8> { state.shares }
+
+  /// The number of a new queue. There are `Limits.linksMax` at most.
+  func addQueue() -> UInt8 {
+    precondition(Int(state.queues) < Limits.linksMax)
+    defer { state.queues += 1 }
+    return state.queues
   }
 
   /// Frames dropped, by reason.
@@ -242,6 +274,16 @@ public struct FramePool {
     state.share.giveBack(1, by: Int(flows[flow].ingress))
     flows[flow].blocks -= 1
   }
+}
+
+/// The groups of flows of one class of a queue.
+struct QueueRing {
+  var groups = TurnRing()
+  var byteCount = 0
+  /// The part of `byteCount` that this node sends itself.
+  var ownByteCount = 0
+  /// Bytes of more urgent frames sent since this class last sent, while it had frames queued.
+  var passedOver = 0
 }
 
 /// Frames of one priority on one link that have the same source, destination and ingress.

@@ -38,25 +38,29 @@ public struct FrameQueue {
     }
   }
 
-  /// The groups of flows of one class.
-  private struct Ring {
-    var groups = TurnRing()
-    var byteCount = 0
-    /// The part of `byteCount` that this node sends itself.
-    var ownByteCount = 0
-    /// Bytes of more urgent frames sent since this class last sent, while it had frames queued.
-    var passedOver = 0
-  }
-
-  /// The ring of each class.
+  /// The ring of each class, in the pool's memory: so the queue is a small value, and none is copied to be read.
   private struct Rings {
-    private var rings = FixedArray<3, Ring>(repeating: Ring())
+    let table: Table<QueueRing, UInt8>
+    let first: UInt8
 
     var byteCount: Int { self[.realtime].byteCount + self[.interactive].byteCount + self[.bulk].byteCount }
 
-    subscript(kind: Class) -> Ring {
-      get { rings[kind.rawValue] }
-      _modify { yield &rings[kind.rawValue] }
+    var mostUrgent: Class? {
+      if self[.realtime].byteCount > 0 { return .realtime }
+      if self[.interactive].byteCount > 0 { return .interactive }
+      return self[.bulk].byteCount > 0 ? .bulk : nil
+    }
+
+    /// A class that was passed over for too long.
+    var overdue: Class? {
+      if self[.bulk].passedOver >= Limits.passedOverBytesMax { return .bulk }
+      if self[.interactive].passedOver >= Limits.passedOverBytesMax { return .interactive }
+      return self[.realtime].passedOver >= Limits.passedOverBytesMax ? .realtime : nil
+    }
+
+    subscript(kind: Class) -> QueueRing {
+      _read { yield table[first + UInt8(kind.rawValue)] }
+      nonmutating _modify { yield &table[first + UInt8(kind.rawValue)] }
     }
   }
 
@@ -65,9 +69,8 @@ public struct FrameQueue {
 
   private var control: ByteQueue
   private let pool: FramePool
-  private var rings = Rings()
-  /// Blocks of the pool that the queue holds, by ingress.
-  private var share = FairShare(capacity: Limits.linkQueueBytesMax / Limits.queueBlockBytes)
+  private let rings: Rings
+  private let number: UInt8
   /// The longest frame that the link accepts; also the quantum of a flow.
   public var frameBytesMax = Limits.frameHeaderBytes + Limits.framePayloadBytesFloor
 
@@ -76,6 +79,14 @@ public struct FrameQueue {
     precondition(memory.count >= Self.byteCount)
     control = ByteQueue(UnsafeMutableRawBufferPointer(rebasing: memory[..<Self.byteCount]))
     self.pool = pool
+    number = pool.addQueue()
+    rings = Rings(table: pool.rings, first: number * UInt8(FramePool.classes))
+  }
+
+  /// Blocks of the pool that the queue holds, by ingress.
+  private var share: FairShare {
+    _read { yield pool.shares[number] }
+    nonmutating _modify { yield &pool.shares[number] }
   }
 
   // MARK: Contents
@@ -197,14 +208,18 @@ public struct FrameQueue {
 
   // MARK: Out
 
-  /// Moves whole frames into `output`, until the next one does not fit or the link's greatest frame length is written.
-  /// The caller asks again for more, so that an urgent frame that arrived meanwhile is sent first. Returns the bytes
-  /// written.
-  public mutating func pop(into output: UnsafeMutableRawBufferPointer, controlOnly: Bool = false) -> Int {
+  /// Moves whole frames into `output`, `framesMax` at most, until the next one does not fit or the link's greatest frame
+  /// length is written. The caller asks again for more, so that an urgent frame that arrived meanwhile is sent first.
+  /// Returns the bytes written.
+  public mutating func pop(
+    into output: UnsafeMutableRawBufferPointer, framesMax: Int = .max, controlOnly: Bool = false
+  ) -> Int {
     guard let base = output.baseAddress else { return 0 }
     var written = 0
-    while true {
-      let overdue = controlOnly ? nil : overdue
+    var frames = 0
+    while frames < framesMax {
+      frames += 1
+      let overdue = controlOnly ? nil : rings.overdue
       if overdue == nil && !control.isEmpty {
         let byteCount = FrameHeader.frameByteCount { control[$0] }
         if !fits(byteCount, behind: written, output.count) { return written }
@@ -214,7 +229,7 @@ public struct FrameQueue {
         continue
       }
       if controlOnly { return written }
-      guard let kind = overdue ?? mostUrgent else { return written }
+      guard let kind = overdue ?? rings.mostUrgent else { return written }
       let flow = ready(kind)
       let byteCount = pool.frameByteCount(flow)
       if !fits(byteCount, behind: written, output.count) { return written }
@@ -224,6 +239,7 @@ public struct FrameQueue {
       passOver(kind, byteCount)
       written += byteCount
     }
+    return written
   }
 
   public mutating func removeControl() { control.removeAll() }
@@ -237,19 +253,6 @@ public struct FrameQueue {
 
   private func fits(_ byteCount: Int, behind written: Int, _ room: Int) -> Bool {
     written + byteCount <= (written == 0 ? room : min(room, frameBytesMax))
-  }
-
-  private var mostUrgent: Class? {
-    if rings[.realtime].byteCount > 0 { return .realtime }
-    if rings[.interactive].byteCount > 0 { return .interactive }
-    return rings[.bulk].byteCount > 0 ? .bulk : nil
-  }
-
-  /// A class that was passed over for too long.
-  private var overdue: Class? {
-    if rings[.bulk].passedOver >= Limits.passedOverBytesMax { return .bulk }
-    if rings[.interactive].passedOver >= Limits.passedOverBytesMax { return .interactive }
-    return rings[.realtime].passedOver >= Limits.passedOverBytesMax ? .realtime : nil
   }
 
   /// Counts a frame of class `kind` (nil: control) that was sent.
@@ -336,7 +339,7 @@ public struct FrameQueue {
     guard pool.groups[group].isEmpty else { return }
     rings[kind].groups.leave(group, in: pool.groups, quantum: frameBytesMax)
     pool.release(group: group)
-    if rings[kind].groups.isEmpty { rings[kind] = Ring() }
+    if rings[kind].groups.isEmpty { rings[kind] = QueueRing() }
   }
 
   /// Removes the first frame of a flow, and copies it unless `output` is nil. The flow stays in its ring.

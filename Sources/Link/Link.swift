@@ -311,8 +311,8 @@ public struct Link {
 
   /// Moves whole queued frames into `output`, the most urgent first, and stops when the link's greatest frame length is
   /// written. Routed frames wait until the link is up. Returns the bytes written.
-  public mutating func pop(into output: UnsafeMutableRawBufferPointer) -> Int {
-    let written = queue.pop(into: output, controlOnly: state != .up)
+  public mutating func pop(into output: UnsafeMutableRawBufferPointer, framesMax: Int = .max) -> Int {
+    let written = queue.pop(into: output, framesMax: framesMax, controlOnly: state != .up)
     bytesOut &+= UInt64(written)
     unmeasuredBytes += written
     return written

@@ -408,6 +408,8 @@ public struct Mesh {
   /// This node forwards for others, as it has advertised.
   private var isRelay: Bool { database.records[0].relays }
 
+  // Inlined: a call would get a copy of the whole mesh, 2 KB for each forwarded frame.
+  @inline(__always)
   public func route(to node: NodeID) -> Route? {
     guard let number = database.find(node) else { return nil }
     return database.records[number].route

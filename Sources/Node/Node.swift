@@ -322,10 +322,10 @@ public final class Node {
     return earliest
   }
 
-  /// Moves whole frames of a link into `output`, the most urgent first. Returns the bytes written, 0 when none is
-  /// queued or the next one does not fit. `Limits.frameBytesMax` bytes of room suffice for any frame.
-  public func pop(_ slot: Int, into output: UnsafeMutableRawBufferPointer) -> Int {
-    let written = links[slot].pop(into: output)
+  /// Moves whole frames of a link into `output`, `framesMax` at most, the most urgent first. Returns the bytes written, 0
+  /// when none is queued or the next one does not fit. `Limits.frameBytesMax` bytes of room suffice for any frame.
+  public func pop(_ slot: Int, into output: UnsafeMutableRawBufferPointer, framesMax: Int = .max) -> Int {
+    let written = links[slot].pop(into: output, framesMax: framesMax)
     if let tap, written > 0 { show(sent: UnsafeRawBufferPointer(rebasing: output[..<written]), on: slot, to: tap) }
     if written > 0 && links[slot].state == .up { poppedSlots |= 1 << UInt64(slot) }
     return written

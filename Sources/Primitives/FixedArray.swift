@@ -14,7 +14,8 @@ public struct FixedArray<let count: Int, Element> {
 
   /// Traps when `index` is not in `indices`.
   @inlinable public subscript(index: Int) -> Element {
-    get { storage.span[index] }
+    // Read in place: a getter would often copy the whole array first.
+    _read { yield storage.span[index] }
     _modify {
       var elements = storage.mutableSpan
       yield &elements[index]

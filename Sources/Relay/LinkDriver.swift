@@ -224,18 +224,30 @@ final class LinkDriver {
     return count
   }
 
-  /// The node writes its frames directly into the outgoing buffer. A sealed frame at the beginning, under load the only
-  /// one, is not copied again.
+  /// The node writes its frames directly into the outgoing buffer, one after the other, and there a sealed frame stays.
+  /// From the first frame on that belongs inside TLS they go by the scratch buffer, so that small ones share a record.
   private func fillBeside(_ slot: Int, _ room: Int) -> Int {
-    guard let buffer = secure.roomForFrames(room) else { return 0 }
-    let count = delegate.node.pop(slot, into: buffer)
-    if count == 0 { return 0 }
-    let isSealed = FrameHeader.isSealed(UnsafeRawBufferPointer(buffer).bytes)
-    let first = isSealed ? FrameHeader.frameByteCount(of: UnsafeRawBufferPointer(buffer).bytes) : 0
-    let rest = UnsafeMutableRawBufferPointer(rebasing: delegate.scratch.outgoing[..<(count - first)])
-    rest.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[first..<count]))
-    if isSealed { _ = secure.queueSealedInPlace(first) }
-    write(UnsafeRawBufferPointer(rest))
+    var taken = 0
+    while taken < room, let buffer = secure.roomForFrames(room - taken) {
+      let count = delegate.node.pop(slot, into: buffer, framesMax: 1)
+      if count == 0 { break }
+      if FrameHeader.isSealed(UnsafeRawBufferPointer(buffer).bytes) {
+        guard secure.queueSealedInPlace(count) else { break }
+        taken += count
+      } else {
+        return taken + fillMixed(slot, UnsafeRawBufferPointer(rebasing: buffer[..<count]), room - taken)
+      }
+    }
+    return taken
+  }
+
+  /// Sends `first` and what the node has behind it, `room` bytes in all. Returns their count.
+  private func fillMixed(_ slot: Int, _ first: UnsafeRawBufferPointer, _ room: Int) -> Int {
+    let frames = UnsafeMutableRawBufferPointer(rebasing: delegate.scratch.outgoing[..<room])
+    frames.copyMemory(from: first)
+    let more = delegate.node.pop(slot, into: UnsafeMutableRawBufferPointer(rebasing: frames[first.count...]))
+    let count = first.count + more
+    write(UnsafeRawBufferPointer(rebasing: frames[..<count]))
     return count
   }
 

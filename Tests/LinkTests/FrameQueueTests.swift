@@ -51,6 +51,13 @@ import Testing
   #expect(queue.pop(100_000).count == 84 * 49)
 }
 
+@Test func noMoreFramesArePoppedAtOnceThanTheCallerTakes() {
+  let queue = Queue()
+  #expect(queue.append([1], .interactive) && queue.append([2], .bulk) && queue.appendControl([3]))
+  let popped = (0..<4).map { _ in frames(in: queue.pop(1000, framesMax: 1)).map(\.payload) }
+  #expect(popped == [[[3]], [[1]], [[2]], []])
+}
+
 @Test func aLessUrgentFrameDoesNotOvertakeOneThatDoesNotFit() {
   let queue = Queue()
   #expect(queue.append([UInt8](repeating: 1, count: 1000), .interactive) && queue.append([2], .bulk))

@@ -60,9 +60,9 @@ final class Queue {
     return queue.append(header, payload.span.bytes, from: FramePool.ownIngress, isRelayed: false)
   }
 
-  func pop(_ room: Int) -> [UInt8] {
+  func pop(_ room: Int, framesMax: Int = .max) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: room) { buffer, count in
-      count = queue.pop(into: UnsafeMutableRawBufferPointer(buffer))
+      count = queue.pop(into: UnsafeMutableRawBufferPointer(buffer), framesMax: framesMax)
     }
   }
 
