@@ -228,7 +228,7 @@ def main():
                 check("slot b runs" in board.wait("causeway-update --status"), "slot b runs")
         except BaseException:
             if os.environ.get("KEEP"):
-                shutil.copytree(directory, os.environ["KEEP"], dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.img"))
+                shutil.copytree(directory, os.environ["KEEP"], dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.img", "wheels", "uart?", "air"))
             raise
         finally:
             if board:
