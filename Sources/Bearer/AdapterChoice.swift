@@ -1,5 +1,8 @@
 /// Which Bluetooth controller a box uses.
 public enum AdapterChoice: Equatable, Sendable {
+  /// The most controllers of a box.
+  public static let countMax = 4
+
   /// The controller with the lowest index that can do Bluetooth LE.
   case automatic
   /// `hci0` and so on.

@@ -5,9 +5,7 @@ import Reactor
 /// Bluetooth LE over one adapter or several, as one bearer. Each adapter has a `BluetoothBearer`; a peer that several of them
 /// hear is one candidate, and is dialled over one of them.
 public final class BluetoothRadios {
-  /// The most adapters of a box.
-  public static let adaptersMax = 4
-  /// Who speaks in reports.
+  /// Who speaks in reports: one name for each of `AdapterChoice.countMax`.
   private static let sources: [StaticString] = ["bluetooth", "bluetooth-2", "bluetooth-3", "bluetooth-4"]
 
   /// The adapters that work have so many places for links in all; at least those of one.
@@ -18,13 +16,13 @@ public final class BluetoothRadios {
   private var delegate: (any BearerDelegate)?
   private var places = 0
 
-  /// `adapters`: 1 to `adaptersMax`. `settings.problem` must be nil; its adapter is not looked at.
+  /// `adapters`: 1 to `AdapterChoice.countMax`. `settings.problem` must be nil; its adapter is not looked at.
   public init(
     _ loop: EventLoop, _ settings: BluetoothSettings, adapters: [AdapterChoice], hint: UInt64,
     _ delegate: any BearerDelegate
   ) {
     self.delegate = delegate
-    for (number, adapter) in adapters.prefix(Self.adaptersMax).enumerated() {
+    for (number, adapter) in adapters.prefix(AdapterChoice.countMax).enumerated() {
       var settings = settings
       settings.adapter = adapter
       bearers.append(BluetoothBearer(loop, settings, hint: hint, Listener(self, number)))

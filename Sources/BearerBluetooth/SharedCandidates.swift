@@ -7,6 +7,7 @@ struct SharedCandidates {
     var found: Candidate?
   }
 
+  /// At most what the tables of all adapters hold: `AdapterChoice.countMax` times `CandidateTable.entriesMax`.
   private var entries: [(candidate: Candidate, adapters: UInt8)] = []
 
   /// An adapter has found a peer. Of what two adapters tell of one address the later is true.

@@ -69,7 +69,7 @@ extension AdapterChoice {
 
 /// Whether a box can use these adapters at once: `auto` stands alone, and none is named twice.
 func areDistinct(_ adapters: [AdapterChoice]) -> Bool {
-  guard adapters.count <= BluetoothSection.adaptersMax else { return false }
+  guard adapters.count <= AdapterChoice.countMax else { return false }
   for (index, adapter) in adapters.enumerated() {
     if adapter == .automatic && adapters.count > 1 || adapters[..<index].contains(adapter) { return false }
   }

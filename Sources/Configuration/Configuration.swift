@@ -129,8 +129,7 @@ public struct BluetoothSection {
   public var isEnabled = true
   /// As written; the box uses `adapters`.
   var adaptersGiven: [AdapterChoice] = []
-  public static let adaptersMax = 4
-  /// 1 to `adaptersMax`.
+  /// 1 to `AdapterChoice.countMax`.
   public var adapters: [AdapterChoice] { adaptersGiven.isEmpty ? [.automatic] : adaptersGiven }
   /// The LE L2CAP channel's PSM: 0x80–0xFF (Core Specification 5.4, Vol 3, Part A, 4.22).
   public var psm: UInt16 = 0xC1

@@ -59,7 +59,8 @@ struct NetworkPlan {
 
 /// A mesh in the place of a group.
 public struct MeshOptions: Sendable {
-  /// Seconds after which a neighbour that is not heard any more is none. wpa_supplicant's default is 300.
+  /// Seconds after which wpa_supplicant is asked to forget a neighbour that is not heard; its default is 300. Version 2.10 does not keep
+  /// to it: a silent neighbour counts for minutes.
   static let inactivitySecondsMax = 20
 
   /// Whether the radios forward for each other; otherwise only those in radio range reach each other.
