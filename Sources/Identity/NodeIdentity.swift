@@ -245,8 +245,9 @@ public final class NodeIdentity {
     }
   }
 
-  /// Random numbers are used only after the kernel's generator is seeded: waits for that, then seeds mbedTLS's.
-  private static func startLibrary() throws(IdentityError) {
+  /// Starts mbedTLS, once or again: nothing of its PSA interface works before. Waits until the kernel's generator is
+  /// seeded, then seeds mbedTLS's. Throws `.library` with PSA's status.
+  package static func startLibrary() throws(IdentityError) {
     var probe: UInt64 = 0
     try withUnsafeMutableBytes(of: &probe) { bytes throws(IdentityError) in try secureRandom(into: bytes) }
     let status = psa_crypto_init()

@@ -55,6 +55,7 @@ struct HelloCookies {
   private let key: [UInt8]
 
   init() throws(IdentityError) {
+    try NodeIdentity.startLibrary()
     var key = [UInt8](repeating: 0, count: 32)
     let status = psa_generate_random(&key, key.count)
     if status != PSA_SUCCESS { throw .library(code: status) }
