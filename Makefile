@@ -1,6 +1,6 @@
 # Causeway. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help build run demo docs deb test test-package test-all test-unit test-lab test-room test-backbone test-image image test-unit-file selftest sim sim-planted mutation fuzz bench check clean
+.PHONY: help build run demo docs deb test test-package test-all test-unit test-lab test-room test-backbone test-image image test-unit-file selftest sim sim-planted mutation fuzz bench bench-instructions check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,10 @@ mutation: ## checks of the core and the rim disabled one after the other: each m
 
 fuzz: ## every fuzz target for TIME seconds (default 6), two at a time, and what a finding is replayed with
 	Tests/Fuzz/run.sh $(or $(TIME),6)
+
+bench-instructions: build ## instructions of a forwarded frame on x86_64 and aarch64, under QEMU, beside the committed budget
+	@board/virtual/host-packages.sh bench
+	unshare -n sh -c "ip link set lo up; exec python3 Tests/Benchmarks/instructions.py"
 
 bench: build ## measured figures: journal, TLS, relaying, security, halls, hostile members; ratios against limits taken in the same run
 	build/x86_64/causeway selftest --bench

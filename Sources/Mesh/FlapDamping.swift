@@ -22,6 +22,8 @@ public struct FlapDamping {
   }
 
   private var entries = FixedArray<64, Entry>(repeating: Entry())
+  /// The entries that were ever used are the first ones: in a calm network there is none to look at.
+  private var used = 0
 
   public init() {}
 
@@ -29,6 +31,7 @@ public struct FlapDamping {
   public mutating func linkBroke(_ peer: NodeID, _ bearer: BearerKind, life: TimeSpan, now: Instant) -> TimeSpan? {
     if life >= Self.lifeMin { return nil }
     let index = find(peer, bearer) ?? leastPenalised(now)
+    used = max(used, index + 1)
     if entries[index].peer != peer || entries[index].bearer != bearer {
       entries[index] = Entry(peer: peer, bearer: bearer)
     }
@@ -49,7 +52,7 @@ public struct FlapDamping {
   /// When the next quarantine ends after `now`.
   public func deadline(after now: Instant) -> Instant {
     var earliest = Instant.never
-    for index in entries.indices where entries[index].quarantinedUntil > now {
+    for index in 0..<used where entries[index].quarantinedUntil > now {
       earliest = min(earliest, entries[index].quarantinedUntil)
     }
     return earliest
@@ -76,7 +79,7 @@ public struct FlapDamping {
   }
 
   private func find(_ peer: NodeID, _ bearer: BearerKind) -> Int? {
-    for index in entries.indices where entries[index].peer == peer && entries[index].bearer == bearer { return index }
+    for index in 0..<used where entries[index].peer == peer && entries[index].bearer == bearer { return index }
     return nil
   }
 

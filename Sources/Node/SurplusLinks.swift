@@ -15,6 +15,8 @@ struct SurplusLinks {
   /// Since when a link has been unwanted, and when it is to be closed; `.never` for all others.
   private var since = Limits.PerLink<Instant>(repeating: .never)
   private var due = Limits.PerLink<Instant>(repeating: .never)
+  /// The slots in `due` that are to be closed. `deadline` is asked for several times in a wake-up: none is the usual case.
+  private var unwanted: UInt64 = 0
   /// When the next turn may begin; when the last one began, and how many links it has closed.
   private var nextAt = Instant.zero
   private var turnAt = Instant.zero
@@ -22,35 +24,44 @@ struct SurplusLinks {
 
   /// The link of a slot is not wanted.
   mutating func add(_ slot: Int, domainChangedAt: Instant, now: Instant) {
+    unwanted |= 1 << UInt64(slot)
     since[slot] = min(since[slot], now)
     due[slot] = min(max(since[slot], domainChangedAt) + Self.calm, since[slot] + Self.patienceMax)
   }
 
   /// It is wanted, or gone, or not this node's to close.
   mutating func remove(_ slot: Int) {
+    if unwanted & 1 << UInt64(slot) == 0 { return }
+    unwanted &= ~(1 << UInt64(slot))
     since[slot] = .never
     due[slot] = .never
   }
 
   /// It cannot be closed yet.
   mutating func postpone(_ slot: Int, now: Instant) {
+    unwanted |= 1 << UInt64(slot)
     since[slot] = now
     due[slot] = now + Self.calm
   }
 
   var deadline: Instant {
     var earliest = Instant.never
-    for slot in due.indices { earliest = min(earliest, due[slot]) }
+    var slots = Slots(unwanted)
+    while let slot = slots.next() { earliest = min(earliest, due[slot]) }
     return max(earliest, nextAt)
   }
 
   /// The next link to close now.
   mutating func next(now: Instant) -> Int? {
     if nextAt <= now { (turnAt, closedInTurn) = (now, 0) }
-    guard turnAt == now, closedInTurn < Self.closedAtOnce, let slot = due.indices.first(where: { due[$0] <= now })
-    else { return nil }
-    nextAt = now + Self.pause
-    closedInTurn += 1
-    return slot
+    guard turnAt == now, closedInTurn < Self.closedAtOnce else { return nil }
+    var slots = Slots(unwanted)
+    while let slot = slots.next() {
+      if due[slot] > now { continue }
+      nextAt = now + Self.pause
+      closedInTurn += 1
+      return slot
+    }
+    return nil
   }
 }

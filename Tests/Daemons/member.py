@@ -12,7 +12,7 @@ from client import (
     ADVERTISEMENT, HELLO, PING, PONG, SEALED, SEALED_FLAG, TOPOLOGY, Identity, frame, node_id, point_of, text_field)
 
 PAYLOAD_MAX, LOOPBACK, LIFETIME_SECONDS = 16640, 5, 600
-RELAYS = 1
+RELAYS, BYPASS = 1, 8
 
 for name, result, arguments in [
     ("EVP_PKEY_Q_keygen", POINTER, None),
@@ -71,13 +71,14 @@ def advertisement(who, kind, sequence, body, sign=None):
 class Member:
     """One link to the box that listens on `port`."""
 
-    def __init__(self, port, source, identity=None):
+    def __init__(self, port, source, identity=None, capabilities=RELAYS):
         self.identity = identity or Identity()
         self.stream = Stream(port, self.identity, source=source)
         self.box = node_id(point_of(self.stream.certificate))
         self.stream.send(frame(
-            HELLO, struct.pack(">BBHI", 1, 1, PAYLOAD_MAX, RELAYS) + self.identity.epoch + self.identity.id
+            HELLO, struct.pack(">BBHI", 1, 1, PAYLOAD_MAX, capabilities) + self.identity.epoch + self.identity.id
             + text_field("member"), self.identity.id))
+        self.stream.may_bypass = bool(capabilities & BYPASS)
 
     def announce(self, sequence=1):
         """Tell of the link to the box."""

@@ -2,7 +2,7 @@
 # host-packages.sh: install what the radio lab needs on a Debian 12 or 13 host, and only what is missing.
 #
 # usage: board/virtual/host-packages.sh [amd64|arm64|package ...]     (default: both guests)
-#        package: what makes and tests the Debian package; image: what makes and tests a board's card
+#        package: what makes and tests the Debian package; image: what makes and tests a board's card; bench: what counts instructions
 set -euo pipefail
 
 architectures=("$@")
@@ -18,6 +18,7 @@ for architecture in "${architectures[@]}"; do
         amd64) wanted+=(qemu-system-x86 tshark chromium-headless-shell busybox-static) ;;
         arm64) wanted+=(qemu-system-arm qemu-user-static) ;;
         package) wanted+=(help2man lintian mmdebstrap) ;;
+        bench) wanted+=(gcc qemu-user) ;;
         image) wanted+=(cpio dosfstools e2fsprogs fdisk kmod mmdebstrap mtools openssh-client squashfs-tools zstd) ;;
         *) echo "host-packages: no such architecture: $architecture" >&2; exit 126 ;;
     esac
