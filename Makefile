@@ -109,9 +109,10 @@ bench-instructions: build ## instructions of a forwarded frame on x86_64 and aar
 	@board/virtual/host-packages.sh bench
 	unshare -n sh -c "ip link set lo up; exec python3 Tests/Benchmarks/instructions.py"
 
-bench: build ## measured figures: journal, TLS, relaying, security, halls, hostile members; ratios against limits taken in the same run
+bench: build ## measured figures: journal, TLS, relaying, short messages, security, halls, hostile members; ratios against limits taken in the same run
 	build/x86_64/causeway selftest --bench
 	python3 Tests/Daemons/relay.py build/x86_64/causeway
+	unshare -n sh -c "ip link set lo up; exec python3 Tests/Daemons/small.py build/x86_64/causeway"
 	python3 Tests/Daemons/costs.py build/x86_64/causeway
 	python3 Tests/Daemons/half_open.py build/x86_64/causeway
 	python3 Tests/Daemons/half_open.py build/x86_64/causeway --prefix

@@ -315,8 +315,12 @@ public final class Channel {
   /// ideally for the path MTU. Acknowledgements come first, then retransmissions, then new data; within each,
   /// interactive before bulk. `interactiveOnly` is for a link whose bulk queue is full: bulk data waits here, where
   /// interactive data overtakes it. Acknowledgements of both lanes are still sent. Nil: nothing to send now.
+  ///
+  /// `isQueued`: segments of a lane wait in the link's queue. New data of the lane then leaves in whole segments only.
+  /// Less would wait behind them there; here later messages still join it.
   public func nextFrame(
-    into buffer: UnsafeMutableRawBufferPointer, now: Instant, interactiveOnly: Bool = false
+    into buffer: UnsafeMutableRawBufferPointer, now: Instant, interactiveOnly: Bool = false,
+    isQueued: (interactive: Bool, bulk: Bool) = (false, false)
   ) -> OutgoingPayload? {
     precondition(buffer.count >= ChannelLimits.pathMTUMin)
     guard hasRoute, !isClosed else { return nil }
@@ -336,7 +340,8 @@ public final class Channel {
     }
     for lane in lanes {
       let dataMax = UInt64(min(mtu(lane), buffer.count) - Segment.headerBytes)
-      if let range = sender(lane).nextNew(dataMax: dataMax, now: now) {
+      let isQueued = lane == .interactive ? isQueued.interactive : isQueued.bulk
+      if let range = sender(lane).nextNew(dataMax: dataMax, wholeOnly: isQueued, now: now) {
         return writeSegment(range, lane, epochs, into: buffer, now)
       }
     }

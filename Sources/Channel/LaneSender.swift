@@ -163,10 +163,10 @@ final class LaneSender {
     return resend(hole, dataMax, now)
   }
 
-  /// A range of new data, or a window probe.
-  func nextNew(dataMax: UInt64, now: Instant) -> ByteRange? {
+  /// A range of new data, or a window probe. `wholeOnly`: a range shorter than `dataMax` stays.
+  func nextNew(dataMax: UInt64, wholeOnly: Bool, now: Instant) -> ByteRange? {
     guard recovery.hole(acknowledged: acknowledged, next: next) == nil else { return nil }
-    guard next < end else {
+    guard next < end, !wholeOnly || end - next >= dataMax else {
       path.wasLimited()
       return nil
     }

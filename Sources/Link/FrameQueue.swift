@@ -105,6 +105,13 @@ public struct FrameQueue {
     priority == .control ? control.count : rings[Class(priority)].ownByteCount
   }
 
+  /// Whether frames of one priority from this node to a destination are queued; not for control frames.
+  public func hasOwn(_ priority: FramePriority, to destination: NodeID) -> Bool {
+    let kind = Class(priority)
+    guard rings[kind].ownByteCount > 0, let group = group(kind, FramePool.ownIngress) else { return false }
+    return pool.groups[group].own.first(in: pool.flows) { $0.destination == destination } != nil
+  }
+
   /// Whether the pool and the link have room for a frame of the greatest length from `ingress`.
   public func hasRoom(for ingress: Int) -> Bool {
     share.mayTake(longestFrameBlocks, by: ingress)

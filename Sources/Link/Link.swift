@@ -313,9 +313,14 @@ public struct Link {
   /// written. Routed frames wait until the link is up. Returns the bytes written.
   public mutating func pop(into output: UnsafeMutableRawBufferPointer, framesMax: Int = .max) -> Int {
     let written = queue.pop(into: output, framesMax: framesMax, controlOnly: state != .up)
-    bytesOut &+= UInt64(written)
-    unmeasuredBytes += written
+    passed(written)
     return written
+  }
+
+  /// The stream has taken a frame of so many bytes that was not queued.
+  public mutating func passed(_ byteCount: Int) {
+    bytesOut &+= UInt64(byteCount)
+    unmeasuredBytes += byteCount
   }
 
   public var queuedByteCount: Int { queue.byteCount }
@@ -329,6 +334,10 @@ public struct Link {
   public var hasRoomForOwn: Bool { queue.hasRoom(for: FramePool.ownIngress) }
   /// Bytes queued in one priority that this node sends itself.
   public func ownQueuedByteCount(_ priority: FramePriority) -> Int { queue.ownByteCount(priority) }
+  /// Whether frames of one priority from this node to a destination are queued.
+  public func hasOwnQueued(_ priority: FramePriority, to destination: NodeID) -> Bool {
+    queue.hasOwn(priority, to: destination)
+  }
 
   private static let pingByteCount = 8
   /// Another advertisement is queued while fewer bytes than this wait in the control queue. The rest of the queue has

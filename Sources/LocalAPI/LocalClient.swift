@@ -32,10 +32,12 @@ final class LocalClient {
     let byteCount: Int
   }
 
-  /// A message on its way to one member.
+  /// A message on its way to one member; then its result, until the client has been told.
   struct Flight {
     let request: UInt32
     let id: SessionMessageID
+    let to: MemberAddress
+    var isDelivered: Bool?
   }
 
   let user: UInt32
@@ -101,6 +103,13 @@ final class LocalClient {
     let reply = replies.removeFirst()
     repliesBytes -= reply.count
     return reply
+  }
+
+  /// The result of a message that has one.
+  func nextResult() -> LocalEvent? {
+    guard let index = flights.firstIndex(where: { $0.isDelivered != nil }) else { return nil }
+    let flight = flights.remove(at: index)
+    return .sent(request: flight.request, to: flight.to, flight.isDelivered == true ? .delivered : .failed)
   }
 
   /// What a session has to say; each in its turn.

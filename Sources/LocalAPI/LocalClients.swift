@@ -49,11 +49,14 @@ public final class LocalClients {
     clients[place].map { $0.repliesBytes <= LocalLimits.repliesBytesMax } ?? false
   }
 
-  /// Takes a packet of a client, without its length.
-  public func receive(_ packet: RawSpan, from place: Int, now: Instant) {
-    guard let client = clients[place] else { return }
+  /// Takes a packet of a client, without its length. Returns what that takes of `LocalLimits.workPerCall`.
+  @discardableResult
+  public func receive(_ packet: RawSpan, from place: Int, now: Instant) -> Int {
+    guard let client = clients[place] else { return 0 }
     do throws(LocalRefusal) {
-      carryOut(try LocalRequest(packet), client, now)
+      let request = try LocalRequest(packet)
+      carryOut(request, client, now)
+      return work(request.body, client)
     } catch {
       let number = LocalRequest.head(packet)?.number ?? 0
       switch error {
@@ -61,6 +64,17 @@ public final class LocalClients {
       case .truncated: answer(client, number, .invalid, "the packet ends before its last field")
       case .outOfRange: answer(client, number, .invalid, "a field has a value that no version allows")
       }
+      return 1
+    }
+  }
+
+  private func work(_ request: LocalRequest.Body, _ client: LocalClient) -> Int {
+    switch request {
+    case .send(let session, _, let to, _): to.isEmpty ? client.session(session)?.memberCount ?? 1 : to.count
+    case .window, .write, .streamWindow: 1
+    case .hello, .advertise, .browse, .open, .close, .invite, .cancel, .answer, .leave, .gather, .stream, .take,
+      .finish, .reset, .eject, .decide, .connect:
+      LocalLimits.workOfRequest
     }
   }
 
@@ -73,6 +87,10 @@ public final class LocalClients {
     guard let client = clients[place] else { return nil }
     written(client, now)
     if let reply = client.nextReply() { return reply }
+    if let result = client.nextResult() {
+      if case .sent(let request, to: _, _) = result { finishSend(client, request) }
+      return result.packet
+    }
     if client.isTurnOfStreams {
       client.isTurnOfStreams = false
       if let event = client.nextStreamEvent(node, now) { return event.packet }

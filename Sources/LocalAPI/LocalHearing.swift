@@ -26,7 +26,7 @@ extension LocalClients {
         if mayWait(message, in: session, for: client) { session.add(message) }
       }
     case .stream(let handle, let event): hear(handle, event, now)
-    case .sent(let id, let to, let isDelivered): sent(id, to, isDelivered)
+    case .sent(let id, to: _, let isDelivered): sent(id, isDelivered)
     case .room(let handle, let address): with(handle) { _, session in _ = session.roomAppeared(address) }
     case .ended(let handle, let end):
       with(handle) { client, session in
@@ -70,19 +70,18 @@ extension LocalClients {
     }
   }
 
-  private func sent(_ id: SessionMessageID, _ to: MemberAddress, _ isDelivered: Bool) {
-    for client in clients.compactMap({ $0 }) {
+  private func sent(_ id: SessionMessageID, _ isDelivered: Bool) {
+    for case let client? in clients {
       guard let index = client.flights.firstIndex(where: { $0.id == id }) else { continue }
-      let request = client.flights.remove(at: index).request
-      client.reply(.sent(request: request, to: to, isDelivered ? .delivered : .failed))
-      finishSend(client, request)
+      client.flights[index].isDelivered = isDelivered
+      client.hasNews = true
       return
     }
   }
 
   /// Calls `body` with the session and its client, who then has news.
   private func with(_ handle: SessionHandle, _ body: (LocalClient, ClientSession) -> Void) {
-    for client in clients.compactMap({ $0 }) {
+    for case let client? in clients {
       guard let session = client.sessions.first(where: { $0.handle == handle && !$0.hasEnded }) else { continue }
       body(client, session)
       client.hasNews = true

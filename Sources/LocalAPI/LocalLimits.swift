@@ -12,7 +12,7 @@ public enum LocalLimits {
   public static let sessionsMax = 16
   public static let browsesMax = 8
   /// Results that one client waits for: each member to which a message is on its way.
-  public static let flightsMax = 64
+  public static let flightsMax = 256
   /// Streams of one client at once, those included that members have opened to it: enough for a session of eight in which
   /// everybody sends a file to everybody, which takes 28 (two a transfer).
   public static let streamsMax = 32
@@ -22,6 +22,10 @@ public enum LocalLimits {
   static let streamRoomBytes = SessionLimits.streamTurnBytes / 4
   /// A packet without its length: a message to as many members as a session has.
   public static let packetBytesMax = 66_560
+  /// What is carried out for a client in one wake-up, in units of a message to one member. Other requests take more of
+  /// it: some cost a signature.
+  public static let workPerCall = 256
+  static let workOfRequest = 32
   /// What a client may send before a place for a longer packet is free.
   public static let shortPacketBytesMax = 4_352
   /// Longer packets that may be on their way from clients at once.
@@ -29,7 +33,9 @@ public enum LocalLimits {
   /// So long a client may stop in the middle of a longer packet while another one waits for its place.
   public static let longPacketTime = TimeSpan.seconds(10)
   /// Answers that a client has not read. With more nothing is read from it.
-  public static let repliesBytesMax = 4_096
+  public static let repliesBytesMax = 2_048
+  /// With so many bytes in hand no more packets for a client share one write.
+  public static let batchBytesMax = 4_096
   /// Certificates that a client is told of a member, in bytes with their lengths: those at the beginning of the chain that fit,
   /// because a client that stops reading keeps them here.
   public static let certificatesBytesMax = 6_144
@@ -48,16 +54,15 @@ public enum LocalLimits {
 /// The greatest memory of the local API, in bytes, for the memory ledger of its host.
 public enum LocalMemory {
   private static let arrayOverheadBytes = 48
-  /// One client: its objects, the members of its sessions excepted, its answers, and a packet on its way in each direction:
-  /// the longest to it, beside messages, is the question about a member.
+  /// One client: its objects, the members of its sessions excepted, its answers, what is on its way to it, and a packet on
+  /// its way from it: the longest to it, beside messages, is the question about a member.
   public static let client =
     MemoryLayout<LocalClient.Flight>.stride * LocalLimits.flightsMax
     + (MemoryLayout<LocalBrowse>.stride + Limits.serviceTypeBytesMax + arrayOverheadBytes) * LocalLimits.browsesMax
     + (MemoryLayout<LocalClient.Service>.stride + Limits.serviceTypeBytesMax + arrayOverheadBytes)
     * LocalLimits.servicesMax
-    // An answer begins before the limit and may be followed by the results that were waited for.
-    + LocalLimits.repliesBytesMax + LocalLimits.flightsMax * (LocalEvent.sentBytes + arrayOverheadBytes)
-    + LocalLimits.shortPacketBytesMax + 128 + LocalLimits.certificatesBytesMax + LocalLimits.sessionsMax * 256
+    + LocalLimits.repliesBytesMax + LocalLimits.batchBytesMax + LocalLimits.shortPacketBytesMax + 128
+    + LocalLimits.certificatesBytesMax + LocalLimits.sessionsMax * 256
   /// What waits of one stream for sure, in blocks of which the first and the last are used in part.
   public static let stream =
     (Int(SessionLimits.streamWindowSure) / ByteBlocks.blockBytes + 2) * (ByteBlocks.blockBytes + arrayOverheadBytes)

@@ -84,6 +84,7 @@ final class ClientSession {
   }
 
   var hasEnded: Bool { end != nil }
+  var memberCount: Int { members.count }
 
   /// Bytes of messages that wait.
   var bytesWaiting: Int { queue[head...].reduce(0) { $0 + $1.data.count } }

@@ -227,7 +227,7 @@ extension LocalClients {
     let connected = node.sessions.members(of: session.handle).filter { $0.state == .connected || $0.state == .paused }
     let members = to.isEmpty ? connected.map { $0.address } : to
     guard client.flights.count + members.count <= LocalLimits.flightsMax else {
-      throw LocalError(.full, "64 results are awaited; read them first")
+      throw LocalError(.full, "256 results are awaited; read them first")
     }
     for member in members {
       let lane: Lane = mode == .bulk ? .bulk : .interactive
@@ -236,7 +236,7 @@ extension LocalClients {
           try node.sendUnreliably(data, in: session.handle, to: member, now: now)
         } else {
           let id = try node.send(data, in: session.handle, to: member, lane: lane, now: now)
-          client.flights.append(LocalClient.Flight(request: number, id: id))
+          client.flights.append(LocalClient.Flight(request: number, id: id, to: member))
         }
       } catch {
         if mode == .unreliable { continue }

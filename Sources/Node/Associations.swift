@@ -212,7 +212,7 @@ extension Node {
     } catch {
       throw .channel(error)
     }
-    pumpAssociations(now)
+    isPumpDue = true
     return id
   }
 
@@ -230,7 +230,7 @@ extension Node {
     guard message.byteCount <= longest else { throw .channel(.tooLong) }
     guard association.protection.mayFlow else {
       association.protection.seal?.want()
-      pumpAssociations(now)
+      isPumpDue = true
       return false
     }
     let byteCount = association.channel.writeDatagram(
@@ -257,7 +257,7 @@ extension Node {
   /// because the association began again.
   public func takeMessage(from peer: NodeID, _ lane: Lane, now: Instant) -> ReceivedMessage? {
     guard let message = associations.association(with: peer)?.takeMessage(lane) else { return nil }
-    pumpAssociations(now)
+    isPumpDue = true
     return message
   }
 
@@ -314,7 +314,11 @@ extension Node {
 
   /// Moves frames from the channels to the links, one frame per peer in turn, while the links accept more. The next
   /// call continues the turn, so that a link with room for one frame serves all peers over time.
+  ///
+  /// What applications ask for only notes that it is due: `nextOutput` does it when all else is done, so that the messages
+  /// of one wake-up share segments.
   func pumpAssociations(_ now: Instant) {
+    isPumpDue = false
     var idleCount = 0
     while idleCount < associations.all.count {
       idleCount = pump(associations.nextTurn(), now) ? 0 : idleCount + 1
@@ -365,7 +369,10 @@ extension Node {
       return false
     }
     let frame = association.channel.nextFrame(
-      into: UnsafeMutableRawBufferPointer(rebasing: payloadScratch[1...]), now: now, interactiveOnly: isBulkFull)
+      into: UnsafeMutableRawBufferPointer(rebasing: payloadScratch[1...]), now: now, interactiveOnly: isBulkFull,
+      isQueued: (
+        link.hasOwnQueued(.interactive, to: association.peer), link.hasOwnQueued(.bulk, to: association.peer)
+      ))
     guard let frame else { return false }
     countTraffic(frame.byteCount, with: association, now)
     return sendPayload(FrameType(frame.type), frame.byteCount, FramePriority(frame), to: association)

@@ -112,6 +112,10 @@ public final class Node {
   private var closePending: UInt64 = 0
   /// Slots whose frames were taken with `pop` since their queues were last refilled.
   private var poppedSlots: UInt64 = 0
+  /// By link slot.
+  var sinks = [(any FrameSink)?](repeating: nil, count: Limits.linksMax)
+  /// Channels may have frames that no link was offered yet.
+  var isPumpDue = false
   private var identifierCounter: UInt32 = 0
   /// When a link's quarantine ends.
   var quarantineEnd = Instant.never
@@ -305,8 +309,9 @@ public final class Node {
       return .decisionWanted(decision.peer, chain: decision.chain)
     }
     if let output = nextApplicationOutput(now) ?? nextSessionOutput(now) { return output }
-    // The sessions have sent something.
-    return closePending | transmitPending != 0 ? nextOutput(now: now) : nil
+    let wasPumpDue = isPumpDue
+    if wasPumpDue { pumpAssociations(now) }
+    return wasPumpDue || closePending | transmitPending != 0 ? nextOutput(now: now) : nil
   }
 
   /// When `handle(.timeout)` is due.
@@ -327,9 +332,12 @@ public final class Node {
   public func pop(_ slot: Int, into output: UnsafeMutableRawBufferPointer, framesMax: Int = .max) -> Int {
     let written = links[slot].pop(into: output, framesMax: framesMax)
     if let tap, written > 0 { show(sent: UnsafeRawBufferPointer(rebasing: output[..<written]), on: slot, to: tap) }
-    if written > 0 && links[slot].state == .up { poppedSlots |= 1 << UInt64(slot) }
+    if written > 0 && links[slot].state == .up { notePopped(slot) }
     return written
   }
+
+  /// The stream of a link has taken frames.
+  func notePopped(_ slot: Int) { poppedSlots |= 1 << UInt64(slot) }
 
   /// Closes every link with a goodbye. The caller drains once more and exits.
   public func shutDown(now: Instant) {
@@ -409,6 +417,7 @@ public final class Node {
   /// The slot is free: discard the pending outputs of its stream.
   func forgetOutputs(_ slot: Int) {
     if links[slot].state == .idle { bluetoothLinks &= ~(1 << UInt64(slot)) }
+    sinks[slot] = nil
     transmitPending &= ~(1 << UInt64(slot))
     closePending &= ~(1 << UInt64(slot))
     poppedSlots &= ~(1 << UInt64(slot))

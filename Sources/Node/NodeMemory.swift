@@ -19,6 +19,8 @@ public enum NodeMemory {
   public static let scratch = 2 * Limits.framePayloadBytesMax + 1
   /// One association without its rings and sessions.
   public static let association = Channel.recordBytesMax + 1_024
+  /// A message of a session on its way: which result belongs to which.
+  public static let flight = SessionHost.flightBytes
   /// One peer in the directory.
   public static let peer = Directory.entryBytesMax
   /// One candidate and its dial.

@@ -10,6 +10,7 @@ struct SessionHost {
   let sessions: Sessions
   /// Messages of sessions on their way: which result belongs to which.
   private var flights: [(peer: NodeID, message: MessageID, tag: UInt64)] = []
+  static let flightBytes = MemoryLayout<(NodeID, MessageID, UInt64)>.stride
   /// The services advertisements that the sessions know.
   private var heard: [(node: NodeID, epoch: UInt64, sequence: UInt64)] = []
 

@@ -64,7 +64,7 @@ extension Node {
   public func decide(_ peer: NodeID, isAccepted: Bool, now: Instant) {
     guard let association = associations.association(with: peer) else { return }
     association.protection.seal?.decide(isAccepted: isAccepted, now: now)
-    pumpAssociations(now)
+    isPumpDue = true
   }
 
   /// The certificates with which a peer has proved its key, in DER, its own first; none where traffic is not sealed, as with
@@ -82,7 +82,7 @@ extension Node {
   func wantCertificates(of peer: NodeID, _ now: Instant) {
     guard certificates(of: peer) == nil, let association = try? association(with: peer, now) else { return }
     association.protection.seal?.want()
-    pumpAssociations(now)
+    isPumpDue = true
   }
 }
 

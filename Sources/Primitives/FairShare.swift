@@ -26,11 +26,13 @@ public struct FairShare {
   /// Units that nobody holds.
   @inlinable public var free: Int { unheld }
 
+  // The next two change nothing. Swift 6.3.1 reads an element of a share that is only borrowed from a copy of all of them.
+
   /// The units of a holder.
-  @inlinable public func held(by holder: Int) -> Int { Int(used[holder]) }
+  @inlinable public mutating func held(by holder: Int) -> Int { Int(used[holder]) }
 
   /// Whether a holder may take `units` more.
-  @inlinable public func mayTake(_ units: Int, by holder: Int) -> Bool { held(by: holder) + units <= free }
+  @inlinable public mutating func mayTake(_ units: Int, by holder: Int) -> Bool { held(by: holder) + units <= free }
 
   /// So many must be free.
   @inlinable public mutating func take(_ units: Int, by holder: Int) {

@@ -70,6 +70,9 @@ public enum Ledger {
       Entry("applications' sessions: stale memberships", SessionLimits.staleMax, SessionMemory.stale),
       Entry("applications' sessions: gatherings", SessionLimits.gatheringsMax, SessionMemory.gathering),
       Entry("applications' sessions: signatures", SessionLimits.verifiedMax, SessionMemory.verified),
+      Entry(
+        "applications' sessions: messages on their way", SessionLimits.unsentMessagesMax,
+        SessionMemory.unsentMessage + NodeMemory.flight),
       Entry("applications' sessions: streams", SessionLimits.streamsMax, SessionMemory.stream),
       Entry("applications' sessions: services", Limits.nodesMax, SessionMemory.services),
       Entry("peers", Limits.nodesMax, NodeMemory.peer),
@@ -98,7 +101,7 @@ public enum Ledger {
       Entry("trust: pins, lists, anchors", TrustMemory.bytesMax),
       Entry("journal", journalBytes),
       Entry("buffers that all share", sharedBuffers),
-      Entry("program and libraries at rest, measured", 6 << 20),
+      Entry("program and libraries at rest, measured", 5 << 20),
       Entry("kernel: descriptors, page tables, estimated", 4 << 20),
     ]
   }

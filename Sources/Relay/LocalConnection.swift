@@ -8,8 +8,8 @@ final class LocalConnection: EventSource {
   /// The kernel's buffer for events, which counts as the daemon's memory: small, because what waits is kept here once.
   private static let socketBytes: CInt = 16_384
   private static let lengthBytes = 4
-  /// Requests carried out in one wake-up: some cost a signature.
-  private static let packetsPerCall = 8
+  /// How often a client is read in one wake-up: so its messages that wait leave together.
+  private static let readsPerCall = 4
 
   /// Its place in `LocalClients`.
   let place: Int
@@ -26,6 +26,8 @@ final class LocalConnection: EventSource {
   private var inbox: [UInt8] = []
   private var outgoing: [UInt8] = []
   private var written = 0
+  /// Carried out in this wake-up, of `LocalLimits.workPerCall`.
+  private var work = 0
   /// The client does not read.
   private(set) var isBlocked = false
 
@@ -41,6 +43,7 @@ final class LocalConnection: EventSource {
   }
 
   func ready(_ events: UInt32) {
+    work = 0
     if events & EPOLLOUT.rawValue != 0 {
       isBlocked = false
       tell()
@@ -87,19 +90,22 @@ final class LocalConnection: EventSource {
   }
 
   private func receive() {
-    guard let server else { return }
-    let room = min(wants, server.buffer.count)
-    let count = server.buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, room, CInt(MSG_DONTWAIT)) }
-    if count < 0 && (csystem_errno() == EAGAIN || csystem_errno() == EINTR) { return }
-    if count <= 0 { return server.ended(self) }
-    inbox += server.buffer[..<count]
-    if longSince != nil { longSince = server.loop.now }
-    takePackets()
+    for _ in 0..<Self.readsPerCall {
+      guard let server, wants > 0 else { return }
+      let room = min(wants, server.buffer.count)
+      let count = server.buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, room, CInt(MSG_DONTWAIT)) }
+      if count < 0 && (csystem_errno() == EAGAIN || csystem_errno() == EINTR) { return }
+      if count <= 0 { return server.ended(self) }
+      inbox += server.buffer[..<count]
+      if longSince != nil { longSince = server.loop.now }
+      takePackets()
+      if count < room { return }
+    }
   }
 
   /// Carries out the requests that are complete, as long as the client reads its answers.
   private func takePackets() {
-    var offset = 0, count = 0
+    var offset = 0
     while let server, server.clients.isReading(place), inbox.count - offset >= Self.lengthBytes {
       let length = length(at: offset)
       guard (LocalServer.headBytes...LocalLimits.packetBytesMax).contains(length) else {
@@ -107,13 +113,12 @@ final class LocalConnection: EventSource {
       }
       let start = offset + Self.lengthBytes
       if inbox.count - start < length { break }
-      if count == Self.packetsPerCall {
+      if work >= LocalLimits.workPerCall {
         server.resumeLater()
         break
       }
-      count += 1
       let bytes = inbox
-      server.clients.receive(
+      work += server.clients.receive(
         bytes.span.bytes.extracting(start..<start + length), from: place, now: server.loop.now)
       offset = start + length
     }
@@ -123,6 +128,7 @@ final class LocalConnection: EventSource {
 
   /// Carries out what waited for another wake-up.
   func resume() {
+    work = 0
     takePackets()
     updateInterest()
   }
@@ -159,13 +165,8 @@ final class LocalConnection: EventSource {
     var hasWritten = false
     while let server, !isBlocked {
       if written == outgoing.count {
-        guard let packet = server.clients.nextPacket(for: place, now: server.loop.now) else {
-          outgoing = []
-          written = 0
-          break
-        }
-        outgoing = packet
-        written = 0
+        takeEvents(server)
+        if outgoing.isEmpty { break }
       }
       let count = outgoing.withUnsafeBytes {
         CSystem.send(
@@ -188,6 +189,17 @@ final class LocalConnection: EventSource {
     if hasWritten { takePackets() }
     updateInterest()
     return hasWritten
+  }
+
+  /// Puts the next events into `outgoing`, short ones together.
+  private func takeEvents(_ server: LocalServer) {
+    outgoing = []
+    written = 0
+    while outgoing.count < LocalLimits.batchBytesMax,
+      let packet = server.clients.nextPacket(for: place, now: server.loop.now)
+    {
+      if outgoing.isEmpty { outgoing = packet } else { outgoing += packet }
+    }
   }
 
   /// A last event for a client that is closed, if it fits.

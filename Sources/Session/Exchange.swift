@@ -52,6 +52,7 @@ extension Sessions {
         session.pairs[index].newsAt = now + .seconds(1)
       }
     case .message(let handle, let address, let number, let message):
+      noteResult(handle)
       tell(.sent(message, to: address, isDelivered: isDelivered))
       guard !isDelivered, let (session, index) = pair(handle, address, number) else { return }
       beginAnew(session, index, now)

@@ -46,6 +46,8 @@ final class LocalSession {
   var newcomers: [Newcomer] = []
   /// What waits for the application of those that are members no longer: of an address one entry.
   var unreadOfGone: [(address: MemberAddress, unread: Unread)] = []
+  /// Messages that have no result yet, for each member.
+  var unsentMessages = 0
   /// The pair whose streams sent last.
   var streamTurn = 0
   /// It accepts those that it gathers, and is accepted by them, without a question.

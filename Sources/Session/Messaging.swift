@@ -22,9 +22,9 @@ extension Sessions {
       }
       guard pair.address.node == local || canSend(pair.address.node, lane, size) else { throw .full }
     }
-    guard unsentMessages + indices.count <= SessionLimits.unsentMessagesMax * SessionLimits.sessionsMax else {
-      throw .full
-    }
+    guard mayHaveUnsent(indices.count, session.owner) else { throw .full }
+    session.unsentMessages += indices.count
+    unsentMessages += indices.count
     let id = nextMessageID()
     var outputs: [SessionOutput] = []
     for index in indices {
@@ -82,10 +82,17 @@ extension Sessions {
     return indices
   }
 
-  private var unsentMessages: Int {
-    var count = 0
-    for flight in flights { if case .message = flight.purpose { count += 1 } }
-    return count
+  /// Whether an application may have so many more messages that have no result.
+  private func mayHaveUnsent(_ count: Int, _ owner: UInt32) -> Bool {
+    mayTake(owner, of: SessionLimits.unsentMessages, taken: unsentMessages + count - 1) { other in
+      sessions.reduce(other == owner ? count - 1 : 0) { $1.owner == other ? $0 + $1.unsentMessages : $0 }
+    }
+  }
+
+  /// A message to a member has its result.
+  func noteResult(_ handle: SessionHandle) {
+    unsentMessages -= 1
+    sessions.first { $0.handle == handle }?.unsentMessages -= 1
   }
 
   /// Messages between two applications of this node.
@@ -160,6 +167,9 @@ extension Sessions {
       failed.append(id)
       return true
     }
-    for id in failed { tell(.sent(id, to: address, isDelivered: false)) }
+    for id in failed {
+      noteResult(session.handle)
+      tell(.sent(id, to: address, isDelivered: false))
+    }
   }
 }

@@ -107,8 +107,10 @@ public enum SessionLimits {
   /// How long an application may keep credit that it asked for and does not use; and how long another node may.
   public static let giveBackTime = TimeSpan.seconds(10)
   public static let takeBackTime = TimeSpan.seconds(60)
-  /// Messages to one member that are not delivered yet, and their bytes.
-  public static let unsentMessagesMax = 64
+  /// Messages that are not delivered yet, each member that is to get one counted. One application has for sure what a
+  /// message to all members of the greatest session takes, and 319 when it is alone.
+  static let unsentMessages = Shares(sure: membersMax - 1, rest: 512)
+  public static let unsentMessagesMax = unsentMessages.all
   /// An application that has something to read and reads nothing for so long is called paused.
   public static let pauseTime = TimeSpan.seconds(30)
 

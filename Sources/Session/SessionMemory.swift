@@ -33,6 +33,8 @@ public enum SessionMemory {
   public static let stream =
     MemoryLayout<Stream>.stride + SessionLimits.streamTurnBytes + arrayOverheadBytes
     + SessionLimits.streamNameBytesMax + arrayOverheadBytes
+  /// A message on its way to a member, and its result.
+  public static let unsentMessage = MemoryLayout<Sessions.Flight>.stride
   /// The services of one node.
   public static let services = Advertisement.bodyBytesMax + arrayOverheadBytes + MemoryLayout<NodeID>.stride
 }

@@ -32,6 +32,8 @@ public final class Sessions {
   var incoming: [IncomingInvitation] = []
   var introductions: [Introduction] = []
   var flights: [Flight] = []
+  /// Of those the messages of applications.
+  var unsentMessages = 0
   var stale: [StaleMembership] = []
   var forgers: [(node: NodeID, count: Int, since: Instant)] = []
   private var events: [SessionEvent] = []

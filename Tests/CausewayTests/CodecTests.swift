@@ -36,7 +36,7 @@ private let events: [(name: String, number: UInt32, event: Event)] = [
   ("done-full", 4, .done(CausewayError(.full, "no place is left"))),
   (
     "welcome", 1,
-    .welcome(Welcome(version: 1, node: address.node, name: "bob", resultsMax: 64))
+    .welcome(Welcome(version: 1, node: address.node, name: "bob", resultsMax: 256))
   ),
   ("services", 3, .services(place: 9, [service(address, ["room": "4", "hq": ""])])),
   ("services-lost", 3, .services(place: 9, [])),

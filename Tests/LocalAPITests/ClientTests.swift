@@ -42,6 +42,18 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
     #expect(ask(LocalRequest(4, .hello(least: 1, most: 1, instance: [])))?[5] == LocalOutcome.invalid.rawValue)
   }
 
+  @Test func `a message is less work than a request that may need a signature`() {
+    let house = House(1)
+    let application = Application(house, 0)
+    func work(_ request: LocalRequest.Body) -> Int {
+      let packet = Array(LocalRequest(9, request).packet.dropFirst(4))
+      return house.boxes[0].clients.receive(packet.span.bytes, from: application.place, now: house.now)
+    }
+    let to = [application.address("chat"), application.address("other")]
+    #expect(work(.send(session: 7, .interactive, to: to, data: [1])) == 2)
+    #expect(work(.advertise(type: chat, info: [])) == 32)
+  }
+
   @Test func `a request of a later version is answered as unsupported`() {
     let house = House(1)
     let application = Application(house, 0)

@@ -267,3 +267,44 @@ private func busyLinks(_ bench: Bench, _ people: [Int]) throws -> [Int] {
   }
   #expect(bench.node.datagramBytesMax(to: bench.id(5)) == nil)
 }
+
+/// The segments that a node sends to its neighbour 1, by the number of bytes in them.
+private func segmentSizes(_ bench: Bench, on slot: Int) -> [Int] {
+  bench.sent(.segment, on: slot).map { $0.payload.count - 32 }
+}
+
+@Test func messagesOfOneWakeUpShareASegment() throws {
+  let bench = Bench()
+  let partner = Partner(bench, 1)
+  bench.drains = false
+  for _ in 0..<100 { try send("0123456789", bench, to: 1) }
+  bench.drains = true
+  #expect(segmentSizes(bench, on: partner.slot) == [100 * 15])
+}
+
+@Test func messagesJoinWhatWaitsBehindSegmentsInTheLinksQueue() throws {
+  let bench = Bench()
+  let partner = Partner(bench, 1)
+  bench.carriesOutTransmit = false
+  for _ in 0..<100 { try send("0123456789", bench, to: 1) }
+  #expect(segmentSizes(bench, on: partner.slot) == [15, 99 * 15])
+}
+
+@Test func aWholeSegmentDoesNotWaitForTheLinksQueue() throws {
+  let bench = Bench()
+  let partner = Partner(bench, 1)
+  bench.carriesOutTransmit = false
+  try send("0123456789", bench, to: 1)
+  let before = bench.node.link(partner.slot).queuedByteCount
+  try send(String(repeating: "x", count: 17_000), bench, to: 1)
+  #expect(bench.node.link(partner.slot).queuedByteCount > before + 16_000)
+}
+
+@Test func anUrgentMessageDoesNotJoinBulk() throws {
+  let bench = Bench()
+  let partner = Partner(bench, 1)
+  bench.carriesOutTransmit = false
+  try send("0123456789", bench, to: 1, .bulk)
+  try send("0123456789", bench, to: 1)
+  #expect(bench.node.link(partner.slot).queuedByteCount(.interactive) > 0)
+}

@@ -64,6 +64,20 @@ import Testing
     }
   }
 
+  @Test func `an application alone has 319 messages on their way, and as many again after their results`() throws {
+    let (hall, sessions) = joined(2)
+    for _ in 0..<2 {
+      var count = 0
+      while (try? send(hall, 0, sessions[0], [1])) != nil { count += 1 }
+      #expect(count == 319)
+      hall.run(seconds: 1)
+      for _ in 0..<count {
+        hall.stations[1].sessions.taken(1, of: hall.stations[0].address, in: sessions[1], now: hall.now)
+      }
+      hall.run(seconds: 1)
+    }
+  }
+
   @Test func `a message to one member reaches no other`() throws {
     let (hall, sessions) = joined(3)
     _ = try send(hall, 0, sessions[0], [1], to: [hall.stations[2].address])
