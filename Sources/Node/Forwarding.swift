@@ -51,7 +51,9 @@ extension Node {
     var onward = header
     onward.ttl = min(onward.ttl, Limits.hopsMax) - 1
     let isRelayed = header.source != links[slot].peer
-    guard links[next].append(onward, payload, from: slot, isRelayed: isRelayed) else { return }
+    guard
+      cutThrough(onward, payload, to: next) || links[next].append(onward, payload, from: slot, isRelayed: isRelayed)
+    else { return }
     parking.talks(next)
     wantTransmit(next)
     talkers.count(header.frameByteCount, of: header.source)

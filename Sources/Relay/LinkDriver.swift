@@ -22,7 +22,7 @@ protocol LinkDriverDelegate: AnyObject {
 
 /// One connected stream: TLS over it, and a link of the node above. Sans-IO: it reads, sends and sets timers through
 /// its `LinkIO`, which calls `ready` and `timeUp`. It makes no system call and reads no clock.
-final class LinkDriver {
+final class LinkDriver: FrameSink {
   /// The longest time to send the last bytes of a closing link.
   static let lingerTime = TimeSpan.seconds(2)
 
@@ -114,6 +114,18 @@ final class LinkDriver {
     flush()
   }
 
+  func take(_ header: FrameHeader, _ payload: RawSpan) -> Bool {
+    guard !isOver, !isEnding, ahead.room(unsent: secure.outgoing.count) != nil,
+      let room = secure.roomForFrames(header.frameByteCount)
+    else { return false }
+    var output = OutputRawSpan(buffer: room, initializedCount: 0)
+    header.write(to: &output)
+    payload.withUnsafeBytes { bytes in
+      UnsafeMutableRawBufferPointer(rebasing: room[FrameHeader.byteCount...]).copyMemory(from: bytes)
+    }
+    return secure.queueSealedInPlace(header.frameByteCount)
+  }
+
   /// The wake-up has ended, and the driver's byte budget is reset. Only now the stream is asked for room: what one part of a
   /// wake-up leaves another one often sends, and each question is a system call.
   func wakeUpEnded() {
@@ -198,7 +210,8 @@ final class LinkDriver {
       peer: secure.peer, bearer: handoff.bearer, source: handoff.remote.source,
       dialled: handoff.isInbound ? nil : handoff.token, now: io.now)
     delegate.linkOpened(self)
-    if slot == nil { finish() }
+    guard let slot else { return finish() }
+    delegate.node.attach(self, to: slot)
   }
 
   /// Encrypts frames while the stream needs more. Returns the bytes taken from the node.
