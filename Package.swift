@@ -69,8 +69,11 @@ let package = Package(
     core("Seal", ["Primitives", "Frame"]),
     core("Session", ["Primitives", "Frame", "Channel"]),
     core("LocalAPI", ["Primitives", "Channel", "Session"]),
-    // Pure as the core. The library for applications imports it too, so it has no unsafe flag outside of the firmware.
-    .target(name: "Transfer", swiftSettings: embedded ? language + mode : [.swiftLanguageMode(.v6)]),
+    // Pure as the core, but for SHA-256 by nettle in the firmware. The library for applications imports it too, so it has no
+    // unsafe flag outside of the firmware.
+    .target(name: "Transfer", dependencies: embedded ? ["CNettle"] : [],
+      exclude: [embedded ? "SHA256.swift" : "SHA256Nettle.swift"],
+      swiftSettings: embedded ? language + mode : [.swiftLanguageMode(.v6)]),
     // Files of transfers. The library imports it too; outside of the firmware it needs libc alone.
     .target(name: "TransferFiles", dependencies: embedded ? ["Transfer", "CSystem"] : ["Transfer"],
       swiftSettings: embedded ? language + mode + outlined : [.swiftLanguageMode(.v6)]),

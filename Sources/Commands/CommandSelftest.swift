@@ -10,6 +10,7 @@ import Journal
 import Primitives
 import Reactor
 import Relay
+import Transfer
 
 /// `causeway selftest`
 func commandSelftest(_ words: CommandWords) -> CInt {
@@ -63,7 +64,8 @@ struct SelftestCheck {
 private var selftestChecks: [SelftestCheck] {
   [
     SelftestCheck(name: "mbedTLS: SHA-256 (FIPS 180-4 vectors)") { mbedtls_sha256_self_test(0) == 0 },
-    SelftestCheck(name: "mbedTLS: AES-GCM (NIST SP 800-38D vectors)") { mbedtls_gcm_self_test(0) == 0 },
+    SelftestCheck(name: "nettle: AES-GCM for mbedTLS (test cases 4 and 16 of its authors)", run: gcmIsGolden),
+    SelftestCheck(name: "nettle: SHA-256 of files (FIPS 180-4 vector)", run: fileHashIsGolden),
     SelftestCheck(name: "mbedTLS: elliptic curves") { mbedtls_ecp_self_test(0) == 0 },
     SelftestCheck(name: "mbedTLS: PSA starts") { psa_crypto_init() == PSA_SUCCESS },
     SelftestCheck(name: "libsodium: SipHash-2-4 of 128 bits (its authors' vector)", run: sipHashIsGolden),
@@ -115,6 +117,37 @@ private func sipHashIsGolden() -> Bool {
   var tag = [UInt8](repeating: 0, count: 16)
   return crypto_shorthash_siphashx24(&tag, counted, UInt64(counted.count), counted) == 0
     && tag == bytes(ofHex: "1938f2cf72d54ee97e94166fa91d2a36")
+}
+
+/// McGrew and Viega, “The Galois/Counter Mode of Operation (GCM)”, 2005, appendix B.
+private func gcmIsGolden() -> Bool {
+  let key = bytes(ofHex: "feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308")
+  let text = bytes(
+    ofHex: """
+      d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72\
+      1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39
+      """)
+  let add = bytes(ofHex: "feedfacedeadbeeffeedfacedeadbeefabaddad2")
+  let iv = bytes(ofHex: "cafebabefacedbaddecaf888")
+  func tag(bits: UInt32) -> [UInt8] {
+    var context = mbedtls_gcm_context()
+    mbedtls_gcm_init(&context)
+    defer { mbedtls_gcm_free(&context) }
+    var output = [UInt8](repeating: 0, count: text.count), tag = [UInt8](repeating: 0, count: 16)
+    let isSet = mbedtls_gcm_setkey(&context, MBEDTLS_CIPHER_ID_AES, key, bits) == 0
+    let isSealed =
+      mbedtls_gcm_crypt_and_tag(
+        &context, MBEDTLS_GCM_ENCRYPT, text.count, iv, iv.count, add, add.count, text, &output, 16, &tag) == 0
+    return isSet && isSealed ? tag : []
+  }
+  return tag(bits: 128) == bytes(ofHex: "5bc94fbc3221a5db94fae95ae7121a47")
+    && tag(bits: 256) == bytes(ofHex: "76fc6ece0f4e1768cddf8853bb2d551b")
+}
+
+private func fileHashIsGolden() -> Bool {
+  var hash = SHA256()
+  for byte in "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq".utf8 { hash.update([byte]) }
+  return hash.digest().bytes == bytes(ofHex: "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1")
 }
 
 private func frameHeaderIsGolden() -> Bool {

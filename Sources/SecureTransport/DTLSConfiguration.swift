@@ -15,15 +15,9 @@ final class DTLSConfiguration {
   static let retransmissionMillisecondsMin: UInt32 = 500
   static let retransmissionMillisecondsMax: UInt32 = 8_000
 
-  /// The server chooses the suite: the fastest in mbedTLS on this CPU is first. Without AES instructions, and on x86_64
-  /// even with them, that is ChaCha20-Poly1305.
-  private static var suites: [Int32] {
-    let chaCha = MBEDTLS_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256
-    let aes = [
-      MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-    ]
-    return cmbedtls_is_better_at_aes() ? aes + [chaCha] : [chaCha] + aes
-  }
+  private static let suites = TLSSettings.Suites(
+    aes: [MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384],
+    chaCha: [MBEDTLS_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256])
 
   private let shared: TLSSettings
 

@@ -18,16 +18,12 @@ final class TLSConfiguration {
   /// True while a stream delivers from `plaintext`.
   var isDelivering = false
 
-  /// ChaCha20-Poly1305 first: in mbedTLS it is faster on x86_64, and much faster on boards without AES instructions
-  /// (Raspberry Pi up to 4).
-  private static let suites: [Int32] = [
-    MBEDTLS_TLS1_3_CHACHA20_POLY1305_SHA256,
-    MBEDTLS_TLS1_3_AES_128_GCM_SHA256,
-    MBEDTLS_TLS1_3_AES_256_GCM_SHA384,
-    MBEDTLS_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-    MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-    MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-  ]
+  private static let suites = TLSSettings.Suites(
+    aes: [
+      MBEDTLS_TLS1_3_AES_128_GCM_SHA256, MBEDTLS_TLS1_3_AES_256_GCM_SHA384,
+      MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+    ],
+    chaCha: [MBEDTLS_TLS1_3_CHACHA20_POLY1305_SHA256, MBEDTLS_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256])
 
   private let shared: TLSSettings
 

@@ -15,14 +15,22 @@ final class TLSSettings {
   private let key: Key
   private let certificate: Certificate
 
-  /// `transport` is one of MBEDTLS_SSL_TRANSPORT_…; the server chooses the first of `suites` that the client has.
+  /// An end lists first what its processor is better at. A server that is better at AES follows the client's order, another
+  /// one its own: so AES-GCM is taken where both ends have instructions for it, and ChaCha20-Poly1305 where one has not. In
+  /// TLS 1.3 mbedTLS's server always follows the client.
+  struct Suites {
+    let aes, chaCha: [Int32]
+  }
+
+  /// `transport` is one of MBEDTLS_SSL_TRANSPORT_….
   init(
     key: Key, certificate: Certificate, isClient: Bool, transport: Int32, versionMax: mbedtls_ssl_protocol_version,
-    suites: [Int32]
+    suites: Suites
   ) throws(SecureStreamError) {
+    let isBetterAtAES = cmbedtls_is_better_at_aes()
     self.key = key
     self.certificate = certificate
-    self.suites = zeroTerminated(suites)
+    self.suites = zeroTerminated(isBetterAtAES ? suites.aes + suites.chaCha : suites.chaCha + suites.aes)
     pointer = .allocate(capacity: 1)
     mbedtls_ssl_config_init(pointer)
     var code = mbedtls_ssl_config_defaults(
@@ -39,6 +47,8 @@ final class TLSSettings {
     mbedtls_ssl_conf_session_tickets(pointer, MBEDTLS_SSL_SESSION_TICKETS_DISABLED)
     mbedtls_ssl_conf_extended_master_secret(pointer, CChar(MBEDTLS_SSL_EXTENDED_MS_ENABLED))
     if !isClient {
+      let order = isBetterAtAES ? MBEDTLS_SSL_SRV_CIPHERSUITE_ORDER_CLIENT : MBEDTLS_SSL_SRV_CIPHERSUITE_ORDER_SERVER
+      mbedtls_ssl_conf_preference_order(pointer, order)
       // Our list of authorities is meaningless to a peer, and some clients send no certificate that it does not name.
       mbedtls_ssl_conf_cert_req_ca_list(pointer, CChar(MBEDTLS_SSL_CERT_REQ_CA_LIST_DISABLED))
     }

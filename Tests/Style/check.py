@@ -51,7 +51,7 @@ RIM["Commands"] = BASE | set(CORE) | {"CMbedTLS", "CSodium", "CFormats", "Reacto
 RIM["Program"] = {"CSystem", "Commands"}
 # The library for applications stands alone, with what it shares with the commands: what it needs of the system is in two
 # files.
-RIM["Transfer"] = set()
+RIM["Transfer"] = {"CNettle"}
 RIM["TransferFiles"] = {"Transfer", "CSystem"}
 RIM["Causeway"] = {"Transfer", "TransferFiles"}
 RIM["Commands"] = RIM["Commands"] | {"Transfer", "TransferFiles"}

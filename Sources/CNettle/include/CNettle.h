@@ -1,6 +1,7 @@
-// ECDSA verification over P-256 by nettle, as Swift calls it.
+// ECDSA verification over P-256 by nettle, as Swift calls it; and SHA-256.
 #pragma once
 #include <CSystem.h>
+#include <nettle/sha2.h>
 #include <stdbool.h>
 #include <stdint.h>
 
