@@ -146,7 +146,7 @@ public final class BluetoothBearer {
       let descriptor = try? L2CAPSocket.connectAttributes(working.address, to: endpoint)
     else { return }
     // It is connected at once, or would make a connection.
-    guard (try? L2CAPSocket.sendUnitBytesMax(descriptor)) != nil else {
+    guard (try? L2CAPSocket.prepare(descriptor)) != nil else {
       _ = close(descriptor)
       return
     }
@@ -360,7 +360,7 @@ public final class BluetoothBearer {
   // MARK: Streams
 
   private func accepted(_ descriptor: CInt, _ peer: BluetoothEndpoint) {
-    guard let delegate, let unitBytesMax = try? L2CAPSocket.sendUnitBytesMax(descriptor) else {
+    guard let delegate, let unitBytesMax = try? L2CAPSocket.prepare(descriptor) else {
       _ = close(descriptor)
       return
     }

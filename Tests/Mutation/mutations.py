@@ -263,7 +263,7 @@ ROWS = [
         "guard failureDeadline <= now else { return }", "guard failureDeadline <= .zero else { return }", "ChannelTests.DeadlineTests"),
     # Encrypt-ahead and admission
     Row("as much is encrypted ahead as the stream holds", "Sources/Link/EncryptAhead.swift",
-        "unsent >= limit / 2 ? nil", "unsent >= limit ? nil", "LinkTests.EncryptAheadTests"),
+        "unsent >= enough ? nil", "unsent >= limit ? nil", "LinkTests.EncryptAheadTests"),
     Row("one address takes all places at the gate", "Sources/Node/Admission.swift",
         "if let index, sources[index].count >= Self.perSourceMax { return refuse(.sourceFull) }", "",
         "NodeTests.AdmissionTests"),
