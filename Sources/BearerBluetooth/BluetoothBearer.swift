@@ -4,33 +4,6 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The state of the bearer, for status.
-public struct BluetoothSnapshot: Sendable {
-  /// The controller in use: its `hciN` and address; nil while there is none.
-  public var adapterIndex: UInt16?
-  public var adapterAddress: UInt64?
-  /// Why there is no working controller; nil when there is one.
-  public var problem: String?
-  /// The controller supports extended advertising: it can advertise and dial at the same time.
-  public var isExtended: Bool
-  public var isAdvertising: Bool
-  public var isScanning: Bool
-  public var isDialling: Bool
-  /// How long it has scanned and dialled since the start.
-  public var scanningTime: TimeSpan
-  public var diallingTime: TimeSpan
-  /// Current LE links, and their limit.
-  public var links: Int
-  public var linksMax: Int
-  /// Known peers: heard and not lost.
-  public var candidates: Int
-  /// Dials that wait for the current one.
-  public var dialsQueued: Int
-  /// Open attribute channels.
-  public var attributeChannels: Int
-  public var psm: UInt16
-}
-
 /// Bluetooth LE as a bearer, on kernel sockets (without bluetoothd): it advertises and serves the Causeway service,
 /// scans for it, dials, and hands over credit-based L2CAP channels as streams.
 ///
@@ -48,6 +21,9 @@ public final class BluetoothBearer {
   private static let doubtsMax = 2
   /// After so many one that carries no link is useless, whether it answers or not: kernel and controller may have lost step.
   private static let failuresMax = 4
+  /// Over Wi-Fi within a second, and how long it has to be less: a file or a stream of pictures, and no chat.
+  private static let sharedBytes: UInt64 = 131_072
+  private static let sharedCalm = TimeSpan.seconds(3)
 
   private let loop: EventLoop
   private let settings: BluetoothSettings
@@ -69,6 +45,11 @@ public final class BluetoothBearer {
   private var doubts = 0
   private var isProbing = false
   private var times = RadioTimes()
+  private var paces = ConnectionPaces()
+  /// The kernel gives parameters to connections that stand.
+  private var updatesConnections = false
+  private var has2M = false
+  private var wifi = TrafficLoad(bytesMin: sharedBytes, calm: sharedCalm)
   private var timer: Timer?
 
   /// `hint`: the first 8 bytes of our node id, for the scan response. `settings.problem` must be nil.
@@ -146,7 +127,7 @@ public final class BluetoothBearer {
       let descriptor = try? L2CAPSocket.connectAttributes(working.address, to: endpoint)
     else { return }
     // It is connected at once, or would make a connection.
-    guard (try? L2CAPSocket.sendUnitBytesMax(descriptor)) != nil else {
+    guard (try? L2CAPSocket.prepare(descriptor)) != nil else {
       _ = close(descriptor)
       return
     }
@@ -161,6 +142,22 @@ public final class BluetoothBearer {
   var places: Int { settings.linksMax }
   /// Places without a link, or a dial that waits; negative when more dials wait.
   var placesFree: Int { isUp ? places - plan.links - dials.count : .min + 1 }
+
+  /// So many bytes have passed over the stream of a peer, both ways, since the last call.
+  public func passed(_ endpoint: BluetoothEndpoint, _ byteCount: UInt64) {
+    if paces.passed(endpoint, byteCount, loop.now) { advance() }
+  }
+
+  /// So many bytes have passed over Wi-Fi since the last call.
+  public func passedOverWiFi(_ byteCount: UInt64) {
+    if wifi.passed(byteCount, loop.now) { advance() }
+  }
+
+  /// A link over Wi-Fi has ended: what passed over it may need Bluetooth now.
+  public func wifiEnded() {
+    wifi.ended(loop.now)
+    advance()
+  }
 
   /// The node at the other end of a stream that was dialled has proved its key.
   public func proved(_ endpoint: BluetoothEndpoint) { candidates.proved(endpoint) }
@@ -184,7 +181,8 @@ public final class BluetoothBearer {
     return BluetoothSnapshot(
       adapterIndex: adapter.working?.index, adapterAddress: adapter.working?.address, problem: adapter.problem,
       isExtended: adapter.working?.isExtended ?? false, isAdvertising: plan.isAdvertising,
-      isScanning: plan.isScanning, isDialling: plan.isDialling,
+      isScanning: plan.isScanning, isDialling: plan.isDialling, isAirShared: wifi.isLoaded(loop.now), has2M: has2M,
+      fastLinks: paces.fast, slowLinks: paces.slow,
       scanningTime: scanning, diallingTime: dialling, links: plan.links, linksMax: settings.linksMax,
       candidates: candidates.count, dialsQueued: dials.count, attributeChannels: attributes.count, psm: settings.psm)
   }
@@ -203,8 +201,24 @@ public final class BluetoothBearer {
       "channel listener",
       accepted: { [self] descriptor, peer in accepted(descriptor, peer) },
       open: { () throws(SystemError) in try L2CAPSocket.listen(working.address, psm: settings.psm) })
+    choosePHYs(working)
     plan.handle(.adapterUp(isExtended: working.isExtended), loop.now)
     advance()
+  }
+
+  private func choosePHYs(_ working: Adapter.Working) {
+    adapter.send(.readVersion) { [self] outcome in
+      guard case .done(let version) = outcome else { return }
+      updatesConnections = BearerBluetooth.updatesConnections(version)
+    }
+    // Controllers with LE 1M alone know neither command.
+    adapter.send(.readPHYs(working.index)) { [self] outcome in
+      guard case .done(let answer) = outcome, let phys = PHYConfiguration(answer), adapter.working == working else {
+        return
+      }
+      has2M = phys.supported.contains(.twoMegabit)
+      if let wanted = phys.wanted { adapter.send(.setPHYs(working.index, wanted)) { _ in } }
+    }
   }
 
   private func listen(
@@ -236,6 +250,8 @@ public final class BluetoothBearer {
     attributes.closeAll()
     linked = []
     leaving = []
+    paces.removeAll()
+    has2M = false
     dial?.process.cancel()
     let failed = (dial.map { [$0.token] } ?? []) + dials.map { $0.token } + overtaken.takeAll()
     dial = nil
@@ -251,9 +267,12 @@ public final class BluetoothBearer {
     while let token = overtaken.next(loop.now) {
       delegate?.bearerDialFailed(token: token, reason: "the peer came first")
     }
+    plan.handle(.airShared(wifi.isLoaded(loop.now)), loop.now)
     while let command = plan.nextCommand(loop.now) { carryOut(command) }
+    while let next = paces.next(loop.now) { load(next.parameters, next.endpoint) }
     times.note(isScanning: plan.isScanning, isDialling: plan.isDialling, loop.now)
-    timer?.set(min(plan.deadline, overtaken.deadline))
+    let sharedUntil = wifi.isLoaded(loop.now) ? wifi.end : .never
+    timer?.set(min(min(plan.deadline, overtaken.deadline), min(paces.deadline, sharedUntil)))
   }
 
   private func carryOut(_ command: RadioPlan.Command) {
@@ -265,6 +284,12 @@ public final class BluetoothBearer {
     case .stopScanning: ask(.stopDiscovery(index))
     case .dial: startDial()
     }
+  }
+
+  /// Tells the kernel the parameters of a connection; what it answers changes nothing.
+  private func load(_ parameters: ConnectionParameters, _ endpoint: BluetoothEndpoint) {
+    guard let working = adapter.working, updatesConnections else { return }
+    adapter.post(.loadConnectionParameters(working.index, WireAddress(endpoint), parameters))
   }
 
   private func advertisement(_ index: UInt16) -> ManagementCommand {
@@ -309,7 +334,7 @@ public final class BluetoothBearer {
     let now = loop.now
     guard let index = adapter.working?.index else { return }
     switch event {
-    case .deviceConnected(let device): connected(device)
+    case .deviceConnected(let device, let isCentral): connected(device, isCentral: isCentral)
     case .deviceDisconnected(let device, let isEnded): disconnected(device, isEnded: isEnded)
     case .deviceFound(let found): heard(found)
     case .discovering(let isOn):
@@ -328,9 +353,10 @@ public final class BluetoothBearer {
     advance()
   }
 
-  private func connected(_ device: WireAddress) {
+  private func connected(_ device: WireAddress, isCentral: Bool) {
     guard let endpoint = device.endpoint, !linked.contains(endpoint) else { return }
     linked.append(endpoint)
+    if isCentral && updatesConnections { paces.linked(endpoint, loop.now) }
     candidates.linked(endpoint, true, loop.now)
     plan.handle(.linkUp, loop.now)
     dialsChanged()
@@ -340,6 +366,7 @@ public final class BluetoothBearer {
     guard let endpoint = device.endpoint, let position = linked.firstIndex(of: endpoint) else { return }
     linked.remove(at: position)
     leaving.removeAll { $0 == endpoint }
+    paces.unlinked(endpoint)
     candidates.linked(endpoint, false, loop.now)
     plan.handle(.linkDown(isEnded: isEnded), loop.now)
     dialsChanged()
@@ -360,7 +387,7 @@ public final class BluetoothBearer {
   // MARK: Streams
 
   private func accepted(_ descriptor: CInt, _ peer: BluetoothEndpoint) {
-    guard let delegate, let unitBytesMax = try? L2CAPSocket.sendUnitBytesMax(descriptor) else {
+    guard let delegate, let unitBytesMax = try? L2CAPSocket.prepare(descriptor) else {
       _ = close(descriptor)
       return
     }
@@ -393,6 +420,8 @@ public final class BluetoothBearer {
       delegate?.bearerDialFailed(token: token, reason: "all \(settings.linksMax) Bluetooth link slots are in use")
       return dialEnded(isSuccess: true)
     }
+    // The kernel may have kept those of a connection at rest.
+    load(.initial, endpoint)
     let process = L2CAPDial(
       loop, from: working.address, to: endpoint, psm: candidates.takePSM(endpoint), attributes)
     dial = (process, endpoint, token, false)

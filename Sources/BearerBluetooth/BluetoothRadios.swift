@@ -55,6 +55,21 @@ public final class BluetoothRadios {
     for bearer in bearers { bearer.answerAgain(endpoint) }
   }
 
+  /// As `BluetoothBearer.passed`.
+  public func passed(_ endpoint: BluetoothEndpoint, _ byteCount: UInt64) {
+    for bearer in bearers { bearer.passed(endpoint, byteCount) }
+  }
+
+  /// As `BluetoothBearer.passedOverWiFi`.
+  public func passedOverWiFi(_ byteCount: UInt64) {
+    for bearer in bearers { bearer.passedOverWiFi(byteCount) }
+  }
+
+  /// As `BluetoothBearer.wifiEnded`.
+  public func wifiEnded() {
+    for bearer in bearers { bearer.wifiEnded() }
+  }
+
   /// As `BluetoothBearer.proved`.
   public func proved(_ endpoint: BluetoothEndpoint) {
     for bearer in bearers { bearer.proved(endpoint) }

@@ -128,7 +128,7 @@ final class L2CAPDial: EventSource {
         return finish(.failed("the peer refused the channel: \(error.text)"))
       }
       do throws(SystemError) {
-        let unitBytesMax = try L2CAPSocket.sendUnitBytesMax(descriptor)
+        let unitBytesMax = try L2CAPSocket.prepare(descriptor)
         loop.remove(registration)
         step = .ended
         finish(.opened(descriptor, unitBytesMax: unitBytesMax, psm: psm))

@@ -9,6 +9,13 @@ enum L2CAPSocket {
   /// The largest SDU that we accept on a channel. Before Linux 6.9 the peer's credits depend on it too, so a small one
   /// limits goodput: 4096 bytes are 17 packets in flight, 140 KB/s at a 15 ms interval.
   static let receiveUnitBytesMax: UInt16 = 4096
+  /// The largest SDU that we send: four packets of 251 bytes, without the headers of L2CAP. Long frames are handed down in parts,
+  /// so that the kernel's buffer can be short.
+  static let sendUnitBytesMax = 986
+  /// What SO_SNDBUF asks for. The kernel doubles it, and counts about 1280 bytes for a packet of 251: up to ten packets wait, and
+  /// from four down it reports room. An urgent frame waits for all of them, 20 ms at 1 Mbit/s; with the kernel's default it
+  /// is 170 packets, or as many as the peer gave credits for. Those that the controller holds are not counted.
+  static let sendBufferBytes: CInt = 6144
   /// The attribute protocol's fixed channel.
   private static let attributeChannel: UInt16 = 4
   private static let backlog: CInt = 8
@@ -66,12 +73,15 @@ enum L2CAPSocket {
     return (descriptor, BluetoothEndpoint(address: number, isRandom: address.l2_bdaddr_type == BDADDR_LE_RANDOM))
   }
 
-  /// The largest SDU that the peer accepts on a connected channel, in bytes. Errors: ENOTCONN while it is not connected.
-  static func sendUnitBytesMax(_ descriptor: CInt) throws(SystemError) -> Int {
+  /// Makes the send buffer of a connected channel short, and returns the largest SDU to send, in bytes. Errors: ENOTCONN while
+  /// it is not connected.
+  static func prepare(_ descriptor: CInt) throws(SystemError) -> Int {
     var bytes: UInt16 = 0
     var size = socklen_t(MemoryLayout<UInt16>.size)
     if getsockopt(descriptor, SOL_BLUETOOTH, BT_SNDMTU, &bytes, &size) != 0 { throw SystemError.last }
-    return Int(bytes)
+    var buffer = sendBufferBytes
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffer, socklen_t(MemoryLayout<CInt>.size))
+    return min(Int(bytes), sendUnitBytesMax)
   }
 
   /// The value of SO_ERROR, the result of a connect; nil for success.

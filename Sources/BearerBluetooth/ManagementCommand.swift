@@ -29,6 +29,9 @@ struct ManagementCommand: Equatable {
 
   static let readIndexList = ManagementCommand(opcode: 0x0003, index: noIndex, parameters: [])
 
+  /// Read Management Version Information.
+  static let readVersion = ManagementCommand(opcode: 0x0001, index: noIndex, parameters: [])
+
   static func readInformation(_ index: UInt16) -> ManagementCommand {
     ManagementCommand(opcode: 0x0004, index: index, parameters: [])
   }
@@ -72,6 +75,30 @@ struct ManagementCommand: Equatable {
 
   static func stopDiscovery(_ index: UInt16) -> ManagementCommand {
     ManagementCommand(opcode: 0x0024, index: index, parameters: [lowEnergyTypes])
+  }
+
+  /// Load Connection Parameters, of one device: since revision 23 (Linux 6.10) the kernel gives them to the connection, if it has
+  /// made that, and had an entry for the device before. Others only store them, for the next connection.
+  static func loadConnectionParameters(
+    _ index: UInt16, _ device: WireAddress, _ values: ConnectionParameters
+  ) -> ManagementCommand {
+    var parameters: [UInt8] = [1, 0]
+    parameters += typed(device)
+    for value in [values.intervalMin, values.intervalMax, 0, values.timeout] {
+      parameters.append(littleEndian: value)
+    }
+    return ManagementCommand(opcode: 0x0035, index: index, parameters: parameters)
+  }
+
+  static func readPHYs(_ index: UInt16) -> ManagementCommand {
+    ManagementCommand(opcode: 0x0044, index: index, parameters: [])
+  }
+
+  /// Set PHY Configuration: with which PHYs new connections begin or may go on, and which ones a scan covers.
+  static func setPHYs(_ index: UInt16, _ selected: PHYs) -> ManagementCommand {
+    var parameters: [UInt8] = []
+    parameters.append(littleEndian: selected.rawValue)
+    return ManagementCommand(opcode: 0x0045, index: index, parameters: parameters)
   }
 
   static func readAdvertisingFeatures(_ index: UInt16) -> ManagementCommand {

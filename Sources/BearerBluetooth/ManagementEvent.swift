@@ -10,7 +10,8 @@ enum ManagementEvent: Equatable {
   case indexAdded
   case indexRemoved
   case newSettings(ControllerSettings)
-  case deviceConnected(WireAddress)
+  /// `isCentral`: this node has made the connection (kernels since 5.17 say so).
+  case deviceConnected(WireAddress, isCentral: Bool)
   /// `isEnded`: one of the two hosts has ended the link (reasons 2 and 3); else it was lost.
   case deviceDisconnected(WireAddress, isEnded: Bool)
   case connectFailed(WireAddress, ManagementStatus)
@@ -46,7 +47,9 @@ enum ManagementEvent: Equatable {
     case 0x0004: return .indexAdded
     case 0x0005: return .indexRemoved
     case 0x0006: return .newSettings(ControllerSettings(rawValue: try reader.u32le()))
-    case 0x000B: return .deviceConnected(try reader.typedAddress())
+    case 0x000B:
+      let device = try reader.typedAddress()
+      return .deviceConnected(device, isCentral: try reader.u32le() & 8 != 0)
     case 0x000C:
       let device = try reader.typedAddress()
       let reason = try reader.u8()
@@ -109,6 +112,48 @@ struct ControllerInformation: Equatable {
     self.address = address
     self.supported = ControllerSettings(rawValue: supported)
     self.current = ControllerSettings(rawValue: current)
+  }
+}
+
+/// Whether the reply to Read Management Version Information is of a kernel that gives parameters to a connection that stands.
+func updatesConnections(_ version: [UInt8]) -> Bool {
+  var reader = ByteReader(version.span.bytes, orThrow: TooShort())
+  guard let number = try? reader.u8(), let revision = try? reader.u16le() else { return false }
+  return number > 1 || number == 1 && revision >= 23
+}
+
+/// PHYs of a controller, for sending and receiving.
+struct PHYs: OptionSet, Equatable {
+  let rawValue: UInt32
+  /// LE 2M: half the air time for each byte.
+  static let twoMegabit = PHYs(rawValue: 0x1800)
+  /// LE Coded: four to eight times the air time, for distance.
+  static let coded = PHYs(rawValue: 0x6000)
+}
+
+/// The reply to Get PHY Configuration.
+struct PHYConfiguration: Equatable {
+  let supported: PHYs
+  let configurable: PHYs
+  let selected: PHYs
+
+  /// Nil when the reply is short.
+  init?(_ parameters: [UInt8]) {
+    var reader = ByteReader(parameters.span.bytes, orThrow: TooShort())
+    guard let supported = try? reader.u32le(), let configurable = try? reader.u32le(),
+      let selected = try? reader.u32le()
+    else { return nil }
+    self.supported = PHYs(rawValue: supported)
+    self.configurable = PHYs(rawValue: configurable)
+    self.selected = PHYs(rawValue: selected)
+  }
+
+  /// With LE 2M, so that a peer which asks for it gets it. Without LE Coded: each scan would listen for that too, half of its
+  /// time, and nothing of ours advertises there. Nil when nothing has to be changed.
+  var wanted: PHYs? {
+    let wanted = selected.union(supported.intersection(configurable).intersection(.twoMegabit))
+      .subtracting(configurable.intersection(.coded))
+    return wanted == selected ? nil : wanted
   }
 }
 

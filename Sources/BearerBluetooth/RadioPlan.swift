@@ -10,6 +10,8 @@ import Primitives
 ///   that is after the second one in a row.
 /// - With every link slot taken the box neither advertises nor scans.
 /// - Scans are sessions of 10.24 s with a pause between, which doubles while sessions find nothing new.
+/// - While much passes over Wi-Fi, whose antenna may be the same, a scan that runs ends, scans are short, and scans and dials have
+///   long pauses. Advertising takes little, and goes on.
 ///
 /// Drain rule: after every `handle`, call `nextCommand` until it returns nil, carry out each command, and report it
 /// with `handle(.commandDone)`; call it again at `deadline`.
@@ -35,6 +37,8 @@ struct RadioPlan {
     case dialEnded(isSuccess: Bool)
     /// A scan found a new peer.
     case foundNewcomer
+    /// Whether much passes over Wi-Fi.
+    case airShared(Bool)
   }
 
   private enum Advertising { case off, on, ended }
@@ -49,6 +53,11 @@ struct RadioPlan {
   static let dialRest = TimeSpan.seconds(2)
   /// The pause after a refused Add Advertising.
   static let advertiseRetry = TimeSpan.seconds(1)
+
+  /// While much passes over Wi-Fi: the pause before a scan and before a dial, and the length of a scan, which is many
+  /// advertising intervals. So both take at most a sixth of the time.
+  static let sharedRest = TimeSpan.seconds(20)
+  static let sharedScan = TimeSpan.seconds(3)
 
   private(set) var isScanning = false
   private(set) var isDialling = false
@@ -70,6 +79,9 @@ struct RadioPlan {
   private var rest = restMin
   private var scanAfter = Instant.zero
   private var foundInSession = false
+  private var isAirShared = false
+  /// When the scan that runs has to end, while the air is shared.
+  private var scanUntil = Instant.never
 
   init(linksMax: Int, mayAdvertise: Bool, mayScan: Bool, relays: Bool) {
     self.linksMax = linksMax
@@ -84,13 +96,12 @@ struct RadioPlan {
   mutating func handle(_ event: Event, _ now: Instant) {
     switch event {
     case .adapterUp(let isExtended):
-      let dials = hasDials
-      self = RadioPlan(linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan, relays: relays)
+      restart()
       isUp = true
       self.isExtended = isExtended
-      hasDials = dials
     case .adapterDown:
-      self = RadioPlan(linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan, relays: relays)
+      restart()
+      hasDials = false
     case .commandDone(let isSuccess): commandDone(isSuccess, now)
     case .discovering(let isOn): discovering(isOn, now)
     case .advertisingRemoved: advertising = .off
@@ -102,13 +113,39 @@ struct RadioPlan {
       links = max(0, links - 1)
       if isEnded { break }
       rest = Self.restMin
-      scanAfter = now
+      if !isAirShared { scanAfter = now }
     case .dialsWaiting(let isWaiting): hasDials = isWaiting
     case .dialEnded(let isSuccess):
       isDialling = false
-      if !isSuccess && (hasDialFailed || !isExtended) { dialAfter = now + Self.dialRest }
+      if isAirShared {
+        dialAfter = now + Self.sharedRest
+      } else if !isSuccess && (hasDialFailed || !isExtended) {
+        dialAfter = now + Self.dialRest
+      }
       hasDialFailed = !isSuccess
     case .foundNewcomer: foundInSession = true
+    case .airShared(let isShared): share(isShared, now)
+    }
+  }
+
+  /// A new plan, which knows what comes from outside.
+  private mutating func restart() {
+    let (dials, shared) = (hasDials, isAirShared)
+    self = RadioPlan(linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan, relays: relays)
+    (hasDials, isAirShared) = (dials, shared)
+  }
+
+  private mutating func share(_ isShared: Bool, _ now: Instant) {
+    if isShared == isAirShared { return }
+    isAirShared = isShared
+    if isShared {
+      scanUntil = now
+      scanAfter = max(scanAfter, now + Self.sharedRest)
+      dialAfter = max(dialAfter, now + Self.sharedRest)
+    } else {
+      scanUntil = .never
+      scanAfter = min(scanAfter, now + Self.restMin)
+      dialAfter = min(dialAfter, now)
     }
   }
 
@@ -129,6 +166,7 @@ struct RadioPlan {
     var deadline = hasDials ? dialAfter : .never
     if wantsAdvertising(isQuiet: false), advertising != .on { deadline = min(deadline, advertiseAfter) }
     if wantsScanning(isQuiet: false), !isScanning { deadline = min(deadline, scanAfter) }
+    if isScanning { deadline = min(deadline, scanUntil) }
     return deadline
   }
 
@@ -138,7 +176,7 @@ struct RadioPlan {
   private func wanted(_ now: Instant, isQuiet: Bool) -> Command? {
     let wantsAdvertising = wantsAdvertising(isQuiet: isQuiet)
     if !wantsAdvertising, advertising != .off { return .stopAdvertising }
-    if isQuiet, isScanning { return .stopScanning }
+    if isScanning, isQuiet || now >= scanUntil { return .stopScanning }
     if isQuiet, !isDialling { return .dial }
     if wantsAdvertising, advertising != .on, now >= advertiseAfter { return .advertise }
     if wantsScanning(isQuiet: isQuiet), !isScanning, now >= scanAfter { return .scan }
@@ -158,9 +196,12 @@ struct RadioPlan {
       linkedMeanwhile = false
     // A refused stop means that there was nothing to stop.
     case .stopAdvertising: advertising = .off
-    case .stopScanning: isScanning = false
+    case .stopScanning:
+      isScanning = false
+      if isAirShared { takeRest(now) }
     case .scan:
       isScanning = isSuccess
+      scanUntil = isAirShared ? now + Self.sharedScan : .never
       foundInSession = false
       if !isSuccess { takeRest(now) }
     case .dial: break
@@ -174,6 +215,6 @@ struct RadioPlan {
 
   private mutating func takeRest(_ now: Instant) {
     rest = foundInSession ? Self.restMin : min(rest * 2, relays ? Self.restMax : Self.leafRestMax)
-    scanAfter = now + rest
+    scanAfter = now + (isAirShared ? Self.sharedRest : rest)
   }
 }

@@ -10,19 +10,20 @@ public struct EncryptAhead: Equatable, Sendable {
 
   /// The greatest number of encrypted, unsent bytes.
   public let limit: Int
+  /// As long as so many bytes are unsent nothing more is taken.
+  public let enough: Int
 
-  /// On a slow bearer, two frames of the greatest length: one is sent while the next is encrypted.
+  /// On a slow bearer one frame of the greatest length, when the kernel has all of the one before: its buffer is sent meanwhile.
   public init(over bearer: BearerKind) {
-    limit =
-      switch bearer {
-      case .bluetoothLE: 2 * (FrameHeader.byteCount + Link.payloadBytesMax(over: .bluetoothLE))
-      case .ethernet, .wifi, .wifiDirect, .loopback: Self.bytesMax
-      }
+    switch bearer {
+    case .bluetoothLE: (limit, enough) = (FrameHeader.byteCount + Link.payloadBytesMax(over: .bluetoothLE), 1)
+    case .ethernet, .wifi, .wifiDirect, .loopback: (limit, enough) = (Self.bytesMax, Self.bytesMax / 2)
+    }
   }
 
-  /// How many bytes of frames to take from the node next, when `unsent` bytes are encrypted and unsent; nil from half
-  /// of the limit on. The stream has room for all of them: at least half of the limit, or the longest frame.
+  /// How many bytes of frames to take from the node next, when `unsent` bytes are encrypted and unsent; nil from `enough`
+  /// on. There is always room for the longest frame.
   public func room(unsent: Int) -> Int? {
-    unsent >= limit / 2 ? nil : min(limit - unsent, Limits.frameBytesMax)
+    unsent >= enough ? nil : min(limit - unsent, Limits.frameBytesMax)
   }
 }

@@ -61,6 +61,8 @@ final class LinkDriver: FrameSink {
   private let ahead: EncryptAhead
   /// The node may hold frames that `fill` left because enough was encrypted ahead.
   private var mayHaveMore = false
+  /// Bytes of the stream, both ways, since `takePassed`.
+  private var passedBytes: UInt64 = 0
   /// Bytes taken from the node in this wake-up.
   private var movedBytes = 0
   /// Whether to send again when the stream accepts bytes, and whether the stream was asked to tell.
@@ -135,6 +137,12 @@ final class LinkDriver: FrameSink {
     io.waitForRoom(wantsRoom)
   }
 
+  /// How many bytes have passed over the stream, both ways, since the last call.
+  func takePassed() -> UInt64 {
+    defer { passedBytes = 0 }
+    return passedBytes
+  }
+
   /// Sends the node's last frames, closes TLS and then the stream.
   func finish() {
     guard !isOver, !isEnding else { return }
@@ -182,6 +190,7 @@ final class LinkDriver: FrameSink {
       case .later: break reading
       case .moved(let count):
         total += count
+        passedBytes &+= UInt64(count)
         isSilent = false
         secure.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { input in take(input) }
         if count < buffer.count && handoff.unitBytesMax == Int.max { break reading }
@@ -293,7 +302,9 @@ final class LinkDriver: FrameSink {
     sending: while !isOver, !secure.outgoing.isEmpty {
       let bytes = secure.outgoing
       switch io.send(UnsafeRawBufferPointer(rebasing: bytes[..<min(bytes.count, handoff.unitBytesMax)])) {
-      case .moved(let count): secure.consume(count)
+      case .moved(let count):
+        secure.consume(count)
+        passedBytes &+= UInt64(count)
       case .later, .ended: break sending
       case .failed(let error): return end(error.text, lingers: false)
       }

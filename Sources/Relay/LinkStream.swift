@@ -35,6 +35,8 @@ final class LinkStream: LinkIO, EventSource {
   private var timer: Timer?
   private var driver: LinkDriver?
   private var waitsForRoom = false
+  /// The kernel has reported room, and nothing was sent since.
+  private var hasRoom = false
   private var isLingering = false
   /// Bytes that a lingering stream may still receive.
   private var bytesToDiscard = LinkStream.lingerBytesMax
@@ -58,6 +60,7 @@ final class LinkStream: LinkIO, EventSource {
   func serve(_ driver: LinkDriver) { self.driver = driver }
 
   func ready(_ events: UInt32) {
+    hasRoom = hasRoom || events & EPOLLOUT.rawValue != 0
     guard let driver else { return discard() }
     driver.ready(
       canRead: events & EPOLLIN.rawValue != 0, canWrite: events & EPOLLOUT.rawValue != 0,
@@ -77,7 +80,10 @@ final class LinkStream: LinkIO, EventSource {
   }
 
   func send(_ bytes: UnsafeRawBufferPointer) -> TransferOutcome {
-    outcome(CSystem.send(descriptor, bytes.baseAddress!, bytes.count, CInt(MSG_NOSIGNAL)), ofEnd: .later)
+    let sent = outcome(CSystem.send(descriptor, bytes.baseAddress!, bytes.count, CInt(MSG_NOSIGNAL)), ofEnd: .later)
+    if sent == .later && hasRoom && !isByteStream { widenBuffer() }
+    hasRoom = false
+    return sent
   }
 
   func waitForRoom(_ waits: Bool) {
@@ -100,6 +106,16 @@ final class LinkStream: LinkIO, EventSource {
   }
 
   // MARK: Internals
+
+  /// A unit did not fit into the room that the kernel had reported, half of the buffer: it would report it again and again. That
+  /// happens where the controller takes so short packets that their headers need most of the buffer.
+  private func widenBuffer() {
+    var byteCount: CInt = 0
+    var size = socklen_t(MemoryLayout<CInt>.size)
+    guard getsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &byteCount, &size) == 0 else { return }
+    // The kernel doubles what it is asked for.
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &byteCount, size)
+  }
 
   private func timeUp() {
     if let driver { driver.timeUp() } else { closeNow() }

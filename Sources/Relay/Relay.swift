@@ -255,6 +255,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     if let slot = driver.slot {
       if driver.handoff.isInbound && node.isLinkWasted(slot) { inbound?.wasted(driver.handoff.remote.source) }
       if driver.isRefused { journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote.text): \(reason)") }
+      if driver.handoff.bearer.isWiFi { bluetooth?.wifiEnded() }
       let isLost = node.link(slot).state == .up
       node.handle(.linkClosed(slot), now: loop.now)
       if isLost, case .bluetooth(let endpoint) = driver.handoff.remote { bluetooth?.answerAgain(endpoint) }
@@ -287,6 +288,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     }
     control?.sendFrames()
     for driver in drivers { driver.wakeUpEnded() }
+    tellBluetoothTraffic()
     deadline?.set(node.nextDeadline(now: now))
     showHealth()
     if isStopping && drivers.isEmpty { finish() }

@@ -111,9 +111,13 @@ extension Relay: BearerDelegate {
     if let index = snapshot.adapterIndex {
       detail = "hci\(index) \(BluetoothEndpoint(address: snapshot.adapterAddress ?? 0, isRandom: false).text)"
       detail += ", psm \(snapshot.psm), \(snapshot.links) of \(snapshot.linksMax) links"
+      if snapshot.fastLinks > 0 { detail += ", \(snapshot.fastLinks) fast" }
+      if snapshot.slowLinks > 0 { detail += ", \(snapshot.slowLinks) at rest" }
+      if snapshot.has2M { detail += ", 2M" }
       if snapshot.isAdvertising { detail += ", advertising" }
       if snapshot.isScanning { detail += ", scanning" }
       if snapshot.isDialling { detail += ", dialling" }
+      if snapshot.isAirShared { detail += ", few scans beside Wi-Fi" }
     }
     var status = BearerStatus(
       name: String(BearerKind.bluetoothLE.name), state: String(state), detail: detail, problem: snapshot.problem ?? "")

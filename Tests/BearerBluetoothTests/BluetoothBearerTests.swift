@@ -41,6 +41,49 @@ import Testing
     bearer.stop()
   }
 
+  /// A kernel of this revision; and a connection that this node has made.
+  private func connect(revision: UInt8) -> BluetoothEndpoint {
+    while let command = kernel.take() {
+      if command.opcode == 0x0001 {
+        kernel.reply(1, command.index, 0, [1, revision, 0])
+      } else {
+        kernel.answer(command)
+      }
+    }
+    let peer = BluetoothEndpoint(address: 0x55, isRandom: true)
+    kernel.tell(0x000B, 0, peer.wireBytes + [2, 8, 0, 0, 0, 0, 0])
+    kernel.serve()
+    return peer
+  }
+
+  @Test func `a connection under load is told short intervals`() {
+    let peer = connect(revision: 23)
+    bearer.passed(peer, 10_000)
+    let command = kernel.take()
+    #expect(command?.opcode == 0x0035)
+    #expect(command?.parameters == [1, 0] + peer.wireBytes + [2, 6, 0, 12, 0, 0, 0, 0x90, 1])
+    #expect(bearer.snapshot.fastLinks == 1)
+    bearer.stop()
+  }
+
+  @Test func `a kernel that only stores intervals is told none`() {
+    let peer = connect(revision: 22)
+    bearer.passed(peer, 10_000)
+    #expect(kernel.take() == nil && bearer.snapshot.fastLinks == 0)
+    bearer.stop()
+  }
+
+  @Test func `a scan ends while much passes over Wi-Fi, until the link there ends`() {
+    kernel.serve()
+    #expect(bearer.snapshot.isScanning)
+    bearer.passedOverWiFi(1 << 20)
+    #expect(kernel.serve() == [0x24])
+    #expect(!bearer.snapshot.isScanning && bearer.snapshot.isAirShared)
+    bearer.wifiEnded()
+    #expect(!bearer.snapshot.isAirShared)
+    bearer.stop()
+  }
+
   /// Scans are refused until an advertisement is added once more, whose answer has this status.
   private func refuseScans(thenAdvertising status: UInt8) {
     kernel.serve(refusing: [0x23: 0x0A])

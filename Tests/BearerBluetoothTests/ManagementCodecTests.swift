@@ -63,7 +63,8 @@ private struct Unexpected: Error {}
 }
 
 @Test(arguments: [
-  ("0b0000000d00" + "01000001aa0001000000000000", ManagementEvent.deviceConnected(hub)),
+  ("0b0000000d00" + "01000001aa0001000000000000", ManagementEvent.deviceConnected(hub, isCentral: false)),
+  ("0b0000000d00" + "01000001aa0001080000000000", .deviceConnected(hub, isCentral: true)),
   ("0c0000000800" + "01000001aa000103", .deviceDisconnected(hub, isEnded: true)),
   ("0c0000000800" + "01000001aa000101", .deviceDisconnected(hub, isEnded: false)),
   ("0d0000000800" + "01000001aa000104", .connectFailed(hub, ManagementStatus(rawValue: 4))),
@@ -122,4 +123,28 @@ func eventsAreRead(_ hex: String, _ expected: ManagementEvent) throws {
 @Test func aStatusIsNamed() {
   #expect(ManagementStatus.blockedByRFKill.text == "blocked by rfkill, mgmt status 18")
   #expect(ManagementStatus(rawValue: 0xEE).text == "mgmt status 238")
+}
+
+@Test func `connection parameters are an entry for one device`() {
+  let command = ManagementCommand.loadConnectionParameters(1, hub, .slow)
+  #expect(command.bytes == bytes("350001001100" + "0100" + "01000001aa0001" + "4800600000009001"))
+}
+
+@Test func `a kernel gives connections new parameters from revision 23 on`() {
+  #expect(ManagementCommand.readVersion.bytes == bytes("0100ffff0000"))
+  #expect(updatesConnections(bytes("011700")) && updatesConnections(bytes("020000")))
+  #expect(!updatesConnections(bytes("011600")) && !updatesConnections(bytes("0117")) && !updatesConnections([]))
+}
+
+@Test func `a controller is told to use LE 2M and to leave LE Coded`() throws {
+  #expect(ManagementCommand.readPHYs(0).bytes == bytes("440000000000"))
+  #expect(ManagementCommand.setPHYs(0, .twoMegabit).bytes == bytes("450000000400" + "00180000"))
+  // All LE PHYs are there and may be chosen, but for 1M; 1M and Coded are chosen.
+  let mixed = try #require(PHYConfiguration(bytes("007e0000" + "00780000" + "00660000")))
+  #expect(mixed.wanted == PHYs(rawValue: 0x1E00))
+  let right = try #require(PHYConfiguration(bytes("007e0000" + "00780000" + "001e0000")))
+  #expect(right.wanted == nil)
+  let old = try #require(PHYConfiguration(bytes("00060000" + "00000000" + "00060000")))
+  #expect(old.wanted == nil && !old.supported.contains(.twoMegabit))
+  #expect(PHYConfiguration(bytes("007e0000" + "00780000" + "001e00")) == nil)
 }

@@ -212,3 +212,53 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   radio.handle(.advertisingRemoved)
   #expect(radio.drain() == [.advertise])
 }
+
+@Test func `beside Wi-Fi a scan ends, and the next one is short and twenty seconds later`() {
+  var radio = Radio()
+  _ = radio.drain()
+  radio.handle(.airShared(true))
+  #expect(radio.drain() == [.stopScanning] && radio.plan.isAdvertising)
+  #expect(radio.plan.deadline == radio.now + RadioPlan.sharedRest)
+  radio.now = radio.now + RadioPlan.sharedRest
+  #expect(radio.drain() == [.scan])
+  #expect(radio.plan.deadline == radio.now + RadioPlan.sharedScan)
+  radio.now = radio.now + RadioPlan.sharedScan
+  #expect(radio.drain() == [.stopScanning])
+  #expect(radio.plan.deadline == radio.now + RadioPlan.sharedRest)
+}
+
+@Test func `beside Wi-Fi a dial waits twenty seconds, and the next one as long`() {
+  var radio = Radio(mayScan: false)
+  _ = radio.drain()
+  radio.handle(.airShared(true))
+  radio.handle(.dialsWaiting(true))
+  #expect(radio.drain() == [])
+  radio.now = radio.now + RadioPlan.sharedRest
+  #expect(radio.drain() == [.stopAdvertising, .dial])
+  radio.handle(.dialEnded(isSuccess: true))
+  #expect(radio.drain() == [.advertise])
+  #expect(radio.plan.deadline == radio.now + RadioPlan.sharedRest)
+}
+
+@Test func `when Wi-Fi is quiet again dials go on at once, and scans after a second`() {
+  var radio = Radio(isExtended: true)
+  _ = radio.drain()
+  radio.handle(.airShared(true))
+  #expect(radio.drain() == [.stopScanning])
+  radio.handle(.dialsWaiting(true))
+  radio.handle(.airShared(false))
+  #expect(radio.drain() == [.dial])
+  radio.handle(.dialsWaiting(false))
+  radio.handle(.dialEnded(isSuccess: true))
+  radio.now = radio.now + RadioPlan.restMin
+  #expect(radio.drain() == [.scan])
+}
+
+@Test func `an adapter that comes up beside Wi-Fi knows of it`() {
+  var radio = Radio()
+  radio.handle(.airShared(true))
+  radio.handle(.adapterDown)
+  radio.handle(.adapterUp(isExtended: true))
+  #expect(radio.drain() == [.advertise, .scan])
+  #expect(radio.plan.deadline == radio.now + RadioPlan.sharedScan)
+}

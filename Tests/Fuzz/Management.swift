@@ -32,9 +32,10 @@ private func hear(_ event: ManagementEvent, _ table: inout CandidateTable, _ now
   case .deviceFound(let found):
     guard let endpoint = found.device.endpoint, let claim = CausewayService.claim(in: found.data) else { return }
     _ = table.heard(endpoint, hint: claim.hint, relays: claim.relays, now)
-  case .deviceConnected(let device), .deviceDisconnected(let device, _):
-    guard let endpoint = device.endpoint else { return }
-    table.linked(endpoint, event == .deviceConnected(device), now)
+  case .deviceConnected(let device, _):
+    if let endpoint = device.endpoint { table.linked(endpoint, true, now) }
+  case .deviceDisconnected(let device, _):
+    if let endpoint = device.endpoint { table.linked(endpoint, false, now) }
   case .discovering(let isOn): table.scanning(isOn, now)
   case .controllerError, .indexAdded, .indexRemoved, .newSettings, .connectFailed, .pinCodeRequest,
     .confirmationRequest, .passkeyRequest, .advertisingRemoved, .other:

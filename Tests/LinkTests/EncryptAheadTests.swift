@@ -6,18 +6,18 @@ import Testing
 /// How much is encrypted before the stream takes it.
 struct EncryptAheadTests {
   @Test(arguments: [BearerKind.ethernet, .wifi, .wifiDirect, .loopback, .bluetoothLE])
-  func `nothing more is taken once half of the limit is ahead`(bearer: BearerKind) throws {
+  func `nothing more is taken once enough is ahead`(bearer: BearerKind) throws {
     let ahead = EncryptAhead(over: bearer)
-    #expect(ahead.room(unsent: ahead.limit / 2) == nil)
-    let room = try #require(ahead.room(unsent: ahead.limit / 2 - 1))
-    #expect(ahead.limit / 2 - 1 + room <= ahead.limit)
+    #expect(ahead.room(unsent: ahead.enough) == nil)
+    let room = try #require(ahead.room(unsent: ahead.enough - 1))
+    #expect(ahead.enough - 1 + room <= ahead.limit)
   }
 
   @Test(arguments: [BearerKind.ethernet, .wifi, .wifiDirect, .loopback, .bluetoothLE])
   func `there is room for the longest frame of the bearer whenever there is room`(bearer: BearerKind) throws {
     let ahead = EncryptAhead(over: bearer)
     let longest = FrameHeader.byteCount + Link.payloadBytesMax(over: bearer)
-    for unsent in 0..<ahead.limit / 2 {
+    for unsent in 0..<ahead.enough {
       if let room = ahead.room(unsent: unsent), room < longest {
         Issue.record("\(room) bytes for a frame of \(longest) at \(unsent)")
         return
@@ -25,9 +25,9 @@ struct EncryptAheadTests {
     }
   }
 
-  @Test func `a slow bearer has one frame ahead and the next`() {
-    let longest = FrameHeader.byteCount + Link.payloadBytesMax(over: .bluetoothLE)
-    #expect(EncryptAhead(over: .bluetoothLE).limit == 2 * longest)
-    #expect(EncryptAhead(over: .ethernet).limit == EncryptAhead.bytesMax)
+  @Test func `a slow bearer takes the next frame when the kernel has the one before, a fast one when half is sent`() {
+    let slow = EncryptAhead(over: .bluetoothLE), fast = EncryptAhead(over: .ethernet)
+    #expect(slow.limit == FrameHeader.byteCount + Link.payloadBytesMax(over: .bluetoothLE) && slow.enough == 1)
+    #expect(fast.limit == EncryptAhead.bytesMax && fast.enough == EncryptAhead.bytesMax / 2)
   }
 }

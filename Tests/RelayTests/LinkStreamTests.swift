@@ -101,4 +101,45 @@ import Testing
     }
     #expect(scratch.lingering == LinkStream.lingeringMax)
   }
+
+  /// A channel of whole units with a full buffer, and the size of that buffer.
+  private func makeFullChannel() throws -> (stream: LinkStream, ends: [CInt]) {
+    var ends: [CInt] = [-1, -1]
+    let kind = CInt(SOCK_SEQPACKET.rawValue | SOCK_NONBLOCK.rawValue)
+    try #require(socketpair(AF_UNIX, kind, 0, &ends) == 0)
+    var bytes: CInt = 8192
+    setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &bytes, socklen_t(MemoryLayout<CInt>.size))
+    while put(ends[0], 1000) > 0 {}
+    let handoff = StreamHandoff(
+      descriptor: ends[0], bearer: .bluetoothLE, isInbound: true, token: 0, unitBytesMax: 1000, interfaceIndex: 0,
+      remote: .bluetooth(BluetoothEndpoint(address: 1, isRandom: false)))
+    return (try LinkStream(loop, handoff, scratch), ends)
+  }
+
+  private func bufferBytes(_ descriptor: CInt) -> CInt {
+    var bytes: CInt = 0
+    var size = socklen_t(MemoryLayout<CInt>.size)
+    getsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, &size)
+    return bytes
+  }
+
+  @Test func `a unit that does not fit into the room which the kernel reports makes the buffer wider`() throws {
+    let (stream, ends) = try makeFullChannel()
+    defer { for end in ends { close(end) } }
+    let unit = [UInt8](repeating: 0, count: 1000)
+    let before = bufferBytes(ends[0])
+    stream.ready(EPOLLOUT.rawValue)
+    #expect(unit.withUnsafeBytes { stream.send($0) } == .later)
+    #expect(bufferBytes(ends[0]) == 2 * before)
+    #expect(unit.withUnsafeBytes { stream.send($0) } != .later)
+  }
+
+  @Test func `a unit that does not fit where no room was reported waits`() throws {
+    let (stream, ends) = try makeFullChannel()
+    defer { for end in ends { close(end) } }
+    let unit = [UInt8](repeating: 0, count: 1000)
+    let before = bufferBytes(ends[0])
+    #expect(unit.withUnsafeBytes { stream.send($0) } == .later)
+    #expect(bufferBytes(ends[0]) == before)
+  }
 }

@@ -104,6 +104,10 @@ class BluetoothAir:
     def set_rate(self, bits_per_second):
         self.command(f"rate {bits_per_second or 'none'}")
 
+    def set_events(self, are_on):
+        """Whether data waits for the connection events of its link; it needs a rate."""
+        self.command(f"events {'on' if are_on else 'off'}")
+
 
 def address_bytes(text):
     return bytes.fromhex(text.replace(":", ""))[::-1]

@@ -13,8 +13,9 @@ from .wifi import Supplicant
 
 
 class Stage:
-    def __init__(self, legacy=False, peers=("bob", "carol", "dave")):
-        self.air = BluetoothAir(controllers=2, legacy=legacy, wait=False)
+    def __init__(self, legacy=False, peers=("bob", "carol", "dave"), controllers=2):
+        """`controllers`: of the air; box and bob have the first two."""
+        self.air = BluetoothAir(controllers=controllers, legacy=legacy, wait=False)
         load_radios(2)
         self.boxes = {name: Box(name) for name in ("box", *peers)}
         box = self.boxes["box"]

@@ -1,10 +1,12 @@
 """Changing the air while it runs: a unix socket that takes one command per line and answers with a line of JSON.
 
-    nodes                       every controller, its address, and whether it advertises, scans or connects
+    nodes                       every controller, its address, whether it advertises, scans or connects, the data packets that it has
+                                sent, and how long it was busy with data where data has a rate
     links                       every link
     range A B far|near|DBM      both ways; `range A>B ...` for one direction only
     cut A B                     the link between the two ends as if its supervision timeout had passed
     rate none|BITS-PER-SECOND   how fast data travels
+    events on|off               whether data waits for the next connection event of its link (with a rate)
 
 An answer is {"ok": true, ...} or {"ok": false, "error": "..."}."""
 
@@ -42,6 +44,7 @@ class ControlSocket:
             "range": self.set_range,
             "cut": self.cut,
             "rate": self.set_rate,
+            "events": self.set_events,
         }
         if command not in commands:
             raise LookupError(f"no command {command}")
@@ -57,6 +60,8 @@ class ControlSocket:
                     "scanning": node.le_scan_enable,
                     "connecting": node.pending_le_connection is not None,
                     "links": len(node.le_connections),
+                    "packets_sent": node.packets_sent,
+                    "busy_seconds": round(node.busy_seconds, 6),
                 }
                 for node in self.medium.nodes
             }
@@ -84,3 +89,6 @@ class ControlSocket:
 
     def set_rate(self, rate):
         self.medium.rate = None if rate == "none" else float(rate)
+
+    def set_events(self, word):
+        self.medium.has_events = {"on": True, "off": False}[word]

@@ -9,6 +9,7 @@ from bumble import hci, ll
 from bumble.core import PhysicalTransport
 
 from .advertiser import AdvertisingSet, EventType, LegacyAdvertiser
+from .medium import INTERVAL_UNIT
 
 ErrorCode = hci.HCI_ErrorCode
 Feature = hci.LmpFeatureMask
@@ -70,6 +71,8 @@ class Controller(bumble_controller.Controller):
         self.forget_duplicates = forget_duplicates   # s after which a filtered advertiser is reported again
         self.port = None
         self.busy_until = 0.0
+        self.busy_seconds = 0.0                      # with data, where the air has a rate
+        self.packets_sent = 0
         self.local_name = name
         self.active_scan = False
         self.reported = {}
@@ -400,6 +403,9 @@ class Controller(bumble_controller.Controller):
     def on_hci_le_connection_update_command(self, command):
         if connection := self.find_le_connection_by_handle(command.connection_handle):
             connection.air_link.supervision_timeout = command.supervision_timeout * 0.01
+            # As for a new connection the controller takes the shortest interval.
+            command.connection_interval_max = command.connection_interval_min
+            connection.air_link.set_interval(command.connection_interval_min * INTERVAL_UNIT)
         super().on_hci_le_connection_update_command(command)
 
     def on_hci_le_set_data_length_command(self, command):

@@ -1,12 +1,14 @@
 """The medium: who hears whom and how well, and the links between controllers."""
 
 import asyncio
+import math
 
 from bumble import hci, ll
 from bumble.link import LocalLink
 
 DEFAULT_RSSI = -60                       # dBm, at one hop's distance
 SUPERVISION_TICK = 0.05                  # s
+INTERVAL_UNIT = 0.00125                  # s
 BYTES_OVERHEAD = 14                      # preamble, address, header, checksum and the empty packet that acknowledges
 
 
@@ -16,16 +18,28 @@ class Link:
     A packet that the other end cannot hear is repeated by the link layer until it gets through or the supervision
     timeout ends the link, so it waits here meanwhile."""
 
-    def __init__(self, medium, central, peripheral, supervision_timeout):
+    def __init__(self, medium, central, peripheral, supervision_timeout, interval):
         self.medium = medium
         self.ends = (central, peripheral)            # bumble Connection objects
         self.supervision_timeout = supervision_timeout
+        self.set_interval(interval)
         self.waiting = {central: [], peripheral: []}
         self.heard_last = medium.now()
         self.alive = {central, peripheral}           # ends whose host still believes in the link
 
     def other(self, end):
         return self.ends[1] if end is self.ends[0] else self.ends[0]
+
+    def set_interval(self, interval):
+        """Connection events begin every `interval` seconds from now on."""
+        self.interval = interval
+        self.anchor = self.event_end = self.medium.now()
+
+    def next_turn(self, at):
+        """When a packet that could be sent at this moment is: in the event that has not ended, or in the next one."""
+        if at <= self.event_end:
+            return at
+        return self.anchor + math.ceil((at - self.anchor) / self.interval) * self.interval
 
     def is_audible(self):
         a, b = (end.controller for end in self.ends)
@@ -68,6 +82,7 @@ class Link:
             "central": central.controller.name,
             "peripheral": peripheral.controller.name,
             "supervision_timeout": self.supervision_timeout,
+            "interval": self.interval,
             "audible": self.is_audible(),
         }
 
@@ -83,6 +98,7 @@ class Medium(LocalLink):
         self.nodes = []                              # controllers, in order of creation
         self.links = []
         self.rate = rate                             # bit/s of payload, None: as fast as it goes
+        self.has_events = False                      # data waits for its link's connection events; needs a rate
         self.path_rssi = {}                          # (sender, receiver) -> dBm; None: not heard
 
     @staticmethod
@@ -131,7 +147,8 @@ class Medium(LocalLink):
             return None
         peripheral = peripheral_node.make_connection(hci.Role.PERIPHERAL, advertiser.address, own_address)
         central = initiator.make_connection(hci.Role.CENTRAL, own_address, advertiser.address)
-        link = Link(self, central, peripheral, max(0.1, parameters.supervision_timeout * 0.01))
+        link = Link(self, central, peripheral, max(0.1, parameters.supervision_timeout * 0.01),
+                    parameters.interval * INTERVAL_UNIT)
         central.air_link = peripheral.air_link = link
         self.links.append(link)
         peripheral_node.on_connected_as_peripheral(peripheral, advertiser, parameters)
@@ -143,6 +160,7 @@ class Medium(LocalLink):
         """A fragment of the host's data. The credit goes back when the fragment has left, at the rate of the air."""
         link = connection.air_link
         receiver = link.other(connection)
+        connection.controller.packets_sent += 1
 
         def deliver():
             def arrive():
@@ -156,9 +174,12 @@ class Medium(LocalLink):
             # Both radios are busy for as long as the packet takes: a node's links share its air time.
             ends = (connection.controller, receiver.controller)
             start = max(self.now(), *(node.busy_until for node in ends))
-            finish = start + (len(data) + BYTES_OVERHEAD) * 8 / self.rate
+            if self.has_events:
+                start = link.next_turn(start)
+            finish = link.event_end = start + (len(data) + BYTES_OVERHEAD) * 8 / self.rate
             for node in ends:
                 node.busy_until = finish
+                node.busy_seconds += finish - start
             asyncio.get_running_loop().call_at(finish, arrive)
 
         link.send(connection, deliver)
@@ -181,6 +202,7 @@ class Medium(LocalLink):
             return
         if isinstance(packet, ll.ConnectionUpdateInd):
             link.supervision_timeout = packet.timeout * 0.01
+            link.set_interval(packet.interval * INTERVAL_UNIT)
         receiver.controller.on_ll_control_pdu(receiver.peer_address, packet)
 
     async def supervise(self):
