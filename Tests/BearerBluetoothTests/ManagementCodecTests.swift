@@ -2,13 +2,6 @@ import Testing
 
 @testable import BearerBluetooth
 
-private func bytes(_ hex: String) -> [UInt8] {
-  let digits = Array(hex.utf8)
-  return stride(from: 0, to: digits.count - 1, by: 2).map {
-    UInt8(String(decoding: digits[$0...($0 + 1)], as: UTF8.self), radix: 16)!
-  }
-}
-
 private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
 
 @Test func commandsAreHeaderAndParametersInLittleEndian() {
