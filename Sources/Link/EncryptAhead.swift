@@ -15,7 +15,7 @@ public struct EncryptAhead: Equatable, Sendable {
   public init(over bearer: BearerKind) {
     limit =
       switch bearer {
-      case .bluetoothLE: 2 * (FrameHeader.byteCount + Link.payloadBytesMax(over: .bluetoothLE))
+      case .bluetoothLE, .bluetoothClassic: 2 * (FrameHeader.byteCount + Link.payloadBytesMax(over: bearer))
       case .ethernet, .wifi, .wifiDirect, .loopback: Self.bytesMax
       }
   }
