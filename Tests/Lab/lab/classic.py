@@ -5,7 +5,8 @@ import socket
 import struct
 
 from .bluetooth import (
-    AF_BLUETOOTH, BT_SECURITY, BT_SECURITY_LOW, BTPROTO_L2CAP, SOL_BLUETOOTH, _bind, _libc, address_bytes, finish_connect,
+    AF_BLUETOOTH, BT_SECURITY, BT_SECURITY_LOW, BTPROTO_L2CAP, SOL_BLUETOOTH, _bind, _libc, address_bytes, address_text,
+    finish_connect,
 )
 from .process import run
 from .story import CheckFailed, check
@@ -40,10 +41,20 @@ def make_discoverable(kernel, index, name, *uuids):
 
 def inquire(kernel, index, address, timeout=15):
     """The extended inquiry response of a device."""
+    return _inquire(kernel, index, lambda found: found[:6] == address_bytes(address), timeout)[14:]
+
+
+def find(kernel, index, service, timeout=30):
+    """(address, extended inquiry response) of a device that offers a service (a UUID as bytes)."""
+    found = _inquire(kernel, index, lambda found: service[::-1] in found[14:], timeout)
+    return address_text(found[:6]), found[14:]
+
+
+def _inquire(kernel, index, is_wanted, timeout):
     kernel.forget_events()
     kernel.command(kernel.START_DISCOVERY, index, BREDR_ADDRESSES)
     try:
-        return kernel.wait_event(kernel.FOUND, index, lambda p: p[:7] == address_bytes(address) + b"\0", timeout)[14:]
+        return kernel.wait_event(kernel.FOUND, index, lambda found: found[6] == 0 and is_wanted(found), timeout)
     finally:
         kernel.command(kernel.STOP_DISCOVERY, index, BREDR_ADDRESSES, check=False)
 
