@@ -8,7 +8,7 @@ public struct StreamHandoff {
   public var isInbound: Bool
   /// The token given to `dial`, zero for inbound streams.
   public var token: UInt32
-  /// The most bytes one `send` may carry: SDU size of a Bluetooth channel, `Int.max` for a TCP socket.
+  /// The most bytes one `send` may carry: SDU size of an LE channel, `Int.max` where the socket is a byte stream.
   public var unitBytesMax: Int
   /// The interface index the stream runs over, 0 when unknown or not an IP bearer.
   public var interfaceIndex: UInt32

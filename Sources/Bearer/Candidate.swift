@@ -32,6 +32,8 @@ public struct Candidate: Equatable, Sendable {
 public enum RemoteAddress: Equatable, Sendable {
   case ip(IPEndpoint)
   case bluetooth(BluetoothEndpoint)
+  /// The 48-bit address of a device with Bluetooth classic.
+  case bluetoothClassic(UInt64)
 }
 
 /// An IPv4 or IPv6 address and port. IPv4 is stored in `high`/`low` as ::ffff:a.b.c.d.

@@ -1,3 +1,4 @@
+import CBluetooth
 import CSystem
 import Primitives
 import Reactor
@@ -8,11 +9,13 @@ public struct AdapterAbilities: Equatable, Sendable {
   public var name: String
   public var hasLowEnergy: Bool
   public var isPowered: Bool
+  public var hasClassic: Bool
 
-  public init(name: String, hasLowEnergy: Bool, isPowered: Bool) {
+  public init(name: String, hasLowEnergy: Bool, isPowered: Bool, hasClassic: Bool = true) {
     self.name = name
     self.hasLowEnergy = hasLowEnergy
     self.isPowered = isPowered
+    self.hasClassic = hasClassic
   }
 }
 
@@ -28,8 +31,16 @@ public func adapterAbilities() -> [AdapterAbilities]? {
     }
     return AdapterAbilities(
       name: "hci\(index)", hasLowEnergy: information.supported.contains(.lowEnergy),
-      isPowered: information.current.contains(.powered))
+      isPowered: information.current.contains(.powered), hasClassic: information.supported.contains(.classic))
   }
+}
+
+/// Whether the kernel makes RFCOMM sockets; it loads their module for the question, where it may. Needs no rights.
+public func kernelHasRFCOMM() -> Bool {
+  let descriptor = socket(AF_BLUETOOTH, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), BTPROTO_RFCOMM)
+  if descriptor < 0 { return false }
+  close(descriptor)
+  return true
 }
 
 /// The answer to one command; nil when it is refused or none comes.

@@ -19,7 +19,7 @@ extension BluetoothEndpoint {
   var wireType: UInt8 { isRandom ? 2 : 1 }
 }
 
-/// A device address with its mgmt type; BR/EDR devices (type 0) are ignored.
+/// A device address with its mgmt type.
 struct WireAddress: Equatable {
   var address: UInt64
   var type: UInt8
@@ -30,6 +30,8 @@ struct WireAddress: Equatable {
   }
 
   init(_ endpoint: BluetoothEndpoint) { self.init(address: endpoint.address, type: endpoint.isRandom ? 2 : 1) }
+
+  var isClassic: Bool { type == 0 }
 
   /// The LE address, nil for a BR/EDR device.
   var endpoint: BluetoothEndpoint? {

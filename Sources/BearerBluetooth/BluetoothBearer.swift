@@ -4,8 +4,8 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Bluetooth LE as a bearer, on kernel sockets (without bluetoothd): it advertises and serves the Causeway service,
-/// scans for it, dials, and hands over credit-based L2CAP channels as streams.
+/// Bluetooth LE as a bearer, and classic beside it (`ClassicRadio`), on kernel sockets (without bluetoothd): it advertises
+/// and serves the Causeway service, scans for it, dials, and hands over credit-based L2CAP channels as streams.
 ///
 /// No pairing and no bonding: requests are refused; TLS above the channel authenticates. A missing or failing
 /// controller is reported once and watched for; see `Adapter`. `RadioPlan` schedules the radio.
@@ -13,6 +13,9 @@ import Reactor
 /// Streams are SEQPACKET sockets: one `send` carries at most `unitBytesMax` bytes, and one `recv` must offer at least
 /// `receiveBytesMax`, or the rest of the unit is lost.
 public final class BluetoothBearer {
+  /// Who speaks in reports.
+  typealias Sources = (lowEnergy: StaticString, classic: StaticString)
+
   /// The largest unit that a stream receives, in bytes.
   public static let receiveBytesMax = Int(L2CAPSocket.receiveUnitBytesMax)
   /// Waiting dials: one per candidate. Further ones fail at once.
@@ -28,12 +31,14 @@ public final class BluetoothBearer {
   private let loop: EventLoop
   private let settings: BluetoothSettings
   private let hint: UInt64
+  private let sources: Sources
   private var delegate: (any BearerDelegate)?
   private let adapter: Adapter
   private let attributes: AttributeConnections
+  private let classic: ClassicRadio?
   private var plan: RadioPlan
   private var candidates = CandidateTable()
-  private var listeners: [L2CAPListener] = []
+  private var listeners: [BluetoothListener] = []
   private var linked: [BluetoothEndpoint] = []
   /// Those of them that were asked to end.
   private var leaving: [BluetoothEndpoint] = []
@@ -53,10 +58,10 @@ public final class BluetoothBearer {
   private var timer: Timer?
 
   /// `hint`: the first 8 bytes of our node id, for the scan response. `settings.problem` must be nil.
-  public convenience init(
-    _ loop: EventLoop, _ settings: BluetoothSettings, hint: UInt64, _ delegate: any BearerDelegate
+  convenience init(
+    _ loop: EventLoop, _ settings: BluetoothSettings, hint: UInt64, sources: Sources, _ delegate: any BearerDelegate
   ) {
-    self.init(loop, settings, hint: hint, delegate) {
+    self.init(loop, settings, hint: hint, sources: sources, delegate) {
       do throws(SystemError) {
         return .success(try ManagementChannel.openSocket())
       } catch {
@@ -66,15 +71,21 @@ public final class BluetoothBearer {
   }
 
   init(
-    _ loop: EventLoop, _ settings: BluetoothSettings, hint: UInt64, _ delegate: any BearerDelegate,
-    openSocket: @escaping () -> Result<CInt, SystemError>
+    _ loop: EventLoop, _ settings: BluetoothSettings, hint: UInt64,
+    sources: Sources = ("bluetooth", "bluetooth-classic"),
+    _ delegate: any BearerDelegate, openSocket: @escaping () -> Result<CInt, SystemError>,
+    openClassic: @escaping (UInt64) throws(SystemError) -> ClassicRadio.Sockets = ClassicRadio.openSockets
   ) {
     self.loop = loop
     self.settings = settings
     self.hint = hint
+    self.sources = sources
     self.delegate = delegate
     adapter = Adapter(loop, settings.adapter, openSocket: openSocket)
     attributes = AttributeConnections(loop, psm: settings.psm)
+    classic =
+      settings.isClassic
+      ? ClassicRadio(loop, adapter, .init(hint: hint, relays: settings.relays), open: openClassic) : nil
     plan = RadioPlan(
       linksMax: settings.linksMax, mayAdvertise: settings.isAdvertising, mayScan: settings.isScanning,
       relays: settings.relays)
@@ -84,10 +95,12 @@ public final class BluetoothBearer {
   public func start() {
     guard timer == nil else { return }
     timer = Timer(loop) { [self] in advance() }
-    adapter.report = { [self] text, isFault in delegate?.bearerReport("bluetooth", text, isFault: isFault) }
+    adapter.report = { [self] text, isFault in delegate?.bearerReport(sources.lowEnergy, text, isFault: isFault) }
     adapter.cameUp = { [self] working in cameUp(working) }
     adapter.wentDown = { [self] in wentDown() }
     adapter.eventReceived = { [self] event in received(event) }
+    classic?.report = { [self] text, isFault in delegate?.bearerReport(sources.classic, text, isFault: isFault) }
+    classic?.accepted = { [self] descriptor, address in acceptedClassic(descriptor, address) }
     adapter.start()
   }
 
@@ -171,8 +184,11 @@ public final class BluetoothBearer {
     if let working = adapter.working {
       adapter.post(.removeAdvertising(working.index))
       if plan.isScanning { adapter.post(.stopDiscovery(working.index)) }
+      classic?.hide(working.index)
     }
     wentDown()
+    classic?.report = nil
+    classic?.accepted = nil
     adapter.stop()
   }
 
@@ -184,7 +200,8 @@ public final class BluetoothBearer {
       isScanning: plan.isScanning, isDialling: plan.isDialling, isAirShared: wifi.isLoaded(loop.now), has2M: has2M,
       fastLinks: paces.fast, slowLinks: paces.slow,
       scanningTime: scanning, diallingTime: dialling, links: plan.links, linksMax: settings.linksMax,
-      candidates: candidates.count, dialsQueued: dials.count, attributeChannels: attributes.count, psm: settings.psm)
+      candidates: candidates.count, dialsQueued: dials.count, attributeChannels: attributes.count, psm: settings.psm,
+      classic: classic?.snapshot)
   }
 
   // MARK: Controller up and down
@@ -202,6 +219,7 @@ public final class BluetoothBearer {
       accepted: { [self] descriptor, peer in accepted(descriptor, peer) },
       open: { () throws(SystemError) in try L2CAPSocket.listen(working.address, psm: settings.psm) })
     choosePHYs(working)
+    classic?.start(working)
     plan.handle(.adapterUp(isExtended: working.isExtended), loop.now)
     advance()
   }
@@ -227,11 +245,11 @@ public final class BluetoothBearer {
   ) {
     do throws(SystemError) {
       listeners.append(
-        try L2CAPListener(loop, try open(), accepted, shortage: { [self] error in tellShortage(name, error) }))
+        try BluetoothListener(loop, try open(), accepted, shortage: { [self] error in tellShortage(name, error) }))
     } catch {
       let remedy: StaticString =
         error.code == EADDRINUSE ? "another program has it: stop bluetoothd" : "phones cannot connect until it opens"
-      delegate?.bearerReport("bluetooth", "cannot open the \(name): \(error.text) (\(remedy))", isFault: true)
+      delegate?.bearerReport(sources.lowEnergy, "cannot open the \(name): \(error.text) (\(remedy))", isFault: true)
     }
   }
 
@@ -239,7 +257,7 @@ public final class BluetoothBearer {
     let text =
       error.map { "the \(name) cannot accept connections: \($0.text). Trying every second." }
       ?? "the \(name) accepts connections again"
-    delegate?.bearerReport("bluetooth", text, isFault: error != nil)
+    delegate?.bearerReport(sources.lowEnergy, text, isFault: error != nil)
   }
 
   private func wentDown() {
@@ -248,6 +266,7 @@ public final class BluetoothBearer {
     for listener in listeners { listener.close() }
     listeners = []
     attributes.closeAll()
+    classic?.stop()
     linked = []
     leaving = []
     paces.removeAll()
@@ -347,14 +366,18 @@ public final class BluetoothBearer {
     case .confirmationRequest(let device): adapter.send(.refuseConfirmation(index, device)) { _ in }
     case .passkeyRequest(let device): adapter.send(.refusePasskey(index, device)) { _ in }
     case .controllerError(let code):
-      delegate?.bearerReport("bluetooth", "the controller reports hardware error \(code)", isFault: true)
+      delegate?.bearerReport(sources.lowEnergy, "the controller reports hardware error \(code)", isFault: true)
     case .reply, .indexAdded, .indexRemoved, .newSettings, .connectFailed, .other: break
     }
     advance()
   }
 
   private func connected(_ device: WireAddress, isCentral: Bool) {
-    guard let endpoint = device.endpoint, !linked.contains(endpoint) else { return }
+    guard let endpoint = device.endpoint else {
+      classic?.connected(device.address)
+      return
+    }
+    if linked.contains(endpoint) { return }
     linked.append(endpoint)
     if isCentral && updatesConnections { paces.linked(endpoint, loop.now) }
     candidates.linked(endpoint, true, loop.now)
@@ -363,6 +386,7 @@ public final class BluetoothBearer {
   }
 
   private func disconnected(_ device: WireAddress, isEnded: Bool) {
+    if device.isClassic { classic?.disconnected(device.address) }
     guard let endpoint = device.endpoint, let position = linked.firstIndex(of: endpoint) else { return }
     linked.remove(at: position)
     leaving.removeAll { $0 == endpoint }
@@ -392,7 +416,18 @@ public final class BluetoothBearer {
       return
     }
     if let dial, dial.peer == peer { peerCameFirst(dial.process, dial.token) }
-    delegate.bearerOpened(stream(descriptor, peer, unitBytesMax, token: 0, isInbound: true))
+    delegate.bearerOpened(L2CAPSocket.stream(descriptor, peer, unitBytesMax, token: 0, isInbound: true))
+  }
+
+  private func acceptedClassic(_ descriptor: CInt, _ address: UInt64) {
+    guard let delegate else {
+      _ = close(descriptor)
+      return
+    }
+    delegate.bearerOpened(
+      StreamHandoff(
+        descriptor: descriptor, bearer: .bluetoothClassic, isInbound: true, token: 0, unitBytesMax: Int.max,
+        interfaceIndex: 0, remote: .bluetoothClassic(address)))
   }
 
   /// Both ends dialled. A connection that is still being made would never come, as there is one now, and would keep the
@@ -434,7 +469,7 @@ public final class BluetoothBearer {
         isSuccess = true
         candidates.opened(endpoint, psm: psm)
         if let delegate {
-          delegate.bearerOpened(stream(descriptor, endpoint, unitBytesMax, token: token, isInbound: false))
+          delegate.bearerOpened(L2CAPSocket.stream(descriptor, endpoint, unitBytesMax, token: token, isInbound: false))
         } else {
           _ = close(descriptor)
         }
@@ -454,13 +489,5 @@ public final class BluetoothBearer {
     plan.handle(.dialEnded(isSuccess: isSuccess), loop.now)
     // Delayed, because a dial may end while `advance` is carrying it out.
     timer?.set(loop.now)
-  }
-
-  private func stream(
-    _ descriptor: CInt, _ peer: BluetoothEndpoint, _ unitBytesMax: Int, token: UInt32, isInbound: Bool
-  ) -> StreamHandoff {
-    StreamHandoff(
-      descriptor: descriptor, bearer: .bluetoothLE, isInbound: isInbound, token: token, unitBytesMax: unitBytesMax,
-      interfaceIndex: 0, remote: .bluetooth(peer))
   }
 }

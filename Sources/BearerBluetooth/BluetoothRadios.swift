@@ -2,11 +2,17 @@ import Bearer
 import Primitives
 import Reactor
 
-/// Bluetooth LE over one adapter or several, as one bearer. Each adapter has a `BluetoothBearer`; a peer that several of them
+/// Bluetooth over one adapter or several, as one bearer. Each adapter has a `BluetoothBearer`; a peer that several of them
 /// hear is one candidate, and is dialled over one of them.
 public final class BluetoothRadios {
   /// Who speaks in reports: one name for each of `AdapterChoice.countMax`.
-  private static let sources: [StaticString] = ["bluetooth", "bluetooth-2", "bluetooth-3", "bluetooth-4"]
+  private static let sources: [BluetoothBearer.Sources] = [
+    ("bluetooth", "bluetooth-classic"), ("bluetooth-2", "bluetooth-classic-2"), ("bluetooth-3", "bluetooth-classic-3"),
+    ("bluetooth-4", "bluetooth-classic-4"),
+  ]
+
+  /// Clients that ask for service records at once, of all adapters.
+  public static let recordClientsMax = AdapterChoice.countMax * SDPConnections.countMax
 
   /// The adapters that work have so many places for links in all; at least those of one.
   public var placesChanged: ((Int) -> Void)?
@@ -25,7 +31,7 @@ public final class BluetoothRadios {
     for (number, adapter) in adapters.prefix(AdapterChoice.countMax).enumerated() {
       var settings = settings
       settings.adapter = adapter
-      bearers.append(BluetoothBearer(loop, settings, hint: hint, Listener(self, number)))
+      bearers.append(BluetoothBearer(loop, settings, hint: hint, sources: Self.sources[number], Listener(self, number)))
     }
   }
 
@@ -128,7 +134,7 @@ public final class BluetoothRadios {
 
     func bearerReport(_ source: StaticString, _ text: String, isFault: Bool) {
       radios.countPlaces()
-      radios.delegate?.bearerReport(BluetoothRadios.sources[number], text, isFault: isFault)
+      radios.delegate?.bearerReport(source, text, isFault: isFault)
     }
   }
 }

@@ -33,6 +33,9 @@ public struct BluetoothSettings: Equatable, Sendable {
   /// False: only wait to be dialled.
   public var isScanning = true
 
+  /// Whether peers may connect by Bluetooth classic too.
+  public var isClassic = false
+
   public init() {}
 
   /// What is wrong and what to write instead; nil for valid settings.

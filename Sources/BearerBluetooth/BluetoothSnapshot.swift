@@ -32,4 +32,6 @@ public struct BluetoothSnapshot: Sendable {
   /// Open attribute channels.
   public var attributeChannels: Int
   public var psm: UInt16
+  /// Nil when only LE is used.
+  public var classic: ClassicSnapshot?
 }

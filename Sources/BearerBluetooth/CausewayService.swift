@@ -41,6 +41,14 @@ enum CausewayService {
     return [UInt8(1 + data.count), serviceData] + data
   }
 
+  /// What answers to inquiries carry besides the service's UUID: one that holds the claim, 8A1C0002-6F5B-4E0B and the hint, of a
+  /// leaf 8A1C0003. In wire order.
+  static func claimUUID(_ claim: Claim) -> [UInt8] {
+    var hint: [UInt8] = []
+    hint.append(littleEndian: claim.hint)
+    return hint + uuid[8..<12] + [claim.relays ? 2 : 3] + uuid[13...]
+  }
+
   /// Parses an advertisement and scan response as mgmt joins them (the EIR of Device Found). Nil without our service.
   /// Unknown flags, and bytes behind them, are ignored. Parsing stops at a malformed structure; those before it are used (Core
   /// Specification 5.4, Vol 3, Part C, 11).

@@ -3,8 +3,8 @@ import CBluetooth
 import CSystem
 import Reactor
 
-/// The kernel's LE L2CAP sockets. All are non-blocking, request no link-layer security (BT_SECURITY_LOW, because TLS
-/// above does not rely on it) and are bound to one controller's public address.
+/// The kernel's L2CAP sockets: those of LE, and that of service records over BR/EDR. All are non-blocking, request no link-layer
+/// security (BT_SECURITY_LOW, because TLS above does not rely on it) and are bound to one controller's public address.
 enum L2CAPSocket {
   /// The largest SDU that we accept on a channel. Before Linux 6.9 the peer's credits depend on it too, so a small one
   /// limits goodput: 4096 bytes are 17 packets in flight, 140 KB/s at a 15 ms interval.
@@ -20,6 +20,8 @@ enum L2CAPSocket {
   private static let attributeChannel: UInt16 = 4
   private static let backlog: CInt = 8
   private static let unassignedPSM: UInt16 = 0x7F
+  /// That of SDP (Assigned Numbers, 2.5).
+  private static let recordPSM: UInt16 = 1
 
   /// A listener for channels on `psm`. Errors: EADDRINUSE (another program has the PSM), EADDRNOTAVAIL.
   static func listen(_ adapter: UInt64, psm: UInt16) throws(SystemError) -> CInt {
@@ -35,6 +37,16 @@ enum L2CAPSocket {
   static func listenForAttributes(_ adapter: UInt64) throws(SystemError) -> CInt {
     try make { (descriptor) throws(SystemError) in
       try bind(descriptor, adapter, psm: 0, channel: attributeChannel)
+      if CSystem.listen(descriptor, backlog) != 0 { throw SystemError.last }
+    }
+  }
+
+  /// A listener for clients that ask for service records, over BR/EDR. The kernel demands no security of them. Errors: EACCES
+  /// (without CAP_NET_BIND_SERVICE), EADDRINUSE (bluetoothd has it).
+  static func listenForRecords(_ adapter: UInt64) throws(SystemError) -> CInt {
+    try make { (descriptor) throws(SystemError) in
+      var address = socketAddress(adapter, type: UInt8(BDADDR_BREDR), psm: recordPSM, channel: 0)
+      if cbluetooth_bind(descriptor, &address) != 0 { throw SystemError.last }
       if CSystem.listen(descriptor, backlog) != 0 { throw SystemError.last }
     }
   }
@@ -62,15 +74,22 @@ enum L2CAPSocket {
     if let descriptor = try? connectChannel(adapter, to: peer, psm: unassignedPSM) { _ = close(descriptor) }
   }
 
+  /// A connected channel as a stream of a link.
+  static func stream(
+    _ descriptor: CInt, _ peer: BluetoothEndpoint, _ unitBytesMax: Int, token: UInt32, isInbound: Bool
+  ) -> StreamHandoff {
+    StreamHandoff(
+      descriptor: descriptor, bearer: .bluetoothLE, isInbound: isInbound, token: token, unitBytesMax: unitBytesMax,
+      interfaceIndex: 0, remote: .bluetooth(peer))
+  }
+
   /// The next pending connection. Errors: accept4's, EAGAIN when none is pending.
   static func accept(_ listener: CInt) throws(SystemError) -> (descriptor: CInt, peer: BluetoothEndpoint) {
     var address = sockaddr_l2()
     let descriptor = cbluetooth_accept(listener, &address)
     if descriptor < 0 { throw SystemError.last }
-    let bytes = address.l2_bdaddr.b
-    let wire = [bytes.5, bytes.4, bytes.3, bytes.2, bytes.1, bytes.0]
-    let number = wire.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-    return (descriptor, BluetoothEndpoint(address: number, isRandom: address.l2_bdaddr_type == BDADDR_LE_RANDOM))
+    let isRandom = address.l2_bdaddr_type == BDADDR_LE_RANDOM
+    return (descriptor, BluetoothEndpoint(address: address.l2_bdaddr.number, isRandom: isRandom))
   }
 
   /// Makes the send buffer of a connected channel short, and returns the largest SDU to send, in bytes. Errors: ENOTCONN while
@@ -82,6 +101,14 @@ enum L2CAPSocket {
     var buffer = sendBufferBytes
     setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffer, socklen_t(MemoryLayout<CInt>.size))
     return min(Int(bytes), sendUnitBytesMax)
+  }
+
+  /// The same of a channel over BR/EDR.
+  static func sendUnitBytesMaxClassic(_ descriptor: CInt) throws(SystemError) -> Int {
+    var options = l2cap_options()
+    var size = socklen_t(MemoryLayout<l2cap_options>.size)
+    if getsockopt(descriptor, SOL_L2CAP, L2CAP_OPTIONS, &options, &size) != 0 { throw SystemError.last }
+    return Int(options.omtu)
   }
 
   /// The value of SO_ERROR, the result of a connect; nil for success.
@@ -109,14 +136,14 @@ enum L2CAPSocket {
   }
 
   private static func bind(_ descriptor: CInt, _ adapter: UInt64, psm: UInt16, channel: UInt16) throws(SystemError) {
-    var address = socketAddress(BluetoothEndpoint(address: adapter, isRandom: false), psm: psm, channel: channel)
+    var address = socketAddress(adapter, type: UInt8(BDADDR_LE_PUBLIC), psm: psm, channel: channel)
     if cbluetooth_bind(descriptor, &address) != 0 { throw SystemError.last }
   }
 
   private static func connect(
     _ descriptor: CInt, _ peer: BluetoothEndpoint, psm: UInt16, channel: UInt16
   ) throws(SystemError) {
-    var address = socketAddress(peer, psm: psm, channel: channel)
+    var address = socketAddress(peer.address, type: peer.wireType, psm: psm, channel: channel)
     if cbluetooth_connect(descriptor, &address) != 0, csystem_errno() != EINPROGRESS { throw SystemError.last }
   }
 
@@ -131,14 +158,23 @@ enum L2CAPSocket {
     if setsockopt(descriptor, SOL_BLUETOOTH, BT_RCVMTU, &unitBytes, 2) != 0 { throw SystemError.last }
   }
 
-  private static func socketAddress(_ endpoint: BluetoothEndpoint, psm: UInt16, channel: UInt16) -> sockaddr_l2 {
-    let bytes = endpoint.wireBytes
+  private static func socketAddress(_ number: UInt64, type: UInt8, psm: UInt16, channel: UInt16) -> sockaddr_l2 {
     var address = sockaddr_l2()
     address.l2_family = UInt16(AF_BLUETOOTH)
     address.l2_psm = psm.littleEndian
     address.l2_cid = channel.littleEndian
-    address.l2_bdaddr = bdaddr_t(b: (bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5]))
-    address.l2_bdaddr_type = endpoint.wireType
+    address.l2_bdaddr = bdaddr_t(number)
+    address.l2_bdaddr_type = type
     return address
   }
+}
+
+extension bdaddr_t {
+  /// The address of this number, whose most significant byte people write first.
+  init(_ number: UInt64) {
+    let bytes = BluetoothEndpoint(address: number, isRandom: false).wireBytes
+    self.init(b: (bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5]))
+  }
+
+  var number: UInt64 { [b.5, b.4, b.3, b.2, b.1, b.0].reduce(0) { $0 << 8 | UInt64($1) } }
 }

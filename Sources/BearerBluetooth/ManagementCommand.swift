@@ -40,6 +40,51 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x0005, index: index, parameters: [isOn ? 1 : 0])
   }
 
+  /// Discoverable: whether the controller answers inquiries, without a time limit.
+  static func setDiscoverable(_ index: UInt16, _ isOn: Bool) -> ManagementCommand {
+    ManagementCommand(opcode: 0x0006, index: index, parameters: [isOn ? 1 : 0, 0, 0])
+  }
+
+  /// Whether the controller answers pages, with which a BR/EDR connection begins.
+  static func setConnectable(_ index: UInt16, _ isOn: Bool) -> ManagementCommand {
+    ManagementCommand(opcode: 0x0007, index: index, parameters: [isOn ? 1 : 0])
+  }
+
+  /// Secure Simple Pairing, which needs no PIN.
+  static func setSimplePairing(_ index: UInt16, _ isOn: Bool) -> ManagementCommand {
+    ManagementCommand(opcode: 0x000B, index: index, parameters: [isOn ? 1 : 0])
+  }
+
+  /// Of BR/EDR: what the device is. A network access point is of major class 3, and fully available when its minor one is 0
+  /// (Assigned Numbers, 2.8.2).
+  static func setDeviceClass(_ index: UInt16, major: UInt8, minor: UInt8) -> ManagementCommand {
+    ManagementCommand(opcode: 0x000E, index: index, parameters: [major, minor])
+  }
+
+  /// The name in answers to inquiries, at most 248 bytes; no short one.
+  static func setLocalName(_ index: UInt16, _ name: StaticString) -> ManagementCommand {
+    var parameters = [UInt8](repeating: 0, count: 249 + 11)
+    name.withUTF8Buffer { bytes in
+      for (index, byte) in bytes.prefix(248).enumerated() { parameters[index] = byte }
+    }
+    return ManagementCommand(opcode: 0x000F, index: index, parameters: parameters)
+  }
+
+  /// A UUID in answers to inquiries, least significant byte first.
+  static func addUUID(_ index: UInt16, _ uuid: [UInt8]) -> ManagementCommand {
+    ManagementCommand(opcode: 0x0010, index: index, parameters: uuid + [0])
+  }
+
+  /// Removes all of them.
+  static func removeUUIDs(_ index: UInt16) -> ManagementCommand {
+    ManagementCommand(opcode: 0x0011, index: index, parameters: [UInt8](repeating: 0, count: 16))
+  }
+
+  /// The controller has neither keys nor a display: the kernel pairs without a question, where a peer wants to.
+  static func setNoInputNoOutput(_ index: UInt16) -> ManagementCommand {
+    ManagementCommand(opcode: 0x0018, index: index, parameters: [3])
+  }
+
   static func setBondable(_ index: UInt16, _ isOn: Bool) -> ManagementCommand {
     ManagementCommand(opcode: 0x0009, index: index, parameters: [isOn ? 1 : 0])
   }

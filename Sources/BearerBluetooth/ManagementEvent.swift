@@ -94,6 +94,7 @@ struct ControllerSettings: OptionSet, Equatable {
   let rawValue: UInt32
   static let powered = ControllerSettings(rawValue: 1 << 0)
   static let bondable = ControllerSettings(rawValue: 1 << 4)
+  static let classic = ControllerSettings(rawValue: 1 << 7)
   static let lowEnergy = ControllerSettings(rawValue: 1 << 9)
 }
 

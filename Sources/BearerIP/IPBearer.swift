@@ -97,7 +97,7 @@ public final class IPBearer {
   public func dial(_ candidate: Candidate, token: UInt32) {
     switch candidate.address {
     case .ip(let endpoint): dialer?.dial(endpoint, token: token)
-    case .bluetooth: preconditionFailure("a Bluetooth candidate is for the Bluetooth bearer")
+    case .bluetooth, .bluetoothClassic: preconditionFailure("a Bluetooth candidate is for the Bluetooth bearer")
     }
   }
 

@@ -11,7 +11,7 @@ public enum BearerSection: UInt8, CaseIterable, Sendable {
     switch bearer {
     case .ethernet, .wifi, .loopback: self = .ip
     case .wifiDirect: self = .wifiDirect
-    case .bluetoothLE: self = .bluetoothLE
+    case .bluetoothLE, .bluetoothClassic: self = .bluetoothLE
     }
   }
 

@@ -76,20 +76,24 @@ public struct RadioAnswers {
   public var wireless: WirelessAbilities?
   /// Of the interface that [mesh] names.
   public var mesh: WirelessAbilities?
+  /// Whether the kernel has RFCOMM, or has loaded it for this question.
+  public var hasRFCOMM: Bool
 
   public init(
-    regulatoryDomain: String?, adapters: [AdapterAbilities]?, wireless: WirelessAbilities?, mesh: WirelessAbilities?
+    regulatoryDomain: String?, adapters: [AdapterAbilities]?, wireless: WirelessAbilities?, mesh: WirelessAbilities?,
+    hasRFCOMM: Bool = true
   ) {
     self.regulatoryDomain = regulatoryDomain
     self.adapters = adapters
     self.wireless = wireless
     self.mesh = mesh
+    self.hasRFCOMM = hasRFCOMM
   }
 
   /// Asks the kernel.
   init(asking interface: String, mesh: String) {
     self.init(
       regulatoryDomain: BearerIP.regulatoryDomain(), adapters: adapterAbilities(),
-      wireless: wirelessAbilities(of: interface), mesh: wirelessAbilities(of: mesh))
+      wireless: wirelessAbilities(of: interface), mesh: wirelessAbilities(of: mesh), hasRFCOMM: kernelHasRFCOMM())
   }
 }

@@ -28,11 +28,29 @@ extension Doctor {
           "bluetooth", .wrong, "\(joined(answers.map { $0.name })): no Bluetooth Low Energy",
           remedy: "use an adapter of Bluetooth 4.0 or later"))
     }
+    if configuration.bluetooth.isClassic { findings += bluetoothClassic(answers) }
     if findings.isEmpty {
-      let places = "Low Energy, \(BluetoothSettings().linksMax) links used at most"
+      let classic = configuration.bluetooth.isClassic ? " and classic" : ""
+      let places = "Low Energy\(classic), \(BluetoothSettings().linksMax) links used at most"
       findings.append(Finding("bluetooth", .good, joined(adapters) + (answers.isEmpty ? "" : ": \(places)")))
     }
     return findings
+  }
+
+  private func bluetoothClassic(_ answers: [AdapterAbilities]) -> [Finding] {
+    if !answers.isEmpty && !answers.contains(where: { $0.hasClassic }) {
+      return [
+        Finding(
+          "bluetooth", .wrong, "\(joined(answers.map { $0.name })): no Bluetooth classic",
+          remedy: "use an adapter of both kinds, or set [bluetooth] classic = no")
+      ]
+    }
+    if radios.hasRFCOMM { return [] }
+    return [
+      Finding(
+        "bluetooth", .wrong, "the kernel has no RFCOMM, which [bluetooth] classic needs",
+        remedy: "run “modprobe rfcomm”, or set [bluetooth] classic = no")
+    ]
   }
 
   func wifiDirect() -> [Finding] {

@@ -107,7 +107,7 @@ public struct Neighbour: Equatable, Sendable {
     output.append(node)
     output.append(bigEndian: cost)
     output.append(bigEndian: payloadBytesMax)
-    output.append(bearer.rawValue)
+    output.append(bearer.advertised.rawValue)
     output.append(0)
     output.append(bigEndian: UInt16(0))
   }

@@ -17,6 +17,10 @@ public struct EncryptAhead: Equatable, Sendable {
   public init(over bearer: BearerKind) {
     switch bearer {
     case .bluetoothLE: (limit, enough) = (FrameHeader.byteCount + Link.payloadBytesMax(over: .bluetoothLE), 1)
+    case .bluetoothClassic:
+      // Two frames: one is sent while the next is encrypted.
+      limit = 2 * (FrameHeader.byteCount + Link.payloadBytesMax(over: .bluetoothClassic))
+      enough = limit / 2
     case .ethernet, .wifi, .wifiDirect, .loopback: (limit, enough) = (Self.bytesMax, Self.bytesMax / 2)
     }
   }

@@ -94,7 +94,7 @@ public struct Link {
   /// frame does not wait long for a bulk one: 4 KiB take 33 ms at 1 Mbit/s.
   public static func payloadBytesMax(over bearer: BearerKind) -> Int {
     switch bearer {
-    case .bluetoothLE: 4_096
+    case .bluetoothLE, .bluetoothClassic: 4_096
     case .ethernet, .wifi, .wifiDirect, .loopback: Limits.framePayloadBytesMax
     }
   }

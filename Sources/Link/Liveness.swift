@@ -41,7 +41,7 @@ public struct Liveness {
   public static func silenceMax(over bearer: BearerKind) -> TimeSpan {
     switch bearer {
     case .ethernet, .loopback: .milliseconds(2_200)
-    case .wifi, .wifiDirect, .bluetoothLE: .seconds(3)
+    case .wifi, .wifiDirect, .bluetoothLE, .bluetoothClassic: .seconds(3)
     }
   }
 
@@ -49,7 +49,7 @@ public struct Liveness {
   static func answerMin(over bearer: BearerKind) -> TimeSpan {
     switch bearer {
     case .ethernet, .loopback: .milliseconds(700)
-    case .wifi, .wifiDirect, .bluetoothLE: .seconds(2)
+    case .wifi, .wifiDirect, .bluetoothLE, .bluetoothClassic: .seconds(2)
     }
   }
 

@@ -65,11 +65,11 @@ public struct Admission {
 
   public init() {}
 
-  /// Time from admission to the proof of a key. Over Bluetooth LE a handshake takes three round trips of up to 400 ms,
+  /// Time from admission to the proof of a key. Over Bluetooth a handshake takes three round trips of up to 400 ms,
   /// and some kilobytes at as little as 5 kB/s.
   public static func deadline(_ bearer: BearerKind) -> TimeSpan {
     switch bearer {
-    case .bluetoothLE: .seconds(10)
+    case .bluetoothLE, .bluetoothClassic: .seconds(10)
     case .ethernet, .wifi, .wifiDirect, .loopback: .seconds(5)
     }
   }

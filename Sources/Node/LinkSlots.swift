@@ -39,7 +39,7 @@ struct LinkSlots {
   /// Whom a link is charged to.
   static func holder(_ source: UInt64, over bearer: BearerKind) -> UInt64 {
     switch bearer {
-    case .bluetoothLE: bluetooth
+    case .bluetoothLE, .bluetoothClassic: bluetooth
     case .loopback: source == localhost ? 0 : source
     case .ethernet, .wifi, .wifiDirect: source
     }

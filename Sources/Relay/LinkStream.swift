@@ -29,7 +29,7 @@ final class LinkStream: LinkIO, EventSource {
 
   private let loop: EventLoop
   private let descriptor: CInt
-  private let isByteStream: Bool
+  private let isTCP: Bool
   private let scratch: LinkScratch
   private var registration: Registration?
   private var timer: Timer?
@@ -46,7 +46,7 @@ final class LinkStream: LinkIO, EventSource {
     self.loop = loop
     self.scratch = scratch
     descriptor = handoff.descriptor
-    isByteStream = handoff.unitBytesMax == Int.max
+    if case .ip = handoff.remote { isTCP = true } else { isTCP = false }
     do throws(SystemError) {
       registration = try loop.add(descriptor, .read, .link, self)
     } catch {
@@ -71,7 +71,7 @@ final class LinkStream: LinkIO, EventSource {
 
   var segments: SegmentCounts? {
     var sent: UInt32 = 0, resent: UInt32 = 0
-    guard isByteStream, csystem_tcp_segments(descriptor, &sent, &resent) else { return nil }
+    guard isTCP, csystem_tcp_segments(descriptor, &sent, &resent) else { return nil }
     return SegmentCounts(sent: UInt64(sent), resent: UInt64(resent))
   }
 
@@ -97,8 +97,8 @@ final class LinkStream: LinkIO, EventSource {
   func close(lingers: Bool) {
     driver = nil
     guard lingers, scratch.lingering < Self.lingeringMax else { return closeNow() }
-    // A Bluetooth channel cannot close one direction: a shutdown ends the whole channel.
-    if isByteStream { shutdown(descriptor, CInt(SHUT_WR)) }
+    // Bluetooth cannot close one direction: a shutdown ends the whole channel.
+    if isTCP { shutdown(descriptor, CInt(SHUT_WR)) }
     waitForRoom(false)
     isLingering = true
     scratch.lingering += 1

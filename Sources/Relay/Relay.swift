@@ -320,6 +320,8 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     case .bluetooth:
       guard let bluetooth else { return node.handle(.dialFailed(handle), now: now) }
       bluetooth.dial(candidate, token: handle)
+    // Nothing finds such a candidate: those peers dial.
+    case .bluetoothClassic: node.handle(.dialFailed(handle), now: now)
     }
   }
 

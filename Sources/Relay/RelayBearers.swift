@@ -102,10 +102,17 @@ extension Relay: BearerDelegate {
     return all
   }
 
-  /// One for each adapter.
-  var bluetoothStatus: [BearerStatus] { bluetooth?.snapshots.map(bluetoothStatus) ?? [] }
+  /// One for each adapter, and one more for classic where that is used.
+  var bluetoothStatus: [BearerStatus] {
+    var all: [BearerStatus] = []
+    for snapshot in bluetooth?.snapshots ?? [] {
+      all.append(lowEnergyStatus(snapshot))
+      if let classic = snapshot.classic { all.append(classicStatus(classic, snapshot.adapterIndex)) }
+    }
+    return all
+  }
 
-  private func bluetoothStatus(_ snapshot: BluetoothSnapshot) -> BearerStatus {
+  private func lowEnergyStatus(_ snapshot: BluetoothSnapshot) -> BearerStatus {
     let state: StaticString = snapshot.problem == nil ? "up" : "fault"
     var detail = ""
     if let index = snapshot.adapterIndex {
@@ -124,6 +131,20 @@ extension Relay: BearerDelegate {
     status.use = RadioUse(
       places: snapshot.links, placesMax: snapshot.linksMax, scanning: snapshot.scanningTime,
       dialling: snapshot.diallingTime)
+    return status
+  }
+
+  private func classicStatus(_ snapshot: ClassicSnapshot, _ adapter: UInt16?) -> BearerStatus {
+    let state: StaticString = snapshot.problem != nil ? "fault" : snapshot.channel == nil ? "waiting" : "up"
+    var detail = ""
+    if let adapter, let channel = snapshot.channel {
+      detail = "hci\(adapter), rfcomm channel \(channel), \(snapshot.links) of \(snapshot.linksMax) links"
+      if snapshot.isDiscoverable { detail += ", discoverable" }
+    }
+    var status = BearerStatus(
+      name: String(BearerKind.bluetoothClassic.name), state: String(state), detail: detail,
+      problem: snapshot.problem ?? "")
+    status.use = RadioUse(places: snapshot.links, placesMax: snapshot.linksMax)
     return status
   }
 
@@ -179,6 +200,7 @@ extension Relay: BearerDelegate {
     var settings = BearerBluetooth.BluetoothSettings()
     settings.psm = configuration.bluetooth.psm
     settings.relays = node.settings.relays
+    settings.isClassic = configuration.bluetooth.isClassic
     let radios = BluetoothRadios(loop, settings, adapters: configuration.bluetooth.adapters, hint: hint, self)
     radios.placesChanged = { [self] places in node.handle(.bluetoothPlaces(places), now: loop.now) }
     bluetooth = radios

@@ -8,6 +8,7 @@ extension RemoteAddress {
     switch self {
     case .ip(let endpoint): endpoint.text
     case .bluetooth(let endpoint): endpoint.text
+    case .bluetoothClassic(let address): BluetoothEndpoint(address: address, isRandom: false).text
     }
   }
 
@@ -17,6 +18,7 @@ extension RemoteAddress {
     switch self {
     case .ip(let endpoint): endpoint.isIPv4 || endpoint.isLinkLocalIPv6 ? endpoint.low : endpoint.high
     case .bluetooth(let endpoint): 1 << 48 | endpoint.address
+    case .bluetoothClassic(let address): 1 << 48 | address
     }
   }
 }

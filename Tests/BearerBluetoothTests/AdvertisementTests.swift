@@ -66,3 +66,11 @@ import Testing
 @Test func zeroPaddingEndsTheReading() {
   #expect(CausewayService.claim(in: [0] + CausewayService.advertisement) == nil)
 }
+
+@Test func anAnswerToAnInquiryHoldsTheHintInAUUIDOfItsOwn() {
+  // 8A1C0002-6F5B-4E0B-0123-456789ABCDEF, and 8A1C0003 of a leaf.
+  let relay = CausewayService.claimUUID(.init(hint: 0x0123_4567_89AB_CDEF))
+  #expect(hex(relay.reversed()) == "8a1c00026f5b4e0b0123456789abcdef")
+  let leaf = CausewayService.claimUUID(.init(hint: 0x0123_4567_89AB_CDEF, relays: false))
+  #expect(hex(leaf.reversed()) == "8a1c00036f5b4e0b0123456789abcdef")
+}

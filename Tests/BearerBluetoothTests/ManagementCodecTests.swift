@@ -2,13 +2,6 @@ import Testing
 
 @testable import BearerBluetooth
 
-private func bytes(_ hex: String) -> [UInt8] {
-  let digits = Array(hex.utf8)
-  return stride(from: 0, to: digits.count - 1, by: 2).map {
-    UInt8(String(decoding: digits[$0...($0 + 1)], as: UTF8.self), radix: 16)!
-  }
-}
-
 private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
 
 @Test func commandsAreHeaderAndParametersInLittleEndian() {
@@ -19,6 +12,20 @@ private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
   #expect(ManagementCommand.startDiscovery(1).bytes == bytes("23000100010006"))
   #expect(ManagementCommand.stopDiscovery(1).bytes == bytes("24000100010006"))
   #expect(ManagementCommand.removeAdvertising(0).bytes == bytes("3f000000010001"))
+}
+
+@Test func whatMakesAControllerKnownToClassicPeersIsInLittleEndian() {
+  #expect(ManagementCommand.setDiscoverable(1, true).bytes == bytes("0600010003" + "00" + "010000"))
+  #expect(ManagementCommand.setConnectable(0, true).bytes == bytes("07000000010001"))
+  #expect(ManagementCommand.setSimplePairing(0, true).bytes == bytes("0b000000010001"))
+  #expect(ManagementCommand.setDeviceClass(0, major: 3, minor: 0).bytes == bytes("0e00000002000300"))
+  #expect(ManagementCommand.setNoInputNoOutput(0).bytes == bytes("18000000010003"))
+  #expect(ManagementCommand.removeUUIDs(0).bytes == bytes("110000001000" + String(repeating: "00", count: 16)))
+  #expect(
+    ManagementCommand.addUUID(0, CausewayService.uuid).bytes
+      == bytes("100000001100" + "0100a1e405ca5c9e0b4e5b6f01001c8a" + "00"))
+  let name = ManagementCommand.setLocalName(0, "Box").bytes
+  #expect(name == bytes("0f0000000401" + "426f78" + String(repeating: "00", count: 257)))
 }
 
 @Test func addAdvertisingCarriesBothPartsAfterTheirLengths() {

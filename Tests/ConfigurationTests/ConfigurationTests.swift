@@ -55,6 +55,7 @@ private func refusal(_ text: String) -> String? {
     enabled = no
     adapter = hci3
     psm = 0xff
+    classic = yes
     [wifi-direct]
     enabled = no
     mode = client
@@ -77,7 +78,7 @@ private func refusal(_ text: String) -> String? {
   #expect(!c.node.isRelay && c.node.peersMax == 8)
   #expect(!c.ip.isEnabled && c.ip.interfaces == ["eth0", "wlan0"] && c.ip.port == 1 && c.ip.usesLoopback)
   #expect(c.ip.peers.map(\.interface) == ["", "", "eth1"] && c.ip.peers.map(\.endpoint.port) == [41820, 9, 65535])
-  #expect(!c.bluetooth.isEnabled && c.bluetooth.psm == 0xFF)
+  #expect(!c.bluetooth.isEnabled && c.bluetooth.psm == 0xFF && c.bluetooth.isClassic)
   #expect(c.bluetooth.adapters == [.index(3)])
   #expect(!c.wifiDirect.isEnabled && c.wifiDirect.mode == .client && c.wifiDirect.interface == "wlp3s0")
   #expect(!c.applications.isEnabled && c.applications.group == "chat-users")

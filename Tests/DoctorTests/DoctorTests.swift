@@ -176,6 +176,18 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     try expect("wrong bluetooth: there is no adapter")
   }
 
+  @Test func whatBluetoothClassicLacksIsNamedWhereItIsWanted() throws {
+    patient.radios.adapters = [AdapterAbilities(name: "hci0", hasLowEnergy: true, isPowered: true, hasClassic: false)]
+    patient.radios.hasRFCOMM = false
+    #expect(try patient.complaints() == [])
+    patient.configuration.bluetooth.isClassic = true
+    try expect("wrong bluetooth: hci0: no Bluetooth classic")
+    patient.radios.adapters = [AdapterAbilities(name: "hci0", hasLowEnergy: true, isPowered: true)]
+    try expect("wrong bluetooth: the kernel has no RFCOMM, which [bluetooth] classic needs")
+    patient.radios.hasRFCOMM = true
+    #expect(try patient.findings().contains { $0.text == "hci0: Low Energy and classic, 7 links used at most" })
+  }
+
   @Test func bluetoothdInTheWayIsNamed() throws {
     try patient.run("bluetoothd", process: 612)
     try expect("wrong bluetoothd: bluetoothd runs (process 612): only one of the two can own an adapter")

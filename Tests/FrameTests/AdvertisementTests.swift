@@ -105,6 +105,12 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameRefusal? {
   #expect(topologyBody(neighbours) == topologyBytes)
 }
 
+@Test func aNeighbourByBluetoothClassicIsWrittenAsBluetooth() {
+  var classic = neighbours[1]
+  classic.bearer = .bluetoothClassic
+  #expect(topologyBody([neighbours[0], classic]) == topologyBytes)
+}
+
 @Test func aTopologyIsReadNeighbourByNeighbour() throws {
   let view = try TopologyView(topologyBytes.span.bytes)
   #expect(view.flags == TopologyFlags(relays: true, encryption: .required))

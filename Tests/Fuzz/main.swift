@@ -13,6 +13,7 @@ private let targets: [(name: String, take: (UnsafeRawBufferPointer) -> Void)] = 
   ("journals", fuzzJournals),
   ("management", fuzzManagement),
   ("attributes", fuzzAttributes),
+  ("records", fuzzServiceRecords),
   ("supplicant", fuzzSupplicant),
   ("requests", fuzzRequests),
   ("leases", fuzzLeases),

@@ -12,7 +12,8 @@ local proto = Proto("causeway", "Causeway")
 
 local PASSAGE_BYTES, HEADER_BYTES, PAYLOAD_MAX = 16, 48, 16640
 
-local BEARERS = { [1] = "Ethernet", [2] = "Wi-Fi", [3] = "Wi-Fi Direct", [4] = "Bluetooth LE", [5] = "loopback" }
+local BEARERS = { [1] = "Ethernet", [2] = "Wi-Fi", [3] = "Wi-Fi Direct", [4] = "Bluetooth LE", [5] = "loopback",
+  [6] = "Bluetooth classic" }
 local PRIORITIES = { [0] = "control", [1] = "realtime", [2] = "interactive", [3] = "bulk" }
 local TYPES = {
   [1] = "hello", [2] = "ping", [3] = "pong", [4] = "goodbye", [5] = "request", [16] = "advertisement", [17] = "deny-list",

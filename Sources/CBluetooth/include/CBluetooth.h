@@ -5,6 +5,7 @@
 #include <bluetooth/bluetooth.h>
 #include <bluetooth/hci.h>
 #include <bluetooth/l2cap.h>
+#include <bluetooth/rfcomm.h>
 
 // glibc declares socket addresses as a transparent union, which Swift cannot pass a pointer for.
 static inline int cbluetooth_bind_control(int descriptor, const struct sockaddr_hci *address) {
@@ -18,6 +19,18 @@ static inline int cbluetooth_connect(int descriptor, const struct sockaddr_l2 *a
 }
 /// The accepted socket is non-blocking and closed on exec.
 static inline int cbluetooth_accept(int descriptor, struct sockaddr_l2 *peer) {
+  socklen_t size = sizeof *peer;
+  return accept4(descriptor, (struct sockaddr *)peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+static inline int cbluetooth_bind_rfcomm(int descriptor, const struct sockaddr_rc *address) {
+  return bind(descriptor, (const struct sockaddr *)address, sizeof *address);
+}
+static inline int cbluetooth_own_rfcomm(int descriptor, struct sockaddr_rc *address) {
+  socklen_t size = sizeof *address;
+  return getsockname(descriptor, (struct sockaddr *)address, &size);
+}
+/// The accepted socket is non-blocking and closed on exec.
+static inline int cbluetooth_accept_rfcomm(int descriptor, struct sockaddr_rc *peer) {
   socklen_t size = sizeof *peer;
   return accept4(descriptor, (struct sockaddr *)peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }

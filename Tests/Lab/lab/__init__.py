@@ -8,7 +8,9 @@
     mdns.py         Avahi
     bluetooth.py    the virtual Bluetooth air; the kernel's management and L2CAP sockets
     phone.py        a program: a Bluetooth host that is not Linux, for Process
-    client.py       a program: a Causeway client on such a host or over TCP, written from docs/protocol.md
+    client.py       a program: a Causeway client on such a host, over RFCOMM or over TCP, written from docs/protocol.md
+    classic.py      Bluetooth classic by the kernel: inquiry, service records, RFCOMM
+    carrier.py      a program: carries a node's streams over RFCOMM, for a peer that has nothing else
     told.py         what that program tells
     station.py      a phone as an ordinary station, and its address
     membership.py   its part of a session

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""client.py SOCKET|ADDRESS:PORT NAME [SECONDS [PEER TEXT]]: a Causeway client that shares no code with the firmware, written
-from docs/protocol.md alone: bumble's Bluetooth host as the radio of a phone, or a box's address in a network that the phone is
-in, Python's `ssl` for TLS, the `openssl` command for keys and signatures, its libssl for DTLS.
+"""client.py SOCKET|hciN|ADDRESS:PORT NAME [SECONDS [PEER TEXT]]: a Causeway client that shares no code with the firmware, written
+from docs/protocol.md alone: bumble's Bluetooth host as the radio of a phone, Bluetooth classic at a controller of this kernel,
+or a box's address in a network that the phone is in, Python's `ssl` for TLS, the `openssl` command for keys and signatures, its libssl for DTLS.
 
 It looks for a box, links with it, announces itself and a service with signed advertisements, verifies those of others, answers
 pings, comes into a session that it is invited to, says TEXT to the member on the node called PEER, shows what it is told, and
@@ -41,7 +41,7 @@ SERVICE_TYPE, FAREWELL = "story", "the battery is empty"
 LIFETIME_SECONDS = 180
 SHUTTING_DOWN = 1
 # Bearer, cost, and longest frame payload.
-BLUETOOTH_LE, WIFI_DIRECT = (4, 8000, 4096), (3, 120, PAYLOAD_BYTES_MAX)
+BLUETOOTH_LE, BLUETOOTH_CLASSIC, WIFI_DIRECT = (4, 8000, 4096), (4, 9000, 4096), (3, 120, PAYLOAD_BYTES_MAX)
 
 SPKI_PREFIX = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d030107034200")
 POINT_BYTES = 65
@@ -410,8 +410,28 @@ async def open_channel(path):
     return await connection.create_l2cap_channel(spec=spec), hint
 
 
+async def open_rfcomm(index):
+    """Find a box by an inquiry, ask its service records for the channel, connect."""
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+    from lab import Management, classic
+
+    service = bytes.fromhex(SERVICE.replace("-", ""))
+    with Management() as kernel:
+        own = kernel.address(index)
+        address, response = classic.find(kernel, index, service)
+        # A second UUID is 8A1C0002-6F5B-4E0B and the start of the id; all stand with their last byte first.
+        start = response.index(bytes.fromhex("8a1c00026f5b4e0b")[::-1])
+        hint = response[start - 8 : start][::-1]
+        tell("found", address=address, hint=hint.hex())
+        channel = classic.find_channel(own, address, service)
+        tell("channel", value=channel)
+        connected = classic.connect_rfcomm(own, address, channel)
+    connected.setblocking(False)
+    return Stream(*await asyncio.open_connection(sock=connected)), hint
+
+
 class Stream:
-    """A TCP connection, as `open_channel` has one of the radio."""
+    """A connection of TCP or RFCOMM, as `open_channel` has one of the radio."""
 
     def __init__(self, reader, writer):
         self.write, self.drain, self.sink = writer.write, writer.drain, None
@@ -427,6 +447,8 @@ async def main(place, name, seconds="20", partner=None, text=None):
     tell("self", id=identity.id.hex())
     if place.startswith("/"):
         medium, (channel, hint) = BLUETOOTH_LE, await open_channel(place)
+    elif place.startswith("hci"):
+        medium, (channel, hint) = BLUETOOTH_CLASSIC, await open_rfcomm(int(place[3:]))
     else:
         medium, hint = WIFI_DIRECT, b""
         channel = Stream(*await asyncio.open_connection(*place.rsplit(":", 1)))

@@ -1,12 +1,12 @@
 """A virtual Bluetooth air: controllers that hear each other, each behind /dev/vhci or a unix socket.
 
 The controllers are bumble's, from its unmodified package; this package adds what radio has and a model on one machine
-lacks (distance, signal strength, links that die) and what a Linux host expects of a controller. Bluetooth LE only: the
-controllers say they know BR/EDR, as most real ones do, but nobody answers there.
+lacks (distance, signal strength, links that die) and what a Linux host expects of a controller.
 
     __main__.py     the command line
     medium.py       who hears whom; links, their loss and their rate
     controller.py   one controller
+    classic.py      what it has of Bluetooth classic (BR/EDR)
     advertiser.py   the two styles of advertising
     ports.py        how a host reaches its controller
     control.py      changing the air while it runs

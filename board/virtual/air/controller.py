@@ -5,11 +5,12 @@ import collections
 import sys
 
 from bumble import controller as bumble_controller
-from bumble import hci, ll
+from bumble import hci
 from bumble.core import PhysicalTransport
 
 from .advertiser import AdvertisingSet, EventType, LegacyAdvertiser
-from .medium import INTERVAL_UNIT
+from .classic import COMBINATION_KEY_P192, ClassicController
+from .medium import INTERVAL_UNIT, LinkEnd
 
 ErrorCode = hci.HCI_ErrorCode
 Feature = hci.LmpFeatureMask
@@ -18,7 +19,6 @@ ACL_PACKET = 2
 ENHANCED_CONNECTION_COMPLETE = 1 << 9    # bit of the LE event mask
 REPORT_DATA = 229                        # bytes of advertising data in one extended report
 MORE_TO_COME = 1 << 5                    # data status in the event type of an extended report
-PAGE_TIMEOUT = 2.0                       # s; nobody is there to answer a BR/EDR page
 
 EXTENDED_COMMANDS = {
     hci.HCI_LE_SET_ADVERTISING_SET_RANDOM_ADDRESS_COMMAND,
@@ -55,16 +55,7 @@ BREDR_ANSWERS = {
 LinkParameters = collections.namedtuple("LinkParameters", "interval latency supervision_timeout")
 
 
-class LinkEnd(bumble_controller.Connection):
-    """A connection as one controller sees it."""
-
-    air_link = None
-    # The dataclass compares by value; the ends of links are told apart by identity.
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
-
-
-class Controller(bumble_controller.Controller):
+class Controller(ClassicController, bumble_controller.Controller):
     def __init__(self, name, medium, address, *, extended, forget_duplicates):
         super().__init__(name, link=medium, public_address=hci.Address(address, hci.Address.PUBLIC_DEVICE_ADDRESS))
         self.extended = extended
@@ -93,12 +84,15 @@ class Controller(bumble_controller.Controller):
             | Feature.SECURE_SIMPLE_PAIRING_CONTROLLER_SUPPORT
             | Feature.RSSI_WITH_INQUIRY_RESULTS
             | Feature.EXTENDED_INQUIRY_RESPONSE
+            | Feature.LMP_3_SLOT_PACKETS
+            | Feature.LMP_5_SLOT_PACKETS
         )
         self.lmp_features_max_page_number = 1
         # Private addresses are not resolved here and there is one PHY, so the host must not count on more.
         self.le_features &= ~(hci.LeFeatureMask.LL_PRIVACY | hci.LeFeatureMask.LE_CODED_PHY)
         self.le_features &= ~hci.LeFeatureMask.LE_PERIODIC_ADVERTISING
         self.supported_commands = set(type(self).supported_commands)
+        self.start_classic()
         if extended:
             self.supported_commands |= EXTENDED_COMMANDS
         else:
@@ -110,7 +104,7 @@ class Controller(bumble_controller.Controller):
         """A packet from the host. Data goes straight to the medium, in the fragments the host made."""
         if packet[0] == ACL_PACKET:
             handle = packet[1] | packet[2] << 8
-            connection = self.find_le_connection_by_handle(handle & 0xFFF)
+            connection = self.find_end(handle & 0xFFF)
             if connection:
                 self.link.send_acl(connection, handle >> 12 & 3, packet[5:])
             return
@@ -121,11 +115,19 @@ class Controller(bumble_controller.Controller):
 
     def send_hci_packet(self, packet):
         """To the host at once: bumble's detour through the event loop would let data overtake events."""
+        if isinstance(packet, hci.HCI_Link_Key_Notification_Event):
+            # bumble says that each key is one of Secure Connections, which the host has not asked for.
+            packet = bytes(packet)[:-1] + COMBINATION_KEY_P192
         self.send_raw(bytes(packet))
 
     def send_raw(self, packet):
         if self.port:
             self.port.send(packet)
+
+    def find_end(self, handle):
+        """The end of a link of either kind, by the host's handle."""
+        connection = self.find_le_connection_by_handle(handle) or self.find_classic_connection_by_handle(handle)
+        return connection if connection and getattr(connection, "air_link", None) else None
 
     def on_hci_command_packet(self, command):
         if hasattr(self, "on_" + command.name.lower()):
@@ -144,11 +146,12 @@ class Controller(bumble_controller.Controller):
         self.le_scan_enable = False
         self.pending_le_connection = None
         self.accept_list.clear()
-        for connection in tuple(self.le_connections.values()):
-            connection.air_link.alive.discard(connection)
-            if not connection.air_link.alive:
-                self.link.links.remove(connection.air_link)
+        for link in tuple(self.link.links):
+            link.alive -= {end for end in link.ends if end.controller is self}
+            if not link.alive:
+                self.link.links.remove(link)
         self.le_connections.clear()
+        self.stop_classic()
 
     def on_hci_reset_command(self, command):
         self.power_down()
@@ -158,7 +161,7 @@ class Controller(bumble_controller.Controller):
     # --- data --------------------------------------------------------------------------------------------------------
 
     def on_acl_sent(self, connection):
-        if self.le_connections.get(connection.peer_address) is connection:
+        if connection in connection.air_link.alive:
             self.send_raw(b"\x04\x13\x05\x01" + connection.handle.to_bytes(2, "little") + b"\x01\x00")
 
     def on_acl_received(self, connection, boundary, data):
@@ -391,14 +394,20 @@ class Controller(bumble_controller.Controller):
     # --- connected ---------------------------------------------------------------------------------------------------
 
     def on_hci_disconnect_command(self, command):
-        connection = self.find_le_connection_by_handle(command.connection_handle)
+        connection = self.find_end(command.connection_handle)
         if not connection:
             self._send_hci_command_status(ErrorCode.UNKNOWN_CONNECTION_IDENTIFIER_ERROR, command.op_code)
             return
         self._send_hci_command_status(hci.HCI_COMMAND_STATUS_PENDING, command.op_code)
         link = connection.air_link
-        connection.send_ll_control_pdu(ll.TerminateInd(command.reason))
+        link.send(connection, lambda: link.end_at(link.other(connection), command.reason))
         link.end_at(connection, ErrorCode.CONNECTION_TERMINATED_BY_LOCAL_HOST_ERROR)
+
+    def on_disconnected(self, connection, reason):
+        if connection.transport == PhysicalTransport.LE:
+            self.on_le_disconnected(connection, reason)
+        else:
+            self.on_classic_disconnected(connection.peer_address, reason)
 
     def on_hci_le_connection_update_command(self, command):
         if connection := self.find_le_connection_by_handle(command.connection_handle):
@@ -423,7 +432,7 @@ class Controller(bumble_controller.Controller):
         )
 
     def on_hci_read_rssi_command(self, command):
-        connection = self.find_le_connection_by_handle(command.handle)
+        connection = self.find_end(command.handle)
         if not connection:
             return hci.HCI_Read_RSSI_ReturnParameters(
                 ErrorCode.UNKNOWN_CONNECTION_IDENTIFIER_ERROR, command.handle, 127
@@ -442,31 +451,4 @@ class Controller(bumble_controller.Controller):
                 manufacturer_name=self.manufacturer_company_identifier,
                 subversion=self.lmp_subversion,
             )
-        )
-
-    # --- BR/EDR: an empty world --------------------------------------------------------------------------------------
-
-    def on_hci_inquiry_command(self, command):
-        self._send_hci_command_status(hci.HCI_COMMAND_STATUS_PENDING, command.op_code)
-        self.inquiry = asyncio.get_running_loop().call_later(
-            command.inquiry_length * 1.28, self.send_hci_packet, hci.HCI_Inquiry_Complete_Event(ErrorCode.SUCCESS)
-        )
-
-    def on_hci_inquiry_cancel_command(self, _command):
-        if inquiry := getattr(self, "inquiry", None):
-            inquiry.cancel()
-        return hci.HCI_StatusReturnParameters(ErrorCode.SUCCESS)
-
-    def on_hci_create_connection_command(self, command):
-        self._send_hci_command_status(hci.HCI_COMMAND_STATUS_PENDING, command.op_code)
-        asyncio.get_running_loop().call_later(
-            PAGE_TIMEOUT,
-            self.send_hci_packet,
-            hci.HCI_Connection_Complete_Event(
-                status=ErrorCode.PAGE_TIMEOUT_ERROR,
-                connection_handle=0,
-                bd_addr=command.bd_addr,
-                link_type=hci.HCI_Connection_Complete_Event.LinkType.ACL,
-                encryption_enabled=0,
-            ),
         )

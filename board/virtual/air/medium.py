@@ -3,17 +3,28 @@
 import asyncio
 import math
 
-from bumble import hci, ll
+from bumble import controller, hci, ll
+from bumble.core import PhysicalTransport
 from bumble.link import LocalLink
 
 DEFAULT_RSSI = -60                       # dBm, at one hop's distance
 SUPERVISION_TICK = 0.05                  # s
 INTERVAL_UNIT = 0.00125                  # s
+SLOT = 0.000625                          # s
 BYTES_OVERHEAD = 14                      # preamble, address, header, checksum and the empty packet that acknowledges
 
 
+class LinkEnd(controller.Connection):
+    """A connection as one controller sees it."""
+
+    air_link = None
+    # The dataclass compares by value; the ends of links are told apart by identity.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
 class Link:
-    """One LE connection: its two ends, and what is under way between them.
+    """One connection, LE or BR/EDR: its two ends, and what is under way between them.
 
     A packet that the other end cannot hear is repeated by the link layer until it gets through or the supervision
     timeout ends the link, so it waits here meanwhile."""
@@ -72,7 +83,7 @@ class Link:
         if end not in self.alive:
             return
         self.alive.discard(end)
-        end.controller.on_le_disconnected(end, reason)
+        end.controller.on_disconnected(end, reason)
         if not self.alive:
             self.medium.links.remove(self)
 
@@ -81,6 +92,7 @@ class Link:
         return {
             "central": central.controller.name,
             "peripheral": peripheral.controller.name,
+            "transport": central.transport.name,
             "supervision_timeout": self.supervision_timeout,
             "interval": self.interval,
             "audible": self.is_audible(),
@@ -147,12 +159,15 @@ class Medium(LocalLink):
             return None
         peripheral = peripheral_node.make_connection(hci.Role.PERIPHERAL, advertiser.address, own_address)
         central = initiator.make_connection(hci.Role.CENTRAL, own_address, advertiser.address)
-        link = Link(self, central, peripheral, max(0.1, parameters.supervision_timeout * 0.01),
-                    parameters.interval * INTERVAL_UNIT)
-        central.air_link = peripheral.air_link = link
-        self.links.append(link)
+        self.join(central, peripheral, max(0.1, parameters.supervision_timeout * 0.01), parameters.interval * INTERVAL_UNIT)
         peripheral_node.on_connected_as_peripheral(peripheral, advertiser, parameters)
         return central
+
+    def join(self, central, peripheral, supervision_timeout, interval=2 * SLOT):
+        """BR/EDR has no connection events: its ends take turns by slots."""
+        link = Link(self, central, peripheral, supervision_timeout, interval)
+        central.air_link = peripheral.air_link = link
+        self.links.append(link)
 
     # --- data and control on links -------------------------------------------------------------------------------
 
@@ -185,10 +200,10 @@ class Medium(LocalLink):
         link.send(connection, deliver)
 
     def send_ll_control_pdu(self, sender_address, receiver_address, packet):
-        """Called by bumble's Connection. Several links may join the same two addresses' nodes; one matches exactly."""
+        """Called by bumble's Connection, for LE. Several links may join the same two addresses' nodes; one matches exactly."""
         for link in self.links:
             for end in link.ends:
-                if (end.self_address, end.peer_address) == (sender_address, receiver_address):
+                if end.transport == PhysicalTransport.LE and (end.self_address, end.peer_address) == (sender_address, receiver_address):
                     receiver = link.other(end)
                     link.send(end, lambda: self._deliver_control(link, receiver, packet))
                     return

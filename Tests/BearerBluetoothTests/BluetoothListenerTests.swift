@@ -8,7 +8,7 @@ import Testing
 @testable import BearerBluetooth
 
 /// `Acceptor` handles a lack of descriptors; this tests that the listener uses it.
-@Suite struct L2CAPListenerTests {
+@Suite struct BluetoothListenerTests {
   @Test func `a listener that cannot accept says so once and rests`() throws {
     let loop = try EventLoop()
     var wakeUps = 0
@@ -19,7 +19,7 @@ import Testing
     var byte: UInt8 = 1
     #expect(write(ends[1], &byte, 1) == 1)
     var told: [CInt] = []
-    let listener = try L2CAPListener(loop, ends[0], { _, _ in }, shortage: { told.append($0?.code ?? 0) })
+    let listener = try BluetoothListener(loop, ends[0], { _, _ in }, shortage: { told.append($0?.code ?? 0) })
     defer { listener.close(); close(ends[1]) }
     serve(loop, for: .milliseconds(200))
     #expect(wakeUps < 5 && told == [EINVAL])

@@ -1,0 +1,29 @@
+import Bearer
+import Reactor
+
+/// A listening socket of Bluetooth: L2CAP, or RFCOMM.
+final class BluetoothListener {
+  private let acceptor: Acceptor
+
+  /// Takes over `descriptor`, even when it throws. `accept` takes the next connection. `accepted` owns its descriptors;
+  /// `shortage` is called when accepting begins to fail, and with nil when that is over.
+  init(
+    _ loop: EventLoop, _ descriptor: CInt,
+    accept: @escaping (CInt) throws(SystemError) -> (descriptor: CInt, peer: BluetoothEndpoint) = L2CAPSocket.accept,
+    _ accepted: @escaping (CInt, BluetoothEndpoint) -> Void, shortage: @escaping (SystemError?) -> Void
+  ) throws(SystemError) {
+    acceptor = try Acceptor(
+      loop, descriptor,
+      accept: { descriptor in
+        do throws(SystemError) {
+          let next = try accept(descriptor)
+          accepted(next.descriptor, next.peer)
+          return .taken
+        } catch {
+          return Acceptor.Outcome(error)
+        }
+      }, shortage: shortage)
+  }
+
+  func close() { acceptor.close() }
+}

@@ -1,0 +1,190 @@
+import Bearer
+import CBluetooth
+import CSystem
+import Primitives
+import Reactor
+
+/// The state of Bluetooth classic, for status.
+public struct ClassicSnapshot: Equatable, Sendable {
+  /// The server channel of RFCOMM; nil while nobody can connect.
+  public var channel: UInt8?
+  /// Current BR/EDR links, and how many a controller has at most.
+  public var links: Int
+  public var linksMax: Int
+  /// Whether it answers inquiries.
+  public var isDiscoverable: Bool
+  /// Why it does not work; nil when it does, or when the controller is away.
+  public var problem: String?
+}
+
+/// Bluetooth classic (BR/EDR) beside LE on the same controller, for peers that have nothing else: it is found by inquiry, serves
+/// its service record, and hands over RFCOMM connections as streams. It dials nobody and makes no inquiry, so the air is LE's
+/// except where a peer connects.
+///
+/// No pairing that a person would see, and no bonding: TLS above the stream authenticates.
+final class ClassicRadio {
+  /// Active members of a piconet (Core Specification 5.4, Vol 1, Part A, 3.4).
+  static let linksMax = 7
+  /// Network access point, fully available.
+  private static let deviceClass: (major: UInt8, minor: UInt8) = (3, 0)
+
+  var report: ((String, _ isFault: Bool) -> Void)?
+  /// A peer has opened a stream; the callback owns the descriptor.
+  var accepted: ((CInt, _ address: UInt64) -> Void)?
+
+  private let loop: EventLoop
+  private let adapter: Adapter
+  private let claim: CausewayService.Claim
+  private let open: (_ adapter: UInt64) throws(SystemError) -> Sockets
+  private var channel: UInt8?
+  private var listeners: [BluetoothListener] = []
+  private var records: SDPConnections?
+  private var linked: [UInt64] = []
+  private var isDiscoverable = false
+  private var problem: String?
+
+  /// Listeners for streams, with the channel of RFCOMM, and for clients that ask for service records.
+  typealias Sockets = (streams: CInt, channel: UInt8, records: CInt)
+
+  /// `open` opens the listeners at the controller with this address; tests use sockets of another family.
+  init(
+    _ loop: EventLoop, _ adapter: Adapter, _ claim: CausewayService.Claim,
+    open: @escaping (UInt64) throws(SystemError) -> Sockets
+  ) {
+    self.loop = loop
+    self.open = open
+    self.adapter = adapter
+    self.claim = claim
+  }
+
+  var snapshot: ClassicSnapshot {
+    ClassicSnapshot(
+      channel: channel, links: linked.count, linksMax: Self.linksMax, isDiscoverable: isDiscoverable, problem: problem)
+  }
+
+  /// The controller is up: listens, and lets peers find it.
+  func start(_ working: Adapter.Working) {
+    do throws(SystemError) {
+      let sockets = try open(working.address)
+      let records = SDPConnections(loop, channel: sockets.channel)
+      let isListening = listen(sockets.streams, RFCOMMSocket.accept) { [self] in take($0, $1) }
+      let isServing = listen(sockets.records, L2CAPSocket.accept) { descriptor, peer in
+        let unitBytes = (try? L2CAPSocket.sendUnitBytesMaxClassic(descriptor)) ?? SDP.unitBytesMin
+        records.adopt(descriptor, peer, unitBytes: unitBytes)
+      }
+      guard isListening, isServing else { throw SystemError.last }
+      self.records = records
+      channel = sockets.channel
+    } catch {
+      close()
+      return fail("nobody can connect: \(Self.remedy(error))")
+    }
+    perform(commands(working.index), 0)
+  }
+
+  /// False, with errno, when the descriptor cannot be watched; it is closed then.
+  private func listen(
+    _ descriptor: CInt, _ accept: @escaping (CInt) throws(SystemError) -> (descriptor: CInt, peer: BluetoothEndpoint),
+    _ accepted: @escaping (CInt, BluetoothEndpoint) -> Void
+  ) -> Bool {
+    let listener = try? BluetoothListener(
+      loop, descriptor, accept: accept, accepted, shortage: { [self] error in tellShortage(error) })
+    if let listener { listeners.append(listener) }
+    return listener != nil
+  }
+
+  static func openSockets(_ adapter: UInt64) throws(SystemError) -> Sockets {
+    let (streams, channel) = try RFCOMMSocket.listen(adapter)
+    do throws(SystemError) {
+      return (streams, channel, try L2CAPSocket.listenForRecords(adapter))
+    } catch {
+      _ = CSystem.close(streams)
+      throw error
+    }
+  }
+
+  /// The controller is down.
+  func stop() {
+    close()
+    linked = []
+    isDiscoverable = false
+    problem = nil
+  }
+
+  /// Just before the end: peers find it no more. What is not connectable is not discoverable either; a command for each would
+  /// find the kernel busy with the other.
+  func hide(_ index: UInt16) {
+    adapter.post(.setConnectable(index, false))
+    adapter.post(.removeUUIDs(index))
+  }
+
+  func connected(_ address: UInt64) {
+    if !linked.contains(address), linked.count < Self.linksMax { linked.append(address) }
+  }
+
+  func disconnected(_ address: UInt64) { linked.removeAll { $0 == address } }
+
+  private func take(_ descriptor: CInt, _ peer: BluetoothEndpoint) {
+    guard let accepted else {
+      _ = CSystem.close(descriptor)
+      return
+    }
+    accepted(descriptor, peer.address)
+  }
+
+  private func close() {
+    for listener in listeners { listener.close() }
+    listeners = []
+    records?.closeAll()
+    records = nil
+    channel = nil
+  }
+
+  private func commands(_ index: UInt16) -> [ManagementCommand] {
+    [
+      .setSimplePairing(index, true), .setNoInputNoOutput(index), .setConnectable(index, true),
+      .setLocalName(index, "Causeway"),
+      .setDeviceClass(index, major: Self.deviceClass.major, minor: Self.deviceClass.minor),
+      // Those of a process that was killed are there still.
+      .removeUUIDs(index), .addUUID(index, CausewayService.uuid), .addUUID(index, CausewayService.claimUUID(claim)),
+      .setDiscoverable(index, true),
+    ]
+  }
+
+  private func perform(_ commands: [ManagementCommand], _ position: Int) {
+    guard channel != nil else { return }
+    guard position < commands.count else {
+      isDiscoverable = true
+      problem = nil
+      report?("peers can connect", false)
+      return
+    }
+    adapter.send(commands[position]) { [self] outcome in
+      guard channel != nil else { return }
+      if let problem = outcome.problem {
+        return fail("peers do not find it: the kernel refuses command \(commands[position].opcode): \(problem)")
+      }
+      perform(commands, position + 1)
+    }
+  }
+
+  private func fail(_ text: String) {
+    problem = text
+    report?(text, true)
+  }
+
+  private func tellShortage(_ error: SystemError?) {
+    if let error { return fail("cannot accept connections: \(error.text). Trying every second.") }
+    problem = nil
+    report?("accepts connections again", false)
+  }
+
+  private static func remedy(_ error: SystemError) -> String {
+    switch error.code {
+    case EPROTONOSUPPORT: "the kernel has no RFCOMM: run “modprobe rfcomm”, or set [bluetooth] classic = no"
+    case EADDRINUSE: "another program serves service records: stop bluetoothd"
+    case EACCES: "no permission for the service records: run with CAP_NET_BIND_SERVICE"
+    case _: error.text
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import Primitives
+
+/// The question where a device has the Causeway service: one search, continued until the answer is whole (Core
+/// Specification 5.4, Vol 3, Part B, 4.7).
+struct SDPClient {
+  enum Step: Equatable {
+    /// Send this, and wait for the answer.
+    case ask([UInt8])
+    /// The service is at this channel of RFCOMM.
+    case channel(UInt8)
+    /// The device does not offer the service.
+    case absent
+    /// The device refuses; with the error code of SDP.
+    case refused(code: UInt16)
+    /// Not an answer to this question, or one above a limit.
+    case malformed
+  }
+
+  /// Of one answer with all its parts. The protocols of a record are about 20 bytes; a device may have several records of
+  /// the service, and the first one is used.
+  static let answerBytesMax = 1024
+  /// Parts of an answer: a device that sends one byte in each does not keep this node busy.
+  static let partsMax = 16
+  /// Server channels of RFCOMM (RFCOMM 1.2, 5.4).
+  static let channels: ClosedRange<UInt8> = 1...30
+
+  private var parts: UInt16 = 0
+  private var answer: [UInt8] = []
+
+  /// The first request.
+  mutating func begin() -> [UInt8] { request(continuation: []) }
+
+  /// An answer has come.
+  mutating func received(_ pdu: [UInt8]) -> Step {
+    do throws(TooShort) {
+      var reader = ByteReader(pdu.span.bytes, orThrow: TooShort())
+      let kind = try reader.u8()
+      guard try reader.u16() == parts, Int(try reader.u16()) == reader.remaining else { return .malformed }
+      if kind == SDP.errorResponse { return .refused(code: try reader.u16()) }
+      guard kind == SDP.searchAttributeResponse else { return .malformed }
+      let part = try reader.array(Int(try reader.u16()))
+      let continuation = try reader.array(Int(try reader.u8()))
+      guard reader.remaining == 0, continuation.count <= SDP.continuationBytesMax,
+        answer.count + part.count <= Self.answerBytesMax
+      else { return .malformed }
+      answer += part
+      if continuation.isEmpty { return Self.result(answer) }
+      return Int(parts) < Self.partsMax ? .ask(request(continuation: continuation)) : .malformed
+    } catch {
+      return .malformed
+    }
+  }
+
+  /// Service Search Attribute for the list of protocols. Each request has a number of its own.
+  private mutating func request(continuation: [UInt8]) -> [UInt8] {
+    parts += 1
+    var parameters = DataElement(sequence: [SDP.service]).bytes
+    parameters.append(bigEndian: UInt16(Self.answerBytesMax))
+    parameters += DataElement(sequence: [DataElement(unsigned: SDP.protocolList)]).bytes
+    return SDP.pdu(
+      SDP.searchAttributeRequest, parts, parameters + [UInt8(truncatingIfNeeded: continuation.count)] + continuation)
+  }
+
+  /// Reads the lists of attributes, one for each record.
+  private static func result(_ answer: [UInt8]) -> Step {
+    var reader = ByteReader(answer.span.bytes, orThrow: TooShort())
+    guard let lists = try? reader.element().elements, reader.remaining == 0 else { return .malformed }
+    for list in lists {
+      guard let attributes = list.elements else { return .malformed }
+      for index in stride(from: 1, to: attributes.count, by: 2)
+      where attributes[index - 1] == DataElement(unsigned: SDP.protocolList) {
+        if let channel = channel(attributes[index]) { return .channel(channel) }
+      }
+    }
+    return .absent
+  }
+
+  /// The channel in a list of protocols, each of which is a sequence: its UUID, its parameters.
+  private static func channel(_ protocols: DataElement) -> UInt8? {
+    for layer in protocols.elements ?? [] {
+      guard let fields = layer.elements, fields.count >= 2, fields[0].longUUID == SDP.rfcomm.longUUID,
+        let number = fields[1].number, let channel = UInt8(exactly: number), channels.contains(channel)
+      else { continue }
+      return channel
+    }
+    return nil
+  }
+}

@@ -1,0 +1,142 @@
+import Testing
+
+@testable import BearerBluetooth
+
+/// The Causeway service's UUID, as SDP writes it.
+private let service = "8a1c00016f5b4e0b9e5cca05e4a10001"
+
+private let record =
+  "3552" + "0900000a00010000" + "09000135111c" + service + "090004350c" + "3503190100" + "35051900030805"
+  + "0900053503191002" + "090006350909656e09006a090100" + "0901002508" + "4361757365776179"
+
+private func ask(_ request: String, unitBytes: Int = 672) -> String? {
+  SDPServer(channel: 5).respond(to: bytes(request), unitBytes: unitBytes).map { hex($0) }
+}
+
+@Test func theBrowserOfLinuxIsToldTheWholeRecord() {
+  // `sdptool browse`: search attribute for the public browse group, all attributes.
+  let request = "060000000f" + "3503191002" + "ffff" + "35050a0000ffff" + "00"
+  #expect(ask(request) == "0700000059" + "0056" + "3554" + record + "00")
+}
+
+@Test func aPhoneThatAsksForTheServiceIsToldItsProtocols() {
+  let request = "061234001b" + "35111c" + service + "03f0" + "3503090004" + "00"
+  let protocols = "090004350c" + "3503190100" + "35051900030805"
+  #expect(ask(request) == "0712340018" + "0015" + "35133511" + protocols + "00")
+}
+
+@Test func aSearchGivesTheHandleOfTheRecord() {
+  #expect(ask("020001" + "0016" + "35111c" + service + "0001" + "00") == "0300010009" + "00010001" + "00010000" + "00")
+}
+
+@Test func attributesAreReadByTheHandle() {
+  #expect(
+    ask("040001" + "000c" + "00010000" + "0010" + "3503090000" + "00") == "050001000d" + "000a" + "35080900000a00010000"
+      + "00")
+  #expect(ask("040001" + "000c" + "00010001" + "0010" + "3503090000" + "00") == "0100010002" + "0002")
+}
+
+@Test func aServiceThatIsNotHereIsNotFound() {
+  let serialPort = "3503191101"
+  #expect(ask("020001" + "0008" + serialPort + "0001" + "00") == "0300010005" + "00000000" + "00")
+  #expect(ask("060001" + "000d" + serialPort + "ffff" + "3503090004" + "00") == "0700010005" + "0002" + "3500" + "00")
+}
+
+@Test func eachUUIDOfAPatternHasToBeInTheRecord() {
+  #expect(ask("020001" + "000b" + "3506190003190100" + "0001" + "00") == "0300010009" + "00010001" + "00010000" + "00")
+  #expect(ask("020001" + "000b" + "3506190003191101" + "0001" + "00") == "0300010005" + "00000000" + "00")
+}
+
+@Test func aUUIDIsFoundInEachOfItsLengths() {
+  let found = "0300010009" + "00010001" + "00010000" + "00"
+  #expect(ask("020001" + "0008" + "3503190003" + "0001" + "00") == found)
+  #expect(ask("020001" + "000a" + "35051a00000003" + "0001" + "00") == found)
+  #expect(ask("020001" + "0016" + "35111c0000000300001000800000805f9b34fb" + "0001" + "00") == found)
+}
+
+@Test func aPatternHasOneToTwelveUUIDs() {
+  let twelve = "3524" + String(repeating: "190003", count: 12)
+  #expect(ask("020001" + "0029" + twelve + "0001" + "00") == "0300010009" + "00010001" + "00010000" + "00")
+  let thirteen = "3527" + String(repeating: "190003", count: 13)
+  #expect(ask("020001" + "002c" + thirteen + "0001" + "00") == "0100010002" + "0003")
+  #expect(ask("020001" + "0005" + "3500" + "0001" + "00") == "0100010002" + "0003")
+}
+
+@Test(arguments: [(7, 672), (16, 672), (65535, 48), (65535, 0), (65535, 100)])
+func anAnswerIsContinuedWithinTheLimitsOfTheClientAndItsChannel(_ byteCount: Int, _ unitBytes: Int) throws {
+  let server = SDPServer(channel: 5)
+  var whole: [UInt8] = []
+  var continuation: [UInt8] = []
+  repeat {
+    let parameters = bytes("3503191002") + [UInt8(byteCount >> 8), UInt8(byteCount & 255)] + bytes("35050a0000ffff")
+    let request = SDP.pdu(6, 1, parameters + [UInt8(continuation.count)] + continuation)
+    let answer = try #require(server.respond(to: request, unitBytes: unitBytes))
+    #expect(answer.count <= max(unitBytes, 48))
+    let count = Int(answer[5]) << 8 | Int(answer[6])
+    #expect(count > 0 && count <= byteCount)
+    whole += answer[7..<(7 + count)]
+    continuation = Array(answer[(8 + count)...])
+    #expect(Int(answer[7 + count]) == continuation.count)
+  } while !continuation.isEmpty
+  #expect(hex(whole) == "3554" + record)
+}
+
+@Test func aContinuationStateThatIsNotOursIsRefused() {
+  let request = "35031910020010" + "35050a0000ffff"
+  let refusal = "0100010002" + "0005"
+  #expect(ask("060001" + "0011" + request + "020000") == refusal)
+  #expect(ask("060001" + "0011" + request + "020056") == refusal)
+  #expect(ask("060001" + "0011" + request + "02ffff") == refusal)
+  #expect(ask("060001" + "0010" + request + "0110") == refusal)
+  #expect(ask("020001" + "000a" + "3503190003" + "0001" + "020001") == refusal)
+}
+
+@Test func aClientThatTakesTooFewBytesIsRefused() {
+  #expect(ask("060001" + "000f" + "35031910020006" + "35050a0000ffff" + "00") == "0100010002" + "0003")
+  #expect(ask("020001" + "0008" + "3503190003" + "0000" + "00") == "0100010002" + "0003")
+}
+
+@Test func aListOfAttributesThatIsNoListIsRefused() {
+  let refusal = "0100010002" + "0003"
+  #expect(ask("060001" + "000a" + "3503191002ffff" + "3500" + "00") == refusal)
+  #expect(ask("060001" + "000c" + "3503191002ffff" + "35020804" + "00") == refusal)
+  #expect(ask("060001" + "000d" + "3503191002ffff" + "3503190004" + "00") == refusal)
+  #expect(ask("060001" + "000f" + "3503191002ffff" + "35050affff0000" + "00") == refusal)
+}
+
+@Test func aLengthThatLiesIsRefused() {
+  #expect(ask("060001" + "0010" + "3503191002ffff" + "35050a0000ffff" + "00") == "0100010002" + "0004")
+  #expect(ask("060001" + "000e" + "3503191002ffff" + "35050a0000ffff" + "00") == "0100010002" + "0004")
+}
+
+@Test func everyCutOfARequestIsRefusedAndEveryChangedByteAnswered() {
+  let server = SDPServer(channel: 5)
+  let requests = [
+    "35111c" + service + "0001" + "00", "00010000" + "0010" + "3503090000" + "00",
+    "3503191002" + "ffff" + "35050a0000ffff" + "00",
+  ]
+  for (kind, parameters) in zip([UInt8(2), 4, 6], requests.map { bytes($0) }) {
+    for count in 0..<parameters.count {
+      let answer = server.respond(to: SDP.pdu(kind, 7, Array(parameters.prefix(count))), unitBytes: 48)
+      #expect(answer == bytes("01000700020003"), "kind \(kind) cut to \(count)")
+    }
+    let whole = SDP.pdu(kind, 7, parameters)
+    for count in 0..<5 { #expect(server.respond(to: Array(whole.prefix(count)), unitBytes: 48) == nil) }
+    for index in 5..<whole.count {
+      for value in UInt8.min...UInt8.max {
+        var changed = whole
+        changed[index] = value
+        let answer = server.respond(to: changed, unitBytes: 48)
+        #expect(answer?[0] == 1 || answer?[0] == kind + 1)
+        #expect(answer?.count ?? 0 <= 48)
+      }
+    }
+  }
+}
+
+@Test func whatIsNoRequestIsNotAnswered() {
+  #expect(ask("0100010002" + "0003") == nil)
+  #expect(ask("0700010005" + "0002350000") == nil)
+  #expect(ask("") == nil)
+  #expect(ask("0800010000") == "0100010002" + "0003")
+}

@@ -1,0 +1,109 @@
+"""Bluetooth classic (BR/EDR) for scenarios that play a peer themselves: inquiry, service records, RFCOMM; without pairing."""
+
+import ctypes
+import socket
+import struct
+
+from .bluetooth import (
+    AF_BLUETOOTH, BT_SECURITY, BT_SECURITY_LOW, BTPROTO_L2CAP, SOL_BLUETOOTH, _bind, _libc, address_bytes, address_text,
+    finish_connect,
+)
+from .process import run
+from .story import CheckFailed, check
+
+BTPROTO_RFCOMM = 3
+SDP_PSM = 1
+SET_DISCOVERABLE, SET_SSP, SET_NAME, ADD_UUID, SET_IO_CAPABILITY = 0x06, 0x0B, 0x0F, 0x10, 0x18
+NO_INPUT_NO_OUTPUT = b"\x03"
+BREDR_ADDRESSES = b"\x01"                # type mask of discovery
+IN_PROGRESS = 115
+
+
+def power_on(kernel, index):
+    """A controller that others may page and that asks nobody before it pairs."""
+    kernel.command(SET_SSP, index, b"\1")
+    kernel.command(SET_IO_CAPABILITY, index, NO_INPUT_NO_OUTPUT)
+    kernel.power_on(index)
+
+
+def load():
+    """The kernel's RFCOMM, which a kernel loads by itself where it has modprobe."""
+    run("modprobe", "rfcomm", timeout=60)
+
+
+def make_discoverable(kernel, index, name, *uuids):
+    """Answer inquiries with a name and services (bytes, most significant first)."""
+    kernel.command(SET_NAME, index, name.encode().ljust(260, b"\0"))
+    for uuid in uuids:
+        kernel.command(ADD_UUID, index, uuid[::-1] + b"\0")
+    kernel.command(SET_DISCOVERABLE, index, b"\1\0\0")
+
+
+def inquire(kernel, index, address, timeout=15):
+    """The extended inquiry response of a device."""
+    return _inquire(kernel, index, lambda found: found[:6] == address_bytes(address), timeout)[14:]
+
+
+def find(kernel, index, service, timeout=30):
+    """(address, extended inquiry response) of a device that offers a service (a UUID as bytes)."""
+    found = _inquire(kernel, index, lambda found: service[::-1] in found[14:], timeout)
+    return address_text(found[:6]), found[14:]
+
+
+def _inquire(kernel, index, is_wanted, timeout):
+    kernel.forget_events()
+    kernel.command(kernel.START_DISCOVERY, index, BREDR_ADDRESSES)
+    try:
+        return kernel.wait_event(kernel.FOUND, index, lambda found: found[6] == 0 and is_wanted(found), timeout)
+    finally:
+        kernel.command(kernel.STOP_DISCOVERY, index, BREDR_ADDRESSES, check=False)
+
+
+def _low(new):
+    new.setsockopt(SOL_BLUETOOTH, BT_SECURITY, struct.pack("BB", BT_SECURITY_LOW, 0))
+    return new
+
+
+def listen_rfcomm(own_address):
+    """(listener, its channel)"""
+    listener = _low(socket.socket(AF_BLUETOOTH, socket.SOCK_STREAM, BTPROTO_RFCOMM))
+    listener.bind((own_address, 0))
+    listener.listen(4)
+    listener.settimeout(20)
+    return listener, listener.getsockname()[1]
+
+
+def connect_rfcomm(own_address, address, channel, timeout=20):
+    connecting = _low(socket.socket(AF_BLUETOOTH, socket.SOCK_STREAM, BTPROTO_RFCOMM))
+    connecting.bind((own_address, 0))
+    connecting.settimeout(timeout)
+    connecting.connect((address, channel))
+    return connecting
+
+
+def connect_sdp(own_address, address, timeout=20):
+    """An L2CAP channel to the server of service records."""
+    connecting = _low(socket.socket(AF_BLUETOOTH, socket.SOCK_SEQPACKET, BTPROTO_L2CAP))
+    _bind(connecting, _address(own_address, 0))
+    connecting.setblocking(False)
+    target = _address(address, SDP_PSM)
+    if _libc.connect(connecting.fileno(), target, len(target)) < 0 and ctypes.get_errno() != IN_PROGRESS:
+        raise OSError(ctypes.get_errno(), "connect to the service records")
+    return finish_connect(connecting, timeout)
+
+
+def _address(address, psm):
+    return struct.pack("<HH6sHBx", AF_BLUETOOTH, psm, address_bytes(address), 0, 0)
+
+
+def find_channel(own_address, address, service):
+    """The RFCOMM channel of a service (a UUID as bytes), from the device's records."""
+    with connect_sdp(own_address, address) as sdp:
+        parameters = b"\x35\x11\x1c" + service + b"\x03\xf0" + b"\x35\x03\x09\x00\x04" + b"\0"
+        sdp.send(struct.pack(">BHH", 6, 1, len(parameters)) + parameters)
+        answer = sdp.recv(1024)
+    check(answer[:3] == b"\x07\0\1", "an answer of the service records", answer)
+    marker = b"\x19\x00\x03\x08"         # UUID of RFCOMM, then one byte
+    if marker not in answer:
+        raise CheckFailed(f"no such service: {answer.hex()}")
+    return answer[answer.index(marker) + len(marker)]
