@@ -1,6 +1,9 @@
 # Causeway. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help build run demo docs deb test test-package test-all test-unit test-lab test-room test-backbone test-image image test-unit-file selftest sim sim-planted mutation fuzz bench check clean
+.PHONY: help build run demo docs deb test test-package test-all test-unit test-lab test-room test-backbone test-image image test-unit-file selftest sim sim-planted mutation fuzz bench bench-beside check clean
+
+# A program from PyPI, beside whose transfer of a file ours stands.
+WORMHOLE := build/benchmarks/venv
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,6 +119,14 @@ bench: build ## measured figures: journal, TLS, relaying, security, halls, hosti
 	python3 Tests/Daemons/hall.py build/x86_64/causeway --nodes 8,16,24,40,64,100
 	python3 Tests/Daemons/gathering.py build/x86_64/causeway
 	python3 Tests/Daemons/hostile.py build/x86_64/causeway
+	$(MAKE) bench-beside QUICK=1
+
+bench-beside: ## the relay beside haproxy, NATS, mosquitto, a plain hub, scp and others; writes docs/benchmarks.md in 15 minutes (QUICK=1 prints one short round)
+	@board/virtual/host-packages.sh load peers
+	board/swift.sh firmware x86_64
+	@test -x $(WORMHOLE)/bin/wormhole || { python3 -m venv $(WORMHOLE) && \
+	  $(WORMHOLE)/bin/pip install -q magic-wormhole==0.24.0 magic-wormhole-mailbox-server==0.8.0; } || echo "without magic-wormhole"
+	unshare -n sh -c "ip link set lo up; exec python3 Tests/Benchmarks/beside.py build/x86_64/causeway $(if $(QUICK),--quick)"
 
 docs: ## the library's reference, into build/docs/Causeway; a warning fails it
 	board/docs.sh
