@@ -1,6 +1,9 @@
 # Causeway. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help build run demo docs deb test test-package test-all test-unit test-lab test-room test-backbone test-image image test-unit-file selftest sim sim-planted mutation fuzz bench bench-instructions check clean
+.PHONY: help build run demo docs deb test test-package test-all test-unit test-lab test-room test-backbone test-image image test-unit-file selftest sim sim-planted mutation fuzz bench bench-beside bench-instructions check clean
+
+# A program from PyPI, beside whose transfer of a file ours stands.
+WORMHOLE := build/benchmarks/venv
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,11 +29,12 @@ test-unit: ## unit tests in normal Swift, and 500 simulated networks
 	$(MAKE) sim
 
 selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch64-static, and its command line
-	@board/virtual/host-packages.sh amd64 arm64
+	@board/virtual/host-packages.sh amd64 arm64 load
 	build/x86_64/causeway selftest
 	python3 Tests/CommandLine/command_line_test.py build/x86_64/causeway
 	python3 Tests/CommandLine/join_test.py build/x86_64/causeway
 	python3 Tests/Daemons/dissector_test.py
+	python3 Tests/Benchmarks/generator_test.py build/x86_64/causeway
 	printf '%s\n' daemons_test process_test users_test metrics_test top_test bundle_test explain_test status_test identity_test trust_test kill_writes client_test admission_test applications_test introduction_test certificates_test gathering_test commands_test chat_test files_test fetch_test receivers_test examples_test library_test mesh_test probe_test hall_test hostile_test capture_test page_test dhcp_test | \
 	  xargs -P 2 -I{} python3 Tests/Daemons/{}.py build/x86_64/causeway
 	qemu-aarch64-static build/aarch64/causeway selftest
@@ -120,6 +124,14 @@ bench: build ## measured figures: journal, TLS, relaying, short messages, securi
 	python3 Tests/Daemons/hall.py build/x86_64/causeway --nodes 8,16,24,40,64,100
 	python3 Tests/Daemons/gathering.py build/x86_64/causeway
 	python3 Tests/Daemons/hostile.py build/x86_64/causeway
+	$(MAKE) bench-beside QUICK=1
+
+bench-beside: ## the relay beside haproxy, NATS, mosquitto, a plain hub, scp and others; writes docs/benchmarks.md in 15 minutes (QUICK=1 prints one short round)
+	@board/virtual/host-packages.sh load peers
+	board/swift.sh firmware x86_64
+	@test -x $(WORMHOLE)/bin/wormhole || { python3 -m venv $(WORMHOLE) && \
+	  $(WORMHOLE)/bin/pip install -q magic-wormhole==0.24.0 magic-wormhole-mailbox-server==0.8.0; } || echo "without magic-wormhole"
+	unshare -n sh -c "ip link set lo up; exec python3 Tests/Benchmarks/beside.py build/x86_64/causeway $(if $(QUICK),--quick)"
 
 docs: ## the library's reference, into build/docs/Causeway; a warning fails it
 	board/docs.sh

@@ -22,24 +22,33 @@ PEERS_FEW, PEERS_MANY = 4, 44
 def link_handshake(root):
     """Full mutual handshakes, one after the other, each from an address of its own."""
     box = Daemon(root, "door").start()
-    subprocess.run(
-        f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {root}/key.pem -out {root}/cert.pem"
-        " -days 30 -subj /CN=client", shell=True, check=True, capture_output=True)
     try:
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-            context.minimum_version = context.maximum_version = version
-            context.load_cert_chain(f"{root}/cert.pem", f"{root}/key.pem")
-            # The same without the handshake: what accepting and closing costs.
-            idle = per_round(box, lambda number: plain(box, number))
-            sizes = []
-            spent = per_round(box, lambda number: sizes.append(handshake(context, box, number)))
-            sent, received = (statistics.median(column) for column in zip(*sizes))
-            print(f"link, {version.name[:3]} {version.name[3:].strip('v').replace('_', '.')}: box {(spent - idle) * 1e3:.2f} ms; "
+            cost, sent, received = handshake_cost(box, client_context(root, version))
+            print(f"link, {version.name[:3]} {version.name[3:].strip('v').replace('_', '.')}: box {cost * 1e3:.2f} ms; "
                   f"client to box {sent:.0f} bytes, back {received:.0f}")
     finally:
         box.stop()
+
+
+def client_context(root, version):
+    """Of a client with a certificate of its own, which stays in cert.pem and key.pem."""
+    subprocess.run(
+        f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {root}/key.pem -out {root}/cert.pem"
+        " -days 30 -subj /CN=client", shell=True, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.minimum_version = context.maximum_version = version
+    context.load_cert_chain(f"{root}/cert.pem", f"{root}/key.pem")
+    return context
+
+
+def handshake_cost(box, context):
+    """The box's processor seconds, without what accepting and closing costs; bytes to the box, and back."""
+    idle = per_round(box, lambda number: plain(box, number))
+    sizes = []
+    spent = per_round(box, lambda number: sizes.append(handshake(context, box, number)))
+    return spent - idle, *(statistics.median(column) for column in zip(*sizes))
 
 
 def per_round(box, act):
@@ -145,4 +154,5 @@ def main():
         idle_links(root)
 
 
-main()
+if __name__ == "__main__":
+    main()

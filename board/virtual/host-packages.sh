@@ -2,7 +2,8 @@
 # host-packages.sh: install what the radio lab needs on a Debian 12 or 13 host, and only what is missing.
 #
 # usage: board/virtual/host-packages.sh [amd64|arm64|package ...]     (default: both guests)
-#        package: what makes and tests the Debian package; image: what makes and tests a board's card; bench: what counts instructions
+#        package: what makes and tests the Debian package; image: what makes and tests a board's card
+#        load: what compiles the benchmarks' generator; peers: what stands beside the relay in them (Debian starts their services); bench: what counts instructions
 set -euo pipefail
 
 architectures=("$@")
@@ -19,6 +20,8 @@ for architecture in "${architectures[@]}"; do
         arm64) wanted+=(qemu-system-arm qemu-user-static) ;;
         package) wanted+=(help2man lintian mmdebstrap) ;;
         bench) wanted+=(gcc qemu-user) ;;
+        load) wanted+=(gcc libc6-dev libsodium-dev libssl-dev) ;;
+        peers) wanted+=(haproxy mosquitto nats-server openssh-client openssh-server python3-venv) ;;
         image) wanted+=(cpio dosfstools e2fsprogs fdisk kmod mmdebstrap mtools openssh-client squashfs-tools zstd) ;;
         *) echo "host-packages: no such architecture: $architecture" >&2; exit 126 ;;
     esac
