@@ -1,6 +1,7 @@
 import Bearer
 import CBluetooth
 import CSystem
+import Primitives
 import Reactor
 
 /// The kernel's L2CAP sockets: those of LE, and that of service records over BR/EDR. All are non-blocking, request no link-layer

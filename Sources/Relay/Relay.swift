@@ -100,6 +100,9 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   /// When somebody held the button to switch the board off, until that is under way.
   var powerOffAskedAt: Instant?
   var maintenance: Timer?
+  /// Gives the kernel back what links had that are gone.
+  var memoryReturn: Timer?
+  private static let memoryRest = TimeSpan.milliseconds(250)
   var stateWatch: DescriptorWatch?
   var wasSynchronised = false
   /// The serials of the deny-lists that links were already checked against.
@@ -251,6 +254,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   func linkEnded(_ driver: LinkDriver, reason: String) {
     noteEnd(driver, reason)
     drivers.removeAll { $0 === driver }
+    memoryReturn?.set(after: Self.memoryRest)
     if let source = driver.source { inbound?.handshakeEnded(source, .noLink) }
     if let slot = driver.slot {
       if driver.handoff.isInbound && node.isLinkWasted(slot) { inbound?.wasted(driver.handoff.remote.source) }

@@ -51,18 +51,13 @@ struct NetworkPlan {
         "beacon_int 100", "mesh_fwding \(mesh.isForwarding ? 1 : 0)",
       ],
       interfaceSettings: [
-        "max_peer_links \(WiFiDirectSnapshot.stationsMax)",
-        "mesh_max_inactivity \(MeshOptions.inactivitySecondsMax)",
+        "max_peer_links \(WiFiDirectSnapshot.stationsMax)"
       ], isRadioShared: mesh.isBesideGroup)
   }
 }
 
 /// A mesh in the place of a group.
 public struct MeshOptions: Sendable {
-  /// Seconds after which wpa_supplicant is asked to forget a neighbour that is not heard; its default is 300. Version 2.10 does not keep
-  /// to it: a silent neighbour counts for minutes.
-  static let inactivitySecondsMax = 20
-
   /// Whether the radios forward for each other; otherwise only those in radio range reach each other.
   public var isForwarding: Bool
   /// Whether the radio's own interface has a group, too.
