@@ -31,7 +31,7 @@ def bars(title, series, rows):
         for number, value in enumerate(row):
             from_, to = sorted((x(1), x(value)))
             out.append(f'<rect x="{from_:.1f}" y="{y}" width="{max(to - from_, 1):.1f}" height="{BAR - 1}" fill="{COLOURS[number]}"/>'
-                       f'<text x="{to + 4:.1f}" y="{y + BAR - 2}" font-size="10">{value:.2g}</text>')
+                       f'<text x="{to + 4:.1f}" y="{y + BAR - 2}" font-size="10">{float(f"{value:.2g}"):g}</text>')
             y += BAR
         y += GAP
     return "\n".join([*out, "</svg>"]) + "\n"

@@ -17,7 +17,7 @@ PROJECT = pathlib.Path(__file__).resolve().parents[2]
 sys.argv[1:] = sys.argv[1:] or [str(PROJECT / "build/x86_64/causeway")]
 
 from bench_network import BINARY, Places  # noqa: E402
-from ends import Application, Files, Handshakes  # noqa: E402
+from ends import Application, Files, Handshakes, missing  # noqa: E402
 from flows import Bench  # noqa: E402
 from report import Report  # noqa: E402
 from systems import RECEIVERS_MAX, SIZES, all_systems  # noqa: E402
@@ -98,8 +98,8 @@ def main():
         workshop, places = Workshop(root, build, BINARY), Places()
         try:
             systems = [system for system in all_systems() if system.installed()]
-            missing = sorted({system.program for system in all_systems() if not system.installed()})
-            report = Report(mode, systems, missing)
+            absent = sorted({system.program for system in all_systems() if not system.installed()}) + missing()
+            report = Report(mode, systems, absent)
             bench = Bench(workshop, places)
             measure_relays(report, bench, systems, mode)
             measure_memory(report, bench, systems, mode)

@@ -17,6 +17,12 @@ SSH_PORT, SSH_CIPHERS = 2222, ("aes128-gcm@openssh.com", "chacha20-poly1305@open
 MAILBOX_PORT = 4000
 WORMHOLE = pathlib.Path(__file__).resolve().parents[2] / "build/benchmarks/venv/bin"
 COMMAND_SECONDS_MAX = 120
+SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin")
+
+
+def missing():
+    """Which of the programs beside whole daemons are not there."""
+    return [name for name, there in (("sshd", SSHD and shutil.which("scp")), ("magic-wormhole", (WORMHOLE / "wormhole").exists())) if not there]
 OUTSTANDING = 64
 
 
@@ -58,11 +64,11 @@ class Files:
         wait("the daemons see each other", lambda: "receiver" in self.sender.run("peers")[1])
         self.servers = []
         self.ways = {"Causeway": self.by_causeway}
-        if shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin"):
+        if "sshd" not in missing():
             self.start_sshd()
             for cipher in SSH_CIPHERS:
                 self.ways[f"scp, {cipher.split('@')[0]}"] = lambda cipher=cipher: self.by_scp(cipher)
-        if (WORMHOLE / "wormhole").exists():
+        if "magic-wormhole" not in missing():
             self.servers.append(places.relay.start(WORMHOLE / "twist", "wormhole-mailbox", "--port", f"tcp:{MAILBOX_PORT}",
                                                    "--channel-db", self.root / "mailbox", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
             self.ways["magic-wormhole"] = self.by_wormhole
@@ -105,8 +111,7 @@ class Files:
         config = self.root / "sshd.conf"
         config.write_text(f"Port {SSH_PORT}\nHostKey {self.root}/host\nAuthorizedKeysFile {self.root}/user.pub\nStrictModes no\nUsePAM no\n"
                           f"PidFile none\nPermitRootLogin yes\nSubsystem sftp internal-sftp\nCiphers {','.join(SSH_CIPHERS)}\n")
-        self.servers.append(self.places.relay.start(shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin"), "-D", "-f", config,
-                                                    stderr=subprocess.DEVNULL))
+        self.servers.append(self.places.relay.start(SSHD, "-D", "-f", config, stderr=subprocess.DEVNULL))
 
     def by_scp(self, cipher):
         return self.timed("scp", "-q", "-c", cipher, "-P", SSH_PORT, "-i", self.root / "user", "-o", "StrictHostKeyChecking=no", "-o",

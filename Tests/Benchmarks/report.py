@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from bars import bars
-from ends import WORMHOLE
+from ends import WORMHOLE, missing
 from systems import RECEIVERS_MAX, SIZES, first_version
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -178,16 +178,17 @@ class Report:
 
     def heading(self):
         versions = [f"{system.title} {version}" for system in self.systems if system.alone and not system.tls and (version := system.version())]
-        ssh = f"OpenSSH {first_version('ssh', '-V')}"
         openssl = first_version("openssl", "version")
-        wormhole = [f"magic-wormhole {first_version(WORMHOLE / 'wormhole', '--version')}"] if (WORMHOLE / "wormhole").exists() else []
+        ends = {"sshd": lambda: f", OpenSSH {first_version('ssh', '-V')}",
+                "magic-wormhole": lambda: f", magic-wormhole {first_version(WORMHOLE / 'wormhole', '--version')}"}
+        versions.append(f"OpenSSL {openssl}" + "".join(version() for name, version in ends.items() if name not in missing()))
         flows = [figures for (_, receivers, _, _), rounds in self.flows.items() if receivers == 1 for figures in rounds.values()]
         others = statistics.median(max(0, flow["machine"] - flow["relay"] - flow["publisher"] - flow["receiver"]) for flow in flows)
         absent = f" Not installed, and therefore not here: {', '.join(self.missing)}." if self.missing else ""
         cipher = next(iter(self.flows["hub, TLS", 1, 64, False].values()))["cipher"]
         rounds = f"{self.mode.rounds} round" + "s" * (self.mode.rounds > 1)
         return (f"{processor()}; {processor_count()} processors; Linux {platform.release()}; {time.strftime('%-d %B %Y')}. {rounds} of "
-                f"{self.mode.seconds:g} s a flow, {self.took / 60:.0f} min in all. {', '.join(versions)}, OpenSSL {openssl}, {', '.join([ssh, *wormhole])}. "
+                f"{self.mode.seconds:g} s a flow, {self.took / 60:.0f} min in all. {', '.join(versions)}. "
                 f"TLS is 1.3 with {cipher} and certificates of both sides. Medians of the rounds, and their extremes. While messages "
                 f"flowed, other processes took {others:.0%} of a processor in the middle.{absent}\n")
 
