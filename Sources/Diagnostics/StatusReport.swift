@@ -46,7 +46,7 @@ public struct StatusReport {
   /// Only the bearers.
   public func bearersText() -> TextBuilder {
     var text = TextBuilder()
-    addBearers(to: &text)
+    addBearers(to: &text, withTimes: true)
     return text
   }
 
@@ -107,13 +107,20 @@ public struct StatusReport {
 
   private func addLine(_ value: String, to text: inout TextBuilder) { addLine("", value, to: &text) }
 
-  private func addBearers(to text: inout TextBuilder) {
-    var table = Table(["BEARER", "STATE", "DETAIL"])
+  /// `withTimes`: with the share of time, since the start, in which a radio scanned and dialled.
+  private func addBearers(to text: inout TextBuilder, withTimes: Bool = false) {
+    var table = Table(["BEARER", "STATE"] + (withTimes ? ["SCAN", "DIAL"] : []) + ["DETAIL"])
+    let seconds = max(root["box"]["uptime_seconds"].number, 1)
     root["bearers"].forEach { bearer in
       let detail = bearer["detail"].string
       let problem = bearer["problem"].string
       let separator = detail.utf8.isEmpty || problem.utf8.isEmpty ? "" : " — "
-      table.add([bearer["name"].string, bearer["state"].string, detail + separator + problem])
+      let times = [bearer["scanning_milliseconds"], bearer["dialling_milliseconds"]].map { time in
+        // Milliseconds of so many seconds; the seconds are cut.
+        time.exists ? "\(min(time.number / seconds / 10, 100)) %" : "–"
+      }
+      table.add(
+        [bearer["name"].string, bearer["state"].string] + (withTimes ? times : []) + [detail + separator + problem])
     }
     table.write(to: &text, columns: columns)
   }

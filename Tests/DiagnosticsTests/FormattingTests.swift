@@ -178,6 +178,23 @@ private func untrusted(_ bytes: [UInt8]) -> String {
   #expect(book.name(aliceID) == "bob (a11ce000)" && book.name(bobID) == "bob (b0b00000)")
 }
 
+@Test func `radios are shown with the share of time in which they scanned and dialled`() throws {
+  var status = FakeNode().controlStatus()
+  var radio = BearerStatus(name: "bluetooth-le", state: "up", detail: "hci0", problem: "")
+  radio.use = RadioUse(places: 1, placesMax: 7, scanning: .milliseconds(18_000), dialling: .milliseconds(750))
+  status.bearers.append(radio)
+  let report = try StatusReport(status.toJSON(withSecrets: true))
+  defer { report.release() }
+  // Of 75 seconds.
+  #expect(
+    String(decoding: report.bearersText().bytes, as: UTF8.self) == """
+      BEARER        STATE  SCAN  DIAL  DETAIL
+      ethernet      up     –     –     eth0
+      bluetooth-le  up     24 %  1 %   hci0
+
+      """)
+}
+
 @Test func statusIsShownAsTables() throws {
   let node = FakeNode()
   node.peers = [peer(bobID, "b\u{1B}ob", info: ["room=kitchen"]), peer(aliceID, "alice")]
