@@ -1,3 +1,4 @@
+import CSystem
 import Configuration
 import Diagnostics
 import Relay

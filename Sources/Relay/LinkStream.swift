@@ -30,6 +30,8 @@ final class LinkStream: LinkIO, EventSource {
   private let loop: EventLoop
   private let descriptor: CInt
   private let isTCP: Bool
+  /// It sends whole units.
+  private let isL2CAP: Bool
   private let scratch: LinkScratch
   private var registration: Registration?
   private var timer: Timer?
@@ -47,6 +49,7 @@ final class LinkStream: LinkIO, EventSource {
     self.scratch = scratch
     descriptor = handoff.descriptor
     if case .ip = handoff.remote { isTCP = true } else { isTCP = false }
+    if case .bluetooth = handoff.remote { isL2CAP = true } else { isL2CAP = false }
     do throws(SystemError) {
       registration = try loop.add(descriptor, .read, .link, self)
     } catch {
@@ -81,7 +84,7 @@ final class LinkStream: LinkIO, EventSource {
 
   func send(_ bytes: UnsafeRawBufferPointer) -> TransferOutcome {
     let sent = outcome(CSystem.send(descriptor, bytes.baseAddress!, bytes.count, CInt(MSG_NOSIGNAL)), ofEnd: .later)
-    if sent == .later && hasRoom && !isByteStream { widenBuffer() }
+    if sent == .later && hasRoom && isL2CAP { widenBuffer() }
     hasRoom = false
     return sent
   }

@@ -26,7 +26,7 @@ extension BearerKind {
   var isWiFi: Bool {
     switch self {
     case .wifi, .wifiDirect: true
-    case .ethernet, .bluetoothLE, .loopback: false
+    case .ethernet, .bluetoothLE, .bluetoothClassic, .loopback: false
     }
   }
 }
