@@ -141,7 +141,8 @@ public struct TopologyView: ~Escapable {
     let payloadBytesMax = try reader.u16()
     let bearer = BearerKind(rawValue: try reader.u8())
     let reserved = (try reader.u8(), try reader.u16())
-    guard let bearer, cost > 0, Int(payloadBytesMax) >= Limits.framePayloadBytesFloor, node != .none, reserved == (0, 0)
+    guard let bearer, bearer == bearer.advertised, cost > 0, Int(payloadBytesMax) >= Limits.framePayloadBytesFloor,
+      node != .none, reserved == (0, 0)
     else { throw .malformed }
     return Neighbour(node: node, cost: cost, payloadBytesMax: payloadBytesMax, bearer: bearer)
   }

@@ -146,7 +146,9 @@ private func decodeProfile(_ bytes: [UInt8]) -> FrameRefusal? {
   // Cost 0, a frame too short for an advertisement, an unknown bearer, nobody.
   #expect(decodeTopology(topologyBytes.with { $0.replaceSubrange(20...21, with: [0, 0]) }) == .malformed)
   #expect(decodeTopology(topologyBytes.with { $0.replaceSubrange(22...23, with: [0x07, 0xff]) }) == .malformed)
-  #expect(decodeTopology(topologyBytes.with { $0[24] = 9 }) == .malformed)
+  for bearer in [0, 6, 7, 9] as [UInt8] {
+    #expect(decodeTopology(topologyBytes.with { $0[24] = bearer }) == .malformed, "\(bearer)")
+  }
   #expect(
     decodeTopology(topologyBytes.with { $0.replaceSubrange(4..<20, with: [UInt8](repeating: 0, count: 16)) })
       == .malformed)
