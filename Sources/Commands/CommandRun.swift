@@ -1,4 +1,3 @@
-import CSystem
 import Configuration
 import Diagnostics
 import Relay
@@ -16,8 +15,6 @@ func commandRun(_ words: CommandWords) -> CInt {
     return nil
   }
   guard let configuration = loadConfiguration(path) else { return ExitCode.usage }
-  // The record buffers of a link, 17 KB each, are maps of their own: what a link has not used of them takes no memory.
-  mallopt(M_MMAP_THRESHOLD, 16_384)
   do throws(StartError) {
     try runRelay(configuration, configurationFile: path)
     return ExitCode.done

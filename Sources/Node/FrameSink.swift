@@ -11,8 +11,8 @@ public protocol FrameSink: AnyObject {
 
 /// Cut-through: of a frame to be forwarded over a link whose queue is empty one copy is made, into the stream's memory.
 ///
-/// No order changes: what is queued for a link goes first, and what its stream has taken is bounded as it is for frames that
-/// were queued (`EncryptAhead`).
+/// What is queued for the link goes first, so a flow keeps its order. A frame that is more urgent and comes later in the same
+/// wake-up waits for what the stream has taken, as it waits for what is there from former ones: `EncryptAhead` bounds both.
 extension Node {
   /// The stream of a link, from now until the link is closed.
   public func attach(_ sink: any FrameSink, to slot: Int) { sinks[slot] = sink }
