@@ -70,11 +70,11 @@ struct StreamWriter {
 
   /// Writes what there is room for, and keeps the rest.
   mutating func write(_ bytes: [UInt8], _ connection: DaemonConnection) {
-    waiting += bytes
+    if isEmpty { (waiting, start) = (bytes, 0) } else { waiting.append(copying: bytes) }
     while !isEmpty, written < limit {
       let most = min(limit - written, UInt64(LocalLimits.streamBytesMax))
       let end = min(start + Int(most), waiting.count)
-      connection.tell(.write(stream: stream, data: Array(waiting[start..<end])))
+      connection.tell(.write(stream: stream, data: waiting.span.bytes.extracting(start..<end).array))
       written += UInt64(end - start)
       start = end
     }

@@ -109,8 +109,7 @@ public enum LocalEvent: Equatable, Sendable {
   public var packet: [UInt8] {
     var bytes: [UInt8] = [0, 0, 0, 0]
     append(to: &bytes)
-    let count = UInt32(bytes.count - 4)
-    for index in 0..<4 { bytes[index] = UInt8(truncatingIfNeeded: count >> (24 - 8 * UInt32(index))) }
+    bytes.setPacketLength()
     return bytes
   }
 
@@ -152,7 +151,7 @@ public enum LocalEvent: Equatable, Sendable {
       bytes.append(UInt8(clamping: invitation.memberCount))
       bytes.append(bigEndian: milliseconds)
       bytes.append(bigEndian: UInt16(invitation.context.count))
-      bytes += invitation.context
+      bytes.append(copying: invitation.context)
     case .invitationEnded(let object, let received, let outcome):
       begin(133, object)
       bytes.append(bigEndian: received)
@@ -181,7 +180,7 @@ public enum LocalEvent: Equatable, Sendable {
       bytes.append(address: from)
       bytes.append(isReliable ? 0 : LocalRequest.Mode.unreliable.rawValue)
       bytes.append(bigEndian: UInt32(data.count))
-      bytes += data
+      bytes.append(copying: data)
     case .sent(let request, let to, let delivery):
       begin(138, request)
       bytes.append(address: to)
@@ -197,7 +196,7 @@ public enum LocalEvent: Equatable, Sendable {
     case .streamBytes(let stream, let data):
       begin(141, stream)
       bytes.append(bigEndian: UInt32(data.count))
-      bytes += data
+      bytes.append(copying: data)
     case .streamRoom(let stream, let limit):
       begin(142, stream)
       bytes.append(bigEndian: limit)
@@ -212,7 +211,7 @@ public enum LocalEvent: Equatable, Sendable {
       bytes.append(UInt8(certificates.count))
       for certificate in certificates {
         bytes.append(bigEndian: UInt16(certificate.count))
-        bytes += certificate
+        bytes.append(copying: certificate)
       }
     }
   }

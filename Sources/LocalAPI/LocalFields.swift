@@ -49,10 +49,16 @@ extension ByteReader<LocalRefusal> {
 }
 
 extension [UInt8] {
+  /// Puts the length of what is behind the first four bytes into them.
+  mutating func setPacketLength() {
+    let length = UInt32(count - 4)
+    for index in 0..<4 { self[index] = UInt8(truncatingIfNeeded: length >> (24 - 8 * UInt32(index))) }
+  }
+
   /// At most 255 bytes.
   mutating func append(text: [UInt8]) {
     append(UInt8(text.count))
-    self += text
+    append(copying: text)
   }
 
   mutating func append(address: MemberAddress) {

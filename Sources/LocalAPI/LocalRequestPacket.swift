@@ -5,7 +5,7 @@ import Session
 extension LocalRequest {
   /// The packet, with its length. Texts have at most 255 bytes.
   public var packet: [UInt8] {
-    var bytes: [UInt8] = []
+    var bytes: [UInt8] = [0, 0, 0, 0]
     // One place each for the code that writes a field.
     func word(_ value: UInt32) { bytes.append(bigEndian: value) }
     func long(_ value: UInt64) {
@@ -46,7 +46,7 @@ extension LocalRequest {
       address(to)
       word(milliseconds)
       bytes.append(bigEndian: UInt16(context.count))
-      bytes += context
+      bytes.append(copying: context)
     case .cancel(let invitation):
       begin(7)
       word(invitation)
@@ -65,7 +65,7 @@ extension LocalRequest {
       bytes += [mode.rawValue, UInt8(to.count)]
       for member in to { address(member) }
       word(UInt32(data.count))
-      bytes += data
+      bytes.append(copying: data)
     case .window(let session, let limit):
       begin(11)
       word(session)
@@ -87,7 +87,7 @@ extension LocalRequest {
       begin(15)
       word(stream)
       word(UInt32(data.count))
-      bytes += data
+      bytes.append(copying: data)
     case .streamWindow(let stream, let limit):
       begin(16)
       word(stream)
@@ -114,8 +114,7 @@ extension LocalRequest {
       address(to)
       word(milliseconds)
     }
-    var packet: [UInt8] = []
-    packet.append(bigEndian: UInt32(bytes.count))
-    return packet + bytes
+    bytes.setPacketLength()
+    return bytes
   }
 }

@@ -11,15 +11,15 @@ struct ByteBlocks {
   private var head = 0
 
   mutating func append(_ bytes: [UInt8]) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
+    var next = 0
+    while next < bytes.count {
       if blocks.isEmpty || blocks[blocks.count - 1].count == Self.blockBytes {
         blocks.append([])
         blocks[blocks.count - 1].reserveCapacity(Self.blockBytes)
       }
-      let part = rest.prefix(Self.blockBytes - blocks[blocks.count - 1].count)
-      blocks[blocks.count - 1] += part
-      rest = rest.dropFirst(part.count)
+      let end = min(next + Self.blockBytes - blocks[blocks.count - 1].count, bytes.count)
+      blocks[blocks.count - 1].append(copying: bytes.span.bytes.extracting(next..<end))
+      next = end
     }
     count += bytes.count
   }
@@ -29,10 +29,10 @@ struct ByteBlocks {
     var taken: [UInt8] = []
     taken.reserveCapacity(min(most, count))
     while taken.count < most, !blocks.isEmpty {
-      let part = blocks[0][head...].prefix(most - taken.count)
-      taken += part
-      head += part.count
-      guard head == blocks[0].count else { break }
+      let first = blocks[0], end = min(head + most - taken.count, first.count)
+      taken.append(copying: first.span.bytes.extracting(head..<end))
+      head = end
+      guard head == first.count else { break }
       blocks.removeFirst()
       head = 0
     }

@@ -62,6 +62,8 @@ public final class DaemonConnection {
   private var outbox: [UInt8] = []
   private var sent = 0
   private var inbox: [UInt8] = []
+  /// Bytes of the inbox that were taken.
+  private var head = 0
   private var waiting: [LocalEvent] = []
   /// The last wake was for an event: the others are looked at before the next one.
   private var isTurnOfOthers = false
@@ -116,14 +118,17 @@ public final class DaemonConnection {
   /// Sends a request, now or during `next`. Returns its number, which its answer has, and what it makes.
   @discardableResult public func ask(_ body: LocalRequest.Body) -> UInt32 {
     lastNumber = nextNumber
-    outbox += LocalRequest(lastNumber, body).packet
-    flush()
+    send(LocalRequest(lastNumber, body))
     return lastNumber
   }
 
   /// Sends a request that has no answer.
   public func tell(_ body: LocalRequest.Body) {
-    outbox += LocalRequest(0, body).packet
+    send(LocalRequest(0, body))
+  }
+
+  private func send(_ request: LocalRequest) {
+    outbox.append(copying: request.packet)
     flush()
   }
 
@@ -188,19 +193,21 @@ public final class DaemonConnection {
 
   private func length() -> Int {
     let bytes = inbox
-    return Int(bytes.span.bytes.word32(0))
+    return Int(bytes.span.bytes.word32(head))
   }
 
-  private var hasPacket: Bool { inbox.count >= Self.lengthBytes && inbox.count >= Self.lengthBytes + length() }
+  private var hasPacket: Bool { unread >= Self.lengthBytes && unread >= Self.lengthBytes + length() }
+
+  private var unread: Int { inbox.count - head }
 
   /// The event of the packet that is complete; nil when it is one of a later version.
   private func takePacket() throws(ConnectionError) -> LocalEvent? {
-    let end = Self.lengthBytes + length()
+    let start = head + Self.lengthBytes, end = start + length()
     let bytes = inbox
-    defer { inbox.removeFirst(end) }
+    defer { head = end }
     let event: LocalEvent
     do throws(LocalRefusal) {
-      event = try LocalEvent(bytes.span.bytes.extracting(Self.lengthBytes..<end))
+      event = try LocalEvent(bytes.span.bytes.extracting(start..<end))
     } catch {
       switch error {
       case .unsupported, .outOfRange: return nil
@@ -218,16 +225,19 @@ public final class DaemonConnection {
   }
 
   private func receive() throws(ConnectionError) -> LocalEvent? {
-    let before = inbox.count
-    var isOver = false
-    inbox.append(contentsOf: repeatElement(0, count: Self.receiveBytes))
-    let count = inbox.withUnsafeMutableBytes {
-      recv(descriptor, $0.baseAddress! + before, Self.receiveBytes, CInt(MSG_DONTWAIT))
+    var rest: [UInt8] = []
+    rest.reserveCapacity(unread + Self.receiveBytes)
+    rest.append(copying: inbox.span.bytes.extracting(head...))
+    (inbox, head) = (rest, 0)
+    var count = 0
+    inbox.append(addingCapacity: Self.receiveBytes) { room in
+      room.withUnsafeMutableBufferPointer { buffer, filled in
+        count = recv(descriptor, buffer.baseAddress! + filled, Self.receiveBytes, CInt(MSG_DONTWAIT))
+        filled += max(count, 0)
+      }
     }
-    if count < 0 { isOver = csystem_errno() != EAGAIN && csystem_errno() != EINTR }
-    inbox.removeLast(Self.receiveBytes - max(count, 0))
-    if isOver || count == 0 { throw ConnectionError("the daemon closed the connection; did it stop?") }
-    if inbox.count >= Self.lengthBytes && !(5...LocalLimits.packetBytesMax).contains(length()) {
+    if count == 0 || (count < 0 && csystem_errno() != EAGAIN && csystem_errno() != EINTR) { throw ConnectionError("the daemon closed the connection; did it stop?") }
+    if unread >= Self.lengthBytes && !(5...LocalLimits.packetBytesMax).contains(length()) {
       throw Self.notUnderstood
     }
     return nil

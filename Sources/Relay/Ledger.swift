@@ -134,10 +134,9 @@ public enum Ledger {
   private static let chainBytesMax = 16_384
   /// For each pair of discovery info a string in the snapshot and a value in the JSON tree, plus the text.
   private static let statusOfPeer = Limits.infoPairsMax * 128 + 2 * Limits.infoBytesMax + 2_048
-  /// Scratch buffers of node and links, plaintext of both roles, what one read of a client brings.
+  /// Scratch buffers of node and links, plaintext of both roles.
   private static let sharedBuffers =
     NodeMemory.scratch + LinkScratch.byteCount + 2 * 32_768 + ControlProtocol.requestBytesMax
-    + LocalServer.bufferBytes
 
   private static func line(_ owner: String, _ places: Int?, _ each: Int?, _ bytes: Int) -> String {
     let first = padded(owner, 46)

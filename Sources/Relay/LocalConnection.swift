@@ -2,6 +2,7 @@ import CSystem
 import LocalAPI
 import Primitives
 import Reactor
+import Session
 
 /// The connection of one client of the local API: cuts requests out of the stream, and writes events when there is room.
 final class LocalConnection: EventSource {
@@ -10,6 +11,7 @@ final class LocalConnection: EventSource {
   private static let lengthBytes = 4
   /// How often a client is read in one wake-up: so its messages that wait leave together.
   private static let readsPerCall = 4
+  private static let readBytesMax = 16_384
 
   /// Its place in `LocalClients`.
   let place: Int
@@ -92,14 +94,19 @@ final class LocalConnection: EventSource {
   private func receive() {
     for _ in 0..<Self.readsPerCall {
       guard let server, wants > 0 else { return }
-      let room = min(wants, server.buffer.count)
-      let count = server.buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, room, CInt(MSG_DONTWAIT)) }
+      let most = min(wants, Self.readBytesMax)
+      var count = 0
+      inbox.append(addingCapacity: most) { room in
+        room.withUnsafeMutableBufferPointer { buffer, filled in
+          count = recv(descriptor, buffer.baseAddress! + filled, most, CInt(MSG_DONTWAIT))
+          filled += max(count, 0)
+        }
+      }
       if count < 0 && (csystem_errno() == EAGAIN || csystem_errno() == EINTR) { return }
       if count <= 0 { return server.ended(self) }
-      inbox += server.buffer[..<count]
       if longSince != nil { longSince = server.loop.now }
       takePackets()
-      if count < room { return }
+      if count < most { return }
     }
   }
 
@@ -143,9 +150,7 @@ final class LocalConnection: EventSource {
     } else if !isLong, longSince != nil {
       longSince = nil
       // The memory of the long packet is free again.
-      var rest: [UInt8] = []
-      rest += inbox
-      inbox = rest
+      inbox = inbox.span.bytes.array
       server.givePlaces()
     }
   }
@@ -198,7 +203,7 @@ final class LocalConnection: EventSource {
     while outgoing.count < LocalLimits.batchBytesMax,
       let packet = server.clients.nextPacket(for: place, now: server.loop.now)
     {
-      if outgoing.isEmpty { outgoing = packet } else { outgoing += packet }
+      if outgoing.isEmpty { outgoing = packet } else { outgoing.append(copying: packet) }
     }
   }
 

@@ -24,9 +24,6 @@ final class LocalServer {
   private var timer: Timer?
   private var resumeCall: Timer?
   private var connections: [LocalConnection] = []
-  /// For what one `recv` brings.
-  var buffer = [UInt8](repeating: 0, count: bufferBytes)
-  static let bufferBytes = 16_384
 
   /// Who may connect, besides root and the daemon's own user.
   enum Access {

@@ -106,8 +106,10 @@ public enum ApplicationMessage {
 
   public static func bytes(_ number: UInt32, _ data: [UInt8]) -> [UInt8] {
     var bytes: [UInt8] = []
+    bytes.reserveCapacity(headerBytes + data.count)
     bytes.append(bigEndian: number)
-    return bytes + data
+    bytes.append(copying: data)
+    return bytes
   }
 
   /// The receiver's number.

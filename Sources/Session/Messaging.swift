@@ -121,8 +121,8 @@ extension Sessions {
     let from = session.pairs[index].address
     tell(
       lane == nil
-        ? .datagram(session.handle, from: from, [UInt8](copying: data))
-        : .message(session.handle, from: from, [UInt8](copying: data)))
+        ? .datagram(session.handle, from: from, data.array)
+        : .message(session.handle, from: from, data.array))
   }
 
   func receiveWindow(_ window: WindowMessage, from node: NodeID, _ now: Instant) {

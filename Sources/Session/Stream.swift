@@ -141,10 +141,14 @@ struct PairStreams {
   }
 
   /// A stream takes its turn: its next bytes.
-  mutating func takeTurn(_ position: Int, _ byteCount: Int) -> ArraySlice<UInt8> {
+  mutating func takeTurn(_ position: Int, _ byteCount: Int) -> [UInt8] {
     turn = position
-    let bytes = all[position].sending.unsent.prefix(byteCount)
-    all[position].sending.unsent.removeFirst(byteCount)
+    var bytes: [UInt8] = []
+    swap(&bytes, &all[position].sending.unsent)
+    if byteCount < bytes.count {
+      all[position].sending.unsent.append(copying: bytes.span.bytes.extracting(byteCount...))
+      bytes.removeLast(bytes.count - byteCount)
+    }
     all[position].sending.sent += UInt64(byteCount)
     return bytes
   }

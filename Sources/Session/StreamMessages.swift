@@ -47,12 +47,13 @@ public struct OpenMessage: Equatable, Sendable {
 public enum StreamBytes {
   public static let headerBytes = 8
 
-  public static func bytes(_ number: UInt32, _ stream: UInt32, _ data: ArraySlice<UInt8>) -> [UInt8] {
+  public static func bytes(_ number: UInt32, _ stream: UInt32, _ data: [UInt8]) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(headerBytes + data.count)
     bytes.append(bigEndian: number)
     bytes.append(bigEndian: stream)
-    return bytes + data
+    bytes.append(copying: data)
+    return bytes
   }
 
   /// The receiver's number, and the stream.

@@ -49,7 +49,7 @@ extension Sessions {
     let count = min(bytes.count, SessionLimits.streamTurnBytes - stream(place).sending.unsent.count)
     change(place) {
       if $0.sending.unsent.isEmpty { $0.sending.unsent.reserveCapacity(SessionLimits.streamTurnBytes) }
-      $0.sending.unsent += bytes.prefix(count)
+      $0.sending.unsent.append(copying: bytes.span.bytes.extracting(0..<count))
       if count < bytes.count { $0.sending.wantsRoom = true }
     }
     return count
@@ -125,7 +125,7 @@ extension Sessions {
       UInt64(data.byteCount) <= stream.receiving.limit - stream.receiving.received
     else { return reset(place, .broken) }
     change(place) { $0.receiving.received += UInt64(data.byteCount) }
-    tell(.stream(stream.handle, .bytes([UInt8](copying: data))))
+    tell(.stream(stream.handle, .bytes(data.array)))
   }
 
   func receiveStreamEnd(_ message: StreamEndMessage, from node: NodeID) {

@@ -8,7 +8,7 @@ struct FieldWriter {
     }
   }
 
-  mutating func put(_ more: some Collection<UInt8>) { bytes.append(contentsOf: more) }
+  mutating func put(_ more: [UInt8]) { bytes += more }
 
   /// A length in one byte, and at most 255 bytes.
   mutating func put(text: [UInt8]) {

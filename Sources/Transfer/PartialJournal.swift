@@ -30,7 +30,7 @@ public enum PartialJournal {
       fields.put(UInt32(truncatingIfNeeded: b))
       fields.put(UInt32(truncatingIfNeeded: bytes))
       fields.put(digest?.bytes ?? [UInt8](repeating: 0, count: Digest.byteCount))
-      fields.put(SHA256.digest(fields.bytes).bytes.prefix(8))
+      fields.put(Array(SHA256.digest(fields.bytes).bytes.prefix(8)))
       return fields.bytes
     }
 

@@ -113,8 +113,7 @@ public enum Record: Equatable, Sendable {
   case cancel(CancelCode, text: [UInt8])
 
   public var encoded: [UInt8] {
-    var fields = FieldWriter()
-    fields.put(UInt32(0))
+    var fields = FieldWriter(), content: [UInt8] = []
     fields.put(type)
     switch self {
     case .offer(let offer): offer.put(into: &fields)
@@ -122,7 +121,7 @@ public enum Record: Equatable, Sendable {
     case .answer(let code, let text):
       fields.put(code.rawValue)
       fields.put(text: text)
-    case .manifest(let bytes), .bytes(let bytes): fields.put(bytes)
+    case .manifest(let bytes), .bytes(let bytes): content = bytes
     case .held(let file, let bytes, let root):
       fields.put(file)
       fields.put(bytes)
@@ -151,8 +150,8 @@ public enum Record: Equatable, Sendable {
       fields.put(text: text)
     }
     var length = FieldWriter()
-    length.put(UInt32(truncatingIfNeeded: fields.bytes.count - 4))
-    return length.bytes + fields.bytes.dropFirst(4)
+    length.put(UInt32(truncatingIfNeeded: fields.bytes.count + content.count))
+    return joined(length.bytes[...], fields.bytes[...], content[...])
   }
 
   private var type: UInt8 {
@@ -185,13 +184,13 @@ public enum Record: Equatable, Sendable {
       return .answer(code, text: try fields.text())
     case 4:
       guard (1...TransferLimits.manifestPieceBytesMax).contains(fields.rest.count) else { throw .recordLength }
-      return .manifest(Array(fields.rest))
+      return .manifest(joined(fields.rest))
     case 5: return .held(file: try fields.word(), bytes: try fields.long(), root: try fields.digest())
     case 6: return .ready
     case 7: return .begin(file: try fields.word(), offset: try fields.long())
     case 8:
       guard (1...TransferLimits.dataBytesMax).contains(fields.rest.count) else { throw .recordLength }
-      return .bytes(Array(fields.rest))
+      return .bytes(joined(fields.rest))
     case 9: return .root(file: try fields.word(), try fields.digest())
     case 10: return .skip(file: try fields.word(), text: try fields.text())
     case 11:
@@ -225,9 +224,8 @@ public struct RecordSplitter: Sendable {
   public var isEmpty: Bool { start == buffer.count }
 
   public mutating func append(_ bytes: [UInt8]) {
-    buffer.removeFirst(start)
+    buffer = joined(buffer[start...], bytes[...])
     start = 0
-    buffer.append(contentsOf: bytes)
   }
 
   /// The next whole record. Those of a later version are passed over.

@@ -258,7 +258,7 @@ public struct TransferSender: Sendable {
     case .listing(let from):
       let bytes = manifest.bytes, end = min(from + TransferLimits.manifestPieceBytesMax, bytes.count)
       phase = end == bytes.count ? .hearing : .listing(end)
-      return .send(.manifest(Array(bytes[from..<end])))
+      return .send(.manifest(joined(bytes[from..<end])))
     case .hashing(let file): return read(file, upTo: held[file].bytes)
     case .sending(let file): return read(file, upTo: manifest.size(file: file))
     case .idle, .offered, .hearing, .turn, .comparing, .sent, .ended: return nil
@@ -288,7 +288,7 @@ public struct TransferSender: Sendable {
       bytesSent += wanted
       bytesDone += wanted
       for start in stride(from: 0, to: bytes.count, by: TransferLimits.dataBytesMax) {
-        output.append(.bytes(Array(bytes[start..<min(start + TransferLimits.dataBytesMax, bytes.count)])))
+        output.append(.bytes(joined(bytes[start..<min(start + TransferLimits.dataBytesMax, bytes.count)])))
       }
       finishIfWhole(file)
     case .idle, .offered, .listing, .hearing, .turn, .comparing, .sent, .ended: return

@@ -1,0 +1,12 @@
+/// Bytes behind each other, as an array of their own. Each part is copied all at once: Embedded Swift (6.3.1) appends the elements
+/// of an array one by one.
+public func joined(_ parts: ArraySlice<UInt8>...) -> [UInt8] { joined(parts) }
+
+public func joined(_ parts: [ArraySlice<UInt8>]) -> [UInt8] {
+  [UInt8](unsafeUninitializedCapacity: parts.reduce(0) { $0 + $1.count }) { buffer, filled in
+    for part in parts {
+      part.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...]).copyMemory(from: $0) }
+      filled += part.count
+    }
+  }
+}
