@@ -19,6 +19,8 @@ char *csystem_untranslated(const char *domain, const char *message, int category
 }
 int csystem_failed(void);
 int csystem_failed(void) { return -1; }
+int csystem_none(void);
+int csystem_none(void) { return 0; }
 void csystem_nothing(void);
 void csystem_nothing(void) {}
 

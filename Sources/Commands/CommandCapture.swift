@@ -111,6 +111,9 @@ private final class Capture {
   private var frames: UInt64 = 0
   private var dropped: UInt64 = 0
   private var bytes: UInt64 = 0
+  /// Looks at the daemon after a signal: what had come before it is written too.
+  private var looksAfterSignal = 0
+  private static let looksAfterSignalMax = 256
 
   init(_ client: ControlClient, _ signals: Signals, _ file: CaptureFile, _ bounds: CaptureBounds) {
     self.client = client
@@ -135,7 +138,7 @@ private final class Capture {
     tell()
   }
 
-  /// Waits for the daemon. False when the time is up or a signal has come.
+  /// Waits for the daemon. False when the time is up, or a signal has come and nothing is left that came before it.
   private func wait(until end: Instant) throws(CommandFailure) -> Bool {
     let now = monotonicNow()
     if now >= end { return false }
@@ -148,7 +151,9 @@ private final class Capture {
     ]
     poll(&polled, nfds_t(polled.count), left)
     if polled[2].revents != 0 { throw CommandFailure(ExitCode.failed) }
-    return polled[0].revents == 0
+    if polled[0].revents == 0 { return true }
+    looksAfterSignal += 1
+    return polled[1].revents != 0 && looksAfterSignal <= Self.looksAfterSignalMax
   }
 
   /// Writes records. False when the capture has come to its end.
@@ -170,7 +175,7 @@ private final class Capture {
     return try put(records[..<end]) && !isOver
   }
 
-  /// Writes bytes. False when a signal came before all were written.
+  /// Writes bytes. False when a signal came before there was room for all of them.
   private func put(_ bytes: ArraySlice<UInt8>) throws(CommandFailure) -> Bool {
     self.bytes += UInt64(bytes.count)
     return try file.put(bytes, orStopAt: signals)
@@ -204,7 +209,7 @@ private final class CaptureFile {
 
   deinit { if path != nil { close(descriptor) } }
 
-  /// False when a signal came first.
+  /// False when a signal came and there is no room.
   func put(_ bytes: ArraySlice<UInt8>, orStopAt signals: Signals) throws(CommandFailure) -> Bool {
     var rest = bytes
     while !rest.isEmpty {
@@ -213,7 +218,7 @@ private final class CaptureFile {
         pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0),
       ]
       poll(&polled, 2, -1)
-      if polled[0].revents != 0 { return false }
+      if polled[0].revents != 0 && polled[1].revents == 0 { return false }
       // A pipe with room takes so many at once (POSIX, write: PIPE_BUF).
       let count = rest.prefix(Self.writeBytes).withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
       if count >= 0 {

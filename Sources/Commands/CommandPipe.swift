@@ -101,7 +101,7 @@ private func send(_ options: LocalOptions, _ word: String, _ type: [UInt8]) thro
         isInputOver = true
         connection.ask(.finish(stream: stream))
       } else {
-        connection.tell(.write(stream: stream, data: bytes))
+        connection.write(stream, bytes.span.bytes)
       }
       continue
     case .signal:

@@ -71,13 +71,10 @@ struct StreamWriter {
   /// Writes what there is room for, and keeps the rest.
   mutating func write(_ bytes: [UInt8], _ connection: DaemonConnection) {
     if isEmpty { (waiting, start) = (bytes, 0) } else { waiting.append(copying: bytes) }
-    while !isEmpty, written < limit {
-      let most = min(limit - written, UInt64(LocalLimits.streamBytesMax))
-      let end = min(start + Int(most), waiting.count)
-      connection.tell(.write(stream: stream, data: waiting.span.bytes.extracting(start..<end).array))
-      written += UInt64(end - start)
-      start = end
-    }
+    let end = start + Int(min(limit - written, UInt64(waiting.count - start)))
+    connection.write(stream, waiting.span.bytes.extracting(start..<end))
+    written += UInt64(end - start)
+    start = end
     if isEmpty { (waiting, start) = ([], 0) }
   }
 }

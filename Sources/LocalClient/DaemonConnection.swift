@@ -65,7 +65,7 @@ public final class DaemonConnection {
   /// Bytes of the inbox that were taken.
   private var head = 0
   private var waiting: [LocalEvent] = []
-  /// The last wake was for an event: the others are looked at before the next one.
+  /// Events were told: the others are looked at before more are received.
   private var isTurnOfOthers = false
 
   /// Connects, and says hello in the name of an application: at most 63 bytes of plain text.
@@ -127,6 +127,15 @@ public final class DaemonConnection {
     send(LocalRequest(0, body))
   }
 
+  /// Sends bytes of a stream, for which there is room.
+  public func write(_ stream: UInt32, _ bytes: RawSpan) {
+    for start in stride(from: 0, to: bytes.byteCount, by: LocalLimits.streamBytesMax) {
+      let part = bytes.extracting(start..<min(start + LocalLimits.streamBytesMax, bytes.byteCount))
+      outbox.append(copying: LocalRequest(0, .write(stream: stream, data: part.array)).packet)
+    }
+    flush()
+  }
+
   private func send(_ request: LocalRequest) {
     outbox.append(copying: request.packet)
     flush()
@@ -169,11 +178,15 @@ public final class DaemonConnection {
     while true {
       if !waiting.isEmpty { return .event(waiting.removeFirst()) }
       flush()
-      let hasPacket = self.hasPacket
-      let ready = wait(hasPacket ? .zero : deadline, watch)
+      if hasPacket {
+        isTurnOfOthers = true
+        guard let event = try takePacket() else { continue }
+        return .event(event)
+      }
+      let ready = wait(deadline, watch)
       if ready.signals { return .signal }
       if ready.output { return .outputClosed }
-      if ready.input && (isTurnOfOthers || !hasPacket && !ready.own) {
+      if ready.input && (isTurnOfOthers || !ready.own) {
         isTurnOfOthers = false
         return .input
       }
@@ -181,11 +194,11 @@ public final class DaemonConnection {
         isTurnOfOthers = false
         return .timedOut
       }
-      if let event = try hasPacket ? takePacket() : ready.own ? receive() : nil {
-        isTurnOfOthers = true
-        return .event(event)
+      if ready.own {
+        try receive()
+      } else if monotonicNow() >= deadline {
+        return .timedOut
       }
-      if !hasPacket && !ready.own && monotonicNow() >= deadline { return .timedOut }
     }
   }
 
@@ -224,7 +237,7 @@ public final class DaemonConnection {
     ConnectionError("the daemon is of another version: what it says is not understood")
   }
 
-  private func receive() throws(ConnectionError) -> LocalEvent? {
+  private func receive() throws(ConnectionError) {
     var rest: [UInt8] = []
     rest.reserveCapacity(unread + Self.receiveBytes)
     rest.append(copying: inbox.span.bytes.extracting(head...))
@@ -236,11 +249,12 @@ public final class DaemonConnection {
         filled += max(count, 0)
       }
     }
-    if count == 0 || (count < 0 && csystem_errno() != EAGAIN && csystem_errno() != EINTR) { throw ConnectionError("the daemon closed the connection; did it stop?") }
+    if count == 0 || (count < 0 && csystem_errno() != EAGAIN && csystem_errno() != EINTR) {
+      throw ConnectionError("the daemon closed the connection; did it stop?")
+    }
     if unread >= Self.lengthBytes && !(5...LocalLimits.packetBytesMax).contains(length()) {
       throw Self.notUnderstood
     }
-    return nil
   }
 
   private func wait(

@@ -11,7 +11,6 @@ final class LocalConnection: EventSource {
   private static let lengthBytes = 4
   /// How often a client is read in one wake-up: so its messages that wait leave together.
   private static let readsPerCall = 4
-  private static let readBytesMax = 16_384
 
   /// Its place in `LocalClients`.
   let place: Int
@@ -91,10 +90,22 @@ final class LocalConnection: EventSource {
     return longSince == nil ? 0 : Self.lengthBytes + length - inbox.count
   }
 
+  /// How many bytes are read at once.
+  private func readBytesMax(_ server: LocalServer) -> Int {
+    if longSince == nil && server.mayHoldMore { return LocalLimits.largeBytesMax - inbox.count }
+    return min(wants, LocalLimits.largeBytesMax)
+  }
+
+  /// More of a client is in hand than each may have at any time.
+  var holdsMore: Bool {
+    outgoing.count > LocalLimits.batchBytesMax
+      || longSince == nil && inbox.count > Self.lengthBytes + LocalLimits.shortPacketBytesMax
+  }
+
   private func receive() {
     for _ in 0..<Self.readsPerCall {
       guard let server, wants > 0 else { return }
-      let most = min(wants, Self.readBytesMax)
+      let most = readBytesMax(server)
       var count = 0
       inbox.append(addingCapacity: most) { room in
         room.withUnsafeMutableBufferPointer { buffer, filled in
@@ -200,7 +211,8 @@ final class LocalConnection: EventSource {
   private func takeEvents(_ server: LocalServer) {
     outgoing = []
     written = 0
-    while outgoing.count < LocalLimits.batchBytesMax,
+    let most = server.mayHoldMore ? LocalLimits.largeBytesMax - LocalLimits.batchBytesMax : LocalLimits.batchBytesMax
+    while outgoing.count < most,
       let packet = server.clients.nextPacket(for: place, now: server.loop.now)
     {
       if outgoing.isEmpty { outgoing = packet } else { outgoing.append(copying: packet) }

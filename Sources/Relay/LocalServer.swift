@@ -164,6 +164,9 @@ final class LocalServer {
   /// Calls `resume` of each connection in the next wake-up.
   func resumeLater() { resumeCall?.set(.zero) }
 
+  /// A client may have as much in hand as few may have at once.
+  var mayHoldMore: Bool { connections.count(where: { $0.holdsMore }) < LocalLimits.largeMax }
+
   // MARK: Long packets
 
   /// Gives those a place that wait for one to send a long packet.

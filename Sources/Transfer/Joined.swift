@@ -5,7 +5,8 @@ public func joined(_ parts: ArraySlice<UInt8>...) -> [UInt8] { joined(parts) }
 public func joined(_ parts: [ArraySlice<UInt8>]) -> [UInt8] {
   [UInt8](unsafeUninitializedCapacity: parts.reduce(0) { $0 + $1.count }) { buffer, filled in
     for part in parts {
-      part.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...]).copyMemory(from: $0) }
+      let free = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
+      part.withUnsafeBytes { free.copyMemory(from: $0) }
       filled += part.count
     }
   }

@@ -50,7 +50,9 @@ public struct OutgoingWork: Sendable {
   }
 
   /// Carries out what the transfer wants, until there is enough for the receiver. False when there is nothing more.
-  private mutating func carryOut(_ readsMax: Int, _ records: inout [ArraySlice<UInt8>], _ outcome: inout SenderOutcome?) -> Bool {
+  private mutating func carryOut(
+    _ readsMax: Int, _ records: inout [ArraySlice<UInt8>], _ outcome: inout SenderOutcome?
+  ) -> Bool {
     var reads = 0, bytes = 0
     while reads < readsMax, bytes < TransferLimits.readBytesMax, outcome == nil {
       guard let command = sender.nextCommand() else { return false }

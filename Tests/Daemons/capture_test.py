@@ -55,7 +55,6 @@ class CaptureTest(DaemonsTest):
 
     def ended(self, process, path):
         """Interrupts a capture: its records and what it said."""
-        time.sleep(0.5)                     # what the box has forwarded is still on its way to the capture
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=10)
         self.assertEqual(process.returncode, 0, err)

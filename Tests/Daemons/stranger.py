@@ -83,13 +83,16 @@ class Offer:
         self.records = Records(answer)
 
     def _come_to(self, service, node):
-        """Who offers a service. One that ended is found until its box has told that it is lost."""
-        for each in node.browse(service):
-            if each.kind == "found":
-                outcome, why = self.session.invite(each.address).wait(20)
-                assert outcome in (Outcome.CONNECTED, Outcome.NO_SERVICE), (outcome, why)
-                if outcome == Outcome.CONNECTED:
-                    return each.address
+        """Who offers a service. One that ended and came back may be nowhere for a moment without having been lost."""
+        address = next(each.address for each in node.browse(service) if each.kind == "found")
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            outcome, why = self.session.invite(address).wait(20)
+            if outcome == Outcome.CONNECTED:
+                return address
+            assert outcome == Outcome.NO_SERVICE, (outcome, why)
+            time.sleep(0.05)
+        raise AssertionError(f"nobody is at {address}")
 
     def send(self, kind, *fields):
         self.stream.write(record(kind, *fields), timeout=20)

@@ -84,7 +84,7 @@ extension Story {
     default:
       output.kind = .streamBytes
       output.bytes = StreamBytes.bytes(
-        number, stream, [UInt8](repeating: 1, count: SessionLimits.streamTurnBytes)[...])
+        number, stream, [UInt8](repeating: 1, count: SessionLimits.streamTurnBytes))
     }
     return true
   }

@@ -279,7 +279,7 @@ private final class Talk {
     let (writer, reader) = try talk.connected()
     _ = try talk.fill(writer)
     let held = talk.bytes(reader).count
-    talk.say(.streamBytes, StreamBytes.bytes(talk.number, talk.id, [UInt8](repeating: 1, count: 15_360)[...]))
+    talk.say(.streamBytes, StreamBytes.bytes(talk.number, talk.id, [UInt8](repeating: 1, count: 15_360)))
     #expect(talk.end(reader, at: 1) == .reset(.broken) && talk.bytes(reader).count == held)
     #expect(talk.end(writer, at: 0) == .reset(.broken))
     #expect(talk.hall.view(1, talk.sessions[1]) == [0, 1])
