@@ -243,7 +243,12 @@ public struct Link {
   }
 
   /// Frames are received.
-  public var isReceiving: Bool { state == .up || state == .parking }
+  public var isReceiving: Bool {
+    switch state {
+    case .up, .parking: true
+    case .idle, .opening, .closed, .parked: false
+    }
+  }
   /// The neighbour is one, whether its link has a stream now or not.
   public var isStanding: Bool {
     switch state {
@@ -266,6 +271,14 @@ public struct Link {
     case .idle, .closed, .parked: .never
     case .opening, .parking: openedAt + Self.helloTimeout
     case .up: min(liveness.deadline, provenDue)
+    }
+  }
+
+  /// Whether `deadline` may come.
+  public var isTimed: Bool {
+    switch state {
+    case .opening, .parking, .up: true
+    case .idle, .closed, .parked: false
     }
   }
 

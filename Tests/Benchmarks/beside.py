@@ -36,7 +36,7 @@ def measure_relays(report, bench, systems, mode):
     for system in systems:
         system.start(bench.workshop, bench.places)
     application = Application(bench.workshop.directory, bench.places, systems[0].box)
-    application.measure(mode.messages // 10)
+    application.measure(mode.seconds / 2)
     try:
         for number in range(mode.rounds):
             ordered = systems if number % 2 == 0 else systems[::-1]
@@ -47,7 +47,7 @@ def measure_relays(report, bench, systems, mode):
             say(f"round {number + 1}: round trips, and messages of one application")
             for system in ordered:
                 report.round_trips(number, system, bench.round_trips(system, mode.seconds * 2))
-            report.application(number, application.measure(mode.messages))
+            report.application(number, application.measure(mode.seconds * 3))
     finally:
         application.end()
         for system in systems:
@@ -88,7 +88,7 @@ def main():
     parser.add_argument("--rounds", type=int)
     mode = parser.parse_args()
     mode.rounds = mode.rounds or (1 if mode.quick else 3)
-    mode.seconds, mode.file_bytes, mode.messages = (0.3, 32 << 20, 2_000) if mode.quick else (1.0, 300 << 20, 20_000)
+    mode.seconds, mode.file_bytes = (0.3, 32 << 20) if mode.quick else (1.0, 300 << 20)
     build = PROJECT / "build/benchmarks"
     build.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()

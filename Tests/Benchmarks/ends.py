@@ -4,13 +4,14 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
 import time
 
 import costs
-import talk
+import small
 from bench_network import BINARY, RELAY_IN, Daemon, Node, processor_seconds, wait
 
 SSH_PORT, SSH_CIPHERS = 2222, ("aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com")
@@ -23,28 +24,34 @@ SSHD = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin")
 def missing():
     """Which of the programs beside whole daemons are not there."""
     return [name for name, there in (("sshd", SSHD and shutil.which("scp")), ("magic-wormhole", (WORMHOLE / "wormhole").exists())) if not there]
-OUTSTANDING = 64
+
+
+MESSAGE = os.urandom(64)
 
 
 class Application:
-    """Messages of 64 bytes from an application in A to one in B; their daemons know only the box."""
+    """Messages of 64 bytes from an application in A to one in B, as many on their way as a client may have; their daemons know
+    only the box."""
 
     def __init__(self, root, places, box):
         self.box = box
         self.nodes = [Node(root, name, place, f"{address}:{box.port}", relay=False).start()
                       for name, place, address in (("near", places.a, RELAY_IN), ("far", places.b, "10.77.2.1"))]
-        talk.OUTSTANDING = OUTSTANDING
-        self.talk = talk.Talk(*self.nodes)
+        wait("the daemons see each other", lambda: "far" in self.nodes[0].run("peers")[1])
+        self.here, there = (small.Application(node) for node in self.nodes)
+        self.here.meet(there)
+        self.reader = small.reader_of(there)
 
-    def measure(self, count):
+    def measure(self, seconds):
         """The box's processor seconds for one message, and its frames, acknowledgements among them."""
         frames, before = self.box.status["box"]["frames_forwarded"], self.box.processor_seconds()
-        self.talk.send_many(count, 64)
+        count, _ = self.here.send_for(seconds, MESSAGE)
         used = self.box.processor_seconds() - before
         return {"cost": used / count, "frames": (self.box.status["box"]["frames_forwarded"] - frames) / count}
 
     def end(self):
-        self.talk.close()
+        os.kill(self.reader, signal.SIGKILL)
+        os.waitpid(self.reader, 0)
         for node in self.nodes:
             node.stop()
 

@@ -90,6 +90,16 @@ class Application:
         return delivered, time.monotonic() - start
 
 
+def reader_of(application):
+    """The process that reads what comes to an application. The caller kills it."""
+    reader = os.fork()
+    if reader == 0:
+        while application.socket.recv(262_144):
+            pass
+        os._exit(0)
+    return reader
+
+
 def main():
     data = os.urandom(int(sys.argv[1]) if len(sys.argv) > 1 else 64)
     with tempfile.TemporaryDirectory() as root:
@@ -97,11 +107,7 @@ def main():
         a, b = (Daemon(root, name, [box], relay=False).start() for name in "ab")
         here, there = Application(a), Application(b)
         here.meet(there)
-        reader = os.fork()
-        if reader == 0:
-            while there.socket.recv(262_144):
-                pass
-            os._exit(0)
+        reader = reader_of(there)
         for _ in range(ROUNDS):
             frames, before = box.status["box"]["frames_forwarded"], [daemon.processor_seconds() for daemon in (a, box, b)]
             delivered, seconds = here.send_for(SECONDS, data)
