@@ -136,7 +136,7 @@ public final class BluetoothBearer {
   /// connection, and asks there for the channel. The kernels end it after 2 to 4 s.
   public func answerAgain(_ endpoint: BluetoothEndpoint) {
     guard let working = adapter.working, linked.contains(endpoint), dial?.peer != endpoint,
-      attributes.existing(endpoint) == nil,
+      attributes.channels.existing(endpoint) == nil,
       let descriptor = try? L2CAPSocket.connectAttributes(working.address, to: endpoint)
     else { return }
     // It is connected at once, or would make a connection.
@@ -200,7 +200,8 @@ public final class BluetoothBearer {
       isScanning: plan.isScanning, isDialling: plan.isDialling, isAirShared: wifi.isLoaded(loop.now), has2M: has2M,
       fastLinks: paces.fast, slowLinks: paces.slow,
       scanningTime: scanning, diallingTime: dialling, links: plan.links, linksMax: settings.linksMax,
-      candidates: candidates.count, dialsQueued: dials.count, attributeChannels: attributes.count, psm: settings.psm,
+      candidates: candidates.count, dialsQueued: dials.count, attributeChannels: attributes.channels.count,
+      psm: settings.psm,
       classic: classic?.snapshot)
   }
 
@@ -265,7 +266,7 @@ public final class BluetoothBearer {
     plan.handle(.adapterDown, now)
     for listener in listeners { listener.close() }
     listeners = []
-    attributes.closeAll()
+    attributes.channels.closeAll()
     classic?.stop()
     linked = []
     leaving = []

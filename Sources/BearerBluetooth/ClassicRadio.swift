@@ -135,7 +135,7 @@ final class ClassicRadio {
   private func close() {
     for listener in listeners { listener.close() }
     listeners = []
-    records?.closeAll()
+    records?.channels.closeAll()
     records = nil
     channel = nil
   }

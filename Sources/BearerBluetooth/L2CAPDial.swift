@@ -30,7 +30,7 @@ final class L2CAPDial: EventSource {
     /// The peer made the link, most likely to dial this node: wait for its channel.
     case yielding
     case connectingAttributes(CInt, Registration)
-    case asking(AttributeConnection)
+    case asking(RequestChannel)
     case openingChannel(CInt, Registration, psm: UInt16, isKnown: Bool)
     case ended
   }
@@ -43,7 +43,7 @@ final class L2CAPDial: EventSource {
   private var finished: ((Outcome) -> Void)?
   private var step = Step.ended
   /// The attribute channel, if this dial made it. It stays open after a successful dial.
-  private var own: AttributeConnection?
+  private var own: RequestChannel?
   private var timer: Timer?
 
   init(
@@ -63,7 +63,7 @@ final class L2CAPDial: EventSource {
     timer = Timer(loop) { [self] in expire(timeout) }
     timer?.set(after: timeout)
     // A link that the peer made already has its attribute channel, and only one is possible.
-    if let connection = attributes.existing(peer) {
+    if let connection = attributes.channels.existing(peer) {
       step = .yielding
       timer?.set(after: Self.dialDeferral)
       connection.ended = { [self] in yieldedInVain(timeout) }
@@ -120,7 +120,7 @@ final class L2CAPDial: EventSource {
       reach(connection)
     case .openingChannel(let descriptor, let registration, let psm, let isKnown):
       if let error = L2CAPSocket.connectError(descriptor) {
-        if isKnown, let connection = attributes.existing(peer) {
+        if isKnown, let connection = attributes.channels.existing(peer) {
           loop.remove(registration)
           _ = close(descriptor)
           return ask(connection)
@@ -139,24 +139,29 @@ final class L2CAPDial: EventSource {
     }
   }
 
-  private func reach(_ connection: AttributeConnection) {
+  private func reach(_ connection: RequestChannel) {
     guard let knownPSM else { return ask(connection) }
     timer?.set(after: Self.answerTime)
     open(knownPSM, isKnown: true)
   }
 
-  private func ask(_ connection: AttributeConnection) {
+  private func ask(_ connection: RequestChannel) {
     step = .asking(connection)
     timer?.set(after: Self.answerTime)
-    connection.askPSM { [self] answer in
-      switch answer {
+    connection.ask(AttributeClient.psmRequest) { [self] pdu in
+      guard let pdu else {
+        finish(.failed("the link ended before the peer named its PSM"))
+        return true
+      }
+      guard AttributeClient.isAnswer(pdu) else { return false }
+      switch AttributeClient.answer(pdu) {
       case .psm(let psm):
         timer?.set(after: Self.answerTime)
         open(psm, isKnown: false)
       case .refused(let code): finish(.failed("the peer offers no Causeway service (attribute error \(code))"))
       case .malformed: finish(.failed("the peer's answer about its PSM cannot be read"))
-      case nil: finish(.failed("the link ended before the peer named its PSM"))
       }
+      return true
     }
   }
 
@@ -183,7 +188,7 @@ final class L2CAPDial: EventSource {
     let answerTime = Self.answerTime.milliseconds
     switch step {
     case .yielding:
-      guard let connection = attributes.existing(peer) else { return connect() }
+      guard let connection = attributes.channels.existing(peer) else { return connect() }
       reach(connection)
     case .connectingAttributes: finish(.failed("not reached within \(timeout.milliseconds) ms"))
     case .asking(let connection):
