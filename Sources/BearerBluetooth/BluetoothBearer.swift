@@ -398,7 +398,10 @@ public final class BluetoothBearer {
   }
 
   private func heard(_ found: FoundDevice) {
-    guard found.isConnectable, let claim = CausewayService.claim(in: found.data), claim.hint == 0 || claim.hint != hint
+    // Another program may look for devices of the other kind.
+    let isUsed = found.device.isClassic ? settings.isClassic : settings.isLowEnergy
+    guard isUsed, found.isConnectable, let claim = CausewayService.claim(in: found.data),
+      claim.hint == 0 || claim.hint != hint
     else { return }
     let change =
       found.device.isClassic

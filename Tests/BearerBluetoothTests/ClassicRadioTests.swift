@@ -157,6 +157,14 @@ import Testing
     bearer.stop()
   }
 
+  @Test func theInquiryOfAnotherProgramFindsNobodyForABoxOfLEAlone() {
+    let bearer = start(isClassic: false)
+    kernel.serve()
+    kernel.tell(0x12, 0, answer(0x55, hint: 0x22))
+    #expect(witness.found == [])
+    bearer.stop()
+  }
+
   @Test func anInquiryEndsWhileSomethingPassesOverBluetooth() {
     let bearer = start(isLowEnergy: false)
     kernel.serve(supported: 0x81, current: 0x81)

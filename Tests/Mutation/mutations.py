@@ -178,6 +178,8 @@ ROWS = [
         "first.end <= now", "true", "BearerBluetoothTests"),
     Row("the scan of a killed process goes on", "Sources/BearerBluetooth/Adapter.swift",
         "if information.current.contains(.powered) {", "if false {", "BearerBluetoothTests"),
+    Row("a box of LE alone takes part in another program's inquiry", "Sources/BearerBluetooth/BluetoothBearer.swift",
+        "guard isUsed, found", "guard found", "BearerBluetoothTests"),
     Row("an inquiry goes on beside a transfer", "Sources/BearerBluetooth/BluetoothBearer.swift",
         "&& !busy.isLoaded(loop.now) ", "", "BearerBluetoothTests"),
     Row("an inquiry begins beside Wi-Fi", "Sources/BearerBluetooth/RadioPlan.swift",
