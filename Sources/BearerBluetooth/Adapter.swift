@@ -45,6 +45,7 @@ final class Adapter {
 
   private let loop: EventLoop
   private let choice: AdapterChoice
+  private let needed: ControllerSettings
   private let openSocket: () -> Result<CInt, SystemError>
   private let block: (UInt16) -> RadioObstacle?
   private var channel: ManagementChannel?
@@ -57,15 +58,17 @@ final class Adapter {
   private var trouble: String?
   private var timer: Timer?
 
-  /// `openSocket` opens the management socket; tests use one end of a socket pair. `block`: whether rfkill keeps a controller
-  /// off.
+  /// `needs`: LE or classic. `openSocket` opens the management socket; tests use one end of a socket pair. `block`: whether rfkill
+  /// keeps a controller off.
   init(
-    _ loop: EventLoop, _ choice: AdapterChoice, openSocket: @escaping () -> Result<CInt, SystemError>,
+    _ loop: EventLoop, _ choice: AdapterChoice, needs needed: ControllerSettings = .lowEnergy,
+    openSocket: @escaping () -> Result<CInt, SystemError>,
     block: @escaping (UInt16) -> RadioObstacle? = { RadioObstacle.block(of: "/sys/class/bluetooth/hci\($0)") }
   ) {
     self.loop = loop
     self.block = block
     self.choice = choice
+    self.needed = needed
     self.openSocket = openSocket
   }
 
@@ -178,8 +181,9 @@ final class Adapter {
       if case .address(let wanted) = choice, wanted != information.address {
         return examine(indexes, position + 1, otherwise: text)
       }
-      guard information.supported.contains(.lowEnergy) else {
-        return examine(indexes, position + 1, otherwise: "hci\(index) cannot do Bluetooth LE: use another adapter")
+      guard information.supported.contains(needed) else {
+        let kind: StaticString = needed == .classic ? "classic" : "LE"
+        return examine(indexes, position + 1, otherwise: "hci\(index) cannot do Bluetooth \(kind): use another adapter")
       }
       found(index, information)
     }
@@ -208,11 +212,16 @@ final class Adapter {
     var steps: [(StaticString, ManagementCommand, isNeeded: Bool)] = []
     switch step {
     case .arm:
-      // A scan that a killed process began goes on for up to 10 s, tells this one little, and lets it begin none.
-      if information.current.contains(.powered) { steps.append(("end the scan of", .stopDiscovery(index), false)) }
+      // A scan or an inquiry that a killed process began goes on for up to 10 s, tells this one little, and lets it begin none.
+      if information.current.contains(.powered) {
+        steps.append(("end the scan of", .stopDiscovery(index), false))
+        steps.append(("end the inquiry of", .stopDiscovery(index, isInquiry: true), false))
+      }
     case .powerCycle, .reset: steps.append(("switch off", .setPowered(index, false), false))
     }
-    if !information.current.contains(.lowEnergy) { steps.append(("enable LE on", .setLowEnergy(index, true), true)) }
+    if needed == .lowEnergy, !information.current.contains(.lowEnergy) {
+      steps.append(("enable LE on", .setLowEnergy(index, true), true))
+    }
     // A bonded phone would reconnect by itself and hold a slot; TLS authenticates instead.
     if information.current.contains(.bondable) {
       steps.append(("set bonding off on", .setBondable(index, false), false))
@@ -279,7 +288,7 @@ final class Adapter {
     case .indexRemoved: if index == current { removed() }
     case .newSettings(let settings):
       guard working?.index == index else { return }
-      if !settings.contains(.powered) || !settings.contains(.lowEnergy) {
+      if !settings.contains(.powered) || !settings.contains(needed) {
         broken(index, "hci\(index) was switched off; it is switched on again")
       }
     case .reply, .controllerError, .deviceConnected, .deviceDisconnected, .connectFailed, .pinCodeRequest,

@@ -14,6 +14,9 @@ enum AttributeClient {
   /// Read By Type Request.
   static var psmRequest: [UInt8] { [0x08, 0x01, 0x00, 0xFF, 0xFF] + CausewayService.psmCharacteristic }
 
+  /// Error Response or Read By Type Response; what else comes unasked is ignored.
+  static func isAnswer(_ pdu: [UInt8]) -> Bool { pdu.first == 0x01 || pdu.first == 0x09 }
+
   static func answer(_ pdu: [UInt8]) -> Answer {
     var reader = ByteReader(pdu.span.bytes, orThrow: TooShort())
     switch try? reader.u8() {

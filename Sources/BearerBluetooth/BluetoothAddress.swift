@@ -29,9 +29,26 @@ struct WireAddress: Equatable {
     self.type = type
   }
 
-  init(_ endpoint: BluetoothEndpoint) { self.init(address: endpoint.address, type: endpoint.isRandom ? 2 : 1) }
+  init(_ endpoint: BluetoothEndpoint) { self.init(address: endpoint.address, type: endpoint.wireType) }
+
+  init(classic address: UInt64) { self.init(address: address, type: 0) }
+
+  /// Nil for an address of another bearer.
+  init?(_ remote: RemoteAddress) {
+    switch remote {
+    case .ip: return nil
+    case .bluetooth(let endpoint): self.init(endpoint)
+    case .bluetoothClassic(let address): self.init(classic: address)
+    }
+  }
 
   var isClassic: Bool { type == 0 }
+
+  var bearer: BearerKind { isClassic ? .bluetoothClassic : .bluetoothLE }
+
+  var remote: RemoteAddress {
+    isClassic ? .bluetoothClassic(address) : .bluetooth(BluetoothEndpoint(address: address, isRandom: type == 2))
+  }
 
   /// The LE address, nil for a BR/EDR device.
   var endpoint: BluetoothEndpoint? {

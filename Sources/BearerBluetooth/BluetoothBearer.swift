@@ -4,7 +4,7 @@ import CSystem
 import Primitives
 import Reactor
 
-/// Bluetooth LE as a bearer, and classic beside it (`ClassicRadio`), on kernel sockets (without bluetoothd): it advertises
+/// Bluetooth LE as a bearer, and classic beside it (`ClassicRadio`) or alone, on kernel sockets (without bluetoothd): it advertises
 /// and serves the Causeway service, scans for it, dials, and hands over credit-based L2CAP channels as streams.
 ///
 /// No pairing and no bonding: requests are refused; TLS above the channel authenticates. A missing or failing
@@ -28,34 +28,39 @@ public final class BluetoothBearer {
   private static let sharedBytes: UInt64 = 131_072
   private static let sharedCalm = TimeSpan.seconds(3)
 
-  private let loop: EventLoop
-  private let settings: BluetoothSettings
+  let loop: EventLoop
+  let settings: BluetoothSettings
   private let hint: UInt64
   private let sources: Sources
-  private var delegate: (any BearerDelegate)?
-  private let adapter: Adapter
-  private let attributes: AttributeConnections
-  private let classic: ClassicRadio?
-  private var plan: RadioPlan
-  private var candidates = CandidateTable()
+  var delegate: (any BearerDelegate)?
+  let adapter: Adapter
+  let attributes: AttributeConnections
+  let classic: ClassicRadio?
+  var plan: RadioPlan
+  var candidates = CandidateTable()
+  /// Those that answered an inquiry.
+  var classicCandidates = CandidateTable()
   private var listeners: [BluetoothListener] = []
-  private var linked: [BluetoothEndpoint] = []
+  var linked: [WireAddress] = []
   /// Those of them that were asked to end.
-  private var leaving: [BluetoothEndpoint] = []
-  private var dials: [(endpoint: BluetoothEndpoint, token: UInt32)] = []
+  var leaving: [BluetoothEndpoint] = []
+  var dials: [(peer: WireAddress, token: UInt32)] = []
   /// `isDiallingUs`: the peer has opened a channel itself since, over the one connection that both share.
-  private var dial: (process: L2CAPDial, peer: BluetoothEndpoint, token: UInt32, isDiallingUs: Bool)?
-  private var overtaken = OvertakenDials()
+  var dial: (process: any Dial, peer: WireAddress, token: UInt32, isDiallingUs: Bool)?
+  var overtaken = OvertakenDials()
   /// Commands in a row that failed.
   private var doubts = 0
   private var isProbing = false
   private var times = RadioTimes()
+  private var classicTimes = RadioTimes()
   private var paces = ConnectionPaces()
   /// The kernel gives parameters to connections that stand.
   private var updatesConnections = false
   private var has2M = false
   private var wifi = TrafficLoad(bytesMin: sharedBytes, calm: sharedCalm)
-  private var timer: Timer?
+  /// Over Bluetooth itself: beside that there is no inquiry.
+  private var busy = TrafficLoad(bytesMin: ConnectionPace.loadBytes, calm: sharedCalm)
+  var timer: Timer?
 
   /// `hint`: the first 8 bytes of our node id, for the scan response. `settings.problem` must be nil.
   convenience init(
@@ -81,14 +86,15 @@ public final class BluetoothBearer {
     self.hint = hint
     self.sources = sources
     self.delegate = delegate
-    adapter = Adapter(loop, settings.adapter, openSocket: openSocket)
+    adapter = Adapter(
+      loop, settings.adapter, needs: settings.isLowEnergy ? .lowEnergy : .classic, openSocket: openSocket)
     attributes = AttributeConnections(loop, psm: settings.psm)
     classic =
       settings.isClassic
       ? ClassicRadio(loop, adapter, .init(hint: hint, relays: settings.relays), open: openClassic) : nil
     plan = RadioPlan(
-      linksMax: settings.linksMax, mayAdvertise: settings.isAdvertising, mayScan: settings.isScanning,
-      relays: settings.relays)
+      linksMax: settings.linksMax, mayAdvertise: settings.isLowEnergy && settings.isAdvertising,
+      mayScan: settings.isLowEnergy && settings.isScanning, relays: settings.relays, seed: hint)
   }
 
   /// Looks for the controller and begins. Missing hardware or permissions are reported to the delegate, not thrown.
@@ -99,56 +105,16 @@ public final class BluetoothBearer {
     adapter.cameUp = { [self] working in cameUp(working) }
     adapter.wentDown = { [self] in wentDown() }
     adapter.eventReceived = { [self] event in received(event) }
-    classic?.report = { [self] text, isFault in delegate?.bearerReport(sources.classic, text, isFault: isFault) }
-    classic?.accepted = { [self] descriptor, address in acceptedClassic(descriptor, address) }
+    classic?.report = { [self] text, isFault in
+      delegate?.bearerReport(sources.classic, text, isFault: isFault)
+      // It may inquire from now on, or no more.
+      advance()
+    }
+    classic?.accepted = { [self] descriptor, address in
+      accepted(descriptor, WireAddress(classic: address), unitBytesMax: Int.max)
+    }
     adapter.start()
   }
-
-  /// Queues a dial. It ends with `bearerOpened` or `bearerDialFailed` for this token. When its turn comes, connecting
-  /// takes at most `settings.dialTimeout`, and each of the peer's two answers at most `L2CAPDial.answerTime`.
-  /// Candidates of other bearers fail at once.
-  public func dial(_ candidate: Candidate, token: UInt32) {
-    guard case .bluetooth(let endpoint) = candidate.address else {
-      delegate?.bearerDialFailed(token: token, reason: "not a Bluetooth address")
-      return
-    }
-    guard adapter.working != nil else {
-      delegate?.bearerDialFailed(token: token, reason: "no Bluetooth controller is up")
-      return
-    }
-    guard dials.count < Self.dialsQueuedMax else {
-      delegate?.bearerDialFailed(token: token, reason: "\(Self.dialsQueuedMax) dials wait already")
-      return
-    }
-    dials.append((endpoint, token))
-    dialsChanged()
-    advance()
-  }
-
-  /// Ends the connection to a peer whose stream is closed. The kernel would hold the place for 2 to 4 s more.
-  public func hangUp(_ endpoint: BluetoothEndpoint) {
-    guard let working = adapter.working, linked.contains(endpoint), dial?.peer != endpoint else { return }
-    leaving.append(endpoint)
-    adapter.post(.disconnect(working.index, WireAddress(endpoint)))
-  }
-
-  /// The stream of a peer was lost. Where the connection is left its process has died; the next one finds this node by that
-  /// connection, and asks there for the channel. The kernels end it after 2 to 4 s.
-  public func answerAgain(_ endpoint: BluetoothEndpoint) {
-    guard let working = adapter.working, linked.contains(endpoint), dial?.peer != endpoint,
-      attributes.existing(endpoint) == nil,
-      let descriptor = try? L2CAPSocket.connectAttributes(working.address, to: endpoint)
-    else { return }
-    // It is connected at once, or would make a connection.
-    guard (try? L2CAPSocket.prepare(descriptor)) != nil else {
-      _ = close(descriptor)
-      return
-    }
-    attributes.adopt(descriptor, endpoint, firstTime: .seconds(4))
-  }
-
-  /// Whether there is a connection to the peer.
-  func isLinked(_ endpoint: BluetoothEndpoint) -> Bool { linked.contains(endpoint) }
 
   var isUp: Bool { adapter.working != nil }
   /// Links at once.
@@ -157,8 +123,10 @@ public final class BluetoothBearer {
   var placesFree: Int { isUp ? places - plan.links - dials.count : .min + 1 }
 
   /// So many bytes have passed over the stream of a peer, both ways, since the last call.
-  public func passed(_ endpoint: BluetoothEndpoint, _ byteCount: UInt64) {
-    if paces.passed(endpoint, byteCount, loop.now) { advance() }
+  public func passed(_ peer: RemoteAddress, _ byteCount: UInt64) {
+    guard let device = WireAddress(peer), linked.contains(device) else { return }
+    let begins = settings.isClassic && busy.passed(byteCount, loop.now)
+    if device.endpoint.map({ paces.passed($0, byteCount, loop.now) }) ?? false || begins { advance() }
   }
 
   /// So many bytes have passed over Wi-Fi since the last call.
@@ -173,7 +141,10 @@ public final class BluetoothBearer {
   }
 
   /// The node at the other end of a stream that was dialled has proved its key.
-  public func proved(_ endpoint: BluetoothEndpoint) { candidates.proved(endpoint) }
+  public func proved(_ peer: RemoteAddress) {
+    guard let device = WireAddress(peer) else { return }
+    if device.isClassic { classicCandidates.proved(device) } else { candidates.proved(device) }
+  }
 
   /// Removes our advertising and closes every socket of the bearer. Streams that were handed over stay open. No
   /// delegate call follows.
@@ -183,7 +154,9 @@ public final class BluetoothBearer {
     timer = nil
     if let working = adapter.working {
       adapter.post(.removeAdvertising(working.index))
-      if plan.isScanning { adapter.post(.stopDiscovery(working.index)) }
+      if plan.isScanning || plan.isInquiring {
+        adapter.post(.stopDiscovery(working.index, isInquiry: plan.isInquiring))
+      }
       classic?.hide(working.index)
     }
     wentDown()
@@ -197,11 +170,22 @@ public final class BluetoothBearer {
     return BluetoothSnapshot(
       adapterIndex: adapter.working?.index, adapterAddress: adapter.working?.address, problem: adapter.problem,
       isExtended: adapter.working?.isExtended ?? false, isAdvertising: plan.isAdvertising,
-      isScanning: plan.isScanning, isDialling: plan.isDialling, isAirShared: wifi.isLoaded(loop.now), has2M: has2M,
+      isScanning: plan.isScanning, isDialling: plan.isDialling && !isDiallingClassic,
+      isAirShared: wifi.isLoaded(loop.now), has2M: has2M,
       fastLinks: paces.fast, slowLinks: paces.slow,
       scanningTime: scanning, diallingTime: dialling, links: plan.links, linksMax: settings.linksMax,
-      candidates: candidates.count, dialsQueued: dials.count, attributeChannels: attributes.count, psm: settings.psm,
-      classic: classic?.snapshot)
+      candidates: candidates.count, dialsQueued: dials.count, attributeChannels: attributes.channels.count,
+      psm: settings.psm,
+      isLowEnergy: settings.isLowEnergy, classic: classicSnapshot)
+  }
+
+  private var classicSnapshot: ClassicSnapshot? {
+    guard var snapshot = classic?.snapshot else { return nil }
+    snapshot.links = linked.count { $0.isClassic }
+    snapshot.isInquiring = plan.isInquiring
+    snapshot.isDialling = isDiallingClassic
+    (snapshot.inquiringTime, snapshot.diallingTime) = classicTimes.total(loop.now)
+    return snapshot
   }
 
   // MARK: Controller up and down
@@ -209,6 +193,13 @@ public final class BluetoothBearer {
   private func cameUp(_ working: Adapter.Working) {
     doubts = 0
     isProbing = false
+    if settings.isLowEnergy { startLowEnergy(working) }
+    classic?.start(working)
+    plan.handle(.adapterUp(isExtended: working.isExtended), loop.now)
+    advance()
+  }
+
+  private func startLowEnergy(_ working: Adapter.Working) {
     // Before advertising: the kernel creates a link's attribute channel only if a listener exists.
     listen(
       "attribute channel",
@@ -216,12 +207,11 @@ public final class BluetoothBearer {
       open: { () throws(SystemError) in try L2CAPSocket.listenForAttributes(working.address) })
     listen(
       "channel listener",
-      accepted: { [self] descriptor, peer in accepted(descriptor, peer) },
+      accepted: { [self] descriptor, peer in
+        accepted(descriptor, WireAddress(peer), unitBytesMax: try? L2CAPSocket.prepare(descriptor))
+      },
       open: { () throws(SystemError) in try L2CAPSocket.listen(working.address, psm: settings.psm) })
     choosePHYs(working)
-    classic?.start(working)
-    plan.handle(.adapterUp(isExtended: working.isExtended), loop.now)
-    advance()
   }
 
   private func choosePHYs(_ working: Adapter.Working) {
@@ -265,7 +255,7 @@ public final class BluetoothBearer {
     plan.handle(.adapterDown, now)
     for listener in listeners { listener.close() }
     listeners = []
-    attributes.closeAll()
+    attributes.channels.closeAll()
     classic?.stop()
     linked = []
     leaving = []
@@ -276,22 +266,26 @@ public final class BluetoothBearer {
     dial = nil
     dials = []
     for token in failed { delegate?.bearerDialFailed(token: token, reason: "the Bluetooth controller went down") }
-    for candidate in candidates.removeAll(now) { delegate?.bearerLost(candidate) }
+    lost(candidates.removeAll(now) + classicCandidates.removeAll(now))
     advance()
   }
 
   // MARK: Carrying out the plan
 
-  private func advance() {
+  func advance() {
     while let token = overtaken.next(loop.now) {
       delegate?.bearerDialFailed(token: token, reason: "the peer came first")
     }
     plan.handle(.airShared(wifi.isLoaded(loop.now)), loop.now)
+    let mayInquire = classic?.isDiscoverable ?? false && !busy.isLoaded(loop.now) && hasClassicPlace
+    plan.handle(.mayInquire(mayInquire), loop.now)
     while let command = plan.nextCommand(loop.now) { carryOut(command) }
     while let next = paces.next(loop.now) { load(next.parameters, next.endpoint) }
-    times.note(isScanning: plan.isScanning, isDialling: plan.isDialling, loop.now)
+    times.note(isScanning: plan.isScanning, isDialling: plan.isDialling && !isDiallingClassic, loop.now)
+    classicTimes.note(isScanning: plan.isInquiring, isDialling: isDiallingClassic, loop.now)
     let sharedUntil = wifi.isLoaded(loop.now) ? wifi.end : .never
-    timer?.set(min(min(plan.deadline, overtaken.deadline), min(paces.deadline, sharedUntil)))
+    let busyUntil = busy.isLoaded(loop.now) ? busy.end : .never
+    timer?.set(min(min(plan.deadline, overtaken.deadline), min(paces.deadline, min(sharedUntil, busyUntil))))
   }
 
   private func carryOut(_ command: RadioPlan.Command) {
@@ -301,12 +295,14 @@ public final class BluetoothBearer {
     case .stopAdvertising: ask(.removeAdvertising(index))
     case .scan: ask(.startDiscovery(index))
     case .stopScanning: ask(.stopDiscovery(index))
+    case .inquire: ask(.startDiscovery(index, isInquiry: true))
+    case .stopInquiring: ask(.stopDiscovery(index, isInquiry: true))
     case .dial: startDial()
     }
   }
 
   /// Tells the kernel the parameters of a connection; what it answers changes nothing.
-  private func load(_ parameters: ConnectionParameters, _ endpoint: BluetoothEndpoint) {
+  func load(_ parameters: ConnectionParameters, _ endpoint: BluetoothEndpoint) {
     guard let working = adapter.working, updatesConnections else { return }
     adapter.post(.loadConnectionParameters(working.index, WireAddress(endpoint), parameters))
   }
@@ -322,6 +318,7 @@ public final class BluetoothBearer {
       let isSuccess = outcome.problem == nil
       plan.handle(.commandDone(isSuccess: isSuccess), loop.now)
       candidates.scanning(plan.isScanning, loop.now)
+      classicCandidates.scanning(plan.isInquiring, loop.now)
       doubts = isSuccess ? 0 : doubts + 1
       if doubts >= Self.doubtsMax { doubt(outcome) }
       advance()
@@ -356,10 +353,11 @@ public final class BluetoothBearer {
     case .deviceConnected(let device, let isCentral): connected(device, isCentral: isCentral)
     case .deviceDisconnected(let device, let isEnded): disconnected(device, isEnded: isEnded)
     case .deviceFound(let found): heard(found)
-    case .discovering(let isOn):
-      plan.handle(.discovering(isOn), now)
-      candidates.scanning(isOn, now)
-      if !isOn { for candidate in candidates.expire(now) { delegate?.bearerLost(candidate) } }
+    case .discovering(let isOn, let isInquiry):
+      plan.handle(.discovering(isOn, isInquiry: isInquiry), now)
+      candidates.scanning(plan.isScanning, now)
+      classicCandidates.scanning(plan.isInquiring, now)
+      if !isOn { lost(isInquiry ? classicCandidates.expire(now) : candidates.expire(now)) }
     case .advertisingRemoved(let instance):
       if instance == ManagementCommand.advertisingInstance { plan.handle(.advertisingRemoved, now) }
     case .pinCodeRequest(let device): adapter.send(.refusePIN(index, device)) { _ in }
@@ -372,35 +370,43 @@ public final class BluetoothBearer {
     advance()
   }
 
-  private func connected(_ device: WireAddress, isCentral: Bool) {
-    guard let endpoint = device.endpoint else {
-      classic?.connected(device.address)
-      return
+  func connected(_ device: WireAddress, isCentral: Bool) {
+    if linked.contains(device) { return }
+    linked.append(device)
+    if let endpoint = device.endpoint {
+      if isCentral && updatesConnections { paces.linked(endpoint, loop.now) }
+      candidates.linked(device, true, loop.now)
+      plan.handle(.linkUp, loop.now)
+    } else {
+      classicCandidates.linked(device, true, loop.now)
     }
-    if linked.contains(endpoint) { return }
-    linked.append(endpoint)
-    if isCentral && updatesConnections { paces.linked(endpoint, loop.now) }
-    candidates.linked(endpoint, true, loop.now)
-    plan.handle(.linkUp, loop.now)
     dialsChanged()
   }
 
   private func disconnected(_ device: WireAddress, isEnded: Bool) {
-    if device.isClassic { classic?.disconnected(device.address) }
-    guard let endpoint = device.endpoint, let position = linked.firstIndex(of: endpoint) else { return }
+    guard let position = linked.firstIndex(of: device) else { return }
     linked.remove(at: position)
-    leaving.removeAll { $0 == endpoint }
-    paces.unlinked(endpoint)
-    candidates.linked(endpoint, false, loop.now)
-    plan.handle(.linkDown(isEnded: isEnded), loop.now)
+    if let endpoint = device.endpoint {
+      leaving.removeAll { $0 == endpoint }
+      paces.unlinked(endpoint)
+      candidates.linked(device, false, loop.now)
+      plan.handle(.linkDown(isEnded: isEnded), loop.now)
+    } else {
+      classicCandidates.linked(device, false, loop.now)
+    }
     dialsChanged()
   }
 
   private func heard(_ found: FoundDevice) {
-    guard found.isConnectable, let endpoint = found.device.endpoint,
-      let claim = CausewayService.claim(in: found.data), claim.hint == 0 || claim.hint != hint
+    // Another program may look for devices of the other kind.
+    let isUsed = found.device.isClassic ? settings.isClassic : settings.isLowEnergy
+    guard isUsed, found.isConnectable, let claim = CausewayService.claim(in: found.data),
+      claim.hint == 0 || claim.hint != hint
     else { return }
-    let change = candidates.heard(endpoint, hint: claim.hint, relays: claim.relays, loop.now)
+    let change =
+      found.device.isClassic
+      ? classicCandidates.heard(found.device, hint: claim.hint, relays: claim.relays, loop.now)
+      : candidates.heard(found.device, hint: claim.hint, relays: claim.relays, loop.now)
     if let lost = change.lost { delegate?.bearerLost(lost) }
     if let pendingStream = change.found {
       plan.handle(.foundNewcomer, loop.now)
@@ -408,86 +414,7 @@ public final class BluetoothBearer {
     }
   }
 
-  // MARK: Streams
-
-  private func accepted(_ descriptor: CInt, _ peer: BluetoothEndpoint) {
-    guard let delegate, let unitBytesMax = try? L2CAPSocket.prepare(descriptor) else {
-      _ = close(descriptor)
-      return
-    }
-    if let dial, dial.peer == peer { peerCameFirst(dial.process, dial.token) }
-    delegate.bearerOpened(L2CAPSocket.stream(descriptor, peer, unitBytesMax, token: 0, isInbound: true))
-  }
-
-  private func acceptedClassic(_ descriptor: CInt, _ address: UInt64) {
-    guard let delegate else {
-      _ = close(descriptor)
-      return
-    }
-    delegate.bearerOpened(
-      StreamHandoff(
-        descriptor: descriptor, bearer: .bluetoothClassic, isInbound: true, token: 0, unitBytesMax: Int.max,
-        interfaceIndex: 0, remote: .bluetoothClassic(address)))
-  }
-
-  /// Both ends dialled. A connection that is still being made would never come, as there is one now, and would keep the
-  /// radio from other peers.
-  private func peerCameFirst(_ process: L2CAPDial, _ token: UInt32) {
-    guard process.yields() else {
-      dial?.isDiallingUs = true
-      return
-    }
-    dial = nil
-    overtaken.add(token, loop.now)
-    dialEnded(isSuccess: true)
-  }
-
-  /// A dial waits for a place that is about to be free.
-  private func dialsChanged() {
-    plan.handle(.dialsWaiting(!dials.isEmpty && (plan.hasFreeSlot || leaving.isEmpty)), loop.now)
-  }
-
-  private func startDial() {
-    guard let working = adapter.working, !dials.isEmpty else { return dialEnded(isSuccess: true) }
-    let (endpoint, token) = dials.removeFirst()
-    dialsChanged()
-    guard plan.hasFreeSlot || linked.contains(endpoint) else {
-      delegate?.bearerDialFailed(token: token, reason: "all \(settings.linksMax) Bluetooth link slots are in use")
-      return dialEnded(isSuccess: true)
-    }
-    // The kernel may have kept those of a connection at rest.
-    load(.initial, endpoint)
-    let process = L2CAPDial(
-      loop, from: working.address, to: endpoint, psm: candidates.takePSM(endpoint), attributes)
-    dial = (process, endpoint, token, false)
-    process.start(timeout: settings.dialTimeout) { [self] outcome in
-      let sharesConnection = dial?.isDiallingUs ?? false
-      dial = nil
-      let isSuccess: Bool
-      switch outcome {
-      case .opened(let descriptor, let unitBytesMax, let psm):
-        isSuccess = true
-        candidates.opened(endpoint, psm: psm)
-        if let delegate {
-          delegate.bearerOpened(L2CAPSocket.stream(descriptor, endpoint, unitBytesMax, token: token, isInbound: false))
-        } else {
-          _ = close(descriptor)
-        }
-      case .failed(let reason):
-        isSuccess = false
-        delegate?.bearerDialFailed(token: token, reason: reason)
-      case .unanswered(let reason):
-        isSuccess = false
-        if !sharesConnection { adapter.post(.disconnect(working.index, WireAddress(endpoint))) }
-        delegate?.bearerDialFailed(token: token, reason: reason)
-      }
-      dialEnded(isSuccess: isSuccess)
-    }
-  }
-
-  private func dialEnded(isSuccess: Bool) {
-    plan.handle(.dialEnded(isSuccess: isSuccess), loop.now)
-    // Delayed, because a dial may end while `advance` is carrying it out.
-    timer?.set(loop.now)
+  private func lost(_ lost: [Candidate]) {
+    for candidate in lost { delegate?.bearerLost(candidate) }
   }
 }

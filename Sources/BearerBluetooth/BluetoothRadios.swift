@@ -14,6 +14,10 @@ public final class BluetoothRadios {
   /// Clients that ask for service records at once, of all adapters.
   public static let recordClientsMax = AdapterChoice.countMax * SDPConnections.countMax
 
+  /// Peers that all adapters hear, of both kinds, and the bytes for each.
+  public static let heardMax = 2 * AdapterChoice.countMax * CandidateTable.entriesMax
+  public static let heardBytes = CandidateTable.entryBytes + SharedCandidates.entryBytes
+
   /// The adapters that work have so many places for links in all; at least those of one.
   public var placesChanged: ((Int) -> Void)?
 
@@ -42,12 +46,8 @@ public final class BluetoothRadios {
   /// As `BluetoothBearer.dial`, over the adapter that has a connection to the peer, or the one with most free places of those that
   /// hear it.
   public func dial(_ candidate: Candidate, token: UInt32) {
-    guard case .bluetooth(let endpoint) = candidate.address else {
-      delegate?.bearerDialFailed(token: token, reason: "not a Bluetooth address")
-      return
-    }
     var best = 0
-    for number in bearers.indices where worth(number, endpoint) > worth(best, endpoint) { best = number }
+    for number in bearers.indices where worth(number, candidate) > worth(best, candidate) { best = number }
     bearers[best].dial(candidate, token: token)
   }
 
@@ -62,8 +62,8 @@ public final class BluetoothRadios {
   }
 
   /// As `BluetoothBearer.passed`.
-  public func passed(_ endpoint: BluetoothEndpoint, _ byteCount: UInt64) {
-    for bearer in bearers { bearer.passed(endpoint, byteCount) }
+  public func passed(_ peer: RemoteAddress, _ byteCount: UInt64) {
+    for bearer in bearers { bearer.passed(peer, byteCount) }
   }
 
   /// As `BluetoothBearer.passedOverWiFi`.
@@ -77,8 +77,8 @@ public final class BluetoothRadios {
   }
 
   /// As `BluetoothBearer.proved`.
-  public func proved(_ endpoint: BluetoothEndpoint) {
-    for bearer in bearers { bearer.proved(endpoint) }
+  public func proved(_ peer: RemoteAddress) {
+    for bearer in bearers { bearer.proved(peer) }
   }
 
   public func stop() {
@@ -92,10 +92,10 @@ public final class BluetoothRadios {
 
   // MARK: The adapters' events
 
-  private func worth(_ number: Int, _ endpoint: BluetoothEndpoint) -> Int {
+  private func worth(_ number: Int, _ candidate: Candidate) -> Int {
     let bearer = bearers[number]
-    if bearer.isLinked(endpoint) { return .max }
-    return candidates.hears(endpoint, number) ? bearer.placesFree : .min
+    if let peer = WireAddress(candidate.address), bearer.isLinked(peer) { return .max }
+    return candidates.hears(candidate.address, number) ? bearer.placesFree : .min
   }
 
   private func countPlaces() {

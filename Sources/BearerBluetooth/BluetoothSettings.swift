@@ -12,7 +12,7 @@ extension AdapterChoice {
   }
 }
 
-/// Settings of Bluetooth LE.
+/// Settings of Bluetooth.
 public struct BluetoothSettings: Equatable, Sendable {
   /// The dynamic range of LE PSMs (Core Specification 5.4, Vol 3, Part A, 4.22).
   public static let psmRange: ClosedRange<UInt16> = 0x0080...0x00FF
@@ -33,8 +33,10 @@ public struct BluetoothSettings: Equatable, Sendable {
   /// False: only wait to be dialled.
   public var isScanning = true
 
-  /// Whether peers may connect by Bluetooth classic too.
+  /// Whether Bluetooth classic is used: peers may connect, and are looked for.
   public var isClassic = false
+  /// Whether LE is used. One of the two is.
+  public var isLowEnergy = true
 
   public init() {}
 

@@ -32,6 +32,8 @@ public struct BluetoothSnapshot: Sendable {
   /// Open attribute channels.
   public var attributeChannels: Int
   public var psm: UInt16
+  /// False: only classic is used.
+  public var isLowEnergy: Bool
   /// Nil when only LE is used.
   public var classic: ClassicSnapshot?
 }

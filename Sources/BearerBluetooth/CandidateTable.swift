@@ -1,8 +1,8 @@
 import Bearer
 import Primitives
 
-/// Peers that were heard advertising our service. Its clock runs only while the radio scans, so that no peer is lost
-/// for silence while nothing was received.
+/// Peers that were heard advertising our service, or that answered an inquiry with it; of one kind. Its clock runs only while the
+/// radio scans for them, so that no peer is lost for silence while nothing was received.
 struct CandidateTable {
   /// Any device in radio range can use a place by advertising our UUID. In a full table a new peer only replaces one
   /// that has been silent for `replaceableAfter`.
@@ -10,6 +10,10 @@ struct CandidateTable {
   /// Scanning time without being heard (three sessions) after which an unlinked peer is lost.
   static let lostAfter = TimeSpan.seconds(30)
   static let replaceableAfter = TimeSpan.seconds(12)
+  /// So many dials in a row that lead to no node make a peer unworthy of more, for `withheldMin`, and twice as long after each
+  /// further one, at most 2⁶ times: it is lost, and found when it is heard after that.
+  static let fruitlessMax: UInt8 = 3
+  static let withheldMin = TimeSpan.seconds(30)
 
   struct Change: Equatable {
     var lost: Candidate?
@@ -19,14 +23,19 @@ struct CandidateTable {
 
   private struct Entry {
     var candidate: Candidate
-    let endpoint: BluetoothEndpoint
+    let device: WireAddress
     var heardAt: TimeSpan
     var isLinked = false
     /// The PSM of the channel that was opened last, and that of a channel over which a node proved its key. That one is
     /// used once: it stays known if it leads to a node again.
     var openedPSM: UInt16?
     var provenPSM: UInt16?
+    /// Dials since a node has proved its key; until when it is withheld, if it is.
+    var fruitless: UInt8 = 0
+    var withheldUntil: Instant?
   }
+
+  static let entryBytes = MemoryLayout<Entry>.stride
 
   private var entries: [Entry] = []
   private var scanned = TimeSpan(nanoseconds: 0)
@@ -46,18 +55,24 @@ struct CandidateTable {
 
   /// A peer advertises our service. A report without a hint keeps a known hint: the scan response that carries it is
   /// sometimes lost.
-  mutating func heard(_ endpoint: BluetoothEndpoint, hint: UInt64, relays: Bool = true, _ now: Instant) -> Change {
+  mutating func heard(_ device: WireAddress, hint: UInt64, relays: Bool = true, _ now: Instant) -> Change {
     let heardAt = clock(now)
-    if let index = entries.firstIndex(where: { $0.endpoint == endpoint }) {
+    if let index = index(of: device) {
       entries[index].heardAt = heardAt
       let known = entries[index].candidate
-      if hint == 0 || hint == known.hint && relays == known.relays { return .none }
-      entries[index].candidate.hint = hint
-      entries[index].candidate.relays = relays
-      return Change(lost: known, found: entries[index].candidate)
+      if hint != 0 {
+        entries[index].candidate.hint = hint
+        entries[index].candidate.relays = relays
+      }
+      if let end = entries[index].withheldUntil {
+        if now < end { return .none }
+        entries[index].withheldUntil = nil
+        return Change(found: entries[index].candidate)
+      }
+      return known == entries[index].candidate ? .none : Change(lost: known, found: entries[index].candidate)
     }
-    let candidate = Candidate(bearer: .bluetoothLE, address: .bluetooth(endpoint), hint: hint, relays: relays)
-    let entry = Entry(candidate: candidate, endpoint: endpoint, heardAt: heardAt)
+    let candidate = Candidate(bearer: device.bearer, address: device.remote, hint: hint, relays: relays)
+    let entry = Entry(candidate: candidate, device: device, heardAt: heardAt)
     if entries.count < Self.entriesMax {
       entries.append(entry)
       return Change(found: candidate)
@@ -69,29 +84,41 @@ struct CandidateTable {
   }
 
   /// A link to this address came up or went down. Linked peers are not lost, because many stop advertising.
-  mutating func linked(_ endpoint: BluetoothEndpoint, _ isLinked: Bool, _ now: Instant) {
-    guard let index = entries.firstIndex(where: { $0.endpoint == endpoint }) else { return }
+  mutating func linked(_ device: WireAddress, _ isLinked: Bool, _ now: Instant) {
+    guard let index = index(of: device) else { return }
     entries[index].isLinked = isLinked
     entries[index].heardAt = clock(now)
   }
 
   /// The PSM of a peer, if the last channel led to a node.
-  mutating func takePSM(_ endpoint: BluetoothEndpoint) -> UInt16? {
-    guard let index = entries.firstIndex(where: { $0.endpoint == endpoint }) else { return nil }
+  mutating func takePSM(_ device: WireAddress) -> UInt16? {
+    guard let index = index(of: device) else { return nil }
     defer { entries[index].provenPSM = nil }
     return entries[index].provenPSM
   }
 
   /// A channel was opened.
-  mutating func opened(_ endpoint: BluetoothEndpoint, psm: UInt16) {
-    guard let index = entries.firstIndex(where: { $0.endpoint == endpoint }) else { return }
+  mutating func opened(_ device: WireAddress, psm: UInt16) {
+    guard let index = index(of: device) else { return }
     entries[index].openedPSM = psm
   }
 
+  /// A dial has ended. The candidate that is withheld from now on.
+  mutating func dialled(_ device: WireAddress, _ now: Instant) -> Candidate? {
+    guard let index = index(of: device) else { return nil }
+    let fruitless = min(entries[index].fruitless + 1, Self.fruitlessMax + 6)
+    entries[index].fruitless = fruitless
+    if fruitless < Self.fruitlessMax { return nil }
+    entries[index].withheldUntil = now + Self.withheldMin * (1 << UInt64(fruitless - Self.fruitlessMax))
+    return entries[index].candidate
+  }
+
   /// Over the channel that was opened last a node has proved its key.
-  mutating func proved(_ endpoint: BluetoothEndpoint) {
-    guard let index = entries.firstIndex(where: { $0.endpoint == endpoint }) else { return }
+  mutating func proved(_ device: WireAddress) {
+    guard let index = index(of: device) else { return }
     entries[index].provenPSM = entries[index].openedPSM
+    entries[index].fruitless = 0
+    if entries[index].withheldUntil != nil { entries[index].withheldUntil = .zero }
   }
 
   /// Removes the peers that were not heard for `lostAfter` of scanning.
@@ -109,6 +136,8 @@ struct CandidateTable {
     scanning(false, now)
     return lost
   }
+
+  private func index(of device: WireAddress) -> Int? { entries.firstIndex { $0.device == device } }
 
   private func clock(_ now: Instant) -> TimeSpan {
     guard let scanningSince else { return scanned }

@@ -49,7 +49,8 @@ enum CausewayService {
     return hint + uuid[8..<12] + [claim.relays ? 2 : 3] + uuid[13...]
   }
 
-  /// Parses an advertisement and scan response as mgmt joins them (the EIR of Device Found). Nil without our service.
+  /// Parses an advertisement and scan response as mgmt joins them, or the answer to an inquiry (the EIR of Device Found). Nil without
+  /// our service.
   /// Unknown flags, and bytes behind them, are ignored. Parsing stops at a malformed structure; those before it are used (Core
   /// Specification 5.4, Vol 3, Part C, 11).
   static func claim(in data: [UInt8]) -> Claim? {
@@ -62,6 +63,9 @@ enum CausewayService {
         var offset = 1
         while structure.count - offset >= uuid.count {
           if structure.holds(uuid, at: offset) { isOurs = true }
+          let hint = structure[offset..<(offset + 8)].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+          let told = Claim(hint: hint, relays: structure[offset + 12] == 2)
+          if structure.holds(claimUUID(told), at: offset) { claim = told }
           offset += uuid.count
         }
       case serviceData:

@@ -9,17 +9,21 @@ public struct ClassicSnapshot: Equatable, Sendable {
   /// The server channel of RFCOMM; nil while nobody can connect.
   public var channel: UInt8?
   /// Current BR/EDR links, and how many a controller has at most.
-  public var links: Int
+  public var links = 0
   public var linksMax: Int
   /// Whether it answers inquiries.
   public var isDiscoverable: Bool
+  public var isInquiring = false
+  public var isDialling = false
+  /// How long it has inquired and dialled since the start.
+  public var inquiringTime = TimeSpan.seconds(0)
+  public var diallingTime = TimeSpan.seconds(0)
   /// Why it does not work; nil when it does, or when the controller is away.
   public var problem: String?
 }
 
 /// Bluetooth classic (BR/EDR) beside LE on the same controller, for peers that have nothing else: it is found by inquiry, serves
-/// its service record, and hands over RFCOMM connections as streams. It dials nobody and makes no inquiry, so the air is LE's
-/// except where a peer connects.
+/// its service record, and hands over RFCOMM connections as streams. `RadioPlan` says when the controller itself inquires and dials.
 ///
 /// No pairing that a person would see, and no bonding: TLS above the stream authenticates.
 final class ClassicRadio {
@@ -39,8 +43,8 @@ final class ClassicRadio {
   private var channel: UInt8?
   private var listeners: [BluetoothListener] = []
   private var records: SDPConnections?
-  private var linked: [UInt64] = []
-  private var isDiscoverable = false
+  /// All is set up: peers find it, and it may look for them.
+  private(set) var isDiscoverable = false
   private var problem: String?
 
   /// Listeners for streams, with the channel of RFCOMM, and for clients that ask for service records.
@@ -59,7 +63,7 @@ final class ClassicRadio {
 
   var snapshot: ClassicSnapshot {
     ClassicSnapshot(
-      channel: channel, links: linked.count, linksMax: Self.linksMax, isDiscoverable: isDiscoverable, problem: problem)
+      channel: channel, linksMax: Self.linksMax, isDiscoverable: isDiscoverable, problem: problem)
   }
 
   /// The controller is up: listens, and lets peers find it.
@@ -106,7 +110,6 @@ final class ClassicRadio {
   /// The controller is down.
   func stop() {
     close()
-    linked = []
     isDiscoverable = false
     problem = nil
   }
@@ -117,12 +120,6 @@ final class ClassicRadio {
     adapter.post(.setConnectable(index, false))
     adapter.post(.removeUUIDs(index))
   }
-
-  func connected(_ address: UInt64) {
-    if !linked.contains(address), linked.count < Self.linksMax { linked.append(address) }
-  }
-
-  func disconnected(_ address: UInt64) { linked.removeAll { $0 == address } }
 
   private func take(_ descriptor: CInt, _ peer: BluetoothEndpoint) {
     guard let accepted else {
@@ -135,7 +132,7 @@ final class ClassicRadio {
   private func close() {
     for listener in listeners { listener.close() }
     listeners = []
-    records?.closeAll()
+    records?.channels.closeAll()
     records = nil
     channel = nil
   }
@@ -144,9 +141,10 @@ final class ClassicRadio {
     [
       .setSimplePairing(index, true), .setNoInputNoOutput(index), .setConnectable(index, true),
       .setLocalName(index, "Causeway"),
-      .setDeviceClass(index, major: Self.deviceClass.major, minor: Self.deviceClass.minor),
       // Those of a process that was killed are there still.
       .removeUUIDs(index), .addUUID(index, CausewayService.uuid), .addUUID(index, CausewayService.claimUUID(claim)),
+      // After them: else the kernel keeps them from the answers to inquiries for 2 s, in case more come.
+      .setDeviceClass(index, major: Self.deviceClass.major, minor: Self.deviceClass.minor),
       .setDiscoverable(index, true),
     ]
   }

@@ -4,19 +4,10 @@ import CSystem
 import Primitives
 import Reactor
 
-/// One dial: attribute channel, PSM, credit-based channel. It ends exactly once. Connecting takes at most `timeout`,
+/// One dial over LE: attribute channel, PSM, credit-based channel. Connecting takes at most `timeout`,
 /// and each of the peer's two answers at most `answerTime`. A peer whose PSM is known is asked for it only when it refuses
 /// the channel: the answer takes two connection intervals.
-final class L2CAPDial: EventSource {
-  enum Outcome {
-    /// The callback owns the descriptor.
-    case opened(CInt, unitBytesMax: Int, psm: UInt16)
-    case failed(String)
-    /// The link exists, but the peer does not answer: its process died and left the link behind. Only a new link
-    /// reaches its successor.
-    case unanswered(String)
-  }
-
+final class L2CAPDial: EventSource, Dial {
   /// How long the peer may take for each answer on an existing link: some connection intervals of phones, which may be
   /// 2 s.
   static let answerTime = TimeSpan.seconds(2)
@@ -30,7 +21,7 @@ final class L2CAPDial: EventSource {
     /// The peer made the link, most likely to dial this node: wait for its channel.
     case yielding
     case connectingAttributes(CInt, Registration)
-    case asking(AttributeConnection)
+    case asking(RequestChannel)
     case openingChannel(CInt, Registration, psm: UInt16, isKnown: Bool)
     case ended
   }
@@ -40,10 +31,10 @@ final class L2CAPDial: EventSource {
   private let peer: BluetoothEndpoint
   private let attributes: AttributeConnections
   private let knownPSM: UInt16?
-  private var finished: ((Outcome) -> Void)?
+  private var finished: ((DialOutcome) -> Void)?
   private var step = Step.ended
   /// The attribute channel, if this dial made it. It stays open after a successful dial.
-  private var own: AttributeConnection?
+  private var own: RequestChannel?
   private var timer: Timer?
 
   init(
@@ -57,13 +48,12 @@ final class L2CAPDial: EventSource {
     self.attributes = attributes
   }
 
-  /// Starts. `finished` may be called before this returns.
-  func start(timeout: TimeSpan, _ finished: @escaping (Outcome) -> Void) {
+  func start(timeout: TimeSpan, _ finished: @escaping (DialOutcome) -> Void) {
     self.finished = finished
-    timer = Timer(loop) { [self] in expire(timeout) }
+    timer = Timer(loop) { [self] in expire() }
     timer?.set(after: timeout)
     // A link that the peer made already has its attribute channel, and only one is possible.
-    if let connection = attributes.existing(peer) {
+    if let connection = attributes.channels.existing(peer) {
       step = .yielding
       timer?.set(after: Self.dialDeferral)
       connection.ended = { [self] in yieldedInVain(timeout) }
@@ -84,18 +74,15 @@ final class L2CAPDial: EventSource {
       let descriptor = try L2CAPSocket.connectAttributes(adapter, to: peer)
       step = .connectingAttributes(descriptor, try watch(descriptor))
     } catch {
-      finish(.failed("cannot connect: \(error.text)"))
+      finish(.failed("cannot connect", error))
     }
   }
 
-  /// Cancels without a callback; the kernel cancels a pending connection when its socket closes.
   func cancel() {
     finished = nil
-    finish(.failed("cancelled"))
+    finish(.failed("cancelled", nil))
   }
 
-  /// The peer has opened a channel. Ends without a callback, unless this dial has asked for its own channel; returns
-  /// whether it has ended.
   func yields() -> Bool {
     switch step {
     case .yielding, .connectingAttributes, .asking: break
@@ -109,23 +96,23 @@ final class L2CAPDial: EventSource {
     switch step {
     case .connectingAttributes(let descriptor, let registration):
       if let error = L2CAPSocket.connectError(descriptor) {
-        return finish(.failed("no connection: \(error.text)"))
+        return finish(.failed("no connection", error))
       }
       loop.remove(registration)
       step = .ended
       guard let connection = attributes.adopt(descriptor, peer) else {
-        return finish(.failed("all \(AttributeConnections.countMax) attribute channels are in use"))
+        return finish(.failed("all attribute channels are in use", nil))
       }
       own = connection
       reach(connection)
     case .openingChannel(let descriptor, let registration, let psm, let isKnown):
       if let error = L2CAPSocket.connectError(descriptor) {
-        if isKnown, let connection = attributes.existing(peer) {
+        if isKnown, let connection = attributes.channels.existing(peer) {
           loop.remove(registration)
           _ = close(descriptor)
           return ask(connection)
         }
-        return finish(.failed("the peer refused the channel: \(error.text)"))
+        return finish(.failed("the peer refused the channel", error))
       }
       do throws(SystemError) {
         let unitBytesMax = try L2CAPSocket.prepare(descriptor)
@@ -133,30 +120,35 @@ final class L2CAPDial: EventSource {
         step = .ended
         finish(.opened(descriptor, unitBytesMax: unitBytesMax, psm: psm))
       } catch {
-        finish(.failed("the channel closed at once: \(error.text)"))
+        finish(.failed("the channel closed at once", error))
       }
     case .yielding, .asking, .ended: break
     }
   }
 
-  private func reach(_ connection: AttributeConnection) {
+  private func reach(_ connection: RequestChannel) {
     guard let knownPSM else { return ask(connection) }
     timer?.set(after: Self.answerTime)
     open(knownPSM, isKnown: true)
   }
 
-  private func ask(_ connection: AttributeConnection) {
+  private func ask(_ connection: RequestChannel) {
     step = .asking(connection)
     timer?.set(after: Self.answerTime)
-    connection.askPSM { [self] answer in
-      switch answer {
+    connection.ask(AttributeClient.psmRequest) { [self] pdu in
+      guard let pdu else {
+        finish(.failed("the link ended before the peer named its PSM", nil))
+        return true
+      }
+      guard AttributeClient.isAnswer(pdu) else { return false }
+      switch AttributeClient.answer(pdu) {
       case .psm(let psm):
         timer?.set(after: Self.answerTime)
         open(psm, isKnown: false)
-      case .refused(let code): finish(.failed("the peer offers no Causeway service (attribute error \(code))"))
-      case .malformed: finish(.failed("the peer's answer about its PSM cannot be read"))
-      case nil: finish(.failed("the link ended before the peer named its PSM"))
+      case .refused: finish(.failed("the peer offers no Causeway service", nil))
+      case .malformed: finish(.failed("the peer's answer about its PSM cannot be read", nil))
       }
+      return true
     }
   }
 
@@ -166,7 +158,7 @@ final class L2CAPDial: EventSource {
       let descriptor = try L2CAPSocket.connectChannel(adapter, to: peer, psm: psm)
       step = .openingChannel(descriptor, try watch(descriptor), psm: psm, isKnown: isKnown)
     } catch {
-      finish(.failed("cannot open the channel: \(error.text)"))
+      finish(.failed("cannot open the channel", error))
     }
   }
 
@@ -179,22 +171,21 @@ final class L2CAPDial: EventSource {
     }
   }
 
-  private func expire(_ timeout: TimeSpan) {
-    let answerTime = Self.answerTime.milliseconds
+  private func expire() {
     switch step {
     case .yielding:
-      guard let connection = attributes.existing(peer) else { return connect() }
+      guard let connection = attributes.channels.existing(peer) else { return connect() }
       reach(connection)
-    case .connectingAttributes: finish(.failed("not reached within \(timeout.milliseconds) ms"))
+    case .connectingAttributes: finish(.failed("not reached in time", nil))
     case .asking(let connection):
       own = connection
-      finish(.unanswered("its attribute server did not answer within \(answerTime) ms"))
-    case .openingChannel: finish(.unanswered("its channel did not open within \(answerTime) ms"))
-    case .ended: finish(.failed("gave up"))
+      finish(.unanswered("its attribute server did not answer in time"))
+    case .openingChannel: finish(.unanswered("its channel did not open in time"))
+    case .ended: finish(.failed("gave up", nil))
     }
   }
 
-  private func finish(_ outcome: Outcome) {
+  private func finish(_ outcome: DialOutcome) {
     switch step {
     case .connectingAttributes(let descriptor, let registration),
       .openingChannel(let descriptor, let registration, psm: _, isKnown: _):

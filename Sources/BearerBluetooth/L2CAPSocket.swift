@@ -4,7 +4,7 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The kernel's L2CAP sockets: those of LE, and that of service records over BR/EDR. All are non-blocking, request no link-layer
+/// The kernel's L2CAP sockets: those of LE, and those of service records over BR/EDR. All are non-blocking, request no link-layer
 /// security (BT_SECURITY_LOW, because TLS above does not rely on it) and are bound to one controller's public address.
 enum L2CAPSocket {
   /// The largest SDU that we accept on a channel. Before Linux 6.9 the peer's credits depend on it too, so a small one
@@ -52,6 +52,16 @@ enum L2CAPSocket {
     }
   }
 
+  /// Begins to connect to a device's server of service records, over BR/EDR; the socket becomes writable when it is connected.
+  static func connectRecords(_ adapter: UInt64, to peer: UInt64) throws(SystemError) -> CInt {
+    try make { (descriptor) throws(SystemError) in
+      var address = socketAddress(adapter, type: UInt8(BDADDR_BREDR), psm: 0, channel: 0)
+      if cbluetooth_bind(descriptor, &address) != 0 { throw SystemError.last }
+      address = socketAddress(peer, type: UInt8(BDADDR_BREDR), psm: recordPSM, channel: 0)
+      if cbluetooth_connect(descriptor, &address) != 0, csystem_errno() != EINPROGRESS { throw SystemError.last }
+    }
+  }
+
   /// Begins to connect the attribute channel; the socket becomes writable when it is connected.
   static func connectAttributes(_ adapter: UInt64, to peer: BluetoothEndpoint) throws(SystemError) -> CInt {
     try make { (descriptor) throws(SystemError) in
@@ -73,15 +83,6 @@ enum L2CAPSocket {
   /// that the Bluetooth SIG assigns (Core 5.4, Vol 3, Part A, 4.22) and nobody has. Both ends of a new link count from 1.
   static func skipNumber(_ adapter: UInt64, to peer: BluetoothEndpoint) {
     if let descriptor = try? connectChannel(adapter, to: peer, psm: unassignedPSM) { _ = close(descriptor) }
-  }
-
-  /// A connected channel as a stream of a link.
-  static func stream(
-    _ descriptor: CInt, _ peer: BluetoothEndpoint, _ unitBytesMax: Int, token: UInt32, isInbound: Bool
-  ) -> StreamHandoff {
-    StreamHandoff(
-      descriptor: descriptor, bearer: .bluetoothLE, isInbound: isInbound, token: token, unitBytesMax: unitBytesMax,
-      interfaceIndex: 0, remote: .bluetooth(peer))
   }
 
   /// The next pending connection. Errors: accept4's, EAGAIN when none is pending.

@@ -10,8 +10,9 @@ struct ManagementCommand: Equatable {
   static let headerBytes = 6
   /// Our only advertising instance. The kernel numbers them per controller from 1.
   static let advertisingInstance: UInt8 = 1
-  /// Address types for Start Discovery: LE public and LE random.
+  /// Address types for Start Discovery: LE public and LE random; BR/EDR.
   private static let lowEnergyTypes: UInt8 = 0x06
+  private static let classicTypes: UInt8 = 0x01
 
   let opcode: UInt16
   let index: UInt16
@@ -113,13 +114,14 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x001F, index: index, parameters: typed(device))
   }
 
-  /// Scans actively for LE devices, for 10.24 s.
-  static func startDiscovery(_ index: UInt16) -> ManagementCommand {
-    ManagementCommand(opcode: 0x0023, index: index, parameters: [lowEnergyTypes])
+  /// Scans actively for LE devices, or makes an inquiry; both for 10.24 s.
+  static func startDiscovery(_ index: UInt16, isInquiry: Bool = false) -> ManagementCommand {
+    ManagementCommand(opcode: 0x0023, index: index, parameters: [isInquiry ? classicTypes : lowEnergyTypes])
   }
 
-  static func stopDiscovery(_ index: UInt16) -> ManagementCommand {
-    ManagementCommand(opcode: 0x0024, index: index, parameters: [lowEnergyTypes])
+  /// The kernel stops only what was started with the same types.
+  static func stopDiscovery(_ index: UInt16, isInquiry: Bool = false) -> ManagementCommand {
+    ManagementCommand(opcode: 0x0024, index: index, parameters: [isInquiry ? classicTypes : lowEnergyTypes])
   }
 
   /// Load Connection Parameters, of one device: since revision 23 (Linux 6.10) the kernel gives them to the connection, if it has

@@ -19,7 +19,8 @@ enum ManagementEvent: Equatable {
   case confirmationRequest(WireAddress)
   case passkeyRequest(WireAddress)
   case deviceFound(FoundDevice)
-  case discovering(Bool)
+  /// `isInquiry`: of BR/EDR alone.
+  case discovering(Bool, isInquiry: Bool)
   case advertisingRemoved(instance: UInt8)
   /// An event that is not used.
   case other(code: UInt16)
@@ -62,8 +63,8 @@ enum ManagementEvent: Equatable {
     case 0x0010: return .passkeyRequest(try reader.typedAddress())
     case 0x0012: return .deviceFound(try FoundDevice(&reader))
     case 0x0013:
-      _ = try reader.u8()
-      return .discovering(try reader.u8() != 0)
+      let isInquiry = try reader.u8() == 1
+      return .discovering(try reader.u8() != 0, isInquiry: isInquiry)
     case 0x0024: return .advertisingRemoved(instance: try reader.u8())
     case _: return .other(code: code)
     }
@@ -78,7 +79,7 @@ struct FoundDevice: Equatable {
   let device: WireAddress
   /// False when bit 2 of the flags is set: the device does not accept connections.
   let isConnectable: Bool
-  /// Advertising data and scan response, concatenated.
+  /// Advertising data and scan response, concatenated; or an extended inquiry response.
   let data: [UInt8]
 
   init(_ reader: inout ByteReader<TooShort>) throws(TooShort) {

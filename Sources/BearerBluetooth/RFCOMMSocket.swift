@@ -13,24 +13,25 @@ enum RFCOMMSocket {
 
   /// A listener on a server channel that is free, and that channel. Errors: EPROTONOSUPPORT (a kernel without RFCOMM).
   static func listen(_ adapter: UInt64) throws(SystemError) -> (descriptor: CInt, channel: UInt8) {
-    let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-    let descriptor = socket(AF_BLUETOOTH, kind, BTPROTO_RFCOMM)
-    if descriptor < 0 { throw SystemError.last }
-    do throws(SystemError) {
-      var security = bt_security(level: UInt8(BT_SECURITY_LOW), key_size: 0)
-      let size = socklen_t(MemoryLayout<bt_security>.size)
-      var address = sockaddr_rc()
-      address.rc_family = UInt16(AF_BLUETOOTH)
-      address.rc_bdaddr = bdaddr_t(adapter)
+    var channel: UInt8 = 0
+    let descriptor = try make(adapter) { descriptor in
       // The kernel chooses the channel when it begins to listen.
-      guard setsockopt(descriptor, SOL_BLUETOOTH, BT_SECURITY, &security, size) == 0,
-        cbluetooth_bind_rfcomm(descriptor, &address) == 0, CSystem.listen(descriptor, backlog) == 0,
-        cbluetooth_own_rfcomm(descriptor, &address) == 0
-      else { throw SystemError.last }
-      return (descriptor, address.rc_channel)
-    } catch {
-      _ = close(descriptor)
-      throw error
+      var address = sockaddr_rc()
+      guard CSystem.listen(descriptor, backlog) == 0, cbluetooth_own_rfcomm(descriptor, &address) == 0 else {
+        return false
+      }
+      channel = address.rc_channel
+      return true
+    }
+    return (descriptor, channel)
+  }
+
+  /// Begins to connect to a server channel; the socket becomes writable when it is connected.
+  static func connect(_ adapter: UInt64, to peer: UInt64, _ channel: UInt8) throws(SystemError) -> CInt {
+    try make(adapter) { descriptor in
+      shorten(descriptor)
+      var address = socketAddress(peer, channel)
+      return cbluetooth_connect_rfcomm(descriptor, &address) == 0 || csystem_errno() == EINPROGRESS
     }
   }
 
@@ -39,8 +40,37 @@ enum RFCOMMSocket {
     var address = sockaddr_rc()
     let descriptor = cbluetooth_accept_rfcomm(listener, &address)
     if descriptor < 0 { throw SystemError.last }
+    shorten(descriptor)
+    return (descriptor, BluetoothEndpoint(address: address.rc_bdaddr.number, isRandom: false))
+  }
+
+  private static func shorten(_ descriptor: CInt) {
     var bytes = sendBytesMax
     _ = setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, socklen_t(MemoryLayout<CInt>.size))
-    return (descriptor, BluetoothEndpoint(address: address.rc_bdaddr.number, isRandom: false))
+  }
+
+  /// `configure` returns false, with errno, when it fails.
+  private static func make(_ adapter: UInt64, _ configure: (CInt) -> Bool) throws(SystemError) -> CInt {
+    let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+    let descriptor = socket(AF_BLUETOOTH, kind, BTPROTO_RFCOMM)
+    if descriptor < 0 { throw SystemError.last }
+    var security = bt_security(level: UInt8(BT_SECURITY_LOW), key_size: 0)
+    var own = socketAddress(adapter, 0)
+    if setsockopt(descriptor, SOL_BLUETOOTH, BT_SECURITY, &security, socklen_t(MemoryLayout<bt_security>.size)) == 0,
+      cbluetooth_bind_rfcomm(descriptor, &own) == 0, configure(descriptor)
+    {
+      return descriptor
+    }
+    let error = SystemError.last
+    _ = close(descriptor)
+    throw error
+  }
+
+  private static func socketAddress(_ number: UInt64, _ channel: UInt8) -> sockaddr_rc {
+    var address = sockaddr_rc()
+    address.rc_family = UInt16(AF_BLUETOOTH)
+    address.rc_bdaddr = bdaddr_t(number)
+    address.rc_channel = channel
+    return address
   }
 }

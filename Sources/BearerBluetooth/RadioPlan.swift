@@ -1,6 +1,6 @@
 import Primitives
 
-/// The schedule of one controller's radio: advertise, scan, dial. It issues one command at a time by comparing the
+/// The schedule of one controller's radio: advertise, scan, inquire, dial. It issues one command at a time by comparing the
 /// wanted state with the current one; pure, so that tests need no radio.
 ///
 /// - The kernel ends our advertising set when a central connects: it is added again after every link.
@@ -10,6 +10,9 @@ import Primitives
 ///   that is after the second one in a row.
 /// - With every link slot taken the box neither advertises nor scans.
 /// - Scans are sessions of 10.24 s with a pause between, which doubles while sessions find nothing new.
+/// - An inquiry, for peers with Bluetooth classic, takes the place of a scan now and then: it covers the air that a scan leaves
+///   to others. None runs while anything passes, and the pauses grow and are of unequal length, because two who inquire at
+///   the same time hear nothing of each other.
 /// - While much passes over Wi-Fi, whose antenna may be the same, a scan that runs ends, scans are short, and scans and dials have
 ///   long pauses. Advertising takes little, and goes on.
 ///
@@ -17,7 +20,7 @@ import Primitives
 /// with `handle(.commandDone)`; call it again at `deadline`.
 struct RadioPlan {
   enum Command: Equatable {
-    case advertise, stopAdvertising, scan, stopScanning
+    case advertise, stopAdvertising, scan, stopScanning, inquire, stopInquiring
     /// Begin the next dial; it ends with `dialEnded`, not with `commandDone`.
     case dial
   }
@@ -26,8 +29,8 @@ struct RadioPlan {
     case adapterUp(isExtended: Bool)
     case adapterDown
     case commandDone(isSuccess: Bool)
-    /// The kernel's report about scanning.
-    case discovering(Bool)
+    /// The kernel's report about scanning, or about an inquiry.
+    case discovering(Bool, isInquiry: Bool)
     case advertisingRemoved
     case linkUp
     /// `isEnded`: a host ended it, as when a link is parked. Else it was lost, and others may be in reach now.
@@ -35,8 +38,10 @@ struct RadioPlan {
     /// Whether dials are waiting.
     case dialsWaiting(Bool)
     case dialEnded(isSuccess: Bool)
-    /// A scan found a new peer.
+    /// A scan or an inquiry found a new peer.
     case foundNewcomer
+    /// Whether there may be inquiries: classic is in use, has a place for a link, and nothing passes over Bluetooth.
+    case mayInquire(Bool)
     /// Whether much passes over Wi-Fi.
     case airShared(Bool)
   }
@@ -59,7 +64,15 @@ struct RadioPlan {
   static let sharedRest = TimeSpan.seconds(20)
   static let sharedScan = TimeSpan.seconds(3)
 
+  /// An inquiry sends on each half of its frequencies for 2.56 s (Core Specification 5.4, Vol 2, Part B, 8.4.2).
+  static let inquiryLength = TimeSpan.milliseconds(5_120)
+  /// The pause after an inquiry that found somebody; it doubles to `inquiryRestMax`, 4 % of the time. A node that comes later
+  /// inquires itself.
+  static let inquiryRestMin = TimeSpan.seconds(5)
+  static let inquiryRestMax = TimeSpan.seconds(120)
+
   private(set) var isScanning = false
+  private(set) var isInquiring = false
   private(set) var isDialling = false
   private(set) var links = 0
   private let linksMax: Int
@@ -82,8 +95,15 @@ struct RadioPlan {
   private var isAirShared = false
   /// When the scan that runs has to end, while the air is shared.
   private var scanUntil = Instant.never
+  private var mayInquire = false
+  private var inquiryRest = inquiryRestMin
+  private var inquireAfter = Instant.zero
+  private var inquireUntil = Instant.never
+  private var pauses: SeededRandom
 
-  init(linksMax: Int, mayAdvertise: Bool, mayScan: Bool, relays: Bool) {
+  /// `seed`: another one for each node.
+  init(linksMax: Int, mayAdvertise: Bool, mayScan: Bool, relays: Bool, seed: UInt64 = 0) {
+    pauses = SeededRandom(seed: seed)
     self.linksMax = linksMax
     self.mayAdvertise = mayAdvertise
     self.mayScan = mayScan
@@ -99,11 +119,13 @@ struct RadioPlan {
       restart()
       isUp = true
       self.isExtended = isExtended
+      // LE has a scan before.
+      inquireAfter = mayScan ? now + Self.inquiryRestMin : now
     case .adapterDown:
       restart()
       hasDials = false
     case .commandDone(let isSuccess): commandDone(isSuccess, now)
-    case .discovering(let isOn): discovering(isOn, now)
+    case .discovering(let isOn, let isInquiry): discovering(isOn, isInquiry, now)
     case .advertisingRemoved: advertising = .off
     case .linkUp:
       links += 1
@@ -124,6 +146,7 @@ struct RadioPlan {
       }
       hasDialFailed = !isSuccess
     case .foundNewcomer: foundInSession = true
+    case .mayInquire(let isAllowed): mayInquire = isAllowed
     case .airShared(let isShared): share(isShared, now)
     }
   }
@@ -131,7 +154,8 @@ struct RadioPlan {
   /// A new plan, which knows what comes from outside.
   private mutating func restart() {
     let (dials, shared) = (hasDials, isAirShared)
-    self = RadioPlan(linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan, relays: relays)
+    self = RadioPlan(
+      linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan, relays: relays, seed: pauses.next())
     (hasDials, isAirShared) = (dials, shared)
   }
 
@@ -165,22 +189,29 @@ struct RadioPlan {
     guard isUp, outstanding == nil, !isDialling else { return .never }
     var deadline = hasDials ? dialAfter : .never
     if wantsAdvertising(isQuiet: false), advertising != .on { deadline = min(deadline, advertiseAfter) }
-    if wantsScanning(isQuiet: false), !isScanning { deadline = min(deadline, scanAfter) }
-    if isScanning { deadline = min(deadline, scanUntil) }
+    if isScanning { return min(deadline, scanUntil) }
+    if isInquiring { return min(deadline, inquireUntil) }
+    if wantsScanning(isQuiet: false) { deadline = min(deadline, scanAfter) }
+    if wantsInquiry(isQuiet: false) { deadline = min(deadline, inquireAfter) }
     return deadline
   }
 
   private func wantsAdvertising(isQuiet: Bool) -> Bool { mayAdvertise && hasFreeSlot && (isExtended || !isQuiet) }
   private func wantsScanning(isQuiet: Bool) -> Bool { mayScan && hasFreeSlot && !isQuiet }
 
+  private func wantsInquiry(isQuiet: Bool) -> Bool { mayInquire && !isAirShared && !isQuiet }
+
   private func wanted(_ now: Instant, isQuiet: Bool) -> Command? {
     let wantsAdvertising = wantsAdvertising(isQuiet: isQuiet)
     if !wantsAdvertising, advertising != .off { return .stopAdvertising }
     if isScanning, isQuiet || now >= scanUntil { return .stopScanning }
+    let wantsInquiry = wantsInquiry(isQuiet: isQuiet)
+    if isInquiring, !wantsInquiry || now >= inquireUntil { return .stopInquiring }
     if isQuiet, !isDialling { return .dial }
     if wantsAdvertising, advertising != .on, now >= advertiseAfter { return .advertise }
-    if wantsScanning(isQuiet: isQuiet), !isScanning, now >= scanAfter { return .scan }
-    return nil
+    if isScanning || isInquiring { return nil }
+    if wantsInquiry, now >= inquireAfter { return .inquire }
+    return wantsScanning(isQuiet: isQuiet) && now >= scanAfter ? .scan : nil
   }
 
   private mutating func commandDone(_ isSuccess: Bool, _ now: Instant) {
@@ -204,11 +235,24 @@ struct RadioPlan {
       scanUntil = isAirShared ? now + Self.sharedScan : .never
       foundInSession = false
       if !isSuccess { takeRest(now) }
+    case .stopInquiring:
+      isInquiring = false
+      takeInquiryRest(now)
+    case .inquire:
+      isInquiring = isSuccess
+      inquireUntil = now + Self.inquiryLength
+      foundInSession = false
+      if !isSuccess { takeInquiryRest(now) }
     case .dial: break
     }
   }
 
-  private mutating func discovering(_ isOn: Bool, _ now: Instant) {
+  private mutating func discovering(_ isOn: Bool, _ isInquiry: Bool, _ now: Instant) {
+    if isInquiry {
+      if isInquiring, !isOn, outstanding != .stopInquiring { takeInquiryRest(now) }
+      isInquiring = isOn
+      return
+    }
     if isScanning, !isOn, outstanding != .stopScanning { takeRest(now) }
     isScanning = isOn
   }
@@ -216,5 +260,12 @@ struct RadioPlan {
   private mutating func takeRest(_ now: Instant) {
     rest = foundInSession ? Self.restMin : min(rest * 2, relays ? Self.restMax : Self.leafRestMax)
     scanAfter = now + (isAirShared ? Self.sharedRest : rest)
+  }
+
+  /// As long again at most, by chance.
+  private mutating func takeInquiryRest(_ now: Instant) {
+    inquiryRest = foundInSession ? Self.inquiryRestMin : min(inquiryRest * 2, Self.inquiryRestMax)
+    let spread = inquiryRest.nanoseconds / 256 * (pauses.next() & 0xFF)
+    inquireAfter = now + TimeSpan(nanoseconds: inquiryRest.nanoseconds + spread)
   }
 }

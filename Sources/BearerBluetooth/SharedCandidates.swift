@@ -7,7 +7,8 @@ struct SharedCandidates {
     var found: Candidate?
   }
 
-  /// At most what the tables of all adapters hold: `AdapterChoice.countMax` times `CandidateTable.entriesMax`.
+  /// At most what the tables of all adapters hold: `AdapterChoice.countMax` times two tables of `CandidateTable.entriesMax`.
+  static let entryBytes = MemoryLayout<(candidate: Candidate, adapters: UInt8)>.stride
   private var entries: [(candidate: Candidate, adapters: UInt8)] = []
 
   /// An adapter has found a peer. Of what two adapters tell of one address the later is true.
@@ -32,7 +33,7 @@ struct SharedCandidates {
   }
 
   /// Whether an adapter hears the peer.
-  func hears(_ endpoint: BluetoothEndpoint, _ adapter: Int) -> Bool {
-    entries.contains { $0.candidate.address == .bluetooth(endpoint) && $0.adapters & 1 << UInt8(adapter) != 0 }
+  func hears(_ address: RemoteAddress, _ adapter: Int) -> Bool {
+    entries.contains { $0.candidate.address == address && $0.adapters & 1 << UInt8(adapter) != 0 }
   }
 }

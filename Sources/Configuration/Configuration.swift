@@ -133,8 +133,9 @@ public struct BluetoothSection {
   public var adapters: [AdapterChoice] { adaptersGiven.isEmpty ? [.automatic] : adaptersGiven }
   /// The LE L2CAP channel's PSM: 0x80–0xFF (Core Specification 5.4, Vol 3, Part A, 4.22).
   public var psm: UInt16 = 0xC1
-  /// Whether peers may connect by Bluetooth classic too.
+  /// Whether Bluetooth classic is used, and whether LE is; one of them is.
   public var isClassic = false
+  public var isLowEnergy = true
   public init() {}
 }
 

@@ -135,8 +135,9 @@ private var bluetoothKeys: [ConfigurationKey] {
     ConfigurationKey(section: "bluetooth", name: "psm", accepted: "a number from 0x80 to 0xFF") { to, text in
       store(&to.bluetooth.psm, text.number(in: 0x80...0xFF).map { UInt16($0) })
     },
-    ConfigurationKey(section: "bluetooth", name: "classic", accepted: yesOrNo) { to, text in
-      store(&to.bluetooth.isClassic, bool(text))
+    ConfigurationKey(section: "bluetooth", name: "classic", accepted: "yes, no or only") { to, text in
+      to.bluetooth.isLowEnergy = !text.equals("only")
+      return store(&to.bluetooth.isClassic, to.bluetooth.isLowEnergy ? bool(text) : true)
     },
   ]
 }

@@ -22,16 +22,18 @@ extension Doctor {
           remedy: "systemctl disable --now bluetooth"))
     }
     let answers = radios.adapters ?? []
-    if !answers.isEmpty && !answers.contains(where: { $0.hasLowEnergy }) {
+    let used = configuration.bluetooth
+    if used.isLowEnergy && !answers.isEmpty && !answers.contains(where: { $0.hasLowEnergy }) {
       findings.append(
         Finding(
           "bluetooth", .wrong, "\(joined(answers.map { $0.name })): no Bluetooth Low Energy",
-          remedy: "use an adapter of Bluetooth 4.0 or later"))
+          remedy: "use an adapter of Bluetooth 4.0 or later, or set [bluetooth] classic = only"))
     }
-    if configuration.bluetooth.isClassic { findings += bluetoothClassic(answers) }
+    if used.isClassic { findings += bluetoothClassic(answers) }
     if findings.isEmpty {
-      let classic = configuration.bluetooth.isClassic ? " and classic" : ""
-      let places = "Low Energy\(classic), \(BluetoothSettings().linksMax) links used at most"
+      let kinds: StaticString =
+        !used.isClassic ? "Low Energy" : used.isLowEnergy ? "Low Energy and classic" : "classic alone"
+      let places = "\(kinds), \(BluetoothSettings().linksMax) links used at most"
       findings.append(Finding("bluetooth", .good, joined(adapters) + (answers.isEmpty ? "" : ": \(places)")))
     }
     return findings

@@ -7,6 +7,9 @@ import Primitives
 /// - Without any relay in reach leaves link with each other, after a while: a relay may show up.
 /// - A relay links with every relay. It dials a leaf only when the leaf did not dial it and no way leads there.
 ///
+/// Classic is for those that have nothing else: a node that was found by an inquiry is dialled when no way has led to it for a
+/// moment, and such a link is given up when LE links both.
+///
 /// docs/protocol.md, "Who links with whom".
 extension Connector {
   /// How long a leaf that has or hears a relay waits for a way to another leaf.
@@ -49,6 +52,18 @@ extension Connector {
         } else {
           wantAsSpare(index, hint < localHint ? Self.relayDeferral + Self.dialDeferral : Self.relayDeferral, now)
         }
+      }
+    }
+  }
+
+  mutating func chooseOverClassic(_ now: Instant, _ standing: (_ hint: UInt64, _ bearer: BearerKind) -> Standing) {
+    for index in candidates.indices where candidates[index].isClassic {
+      let hint = candidates[index].hint
+      if standing(hint, .bluetoothClassic) == .linked {
+        candidates[index].isSpare = false
+        setWanted(index, standing(hint, .bluetoothLE) != .linked, isMutual: false, now)
+      } else {
+        wantAsSpare(index, hint < localHint ? Self.dialDeferral * 2 : Self.dialDeferral, now)
       }
     }
   }

@@ -2,8 +2,8 @@ import Primitives
 
 /// Which candidate to dial, and when.
 ///
-/// Candidates of a broadcast domain are dialled when `LinkSelection` or `TrafficDemand` wants them; those over Bluetooth as
-/// `BluetoothChoice.swift` says; all others always.
+/// Candidates of a broadcast domain are dialled when `LinkSelection` or `TrafficDemand` wants them; those over Bluetooth, of both
+/// kinds, as `BluetoothChoice.swift` says; all others always.
 /// Of two nodes that both want a link the one with the lower id dials at once. The other dials only when no link was
 /// made in time, because the first may be unable to. A failed dial is retried with growing pauses.
 struct Connector {
@@ -36,13 +36,15 @@ struct Connector {
     var isUrgent = false
     /// Since when the dial under way had been due.
     var dialDueAt = Instant.zero
-    /// Its dial is due, but the adapter has no place for it now.
+    /// Its dial is due, but the adapter has no place for it now, or is busy with another one.
     var lacksPlace = false
 
     /// Whether `LinkSelection` decides on it.
     var isSelected: Bool { domain != 0 && hint != 0 }
     /// It was heard over Bluetooth, where places are few and hearing is not mutual.
     var isHeard: Bool { bearer == .bluetoothLE && domain == 0 && hint != 0 }
+    /// It answered an inquiry.
+    var isClassic: Bool { bearer == .bluetoothClassic }
 
     /// When it may be dialled, if it is to be dialled from `start` on.
     func dialTime(_ start: Instant) -> Instant {
@@ -141,7 +143,7 @@ struct Connector {
       handle: candidate.handle, bearer: candidate.bearer, hint: candidate.hint, domain: candidate.domain,
       relays: candidate.relays, phase: .waiting(now), isWanted: false, domainChangedAt: now)
     // `choose` decides on the others.
-    if !new.isSelected && !new.isHeard {
+    if !new.isSelected && !new.isHeard && !new.isClassic {
       let waits = candidate.hint != 0 && candidate.hint < localHint
       new.phase = .waiting(waits ? now + Self.dialDeferral : now)
       new.isWanted = true
@@ -233,11 +235,12 @@ struct Connector {
     for index in candidates.indices {
       if candidates[index].isSelected {
         if isFirstOfItsDomain(index) { choose(in: candidates[index].domain, now, standing) }
-      } else if !candidates[index].isHeard {
+      } else if !candidates[index].isHeard && !candidates[index].isClassic {
         setWanted(index, true, isMutual: candidates[index].hint != 0, now)
       }
     }
     chooseOverBluetooth(now, standing)
+    chooseOverClassic(now, standing)
     isInCrowd = candidates.contains { $0.isInCrowd }
     return true
   }
@@ -329,7 +332,9 @@ struct Connector {
       } else if candidate.isSpare && candidate.wasReached {
         candidates[index].wasReached = false
         candidates[index].phase = .waiting(now + candidate.spareDeferral)
-      } else if candidate.bearer == .bluetoothLE && bluetoothDials >= places(for: candidate) {
+      } else if candidate.bearer == .bluetoothLE && bluetoothDials >= places(for: candidate)
+        || candidate.isClassic && candidates.contains(where: { $0.phase == .dialling && $0.bearer.isBluetooth })
+      {
         candidates[index].lacksPlace = true
       } else {
         if case .waiting(let start) = candidate.phase { candidates[index].dialDueAt = start }
@@ -380,7 +385,7 @@ struct Connector {
 
   /// Dials over Bluetooth that are under way, and those that wait for a place.
   var bluetoothDials: Int { candidates.count { $0.phase == .dialling && $0.bearer == .bluetoothLE } }
-  var dialsWithoutPlace: Int { candidates.count { $0.lacksPlace } }
+  var dialsWithoutPlace: Int { candidates.count { $0.lacksPlace && !$0.isClassic } }
 
   /// Discovery knows the node with this hint over `bearer`.
   func knows(_ hint: UInt64, _ bearer: BearerKind) -> Bool {

@@ -33,6 +33,9 @@ public enum BearerKind: UInt8, Sendable {
     }
   }
 
+  /// Of either kind, over one radio.
+  public var isBluetooth: Bool { self == .bluetoothLE || self == .bluetoothClassic }
+
   /// As an advertisement names it: a receiver refuses one with a bearer that it does not know, and both kinds of Bluetooth
   /// are one to it.
   public var advertised: BearerKind { self == .bluetoothClassic ? .bluetoothLE : self }

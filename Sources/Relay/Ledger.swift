@@ -80,6 +80,7 @@ public enum Ledger {
       Entry("failures of dials and links", ContactFailures.placesMax, ContactFailures.byteCount),
       Entry("DNS-SD: services, estimated", DiscoveryMemory.servicesMax, DiscoveryMemory.service),
       Entry("DNS-SD: records, estimated", DiscoveryMemory.recordsMax, DiscoveryMemory.record),
+      Entry("Bluetooth: peers heard", BluetoothRadios.heardMax, BluetoothRadios.heardBytes),
       Entry("Bluetooth classic: records asked for", BluetoothRadios.recordClientsMax, smallObject),
       Entry(
         "control socket: requests", ControlProtocol.clientsMax + ControlProtocol.reservedMax,

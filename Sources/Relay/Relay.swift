@@ -229,7 +229,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   func linkProved(_ driver: LinkDriver) {
     giveUpCrossed(driver)
-    if !driver.handoff.isInbound, case .bluetooth(let endpoint) = driver.handoff.remote { bluetooth?.proved(endpoint) }
+    if !driver.handoff.isInbound { bluetooth?.proved(driver.handoff.remote) }
   }
 
   func linkOpened(_ driver: LinkDriver) {
@@ -321,11 +321,9 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     case .ip:
       guard let ip else { return node.handle(.dialFailed(handle), now: now) }
       ip.dial(candidate, token: handle)
-    case .bluetooth:
+    case .bluetooth, .bluetoothClassic:
       guard let bluetooth else { return node.handle(.dialFailed(handle), now: now) }
       bluetooth.dial(candidate, token: handle)
-    // Nothing finds such a candidate: those peers dial.
-    case .bluetoothClassic: node.handle(.dialFailed(handle), now: now)
     }
   }
 

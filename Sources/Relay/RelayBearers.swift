@@ -106,8 +106,8 @@ extension Relay: BearerDelegate {
   var bluetoothStatus: [BearerStatus] {
     var all: [BearerStatus] = []
     for snapshot in bluetooth?.snapshots ?? [] {
-      all.append(lowEnergyStatus(snapshot))
-      if let classic = snapshot.classic { all.append(classicStatus(classic, snapshot.adapterIndex)) }
+      if snapshot.isLowEnergy { all.append(lowEnergyStatus(snapshot)) }
+      if let classic = snapshot.classic { all.append(classicStatus(classic, snapshot)) }
     }
     return all
   }
@@ -134,17 +134,23 @@ extension Relay: BearerDelegate {
     return status
   }
 
-  private func classicStatus(_ snapshot: ClassicSnapshot, _ adapter: UInt16?) -> BearerStatus {
-    let state: StaticString = snapshot.problem != nil ? "fault" : snapshot.channel == nil ? "waiting" : "up"
+  private func classicStatus(_ snapshot: ClassicSnapshot, _ adapter: BluetoothSnapshot) -> BearerStatus {
+    // Without LE nothing else tells what is wrong with the adapter.
+    let problem = snapshot.problem ?? (adapter.isLowEnergy ? nil : adapter.problem)
+    let state: StaticString = problem != nil ? "fault" : snapshot.channel == nil ? "waiting" : "up"
     var detail = ""
-    if let adapter, let channel = snapshot.channel {
+    if let adapter = adapter.adapterIndex, let channel = snapshot.channel {
       detail = "hci\(adapter), rfcomm channel \(channel), \(snapshot.links) of \(snapshot.linksMax) links"
       if snapshot.isDiscoverable { detail += ", discoverable" }
+      if snapshot.isInquiring { detail += ", inquiring" }
+      if snapshot.isDialling { detail += ", dialling" }
     }
     var status = BearerStatus(
       name: String(BearerKind.bluetoothClassic.name), state: String(state), detail: detail,
-      problem: snapshot.problem ?? "")
-    status.use = RadioUse(places: snapshot.links, placesMax: snapshot.linksMax)
+      problem: problem ?? "")
+    status.use = RadioUse(
+      places: snapshot.links, placesMax: snapshot.linksMax, scanning: snapshot.inquiringTime,
+      dialling: snapshot.diallingTime)
     return status
   }
 
@@ -201,6 +207,7 @@ extension Relay: BearerDelegate {
     settings.psm = configuration.bluetooth.psm
     settings.relays = node.settings.relays
     settings.isClassic = configuration.bluetooth.isClassic
+    settings.isLowEnergy = configuration.bluetooth.isLowEnergy
     let radios = BluetoothRadios(loop, settings, adapters: configuration.bluetooth.adapters, hint: hint, self)
     radios.placesChanged = { [self] places in node.handle(.bluetoothPlaces(places), now: loop.now) }
     bluetooth = radios

@@ -11,10 +11,10 @@ extension Relay {
     for driver in drivers where driver.handoff.bearer != .ethernet {
       let passed = driver.takePassed()
       if passed == 0 { continue }
-      if case .bluetooth(let endpoint) = driver.handoff.remote {
-        bluetooth.passed(endpoint, passed)
-      } else if driver.handoff.bearer.isWiFi {
+      if driver.handoff.bearer.isWiFi {
         overWiFi &+= passed
+      } else {
+        bluetooth.passed(driver.handoff.remote, passed)
       }
     }
     if overWiFi > 0 { bluetooth.passedOverWiFi(overWiFi) }

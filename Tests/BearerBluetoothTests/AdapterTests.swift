@@ -44,7 +44,7 @@ import Testing
 
   @Test func settingsThatAreRightAreNotTouched() {
     let adapter = adapter()
-    #expect(kernel.serve(current: 0x0201, isExtended: true) == [0x03, 0x04, 0x24, 0x4C, 0x05, 0x04, 0x3D])
+    #expect(kernel.serve(current: 0x0201, isExtended: true) == [0x03, 0x04, 0x24, 0x24, 0x4C, 0x05, 0x04, 0x3D])
     #expect(adapter.working?.isExtended == true)
     adapter.stop()
   }
@@ -209,7 +209,7 @@ import Testing
     kernel.serve()
     kernel.tell(0x0013, 0, [6, 0])
     kernel.tell(0x0013, 1, [6, 1])
-    #expect(events == [.discovering(false)])
+    #expect(events == [.discovering(false, isInquiry: false)])
     adapter.stop()
   }
 

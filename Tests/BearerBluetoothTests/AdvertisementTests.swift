@@ -74,3 +74,20 @@ import Testing
   let leaf = CausewayService.claimUUID(.init(hint: 0x0123_4567_89AB_CDEF, relays: false))
   #expect(hex(leaf.reversed()) == "8a1c00036f5b4e0b0123456789abcdef")
 }
+
+@Test(arguments: [true, false]) func theClaimOfAnAnswerToAnInquiryIsRead(relays: Bool) {
+  // As Linux 6.12 writes it: the name, the list of long UUIDs, the class of the device.
+  let claim = CausewayService.Claim(hint: 0x0123_4567_89AB_CDEF, relays: relays)
+  let uuids = CausewayService.uuid + CausewayService.claimUUID(claim)
+  let answer = bytes("09094361757365776179") + [33, 0x07] + uuids + bytes("040d000302")
+  #expect(CausewayService.claim(in: answer) == claim)
+  for length in 0..<44 { #expect(CausewayService.claim(in: Array(answer.prefix(length)))?.hint ?? 0 == 0) }
+}
+
+@Test func aClaimWithoutTheServiceIsNobodys() {
+  let claim = CausewayService.claimUUID(.init(hint: 7))
+  #expect(CausewayService.claim(in: [17, 0x07] + claim) == nil)
+  var other = claim
+  other[12] = 4
+  #expect(CausewayService.claim(in: [33, 0x07] + CausewayService.uuid + other) == .init(hint: 0))
+}

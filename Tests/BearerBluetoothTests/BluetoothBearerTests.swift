@@ -58,7 +58,7 @@ import Testing
 
   @Test func `a connection under load is told short intervals`() {
     let peer = connect(revision: 23)
-    bearer.passed(peer, 10_000)
+    bearer.passed(.bluetooth(peer), 10_000)
     let command = kernel.take()
     #expect(command?.opcode == 0x0035)
     #expect(command?.parameters == [1, 0] + peer.wireBytes + [2, 6, 0, 12, 0, 0, 0, 0x90, 1])
@@ -68,7 +68,7 @@ import Testing
 
   @Test func `a kernel that only stores intervals is told none`() {
     let peer = connect(revision: 22)
-    bearer.passed(peer, 10_000)
+    bearer.passed(.bluetooth(peer), 10_000)
     #expect(kernel.take() == nil && bearer.snapshot.fastLinks == 0)
     bearer.stop()
   }

@@ -4,46 +4,46 @@ import Testing
 
 @testable import BearerBluetooth
 
-private func endpoint(_ address: UInt64) -> BluetoothEndpoint { BluetoothEndpoint(address: address, isRandom: false) }
+private func device(_ address: UInt64) -> WireAddress { WireAddress(address: address, type: 1) }
 private func candidate(_ address: UInt64, _ hint: UInt64) -> Candidate {
-  Candidate(bearer: .bluetoothLE, address: .bluetooth(endpoint(address)), hint: hint)
+  Candidate(bearer: .bluetoothLE, address: device(address).remote, hint: hint)
 }
 private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(seconds) }
 
 @Test func aPeerIsFoundOnceHoweverOftenItIsHeard() {
   var table = CandidateTable()
-  #expect(table.heard(endpoint(1), hint: 7, .zero).found == candidate(1, 7))
-  #expect(table.heard(endpoint(1), hint: 7, after(1)) == .none)
+  #expect(table.heard(device(1), hint: 7, .zero).found == candidate(1, 7))
+  #expect(table.heard(device(1), hint: 7, after(1)) == .none)
   #expect(table.count == 1)
 }
 
 @Test func aHintThatComesLaterReplacesTheCandidate() {
   var table = CandidateTable()
-  _ = table.heard(endpoint(1), hint: 0, .zero)
-  let change = table.heard(endpoint(1), hint: 9, after(1))
+  _ = table.heard(device(1), hint: 0, .zero)
+  let change = table.heard(device(1), hint: 9, after(1))
   #expect(change == .init(lost: candidate(1, 0), found: candidate(1, 9)))
-  #expect(table.heard(endpoint(1), hint: 0, after(2)) == .none)
+  #expect(table.heard(device(1), hint: 0, after(2)) == .none)
 }
 
 @Test func aPeerThatNoLongerForwardsReplacesTheCandidate() {
   var table = CandidateTable()
-  _ = table.heard(endpoint(1), hint: 7, .zero)
-  let change = table.heard(endpoint(1), hint: 7, relays: false, after(1))
+  _ = table.heard(device(1), hint: 7, .zero)
+  let change = table.heard(device(1), hint: 7, relays: false, after(1))
   #expect(change.lost == candidate(1, 7) && change.found?.relays == false)
   // An advertisement whose scan response was lost says nothing.
-  #expect(table.heard(endpoint(1), hint: 0, after(2)) == .none)
+  #expect(table.heard(device(1), hint: 0, after(2)) == .none)
 }
 
 @Test func aPublicAndARandomAddressAreTwoPeers() {
   var table = CandidateTable()
-  _ = table.heard(BluetoothEndpoint(address: 1, isRandom: false), hint: 0, .zero)
-  #expect(table.heard(BluetoothEndpoint(address: 1, isRandom: true), hint: 0, .zero).found != nil)
+  _ = table.heard(device(1), hint: 0, .zero)
+  #expect(table.heard(WireAddress(address: 1, type: 2), hint: 0, .zero).found != nil)
 }
 
 @Test func aPeerNotHeardFor30SecondsOfScanningIsLost() {
   var table = CandidateTable()
   table.scanning(true, .zero)
-  _ = table.heard(endpoint(1), hint: 7, .zero)
+  _ = table.heard(device(1), hint: 7, .zero)
   #expect(table.expire(after(30)) == [])
   #expect(table.expire(after(31)) == [candidate(1, 7)])
   #expect(table.count == 0)
@@ -52,7 +52,7 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
 @Test func nobodyIsLostWhileWeDoNotScan() {
   var table = CandidateTable()
   table.scanning(true, .zero)
-  _ = table.heard(endpoint(1), hint: 7, .zero)
+  _ = table.heard(device(1), hint: 7, .zero)
   table.scanning(false, after(10))
   #expect(table.expire(after(1000)) == [])
   table.scanning(true, after(1000))
@@ -63,10 +63,10 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
 @Test func aLinkedPeerIsNotLostAndAfterTheLinkHasTheWholeTimeAgain() {
   var table = CandidateTable()
   table.scanning(true, .zero)
-  _ = table.heard(endpoint(1), hint: 7, .zero)
-  table.linked(endpoint(1), true, after(1))
+  _ = table.heard(device(1), hint: 7, .zero)
+  table.linked(device(1), true, after(1))
   #expect(table.expire(after(100)) == [])
-  table.linked(endpoint(1), false, after(100))
+  table.linked(device(1), false, after(100))
   #expect(table.expire(after(130)) == [])
   #expect(table.expire(after(131)) == [candidate(1, 7)])
 }
@@ -75,32 +75,70 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   var table = CandidateTable()
   table.scanning(true, .zero)
   for address in 0..<UInt64(CandidateTable.entriesMax) {
-    #expect(table.heard(endpoint(address), hint: 0, .zero).found != nil)
+    #expect(table.heard(device(address), hint: 0, .zero).found != nil)
   }
-  #expect(table.heard(endpoint(1000), hint: 0, after(12)) == .none)
-  _ = table.heard(endpoint(0), hint: 0, after(13))
-  let change = table.heard(endpoint(1000), hint: 0, after(13))
+  #expect(table.heard(device(1000), hint: 0, after(12)) == .none)
+  _ = table.heard(device(0), hint: 0, after(13))
+  let change = table.heard(device(1000), hint: 0, after(13))
   #expect(change == .init(lost: candidate(1, 0), found: candidate(1000, 0)))
   #expect(table.count == CandidateTable.entriesMax)
 }
 
 @Test func allAreLostWithTheAdapter() {
   var table = CandidateTable()
-  _ = table.heard(endpoint(1), hint: 7, .zero)
-  _ = table.heard(endpoint(2), hint: 8, .zero)
+  _ = table.heard(device(1), hint: 7, .zero)
+  _ = table.heard(device(2), hint: 8, .zero)
   #expect(table.removeAll(after(1)) == [candidate(1, 7), candidate(2, 8)])
   #expect(table.count == 0)
 }
 
 @Test func aPSMIsKnownWhenItLedToANodeAndForOneDialOnly() {
   var table = CandidateTable()
-  _ = table.heard(endpoint(1), hint: 7, .zero)
-  table.opened(endpoint(1), psm: 0x81)
-  #expect(table.takePSM(endpoint(1)) == nil)
-  table.proved(endpoint(1))
-  #expect(table.takePSM(endpoint(1)) == 0x81)
-  #expect(table.takePSM(endpoint(1)) == nil)
+  _ = table.heard(device(1), hint: 7, .zero)
+  table.opened(device(1), psm: 0x81)
+  #expect(table.takePSM(device(1)) == nil)
+  table.proved(device(1))
+  #expect(table.takePSM(device(1)) == 0x81)
+  #expect(table.takePSM(device(1)) == nil)
   // It led to a node again.
-  table.proved(endpoint(1))
-  #expect(table.takePSM(endpoint(1)) == 0x81)
+  table.proved(device(1))
+  #expect(table.takePSM(device(1)) == 0x81)
+}
+
+@Test func whoAnsweredAnInquiryIsACandidateOfClassic() {
+  var table = CandidateTable()
+  let found = table.heard(WireAddress(classic: 1), hint: 7, .zero).found
+  #expect(found == Candidate(bearer: .bluetoothClassic, address: .bluetoothClassic(1), hint: 7))
+}
+
+@Test func aPeerIsWithheldAfterThreeDialsThatLedToNoNode() {
+  var table = CandidateTable()
+  _ = table.heard(device(1), hint: 7, .zero)
+  #expect(table.dialled(device(1), .zero) == nil)
+  #expect(table.dialled(device(1), .zero) == nil)
+  #expect(table.dialled(device(1), .zero) == candidate(1, 7))
+  // Not even with another hint.
+  #expect(table.heard(device(1), hint: 8, after(29)) == .none)
+  #expect(table.heard(device(1), hint: 8, after(30)).found == candidate(1, 8))
+  #expect(table.heard(device(1), hint: 8, after(31)) == .none)
+}
+
+@Test func aPeerIsWithheldTwiceAsLongEachTimeUpToHalfAnHour() {
+  var table = CandidateTable()
+  _ = table.heard(device(1), hint: 7, .zero)
+  for _ in 0..<3 { _ = table.dialled(device(1), .zero) }
+  for seconds in [30, 60, 120, 240, 480, 960, 1920, 1920] as [UInt64] {
+    #expect(table.heard(device(1), hint: 7, after(seconds - 1)) == .none)
+    #expect(table.heard(device(1), hint: 7, after(seconds)).found != nil)
+    _ = table.dialled(device(1), .zero)
+  }
+}
+
+@Test func aPeerWhoseNodeProvedItsKeyIsWithheldNoMore() {
+  var table = CandidateTable()
+  _ = table.heard(device(1), hint: 7, .zero)
+  for _ in 0..<3 { _ = table.dialled(device(1), .zero) }
+  table.proved(device(1))
+  #expect(table.heard(device(1), hint: 7, after(1)).found == candidate(1, 7))
+  #expect(table.dialled(device(1), after(1)) == nil)
 }

@@ -9,15 +9,16 @@ import Testing
 
 /// Classic beside LE over a simulated kernel. Its listeners are sockets that nobody connects to; the radio lab has real ones.
 @Suite struct ClassicRadioTests {
-  private static let setUp: [UInt16] = [0x0B, 0x18, 0x07, 0x0F, 0x0E, 0x11, 0x10, 0x10, 0x06]
+  private static let setUp: [UInt16] = [0x0B, 0x18, 0x07, 0x0F, 0x11, 0x10, 0x10, 0x0E, 0x06]
   private let kernel: FakeKernel
   private let witness = Witness()
 
   init() throws { kernel = try FakeKernel() }
 
-  private func start(isClassic: Bool = true, failure: CInt? = nil) -> BluetoothBearer {
+  private func start(isClassic: Bool = true, isLowEnergy: Bool = true, failure: CInt? = nil) -> BluetoothBearer {
     var settings = BluetoothSettings()
     settings.isClassic = isClassic
+    settings.isLowEnergy = isLowEnergy
     let descriptor = kernel.theirs
     let bearer = BluetoothBearer(
       kernel.loop, settings, hint: 0x11, witness, openSocket: { .success(descriptor) },
@@ -75,6 +76,17 @@ import Testing
     bearer.stop()
   }
 
+  @Test func aStreamOverAConnectionThatIsLeftOfAFormerProcessIsALink() {
+    let bearer = start()
+    kernel.serve()
+    bearer.accepted(socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0), WireAddress(classic: 1), unitBytesMax: .max)
+    #expect(witness.opened.map(\.remote) == [.bluetoothClassic(1)] && bearer.snapshot.classic?.links == 1)
+    kernel.tell(0x000C, 0, [1, 0, 0, 0, 0, 0, 0, 3])
+    #expect(bearer.snapshot.classic?.links == 0)
+    for stream in witness.opened { close(stream.descriptor) }
+    bearer.stop()
+  }
+
   @Test func theEndHidesTheBox() {
     let bearer = start()
     kernel.serve()
@@ -90,6 +102,87 @@ import Testing
     kernel.serve()
     kernel.tell(0x0005, 0)
     #expect(bearer.snapshot.classic?.channel == nil && bearer.snapshot.classic?.isDiscoverable == false)
+    bearer.stop()
+  }
+
+  // MARK: Inquiries and dials
+
+  /// An answer to an inquiry.
+  private func answer(_ address: UInt64, hint: UInt64) -> [UInt8] {
+    let data = [33, 0x07] + CausewayService.uuid + CausewayService.claimUUID(.init(hint: hint))
+    return BluetoothEndpoint(address: address, isRandom: false).wireBytes + [0, 0xC4, 0, 0, 0, 0, UInt8(data.count), 0]
+      + data
+  }
+
+  private func candidate(_ address: UInt64, hint: UInt64) -> Candidate {
+    Candidate(bearer: .bluetoothClassic, address: .bluetoothClassic(address), hint: hint)
+  }
+
+  @Test func classicAloneInquiresAndNeedsNoLE() {
+    let bearer = start(isLowEnergy: false)
+    // BR/EDR alone: no LE in what the controller knows.
+    let asked = kernel.serve(supported: 0x81, current: 0x81)
+    #expect(asked.last == 0x23 && !asked.contains(0x3E) && !asked.contains(0x0D))
+    #expect(bearer.snapshot.classic?.isInquiring == true && !bearer.snapshot.isScanning)
+    bearer.stop()
+  }
+
+  @Test func anAdapterOfLEAloneIsNotUsedForClassicAlone() {
+    let bearer = start(isLowEnergy: false)
+    kernel.serve(supported: 0x201)
+    #expect(bearer.snapshot.problem == "hci0 cannot do Bluetooth classic: use another adapter")
+    bearer.stop()
+  }
+
+  @Test func whoAnswersAnInquiryWithTheServiceIsFoundAndDialledThreeTimes() {
+    let bearer = start(isLowEnergy: false)
+    kernel.serve(supported: 0x81, current: 0x81)
+    kernel.tell(0x12, 0, answer(0x55, hint: 0x22))
+    kernel.tell(0x12, 0, answer(0x55, hint: 0x22))
+    kernel.tell(0x12, 0, answer(0x66, hint: 0x11))
+    let found = candidate(0x55, hint: 0x22)
+    #expect(witness.found == [found])
+    // No such adapter exists here: each dial fails at once.
+    for token in 1...3 as ClosedRange<UInt32> {
+      #expect(witness.lost == [])
+      bearer.dial(found, token: token)
+      serve(kernel.loop) {
+        kernel.serve(supported: 0x81, current: 0x81)
+        return witness.failed.count == Int(token)
+      }
+    }
+    #expect(witness.failed.map(\.token) == [1, 2, 3] && witness.lost == [found])
+    kernel.tell(0x12, 0, answer(0x55, hint: 0x22))
+    #expect(witness.found == [found])
+    bearer.stop()
+  }
+
+  @Test func theInquiryOfAnotherProgramFindsNobodyForABoxOfLEAlone() {
+    let bearer = start(isClassic: false)
+    kernel.serve()
+    kernel.tell(0x12, 0, answer(0x55, hint: 0x22))
+    #expect(witness.found == [])
+    bearer.stop()
+  }
+
+  @Test func anInquiryEndsWhileSomethingPassesOverBluetooth() {
+    let bearer = start(isLowEnergy: false)
+    kernel.serve(supported: 0x81, current: 0x81)
+    kernel.tell(0x000B, 0, [1, 0, 0, 0, 0, 0, 0] + [0, 0, 0, 0, 0, 0])
+    bearer.passed(.bluetoothClassic(1), 4095)
+    #expect(kernel.take() == nil)
+    bearer.passed(.bluetoothClassic(1), 1)
+    #expect(kernel.take() == .init(opcode: 0x24, index: 0, parameters: [1]))
+    bearer.stop()
+  }
+
+  @Test func withAllPlacesOfClassicTakenThereIsNoInquiry() {
+    let bearer = start(isLowEnergy: false)
+    kernel.serve(supported: 0x81, current: 0x81)
+    for number in 1...7 as ClosedRange<UInt8> {
+      kernel.tell(0x000B, 0, [number, 0, 0, 0, 0, 0, 0] + [0, 0, 0, 0, 0, 0])
+    }
+    #expect(kernel.take() == .init(opcode: 0x24, index: 0, parameters: [1]))
     bearer.stop()
   }
 }

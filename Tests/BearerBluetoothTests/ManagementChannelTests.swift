@@ -69,7 +69,7 @@ import Testing
     }
     kernel.tell(0x0004, 7)
     kernel.tell(0x0013, 7, [6, 1])
-    #expect(events == [.indexAdded, .discovering(true)])
+    #expect(events == [.indexAdded, .discovering(true, isInquiry: false)])
     channel.close()
   }
 

@@ -42,6 +42,11 @@ private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
   #expect(ManagementCommand.disconnect(0, hub).bytes == bytes("140000000700" + "01000001aa0001"))
 }
 
+@Test func anInquiryIsADiscoveryOfBREDRAlone() {
+  #expect(ManagementCommand.startDiscovery(0, isInquiry: true).bytes == bytes("230000000100" + "01"))
+  #expect(ManagementCommand.stopDiscovery(0, isInquiry: true).bytes == bytes("240000000100" + "01"))
+}
+
 @Test func refusalsOfPairingNameTheDevice() {
   #expect(ManagementCommand.refusePIN(0, hub).bytes == bytes("170000000700" + "01000001aa0001"))
   #expect(ManagementCommand.refuseConfirmation(0, hub).bytes == bytes("1d0000000700" + "01000001aa0001"))
@@ -78,8 +83,9 @@ private struct Unexpected: Error {}
   ("0e0000000800" + "01000001aa000100", .pinCodeRequest(hub)),
   ("0f0000000c00" + "01000001aa00010100000000", .confirmationRequest(hub)),
   ("100000000700" + "01000001aa0001", .passkeyRequest(hub)),
-  ("130000000200" + "0601", .discovering(true)),
-  ("130000000200" + "0600", .discovering(false)),
+  ("130000000200" + "0601", .discovering(true, isInquiry: false)),
+  ("130000000200" + "0600", .discovering(false, isInquiry: false)),
+  ("130000000200" + "0101", .discovering(true, isInquiry: true)),
   ("060000000400" + "d3023c00", .newSettings(ControllerSettings(rawValue: 0x3C02D3))),
   ("040000000000", .indexAdded),
   ("050000000000", .indexRemoved),

@@ -10,9 +10,9 @@ private struct Radio {
 
   init(
     linksMax: Int = 3, isExtended: Bool = false, mayAdvertise: Bool = true, mayScan: Bool = true,
-    relays: Bool = true
+    relays: Bool = true, seed: UInt64 = 1
   ) {
-    plan = RadioPlan(linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan, relays: relays)
+    plan = RadioPlan(linksMax: linksMax, mayAdvertise: mayAdvertise, mayScan: mayScan, relays: relays, seed: seed)
     plan.handle(.adapterUp(isExtended: isExtended), now)
   }
 
@@ -63,7 +63,7 @@ private struct Radio {
   _ = radio.drain()
   radio.handle(.linkUp)
   #expect(radio.drain() == [.stopAdvertising])
-  radio.handle(.discovering(false))
+  radio.handle(.discovering(false, isInquiry: false))
   radio.now = radio.now + .seconds(60)
   #expect(radio.drain() == [])
   radio.handle(.linkDown(isEnded: true))
@@ -135,7 +135,7 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   var rests: [UInt64] = []
   for _ in 0..<6 {
     #expect(radio.drain() == [.scan])
-    radio.handle(.discovering(false))
+    radio.handle(.discovering(false, isInquiry: false))
     rests.append((radio.plan.deadline - radio.now).milliseconds)
     radio.now = radio.plan.deadline
   }
@@ -146,12 +146,12 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   var radio = Radio(mayAdvertise: false)
   for _ in 0..<3 {
     _ = radio.drain()
-    radio.handle(.discovering(false))
+    radio.handle(.discovering(false, isInquiry: false))
     radio.now = radio.plan.deadline
   }
   _ = radio.drain()
   radio.handle(.foundNewcomer)
-  radio.handle(.discovering(false))
+  radio.handle(.discovering(false, isInquiry: false))
   #expect(radio.plan.deadline - radio.now == RadioPlan.restMin)
   radio.handle(.linkUp)
   radio.handle(.linkDown(isEnded: true))
@@ -178,7 +178,7 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   _ = radio.drain()
   radio.handle(.dialsWaiting(true))
   #expect(radio.plan.nextCommand(radio.now) == .stopScanning)
-  radio.handle(.discovering(false))
+  radio.handle(.discovering(false, isInquiry: false))
   radio.handle(.commandDone(isSuccess: true))
   #expect(radio.drain() == [.dial])
   radio.handle(.dialsWaiting(false))
@@ -261,4 +261,74 @@ func aSessionThatFoundNobodyIsFollowedByALongerRestEachTime(_ relays: Bool, _ ex
   radio.handle(.adapterUp(isExtended: true))
   #expect(radio.drain() == [.advertise, .scan])
   #expect(radio.plan.deadline == radio.now + RadioPlan.sharedScan)
+}
+
+/// A radio that has done its first scan, and may inquire.
+private func inquirer(seed: UInt64 = 1, mayScan: Bool = true) -> Radio {
+  var radio = Radio(mayScan: mayScan, seed: seed)
+  radio.handle(.mayInquire(true))
+  _ = radio.drain()
+  return radio
+}
+
+@Test func anInquiryTakesThePlaceOfTheSecondScanAndLasts5120Milliseconds() {
+  var radio = inquirer()
+  #expect(radio.plan.isScanning && !radio.plan.isInquiring)
+  radio.now = radio.now + .milliseconds(10_240)
+  radio.handle(.discovering(false, isInquiry: false))
+  #expect(radio.drain() == [.inquire])
+  #expect(radio.plan.isInquiring && radio.plan.deadline == radio.now + .milliseconds(5_120))
+  radio.now = radio.plan.deadline
+  #expect(radio.drain() == [.stopInquiring, .scan])
+}
+
+@Test func withoutLEAnInquiryBeginsAtOnce() {
+  var radio = Radio(mayAdvertise: false, mayScan: false)
+  radio.handle(.mayInquire(true))
+  #expect(radio.drain() == [.inquire])
+}
+
+@Test func whoMayNotInquireScansOnly() {
+  var radio = Radio(mayAdvertise: false, mayScan: false)
+  #expect(radio.drain() == [] && radio.plan.deadline == .never)
+}
+
+@Test func anInquiryEndsWhenSomethingPassesAndNoneBeginsBesideWiFi() {
+  var radio = inquirer(mayScan: false)
+  #expect(radio.plan.isInquiring)
+  radio.handle(.mayInquire(false))
+  #expect(radio.drain() == [.stopInquiring])
+  radio.handle(.mayInquire(true))
+  radio.handle(.airShared(true))
+  radio.now = radio.now + .seconds(300)
+  #expect(radio.drain() == [])
+  radio.handle(.airShared(false))
+  #expect(radio.drain() == [.inquire])
+}
+
+@Test func aDialEndsAnInquiry() {
+  var radio = inquirer(mayScan: false)
+  radio.handle(.dialsWaiting(true))
+  #expect(radio.drain() == [.stopAdvertising, .stopInquiring, .dial])
+}
+
+/// The pauses after so many inquiries, in seconds, rounded down.
+private func pauses(_ count: Int, seed: UInt64, finding: Bool = false) -> [UInt64] {
+  var radio = inquirer(seed: seed, mayScan: false)
+  return (0..<count).map { _ in
+    if finding { radio.handle(.foundNewcomer) }
+    radio.handle(.discovering(false, isInquiry: true))
+    let ended = radio.now
+    radio.now = radio.plan.deadline
+    _ = radio.drain()
+    return (radio.now - ended).milliseconds / 1000
+  }
+}
+
+@Test func pausesBetweenInquiriesThatFindNobodyDoubleAndDifferByNode() {
+  for (pause, least) in zip(pauses(6, seed: 1), [10, 20, 40, 80, 120, 120] as [UInt64]) {
+    #expect((least..<(2 * least)).contains(pause))
+  }
+  #expect(pauses(6, seed: 1) != pauses(6, seed: 2))
+  #expect(pauses(3, seed: 1, finding: true).allSatisfy { (5..<10).contains($0) })
 }

@@ -31,9 +31,9 @@ import Testing
   @Test func `an adapter hears what it has found and not lost`() {
     var shared = SharedCandidates()
     _ = shared.found(candidate(1, hint: 7), by: 1)
-    let endpoint = BluetoothEndpoint(address: 1, isRandom: false)
-    #expect(shared.hears(endpoint, 1) && !shared.hears(endpoint, 0))
+    let address = RemoteAddress.bluetooth(BluetoothEndpoint(address: 1, isRandom: false))
+    #expect(shared.hears(address, 1) && !shared.hears(address, 0))
     _ = shared.lost(candidate(1, hint: 7), by: 1)
-    #expect(!shared.hears(endpoint, 1))
+    #expect(!shared.hears(address, 1))
   }
 }

@@ -90,6 +90,12 @@ private func refusal(_ text: String) -> String? {
   #expect(c.discovery.dnsSD == .embedded && c.journal.sizeKiB == 16 && c.journal.level == .debug)
 }
 
+@Test(arguments: [("no", false, true), ("yes", true, true), ("only", true, false)])
+func bluetoothClassicIsUsedBesideLowEnergyOrAlone(_ word: String, _ isClassic: Bool, _ isLowEnergy: Bool) throws {
+  let used = try parse("[bluetooth]\nclassic = \(word)\n").bluetooth
+  #expect(used.isClassic == isClassic && used.isLowEnergy == isLowEnergy)
+}
+
 @Test func anErrorNamesFileLineKeyAndWhatIsAccepted() {
   #expect(
     refusal("[ip]\n\nport = 99999\n")

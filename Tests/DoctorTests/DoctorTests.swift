@@ -186,6 +186,10 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     try expect("wrong bluetooth: the kernel has no RFCOMM, which [bluetooth] classic needs")
     patient.radios.hasRFCOMM = true
     #expect(try patient.findings().contains { $0.text == "hci0: Low Energy and classic, 7 links used at most" })
+    patient.radios.adapters = [AdapterAbilities(name: "hci0", hasLowEnergy: false, isPowered: true)]
+    try expect("wrong bluetooth: hci0: no Bluetooth Low Energy")
+    patient.configuration.bluetooth.isLowEnergy = false
+    #expect(try patient.findings().contains { $0.text == "hci0: classic alone, 7 links used at most" })
   }
 
   @Test func bluetoothdInTheWayIsNamed() throws {

@@ -30,14 +30,13 @@ private func hear(_ event: ManagementEvent, _ table: inout CandidateTable, _ now
     _ = supportsExtendedAdvertising(parameters)
     if let indexes = indexList(parameters) { expect(indexes.count * 2 <= parameters.count, "indexes made up") }
   case .deviceFound(let found):
-    guard let endpoint = found.device.endpoint, let claim = CausewayService.claim(in: found.data) else { return }
-    _ = table.heard(endpoint, hint: claim.hint, relays: claim.relays, now)
-  case .deviceConnected(let device, _):
-    if let endpoint = device.endpoint { table.linked(endpoint, true, now) }
-  case .deviceDisconnected(let device, _):
-    if let endpoint = device.endpoint { table.linked(endpoint, false, now) }
-  case .discovering(let isOn): table.scanning(isOn, now)
-  case .controllerError, .indexAdded, .indexRemoved, .newSettings, .connectFailed, .pinCodeRequest,
+    guard let claim = CausewayService.claim(in: found.data) else { return }
+    _ = table.heard(found.device, hint: claim.hint, relays: claim.relays, now)
+  case .deviceConnected(let device, _): table.linked(device, true, now)
+  case .deviceDisconnected(let device, _): table.linked(device, false, now)
+  case .discovering(let isOn, _): table.scanning(isOn, now)
+  case .connectFailed(let device, _): _ = table.dialled(device, now)
+  case .controllerError, .indexAdded, .indexRemoved, .newSettings, .pinCodeRequest,
     .confirmationRequest, .passkeyRequest, .advertisingRemoved, .other:
     break
   }

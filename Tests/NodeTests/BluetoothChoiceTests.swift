@@ -139,3 +139,51 @@ extension Dialler {
   dialler.connector.dialFailed(60, now: dialler.now)
   #expect(dialler.dials() == [80])
 }
+
+/// A node that found another one by an inquiry.
+private func inquirer(_ local: UInt64 = 10) -> Dialler {
+  let dialler = Dialler(local: local)
+  _ = dialler.find(1, hint: 20, .bluetoothClassic)
+  return dialler
+}
+
+@Test(arguments: [(10, 2), (30, 4)] as [(UInt64, UInt64)])
+func whoWasFoundByAnInquiryIsDialledAfterAMomentWithoutAWay(_ local: UInt64, _ seconds: UInt64) {
+  let dialler = inquirer(local)
+  #expect(dialler.dials() == [])
+  dialler.now = dialler.now + .milliseconds(1000 * seconds - 1)
+  #expect(dialler.dials() == [])
+  dialler.now = dialler.now + .milliseconds(1)
+  #expect(dialler.dials() == [1])
+}
+
+@Test func whoIsReachedOtherwiseIsNotDialledOverClassic() {
+  let dialler = inquirer()
+  dialler.reached = [20]
+  #expect(dialler.dials(within: .seconds(300)) == [])
+  dialler.reached = []
+  #expect(dialler.dials(within: .seconds(12)) == [1])
+}
+
+@Test func aLinkOverClassicIsNotWantedOnceLELinksBoth() {
+  let dialler = inquirer()
+  _ = dialler.dials(within: .seconds(2))
+  dialler.connector.linkOpened(0, 1, peer: NodeID(high: 20, low: 0), now: dialler.now)
+  let hasLE: (UInt64, BearerKind) -> Connector.Standing = { _, _ in .linked }
+  let hasClassicOnly: (UInt64, BearerKind) -> Connector.Standing = { $1 == .bluetoothClassic ? .linked : .none }
+  _ = dialler.connector.choose(now: dialler.now, standing: hasClassicOnly)
+  #expect(dialler.connector.domainChange(ofUnwanted: 20, .bluetoothClassic) == nil)
+  dialler.connector.standingChanged()
+  _ = dialler.connector.choose(now: dialler.now, standing: hasLE)
+  #expect(dialler.connector.domainChange(ofUnwanted: 20, .bluetoothClassic) != nil)
+}
+
+@Test func dialsOverClassicAreOneAtATimeAndTakeNoPlaceOfLE() {
+  let dialler = inquirer()
+  _ = dialler.find(2, hint: 30, .bluetoothClassic)
+  #expect(dialler.dials() == [])
+  dialler.now = dialler.now + .seconds(3)
+  #expect(dialler.dials() == [1] && dialler.connector.dialsWithoutPlace == 0)
+  dialler.connector.dialFailed(1, now: dialler.now)
+  #expect(dialler.dials() == [2])
+}

@@ -25,6 +25,9 @@ static inline int cbluetooth_accept(int descriptor, struct sockaddr_l2 *peer) {
 static inline int cbluetooth_bind_rfcomm(int descriptor, const struct sockaddr_rc *address) {
   return bind(descriptor, (const struct sockaddr *)address, sizeof *address);
 }
+static inline int cbluetooth_connect_rfcomm(int descriptor, const struct sockaddr_rc *address) {
+  return connect(descriptor, (const struct sockaddr *)address, sizeof *address);
+}
 static inline int cbluetooth_own_rfcomm(int descriptor, struct sockaddr_rc *address) {
   socklen_t size = sizeof *address;
   return getsockname(descriptor, (struct sockaddr *)address, &size);

@@ -92,6 +92,20 @@ def connect_sdp(own_address, address, timeout=20):
     return finish_connect(connecting, timeout)
 
 
+def listen_sdp(own_address):
+    """A listener in place of a server of service records."""
+    listener = _low(socket.socket(AF_BLUETOOTH, socket.SOCK_SEQPACKET, BTPROTO_L2CAP))
+    _bind(listener, _address(own_address, SDP_PSM))
+    listener.listen(4)
+    return listener
+
+
+def accept_sdp(listener):
+    """(channel, address of who asks)"""
+    taken, (address, *_) = listener.accept()
+    return taken, address
+
+
 def _address(address, psm):
     return struct.pack("<HH6sHBx", AF_BLUETOOTH, psm, address_bytes(address), 0, 0)
 

@@ -8,7 +8,7 @@ import Testing
 @testable import BearerBluetooth
 
 /// Clients over pairs of sockets that keep the borders of units, as L2CAP does.
-@Suite struct SDPConnectionTests {
+@Suite struct SDPConnectionsTests {
   private let loop: EventLoop
   private let connections: SDPConnections
   private let search = bytes("0200010008" + "3503190003" + "0001" + "00")
@@ -42,44 +42,44 @@ import Testing
     let client = try connect(1)
     ask(client, search)
     #expect(answer(client) == "0300010009" + "00010001" + "00010000" + "00")
-    #expect(connections.count == 1)
+    #expect(connections.channels.count == 1)
     close(client)
-    connections.closeAll()
+    connections.channels.closeAll()
   }
 
   @Test func whatIsNoRequestEndsTheChannel() throws {
     let client = try connect(1)
     ask(client, [0x07, 0, 1, 0, 0])
-    #expect(answer(client) == "" && connections.count == 0)
+    #expect(answer(client) == "" && connections.channels.count == 0)
     close(client)
   }
 
   @Test func aPeerHasOneChannel() throws {
     let former = try connect(1), client = try connect(1)
-    #expect(answer(former) == "" && connections.count == 1)
+    #expect(answer(former) == "" && connections.channels.count == 1)
     ask(client, search)
     #expect(answer(client) != nil)
     close(former)
     close(client)
-    connections.closeAll()
+    connections.channels.closeAll()
   }
 
   @Test func beyondAllPlacesAChannelIsClosed() throws {
     let clients = try (1...UInt64(SDPConnections.countMax + 1)).map { try connect($0) }
-    #expect(connections.count == SDPConnections.countMax)
+    #expect(connections.channels.count == SDPConnections.countMax)
     #expect(answer(clients[SDPConnections.countMax]) == "")
-    connections.closeAll()
+    connections.channels.closeAll()
     for client in clients { close(client) }
   }
 
   @Test func aClientThatAsksWithoutEndIsLeft() throws {
     let client = try connect(1)
     var answers = 0
-    for _ in 0...SDPConnection.requestsMax {
+    for _ in 0...SDPConnections.rules.requestsMax {
       ask(client, search)
       if answer(client)?.isEmpty == false { answers += 1 }
     }
-    #expect(answers == SDPConnection.requestsMax && connections.count == 0)
+    #expect(answers == SDPConnections.rules.requestsMax && connections.channels.count == 0)
     close(client)
   }
 }

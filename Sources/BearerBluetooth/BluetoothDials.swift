@@ -1,0 +1,152 @@
+import Bearer
+import CSystem
+import Primitives
+import Reactor
+
+/// The streams of a bearer: those that are dialled, one at a time, and those that peers open.
+extension BluetoothBearer {
+  /// Queues a dial. It ends with `bearerOpened` or `bearerDialFailed` for this token. When its turn comes, connecting
+  /// takes at most `settings.dialTimeout`, and each of the peer's two answers at most `L2CAPDial.answerTime`, or over classic as
+  /// long as connecting. Candidates of other bearers fail at once.
+  public func dial(_ candidate: Candidate, token: UInt32) {
+    guard let peer = WireAddress(candidate.address) else {
+      delegate?.bearerDialFailed(token: token, reason: "not a Bluetooth address")
+      return
+    }
+    guard adapter.working != nil else {
+      delegate?.bearerDialFailed(token: token, reason: "no Bluetooth controller is up")
+      return
+    }
+    guard dials.count < Self.dialsQueuedMax else {
+      delegate?.bearerDialFailed(token: token, reason: "\(Self.dialsQueuedMax) dials wait already")
+      return
+    }
+    dials.append((peer, token))
+    dialsChanged()
+    advance()
+  }
+
+  /// Ends the connection to a peer whose stream is closed. The kernel would hold the place for 2 to 4 s more.
+  public func hangUp(_ endpoint: BluetoothEndpoint) {
+    let device = WireAddress(endpoint)
+    guard let working = adapter.working, linked.contains(device), dial?.peer != device else { return }
+    leaving.append(endpoint)
+    adapter.post(.disconnect(working.index, device))
+  }
+
+  /// The stream of a peer was lost. Where the connection is left its process has died; the next one finds this node by that
+  /// connection, and asks there for the channel. The kernels end it after 2 to 4 s.
+  public func answerAgain(_ endpoint: BluetoothEndpoint) {
+    let device = WireAddress(endpoint)
+    guard let working = adapter.working, linked.contains(device), dial?.peer != device,
+      attributes.channels.existing(endpoint) == nil,
+      let descriptor = try? L2CAPSocket.connectAttributes(working.address, to: endpoint)
+    else { return }
+    // It is connected at once, or would make a connection.
+    guard (try? L2CAPSocket.prepare(descriptor)) != nil else {
+      _ = close(descriptor)
+      return
+    }
+    attributes.adopt(descriptor, endpoint, firstTime: .seconds(4))
+  }
+
+  /// Whether there is a connection to the peer.
+  func isLinked(_ peer: WireAddress) -> Bool { linked.contains(peer) }
+
+  var isDiallingClassic: Bool { dial?.peer.isClassic ?? false }
+
+  var hasClassicPlace: Bool { linked.count { $0.isClassic } < ClassicRadio.linksMax }
+
+  /// A peer has opened a stream. Nil: it is gone already.
+  func accepted(_ descriptor: CInt, _ peer: WireAddress, unitBytesMax: Int?) {
+    guard delegate != nil, let unitBytesMax else {
+      _ = close(descriptor)
+      return
+    }
+    if let dial, dial.peer == peer { peerCameFirst(dial.process, dial.token) }
+    opened(descriptor, peer, unitBytesMax, token: 0, isInbound: true)
+  }
+
+  private func opened(
+    _ descriptor: CInt, _ peer: WireAddress, _ unitBytesMax: Int, token: UInt32, isInbound: Bool
+  ) {
+    guard let delegate else {
+      _ = close(descriptor)
+      return
+    }
+    // The kernel tells nothing of a connection that is left of a process before this one.
+    if peer.isClassic { connected(peer, isCentral: false) }
+    delegate.bearerOpened(
+      StreamHandoff(
+        descriptor: descriptor, bearer: peer.bearer, isInbound: isInbound, token: token, unitBytesMax: unitBytesMax,
+        interfaceIndex: 0, remote: peer.remote))
+  }
+
+  /// Both ends dialled. A connection that is still being made would never come, as there is one now, and would keep the
+  /// radio from other peers.
+  private func peerCameFirst(_ process: any Dial, _ token: UInt32) {
+    guard process.yields() else {
+      dial?.isDiallingUs = true
+      return
+    }
+    dial = nil
+    overtaken.add(token, loop.now)
+    dialEnded(isSuccess: true)
+  }
+
+  /// A dial waits for a place that is about to be free.
+  func dialsChanged() {
+    plan.handle(.dialsWaiting(!dials.isEmpty && (plan.hasFreeSlot || leaving.isEmpty)), loop.now)
+  }
+
+  func startDial() {
+    guard let working = adapter.working, !dials.isEmpty else { return dialEnded(isSuccess: true) }
+    let (peer, token) = dials.removeFirst()
+    dialsChanged()
+    guard linked.contains(peer) || (peer.isClassic ? hasClassicPlace : plan.hasFreeSlot) else {
+      let places = peer.isClassic ? ClassicRadio.linksMax : settings.linksMax
+      delegate?.bearerDialFailed(token: token, reason: "all \(places) Bluetooth link slots are in use")
+      return dialEnded(isSuccess: true)
+    }
+    let process = process(working.address, peer)
+    dial = (process, peer, token, false)
+    process.start(timeout: settings.dialTimeout) { [self] outcome in
+      let sharesConnection = dial?.isDiallingUs ?? false
+      dial = nil
+      var isSuccess = false
+      switch outcome {
+      case .opened(let descriptor, let unitBytesMax, let psm):
+        isSuccess = true
+        candidates.opened(peer, psm: psm)
+        opened(descriptor, peer, unitBytesMax, token: token, isInbound: false)
+      case .failed(let reason, let error):
+        let text = error.map { "\(reason): \($0.text)" } ?? reason.description
+        delegate?.bearerDialFailed(token: token, reason: text)
+      case .unanswered(let reason):
+        if !sharesConnection { adapter.post(.disconnect(working.index, peer)) }
+        delegate?.bearerDialFailed(token: token, reason: reason.description)
+      }
+      // A dial over BR/EDR takes long, and any device may answer an inquiry.
+      if peer.isClassic, let lost = classicCandidates.dialled(peer, loop.now) { delegate?.bearerLost(lost) }
+      dialEnded(isSuccess: isSuccess)
+    }
+  }
+
+  private func process(_ adapter: UInt64, _ peer: WireAddress) -> any Dial {
+    guard let endpoint = peer.endpoint else {
+      return ClassicDial(loop, to: peer.address) { (channel) throws(SystemError) in
+        guard let channel else { return try L2CAPSocket.connectRecords(adapter, to: peer.address) }
+        return try RFCOMMSocket.connect(adapter, to: peer.address, channel)
+      }
+    }
+    // The kernel may have kept those of a connection at rest.
+    load(.initial, endpoint)
+    return L2CAPDial(loop, from: adapter, to: endpoint, psm: candidates.takePSM(peer), attributes)
+  }
+
+  private func dialEnded(isSuccess: Bool) {
+    plan.handle(.dialEnded(isSuccess: isSuccess), loop.now)
+    // Delayed, because a dial may end while `advance` is carrying it out.
+    timer?.set(loop.now)
+  }
+}

@@ -1,0 +1,155 @@
+import Bearer
+import CBluetooth
+import CSystem
+import Primitives
+import Reactor
+
+/// An L2CAP channel with one peer for requests of either side: those of the peer are answered, and one of ours may wait for its
+/// answer. It is closed when the peer is silent for too long, because it keeps the connection open after the last stream.
+final class RequestChannel: EventSource {
+  /// Of both kinds of channels; what is longer than the peer may send is cut.
+  struct Rules {
+    /// How long the peer may be silent.
+    let idleMax: TimeSpan
+    /// The longest request, in bytes.
+    let unitBytesMax: Int
+    /// Requests of one peer.
+    let requestsMax: Int
+    /// What is neither a request nor an awaited answer ends the channel.
+    let endsByNonsense: Bool
+  }
+
+  /// PDUs handled per `ready`.
+  private static let unitsPerCallMax = 8
+
+  let peer: BluetoothEndpoint
+  /// The channel has ended; no callback follows.
+  var closed: ((RequestChannel) -> Void)?
+  /// The same, for a dial that waits for the peer's channel.
+  var ended: (() -> Void)?
+
+  private let loop: EventLoop
+  private let descriptor: CInt
+  private let rules: Rules
+  /// The answer to a PDU; nil for one that is no request.
+  private let respond: ([UInt8]) -> [UInt8]?
+  private var answered: (([UInt8]?) -> Bool)?
+  private var registration: Registration?
+  private var requests = 0
+  private var timer: Timer?
+
+  /// Takes over the connected `descriptor`, even when it throws. The peer has `firstTime` for its first PDU, if that differs.
+  init(
+    _ loop: EventLoop, _ descriptor: CInt, _ peer: BluetoothEndpoint, _ rules: Rules, firstTime: TimeSpan? = nil,
+    respond: @escaping ([UInt8]) -> [UInt8]?
+  ) throws(SystemError) {
+    self.loop = loop
+    self.descriptor = descriptor
+    self.peer = peer
+    self.rules = rules
+    self.respond = respond
+    do {
+      registration = try loop.add(descriptor, .read, .admission, self)
+    } catch {
+      _ = CSystem.close(descriptor)
+      throw error
+    }
+    timer = Timer(loop) { [self] in close() }
+    timer?.set(after: firstTime ?? rules.idleMax)
+  }
+
+  /// Sends a request. `answered` gets what the peer sends besides its own requests, and says whether that was the answer; else it
+  /// gets the next one. It gets nil when the channel ends first. One request at a time: a second replaces the first, whose closure
+  /// is dropped.
+  func ask(_ request: [UInt8], _ answered: @escaping ([UInt8]?) -> Bool) {
+    self.answered = answered
+    transmit(request)
+  }
+
+  /// Cancels the request; a later answer is dropped.
+  func cancelQuestion() { answered = nil }
+
+  func close() {
+    guard let registration else { return }
+    self.registration = nil
+    loop.remove(registration)
+    _ = CSystem.close(descriptor)
+    timer?.cancel()
+    timer = nil
+    let (answered, closed, ended) = (answered, closed, ended)
+    self.answered = nil
+    self.closed = nil
+    self.ended = nil
+    _ = answered?(nil)
+    closed?(self)
+    ended?()
+  }
+
+  func ready(_ events: UInt32) {
+    var buffer = [UInt8](repeating: 0, count: rules.unitBytesMax)
+    for _ in 0..<Self.unitsPerCallMax {
+      guard registration != nil else { return }
+      let count = recv(descriptor, &buffer, buffer.count, CInt(MSG_DONTWAIT))
+      if count < 0, csystem_errno() == EAGAIN || csystem_errno() == EINTR { return }
+      requests += 1
+      guard count > 0, requests <= rules.requestsMax else { return close() }
+      timer?.set(after: rules.idleMax)
+      received(Array(buffer[..<count]))
+    }
+  }
+
+  private func received(_ pdu: [UInt8]) {
+    if let reply = respond(pdu) { return transmit(reply) }
+    guard let answered else {
+      if rules.endsByNonsense { close() }
+      return
+    }
+    self.answered = nil
+    if !answered(pdu) { self.answered = answered }
+  }
+
+  /// The channel is closed when the peer does not read its answers.
+  private func transmit(_ pdu: [UInt8]) {
+    if CSystem.send(descriptor, pdu, pdu.count, CInt(MSG_NOSIGNAL)) != pdu.count { close() }
+  }
+}
+
+/// The channels of one kind, one for each peer.
+final class RequestChannels {
+  private let loop: EventLoop
+  private let rules: RequestChannel.Rules
+  private let countMax: Int
+  private var channels: [RequestChannel] = []
+
+  init(_ loop: EventLoop, _ rules: RequestChannel.Rules, countMax: Int) {
+    self.loop = loop
+    self.rules = rules
+    self.countMax = countMax
+  }
+
+  var count: Int { channels.count }
+
+  /// The channel with `peer`; nil when there is none.
+  func existing(_ peer: BluetoothEndpoint) -> RequestChannel? { channels.first { $0.peer == peer } }
+
+  /// Serves a connected channel. Nil, with the descriptor closed, when there are `countMax` already or epoll fails.
+  func adopt(
+    _ descriptor: CInt, _ peer: BluetoothEndpoint, firstTime: TimeSpan? = nil,
+    respond: @escaping ([UInt8]) -> [UInt8]?
+  ) -> RequestChannel? {
+    guard channels.count < countMax else {
+      _ = close(descriptor)
+      return nil
+    }
+    guard
+      let channel = try? RequestChannel(loop, descriptor, peer, rules, firstTime: firstTime, respond: respond)
+    else { return nil }
+    channel.closed = { [self] ended in channels.removeAll { $0 === ended } }
+    channels.append(channel)
+    return channel
+  }
+
+  func closeAll() {
+    for channel in channels { channel.close() }
+  }
+}
