@@ -14,7 +14,7 @@ import Reactor
 /// `receiveBytesMax`, or the rest of the unit is lost.
 public final class BluetoothBearer {
   /// Who speaks in reports.
-  typealias Sources = (lowEnergy: StaticString, classic: StaticString)
+  typealias Sources = (lowEnergy: StaticString, classic: StaticString, network: StaticString)
 
   /// The largest unit that a stream receives, in bytes.
   public static let receiveBytesMax = Int(L2CAPSocket.receiveUnitBytesMax)
@@ -35,7 +35,7 @@ public final class BluetoothBearer {
   private var delegate: (any BearerDelegate)?
   private let adapter: Adapter
   private let attributes: AttributeConnections
-  private let classic: ClassicRadio?
+  let classic: ClassicRadio?
   private var plan: RadioPlan
   private var candidates = CandidateTable()
   private var listeners: [BluetoothListener] = []
@@ -72,7 +72,7 @@ public final class BluetoothBearer {
 
   init(
     _ loop: EventLoop, _ settings: BluetoothSettings, hint: UInt64,
-    sources: Sources = ("bluetooth", "bluetooth-classic"),
+    sources: Sources = ("bluetooth", "bluetooth-classic", "bluetooth-nap"),
     _ delegate: any BearerDelegate, openSocket: @escaping () -> Result<CInt, SystemError>,
     openClassic: @escaping (UInt64) throws(SystemError) -> ClassicRadio.Sockets = ClassicRadio.openSockets
   ) {
@@ -85,7 +85,9 @@ public final class BluetoothBearer {
     attributes = AttributeConnections(loop, psm: settings.psm)
     classic =
       settings.isClassic
-      ? ClassicRadio(loop, adapter, .init(hint: hint, relays: settings.relays), open: openClassic) : nil
+      ? ClassicRadio(
+        loop, adapter, .init(hint: hint, relays: settings.relays), bridge: settings.networkBridge,
+        open: openClassic) : nil
     plan = RadioPlan(
       linksMax: settings.linksMax, mayAdvertise: settings.isAdvertising, mayScan: settings.isScanning,
       relays: settings.relays)
@@ -100,6 +102,7 @@ public final class BluetoothBearer {
     adapter.wentDown = { [self] in wentDown() }
     adapter.eventReceived = { [self] event in received(event) }
     classic?.report = { [self] text, isFault in delegate?.bearerReport(sources.classic, text, isFault: isFault) }
+    classic?.network?.report = { [self] in delegate?.bearerReport(sources.network, $0, isFault: $1) }
     classic?.accepted = { [self] descriptor, address in acceptedClassic(descriptor, address) }
     adapter.start()
   }
@@ -188,6 +191,7 @@ public final class BluetoothBearer {
     }
     wentDown()
     classic?.report = nil
+    classic?.network?.report = nil
     classic?.accepted = nil
     adapter.stop()
   }

@@ -7,12 +7,15 @@ import Reactor
 public final class BluetoothRadios {
   /// Who speaks in reports: one name for each of `AdapterChoice.countMax`.
   private static let sources: [BluetoothBearer.Sources] = [
-    ("bluetooth", "bluetooth-classic"), ("bluetooth-2", "bluetooth-classic-2"), ("bluetooth-3", "bluetooth-classic-3"),
-    ("bluetooth-4", "bluetooth-classic-4"),
+    ("bluetooth", "bluetooth-classic", "bluetooth-nap"), ("bluetooth-2", "bluetooth-classic-2", "bluetooth-nap-2"),
+    ("bluetooth-3", "bluetooth-classic-3", "bluetooth-nap-3"),
+    ("bluetooth-4", "bluetooth-classic-4", "bluetooth-nap-4"),
   ]
 
   /// Clients that ask for service records at once, of all adapters.
   public static let recordClientsMax = AdapterChoice.countMax * SDPConnections.countMax
+  /// Peers that join a network at once, of all adapters.
+  public static let networkPeersMax = AdapterChoice.countMax * NetworkAccessPoint.peersMax
 
   /// The adapters that work have so many places for links in all; at least those of one.
   public var placesChanged: ((Int) -> Void)?
@@ -89,6 +92,9 @@ public final class BluetoothRadios {
 
   /// One for each adapter, in the order of the configuration.
   public var snapshots: [BluetoothSnapshot] { bearers.map { $0.snapshot } }
+
+  /// Of the bridge that peers may join over Bluetooth classic, one for each adapter that works.
+  public var networkSnapshots: [NetworkSnapshot] { bearers.compactMap { $0.classic?.network?.snapshot } }
 
   // MARK: The adapters' events
 

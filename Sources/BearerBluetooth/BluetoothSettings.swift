@@ -35,6 +35,8 @@ public struct BluetoothSettings: Equatable, Sendable {
 
   /// Whether peers may connect by Bluetooth classic too.
   public var isClassic = false
+  /// The bridge that peers may join over Bluetooth classic; empty for none. It needs `isClassic`.
+  public var networkBridge = ""
 
   public init() {}
 

@@ -75,6 +75,12 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x0010, index: index, parameters: uuid + [0])
   }
 
+  /// That of a network access point, with the class of service that has it (Networking).
+  static func addNetworkAccessPoint(_ index: UInt16) -> ManagementCommand {
+    let uuid = BNEPSetup.networkAccessPoint.longUUID ?? []
+    return ManagementCommand(opcode: 0x0010, index: index, parameters: uuid.reversed() + [0x02])
+  }
+
   /// Removes all of them.
   static func removeUUIDs(_ index: UInt16) -> ManagementCommand {
     ManagementCommand(opcode: 0x0011, index: index, parameters: [UInt8](repeating: 0, count: 16))

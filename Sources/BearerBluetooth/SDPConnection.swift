@@ -72,7 +72,7 @@ final class SDPConnection: EventSource {
   }
 }
 
-/// All clients that ask for our service record.
+/// All clients that ask for our service records.
 final class SDPConnections {
   /// As many as a controller has links over BR/EDR: one for each peer, which therefore takes nobody else's place.
   static let countMax = 7
@@ -81,10 +81,9 @@ final class SDPConnections {
   private let server: SDPServer
   private var connections: [SDPConnection] = []
 
-  /// The service is at `channel` of RFCOMM.
-  init(_ loop: EventLoop, channel: UInt8) {
+  init(_ loop: EventLoop, _ server: SDPServer) {
     self.loop = loop
-    server = SDPServer(channel: channel)
+    self.server = server
   }
 
   var count: Int { connections.count }

@@ -135,6 +135,8 @@ public struct BluetoothSection {
   public var psm: UInt16 = 0xC1
   /// Whether peers may connect by Bluetooth classic too.
   public var isClassic = false
+  /// The bridge that peers may join over Bluetooth classic; empty for none.
+  public var networkBridge = ""
   public init() {}
 }
 

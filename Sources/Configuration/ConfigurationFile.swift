@@ -62,6 +62,9 @@ extension Configuration {
   }
 
   private mutating func checkTogether(_ file: String) throws(ConfigurationError) {
+    if !bluetooth.networkBridge.utf8.isEmpty, !bluetooth.isClassic {
+      throw ConfigurationError("\(file): [bluetooth] nap is for peers with Bluetooth classic: set classic = yes")
+    }
     if mesh.isEnabled {
       let missing: StaticString? = mesh.ssid.utf8.isEmpty ? "ssid" : mesh.passphrase.utf8.isEmpty ? "passphrase" : nil
       if let missing { throw ConfigurationError("\(file): [mesh] has no \(missing): set it, the same on all boxes") }

@@ -138,6 +138,9 @@ private var bluetoothKeys: [ConfigurationKey] {
     ConfigurationKey(section: "bluetooth", name: "classic", accepted: yesOrNo) { to, text in
       store(&to.bluetooth.isClassic, bool(text))
     },
+    ConfigurationKey(section: "bluetooth", name: "nap", accepted: "the name of a bridge") { to, text in
+      store(&to.bluetooth.networkBridge, parseInterface(text))
+    },
   ]
 }
 

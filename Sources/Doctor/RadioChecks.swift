@@ -28,7 +28,7 @@ extension Doctor {
           "bluetooth", .wrong, "\(joined(answers.map { $0.name })): no Bluetooth Low Energy",
           remedy: "use an adapter of Bluetooth 4.0 or later"))
     }
-    if configuration.bluetooth.isClassic { findings += bluetoothClassic(answers) }
+    if configuration.bluetooth.isClassic { findings += bluetoothClassic(answers) + network() }
     if findings.isEmpty {
       let classic = configuration.bluetooth.isClassic ? " and classic" : ""
       let places = "Low Energy\(classic), \(BluetoothSettings().linksMax) links used at most"
@@ -50,6 +50,25 @@ extension Doctor {
       Finding(
         "bluetooth", .wrong, "the kernel has no RFCOMM, which [bluetooth] classic needs",
         remedy: "run “modprobe rfcomm”, or set [bluetooth] classic = no")
+    ]
+  }
+
+  /// The bridge that peers join.
+  private func network() -> [Finding] {
+    let bridge = configuration.bluetooth.networkBridge
+    if bridge.utf8.isEmpty { return [] }
+    if !radios.hasBNEP {
+      return [
+        Finding(
+          "bluetooth", .wrong, "the kernel has no BNEP, which [bluetooth] nap needs",
+          remedy: "run “modprobe bnep”, or remove nap")
+      ]
+    }
+    if machine.exists("/sys/class/net/" + bridge + "/bridge") { return [] }
+    return [
+      Finding(
+        "bluetooth", .wrong, "[bluetooth] nap names no bridge",
+        remedy: "run “ip link add NAME type bridge”; docs/operations.md, “IP over Bluetooth”")
     ]
   }
 

@@ -81,6 +81,7 @@ public enum Ledger {
       Entry("DNS-SD: services, estimated", DiscoveryMemory.servicesMax, DiscoveryMemory.service),
       Entry("DNS-SD: records, estimated", DiscoveryMemory.recordsMax, DiscoveryMemory.record),
       Entry("Bluetooth classic: records asked for", BluetoothRadios.recordClientsMax, smallObject),
+      Entry("Bluetooth classic: peers of a network", BluetoothRadios.networkPeersMax, smallObject),
       Entry(
         "control socket: requests", ControlProtocol.clientsMax + ControlProtocol.reservedMax,
         ControlProtocol.requestBytesMax),

@@ -123,6 +123,15 @@ private func refusal(_ text: String) -> String? {
   #expect(refusal("[mesh]\nenabled = no\nssid = x") == nil)
 }
 
+@Test func aNetworkOverBluetoothIsOffUnlessABridgeIsNamedAndNeedsClassic() throws {
+  #expect(try parse("[bluetooth]\nclassic = yes").bluetooth.networkBridge == "")
+  #expect(try parse("[bluetooth]\nclassic = yes\nnap = br0").bluetooth.networkBridge == "br0")
+  #expect(
+    refusal("[bluetooth]\nnap = br0")
+      == "box.conf: [bluetooth] nap is for peers with Bluetooth classic: set classic = yes")
+  #expect(refusal("[bluetooth]\nnap = a/b") != nil && refusal("[bluetooth]\nnap = sixteen-letters-") != nil)
+}
+
 @Test func encryptionIsRequiredUnlessSaidOtherwise() throws {
   #expect(try Configuration.parse(Array("[node]\n".utf8), file: "box.conf").peer.encryption == .required)
   for (word, expected) in [("required", EncryptionPreference.required), ("optional", .optional), ("none", .none)] {
