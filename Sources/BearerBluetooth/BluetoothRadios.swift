@@ -93,8 +93,12 @@ public final class BluetoothRadios {
   /// One for each adapter, in the order of the configuration.
   public var snapshots: [BluetoothSnapshot] { bearers.map { $0.snapshot } }
 
-  /// Of the bridge that peers may join over Bluetooth classic, one for each adapter that works.
-  public var networkSnapshots: [NetworkSnapshot] { bearers.compactMap { $0.classic?.network?.snapshot } }
+  /// Tells of the bridge that peers may join over Bluetooth classic, once for each adapter that works.
+  public func tellNetworks(_ tell: (NetworkSnapshot) -> Void) {
+    for bearer in bearers {
+      if let snapshot = bearer.classic?.network?.snapshot { tell(snapshot) }
+    }
+  }
 
   // MARK: The adapters' events
 

@@ -27,7 +27,7 @@ protocol PeerNetwork: AnyObject {
 /// `ClassicRadio`.
 final class NetworkAccessPoint {
   /// As many as a controller has links over BR/EDR.
-  static let peersMax = ClassicRadio.linksMax
+  static let peersMax = 7
 
   /// The attributes of the service record: the identifier and the value of each, as they stand on the wire.
   static let record: [UInt8] = [
@@ -58,7 +58,8 @@ final class NetworkAccessPoint {
   private var index: UInt16?
   private var fault: SystemError?
 
-  /// `setupMax`: how long a peer may take to ask for its role, which it does at once. `open` opens the listener at the controller with this address; tests use a socket of another family.
+  /// `setupMax`: how long a peer may take to ask for its role, which it does at once. `open` opens the listener at the controller
+  /// with this address; tests use a socket of another family.
   init(
     _ loop: EventLoop, bridge: String, setupMax: TimeSpan = .seconds(5),
     open: @escaping (String, UInt64) throws(SystemError) -> Sockets = NetworkAccessPoint.openSockets
@@ -80,12 +81,16 @@ final class NetworkAccessPoint {
     for connection in connections {
       guard let (interface, since) = connection.membership else { continue }
       count += 1
-      peers += ", " + BluetoothEndpoint(address: connection.peer, isRandom: false).text + " " + interface
-      peers += " for " + ((loop.now - since).milliseconds / 1000).description + " s"
+      let address = BluetoothEndpoint(address: connection.peer, isRandom: false).text
+      let seconds = (loop.now - since).milliseconds / 1000
+      for part in [", ", address, " ", interface, " for ", seconds.description, " s"] { peers += part }
     }
-    let detail = "hci" + index.description + ", " + bridge + ", not sealed, " + count.description + " of "
-    return NetworkSnapshot(
-      detail: detail + Self.peersMax.description + " peers" + peers, problem: fault.map { problem($0) })
+    var detail = ""
+    for part in [
+      "hci", UInt64(index).description, ", ", bridge, ", not sealed, ", UInt64(count).description, " of ",
+      UInt64(Self.peersMax).description, " peers", peers,
+    ] { detail += part }
+    return NetworkSnapshot(detail: detail, problem: fault.map { problem($0) })
   }
 
   /// The controller is up.

@@ -27,8 +27,8 @@ enum SDP {
   }
 }
 
-/// The server of SDP for this node's records: request in, response out. It keeps no state: a continuation state is the number of the
-/// bytes that the client has already, and the rest is made anew (Core Specification 5.4, Vol 3, Part B, 4).
+/// The server of SDP for this node's records: request in, response out. It keeps no state: a continuation state is the number
+/// of the bytes that the client has already, and the rest is made anew (Core Specification 5.4, Vol 3, Part B, 4).
 struct SDPServer {
   /// The longest request that is read. A pattern of twelve long UUIDs has 218 bytes; the rest is for a list of attributes.
   static let requestBytesMax = 672
@@ -68,7 +68,8 @@ struct SDPServer {
 
   /// The second record (Personal Area Networking Profile 1.0, 7.1.2), decoded.
   private static var networkAccessPoint: Record {
-    var reader = ByteReader(NetworkAccessPoint.record.span.bytes, orThrow: TooShort())
+    let bytes = NetworkAccessPoint.record
+    var reader = ByteReader(bytes.span.bytes, orThrow: TooShort())
     var record: Record = []
     while let id = try? reader.element().number, let value = try? reader.element() {
       record.append((UInt16(id), value))

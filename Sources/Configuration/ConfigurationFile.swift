@@ -62,13 +62,14 @@ extension Configuration {
   }
 
   private mutating func checkTogether(_ file: String) throws(ConfigurationError) {
-    if !bluetooth.networkBridge.utf8.isEmpty, !bluetooth.isClassic {
-      throw ConfigurationError("\(file): [bluetooth] nap is for peers with Bluetooth classic: set classic = yes")
-    }
     if mesh.isEnabled {
       let missing: StaticString? = mesh.ssid.utf8.isEmpty ? "ssid" : mesh.passphrase.utf8.isEmpty ? "passphrase" : nil
       if let missing { throw ConfigurationError("\(file): [mesh] has no \(missing): set it, the same on all boxes") }
       if !ip.isEnabled { throw ConfigurationError("\(file): [mesh] carries IP: set [ip] enabled = yes") }
+    }
+    if !bluetooth.networkBridge.utf8.isEmpty, !bluetooth.isClassic {
+      bluetooth.networkBridge = ""
+      warnings.append("[bluetooth] classic = no switches off nap too; set classic = yes")
     }
     if wifiDirect.isEnabled, !ip.isEnabled {
       wifiDirect.isEnabled = false

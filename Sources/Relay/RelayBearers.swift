@@ -109,7 +109,7 @@ extension Relay: BearerDelegate {
       all.append(lowEnergyStatus(snapshot))
       if let classic = snapshot.classic { all.append(classicStatus(classic, snapshot.adapterIndex)) }
     }
-    for network in bluetooth?.networkSnapshots ?? [] {
+    bluetooth?.tellNetworks { network in
       let state = network.problem == nil ? "up" : "fault"
       all.append(
         BearerStatus(name: "bluetooth-nap", state: state, detail: network.detail, problem: network.problem ?? ""))

@@ -90,8 +90,9 @@ def scenario():
         detail = bearer(box.status(), "bluetooth-nap")["detail"]
         check(f"1 of {PLACES} peers" in detail and f"{addresses[PHONE]} bnep0" in detail, "it is there", detail)
         remark(detail)
-        say("\n".join(f"    {line}" for line in box.cli("status").splitlines() if "bluetooth" in line))
-        say("\n".join(f"    {line}" for line in box.cli("radios", check=False).splitlines() if "bluetooth" in line))
+        for command in ("status", "radios"):
+            radios = [line for line in box.cli(command).split("\n\n") if "\nbluetooth-nap" in line][0]
+            say("\n".join(f"    {line}" for line in [f"$ causeway {command}", *radios.splitlines()]))
 
     with step("it pings far, on Ethernet, in full frames too") as remark:
         said = phone.run("ping", "-c", "20", "-i", "0.2", FAR_ADDRESS)
