@@ -148,14 +148,16 @@ final class ClassicRadio {
   private var hasNetwork: Bool { network?.isOpen ?? false }
 
   private func commands(_ index: UInt16) -> [ManagementCommand] {
-    let networks = hasNetwork ? [ManagementCommand.addNetworkAccessPoint(index)] : []
-    return [
+    var commands: [ManagementCommand] = [
       .setSimplePairing(index, true), .setNoInputNoOutput(index), .setConnectable(index, true),
       .setLocalName(index, "Causeway"),
       .setDeviceClass(index, major: Self.deviceClass.major, minor: Self.deviceClass.minor),
       // Those of a process that was killed are there still.
       .removeUUIDs(index), .addUUID(index, CausewayService.uuid), .addUUID(index, CausewayService.claimUUID(claim)),
-    ] + networks + [.setDiscoverable(index, true)]
+    ]
+    if hasNetwork { commands.append(.addNetworkAccessPoint(index)) }
+    commands.append(.setDiscoverable(index, true))
+    return commands
   }
 
   private func perform(_ commands: [ManagementCommand], _ position: Int) {

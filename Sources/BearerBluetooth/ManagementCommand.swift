@@ -77,8 +77,10 @@ struct ManagementCommand: Equatable {
 
   /// That of a network access point, with the class of service that has it (Networking).
   static func addNetworkAccessPoint(_ index: UInt16) -> ManagementCommand {
-    let uuid = BNEPSetup.networkAccessPoint.longUUID ?? []
-    return ManagementCommand(opcode: 0x0010, index: index, parameters: uuid.reversed() + [0x02])
+    let parameters: [UInt8] = [
+      0xFB, 0x34, 0x9B, 0x5F, 0x80, 0x00, 0x00, 0x80, 0x00, 0x10, 0x00, 0x00, 0x16, 0x11, 0x00, 0x00, 0x02,
+    ]
+    return ManagementCommand(opcode: 0x0010, index: index, parameters: parameters)
   }
 
   /// Removes all of them.

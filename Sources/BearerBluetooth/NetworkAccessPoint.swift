@@ -77,19 +77,19 @@ final class NetworkAccessPoint {
   var snapshot: NetworkSnapshot? {
     guard let index else { return nil }
     var peers = ""
-    var count = 0
+    var count: UInt64 = 0
     for connection in connections {
       guard let (interface, since) = connection.membership else { continue }
       count += 1
       let address = BluetoothEndpoint(address: connection.peer, isRandom: false).text
-      let seconds = (loop.now - since).milliseconds / 1000
-      for part in [", ", address, " ", interface, " for ", seconds.description, " s"] { peers += part }
+      let seconds = decimal((loop.now - since).milliseconds / 1000)
+      peers = joined([peers, ", ", address, " ", interface, " for ", seconds, " s"])
     }
-    var detail = ""
-    for part in [
-      "hci", UInt64(index).description, ", ", bridge, ", not sealed, ", UInt64(count).description, " of ",
-      UInt64(Self.peersMax).description, " peers", peers,
-    ] { detail += part }
+    let detail = joined([
+      "hci", decimal(UInt64(index)), ", ", bridge, ", not sealed, ", decimal(count), " of ",
+      decimal(UInt64(Self.peersMax)),
+      " peers", peers,
+    ])
     return NetworkSnapshot(detail: detail, problem: fault.map { problem($0) })
   }
 
@@ -175,3 +175,12 @@ final class NetworkAccessPoint {
     }
   }
 }
+
+// Interpolations would be three times as long.
+@inline(never) private func joined(_ parts: [String]) -> String {
+  var all = ""
+  for part in parts { all += part }
+  return all
+}
+
+@inline(never) private func decimal(_ number: UInt64) -> String { number.description }

@@ -41,7 +41,6 @@ void cbluetooth_bnep_leave_all(int control, bdaddr_t own) {
 
 static int join_bridge(int any, const char *bridge, const char *name) {
   struct ifreq request = {0};
-  // strncpy would bring 8 kB of variants for x86 into the program.
   snprintf(request.ifr_name, sizeof request.ifr_name, "%s", bridge);
   request.ifr_ifindex = (int)if_nametoindex(name);
   if (ioctl(any, SIOCBRADDIF, &request) < 0) return -1;

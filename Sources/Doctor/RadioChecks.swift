@@ -56,19 +56,15 @@ extension Doctor {
   /// The bridge that peers join.
   private func network() -> [Finding] {
     let bridge = configuration.bluetooth.networkBridge
-    if bridge.utf8.isEmpty { return [] }
-    if !radios.hasBNEP {
-      return [
-        Finding(
-          "bluetooth", .wrong, "the kernel has no BNEP, which [bluetooth] nap needs",
-          remedy: "run “modprobe bnep”, or remove nap")
-      ]
-    }
-    if machine.exists("/sys/class/net/" + bridge + "/bridge") { return [] }
+    if bridge.utf8.isEmpty || radios.hasBNEP && machine.exists("/sys/class/net/" + bridge + "/bridge") { return [] }
     return [
       Finding(
-        "bluetooth", .wrong, "[bluetooth] nap names no bridge",
-        remedy: "run “ip link add NAME type bridge”; docs/operations.md, “IP over Bluetooth”")
+        "bluetooth", .wrong,
+        radios.hasBNEP
+          ? "[bluetooth] nap names no bridge" : "the kernel has no BNEP, which [bluetooth] nap needs",
+        remedy: radios.hasBNEP
+          ? "run “ip link add NAME type bridge”; docs/operations.md, “IP over Bluetooth”"
+          : "run “modprobe bnep”, or remove nap")
     ]
   }
 
