@@ -14,7 +14,7 @@ import Reactor
 /// `receiveBytesMax`, or the rest of the unit is lost.
 public final class BluetoothBearer {
   /// Who speaks in reports.
-  typealias Sources = (lowEnergy: StaticString, classic: StaticString)
+  typealias Sources = (lowEnergy: StaticString, classic: StaticString, network: StaticString)
 
   /// The largest unit that a stream receives, in bytes.
   public static let receiveBytesMax = Int(L2CAPSocket.receiveUnitBytesMax)
@@ -77,7 +77,7 @@ public final class BluetoothBearer {
 
   init(
     _ loop: EventLoop, _ settings: BluetoothSettings, hint: UInt64,
-    sources: Sources = ("bluetooth", "bluetooth-classic"),
+    sources: Sources = ("bluetooth", "bluetooth-classic", "bluetooth-nap"),
     _ delegate: any BearerDelegate, openSocket: @escaping () -> Result<CInt, SystemError>,
     openClassic: @escaping (UInt64) throws(SystemError) -> ClassicRadio.Sockets = ClassicRadio.openSockets
   ) {
@@ -91,7 +91,9 @@ public final class BluetoothBearer {
     attributes = AttributeConnections(loop, psm: settings.psm)
     classic =
       settings.isClassic
-      ? ClassicRadio(loop, adapter, .init(hint: hint, relays: settings.relays), open: openClassic) : nil
+      ? ClassicRadio(
+        loop, adapter, .init(hint: hint, relays: settings.relays), bridge: settings.networkBridge,
+        open: openClassic) : nil
     plan = RadioPlan(
       linksMax: settings.linksMax, mayAdvertise: settings.isLowEnergy && settings.isAdvertising,
       mayScan: settings.isLowEnergy && settings.isScanning, relays: settings.relays, seed: hint)
@@ -110,6 +112,7 @@ public final class BluetoothBearer {
       // It may inquire from now on, or no more.
       advance()
     }
+    classic?.network?.report = { [self] in delegate?.bearerReport(sources.network, $0, isFault: $1) }
     classic?.accepted = { [self] descriptor, address in
       accepted(descriptor, WireAddress(classic: address), unitBytesMax: Int.max)
     }
@@ -161,6 +164,7 @@ public final class BluetoothBearer {
     }
     wentDown()
     classic?.report = nil
+    classic?.network?.report = nil
     classic?.accepted = nil
     adapter.stop()
   }

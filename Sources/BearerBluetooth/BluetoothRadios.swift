@@ -7,12 +7,15 @@ import Reactor
 public final class BluetoothRadios {
   /// Who speaks in reports: one name for each of `AdapterChoice.countMax`.
   private static let sources: [BluetoothBearer.Sources] = [
-    ("bluetooth", "bluetooth-classic"), ("bluetooth-2", "bluetooth-classic-2"), ("bluetooth-3", "bluetooth-classic-3"),
-    ("bluetooth-4", "bluetooth-classic-4"),
+    ("bluetooth", "bluetooth-classic", "bluetooth-nap"), ("bluetooth-2", "bluetooth-classic-2", "bluetooth-nap-2"),
+    ("bluetooth-3", "bluetooth-classic-3", "bluetooth-nap-3"),
+    ("bluetooth-4", "bluetooth-classic-4", "bluetooth-nap-4"),
   ]
 
   /// Clients that ask for service records at once, of all adapters.
   public static let recordClientsMax = AdapterChoice.countMax * SDPConnections.countMax
+  /// Peers that join a network at once, of all adapters.
+  public static let networkPeersMax = AdapterChoice.countMax * NetworkAccessPoint.peersMax
 
   /// Peers that all adapters hear, of both kinds, and the bytes for each.
   public static let heardMax = 2 * AdapterChoice.countMax * CandidateTable.entriesMax
@@ -89,6 +92,13 @@ public final class BluetoothRadios {
 
   /// One for each adapter, in the order of the configuration.
   public var snapshots: [BluetoothSnapshot] { bearers.map { $0.snapshot } }
+
+  /// Tells of the bridge that peers may join over Bluetooth classic, once for each adapter that works.
+  public func tellNetworks(_ tell: (NetworkSnapshot) -> Void) {
+    for bearer in bearers {
+      if let snapshot = bearer.classic?.network?.snapshot { tell(snapshot) }
+    }
+  }
 
   // MARK: The adapters' events
 

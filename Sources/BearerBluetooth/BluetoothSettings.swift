@@ -37,6 +37,8 @@ public struct BluetoothSettings: Equatable, Sendable {
   public var isClassic = false
   /// Whether LE is used. One of the two is.
   public var isLowEnergy = true
+  /// The bridge that peers may join over Bluetooth classic; empty for none. It needs `isClassic`.
+  public var networkBridge = ""
 
   public init() {}
 

@@ -39,6 +39,8 @@ final class ClassicRadio {
   private let loop: EventLoop
   private let adapter: Adapter
   private let claim: CausewayService.Claim
+  /// Nil where no peer may join a bridge.
+  let network: NetworkAccessPoint?
   private let open: (_ adapter: UInt64) throws(SystemError) -> Sockets
   private var channel: UInt8?
   private var listeners: [BluetoothListener] = []
@@ -50,13 +52,14 @@ final class ClassicRadio {
   /// Listeners for streams, with the channel of RFCOMM, and for clients that ask for service records.
   typealias Sockets = (streams: CInt, channel: UInt8, records: CInt)
 
-  /// `open` opens the listeners at the controller with this address; tests use sockets of another family.
+  /// `bridge`: what peers may join; empty for none. `open` opens the listeners at the controller with this address; tests use sockets of another family.
   init(
-    _ loop: EventLoop, _ adapter: Adapter, _ claim: CausewayService.Claim,
+    _ loop: EventLoop, _ adapter: Adapter, _ claim: CausewayService.Claim, bridge: String,
     open: @escaping (UInt64) throws(SystemError) -> Sockets
   ) {
     self.loop = loop
     self.open = open
+    network = bridge.utf8.isEmpty ? nil : NetworkAccessPoint(loop, bridge: bridge)
     self.adapter = adapter
     self.claim = claim
   }
@@ -70,7 +73,8 @@ final class ClassicRadio {
   func start(_ working: Adapter.Working) {
     do throws(SystemError) {
       let sockets = try open(working.address)
-      let records = SDPConnections(loop, channel: sockets.channel)
+      network?.start(working)
+      let records = SDPConnections(loop, SDPServer(channel: sockets.channel, hasNetwork: hasNetwork))
       let isListening = listen(sockets.streams, RFCOMMSocket.accept) { [self] in take($0, $1) }
       let isServing = listen(sockets.records, L2CAPSocket.accept) { descriptor, peer in
         let unitBytes = (try? L2CAPSocket.sendUnitBytesMaxClassic(descriptor)) ?? SDP.unitBytesMin
@@ -134,19 +138,24 @@ final class ClassicRadio {
     listeners = []
     records?.channels.closeAll()
     records = nil
+    network?.stop()
     channel = nil
   }
 
+  private var hasNetwork: Bool { network?.isOpen ?? false }
+
   private func commands(_ index: UInt16) -> [ManagementCommand] {
-    [
+    var commands: [ManagementCommand] = [
       .setSimplePairing(index, true), .setNoInputNoOutput(index), .setConnectable(index, true),
       .setLocalName(index, "Causeway"),
       // Those of a process that was killed are there still.
       .removeUUIDs(index), .addUUID(index, CausewayService.uuid), .addUUID(index, CausewayService.claimUUID(claim)),
-      // After them: else the kernel keeps them from the answers to inquiries for 2 s, in case more come.
-      .setDeviceClass(index, major: Self.deviceClass.major, minor: Self.deviceClass.minor),
-      .setDiscoverable(index, true),
     ]
+    if hasNetwork { commands.append(.addNetworkAccessPoint(index)) }
+    // After the identifiers: else the kernel keeps them from the answers to inquiries for 2 s, in case more come.
+    commands.append(.setDeviceClass(index, major: Self.deviceClass.major, minor: Self.deviceClass.minor))
+    commands.append(.setDiscoverable(index, true))
+    return commands
   }
 
   private func perform(_ commands: [ManagementCommand], _ position: Int) {

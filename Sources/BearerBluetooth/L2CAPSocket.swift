@@ -4,8 +4,8 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The kernel's L2CAP sockets: those of LE, and those of service records over BR/EDR. All are non-blocking, request no link-layer
-/// security (BT_SECURITY_LOW, because TLS above does not rely on it) and are bound to one controller's public address.
+/// The kernel's L2CAP sockets: those of LE, and those of service records and networks over BR/EDR. All are non-blocking, request
+/// no link-layer security (BT_SECURITY_LOW, because TLS above does not rely on it) and are bound to one controller's public address.
 enum L2CAPSocket {
   /// The largest SDU that we accept on a channel. Before Linux 6.9 the peer's credits depend on it too, so a small one
   /// limits goodput: 4096 bytes are 17 packets in flight, 140 KB/s at a 15 ms interval.
@@ -45,8 +45,28 @@ enum L2CAPSocket {
   /// A listener for clients that ask for service records, over BR/EDR. The kernel demands no security of them. Errors: EACCES
   /// (without CAP_NET_BIND_SERVICE), EADDRINUSE (bluetoothd has it).
   static func listenForRecords(_ adapter: UInt64) throws(SystemError) -> CInt {
+    try listenClassic(adapter, psm: recordPSM)
+  }
+
+  /// A listener for peers that want to join a network, over BR/EDR. Errors: as of `listenForRecords`.
+  static func listenForNetwork(_ adapter: UInt64) throws(SystemError) -> CInt {
+    try listenClassic(adapter, psm: BNEPSetup.psm, unitBytes: BNEPSetup.unitBytesMin)
+  }
+
+  /// `unitBytes`: the longest unit of either direction; nil for the kernel's default.
+  private static func listenClassic(
+    _ adapter: UInt64, psm: UInt16, unitBytes: UInt16? = nil
+  ) throws(SystemError) -> CInt {
     try make { (descriptor) throws(SystemError) in
-      var address = socketAddress(adapter, type: UInt8(BDADDR_BREDR), psm: recordPSM, channel: 0)
+      if let unitBytes {
+        var options = l2cap_options()
+        var size = socklen_t(MemoryLayout<l2cap_options>.size)
+        if getsockopt(descriptor, SOL_L2CAP, L2CAP_OPTIONS, &options, &size) != 0 { throw SystemError.last }
+        options.imtu = unitBytes
+        options.omtu = unitBytes
+        if setsockopt(descriptor, SOL_L2CAP, L2CAP_OPTIONS, &options, size) != 0 { throw SystemError.last }
+      }
+      var address = socketAddress(adapter, type: UInt8(BDADDR_BREDR), psm: psm, channel: 0)
       if cbluetooth_bind(descriptor, &address) != 0 { throw SystemError.last }
       if CSystem.listen(descriptor, backlog) != 0 { throw SystemError.last }
     }

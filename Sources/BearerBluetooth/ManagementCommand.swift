@@ -76,6 +76,14 @@ struct ManagementCommand: Equatable {
     ManagementCommand(opcode: 0x0010, index: index, parameters: uuid + [0])
   }
 
+  /// That of a network access point, with the class of service that has it (Networking).
+  static func addNetworkAccessPoint(_ index: UInt16) -> ManagementCommand {
+    let parameters: [UInt8] = [
+      0xFB, 0x34, 0x9B, 0x5F, 0x80, 0x00, 0x00, 0x80, 0x00, 0x10, 0x00, 0x00, 0x16, 0x11, 0x00, 0x00, 0x02,
+    ]
+    return ManagementCommand(opcode: 0x0010, index: index, parameters: parameters)
+  }
+
   /// Removes all of them.
   static func removeUUIDs(_ index: UInt16) -> ManagementCommand {
     ManagementCommand(opcode: 0x0011, index: index, parameters: [UInt8](repeating: 0, count: 16))

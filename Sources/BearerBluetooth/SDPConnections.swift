@@ -4,7 +4,7 @@ import CSystem
 import Primitives
 import Reactor
 
-/// The channels of all clients that ask for our service record.
+/// The channels of all clients that ask for our service records.
 struct SDPConnections {
   /// As many as a controller has links over BR/EDR: one for each peer, which therefore takes nobody else's place.
   static let countMax = 7
@@ -16,10 +16,9 @@ struct SDPConnections {
   let channels: RequestChannels
   private let server: SDPServer
 
-  /// The service is at `channel` of RFCOMM.
-  init(_ loop: EventLoop, channel: UInt8) {
+  init(_ loop: EventLoop, _ server: SDPServer) {
     channels = RequestChannels(loop, Self.rules, countMax: Self.countMax)
-    server = SDPServer(channel: channel)
+    self.server = server
   }
 
   /// As `RequestChannels.adopt`, in place of a channel that the same peer has. Answers have at most `unitBytes`.

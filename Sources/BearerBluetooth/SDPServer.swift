@@ -27,28 +27,31 @@ enum SDP {
   }
 }
 
-/// The server of SDP for one record: request in, response out. It keeps no state: a continuation state is the number of the
-/// bytes that the client has already, and the rest is made anew (Core Specification 5.4, Vol 3, Part B, 4).
+/// The server of SDP for this node's records: request in, response out. It keeps no state: a continuation state is the number
+/// of the bytes that the client has already, and the rest is made anew (Core Specification 5.4, Vol 3, Part B, 4).
 struct SDPServer {
   /// The longest request that is read. A pattern of twelve long UUIDs has 218 bytes; the rest is for a list of attributes.
   static let requestBytesMax = 672
   /// UUIDs in a search pattern (4.5.1).
   private static let patternMax = 12
-  private static let recordHandle: UInt32 = 0x0001_0000
+  /// Of the first record.
+  private static let firstHandle: UInt32 = 0x0001_0000
   private static let offsetBytes = 2
   private static let byteCountMin: UInt16 = 7
 
-  private let record: [(id: UInt16, value: DataElement)]
+  /// Attributes in ascending order.
+  private typealias Record = [(id: UInt16, value: DataElement)]
+  private let records: [Record]
 
-  /// A server of the Causeway service, which is at `channel` of RFCOMM.
-  init(channel: UInt8) {
+  /// A server of the Causeway service, which is at `channel` of RFCOMM, and of a network access point where there is one.
+  init(channel: UInt8, hasNetwork: Bool = false) {
     let l2cap = DataElement(uuid: 0x0100)
     let publicBrowseRoot = DataElement(uuid: 0x1002)
     let english = [
       DataElement(unsigned: UInt16(0x656E)), .init(unsigned: UInt16(106)), .init(unsigned: UInt16(0x0100)),
     ]
-    record = [
-      (0x0000, DataElement(unsigned: Self.recordHandle)),
+    let causeway: Record = [
+      (0x0000, DataElement(unsigned: Self.firstHandle)),
       (0x0001, DataElement(sequence: [SDP.service])),
       (
         SDP.protocolList,
@@ -60,6 +63,18 @@ struct SDPServer {
       (0x0006, DataElement(sequence: english)),
       (0x0100, DataElement(type: DataElement.text, value: Array("Causeway".utf8))),
     ]
+    records = hasNetwork ? [causeway, Self.networkAccessPoint] : [causeway]
+  }
+
+  /// The second record (Personal Area Networking Profile 1.0, 7.1.2), decoded.
+  private static var networkAccessPoint: Record {
+    let bytes = NetworkAccessPoint.record
+    var reader = ByteReader(bytes.span.bytes, orThrow: TooShort())
+    var record: Record = []
+    while let id = try? reader.element().number, let value = try? reader.element() {
+      record.append((UInt16(id), value))
+    }
+    return record
   }
 
   /// The answer to one PDU, at most `unitBytes` long, but `SDP.unitBytesMin` always; nil for what is no request.
@@ -94,39 +109,47 @@ struct SDPServer {
   /// 4.5.1: the handles of the records that have each UUID.
   private func search(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt8] {
     let isFound = try matches(&reader)
-    guard try reader.u16() > 0 else { throw .invalidSyntax }
+    let countMax = try reader.u16()
+    guard countMax > 0 else { throw .invalidSyntax }
     guard try offset(&reader) == 0 else { throw .invalidContinuation }
-    let count: UInt8 = isFound ? 1 : 0
-    var out: [UInt8] = [0, count, 0, count]
-    if isFound { out.append(bigEndian: Self.recordHandle) }
+    var out: [UInt8] = [0, 0, 0, 0]
+    for index in records.indices where isFound[index] && out[1] < countMax {
+      out[1] += 1
+      out[3] += 1
+      out.append(bigEndian: Self.firstHandle + UInt32(index))
+    }
     return out + [0]
   }
 
   /// 4.6.1: attributes of a record.
   private func attributes(_ reader: inout ByteReader<Refusal>, _ bytesMax: Int) throws(Refusal) -> [UInt8] {
-    guard try reader.u32() == Self.recordHandle else { throw .invalidHandle }
+    let handle = try reader.u32()
+    guard handle >= Self.firstHandle, case let index = Int(handle - Self.firstHandle), index < records.count else {
+      throw .invalidHandle
+    }
     let byteCount = try byteCount(&reader)
-    return try part(selection(&reader).bytes, &reader, min(byteCount, bytesMax))
+    return try part(selection(list(&reader), index).bytes, &reader, min(byteCount, bytesMax))
   }
 
   /// 4.7.1: attributes of the records that have each UUID.
   private func searchAttributes(_ reader: inout ByteReader<Refusal>, _ bytesMax: Int) throws(Refusal) -> [UInt8] {
     let isFound = try matches(&reader)
     let byteCount = try byteCount(&reader)
-    let selection = try selection(&reader)
-    return try part(
-      DataElement(sequence: isFound ? [selection] : []).bytes, &reader, min(byteCount, bytesMax))
+    let list = try list(&reader)
+    var found: [DataElement] = []
+    for index in records.indices where isFound[index] { found.append(selection(list, index)) }
+    return try part(DataElement(sequence: found).bytes, &reader, min(byteCount, bytesMax))
   }
 
-  /// Whether the record has each UUID of a search pattern.
-  private func matches(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> Bool {
+  /// Whether a record has each UUID of a search pattern, for each record.
+  private func matches(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [Bool] {
     guard let pattern = try reader.element().elements, (1...Self.patternMax).contains(pattern.count) else {
       throw .invalidSyntax
     }
-    var isFound = true
+    var isFound = [Bool](repeating: true, count: records.count)
     for element in pattern {
       guard let uuid = element.longUUID else { throw .invalidSyntax }
-      if !record.contains(where: { $0.value.contains(longUUID: uuid) }) { isFound = false }
+      for index in records.indices where !contains(records[index], uuid) { isFound[index] = false }
     }
     return isFound
   }
@@ -137,21 +160,33 @@ struct SDPServer {
     return Int(byteCount)
   }
 
-  /// The attributes that a list names: each element is an attribute (16 bits), or the first and the last one of a range
-  /// (32 bits).
-  private func selection(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> DataElement {
+  /// Whether a record has a UUID.
+  private func contains(_ record: Record, _ uuid: [UInt8]) -> Bool {
+    record.contains { $0.value.contains(longUUID: uuid) }
+  }
+
+  /// A list of attributes: each element is an attribute (16 bits), or the first and the last one of a range (32 bits), as
+  /// which both are returned.
+  private func list(_ reader: inout ByteReader<Refusal>) throws(Refusal) -> [UInt32] {
     guard let list = try reader.element().elements, !list.isEmpty else { throw .invalidSyntax }
-    var isWanted = [Bool](repeating: false, count: record.count)
+    var ranges: [UInt32] = []
     for element in list {
       guard let number = element.number, element.value.count >= 2 else { throw .invalidSyntax }
-      let last = UInt16(truncatingIfNeeded: number)
-      let first = element.value.count == 4 ? UInt16(truncatingIfNeeded: number >> 16) : last
-      guard first <= last else { throw .invalidSyntax }
-      for index in record.indices where (first...last).contains(record[index].id) { isWanted[index] = true }
+      let range = element.value.count == 4 ? number : number << 16 | number
+      guard range >> 16 <= range & 0xFFFF else { throw .invalidSyntax }
+      ranges.append(range)
     }
+    return ranges
+  }
+
+  /// The attributes of a record that a list names.
+  private func selection(_ list: [UInt32], _ index: Int) -> DataElement {
     var out: [DataElement] = []
-    for index in record.indices where isWanted[index] {
-      out += [DataElement(unsigned: record[index].id), record[index].value]
+    for (id, value) in records[index] {
+      for range in list where range >> 16 <= id && id <= range & 0xFFFF {
+        out += [DataElement(unsigned: id), value]
+        break
+      }
     }
     return DataElement(sequence: out)
   }

@@ -136,6 +136,8 @@ public struct BluetoothSection {
   /// Whether Bluetooth classic is used, and whether LE is; one of them is.
   public var isClassic = false
   public var isLowEnergy = true
+  /// The bridge that peers may join over Bluetooth classic; empty for none.
+  public var networkBridge = ""
   public init() {}
 }
 

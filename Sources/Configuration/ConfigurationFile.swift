@@ -67,6 +67,10 @@ extension Configuration {
       if let missing { throw ConfigurationError("\(file): [mesh] has no \(missing): set it, the same on all boxes") }
       if !ip.isEnabled { throw ConfigurationError("\(file): [mesh] carries IP: set [ip] enabled = yes") }
     }
+    if !bluetooth.networkBridge.utf8.isEmpty, !bluetooth.isClassic {
+      bluetooth.networkBridge = ""
+      warnings.append("[bluetooth] classic = no switches off nap too; set classic = yes")
+    }
     if wifiDirect.isEnabled, !ip.isEnabled {
       wifiDirect.isEnabled = false
       warnings.append(

@@ -139,6 +139,9 @@ private var bluetoothKeys: [ConfigurationKey] {
       to.bluetooth.isLowEnergy = !text.equals("only")
       return store(&to.bluetooth.isClassic, to.bluetooth.isLowEnergy ? bool(text) : true)
     },
+    ConfigurationKey(section: "bluetooth", name: "nap", accepted: "the name of a bridge") { to, text in
+      store(&to.bluetooth.networkBridge, parseInterface(text))
+    },
   ]
 }
 

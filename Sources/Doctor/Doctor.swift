@@ -78,22 +78,26 @@ public struct RadioAnswers {
   public var mesh: WirelessAbilities?
   /// Whether the kernel has RFCOMM, or has loaded it for this question.
   public var hasRFCOMM: Bool
+  /// The same of BNEP.
+  public var hasBNEP: Bool
 
   public init(
     regulatoryDomain: String?, adapters: [AdapterAbilities]?, wireless: WirelessAbilities?, mesh: WirelessAbilities?,
-    hasRFCOMM: Bool = true
+    hasRFCOMM: Bool = true, hasBNEP: Bool = true
   ) {
     self.regulatoryDomain = regulatoryDomain
     self.adapters = adapters
     self.wireless = wireless
     self.mesh = mesh
     self.hasRFCOMM = hasRFCOMM
+    self.hasBNEP = hasBNEP
   }
 
   /// Asks the kernel.
   init(asking interface: String, mesh: String) {
     self.init(
       regulatoryDomain: BearerIP.regulatoryDomain(), adapters: adapterAbilities(),
-      wireless: wirelessAbilities(of: interface), mesh: wirelessAbilities(of: mesh), hasRFCOMM: kernelHasRFCOMM())
+      wireless: wirelessAbilities(of: interface), mesh: wirelessAbilities(of: mesh), hasRFCOMM: kernelHasRFCOMM(),
+      hasBNEP: kernelHasBNEP())
   }
 }

@@ -29,7 +29,7 @@ extension Doctor {
           "bluetooth", .wrong, "\(joined(answers.map { $0.name })): no Bluetooth Low Energy",
           remedy: "use an adapter of Bluetooth 4.0 or later, or set [bluetooth] classic = only"))
     }
-    if used.isClassic { findings += bluetoothClassic(answers) }
+    if used.isClassic { findings += bluetoothClassic(answers) + network() }
     if findings.isEmpty {
       let kinds: StaticString =
         !used.isClassic ? "Low Energy" : used.isLowEnergy ? "Low Energy and classic" : "classic alone"
@@ -52,6 +52,21 @@ extension Doctor {
       Finding(
         "bluetooth", .wrong, "the kernel has no RFCOMM, which [bluetooth] classic needs",
         remedy: "run “modprobe rfcomm”, or set [bluetooth] classic = no")
+    ]
+  }
+
+  /// The bridge that peers join.
+  private func network() -> [Finding] {
+    let bridge = configuration.bluetooth.networkBridge
+    if bridge.utf8.isEmpty || radios.hasBNEP && machine.exists("/sys/class/net/" + bridge + "/bridge") { return [] }
+    return [
+      Finding(
+        "bluetooth", .wrong,
+        radios.hasBNEP
+          ? "[bluetooth] nap names no bridge" : "the kernel has no BNEP, which [bluetooth] nap needs",
+        remedy: radios.hasBNEP
+          ? "run “ip link add NAME type bridge”; docs/operations.md, “IP over Bluetooth”"
+          : "run “modprobe bnep”, or remove nap")
     ]
   }
 

@@ -82,6 +82,7 @@ public enum Ledger {
       Entry("DNS-SD: records, estimated", DiscoveryMemory.recordsMax, DiscoveryMemory.record),
       Entry("Bluetooth: peers heard", BluetoothRadios.heardMax, BluetoothRadios.heardBytes),
       Entry("Bluetooth classic: records asked for", BluetoothRadios.recordClientsMax, smallObject),
+      Entry("Bluetooth classic: peers of a network", BluetoothRadios.networkPeersMax, smallObject),
       Entry(
         "control socket: requests", ControlProtocol.clientsMax + ControlProtocol.reservedMax,
         ControlProtocol.requestBytesMax),

@@ -102,12 +102,17 @@ extension Relay: BearerDelegate {
     return all
   }
 
-  /// One for each adapter, and one more for classic where that is used.
+  /// One for each adapter, and one more each for classic and for its network where they are used.
   var bluetoothStatus: [BearerStatus] {
     var all: [BearerStatus] = []
     for snapshot in bluetooth?.snapshots ?? [] {
       if snapshot.isLowEnergy { all.append(lowEnergyStatus(snapshot)) }
       if let classic = snapshot.classic { all.append(classicStatus(classic, snapshot)) }
+    }
+    bluetooth?.tellNetworks { network in
+      let state = network.problem == nil ? "up" : "fault"
+      all.append(
+        BearerStatus(name: "bluetooth-nap", state: state, detail: network.detail, problem: network.problem ?? ""))
     }
     return all
   }
@@ -208,6 +213,7 @@ extension Relay: BearerDelegate {
     settings.relays = node.settings.relays
     settings.isClassic = configuration.bluetooth.isClassic
     settings.isLowEnergy = configuration.bluetooth.isLowEnergy
+    settings.networkBridge = configuration.bluetooth.networkBridge
     let radios = BluetoothRadios(loop, settings, adapters: configuration.bluetooth.adapters, hint: hint, self)
     radios.placesChanged = { [self] places in node.handle(.bluetoothPlaces(places), now: loop.now) }
     bluetooth = radios

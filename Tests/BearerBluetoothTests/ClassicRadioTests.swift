@@ -65,6 +65,24 @@ import Testing
     bearer.stop()
   }
 
+  @Test func aNetworkThatCannotBeServedLeavesTheRestAsItIs() {
+    var settings = BluetoothSettings()
+    settings.isClassic = true
+    settings.networkBridge = "br0"
+    let descriptor = kernel.theirs
+    let bearer = BluetoothBearer(
+      kernel.loop, settings, hint: 0x11, witness, openSocket: { .success(descriptor) },
+      openClassic: { (_) throws(SystemError) in
+        (socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0), 5, socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0))
+      })
+    bearer.start()
+    kernel.serve()
+    // No controller has the simulated one's address.
+    #expect(witness.faults.filter { $0.hasPrefix("nobody can join: ") }.count == 1)
+    #expect(bearer.classic?.network?.snapshot?.problem != nil && bearer.snapshot.classic?.isDiscoverable == true)
+    bearer.stop()
+  }
+
   @Test func linksOfTheTwoKindsAreCountedApart() {
     let bearer = start()
     kernel.serve()

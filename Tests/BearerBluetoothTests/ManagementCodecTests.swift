@@ -24,6 +24,9 @@ private let hub = WireAddress(address: 0x00AA_0100_0001, type: 1)
   #expect(
     ManagementCommand.addUUID(0, CausewayService.uuid).bytes
       == bytes("100000001100" + "0100a1e405ca5c9e0b4e5b6f01001c8a" + "00"))
+  #expect(
+    ManagementCommand.addNetworkAccessPoint(0).bytes
+      == bytes("100000001100" + "fb349b5f8000008000100000" + "16110000" + "02"))
   let name = ManagementCommand.setLocalName(0, "Box").bytes
   #expect(name == bytes("0f0000000401" + "426f78" + String(repeating: "00", count: 257)))
 }

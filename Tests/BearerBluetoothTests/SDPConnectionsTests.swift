@@ -15,7 +15,7 @@ import Testing
 
   init() throws {
     loop = try EventLoop()
-    connections = SDPConnections(loop, channel: 5)
+    connections = SDPConnections(loop, SDPServer(channel: 5))
   }
 
   /// The client's end of a new channel.

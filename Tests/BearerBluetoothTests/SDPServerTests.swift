@@ -140,3 +140,40 @@ func anAnswerIsContinuedWithinTheLimitsOfTheClientAndItsChannel(_ byteCount: Int
   #expect(ask("") == nil)
   #expect(ask("0800010000") == "0100010002" + "0003")
 }
+
+// MARK: Two records
+
+private let network =
+  "356b" + "0900000a00010001" + "0900013503191116" + "090004351b" + "350619010009000f"
+  + "351119000f09010035090908000908060986dd" + "0900053503191002" + "090006350909656e09006a090100"
+  + "09000935083506191116090100" + "09010025074e6574776f726b" + "09030a090000" + "09030b090005"
+
+private func askBoth(_ request: String) -> String? {
+  SDPServer(channel: 5, hasNetwork: true).respond(to: bytes(request), unitBytes: 672).map { hex($0) }
+}
+
+@Test func aPhoneThatLooksForANetworkIsToldItsRecord() {
+  let request = "060001000f" + "3503191116" + "ffff" + "35050a0000ffff" + "00"
+  #expect(askBoth(request) == "0700010072" + "006f" + "356d" + network + "00")
+  #expect(ask(request) == "0700010005" + "0002" + "3500" + "00")
+}
+
+@Test func aBrowserIsToldBothRecords() {
+  let request = "060001000f" + "3503191002" + "ffff" + "35050a0000ffff" + "00"
+  #expect(askBoth(request) == "07000100c6" + "00c3" + "35c1" + record + network + "00")
+}
+
+@Test func aSearchGivesTheHandlesOfBothAndNoMoreThanAreWanted() {
+  #expect(
+    askBoth("0200010008" + "3503190100" + "0005" + "00") == "030001000d" + "00020002" + "0001000000010001" + "00")
+  #expect(askBoth("0200010008" + "3503190100" + "0001" + "00") == "0300010009" + "00010001" + "00010000" + "00")
+  #expect(askBoth("0200010008" + "3503191116" + "0005" + "00") == "0300010009" + "00010001" + "00010001" + "00")
+}
+
+@Test func attributesAreThoseOfTheHandle() {
+  #expect(
+    askBoth("040001000c" + "00010001" + "0010" + "3503090100" + "00") == "0500010011" + "000e" + "350c"
+      + "09010025074e6574776f726b" + "00")
+  #expect(askBoth("040001000c" + "00010002" + "0010" + "3503090100" + "00") == "0100010002" + "0002")
+  #expect(askBoth("040001000c" + "0000ffff" + "0010" + "3503090100" + "00") == "0100010002" + "0002")
+}

@@ -129,6 +129,14 @@ func bluetoothClassicIsUsedBesideLowEnergyOrAlone(_ word: String, _ isClassic: B
   #expect(refusal("[mesh]\nenabled = no\nssid = x") == nil)
 }
 
+@Test func aNetworkOverBluetoothIsOffUnlessABridgeIsNamedAndNeedsClassic() throws {
+  #expect(try parse("[bluetooth]\nclassic = yes").bluetooth.networkBridge == "")
+  #expect(try parse("[bluetooth]\nclassic = yes\nnap = br0").bluetooth.networkBridge == "br0")
+  let off = try parse("[bluetooth]\nnap = br0")
+  #expect(off.bluetooth.networkBridge == "" && off.warnings.first?.hasPrefix("[bluetooth] classic = no") == true)
+  #expect(refusal("[bluetooth]\nnap = a/b") != nil && refusal("[bluetooth]\nnap = sixteen-letters-") != nil)
+}
+
 @Test func encryptionIsRequiredUnlessSaidOtherwise() throws {
   #expect(try Configuration.parse(Array("[node]\n".utf8), file: "box.conf").peer.encryption == .required)
   for (word, expected) in [("required", EncryptionPreference.required), ("optional", .optional), ("none", .none)] {

@@ -192,6 +192,18 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     #expect(try patient.findings().contains { $0.text == "hci0: classic alone, 7 links used at most" })
   }
 
+  @Test func whatANetworkOverBluetoothLacksIsNamedWhereItIsWanted() throws {
+    patient.radios.hasBNEP = false
+    patient.configuration.bluetooth.isClassic = true
+    #expect(try patient.complaints() == [])
+    patient.configuration.bluetooth.networkBridge = "br0"
+    try expect("wrong bluetooth: the kernel has no BNEP, which [bluetooth] nap needs")
+    patient.radios.hasBNEP = true
+    try expect("wrong bluetooth: [bluetooth] nap names no bridge")
+    try patient.write("/sys/class/net/br0/bridge/bridge_id", "8000.000000000000\n")
+    #expect(try patient.complaints() == [])
+  }
+
   @Test func bluetoothdInTheWayIsNamed() throws {
     try patient.run("bluetoothd", process: 612)
     try expect("wrong bluetoothd: bluetoothd runs (process 612): only one of the two can own an adapter")

@@ -3,7 +3,7 @@
 /// Requests to the SDP server from whoever connects, each with the unit of its channel and its length before it. Then the same
 /// bytes as answers to our own question.
 func fuzzServiceRecords(_ input: UnsafeRawBufferPointer) {
-  let server = SDPServer(channel: 5)
+  let server = SDPServer(channel: 5, hasNetwork: true)
   var script = Script(input)
   while !script.isOver {
     let unitBytes = Int(script.u8())

@@ -14,6 +14,7 @@ private let targets: [(name: String, take: (UnsafeRawBufferPointer) -> Void)] = 
   ("management", fuzzManagement),
   ("attributes", fuzzAttributes),
   ("records", fuzzServiceRecords),
+  ("setups", fuzzNetworkSetups),
   ("supplicant", fuzzSupplicant),
   ("requests", fuzzRequests),
   ("leases", fuzzLeases),

@@ -7,6 +7,8 @@
 #include <bluetooth/l2cap.h>
 #include <bluetooth/rfcomm.h>
 
+#include "BNEP.h"
+
 // glibc declares socket addresses as a transparent union, which Swift cannot pass a pointer for.
 static inline int cbluetooth_bind_control(int descriptor, const struct sockaddr_hci *address) {
   return bind(descriptor, (const struct sockaddr *)address, sizeof *address);

@@ -10,6 +10,7 @@
     phone.py        a program: a Bluetooth host that is not Linux, for Process
     client.py       a program: a Causeway client on such a host, over RFCOMM or over TCP, written from docs/protocol.md
     classic.py      Bluetooth classic by the kernel: inquiry, service records, RFCOMM
+    panu.py         a peer that joins a network over Bluetooth classic
     carrier.py      a program: carries a node's streams over RFCOMM, for a peer that has nothing else
     told.py         what that program tells
     station.py      a phone as an ordinary station, and its address

@@ -3,6 +3,7 @@
 import ctypes
 import socket
 import struct
+import time
 
 from .bluetooth import (
     AF_BLUETOOTH, BT_SECURITY, BT_SECURITY_LOW, BTPROTO_L2CAP, SOL_BLUETOOTH, _bind, _libc, address_bytes, address_text,
@@ -51,12 +52,18 @@ def find(kernel, index, service, timeout=30):
 
 
 def _inquire(kernel, index, is_wanted, timeout):
-    kernel.forget_events()
-    kernel.command(kernel.START_DISCOVERY, index, BREDR_ADDRESSES)
-    try:
-        return kernel.wait_event(kernel.FOUND, index, lambda found: found[6] == 0 and is_wanted(found), timeout)
-    finally:
-        kernel.command(kernel.STOP_DISCOVERY, index, BREDR_ADDRESSES, check=False)
+    """Inquiries until one is answered as is wanted: each device answers once here, and tells of new services after two seconds."""
+    deadline = time.monotonic() + timeout
+    while True:
+        kernel.forget_events()
+        kernel.command(kernel.START_DISCOVERY, index, BREDR_ADDRESSES)
+        try:
+            return kernel.wait_event(kernel.FOUND, index, lambda found: found[6] == 0 and is_wanted(found), 3)
+        except CheckFailed:
+            if time.monotonic() > deadline:
+                raise
+        finally:
+            kernel.command(kernel.STOP_DISCOVERY, index, BREDR_ADDRESSES, check=False)
 
 
 def _low(new):

@@ -12,7 +12,10 @@ import signal
 import sys
 import time
 
-from lab import BluetoothAir, Box, Machine, Node, Process, Supplicant, cable, check, load_radios, main, run, say, step, wait_until
+from lab import (
+    BluetoothAir, Box, Machine, Management, Node, Process, Supplicant, cable, check, classic, load_radios, main, panu, run, say, step,
+    wait_until,
+)
 from lab.clock import set_synchronised
 from lab.gpio import BUTTON, KEYS, LIGHT, Chip
 from lab.hotplug import BLUETOOTH, WIFI, block, switches
@@ -82,12 +85,13 @@ def radios():
         machine = Machine("box")
         Supplicant(machine, "wlan0")
         air.wait_ready()
-        service.configure({
+        sections = {
             "board": {"status-led": "ACT"},
             "bluetooth": {"adapter": "hci0"},
             "wifi-direct": {"interface": "wlan0", "frequency": 2437},
             "ip": {"interfaces": "p2p-*"},
-        })
+        }
+        service.configure(sections)
         service.control("restart")
         service.wait_status("the radios are up", lambda status: {("bluetooth-le", "up"), ("wifi-direct", "group-owner")} <= {
             (bearer["name"], bearer["state"]) for bearer in status["bearers"]})
@@ -102,6 +106,29 @@ def radios():
         wait_until("systemd knows of bob", lambda: service.show("StatusText") == "1 link, 1 peer", 20, 0.5)
         bob.stop()
         remark(f"{flashes} flashes in 6 s; systemd says “{service.show('StatusText')}”")
+    with step("a peer over Bluetooth classic joins a bridge from inside, and leaves it when systemd restarts the daemon") as remark:
+        classic.load()
+        panu.load()
+        run("ip", "link", "add", "br0", "address", "02:00:00:00:00:01", "type", "bridge", "forward_delay", "0")
+        run("ip", "address", "add", "10.8.0.1/24", "dev", "br0")
+        run("ip", "link", "set", "br0", "up")
+        service.configure({**sections, "bluetooth": {"adapter": "hci0", "classic": "yes", "nap": "br0"}})
+        service.control("restart")
+        service.wait_status("is discoverable", lambda status: "discoverable" in bearer(status, "bluetooth-classic")["detail"])
+        check("bluetooth" not in "".join(
+            line for line in service.cli("doctor", check=False).splitlines() if "WRONG" in line), "doctor misses nothing")
+        kernel, phone = Management(), Box("phone")
+        classic.power_on(kernel, 1)
+        channel, interface = panu.join(kernel.address(1), kernel.address(0), phone)
+        phone.run("ip", "address", "add", "10.8.0.2/24", "dev", interface)
+        wait_until("it reaches the box", lambda: phone.ping("10.8.0.1"), 20)
+        remark(bearer(service.status(), "bluetooth-nap")["detail"])
+        service.configure(sections)
+        service.control("restart")
+        wait_until("it has left", lambda: "bnep" not in run("ip", "-o", "link", "show", "master", "br0"), 10)
+        check(panu.ends(channel, 10), "it is told")
+        service.wait_status("the radios are up", lambda status: {("bluetooth-le", "up"), ("wifi-direct", "group-owner")} <= {
+            (bearer["name"], bearer["state"]) for bearer in status["bearers"]})
     with step("rfkill blocks both radios: the status says so, although the sandbox hides /dev/rfkill; then both work again") as remark:
         names = ("bluetooth-le", "wifi-direct")
         numbers = [switches(BLUETOOTH)[0], switches(WIFI)[0]]

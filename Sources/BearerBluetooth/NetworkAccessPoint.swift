@@ -1,0 +1,186 @@
+import Bearer
+import CSystem
+import Primitives
+import Reactor
+
+/// The state of a network access point, for status.
+public struct NetworkSnapshot: Equatable, Sendable {
+  /// The controller, the bridge, and each peer that has joined: its address, its interface, for how long.
+  public var detail: String
+  /// Why nobody can join, or the last one could not; nil when it works, or when the controller is away.
+  public var problem: String?
+}
+
+/// What puts peers into a network. A test has its own.
+protocol PeerNetwork: AnyObject {
+  /// Makes a connected channel, whose setup request is unread, an interface of the network, and answers the request. Returns its
+  /// name. Errors: those of `cbluetooth_bnep_join`.
+  func join(_ channel: CInt, _ peer: UInt64) throws(SystemError) -> String
+  /// Ends the interface of a peer.
+  func leave(_ peer: UInt64)
+}
+
+/// IP over Bluetooth classic for programs that know nothing of Causeway: the role of a network access point (Personal Area
+/// Networking Profile 1.0, 2.2.1). The kernel joins each peer with a bridge as one more Ethernet port.
+///
+/// Nothing of it is ours: it is not sealed, and whoever is in range may join. No pairing that a person would see, as in
+/// `ClassicRadio`.
+final class NetworkAccessPoint {
+  /// As many as a controller has links over BR/EDR.
+  static let peersMax = 7
+
+  /// The attributes of the service record: the identifier and the value of each, as they stand on the wire.
+  static let record: [UInt8] = [
+    // The handle; NAP; L2CAP with its PSM, BNEP 1.0, which carries IPv4, ARP and IPv6.
+    0x09, 0x00, 0x00, 0x0A, 0x00, 0x01, 0x00, 0x01, 0x09, 0x00, 0x01, 0x35, 0x03, 0x19, 0x11, 0x16,
+    0x09, 0x00, 0x04, 0x35, 0x1B, 0x35, 0x06, 0x19, 0x01, 0x00, 0x09, 0x00, 0x0F,
+    0x35, 0x11, 0x19, 0x00, 0x0F, 0x09, 0x01, 0x00, 0x35, 0x09, 0x09, 0x08, 0x00, 0x09, 0x08, 0x06, 0x09, 0x86, 0xDD,
+    // The public browse root; English in UTF-8; version 1.0 of the profile; “Network”.
+    0x09, 0x00, 0x05, 0x35, 0x03, 0x19, 0x10, 0x02,
+    0x09, 0x00, 0x06, 0x35, 0x09, 0x09, 0x65, 0x6E, 0x09, 0x00, 0x6A, 0x09, 0x01, 0x00,
+    0x09, 0x00, 0x09, 0x35, 0x08, 0x35, 0x06, 0x19, 0x11, 0x16, 0x09, 0x01, 0x00,
+    0x09, 0x01, 0x00, 0x25, 0x07, 0x4E, 0x65, 0x74, 0x77, 0x6F, 0x72, 0x6B,
+    // No security of Bluetooth's own; access by Ethernet of 100 Mbit/s.
+    0x09, 0x03, 0x0A, 0x09, 0x00, 0x00, 0x09, 0x03, 0x0B, 0x09, 0x00, 0x05,
+  ]
+
+  typealias Sockets = (channels: CInt, network: any PeerNetwork)
+
+  var report: ((String, _ isFault: Bool) -> Void)?
+
+  private let loop: EventLoop
+  private let bridge: String
+  private let setupMax: TimeSpan
+  private let open: (_ bridge: String, _ adapter: UInt64) throws(SystemError) -> Sockets
+  private var network: (any PeerNetwork)?
+  private var listener: BluetoothListener?
+  private var connections: [NetworkConnection] = []
+  private var index: UInt16?
+  private var fault: SystemError?
+
+  /// `setupMax`: how long a peer may take to ask for its role, which it does at once. `open` opens the listener at the controller
+  /// with this address; tests use a socket of another family.
+  init(
+    _ loop: EventLoop, bridge: String, setupMax: TimeSpan = .seconds(5),
+    open: @escaping (String, UInt64) throws(SystemError) -> Sockets = NetworkAccessPoint.openSockets
+  ) {
+    self.loop = loop
+    self.bridge = bridge
+    self.setupMax = setupMax
+    self.open = open
+  }
+
+  /// Whether peers may come.
+  var isOpen: Bool { listener != nil }
+
+  /// Nil while the controller is away.
+  var snapshot: NetworkSnapshot? {
+    guard let index else { return nil }
+    var peers = ""
+    var count: UInt64 = 0
+    for connection in connections {
+      guard let (interface, since) = connection.membership else { continue }
+      count += 1
+      let address = BluetoothEndpoint(address: connection.peer, isRandom: false).text
+      let seconds = decimal((loop.now - since).milliseconds / 1000)
+      peers = joined([peers, ", ", address, " ", interface, " for ", seconds, " s"])
+    }
+    let detail = joined([
+      "hci", decimal(UInt64(index)), ", ", bridge, ", not sealed, ", decimal(count), " of ",
+      decimal(UInt64(Self.peersMax)),
+      " peers", peers,
+    ])
+    return NetworkSnapshot(detail: detail, problem: fault.map { problem($0) })
+  }
+
+  /// The controller is up.
+  func start(_ working: Adapter.Working) {
+    index = working.index
+    do throws(SystemError) {
+      let sockets = try open(bridge, working.address)
+      listener = try BluetoothListener(
+        loop, sockets.channels, { [self] in adopt($0, $1.address) }, shortage: { [self] error in tell(error) })
+      network = sockets.network
+      fault = nil
+      report?("peers may join the bridge: plain Ethernet, which Causeway neither seals nor authenticates", false)
+    } catch {
+      tell(error)
+    }
+  }
+
+  /// The controller is down, or the box ends.
+  func stop() {
+    listener?.close()
+    listener = nil
+    for connection in connections { connection.close() }
+    network = nil
+    index = nil
+    fault = nil
+  }
+
+  static func openSockets(_ bridge: String, _ adapter: UInt64) throws(SystemError) -> Sockets {
+    let network = try BridgedNetwork(bridge, adapter)
+    return (try L2CAPSocket.listenForNetwork(adapter), network)
+  }
+
+  /// Waits for the setup of a connected channel, in place of one that the same peer has. It is closed when there are `peersMax`
+  /// already or epoll fails.
+  func adopt(_ descriptor: CInt, _ peer: UInt64) {
+    connections.first { $0.peer == peer }?.close()
+    guard connections.count < Self.peersMax else {
+      _ = close(descriptor)
+      return
+    }
+    guard let connection = try? NetworkConnection(loop, descriptor, peer, setupMax, self) else { return }
+    connections.append(connection)
+  }
+
+  // MARK: For the connections
+
+  /// The interface that a peer has now; nil when it may not join.
+  func join(_ connection: NetworkConnection, _ channel: CInt) -> String? {
+    guard let network else { return nil }
+    do throws(SystemError) {
+      let interface = try network.join(channel, connection.peer)
+      if fault != nil { tell(nil) }
+      return interface
+    } catch {
+      // The peer has gone meanwhile, or its former interface is about to.
+      if error.code != EBADFD && error.code != EEXIST { tell(error) }
+      return nil
+    }
+  }
+
+  func left(_ connection: NetworkConnection) {
+    network?.leave(connection.peer)
+  }
+
+  func ended(_ connection: NetworkConnection) { connections.removeAll { $0 === connection } }
+
+  /// Says a fault once, and that it is over.
+  private func tell(_ error: SystemError?) {
+    if error == fault { return }
+    fault = error
+    report?(error.map { problem($0) } ?? "peers can join again", error != nil)
+  }
+
+  private func problem(_ error: SystemError) -> String {
+    switch error.code {
+    case EPROTONOSUPPORT: "nobody can join: the kernel has no BNEP: run “modprobe bnep”, or remove [bluetooth] nap"
+    case ENODEV: "nobody can join: [bluetooth] nap names no bridge: run “ip link add NAME type bridge”"
+    case EPERM: "nobody can join: no permission to add interfaces: run with CAP_NET_ADMIN"
+    case EACCES: "nobody can join: no permission for the channel: run with CAP_NET_BIND_SERVICE"
+    case EADDRINUSE: "nobody can join: another program is a network access point: stop bluetoothd"
+    case _: "nobody can join: " + error.text
+    }
+  }
+}
+
+// Interpolations would be three times as long.
+@inline(never) private func joined(_ parts: [String]) -> String {
+  var all = ""
+  for part in parts { all += part }
+  return all
+}
+
+@inline(never) private func decimal(_ number: UInt64) -> String { number.description }

@@ -1,0 +1,71 @@
+import CSystem
+import Primitives
+import Reactor
+
+/// The channel of one peer of a `NetworkAccessPoint`: its setup, and then only its end, as the kernel reads it.
+final class NetworkConnection: EventSource {
+  let peer: UInt64
+  /// The interface of a peer that has joined, and since when; nil before.
+  private(set) var membership: (interface: String, since: Instant)?
+
+  private let loop: EventLoop
+  private let descriptor: CInt
+  /// Nil when the channel has ended.
+  private var owner: NetworkAccessPoint?
+  private var registration: Registration?
+  private var timer: Timer?
+
+  /// Takes over the connected `descriptor`, even when it throws. A peer that has not asked for its role after `setupMax` is left.
+  init(
+    _ loop: EventLoop, _ descriptor: CInt, _ peer: UInt64, _ setupMax: TimeSpan, _ owner: NetworkAccessPoint
+  ) throws(SystemError) {
+    self.loop = loop
+    self.descriptor = descriptor
+    self.peer = peer
+    do {
+      registration = try loop.add(descriptor, .read, .admission, self)
+    } catch {
+      _ = CSystem.close(descriptor)
+      throw error
+    }
+    self.owner = owner
+    timer = Timer(loop) { [self] in close() }
+    timer?.set(after: setupMax)
+  }
+
+  func close() {
+    guard let owner, let registration else { return }
+    self.owner = nil
+    loop.remove(registration)
+    timer?.cancel()
+    timer = nil
+    // The kernel keeps the interface, and the channel with it, until it is told.
+    if membership != nil { owner.left(self) }
+    _ = CSystem.close(descriptor)
+    owner.ended(self)
+  }
+
+  func ready(_ events: UInt32) {
+    guard let owner, let registration, membership == nil else { return close() }
+    // One byte more tells a unit that is too long. It stays for the kernel.
+    var request = [UInt8](repeating: 0, count: BNEPSetup.requestBytesMax + 1)
+    let count = recv(descriptor, &request, request.count, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT))
+    if count < 0, csystem_errno() == EAGAIN || csystem_errno() == EINTR { return }
+    guard count > 0 else { return close() }
+    switch BNEPSetup.verdict(on: Array(request[..<count])) {
+    case .malformed: close()
+    case .refused(let refusal): refuse(refusal)
+    case .welcome:
+      guard let interface = owner.join(self, descriptor) else { return refuse(.notAllowed) }
+      membership = (interface, loop.now)
+      timer?.cancel()
+      loop.modify(registration, [])
+    }
+  }
+
+  private func refuse(_ refusal: BNEPSetup.Refusal) {
+    let response = BNEPSetup.response(refusal)
+    _ = CSystem.send(descriptor, response, response.count, CInt(MSG_NOSIGNAL))
+    close()
+  }
+}
