@@ -56,14 +56,14 @@ extension LocalEvent {
     case 137:
       let from = try reader.address()
       let isReliable = try reader.u8() != LocalRequest.Mode.unreliable.rawValue
-      self = .message(session: object, from: from, isReliable: isReliable, try reader.span(Int(try reader.u32())).array)
+      self = .message(session: object, from: from, isReliable: isReliable, try reader.span(Int(try reader.u32())).copied)
     case 138:
       let to = try reader.address()
       guard let delivery = LocalDelivery(rawValue: try reader.u8()) else { throw .outOfRange }
       self = .sent(request: object, to: to, delivery)
     case 139: self = .room(session: object, try reader.address())
     case 140: self = .stream(session: object, stream: try reader.u32(), from: try reader.address(), try reader.text())
-    case 141: self = .streamBytes(stream: object, try reader.span(Int(try reader.u32())).array)
+    case 141: self = .streamBytes(stream: object, try reader.span(Int(try reader.u32())).copied)
     case 142: self = .streamRoom(stream: object, limit: try reader.u64())
     case 143:
       let received = try reader.u32()

@@ -92,7 +92,7 @@ public struct LocalRequest: Equatable, Sendable {
       guard count < SessionLimits.membersMax else { throw .outOfRange }
       var to: [MemberAddress] = []
       for _ in 0..<count { to.append(try reader.address()) }
-      body = .send(session: session, mode, to: to, data: try reader.span(Int(try reader.u32())).array)
+      body = .send(session: session, mode, to: to, data: try reader.span(Int(try reader.u32())).copied)
     case 11: body = .window(session: try reader.u32(), limit: try reader.u64())
     case 12: body = .gather(session: try reader.u32())
     case 13: body = .stream(session: try reader.u32(), to: try reader.address(), name: try reader.text())
@@ -101,7 +101,7 @@ public struct LocalRequest: Equatable, Sendable {
       let stream = try reader.u32()
       let count = Int(try reader.u32())
       guard count <= LocalLimits.streamBytesMax else { throw .outOfRange }
-      body = .write(stream: stream, data: try reader.span(count).array)
+      body = .write(stream: stream, data: try reader.span(count).copied)
     case 16: body = .streamWindow(stream: try reader.u32(), limit: try reader.u64())
     case 17: body = .finish(stream: try reader.u32())
     case 18: body = .reset(stream: try reader.u32())

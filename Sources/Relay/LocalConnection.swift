@@ -161,7 +161,7 @@ final class LocalConnection: EventSource {
     } else if !isLong, longSince != nil {
       longSince = nil
       // The memory of the long packet is free again.
-      inbox = inbox.span.bytes.array
+      inbox = inbox.span.bytes.copied
       server.givePlaces()
     }
   }

@@ -24,7 +24,7 @@ extension [UInt8] {
 
 extension RawSpan {
   /// The bytes.
-  public var array: [UInt8] {
+  public var copied: [UInt8] {
     var bytes: [UInt8] = []
     bytes.append(copying: self)
     return bytes

@@ -121,8 +121,8 @@ extension Sessions {
     let from = session.pairs[index].address
     tell(
       lane == nil
-        ? .datagram(session.handle, from: from, data.array)
-        : .message(session.handle, from: from, data.array))
+        ? .datagram(session.handle, from: from, data.copied)
+        : .message(session.handle, from: from, data.copied))
   }
 
   func receiveWindow(_ window: WindowMessage, from node: NodeID, _ now: Instant) {

@@ -125,7 +125,7 @@ extension Sessions {
       UInt64(data.byteCount) <= stream.receiving.limit - stream.receiving.received
     else { return reset(place, .broken) }
     change(place) { $0.receiving.received += UInt64(data.byteCount) }
-    tell(.stream(stream.handle, .bytes(data.array)))
+    tell(.stream(stream.handle, .bytes(data.copied)))
   }
 
   func receiveStreamEnd(_ message: StreamEndMessage, from node: NodeID) {

@@ -22,5 +22,5 @@ import Testing
 
 @Test func aSpanIsCopiedFromItsFirstByteToItsLast() {
   let bytes: [UInt8] = [1, 2, 3, 4, 5]
-  #expect(bytes.span.bytes.extracting(1..<4).array == [2, 3, 4])
+  #expect(bytes.span.bytes.extracting(1..<4).copied == [2, 3, 4])
 }
