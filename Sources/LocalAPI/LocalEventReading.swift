@@ -56,7 +56,8 @@ extension LocalEvent {
     case 137:
       let from = try reader.address()
       let isReliable = try reader.u8() != LocalRequest.Mode.unreliable.rawValue
-      self = .message(session: object, from: from, isReliable: isReliable, try reader.span(Int(try reader.u32())).copied)
+      let data = try reader.span(Int(try reader.u32())).copied
+      self = .message(session: object, from: from, isReliable: isReliable, data)
     case 138:
       let to = try reader.address()
       guard let delivery = LocalDelivery(rawValue: try reader.u8()) else { throw .outOfRange }
