@@ -6,6 +6,7 @@
 # without it there is no causeway.update, and the card takes none.
 # CAUSEWAY_CACHE moves the cache.
 set -euo pipefail
+[ -z "${CAUSEWAY_UPDATE_KEY:-}" ] || CAUSEWAY_UPDATE_KEY=$(realpath -e "$CAUSEWAY_UPDATE_KEY")
 cd "$(dirname "$0")/../.."
 
 board=${1:-}
