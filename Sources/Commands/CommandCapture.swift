@@ -111,7 +111,8 @@ private final class Capture {
   private var frames: UInt64 = 0
   private var dropped: UInt64 = 0
   private var bytes: UInt64 = 0
-  /// Looks at the daemon after a signal: what had come before it is written too.
+  /// How often the daemon was looked at after a signal: what had come before it is written too, and no more than so many packets
+  /// of a busy box.
   private var looksAfterSignal = 0
   private static let looksAfterSignalMax = 256
 

@@ -36,7 +36,8 @@ public enum LocalLimits {
   public static let repliesBytesMax = 2_048
   /// With so many bytes in hand no more packets for a client share one write.
   public static let batchBytesMax = 4_096
-  /// What is read from a client at once, and written to it, as long as few have more in hand than is said above.
+  /// What is read from a client at once, and written to it, as long as fewer than `largeMax` clients have more in hand than
+  /// `shortPacketBytesMax` and `batchBytesMax`.
   public static let largeBytesMax = 16_384
   public static let largeMax = 8
   /// Certificates that a client is told of a member, in bytes with their lengths: those at the beginning of the chain that fit,

@@ -92,7 +92,8 @@ public enum Ledger {
       Entry("applications: sessions", SessionLimits.sessionsMax, LocalMemory.session),
       Entry("applications: invitations", SessionLimits.invitationsMax, LocalMemory.invitation),
       Entry("applications: long packets", LocalLimits.longPacketsMax, LocalLimits.packetBytesMax),
-      Entry("applications: much at once", LocalLimits.largeMax, LocalLimits.largeBytesMax),
+      // From a client and to it.
+      Entry("applications: much at once", LocalLimits.largeMax, 2 * LocalLimits.largeBytesMax),
       Entry("applications: messages, shared", Int(SessionLimits.sharePoolBytes + SessionLimits.loanPoolBytes)),
       Entry("applications: streams", SessionLimits.streamsMax, LocalMemory.stream),
       Entry("applications: streams, shared", LocalMemory.streamsShared),

@@ -107,14 +107,14 @@ final class LocalConnection: EventSource {
       guard let server, wants > 0 else { return }
       let most = readBytesMax(server)
       var count = 0
-      inbox.append(addingCapacity: most) { room in
-        room.withUnsafeMutableBufferPointer { buffer, filled in
-          count = recv(descriptor, buffer.baseAddress! + filled, most, CInt(MSG_DONTWAIT))
-          filled += max(count, 0)
-        }
+      // Of its own, so that the inbox takes no more memory than what it holds.
+      let piece = [UInt8](unsafeUninitializedCapacity: most) { room, filled in
+        count = recv(descriptor, room.baseAddress, most, CInt(MSG_DONTWAIT))
+        filled = max(count, 0)
       }
       if count < 0 && (csystem_errno() == EAGAIN || csystem_errno() == EINTR) { return }
       if count <= 0 { return server.ended(self) }
+      inbox.append(copying: piece)
       if longSince != nil { longSince = server.loop.now }
       takePackets()
       if count < most { return }
@@ -140,7 +140,7 @@ final class LocalConnection: EventSource {
         bytes.span.bytes.extracting(start..<start + length), from: place, now: server.loop.now)
       offset = start + length
     }
-    if offset > 0 { inbox.removeFirst(offset) }
+    if offset > 0 { inbox = inbox.span.bytes.extracting(offset...).copied }
     arrangePlace()
   }
 
@@ -160,8 +160,6 @@ final class LocalConnection: EventSource {
       server.givePlaces()
     } else if !isLong, longSince != nil {
       longSince = nil
-      // The memory of the long packet is free again.
-      inbox = inbox.span.bytes.copied
       server.givePlaces()
     }
   }
