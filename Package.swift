@@ -15,13 +15,9 @@ let language: [SwiftSetting] = [
 let mode: [SwiftSetting] = embedded
   ? [
     .enableExperimentalFeature("Embedded"),
-    // A section for each function: modules carry copies of what they use of each other, and the linker keeps one.
-    .unsafeFlags(["-wmo", "-Osize", "-Xfrontend", "-function-sections"]),
+    .unsafeFlags(["-wmo", "-Osize"]),
   ]
   : []
-/// Instructions that several functions have in common become one function more. The forwarding path goes without: calls cost
-/// time.
-let outlined: [SwiftSetting] = embedded ? [.unsafeFlags(["-Xllvm", "-enable-machine-outliner=always"])] : []
 /// Modules of the forwarding path: the compiler rejects every heap allocation in them.
 let allocationFree: [SwiftSetting] = embedded ? [.unsafeFlags(["-no-allocations"])] : []
 
@@ -42,12 +38,12 @@ let wrappedByCAvahi = wrapped(
     "avahi_cache_start_poof", "avahi_cache_stop_poof", "avahi_interface_post_query", "avahi_querier_free_all",
   ])
 
-func core(_ name: String, _ dependencies: [Target.Dependency] = [], allocates: Bool = true, forwards: Bool = true) -> Target {
+func core(_ name: String, _ dependencies: [Target.Dependency] = [], allocates: Bool = true) -> Target {
   .target(name: name, dependencies: dependencies,
-    swiftSettings: language + mode + optimisedAndChecked + planted + (allocates ? [] : allocationFree) + (forwards ? [] : outlined))
+    swiftSettings: language + mode + optimisedAndChecked + planted + (allocates ? [] : allocationFree))
 }
 func rim(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: language + mode + outlined)
+  .target(name: name, dependencies: dependencies, swiftSettings: language + mode)
 }
 func tests(_ name: String, _ dependencies: [Target.Dependency], _ mode: [SwiftSetting] = []) -> Target {
   .testTarget(name: name, dependencies: dependencies, swiftSettings: language + mode)
@@ -69,16 +65,16 @@ let package = Package(
     core("Mesh", ["Primitives", "Frame"], allocates: false),
     core("Channel", ["Primitives", "Frame"]),
     core("Seal", ["Primitives", "Frame"]),
-    core("Session", ["Primitives", "Frame", "Channel"], forwards: false),
-    core("LocalAPI", ["Primitives", "Channel", "Session"], forwards: false),
+    core("Session", ["Primitives", "Frame", "Channel"]),
+    core("LocalAPI", ["Primitives", "Channel", "Session"]),
     // Pure as the core, but for SHA-256 by nettle in the firmware. The library for applications imports it too, so it has no
     // unsafe flag outside of the firmware.
     .target(name: "Transfer", dependencies: embedded ? ["CNettle"] : [],
       exclude: [embedded ? "SHA256.swift" : "SHA256Nettle.swift"],
-      swiftSettings: embedded ? language + mode + outlined : [.swiftLanguageMode(.v6)]),
+      swiftSettings: embedded ? language + mode : [.swiftLanguageMode(.v6)]),
     // Files of transfers. The library imports it too; outside of the firmware it needs libc alone.
     .target(name: "TransferFiles", dependencies: embedded ? ["Transfer", "CSystem"] : ["Transfer"],
-      swiftSettings: embedded ? language + mode + outlined : [.swiftLanguageMode(.v6)]),
+      swiftSettings: embedded ? language + mode : [.swiftLanguageMode(.v6)]),
     core("Node", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session"]),
 
     // Rim: system calls, libraries, radios.
