@@ -18,6 +18,9 @@ let mode: [SwiftSetting] = embedded
     .unsafeFlags(["-wmo", "-Osize"]),
   ]
   : []
+/// What each forwarded frame runs, and what costs little beside it, is compiled for speed, all else for size: of two settings
+/// the last is taken.
+let fast: [SwiftSetting] = embedded ? [.unsafeFlags(["-O"])] : []
 /// Modules of the forwarding path: the compiler rejects every heap allocation in them.
 let allocationFree: [SwiftSetting] = embedded ? [.unsafeFlags(["-no-allocations"])] : []
 
@@ -40,10 +43,10 @@ let wrappedByCAvahi = wrapped(
 
 func core(_ name: String, _ dependencies: [Target.Dependency] = [], allocates: Bool = true) -> Target {
   .target(name: name, dependencies: dependencies,
-    swiftSettings: language + mode + optimisedAndChecked + planted + (allocates ? [] : allocationFree))
+    swiftSettings: language + mode + optimisedAndChecked + planted + (allocates ? [] : fast + allocationFree))
 }
-func rim(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: language + mode)
+func rim(_ name: String, _ dependencies: [Target.Dependency], forwards: Bool = false) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: language + mode + (forwards ? fast : []))
 }
 func tests(_ name: String, _ dependencies: [Target.Dependency], _ mode: [SwiftSetting] = []) -> Target {
   .testTarget(name: name, dependencies: dependencies, swiftSettings: language + mode)
@@ -96,9 +99,9 @@ let package = Package(
     .target(name: "CFormats", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("inih"), .linkedLibrary("jansson")]),
     .target(name: "CQRCode", dependencies: ["CSystem"], linkerSettings: [.linkedLibrary("qrcodegen")]),
     rim("QRCode", ["CQRCode"]),
-    rim("Reactor", ["CSystem", "Primitives"]),
+    rim("Reactor", ["CSystem", "Primitives"], forwards: true),
     rim("Identity", ["CSystem", "CMbedTLS", "CNettle", "Primitives"]),
-    rim("SecureTransport", ["CSystem", "CMbedTLS", "CSodium", "Primitives", "Frame", "Link", "Seal", "Identity"]),
+    rim("SecureTransport", ["CSystem", "CMbedTLS", "CSodium", "Primitives", "Frame", "Link", "Seal", "Identity"], forwards: true),
     rim("Trust", ["CSystem", "CMbedTLS", "Primitives", "Frame", "Identity", "SecureTransport"]),
     rim("Bearer", ["CSystem", "Reactor", "Primitives"]),
     rim("BearerIP", ["CSystem", "Reactor", "Bearer", "Primitives"]),
