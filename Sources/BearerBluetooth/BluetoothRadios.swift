@@ -100,6 +100,11 @@ public final class BluetoothRadios {
     }
   }
 
+  /// Whether a peer with this address has a port of that bridge now.
+  public func hasJoinedNetwork(_ peer: UInt64) -> Bool {
+    bearers.contains { $0.classic?.network?.hasJoined(peer) ?? false }
+  }
+
   // MARK: The adapters' events
 
   private func worth(_ number: Int, _ candidate: Candidate) -> Int {

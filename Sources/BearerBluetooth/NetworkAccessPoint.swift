@@ -73,6 +73,9 @@ final class NetworkAccessPoint {
   /// Whether peers may come.
   var isOpen: Bool { listener != nil }
 
+  /// Whether this peer has an interface now.
+  func hasJoined(_ peer: UInt64) -> Bool { connections.contains { $0.peer == peer && $0.membership != nil } }
+
   /// Nil while the controller is away.
   var snapshot: NetworkSnapshot? {
     guard let index else { return nil }

@@ -34,10 +34,6 @@ private func requestAddress(
 /// Switches an interface on or off, as `ip link set` does. Needs CAP_NET_ADMIN. Errors: EPERM, ENODEV, and the driver's; ERFKILL
 /// for a blocked radio.
 public func setInterface(_ interfaceIndex: UInt32, up isUp: Bool) throws(SystemError) {
-  var message = NetlinkMessage(UInt16(RTM_NEWLINK), 0)
-  message.append(UInt32(0))  // ifinfomsg: family, type
-  message.append(interfaceIndex)
-  message.append(isUp ? UInt32(IFF_UP) : 0)
-  message.append(UInt32(IFF_UP))  // the flags to change
+  var message = NetlinkMessage(link: interfaceIndex, 0, isUp: isUp)
   try message.exchange()
 }

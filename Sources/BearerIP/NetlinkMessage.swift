@@ -14,6 +14,15 @@ struct NetlinkMessage {
     append(UInt32(0))  // to the kernel
   }
 
+  /// About an interface, or a new one for 0. `isUp`: whether it is to be on; nil: as it is.
+  init(link interfaceIndex: UInt32, type: UInt16 = UInt16(RTM_NEWLINK), _ flags: UInt16, isUp: Bool?) {
+    self.init(type, flags)
+    append(UInt32(0))  // ifinfomsg: family, type
+    append(interfaceIndex)
+    append(isUp == true ? UInt32(IFF_UP) : 0)
+    append(isUp == nil ? 0 : UInt32(IFF_UP))  // the flags to change
+  }
+
   mutating func append<Value: FixedWidthInteger>(_ value: Value) {
     withUnsafeBytes(of: value) { bytes.append(contentsOf: $0) }
   }
@@ -35,6 +44,7 @@ struct NetlinkMessage {
 
   /// Sends it to the routing subsystem and waits for the acknowledgement. Errors: the errno in the acknowledgement, and
   /// those of socket and send.
+  @inline(never)
   mutating func exchange() throws(SystemError) {
     let socket = try NetlinkSocket(NETLINK_ROUTE)
     defer { socket.close() }

@@ -136,8 +136,10 @@ public struct BluetoothSection {
   /// Whether Bluetooth classic is used, and whether LE is; one of them is.
   public var isClassic = false
   public var isLowEnergy = true
-  /// The bridge that peers may join over Bluetooth classic; empty for none.
+  /// The bridge that peers may join over Bluetooth classic, or "group"; empty for none.
   public var networkBridge = ""
+  /// Whether they join the network of the Wi-Fi group, by a bridge of the daemon's own.
+  public var joinsGroup: Bool { networkBridge.utf8.elementsEqual("group".utf8) }
   public init() {}
 }
 

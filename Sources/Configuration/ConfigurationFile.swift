@@ -1,3 +1,4 @@
+import Bearer
 import CFormats
 import CSystem
 
@@ -67,15 +68,19 @@ extension Configuration {
       if let missing { throw ConfigurationError("\(file): [mesh] has no \(missing): set it, the same on all boxes") }
       if !ip.isEnabled { throw ConfigurationError("\(file): [mesh] carries IP: set [ip] enabled = yes") }
     }
-    if !bluetooth.networkBridge.utf8.isEmpty, !bluetooth.isClassic {
-      bluetooth.networkBridge = ""
-      warnings.append("[bluetooth] classic = no switches off nap too; set classic = yes")
-    }
     if wifiDirect.isEnabled, !ip.isEnabled {
       wifiDirect.isEnabled = false
       warnings.append(
         "[ip] enabled = no switches off [wifi-direct] too, whose links are TCP; to keep it alone, write interfaces = p2p-*"
       )
+    }
+    let lacksGroup = bluetooth.joinsGroup && !(wifiDirect.isEnabled && wifiDirect.mode == .groupOwner)
+    if !bluetooth.networkBridge.utf8.isEmpty, !bluetooth.isClassic || lacksGroup {
+      bluetooth.networkBridge = ""
+      warnings.append(
+        bluetooth.isClassic
+          ? "[bluetooth] nap = group is off: set [wifi-direct] enabled = yes and mode = group-owner"
+          : "[bluetooth] classic = no switches off nap too; set classic = yes")
     }
     var bytes = 0
     for pair in node.discoveryInfo { bytes += pair.key.utf8.count + pair.value.utf8.count + 2 }

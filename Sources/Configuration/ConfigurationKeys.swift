@@ -139,7 +139,7 @@ private var bluetoothKeys: [ConfigurationKey] {
       to.bluetooth.isLowEnergy = !text.equals("only")
       return store(&to.bluetooth.isClassic, to.bluetooth.isLowEnergy ? bool(text) : true)
     },
-    ConfigurationKey(section: "bluetooth", name: "nap", accepted: "the name of a bridge") { to, text in
+    ConfigurationKey(section: "bluetooth", name: "nap", accepted: "group, or the name of a bridge") { to, text in
       store(&to.bluetooth.networkBridge, parseInterface(text))
     },
   ]

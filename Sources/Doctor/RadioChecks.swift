@@ -58,7 +58,8 @@ extension Doctor {
   /// The bridge that peers join.
   private func network() -> [Finding] {
     let bridge = configuration.bluetooth.networkBridge
-    if bridge.utf8.isEmpty || radios.hasBNEP && machine.exists("/sys/class/net/" + bridge + "/bridge") { return [] }
+    let isThere = configuration.bluetooth.joinsGroup || machine.exists("/sys/class/net/" + bridge + "/bridge")
+    if bridge.utf8.isEmpty || radios.hasBNEP && isThere { return [] }
     return [
       Finding(
         "bluetooth", .wrong,

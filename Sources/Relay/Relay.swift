@@ -80,6 +80,8 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var dnsSD: DNSServiceDiscovery?
   var page: PageServer?
   var dhcp: DHCPServer?
+  /// The index of the interface that `serveGroup` serves; 0 for none.
+  var servedInterface: UInt32 = 0
   /// Why there is no status page, and no DHCP, in the group; empty when there is, or none is wanted.
   var pageProblem = ""
   var dhcpProblem = ""
@@ -352,6 +354,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     dnsSD?.stop()
     bluetooth?.stop()
     wifiDirect?.stop()
+    if configuration.bluetooth.joinsGroup { GroupBridge.remove() }
     mesh?.stop()
     ip?.stop()
     control?.close()

@@ -213,7 +213,8 @@ extension Relay: BearerDelegate {
     settings.relays = node.settings.relays
     settings.isClassic = configuration.bluetooth.isClassic
     settings.isLowEnergy = configuration.bluetooth.isLowEnergy
-    settings.networkBridge = configuration.bluetooth.networkBridge
+    settings.networkBridge =
+      configuration.bluetooth.joinsGroup ? GroupBridge.name : configuration.bluetooth.networkBridge
     let radios = BluetoothRadios(loop, settings, adapters: configuration.bluetooth.adapters, hint: hint, self)
     radios.placesChanged = { [self] places in node.handle(.bluetoothPlaces(places), now: loop.now) }
     bluetooth = radios
@@ -232,14 +233,16 @@ extension Relay: BearerDelegate {
     options.port = configuration.ip.port
     options.role = chosen.mode
     options.pushButton = chosen.wps
+    options.isBridged = configuration.bluetooth.joinsGroup
+    if !options.isBridged { GroupBridge.remove() }  // one of a daemon that was killed
     let radio = WiFiDirectRadio(loop, options, hint: hint, self)
     wifiDirect = radio
     // The group's interface may look like an ordinary Wi-Fi interface.
     radio.groupInterfaceChanged = { [self] interface in
       ip?.wifiDirectInterface = interface
-      serveAddresses(on: interface)
-      showPage(on: interface)
+      serveGroup(on: interface)
     }
+    serveGroup(on: nil)
     radio.start()
   }
 

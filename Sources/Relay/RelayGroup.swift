@@ -1,4 +1,5 @@
 import Bearer
+import BearerBluetooth
 import CSystem
 import Configuration
 import DHCP
@@ -13,8 +14,24 @@ import WiFiDirect
 extension Relay {
   private static let pagePort: UInt16 = 80
 
+  /// Serves on the interface that has the group's address; nil: there is no group. Its bridge is served without it, for peers
+  /// over Bluetooth, and keeps whom it has given addresses.
+  func serveGroup(on interface: String?) {
+    var interface = interface
+    if interface == nil, configuration.bluetooth.joinsGroup {
+      interface = GroupBridge.name
+      // The radio tells of a failure when it has a group, and the access point when a peer comes.
+      _ = try? GroupBridge.make(node.settings.id.high)
+    }
+    let index = interface.map { if_nametoindex($0) } ?? 0
+    if index != 0, index == servedInterface { return }
+    servedInterface = index
+    serveAddresses(on: interface)
+    showPage(on: interface)
+  }
+
   /// Gives addresses on the group's interface, and no more on the one before; nil: there is no group.
-  func serveAddresses(on interface: String?) {
+  private func serveAddresses(on interface: String?) {
     dhcp?.close()
     dhcp = nil
     dhcpProblem = ""
@@ -25,7 +42,9 @@ extension Relay {
       dhcp = try DHCPServer(
         loop, address: WiFiDirectOptions.ownerAddress, interface: interface,
         addresses: WiFiDirectOptions.leasedAddresses,
-        isStation: { [self] in wifiDirect?.snapshot.stations.contains(MACAddress($0)) ?? false })
+        isStation: { [self] in
+          (wifiDirect?.snapshot.stations.contains(MACAddress($0)) ?? false) || bluetooth?.hasJoinedNetwork($0) ?? false
+        })
     } catch {
       // Devices with Wi-Fi Direct get their address without it.
       dhcpProblem = serverProblem(error, "UDP port 67", key: "dhcp")
@@ -49,7 +68,7 @@ extension Relay {
   }
 
   /// Serves the page on the group's interface, and ends the one before; nil: there is no group.
-  func showPage(on interface: String?) {
+  private func showPage(on interface: String?) {
     page?.close()
     page = nil
     pageProblem = ""

@@ -90,6 +90,7 @@ final class HostedNetwork: RadioActivity {
   }
 
   func leave() {
+    radio.leaveBridge(interface)
     if isMade {
       radio.supplicant?.sendLast("INTERFACE_REMOVE \(interface)")
     } else if let network {

@@ -10,6 +10,34 @@ extension WiFiDirectRadio {
     snapshot.ssid = ssid
     snapshot.passphrase = passphrase
     snapshot.frequency = frequency
+    if options.isBridged { enterBridge(interface) } else { takeAddress(interface) }
+  }
+
+  /// A bridge takes all frames of its ports, those of handshakes too: wpa_supplicant has to get them from nl80211, or nobody
+  /// could join any more.
+  func enterBridge(_ interface: String) {
+    supplicant?.send(to: interface, "DRIVER_FLAGS2") { [self] reply in
+      guard snapshot.state == .groupOwner else { return }
+      do throws(SystemError) {
+        if reply.bytes[...].first("CONTROL_PORT_RX") == nil { throw SystemError(code: EOPNOTSUPP) }
+        try GroupBridge.make(hint)
+        try setBridge(of: if_nametoindex(interface), GroupBridge.index)
+        groupCame(interface, at: GroupBridge.name)
+      } catch {
+        report(fault: "the group is apart from [bluetooth] nap: " + error.text)
+        _ = try? removeInterfaceAddress(
+          GroupBridge.index, ipv4: WiFiDirectOptions.ownerAddress, prefixLength: WiFiDirectOptions.prefixLength)
+        takeAddress(interface)
+      }
+    }
+  }
+
+  /// An interface that is to be no group's any more may become a station, which no port can.
+  func leaveBridge(_ interface: String) {
+    if options.isBridged { _ = try? setBridge(of: if_nametoindex(interface), 0) }
+  }
+
+  private func takeAddress(_ interface: String) {
     do {
       try addInterfaceAddress(
         if_nametoindex(interface), ipv4: WiFiDirectOptions.ownerAddress, prefixLength: WiFiDirectOptions.prefixLength)

@@ -31,6 +31,8 @@ public struct WiFiDirectOptions: Sendable {
   public var peer: MACAddress?
   /// The TCP port of the group owner's node; 0: only discovery finds it.
   public var port: UInt16 = IPBearerSettings.portDefault
+  /// Whether an owner's group is a port of `GroupBridge`, which has the group's address then.
+  public var isBridged = false
   /// The most stations in the group. A Raspberry Pi's firmware is known to halt at the eighth.
   public var stationsMax: UInt8 = 7
 

@@ -13,7 +13,7 @@ import Reactor
 public final class WiFiDirectRadio {
   /// The current state.
   public internal(set) var snapshot: WiFiDirectSnapshot
-  /// Called with the group's interface when there is one, and with nil when it is gone; for
+  /// Called with the interface that has the group's address when there is one, and with nil when it is gone; for
   /// `IPBearer.wifiDirectInterface`.
   public var groupInterfaceChanged: ((String?) -> Void)?
 
@@ -188,6 +188,10 @@ public final class WiFiDirectRadio {
     // A pending command already checks for an answer.
     guard let supplicant, supplicant.isIdle else { return }
     supplicant.send("PING")
+    // Somebody has removed it.
+    if options.isBridged, !snapshot.groupInterface.utf8.isEmpty, GroupBridge.index == 0 {
+      enterBridge(snapshot.groupInterface)
+    }
     activity?.checkLiveness()
   }
 
@@ -314,15 +318,17 @@ public final class WiFiDirectRadio {
     delegate.bearerReport(source, text, isFault: false)
   }
 
-  func groupCame(_ interface: String) {
+  /// `place`: the interface that has its address, where that is another one.
+  func groupCame(_ interface: String, at place: String? = nil) {
     recovery.handle(.works, loop.now)
     snapshot.groupInterface = interface
-    groupInterfaceChanged?(interface)
+    groupInterfaceChanged?(place ?? interface)
   }
 
   /// Clears the group from the snapshot.
   func groupWent() {
     let hadGroup = !snapshot.groupInterface.utf8.isEmpty
+    if hadGroup { leaveBridge(snapshot.groupInterface) }
     let state = snapshot.state
     snapshot = WiFiDirectSnapshot()
     snapshot.role = options.role

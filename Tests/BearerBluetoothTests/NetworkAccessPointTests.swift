@@ -54,8 +54,10 @@ import Testing
   @Test func aPeerJoinsTheBridgeAndLeavesItWhenItsChannelEnds() throws {
     point.start(Self.working)
     let peer = try connect(7)
+    #expect(!point.hasJoined(7))
     ask(peer)
     #expect(network.members == [7] && network.unread == Self.request)
+    #expect(point.hasJoined(7) && !point.hasJoined(8))
     #expect(
       point.snapshot
         == NetworkSnapshot(

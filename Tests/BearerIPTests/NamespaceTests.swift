@@ -71,6 +71,20 @@ private let canUnshare = inPrivateNamespace {}
     }
   }
 
+  @Test func aBridgeHasAnAddressOfItsOwnAndItsPortsHaveNone() throws {
+    _ = try inPrivateNamespace {
+      try makeBridge("cw-bridge", ethernetAddress: 0x0200_0102_0304)
+      try makeBridge("cw-port", ethernetAddress: 0x0200_0000_0001)  // a bridge that is no port yet
+      try makeBridge("cw-bridge", ethernetAddress: 0x0200_0102_0304)  // again: no error
+      let bridge = if_nametoindex("cw-bridge")
+      #expect(throws: SystemError(code: ELOOP)) { try setBridge(of: if_nametoindex("cw-port"), bridge) }
+      #expect(throws: SystemError(code: ENODEV)) { try setBridge(of: 4242, bridge) }
+      #expect(throws: SystemError(code: EOPNOTSUPP)) { try removeInterface(if_nametoindex("lo")) }
+      try removeInterface(bridge)
+      #expect(if_nametoindex("cw-bridge") == 0)
+    }
+  }
+
   @Test func anAddressForAnInterfaceThatIsGoneIsAnError() throws {
     _ = inPrivateNamespace {
       #expect(throws: SystemError(code: ENODEV)) {

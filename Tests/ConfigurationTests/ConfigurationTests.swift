@@ -137,6 +137,17 @@ func bluetoothClassicIsUsedBesideLowEnergyOrAlone(_ word: String, _ isClassic: B
   #expect(refusal("[bluetooth]\nnap = a/b") != nil && refusal("[bluetooth]\nnap = sixteen-letters-") != nil)
 }
 
+@Test func aNetworkOverBluetoothMayBeThatOfTheGroupWhereTheBoxOwnsOne() throws {
+  let group = "[bluetooth]\nclassic = yes\nnap = group"
+  #expect(try parse(group).bluetooth.joinsGroup && parse(group).warnings == [])
+  #expect(try !parse("[bluetooth]\nclassic = yes\nnap = groups").bluetooth.joinsGroup)
+  for missing in ["enabled = no", "mode = client"] {
+    let off = try parse("\(group)\n[wifi-direct]\n\(missing)")
+    #expect(
+      off.bluetooth.networkBridge == "" && off.warnings.first?.hasPrefix("[bluetooth] nap = group is off") == true)
+  }
+}
+
 @Test func encryptionIsRequiredUnlessSaidOtherwise() throws {
   #expect(try Configuration.parse(Array("[node]\n".utf8), file: "box.conf").peer.encryption == .required)
   for (word, expected) in [("required", EncryptionPreference.required), ("optional", .optional), ("none", .none)] {

@@ -202,6 +202,8 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     try expect("wrong bluetooth: [bluetooth] nap names no bridge")
     try patient.write("/sys/class/net/br0/bridge/bridge_id", "8000.000000000000\n")
     #expect(try patient.complaints() == [])
+    patient.configuration.bluetooth.networkBridge = "group"
+    #expect(try patient.complaints() == [], "the daemon makes that one")
   }
 
   @Test func bluetoothdInTheWayIsNamed() throws {

@@ -95,6 +95,25 @@ let ownerStarted =
     #expect(radio.snapshot.stations.isEmpty)
   }
 
+  @Test func aGroupWhoseHandshakesABridgeWouldTakeStaysApartAndWorks() throws {
+    let supplicant = try makeSupplicant()
+    let usual = supplicant.answer
+    supplicant.answer = { $0.hasSuffix("DRIVER_FLAGS2") ? "0:" : usual($0) }
+    let radio = makeRadio { $0.isBridged = true }
+    var interfaces: [String?] = []
+    radio.groupInterfaceChanged = { interfaces.append($0) }
+    radio.start()
+    defer { radio.stop() }
+    serve(loop) { supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 1 }
+    supplicant.say(ownerStarted)
+    serve(loop) { !interfaces.isEmpty }
+    #expect(interfaces == ["p2p-cwtest-0"] && radio.snapshot.state == .groupOwner)
+    #expect(
+      recorder.reports.contains {
+        $0.isFault && $0.text == "the group is apart from [bluetooth] nap: Operation not supported"
+      })
+  }
+
   @Test func aUsedPushButtonIsPressedAgain() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
