@@ -30,6 +30,7 @@ let package = Package(
     .target(name: "Simulator", dependencies: all, path: "Tests/Simulator", swiftSettings: language),
     .executableTarget(name: "simulate", dependencies: ["Simulator", "SessionStories"], path: "Tests/Simulate", exclude: ["run.py"], swiftSettings: language),
     tests("PrimitivesTests", all), tests("FrameTests", all), tests("LinkTests", all), tests("MeshTests", all),
+    tests("ChannelTests", all), tests("SealTests", all), tests("SessionTests", all + ["SessionStories"]), tests("NodeTests", all),
     // Golden bytes are read from a file, by the C library's headers.
     .testTarget(name: "LocalAPITests", dependencies: all, exclude: ["CodecTests.swift", "vectors.txt"], swiftSettings: language),
   ])

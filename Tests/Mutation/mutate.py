@@ -137,6 +137,8 @@ def judge(place, row, seeds):
             errors = [line for line in output.splitlines() if "error:" in line]
             return "broken", f"does not build: {(errors or ['?'])[0][:100]}"
         status, output = test(place, row.suite, seeds)
+        if re.search(r"Test run with 0 tests", output):
+            return "broken", f"{row.suite} has no test here"
         return ("green", "nothing noticed") if status == 0 else ("red", first_complaint(output))
     finally:
         path.write_text(original, encoding="utf-8")
