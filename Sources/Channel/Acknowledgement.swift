@@ -12,13 +12,18 @@ public struct AcknowledgementView: ~Escapable {
 
   @_lifetime(copy payload)
   public init(_ payload: RawSpan) throws(PayloadRefusal) {
+    guard payload.byteCount == (try Self.byteCount(in: payload)) else { throw .tooLong }
+    self.payload = payload
+  }
+
+  /// The length of the acknowledgement that a payload begins with: no more than the payload's.
+  static func byteCount(in payload: RawSpan) throws(PayloadRefusal) -> Int {
     guard payload.byteCount >= Acknowledgement.headerBytes else { throw .tooShort }
     let rangeCount = Int(payload.octet(17))
     guard rangeCount <= Acknowledgement.rangesMax else { throw .tooManyRanges }
     let length = Acknowledgement.headerBytes + rangeCount * Acknowledgement.rangeBytes
     guard payload.byteCount >= length else { throw .tooShort }
-    guard payload.byteCount == length else { throw .tooLong }
-    self.payload = payload
+    return length
   }
 
   /// The legal values.

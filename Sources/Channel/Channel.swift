@@ -40,7 +40,6 @@ public final class Channel {
 
   // Static, because iterating must not allocate.
   private static let all: [Lane] = [.interactive, .bulk]
-  private static let interactive: [Lane] = [.interactive]
 
   private let senders: (LaneSender, LaneSender)
   private let receivers: (LaneReceiver, LaneReceiver)
@@ -220,6 +219,19 @@ public final class Channel {
     try sender(acknowledgement.lane).receive(acknowledgement, now: now)
   }
 
+  /// Handles a payload of frame type 38: an acknowledgement, then a segment. After a refusal nothing has changed, but for
+  /// `.messageTooLong`, as with a segment.
+  public func receiveJoined(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
+    let split: Int
+    do throws(PayloadRefusal) {
+      split = try AcknowledgementView.byteCount(in: payload)
+      _ = try SegmentView(payload.extracting(split...)).checked()
+    } catch { throw .malformed(error) }
+    guard EpochPair(payload) == EpochPair(payload.extracting(split...)) else { throw .malformed(.epochsDiffer) }
+    try receiveAcknowledgement(payload.extracting(..<split), now: now)
+    try receiveSegment(payload.extracting(split...), now: now)
+  }
+
   /// Handles a payload of frame type 35. If it is accepted, the channel has begun again with the other end's new epoch,
   /// as after `remoteRestarted`.
   public func receiveReset(_ payload: RawSpan, now: Instant) throws(ChannelRefusal) {
@@ -318,34 +330,57 @@ public final class Channel {
   ///
   /// `isQueued`: segments of a lane wait in the link's queue. New data of the lane then leaves in whole segments only.
   /// Less would wait behind them there; here later messages still join it.
+  ///
+  /// `joins`: an acknowledgement that is due leaves in one payload with a segment of the lane, of type 38, if there is one.
   public func nextFrame(
     into buffer: UnsafeMutableRawBufferPointer, now: Instant, interactiveOnly: Bool = false,
-    isQueued: (interactive: Bool, bulk: Bool) = (false, false)
+    isQueued: (interactive: Bool, bulk: Bool) = (false, false), joins: (interactive: Bool, bulk: Bool) = (false, false)
   ) -> OutgoingPayload? {
     precondition(buffer.count >= ChannelLimits.pathMTUMin)
     guard hasRoute, !isClosed else { return nil }
     let epochs = EpochPair(destination: remoteEpoch, source: localEpoch)
-    let lanes = interactiveOnly ? Self.interactive : Self.all
-    for lane in Self.all {
-      if let next = receiver(lane).nextAcknowledgement(epochs: epochs, lane: lane) {
-        next.encode(into: buffer)
-        return OutgoingPayload(type: .acknowledgement, byteCount: next.byteCount, lane: lane)
-      }
+    var head: (byteCount: Int, lane: Lane)?
+    for lane in Self.all where head == nil {
+      guard let next = receiver(lane).nextAcknowledgement(epochs: epochs, lane: lane) else { continue }
+      next.encode(into: buffer)
+      head = (next.byteCount, lane)
     }
-    for lane in lanes {
-      let dataMax = UInt64(min(mtu(lane), buffer.count) - Segment.headerBytes)
+    // Behind an acknowledgement only what would leave right after it.
+    let mayLeave = (
+      interactive: head == nil || joins.interactive && mtu(.interactive) >= ChannelLimits.joinedMTUMin,
+      bulk: !interactiveOnly && (head == nil || joins.bulk && mtu(.bulk) >= ChannelLimits.joinedMTUMin)
+    )
+    let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[(head?.byteCount ?? 0)...])
+    if let segment = nextSegment(mayLeave, isQueued, head: head?.byteCount ?? 0, epochs, into: rest, now) {
+      guard let head else { return segment }
+      return OutgoingPayload(type: .joined, byteCount: head.byteCount + segment.byteCount, lane: segment.lane)
+    }
+    return head.map { OutgoingPayload(type: .acknowledgement, byteCount: $0.byteCount, lane: $0.lane) }
+  }
+
+  /// The next segment of the lanes that may send, behind `head` bytes of the same payload.
+  private func nextSegment(
+    _ mayLeave: (interactive: Bool, bulk: Bool), _ isQueued: (interactive: Bool, bulk: Bool), head: Int,
+    _ epochs: EpochPair, into buffer: UnsafeMutableRawBufferPointer, _ now: Instant
+  ) -> OutgoingPayload? {
+    for lane in Self.all where lane == .interactive ? mayLeave.interactive : mayLeave.bulk {
+      let dataMax = dataMax(lane, head: head, buffer.count)
       if let range = sender(lane).nextRetransmission(dataMax: dataMax, now: now) {
         return writeSegment(range, lane, epochs, into: buffer, now)
       }
     }
-    for lane in lanes {
-      let dataMax = UInt64(min(mtu(lane), buffer.count) - Segment.headerBytes)
+    for lane in Self.all where lane == .interactive ? mayLeave.interactive : mayLeave.bulk {
       let isQueued = lane == .interactive ? isQueued.interactive : isQueued.bulk
+      let dataMax = dataMax(lane, head: head, buffer.count)
       if let range = sender(lane).nextNew(dataMax: dataMax, wholeOnly: isQueued, now: now) {
         return writeSegment(range, lane, epochs, into: buffer, now)
       }
     }
     return nil
+  }
+
+  private func dataMax(_ lane: Lane, head: Int, _ room: Int) -> UInt64 {
+    UInt64(min(mtu(lane) - head, room) - Segment.headerBytes)
   }
 
   private func writeSegment(

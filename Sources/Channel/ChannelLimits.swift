@@ -7,6 +7,7 @@ public enum ChannelLimits {
     body("channel: ranges above the cumulative offset", rangesMax, RangeSet.Ranges.count)
     body("channel: ranges of an acknowledgement", Acknowledgement.rangesMax, Acknowledgement.Ranges.count)
     body("channel: an acknowledgement in the shortest path MTU", Acknowledgement.bytesMax, pathMTUMin)
+    body("channel: an acknowledgement and a segment", Acknowledgement.bytesMax + Segment.headerBytes + 1, joinedMTUMin)
     body("channel: length of a message, 32 bits", messageBytesMax, Int(UInt32.max))
     body("channel: a message and its framing in the least ring", messageHeaderBytes + messageBytesMax, ringBytesMin)
     body("channel: payload of a frame", pathMTUMax, Limits.framePayloadBytesMax)
@@ -57,6 +58,8 @@ public enum ChannelLimits {
   /// Payload bytes of a frame: the least that a path must carry (an acknowledgement with all its ranges), and the most
   /// that is used.
   public static let pathMTUMin = 128
+  /// With a shorter one no segment shares its payload with an acknowledgement.
+  public static let joinedMTUMin = 512
   public static let pathMTUMax = 16_640
 
   // MARK: Time

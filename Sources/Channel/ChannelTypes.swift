@@ -15,6 +15,7 @@ public enum PayloadType: UInt8, Sendable {
   case acknowledgement = 33
   case datagram = 34
   case reset = 35
+  case joined = 38
 }
 
 /// Identifies one send during the lifetime of the channel.

@@ -23,7 +23,7 @@ final class LaneReceiver {
   private var cumulative: UInt64 = 0
   private var ranges = RangeSet()
 
-  private var acknowledgementDue = false
+  private(set) var acknowledgementDue = false
   private var acknowledgementDeadline = Instant.never
   private var segmentsUnacknowledged = 0
   private var bytesUnacknowledged: UInt64 = 0

@@ -21,6 +21,8 @@ public enum PayloadRefusal: UInt8, Error, Sendable, CaseIterable {
   case sameEpoch
   /// A datagram without a number.
   case numberZero
+  /// An acknowledgement and a segment in one payload that name other epochs.
+  case epochsDiffer
 }
 
 /// A half-open range of stream offsets.

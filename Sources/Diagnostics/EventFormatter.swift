@@ -215,6 +215,7 @@ public enum EventFormatter {
     case .reset: "reset"
     case .handshake: "handshake"
     case .sealed: "sealed"
+    case .joined: "joined"
     }
   }
 

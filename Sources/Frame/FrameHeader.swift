@@ -19,6 +19,8 @@ public enum FrameType: UInt8, Sendable {
   case handshake = 36
   /// One record of the session between the two end nodes; sent with the flag `FrameHeader.sealed`.
   case sealed = 37
+  /// An acknowledgement, and a segment behind it: to nodes that have said that they read it.
+  case joined = 38
 
   /// Whether the frame is never forwarded.
   public var isLinkLocal: Bool { rawValue < 16 }

@@ -184,7 +184,8 @@ public struct Link {
       } else {
         state = .closed(goodbye.reason)
       }
-    case .request, .advertisement, .denyList, .segment, .acknowledgement, .datagram, .reset, .handshake, .sealed:
+    case .request, .advertisement, .denyList, .segment, .acknowledgement, .datagram, .reset, .handshake, .sealed,
+      .joined:
       throw .unexpected
     }
   }

@@ -46,7 +46,8 @@ final class Association {
 
   /// The application has taken every completion that there is or will be, and every whole message.
   fileprivate var isRead: Bool {
-    !channel.hasUntakenCompletions && Lane.allCases.allSatisfy { channel.pendingMessage($0) == nil }
+    !channel.hasUntakenCompletions && channel.pendingMessage(.interactive) == nil
+      && channel.pendingMessage(.bulk) == nil
   }
 
   /// The next output for the application about this peer.
@@ -279,7 +280,7 @@ extension Node {
       try take(type, payload, association, now)
     case .handshake: try receiveHandshake(header, payload, now)
     case .sealed: try receiveSealed(header, payload, now)
-    case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList: throw .unexpected
+    case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList, .joined: throw .unexpected
     }
   }
 
@@ -295,7 +296,7 @@ extension Node {
         .debug, .segmentRefused, at: now, UInt64(type.rawValue), UInt64(payload.byteCount), node: association.peer)
       switch error {
       case .otherDestinationEpoch(let meant):
-        if type == .segment { sendReset(meant, association) }
+        if type == .segment || type == .joined { sendReset(meant, association) }
         throw .stale
       case .otherSourceEpoch(let epoch):
         // The other end restarted, and its advertisement has not arrived yet.
@@ -333,6 +334,7 @@ extension Node {
     case .acknowledgement: try association.channel.receiveAcknowledgement(payload, now: now)
     case .datagram: try association.channel.receiveDatagram(payload, now: now)
     case .reset: try association.channel.receiveReset(payload, now: now)
+    case .joined: try association.channel.receiveJoined(payload, now: now)
     case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList, .handshake, .sealed:
       preconditionFailure("not of a channel")
     }
@@ -368,11 +370,12 @@ extension Node {
       association.isBlocked = true
       return false
     }
+    let readsJoined = association.protection.seal?.peerReadsJoined ?? false
     let frame = association.channel.nextFrame(
       into: UnsafeMutableRawBufferPointer(rebasing: payloadScratch[1...]), now: now, interactiveOnly: isBulkFull,
       isQueued: (
         link.hasOwnQueued(.interactive, to: association.peer), link.hasOwnQueued(.bulk, to: association.peer)
-      ))
+      ), joins: (readsJoined, readsJoined && link.queuedByteCount(.bulk) == 0))
     guard let frame else { return false }
     countTraffic(frame.byteCount, with: association, now)
     return sendPayload(FrameType(frame.type), frame.byteCount, FramePriority(frame), to: association)
@@ -392,6 +395,7 @@ extension FrameType {
     case .acknowledgement: self = .acknowledgement
     case .datagram: self = .datagram
     case .reset: self = .reset
+    case .joined: self = .joined
     }
   }
 }
@@ -399,6 +403,6 @@ extension FrameType {
 extension FramePriority {
   /// Acknowledgements are small, and windows depend on them: they never wait behind bulk data.
   fileprivate init(_ payload: OutgoingPayload) {
-    self = payload.lane == .bulk && payload.type == .segment ? .bulk : .interactive
+    self = payload.lane == .bulk && payload.type != .acknowledgement ? .bulk : .interactive
   }
 }

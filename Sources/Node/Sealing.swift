@@ -191,7 +191,7 @@ extension Node {
       guard byteCount > 0 else { throw .truncated }
       let bytes = UnsafeRawBufferPointer(rebasing: payloadScratch[1..<1 + byteCount]).bytes
       switch type {
-      case .segment, .acknowledgement, .datagram, .reset: try take(type, bytes, association, now)
+      case .segment, .acknowledgement, .datagram, .reset, .joined: try take(type, bytes, association, now)
       case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList, .handshake, .sealed: throw .unexpected
       }
     }

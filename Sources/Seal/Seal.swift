@@ -97,6 +97,8 @@ public final class Seal {
 
   /// Whether `seal` can be used.
   public var isOpen: Bool { current != nil }
+  /// The other end reads frames of the type `FrameType.joined`.
+  public var peerReadsJoined: Bool { current?.peerReadsJoined ?? false }
   /// Whether a handshake is in progress that has not proved the other end's key.
   public var isHandshaking: Bool { attempt?.phase == .handshaking }
   /// Whether the application has to decide.
@@ -372,6 +374,7 @@ public final class Seal {
       return nil
     }
     session.hasPeerHello = true
+    session.peerReadsJoined = hello.readsJoined
     if hello.hasYours { session.peerShowedThatItHasOurs() }
     if hello.wantsAnswer && session.phase == .accepted { session.helloDue = now }
     promote(now)
@@ -408,7 +411,7 @@ public final class Seal {
       channelEpoch: channelEpoch)
     session.helloSent(now: now)
     session.recordsSealed += 1
-    let count = withUnsafeTemporaryAllocation(byteCount: 1 + hello.byteCount, alignment: 1) { plaintext in
+    let count = withUnsafeTemporaryAllocation(byteCount: 1 + SealHello.byteCount, alignment: 1) { plaintext in
       plaintext[0] = Self.helloType
       hello.encode(into: UnsafeMutableRawBufferPointer(rebasing: plaintext[1...]))
       return session.session.seal(UnsafeRawBufferPointer(plaintext), into: buffer)

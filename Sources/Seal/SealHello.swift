@@ -31,11 +31,12 @@ public enum SealRefusal: UInt8, Error, Sendable {
 ///
 ///     0 version · 1 flags: bit 0 your hello has arrived, bit 1 answer requested · 2 refusal, 0 for none · 3 zero ·
 ///     4 own topology flags · 5 the other's topology flags as seen · 6–7 zero ·
-///     8–15 own boot epoch · 16–23 the other's boot epoch as seen · 24–31 own channel epoch, absent: the boot epoch
+///     8–15 own boot epoch · 16–23 the other's boot epoch as seen · 24–31 own channel epoch, absent: the boot epoch ·
+///     32 features: bit 0 reads frames of type 38, absent: none
 public struct SealHello: Equatable, Sendable {
   private static let byteCountMin = 24
-  /// The length with a channel epoch.
-  public static let byteCountMax = 32
+  private static let byteCountWithChannel = 32
+  public static let byteCount = 33
   public static let version: UInt8 = 1
 
   public var hasYours: Bool
@@ -48,10 +49,12 @@ public struct SealHello: Equatable, Sendable {
   public var yourEpoch: UInt64
   /// The epoch of the sender's channel: its boot epoch, or greater when it forgot a channel or began one again.
   public var channelEpoch: UInt64
+  /// The sender reads frames of the type `FrameType.joined`.
+  public var readsJoined: Bool
 
   public init(
     hasYours: Bool, wantsAnswer: Bool, refusal: SealRefusal?, ownFlags: TopologyFlags, yourFlags: TopologyFlags,
-    ownEpoch: UInt64, yourEpoch: UInt64, channelEpoch: UInt64
+    ownEpoch: UInt64, yourEpoch: UInt64, channelEpoch: UInt64, readsJoined: Bool = true
   ) {
     self.hasYours = hasYours
     self.wantsAnswer = wantsAnswer
@@ -61,12 +64,10 @@ public struct SealHello: Equatable, Sendable {
     self.ownEpoch = ownEpoch
     self.yourEpoch = yourEpoch
     self.channelEpoch = channelEpoch
+    self.readsJoined = readsJoined
   }
 
-  /// Bytes written.
-  public var byteCount: Int { channelEpoch == ownEpoch ? Self.byteCountMin : Self.byteCountMax }
-
-  /// Bytes after the last field belong to a later version and are ignored. An unknown refusal or version reads as the
+  /// Bytes after the last field, and other features, belong to a later version and are ignored. An unknown refusal or version reads as the
   /// refusal `.version`. Throws `.malformed` when the channel epoch is less than the boot epoch.
   public init(_ payload: RawSpan) throws(FrameRefusal) {
     guard payload.byteCount >= Self.byteCountMin else { throw .truncated }
@@ -80,8 +81,9 @@ public struct SealHello: Equatable, Sendable {
     yourFlags = TopologyFlags(rawValue: payload.octet(5))
     ownEpoch = payload.word64(8)
     yourEpoch = payload.word64(16)
-    channelEpoch = payload.byteCount < Self.byteCountMax ? ownEpoch : payload.word64(24)
+    channelEpoch = payload.byteCount < Self.byteCountWithChannel ? ownEpoch : payload.word64(24)
     guard channelEpoch >= ownEpoch else { throw .malformed }
+    readsJoined = payload.byteCount >= Self.byteCount && payload.octet(32) & 1 != 0
   }
 
   /// Writes `byteCount` bytes to the start of `buffer`, which must have them.
@@ -96,7 +98,8 @@ public struct SealHello: Equatable, Sendable {
       output.append(bigEndian: UInt16(0))
       output.append(bigEndian: ownEpoch)
       output.append(bigEndian: yourEpoch)
-      if channelEpoch != ownEpoch { output.append(bigEndian: channelEpoch) }
+      output.append(bigEndian: channelEpoch)
+      output.append(readsJoined ? 1 : 0)
     }
   }
 }

@@ -19,6 +19,7 @@ final class SealedSession {
   var phase = Phase.handshaking
   var hasPeerHello = false
   var peerHasOurs = false
+  var peerReadsJoined = false
   var helloDue = Instant.never
   /// Records in each direction; the greater number triggers a rekey.
   var recordsSealed: UInt64 = 0

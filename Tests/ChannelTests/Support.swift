@@ -34,10 +34,12 @@ extension Channel {
   }
 
   /// All frames that `nextFrame` returns.
-  func frames(_ now: Instant, max: Int = .max) -> [(type: PayloadType, bytes: [UInt8])] {
+  func frames(_ now: Instant, max: Int = .max, joins: Bool = false) -> [(type: PayloadType, bytes: [UInt8])] {
     var result: [(PayloadType, [UInt8])] = []
     var buffer = [UInt8](repeating: 0, count: ChannelLimits.pathMTUMax)
-    while result.count < max, let out = buffer.withUnsafeMutableBytes({ nextFrame(into: $0, now: now) }) {
+    while result.count < max,
+      let out = buffer.withUnsafeMutableBytes({ nextFrame(into: $0, now: now, joins: (joins, joins)) })
+    {
       result.append((out.type, [UInt8](buffer[..<out.byteCount])))
     }
     return result
@@ -49,6 +51,7 @@ extension Channel {
     case .acknowledgement: try receiveAcknowledgement(frame.bytes.span.bytes, now: now)
     case .datagram: try receiveDatagram(frame.bytes.span.bytes, now: now)
     case .reset: try receiveReset(frame.bytes.span.bytes, now: now)
+    case .joined: try receiveJoined(frame.bytes.span.bytes, now: now)
     }
   }
 

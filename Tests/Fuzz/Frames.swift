@@ -64,6 +64,6 @@ private func look(at frame: UnsafeRawBufferPointer) {
     if payload.array != written { fatalError("a request is written otherwise than it was read") }
   case .advertisement: _ = try? AdvertisementView(payload)
   case .denyList: _ = try? DenyListView(payload)
-  case .ping, .pong, .segment, .acknowledgement, .datagram, .reset, .handshake, .sealed, nil: break
+  case .ping, .pong, .segment, .acknowledgement, .datagram, .reset, .handshake, .sealed, .joined, nil: break
   }
 }

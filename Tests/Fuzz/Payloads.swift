@@ -38,6 +38,7 @@ private func receive(_ payload: RawSpan) {
   drain(channel, now)
   try? channel.receiveSegment(payload, now: now)
   try? channel.receiveAcknowledgement(payload, now: now)
+  try? channel.receiveJoined(payload, now: now)
   try? channel.receiveDatagram(payload, now: now)
   while channel.nextDatagram() != nil {}
   try? channel.receiveReset(payload, now: now)

@@ -9,7 +9,7 @@ import SecureTransport
 /// mind; and, each with its length before it, as the datagrams of a handshake to a server.
 func fuzzSealing(_ input: UnsafeRawBufferPointer) {
   if let hello = try? SealHello(input.bytes) {
-    var bytes = [UInt8](repeating: 0, count: hello.byteCount)
+    var bytes = [UInt8](repeating: 0, count: SealHello.byteCount)
     bytes.withUnsafeMutableBytes { hello.encode(into: $0) }
     expect((try? SealHello(bytes.span.bytes)) == hello, "a hello is written otherwise than it was read")
   }

@@ -64,7 +64,7 @@ struct Partner {
       case .acknowledgement: try channel.receiveAcknowledgement(payload.span.bytes, now: bench.now)
       case .datagram: try channel.receiveDatagram(payload.span.bytes, now: bench.now)
       case .reset: try channel.receiveReset(payload.span.bytes, now: bench.now)
-      case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList, .handshake, .sealed, nil: break
+      case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList, .handshake, .sealed, .joined, nil: break
       }
     }
     return sent

@@ -33,6 +33,26 @@ private let canary = "the canary sings at noon"
     #expect(types == [FrameType.handshake.rawValue: 0, FrameType.sealed.rawValue: FrameHeader.sealed])
   }
 
+  @Test func whatIsSaidTakesAnAcknowledgementAlong() throws {
+    let row = Row(2)
+    row.say(canary, from: 0, to: 1)
+    row.pass(.seconds(1))
+    var froms: [Int] = []
+    row.onTheWay = { from, header, payload in
+      if header.type == FrameType.sealed.rawValue { froms.append(from) }
+      return payload
+    }
+    let bytes = [UInt8](canary.utf8)
+    for from in 0...1 {
+      _ = try row.places[from].node.send(
+        kind: 9, bytes.span.bytes, to: row.places[1 - from].identity.id, lane: .interactive, now: row.now)
+    }
+    row.settle()
+    // The message, the other message with the acknowledgement of the first one, and its acknowledgement.
+    #expect(froms == [0, 1, 0])
+    #expect(row.places[0].texts == [canary] && row.places[1].texts == [canary, canary])
+  }
+
   @Test func anUnreliableMessageIsSealedToo() throws {
     let row = Row(3)
     let bytes = [UInt8](canary.utf8)

@@ -6,7 +6,7 @@ import Testing
 
 private let golden = hex(
   """
-  01 03 02 00 05 02 0000 0000000700000001 00000009aabbccdd 0000000700000003
+  01 03 02 00 05 02 0000 0000000700000001 00000009aabbccdd 0000000700000003 01
   """)
 
 private let hello = SealHello(
@@ -22,8 +22,18 @@ private let hello = SealHello(
 @Test func aSealedHelloWithoutAChannelEpochMeansTheBootEpoch() throws {
   var short = hello
   short.channelEpoch = short.ownEpoch
-  #expect(written(short) == [UInt8](golden[..<24]))
+  short.readsJoined = false
   for count in 24..<32 { #expect(try SealHello([UInt8](golden[..<count]).span.bytes) == short) }
+}
+
+@Test func aSealedHelloSaysWhatItsNodeReads() throws {
+  var silent = hello
+  silent.readsJoined = false
+  #expect(try SealHello([UInt8](golden[..<32]).span.bytes) == silent)
+  #expect(written(silent) == golden.with { $0[32] = 0 })
+  // Other features are a later version's.
+  #expect(try SealHello(golden.with { $0[32] = 0xFF }.span.bytes) == hello)
+  #expect(try SealHello(golden.with { $0[32] = 0xFE }.span.bytes) == silent)
 }
 
 @Test func aChannelEpochBelowTheBootEpochIsRefused() {
@@ -61,7 +71,7 @@ private let hello = SealHello(
 }
 
 private func written(_ hello: SealHello) -> [UInt8] {
-  var bytes = [UInt8](repeating: 0xee, count: hello.byteCount)
+  var bytes = [UInt8](repeating: 0xee, count: SealHello.byteCount)
   bytes.withUnsafeMutableBytes { hello.encode(into: $0) }
   return bytes
 }

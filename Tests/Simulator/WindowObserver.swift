@@ -23,7 +23,8 @@ struct WindowObserver {
     case .segment: return segment(header, payload)
     case .acknowledgement: return acknowledgement(header, payload)
     case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList, .handshake, .sealed, .datagram, .reset,
-      nil:
+      // Only sealed.
+      .joined, nil:
       return nil
     }
   }

@@ -1,0 +1,88 @@
+import Channel
+import Primitives
+import Testing
+
+private let start = at(1_000)
+
+/// `pair`, of which `b` has something to acknowledge and something to say.
+private func answering(
+  pathMTU: Int = 1_000, _ answer: [UInt8], lane: Lane = .interactive
+) throws -> (a: Channel, b: Channel) {
+  let (a, b) = pair(pathMTU: pathMTU)
+  _ = try a.send([1, 2, 3], now: start)
+  for frame in a.frames(start) { try b.receive(frame, now: start) }
+  _ = try b.send(answer, lane: lane, now: start)
+  return (a, b)
+}
+
+@Suite struct JoiningTests {
+  @Test func `an acknowledgement and a segment in one payload are the two behind each other`() throws {
+    let (_, b) = try answering([7])
+    let frames = b.frames(start, joins: true)
+    #expect(frames.map(\.type) == [.joined])
+    let acknowledgement = bytes(
+      "00000000000000a1 00000000000000b1 00 00 0000 000f4240 0000000000000008 0000000000012000")
+    let segment = bytes("00000000000000a1 00000000000000b1 00 00 0000 000f4240 0000000000000000 00000001 01 07")
+    #expect(frames.first?.bytes == acknowledgement + segment)
+  }
+
+  @Test(arguments: Lane.allCases) func `both arrive`(_ lane: Lane) throws {
+    let (a, b) = try answering([7], lane: lane)
+    try a.receive(try #require(b.frames(start, joins: true).first), now: start)
+    #expect(a.completions().map(\.outcome) == [.delivered])
+    #expect(a.messages(lane).map(\.bytes) == [[7]])
+  }
+
+  @Test func `to who does not read them together they go apart`() throws {
+    let (_, b) = try answering([7])
+    #expect(b.frames(start).map(\.type) == [.acknowledgement, .segment])
+  }
+
+  @Test func `with nothing to say the acknowledgement goes alone`() throws {
+    let (a, b) = pair()
+    _ = try a.send([1], now: start)
+    for frame in a.frames(start) { try b.receive(frame, now: start) }
+    #expect(b.frames(start, joins: true).map(\.type) == [.acknowledgement])
+  }
+
+  @Test func `the two together are no longer than the path takes`() throws {
+    let (a, b) = try answering([UInt8](repeating: 7, count: 3_000), lane: .bulk)
+    let frames = b.frames(start, joins: true)
+    #expect(frames.first?.type == .joined && frames.first?.bytes.count == 1_000)
+    for frame in frames { try a.receive(frame, now: start) }
+    #expect(a.messages(.bulk).map(\.bytes.count) == [3_000])
+  }
+
+  @Test func `on a path of short payloads they go apart`() throws {
+    let (_, b) = try answering(pathMTU: ChannelLimits.joinedMTUMin - 1, [7])
+    #expect(b.frames(start, joins: true).map(\.type) == [.acknowledgement, .segment])
+  }
+
+  @Test func `one that is cut short, or of which one half is of another life, is refused whole`() throws {
+    let (a, b) = try answering([7])
+    let whole = try #require(b.frames(start, joins: true).first).bytes
+    for count in [0, 39, 40, 72] {
+      let short = [UInt8](whole[..<count])
+      #expect(
+        refusal { () throws(ChannelRefusal) in try a.receiveJoined(short.span.bytes, now: start) }
+          == .malformed(.tooShort), "\(count) bytes")
+    }
+    var mixed = whole
+    mixed[40 + 15] = 0xb0
+    #expect(
+      refusal { () throws(ChannelRefusal) in try a.receiveJoined(mixed.span.bytes, now: start) }
+        == .malformed(.epochsDiffer))
+    #expect(a.completions().isEmpty && a.messages(.interactive).isEmpty)
+    try a.receiveJoined(whole.span.bytes, now: start)
+    #expect(a.completions().count == 1 && a.messages(.interactive).count == 1)
+  }
+
+  @Test func `one that acknowledges what was never sent is refused whole`() throws {
+    let (a, b) = try answering([7])
+    var bold = try #require(b.frames(start, joins: true).first).bytes
+    bold[31] = 9
+    #expect(
+      refusal { () throws(ChannelRefusal) in try a.receiveJoined(bold.span.bytes, now: start) } == .acknowledgesUnsent)
+    #expect(a.messages(.interactive).isEmpty)
+  }
+}
