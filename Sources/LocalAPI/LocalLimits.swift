@@ -18,6 +18,8 @@ public enum LocalLimits {
   public static let streamsMax = 32
   /// Bytes of a stream in one packet.
   public static let streamBytesMax = 4_096
+  /// The packet that carries so many: its length, type, number, their count, and they.
+  public static let streamPacketBytesMax = 4 + 1 + 4 + 4 + streamBytesMax
   /// A client is told that it may write when it is so much more at least.
   static let streamRoomBytes = SessionLimits.streamTurnBytes / 4
   /// A packet without its length: a message to as many members as a session has.
@@ -38,8 +40,8 @@ public enum LocalLimits {
   public static let batchBytesMax = 4_096
   /// What is read from a client at once, and written to it, as long as fewer than `largeMax` clients have more in hand than
   /// `shortPacketBytesMax` and `batchBytesMax`.
-  public static let largeBytesMax = 16_384
-  public static let largeMax = 8
+  public static let largeBytesMax = 8 * streamPacketBytesMax
+  public static let largeMax = 4
   /// Certificates that a client is told of a member, in bytes with their lengths: those at the beginning of the chain that fit,
   /// because a client that stops reading keeps them here.
   public static let certificatesBytesMax = 6_144

@@ -124,7 +124,7 @@ final class ClientStream {
   /// The next event of one that the client opened.
   func nextRoom(_ sessions: Sessions) -> LocalEvent? {
     guard isOwn, end == nil, !isClosed else { return nil }
-    let limit = written + UInt64(sessions.streamRoom(handle))
+    let limit = written + UInt64(sessions.streamRoom(handle, promised: Int(granted - written)))
     guard limit > granted, limit - granted >= LocalLimits.streamRoomBytes else { return nil }
     granted = limit
     return .streamRoom(stream: number, limit: limit)

@@ -51,7 +51,7 @@ public final class DaemonConnection {
   /// Events that came while an answer was awaited. States come once each, and messages within windows.
   private static let waitingMax = 4_096
   private static let behindBytes = 65_536
-  private static let receiveBytes = 16_384
+  private static let receiveBytes = 65_536
 
   private let descriptor: CInt
   public private(set) var node = NodeID.none
@@ -238,17 +238,17 @@ public final class DaemonConnection {
   }
 
   private func receive() throws(ConnectionError) {
-    var rest: [UInt8] = []
-    rest.reserveCapacity(unread + Self.receiveBytes)
-    rest.append(copying: inbox.span.bytes.extracting(head...))
-    (inbox, head) = (rest, 0)
+    var next: [UInt8] = []
+    next.reserveCapacity(unread + Self.receiveBytes)
+    next.append(copying: inbox.span.bytes.extracting(head...))
     var count = 0
-    inbox.append(addingCapacity: Self.receiveBytes) { room in
+    next.append(addingCapacity: Self.receiveBytes) { room in
       room.withUnsafeMutableBufferPointer { buffer, filled in
         count = recv(descriptor, buffer.baseAddress! + filled, Self.receiveBytes, CInt(MSG_DONTWAIT))
         filled += max(count, 0)
       }
     }
+    (inbox, head) = (next, 0)
     if count == 0 || (count < 0 && csystem_errno() != EAGAIN && csystem_errno() != EINTR) {
       throw ConnectionError("the daemon closed the connection; did it stop?")
     }

@@ -74,6 +74,8 @@ public enum Ledger {
         "applications' sessions: messages on their way", SessionLimits.unsentMessagesMax,
         SessionMemory.unsentMessage + NodeMemory.flight),
       Entry("applications' sessions: streams", SessionLimits.streamsMax, SessionMemory.stream),
+      Entry(
+        "applications' sessions: streams, a second turn", SessionLimits.streamsAheadMax, SessionLimits.streamTurnBytes),
       Entry("applications' sessions: services", Limits.nodesMax, SessionMemory.services),
       Entry("peers", Limits.nodesMax, NodeMemory.peer),
       Entry("candidates", Limits.candidatesMax, NodeMemory.candidate + smallObject),

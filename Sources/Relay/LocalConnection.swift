@@ -7,7 +7,7 @@ import Session
 /// The connection of one client of the local API: cuts requests out of the stream, and writes events when there is room.
 final class LocalConnection: EventSource {
   /// The kernel's buffer for events, which counts as the daemon's memory: small, because what waits is kept here once.
-  private static let socketBytes: CInt = 16_384
+  private static let socketBytes: CInt = 32_768
   private static let lengthBytes = 4
   /// How often a client is read in one wake-up: so its messages that wait leave together.
   private static let readsPerCall = 4
@@ -114,7 +114,7 @@ final class LocalConnection: EventSource {
       }
       if count < 0 && (csystem_errno() == EAGAIN || csystem_errno() == EINTR) { return }
       if count <= 0 { return server.ended(self) }
-      inbox.append(copying: piece)
+      if inbox.isEmpty && count > most / 2 { inbox = piece } else { inbox.append(copying: piece) }
       if longSince != nil { longSince = server.loop.now }
       takePackets()
       if count < most { return }
@@ -209,8 +209,9 @@ final class LocalConnection: EventSource {
   private func takeEvents(_ server: LocalServer) {
     outgoing = []
     written = 0
-    let most = server.mayHoldMore ? LocalLimits.largeBytesMax - LocalLimits.batchBytesMax : LocalLimits.batchBytesMax
-    while outgoing.count < most,
+    let most =
+      server.mayHoldMore ? LocalLimits.largeBytesMax - LocalLimits.streamPacketBytesMax : LocalLimits.batchBytesMax - 1
+    while outgoing.count <= most,
       let packet = server.clients.nextPacket(for: place, now: server.loop.now)
     {
       if outgoing.isEmpty { outgoing = packet } else { outgoing.append(copying: packet) }

@@ -120,10 +120,13 @@ public enum SessionLimits {
   public static let streamsMax = 96
   /// Bytes of UTF-8 of a stream's name.
   public static let streamNameBytesMax = 63
-  /// What a stream sends in a turn, and what is kept of it at the sender.
+  /// What a stream sends in a turn, and what is kept of each at the sender.
   public static let streamTurnBytes = 15_360
-  /// Bytes of a stream that may be on their way or unread: at most, and for sure.
-  public static let streamWindow: UInt64 = 40 * 1024
+  /// Streams of which two turns are kept, those included that the application may write at any time.
+  public static let streamsAheadMax = 6
+  /// Bytes of a stream that may be on their way or unread: at most, before the application has read so many, and for sure.
+  public static let streamWindow: UInt64 = 136 * 1024
+  public static let streamWindowFirst: UInt64 = 40 * 1024
   public static let streamWindowSure: UInt64 = 8 * 1024
   /// The same of all streams of a node: `streamWindowSure` for each, and a pool for the rest.
   public static let streamBytesMax: UInt64 = 1280 * 1024

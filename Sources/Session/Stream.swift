@@ -44,8 +44,10 @@ struct Stream {
 
   /// The direction away from this end.
   struct Sending {
-    /// Taken from the application and not sent: a turn at most.
+    /// Taken from the application and not sent.
     var unsent: [UInt8] = []
+    /// What the application was told beside that it may write.
+    var promised = 0
     var sent: UInt64 = 0
     /// Bytes that may be sent in all.
     var limit: UInt64 = 0
@@ -55,6 +57,9 @@ struct Stream {
     var isFinished = false
     var isEndSent = false
     var isEndDelivered = false
+
+    /// Bytes that are here, or may come at any time: a turn, or of few streams two.
+    var held: Int { unsent.count + promised }
   }
 
   /// The direction towards this end.

@@ -42,12 +42,14 @@ extension Sessions {
   }
 
   /// Takes bytes to send, and returns how many: less than all when there is no room (`.room` follows). A turn is kept
-  /// until the other end has room.
+  /// until the other end has room, and what `streamRoom` promised.
   public func writeStream(_ handle: StreamHandle, _ bytes: [UInt8], now: Instant) throws(SessionError) -> Int {
     guard let place = place(of: handle) else { throw .unknown }
     guard stream(place).isWritable else { throw .invalid }
-    let count = min(bytes.count, SessionLimits.streamTurnBytes - stream(place).sending.unsent.count)
+    let promised = stream(place).sending.promised
+    let count = min(bytes.count, max(SessionLimits.streamTurnBytes - stream(place).sending.unsent.count, promised))
     change(place) {
+      $0.sending.promised -= min(count, $0.sending.promised)
       if $0.sending.unsent.isEmpty { $0.sending.unsent.reserveCapacity(SessionLimits.streamTurnBytes) }
       $0.sending.unsent.append(copying: bytes.span.bytes.extracting(0..<count))
       if count < bytes.count { $0.sending.wantsRoom = true }
@@ -70,12 +72,37 @@ extension Sessions {
     reset(place, reason ?? (stream(place).phase == .asked ? .refused : .cancelled))
   }
 
-  /// How many bytes `writeStream` takes at present; `.room` follows when it takes more.
-  public func streamRoom(_ handle: StreamHandle) -> Int {
+  /// How many bytes `writeStream` takes from now on, at least the `promised` ones that the application was told before and has not
+  /// written; `.room` follows when it takes more. A second turn is promised where the other end reads, to few streams at once:
+  /// the application fills it while the first one is sealed and sent.
+  public func streamRoom(_ handle: StreamHandle, promised: Int = 0) -> Int {
     guard let place = place(of: handle), stream(place).isWritable else { return 0 }
-    let room = SessionLimits.streamTurnBytes - stream(place).sending.unsent.count
-    if room < SessionLimits.streamTurnBytes { change(place) { $0.sending.wantsRoom = true } }
+    var most = SessionLimits.streamTurnBytes
+    if stream(place).sending.limit > SessionLimits.streamWindowFirst,
+      streamsAhead(except: handle) < SessionLimits.streamsAheadMax
+    {
+      most += SessionLimits.streamTurnBytes
+    }
+    let room = max(most - stream(place).sending.unsent.count, promised)
+    change(place) {
+      $0.sending.promised = room
+      if room < most { $0.sending.wantsRoom = true }
+    }
     return room
+  }
+
+  /// The other streams that hold more than a turn.
+  private func streamsAhead(except handle: StreamHandle) -> Int {
+    var count = 0
+    for session in sessions {
+      for pair in session.pairs.indices {
+        for stream in session.pairs[pair].streams.all.indices
+        where session.pairs[pair].streams.all[stream].sending.held > SessionLimits.streamTurnBytes
+          && session.pairs[pair].streams.all[stream].handle != handle
+        { count += 1 }
+      }
+    }
+    return count
   }
 
   /// The application took so many bytes of a stream: the other end may send as many again.
@@ -259,8 +286,9 @@ extension Sessions {
     for session in sessions {
       for pair in session.pairs.indices {
         for stream in session.pairs[pair].streams.all.indices {
-          let found = session.pairs[pair].streams.all[stream]
-          guard found.handle == handle, !found.isReset else { continue }
+          guard session.pairs[pair].streams.all[stream].handle == handle,
+            !session.pairs[pair].streams.all[stream].isReset
+          else { continue }
           return StreamPlace(session: session, pair: pair, stream: stream)
         }
       }
@@ -291,6 +319,7 @@ extension Sessions {
       change(place) {
         $0.phase = .reset(reason)
         $0.sending.unsent = []
+        $0.sending.promised = 0
       }
     }
   }
@@ -307,7 +336,7 @@ extension Sessions {
   }
 
   /// How far a stream may be granted: each has a little for sure, and of the common pool a sixteenth of what is free, so
-  /// that those who do not read leave room for all others.
+  /// that those who do not read leave room for all others. One whose application has read a first window has a quarter.
   private func limit(of receiving: Stream.Receiving, except place: StreamPlace? = nil) -> UInt64 {
     var pool = streamPool
     for session in sessions {
@@ -318,7 +347,10 @@ extension Sessions {
         }
       }
     }
-    let share = min(pool / 16, SessionLimits.streamWindow - SessionLimits.streamWindowSure)
+    let isRead = receiving.taken >= SessionLimits.streamWindowFirst
+    let share = min(
+      pool / (isRead ? 4 : 16),
+      (isRead ? SessionLimits.streamWindow : SessionLimits.streamWindowFirst) - SessionLimits.streamWindowSure)
     return max(receiving.limit, receiving.taken + SessionLimits.streamWindowSure + share)
   }
 }

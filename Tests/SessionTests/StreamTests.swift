@@ -76,6 +76,21 @@ private final class Talk {
     return written
   }
 
+  /// A stream of which the reader has read more than the first window.
+  func read() throws -> (writer: StreamHandle, reader: StreamHandle) {
+    let (writer, reader) = try connected()
+    var taken = 0
+    while taken < 3 * Int(SessionLimits.streamWindowFirst) {
+      _ = try node(0).writeStream(writer, [UInt8](repeating: 7, count: SessionLimits.streamTurnBytes), now: hall.now)
+      run(0.1)
+      let count = bytes(reader).count
+      node(1).takenFromStream(reader, count - taken, now: hall.now)
+      taken = count
+    }
+    run(0.1)
+    return (writer, reader)
+  }
+
   func bytes(_ handle: StreamHandle, at station: Int = 1) -> [UInt8] {
     events[station].flatMap { event -> [UInt8] in
       guard event.handle == handle, case .bytes(let data) = event.event else { return [] }
@@ -156,6 +171,46 @@ private final class Talk {
     talk.run()
     #expect(talk.end(second, at: 0) == .reset(.refused))
     #expect(throws: SessionError.unknown) { try talk.node(0).writeStream(second, [1], now: talk.hall.now) }
+  }
+
+  @Test func `who has read a first window is granted more than that, and no more than the window`() throws {
+    let talk = Talk()
+    let (writer, reader) = try talk.read()
+    let before = talk.bytes(reader).count
+    _ = try talk.fill(writer)
+    let unread = talk.bytes(reader).count - before
+    #expect(unread > Int(SessionLimits.streamWindowFirst) && unread <= Int(SessionLimits.streamWindow))
+  }
+
+  @Test func `a stream that is read has room for a second turn, and takes all that was promised`() throws {
+    let talk = Talk()
+    let (writer, _) = try talk.read()
+    let turn = SessionLimits.streamTurnBytes
+    #expect(talk.node(0).streamRoom(writer) == 2 * turn)
+    let bytes = [UInt8](repeating: 7, count: 2 * turn)
+    #expect(try talk.node(0).writeStream(writer, bytes, now: talk.hall.now) == 2 * turn)
+    #expect(try talk.node(0).writeStream(writer, [7], now: talk.hall.now) == 0)
+    #expect(talk.node(0).streamRoom(writer) == 0)
+  }
+
+  @Test func `a stream of which nobody has read anything has room for one turn`() throws {
+    let talk = Talk()
+    let (writer, _) = try talk.connected()
+    #expect(talk.node(0).streamRoom(writer) == SessionLimits.streamTurnBytes)
+  }
+
+  @Test func `few streams have room for a second turn at once`() throws {
+    let talk = Talk()
+    let turn = SessionLimits.streamTurnBytes
+    var writers: [StreamHandle] = []
+    for _ in 0...SessionLimits.streamsAheadMax { writers.append(try talk.read().writer) }
+    let rooms = writers.map { talk.node(0).streamRoom($0) }
+    #expect(rooms == Array(repeating: 2 * turn, count: SessionLimits.streamsAheadMax) + [turn])
+    // A stream that has used its room, and is told of none, gives way.
+    _ = try talk.node(0).writeStream(writers[0], [UInt8](repeating: 7, count: 2 * turn), now: talk.hall.now)
+    talk.run()
+    #expect(talk.node(0).streamRoom(writers[6], promised: turn) == 2 * turn)
+    #expect(talk.node(0).streamRoom(writers[0]) == turn)
   }
 
   @Test func `a reader that stops gets no more than its window, and delays no other stream`() throws {
