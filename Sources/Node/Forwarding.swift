@@ -29,9 +29,11 @@ extension Node {
 
   /// Sends a frame of this node to its destination. False without room in the link's queue.
   func send(_ header: FrameHeader, _ payload: RawSpan, over route: Route) -> Bool {
-    guard links[Int(route.link)].append(header, payload, from: FramePool.ownIngress) else { return false }
-    parking.talks(Int(route.link))
-    wantTransmit(Int(route.link))
+    let slot = Int(route.link)
+    guard cutThrough(header, payload, to: slot) || links[slot].append(header, payload, from: FramePool.ownIngress)
+    else { return false }
+    parking.talks(slot)
+    wantTransmit(slot)
     return true
   }
 

@@ -9,7 +9,7 @@ public protocol FrameSink: AnyObject {
   func take(_ header: FrameHeader, _ payload: RawSpan) -> Bool
 }
 
-/// Cut-through: of a frame to be forwarded over a link whose queue is empty one copy is made, into the stream's memory.
+/// Cut-through: of a frame for a link whose queue is empty one copy is made, into the stream's memory.
 ///
 /// What is queued for the link goes first, so a flow keeps its order. A frame that is more urgent and comes later in the same
 /// wake-up waits for what the stream has taken, as it waits for what is there from former ones: `EncryptAhead` bounds both.

@@ -114,8 +114,8 @@ public final class Node {
   private var poppedSlots: UInt64 = 0
   /// By link slot.
   var sinks = [(any FrameSink)?](repeating: nil, count: Limits.linksMax)
-  /// Channels may have frames that no link was offered yet.
-  var isPumpDue = false
+  /// Channels may have frames that no link was offered yet: `nextOutput` seals and sends them.
+  public internal(set) var isPumpDue = false
   private var identifierCounter: UInt32 = 0
   /// When a link's quarantine ends.
   var quarantineEnd = Instant.never
@@ -284,8 +284,9 @@ public final class Node {
 
   // MARK: Outputs
 
-  /// The next output; nil when there is none until the next event. See the drain rule.
-  public func nextOutput(now: Instant) -> Output? {
+  /// The next output; nil when there is none until the next event. See the drain rule. Without `sends` the channels keep what
+  /// they have to send.
+  public func nextOutput(now: Instant, sends: Bool = true) -> Output? {
     if closePending != 0 { return .close(Self.takeLowest(&closePending)) }
     // Every link gets its turn before any gets a second one.
     if transmitPending == 0 { moveUp(now) }
@@ -295,7 +296,7 @@ public final class Node {
     }
     if let handle = nextDial(now) { return .dial(handle) }
     // Links that were parked or closed for a dial.
-    if closePending | transmitPending != 0 { return nextOutput(now: now) }
+    if closePending | transmitPending != 0 { return nextOutput(now: now, sends: sends) }
     if isEpochUntold {
       isEpochUntold = false
       return .epochRaised(settings.epoch)
@@ -309,9 +310,9 @@ public final class Node {
       return .decisionWanted(decision.peer, chain: decision.chain)
     }
     if let output = nextApplicationOutput(now) ?? nextSessionOutput(now) { return output }
-    let wasPumpDue = isPumpDue
+    let wasPumpDue = isPumpDue && sends
     if wasPumpDue { pumpAssociations(now) }
-    return wasPumpDue || closePending | transmitPending != 0 ? nextOutput(now: now) : nil
+    return wasPumpDue || closePending | transmitPending != 0 ? nextOutput(now: now, sends: sends) : nil
   }
 
   /// When `handle(.timeout)` is due.
@@ -360,7 +361,7 @@ public final class Node {
     }
     originate(now)
     transmitPending |= mesh.takeLinksToFlood() & ~parking.parked
-    pumpAssociations(now)
+    isPumpDue = isPumpDue || !associations.all.isEmpty
   }
 
   /// Refills the queues after `pop` made room in them.

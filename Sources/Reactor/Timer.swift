@@ -42,6 +42,8 @@ final class TimerQueue: EventSource {
   let descriptor: CInt
   private var pending: [Timer] = []
   private var armed = Instant.never
+  /// The timerfd may expire so much too early: deadlines that move a little with each event need no system call each.
+  private static let earlyMax = TimeSpan.milliseconds(20)
 
   init() throws(SystemError) {
     descriptor = timerfd_create(CLOCK_MONOTONIC, CInt(TFD_CLOEXEC | TFD_NONBLOCK))
@@ -80,7 +82,7 @@ final class TimerQueue: EventSource {
   func arm() {
     var earliest = Instant.never
     for timer in pending where timer.latest < earliest { earliest = timer.latest }
-    if earliest == armed { return }
+    if armed <= earliest && earliest <= armed + Self.earlyMax { return }
     armed = earliest
     var setting = itimerspec()
     if earliest != .never {

@@ -286,9 +286,15 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   private func drain() {
     let now = monotonicNow()
     while true {
-      if let output = node.nextOutput(now: now) {
+      // Applications have what came, and room to write, before this node seals and sends: they work meanwhile, and what they
+      // have taken is told with the acknowledgement.
+      if let output = node.nextOutput(now: now, sends: false) {
         carryOut(output, now)
-      } else if !reportTrust(now), local?.tellClients() != true {
+      } else if reportTrust(now) || local?.tellClients() == true {
+        continue
+      } else if node.isPumpDue, let output = node.nextOutput(now: now) {
+        carryOut(output, now)
+      } else {
         break
       }
     }

@@ -39,6 +39,16 @@ private struct Relay {
 }
 
 @Suite struct CutThroughTests {
+  @Test func `what a node says itself goes to the stream of an idle link at once`() {
+    let row = Row(2)
+    row.say("first", from: 0, to: 1)
+    row.pass(.seconds(1))
+    let stream = Stream()
+    row.places[0].node.attach(stream, to: row.places[0].slots[1]!)
+    row.say("second", from: 0, to: 1)
+    #expect(stream.frames.map(\.header.type) == [FrameType.sealed.rawValue])
+  }
+
   @Test func `a sealed frame goes to the stream of an idle link at once, with one hop less`() {
     let relay = Relay()
     let before = relay.bench.node.link(relay.right).bytesOut
