@@ -9,7 +9,7 @@ final class Bypass {
   enum Reading {
     /// The last byte of the frame has not arrived.
     case incomplete
-    /// Authentic. Valid until the next call.
+    /// Authentic. Valid until `frameTaken`.
     case frame(header: UnsafeRawBufferPointer, payload: UnsafeRawBufferPointer)
     case replayed
     case forged
@@ -19,8 +19,8 @@ final class Bypass {
   private let receiving: HeaderAuthenticator
   private var lastSent: UInt64 = 0
   private var lastReceived: UInt64 = 0
-  /// Buffer to assemble a frame that arrives in several pieces.
-  private let partial = UnsafeMutableRawBufferPointer.allocate(byteCount: Bypass.partialBytesMax, alignment: 16)
+  /// The frame that arrives in several pieces, as long as it does: most links are idle, and never need it.
+  private var partial: UnsafeMutableRawBufferPointer?
   static let partialBytesMax = StreamDemultiplexer.sealedOverheadBytes + StreamDemultiplexer.sealedPayloadBytesMax
   private var partialCount = 0
 
@@ -44,7 +44,7 @@ final class Bypass {
     return withUnsafeBytes(of: keys) { Bypass(keys: $0, role: role) }
   }
 
-  deinit { partial.deallocate() }
+  deinit { partial?.deallocate() }
 
   /// Exports keying material of the established session; returns mbedTLS's error number or 0.
   static func export(
@@ -80,10 +80,18 @@ final class Bypass {
       partialCount = 0
       if ends { return check(bytes) }
     }
+    let memory = partial ?? .allocate(byteCount: Self.partialBytesMax, alignment: 16)
+    partial = memory
     // The demultiplexer has checked the frame's length against its limits, which are this buffer's size.
-    UnsafeMutableRawBufferPointer(rebasing: partial[partialCount...]).copyMemory(from: bytes)
+    UnsafeMutableRawBufferPointer(rebasing: memory[partialCount...]).copyMemory(from: bytes)
     partialCount += bytes.count
-    return ends ? check(UnsafeRawBufferPointer(rebasing: partial[..<partialCount])) : .incomplete
+    return ends ? check(UnsafeRawBufferPointer(rebasing: memory[..<partialCount])) : .incomplete
+  }
+
+  /// Nobody reads the frame any more.
+  func frameTaken() {
+    partial?.deallocate()
+    partial = nil
   }
 
   private func check(_ frame: UnsafeRawBufferPointer) -> Reading {

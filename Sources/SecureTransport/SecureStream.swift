@@ -288,7 +288,9 @@ public final class SecureStream {
     }
     switch bypass.read(bytes, begins: begins, ends: ends) {
     case .incomplete: return
-    case .frame(let header, let payload): deliver(.sealed(header: header, payload: payload))
+    case .frame(let header, let payload):
+      deliver(.sealed(header: header, payload: payload))
+      bypass.frameTaken()
     case .replayed: fail(.sealedReplayed, alert: MBEDTLS_SSL_ALERT_MSG_ILLEGAL_PARAMETER)
     case .forged: fail(.sealedForged, alert: MBEDTLS_SSL_ALERT_MSG_BAD_RECORD_MAC)
     }
