@@ -41,9 +41,10 @@ let wrappedByCAvahi = wrapped(
     "avahi_cache_start_poof", "avahi_cache_stop_poof", "avahi_interface_post_query", "avahi_querier_free_all",
   ])
 
-func core(_ name: String, _ dependencies: [Target.Dependency] = [], allocates: Bool = true) -> Target {
+func core(_ name: String, _ dependencies: [Target.Dependency] = [], allocates: Bool = true, forwards: Bool = false) -> Target {
   .target(name: name, dependencies: dependencies,
-    swiftSettings: language + mode + optimisedAndChecked + planted + (allocates ? [] : fast + allocationFree))
+    swiftSettings: language + mode + optimisedAndChecked + planted + (forwards || !allocates ? fast : [])
+      + (allocates ? [] : allocationFree))
 }
 func rim(_ name: String, _ dependencies: [Target.Dependency], forwards: Bool = false) -> Target {
   .target(name: name, dependencies: dependencies, swiftSettings: language + mode + (forwards ? fast : []))
@@ -78,10 +79,10 @@ let package = Package(
     // Files of transfers. The library imports it too; outside of the firmware it needs libc alone.
     .target(name: "TransferFiles", dependencies: embedded ? ["Transfer", "CSystem"] : ["Transfer"],
       swiftSettings: embedded ? language + mode : [.swiftLanguageMode(.v6)]),
-    core("Node", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session"]),
+    core("Node", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session"], forwards: true),
 
     // Rim: system calls, libraries, radios.
-    .target(name: "CSystem", linkerSettings: [.linkedLibrary("m")]),
+    .target(name: "CSystem", cSettings: embedded ? [.define("CAUSEWAY_EMBEDDED")] : [], linkerSettings: [.linkedLibrary("m")]),
     .target(name: "CMbedTLS", dependencies: ["CSystem", "CNettle"], linkerSettings: [
       .linkedLibrary("mbedtls"), .linkedLibrary("mbedx509"), .linkedLibrary("mbedcrypto"),
       wrapped(["mbedtls_ecdsa_read_signature"]),

@@ -71,6 +71,7 @@ private var selftestChecks: [SelftestCheck] {
     SelftestCheck(name: "libsodium: SipHash-2-4 of 128 bits (its authors' vector)", run: sipHashIsGolden),
     SelftestCheck(name: "link: TLS handshake, and a sealed frame beside it", run: linkIsSecured),
     SelftestCheck(name: "peers: inner DTLS handshake, sealing, an altered record refused", run: peersAreSealed),
+    SelftestCheck(name: "objects: each lives as long as it is held", run: objectsAreCounted),
     SelftestCheck(name: "limits: every field is wide enough, the sum is granted", run: limitsHold),
     SelftestCheck(name: "kernel: random numbers are ready", run: randomIsReady),
     SelftestCheck(name: "frame: header as documented, byte by byte", run: frameHeaderIsGolden),

@@ -1,0 +1,45 @@
+/// Whether objects live as long as somebody holds them, and no longer. In the firmware their counts are those of
+/// `Sources/CSystem/ReferenceCounts.c`, which rests on how the compiler lays objects out.
+func objectsAreCounted() -> Bool {
+  let ended = Counter()
+  var held = made(4, ended)
+  let kept = take(3, of: held)
+  held += held
+  guard ended.value == 0 else { return false }
+  held.removeAll()
+  return ended.value == 3 && kept.number == 3 && endsAlone(ended)
+}
+
+private final class Counter {
+  var value = 0
+}
+
+private final class Counted {
+  let number: Int
+  private let ended: Counter
+  init(_ number: Int, _ ended: Counter) {
+    self.number = number
+    self.ended = ended
+  }
+  deinit { ended.value += 1 }
+}
+
+// Not inlined: else the compiler may do without an object.
+
+@inline(never)
+private func made(_ count: Int, _ ended: Counter) -> [Counted] { (0..<count).map { Counted($0, ended) } }
+
+@inline(never)
+private func take(_ index: Int, of objects: [Counted]) -> Counted { objects[index] }
+
+/// An object in two places lives until the second one lets go of it.
+@inline(never)
+private func endsAlone(_ ended: Counter) -> Bool {
+  let before = ended.value
+  var places: [Counted?] = [made(1, ended)[0], nil]
+  places[1] = places[0]
+  places[0] = nil
+  guard ended.value == before else { return false }
+  places[1] = nil
+  return ended.value == before + 1
+}
