@@ -227,10 +227,10 @@ class FilesTest(PeopleTest):
         self.assertRegex(sender.heard[-1], "bob has no room for it: 41.9 MB to come, 31.4 MB free")
 
     def test_a_disk_that_fills_up_is_named_at_both_ends(self):
-        script = ('(until [ "$(du -sm "$1" | cut -f1)" -ge 4 ]; do sleep 0.02; done; cat /dev/zero > "$1/filler") '
+        script = ('(until [ "$(du -sm "$1" | cut -f1)" -ge 4 ]; do sleep 0.005; done; cat /dev/zero > "$1/filler") '
                   "2>/dev/null & ")
         receiver = self.full(script)
-        sender = self.send(self.file("a", 24 * MEBIBYTE))
+        sender = self.send(self.file("a", 28 * MEBIBYTE))
         self.ends(sender, receiver, (1, 1))
         self.assertIn("the disk is full there", sender.heard[-1])
         self.assertIn("not stored: the disk is full; what came is kept for 24 h", receiver.heard[-1])
@@ -271,7 +271,7 @@ class FilesTest(PeopleTest):
     def moved(self, command):
         return max([json.loads(line)["moved"] for line in command.heard if '"moved"' in line] or [0])
 
-    def slow(self, size=48 * MEBIBYTE):
+    def slow(self, size=192 * MEBIBYTE):
         """A sender of a large file, by JSON, and the file's size."""
         path = self.file("big", size)
         return self.command(self.a, "send", str(path), "bob", "--json", *self.type), size
@@ -305,7 +305,7 @@ class FilesTest(PeopleTest):
         self.addCleanup(daemon.stop)
         daemon.start()
         receiver = self.receive("--count", "1", daemon=daemon)
-        path = self.file("big", 48 * MEBIBYTE)
+        path = self.file("big", 192 * MEBIBYTE)
         sender = self.command(self.a, "send", str(path), "dora", "--json", *self.type)
         self.middle()
         daemon.process.kill()
@@ -314,7 +314,7 @@ class FilesTest(PeopleTest):
         daemon.start()
         self.ends(sender, receiver)
         self.same("big")
-        self.again("daemon killed", [self.moved(sender)], 48 * MEBIBYTE)
+        self.again("daemon killed", [self.moved(sender)], 192 * MEBIBYTE)
 
     def test_files_do_not_go_unsealed(self):
         daemon = Daemon(self.root.name, "clear", [self.a], display="clara", extra="[peer]\nencryption = none\n")
@@ -406,16 +406,20 @@ class FilesTest(PeopleTest):
 
     def test_a_terminal_shows_how_far_it_is_in_one_line(self):
         receiver = self.receive("--count", "1")
-        path = self.file("big", 64 * MEBIBYTE)
+        path = self.file("big", 192 * MEBIBYTE)
         terminal = self.terminal(self.a, "send", str(path), "bob", *self.type, columns=80)
-        terminal.wait_line("^[0-9]+ %, [0-9.]+ .B of 67.1 MB", 30)
+        self.middle(MEBIBYTE)
+        # The line comes every now and then, and the whole file may be there before it.
+        receiver.process.send_signal(signal.SIGSTOP)
+        terminal.wait_line("^[0-9]+ %, [0-9.]+ .B of 201 MB", 30)
+        receiver.process.send_signal(signal.SIGCONT)
         self.assertEqual((terminal.end(60), receiver.end()), (0, 0))
         self.assertFalse([line for line in terminal.screen if "%" in line], terminal.screen)
-        self.assertTrue([line for line in terminal.screen if line == "sent 1 file, 67.1 MB to bob"], terminal.screen)
+        self.assertTrue([line for line in terminal.screen if line == "sent 1 file, 201 MB to bob"], terminal.screen)
 
     def test_a_stalled_transfer_is_shown_as_stalled(self):
         receiver = self.receive()
-        path = self.file("big", 64 * MEBIBYTE)
+        path = self.file("big", 192 * MEBIBYTE)
         terminal = self.terminal(self.a, "send", str(path), "bob", *self.type, columns=80)
         self.middle(MEBIBYTE)
         receiver.process.send_signal(signal.SIGSTOP)

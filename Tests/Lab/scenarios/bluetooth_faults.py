@@ -81,7 +81,13 @@ def silent():
         wait_back(remark, BACK_SECONDS_MAX_SILENT)
 
 
-FAULTS = {fault.__name__: fault for fault in (blocked, pulled, silent)}
+def restarted():
+    with step("the daemon is restarted") as remark:
+        stage["box"].restart()
+        wait_back(remark)
+
+
+FAULTS = {fault.__name__: fault for fault in (blocked, pulled, silent, restarted)}
 
 
 def scenario():
