@@ -166,7 +166,7 @@ class LibraryTest(unittest.TestCase):
 
     # Resources
 
-    def folder(self, name, big=96 * MEBIBYTE):
+    def folder(self, name, big=24 * MEBIBYTE):
         """A folder to send, and how many bytes its files have."""
         place = pathlib.Path(self.root.name) / name / "out"
         (place / "deep/er").mkdir(parents=True)
