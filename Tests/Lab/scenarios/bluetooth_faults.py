@@ -46,6 +46,12 @@ def wait_back(remark, limit=BACK_SECONDS_MAX):
     check(took <= limit, f"bob is back within {limit} s", took)
 
 
+def restarted():
+    with step("the daemon is restarted") as remark:
+        stage["box"].restart()
+        wait_back(remark)
+
+
 def blocked(seconds=30):
     with step(f"the adapter is blocked (rfkill) for {seconds} s") as remark:
         number = switches(BLUETOOTH)[0]
@@ -81,13 +87,7 @@ def silent():
         wait_back(remark, BACK_SECONDS_MAX_SILENT)
 
 
-def restarted():
-    with step("the daemon is restarted") as remark:
-        stage["box"].restart()
-        wait_back(remark)
-
-
-FAULTS = {fault.__name__: fault for fault in (blocked, pulled, silent, restarted)}
+FAULTS = {fault.__name__: fault for fault in (restarted, blocked, pulled, silent)}
 
 
 def scenario():

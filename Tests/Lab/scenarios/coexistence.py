@@ -10,7 +10,7 @@ from lab.node import bearer
 from lab.stage import Stage, peer_names
 from lab.transfer import Transfer
 
-FILE_BYTES = 24 << 20
+FILE_BYTES = 64 << 20
 IDLE_SECONDS, BUSY_SECONDS = 20, 10
 SCAN_SHARE_MAX = 0.35                                # a scan of 3 s may fall into it
 WORD = "few scans beside Wi-Fi"
