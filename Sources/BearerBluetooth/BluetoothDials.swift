@@ -35,8 +35,8 @@ extension BluetoothBearer {
   }
 
   /// The stream of a peer was lost. Where the connection is left its process has died; the next one finds this node by that
-  /// connection, and asks there for the channel. The kernels end it after 2 to 4 s.
-  public func answerAgain(_ endpoint: BluetoothEndpoint) {
+  /// connection, and asks there for the channel. The kernels end it after 2 to 4 s. `wasDialled`: this node had dialled it.
+  public func answerAgain(_ endpoint: BluetoothEndpoint, wasDialled: Bool) {
     let device = WireAddress(endpoint)
     guard let working = adapter.working, linked.contains(device), dial?.peer != device,
       attributes.channels.existing(endpoint) == nil,
@@ -47,7 +47,7 @@ extension BluetoothBearer {
       _ = close(descriptor)
       return
     }
-    attributes.adopt(descriptor, endpoint, firstTime: .seconds(4))
+    attributes.adopt(descriptor, endpoint, firstTime: .seconds(4))?.isOfOurDial = wasDialled
   }
 
   /// Whether there is a connection to the peer.

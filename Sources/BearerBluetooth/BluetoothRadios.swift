@@ -60,8 +60,8 @@ public final class BluetoothRadios {
   }
 
   /// As `BluetoothBearer.answerAgain`.
-  public func answerAgain(_ endpoint: BluetoothEndpoint) {
-    for bearer in bearers { bearer.answerAgain(endpoint) }
+  public func answerAgain(_ endpoint: BluetoothEndpoint, wasDialled: Bool) {
+    for bearer in bearers { bearer.answerAgain(endpoint, wasDialled: wasDialled) }
   }
 
   /// As `BluetoothBearer.passed`.

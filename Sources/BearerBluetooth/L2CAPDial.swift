@@ -54,6 +54,8 @@ final class L2CAPDial: EventSource, Dial {
     timer?.set(after: timeout)
     // A link that the peer made already has its attribute channel, and only one is possible.
     if let connection = attributes.channels.existing(peer) {
+      // A peer that this node had dialled and that has restarted.
+      if connection.isOfOurDial && knownPSM != nil { return reach(connection) }
       step = .yielding
       timer?.set(after: Self.dialDeferral)
       connection.ended = { [self] in yieldedInVain(timeout) }
@@ -104,6 +106,7 @@ final class L2CAPDial: EventSource, Dial {
         return finish(.failed("all attribute channels are in use", nil))
       }
       own = connection
+      connection.isOfOurDial = true
       reach(connection)
     case .openingChannel(let descriptor, let registration, let psm, let isKnown):
       if let error = L2CAPSocket.connectError(descriptor) {

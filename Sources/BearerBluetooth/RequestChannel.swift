@@ -27,6 +27,8 @@ final class RequestChannel: EventSource {
   var closed: ((RequestChannel) -> Void)?
   /// The same, for a dial that waits for the peer's channel.
   var ended: (() -> Void)?
+  /// This node made the connection to dial the peer, which is not known to dial itself.
+  var isOfOurDial = false
 
   private let loop: EventLoop
   private let descriptor: CInt

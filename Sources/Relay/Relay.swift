@@ -264,7 +264,9 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
       if driver.handoff.bearer.isWiFi { bluetooth?.wifiEnded() }
       let isLost = node.link(slot).state == .up
       node.handle(.linkClosed(slot), now: loop.now)
-      if isLost, case .bluetooth(let endpoint) = driver.handoff.remote { bluetooth?.answerAgain(endpoint) }
+      if isLost, case .bluetooth(let endpoint) = driver.handoff.remote {
+        bluetooth?.answerAgain(endpoint, wasDialled: !driver.handoff.isInbound)
+      }
       freePlace(driver, slot)
     } else {
       journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote.text): \(reason)")
