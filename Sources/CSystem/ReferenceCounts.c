@@ -1,6 +1,6 @@
 // The reference counts of Swift objects in the firmware, without atomic instructions: one thread alone uses Swift objects, and the
-// thread of StateFile.c none. An atomic count costs five times as much on x86_64, and a loop on an ARM core before ARMv8.1, as those
-// of a Raspberry Pi 4 and a Zero 2 W are.
+// thread of StateFile.c none. With atomic counts a daemon takes a tenth more time for a file on x86_64. On ARM cores before ARMv8.1, as
+// those of a Raspberry Pi 4 and a Zero 2 W, each is a loop.
 //
 // These functions replace those of the Embedded Swift runtime, which are weak symbols. Their rules are those of Swift 6.3
 // (stdlib/public/core/EmbeddedRuntime.swift): an object begins with its metadata and its count; a pointer that is null or negative is no

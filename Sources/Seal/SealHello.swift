@@ -36,6 +36,7 @@ public enum SealRefusal: UInt8, Error, Sendable {
 public struct SealHello: Equatable, Sendable {
   private static let byteCountMin = 24
   private static let byteCountWithChannel = 32
+  /// The length of one that this node writes.
   public static let byteCount = 33
   public static let version: UInt8 = 1
 
@@ -67,8 +68,8 @@ public struct SealHello: Equatable, Sendable {
     self.readsJoined = readsJoined
   }
 
-  /// Bytes after the last field, and other features, belong to a later version and are ignored. An unknown refusal or version reads as the
-  /// refusal `.version`. Throws `.malformed` when the channel epoch is less than the boot epoch.
+  /// Bytes after the last field, and other features, belong to a later version and are ignored. An unknown refusal or
+  /// version reads as the refusal `.version`. Throws `.malformed` when the channel epoch is less than the boot epoch.
   public init(_ payload: RawSpan) throws(FrameRefusal) {
     guard payload.byteCount >= Self.byteCountMin else { throw .truncated }
     guard payload.octet(1) & ~3 == 0, payload.octet(3) == 0, payload.word16(6) == 0 else { throw .malformed }

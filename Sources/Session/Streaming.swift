@@ -61,7 +61,10 @@ extension Sessions {
   public func finishStream(_ handle: StreamHandle, now: Instant) throws(SessionError) {
     guard let place = place(of: handle) else { throw .unknown }
     guard stream(place).isWritable else { throw .invalid }
-    change(place) { $0.sending.isFinished = true }
+    change(place) {
+      $0.sending.isFinished = true
+      $0.sending.promised = 0
+    }
   }
 
   /// Cuts a stream, in both directions, or refuses it. Bytes that were not sent are dropped.

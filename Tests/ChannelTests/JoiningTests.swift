@@ -38,6 +38,15 @@ private func answering(
     #expect(b.frames(start).map(\.type) == [.acknowledgement, .segment])
   }
 
+  @Test func `a segment that would wait takes no acknowledgement along`() throws {
+    let (_, b) = try answering([7], lane: .bulk)
+    var buffer = [UInt8](repeating: 0, count: 1_000)
+    let types = (0..<2).map { _ in
+      buffer.withUnsafeMutableBytes { b.nextFrame(into: $0, now: start, joins: (true, false))?.type }
+    }
+    #expect(types == [.acknowledgement, .segment])
+  }
+
   @Test func `with nothing to say the acknowledgement goes alone`() throws {
     let (a, b) = pair()
     _ = try a.send([1], now: start)

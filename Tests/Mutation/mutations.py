@@ -310,6 +310,8 @@ ROWS = [
         "_ = try SegmentView(payload.extracting(split...)).checked()", "", "ChannelTests.JoiningTests"),
     Row("a joined payload is longer than the path takes", "Sources/Channel/Channel.swift",
         "min(mtu(lane) - head, room)", "min(mtu(lane), room)", "ChannelTests.JoiningTests"),
+    Row("an acknowledgement waits with a bulk segment", "Sources/Channel/Channel.swift",
+        "head == nil || joins.bulk && mtu", "head == nil || mtu", "ChannelTests.JoiningTests"),
     Row("payloads are joined on a path of short ones", "Sources/Channel/Channel.swift",
         "joins.interactive && mtu(.interactive) >= ChannelLimits.joinedMTUMin", "joins.interactive", "ChannelTests.JoiningTests"),
     Row("an acknowledgement never rides on a segment", "Sources/Node/Associations.swift",

@@ -86,6 +86,8 @@ ROWS = [
         "      streamsAhead(except: handle) < SessionLimits.streamsAheadMax\n", "      true\n", "SessionTests"),
     Row("who reads nothing is written two turns ahead", "Sources/Session/Streaming.swift",
         "if stream(place).sending.limit > SessionLimits.streamWindowFirst,", "if true,", "SessionTests"),
+    Row("a stream that is finished keeps its room", "Sources/Session/Streaming.swift",
+        "      $0.sending.isFinished = true\n      $0.sending.promised = 0\n", "      $0.sending.isFinished = true\n", "SessionTests"),
     Row("a promise of room is not kept", "Sources/Session/Streaming.swift",
         "SessionLimits.streamTurnBytes - stream(place).sending.unsent.count, promised)", "SessionLimits.streamTurnBytes - stream(place).sending.unsent.count, 0)", "SessionTests"),
     Row("streams share no pool", "Sources/Session/Streaming.swift",

@@ -13,9 +13,9 @@ private func id(_ number: Int) -> NodeID { NodeID(high: UInt64(number), low: 7) 
 
 @Test func aSourceBeyondTheTableReplacesTheOneThatSentLeast() {
   var talkers = Talkers()
-  for number in 1...Talkers.entriesMax { talkers.count(100 + number, of: id(number)) }
+  for number in 1...Talkers.entriesMax { talkers.count(100 - number, of: id(number)) }
   talkers.count(10, of: id(99))
-  #expect(talkers.all.count == Talkers.entriesMax && !talkers.all.contains { $0.node == id(1) })
+  #expect(talkers.all.count == Talkers.entriesMax && !talkers.all.contains { $0.node == id(Talkers.entriesMax) })
   #expect(talkers.all.first { $0.node == id(99) }?.bytes == 10, "the weight that it took over is not its own")
 }
 

@@ -213,6 +213,17 @@ private final class Talk {
     #expect(talk.node(0).streamRoom(writers[0]) == turn)
   }
 
+  @Test func `a stream that is finished gives its second turn to another one`() throws {
+    let talk = Talk()
+    let turn = SessionLimits.streamTurnBytes
+    var writers: [StreamHandle] = []
+    for _ in 0...SessionLimits.streamsAheadMax { writers.append(try talk.read().writer) }
+    for writer in writers.dropLast() { _ = talk.node(0).streamRoom(writer) }
+    #expect(talk.node(0).streamRoom(writers[6]) == turn)
+    try talk.node(0).finishStream(writers[0], now: talk.hall.now)
+    #expect(talk.node(0).streamRoom(writers[6], promised: turn) == 2 * turn)
+  }
+
   @Test func `a reader that stops gets no more than its window, and delays no other stream`() throws {
     let talk = Talk()
     let (stopped, unread) = try talk.connected()

@@ -59,6 +59,13 @@ let ownerStarted =
 
   // MARK: - Group owner
 
+  /// Starts the radio, and lets it own the group that it asks for.
+  func own(_ radio: WiFiDirectRadio, _ supplicant: FakeSupplicant) {
+    radio.start()
+    serve(loop) { supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 1 }
+    supplicant.say(ownerStarted)
+  }
+
   @Test func anOwnerSetsEverythingItNeedsBeforeItMakesTheGroup() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
@@ -77,10 +84,8 @@ let ownerStarted =
     let radio = makeRadio()
     var interfaces: [String?] = []
     radio.groupInterfaceChanged = { interfaces.append($0) }
-    radio.start()
     defer { radio.stop() }
-    serve(loop) { supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 1 }
-    supplicant.say(ownerStarted)
+    own(radio, supplicant)
     supplicant.say("IFNAME=p2p-cwtest-0 <3>AP-STA-CONNECTED 46:00:00:00:01:00 p2p_dev_addr=42:00:00:00:01:00")
     serve(loop) { supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 1 && !radio.snapshot.stations.isEmpty }
     #expect(radio.snapshot.state == .groupOwner)
@@ -102,10 +107,8 @@ let ownerStarted =
     let radio = makeRadio { $0.isBridged = true }
     var interfaces: [String?] = []
     radio.groupInterfaceChanged = { interfaces.append($0) }
-    radio.start()
     defer { radio.stop() }
-    serve(loop) { supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 1 }
-    supplicant.say(ownerStarted)
+    own(radio, supplicant)
     serve(loop) { !interfaces.isEmpty }
     #expect(interfaces == ["p2p-cwtest-0"] && radio.snapshot.state == .groupOwner)
     #expect(
@@ -117,10 +120,8 @@ let ownerStarted =
   @Test func aUsedPushButtonIsPressedAgain() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
-    radio.start()
     defer { radio.stop() }
-    serve(loop) { supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 1 }
-    supplicant.say(ownerStarted)
+    own(radio, supplicant)
     serve(loop) { supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 1 }
     supplicant.say("IFNAME=p2p-cwtest-0 <3>WPS-PBC-DISABLE ")
     serve(loop) { supplicant.count("IFNAME=p2p-cwtest-0 WPS_PBC") == 2 }
@@ -149,10 +150,8 @@ let ownerStarted =
   @Test func aPushButtonThatIsForbiddenIsNotPressed() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.pushButton = .never }
-    radio.start()
     defer { radio.stop() }
-    serve(loop) { supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 1 }
-    supplicant.say(ownerStarted)
+    own(radio, supplicant)
     serve(loop) { radio.snapshot.state == .groupOwner }
     #expect(!radio.pushButton())
     serve(loop, for: .milliseconds(20))
@@ -193,10 +192,8 @@ let ownerStarted =
     let radio = makeRadio()
     var interfaces: [String?] = []
     radio.groupInterfaceChanged = { interfaces.append($0) }
-    radio.start()
     defer { radio.stop() }
-    serve(loop) { supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 1 }
-    supplicant.say(ownerStarted)
+    own(radio, supplicant)
     serve(loop) { radio.snapshot.state == .groupOwner }
     supplicant.say("<3>P2P-GROUP-REMOVED p2p-cwtest-0 GO reason=UNAVAILABLE")
     serve(loop) { radio.snapshot.state == .creatingGroup }
@@ -212,10 +209,8 @@ let ownerStarted =
   @Test func somebodyElsesGroupIsLeftAlone() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio()
-    radio.start()
     defer { radio.stop() }
-    serve(loop) { supplicant.count("IFNAME=p2p-dev-cwtest P2P_GROUP_ADD") == 1 }
-    supplicant.say(ownerStarted)
+    own(radio, supplicant)
     serve(loop) { radio.snapshot.state == .groupOwner }
     supplicant.say("<3>P2P-GROUP-REMOVED p2p-other-0 GO reason=REQUESTED")
     loop.turn(waitMilliseconds: 20)

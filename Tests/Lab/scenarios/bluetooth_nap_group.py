@@ -1,6 +1,6 @@
 """IP over Bluetooth classic into the Wi-Fi group, from inside the unit's sandbox. A phone that has Bluetooth alone gets its address
 from the box, pings an ordinary Wi-Fi station of the group and measures with iperf3. The group is removed, the bridge too, and the
-daemon is killed. Then a peer means harm: it takes every address, gives false ones, and claims the box's own."""
+daemon is killed. Then a peer means harm: it asks for every address, gives false ones, and claims the box's own."""
 
 # init: systemd
 # seconds: 200
