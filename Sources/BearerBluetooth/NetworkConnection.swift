@@ -4,12 +4,17 @@ import Reactor
 
 /// The channel of one peer of a `NetworkAccessPoint`: its setup, and then only its end, as the kernel reads it.
 final class NetworkConnection: EventSource {
+  /// How long a refused peer may take to read why: Linux forgets what a program has not read when the channel ends.
+  private static let refusedMax = TimeSpan.seconds(1)
+
   let peer: UInt64
   /// The interface of a peer that has joined, and since when; nil before.
   private(set) var membership: (interface: String, since: Instant)?
 
   private let loop: EventLoop
   private let descriptor: CInt
+  private let setupMax: TimeSpan
+  private var isRefused = false
   /// Nil when the channel has ended.
   private var owner: NetworkAccessPoint?
   private var registration: Registration?
@@ -22,6 +27,7 @@ final class NetworkConnection: EventSource {
     self.loop = loop
     self.descriptor = descriptor
     self.peer = peer
+    self.setupMax = setupMax
     do {
       registration = try loop.add(descriptor, .read, .admission, self)
     } catch {
@@ -46,7 +52,7 @@ final class NetworkConnection: EventSource {
   }
 
   func ready(_ events: UInt32) {
-    guard let owner, let registration, membership == nil else { return close() }
+    guard let owner, let registration, membership == nil, !isRefused else { return close() }
     // One byte more tells a unit that is too long. It stays for the kernel.
     var request = [UInt8](repeating: 0, count: BNEPSetup.requestBytesMax + 1)
     let count = recv(descriptor, &request, request.count, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT))
@@ -54,18 +60,20 @@ final class NetworkConnection: EventSource {
     guard count > 0 else { return close() }
     switch BNEPSetup.verdict(on: Array(request[..<count])) {
     case .malformed: close()
-    case .refused(let refusal): refuse(refusal)
+    case .refused(let refusal): refuse(refusal, registration)
     case .welcome:
-      guard let interface = owner.join(self, descriptor) else { return refuse(.notAllowed) }
+      guard let interface = owner.join(self, descriptor) else { return refuse(.notAllowed, registration) }
       membership = (interface, loop.now)
       timer?.cancel()
       loop.modify(registration, [])
     }
   }
 
-  private func refuse(_ refusal: BNEPSetup.Refusal) {
+  private func refuse(_ refusal: BNEPSetup.Refusal, _ registration: Registration) {
     let response = BNEPSetup.response(refusal)
     _ = CSystem.send(descriptor, response, response.count, CInt(MSG_NOSIGNAL))
-    close()
+    isRefused = true
+    timer?.set(after: min(setupMax, Self.refusedMax))
+    loop.modify(registration, [])
   }
 }

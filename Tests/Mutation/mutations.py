@@ -226,6 +226,8 @@ ROWS = [
         "BearerBluetoothTests"),
     Row("who asks for no role keeps a place in the network", "Sources/BearerBluetooth/NetworkConnection.swift",
         "    timer?.set(after: setupMax)\n", "", "BearerBluetoothTests"),
+    Row("the channel of who is refused ends before the answer is read", "Sources/BearerBluetooth/NetworkConnection.swift",
+        "    isRefused = true\n", "    close()\n", "BearerBluetoothTests"),
     Row("a network has as many peers as like to come", "Sources/BearerBluetooth/NetworkAccessPoint.swift",
         "connections.count < Self.peersMax", "true", "BearerBluetoothTests"),
     Row("the kernel keeps the interface of who has left", "Sources/BearerBluetooth/NetworkConnection.swift",
