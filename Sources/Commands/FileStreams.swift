@@ -16,8 +16,8 @@ enum FileLimits {
   static let offerTime = TimeSpan.seconds(TransferLimits.beginSeconds)
   /// Who has accepted an invitation is connected by then.
   static let memberTime = TimeSpan.seconds(10)
-  /// Pieces of 256 KiB that are read and hashed before the daemon and the user are heard again.
-  static let readsMax = 4
+  /// Pieces of 64 KiB that are read and hashed before the daemon and the user are heard again.
+  static let readsMax = 16
   /// Offers and transfers at once: each takes two of the 32 streams that a daemon has for a client.
   static let transfersMax = 15
   /// Transfers with those that are waited for after a break.
@@ -52,6 +52,8 @@ func broken(_ turn: () throws(ConnectionError) -> Void) throws(CommandFailure) -
 
 /// Bytes on their way into a stream, within the room that the daemon tells of.
 struct StreamWriter {
+  private static let shortBytes = 32_768
+
   let stream: UInt32
   private var waiting: [UInt8] = []
   private var start = 0
@@ -63,6 +65,9 @@ struct StreamWriter {
   /// Nothing waits for room.
   var isEmpty: Bool { start == waiting.count }
 
+  /// So little waits for room that it is time to make more, before the daemon has to wait for it.
+  var isShort: Bool { waiting.count - start < Self.shortBytes }
+
   mutating func room(_ limit: UInt64, _ connection: DaemonConnection) {
     self.limit = max(self.limit, limit)
     write([], connection)
@@ -70,7 +75,11 @@ struct StreamWriter {
 
   /// Writes what there is room for, and keeps the rest.
   mutating func write(_ bytes: [UInt8], _ connection: DaemonConnection) {
-    if isEmpty { (waiting, start) = (bytes, 0) } else { waiting.append(copying: bytes) }
+    if isEmpty {
+      (waiting, start) = (bytes, 0)
+    } else if !bytes.isEmpty {
+      (waiting, start) = (joined(waiting[start...], bytes[...]), 0)
+    }
     let end = start + Int(min(limit - written, UInt64(waiting.count - start)))
     connection.write(stream, waiting.span.bytes.extracting(start..<end))
     written += UInt64(end - start)

@@ -143,7 +143,7 @@ final class Sending {
     case .seeking where retryAt > monotonicNow(), .inviting(_, 0): until = min(until, retryAt)
     case .seeking, .inviting, .sending, .ending: break
     }
-    if isBusy && outcome == nil && (writer.isEmpty || work.sender.isEnded) { until = .zero }
+    if isBusy && outcome == nil && (writer.isShort || work.sender.isEnded) { until = .zero }
     let watch = DaemonConnection.Watch(signals: signals.descriptor)
     switch try connection.next(until: until, watching: watch) {
     case .event(let event): hear(event)
@@ -375,7 +375,7 @@ final class Sending {
     case .seeking, .inviting: return
     }
     // What the receiver said last counts at once, whatever waits for room.
-    guard isBusy, outcome == nil, writer.isEmpty || work.sender.isEnded else { return finishStream() }
+    guard isBusy, outcome == nil, writer.isShort || work.sender.isEnded else { return finishStream() }
     let made = work.step(readsMax: FileLimits.readsMax)
     isBusy = made.isMore
     if writer.stream != 0 { writer.write(made.bytes, connection) }

@@ -84,10 +84,9 @@ extension LocalRequest {
       bytes.append(isWanted ? 1 : 0)
       long(limit)
     case .write(let stream, let data):
-      begin(15)
-      word(stream)
-      word(UInt32(data.count))
-      bytes.append(copying: data)
+      var bytes: [UInt8] = []
+      bytes.append(writing: data.span.bytes, to: stream, number: number)
+      return bytes
     case .streamWindow(let stream, let limit):
       begin(16)
       word(stream)
@@ -116,5 +115,19 @@ extension LocalRequest {
     }
     bytes.setPacketLength()
     return bytes
+  }
+}
+
+extension [UInt8] {
+  /// The packet of a `write`, which a client with much to send sends most: its bytes are copied once.
+  public mutating func append(writing data: RawSpan, to stream: UInt32, number: UInt32 = 0) {
+    var head: [UInt8] = []
+    head.append(bigEndian: UInt32(13 + data.byteCount))
+    head.append(15)
+    head.append(bigEndian: number)
+    head.append(bigEndian: stream)
+    head.append(bigEndian: UInt32(data.byteCount))
+    append(copying: head)
+    append(copying: data)
   }
 }

@@ -131,7 +131,7 @@ public final class DaemonConnection {
   public func write(_ stream: UInt32, _ bytes: RawSpan) {
     for start in stride(from: 0, to: bytes.byteCount, by: LocalLimits.streamBytesMax) {
       let part = bytes.extracting(start..<min(start + LocalLimits.streamBytesMax, bytes.byteCount))
-      outbox.append(copying: LocalRequest(0, .write(stream: stream, data: part.copied)).packet)
+      outbox.append(writing: part, to: stream)
     }
     flush()
   }

@@ -213,32 +213,50 @@ public enum Record: Equatable, Sendable {
   }
 }
 
-/// Cuts the bytes of a stream into records. Holds at most one record, and what was read with its end.
+/// Cuts the bytes of a stream into records. Holds at most one record, and what came with its end; each byte is copied once where
+/// the pieces are large.
 public struct RecordSplitter: Sendable {
-  private var buffer: [UInt8] = []
-  private var start = 0
+  /// Pieces that wait to be joined: tiny ones must not take more memory than a record.
+  private static let piecesMax = 64
+
+  private var pieces: [ArraySlice<UInt8>] = []
+  private var count = 0
 
   public init() {}
 
   /// Nothing of a record has come without its rest.
-  public var isEmpty: Bool { start == buffer.count }
+  public var isEmpty: Bool { count == 0 }
 
   public mutating func append(_ bytes: [UInt8]) {
-    buffer = joined(buffer[start...], bytes[...])
-    start = 0
+    if pieces.count == Self.piecesMax { join() }
+    pieces.append(bytes[...])
+    count += bytes.count
   }
 
   /// The next whole record. Those of a later version are passed over.
   public mutating func next() throws(TransferFault) -> Record? {
-    while buffer.count - start >= 4 {
-      var length = 0
-      for byte in buffer[start..<(start + 4)] { length = length &<< 8 | Int(byte) }
-      guard (1...TransferLimits.recordBytesMax).contains(length) else { throw .recordLength }
-      guard buffer.count - start - 4 >= length else { return nil }
-      let record = buffer[(start + 4)..<(start + 4 + length)]
-      start += 4 + length
-      if let known = try Record.read(record) { return known }
+    while let end = try recordEnd(), count >= end {
+      if pieces[0].count < end { join() }
+      let whole = pieces[0]
+      pieces[0] = whole.dropFirst(end)
+      count -= end
+      if count == 0 { pieces = [] }
+      if let known = try Record.read(whole.prefix(end).dropFirst(Self.lengthBytes)) { return known }
     }
     return nil
   }
+
+  private static let lengthBytes = 4
+
+  /// How many bytes the next record has, its length included; nil when that has not come.
+  private mutating func recordEnd() throws(TransferFault) -> Int? {
+    guard count >= Self.lengthBytes else { return nil }
+    if pieces[0].count < Self.lengthBytes { join() }
+    var length = 0
+    for byte in pieces[0].prefix(Self.lengthBytes) { length = length &<< 8 | Int(byte) }
+    guard (1...TransferLimits.recordBytesMax).contains(length) else { throw .recordLength }
+    return Self.lengthBytes + length
+  }
+
+  private mutating func join() { pieces = [joined(pieces)[...]] }
 }

@@ -35,8 +35,8 @@ public enum TransferLimits {
   public static let farewellSeconds: UInt64 = 2
   /// Who received everything waits so long for the sender to have heard it, in seconds.
   public static let verdictSeconds: UInt64 = 10
-  /// What a sender reads of a file at once.
-  public static let readBytesMax = 262_144
+  /// What a sender reads of a file at once, and hashes: one record, because whoever waits for it waits for all of it.
+  public static let readBytesMax = dataBytesMax
   /// Leaves that are hashed again when a partial is found, and at most so many are written before they are synced.
   public static let leavesChecked = 16
   /// A journal of a partial: of 2 TiB, or as many files as there may be.

@@ -287,9 +287,7 @@ public struct TransferSender: Sendable {
       current?.tree.append(bytes)
       bytesSent += wanted
       bytesDone += wanted
-      for start in stride(from: 0, to: bytes.count, by: TransferLimits.dataBytesMax) {
-        output.append(.bytes(joined(bytes[start..<min(start + TransferLimits.dataBytesMax, bytes.count)])))
-      }
+      output.append(.bytes(bytes))
       finishIfWhole(file)
     case .idle, .offered, .listing, .hearing, .turn, .comparing, .sent, .ended: return
     }

@@ -41,7 +41,7 @@ public struct OutgoingWork: Sendable {
     }
   }
 
-  /// As much as is read and hashed at once: `readsMax` times 256 KiB.
+  /// As much as is read and hashed at once: `readsMax` times 64 KiB.
   public mutating func step(readsMax: Int = 16) -> Step {
     var step = Step(), records: [ArraySlice<UInt8>] = []
     step.isMore = carryOut(readsMax, &records, &step.outcome)
