@@ -214,7 +214,15 @@ final class LocalConnection: EventSource {
     while outgoing.count <= most,
       let packet = server.clients.nextPacket(for: place, now: server.loop.now)
     {
-      if outgoing.isEmpty { outgoing = packet } else { outgoing.append(copying: packet) }
+      let count = outgoing.count + packet.count
+      if count > LocalLimits.batchBytesMax, count > outgoing.capacity {
+        // At once, not by doubling, which copies what is there again and again.
+        let first = outgoing
+        outgoing = []
+        outgoing.reserveCapacity(max(count, most + LocalLimits.streamPacketBytesMax))
+        outgoing.append(copying: first)
+      }
+      outgoing.append(copying: packet)
     }
   }
 

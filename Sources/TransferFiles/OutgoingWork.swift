@@ -43,22 +43,22 @@ public struct OutgoingWork: Sendable {
 
   /// As much as is read and hashed at once: `readsMax` times 64 KiB.
   public mutating func step(readsMax: Int = 16) -> Step {
-    var step = Step(), records: [ArraySlice<UInt8>] = []
+    var step = Step(), records: [[UInt8]] = []
     step.isMore = carryOut(readsMax, &records, &step.outcome)
-    step.bytes = joined(records)
+    step.bytes = records.count == 1 ? records[0] : joined(records.map { $0[...] })
     return step
   }
 
   /// Carries out what the transfer wants, until there is enough for the receiver. False when there is nothing more.
   private mutating func carryOut(
-    _ readsMax: Int, _ records: inout [ArraySlice<UInt8>], _ outcome: inout SenderOutcome?
+    _ readsMax: Int, _ records: inout [[UInt8]], _ outcome: inout SenderOutcome?
   ) -> Bool {
     var reads = 0, bytes = 0
     while reads < readsMax, bytes < TransferLimits.readBytesMax, outcome == nil {
       guard let command = sender.nextCommand() else { return false }
       switch command {
       case .send(let record):
-        records.append(record.encoded[...])
+        records.append(record.encoded)
         bytes += records[records.count - 1].count
       case .finish(let end): (outcome, self.outcome) = (end, end)
       case .read(let file, let offset, let count):

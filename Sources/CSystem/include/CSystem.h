@@ -61,7 +61,8 @@ int csystem_argc(void);
 char *_Nullable *_Nonnull csystem_argv(void);
 
 /// What every command begins with: descriptors 0 to 2 are open, SIGPIPE is ignored, an output of stdio that could not be
-/// written ends the process with 1, and there are no transparent huge pages.
+/// written ends the process with 1, there are no transparent huge pages, and malloc
+/// keeps 512 KiB of what was freed, until `malloc_trim`.
 void csystem_prepare_process(void);
 
 /// Keep the pages from `address` on usable although their file may be cut: they are all replaced by zeros then, which
