@@ -10,9 +10,9 @@ enum L2CAPSocket {
   /// The largest SDU that we accept on a channel. Before Linux 6.9 the peer's credits depend on it too, so a small one
   /// limits goodput: 4096 bytes are 17 packets in flight, 140 KB/s at a 15 ms interval.
   static let receiveUnitBytesMax: UInt16 = 4096
-  /// The largest SDU that we send: four packets of 251 bytes, without the headers of L2CAP. Long frames are handed down in parts,
-  /// so that the kernel's buffer can be short.
-  static let sendUnitBytesMax = 986
+  /// The largest SDU that we send: five packets of 251 bytes, without the headers of L2CAP. Long frames are handed down in parts,
+  /// so that the kernel's buffer can be short; in few, because the other end answers each with a packet of credits.
+  static let sendUnitBytesMax = 1233
   /// What SO_SNDBUF asks for. The kernel doubles it, and counts about 1280 bytes for a packet of 251: up to ten packets wait, and
   /// from four down it reports room. An urgent frame waits for all of them, 20 ms at 1 Mbit/s; with the kernel's default it
   /// is 170 packets, or as many as the peer gave credits for. Those that the controller holds are not counted.

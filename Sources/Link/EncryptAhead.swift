@@ -12,9 +12,13 @@ public struct EncryptAhead: Equatable, Sendable {
   public let limit: Int
   /// As long as so many bytes are unsent nothing more is taken.
   public let enough: Int
+  /// A bulk frame is taken only when the stream has reported room since it last took bytes. The kernel's buffer is then
+  /// nearly empty, and until then an urgent frame goes first.
+  public let waitsForRoom: Bool
 
   /// On a slow bearer one frame of the greatest length, when the kernel has all of the one before: its buffer is sent meanwhile.
   public init(over bearer: BearerKind) {
+    waitsForRoom = bearer == .bluetoothLE
     switch bearer {
     case .bluetoothLE: (limit, enough) = (FrameHeader.byteCount + Link.payloadBytesMax(over: .bluetoothLE), 1)
     case .bluetoothClassic:

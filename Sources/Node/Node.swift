@@ -260,6 +260,11 @@ public final class Node {
   /// The current state of a link slot.
   public func link(_ slot: Int) -> Link { links[slot] }
 
+  /// Whether frames other than bulk ones are queued for a link.
+  public func hasUrgentFrames(_ slot: Int) -> Bool {
+    links[slot].queuedByteCount > links[slot].queuedByteCount(.bulk)
+  }
+
   /// Whether the link of a slot, whose stream has ended, was not worth its handshake: it was not used long enough to be
   /// proven, and this node has not asked it to rest.
   public func isLinkWasted(_ slot: Int) -> Bool {

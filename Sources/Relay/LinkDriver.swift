@@ -68,6 +68,8 @@ final class LinkDriver: FrameSink {
   /// Whether to send again when the stream accepts bytes, and whether the stream was asked to tell.
   private var wantsRoom = false
   private var waitsForRoom = false
+  /// The stream has taken bytes since it last reported room, and bulk frames wait for the next report.
+  private var isFed = false
   /// Nothing has come from the other end.
   private(set) var isSilent = true
   /// The last bytes are being sent.
@@ -97,7 +99,10 @@ final class LinkDriver: FrameSink {
 
   /// The stream can be read, can be written, or has failed.
   func ready(canRead: Bool, canWrite: Bool, isBroken: Bool) {
-    if canWrite { transmit() }
+    if canWrite {
+      isFed = false
+      transmit()
+    }
     if canRead { receive() }
     if isBroken && !canRead { end("the connection broke", lingers: false) }
   }
@@ -117,7 +122,7 @@ final class LinkDriver: FrameSink {
   }
 
   func take(_ header: FrameHeader, _ payload: RawSpan) -> Bool {
-    guard !isOver, !isEnding, ahead.room(unsent: secure.outgoing.count) != nil,
+    guard !isOver, !isEnding, !isFed || header.priority != .bulk, ahead.room(unsent: secure.outgoing.count) != nil,
       let room = secure.roomForFrames(header.frameByteCount)
     else { return false }
     var output = OutputRawSpan(buffer: room, initializedCount: 0)
@@ -232,6 +237,10 @@ final class LinkDriver: FrameSink {
         mayHaveMore = true
         break
       }
+      if isFed && !delegate.node.hasUrgentFrames(slot) {
+        mayHaveMore = delegate.node.link(slot).hasFrames
+        break
+      }
       let count = secure.isBypassAllowed ? fillBeside(slot, room) : fillInside(slot, room)
       if count == 0 { break }
       taken += count
@@ -304,6 +313,7 @@ final class LinkDriver: FrameSink {
       switch io.send(UnsafeRawBufferPointer(rebasing: bytes[..<min(bytes.count, handoff.unitBytesMax)])) {
       case .moved(let count):
         secure.consume(count)
+        isFed = ahead.waitsForRoom
         passedBytes &+= UInt64(count)
       case .later, .ended: break sending
       case .failed(let error): return end(error.text, lingers: false)

@@ -29,5 +29,6 @@ struct EncryptAheadTests {
     let slow = EncryptAhead(over: .bluetoothLE), fast = EncryptAhead(over: .ethernet)
     #expect(slow.limit == FrameHeader.byteCount + Link.payloadBytesMax(over: .bluetoothLE) && slow.enough == 1)
     #expect(fast.limit == EncryptAhead.bytesMax && fast.enough == EncryptAhead.bytesMax / 2)
+    #expect(slow.waitsForRoom && !fast.waitsForRoom && !EncryptAhead(over: .bluetoothClassic).waitsForRoom)
   }
 }

@@ -407,6 +407,8 @@ ROWS = [
         "return end(reason.text, lingers: true)", "return end(reason.text, lingers: false)", "RelayTests.LinkDriverTests"),
     Row("a send is longer than the channel's unit", "Sources/Relay/LinkDriver.swift",
         "min(bytes.count, handoff.unitBytesMax)", "bytes.count", "RelayTests.LinkDriverTests"),
+    Row("a bulk frame is taken before the stream has room", "Sources/Relay/LinkDriver.swift",
+        "isFed = ahead.waitsForRoom", "isFed = false", "RelayTests.LinkDriverTests"),
     Row("one link keeps the thread as long as it has input", "Sources/Relay/LinkDriver.swift",
         "while total < EventLoop.callBytesMax, !isOver {", "while !isOver {", "RelayTests.LinkDriverTests"),
     Row("a stream lingers for as long as its peer sends", "Sources/Relay/LinkStream.swift",

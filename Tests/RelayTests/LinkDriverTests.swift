@@ -1,5 +1,6 @@
 import Bearer
 import Channel
+import Frame
 import Link
 import Node
 import Primitives
@@ -178,6 +179,34 @@ import Testing
     #expect(!cable.client.io.waitsForRoom)
   }
 
+  @Test func `on a slow bearer bulk frames wait until the stream reports room, and urgent ones go before`() throws {
+    let cable = try Cable.linked(bearer: .bluetoothLE)
+    let client = cable.client, io = client.io
+    io.sends = []
+    // A short one would go along with the urgent frame.
+    try client.send(20_000, .bulk, to: cable.server)
+    #expect(io.sends == [] && io.waitsForRoom)
+    try client.send(100, .interactive, to: cable.server)
+    let urgent = io.sends.reduce(0, +)
+    #expect(urgent > 100 && urgent < 1000 && io.waitsForRoom)
+    client.driver.ready(canRead: false, canWrite: true, isBroken: false)
+    #expect(io.sends.reduce(0, +) > urgent + 3000)
+  }
+
+  @Test func `on a slow bearer one report of room is for one bulk frame`() throws {
+    let cable = try Cable.linked(bearer: .bluetoothLE)
+    let client = cable.client
+    try cable.fill()
+    cable.run()
+    cable.pass(.milliseconds(500))
+    try cable.fill()
+    let before = client.node.link(0).bytesOut
+    client.driver.ready(canRead: false, canWrite: true, isBroken: false)
+    let taken = client.node.link(0).bytesOut - before
+    #expect(taken > 0 && taken <= UInt64(FrameHeader.byteCount + Link.payloadBytesMax(over: .bluetoothLE)))
+    #expect(client.io.waitsForRoom)
+  }
+
   @Test func `room that is found within the wake-up is not asked for`() throws {
     let cable = try Cable.linked()
     let io = cable.client.io
@@ -190,6 +219,15 @@ import Testing
     io.room = .max
     cable.client.drain()
     #expect(!io.sends.isEmpty && io.questionsForRoom == 0)
+  }
+}
+
+extension Box {
+  /// Send a message of zeros, and serve the node.
+  func send(_ byteCount: Int, _ lane: Lane, to other: Box) throws {
+    let message = [UInt8](repeating: 0, count: byteCount)
+    _ = try node.send(kind: 3, message.span.bytes, to: other.identity.id, lane: lane, now: now)
+    drain()
   }
 }
 
