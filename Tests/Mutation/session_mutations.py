@@ -129,6 +129,8 @@ ROWS = [
         "if turn == 0 && !isMember {", "if !isMember {", "SessionTests"),
     Row("whoever is alone and invites a session is merged with it", "Sources/Session/Gathering.swift",
         "acceptAt == .zero && mayComeAlone(incoming[index], session)", "false", "SessionTests"),
+    Row("who asks and refuses to be invited is invited without end", "Sources/Session/Gathering.swift",
+        "if acceptAt == .zero && mayComeAlone(", "if mayComeAlone(", "SessionTests"),
     Row("an invitation that is not answered holds up the next one", "Sources/Session/Gathering.swift",
         "if until <= now { continue }", "", "SessionTests"),
     Row("what was verified is not remembered", "Sources/Session/VerifiedSignatures.swift",
