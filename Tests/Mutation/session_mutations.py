@@ -121,6 +121,8 @@ ROWS = [
         "    if own < shares.sure { return true }\n", "", "SessionTests"),
     Row("who invites a session that gathers is asked about", "Sources/LocalAPI/LocalHearing.swift",
         "received.isGathered = isGathered(invitation, client)", "", "LocalAPITests"),
+    Row("ended invitations that a client has not heard of are kept for it", "Sources/LocalAPI/LocalHearing.swift",
+        "guard client.received[index].isTold else {", "guard true else {", "LocalAPITests"),
     Row("members meet before the application has decided", "Sources/LocalAPI/LocalRequests.swift",
         "judges: judges, owner", "judges: false, owner", "LocalAPITests"),
     Row("sessions gather other types", "Sources/LocalAPI/LocalGathering.swift",
