@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Applications that ask for anything in any order: disorder.py SOCKET SEED SECONDS [CLIENTS]
 
 Each is a client of docs/local-api.md that opens, invites, gathers, talks and streams at random, mostly within the protocol; writes
