@@ -7,7 +7,7 @@ import Testing
 
 private let chat = Array("chat".utf8)
 
-/// Invitations to a client that reads late, or never.
+/// Invitations to a client that reads late, never, or need not.
 @Suite struct UnreadInvitationTests {
   private let house = House(2)
   private let inviter: Application
@@ -41,5 +41,14 @@ private let chat = Array("chat".utf8)
     #expect(inviter.outcome(.cancel(invitation: first)) == .done)
     _ = invite()
     #expect(invitee.read().map { $0[0] } == [133, 132])
+  }
+
+  @Test func `who invites a session that gathers is accepted, and its client is not asked`() {
+    _ = invitee.ask(.gather(session: invitee.open("chat")))
+    let invitation = invite()
+    house.run(seconds: 1)
+    #expect(invitee.read(132).isEmpty)
+    let connected = LocalEvent.invitationEnded(object: invitation, received: 0, .connected)
+    #expect(inviter.read().contains(Array(connected.packet.dropFirst(4))))
   }
 }
