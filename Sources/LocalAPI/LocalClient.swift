@@ -131,8 +131,11 @@ final class LocalClient {
     if let index = sent.firstIndex(where: { $0.outcome != nil }), let outcome = sent[index].outcome {
       return .invitationEnded(object: sent.remove(at: index).number, received: 0, outcome)
     }
-    // Of one that ended meanwhile there is nothing to say.
-    received.removeAll { !$0.isTold && $0.outcome != nil }
+    // Ends go first: so those that are told are no more than those that stand.
+    if let index = received.firstIndex(where: { $0.outcome != nil }), let outcome = received[index].outcome {
+      let asked = received.remove(at: index)
+      return .invitationEnded(object: asked.service, received: asked.invitation.handle.number, outcome)
+    }
     if let index = received.firstIndex(where: { !$0.isTold && !$0.isGathered }) {
       received[index].isTold = true
       let asked = received[index].invitation
@@ -141,10 +144,6 @@ final class LocalClient {
         service: received[index].service, asked,
         milliseconds: UInt32(clamping: asked.deadline > now ? (asked.deadline - now).milliseconds : 0),
         node.peer(asked.from.node) ?? .absent)
-    }
-    if let index = received.firstIndex(where: { $0.outcome != nil }), let outcome = received[index].outcome {
-      let asked = received.remove(at: index)
-      return .invitationEnded(object: asked.service, received: asked.invitation.handle.number, outcome)
     }
     return nil
   }

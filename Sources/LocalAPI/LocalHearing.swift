@@ -63,6 +63,11 @@ extension LocalClients {
         client.hasNews = true
       }
       if let index = client.received.firstIndex(where: { $0.invitation.handle == handle }) {
+        // Of one that it has not heard of there is nothing to say: a client that does not read keeps none.
+        guard client.received[index].isTold else {
+          client.received.remove(at: index)
+          continue
+        }
         client.received[index].outcome = outcome
         client.received[index].invitation.context = []
         client.hasNews = true

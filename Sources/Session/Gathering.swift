@@ -131,15 +131,15 @@ extension Sessions {
       if let other = gatheringSession(of: incoming[index])?.session, other !== session { continue }
       if acceptAt == .zero && mayComeAlone(incoming[index], session) {
         incoming[index].acceptAt = now + SessionLimits.answerTime
+        // Once: one that is refused at once, as of somebody who offers no service, would be repeated at once.
+        if session.gathering(incoming[index].from) == nil { try? beginGathering(incoming[index].from, session, now) }
+        if let place = session.gathering(incoming[index].from) { session.gatherings[place].isAsking = true }
       } else if acceptAt <= now {
         if (try? accept(incoming[index].handle, into: session.handle, now: now)) != nil { continue }
         // What could not be accepted is tried again.
         incoming[index].acceptAt = now + SessionLimits.answerTime
       }
       session.gatherAt = min(session.gatherAt, incoming[index].acceptAt ?? .never)
-      guard mayComeAlone(incoming[index], session) else { continue }
-      if session.gathering(incoming[index].from) == nil { try? beginGathering(incoming[index].from, session, now) }
-      if let place = session.gathering(incoming[index].from) { session.gatherings[place].isAsking = true }
     }
   }
 

@@ -2,10 +2,11 @@
 """Applications that gather, by the causeway binary: gathering_test.py BINARY
 
 Two real daemons on the loopback interface, and clients written from docs/local-api.md (Examples/python/causeway.py)."""
+import threading
 import unittest
 
 from applications_test import path
-from causeway import CausewayError, Message, Node, Result, Room
+from causeway import CausewayError, Message, Node, Outcome, Result, Room
 from daemons import DaemonsTest, wait
 
 
@@ -58,6 +59,18 @@ class GatheringTest(DaemonsTest):
         for service in services:
             with self.assertRaises(CausewayError):
                 service.next(timeout=0.01)
+
+    def test_who_offers_nothing_and_invites_those_that_gather_comes_to_them_from_either_box(self):
+        sessions, services = self.gather(3, "nothing")
+        for number, daemon in enumerate((self.a, self.b)):
+            client = Node.connect(f"guest {number}", path(daemon))
+            self.addCleanup(client.close)
+            guest, ended = client.open_session("nothing", 64), []
+            # Of its own: a daemon that does not answer is to fail this test, not to hold it up.
+            threading.Thread(target=lambda: ended.append(guest.invite(services[0].address).wait(20)), daemon=True).start()
+            wait("it is accepted", lambda: ended, 15)
+            self.assertEqual(ended, [(Outcome.CONNECTED, "")])
+            wait("it is connected with all", lambda: len(guest.connected()) == len(sessions) + number, 15)
 
     def test_sixteen_who_gather_at_once_are_one_session_in_which_each_hears_all(self):
         sessions, _ = self.gather(16, "sixteen")

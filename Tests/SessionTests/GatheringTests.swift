@@ -76,4 +76,26 @@ import Testing
     hall.run(seconds: 60)
     #expect(invites() == [low])
   }
+
+  @Test func `who asks a session with members and refuses its invitation is invited once, and then accepted`() throws {
+    let hall = Hall(3)
+    let first = hall.open(0), second = hall.open(1)
+    hall.join(1, into: second, by: 0, first)
+    hall.run(seconds: 1)
+    // Endpoint 7 is no service of its node: whoever invites it is refused at once.
+    let third = try hall.stations[2].sessions.open(7, SessionRules(), now: hall.now)
+    var invites: [Int] = []
+    hall.tamper = { output, from, _ in if output.kind == .invite { invites.append(from) } }
+    _ = try hall.stations[2].sessions.invite(hall.stations[0].address, into: third, now: hall.now)
+    hall.settle()
+    _ = hall.run(upTo: 1) { hall.stations[0].events.contains { if case .invited = $0 { true } else { false } } }
+    let asked = try #require(hall.invited(0))
+    try hall.stations[0].sessions.acceptGathered(asked.handle, into: first)
+    hall.settle()
+    hall.run(seconds: 1.5)
+    #expect(invites == [2, 0])
+    hall.run(seconds: 3)
+    #expect(invites == [2, 0])
+    #expect(hall.view(0, first) == [0, 1, 2])
+  }
 }

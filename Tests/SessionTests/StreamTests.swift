@@ -315,6 +315,18 @@ private final class Talk {
     #expect(held <= Hall.streamPool + 32 * Int(SessionLimits.streamWindowSure))
   }
 
+  @Test func `streams whose readers stop after a first window share what all may hold`() throws {
+    let talk = Talk()
+    var held = 0
+    for _ in 0..<12 {
+      let (writer, reader) = try talk.read()
+      held -= talk.bytes(reader).count
+      _ = try talk.fill(writer)
+      held += talk.bytes(reader).count
+    }
+    #expect(held <= Hall.streamPool + 12 * Int(SessionLimits.streamWindowSure))
+  }
+
   @Test func `two applications of one node have a stream`() throws {
     let hall = Hall(1)
     let sessions = hall.stations[0].sessions
