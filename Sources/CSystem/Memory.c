@@ -24,11 +24,8 @@ static int higher_first(const void *one, const void *other) {
   return (a < b) - (a > b);
 }
 
-// Blocks that are kept count as used, and each holds its page: malloc_trim passes them over, and nothing else empties them.
-// So all are taken. One that becomes longer than any that is kept is joined with what is free behind it, and freed for good;
-// from the highest on, so that what was behind it is free already.
-static void free_kept_blocks(void) {
-  void *blocks[KEPT_MAX];
+// As many blocks of each size as are kept: those that are, and others for the rest.
+static size_t take_blocks(void *blocks[KEPT_MAX]) {
   size_t count = 0;
   for (size_t size = KEPT_BYTES_MIN; size <= KEPT_BYTES_MAX; size += KEPT_STEP) {
     for (int number = 0; number < KEPT_OF_A_SIZE; number++) {
@@ -36,10 +33,23 @@ static void free_kept_blocks(void) {
       if (blocks[count]) count++;
     }
   }
-  qsort(blocks, count, sizeof *blocks, higher_first);
+  return count;
+}
+
+// Blocks that are kept count as used, and each holds its page: malloc_trim passes them over, and nothing else empties them.
+// So all are taken, then as many again, which lie side by side. Where the second ones are kept the first are freed for good.
+// Then a second one that becomes longer than any that is kept is joined with what is free behind it, and freed for good too;
+// from the highest on, so that what was behind it is free already.
+static void free_kept_blocks(void) {
+  void *first[KEPT_MAX], *second[KEPT_MAX];
+  size_t first_count = take_blocks(first), count = take_blocks(second);
+  for (size_t number = 0; number < count; number++) free(second[number]);
+  for (size_t number = 0; number < first_count; number++) free(first[number]);
+  count = take_blocks(second);
+  qsort(second, count, sizeof *second, higher_first);
   for (size_t number = 0; number < count; number++) {
-    void *longer = realloc(blocks[number], KEPT_BYTES_MAX + KEPT_STEP);
-    free(longer ? longer : blocks[number]);
+    void *longer = realloc(second[number], KEPT_BYTES_MAX + KEPT_STEP);
+    free(longer ? longer : second[number]);
   }
 }
 
