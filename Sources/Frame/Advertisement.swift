@@ -132,6 +132,18 @@ public struct TopologyView: ~Escapable {
     for index in 0..<count { _ = try entry(index) }
   }
 
+  /// Of the bytes of a topology advertisement that was accepted before and is held since: nothing is checked again.
+  @_lifetime(copy payload)
+  public init(ofHeld payload: RawSpan) {
+    let body = AdvertisementView.fixedByteCount
+    flags = TopologyFlags(rawValue: payload.octet(body))
+    count = Int(payload.octet(body + 1))
+    entries = payload.extracting(body + 4..<body + 4 + count * Neighbour.byteCount)
+  }
+
+  /// The node of neighbour `index`, 0 … `count` − 1.
+  public func node(_ index: Int) -> NodeID { entries.nodeID(index * Neighbour.byteCount) }
+
   /// Neighbour `index`, 0 … `count` − 1. Never throws after a successful `init`.
   public func entry(_ index: Int) throws(FrameRefusal) -> Neighbour {
     let entry = entries.extracting(index * Neighbour.byteCount..<(index + 1) * Neighbour.byteCount)

@@ -8,15 +8,10 @@ import Primitives
 /// overflows, a newer advertisement replaces one that still waits, and none is lost.
 struct Database {
   static let byteCount =
-    Table<NodeRecord, Int>.byteCount(Limits.nodesMax) + NodeIndex.byteCount
-    + Table<Neighbour, Int>.byteCount(Limits.nodesMax * Limits.neighboursMax)
-    + ByteTable<Int>.byteCount(
-      Limits.nodesMax * AdvertisementKind.count, recordBytes: Limits.advertisementBytesMax)
+    Table<NodeRecord, Int>.byteCount(Limits.nodesMax) + NodeIndex.byteCount + AdvertisementStore.byteCount
 
   let records: Table<NodeRecord, Int>
-  /// The neighbours that nodes advertise, `Limits.neighboursMax` places per record.
-  let neighbours: Table<Neighbour, Int>
-  private let advertisements: ByteTable<Int>
+  private var advertisements: AdvertisementStore
   private let index: NodeIndex
   /// One past the highest record ever used. Memory beyond it was never touched.
   private(set) var end = 0
@@ -29,30 +24,29 @@ struct Database {
   init(local: NodeID, in arena: inout Arena) {
     records = Table(count: Limits.nodesMax, in: &arena)
     index = NodeIndex(over: records, in: &arena)
-    neighbours = Table(count: Limits.nodesMax * Limits.neighboursMax, in: &arena)
-    advertisements = ByteTable(
-      count: Limits.nodesMax * AdvertisementKind.count, recordBytes: Limits.advertisementBytesMax, in: &arena)
+    advertisements = AdvertisementStore(in: &arena)
     _ = append(local, from: FairShare.ownHolder)
   }
 
   func find(_ id: NodeID) -> Int? { index.find(id) }
 
-  /// The places in `neighbours` of the neighbours that record `number` advertises, in the advertised order.
-  func neighbourPlaces(of number: Int) -> Range<Int> {
-    let first = number * Limits.neighboursMax
-    return first..<first + records[number].neighbourCount
+  /// The links that the node of record `number` advertises; nil when its topology is not held.
+  @_lifetime(borrow self)
+  func topology(of number: Int) -> TopologyView? {
+    guard let bytes = bytes(number, .topology) else { return nil }
+    return TopologyView(ofHeld: _overrideLifetime(bytes.bytes, borrowing: self))
   }
 
   /// What the node of record `number` advertises about its link to `node`.
   func entry(_ number: Int, of node: NodeID) -> Neighbour? {
-    for place in neighbourPlaces(of: number) where neighbours[place].node == node { return neighbours[place] }
+    guard let topology = topology(of: number) else { return nil }
+    for index in 0..<topology.count where topology.node(index) == node { return try? topology.entry(index) }
     return nil
   }
 
   /// The bytes of an advertisement; nil when none is held.
   func bytes(_ number: Int, _ kind: AdvertisementKind) -> UnsafeRawBufferPointer? {
-    let byteCount = Int(records[number][kind].byteCount)
-    return byteCount == 0 ? nil : UnsafeRawBufferPointer(rebasing: slab(number, kind)[..<byteCount])
+    advertisements[place(number, kind)]
   }
 
   /// Whether the advertisement that is held consists of these bytes.
@@ -99,12 +93,6 @@ struct Database {
     }
     guard let body = try? TopologyView(view.body) else { return .renewal }
     records[number].relays = body.flags.relays
-    records[number].neighbourCount = body.count
-    let first = number * Limits.neighboursMax
-    for entry in 0..<body.count {
-      guard let neighbour = try? body.entry(entry) else { break }
-      neighbours[first + entry] = neighbour
-    }
     return isKnown ? .ways : .node
   }
 
@@ -113,10 +101,10 @@ struct Database {
   ) {
     records[number][view.kind] = Stamp(
       epoch: view.epoch, sequence: view.sequence, expiresAt: expiresAt, lifetimeSeconds: view.lifetimeSeconds,
-      byteCount: UInt16(payload.byteCount), unsent: unsent, toldExpiry: expiresAt,
+      isHeld: true, unsent: unsent, toldExpiry: expiresAt,
       renewals: records[number][view.kind].renewals)
     expiryDeadline = min(expiryDeadline, expiresAt)
-    payload.withUnsafeBytes { slab(number, view.kind).copyMemory(from: $0) }
+    advertisements.replace(place(number, view.kind), by: payload)
   }
 
   /// Removes expired advertisements. True when that may have changed routes or the known epoch of a node.
@@ -126,16 +114,15 @@ struct Database {
     expiryDeadline = .never
     for number in 1..<end where records[number].id != .none {
       if records[number].topology.isHeld && records[number].topology.expiresAt <= now {
-        records[number].topology = Stamp()
-        records[number].neighbourCount = 0
+        drop(number, .topology)
         isLess = true
       }
       if records[number].profile.isHeld && records[number].profile.expiresAt <= now {
-        records[number].profile = Stamp()
+        drop(number, .profile)
         isLess = true
       }
       if records[number].services.isHeld && records[number].services.expiresAt <= now {
-        records[number].services = Stamp()
+        drop(number, .services)
       }
       if !records[number].topology.isHeld && !records[number].profile.isHeld && !records[number].services.isHeld {
         remove(number)
@@ -201,8 +188,14 @@ struct Database {
 
   // MARK: Records
 
-  private func slab(_ number: Int, _ kind: AdvertisementKind) -> UnsafeMutableRawBufferPointer {
-    advertisements[number * AdvertisementKind.count + Int(kind.rawValue) - 1]
+  /// The place of an advertisement in the store.
+  private func place(_ number: Int, _ kind: AdvertisementKind) -> Int {
+    number * AdvertisementKind.count + Int(kind.rawValue) - 1
+  }
+
+  private mutating func drop(_ number: Int, _ kind: AdvertisementKind) {
+    records[number][kind] = Stamp()
+    advertisements.remove(place(number, kind))
   }
 
   /// A renewed advertisement usually has the same content.
@@ -262,6 +255,9 @@ struct Database {
 
   private mutating func remove(_ number: Int) {
     index.remove(number)
+    drop(number, .topology)
+    drop(number, .profile)
+    drop(number, .services)
     records[number] = NodeRecord()
     count -= 1
   }

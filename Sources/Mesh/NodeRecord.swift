@@ -7,16 +7,13 @@ struct Stamp {
   var sequence: UInt64 = 0
   var expiresAt = Instant.never
   var lifetimeSeconds: UInt16 = 0
-  /// Zero when none is held.
-  var byteCount: UInt16 = 0
+  var isHeld = false
   /// Links over which the advertisement must still be sent, one bit per slot.
   var unsent: UInt64 = 0
   /// The expiry that all neighbours were to be told of.
   var toldExpiry = Instant.never
   /// How often the node may renew it.
   var renewals = TokenBucket()
-
-  var isHeld: Bool { byteCount > 0 }
 
   func isOlder(thanEpoch epoch: UInt64, _ sequence: UInt64) -> Bool {
     self.epoch != epoch ? self.epoch < epoch : self.sequence < sequence
@@ -39,7 +36,6 @@ struct NodeRecord {
   var profile = Stamp()
   var services = Stamp()
   var relays = false
-  var neighbourCount = 0
   var route: Route?
   /// The record before it on the path of its route; with `isPlaced`, which is until it has a route, the one below which
   /// it was let in.

@@ -58,11 +58,11 @@ struct ShortestPaths {
         payloadBytesMax: Int(payloads[number]))
       if !database.records[number].relays || hops == Limits.hopsMax { continue }
       let id = database.records[number].id
-      for place in database.neighbourPlaces(of: number) {
-        let neighbour = database.neighbours[place]
-        guard let next = database.find(neighbour.node), !isSettled[next], let back = database.entry(next, of: id) else {
-          continue
-        }
+      guard let topology = database.topology(of: number) else { continue }
+      for index in 0..<topology.count {
+        guard let next = database.find(topology.node(index)), !isSettled[next], let back = database.entry(next, of: id),
+          let neighbour = try? topology.entry(index)
+        else { continue }
         let onward = way + (UInt64(neighbour.cost) << 16 | 1 << 8)
         let payload = min(payloads[number], min(neighbour.payloadBytesMax, back.payloadBytesMax))
         if onward < ways[next] {
@@ -115,8 +115,9 @@ struct ShortestPaths {
       isSettled[number] = true
       if !database.records[number].relays || hops == UInt64(Limits.hopsMax) { continue }
       let id = database.records[number].id
-      for place in database.neighbourPlaces(of: number) {
-        guard let next = database.find(database.neighbours[place].node), !isSettled[next],
+      guard let topology = database.topology(of: number) else { continue }
+      for index in 0..<topology.count {
+        guard let next = database.find(topology.node(index)), !isSettled[next],
           database.entry(next, of: id) != nil
         else { continue }
         ways[next] = min(ways[next], hops + 1)

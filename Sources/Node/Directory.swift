@@ -83,7 +83,7 @@ struct Directory {
       guard let bytes = mesh.advertisement(of: index, .profile), let advertisement = try? AdvertisementView(bytes),
         let profile = try? ProfileView(advertisement.body)
       else { continue }
-      let entry = Self.entry(id, epoch, profile, stamp, route, first)
+      let entry = entry(id, epoch, profile, stamp, route, first)
       if let known {
         // A profile that was only renewed is no change.
         if entries[known].peer != entry.peer { events.append(.changed(entry.peer)) }
@@ -121,16 +121,25 @@ struct Directory {
     }
   }
 
-  private static func entry(
+  private func entry(
     _ id: NodeID, _ epoch: UInt64, _ profile: borrowing ProfileView, _ stamp: (UInt64, UInt64), _ route: Route,
     _ bearer: BearerKind
   ) -> Entry {
     var info: [[UInt8]] = []
     profile.info.forEach { info.append(array($0)) }
     let peer = Peer(
-      id: id, epoch: epoch, name: profile.name, serviceType: array(profile.serviceType), info: info,
+      id: id, epoch: epoch, name: profile.name, serviceType: sharedType(profile.serviceType), info: info,
       hops: route.hops, bearer: bearer, firstHop: route.firstHop)
     return Entry(peer: peer, profile: stamp, unreachableSince: nil)
+  }
+
+  /// Most peers have the type of others, and share one array with them: each of many small ones would keep a page of what
+  /// its link had from being given back.
+  private func sharedType(_ type: RawSpan) -> [UInt8] {
+    for entry in entries where type.withUnsafeBytes({ $0.elementsEqual(entry.peer.serviceType) }) {
+      return entry.peer.serviceType
+    }
+    return array(type)
   }
 }
 

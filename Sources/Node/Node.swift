@@ -76,6 +76,8 @@ public final class Node {
   private let inboxes: Table<FrameInbox, Int>
   let flooding: Table<LinkFlooding, Int>
   private let memory: UnsafeMutableRawBufferPointer
+  /// Of each slot in turn, `SlotMemory.byteCount` bytes.
+  let slotMemory: UnsafeMutableRawBufferPointer
   let pool: FramePool
   /// Buffer for a payload and its type byte: before it is queued or sealed, and after it was opened.
   let payloadScratch: UnsafeMutableRawBufferPointer
@@ -125,7 +127,7 @@ public final class Node {
   static let tableBytes =
     FramePool.byteCount + Mesh.byteCount + Table<Link, Int>.byteCount(Limits.linksMax)
     + Table<FrameInbox, Int>.byteCount(Limits.linksMax) + Table<LinkFlooding, Int>.byteCount(Limits.linksMax)
-    + Limits.linksMax * (Arena.byteCount(FrameQueue.byteCount) + Arena.byteCount(Limits.frameBytesMax))
+    + Limits.linksMax * SlotMemory.byteCount
 
   /// Allocates all memory of the forwarding path, once. Pages are touched as they are used.
   public init(
@@ -147,9 +149,11 @@ public final class Node {
     inboxes = Table(count: Limits.linksMax, in: &arena)
     flooding = Table(count: Limits.linksMax, in: &arena)
     flooding.fill(LinkFlooding())
+    slotMemory = arena.take(Limits.linksMax * SlotMemory.byteCount)
+    var slots = Arena(slotMemory)
     for slot in links.indices {
-      links[slot] = Link(arena.take(FrameQueue.byteCount), pool)
-      inboxes[slot] = FrameInbox(arena.take(Limits.frameBytesMax))
+      links[slot] = Link(slots.take(FrameQueue.byteCount), pool)
+      inboxes[slot] = FrameInbox(slots.take(Limits.frameBytesMax))
     }
     connector = Connector(local: settings.id, relays: settings.relays)
     associations = Associations(epoch: settings.epoch)

@@ -14,7 +14,7 @@ public enum NodeMemory {
   /// One link: its record, its control frames, its incoming frame.
   public static let link =
     MemoryLayout<Link>.stride + MemoryLayout<FrameInbox>.stride + MemoryLayout<LinkFlooding>.stride
-    + Arena.byteCount(FrameQueue.byteCount) + Arena.byteCount(Limits.frameBytesMax)
+    + SlotMemory.byteCount
   /// Buffers for payloads that are sealed and opened.
   public static let scratch = 2 * Limits.framePayloadBytesMax + 1
   /// One association without its rings and sessions.

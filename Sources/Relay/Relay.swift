@@ -102,9 +102,9 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   /// When somebody held the button to switch the board off, until that is under way.
   var powerOffAskedAt: Instant?
   var maintenance: Timer?
-  /// Gives the kernel back what links had that are gone.
+  /// Gives the kernel back what links and peers had that are gone.
   var memoryReturn: Timer?
-  private static let memoryRest = TimeSpan.milliseconds(250)
+  static let memoryRest = TimeSpan.milliseconds(250)
   var stateWatch: DescriptorWatch?
   var wasSynchronised = false
   /// The serials of the deny-lists that links were already checked against.

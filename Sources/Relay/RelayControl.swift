@@ -115,6 +115,7 @@ extension Relay: ControlDelegate {
     case .lost(let id):
       journal.record(.notice, .peerVanished, at: now, node: id)
       control?.peerLost(id)
+      memoryReturn?.set(after: Self.memoryRest)
     }
   }
 

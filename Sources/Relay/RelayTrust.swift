@@ -100,7 +100,7 @@ extension Relay {
     let timer = Timer(loop) { [self] in maintain() }
     maintenance = timer
     timer.set(loop.now)
-    memoryReturn = Timer(loop) { malloc_trim(0) }
+    memoryReturn = Timer(loop) { [self] in returnMemory() }
   }
 
   private func maintain() {

@@ -1,4 +1,5 @@
 import Board
+import CSystem
 import Configuration
 import Diagnostics
 import Identity
@@ -28,6 +29,12 @@ extension Relay {
     } catch {
       note(source, error.text)
     }
+  }
+
+  /// Gives back what links had that have ended, and peers that are lost.
+  func returnMemory() {
+    node.forEachUnusedMemory { csystem_release_pages($0.baseAddress!, $0.count) }
+    csystem_release_unused_memory()
   }
 
   /// A background write of the state has ended.

@@ -242,6 +242,7 @@ public final class SecureStream {
         return fail(.refused(refusal), alert: Int32(refusal.alert))
       }
       state = .established
+      cmbedtls_release_buffers(tls)
       deliver(.established)
     }
     precondition(!configuration.isDelivering, "receive called from within deliver")

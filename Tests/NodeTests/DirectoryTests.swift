@@ -34,6 +34,19 @@ import Testing
   #expect(peer.hops == 2 && peer.bearer == .wifi && peer.firstHop == bench.id(1))
 }
 
+@Test func peersOfOneTypeShareItsBytes() throws {
+  let bench = Bench()
+  for (person, type) in [(1, "chat"), (2, "chat"), (3, "drop")] {
+    let slot = bench.neighbour(person)
+    let body = profileBody(name: [UInt8]("someone".utf8), service: [UInt8](type.utf8))
+    bench.receive(bench.topology(person, [20]) + bench.advertise(person, .profile, body), on: slot)
+  }
+  let types = try [1, 2, 3].map { try #require(bench.node.peer(bench.id($0))).serviceType }
+  #expect(types == [[UInt8]("chat".utf8), [UInt8]("chat".utf8), [UInt8]("drop".utf8)])
+  let places = types.map { type in type.withUnsafeBytes { $0.baseAddress } }
+  #expect(places[0] == places[1] && places[1] != places[2])
+}
+
 @Test func aPeerWithoutAWayIsLostOnceAfterTheGrace() {
   let bench = Bench()
   let slot = bench.neighbour(1)

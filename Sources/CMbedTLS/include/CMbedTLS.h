@@ -39,6 +39,10 @@ bool cmbedtls_is_better_at_aes(void);
 static inline uint8_t cmbedtls_alert_description(const mbedtls_ssl_context *_Nonnull ssl) {
   return ssl->MBEDTLS_PRIVATE(in_msg)[1];
 }
+/// Gives whole pages of the record buffers back to the system until they are written again. Call it when a TLS handshake has
+/// ended and nothing else was read: then they hold nothing, as no handshake message may share a record with what comes after
+/// a change of keys (RFC 8446, 5.1). Does nothing while part of a record is there.
+void cmbedtls_release_buffers(mbedtls_ssl_context *_Nonnull ssl);
 /// Where the library's generator is seeded from, before `psa_crypto_init`: simulations seed it themselves. Of
 /// psa_crypto_invasive.h, which is not installed.
 psa_status_t mbedtls_psa_crypto_configure_entropy_sources(

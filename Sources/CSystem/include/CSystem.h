@@ -65,6 +65,12 @@ char *_Nullable *_Nonnull csystem_argv(void);
 /// keeps 512 KiB of what was freed, until `malloc_trim`.
 void csystem_prepare_process(void);
 
+/// Give the whole pages in a range of private memory back to the kernel. They are zeros when they are read again.
+void csystem_release_pages(void *_Nonnull address, size_t bytes);
+/// The same with whatever malloc holds and nobody uses, and with the stack below the caller, of the first thread alone. It
+/// takes about half a millisecond: call it when there is nothing else to do.
+void csystem_release_unused_memory(void);
+
 /// Keep the pages from `address` on usable although their file may be cut: they are all replaced by zeros then, which
 /// `csystem_mapping_is_lost` tells. One mapping a process; NULL forgets it.
 void csystem_keep_mapping(void *_Nullable address, size_t bytes);

@@ -1,0 +1,93 @@
+import Primitives
+import TestSupport
+import Testing
+
+@testable import Mesh
+
+/// A store, and what should be in it.
+private final class Shelf {
+  private let memory = Borrowed(AdvertisementStore.byteCount)
+  var store: AdvertisementStore
+  private var expected: [Int: [UInt8]] = [:]
+
+  init() {
+    var arena = Arena(memory.bytes)
+    store = AdvertisementStore(in: &arena)
+  }
+
+  func put(_ place: Int, _ count: Int, _ byte: UInt8) {
+    let bytes = [UInt8](repeating: byte, count: count)
+    store.replace(place, by: bytes.span.bytes)
+    expected[place] = bytes
+  }
+
+  func drop(_ place: Int) {
+    store.remove(place)
+    expected[place] = nil
+  }
+
+  /// Whether every place holds what was put there last, and no byte is kept that belongs to none.
+  var isWhole: Bool {
+    for place in 0..<AdvertisementStore.places {
+      if store[place].map({ [UInt8]($0) }) != expected[place] { return false }
+    }
+    return store.end == expected.values.reduce(0) { $0 + $1.count }
+  }
+}
+
+@Test func anAdvertisementTakesAsManyBytesAsItHas() {
+  let shelf = Shelf()
+  shelf.put(0, 161, 1)
+  shelf.put(767, 2048, 2)
+  shelf.put(5, 1, 3)
+  #expect(shelf.isWhole && shelf.store.end == 161 + 2048 + 1)
+}
+
+@Test func anAdvertisementOfTheSameLengthTakesThePlaceOfTheOldOne() throws {
+  let shelf = Shelf()
+  shelf.put(1, 100, 1)
+  shelf.put(2, 200, 2)
+  let address = try #require(shelf.store[1]).baseAddress
+  shelf.put(1, 100, 3)
+  #expect(shelf.isWhole && shelf.store[1]?.baseAddress == address)
+}
+
+@Test func oneOfAnotherLengthLeavesNoGap() {
+  let shelf = Shelf()
+  for place in 0..<4 { shelf.put(place, 100 + place, UInt8(place)) }
+  shelf.put(0, 50, 9)
+  #expect(shelf.isWhole)
+  shelf.put(2, 2048, 8)
+  #expect(shelf.isWhole)
+}
+
+@Test func whatIsRemovedLeavesNoGap() {
+  let shelf = Shelf()
+  for place in 0..<4 { shelf.put(place, 100 + place, UInt8(place)) }
+  for place in [2, 2, 0, 3, 1] {
+    shelf.drop(place)
+    #expect(shelf.isWhole)
+  }
+  #expect(shelf.store.end == 0)
+}
+
+@Test func theStoreHasRoomForTheLongestAtEveryPlace() {
+  let shelf = Shelf()
+  for place in 0..<AdvertisementStore.places { shelf.put(place, 100, UInt8(truncatingIfNeeded: place)) }
+  for place in 0..<AdvertisementStore.places { shelf.put(place, 2048, UInt8(truncatingIfNeeded: place &+ 1)) }
+  #expect(shelf.isWhole)
+}
+
+@Test func anyOrderOfChangesKeepsEveryAdvertisement() {
+  let shelf = Shelf()
+  var random = SeededRandom(seed: 7)
+  for _ in 0..<2_000 {
+    let place = Int(random.next() % 40)
+    if random.next() % 4 == 0 {
+      shelf.drop(place)
+    } else {
+      shelf.put(place, 1 + Int(random.next() % 2048), UInt8(truncatingIfNeeded: random.next()))
+    }
+  }
+  #expect(shelf.isWhole)
+}

@@ -1,0 +1,37 @@
+import Node
+import Primitives
+import TestSupport
+import Testing
+
+/// Bytes of slots without a link, and in how many pieces they are.
+private func unused(_ bench: Bench) -> (pieces: Int, byteCount: Int) {
+  var found = (pieces: 0, byteCount: 0)
+  bench.node.forEachUnusedMemory { memory in
+    found.pieces += 1
+    found.byteCount += memory.count
+  }
+  return found
+}
+
+@Test func theMemoryOfALinksSlotIsUnusedWithoutALink() {
+  let bench = Bench()
+  let all = unused(bench)
+  #expect(all.pieces == 1)
+  let slots = [bench.neighbour(1), bench.neighbour(2), bench.neighbour(3)]
+  let each = all.byteCount / Limits.linksMax
+  #expect(slots == [0, 1, 2] && unused(bench) == (1, all.byteCount - 3 * each))
+  bench.handle(.linkClosed(1))
+  #expect(unused(bench) == (2, all.byteCount - 2 * each))
+}
+
+@Test func aLinkWorksInMemoryThatWasGivenAway() {
+  let bench = Bench()
+  bench.handle(.linkClosed(bench.neighbour(1)))
+  bench.node.forEachUnusedMemory { $0.initializeMemory(as: UInt8.self, repeating: 0xA5) }
+  let slot = bench.neighbour(1)
+  // In two parts, so that the frames are put together in it.
+  let bytes = bench.topology(1, [20]) + bench.profile(1, name: "bob")
+  bench.receive([UInt8](bytes[..<100]), on: slot)
+  bench.receive([UInt8](bytes[100...]), on: slot)
+  #expect(bench.peerEvents() == ["found bob 1"])
+}
