@@ -1,5 +1,6 @@
 """The checks that mutate.py disables."""
 import group_mutations
+import memory_mutations
 import session_mutations
 from row import SIMULATOR, Row
 
@@ -495,4 +496,4 @@ ROWS = [
         "bias == .asIs", "ConfigurationTests.BoardPinTests"),
     Row("a line that another daemon has is right", "Sources/Doctor/GPIOChecks.swift",
         "isDaemonRunning && fault.kind", "fault.kind", "DoctorTests"),
-] + session_mutations.ROWS + group_mutations.ROWS
+] + session_mutations.ROWS + group_mutations.ROWS + memory_mutations.ROWS
