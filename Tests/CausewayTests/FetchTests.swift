@@ -33,6 +33,17 @@ import Testing
   }
 }
 
+@Test func aURLWithAPasswordIsNotAskedAndToldWithoutIt() {
+  for url in ["http://anna:secret@127.0.0.1:9/a", "http://secret@127.0.0.1:9", "https://a:secret@b@127.0.0.1:9/?@"] {
+    do throws(ResourceFailure) {
+      _ = try ResourceSource(fetching: [url])
+      Issue.record("it was taken")
+    } catch {
+      #expect(error.reason == .invalid && error.text.contains(".netrc") && !error.text.contains("secret"))
+    }
+  }
+}
+
 @Test func aSpoolThatIsNoFolderIsNamed() {
   do throws(ResourceFailure) {
     _ = try ResourceSource(fetching: ["http://127.0.0.1:9/a"], spool: "/nonexistent")

@@ -116,7 +116,10 @@ func `a reader learns that its stream did not finish`(code: UInt8, end: StreamEn
 @Test(.timeLimit(.minutes(1))) func `a stream is told behind what came before it`() async throws {
   let bench = try await Bench(one)
   bench.daemon.tell(
-    messagePacket(bench.number, one, [1]), streamPacket(bench.number, 77, one), messagePacket(bench.number, one, [2]))
+    messagePacket(bench.number, one, [1]), streamPacket(bench.number, 77, one), messagePacket(bench.number, one, [2]),
+    memberPacket(bench.number, two, 1))
+  // All of them wait: taken as they come, they would be in this order in any case.
+  try await bench.waitUntil { bench.session.members.count == 2 }
   var events = bench.session.events.makeAsyncIterator(), told: [String] = []
   for _ in 0..<3 {
     switch try await events.next() {

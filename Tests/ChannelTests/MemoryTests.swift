@@ -136,6 +136,18 @@ private let chunk = [UInt8](repeating: 0x55, count: 15_360)
     #expect(b.statistics(.bulk).ringBytes == ChannelLimits.ringBytesMin)
   }
 
+  @Test func `the window that was told stays although there is no memory for it`() throws {
+    let b = Channel(localEpoch: 0xb1, remoteEpoch: 0xa1, budget: RingBudget(bytes: 0))
+    b.routeChanged(pathMTU: 1_000, hops: 1, now: at(1_000))
+    let message = [UInt8](repeating: 0, count: ChannelLimits.messageHeaderBytes)
+    try b.receiveSegment(segmentFromA(0, message, lane: .bulk).span.bytes, now: at(1_000))
+    let told = try acknowledgementOf(try #require(b.frames(at(1_000)).first)).windowLimit
+    #expect(told > UInt64(ChannelLimits.ringBytesMin))
+    try b.receiveSegment(segmentFromA(told - 1, [0], lane: .bulk).span.bytes, now: at(1_001))
+    let later = try acknowledgementOf(try #require(b.frames(at(1_001)).first))
+    #expect(later.rangeCount == 0 && later.windowLimit == told)
+  }
+
   @Test func `memory that a channel took of the budget goes back with it`() throws {
     let budget = RingBudget()
     let all = budget.bytesFree

@@ -4,7 +4,7 @@ extension Scratch {
   /// - `dates`: -startdate/-enddate in the form of `openssl ca`; nil for a year from now.
   public func certificate(
     _ name: String, by issuer: String? = nil, extensions: String = "", subject: String? = nil,
-    algorithm: String = "P-256",
+    algorithm: String = "P-256", digest: String = "sha256",
     key existing: String? = nil, from: String? = nil, to: String? = nil
   ) throws {
     if let existing {
@@ -23,7 +23,7 @@ extension Scratch {
       database = index.txt
       new_certs_dir = .
       serial = serial
-      default_md = sha256
+      default_md = \(digest)
       policy = p
       unique_subject = no
       default_crl_days = 30

@@ -61,6 +61,28 @@ private final class Bench {
   }
 }
 
+// MARK: Parked
+
+@Test func aParkedLinkThatIsDialledAgainSaysHelloBeforeWhatWaits() {
+  let bench = Bench(bearer: .bluetoothLE)
+  _ = bench.comeUp()
+  bench.link.park(retryAfterSeconds: 0, local: here, now: start)
+  _ = bench.sent()
+  _ = bench.link.rest()
+  let header = FrameHeader(
+    type: .segment, ttl: 9, priority: .interactive, payloadByteCount: 1, destination: there, source: here, identifier: 1
+  )
+  let payload: [UInt8] = [7]
+  let isQueued = bench.link.append(header, payload.span.bytes, from: FramePool.ownIngress)
+  #expect(isQueued)
+  bench.link.resume(
+    isInbound: false, local: Link.Local(node: here, epoch: 5, capabilities: .relay, name: DisplayName("here")),
+    now: start)
+  #expect(bench.sent().map(\.header.knownType) == [.hello])
+  #expect(bench.receive(.hello, helloPayload(there)) == nil)
+  #expect(bench.sent().contains { $0.header.knownType == .segment })
+}
+
 // MARK: Hello
 
 @Test func aLinkOpensWithAHelloThatSaysWhoThisNodeIs() throws {

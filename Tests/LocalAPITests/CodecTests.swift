@@ -227,6 +227,12 @@ private let events: [(name: String, event: LocalEvent)] = [
     #expect(throws: LocalRefusal.outOfRange) { try read(old + [2]) }
   }
 
+  @Test func `rules that no version has are refused`() {
+    var packet = Array(LocalRequest(4, .open(type: bytes("photos"), SessionRules())).packet.dropFirst(4))
+    packet[12] = 4
+    #expect(throws: LocalRefusal.outOfRange) { try read(packet) }
+  }
+
   @Test func `more bytes of a stream than a packet has are refused`() {
     let write = LocalRequest(0, .write(stream: 1, data: [UInt8](repeating: 0, count: 4_097))).packet.dropFirst(4)
     #expect(throws: LocalRefusal.outOfRange) { try read(Array(write)) }

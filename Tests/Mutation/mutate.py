@@ -85,6 +85,10 @@ def bound_memory():
     resource.setrlimit(resource.RLIMIT_DATA, (PROCESS_BYTES_MAX, PROCESS_BYTES_MAX))
 
 
+# Builds and tests that run: they have process groups of their own, and end with this one.
+RUNNING = set()
+
+
 def end_group(process):
     try:
         os.killpg(process.pid, signal.SIGKILL)
@@ -96,6 +100,7 @@ def run(command, seconds, number=0, until=None):
     """(status, output). It ends early, with status 1, at the first line that matches `until`."""
     process = subprocess.Popen(command, cwd=COPY, env={**ENVIRONMENT, together.VARIABLE: str(number)}, text=True, errors="replace",
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=bound_memory, process_group=0)
+    RUNNING.add(process)
     late = threading.Event()
     timer = threading.Timer(seconds, lambda: (late.set(), end_group(process)))
     timer.start()
@@ -113,6 +118,7 @@ def run(command, seconds, number=0, until=None):
         # What a test has started ends with it.
         end_group(process)
         process.wait()
+        RUNNING.discard(process)
     if late.is_set():
         output.append(f"still running after {seconds} s")
     return 1 if is_found else process.returncode, "".join(output)
@@ -169,8 +175,8 @@ def build_together(rows, is_simulator):
         if not refused:
             break
         left |= refused
-    errors = [line for line in output.splitlines() if "error:" in line]
-    sys.exit(f"The copy does not build: {(errors or [output[-300:]])[0]}")
+    errors = [line for line in output.splitlines() if re.match(r"\S+:\d+:\d+: error:", line)]
+    sys.exit("The copy does not build:\n" + "\n".join(errors[:5] or [output[-300:]]))
 
 
 def judge(suite, seeds, number=0):
@@ -239,7 +245,7 @@ class Run:
                     return
                 self.carry_out(rows[number], lambda: judge(rows[number].suite, self.options.seeds, number))
 
-        threads = [threading.Thread(target=work) for _ in range(max(1, self.options.workers))]
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(max(1, self.options.workers))]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -275,10 +281,15 @@ def main():
         else:
             course.tell(row, "stale", f"the text stands there {times} times", 0)
     copy_project({row.suite for row in sound.values()})
-    for is_simulator in (False, True):
-        kind = {number: row for number, row in sound.items() if (row.suite == SIMULATOR) == is_simulator}
-        if kind:
-            course.all(kind)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        for is_simulator in (False, True):
+            kind = {number: row for number, row in sound.items() if (row.suite == SIMULATOR) == is_simulator}
+            if kind:
+                course.all(kind)
+    finally:
+        for process in list(RUNNING):
+            end_group(process)
     print(f"{course.colours.count('red')} of {len(rows)} mutations were noticed")
     sys.exit(0 if course.colours.count("red") == len(rows) else 1)
 

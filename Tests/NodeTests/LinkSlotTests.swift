@@ -62,6 +62,11 @@ private extension Bench {
   #expect(!bench.node.isLinkWasted(slot))
 }
 
+@Test func theNodesOfThisMachineAreNotChargedForTheirKeys() {
+  let bench = Bench()
+  #expect((0..<10).allSatisfy { bench.comes($0, from: 0xFFFF_7F00_0001, over: .loopback) })
+}
+
 @Test func anAddressBringsFourNewKeysAtOnceAndThenOneInFiveSeconds() {
   let bench = Bench()
   #expect(

@@ -205,6 +205,7 @@ import Testing
 
 @Test func aLeafKeepsARelayThatHasParkedItAndThatNobodyElseReaches() throws {
   let (box, slot) = try ParkingBox.leaf()
+  box.hear(2, relays: true)
   box.link(2, capabilities: .relay)
   box.bench.receive(box.goodbye(of: 1), on: slot)
   box.bench.handle(.linkClosed(slot))

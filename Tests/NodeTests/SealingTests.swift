@@ -329,6 +329,17 @@ private let canary = "the canary sings at noon"
     #expect(row.places[2].texts == ["again"])
   }
 
+  @Test func aPeerWhoseKeyWasRevokedBeforeAnythingWasSaidIsToldNothing() {
+    let revocation = Revocation()
+    let row = Row(3, trust: [0: revocation])
+    revocation.revoked = row.places[2].identity.id
+    row.places[0].node.trustChanged(now: row.now)
+    row.settle()
+    #expect(row.say("hello", from: 0, to: 2) == .refused(.rejected))
+    row.pass(.seconds(1))
+    #expect(row.places[2].texts == [])
+  }
+
   @Test func aPeerWhoseKeyIsRevokedIsToldNothingMore() {
     let revocation = Revocation()
     let row = Row(3, trust: [0: revocation])

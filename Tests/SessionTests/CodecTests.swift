@@ -84,6 +84,8 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
     id.append(bigEndian: origin.id(key).low)
     #expect(offered.bytes == hex("00000007 00 00 01") + id + hex(repeated("dd", 64) + entriesBytes))
     #expect(try AnswerMessage(offered.bytes.span.bytes, key) == offered)
+    let other = offered.bytes.with { $0[7] ^= 1 }
+    #expect(refusal { () throws(SessionRefusal) in _ = try AnswerMessage(other.span.bytes, key) } == .malformed)
     for (bytes, want) in [
       ("00000007 01 02 6e", SessionRefusal.truncated), ("00000007 07 00", .unknownCode),
       ("00000007 01 00 00", .tooLong),
@@ -106,6 +108,9 @@ private let entriesBytes = "01 00 01" + originBytes + recordBytes
           != nil)
     }
     #expect(refusal { () throws(SessionRefusal) in _ = try WelcomeMessage((golden + [0]).span.bytes, key) } == .tooLong)
+    let many = WelcomeMessage(
+      number: 7, admission: nil, newcomers: Array(repeating: address(0x12), count: 17), entries: entries)
+    #expect(refusal { () throws(SessionRefusal) in _ = try WelcomeMessage(many.bytes.span.bytes, key) } == .tooLong)
   }
 
   @Test func `the end of an invitation has its golden bytes`() throws {

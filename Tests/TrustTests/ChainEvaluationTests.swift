@@ -97,6 +97,11 @@ struct ChainEvaluationTests {
     }
   }
 
+  @Test func aSignatureOverAWeakHashIsRefused() throws {
+    try scratch.certificate("weak", by: "intermediate", extensions: Scratch.node, digest: "sha1")
+    #expect(try verdict(["weak.pem", "intermediate.pem"]) == .refused(.weakAlgorithm))
+  }
+
   @Test func aRevokedCertificateIsRefusedAndTheOthersAreNot() throws {
     try scratch.certificate("other", by: "intermediate", extensions: Scratch.node)
     try scratch.revocationList("list", by: "intermediate", revoking: ["node"])

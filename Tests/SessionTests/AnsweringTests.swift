@@ -1,0 +1,93 @@
+import Primitives
+import Session
+import TestSupport
+import Testing
+
+@testable import SessionStories
+
+/// A node that says to another one what it likes.
+@Suite struct AnsweringTests {
+  /// Station 0 answers; the others have been found by it.
+  private func hall(_ count: Int) -> Hall {
+    let hall = Hall(count)
+    hall.settle()
+    return hall
+  }
+
+  private func invite(_ hall: Hall, from station: Int, _ number: UInt32, _ rules: SessionRules = SessionRules()) throws
+  {
+    let point = hall.stations[station].cryptography.identity.point
+    let origin = SessionOrigin(
+      founder: hall.stations[station].address, point: PublicPoint(InlineArray { point[$0] }),
+      nonce: SessionID(high: UInt64(station), low: UInt64(number)), rules: rules)
+    let message = InviteMessage(
+      number: number, seconds: 30, from: 1, to: 1, memberCount: 1, origin: origin, context: [])
+    try hall.stations[0].sessions.receive(
+      SessionKind.invite.rawValue, message.bytes.span.bytes, from: hall.stations[station].id, now: hall.now)
+  }
+
+  private func meet(_ hall: Hall, from station: Int, _ endpoint: UInt32) throws {
+    let message = MeetMessage(
+      session: SessionID(high: 9, low: 9), from: endpoint, to: 1, number: 1, echo: 0,
+      digest: TableDigest(InlineArray(repeating: 0)), window: 1)
+    try hall.stations[0].sessions.receive(
+      SessionKind.meet.rawValue, message.bytes.span.bytes, from: hall.stations[station].id, now: hall.now)
+  }
+
+  /// What station 0 has to say.
+  private func said(_ hall: Hall, _ kind: SessionKind) -> [[UInt8]] {
+    var all: [[UInt8]] = []
+    while let output = hall.stations[0].sessions.nextOutput(now: hall.now, canSend: { _, _, _ in true }) {
+      if output.kind == kind { all.append(output.bytes) }
+    }
+    return all
+  }
+
+  private func answers(_ hall: Hall) throws -> [InvitationAnswer] {
+    try said(hall, .answer).map { try AnswerMessage($0.span.bytes, hall.stations[0].cryptography).answer }
+  }
+
+  private func questions(_ hall: Hall) -> Int {
+    var count = 0
+    while let event = hall.stations[0].sessions.nextEvent() { if case .invited = event { count += 1 } }
+    return count
+  }
+
+  @Test func `an application is asked about four invitations of a node, and as many more are answered`() throws {
+    let hall = hall(2)
+    for number in 1...20 as ClosedRange<UInt32> { try invite(hall, from: 1, number) }
+    #expect(questions(hall) == SessionLimits.invitationsPerNodeMax)
+    #expect(try answers(hall) == Array(repeating: .busy, count: SessionLimits.invitationsPerNodeMax))
+  }
+
+  @Test func `an application is asked about thirty-two invitations`() throws {
+    let hall = hall(10)
+    for station in 1...9 {
+      for number in 1...4 as ClosedRange<UInt32> { try invite(hall, from: station, number) }
+    }
+    #expect(questions(hall) == SessionLimits.invitationsPerServiceMax)
+    #expect(try answers(hall).first == .busy)
+  }
+
+  @Test func `who may not meet the inviter is not asked`() throws {
+    let hall = hall(2)
+    hall.stations[0].sessions.peerFound(hall.stations[1].id, epoch: 1, isSealed: false, now: hall.now)
+    try invite(hall, from: 1, 1, SessionRules(onlySealed: true))
+    #expect(questions(hall) == 0)
+    #expect(try answers(hall) == [.incompatible])
+    try invite(hall, from: 1, 2, SessionRules(onlySealed: false))
+    #expect(questions(hall) == 1)
+  }
+
+  @Test func `two of a node that take this one for a member are answered`() throws {
+    let hall = hall(2)
+    for endpoint in 1...6 as ClosedRange<UInt32> { try meet(hall, from: 1, endpoint) }
+    #expect(said(hall, .table).count == SessionLimits.stalePerNodeMax)
+  }
+
+  @Test func `four that take this node for a member are answered`() throws {
+    let hall = hall(7)
+    for station in 1...6 { try meet(hall, from: station, 1) }
+    #expect(said(hall, .table).count == SessionLimits.staleMax)
+  }
+}
