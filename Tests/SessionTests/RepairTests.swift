@@ -94,6 +94,29 @@ import Testing
     right.entries = table.entries
     try node.receive(SessionKind.table.rawValue, right.bytes.span.bytes, from: hall.stations[0].id, now: hall.now)
     #expect(try next().map { $0.entries?.records.map(\.departure?.reason) } == [[.crashed]])
+    // Nothing is signed that nobody was asked for.
+    try node.receive(SessionKind.table.rawValue, right.bytes.span.bytes, from: hall.stations[0].id, now: hall.now)
+    #expect(try next() == [])
+  }
+
+  @Test func `who takes a member that has left for one is asked what ticket it knows`() throws {
+    let hall = Hall(3)
+    let first = hall.open(0), second = hall.open(1)
+    hall.join(1, into: second, by: 0, first)
+    hall.run(seconds: 1)
+    let node = hall.stations[1].sessions
+    let table = try #require(node.table(of: second))
+    try node.leave(second, now: hall.now)
+    let meet = MeetMessage(
+      session: table.id, from: 1, to: hall.stations[1].address.endpoint, number: 1, echo: 0, digest: table.digest,
+      window: 1)
+    try node.receive(SessionKind.meet.rawValue, meet.bytes.span.bytes, from: hall.stations[2].id, now: hall.now)
+    var asked = 0
+    while let output = node.nextOutput(now: hall.now, canSend: { _, _, _ in true }) {
+      guard output.to == hall.stations[2].id, output.kind == .table else { continue }
+      if try TableMessage(output.bytes.span.bytes, hall.stations[1].cryptography).asks { asked += 1 }
+    }
+    #expect(asked == 1)
   }
 
   @Test func `nobody ends a membership by asking for its end`() throws {

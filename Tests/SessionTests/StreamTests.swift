@@ -14,6 +14,7 @@ private final class Talk {
   var number: UInt32 = 0
   var id: UInt32 = 0
   var turns: [UInt32] = []
+  var ends = 0
 
   init(_ count: Int = 2) {
     (hall, sessions) = joined(count)
@@ -23,7 +24,8 @@ private final class Talk {
       guard from == 0, kind == .streamOpen || kind == .streamBytes || kind == .streamEnd else { return }
       number = output.bytes.span.bytes.word32(0)
       id = output.bytes.span.bytes.word32(4)
-      if output.kind == .streamBytes { turns.append(id) }
+      if kind == .streamBytes { turns.append(id) }
+      if kind == .streamEnd { ends += 1 }
     }
   }
 
@@ -148,6 +150,17 @@ private final class Talk {
     #expect(talk.bytes(reader) == [1] && talk.count(.finished, reader, at: 1) == 1)
   }
 
+  @Test func `the end of a stream of no bytes waits until the other application wants the stream`() throws {
+    let talk = Talk()
+    let writer = try talk.open()
+    try talk.node(0).finishStream(writer, now: talk.hall.now)
+    talk.run()
+    #expect(talk.ends == 0)
+    try talk.node(1).acceptStream(try #require(talk.asked()), now: talk.hall.now)
+    talk.run()
+    #expect(talk.ends == 1 && talk.end(writer, at: 0) == .finished)
+  }
+
   @Test func `a stream of no bytes has an end`() throws {
     let talk = Talk()
     let (writer, reader) = try talk.connected()
@@ -253,6 +266,19 @@ private final class Talk {
       talk.run()
     }
     #expect(talk.turns.count == 4 && talk.turns[0] != talk.turns[1] && talk.turns[2] != talk.turns[3])
+  }
+
+  @Test func `a stream with more than a turn to send lets another one come between`() throws {
+    let talk = Talk()
+    let both = [try talk.read(), try talk.read()]
+    talk.turns = []
+    for stream in both {
+      let bytes = [UInt8](repeating: 1, count: talk.node(0).streamRoom(stream.writer))
+      #expect(bytes.count == 2 * SessionLimits.streamTurnBytes)
+      #expect(try talk.node(0).writeStream(stream.writer, bytes, now: talk.hall.now) == bytes.count)
+    }
+    talk.run()
+    #expect(talk.turns.count == 4 && zip(talk.turns, talk.turns.dropFirst()).allSatisfy { $0 != $1 })
   }
 
   @Test func `a two-way stream carries bytes back, and ends when both directions have`() throws {
