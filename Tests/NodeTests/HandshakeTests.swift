@@ -41,6 +41,24 @@ import Testing
     #expect(bench.node.isClear(with: bench.id(1)) == nil)
   }
 
+  @Test func aPeerThatComesBackUnderALowerEpochIsMetUnderIt() {
+    let bench = Bench(0, encryption: .required)
+    func meet(epoch: UInt64) -> [UInt8] {
+      let slot = bench.neighbour(1, epoch: epoch)
+      bench.receivePaced(
+        bench.topology(1, [0], epoch: epoch, lifetimeSeconds: 30, encryption: .required)
+          + bench.profile(1, epoch: epoch, lifetimeSeconds: 30), on: slot)
+      try? send("hello", bench, to: 1)
+      let meant = bench.sent(.handshake, on: slot).map { $0.payload[7] }
+      bench.handle(.linkClosed(slot))
+      return meant
+    }
+    #expect(meet(epoch: 5).last == 5)
+    // Its former word has aged out.
+    bench.pass(.seconds(60))
+    #expect(meet(epoch: 3).last == 3)
+  }
+
   @Test func aNodeBeginsThirtyTwoHandshakesAtOnce() {
     let bench = Bench(0, encryption: .required)
     let slots = (1...36).map { neighbour(bench, 0, $0) }
