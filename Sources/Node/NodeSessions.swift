@@ -162,7 +162,8 @@ extension Node {
   private func hasRoom(_ byteCount: Int, to peer: NodeID, _ lane: Lane) -> Bool {
     guard canSend(byteCount: byteCount, to: peer, lane: lane) else { return false }
     guard lane == .bulk, let channel = associations.association(with: peer)?.channel else { return true }
-    return channel.unsentBytes(.bulk) + byteCount <= SessionLimits.streamLaneBytesMax
+    let most = min(max(channel.windowBytes(.bulk), SessionLimits.streamLaneBytes), SessionLimits.streamLaneBytesMax)
+    return channel.unsentBytes(.bulk) + byteCount <= most
   }
 
   private func post(_ output: SessionOutput, _ now: Instant) {

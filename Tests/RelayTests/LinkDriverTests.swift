@@ -207,6 +207,21 @@ import Testing
     #expect(client.io.waitsForRoom)
   }
 
+  @Test func `what is queued behind frames that were passed on leaves in the same wake-up`() throws {
+    let cable = try Cable.linked()
+    let client = cable.client, io = client.io
+    (io.other, io.sends, io.questionsForRoom) = (nil, [], 0)
+    let frame = [UInt8](repeating: 0, count: 16_000)
+    let header = FrameHeader(
+      type: .sealed, priority: .bulk, payloadByteCount: frame.count, destination: cable.server.identity.id,
+      source: cable.server.identity.id, identifier: 1)
+    var count = 0
+    while client.driver.take(header, frame.span.bytes) { count += 1 }
+    #expect(count > 1)
+    try client.send(1000, .bulk, to: cable.server)
+    #expect(io.sends.count == 2 && io.questionsForRoom == 0)
+  }
+
   @Test func `room that is found within the wake-up is not asked for`() throws {
     let cable = try Cable.linked()
     let io = cable.client.io
