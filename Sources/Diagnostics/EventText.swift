@@ -94,6 +94,7 @@ func eventText(_ event: Event) -> StaticString {
   case .quotaExceeded: "{node} exceeds quota {a}: {b} of {c}"
   case .epochRaised: "others know a later epoch than {a}: it is {b} now; was the state lost, or the disk copied?"
   case .peerNamed: "{node} has a name"
+  case .keyHeldElsewhere: "{node} is linked with another node that uses this node's key; was the disk copied?"
 
   case .channelOpened: "channel with {node} opened, epoch {a}"
   case .channelReset: "channel with {node} reset: reason {a}"
@@ -117,7 +118,7 @@ func eventText(_ event: Event) -> StaticString {
   case .interfaceUp: "interface {text} ({b}) is up: {a:bearer}"
   case .interfaceDown: "interface {text} ({b}) is down: {a:bearer}"
   case .listening: "listening on port {a}, interface {b}"
-  case .acceptFailed: "cannot accept: {b} of {c} connections{a:errno}"
+  case .acceptFailed: "control socket: no client can connect, {b} of {c} are there{a:errno}"
   case .wifiGroupStarted: "Wi-Fi Direct group {text} started at {a} MHz, {b:role}"
   case .wifiGroupRemoved: "Wi-Fi Direct group {text} removed: reason {a}"
   case .wifiStationJoined: "station {a:address} joined the group"

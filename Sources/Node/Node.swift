@@ -99,6 +99,7 @@ public final class Node {
   var services: [UInt8] = [0]
   var hosted: SessionHost
   var epochContest = EpochContest()
+  var otherHolder = OtherHolder()
   /// The rim does not know the epoch yet.
   var isEpochUntold = false
   /// Signatures of advertisements that are verified, by the link over which they came: at most a fifth of the time of a
@@ -284,6 +285,9 @@ public final class Node {
     case .idle, .closed, .parked: false
     }
   }
+
+  /// Whether a neighbour closes links because it is linked with another node that uses this node's key.
+  public func isKeyHeldElsewhere(at neighbour: NodeID) -> Bool { otherHolder.isKnown(to: neighbour) }
 
   /// Whether there is any neighbour.
   public var isLinked: Bool {

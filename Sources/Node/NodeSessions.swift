@@ -89,8 +89,9 @@ extension Node {
   func tellSessions(_ event: PeerEvent, _ now: Instant) {
     switch event {
     case .found(let peer), .changed(let peer):
-      sessions.peerFound(peer.id, epoch: peer.epoch, isSealed: isSealed(peer.id), now: now)
+      let isAnotherLife = sessions.peerFound(peer.id, epoch: peer.epoch, isSealed: isSealed(peer.id), now: now)
       tellServices(of: peer.id)
+      if isAnotherLife { sessions.tellServices(of: peer.id) }
     case .lost(let node):
       sessions.peerLost(node)
       _ = hosted.hears(nil, of: node)
