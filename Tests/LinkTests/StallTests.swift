@@ -127,10 +127,13 @@ private final class Bench {
     var death: UInt64?
     for second in 1...60 as ClosedRange<UInt64> where death == nil {
       death = bench.pass(to: .seconds(second))
-      if death == nil { bench.link.heard(100, now: start + .seconds(second)) }
+      if death == nil {
+        bench.link.heard(100, now: start + .seconds(second))
+        // One ping waits all the time.
+        if second > 15 { #expect(bench.link.queuedByteCount == FrameHeader.byteCount + 8) }
+      }
     }
     #expect(try #require(death) == 45_000)
-    // One ping waited all the time, and made way for the goodbye.
     #expect(frames(in: bench.pop()).map(\.header.knownType) == [.goodbye])
   }
 

@@ -10,7 +10,7 @@ ROWS = [
         "isBlocked: bearer == .bluetoothLE && (", "isBlocked: (", "LinkTests"),
     Row("a ping that is queued counts as sent", LINK, "(isHeld || queue.controlByteCount > 0)", "isHeld", "LinkTests"),
     Row("a neighbour that talks may take nothing for ever", LINK,
-        "if end <= now { return close(.timedOut, retryAfterSeconds: 0, local: local) }", "", "LinkTests"),
+        "if end <= now { return close(", "if end <= now && due == .death { return close(", "LinkTests"),
     Row("pings heap up for a neighbour that takes nothing", LINK,
         "if awaitsPong { return liveness.pingSent(now: now) }", "", "LinkTests"),
     Row("a ping that left late has no time to be answered", LINK,
