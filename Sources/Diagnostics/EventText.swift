@@ -60,11 +60,13 @@ func eventText(_ event: Event) -> StaticString {
   case .selfDialled: "dialled this node itself over {a:bearer}"
   case .roundTripMeasured: "round trip to {node}: {a} µs"
   case .queueOverflow: "queue of priority {a} is full: {b} of {c} bytes"
-  case .linkStalled: "stalled with {a} bytes waiting"
-  case .linkResumed: "goes on with {a} bytes waiting"
+  case .linkStalled: "{node} takes nothing: {a} bytes wait"
+  case .linkResumed: "{node} takes frames again: {a} bytes wait"
   case .linkQuarantined: "{a:bearer} with {node} keeps breaking: quarantined for {b} s, used only without another route"
   case .linkCostStated: "{a:bearer} with {node} costs {b}, it was {c}"
   case .linkParked: "{a:bearer} with {node} is parked, after {b} ms"
+  case .linkTakesNothing:
+    "{node} has taken nothing for {a} s: its reader stands still, or its receive buffer is too short; {b} bytes wait"
   case .linkCarries: "{a:bearer} is now used to {node}, instead of {b:bearer}"
 
   case .frameRefused: "frame of {node} refused: {a:frame}"

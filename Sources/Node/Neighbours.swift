@@ -112,6 +112,33 @@ extension Node {
     for slot in links.indices { linkMeasured(slot, now) }
   }
 
+  /// The state of a link after its deadline.
+  func handleLinkTimeout(_ slot: Int, _ now: Instant) -> Link.State {
+    let wasStalled = links[slot].isStalled
+    let byteCount = UInt64(links[slot].queuedByteCount)
+    links[slot].handleTimeout(local: settings.id, now: now, isHeld: sinks[slot]?.holdsBytes == true)
+    let span = links[slot].stalledSpan(now: now)
+    if case .closed = links[slot].state {
+      if span >= .seconds(1) {
+        journal.record(
+          .warning, .linkTakesNothing, at: now, link: UInt8(slot), span.milliseconds / 1000, byteCount,
+          node: links[slot].peer)
+      } else {
+        journal.record(.warning, .neighbourDead, at: now, link: UInt8(slot), node: links[slot].peer)
+      }
+    } else if links[slot].isStalled && !wasStalled {
+      journal.record(.notice, .linkStalled, at: now, link: UInt8(slot), byteCount, node: links[slot].peer)
+    }
+    return links[slot].state
+  }
+
+  /// A stalled link's stream has taken frames again.
+  func linkGoesOn(_ slot: Int, _ now: Instant) {
+    links[slot].goesOn(now: now)
+    journal.record(
+      .notice, .linkResumed, at: now, link: UInt8(slot), UInt64(links[slot].queuedByteCount), node: links[slot].peer)
+  }
+
   func linkWentDown(_ slot: Int, _ reason: CloseReason, _ now: Instant) {
     journal.record(
       .notice, .linkDown, at: now, link: UInt8(slot), UInt64(links[slot].bearer.rawValue), UInt64(reason.rawValue),

@@ -387,6 +387,7 @@ public final class Node {
     while popped != 0 {
       let slot = Self.takeLowest(&popped)
       queueAdvertisements(on: slot, now)
+      if links[slot].isStalled { linkGoesOn(slot, now) }
       if links[slot].measureGoodput(now: now) {
         linkMeasured(slot, now)
         hasNewCost = true
@@ -402,9 +403,7 @@ public final class Node {
     var isAwake = false
     for slot in links.indices where links[slot].deadline <= now {
       isAwake = true
-      links[slot].handleTimeout(local: settings.id, now: now)
-      if case .closed(let reason) = links[slot].state {
-        journal.record(.warning, .neighbourDead, at: now, link: UInt8(slot), node: links[slot].peer)
+      if case .closed(let reason) = handleLinkTimeout(slot, now) {
         linkWentDown(slot, reason, now)
       } else {
         linkMeasured(slot, now)

@@ -144,6 +144,8 @@ final class LinkDriver: FrameSink {
     io.waitForRoom(wantsRoom)
   }
 
+  var holdsBytes: Bool { !secure.outgoing.isEmpty }
+
   /// How many bytes have passed over the stream, both ways, since the last call.
   func takePassed() -> UInt64 {
     defer { passedBytes = 0 }

@@ -2,6 +2,7 @@
 import group_mutations
 import memory_mutations
 import session_mutations
+import stall_mutations
 from row import SIMULATOR, Row
 
 ROWS = [
@@ -496,4 +497,4 @@ ROWS = [
         "bias == .asIs", "ConfigurationTests.BoardPinTests"),
     Row("a line that another daemon has is right", "Sources/Doctor/GPIOChecks.swift",
         "isDaemonRunning && fault.kind", "fault.kind", "DoctorTests"),
-] + session_mutations.ROWS + group_mutations.ROWS + memory_mutations.ROWS
+] + session_mutations.ROWS + group_mutations.ROWS + memory_mutations.ROWS + stall_mutations.ROWS
