@@ -17,6 +17,10 @@ enum L2CAPSocket {
   /// from four down it reports room. An urgent frame waits for all of them, 20 ms at 1 Mbit/s; with the kernel's default it
   /// is 170 packets, or as many as the peer gave credits for. Those that the controller holds are not counted.
   static let sendBufferBytes: CInt = 6144
+  /// What the receive buffer has at least. From Linux 6.9 on the peer has credits for what it would hold, of whose bytes the kernel
+  /// counts 232 for each packet as its own: of packets of 247 bytes 6 % are left, 32 packets. With fewer credits than a unit
+  /// needs its end never comes, because what has come of it is not read before: with 11 KB the channel stands still for ever.
+  private static let receiveBufferBytes: CInt = 131_072
   /// The attribute protocol's fixed channel.
   private static let attributeChannel: UInt16 = 4
   private static let backlog: CInt = 8
@@ -114,14 +118,20 @@ enum L2CAPSocket {
     return (descriptor, BluetoothEndpoint(address: address.l2_bdaddr.number, isRandom: isRandom))
   }
 
-  /// Makes the send buffer of a connected channel short, and returns the largest SDU to send, in bytes. Errors: ENOTCONN while
-  /// it is not connected.
+  /// Makes the send buffer of a connected channel short and the receive buffer long enough, and returns the largest SDU to send,
+  /// in bytes. Errors: ENOTCONN while it is not connected.
   static func prepare(_ descriptor: CInt) throws(SystemError) -> Int {
     var bytes: UInt16 = 0
     var size = socklen_t(MemoryLayout<UInt16>.size)
     if getsockopt(descriptor, SOL_BLUETOOTH, BT_SNDMTU, &bytes, &size) != 0 { throw SystemError.last }
     var buffer = sendBufferBytes
-    setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffer, socklen_t(MemoryLayout<CInt>.size))
+    var bufferSize = socklen_t(MemoryLayout<CInt>.size)
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffer, bufferSize)
+    // The default is the system's (net.core.rmem_default), mostly 212992.
+    if getsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &buffer, &bufferSize) == 0, buffer < receiveBufferBytes {
+      buffer = receiveBufferBytes / 2
+      setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &buffer, bufferSize)
+    }
     return min(Int(bytes), sendUnitBytesMax)
   }
 

@@ -94,6 +94,9 @@ public final class Channel {
   /// Bytes of a lane that were accepted and never sent.
   public func unsentBytes(_ lane: Lane) -> Int { sender(lane).unsentBytes }
 
+  /// Bytes of a lane that may be in flight at present.
+  public func windowBytes(_ lane: Lane) -> Int { sender(lane).windowBytes }
+
   /// The result of a send. Every accepted send has exactly one, in the order of its lane.
   public func nextCompletion() -> Completion? {
     for lane in Self.all {

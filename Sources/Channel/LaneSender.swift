@@ -62,6 +62,8 @@ final class LaneSender {
   }
 
   var unsentBytes: Int { Int(end - next) }
+  /// The congestion window.
+  var windowBytes: Int { Int(path.bytes) }
 
   private func bytesHeld(with byteCount: Int) -> Int {
     Int(end - acknowledged) + ChannelLimits.messageHeaderBytes + byteCount

@@ -388,10 +388,15 @@ private final class Receiving {
       return transfer.refuse(.declined, TextBuilder())
     }
     let held = transfer.bytesHeld(in: directory), missing = offer.bytes - min(held ?? 0, offer.bytes)
-    var free: UInt64 = 0
-    if let folder = try? Files.folder(path: directory) { free = (try? Files.space(folder)) ?? 0 }
+    var free: UInt64 = 0, text = TextBuilder()
+    do throws(FileFailure) {
+      free = try Files.space(try Files.folder(path: directory))
+    } catch {
+      text.add("its folder: ")
+      text.add(error.text)
+    }
     if view.isJSON { view.tellOffer(transfer, offer, peer, held ?? 0, free) }
-    var text = TextBuilder()
+    if !text.bytes.isEmpty { return transfer.refuse(.declined, text) }
     if offer.bytes > bytesMax {
       text.add("no more than ")
       text.add(bytesText(bytesMax))

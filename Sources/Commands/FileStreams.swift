@@ -90,7 +90,7 @@ struct StreamWriter {
 
 /// How much of a stream the daemon may tell.
 struct StreamWindow {
-  private static let bytes: UInt64 = 131_072
+  private static let bytes: UInt64 = 262_144
 
   private var taken: UInt64 = 0
   private(set) var limit = Self.bytes

@@ -23,6 +23,8 @@ public enum ContactCause: Equatable, Sendable {
   case refusedThere(alert: UInt8?)
   /// The key that answered is this node's own.
   case ownKey
+  /// It is linked with another node that uses this node's key.
+  case keyHeldElsewhere
   case fullHere
   case fullThere
   /// The link was up; then nothing was heard for too long.
@@ -105,6 +107,7 @@ extension ContactCause {
     case .refusedHere(let fault): joined("refused here: ", fault.text)
     case .refusedThere(let alert): joined("it refuses this box: ", Self.text(alert))
     case .ownKey: "who answers there has this box's own key"
+    case .keyHeldElsewhere: "it is linked with another node that has this box's own key"
     case .fullHere: "all links of this box are taken"
     case .fullThere: "all its links are taken"
     case .silent: "the link was up, then nothing was heard for too long"
@@ -126,6 +129,7 @@ extension ContactCause {
     case .refusedThere(alert: 44): "its deny-list has this box's key; here: causeway identity new --replace"
     case .refusedThere(alert: 45): "issue a new certificate for this box: causeway identity import FILE --replace"
     case .refusedThere: joined("on ", names.peer, ": causeway identity trust ", names.ownID)
+    case .keyHeldElsewhere: "a disk was copied: on one of the two: causeway identity new --replace"
     case .ownKey:
       "a disk was copied: on one of the two: causeway identity new --replace; or its own address is in [ip] peers"
     case .fullHere: "raise [node] peers-max here, or link by way of another relay"
@@ -138,7 +142,7 @@ extension ContactCause {
   /// How much it explains: refusals before places, before streams.
   var rank: Int {
     switch self {
-    case .ownKey: 0
+    case .ownKey, .keyHeldElsewhere: 0
     case .refusedHere, .refusedThere: 3
     case .fullHere, .fullThere: 4
     case .handshakeTimedOut, .handshakeFailed, .protocolFault: 5

@@ -60,11 +60,13 @@ func eventText(_ event: Event) -> StaticString {
   case .selfDialled: "dialled this node itself over {a:bearer}"
   case .roundTripMeasured: "round trip to {node}: {a} µs"
   case .queueOverflow: "queue of priority {a} is full: {b} of {c} bytes"
-  case .linkStalled: "stalled with {a} bytes waiting"
-  case .linkResumed: "goes on with {a} bytes waiting"
+  case .linkStalled: "{node} takes nothing: {a} bytes wait"
+  case .linkResumed: "{node} takes frames again: {a} bytes wait"
   case .linkQuarantined: "{a:bearer} with {node} keeps breaking: quarantined for {b} s, used only without another route"
   case .linkCostStated: "{a:bearer} with {node} costs {b}, it was {c}"
   case .linkParked: "{a:bearer} with {node} is parked, after {b} ms"
+  case .linkTakesNothing:
+    "{node} has taken nothing for {a} s: its reader stands still, or its receive buffer is too short; {b} bytes wait"
   case .linkCarries: "{a:bearer} is now used to {node}, instead of {b:bearer}"
 
   case .frameRefused: "frame of {node} refused: {a:frame}"
@@ -94,6 +96,7 @@ func eventText(_ event: Event) -> StaticString {
   case .quotaExceeded: "{node} exceeds quota {a}: {b} of {c}"
   case .epochRaised: "others know a later epoch than {a}: it is {b} now; was the state lost, or the disk copied?"
   case .peerNamed: "{node} has a name"
+  case .keyHeldElsewhere: "{node} is linked with another node that uses this node's key; was the disk copied?"
 
   case .channelOpened: "channel with {node} opened, epoch {a}"
   case .channelReset: "channel with {node} reset: reason {a}"
@@ -117,7 +120,7 @@ func eventText(_ event: Event) -> StaticString {
   case .interfaceUp: "interface {text} ({b}) is up: {a:bearer}"
   case .interfaceDown: "interface {text} ({b}) is down: {a:bearer}"
   case .listening: "listening on port {a}, interface {b}"
-  case .acceptFailed: "cannot accept: {b} of {c} connections{a:errno}"
+  case .acceptFailed: "control socket: no client can connect, {b} of {c} are there{a:errno}"
   case .wifiGroupStarted: "Wi-Fi Direct group {text} started at {a} MHz, {b:role}"
   case .wifiGroupRemoved: "Wi-Fi Direct group {text} removed: reason {a}"
   case .wifiStationJoined: "station {a:address} joined the group"

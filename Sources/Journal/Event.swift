@@ -68,9 +68,9 @@ public enum Event: UInt16, Sendable {
   case roundTripMeasured = 35
   /// a: priority · b: bytes queued · c: bytes at most
   case queueOverflow = 36
-  /// The link's credit is used up. a: bytes queued
+  /// The neighbour takes nothing, but its radio answers. a: bytes queued · node: neighbour
   case linkStalled = 37
-  /// a: bytes still queued
+  /// The neighbour takes frames again. a: bytes still queued · node: neighbour
   case linkResumed = 38
   /// The link breaks often: it is used only where there is no other way. a: bearer · b: seconds · node: neighbour
   case linkQuarantined = 39
@@ -80,6 +80,8 @@ public enum Event: UInt16, Sendable {
   case linkCarries = 41
   /// The link rests; both ends keep it. a: bearer · b: milliseconds it was up · node: neighbour
   case linkParked = 42
+  /// A link ends because the neighbour takes nothing. a: for how many seconds · b: bytes queued · node: neighbour
+  case linkTakesNothing = 43
 
   // Frames
   /// a: reason (frame) · node: neighbour
@@ -136,6 +138,8 @@ public enum Event: UInt16, Sendable {
   case epochRaised = 100
   /// The first 24 bytes of its display name are in a, b and c · node: peer. It is not shown: other records' lines have the name.
   case peerNamed = 101
+  /// A neighbour is linked with another node that uses this node's key. node: neighbour
+  case keyHeldElsewhere = 102
 
   // Channels and messages
   /// a: epoch · node: far end

@@ -25,7 +25,9 @@ public struct EncryptAhead: Equatable, Sendable {
       // Two frames: one is sent while the next is encrypted.
       limit = 2 * (FrameHeader.byteCount + Link.payloadBytesMax(over: .bluetoothClassic))
       enough = limit / 2
-    case .ethernet, .wifi, .wifiDirect, .loopback: (limit, enough) = (Self.bytesMax, Self.bytesMax / 2)
+    case .ethernet, .wifi, .wifiDirect, .loopback:
+      // As long as there is room for another frame, so that much leaves in one write.
+      (limit, enough) = (Self.bytesMax, Self.bytesMax - Limits.frameBytesMax + 1)
     }
   }
 

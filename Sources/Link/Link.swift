@@ -70,6 +70,7 @@ public struct Link {
   private var pingSentAt = Instant.zero
   private var awaitsPong = false
   private var hasPonged = false
+  private var stall = Stall()
   /// Bytes that `pop` returned and that are not in the goodput yet.
   private var unmeasuredBytes = 0
 
@@ -135,6 +136,7 @@ public struct Link {
     unmeasuredBytes = 0
     openedAt = now
     liveness = Liveness(bearer, now: now)
+    stall = Stall()
     pingSentAt = now
     awaitsPong = false
     parks = local.capabilities.contains(.parks)
@@ -285,17 +287,42 @@ public struct Link {
 
   private var provenDue: Instant { hasPonged && !isProven ? upSince + Self.provingTime : .never }
 
-  /// Sends a ping if it is due, or closes a dead link.
-  public mutating func handleTimeout(local: NodeID, now: Instant) {
+  /// Sends a ping if it is due, or closes a dead link. `isHeld`: the stream below has bytes that it cannot send.
+  public mutating func handleTimeout(local: NodeID, now: Instant, isHeld: Bool = false) {
     if deadline > now { return }
     guard state == .up else { return close(.timedOut, retryAfterSeconds: 0, local: local) }
     prove(now)
     meter.review(now: now)
-    switch liveness.due(now: now) {
-    case .nothing: break
-    case .ping: sendPing(local, now)
-    case .death: close(.timedOut, retryAfterSeconds: 0, local: local)
+    let due = liveness.due(now: now)
+    if due == .nothing { return }
+    let wasExcused = stall.isExcuse
+    stall.look(
+      isBlocked: bearer == .bluetoothLE && (isHeld || queue.controlByteCount > 0), bytesOut: bytesOut, now: now)
+    if let end = stall.end {
+      if end <= now { return close(.timedOut, retryAfterSeconds: 0, local: local) }
+      if due == .death {
+        stall.excuse()
+        return liveness.excuse(until: end)
+      }
+      // The last ping waits still.
+      if awaitsPong { return liveness.pingSent(now: now) }
+    } else if due == .death {
+      // The ping may just have left.
+      if wasExcused { return liveness.excuse(until: now + Liveness.answerMax) }
+      return close(.timedOut, retryAfterSeconds: 0, local: local)
     }
+    sendPing(local, now)
+  }
+
+  /// The neighbour takes nothing, and is not judged yet because its radio answers.
+  public var isStalled: Bool { stall.isExcuse }
+  /// How long the neighbour has taken nothing; zero while it takes what is sent.
+  public func stalledSpan(now: Instant) -> TimeSpan { stall.span(now: now) }
+
+  /// The stream of a stalled link has taken frames again, the ping first.
+  public mutating func goesOn(now: Instant) {
+    stall = Stall()
+    liveness.pingSent(now: now)
   }
 
   /// Sends a ping that is due within `span`. True when it did.

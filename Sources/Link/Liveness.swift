@@ -27,6 +27,8 @@ public struct Liveness {
   /// Nothing was heard since the last ping.
   private var isAsking = false
   private var latePings: UInt8 = 0
+  /// Nobody is judged before.
+  private var excusedUntil = Instant.zero
   /// The last round trips; the slowest counts.
   private var roundTrips = FixedArray<4, TimeSpan>(repeating: TimeSpan(nanoseconds: 0))
   private var measured = 0
@@ -67,6 +69,7 @@ public struct Liveness {
   mutating func pingSent(now: Instant) {
     pingSentAt = now
     isAsking = true
+    excusedUntil = .zero
   }
 
   mutating func answered(after roundTrip: TimeSpan) {
@@ -74,13 +77,16 @@ public struct Liveness {
     measured += 1
   }
 
+  /// The ping could not leave, or left late: the answer has time until then.
+  mutating func excuse(until instant: Instant) { excusedUntil = instant }
+
   /// When `due` may change without another event.
-  var deadline: Instant { isAsking ? pingSentAt + answerTime : pingDue }
+  var deadline: Instant { isAsking ? answerDue : pingDue }
 
   /// What is due now. A ping that is due because this node was late is counted as one.
   mutating func due(now: Instant) -> Due {
     if !isAsking { return pingDue <= now ? .ping : .nothing }
-    let end = pingSentAt + answerTime
+    let end = answerDue
     if end > now { return .nothing }
     if now - end <= Self.latenessMax || latePings == Self.latePingsMax { return .death }
     latePings += 1
@@ -89,6 +95,8 @@ public struct Liveness {
 
   /// Whether a ping is due within `span`: sent together with others, it costs no wake-up of its own.
   func isPingDue(within span: TimeSpan, now: Instant) -> Bool { !isAsking && pingDue <= now + span }
+
+  private var answerDue: Instant { max(pingSentAt + answerTime, excusedUntil) }
 
   private var pingDue: Instant {
     min(max(heardAt, pingSentAt) + Self.silenceMax(over: bearer), pingSentAt + Self.measureInterval)

@@ -18,7 +18,8 @@ public enum LocalLimits {
   public static let streamsMax = 32
   /// Bytes of a stream in one packet.
   public static let streamBytesMax = 4_096
-  /// The packet that carries so many: its length, type, number, their count, and they.
+  /// The packet that carries so many to a client: its length, type, number, their count, and they. One from a client has a field
+  /// of 4 bytes more.
   public static let streamPacketBytesMax = 4 + 1 + 4 + 4 + streamBytesMax
   /// A client is told that it may write when it is so much more at least.
   static let streamRoomBytes = SessionLimits.streamTurnBytes / 4
@@ -39,8 +40,9 @@ public enum LocalLimits {
   /// With so many bytes in hand no more packets for a client share one write.
   public static let batchBytesMax = 4_096
   /// What is read from a client at once, and written to it, as long as fewer than `largeMax` clients have more in hand than
-  /// `shortPacketBytesMax` and `batchBytesMax`.
-  public static let largeBytesMax = 8 * streamPacketBytesMax
+  /// `shortPacketBytesMax` and `batchBytesMax`: the packets for all turns of a stream.
+  public static let largeBytesMax =
+    SessionLimits.streamTurnsMax * SessionLimits.streamTurnBytes / streamBytesMax * (streamPacketBytesMax + 4)
   public static let largeMax = 4
   /// Certificates that a client is told of a member, in bytes with their lengths: those at the beginning of the chain that fit,
   /// because a client that stops reading keeps them here.

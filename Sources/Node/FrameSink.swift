@@ -7,6 +7,8 @@ public protocol FrameSink: AnyObject {
   /// Takes a sealed frame behind all that the stream has to send. False when the stream has no room for it now, or may not
   /// carry it outside TLS.
   func take(_ header: FrameHeader, _ payload: RawSpan) -> Bool
+  /// The stream has bytes that it cannot send now.
+  var holdsBytes: Bool { get }
 }
 
 /// Cut-through: of a frame for a link whose queue is empty one copy is made, into the stream's memory.

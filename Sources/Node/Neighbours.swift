@@ -16,6 +16,7 @@ extension Node {
       if before == .opening && after == .up { linkCameUp(slot, now) }
       if after == .parking && links[slot].isParkingAgreed { wantClose(slot) }
       if case .closed(let reason) = after { linkWentDown(slot, reason, now) }
+      if after == .closed(.duplicate) && before != after { linkRefused(slot, now) }
       linkMeasured(slot, now)
       if links[slot].hasFrames { wantTransmit(slot) }
     }
@@ -45,6 +46,14 @@ extension Node {
       isFailure: links[slot].state != .closed(.notNeeded), now: now)
     links[slot].reset()
     forgetOutputs(slot)
+  }
+
+  /// The neighbour has closed the link because it has another one to this node's key.
+  private func linkRefused(_ slot: Int, _ now: Instant) {
+    let peer = links[slot].peer
+    let isOwn = links.indices.contains { links[$0].peer == peer && (isOpen($0) || links[$0].state == .parked) }
+    if isOwn || !otherHolder.linkRefused(by: peer, now: now) { return }
+    journal.record(.error, .keyHeldElsewhere, at: now, node: peer)
   }
 
   private func linkCameUp(_ slot: Int, _ now: Instant) {
@@ -77,7 +86,10 @@ extension Node {
     let carrier = mesh.link(to: peer)
     let cost = mesh.cost(of: slot)
     mesh.setCost(slot, statedCost(slot, now))
-    if links[slot].isProven { mesh.proveLink(slot) }
+    if links[slot].isProven {
+      mesh.proveLink(slot)
+      otherHolder.linkStands(with: peer)
+    }
     if mesh.cost(of: slot) != cost {
       let new = UInt64(mesh.cost(of: slot))
       journal.record(.info, .linkCostStated, at: now, link: UInt8(slot), bearer, new, UInt64(cost), node: peer)
@@ -98,6 +110,33 @@ extension Node {
   func reviewQuarantine(_ now: Instant) {
     quarantineEnd = flaps.deadline(after: now)
     for slot in links.indices { linkMeasured(slot, now) }
+  }
+
+  /// The state of a link after its deadline.
+  func handleLinkTimeout(_ slot: Int, _ now: Instant) -> Link.State {
+    let wasStalled = links[slot].isStalled
+    let byteCount = UInt64(links[slot].queuedByteCount)
+    links[slot].handleTimeout(local: settings.id, now: now, isHeld: sinks[slot]?.holdsBytes == true)
+    let span = links[slot].stalledSpan(now: now)
+    if case .closed = links[slot].state {
+      if span >= .seconds(1) {
+        journal.record(
+          .warning, .linkTakesNothing, at: now, link: UInt8(slot), span.milliseconds / 1000, byteCount,
+          node: links[slot].peer)
+      } else {
+        journal.record(.warning, .neighbourDead, at: now, link: UInt8(slot), node: links[slot].peer)
+      }
+    } else if links[slot].isStalled && !wasStalled {
+      journal.record(.notice, .linkStalled, at: now, link: UInt8(slot), byteCount, node: links[slot].peer)
+    }
+    return links[slot].state
+  }
+
+  /// A stalled link's stream has taken frames again.
+  func linkGoesOn(_ slot: Int, _ now: Instant) {
+    links[slot].goesOn(now: now)
+    journal.record(
+      .notice, .linkResumed, at: now, link: UInt8(slot), UInt64(links[slot].queuedByteCount), node: links[slot].peer)
   }
 
   func linkWentDown(_ slot: Int, _ reason: CloseReason, _ now: Instant) {

@@ -99,6 +99,7 @@ public final class Node {
   var services: [UInt8] = [0]
   var hosted: SessionHost
   var epochContest = EpochContest()
+  var otherHolder = OtherHolder()
   /// The rim does not know the epoch yet.
   var isEpochUntold = false
   /// Signatures of advertisements that are verified, by the link over which they came: at most a fifth of the time of a
@@ -285,6 +286,9 @@ public final class Node {
     }
   }
 
+  /// Whether a neighbour closes links because it is linked with another node that uses this node's key.
+  public func isKeyHeldElsewhere(at neighbour: NodeID) -> Bool { otherHolder.isKnown(to: neighbour) }
+
   /// Whether there is any neighbour.
   public var isLinked: Bool {
     for slot in links.indices where links[slot].isStanding { return true }
@@ -383,6 +387,7 @@ public final class Node {
     while popped != 0 {
       let slot = Self.takeLowest(&popped)
       queueAdvertisements(on: slot, now)
+      if links[slot].isStalled { linkGoesOn(slot, now) }
       if links[slot].measureGoodput(now: now) {
         linkMeasured(slot, now)
         hasNewCost = true
@@ -398,9 +403,7 @@ public final class Node {
     var isAwake = false
     for slot in links.indices where links[slot].deadline <= now {
       isAwake = true
-      links[slot].handleTimeout(local: settings.id, now: now)
-      if case .closed(let reason) = links[slot].state {
-        journal.record(.warning, .neighbourDead, at: now, link: UInt8(slot), node: links[slot].peer)
+      if case .closed(let reason) = handleLinkTimeout(slot, now) {
         linkWentDown(slot, reason, now)
       } else {
         linkMeasured(slot, now)

@@ -89,8 +89,9 @@ extension Node {
   func tellSessions(_ event: PeerEvent, _ now: Instant) {
     switch event {
     case .found(let peer), .changed(let peer):
-      sessions.peerFound(peer.id, epoch: peer.epoch, isSealed: isSealed(peer.id), now: now)
+      let isAnotherLife = sessions.peerFound(peer.id, epoch: peer.epoch, isSealed: isSealed(peer.id), now: now)
       tellServices(of: peer.id)
+      if isAnotherLife { sessions.tellServices(of: peer.id) }
     case .lost(let node):
       sessions.peerLost(node)
       _ = hosted.hears(nil, of: node)
@@ -162,7 +163,8 @@ extension Node {
   private func hasRoom(_ byteCount: Int, to peer: NodeID, _ lane: Lane) -> Bool {
     guard canSend(byteCount: byteCount, to: peer, lane: lane) else { return false }
     guard lane == .bulk, let channel = associations.association(with: peer)?.channel else { return true }
-    return channel.unsentBytes(.bulk) + byteCount <= SessionLimits.streamLaneBytesMax
+    let most = min(max(channel.windowBytes(.bulk), SessionLimits.streamLaneBytes), SessionLimits.streamLaneBytesMax)
+    return channel.unsentBytes(.bulk) + byteCount <= most
   }
 
   private func post(_ output: SessionOutput, _ now: Instant) {

@@ -67,7 +67,9 @@ struct ContactFailures {
     case .broken(let text): .broken(cut(text))
     case .protocolFault(let text): .protocolFault(cut(text))
     case .refusedHere(.certificate(let text)): .refusedHere(.certificate(cut(text)))
-    case .refusedHere, .refusedThere, .handshakeTimedOut, .ownKey, .fullHere, .fullThere, .silent, .stopped: cause
+    case .refusedHere, .refusedThere, .handshakeTimedOut, .ownKey, .keyHeldElsewhere, .fullHere, .fullThere, .silent,
+      .stopped:
+      cause
     }
   }
 }

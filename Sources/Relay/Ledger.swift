@@ -75,7 +75,8 @@ public enum Ledger {
         SessionMemory.unsentMessage + NodeMemory.flight),
       Entry("applications' sessions: streams", SessionLimits.streamsMax, SessionMemory.stream),
       Entry(
-        "applications' sessions: streams, a second turn", SessionLimits.streamsAheadMax, SessionLimits.streamTurnBytes),
+        "applications' sessions: streams, further turns", SessionLimits.streamsAheadMax,
+        (SessionLimits.streamTurnsMax - 1) * SessionLimits.streamTurnBytes),
       Entry("applications' sessions: services", Limits.nodesMax, SessionMemory.services),
       Entry("peers", Limits.nodesMax, NodeMemory.peer),
       Entry("candidates", Limits.candidatesMax, NodeMemory.candidate + smallObject),

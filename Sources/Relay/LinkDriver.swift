@@ -110,11 +110,13 @@ final class LinkDriver: FrameSink {
   /// Sends the node's queued frames, as far as the stream accepts them.
   func transmit() {
     while !isOver, let slot, !isEnding, movedBytes < EventLoop.callBytesMax {
+      // Frames that were passed on directly may be all that is encrypted ahead. Queued ones follow when those are sent.
+      let wasFull = ahead.room(unsent: secure.outgoing.count) == nil
       let count = fill(slot)
       flush()
       movedBytes += count
       // Nothing is queued any more, or the stream is full and will report room.
-      if count == 0 || !secure.outgoing.isEmpty { return }
+      if (count == 0 && !wasFull) || !secure.outgoing.isEmpty { return }
     }
     // The stream accepts more, but other links must be served: continue in the next wake-up.
     if movedBytes >= EventLoop.callBytesMax { mayHaveMore = true }
@@ -141,6 +143,8 @@ final class LinkDriver: FrameSink {
     waitsForRoom = wantsRoom
     io.waitForRoom(wantsRoom)
   }
+
+  var holdsBytes: Bool { !secure.outgoing.isEmpty }
 
   /// How many bytes have passed over the stream, both ways, since the last call.
   func takePassed() -> UInt64 {

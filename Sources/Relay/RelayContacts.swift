@@ -70,7 +70,8 @@ extension Relay {
       // Only a goodbye of the other end asks for a pause.
       let isTheirs = link.retryAfterSeconds > 0
       switch close {
-      case .duplicate, .notNeeded, .parked: return nil
+      case .duplicate: return node.isKeyHeldElsewhere(at: link.peer) ? .keyHeldElsewhere : nil
+      case .notNeeded, .parked: return nil
       case .shutdown: return .stopped
       case .full: return isTheirs ? .fullThere : .fullHere
       case .notTrusted:

@@ -238,8 +238,12 @@ extension TrustKeeper {
     let called = name.utf8.isEmpty ? id.text : "\(id.text) (“\(name)”)"
     switch operation {
     case .pin:
+      let former = holder(of: Array(name.utf8))
       try pin(id, named: Array(name.utf8))
-      return name.utf8.isEmpty ? "\(id.text) is trusted" : "\(id.text) is trusted as “\(name)”"
+      var text = "\(id.text) is trusted"
+      if !name.utf8.isEmpty { text += " as “\(name)”" }
+      if let former, former != id { text += " instead of \(former.text)" }
+      return text
     case .unpin:
       let gone = try unpin(id, name: Array(name.utf8))
       var text = "forgotten: "

@@ -6,10 +6,14 @@ extension Sessions {
   // MARK: Who is in reach
 
   /// A node is in reach, or was all the time and has another boot epoch now. `isSealed` says that traffic with it is.
-  public func peerFound(_ node: NodeID, epoch: UInt64, isSealed: Bool = true, now: Instant) {
-    if node == local { return }
+  /// True when it was and has: see `tellServices`.
+  @discardableResult
+  public func peerFound(_ node: NodeID, epoch: UInt64, isSealed: Bool = true, now: Instant) -> Bool {
+    if node == local { return false }
+    var isAnotherLife = false
     if let index = peers.firstIndex(where: { $0.node == node }) {
-      if peers[index].epoch == epoch && peers[index].isSealed == isSealed { return }
+      if peers[index].epoch == epoch && peers[index].isSealed == isSealed { return false }
+      isAnotherLife = peers[index].epoch != epoch
       peers[index] = Peer(node: node, epoch: epoch, isSealed: isSealed)
       peerRestarted(node)
     } else {
@@ -24,6 +28,7 @@ extension Sessions {
         ask(session, session.pairs[index])
       }
     }
+    return isAnotherLife
   }
 
   /// A node is out of reach.

@@ -98,6 +98,14 @@ extension Sessions {
     }
   }
 
+  /// Tells what a node offers as found. After its restart its applications may offer the same before anybody hears that it
+  /// was away, and sessions that gather have to bring them in once more.
+  public func tellServices(of node: NodeID) {
+    for service in services(of: node) {
+      tell(.serviceFound(MemberAddress(node: node, endpoint: service.endpoint), service))
+    }
+  }
+
   /// The services of a node in reach, or of this one.
   public func services(of node: NodeID) -> [Service] {
     if node == local { return services }

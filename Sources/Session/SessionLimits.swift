@@ -122,7 +122,9 @@ public enum SessionLimits {
   public static let streamNameBytesMax = 63
   /// What a stream sends in a turn, and what is kept of each at the sender.
   public static let streamTurnBytes = 15_360
-  /// Streams of which two turns are kept, those included that the application may write at any time.
+  /// Turns that are kept of a stream that is read, those included that the application may write at any time; and streams of
+  /// which more than one turn is kept.
+  public static let streamTurnsMax = 4
   public static let streamsAheadMax = 6
   /// Bytes of a stream that may be on their way or unread: at most, before the application has read so many, and for sure.
   public static let streamWindow: UInt64 = 136 * 1024
@@ -130,6 +132,8 @@ public enum SessionLimits {
   public static let streamWindowSure: UInt64 = 8 * 1024
   /// The same of all streams of a node: `streamWindowSure` for each, and a pool for the rest.
   public static let streamBytesMax: UInt64 = 1280 * 1024
-  /// Bytes of streams that a lane holds and has not sent, so that the next stream's turn comes soon.
-  public static let streamLaneBytesMax = 32 * 1024
+  /// Bytes of streams that a lane holds and has not sent, so that the next stream's turn comes soon: on any path, and on one
+  /// on which more may be in flight.
+  public static let streamLaneBytes = 32 * 1024
+  public static let streamLaneBytesMax = 64 * 1024
 }

@@ -76,15 +76,15 @@ extension Sessions {
   }
 
   /// How many bytes `writeStream` takes from now on, at least the `promised` ones that the application was told before and has not
-  /// written; `.room` follows when it takes more. A second turn is promised where the other end reads, to few streams at once:
-  /// the application fills it while the first one is sealed and sent.
+  /// written; `.room` follows when it takes more. More than one turn is promised where the other end reads, to few streams at
+  /// once: the application fills the next ones while the first ones are sealed and sent.
   public func streamRoom(_ handle: StreamHandle, promised: Int = 0) -> Int {
     guard let place = place(of: handle), stream(place).isWritable else { return 0 }
     var most = SessionLimits.streamTurnBytes
     if stream(place).sending.limit > SessionLimits.streamWindowFirst,
       streamsAhead(except: handle) < SessionLimits.streamsAheadMax
     {
-      most += SessionLimits.streamTurnBytes
+      most = SessionLimits.streamTurnsMax * SessionLimits.streamTurnBytes
     }
     let room = max(most - stream(place).sending.unsent.count, promised)
     change(place) {

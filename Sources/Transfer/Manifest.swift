@@ -116,7 +116,6 @@ public struct Manifest: Equatable, Sendable {
       }
       before = entry.path
     }
-    guard !files.isEmpty else { throw .entries }
     items.append(Item(entries: begin.entry..<entries.count, files: begin.file..<files.count))
     self.entries = entries
     self.bytes = bytes

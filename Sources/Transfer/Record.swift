@@ -30,7 +30,7 @@ public struct OfferRecord: Equatable, Sendable {
     bytes = try fields.long()
     name = try fields.name()
     guard manifestBytes <= TransferLimits.manifestBytesMax else { throw .manifestLength }
-    guard (1...UInt32(TransferLimits.entriesMax)).contains(entries), (1...entries).contains(files) else {
+    guard (1...UInt32(TransferLimits.entriesMax)).contains(entries), files <= entries else {
       throw .entries
     }
     guard bytes <= TransferLimits.bytesMax else { throw .sizes }

@@ -256,6 +256,8 @@ public struct TransferReceiver: Sendable {
     }
     (bytesHeld, bytesDone) = (held, held)
     for index in files.indices { files[index].verdict = nil }
+    // Nothing will come, and the sender takes this for the verdict.
+    if files.isEmpty { placeFolders() }
     output.append(.send(.ready))
     phase = .receiving(0)
   }
@@ -384,11 +386,14 @@ public struct TransferReceiver: Sendable {
         tellVerdicts(all, .kept)
       }
     }
-    // Folders without a file have no verdict to wait for.
-    if file + 1 == files.count {
-      for (index, item) in manifest.items.enumerated() where item.files.isEmpty && numbers[index] == nil {
-        output.append(.place(item: index))
-      }
+    if file + 1 == files.count { placeFolders() }
+  }
+
+  /// Folders without a file have no verdict to wait for.
+  private mutating func placeFolders() {
+    guard let manifest else { return }
+    for (index, item) in manifest.items.enumerated() where item.files.isEmpty && numbers[index] == nil {
+      output.append(.place(item: index))
     }
   }
 

@@ -175,6 +175,8 @@ public struct TransferSender: Sendable {
     guard file < manifest.files.count else {
       current = nil
       phase = .sent
+      // Folders alone have no verdict to wait for.
+      if missing == 0 { end(.complete([]), saying: nil) }
       return
     }
     let held = held[file], size = manifest.size(file: file)

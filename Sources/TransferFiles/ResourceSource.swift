@@ -136,6 +136,10 @@ public struct ResourceSource: Sendable {
       guard let entry = try? Entry(components, size: information.isFile ? information.size : nil) else {
         throw FileFailure(saying: "its name is not one that every system could take, or it is too deep")
       }
+      // Files that the kernel makes up as they are read, as those of /proc.
+      if information.isFile, information.size == 0, !(try Files.read(file, offset: 0, count: 1)).isEmpty {
+        throw FileFailure(saying: "it has more bytes than its size says; send it from standard input, as “-”")
+      }
       entries.append(entry)
       known.append(information)
       guard information.isFolder else { return }

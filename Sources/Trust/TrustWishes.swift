@@ -25,6 +25,12 @@ extension TrustKeeper {
     strangers.forget(node)
   }
 
+  /// The key that is pinned under a name, or under one that looks like it.
+  public func holder(of name: [UInt8]) -> NodeID? {
+    let skeleton = Pin(node: .none, name: name, isByOperator: true).skeleton
+    return store.state.pins.first { $0.holds(skeleton) }?.node
+  }
+
   /// Removes the pins of a key or, with `.none`, of a name. Returns them.
   public func unpin(_ node: NodeID, name: [UInt8]) throws(TrustError) -> [Pin] {
     let before = store.state

@@ -20,7 +20,7 @@ from bench_network import BINARY, Places  # noqa: E402
 from ends import Application, Files, Handshakes, missing  # noqa: E402
 from flows import Bench  # noqa: E402
 from report import Report  # noqa: E402
-from systems import RECEIVERS_MAX, SIZES, all_systems  # noqa: E402
+from systems import PACKED_BYTES, RECEIVERS_MAX, SIZES, all_systems  # noqa: E402
 from workshop import Workshop  # noqa: E402
 
 STARTS = 5
@@ -44,6 +44,10 @@ def measure_relays(report, bench, systems, mode):
                 say(f"round {number + 1}: {size} bytes, 1 → {receivers}{', one by one' if one_by_one else ''}")
                 for system in ordered:
                     report.flow(number, system, receivers, size, one_by_one, bench.flow(system, size, receivers, one_by_one, mode.seconds))
+            say(f"round {number + 1}: frames of many short messages")
+            for system in ordered:
+                if system.protocol == "causeway":
+                    report.flow(number, system, 1, PACKED_BYTES, False, bench.flow(system, PACKED_BYTES, seconds=mode.seconds))
             say(f"round {number + 1}: round trips, and messages of one application")
             for system in ordered:
                 report.round_trips(number, system, bench.round_trips(system, mode.seconds * 2))

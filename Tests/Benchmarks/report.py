@@ -9,7 +9,7 @@ import time
 
 from bars import bars
 from ends import WORMHOLE, missing
-from systems import RECEIVERS_MAX, SIZES, first_version
+from systems import PACKED_BYTES, PACKED_MESSAGES, RECEIVERS_MAX, SIZES, first_version
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 US, MILLI, MEGA, GIGA = 1e6, 1e3, 1e-6, 1e9
@@ -155,6 +155,8 @@ class Report:
 
         applications = [figures["cost"] * US for figures in self.messages.values()]
         row("64 B of one application, µs a message", applications, 0.05, "hub, 64 B", self.costs(hub, 64), "{:.3f}")
+        packed = [figures["cost"] * US / PACKED_MESSAGES for figures in self.flows[box, 1, PACKED_BYTES, False].values()]
+        row(f"64 B, {PACKED_MESSAGES} in a frame, a flow without a pause, µs a message", packed, 0.05, "hub, 64 B", self.costs(hub, 64), "{:.3f}")
         if "nats" in self.titles:
             row("64 B, one message a frame, µs", self.costs(box, 64), 0.25, "0.4 × nats", self.costs("nats", 64), "{:.3f}", factor=0.4)
         else:

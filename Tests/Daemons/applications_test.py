@@ -22,7 +22,7 @@ from causeway import (Address, CausewayError, Code, Ended, IncomingStream, Membe
                       Room, State, StreamEnd, StreamError)
 from daemons import Daemon, wait
 
-LONG = 60_000
+LONG = 64_000
 
 
 def path(daemon):

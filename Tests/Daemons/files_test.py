@@ -84,6 +84,27 @@ class FilesTest(PeopleTest):
         (self.into / "_notes").rename(self.into / "-notes")
         self.same("x", "photos", "-notes")
 
+    def test_folders_without_any_file_arrive(self):
+        for name in ("empty", "full/of/folders"):
+            (self.out / name).mkdir(parents=True)
+        receiver = self.receive("--count", "1")
+        self.ends(self.send(self.out / "empty", self.out / "full"), receiver)
+        self.assertTrue((self.into / "full/of/folders").is_dir())
+        self.same("empty", "full")
+
+    def test_a_file_with_more_bytes_than_its_size_is_not_sent_as_an_empty_one(self):
+        sender = self.send("/proc/version")
+        self.assertEqual(sender.end(), 1)
+        self.assertIn("more bytes than its size says", sender.heard[-1])
+
+    def test_a_folder_that_was_removed_is_no_full_disk(self):
+        receiver = self.receive()
+        shutil.rmtree(self.into)
+        sender = self.send(self.file("a"))
+        self.assertEqual(sender.end(), 6)
+        self.assertIn("its folder: No such file or directory", sender.heard[-1])
+        receiver.wait("its folder: No such file or directory")
+
     def test_files_of_every_size_arrive_whole(self):
         sizes = (0, 1, 65_535, 65_536, 65_537, MEBIBYTE - 1, MEBIBYTE, MEBIBYTE + 1)
         files = [self.file(f"{size}", size) for size in sizes]

@@ -3,6 +3,7 @@
 
 Real daemons on the loopback interface."""
 import os
+import shutil
 import signal
 import time
 import unittest
@@ -49,6 +50,29 @@ class MeshTest(DaemonsTest):
         peer.stop()
         peer.start()
         self.assertGreater(peer.status["box"]["epoch"] >> 32, raised >> 32)
+
+    def test_a_copied_disk_beside_a_box_is_told(self):
+        box = self.daemon("box").start()
+        first = self.daemon("first", box)
+        first.identity("new")
+        second = self.daemon("second", box)
+        shutil.copytree(first.state, second.state)
+        first.start()
+        second.start()
+        told, outs = "is linked with another node that uses this node's key", []
+
+        def is_told():
+            # The other one stays linked, and cannot know.
+            outs[:] = [each for each in (first, second) if told in each.log("error")]
+            return outs
+
+        wait("one of the two is told", is_told, 40)
+        (out,) = outs
+        self.assertIn(box.id[:8], out.log("error"))
+        code, text, _ = out.run("explain", box.id)
+        self.assertEqual(code, 1)
+        self.assertIn("another node that has this box's own key", " ".join(text.split()))
+        self.assertIn("causeway identity new --replace", " ".join(text.split()))
 
 
 if __name__ == "__main__":

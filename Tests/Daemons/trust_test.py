@@ -236,6 +236,13 @@ class TrustTest(DaemonsTest):
         self.assertIn("revoked already", self.refused(box, "identity", "revoke", bob_id))
         wait("bob is gone", lambda: box.neighbours() == ["bob"])
 
+    def test_a_name_that_gets_another_key_says_whose_it_was(self):
+        box = self.daemon("box").start()
+        first, second = "1" * 32, "2" * 32
+        self.assertEqual(box.identity("trust", first, "--name", "bob"), f"{first} is trusted as “bob”\n")
+        self.assertEqual(box.identity("trust", second, "--name", "Bob"), f"{second} is trusted as “Bob” instead of {first}\n")
+        self.assertNotIn("instead", box.identity("trust", second, "--name", "robert"))
+
     def test_refused_strangers_are_listed_so_that_they_can_be_let_in(self):
         os.makedirs(os.path.join(self.root, "anchors"))
         box = self.daemon("box", trust=f"policy = ca\nanchors = {self.root}/anchors").start()

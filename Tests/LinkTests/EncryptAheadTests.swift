@@ -25,10 +25,11 @@ struct EncryptAheadTests {
     }
   }
 
-  @Test func `a slow bearer takes the next frame when the kernel has the one before, a fast one when half is sent`() {
+  @Test func `a slow bearer takes one frame when the kernel has the one before, a fast one what there is room for`() {
     let slow = EncryptAhead(over: .bluetoothLE), fast = EncryptAhead(over: .ethernet)
     #expect(slow.limit == FrameHeader.byteCount + Link.payloadBytesMax(over: .bluetoothLE) && slow.enough == 1)
-    #expect(fast.limit == EncryptAhead.bytesMax && fast.enough == EncryptAhead.bytesMax / 2)
+    let last = EncryptAhead.bytesMax - Limits.frameBytesMax
+    #expect(fast.limit == EncryptAhead.bytesMax && fast.room(unsent: last) == Limits.frameBytesMax)
     #expect(slow.waitsForRoom && !fast.waitsForRoom && !EncryptAhead(over: .bluetoothClassic).waitsForRoom)
   }
 }

@@ -4,6 +4,7 @@ import group_mutations
 import memory_mutations
 import rim_mutations
 import session_mutations
+import stall_mutations
 import trust_mutations
 from row import SIMULATOR, Row
 
@@ -365,4 +366,5 @@ ROWS = [
         "if transmitPending == 0 { moveUp(now) }", "moveUp(now)", "NodeTests"),
     Row("an association is forgotten with its completions", "Sources/Node/Associations.swift",
         "!channel.hasUntakenCompletions &&", "!channel.hasUnfinishedSends &&", "NodeTests.TurnTests"),
-] + rim_mutations.ROWS + session_mutations.ROWS + group_mutations.ROWS + memory_mutations.ROWS + trust_mutations.ROWS + bound_mutations.ROWS
+] + (rim_mutations.ROWS + session_mutations.ROWS + group_mutations.ROWS + memory_mutations.ROWS + stall_mutations.ROWS
+     + trust_mutations.ROWS + bound_mutations.ROWS)

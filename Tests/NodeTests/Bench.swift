@@ -4,6 +4,7 @@ import Journal
 import Link
 import Node
 import Primitives
+import Session
 import TestSupport
 import Testing
 
@@ -115,6 +116,10 @@ final class Bench {
 
   func nextDatagram() -> (from: NodeID, datagram: ReceivedDatagram)? {
     nextNews { if case .datagram(let peer, let datagram) = $0 { (peer, datagram) } else { nil } }
+  }
+
+  func nextSessionEvent() -> SessionEvent? {
+    nextNews { if case .session(let event) = $0 { event } else { nil } }
   }
 
   func handle(_ event: Node.Event) {

@@ -207,6 +207,49 @@ import Testing
     #expect(client.io.waitsForRoom)
   }
 
+  @Test func `what is queued behind frames that were passed on leaves in the same wake-up`() throws {
+    let cable = try Cable.linked()
+    let client = cable.client, io = client.io
+    (io.other, io.sends, io.questionsForRoom) = (nil, [], 0)
+    let frame = [UInt8](repeating: 0, count: 16_000)
+    let header = FrameHeader(
+      type: .sealed, priority: .bulk, payloadByteCount: frame.count, destination: cable.server.identity.id,
+      source: cable.server.identity.id, identifier: 1)
+    var count = 0
+    while client.driver.take(header, frame.span.bytes) { count += 1 }
+    #expect(count > 1)
+    try client.send(1000, .bulk, to: cable.server)
+    #expect(io.sends.count == 2 && io.questionsForRoom == 0)
+  }
+
+  @Test
+  func `over Bluetooth LE a neighbour that takes nothing for fifteen seconds keeps its link, and gets what waits`()
+    throws
+  {
+    let cable = try Cable.linked(bearer: .bluetoothLE)
+    let client = cable.client
+    try cable.fill()
+    client.io.room = 0
+    client.driver.ready(canRead: false, canWrite: true, isBroken: false)
+    #expect(client.driver.holdsBytes)
+    cable.rest(.seconds(15))
+    #expect(client.node.link(0).isStalled && client.ends == [])
+    client.io.room = .max
+    client.io.sends = []
+    cable.run()
+    #expect(!client.node.link(0).isStalled && !client.driver.holdsBytes)
+    #expect(client.io.sends.reduce(0, +) > 4000 && client.node.link(0).state == .up)
+  }
+
+  @Test func `over Bluetooth LE a neighbour that takes nothing for half a minute loses its link`() throws {
+    let cable = try Cable.linked(bearer: .bluetoothLE)
+    try cable.fill()
+    cable.client.io.room = 0
+    cable.client.driver.ready(canRead: false, canWrite: true, isBroken: false)
+    cable.rest(.seconds(30))
+    #expect(!cable.client.node.isLinked)
+  }
+
   @Test func `room that is found within the wake-up is not asked for`() throws {
     let cable = try Cable.linked()
     let io = cable.client.io
@@ -232,6 +275,17 @@ extension Box {
 }
 
 extension Cable {
+  /// Let time pass at the client alone: the server reads nothing and says nothing.
+  func rest(_ span: TimeSpan) {
+    let end = client.now + span
+    while true {
+      client.io.now = max(client.now, min(client.node.nextDeadline(now: client.now), end))
+      client.node.handle(.timeout, now: client.now)
+      client.drain()
+      if client.now >= end { return }
+    }
+  }
+
   /// Give the client's node as much to send as it takes at once; how many messages that is.
   @discardableResult
   func fill() throws -> Int {

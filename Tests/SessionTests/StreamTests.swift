@@ -195,13 +195,13 @@ private final class Talk {
     #expect(unread > Int(SessionLimits.streamWindowFirst) && unread <= Int(SessionLimits.streamWindow))
   }
 
-  @Test func `a stream that is read has room for a second turn, and takes all that was promised`() throws {
+  @Test func `a stream that is read has room for more turns, and takes all that was promised`() throws {
     let talk = Talk()
     let (writer, _) = try talk.read()
-    let turn = SessionLimits.streamTurnBytes
-    #expect(talk.node(0).streamRoom(writer) == 2 * turn)
-    let bytes = [UInt8](repeating: 7, count: 2 * turn)
-    #expect(try talk.node(0).writeStream(writer, bytes, now: talk.hall.now) == 2 * turn)
+    let most = SessionLimits.streamTurnsMax * SessionLimits.streamTurnBytes
+    #expect(talk.node(0).streamRoom(writer) == most)
+    let bytes = [UInt8](repeating: 7, count: most)
+    #expect(try talk.node(0).writeStream(writer, bytes, now: talk.hall.now) == most)
     #expect(try talk.node(0).writeStream(writer, [7], now: talk.hall.now) == 0)
     #expect(talk.node(0).streamRoom(writer) == 0)
   }
@@ -212,29 +212,29 @@ private final class Talk {
     #expect(talk.node(0).streamRoom(writer) == SessionLimits.streamTurnBytes)
   }
 
-  @Test func `few streams have room for a second turn at once`() throws {
+  @Test func `few streams have room for more than a turn at once`() throws {
     let talk = Talk()
-    let turn = SessionLimits.streamTurnBytes
+    let turn = SessionLimits.streamTurnBytes, most = SessionLimits.streamTurnsMax * turn
     var writers: [StreamHandle] = []
     for _ in 0...SessionLimits.streamsAheadMax { writers.append(try talk.read().writer) }
     let rooms = writers.map { talk.node(0).streamRoom($0) }
-    #expect(rooms == Array(repeating: 2 * turn, count: SessionLimits.streamsAheadMax) + [turn])
+    #expect(rooms == Array(repeating: most, count: SessionLimits.streamsAheadMax) + [turn])
     // A stream that has used its room, and is told of none, gives way.
-    _ = try talk.node(0).writeStream(writers[0], [UInt8](repeating: 7, count: 2 * turn), now: talk.hall.now)
+    _ = try talk.node(0).writeStream(writers[0], [UInt8](repeating: 7, count: most), now: talk.hall.now)
     talk.run()
-    #expect(talk.node(0).streamRoom(writers[6], promised: turn) == 2 * turn)
+    #expect(talk.node(0).streamRoom(writers[6], promised: turn) == most)
     #expect(talk.node(0).streamRoom(writers[0]) == turn)
   }
 
-  @Test func `a stream that is finished gives its second turn to another one`() throws {
+  @Test func `a stream that is finished gives its further turns to another one`() throws {
     let talk = Talk()
-    let turn = SessionLimits.streamTurnBytes
+    let turn = SessionLimits.streamTurnBytes, most = SessionLimits.streamTurnsMax * turn
     var writers: [StreamHandle] = []
     for _ in 0...SessionLimits.streamsAheadMax { writers.append(try talk.read().writer) }
     for writer in writers.dropLast() { _ = talk.node(0).streamRoom(writer) }
     #expect(talk.node(0).streamRoom(writers[6]) == turn)
     try talk.node(0).finishStream(writers[0], now: talk.hall.now)
-    #expect(talk.node(0).streamRoom(writers[6], promised: turn) == 2 * turn)
+    #expect(talk.node(0).streamRoom(writers[6], promised: turn) == most)
   }
 
   @Test func `a reader that stops gets no more than its window, and delays no other stream`() throws {

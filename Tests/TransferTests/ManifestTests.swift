@@ -96,6 +96,7 @@ func `a path that leads out or is no path is refused`(path: String) {
   }
   #expect(throws: TransferFault.recordField) { try read(Array(list.dropLast()), entries: 2, files: 2, bytes: 3) }
   #expect(throws: TransferFault.entries) { try read(written([(path: "a", size: nil)]), entries: 1, files: 1, bytes: 0) }
+  #expect(throws: Never.self) { try read(written([(path: "a", size: nil)]), entries: 1, files: 0, bytes: 0) }
 }
 
 @Test func `sizes do not overflow`() {

@@ -107,7 +107,8 @@ private func read(_ bytes: [UInt8]) throws(TransferFault) -> Record? {
   #expect(throws: TransferFault.entries) { try read(offer(43..<44, 1)) }
   #expect(throws: TransferFault.entries) { try read(offer(43..<47, 0)) }
   #expect(throws: TransferFault.entries) { try read(offer(50..<51, 4)) }
-  #expect(throws: TransferFault.entries) { try read(offer(47..<51, 0)) }
+  // Folders alone have no file.
+  #expect(throws: Never.self) { try read(offer(47..<51, 0)) }
   #expect(throws: TransferFault.sizes) { try read(offer(51..<59, 0xff)) }
   #expect(throws: TransferFault.name) { try read(offer(60..<61, UInt8(ascii: "/"))) }
 }

@@ -27,6 +27,18 @@ private func entry(_ path: String, _ size: Int?) -> Entry {
   #expect(exchange.disk == exchange.source && exchange.placed == [0, 2, 1])
 }
 
+@Test func `folders without any file are placed before their sender hears of it`() throws {
+  var exchange = try Exchange([entry("a", nil), entry("a/b", nil), entry("c", nil)], [])
+  exchange.run()
+  #expect(exchange.sent == .complete([]) && exchange.received == .complete([]))
+  #expect(exchange.placed == [0, 1] && exchange.log.last == .ready)
+  // After a break they stand there already.
+  exchange.sender = TransferSender(exchange.sender.manifest)
+  exchange.receiver = TransferReceiver()
+  exchange.run()
+  #expect(exchange.sent == .complete([]) && exchange.placed == [0, 1])
+}
+
 @Test func `an offer that is declined says so with its text`() throws {
   var exchange = try Exchange([1, 2, 3])
   exchange.decision = { receiver, _ in

@@ -12,6 +12,7 @@
     classic.py      Bluetooth classic by the kernel: inquiry, service records, RFCOMM
     panu.py         a peer that joins a network over Bluetooth classic
     carrier.py      a program: carries a node's streams over RFCOMM, for a peer that has nothing else
+    le_carrier.py   a program: the same over LE from a host that is not Linux and grants few credits
     told.py         what that program tells
     station.py      a phone as an ordinary station, and its address
     membership.py   its part of a session

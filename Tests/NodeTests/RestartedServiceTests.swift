@@ -1,0 +1,28 @@
+import Node
+import Primitives
+import Session
+import TestSupport
+import Testing
+
+/// A session that gathers its type had this service's application in it, and has to invite it once more.
+@Test func whatARestartedNodeOffersIsFoundAgainAlsoWhenItIsTheSameAndCameAtOnce() throws {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  let body = try #require(Service.advertisementBody([Service(endpoint: 5, type: [UInt8]("chat".utf8))]))
+  bench.receive(bench.topology(1, [20, 2]) + bench.profile(1), on: slot)
+  func life(_ epoch: UInt64) -> Int {
+    bench.drains = false
+    bench.receivePaced(bench.topology(2, [1], epoch: epoch) + bench.profile(2, epoch: epoch), on: slot)
+    bench.receivePaced(bench.advertise(2, .services, body, epoch: epoch), on: slot)
+    bench.drains = true
+    bench.pass(.seconds(2))
+    var found = 0
+    while let event = bench.nextSessionEvent() {
+      if case .serviceFound(let address, _) = event, address.node == bench.id(2) { found += 1 }
+    }
+    return found
+  }
+  #expect(life(1) == 1)
+  #expect(life(2) >= 1)
+  #expect(bench.node.sessions.servicesInReach.count == 1)
+}
