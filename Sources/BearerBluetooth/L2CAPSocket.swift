@@ -8,8 +8,8 @@ import Reactor
 /// no link-layer security (BT_SECURITY_LOW, because TLS above does not rely on it) and are bound to one controller's public address.
 enum L2CAPSocket {
   /// The largest SDU that we accept on a channel. Before Linux 6.9 the peer's credits depend on it too, so a small one
-  /// limits goodput: 4096 bytes are 17 packets in flight, 140 KB/s at a 15 ms interval.
-  static let receiveUnitBytesMax: UInt16 = 4096
+  /// limits goodput: 3072 bytes are 13 packets in flight, 107 KB/s at a 15 ms interval.
+  static let receiveUnitBytesMax: UInt16 = 3072
   /// The largest SDU that we send: five packets of 251 bytes, without the headers of L2CAP. Long frames are handed down in parts,
   /// so that the kernel's buffer can be short; in few, because the other end answers each with a packet of credits.
   static let sendUnitBytesMax = 1233
@@ -17,10 +17,11 @@ enum L2CAPSocket {
   /// from four down it reports room. An urgent frame waits for all of them, 20 ms at 1 Mbit/s; with the kernel's default it
   /// is 170 packets, or as many as the peer gave credits for. Those that the controller holds are not counted.
   static let sendBufferBytes: CInt = 6144
-  /// What the receive buffer has at least. From Linux 6.9 on the peer has credits for what it would hold, of whose bytes the kernel
-  /// counts 232 for each packet as its own: of packets of 247 bytes 6 % are left, 32 packets. With fewer credits than a unit
-  /// needs its end never comes, because what has come of it is not read before: with 11 KB the channel stands still for ever.
-  private static let receiveBufferBytes: CInt = 131_072
+  /// The receive buffer. From Linux 6.9 on the peer has credits for what it would hold, of whose bytes the kernel counts 232 for
+  /// each packet as its own: of packets of 247 bytes 6 % are left, 16 packets. So much is on its way to us at most, and an urgent
+  /// frame waits for no more. With fewer credits than a unit needs its end never comes, because what has come of it is not read
+  /// before: `receiveUnitBytesMax` needs 13. Older kernels grant credits for what was not read, and lose what does not fit.
+  private static let receiveBufferBytes: CInt = csystem_kernel_is(6, 9) != 0 ? 61_440 : 212_992
   /// The attribute protocol's fixed channel.
   private static let attributeChannel: UInt16 = 4
   private static let backlog: CInt = 8
@@ -118,20 +119,18 @@ enum L2CAPSocket {
     return (descriptor, BluetoothEndpoint(address: address.l2_bdaddr.number, isRandom: isRandom))
   }
 
-  /// Makes the send buffer of a connected channel short and the receive buffer long enough, and returns the largest SDU to send,
+  /// Makes the buffers of a connected channel short, and returns the largest SDU to send,
   /// in bytes. Errors: ENOTCONN while it is not connected.
   static func prepare(_ descriptor: CInt) throws(SystemError) -> Int {
     var bytes: UInt16 = 0
     var size = socklen_t(MemoryLayout<UInt16>.size)
     if getsockopt(descriptor, SOL_BLUETOOTH, BT_SNDMTU, &bytes, &size) != 0 { throw SystemError.last }
     var buffer = sendBufferBytes
-    var bufferSize = socklen_t(MemoryLayout<CInt>.size)
+    let bufferSize = socklen_t(MemoryLayout<CInt>.size)
     setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffer, bufferSize)
-    // The default is the system's (net.core.rmem_default), mostly 212992.
-    if getsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &buffer, &bufferSize) == 0, buffer < receiveBufferBytes {
-      buffer = receiveBufferBytes / 2
-      setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &buffer, bufferSize)
-    }
+    // The kernel doubles it.
+    buffer = receiveBufferBytes / 2
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &buffer, bufferSize)
     return min(Int(bytes), sendUnitBytesMax)
   }
 

@@ -1,6 +1,7 @@
 #include "CSystem.h"
 
 #include <sys/prctl.h>
+#include <sys/utsname.h>
 
 // A number below 3 that is closed would be given to the next file that is opened, and what is meant for a terminal would
 // end up in it. The way is the wrong one on purpose: who uses such a descriptor still gets EBADF.
@@ -24,4 +25,13 @@ void csystem_prepare_process(void) {
   prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
   // The pieces of a file are taken and freed over and over: memory that went back to the kernel each time would be cleared again.
   mallopt(M_TRIM_THRESHOLD, 512 * 1024);
+}
+
+int csystem_kernel_is(unsigned long major, unsigned long minor) {
+  struct utsname names;
+  if (uname(&names) != 0) return 0;
+  char *rest;
+  unsigned long first = strtoul(names.release, &rest, 10);
+  unsigned long second = *rest == '.' ? strtoul(rest + 1, NULL, 10) : 0;
+  return first > major || (first == major && second >= minor);
 }

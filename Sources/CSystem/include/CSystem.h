@@ -65,6 +65,9 @@ char *_Nullable *_Nonnull csystem_argv(void);
 /// keeps 512 KiB of what was freed, until `malloc_trim`.
 void csystem_prepare_process(void);
 
+/// Whether the kernel is of this version or a later one.
+int csystem_kernel_is(unsigned long major, unsigned long minor);
+
 /// Give the whole pages in a range of private memory back to the kernel. They are zeros when they are read again.
 void csystem_release_pages(void *_Nonnull address, size_t bytes);
 /// The same with whatever malloc holds and nobody uses, and with the stack below the caller, of the first thread alone. It
