@@ -17,7 +17,7 @@ from lab.transfer import Transfer
 RATE = 1_000_000                                     # bit/s
 FILE_BYTES = 3 << 20
 BARE_BYTES = 1 << 20
-UNIT_BYTES = 4096                                    # as the firmware's channels have
+UNIT_BYTES = 4096                                    # what a frame carries at most
 LINES_AT_REST, LINES_MAX = 25, 40
 SETTLING_SECONDS = 3                                 # a file's beginning: its window grows
 FRAME_MILLISECONDS = 4096 / 247 * (251 + 14) * 8 / RATE * 1000
