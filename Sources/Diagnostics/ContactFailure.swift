@@ -23,7 +23,7 @@ public enum ContactCause: Equatable, Sendable {
   case refusedThere(alert: UInt8?)
   /// The key that answered is this node's own.
   case ownKey
-  /// It is linked with another node that uses this node's key.
+  /// It closes links as if it were linked with another node that uses this node's key.
   case keyHeldElsewhere
   case fullHere
   case fullThere
@@ -107,7 +107,7 @@ extension ContactCause {
     case .refusedHere(let fault): joined("refused here: ", fault.text)
     case .refusedThere(let alert): joined("it refuses this box: ", Self.text(alert))
     case .ownKey: "who answers there has this box's own key"
-    case .keyHeldElsewhere: "it is linked with another node that has this box's own key"
+    case .keyHeldElsewhere: "it says that it is linked with another node that has this box's own key"
     case .fullHere: "all links of this box are taken"
     case .fullThere: "all its links are taken"
     case .silent: "the link was up, then nothing was heard for too long"
@@ -129,7 +129,7 @@ extension ContactCause {
     case .refusedThere(alert: 44): "its deny-list has this box's key; here: causeway identity new --replace"
     case .refusedThere(alert: 45): "issue a new certificate for this box: causeway identity import FILE --replace"
     case .refusedThere: joined("on ", names.peer, ": causeway identity trust ", names.ownID)
-    case .keyHeldElsewhere: "a disk was copied: on one of the two: causeway identity new --replace"
+    case .keyHeldElsewhere: "was a disk copied? then on one of the two: causeway identity new --replace"
     case .ownKey:
       "a disk was copied: on one of the two: causeway identity new --replace; or its own address is in [ip] peers"
     case .fullHere: "raise [node] peers-max here, or link by way of another relay"

@@ -96,7 +96,8 @@ func eventText(_ event: Event) -> StaticString {
   case .quotaExceeded: "{node} exceeds quota {a}: {b} of {c}"
   case .epochRaised: "others know a later epoch than {a}: it is {b} now; was the state lost, or the disk copied?"
   case .peerNamed: "{node} has a name"
-  case .keyHeldElsewhere: "{node} is linked with another node that uses this node's key; was the disk copied?"
+  case .keyHeldElsewhere:
+    "{node} says that it is linked with another node that uses this node's key; was the disk copied?"
 
   case .channelOpened: "channel with {node} opened, epoch {a}"
   case .channelReset: "channel with {node} reset: reason {a}"

@@ -138,7 +138,7 @@ public enum Event: UInt16, Sendable {
   case epochRaised = 100
   /// The first 24 bytes of its display name are in a, b and c · node: peer. It is not shown: other records' lines have the name.
   case peerNamed = 101
-  /// A neighbour is linked with another node that uses this node's key. node: neighbour
+  /// A neighbour closes links as if it were linked with another node that uses this node's key. node: neighbour
   case keyHeldElsewhere = 102
 
   // Channels and messages

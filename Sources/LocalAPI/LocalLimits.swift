@@ -18,9 +18,10 @@ public enum LocalLimits {
   public static let streamsMax = 32
   /// Bytes of a stream in one packet.
   public static let streamBytesMax = 4_096
-  /// The packet that carries so many to a client: its length, type, number, their count, and they. One from a client has a field
-  /// of 4 bytes more.
+  /// The packet that carries so many to a client: its length, type, number, their count, and they.
   public static let streamPacketBytesMax = 4 + 1 + 4 + 4 + streamBytesMax
+  /// The same from a client: the request has a number of its own.
+  public static let streamRequestBytesMax = streamPacketBytesMax + 4
   /// A client is told that it may write when it is so much more at least.
   static let streamRoomBytes = SessionLimits.streamTurnBytes / 4
   /// A packet without its length: a message to as many members as a session has.
@@ -42,7 +43,7 @@ public enum LocalLimits {
   /// What is read from a client at once, and written to it, as long as fewer than `largeMax` clients have more in hand than
   /// `shortPacketBytesMax` and `batchBytesMax`: the packets for all turns of a stream.
   public static let largeBytesMax =
-    SessionLimits.streamTurnsMax * SessionLimits.streamTurnBytes / streamBytesMax * (streamPacketBytesMax + 4)
+    SessionLimits.streamTurnsMax * SessionLimits.streamTurnBytes / streamBytesMax * streamRequestBytesMax
   public static let largeMax = 4
   /// Certificates that a client is told of a member, in bytes with their lengths: those at the beginning of the chain that fit,
   /// because a client that stops reading keeps them here.

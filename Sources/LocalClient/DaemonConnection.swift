@@ -130,7 +130,7 @@ public final class DaemonConnection {
   /// Sends bytes of a stream, for which there is room.
   public func write(_ stream: UInt32, _ bytes: RawSpan) {
     let packets = bytes.byteCount / LocalLimits.streamBytesMax + 1
-    if outbox.isEmpty { outbox.reserveCapacity(packets * LocalLimits.streamPacketBytesMax) }
+    if outbox.isEmpty { outbox.reserveCapacity(packets * LocalLimits.streamRequestBytesMax) }
     for start in stride(from: 0, to: bytes.byteCount, by: LocalLimits.streamBytesMax) {
       let part = bytes.extracting(start..<min(start + LocalLimits.streamBytesMax, bytes.byteCount))
       outbox.append(writing: part, to: stream)

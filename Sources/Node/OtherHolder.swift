@@ -3,7 +3,8 @@ import Primitives
 /// Notices that another node uses this node's key where nobody passes on its advertisements (`EpochContest`): a neighbour
 /// that is linked with the other one closes each link of this node as the lesser of the two (`CloseReason.duplicate`).
 ///
-/// A former link of this node looks the same to it, until it has given that up: within 7 s.
+/// A former link of this node looks the same to it, until it has given that up: within 7 s. A neighbour that lies looks the same
+/// to this node: so it is told as the neighbour's word, and nothing else follows from it.
 struct OtherHolder {
   /// One neighbour has closed links for so long.
   static let patience = TimeSpan.seconds(20)
