@@ -32,6 +32,7 @@ private let replaceKey: CInt = 0x72
 private let passwordFileKey: CInt = 0x70
 private let privateKeyKey: CInt = 0x6B
 let identityNameKey: CInt = 0x6E
+let identityYesKey: CInt = 0x79
 private let atNextStart: StaticString = "It counts from the next start: systemctl restart causeway"
 
 /// The options that all these commands share.
@@ -41,6 +42,7 @@ struct IdentityOptions {
   var isReplacing = false
   var passwordFile: String?
   var withPrivateKey = false
+  var isConfirmed = false
   var name = ""
 
   static func parse(
@@ -56,6 +58,7 @@ struct IdentityOptions {
       case replaceKey: options.isReplacing = true
       case passwordFileKey: options.passwordFile = value
       case privateKeyKey: options.withPrivateKey = true
+      case identityYesKey: options.isConfirmed = true
       case identityNameKey:
         guard DisplayNameSyntax.parse(Array(value.utf8)[...]) != nil else { return DisplayNameSyntax.accepted }
         options.name = value

@@ -165,14 +165,12 @@ func show(_ prefix: StaticString, _ text: String) {
   Output.put(line)
 }
 
-/// Prints a line on stderr, after the program's name; untrusted text in it is made harmless.
-func printError(_ text: String) { writeError(text) }
-
-/// The same of a text that is harmless already.
-func printError(_ text: TextBuilder) {
+/// Prints one line on standard error, after the program's name. Untrusted text in it is made harmless.
+func printError(_ text: String) {
   var line = TextBuilder()
-  line.add("causeway: ")
-  line.add(text)
-  line.add("\n")
-  line.write(to: STDERR_FILENO)
+  line.add(untrusted: text.utf8)
+  Output.putError(line)
 }
+
+/// The same for a text that is harmless already.
+func printError(_ text: TextBuilder) { Output.putError(text) }

@@ -200,7 +200,7 @@ private final class Receiving {
     }
     let now = monotonicNow()
     for transfer in transfers where now >= transfer.deadline {
-      if transfer.phase == .asking { questions.withdraw(transfer.stream) }
+      if transfer.phase == .asking { withdraw(transfer) }
       transfer.timeUp()
     }
     if now >= end && !isEnding {
@@ -216,9 +216,9 @@ private final class Receiving {
   }
 
   private func cancel() {
+    questions.withdrawAll()
     for transfer in transfers {
       if transfer.phase == .receiving || transfer.phase == .away { isCut = true }
-      questions.withdraw(transfer.stream)
       transfer.cancel()
     }
   }
@@ -339,9 +339,7 @@ private final class Receiving {
   }
 
   private func withdraw(_ transfer: IncomingFiles) {
-    guard questions.withdraw(transfer.stream) else { return }
-    view.notice(TextBuilder(transfer.name, " waits no longer: its offer is over"))
-    questions.askNext()
+    questions.withdraw(transfer.stream, TextBuilder(transfer.name, " waits no longer: its offer is over"))
   }
 
   private func offered(_ session: UInt32, _ received: UInt32, _ from: MemberAddress, _ name: [UInt8]) {

@@ -38,9 +38,11 @@ func identityRevoke(_ words: CommandWords) -> CInt {
     "causeway identity revoke", words, arguments: "NAME|ID", count: 1...1,
     help: """
       Refuse a key for ever: its links end at once, and boxes that have this one among their [trust] operators learn of \
-      it. A revoked key does not come back.\u{0B}ID is all of an id or its start, at least 4 digits. NAME and the start of an id are looked for among pins, \
+      it. A revoked key does not come back: on a terminal this asks first. Without a terminal a NAME or the start of an id \
+      needs --yes.\u{0B}ID is all of an id or its start, at least 4 digits. NAME and the start of an id are looked for among pins, \
       peers, refused strangers and alarms; when several keys may be meant, nothing is done.
-      """)
+      """,
+    [CommandOption(name: "yes", key: identityYesKey, argument: nil, help: "Revoke without a question")])
   return carryOut(.revoke, options)
 }
 
@@ -105,14 +107,38 @@ private func carryOut(_ operation: TrustOperation, _ options: IdentityOptions) -
     guard let keeper else {
       let client = try options.client.connect()
       let target = try target(operation, word, store.pins, try seen(client))
+      if operation == .revoke { try confirmRevocation(of: target, word, options) }
       return try askDaemon(operation, target, options.name, client)
     }
     let target = try target(operation, word, store.pins, [])
+    if operation == .revoke { try confirmRevocation(of: target, word, options) }
     do throws(TrustError) {
       show("", try keeper.carryOut(operation, target.id, name: options.name.utf8.isEmpty ? target.name : options.name))
     } catch {
       throw CommandFailure(saying: error.text)
     }
+  }
+}
+
+/// A revocation is final. On a terminal the operator confirms it; a script names the key by all its digits, or confirms by
+/// `--yes`.
+private func confirmRevocation(
+  of target: Target, _ word: String, _ options: IdentityOptions
+) throws(CommandFailure) {
+  if options.isConfirmed { return }
+  var question = TextBuilder()
+  question.add("Revoke \(target.id.text)")
+  if !target.name.utf8.isEmpty {
+    question.add(" (“")
+    question.add(untrusted: target.name.utf8)
+    question.add("”)")
+  }
+  question.add(" for ever? This cannot be undone. [y/N] ")
+  if let isConfirmed = Questions.askAndWait(question) {
+    if !isConfirmed { throw CommandFailure(saying: "not revoked") }
+  } else if NodeIDSyntax.parse(Text(word)) == nil {
+    throw CommandFailure(
+      saying: "“\(word)” is \(target.id.text), and a revocation cannot be undone: name it by all its digits, or add --yes")
   }
 }
 

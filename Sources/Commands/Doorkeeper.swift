@@ -54,10 +54,7 @@ final class Doorkeeper {
   func ended(_ received: UInt32) {
     guard let index = waiting.firstIndex(where: { $0.invitation.handle.number == received }) else { return }
     let question = waiting.remove(at: index)
-    if questions.withdraw(received) {
-      printError(TextBuilder(question.peer.name, " waits no longer: its invitation is over"))
-    }
-    questions.askNext()
+    questions.withdraw(received, TextBuilder(question.peer.name, " waits no longer: its invitation is over"))
   }
 
   /// Reads answers.

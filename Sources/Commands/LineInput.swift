@@ -26,6 +26,12 @@ struct LineInput {
 
   mutating func close() { isOver = true }
 
+  /// Forgets all input that has not been taken, including what waits in the terminal.
+  mutating func discard() {
+    buffer = []
+    tcflush(STDIN_FILENO, TCIFLUSH)
+  }
+
   /// Whether a line can be taken.
   var hasLine: Bool {
     buffer.contains(0x0A) || buffer.count > byteCountMax || isOver && !buffer.isEmpty

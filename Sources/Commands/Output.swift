@@ -20,8 +20,47 @@ enum Output {
     return isatty(STDOUT_FILENO) == 1
   }
 
+  /// The question on the terminal. The cursor is behind it, so that other output begins on a new line and repeats it.
+  private static nonisolated(unsafe) var question: TextBuilder?
+  private static nonisolated(unsafe) let isTerminal = isatty(STDOUT_FILENO) == 1
+
+  /// Prints a question, which stays the last line on the terminal until it ends.
+  static func ask(_ text: TextBuilder) {
+    question = text
+    text.write(to: STDERR_FILENO)
+  }
+
+  /// The question is over. An answer ended its line on the terminal.
+  static func endQuestion(isAnswered: Bool) {
+    question = nil
+    if !isAnswered { TextBuilder("\n").write(to: STDERR_FILENO) }
+  }
+
+  /// Calls `body` to write to the terminal, above the question if there is one.
+  private static func aboveQuestion(_ body: () -> Void) {
+    guard let question else { return body() }
+    TextBuilder("\n").write(to: STDERR_FILENO)
+    body()
+    question.write(to: STDERR_FILENO)
+  }
+
+  /// Writes one line to standard error, after the program's name. Untrusted text in it is harmless already.
+  static func putError(_ text: TextBuilder) {
+    var line = TextBuilder("causeway: ")
+    line.add(text)
+    line.add("\n")
+    aboveQuestion { line.write(to: STDERR_FILENO) }
+  }
+
   static func put(_ text: TextBuilder) {
-    if hasFailed || text.write(to: STDOUT_FILENO) { return }
+    if hasFailed { return }
+    var isWritten = false
+    if isTerminal {
+      aboveQuestion { isWritten = text.write(to: STDOUT_FILENO) }
+    } else {
+      isWritten = text.write(to: STDOUT_FILENO)
+    }
+    if isWritten { return }
     hasFailed = true
     let error = SystemError.last
     // A closed pipe is no error: its reader has seen enough.

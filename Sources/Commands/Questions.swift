@@ -1,7 +1,9 @@
 import CSystem
 import Diagnostics
 
-/// Questions with the answer yes or no, on a terminal: one after the other. Who asks bounds their number.
+/// Yes-or-no questions on a terminal, one after the other. The caller bounds their number.
+///
+/// An answer belongs to the question that was on the screen when it was typed: input that came before is discarded.
 final class Questions {
   private struct Question {
     let number: UInt32
@@ -14,39 +16,65 @@ final class Questions {
 
   /// Standard input while a question waits for its answer; otherwise -1.
   var descriptor: CInt { questions.isEmpty || input.isOver ? -1 : STDIN_FILENO }
-  /// Nobody answers any more.
+  /// Standard input is closed: nobody answers any more.
   var isOver: Bool { input.isOver }
   var isEmpty: Bool { questions.isEmpty }
 
-  /// Asks as soon as those before are answered. The number tells it apart.
+  /// Asks as soon as the questions before it are answered. `number` identifies it.
   func ask(_ number: UInt32, _ text: TextBuilder) {
     questions.append(Question(number: number, text: text))
     askNext()
   }
 
-  /// Takes a question back. True when it was asked already.
-  @discardableResult func withdraw(_ number: UInt32) -> Bool {
-    guard let index = questions.firstIndex(where: { $0.number == number }) else { return false }
-    return questions.remove(at: index).isAsked
+  /// Removes a question without an answer. If it was on the screen, prints `notice` and asks the next one.
+  func withdraw(_ number: UInt32, _ notice: @autoclosure () -> TextBuilder) {
+    guard let index = questions.firstIndex(where: { $0.number == number }) else { return }
+    guard questions.remove(at: index).isAsked else { return }
+    Output.endQuestion(isAnswered: false)
+    printError(notice())
+    askNext()
   }
 
-  /// Reads answers. `body` is told each, and what nobody can answer any more as a no.
+  /// Removes all questions without an answer.
+  func withdrawAll() {
+    if !questions.isEmpty { Output.endQuestion(isAnswered: false) }
+    questions = []
+  }
+
+  /// Reads answers, and passes each to `body`. At the end of input the remaining questions are answered with no.
   func readInput(_ body: (UInt32, Bool) -> Void) {
     input.read()
     while let line = input.next() {
       guard !questions.isEmpty, questions[0].isAsked else { continue }
-      let first = line.first { $0 != 0x20 }
-      body(questions.removeFirst().number, first == UInt8(ascii: "y") || first == UInt8(ascii: "Y"))
+      let number = questions.removeFirst().number
+      Output.endQuestion(isAnswered: true)
+      body(number, isYes(line))
       askNext()
     }
     guard input.isOver else { return }
+    if !questions.isEmpty { Output.endQuestion(isAnswered: false) }
     while !questions.isEmpty { body(questions.removeFirst().number, false) }
   }
 
-  /// After what was said meanwhile.
-  func askNext() {
+  private func askNext() {
     guard !questions.isEmpty, !questions[0].isAsked else { return }
     questions[0].isAsked = true
-    questions[0].text.write(to: STDERR_FILENO)
+    input.discard()
+    Output.ask(questions[0].text)
   }
+
+  /// Asks one question and waits for its answer. Without a terminal nothing is asked, and the result is nil.
+  static func askAndWait(_ text: TextBuilder) -> Bool? {
+    guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else { return nil }
+    let questions = Questions()
+    var answer: Bool?
+    questions.ask(0, text)
+    while answer == nil { questions.readInput { _, accepts in answer = accepts } }
+    return answer
+  }
+}
+
+private func isYes(_ line: [UInt8]) -> Bool {
+  let first = line.first { $0 != 0x20 }
+  return first == UInt8(ascii: "y") || first == UInt8(ascii: "Y")
 }

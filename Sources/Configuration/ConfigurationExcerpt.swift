@@ -5,8 +5,6 @@ public struct ConfigurationExcerpt {
   /// Values of secret keys, also those in comments.
   public private(set) var secrets: [[UInt8]] = []
 
-  /// What opens the box's network.
-  private static let secretKeys: [StaticString] = ["passphrase"]
   /// What says who and where its owner is.
   private static let personalKeys: [StaticString] = ["display-name", "discovery-info", "ssid"]
 
@@ -22,7 +20,7 @@ public struct ConfigurationExcerpt {
       let place = entry.bytes.firstIndex { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") }
       let name = trimmed(entry.bytes[..<(place ?? entry.bytes.endIndex)])
       let value = place.map { trimmed(entry.bytes[($0 + 1)...]) }
-      let isSecret = Self.secretKeys.contains { name.equals($0) }
+      let isSecret = keys.contains { $0.isSecret && name.equals($0.name) }
       if isSecret, let value, !value.isEmpty { secrets.append(Array(value.bytes)) }
       if isComment || plain.isEmpty { continue }
       if keys.contains(where: { plain.equals(Text("[\($0.section)]")) }) {

@@ -165,8 +165,9 @@ private final class ConfigurationReader {
       configuration.given.append(("[\(section.string)] \(name.string)", value.string))
       return true
     }
-    return fail(
-      line, "[\(section.string)] \(name.string): “\(value.string)” is not accepted", accepted: "\(key.accepted)")
+    // The text reaches the log, the status and a terminal: a rejected secret is often the right one with a slip.
+    let shown = key.isSecret ? "this value" : "“\(value.string)”"
+    return fail(line, "[\(section.string)] \(name.string): \(shown) is not accepted", accepted: "\(key.accepted)")
   }
 
   private func fail(_ line: CInt, _ problem: String, accepted: String) -> Bool {

@@ -9,6 +9,8 @@ struct ConfigurationKey {
   let accepted: StaticString
   /// May be given on several lines, whose values are combined.
   var isRepeatable = false
+  /// The value is never shown, neither in an error nor in a support bundle.
+  var isSecret = false
   /// False when the value is not accepted.
   let set: (inout Configuration, Text) -> Bool
 }
@@ -171,7 +173,7 @@ private var wifiDirectKeys: [ConfigurationKey] {
     ConfigurationKey(section: "wifi-direct", name: "ssid", accepted: shortName) { to, text in
       store(&to.wifiDirect.ssid, parseShortName(text))
     },
-    ConfigurationKey(section: "wifi-direct", name: "passphrase", accepted: wpaPassphrase) { to, text in
+    ConfigurationKey(section: "wifi-direct", name: "passphrase", accepted: wpaPassphrase, isSecret: true) { to, text in
       store(&to.wifiDirect.passphrase, parsePassphrase(text))
     },
     ConfigurationKey(section: "wifi-direct", name: "dhcp", accepted: yesOrNo) { to, text in
@@ -197,7 +199,7 @@ private var meshKeys: [ConfigurationKey] {
     ConfigurationKey(section: "mesh", name: "ssid", accepted: shortName) { to, text in
       store(&to.mesh.ssid, parseShortName(text))
     },
-    ConfigurationKey(section: "mesh", name: "passphrase", accepted: wpaPassphrase) { to, text in
+    ConfigurationKey(section: "mesh", name: "passphrase", accepted: wpaPassphrase, isSecret: true) { to, text in
       store(&to.mesh.passphrase, parsePassphrase(text))
     },
     ConfigurationKey(section: "mesh", name: "frequency", accepted: "MHz from 2412 to 7125") { to, text in

@@ -16,6 +16,13 @@ private func refusal(_ text: String) -> String? {
   } catch { return error.text }
 }
 
+@Test(arguments: ["[wifi-direct]", "[mesh]"]) func aRejectedPassphraseIsNotShown(section: String) throws {
+  let text = try #require(refusal("\(section)\npassphrase = hölzernes Bein"))
+  #expect(
+    text
+      == "box.conf:2: \(section) passphrase: this value is not accepted; expected 8 to 63 printable ASCII characters")
+}
+
 @Test func anEmptyFileGivesTheDefaults() throws {
   let configuration = try parse("")
   #expect(configuration.ip.port == 41820 && configuration.ip.isEnabled && configuration.ip.peers.isEmpty)

@@ -232,7 +232,8 @@ class TrustTest(DaemonsTest):
         ambiguous = self.refused(box, "identity", "revoke", "bob")
         self.assertIn(bob_id, ambiguous)
         self.assertIn(twin.id, ambiguous)
-        self.assertIn(f"{bob_id} is revoked", box.identity("revoke", bob_id[:8]))
+        self.assertIn(f"is {bob_id}, and a revocation cannot be undone", self.refused(box, "identity", "revoke", bob_id[:8]))
+        self.assertIn(f"{bob_id} is revoked", box.identity("revoke", bob_id[:8], "--yes"))
         self.assertIn("revoked already", self.refused(box, "identity", "revoke", bob_id))
         wait("bob is gone", lambda: box.neighbours() == ["bob"])
 

@@ -81,7 +81,7 @@ class PackageTest(unittest.TestCase):
         self.assertFalse(os.path.lexists(root.path / "etc/systemd/system/multi-user.target.wants/causeway-poweroff.path"), "root enables it")
         root.run("systemctl", "enable", "causeway-poweroff.path")
 
-        self.assertEqual(root.access("/etc/causeway/causeway.conf"), "640 root:causeway", "it may hold a passphrase")
+        self.assertEqual(root.access("/etc/causeway/causeway.conf"), "640 root:causeway-config", "it may hold a passphrase")
 
         identity = root.identity()
         configuration = root.path / "etc/causeway/causeway.conf"

@@ -36,7 +36,8 @@ class InitTest(unittest.TestCase):
             path.rmdir()
             run("cp", "-a", debian(suite).path, path)
             for words in ("groupadd --system causeway", "groupadd --system causeway-apps",
-                          "useradd --system --no-create-home --home-dir /var/lib/causeway --gid causeway causeway"):
+                          "groupadd --system causeway-config",
+                          "useradd --system --no-create-home --home-dir /var/lib/causeway --gid causeway --groups causeway-config causeway"):
                 run("chroot", path, *words.split())
         else:
             busybox_root(path, debian("trixie").path)
@@ -46,7 +47,7 @@ class InitTest(unittest.TestCase):
         shutil.copy(PROJECT / "config/causeway.conf", self.configuration)
         with open(self.configuration, "a") as file:
             file.write("\n[board]\nstatus-led = ACT\n[bluetooth]\nenabled = no\n[wifi-direct]\nenabled = no\n")
-        run("chroot", path, "chown", "root:causeway", "/etc/causeway/causeway.conf")
+        run("chroot", path, "chown", "root:causeway-config", "/etc/causeway/causeway.conf")
         self.configuration.chmod(0o640)
         return path
 

@@ -101,4 +101,4 @@ def busybox_root(path, debian):
     run("mknod", "-m", "666", f"{path}/dev/null", "c", "1", "3")
     run("mknod", "-m", "666", f"{path}/dev/urandom", "c", "1", "9")
     pathlib.Path(path, "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\ncauseway:x:100:101::/var/lib/causeway:/bin/false\n")
-    pathlib.Path(path, "etc/group").write_text("root:x:0:\ncauseway:x:101:\ncauseway-apps:x:102:\n")
+    pathlib.Path(path, "etc/group").write_text("root:x:0:\ncauseway:x:101:\ncauseway-apps:x:102:\ncauseway-config:x:103:causeway\n")
