@@ -1,5 +1,7 @@
 #include "CSystem.h"
 
+#include <linux/filter.h>
+
 static int saved_argc;
 static char **saved_argv;
 
@@ -40,3 +42,23 @@ size_t strlcpy(char *to, const char *from, size_t size) {
   return length;
 }
 #endif
+
+int csystem_keep_own_hardware(int descriptor) {
+  // Offsets from the UDP header: 8 bytes, then the message, whose chaddr begins at 28 (RFC 2131, 2). Those from SKF_LL_OFF
+  // count from the Ethernet header: the source address begins at 6. A load beyond the end drops the datagram.
+  const uint32_t source = (uint32_t)SKF_LL_OFF + 6, claimed = 8 + 28;
+  struct sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, source),
+      BPF_STMT(BPF_MISC | BPF_TAX, 0),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, claimed),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_X, 0, 0, 5),
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, source + 4),
+      BPF_STMT(BPF_MISC | BPF_TAX, 0),
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, claimed + 4),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_X, 0, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+  };
+  struct sock_fprog program = {.len = sizeof code / sizeof code[0], .filter = code};
+  return setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}

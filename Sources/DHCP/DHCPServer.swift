@@ -3,6 +3,9 @@ import Primitives
 import Reactor
 
 /// Gives the stations of a Wi-Fi group their addresses: DHCP (RFC 2131) on one interface.
+///
+/// A message counts only for the station that sent it: the kernel drops those whose hardware address differs from the source
+/// address of their frame. An access point takes frames from a station's own address alone.
 public final class DHCPServer: EventSource {
   /// The ports of servers and clients (RFC 2131, 4.1).
   private static let serverPort: UInt16 = 67
@@ -29,7 +32,8 @@ public final class DHCPServer: EventSource {
     self.isStation = isStation
     leases = DHCPLeases(server: address, addresses: addresses)
     // Broadcasts reach a socket of all addresses only.
-    descriptor = try openInterfaceSocket(isStream: false, address: 0, port: Self.serverPort, interface: interface)
+    descriptor = try openInterfaceSocket(
+      isStream: false, address: 0, port: Self.serverPort, interface: interface, filter: csystem_keep_own_hardware)
     do throws(SystemError) {
       registration = try loop.add(descriptor, .read, .admission, self)
     } catch {

@@ -2,10 +2,11 @@ import CSystem
 import Primitives
 
 /// A bound IPv4 socket of one interface: nobody reaches it from another network of the box. A stream socket takes over the
-/// address of connections that have ended; a datagram socket may broadcast. Errors: EADDRINUSE, EADDRNOTAVAIL, ENODEV, EACCES
+/// address of connections that have ended; a datagram socket may broadcast. `filter` attaches what drops datagrams before the socket can
+/// receive any; it returns 0, or -1 with errno set. Errors: EADDRINUSE, EADDRNOTAVAIL, ENODEV, EACCES
 /// for a port below 1024 without CAP_NET_BIND_SERVICE, and those of socket.
 public func openInterfaceSocket(
-  isStream: Bool, address: UInt32, port: UInt16, interface: String
+  isStream: Bool, address: UInt32, port: UInt16, interface: String, filter: ((CInt) -> CInt)? = nil
 ) throws(SystemError) -> CInt {
   let type = (isStream ? SOCK_STREAM : SOCK_DGRAM).rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue
   let descriptor = socket(AF_INET, CInt(bitPattern: type), 0)
@@ -15,7 +16,8 @@ public func openInterfaceSocket(
   let name = Array(interface.utf8)
   let local = interfaceSocketAddress(address, port)
   let isBound =
-    setsockopt(descriptor, SOL_SOCKET, option, &isOn, socklen_t(MemoryLayout<CInt>.size)) == 0
+    (filter?(descriptor) ?? 0) == 0
+    && setsockopt(descriptor, SOL_SOCKET, option, &isOn, socklen_t(MemoryLayout<CInt>.size)) == 0
     && setsockopt(descriptor, SOL_SOCKET, SO_BINDTODEVICE, name, socklen_t(name.count)) == 0
     && withUnsafePointer(to: local) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {

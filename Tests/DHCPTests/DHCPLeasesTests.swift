@@ -123,3 +123,35 @@ private struct House {
   #expect(house.ask(.request, 1, wanted: first, has: 0x0808_0808)?.kind == .refusal)
   #expect(house.ask(.request, 1, wanted: first + 1, has: first)?.address == first)
 }
+
+/// One station takes an address and declines it, over and over.
+@Test func oneStationMakesTwoAddressesRestAndNoMore() {
+  var house = House()
+  house.leases = DHCPLeases(server: server, addresses: first...(first + 53))
+  for _ in 0..<100 {
+    let address = house.join(1)
+    #expect(address != nil)
+    _ = house.ask(.decline, 1, wanted: address)
+  }
+  // Each of 52 others has one.
+  for hardware in UInt64(2)...53 { #expect(house.join(hardware) != nil, "\(hardware)") }
+  #expect(house.join(54) == nil)
+}
+
+@Test func manyStationsMakeEightAddressesRestAndNoMore() {
+  var house = House()
+  house.leases = DHCPLeases(server: server, addresses: first...(first + 53))
+  for hardware in UInt64(100)..<200 { _ = house.ask(.decline, hardware, wanted: house.join(hardware)) }
+  for hardware in UInt64(1)...46 { #expect(house.join(hardware) != nil, "\(hardware)") }
+  #expect(house.join(47) == nil)
+}
+
+@Test func anAddressThatRestsLongestIsGivenAgainFirst() {
+  var house = House()
+  for _ in 0..<3 {
+    _ = house.ask(.decline, 1, wanted: house.join(1))
+    house.now = house.now + .seconds(1)
+  }
+  #expect(house.join(2) == first)
+  #expect(house.join(3) == nil)
+}

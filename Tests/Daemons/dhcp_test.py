@@ -16,6 +16,24 @@ SCRIPT = """#!/bin/sh
 [ "$1" = bound ] && ip address replace "$ip/$mask" dev "$interface"
 echo "$1 $ip/$mask router=$router dns=$dns server=$serverid lease=$lease"
 """
+# Sends one message from wlan0: its own Ethernet address, kind, chaddr, client address, wanted address. A raw socket, as udhcpc has.
+CLIENT = """import socket, struct, sys
+source, kind, hardware, has, wanted = sys.argv[1:]
+mac = lambda text: bytes.fromhex(text.replace(":", ""))
+address = lambda text: socket.inet_aton(text)
+message = struct.pack(">BBBBIHH4s12x16s192xI", 1, 1, 6, 0, 7, 0, 0, address(has), mac(hardware), 0x63825363)
+message += bytes([53, 1, int(kind), 50, 4]) + address(wanted) + b"\\xff"
+message = message.ljust(300, b"\\0")
+udp = struct.pack(">HHHH", 68, 67, 8 + len(message), 0) + message
+head = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, address(has), address("255.255.255.255"))
+total = sum(struct.unpack(">10H", head))
+total = (total & 0xFFFF) + (total >> 16)
+head = head[:10] + struct.pack(">H", ~(total + (total >> 16)) & 0xFFFF) + head[12:]
+raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+raw.bind(("wlan0", 0))
+raw.send(b"\\xff" * 6 + mac(source) + b"\\x08\\x00" + head + udp)
+"""
+DECLINE, RELEASE = 4, 7
 LISTEN = "import socket,time\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\ns.bind(('0.0.0.0',67))\nprint('bound',flush=True)\ntime.sleep(60)"
 
 
@@ -54,6 +72,26 @@ class DHCPTest(DaemonsTest):
     def test_who_asks_for_the_address_that_it_had_gets_it_from_a_box_that_was_started_again(self):
         owner = self.owner()
         self.assertIn("bound 192.168.49.222/", self.ask(owner, "-r", "192.168.49.222")[1])
+
+    def send(self, owner, source, kind, hardware, has="0.0.0.0", wanted="0.0.0.0"):
+        owner.phone.run(sys.executable, "-c", CLIENT, source, kind, hardware, has, wanted)
+
+    def test_nobody_gives_up_the_address_of_another_station(self):
+        owner = self.owner()
+        first, second = "02:00:00:00:07:01", "02:00:00:00:07:02"
+        owner.phone.run("ip", "link", "set", "wlan0", "address", first)
+        self.assertIn("bound 192.168.49.201/", self.ask(owner)[1])
+        # Another station writes the first one's address into its message.
+        self.send(owner, second, RELEASE, first, has="192.168.49.201")
+        self.send(owner, second, DECLINE, first, wanted="192.168.49.201")
+        owner.phone.run("ip", "link", "set", "wlan0", "address", second)
+        self.assertIn("bound 192.168.49.202/", self.ask(owner, "-r", "192.168.49.201")[1])
+        owner.phone.run("ip", "link", "set", "wlan0", "address", first)
+        self.assertIn("bound 192.168.49.201/", self.ask(owner)[1])
+        # The station itself may.
+        self.send(owner, first, RELEASE, first, has="192.168.49.201")
+        owner.phone.run("ip", "link", "set", "wlan0", "address", "02:00:00:00:07:03")
+        self.assertIn("bound 192.168.49.201/", self.ask(owner, "-r", "192.168.49.201")[1])
 
     def test_the_configuration_can_leave_it_out(self):
         owner = self.owner(extra="dhcp = no")

@@ -130,6 +130,10 @@ static inline int csystem_terminal_size(int descriptor, struct winsize *_Nonnull
   return ioctl(descriptor, TIOCGWINSZ, size);
 }
 
+/// Let a UDP socket receive only messages of DHCP clients (RFC 2131) whose hardware address is the source address of the
+/// Ethernet frame that brought them; the kernel drops all other datagrams. 0, or -1 with errno set.
+int csystem_keep_own_hardware(int descriptor);
+
 /// How many segments with data a TCP connection has sent, and how many of them again. False when the descriptor is none.
 bool csystem_tcp_segments(int descriptor, uint32_t *_Nonnull sent, uint32_t *_Nonnull resent);
 
