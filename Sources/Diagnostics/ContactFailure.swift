@@ -5,7 +5,6 @@ public enum TrustFault: Equatable, Sendable {
   case revoked
   /// Another key is pinned under its name, or one that looks like it.
   case otherKeyPinned
-  case pinsFull
   case noUsableKey
   /// What is wrong with its chain, and perhaps what to do.
   case certificate(String)
@@ -79,7 +78,6 @@ extension TrustFault {
     switch self {
     case .revoked: "its key is revoked (deny-list)"
     case .otherKeyPinned: "another key is pinned under its name, or one that looks like it"
-    case .pinsFull: "all pins are taken, and its name is not pinned"
     case .noUsableKey: "it shows no certificate with an ECDSA P-256 key"
     case .certificate(let text): text
     }
@@ -90,7 +88,6 @@ extension TrustFault {
     case .revoked: joined("a revoked key does not come back; on ", names.peer, ": causeway identity new --replace")
     case .otherKeyPinned:
       joined("if its owner changed the key: causeway identity trust ", names.peerID, " --name NAME; if not, do nothing")
-    case .pinsFull: "causeway identity untrust NAME, for one that is not needed"
     case .noUsableKey: joined("on ", names.peer, ": causeway identity import FILE, or causeway identity new --replace")
     case .certificate:
       joined("give it a right certificate, or trust its key here: causeway identity trust ", names.peerID)

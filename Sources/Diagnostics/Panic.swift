@@ -50,9 +50,11 @@ private func tell(_ text: StaticString) { text.withUTF8Buffer { offerToStandardE
 
 extension Journal {
   /// Records a text, “source: text”, at most 320 bytes. For faults without an event of their own, which a library, a
-  /// radio or a peer describes.
-  public func report(_ level: Level, at now: Instant, _ source: StaticString, _ text: String) {
+  /// radio or a peer describes. `isCounted`: as `recordText`.
+  public func report(
+    _ level: Level, at now: Instant, _ source: StaticString, _ text: String, isCounted: Bool = true
+  ) {
     let bytes = Array("\(source): \(text)".utf8)
-    bytes.withUnsafeBytes { recordText(level, .report, at: now, $0) }
+    bytes.withUnsafeBytes { recordText(level, .report, at: now, $0, isCounted: isCounted) }
   }
 }

@@ -88,11 +88,14 @@ public struct Journal: @unchecked Sendable {
   }
 
   /// Writes a text, “source: text”, in records of 40 bytes each (a, b, c and the 16 bytes), at most `textRecordsMax` of
-  /// them. `event` is `report` or `panic`.
-  public func recordText(_ level: Level, _ event: Event, at now: Instant, _ words: UnsafeRawBufferPointer) {
+  /// them. `event` is `report` or `panic`. `isCounted`: repetitions are counted instead of written; false for a caller with a
+  /// limit of its own.
+  public func recordText(
+    _ level: Level, _ event: Event, at now: Instant, _ words: UnsafeRawBufferPointer, isCounted: Bool = true
+  ) {
     guard level <= self.level else { return }
     let words = UnsafeRawBufferPointer(rebasing: words.prefix(40 * Self.textRecordsMax))
-    if let filter, RepeatFilter.counts(level) {
+    if let filter, isCounted, RepeatFilter.counts(level) {
       let start = JournalText(words)
       let subject = RepeatFilter.Subject(event, level, words: words, start.first, start.second)
       if !filter.pointee.admits(subject, records: max(1, (words.count + 39) / 40), at: now) { return }

@@ -60,6 +60,9 @@ struct LinkSlots {
 
   mutating func close(_ slot: Int) { places[slot] = Place() }
 
+  /// The address at the other end of a link; 0 for a link that is charged to nobody.
+  func source(of slot: Int) -> UInt64 { places[slot].source }
+
   /// The link that gives way to the one in slot `newcomer`, which may be itself: the youngest of the address with most
   /// links, if that would still have as many as the newcomer's.
   func victim(for newcomer: Int) -> Int? {

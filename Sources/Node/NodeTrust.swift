@@ -10,9 +10,9 @@ import Seal
 public protocol NodeTrust: AnyObject {
   /// Whether this node is refused because of its key alone.
   func refuses(_ node: NodeID) -> Bool
-  /// Whether this node is refused under the name that it claims. With `isProven` the node has just proved its key, so
-  /// an unused name is assigned to it. An advertisement alone does not assign a name.
-  func refuses(_ node: NodeID, named name: DisplayName, isProven: Bool) -> Bool
+  /// Whether this node is refused under the name that it claims. With a `proof` the node has just proved its key, so an
+  /// unused name may be assigned to it. An advertisement alone does not assign a name.
+  func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool
   /// Whether the node's key is pinned here.
   func isKnown(_ node: NodeID) -> Bool
   /// A deny-list of `issuer` arrived. True when it is authentic, new and accepted: it is then forwarded.
@@ -44,17 +44,26 @@ extension Node {
     case .topology, .services: return trust.refuses(source)
     case .profile:
       guard let profile = try? ProfileView(view.body) else { return false }
-      return trust.refuses(source, named: profile.name, isProven: false)
+      return trust.refuses(source, named: profile.name, proof: nil)
     }
   }
 
   /// Whether the neighbour on a link that came up is accepted by key and name; if not, the link is closed.
   func isTrusted(_ slot: Int, _ now: Instant) -> Bool {
     guard let trust, let name = links[slot].peerName,
-      trust.refuses(links[slot].peer, named: name, isProven: true)
+      trust.refuses(links[slot].peer, named: name, proof: proof(on: slot, now))
     else { return true }
     closeLink(slot, .notTrusted, retryAfterSeconds: Timing.notTrustedRetryAfterSeconds, now: now)
     return false
+  }
+
+  private func proof(on slot: Int, _ now: Instant) -> KeyProof {
+    KeyProof(from: linkSlots.source(of: slot), over: links[slot].bearer, at: now)
+  }
+
+  /// The proof of a peer's key by its session, charged to the link over which packets for it leave; nil without a route.
+  public func sessionProof(of peer: NodeID, now: Instant) -> KeyProof? {
+    route(to: peer).map { proof(on: Int($0.link), now) }
   }
 
   func receiveDenyList(

@@ -62,8 +62,10 @@ public enum Limits {
 
   // MARK: Discovery
 
-  /// Addresses where a node may be reached, from all discovery sources together.
-  public static let candidatesMax = 256
+  /// Addresses where a node may be reached: the sum of what the sources may hold, so that none takes the places of another.
+  /// 256 services of DNS-SD, which whoever is on a network can announce; 512 peers over four Bluetooth adapters, which whoever is
+  /// in range can advertise; 32 configured peers. Each source gives the places of unproven ones to newcomers by itself.
+  public static let candidatesMax = 256 + 512 + 32
   /// A display name in bytes of UTF-8.
   public static let displayNameBytesMax = 63
   /// A service type in bytes (RFC 6335, 5.1).

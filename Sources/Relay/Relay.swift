@@ -109,6 +109,10 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   var wasSynchronised = false
   /// The serials of the deny-lists that links were already checked against.
   var deniedSeen: [UInt64] = []
+  /// As it was last reported.
+  var pinsLeft = PinsLeft.many
+  /// `unpinnedCount` at the last report.
+  var unpinnedReported: UInt64 = 0
   var refusalsTold = FixedArray<6, UInt64>(repeating: 0)
   let serviceManager = ServiceManager()
   var health = StatusLED.Pattern.off
@@ -212,7 +216,8 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
       return linkFailed(stream, source, error.text)
     }
     do throws(SecureStreamError) {
-      let driver = try LinkDriver(io, stream, credentials, judge: trust, self)
+      let driver = try LinkDriver(
+        io, stream, credentials, judge: LinkJudge(trust, from: stream.remote.source), self)
       driver.source = source
       drivers.append(driver)
       io.serve(driver)

@@ -14,7 +14,7 @@ extension Relay {
   /// Shows a fault, or whether any link is up, on the status light. With `isDue` a failed write is tried again.
   func showHealth(isDue: Bool = false) {
     if statusLED == nil && statusLight == nil { return }
-    let isFault = !trust.alarms.all.isEmpty || !problems.isEmpty
+    let isFault = !trust.alarms.isEmpty || !problems.isEmpty
     // Somebody waits for an answer to the button; a fault can wait.
     let isJoining = wifiDirect?.snapshot.isPushButtonPressed ?? false
     let current: StatusLED.Pattern = isJoining ? .joining : isFault ? .fault : node.isLinked ? .linked : .alone

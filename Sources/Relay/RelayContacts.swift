@@ -89,7 +89,6 @@ extension TrustFault {
     switch refusal {
     case .denied: self = .revoked
     case .keyChanged: self = .otherKeyPinned
-    case .pinsFull: self = .pinsFull
     case .noUsableKey: self = .noUsableKey
     case .expired, .notYetValid, .unknownIssuer, .authorityAsLeaf, .pathTooLong, .issuerNotAuthority, .revoked,
       .wrongUsage, .wrongSignature, .weakAlgorithm, .revocationListForged, .chainTooLong:

@@ -66,6 +66,19 @@ extension TrustKeeper {
   }
 }
 
+/// Decides about the peer of one link, and charges its refusal to its address.
+final class LinkJudge: PeerJudge {
+  private let keeper: TrustKeeper
+  private let source: UInt64
+
+  init(_ keeper: TrustKeeper, from source: UInt64) {
+    self.keeper = keeper
+    self.source = source
+  }
+
+  func refusal(of chain: PeerChain, _ peer: NodeID) -> PeerRefusal? { keeper.refusal(of: chain, peer, from: source) }
+}
+
 /// Adapts the keeper to the node's protocol.
 final class TrustAdapter: NodeTrust {
   private let keeper: TrustKeeper
@@ -74,8 +87,8 @@ final class TrustAdapter: NodeTrust {
 
   func refuses(_ node: NodeID) -> Bool { keeper.isDenied(node) }
 
-  func refuses(_ node: NodeID, named name: DisplayName, isProven: Bool) -> Bool {
-    keeper.refusal(of: node, named: [UInt8](name), isProven: isProven) != nil
+  func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool {
+    keeper.refusal(of: node, named: [UInt8](name), proof: proof) != nil
   }
 
   func isKnown(_ node: NodeID) -> Bool { keeper.isPinned(node) }
@@ -118,6 +131,7 @@ extension Relay {
     let isSynchronised = trust.time.isSynchronised
     if isSynchronised && !wasSynchronised { reconsiderLinks() }
     wasSynchronised = isSynchronised
+    reportPins()
     tellRefusals()
     keepButton()
     showHealth(isDue: true)
@@ -143,6 +157,22 @@ extension Relay {
     if !text.utf8.isEmpty { journal.report(.warning, at: loop.now, "admission", "not let in: \(text)") }
   }
 
+  /// Warns once when half of the pins are taken, and when all are; the status shows it as long as it is so.
+  private func reportPins() {
+    let left = trust.pinsLeft
+    if left == pinsLeft { return }
+    pinsLeft = left
+    resolve("pins")
+    let remedy = "some by keys that nobody verified; see causeway identity show, and remove them by causeway identity untrust NAME"
+    switch left {
+    case .many: bearerReport("pins", "more than half of the places are free again", isFault: false)
+    case .few: bearerReport("pins", "half of the \(TrustLimits.pinsMax) places are taken, \(remedy)", isFault: true)
+    case .none:
+      bearerReport(
+        "pins", "all \(TrustLimits.pinsMax) places are taken, and names of new peers are not protected; \(remedy)", isFault: true)
+    }
+  }
+
   func reconsiderLinks() {
     for driver in drivers { driver.reconsider() }
   }
@@ -150,10 +180,11 @@ extension Relay {
   /// The trust policy is the application's decision: it evaluates the chains of peers like those of neighbours.
   func decide(_ peer: NodeID, _ chain: [[UInt8]], _ now: Instant) {
     var refusal: PeerRefusal?
-    PeerChain.withDER(chain) { refusal = trust.refusal(of: $0, peer) }
-    // Its session has just proved the key, so an unused name that it advertises is assigned to it.
+    // Its session has just proved the key, so an unused name that it advertises may be assigned to it.
+    let proof = node.sessionProof(of: peer, now: now)
+    PeerChain.withDER(chain) { refusal = trust.refusal(of: $0, peer, from: proof?.source ?? 0) }
     if refusal == nil, let name = node.peers.first(where: { $0.id == peer })?.name {
-      refusal = trust.refusal(of: peer, named: [UInt8](name), isProven: true)
+      refusal = trust.refusal(of: peer, named: [UInt8](name), proof: proof)
     }
     if let refusal { journal.report(.warning, at: now, "peer", "\(peer.shortText): \(refusal.text)") }
     node.decide(peer, isAccepted: refusal == nil, now: now)
@@ -162,9 +193,15 @@ extension Relay {
   /// After each wake-up: reports new alarms, and applies new deny-lists. True when links were checked against new
   /// lists.
   func reportTrust(_ now: Instant) -> Bool {
-    for alarm in trust.takeFreshAlarms() {
-      journal.report(.error, at: now, "trust", alarm.text)
+    for (alarm, isFirst) in trust.takeFreshAlarms() {
+      // One line for each pin is written whatever is raised about others.
+      journal.report(.error, at: now, "trust", alarm.text, isCounted: !isFirst)
       say("trust", alarm.text)
+    }
+    if trust.unpinnedCount != unpinnedReported {
+      unpinnedReported = trust.unpinnedCount
+      journal.report(
+        .warning, at: now, "trust", "a peer is linked without a pin: too many new names came in a short time, or all pins are taken")
     }
     if deniedSeen != trust.lists.map({ $0.serial }) {
       deniedSeen = trust.lists.map { $0.serial }
@@ -189,6 +226,8 @@ extension Relay {
   /// The policy and its state, for status.
   var trustText: String {
     var text = "\(trust.policy.name), \(trust.pins.count) pinned, \(trust.deniedCount) revoked"
+    if trust.unverifiedCount > 0 { text += ", \(trust.unverifiedCount) pins unverified" }
+    if trust.unpinnedCount > 0 { text += ", \(trust.unpinnedCount) times a name was not pinned" }
     if trust.policy == .authority {
       text += ", \(trust.anchors.certificateCount) anchors"
       if !trust.time.isSynchronised { text += ", clock not synchronised" }
@@ -199,8 +238,9 @@ extension Relay {
   /// The most important alarm, in one line; empty when there is none.
   var alarmText: String {
     if trust.isSelfDenied { return "this box's own key is revoked by an operator" }
-    guard let alarm = trust.alarms.all.first else { return "" }
-    let more = UInt64(trust.alarms.all.count - 1) + trust.alarms.missedCount
+    let all = trust.alarms.all
+    guard let alarm = all.first else { return "" }
+    let more = UInt64(all.count - 1) + trust.alarms.missedCount
     return more == 0 ? alarm.text : "\(alarm.text); and \(more) more alarms"
   }
 
@@ -239,10 +279,13 @@ extension TrustKeeper {
     switch operation {
     case .pin:
       let former = holder(of: Array(name.utf8))
-      try pin(id, named: Array(name.utf8))
+      let displaced = try pin(id, named: Array(name.utf8))
       var text = "\(id.text) is trusted"
       if !name.utf8.isEmpty { text += " as “\(name)”" }
       if let former, former != id { text += " instead of \(former.text)" }
+      if let displaced {
+        text += "; all places were taken: the unverified pin of \(displaced.node.text) as “\(String(decoding: displaced.name, as: UTF8.self))” gave way"
+      }
       return text
     case .unpin:
       let gone = try unpin(id, name: Array(name.utf8))

@@ -32,8 +32,6 @@ public enum PeerRefusal: UInt8, Error, Sendable {
   case denied = 14
   /// Another key is pinned under its name.
   case keyChanged = 15
-  /// The table of pins is full, and its name is not pinned.
-  case pinsFull = 16
 
   /// One line: what is wrong and what to do.
   public var text: StaticString {
@@ -53,7 +51,6 @@ public enum PeerRefusal: UInt8, Error, Sendable {
     case .noUsableKey: "it shows no certificate with an ECDSA P-256 key"
     case .denied: "its key is revoked (deny-list)"
     case .keyChanged: "another key is pinned under its name or one that looks like it; see: causeway identity alarms"
-    case .pinsFull: "all pins are taken; remove one by: causeway identity untrust NAME"
     }
   }
 
@@ -65,7 +62,7 @@ public enum PeerRefusal: UInt8, Error, Sendable {
     case .unknownIssuer: 48
     case .wrongUsage, .authorityAsLeaf, .noUsableKey: 43
     case .notYetValid, .pathTooLong, .issuerNotAuthority, .wrongSignature, .weakAlgorithm, .chainTooLong: 42
-    case .revocationListForged, .keyChanged, .pinsFull: 46
+    case .revocationListForged, .keyChanged: 46
     }
   }
 }

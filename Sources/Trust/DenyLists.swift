@@ -43,7 +43,8 @@ extension TrustKeeper {
     store.state.pins.removeAll { $0.node == node }
     try saveOr(before)
     updateLists()
-    alarms.remove { $0.pinned == node || $0.offered == node }
+    endAlarms(of: before)
+    alarms.remove { $0.offered == node }
   }
 
   /// Handles a received list. True when it is signed by one of the operators and newer than the one that is held: it is

@@ -13,64 +13,106 @@ public struct TrustAlarm: Equatable, Sendable {
   public internal(set) var count: UInt64
 }
 
-/// The open alarms: at most `TrustLimits.alarmsMax`, and per pin `TrustLimits.alarmsOfPinMax`, so that an attacker with
-/// many keys cannot displace alarms about other pins. Not persistent: another attempt raises them again.
+/// The open alarms. Each pin has a place for its newest alarm, whatever happens under other names; further alarms, up to
+/// `TrustLimits.alarmsOfPinMax` for one pin, share `TrustLimits.alarmsSharedMax` places. Not persistent: another attempt
+/// raises them again.
 public struct TrustAlarms {
-  public private(set) var all: [TrustAlarm] = []
-  /// Alarms that were not stored because a limit was reached.
-  public private(set) var missedCount: UInt64 = 0
-  private var fresh: [TrustAlarm] = []
-  /// Keys that the operator declared not to be the pinned peer: (pinned, offered).
-  private var settled: [(NodeID, NodeID)] = []
-  private static let settledMax = 64
+  /// Who came under the name of one pin. There is one for each pin at most: it ends with its pin.
+  private struct OfPin {
+    var pin: Pin
+    /// The first ones, and the newest.
+    var alarms: [TrustAlarm] = []
+    /// Keys that the operator declared not to be the pinned peer; the newest ones.
+    var settled: [NodeID] = []
+    var missedCount: UInt64 = 0
+    /// When its next alarm is logged; nil when none has been.
+    var logsAt: Instant?
+  }
 
-  mutating func raise(_ pin: Pin, offered: NodeID, under name: [UInt8]) {
-    if settled.contains(where: { $0 == pin.node && $1 == offered }) { return }
-    if let index = all.firstIndex(where: { $0.pinned == pin.node && $0.name == pin.name && $0.offered == offered }) {
-      all[index].count &+= 1
+  private var pins: [OfPin] = []
+  private var fresh: [(alarm: TrustAlarm, isFirst: Bool)] = []
+
+  /// The alarms about pins of the operator first, then those that began first.
+  public var all: [TrustAlarm] {
+    pins.flatMap { $0.pin.isByOperator ? $0.alarms : [] } + pins.flatMap { $0.pin.isByOperator ? [] : $0.alarms }
+  }
+
+  public var isEmpty: Bool { pins.allSatisfy { $0.alarms.isEmpty } }
+
+  /// Alarms that were replaced by newer ones of the same pin.
+  public var missedCount: UInt64 { pins.reduce(0) { $0 &+ $1.missedCount } }
+
+  mutating func raise(_ pin: Pin, offered: NodeID, under name: [UInt8], at now: Instant) {
+    let place = place(of: pin)
+    if pins[place].settled.contains(offered) { return }
+    if let index = pins[place].alarms.firstIndex(where: { $0.offered == offered }) {
+      pins[place].alarms[index].count &+= 1
       return
     }
     let alarm = TrustAlarm(name: pin.name, pinned: pin.node, offered: offered, offeredName: name, count: 1)
-    let ofPin = all.indices.filter { all[$0].pinned == pin.node }
-    if ofPin.count >= TrustLimits.alarmsOfPinMax, let last = ofPin.last {
-      // The first ones and the newest stay.
-      all[last] = alarm
-      missedCount &+= 1
-    } else if all.count >= TrustLimits.alarmsMax {
-      missedCount &+= 1
+    let count = pins[place].alarms.count
+    if count == 0 || count < TrustLimits.alarmsOfPinMax && sharedCount < TrustLimits.alarmsSharedMax {
+      pins[place].alarms.append(alarm)
     } else {
-      all.append(alarm)
-      fresh.append(alarm)
+      pins[place].alarms[count - 1] = alarm
+      pins[place].missedCount &+= 1
     }
+    let logsAt = pins[place].logsAt
+    if let logsAt, now < logsAt { return }
+    pins[place].logsAt = now + TrustLimits.alarmLogInterval
+    fresh.append((alarm, logsAt == nil))
   }
 
-  /// The new alarms since the last call.
-  mutating func takeFresh() -> [TrustAlarm] {
+  /// The alarms since the last call that are to be logged: of each pin one in `TrustLimits.alarmLogInterval`. `isFirst`: no
+  /// other one of its pin was logged before.
+  mutating func takeFresh() -> [(alarm: TrustAlarm, isFirst: Bool)] {
     defer { fresh = [] }
     return fresh
   }
 
   /// Removes alarms; the next attempt raises them again. Returns their number.
   @discardableResult mutating func remove(_ isMeant: (TrustAlarm) -> Bool) -> Int {
-    let before = all.count
-    all.removeAll { isMeant($0) }
-    if all.isEmpty { missedCount = 0 }
-    return before - all.count
+    var count = 0
+    for place in pins.indices {
+      let before = pins[place].alarms.count
+      pins[place].alarms.removeAll { isMeant($0) }
+      count += before - pins[place].alarms.count
+      if pins[place].alarms.isEmpty { pins[place].missedCount = 0 }
+    }
+    return count
   }
 
   /// Removes alarms; the same keys raise none until a restart.
   mutating func settle(_ isMeant: (TrustAlarm) -> Bool) -> Int {
-    for alarm in all where isMeant(alarm) {
-      if settled.count >= Self.settledMax { settled.removeFirst() }
-      settled.append((alarm.pinned, alarm.offered))
+    for place in pins.indices {
+      let keys = pins[place].alarms.filter { isMeant($0) }.map { $0.offered }
+      pins[place].settled = Array((pins[place].settled + keys).suffix(TrustLimits.settledOfPinMax))
     }
     return remove(isMeant)
+  }
+
+  /// A key has taken another name. What was raised under the former one is gone; a name that changes gets no more log lines.
+  mutating func rename(_ pin: Pin, to new: Pin) {
+    guard let place = pins.firstIndex(where: { $0.pin.node == pin.node && $0.pin.name == pin.name }) else { return }
+    pins[place] = OfPin(pin: new, logsAt: pins[place].logsAt)
+  }
+
+  /// A pin is gone: so is all about it.
+  mutating func forget(_ pin: Pin) { pins.removeAll { $0.pin.node == pin.node && $0.pin.name == pin.name } }
+
+  /// Places beyond the first one of each pin.
+  private var sharedCount: Int { pins.reduce(0) { $0 + max($1.alarms.count - 1, 0) } }
+
+  private mutating func place(of pin: Pin) -> Int {
+    if let place = pins.firstIndex(where: { $0.pin.node == pin.node && $0.pin.name == pin.name }) { return place }
+    pins.append(OfPin(pin: pin))
+    return pins.count - 1
   }
 }
 
 extension TrustKeeper {
-  /// The new alarms since the last call, for the log.
-  public func takeFreshAlarms() -> [TrustAlarm] { alarms.takeFresh() }
+  /// The alarms since the last call that are to be logged. `isFirst`: no other one of its pin was logged before.
+  public func takeFreshAlarms() -> [(alarm: TrustAlarm, isFirst: Bool)] { alarms.takeFresh() }
 
   /// Confirms the pinned key: removes the alarms of a key, pinned or offered (`.none`: all alarms). The offered keys
   /// stay refused, and raise no alarm until a restart. Returns the number of alarms.
@@ -99,21 +141,41 @@ public struct RefusedStranger: Equatable, Sendable {
 }
 
 /// The nodes refused last, so that the operator can find the key of one that should be accepted. At most
-/// `TrustLimits.strangersMax`, the latest last.
+/// `TrustLimits.strangersMax`, the latest last: one address with many keys leaves the others their places.
 public struct RefusedStrangers {
   public private(set) var all: [RefusedStranger] = []
+  /// The address from which each of them came last; 0 for none.
+  private var sources: [UInt64] = []
 
-  mutating func note(_ id: NodeID, _ name: [UInt8], _ reason: PeerRefusal) {
+  mutating func note(_ id: NodeID, _ name: [UInt8], _ reason: PeerRefusal, from source: UInt64) {
     var stranger = RefusedStranger(id: id, name: name, reason: reason, count: 1)
     if let index = all.firstIndex(where: { $0.id == id }) {
-      let known = all.remove(at: index)
+      let known = remove(at: index)
       stranger.count = known.count &+ 1
       if name.isEmpty { stranger.name = known.name }
     } else if all.count >= TrustLimits.strangersMax {
-      all.removeFirst()
+      _ = remove(at: oldestOfLargest(newcomer: source))
     }
     all.append(stranger)
+    sources.append(source)
   }
 
-  mutating func forget(_ id: NodeID) { all.removeAll { $0.id == id } }
+  mutating func forget(_ id: NodeID) {
+    if let index = all.firstIndex(where: { $0.id == id }) { _ = remove(at: index) }
+  }
+
+  /// The oldest one of the address that has most, with the newcomer.
+  private func oldestOfLargest(newcomer: UInt64) -> Int {
+    var (largest, most) = (0, 0)
+    for index in sources.indices {
+      let count = sources.count { $0 == sources[index] } + (sources[index] == newcomer ? 1 : 0)
+      if count > most { (largest, most) = (index, count) }
+    }
+    return largest
+  }
+
+  private mutating func remove(at index: Int) -> RefusedStranger {
+    sources.remove(at: index)
+    return all.remove(at: index)
+  }
 }

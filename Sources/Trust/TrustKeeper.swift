@@ -5,7 +5,7 @@ import SecureTransport
 /// Decides which nodes are trusted: by deny-lists, pins, certificates and the known time.
 ///
 /// It is the `PeerJudge` of links and of the far ends of inner sessions. For names, which are known later, call
-/// `refusal(of:named:isProven:)`. `saveIfChanged` saves pins of first use; every other change is saved at once. Saving
+/// `refusal(of:named:proof:)`. `saveIfChanged` saves pins of first use; every other change is saved at once. Saving
 /// may only begin a write in the background: see `TrustStore.writeInBackground`.
 public final class TrustKeeper: PeerJudge {
   public let policy: TrustPolicy
@@ -18,6 +18,11 @@ public final class TrustKeeper: PeerJudge {
   public internal(set) var strangers = RefusedStrangers()
   /// Pins of first use that are not saved yet.
   public internal(set) var hasUnsaved = false
+  /// Proven keys whose names were not pinned, as the rate was exceeded or the table was full.
+  public private(set) var unpinnedCount: UInt64 = 0
+  private var firstUse = FirstUsePins()
+  /// Keys that were used since the start and whose use is saved or about to be.
+  private var usedKeys: [NodeID] = []
 
   public let identity: NodeIdentity
   /// Nodes whose deny-lists are accepted.
@@ -62,10 +67,13 @@ public final class TrustKeeper: PeerJudge {
 
   // MARK: Deciding
 
-  /// Checks deny-lists and, if the policy requires it, the chain.
-  public func refusal(of chain: PeerChain, _ peer: NodeID) -> PeerRefusal? {
+  public func refusal(of chain: PeerChain, _ peer: NodeID) -> PeerRefusal? { refusal(of: chain, peer, from: 0) }
+
+  /// Checks deny-lists and, if the policy requires it, the chain. `source`: the address from which the peer came, as admission
+  /// charges it; 0 for none.
+  public func refusal(of chain: PeerChain, _ peer: NodeID, from source: UInt64) -> PeerRefusal? {
     let refusal = judge(chain, peer)
-    if let refusal { strangers.note(peer, [], refusal) }
+    if let refusal { strangers.note(peer, [], refusal, from: source) }
     return refusal
   }
 
@@ -85,34 +93,62 @@ public final class TrustKeeper: PeerJudge {
 
   /// Checks deny-lists and the name that the peer claims, including names that look like it (`nameSkeleton`).
   ///
-  /// `isProven`: the peer has just proved its key, in the handshake of a link or of a session. Only then is an unused
-  /// name pinned to the peer under `firstUse`, and only then does a name of another key raise an alarm: an
+  /// With a `proof` the peer has just proved its key. Only then is an unused name pinned to the peer under `firstUse`, as
+  /// long as it does not exceed the rate and a place is free, and only then does a name of another key raise an alarm: an
   /// advertisement may be old, for example of this node's own former key.
-  public func refusal(of peer: NodeID, named name: [UInt8], isProven: Bool) -> PeerRefusal? {
-    let refusal = judge(peer, name, isProven: isProven)
-    if let refusal { strangers.note(peer, name, refusal) }
+  public func refusal(of peer: NodeID, named name: [UInt8], proof: KeyProof?) -> PeerRefusal? {
+    let refusal = judge(peer, name, proof)
+    if let refusal { strangers.note(peer, name, refusal, from: proof?.source ?? 0) }
     return refusal
   }
 
-  private func judge(_ peer: NodeID, _ name: [UInt8], isProven: Bool) -> PeerRefusal? {
+  private func judge(_ peer: NodeID, _ name: [UInt8], _ proof: KeyProof?) -> PeerRefusal? {
     if isDenied(peer) { return .denied }
     let skeleton = nameSkeleton(name)
     if let pin = store.state.pins.first(where: { $0.holds(skeleton) && $0.node != peer }) {
-      if isProven { alarms.raise(pin, offered: peer, under: name) }
+      if let proof { alarms.raise(pin, offered: peer, under: name, at: proof.at) }
       return .keyChanged
     }
-    guard policy == .firstUse, isProven else { return nil }
-    if store.state.pins.contains(where: { $0.holds(skeleton) && $0.name == name }) { return nil }
-    let pin = Pin(node: peer, name: name, isByOperator: false)
+    guard policy == .firstUse, let proof else { return nil }
+    if !store.state.pins.contains(where: { $0.holds(skeleton) && $0.name == name }) {
+      pinAtFirstUse(Pin(node: peer, name: name, isByOperator: false), proof)
+    }
+    noteUse(of: peer)
+    return nil
+  }
+
+  private func pinAtFirstUse(_ pin: Pin, _ proof: KeyProof) {
     // A key has one name of its own choice: a new one replaces it. Pins by the operator stay.
-    if let index = store.state.pins.firstIndex(where: { $0.node == peer && !$0.isByOperator }) {
+    if let index = store.state.pins.firstIndex(where: { $0.node == pin.node && !$0.isByOperator }) {
+      alarms.rename(store.state.pins[index], to: pin)
       store.state.pins[index] = pin
-    } else {
-      if store.state.pins.count >= TrustLimits.pinsMax { return .pinsFull }
+    } else if store.state.pins.count < TrustLimits.pinsMax && firstUse.take(proof) {
       store.state.pins.append(pin)
+    } else {
+      unpinnedCount &+= 1
+      return
     }
     hasUnsaved = true
-    return nil
+  }
+
+  /// Moves a peer's pin of first use to the end of the list, whose first one gives way when the operator pins another key. The
+  /// first use since the start is saved; the others only with something else, which spares the card.
+  private func noteUse(of peer: NodeID) {
+    guard let index = store.state.pins.firstIndex(where: { $0.node == peer && !$0.isByOperator }) else { return }
+    store.state.pins.append(store.state.pins.remove(at: index))
+    if usedKeys.contains(peer) { return }
+    if usedKeys.count >= TrustLimits.pinsMax { usedKeys.removeFirst() }
+    usedKeys.append(peer)
+    hasUnsaved = true
+  }
+
+  /// How many pins nobody verified.
+  public var unverifiedCount: Int { store.state.pins.count { !$0.isByOperator } }
+
+  /// Whether the operator should look at the pins.
+  public var pinsLeft: PinsLeft {
+    if store.state.pins.count < TrustLimits.pinsWarned || unverifiedCount == 0 { return .many }
+    return store.state.pins.count < TrustLimits.pinsMax ? .few : .none
   }
 
   /// Whether the peer has a pin.

@@ -98,15 +98,38 @@ struct TrustState: Equatable {
   }
 }
 
+/// Whether there are places for pins. Pins of the operator alone are no reason to warn.
+public enum PinsLeft: Sendable {
+  case many
+  /// Half of the places are taken, some of them by unverified pins.
+  case few
+  /// Names of new peers are not protected.
+  case none
+}
+
 /// How much is kept.
 public enum TrustLimits {
-  /// Pinned names. When all are taken, a new name is refused and no pin is evicted: otherwise 256 keys would be enough to
-  /// take over any name.
+  /// Pinned names. Strangers can fill the places with pins of first use, at the rates below. A pin by the operator always
+  /// finds a place: the unverified pin that was used longest ago gives way to it. Nothing gives way to a stranger: otherwise
+  /// 256 keys would be enough to take over any name.
   public static let pinsMax = 256
-  /// Stored alarms, in all and for one pin.
-  public static let alarmsMax = 16
+  /// From this count on the operator is warned when some of the pins are unverified.
+  public static let pinsWarned = pinsMax / 2
+  /// New pins of first use from one address. A key beyond it is linked without a pin.
+  public static let newPinRate = TokenRate(interval: .seconds(600), burst: 16)
+  /// New pins of first use over one bearer, as addresses may be invented: all of Ethernet, Wi-Fi, Wi-Fi Direct and Bluetooth at
+  /// once fill half of the table.
+  public static let bearerPinRate = TokenRate(interval: .seconds(120), burst: 32)
+  /// Stored alarms of one pin. Who has the most keys can fill the places of one pin, and all shared ones, but not the first
+  /// place of another pin.
   public static let alarmsOfPinMax = 4
-  /// Listed refused peers; a new one replaces the one that was refused longest ago.
+  /// Stored alarms beyond one for each pin.
+  public static let alarmsSharedMax = 16
+  /// One alarm of a pin is logged in this time; all are counted.
+  public static let alarmLogInterval = TimeSpan.seconds(600)
+  /// Keys that the operator settled, for one pin: then the oldest may raise an alarm again.
+  public static let settledOfPinMax = 16
+  /// Listed refused peers. A new one takes the place of the oldest of the address that has most of them.
   public static let strangersMax = 16
   /// Operators whose deny-lists count here, besides this node itself.
   public static let operatorsMax = 4

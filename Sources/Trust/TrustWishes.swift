@@ -4,8 +4,9 @@ import Primitives
 /// Commands of the operator. Each saves its change (`TrustStore`), and throws when there is nothing to do.
 extension TrustKeeper {
   /// Pins a key for the operator, with or without a name. Former pins of the key, of the name and of similar names are
-  /// removed, and so are the alarms about them.
-  public func pin(_ node: NodeID, named name: [UInt8]) throws(TrustError) {
+  /// removed, and so are the alarms about them. In a full table the pin of first use that was used longest ago gives way; it
+  /// is returned.
+  @discardableResult public func pin(_ node: NodeID, named name: [UInt8]) throws(TrustError) -> Pin? {
     if node == identity.id { throw .isOwn }
     if isDenied(node) { throw .isRevoked }
     let pin = Pin(node: node, name: name, isByOperator: true)
@@ -15,14 +16,19 @@ extension TrustKeeper {
       store.state = before
       throw .isPinnedAlready
     }
+    var displaced: Pin?
     if store.state.pins.count >= TrustLimits.pinsMax {
-      store.state = before
-      throw .pinsFull
+      guard let unused = store.state.pins.firstIndex(where: { !$0.isByOperator }) else {
+        store.state = before
+        throw .pinsFull
+      }
+      displaced = store.state.pins.remove(at: unused)
     }
     store.state.pins.append(pin)
     try saveOr(before)
     endAlarms(of: before)
     strangers.forget(node)
+    return displaced
   }
 
   /// The key that is pinned under a name, or under one that looks like it.
@@ -50,10 +56,8 @@ extension TrustKeeper {
   }
 
   /// Removes the alarms of pins that no longer exist.
-  private func endAlarms(of before: TrustState) {
-    for pin in before.pins where !store.state.pins.contains(pin) {
-      alarms.remove { $0.pinned == pin.node && $0.name == pin.name }
-    }
+  func endAlarms(of before: TrustState) {
+    for pin in before.pins where !store.state.pins.contains(pin) { alarms.forget(pin) }
   }
 }
 
@@ -77,7 +81,7 @@ public enum TrustError: Error {
     case .isPinnedAlready: "this key is pinned so already"
     case .isNotPinned: "no such pin; see: causeway identity show"
     case .noAlarm: "there is no such alarm; see: causeway identity alarms"
-    case .pinsFull: "\(TrustLimits.pinsMax) keys are pinned; remove one by: causeway identity untrust NAME"
+    case .pinsFull: "you pinned \(TrustLimits.pinsMax) keys; remove one by: causeway identity untrust NAME"
     case .deniedFull: "as many keys are revoked as a deny-list holds; give the fleet a new authority"
     case .notWritten(let error): error.text
     }

@@ -176,7 +176,7 @@ final class Row {
 final class Revocation: NodeTrust {
   var revoked: NodeID?
   func refuses(_ node: NodeID) -> Bool { node == revoked }
-  func refuses(_ node: NodeID, named name: DisplayName, isProven: Bool) -> Bool { node == revoked }
+  func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool { node == revoked }
   func isKnown(_ node: NodeID) -> Bool { false }
   func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { false }
   func forEachDenyList(_ body: (NodeID, RawSpan) -> Void) {}

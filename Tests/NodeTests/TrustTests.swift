@@ -14,8 +14,8 @@ private final class Doorkeeper: NodeTrust {
   var operators: [NodeID] = []
 
   func refuses(_ node: NodeID) -> Bool { denied.contains(node) }
-  func refuses(_ node: NodeID, named name: DisplayName, isProven: Bool) -> Bool {
-    asked.append((node, isProven))
+  func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool {
+    asked.append((node, proof != nil))
     if let owner = names[name.text], owner != node { return true }
     return denied.contains(node)
   }

@@ -16,7 +16,7 @@ struct PinTests {
     #expect(keeper.refusal(of: id(2), named: name("bob"), isProven: true) == .keyChanged)
     let alarm = TrustAlarm(name: name("bob"), pinned: id(1), offered: id(2), offeredName: name("bob"), count: 1)
     #expect(keeper.alarms.all == [alarm])
-    #expect(keeper.takeFreshAlarms() == [alarm])
+    #expect(keeper.takeFreshAlarms().map { $0.alarm } == [alarm])
     #expect(keeper.refusal(of: id(2), named: name("bob"), isProven: true) == .keyChanged)
     #expect(keeper.alarms.all.map { $0.count } == [2])
     #expect(keeper.takeFreshAlarms().isEmpty)
@@ -56,7 +56,8 @@ struct PinTests {
     for number in 0..<UInt64(TrustLimits.pinsMax) {
       #expect(keeper.refusal(of: id(number + 10), named: name("n\(number)"), isProven: true) == nil)
     }
-    #expect(keeper.refusal(of: id(1), named: name("late"), isProven: true) == .pinsFull)
+    #expect(keeper.refusal(of: id(1), named: name("late"), isProven: true) == nil, "nobody is locked out")
+    #expect(!keeper.isPinned(id(1)) && keeper.unpinnedCount == 1)
     #expect(keeper.refusal(of: id(1), named: name("n0"), isProven: true) == .keyChanged)
     #expect(keeper.refusal(of: id(10), named: name("n0"), isProven: true) == nil)
     try keeper.saveIfChanged()
@@ -167,7 +168,58 @@ struct AlarmTests {
     #expect(keeper.alarms.all.filter { $0.pinned == id(2) }.map { $0.offered } == [id(3)])
     #expect(keeper.alarms.all.filter { $0.pinned == id(1) }.map { $0.offered } == [100, 101, 102, 1099].map { id($0) })
     #expect(keeper.alarms.missedCount == 996)
-    #expect(keeper.takeFreshAlarms().count == 5)
+  }
+
+  /// Somebody pins names of its own, and offers other keys under them.
+  @Test func alarmsUnderOtherNamesHideNone() throws {
+    let keeper = try box.start()
+    #expect(keeper.refusal(of: id(1), named: name("bob"), isProven: true) == nil)
+    for number in 0..<40 as Range<UInt64> {
+      #expect(keeper.refusal(of: id(100 + number), named: name("own\(number)"), isProven: true) == nil)
+      for key in 0..<5 as Range<UInt64> {
+        #expect(keeper.refusal(of: id(1000 + 10 * number + key), named: name("own\(number)"), isProven: true) == .keyChanged)
+      }
+    }
+    let own = keeper.alarms.all.count
+    #expect(own == 40 + TrustLimits.alarmsSharedMax)
+    _ = keeper.takeFreshAlarms()
+    for key in 2...9 as ClosedRange<UInt64> {
+      #expect(keeper.refusal(of: id(key), named: name("bob"), proof: proof(from: 1, seconds: key)) == .keyChanged)
+      #expect(keeper.alarms.all.filter { $0.pinned == id(1) }.map { $0.offered } == [id(key)], "the newest one")
+    }
+    let fresh = keeper.takeFreshAlarms()
+    #expect(fresh.map { $0.alarm.offered } == [id(2)] && fresh[0].isFirst)
+  }
+
+  @Test func theOperatorsPinsComeFirst() throws {
+    let keeper = try box.start()
+    #expect(keeper.refusal(of: id(1), named: name("anna"), isProven: true) == nil)
+    try keeper.pin(id(2), named: name("bob"))
+    for name in [name("anna"), name("bob")] { _ = keeper.refusal(of: id(9), named: name, isProven: true) }
+    #expect(keeper.alarms.all.map { $0.pinned } == [id(2), id(1)])
+  }
+
+  @Test func onePinIsLoggedOnceInTenMinutes() throws {
+    let keeper = try box.start()
+    try keeper.pin(id(1), named: name("bob"))
+    func logged(_ key: UInt64, _ seconds: UInt64) -> [Bool] {
+      _ = keeper.refusal(of: id(key), named: name("bob"), proof: proof(from: 1, seconds: seconds))
+      return keeper.takeFreshAlarms().map { $0.isFirst }
+    }
+    #expect(logged(2, 1000) == [true])
+    for key in 3..<100 as Range<UInt64> { #expect(logged(key, 1599) == []) }
+    #expect(logged(100, 1600) == [false])
+  }
+
+  @Test func aKeyThatTakesOneNameAfterTheOtherGetsOneLine() throws {
+    let keeper = try box.start()
+    var firsts = 0
+    for number in 0..<50 as Range<UInt64> {
+      _ = keeper.refusal(of: id(1), named: name("n\(number)"), proof: proof(from: 0, seconds: 1000 * number))
+      _ = keeper.refusal(of: id(2), named: name("n\(number)"), proof: proof(from: 0, seconds: 1000 * number))
+      firsts += keeper.takeFreshAlarms().count { $0.isFirst }
+    }
+    #expect(firsts == 1 && keeper.alarms.all.count == 1)
   }
 
   @Test func acceptingGivesTheNameToTheNewKey() throws {
@@ -217,6 +269,15 @@ struct AlarmTests {
     #expect(keeper.strangers.all.count == TrustLimits.strangersMax)
     try keeper.pin(id(199), named: [])
     #expect(!keeper.strangers.all.contains { $0.id == id(199) })
+  }
+
+  @Test func oneAddressWithManyKeysLeavesOtherRefusedStrangersTheirPlaces() throws {
+    box.policy = .authority
+    let keeper = try box.start()
+    for number in 1...3 as ClosedRange<UInt64> { _ = keeper.refusal(of: PeerChain(nil), id(number), from: number) }
+    for number in 100..<200 as Range<UInt64> { _ = keeper.refusal(of: PeerChain(nil), id(number), from: 9) }
+    #expect(keeper.strangers.all.prefix(3).map { $0.id } == [id(1), id(2), id(3)])
+    #expect(keeper.strangers.all.count == TrustLimits.strangersMax && keeper.strangers.all.last?.id == id(199))
   }
 }
 

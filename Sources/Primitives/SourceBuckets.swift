@@ -1,25 +1,23 @@
-import Primitives
-
 /// How often something may happen from one address, for the 64 addresses from which it happened most: a further address
 /// takes the place of the one whose bucket is the fullest.
-struct SourceBuckets {
+public struct SourceBuckets {
   private struct Entry {
     var source: UInt64 = 0
     var bucket = TokenBucket()
   }
 
-  let rate: TokenRate
+  public let rate: TokenRate
   private var entries = FixedArray<64, Entry>(repeating: Entry())
 
-  init(_ rate: TokenRate) { self.rate = rate }
+  public init(_ rate: TokenRate) { self.rate = rate }
 
   /// When `source` has its next token; a time in the past when it has one.
-  func next(_ source: UInt64) -> Instant {
+  public func next(_ source: UInt64) -> Instant {
     index(of: source).map { entries[$0].bucket.next(rate) } ?? .zero
   }
 
   /// Takes a token of `source`; false when it has none.
-  mutating func take(_ source: UInt64, now: Instant) -> Bool {
+  public mutating func take(_ source: UInt64, now: Instant) -> Bool {
     let place = index(of: source) ?? replaceFullest(source)
     return entries[place].bucket.take(rate, now: now)
   }

@@ -1,0 +1,15 @@
+/// A node has just proved its key: in the handshake of a link, or of a session whose packets came over a link.
+public struct KeyProof: Sendable {
+  /// The address at the other end of that link, as admission charges it; 0 for a process of this machine. For a session it is
+  /// the neighbour that relays it: the address of a node behind it is only claimed.
+  public let source: UInt64
+  /// The bearer of that link.
+  public let bearer: BearerKind
+  public let at: Instant
+
+  public init(from source: UInt64, over bearer: BearerKind, at instant: Instant) {
+    self.source = source
+    self.bearer = bearer
+    at = instant
+  }
+}

@@ -1,0 +1,114 @@
+import Primitives
+import Testing
+
+@testable import Trust
+
+/// What strangers can do to the table of pins, and what the operator's decision does.
+struct FirstUseTests {
+  let box = Box()
+
+  /// Keys in the order of their numbers come under names of their own.
+  private func come(
+    _ keeper: TrustKeeper, _ numbers: Range<UInt64>, over bearer: BearerKind = .ethernet, seconds: UInt64 = 0,
+    from source: (UInt64) -> UInt64
+  ) {
+    for number in numbers {
+      let proof = proof(from: source(number), over: bearer, seconds: seconds)
+      #expect(keeper.refusal(of: id(number), named: name("n\(number)"), proof: proof) == nil, "\(number) is locked out")
+    }
+  }
+
+  private func filled() throws -> TrustKeeper {
+    let keeper = try box.start()
+    for number in 0..<UInt64(TrustLimits.pinsMax) {
+      _ = keeper.refusal(of: id(1000 + number), named: name("n\(number)"), isProven: true)
+    }
+    return keeper
+  }
+
+  @Test func oneAddressGetsSixteenPinsAtOnceAndThenOneInTenMinutes() throws {
+    let keeper = try box.start()
+    come(keeper, 100..<200, seconds: 1000) { _ in 7 }
+    #expect(keeper.pins.count == 16)
+    come(keeper, 200..<300, seconds: 1599) { _ in 7 }
+    #expect(keeper.pins.count == 16)
+    come(keeper, 300..<400, seconds: 1600) { _ in 7 }
+    #expect(keeper.pins.count == 17)
+    come(keeper, 400..<401, seconds: 1600) { _ in 8 }
+    #expect(keeper.isPinned(id(400)) && keeper.unpinnedCount == 283)
+  }
+
+  @Test func oneBearerGetsThirtyTwoPinsAtOnceAndThenOneInTwoMinutes() throws {
+    let keeper = try box.start()
+    come(keeper, 100..<400, seconds: 1000) { $0 }
+    #expect(keeper.pins.count == 32)
+    come(keeper, 400..<402, seconds: 1120) { $0 }
+    #expect(keeper.pins.count == 33)
+    come(keeper, 500..<501, over: .wifi, seconds: 1000) { $0 }
+    #expect(keeper.isPinned(id(500)))
+  }
+
+  @Test func bothKindsOfBluetoothAreOneBearer() throws {
+    let keeper = try box.start()
+    come(keeper, 100..<132, over: .bluetoothLE) { $0 }
+    come(keeper, 200..<201, over: .bluetoothClassic) { $0 }
+    #expect(keeper.pins.count == 32)
+  }
+
+  @Test func whoIsNotPinnedIsPinnedWhenItComesLater() throws {
+    let keeper = try box.start()
+    come(keeper, 100..<133) { $0 }
+    #expect(!keeper.isPinned(id(132)))
+    come(keeper, 132..<133, seconds: 120) { $0 }
+    #expect(keeper.isPinned(id(132)))
+  }
+
+  @Test func aFullTableGivesThePinThatWasUsedLongestAgoToTheOperatorsDecision() throws {
+    let keeper = try filled()
+    // The first one comes again.
+    #expect(keeper.refusal(of: id(1000), named: name("n0"), isProven: true) == nil)
+    #expect(try keeper.pin(id(1), named: name("bob"))?.node == id(1001))
+    #expect(keeper.isPinned(id(1)) && keeper.isPinned(id(1000)) && !keeper.isPinned(id(1001)))
+    #expect(keeper.pins.count == TrustLimits.pinsMax)
+  }
+
+  @Test func theOrderOfUseOutlivesARestart() throws {
+    let keeper = try filled()
+    try keeper.saveIfChanged()
+    let second = try box.start()
+    #expect(second.refusal(of: id(1000), named: name("n0"), isProven: true) == nil)
+    #expect(second.hasUnsaved)
+    try second.saveIfChanged()
+    #expect(second.refusal(of: id(1000), named: name("n0"), isProven: true) == nil)
+    #expect(!second.hasUnsaved, "one write for each key and start")
+    #expect(try box.start().pin(id(1), named: name("bob"))?.node == id(1001))
+  }
+
+  @Test func noPinOfTheOperatorGivesWay() throws {
+    let keeper = try box.start()
+    for number in 0..<UInt64(TrustLimits.pinsMax) { try keeper.pin(id(1000 + number), named: name("n\(number)")) }
+    #expect(throws: TrustError.self) { try keeper.pin(id(1), named: name("bob")) }
+    #expect(keeper.pins.allSatisfy { $0.isByOperator } && keeper.pins.count == TrustLimits.pinsMax)
+    #expect(keeper.pinsLeft == .many, "the operator knows them")
+  }
+
+  @Test func noNameGivesWayToAStranger() throws {
+    let keeper = try filled()
+    for number in 5000..<6000 as Range<UInt64> {
+      #expect(keeper.refusal(of: id(number), named: name("m\(number)"), isProven: true) == nil)
+    }
+    #expect(keeper.pins.allSatisfy { $0.node.high < 5000 })
+    #expect(keeper.refusal(of: id(1), named: name("n7"), isProven: true) == .keyChanged)
+  }
+
+  @Test func theOperatorIsWarnedAtHalfAndWhenAllAreTaken() throws {
+    let keeper = try box.start()
+    #expect(keeper.pinsLeft == .many)
+    for number in 0..<UInt64(TrustLimits.pinsMax) {
+      _ = keeper.refusal(of: id(1000 + number), named: name("n\(number)"), isProven: true)
+      let count = Int(number) + 1
+      #expect(keeper.pinsLeft == (count < 128 ? .many : count < 256 ? .few : .none))
+    }
+    #expect(keeper.unverifiedCount == 256)
+  }
+}
