@@ -39,3 +39,38 @@ char *cavahi_reverse_lookup_name(const AvahiAddress *address, char *name, size_t
   snprintf(name, size, "causeway-%08x.%s", token, reverse);
   return name;
 }
+
+static uint64_t charged_source(const struct sockaddr_storage *address) {
+  if (address->ss_family == AF_INET) {
+    return (uint64_t)0xFFFF << 32 | ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr);
+  }
+  if (address->ss_family != AF_INET6) return 0;
+  const struct in6_addr *place = &((const struct sockaddr_in6 *)address)->sin6_addr;
+  uint64_t number = 0;
+  for (int i = 0; i < 8; i++) number = number << 8 | place->s6_addr[(IN6_IS_ADDR_LINKLOCAL(place) ? 8 : 0) + i];
+  return number;
+}
+
+ssize_t cavahi_peek(int descriptor, void *buffer, size_t size, uint64_t *source, uint32_t *interface) {
+  struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
+  union {
+    struct cmsghdr head;
+    char bytes[512];
+  } control;
+  struct iovec part = {.iov_base = buffer, .iov_len = size};
+  struct msghdr message = {.msg_name = &address, .msg_namelen = sizeof address, .msg_iov = &part, .msg_iovlen = 1,
+                           .msg_control = &control, .msg_controllen = sizeof control};
+  *source = 0;
+  *interface = 0;
+  ssize_t count = recvmsg(descriptor, &message, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+  if (count < 0) return count;
+  *source = charged_source(&address);
+  for (struct cmsghdr *item = CMSG_FIRSTHDR(&message); item; item = CMSG_NXTHDR(&message, item)) {
+    if (item->cmsg_level == IPPROTO_IP && item->cmsg_type == IP_PKTINFO) {
+      *interface = (uint32_t)((struct in_pktinfo *)CMSG_DATA(item))->ipi_ifindex;
+    } else if (item->cmsg_level == IPPROTO_IPV6 && item->cmsg_type == IPV6_PKTINFO) {
+      *interface = ((struct in6_pktinfo *)CMSG_DATA(item))->ipi6_ifindex;
+    }
+  }
+  return count;
+}

@@ -29,9 +29,9 @@ public final class DNSServiceDiscovery {
   public private(set) var source = Source.none
   /// Services known now, at most `ServiceTable.servicesMax`.
   public var serviceCount: Int { table.services.count }
-  /// Services rejected since the start because the table was full.
+  /// Services that found the table full, since the start.
   public var refusedServices: Int { refusedServicesBefore &+ table.refusals }
-  /// Packets kept from the built-in responder: malformed, or with CNAME records.
+  /// Packets kept from the built-in responder: malformed, with CNAME records, or with more records than their sender's share.
   public var refusedPackets: Int { refusedPacketsBefore &+ (embedded?.refusedPackets ?? 0) }
 
   private let loop: EventLoop
@@ -118,10 +118,24 @@ public final class DNSServiceDiscovery {
   /// A dial of this candidate failed: whether its service is still at this address is asked again. So it is found at
   /// another one, or lost.
   public func dialFailed(_ candidate: Candidate) {
-    for service in table.services
-    where service.phase == .known && service.candidate?.leads(whereLeads: candidate) == true {
+    for service in table.services where service.candidate?.leads(whereLeads: candidate) == true {
+      service.failedDials = min(service.failedDials + 1, 100)
+      if service.phase != .known { continue }
       service.phase = .waiting
       wake(at: monotonicNow())
+    }
+  }
+
+  /// A node with this hint has proved its key at this address, which it dialled from or was dialled at: its services keep their
+  /// places.
+  public func proved(_ remote: RemoteAddress, hint: UInt64) {
+    guard case .ip(var host) = remote else { return }
+    host.port = 0
+    for service in table.services {
+      guard let candidate = service.candidate, candidate.hint == hint || candidate.address == remote else { continue }
+      guard candidate.host == host else { continue }
+      service.isProven = true
+      service.failedDials = 0
     }
   }
 
@@ -299,6 +313,12 @@ public final class DNSServiceDiscovery {
     withdraw(service)
   }
 
+  /// Another service has taken its place.
+  private func evict(_ service: Service) {
+    service.responder?.endLookup(service)
+    withdraw(service)
+  }
+
   /// Withdraws the service's candidate; it is lost when no other service leads to it.
   private func withdraw(_ service: Service) {
     guard let candidate = service.candidate else { return }
@@ -353,11 +373,14 @@ extension DNSServiceDiscovery: ResponderOwner {
     guard responder === active, NodeHint.ofInstanceName(key.name) != hint else { return }
     if let service = table.find(key) {
       service.isConfirmed = true
-    } else if table.insert(key, evicting: { $0.responder?.endLookup($0) }) == nil {
+    } else {
+      let service = table.insert(key, evicting: { evict($0) })
       if table.refusals == 1 {
-        report("\(ServiceTable.servicesMax) services are announced here: further ones are ignored", isFault: true)
+        report(
+          "more than \(ServiceTable.servicesMax) services are announced here: those where no node has answered give way",
+          isFault: true)
       }
-      return
+      if service == nil { return }
     }
     wake(at: monotonicNow())
   }
@@ -383,6 +406,8 @@ extension DNSServiceDiscovery: ResponderOwner {
     // Announcements are not authenticated: without this check one packet would make the box dial any address in the
     // world.
     if isNew && !mayDial(endpoint, for: service) { return lookupFailed(service) }
+    // Another place is another machine, until it has proved to be the same one.
+    if candidate != service.candidate { (service.isProven, service.failedDials) = (false, 0) }
     service.phase = .known
     service.failures = 0
     service.isOffLink = false

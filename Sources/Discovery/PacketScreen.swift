@@ -1,10 +1,14 @@
+import CAvahi
 import CSystem
+import Primitives
+import Reactor
 
 /// Checks each multicast DNS packet before libavahi-core reads it, and drops dangerous ones.
 ///
 /// libavahi-core 0.8 aborts, or reads freed memory, on some CNAME records (avahi issues 501, 678, 683), which would
 /// crash the relay. DNS-SD needs no CNAME, so packets with one are dropped, and so are packets that are not well-formed
-/// DNS from end to end (RFC 1035, section 4.1).
+/// DNS from end to end (RFC 1035, section 4.1). Answers with more records than their sender's share of the cache are dropped
+/// as well (`RecordShares`).
 final class PacketScreen {
   /// RFC 6762, section 17: the largest multicast DNS message, with IP and UDP headers.
   static let packetBytesMax = 9000
@@ -13,16 +17,28 @@ final class PacketScreen {
 
   /// Packets dropped so far.
   private(set) var refusedCount = 0
+  private var shares: RecordShares
   private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: packetBytesMax, alignment: 8)
+
+  init() {
+    var seed: UInt64 = 0
+    // Without a random seed the counts can only be deceived.
+    _ = withUnsafeMutableBytes(of: &seed) { getrandom($0.baseAddress, $0.count, UInt32(GRND_NONBLOCK)) }
+    shares = RecordShares(seed: seed)
+  }
 
   deinit { buffer.deallocate() }
 
   /// True when Avahi may read the next datagram; otherwise it was removed from the queue.
-  func admitsNext(of descriptor: CInt) -> Bool {
-    let peek = CInt(MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT)
-    let count = recv(descriptor, buffer.baseAddress, buffer.count, peek)
+  func admitsNext(of descriptor: CInt, now: Instant = monotonicNow()) -> Bool {
+    var source: UInt64 = 0
+    var interface: UInt32 = 0
+    let count = cavahi_peek(descriptor, buffer.baseAddress, buffer.count, &source, &interface)
     if count < 0 { return true }  // an error, or no datagram: Avahi's own recvmsg will report it
-    if count <= buffer.count, Self.admits(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { return true }
+    if count <= buffer.count {
+      let packet = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+      if Self.admits(packet), shares.admits(packet, from: source, on: interface, now: now) { return true }
+    }
     refusedCount &+= 1
     _ = recv(descriptor, buffer.baseAddress, 1, CInt(MSG_DONTWAIT))
     return false
@@ -51,12 +67,12 @@ final class PacketScreen {
   /// RFC 1035, section 3.2.2.
   private static let cname = 5
 
-  private static func word(_ packet: UnsafeRawBufferPointer, _ offset: Int) -> Int {
+  static func word(_ packet: UnsafeRawBufferPointer, _ offset: Int) -> Int {
     Int(packet[offset]) << 8 | Int(packet[offset + 1])
   }
 
   /// The end of the name at `offset`: after its root label or its pointer (RFC 1035, section 4.1.4).
-  private static func nameEnd(_ packet: UnsafeRawBufferPointer, _ start: Int) -> Int? {
+  static func nameEnd(_ packet: UnsafeRawBufferPointer, _ start: Int) -> Int? {
     var offset = start
     while offset < packet.count {
       let length = Int(packet[offset])

@@ -31,12 +31,42 @@ final class Service {
   var candidate: Candidate?
   /// Consecutive failed look-ups.
   var failures = 0
+  /// Failed dials of its address since a node proved its key there.
+  var failedDials = 0
+  /// A node has proved its key at its address.
+  var isProven = false
   /// The last result was an address outside the interface's network.
   var isOffLink = false
   /// False after a change of responder, until the new one has found the service.
   var isConfirmed = true
 
   init(_ key: ServiceKey) { self.key = key }
+
+  /// What is known of who announces it; all of one interface of which no address is known are one machine.
+  struct Machine: Equatable {
+    var interface: CInt
+    var high: UInt64 = 0
+    var low: UInt64 = 0
+
+    func precedes(_ other: Machine) -> Bool {
+      if low != other.low { return low < other.low }
+      return high != other.high ? high < other.high : interface < other.interface
+    }
+  }
+
+  var machine: Machine {
+    guard let host = candidate?.host else { return Machine(interface: key.interface) }
+    return Machine(interface: key.interface, high: host.high, low: host.low)
+  }
+}
+
+extension Candidate {
+  /// The IP address without its port.
+  var host: IPEndpoint? {
+    guard case .ip(var endpoint) = address else { return nil }
+    endpoint.port = 0
+    return endpoint
+  }
 }
 
 /// The greatest memory of discovery, in bytes.
@@ -62,23 +92,39 @@ final class ServiceTable {
   static let restLongest = TimeSpan.seconds(640)
 
   private(set) var services: [Service] = []
-  /// Services rejected since the last `takeRefusals` because the table was full.
+  /// Services that found the table full since the last `takeRefusals`: others, or they themselves, are unknown.
   private(set) var refusals = 0
 
   func find(_ key: ServiceKey) -> Service? { services.first { $0.key == key } }
 
-  /// Adds a service. When the table is full, one whose look-up failed is replaced; nil when there is none.
+  /// Adds a service. In a full table another one gives way, unless all are proven: then the result is nil. `evicting` gets it
+  /// after it was removed.
   func insert(_ key: ServiceKey, evicting: (Service) -> Void) -> Service? {
     if services.count >= Self.servicesMax {
-      guard let index = services.firstIndex(where: { $0.failures > 0 && $0.candidate == nil }) else {
-        refusals &+= 1
-        return nil
-      }
+      refusals &+= 1
+      guard let index = nextToGiveWay() else { return nil }
       evicting(services.remove(at: index))
     }
     let service = Service(key)
     services.append(service)
     return service
+  }
+
+  /// One that cannot be resolved; then one where nobody answers, then any other one that is not proven: of the machine that has
+  /// most of them the oldest. A machine is an address on an interface, as far as anything is known of who announces.
+  private func nextToGiveWay() -> Int? {
+    if let silent = services.firstIndex(where: { $0.failures > 0 && $0.candidate == nil }) { return silent }
+    let isAnyUnanswered = services.contains { !$0.isProven && $0.failedDials > 0 }
+    let choice = services.filter { !$0.isProven && (!isAnyUnanswered || $0.failedDials > 0) }
+    let machines = choice.map { $0.machine }.sorted { $0.precedes($1) }
+    var (largest, most, run) = (machines.first, 0, 0)
+    for index in machines.indices {
+      run = index > 0 && machines[index] == machines[index - 1] ? run + 1 : 1
+      if run > most { (largest, most) = (machines[index], run) }
+    }
+    return services.firstIndex {
+      !$0.isProven && (!isAnyUnanswered || $0.failedDials > 0) && $0.machine == largest
+    }
   }
 
   func remove(_ service: Service) { services.removeAll { $0 === service } }

@@ -193,13 +193,14 @@ struct ServiceTests {
     #expect(stage.listener.present.map(\.bearer) == [.loopback])
   }
 
-  @Test func `ten thousand names cost 256 entries and one line`() throws {
+  @Test func `two thousand names cost 256 entries and one line, and the last ones are there`() throws {
     let stage = try Stage()
-    for number in 2..<10_002 { stage.discovery.responderFound(stage.responder, Stage.key(number)) }
+    for number in 2..<2_002 { stage.discovery.responderFound(stage.responder, Stage.key(number)) }
     #expect(stage.discovery.serviceCount == ServiceTable.servicesMax)
-    #expect(stage.discovery.refusedServices == 10_000 - ServiceTable.servicesMax)
+    #expect(stage.discovery.refusedServices == 2_000 - ServiceTable.servicesMax)
+    #expect(stage.discovery.table.find(Stage.key(2_001)) != nil)
     #expect(stage.listener.reports.count == 1)
-    for number in 2..<10_002 { stage.discovery.responderLost(stage.responder, Stage.key(number)) }
+    for number in 2..<2_002 { stage.discovery.responderLost(stage.responder, Stage.key(number)) }
     #expect(stage.discovery.serviceCount == 0)
   }
 
@@ -210,7 +211,64 @@ struct ServiceTests {
     stage.discovery.responderLookedUp(stage.responder, silent, nil, NodeRecord())
     #expect(stage.find(Stage.key(9999)) != nil)
     #expect(stage.discovery.table.find(silent.key) == nil)
-    #expect(stage.find(Stage.key(9998)) == nil)
+    #expect(stage.listener.present.isEmpty)
+  }
+
+  /// A table full of services at addresses of one network; each is a candidate.
+  private func filled(_ stage: Stage, count: Int = ServiceTable.servicesMax, hosts: UInt64 = 256) throws -> [Service] {
+    try (0..<count).map { number in
+      let service = try #require(stage.find(Stage.key(number + 2)))
+      stage.answer(service, 0x0A00_0000 | UInt64(number) % hosts, port: UInt16(1000 + number))
+      return service
+    }
+  }
+
+  @Test func `a newcomer takes the place of a service where nobody answered, and its candidate is lost`() throws {
+    let stage = try Stage()
+    let services = try filled(stage)
+    let lost = try #require(services[77].candidate)
+    stage.discovery.dialFailed(lost)
+    #expect(stage.find(Stage.key(9999)) != nil)
+    #expect(stage.discovery.table.find(services[77].key) == nil)
+    #expect(!stage.listener.present.contains(lost) && stage.listener.present.count == ServiceTable.servicesMax - 1)
+  }
+
+  @Test func `among those that were not dialled the machine with most services gives way, the oldest of it first`() throws {
+    let stage = try Stage()
+    // Five services each of 50 machines, of which one gets three more; and three services without an address.
+    let services = try filled(stage, count: 250, hosts: 50)
+    for number in 0..<3 {
+      stage.answer(try #require(stage.find(Stage.key(5000 + number))), 0x0A00_0009, port: UInt16(1 + number))
+      _ = stage.find(Stage.key(6000 + number))
+    }
+    #expect(stage.find(Stage.key(9999)) != nil)
+    #expect(stage.discovery.table.find(services[9].key) == nil)
+    #expect(stage.discovery.serviceCount == ServiceTable.servicesMax)
+  }
+
+  @Test func `a service where a node proved its key never gives way`() throws {
+    let stage = try Stage()
+    let services = try filled(stage)
+    for service in services {
+      let candidate = try #require(service.candidate)
+      stage.discovery.proved(candidate.address, hint: candidate.hint)
+      stage.discovery.dialFailed(candidate)
+    }
+    #expect(stage.find(Stage.key(9999)) == nil)
+    #expect(services.allSatisfy { stage.discovery.table.find($0.key) != nil })
+  }
+
+  @Test func `a node that dialled from a machine proves its service there, and no other one`() throws {
+    let stage = try Stage()
+    let real = try #require(stage.find(Stage.key(7))), false1 = try #require(stage.find(Stage.key(7, interface: 3)))
+    let other = try #require(stage.find(Stage.key(8)))
+    stage.answer(real, 0x0A00_0001)
+    stage.answer(false1, 0x0A00_0002)
+    stage.answer(other, 0x0A00_0001, port: 9)
+    stage.discovery.proved(.ip(IPEndpoint(high: 0, low: 0xFFFF_0A00_0001, port: 55_555, scope: 0)), hint: 7)
+    #expect(real.isProven && !false1.isProven && !other.isProven)
+    stage.answer(real, 0x0A00_0003)
+    #expect(!real.isProven, "another machine")
   }
 
   @Test func `events of a responder that was replaced count for nothing`() throws {

@@ -1,0 +1,127 @@
+import Primitives
+
+/// Whose records the built-in responder caches. libavahi-core takes no new record when a cache is full, and forgets one only
+/// at the end of its lifetime, which the sender chooses: without shares one machine would keep the records of all others out.
+///
+/// The rule of `FairShare`: a machine may add as many records as leave free what it then has. A machine is a source address, as
+/// far as those of multicast DNS are proven: somebody who sends from many addresses has many shares.
+struct RecordShares {
+  /// Records of one cache: libavahi-core has one for each interface and IP version.
+  static let recordsMax = Int(EmbeddedResponder.cachedRecordsMax)
+
+  private struct Entry {
+    let key: UInt64
+    let source: UInt64
+    var until: Instant
+  }
+
+  private struct Cache {
+    let interface: UInt32
+    let isIPv4: Bool
+    var entries: [Entry] = []
+  }
+
+  /// One for each interface and IP version with records.
+  private var caches: [Cache] = []
+  /// Keeps senders from choosing records that are counted as one.
+  private let seed: UInt64
+
+  init(seed: UInt64) { self.seed = seed }
+
+  /// Whether the responder may read a well-formed packet, whose records are counted then.
+  mutating func admits(
+    _ packet: UnsafeRawBufferPointer, from source: UInt64, on interface: UInt32, now: Instant
+  ) -> Bool {
+    // Questions are not cached.
+    if source == 0 || packet[2] & 0x80 == 0 { return true }
+    let place = cache(interface, isIPv4: source >> 32 == 0xFFFF, now)
+    caches[place].entries.removeAll { $0.until <= now }
+    let records = Self.records(of: packet, seed)
+    var new: [(key: UInt64, seconds: UInt64)] = []
+    for record in records {
+      if let index = caches[place].entries.firstIndex(where: { $0.key == record.key }) {
+        // A lifetime of 0 is a goodbye.
+        caches[place].entries[index].until = now + .seconds(max(record.seconds, 1))
+      } else if record.seconds > 0 && !new.contains(where: { $0.key == record.key }) {
+        new.append(record)
+        if new.count > Self.recordsMax / 2 { return false }
+      }
+    }
+    let held = caches[place].entries.count { $0.source == source }
+    if held + new.count > Self.recordsMax - caches[place].entries.count { return new.isEmpty }
+    for record in new {
+      caches[place].entries.append(Entry(key: record.key, source: source, until: now + .seconds(record.seconds)))
+    }
+    return true
+  }
+
+  private mutating func cache(_ interface: UInt32, isIPv4: Bool, _ now: Instant) -> Int {
+    if let place = caches.firstIndex(where: { $0.interface == interface && $0.isIPv4 == isIPv4 }) { return place }
+    // Those of interfaces that are gone.
+    caches.removeAll { cache in cache.entries.allSatisfy { $0.until <= now } }
+    caches.append(Cache(interface: interface, isIPv4: isIPv4))
+    return caches.count - 1
+  }
+
+  /// The records of a packet that `PacketScreen` admits, each as a number for its name, type and data, with its lifetime.
+  private static func records(of packet: UnsafeRawBufferPointer, _ seed: UInt64) -> [(key: UInt64, seconds: UInt64)] {
+    var offset = 12
+    for _ in 0..<PacketScreen.word(packet, 4) { offset = (PacketScreen.nameEnd(packet, offset) ?? packet.count) + 4 }
+    let count = PacketScreen.word(packet, 6) + PacketScreen.word(packet, 8) + PacketScreen.word(packet, 10)
+    var records: [(key: UInt64, seconds: UInt64)] = []
+    for _ in 0..<count {
+      guard let end = PacketScreen.nameEnd(packet, offset), packet.count - end >= 10 else { break }
+      let type = PacketScreen.word(packet, end)
+      let seconds = PacketScreen.word(packet, end + 4) << 16 | PacketScreen.word(packet, end + 6)
+      let data = end + 10, dataEnd = data + PacketScreen.word(packet, end + 8)
+      if dataEnd > packet.count { break }
+      var key = hash(name: packet, offset, seed ^ UInt64(type))
+      switch type {
+      case pointer: key = hash(name: packet, data, key)
+      case service where dataEnd - data > 6: key = hash(name: packet, data + 6, hash(packet[data..<(data + 6)], key))
+      case _: key = hash(packet[data..<dataEnd], key)
+      }
+      records.append((key, UInt64(seconds)))
+      offset = dataEnd
+    }
+    return records
+  }
+
+  /// Types whose data have a name, which may be written in several ways (RFC 1035, section 4.1.4; RFC 2782).
+  private static let pointer = 12
+  private static let service = 33
+  /// More pointers than a name of 255 bytes needs.
+  private static let jumpsMax = 128
+
+  private static func hash(_ bytes: Slice<UnsafeRawBufferPointer>, _ start: UInt64) -> UInt64 {
+    bytes.reduce(start) { mixed($0 ^ UInt64($1)) }
+  }
+
+  /// Of the labels of a name, wherever they stand, in lower case.
+  private static func hash(name packet: UnsafeRawBufferPointer, _ start: Int, _ seed: UInt64) -> UInt64 {
+    var (offset, jumps, key) = (start, 0, seed)
+    while offset < packet.count, packet[offset] != 0 {
+      let length = Int(packet[offset])
+      if length >= 0xC0 {
+        guard offset + 1 < packet.count, jumps < jumpsMax else { break }
+        jumps += 1
+        offset = (length & 0x3F) << 8 | Int(packet[offset + 1])
+        continue
+      }
+      guard offset + 1 + length <= packet.count else { break }
+      key = mixed(key ^ UInt64(length) << 8)
+      for byte in packet[(offset + 1)..<(offset + 1 + length)] {
+        key = mixed(key ^ UInt64((0x41...0x5A).contains(byte) ? byte | 0x20 : byte))
+      }
+      offset += 1 + length
+    }
+    return key
+  }
+
+  /// The finaliser of MurmurHash3, over a sum with an odd constant.
+  private static func mixed(_ value: UInt64) -> UInt64 {
+    var mixed = value &+ 0x9E37_79B9_7F4A_7C15
+    mixed = (mixed ^ mixed >> 33) &* 0xFF51_AFD7_ED55_8CCD
+    return mixed ^ mixed >> 33
+  }
+}
