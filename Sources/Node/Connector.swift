@@ -19,6 +19,10 @@ struct Connector {
     var phase: Phase
     /// Failed dials and closed links since a link last came up.
     var failures: UInt32 = 0
+    /// Its node has proved its key on a link.
+    var isProven = false
+    /// It is dialled in its turn as one of those that nothing is known of (`Trials.swift`).
+    var isTrial = false
     /// A link with it is wanted; else it is not dialled.
     var isWanted: Bool
     /// Since when it has been wanted.
@@ -46,9 +50,12 @@ struct Connector {
     /// It answered an inquiry.
     var isClassic: Bool { bearer == .bluetoothClassic }
 
+    /// It was announced in a domain without saying of which node.
+    var isNameless: Bool { domain != 0 && hint == 0 }
+
     /// When it may be dialled, if it is to be dialled from `start` on.
     func dialTime(_ start: Instant) -> Instant {
-      if !isSelected { return start }
+      if !isSelected || isTrial { return start }
       let (calm, patience) =
         isInCrowd ? (Connector.crowdCalm, Connector.crowdPatience) : (Connector.calm, Connector.patience)
       return max(start, min(domainChangedAt + calm, wantedAt + patience))
@@ -143,7 +150,7 @@ struct Connector {
       handle: candidate.handle, bearer: candidate.bearer, hint: candidate.hint, domain: candidate.domain,
       relays: candidate.relays, phase: .waiting(now), isWanted: false, domainChangedAt: now)
     // `choose` decides on the others.
-    if !new.isSelected && !new.isHeard && !new.isClassic {
+    if !new.isSelected && !new.isHeard && !new.isClassic && !new.isNameless {
       let waits = candidate.hint != 0 && candidate.hint < localHint
       new.phase = .waiting(waits ? now + Self.dialDeferral : now)
       new.isWanted = true
@@ -188,12 +195,14 @@ struct Connector {
   /// A link opened. `handle` is nil when the neighbour dialled.
   mutating func linkOpened(_ slot: Int, _ handle: UInt32?, peer: NodeID, now: Instant) {
     isStale = true
+    for index in candidates.indices where candidates[index].hint == peer.high { candidates[index].isProven = true }
     guard let handle, let index = index(of: handle) else { return }
     if candidates[index].hint != peer.high {
       candidateChanges += 1
       reviewServed(candidates[index].hint, now)
     }
     candidates[index].hint = peer.high
+    candidates[index].isProven = true
     candidates[index].phase = .linked(slot)
   }
 
@@ -235,10 +244,11 @@ struct Connector {
     for index in candidates.indices {
       if candidates[index].isSelected {
         if isFirstOfItsDomain(index) { choose(in: candidates[index].domain, now, standing) }
-      } else if !candidates[index].isHeard && !candidates[index].isClassic {
+      } else if !candidates[index].isHeard && !candidates[index].isClassic && !candidates[index].isNameless {
         setWanted(index, true, isMutual: candidates[index].hint != 0, now)
       }
     }
+    if hasDomains || candidates.contains(where: { $0.isNameless }) { chooseTrials(now, standing) }
     chooseOverBluetooth(now, standing)
     chooseOverClassic(now, standing)
     isInCrowd = candidates.contains { $0.isInCrowd }
@@ -250,14 +260,18 @@ struct Connector {
 
   private mutating func choose(in domain: UInt32, _ now: Instant, _ standing: (UInt64, BearerKind) -> Standing) {
     var selection = LinkSelection(local: localHint, relays: relays)
+    let isDoubtful = isDoubtful(domain)
     for candidate in candidates where candidate.domain == domain && candidate.isSelected && candidate.relays {
-      if candidate.failures < Self.failuresMax || standing(candidate.hint, candidate.bearer) == .linked {
+      let isLinked = standing(candidate.hint, candidate.bearer) == .linked
+      if isLinked || candidate.failures < Self.failuresMax && (candidate.isProven || !isDoubtful) {
         selection.add(candidate.hint)
       }
     }
     for index in candidates.indices where candidates[index].domain == domain && candidates[index].isSelected {
       let (hint, relays) = (candidates[index].hint, candidates[index].relays)
-      let isChosen = selection.wants(hint, relays: relays)
+      let isUnproven =
+        isDoubtful && !candidates[index].isProven && standing(hint, candidates[index].bearer) != .linked
+      let isChosen = !isUnproven && selection.wants(hint, relays: relays)
       let isDemanded = demand.contains(hint)
       // The other end counts the same bytes.
       let isMutual = isChosen ? selection.isMutual(relays: relays) : isDemanded
@@ -315,8 +329,8 @@ struct Connector {
     candidates.contains { $0.isInCrowd && $0.isWanted && $0.failures == 0 && !isUp($0.hint, $0.bearer) }
   }
 
-  /// The next wanted candidate to dial, urgent ones and then the longest due first; it is then in `.dialling`. `isReached`
-  /// says whether a way leads to a node. Call `choose` first.
+  /// The next wanted candidate to dial: urgent ones, then those that have not failed and those that are proven, then the others;
+  /// the longest due first. It is then in `.dialling`. `isReached` says whether a way leads to a node. Call `choose` first.
   mutating func nextDial(
     now: Instant, isLinked: (_ hint: UInt64, _ bearer: BearerKind) -> Bool, isReached: (_ hint: UInt64) -> Bool
   ) -> UInt32? {
@@ -357,12 +371,18 @@ struct Connector {
       let due = candidates[index].dialTime(start)
       if due > now { continue }
       if let known = longest {
-        let isUrgent = candidates[index].isUrgent
-        if isUrgent == candidates[known.index].isUrgent ? due >= known.due : !isUrgent { continue }
+        let (rank, former) = (rank(index), rank(known.index))
+        if rank == former ? due >= known.due : rank > former { continue }
       }
       longest = (index, due)
     }
     return longest?.index
+  }
+
+  /// Announced addresses where nobody answers do not make a newcomer wait.
+  private func rank(_ index: Int) -> Int {
+    if candidates[index].isUrgent { return 0 }
+    return candidates[index].isProven || candidates[index].failures == 0 ? 1 : 2
   }
 
   /// When `nextDial` may have a new result. That a place is free again is an event.

@@ -237,6 +237,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   func linkProved(_ driver: LinkDriver) {
     giveUpCrossed(driver)
     if !driver.handoff.isInbound { bluetooth?.proved(driver.handoff.remote) }
+    dnsSD?.proved(driver.handoff.remote, hint: driver.peer.high)
   }
 
   func linkOpened(_ driver: LinkDriver) {

@@ -1,0 +1,142 @@
+import Primitives
+import Testing
+
+@testable import Node
+
+// Anybody on a network can announce nodes that do not exist.
+
+/// A network where nobody answers at an announced address: a dial fails after 5 s.
+private final class Network {
+  let dialler: Dialler
+  private var dials: [(handle: UInt32, end: Instant)] = []
+  private var inventedCount: UInt32 = 0
+  private(set) var dialled: [UInt32] = []
+
+  init(relays: Bool = true) { dialler = Dialler(local: 1 << 63, relays: relays) }
+
+  /// Announces nodes whose ids are spread like real ones.
+  func invent(_ count: UInt32, named: Bool = true) {
+    for _ in 0..<count {
+      inventedCount += 1
+      var hints = SeededRandom(seed: UInt64(inventedCount))
+      #expect(dialler.find(inventedCount, hint: named ? hints.next() | 1 : 0, domain: 3))
+    }
+  }
+
+  /// Lets time pass; how long it took until `handle` was dialled, nil when it was not.
+  @discardableResult
+  func pass(_ span: TimeSpan, until handle: UInt32 = 0, inventingEverySecond isFlood: Bool = false) -> TimeSpan? {
+    let began = dialler.now
+    var second = began
+    while dialler.now - began < span {
+      if isFlood && dialler.now >= second {
+        invent(1)
+        second = second + .seconds(1)
+      }
+      for dial in dials where dial.end <= dialler.now { dialler.connector.dialFailed(dial.handle, now: dialler.now) }
+      dials.removeAll { $0.end <= dialler.now }
+      for new in dialler.dials() {
+        if new == handle { return dialler.now - began }
+        dialled.append(new)
+        dials.append((new, dialler.now + .seconds(5)))
+      }
+      dialler.now = dialler.now + .milliseconds(50)
+    }
+    return nil
+  }
+}
+
+private let real: UInt32 = 70_000
+
+@Test(arguments: [7, 8, 9] as [UInt64]) func aRealNodeAmongInventedOnesIsDialledWithinTenSeconds(_ hint: UInt64) throws {
+  let network = Network()
+  network.invent(255)
+  network.pass(.seconds(20))
+  #expect(network.dialler.find(real, hint: hint, domain: 3))
+  let time = try #require(network.pass(.seconds(75), until: real, inventingEverySecond: true), "it is not dialled")
+  #expect(time <= .seconds(10), "\(time.milliseconds) ms")
+}
+
+@Test func aRealNodeThatWasThereBeforeTheFloodIsDialledWithinHalfAMinute() throws {
+  let network = Network()
+  #expect(network.dialler.find(real, hint: 7, domain: 3))
+  network.invent(255)
+  let time = try #require(network.pass(.seconds(75), until: real), "it is not dialled")
+  #expect(time <= .seconds(30), "\(time.milliseconds) ms")
+}
+
+@Test func aNodeAmongNamelessAnnouncementsIsDialledWithinTenSeconds() throws {
+  let network = Network()
+  network.invent(255, named: false)
+  network.pass(.seconds(20))
+  #expect(network.dialler.find(real, hint: 7, domain: 3))
+  let time = try #require(network.pass(.seconds(75), until: real), "it is not dialled")
+  #expect(time <= .seconds(10), "\(time.milliseconds) ms")
+}
+
+@Test func aLeafFindsARelayAmongInventedOnes() throws {
+  let network = Network(relays: false)
+  network.invent(255)
+  network.pass(.seconds(30))
+  #expect(network.dialler.find(real, hint: 7, domain: 3))
+  let time = try #require(network.pass(.seconds(75), until: real), "it is not dialled")
+  #expect(time <= .seconds(10), "\(time.milliseconds) ms")
+}
+
+@Test func twoDialsAreLeftForOthers() {
+  let network = Network()
+  network.invent(255)
+  network.pass(.seconds(30))
+  #expect(network.dialler.find(real, hint: 0, domain: 0), "a configured peer")
+  #expect(network.pass(.seconds(1), until: real) != nil)
+}
+
+@Test func whatWasProvenIsKeptInADoubtfulDomain() {
+  let network = Network()
+  let connector = { network.dialler.connector }
+  #expect(network.dialler.find(real, hint: 7, domain: 3))
+  network.dialler.now = network.dialler.now + .seconds(2)
+  #expect(network.dialler.dials() == [real])
+  network.dialler.connector.linkOpened(0, real, peer: NodeID(high: 7, low: 0), now: network.dialler.now)
+  network.dialler.linked = [7]
+  network.dialler.connector.linkUp(0)
+  network.invent(255)
+  network.pass(.seconds(30))
+  #expect(connector().isDoubtful(3))
+  // Its link ends: it is dialled again before all that are invented.
+  network.dialler.linked = []
+  network.dialler.connector.linkClosed(0, peer: NodeID(high: 7, low: 0), retryAfterSeconds: 0, now: network.dialler.now)
+  #expect((network.pass(.seconds(75), until: real) ?? .seconds(75)) <= .seconds(3))
+}
+
+@Test func aDomainWhereNodesAnswerIsNotDoubtful() {
+  let dialler = Dialler(local: 1 << 63)
+  for number in 1...40 as ClosedRange<UInt32> { #expect(dialler.find(number, hint: UInt64(number), domain: 3)) }
+  for number in 1...3 as ClosedRange<UInt32> {
+    for _ in 0..<2 { dialler.connector.dialFailed(number, now: dialler.now) }
+  }
+  #expect(!dialler.connector.isDoubtful(3))
+  for _ in 0..<2 { dialler.connector.dialFailed(4, now: dialler.now) }
+  #expect(dialler.connector.isDoubtful(3))
+  // One of them answers.
+  dialler.connector.linkOpened(0, 4, peer: NodeID(high: 4, low: 0), now: dialler.now)
+  #expect(!dialler.connector.isDoubtful(3))
+}
+
+@Test func aNodeWithItsLinksTriesOneAtATime() {
+  let dialler = Dialler(local: 1 << 63)
+  for number in 1...40 as ClosedRange<UInt32> { #expect(dialler.find(number, hint: UInt64(number), domain: 3)) }
+  for number in 1...4 as ClosedRange<UInt32> {
+    dialler.connector.linkOpened(Int(number), number, peer: NodeID(high: UInt64(number), low: 0), now: dialler.now)
+    dialler.connector.linkUp(Int(number))
+    dialler.linked.insert(UInt64(number))
+  }
+  for number in 5...8 as ClosedRange<UInt32> {
+    for _ in 0..<2 { dialler.connector.dialFailed(number, now: dialler.now) }
+  }
+  dialler.now = dialler.now + .seconds(1)
+  #expect(dialler.dials() == [40])
+  #expect(dialler.dials() == [])
+  dialler.connector.dialFailed(40, now: dialler.now)
+  #expect(dialler.dials() == [39])
+}
