@@ -4,8 +4,9 @@ import Primitives
 /// Peers that were heard advertising our service, or that answered an inquiry with it; of one kind. Its clock runs only while the
 /// radio scans for them, so that no peer is lost for silence while nothing was received.
 struct CandidateTable {
-  /// Any device in radio range can use a place by advertising our UUID. In a full table a new peer only replaces one
-  /// that has been silent for `replaceableAfter`.
+  /// Any device in radio range can use a place by advertising our UUID, under any number of addresses. In a full table a new peer
+  /// replaces one that has been silent for `replaceableAfter`; else one where a dial led to no node; else the one that was found
+  /// first, if it had `replaceableAfter` for its turn. One that is linked, or where a node has proved its key, keeps its place.
   static let entriesMax = 64
   /// Scanning time without being heard (three sessions) after which an unlinked peer is lost.
   static let lostAfter = TimeSpan.seconds(30)
@@ -24,8 +25,11 @@ struct CandidateTable {
   private struct Entry {
     var candidate: Candidate
     let device: WireAddress
+    let foundAt: TimeSpan
     var heardAt: TimeSpan
     var isLinked = false
+    /// A node has proved its key there.
+    var isProven = false
     /// The PSM of the channel that was opened last, and that of a channel over which a node proved its key. That one is
     /// used once: it stays known if it leads to a node again.
     var openedPSM: UInt16?
@@ -72,15 +76,15 @@ struct CandidateTable {
       return known == entries[index].candidate ? .none : Change(lost: known, found: entries[index].candidate)
     }
     let candidate = Candidate(bearer: device.bearer, address: device.remote, hint: hint, relays: relays)
-    let entry = Entry(candidate: candidate, device: device, heardAt: heardAt)
+    let entry = Entry(candidate: candidate, device: device, foundAt: heardAt, heardAt: heardAt)
     if entries.count < Self.entriesMax {
       entries.append(entry)
       return Change(found: candidate)
     }
-    guard let index = stalest(heardAt) else { return .none }
-    let lost = entries[index].candidate
-    entries[index] = entry
-    return Change(lost: lost, found: candidate)
+    guard let index = stalest(heardAt) ?? mostFruitless ?? longestUnproven(heardAt) else { return .none }
+    let former = entries.remove(at: index)
+    entries.append(entry)
+    return Change(lost: former.withheldUntil == nil ? former.candidate : nil, found: candidate)
   }
 
   /// A link to this address came up or went down. Linked peers are not lost, because many stop advertising.
@@ -118,6 +122,7 @@ struct CandidateTable {
     guard let index = index(of: device) else { return }
     entries[index].provenPSM = entries[index].openedPSM
     entries[index].fruitless = 0
+    entries[index].isProven = true
     if entries[index].withheldUntil != nil { entries[index].withheldUntil = .zero }
   }
 
@@ -146,6 +151,21 @@ struct CandidateTable {
 
   private func isSilent(_ entry: Entry, _ span: TimeSpan, _ clock: TimeSpan) -> Bool {
     !entry.isLinked && clock.nanoseconds - min(entry.heardAt.nanoseconds, clock.nanoseconds) > span.nanoseconds
+  }
+
+  private var mostFruitless: Int? {
+    var most: Int?
+    for index in entries.indices where !entries[index].isLinked && !entries[index].isProven {
+      if entries[index].fruitless > most.map({ entries[$0].fruitless }) ?? 0 { most = index }
+    }
+    return most
+  }
+
+  /// The first one in the order in which they were found.
+  private func longestUnproven(_ clock: TimeSpan) -> Int? {
+    entries.firstIndex {
+      !$0.isLinked && !$0.isProven && clock.nanoseconds - $0.foundAt.nanoseconds > Self.replaceableAfter.nanoseconds
+    }
   }
 
   private func stalest(_ clock: TimeSpan) -> Int? {

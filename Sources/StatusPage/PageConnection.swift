@@ -29,6 +29,8 @@ final class PageConnection: EventSource {
   private var bytes: [UInt8] = []
   /// Of the response.
   private var sentBytes = 0
+  /// When the other end last took some of it.
+  private var takenAt = Instant.zero
   private var droppedBytes = 0
 
   /// Takes over `descriptor`, unless it throws: epoll_ctl's errors.
@@ -44,6 +46,12 @@ final class PageConnection: EventSource {
   /// Nobody waits for it: its request has not come, as browsers open connections that they may need later, or its response was
   /// taken.
   var isIdle: Bool { state != .response }
+
+  /// The other end has taken nothing of its response for a while.
+  var isStalled: Bool {
+    guard let server else { return true }
+    return state == .response && server.loop.now - takenAt >= PageServer.stallTime
+  }
 
   func ready(_ events: UInt32) {
     switch state {
@@ -82,6 +90,7 @@ final class PageConnection: EventSource {
     case .refused(let refusal, let isHeadOnly): bytes = PageResponse.refusal(refusal, isHeadOnly: isHeadOnly)
     }
     state = .response
+    takenAt = server.loop.now
     timer?.set(after: Self.responseTime)
     send()
   }
@@ -92,7 +101,10 @@ final class PageConnection: EventSource {
       CSystem.send(descriptor, $0.baseAddress! + sentBytes, $0.count - sentBytes, CInt(MSG_NOSIGNAL))
     }
     if count < 0 && csystem_errno() != EAGAIN && csystem_errno() != EINTR { return close() }
-    sentBytes += max(count, 0)
+    if count > 0 {
+      sentBytes += count
+      takenAt = server.loop.now
+    }
     guard sentBytes == bytes.count else { return server.loop.modify(registration, .write) }
     state = .lingering
     bytes = []

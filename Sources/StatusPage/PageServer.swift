@@ -12,8 +12,11 @@ public final class PageServer {
   public static let connectionsOfSourceMax = 2
   /// What one connection may hold: a request, or a response.
   public static let connectionBytesMax = PageRequest.headBytesMax + PageResponse.headBytesMax + PageContent.bytesMax
-  /// Connections that are served; what comes faster is closed.
-  static let rate = TokenRate(perSecond: 16, burst: 32)
+  /// Connections of one address that are served, and of all; what comes faster is closed.
+  static let rateOfSource = TokenRate(perSecond: 16, burst: 32)
+  static let rate = TokenRate(perSecond: 64, burst: 128)
+  /// A response of which nothing was taken for so long gives its place to an address without a connection.
+  static let stallTime = TimeSpan.seconds(1)
   /// How old a page may be: many requests cost no more than a few.
   static let freshTime = TimeSpan.seconds(1)
   /// Connections that the kernel completes before they are accepted.
@@ -30,6 +33,7 @@ public final class PageServer {
   private var html: [UInt8] = []
   private var htmlAt: Instant?
   private var bucket = TokenBucket()
+  private var sources = SourceBuckets(rateOfSource)
 
   /// Listens at an IPv4 address of an interface. `content` is asked for at most once in `freshTime`. Errors: EADDRINUSE,
   /// EADDRNOTAVAIL, EACCES for a port below 1024 without CAP_NET_BIND_SERVICE, and those of socket and epoll_ctl.
@@ -83,7 +87,7 @@ public final class PageServer {
     }
     if descriptor < 0 { return Acceptor.Outcome(.last) }
     let source = UInt32(bigEndian: address.sin_addr.s_addr)
-    guard bucket.take(Self.rate, now: loop.now), makeRoom(for: source) else {
+    guard sources.take(UInt64(source), now: loop.now), bucket.take(Self.rate, now: loop.now), makeRoom(for: source) else {
       CSystem.close(descriptor)
       return .taken
     }
@@ -96,15 +100,19 @@ public final class PageServer {
     }
   }
 
-  /// Where all places are taken, the oldest connection that nobody waits for gives up its own.
+  /// Where all places are taken, the oldest connection that nobody waits for gives up its own; else, for an address without
+  /// one, the oldest of an address with several, and then one that makes no progress.
   private func makeRoom(for source: UInt32) -> Bool {
     let own = connections.filter { $0.source == source }
     let crowd =
       own.count >= Self.connectionsOfSourceMax ? own : connections.count >= Self.connectionsMax ? connections : []
     if crowd.isEmpty { return true }
-    guard let idle = crowd.first(where: { $0.isIdle }) else { return false }
-    idle.close()
-    return true
+    var victim = crowd.first { $0.isIdle }
+    if victim == nil && own.isEmpty {
+      victim = crowd.first { one in crowd.count { $0.source == one.source } > 1 } ?? crowd.first { $0.isStalled }
+    }
+    victim?.close()
+    return victim != nil
   }
 
   private static func port(of descriptor: CInt) -> UInt16 {

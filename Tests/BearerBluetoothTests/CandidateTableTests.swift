@@ -84,6 +84,44 @@ private func after(_ seconds: UInt64) -> Instant { Instant.zero + .seconds(secon
   #expect(table.count == CandidateTable.entriesMax)
 }
 
+/// Somebody advertises under as many addresses as fit, all the time.
+private func advertised(until seconds: UInt64) -> CandidateTable {
+  var table = CandidateTable()
+  table.scanning(true, .zero)
+  for second in 0...seconds {
+    for address in 0..<UInt64(CandidateTable.entriesMax) { _ = table.heard(device(address), hint: 9, after(second)) }
+  }
+  return table
+}
+
+@Test func aNewcomerFindsAPlaceAmongPeersThatAreNeverSilent() {
+  var table = advertised(until: 13)
+  #expect(table.heard(device(1000), hint: 7, after(13)) == .init(lost: candidate(0, 9), found: candidate(1000, 7)))
+  #expect(table.heard(device(1001), hint: 7, after(13)) == .init(lost: candidate(1, 9), found: candidate(1001, 7)))
+}
+
+@Test func aPeerWhereADialLedNowhereGivesWayAtOnce() {
+  var table = advertised(until: 1)
+  #expect(table.heard(device(1000), hint: 7, after(1)) == .none)
+  #expect(table.dialled(device(5), after(1)) == nil)
+  #expect(table.heard(device(1000), hint: 7, after(1)) == .init(lost: candidate(5, 9), found: candidate(1000, 7)))
+}
+
+@Test func aPeerThatIsLinkedOrProvenGivesWayToNobody() {
+  var table = advertised(until: 13)
+  for address in 0..<UInt64(CandidateTable.entriesMax) {
+    if address % 2 == 0 { table.linked(device(address), true, after(13)) } else { table.proved(device(address)) }
+    _ = table.dialled(device(address), after(13))
+  }
+  #expect(table.heard(device(1000), hint: 7, after(13)) == .none)
+}
+
+@Test func aPeerThatIsWithheldIsNotLostTwice() {
+  var table = advertised(until: 1)
+  for _ in 0..<3 { _ = table.dialled(device(5), after(1)) }
+  #expect(table.heard(device(1000), hint: 7, after(1)) == .init(lost: nil, found: candidate(1000, 7)))
+}
+
 @Test func allAreLostWithTheAdapter() {
   var table = CandidateTable()
   _ = table.heard(device(1), hint: 7, .zero)

@@ -11,23 +11,36 @@ private final class Box {
   let loop: EventLoop
   let server: PageServer
   var asked = 0
+  var peers = ["bob"]
 
   init() throws {
     loop = try EventLoop()
-    var count: () -> Void = {}
+    var peers: () -> [String] = { [] }
     server = try PageServer(
       loop, address: 0x7F00_0001, host: "127.0.0.1", port: 0, interface: "lo",
       content: {
-        count()
-        return PageContent(name: "attic", id: "a11c", ssid: "DIRECT-cw", peers: ["bob"])
+        PageContent(name: "attic", id: "a11c", ssid: "DIRECT-cw", peers: peers())
       })
-    count = { [unowned self] in asked += 1 }
+    peers = { [unowned self] in
+      asked += 1
+      return self.peers
+    }
   }
   deinit { server.close() }
 
-  /// A connection that blocks nobody.
-  func connect() throws -> CInt {
+  /// A connection that blocks nobody, from 127.0.0.`host`. With `takesLittle` its receive buffer is as small as may be.
+  func connect(from host: UInt32 = 1, takesLittle: Bool = false) throws -> CInt {
     let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    if takesLittle {
+      var least: CInt = 1
+      setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &least, socklen_t(MemoryLayout<CInt>.size))
+    }
+    let source = interfaceSocketAddress(0x7F00_0000 | host, 0)
+    _ = withUnsafePointer(to: source) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, __CONST_SOCKADDR_ARG(__sockaddr__: $0), socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = server.port.bigEndian
@@ -64,8 +77,8 @@ private final class Box {
     return hasEnded ? String(decoding: text, as: UTF8.self) : nil
   }
 
-  func ask(_ request: String) throws -> String {
-    let descriptor = try connect()
+  func ask(_ request: String, from host: UInt32 = 1) throws -> String {
+    let descriptor = try connect(from: host)
     defer { close(descriptor) }
     send(request, on: descriptor)
     return try #require(receive(descriptor))
@@ -128,6 +141,23 @@ private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     var served = 0
     for _ in 0..<256 where try box.ask(get).hasPrefix("HTTP/1.1 200") { served += 1 }
     #expect(served >= 32 && served < 256)
+  }
+
+  @Test func whoAsksWithoutEndTakesTheRateOfNoOtherStation() throws {
+    for _ in 0..<100 { _ = try box.ask(get, from: 2) }
+    #expect(try box.ask(get, from: 3).hasPrefix("HTTP/1.1 200 OK"))
+  }
+
+  @Test func stationsThatTakeNoResponseGiveTheirPlacesToAnother() throws {
+    box.peers = (0..<1000).map { _ in String(repeating: "<", count: 63) }
+    var stalled: [CInt] = []
+    defer { for each in stalled { close(each) } }
+    for host in [2, 3, 4, 5] as [UInt32] {
+      stalled.append(try box.connect(from: host, takesLittle: true))
+      box.send(get, on: stalled[stalled.count - 1])
+    }
+    serve(box.loop, for: .milliseconds(1100))
+    #expect(try box.ask(get, from: 6).hasPrefix("HTTP/1.1 200 OK"))
   }
 
   @Test func afterItsEndNobodyIsServed() throws {
