@@ -6,8 +6,9 @@ import Reactor
 /// libavahi-core's responder inside this process, for machines without avahi-daemon. It tracks the kernel's interfaces
 /// and addresses by itself.
 final class EmbeddedResponder: Responder {
-  /// Records cached per interface and IP version: `ServiceTable.servicesMax` services of 4 records each.
-  static let cachedRecordsMax: UInt32 = 1024
+  /// Records cached per interface and IP version, of 4 for each service: nearly `ServiceTable.servicesMax` services, of which one
+  /// machine announces at most half (`RecordShares`).
+  static let cachedRecordsMax: UInt32 = 960
 
   private(set) var isReady = false
   /// Packets that were kept from libavahi-core.

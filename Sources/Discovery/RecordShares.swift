@@ -15,6 +15,8 @@ struct RecordShares {
     var until: Instant
   }
 
+  static let entryBytes = MemoryLayout<Entry>.stride
+
   private struct Cache {
     let interface: UInt32
     let isIPv4: Bool

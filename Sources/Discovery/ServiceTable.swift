@@ -76,6 +76,8 @@ public enum DiscoveryMemory {
   public static let service = 4_096
   /// Records that the built-in responder caches. A board has up to four interfaces with two IP versions each.
   public static let recordsMax = 4 * 2 * Int(EmbeddedResponder.cachedRecordsMax)
+  /// To whom a record is charged.
+  public static let recordShare = RecordShares.entryBytes
   /// A record with its name and data (an estimate).
   public static let record = 512
 }

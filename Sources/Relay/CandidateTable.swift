@@ -3,10 +3,14 @@ import Primitives
 
 /// The candidates of discovery, each with the handle that the node uses.
 struct CandidateTable {
-  private var entries: [(handle: UInt32, candidate: Candidate, heardAt: Instant)] = []
+  private typealias Entry = (handle: UInt32, candidate: Candidate, heardAt: Instant)
+
+  static let entryBytes = MemoryLayout<Entry>.stride
+  private var entries: [Entry] = []
   private var handleCounter: UInt32 = 0
 
-  /// The candidate's handle, a new one for an unknown address; nil when the table is full.
+  /// The candidate's handle, a new one for an unknown address; nil when the table is full, which all sources together do not
+  /// fill (`Limits.candidatesMax`).
   mutating func enter(_ candidate: Candidate, now: Instant) -> UInt32? {
     if let index = index(of: candidate) {
       entries[index].candidate = candidate

@@ -29,6 +29,14 @@ public struct TrustAlarms {
     var logsAt: Instant?
   }
 
+  /// Both names of an alarm, and the keys that were settled, are arrays.
+  static let bytesMax =
+    TrustLimits.pinsMax
+    * (MemoryLayout<OfPin>.stride + 2 * arrayHead + TrustLimits.settledOfPinMax * MemoryLayout<NodeID>.stride)
+    + (TrustLimits.pinsMax + TrustLimits.alarmsSharedMax)
+    * (MemoryLayout<TrustAlarm>.stride + 2 * (arrayHead + Limits.displayNameBytesMax))
+  private static let arrayHead = 32
+
   private var pins: [OfPin] = []
   private var fresh: [(alarm: TrustAlarm, isFirst: Bool)] = []
 

@@ -3,9 +3,9 @@ import CSystem
 import Identity
 
 /// The greatest memory of trust, in bytes: the state, its copy while it is written, and the anchors, estimated at one
-/// megabyte of certificates.
+/// megabyte of certificates; and the alarms of all pins.
 public enum TrustMemory {
-  public static let bytesMax = 2 * TrustState.bytesMax + 1_048_576
+  public static let bytesMax = 2 * TrustState.bytesMax + 1_048_576 + TrustAlarms.bytesMax
 }
 
 /// The trusted authorities and their revocation lists, from a directory.

@@ -128,7 +128,7 @@ public enum TrustLimits {
   /// One alarm of a pin is logged in this time; all are counted.
   public static let alarmLogInterval = TimeSpan.seconds(600)
   /// Keys that the operator settled, for one pin: then the oldest may raise an alarm again.
-  public static let settledOfPinMax = 16
+  public static let settledOfPinMax = 8
   /// Listed refused peers. A new one takes the place of the oldest of the address that has most of them.
   public static let strangersMax = 16
   /// Operators whose deny-lists count here, besides this node itself.

@@ -68,7 +68,7 @@ struct RecordSharesTests {
     var shares = RecordShares(seed: 1)
     for number in 0..<300 { _ = admits(&shares, announcement(number), from: v4(1)) }
     #expect(!admits(&shares, announcement(900), from: v4(1)))
-    #expect(admits(&shares, announcement(7, seconds: 0), from: v4(1)))
+    #expect(admits(&shares, announcement(7, seconds: 0), from: v4(1)), "a goodbye")
     #expect(admits(&shares, announcement(900), from: v4(1), after: 1))
     #expect(!admits(&shares, announcement(901), from: v4(1), after: 119))
     #expect(admits(&shares, announcement(901), from: v4(1), after: 120))

@@ -8,7 +8,10 @@ import CSystem
 func fuzzServices(_ input: UnsafeRawBufferPointer) {
   if input.isEmpty { return }
   let bytes = Array(input)
-  _ = PacketScreen.admits(input)
+  if PacketScreen.admits(input) {
+    var shares = RecordShares(seed: 1)
+    for source in 1...2 as ClosedRange<UInt64> { _ = shares.admits(input, from: source, on: 2, now: .zero) }
+  }
   _ = NodeHint.ofInstanceName(bytes)
   let hint = NodeHint.ofTXTString(bytes)
   var list: UnsafeMutablePointer<AvahiStringList>?

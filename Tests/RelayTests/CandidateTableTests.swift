@@ -1,4 +1,7 @@
 import Bearer
+import BearerBluetooth
+import BearerIP
+import Discovery
 import Primitives
 import Testing
 
@@ -44,5 +47,11 @@ struct CandidateTableTests {
     #expect(table.enter(candidate(3), now: .zero) != nil)
     #expect(table.strike(candidate(3)) != nil)
     #expect(table.enter(candidate(70_000), now: .zero) != nil)
+  }
+
+  /// So no source takes the place of another.
+  @Test func `the table holds what all sources may hold`() {
+    #expect(
+      Limits.candidatesMax == DiscoveryMemory.servicesMax + BluetoothRadios.heardMax + IPBearerSettings.entriesMax)
   }
 }
