@@ -58,6 +58,11 @@ struct LinkSlots {
     return nil
   }
 
+  /// Whom what comes over a link is charged to: the address at its other end, or the link itself where there is none.
+  func ingress(_ slot: Int) -> UInt64 {
+    places[slot].source == 0 ? UInt64.max - UInt64(Limits.linksMax) + UInt64(slot) : places[slot].source
+  }
+
   mutating func close(_ slot: Int) { places[slot] = Place() }
 
   /// The address at the other end of a link; 0 for a link that is charged to nobody.

@@ -142,6 +142,14 @@ extension Node {
   }
 
   private func hear(_ kind: UInt8, _ bytes: [UInt8], from peer: NodeID, over lane: Lane?, _ now: Instant) {
+    switch SessionKind(rawValue: kind) {
+    case .invite, .meet, .table:
+      if let route = mesh.route(to: peer) {
+        sessions.note(
+          peer, ingress: linkSlots.ingress(Int(route.link)), isPinned: trust?.isPinnedByOperator(peer) ?? false)
+      }
+    case .answer, .welcome, .end, .message, .window, .streamOpen, .streamBytes, .streamEnd, .need, nil: break
+    }
     do throws(SessionRefusal) {
       try sessions.receive(kind, bytes.span.bytes, from: peer, over: lane, now: now)
     } catch {

@@ -15,6 +15,8 @@ public protocol NodeTrust: AnyObject {
   func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool
   /// Whether the node's key is pinned here.
   func isKnown(_ node: NodeID) -> Bool
+  /// Whether the operator pinned it: keys that are pinned at first sight are strangers' too.
+  func isPinnedByOperator(_ node: NodeID) -> Bool
   /// A deny-list of `issuer` arrived. True when it is authentic, new and accepted: it is then forwarded.
   func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool
   /// Calls `body` with each deny-list that is in force here, and its issuer.

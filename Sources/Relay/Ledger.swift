@@ -69,6 +69,7 @@ public enum Ledger {
       Entry("applications' sessions: introductions", SessionLimits.introductionsMax, SessionMemory.introduction),
       Entry("applications' sessions: stale memberships", SessionLimits.staleMax, SessionMemory.stale),
       Entry("applications' sessions: gatherings", SessionLimits.gatheringsMax, SessionMemory.gathering),
+      Entry("applications' sessions: former members", SessionLimits.formerMembersMax, SessionMemory.formerMember),
       Entry("applications' sessions: signatures", SessionLimits.verifiedMax, SessionMemory.verified),
       Entry(
         "applications' sessions: messages on their way", SessionLimits.unsentMessagesMax,

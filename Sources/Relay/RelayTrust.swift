@@ -93,6 +93,8 @@ final class TrustAdapter: NodeTrust {
 
   func isKnown(_ node: NodeID) -> Bool { keeper.isPinned(node) }
 
+  func isPinnedByOperator(_ node: NodeID) -> Bool { keeper.isPinnedByOperator(node) }
+
   func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { keeper.take(payload, from: issuer) }
 
   func forEachDenyList(_ body: (NodeID, RawSpan) -> Void) {

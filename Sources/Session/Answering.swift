@@ -20,12 +20,17 @@ struct IncomingInvitation {
   let session: SessionID
   /// Members of the inviter's session, as it says.
   let memberCount: UInt8
+  let cameAt: Instant
   var deadline: Instant
   var phase = Phase.asked
   /// It is accepted without a question: not before this time.
   var acceptAt: Instant?
   var isWelcomed = false
   var answer: AnswerMessage?
+  /// When the application accepted it.
+  var acceptedAt = Instant.never
+  /// It is over, and counts for its inviter until then.
+  var keptUntil = Instant.zero
   /// The answer says that this session becomes one with the inviter's. Its table is read when the answer goes.
   var offers: SessionHandle?
   var answerAt = Instant.never
@@ -63,6 +68,7 @@ extension Sessions {
       incoming[index].offers = handle
     }
     incoming[index].phase = .accepted(handle)
+    incoming[index].acceptedAt = now
     incoming[index].deadline = incoming[index].deadline + SessionLimits.settleTime
     if session.isJoining && session.gathers {
       // Whoever does not welcome it must not keep it from the others.
@@ -121,24 +127,17 @@ extension Sessions {
       if incoming[index].answer != nil { incoming[index].answerAt = now }
       return
     }
-    let standing = incoming.filter { $0.from.node == node }.count
-    guard incoming.count < SessionLimits.invitationsMax, standing < 2 * SessionLimits.invitationsPerNodeMax else {
-      return
-    }
+    guard hasRoomForAnswer(to: node, now) else { return }
     var new = IncomingInvitation(
       handle: InvitationHandle(number: nextNumber()), number: invite.number,
       from: MemberAddress(node: node, endpoint: invite.from), to: invite.to, origin: invite.origin,
-      session: invite.origin.id(cryptography), memberCount: invite.memberCount,
+      session: invite.origin.id(cryptography), memberCount: invite.memberCount, cameAt: now,
       deadline: now + .seconds(UInt64(invite.seconds)))
-    let toService = incoming.filter { $0.to == invite.to && $0.phase != .over }.count
-    let fromNode = incoming.filter { $0.from.node == node && $0.phase != .over }.count
     if !services.contains(where: { $0.endpoint == invite.to }) && !awaits(new.from, at: invite.to) {
       refuse(&new, .noService, now)
     } else if !mayMeet(invite.origin.rules, node) {
       refuse(&new, .incompatible, now)
-    } else if toService >= SessionLimits.invitationsPerServiceMax || fromNode >= SessionLimits.invitationsPerNodeMax
-      || isUnwelcoming(new, now)
-    {
+    } else if isUnwelcoming(new, now) || !makePlace(for: new, now) {
       refuse(&new, .busy, now)
     } else if isGathered(new) {
       new.acceptAt = .zero
@@ -152,11 +151,58 @@ extension Sessions {
           memberCount: Int(invite.memberCount), context: invite.context, deadline: new.deadline)))
   }
 
+  /// Whether one more invitation of a node can be answered. What is over gives way to it: its answer may never go.
+  private func hasRoomForAnswer(to node: NodeID, _ now: Instant) -> Bool {
+    if incoming.count(where: { $0.from.node == node }) >= 2 * SessionLimits.invitationsPerNodeMax { return false }
+    let places = FairPlaces(capacity: SessionLimits.invitationsMax, standTime: SessionLimits.invitationStandTime)
+    switch places.place(for: holder(node), among: incoming.map { entry(of: $0, now) }, now: now) {
+    case .free: return true
+    case .instead(let index):
+      end(&incoming[index], .busy, answering: nil, now)
+      incoming.remove(at: index)
+      return true
+    case .none: return false
+    }
+  }
+
+  /// Makes a place for an invitation to a service: of its inviter, and of all that are to the service. False when there is none.
+  private func makePlace(for new: IncomingInvitation, _ now: Instant) -> Bool {
+    func isCounted(_ invitation: IncomingInvitation) -> Bool { invitation.phase != .over || invitation.keptUntil > now }
+    func makePlace(_ capacity: Int, isRival: (IncomingInvitation) -> Bool) -> Bool {
+      let rivals = incoming.indices.filter { isCounted(incoming[$0]) && isRival(incoming[$0]) }
+      let places = FairPlaces(capacity: capacity, standTime: SessionLimits.invitationStandTime)
+      switch places.place(for: holder(new.from.node), among: rivals.map { entry(of: incoming[$0], now) }, now: now) {
+      case .free: return true
+      case .instead(let index):
+        end(&incoming[rivals[index]], .busy, answering: .busy, now)
+        // Its place is taken already.
+        incoming[rivals[index]].keptUntil = now
+        return true
+      case .none: return false
+      }
+    }
+    let ofNode = incoming.count { isCounted($0) && $0.from.node == new.from.node }
+    if ofNode >= SessionLimits.invitationsPerNodeMax && !makePlace(ofNode, isRival: { $0.from.node == new.from.node }) {
+      return false
+    }
+    return makePlace(SessionLimits.invitationsPerServiceMax) { $0.to == new.to }
+  }
+
+  /// An invitation that was accepted and is not welcomed in time makes no progress.
+  private func entry(of invitation: IncomingInvitation, _ now: Instant) -> FairPlaces.Entry {
+    let isJoining: Bool
+    if case .accepted = invitation.phase { isJoining = true } else { isJoining = false }
+    return FairPlaces.Entry(
+      holder: holder(invitation.from.node), since: invitation.cameAt,
+      mayYield: !isJoining || now - invitation.acceptedAt >= SessionLimits.welcomeTime)
+  }
+
   /// The application is not asked at all.
   private func refuse(_ invitation: inout IncomingInvitation, _ answer: InvitationAnswer, _ now: Instant) {
     invitation.phase = .over
     invitation.answer = AnswerMessage(number: invitation.number, answer: answer)
     invitation.answerAt = now
+    invitation.deadline = min(invitation.deadline, now + SessionLimits.settleTime)
   }
 
   func receiveEnd(_ message: EndMessage, from node: NodeID, _ now: Instant) {
@@ -173,7 +219,7 @@ extension Sessions {
     // Who is welcomed is a member, and connects or not.
     if incoming[index].isWelcomed && message.reason == .timedOut { return }
     end(&incoming[index], outcome, answering: nil, now)
-    removeEnded()
+    removeEnded(now)
   }
 
   func receiveWelcome(_ welcome: WelcomeMessage, from node: NodeID, _ now: Instant) {
@@ -238,9 +284,13 @@ extension Sessions {
       session.gatherAt = .zero
     }
     tell(.invitationEnded(invitation.handle, outcome))
+    if outcome != .connected && invitation.acceptAt == nil {
+      invitation.keptUntil = invitation.cameAt + SessionLimits.invitationStandTime
+    }
     invitation.phase = .over
     invitation.answerAt = .never
     invitation.offers = nil
+    invitation.deadline = min(invitation.deadline, now + SessionLimits.settleTime)
     if let answer {
       invitation.answer = AnswerMessage(number: invitation.number, answer: answer, explanation: explanation)
       invitation.answerAt = now

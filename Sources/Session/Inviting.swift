@@ -131,7 +131,7 @@ extension Sessions {
     case .incompatible: end(&outgoing[index], .incompatible, telling: nil, now)
     case .crossed: outgoing[index].isCrossed = true
     }
-    removeEnded()
+    removeEnded(now)
   }
 
   private func accepted(_ index: Int, _ offer: AnswerMessage.Offer?, _ now: Instant) {
@@ -227,9 +227,9 @@ extension Sessions {
   }
 
   /// Forgets those that are over, and whose invitee knows it or need not know.
-  func removeEnded() {
+  func removeEnded(_ now: Instant) {
     outgoing.removeAll { $0.isEnding && $0.dueAt == .never }
-    incoming.removeAll { $0.phase == .over && $0.answerAt == .never }
+    incoming.removeAll { $0.phase == .over && $0.answerAt == .never && $0.keptUntil <= now }
   }
 
   /// A member connected: invitations between the two are over.
@@ -245,7 +245,7 @@ extension Sessions {
     {
       end(&incoming[index], .connected, answering: nil, now)
     }
-    removeEnded()
+    removeEnded(now)
   }
 
   func endInvitations(of session: LocalSession, _ now: Instant) {
@@ -257,7 +257,7 @@ extension Sessions {
       guard case .accepted(session.handle) = incoming[index].phase else { continue }
       end(&incoming[index], .sessionEnded, answering: .declined, now)
     }
-    removeEnded()
+    removeEnded(now)
   }
 
   /// By the deadlines.
@@ -282,7 +282,7 @@ extension Sessions {
         end(&incoming[index], .timedOut, answering: nil, now)
       }
     }
-    removeEnded()
+    removeEnded(now)
   }
 
   // MARK: What is due
@@ -294,7 +294,7 @@ extension Sessions {
       else { continue }
       outgoing[index].dueAt = .never
       let purpose = Flight.Purpose.invitation(invitation.handle)
-      removeEnded()
+      removeEnded(now)
       return output(kind, bytes, to: invitation.to.node, purpose)
     }
     for index in incoming.indices where incoming[index].answerAt <= now && isInReach(incoming[index].from.node) {
@@ -307,7 +307,7 @@ extension Sessions {
       guard canSend(node, .interactive, bytes.count) else { continue }
       incoming[index].answerAt = .never
       let purpose = Flight.Purpose.answer(incoming[index].handle)
-      removeEnded()
+      removeEnded(now)
       return output(.answer, bytes, to: node, purpose)
     }
     return nil

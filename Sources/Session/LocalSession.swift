@@ -87,10 +87,4 @@ final class LocalSession {
     let records = table.records(of: pair.address)
     return (records.first { $0.isJoined } ?? records.first)?.session
   }
-
-  /// A table message to a stranger, once.
-  func note(_ stranger: Stranger) {
-    if strangers.contains(where: { $0.address == stranger.address && $0.wish == stranger.wish }) { return }
-    if strangers.count < SessionLimits.strangersMax { strangers.append(stranger) }
-  }
 }

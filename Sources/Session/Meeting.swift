@@ -14,7 +14,8 @@ extension Sessions {
     if let index = peers.firstIndex(where: { $0.node == node }) {
       if peers[index].epoch == epoch && peers[index].isSealed == isSealed { return false }
       isAnotherLife = peers[index].epoch != epoch
-      peers[index] = Peer(node: node, epoch: epoch, isSealed: isSealed)
+      peers[index].epoch = epoch
+      peers[index].isSealed = isSealed
       peerRestarted(node)
     } else {
       peers.append(Peer(node: node, epoch: epoch, isSealed: isSealed))
@@ -60,7 +61,7 @@ extension Sessions {
     for record in session.table.records
     where record.address.node == node && record.departure?.isEjection == true && !session.table.isJoined(record.address)
     {
-      session.note(LocalSession.Stranger(address: record.address, session: record.session, wish: .news, at: now))
+      note(LocalSession.Stranger(address: record.address, session: record.session, wish: .news, at: now), session, now)
     }
   }
 
@@ -140,10 +141,10 @@ extension Sessions {
   ) {
     let isKnown = !session.table.records(of: address).isEmpty
     // Who was just admitted tells everybody itself. It is asked only when that does not come.
-    session.note(
+    note(
       LocalSession.Stranger(
         address: address, session: known, wish: isKnown ? .news : .ask,
-        at: isKnown ? now : now + SessionLimits.askPause))
+        at: isKnown ? now : now + SessionLimits.askPause), session, now)
   }
 
   private func tellFarewell(_ session: LocalSession, _ address: MemberAddress, _ meet: MeetMessage, _ now: Instant) {
@@ -151,9 +152,22 @@ extension Sessions {
       session.pairs[index].newsAt = min(session.pairs[index].newsAt, now)
       return
     }
-    session.note(LocalSession.Stranger(address: address, session: meet.session, wish: .news, at: now))
+    note(LocalSession.Stranger(address: address, session: meet.session, wish: .news, at: now), session, now)
     // It may hold this end for a member by a ticket of a former life of this node, which the farewell does not end.
     noteStale(address, meet.to, meet.session, now)
+  }
+
+  /// A table message to somebody who is no member, once.
+  func note(_ stranger: LocalSession.Stranger, _ session: LocalSession, _ now: Instant) {
+    if session.strangers.contains(where: { $0.address == stranger.address && $0.wish == stranger.wish }) { return }
+    let places = FairPlaces(capacity: SessionLimits.strangersMax, standTime: SessionLimits.sweepTime)
+    let entries = session.strangers.map { FairPlaces.Entry(holder: holder($0.address.node), since: $0.at) }
+    switch places.place(for: holder(stranger.address.node), among: entries, now: now) {
+    case .free: break
+    case .instead(let index): session.strangers.remove(at: index)
+    case .none: return
+    }
+    session.strangers.append(stranger)
   }
 
   func receiveTable(_ message: TableMessage, from node: NodeID, _ now: Instant) {
@@ -226,6 +240,7 @@ extension Sessions {
     let pair = session.pairs[index]
     guard pair.phase == .meeting, pair.isHeard, pair.isTold, pair.verdict == .accepted else { return }
     session.pairs[index].phase = .connected
+    noteMember(pair.address.node)
     if pair.credit.isPausedHere { session.pairs[index].windowAt = now }
     tell(.member(session.handle, pair.address, state(of: session.pairs[index])))
     memberConnected(session, pair.address, now)

@@ -176,12 +176,13 @@ extension Sessions {
     keepUnread(session, pair.address, pair.credit)
     if let known = session.session(knownTo: pair) {
       if departure?.isEjection != false {
-        session.note(LocalSession.Stranger(address: pair.address, session: known, wish: .news, at: now))
+        note(LocalSession.Stranger(address: pair.address, session: known, wish: .news, at: now), session, now)
       } else if pair.phase == .connected {
         // Who left knows it. But it may have come back by a ticket that this table does not have, as after a restart of
         // this node: then it holds this end for a member, and is asked for its table.
-        session.note(
-          LocalSession.Stranger(address: pair.address, session: known, wish: .ask, at: now + SessionLimits.askPause))
+        note(
+          LocalSession.Stranger(address: pair.address, session: known, wish: .ask, at: now + SessionLimits.askPause),
+          session, now)
       }
     }
     tell(.member(session.handle, pair.address, state))

@@ -24,10 +24,16 @@ public enum SessionLimits {
   public static let explanationBytesMax = 200
   /// Bytes of UTF-8 with which a member leaves.
   public static let farewellBytesMax = 63
-  /// Invitations from one node, and to one node, at once.
+  /// Invitations from one node, and to one node, at once. Of one inviter the oldest gives way to a newer one.
   public static let invitationsPerNodeMax = 4
-  /// Invitations to one service at once.
+  /// Invitations to one service at once. Strangers fill three quarters of the places, shared by the links over which they are
+  /// reached and then by node (`FairPlaces`); the last eighth is for pinned nodes alone.
   public static let invitationsPerServiceMax = 32
+  /// An invitation that this node or the inviter ended counts for the inviter until it is as old: a key asks an application no more
+  /// than `invitationsPerNodeMax` times in that time. One that led to a connection does not count.
+  public static let invitationStandTime = TimeSpan.seconds(1)
+  /// Nodes that are remembered as former members, whose places strangers cannot take. An application's sessions fill them.
+  public static let formerMembersMax = 64
   /// Invitations that a node has sent, and those that it has received. Of those that it has sent one application alone gets 17.
   static let invitations = Shares(sure: 1, rest: 32)
   public static let invitationsMax = invitations.all
@@ -79,9 +85,11 @@ public enum SessionLimits {
   public static let sameTableTime = TimeSpan.seconds(60)
   /// How long a member that left tells others, who were out of reach.
   public static let leavingTime = TimeSpan.seconds(60)
-  /// Strangers per session whose tables were not asked for yet.
+  /// Addresses per session that are no members and are to be sent a table. Whoever knows the session's id can fill it; the
+  /// places are shared as those of invitations.
   public static let strangersMax = 16
-  /// Members at other nodes that are told that a session is none of this node's: at once, and of one node.
+  /// Members at other nodes that are told that a session is none of this node's: at once, shared as the places of invitations,
+  /// and of one node.
   public static let staleMax = 4
   public static let stalePerNodeMax = 2
   /// Addresses that a welcome names because they were welcomed at the same time: with a whole table they fit one message.

@@ -28,6 +28,7 @@ public enum SessionMemory {
     * (MemoryLayout<TableEntries.Origin>.stride + MemoryLayout<SessionMerge>.stride + recordBytes)
   public static let introduction = MemoryLayout<Introduction>.stride
   public static let gathering = MemoryLayout<Gathering>.stride
+  public static let formerMember = MemoryLayout<NodeID>.stride
   public static let verified = MemoryLayout<FixedBytes<32>>.stride
   /// One stream: its turn, and its name. What came is held by whoever has the applications.
   public static let stream =

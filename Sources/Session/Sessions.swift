@@ -12,6 +12,9 @@ public final class Sessions {
     var epoch: UInt64
     /// Traffic with it is sealed.
     var isSealed: Bool
+    /// See `note`.
+    var ingress: UInt64 = 0
+    var isPinned = false
   }
 
   public let local: NodeID
@@ -35,6 +38,8 @@ public final class Sessions {
   /// Of those the messages of applications.
   var unsentMessages = 0
   var stale: [StaleMembership] = []
+  /// Nodes of members that connected, the latest one last.
+  var formerMembers: [NodeID] = []
   var forgers: [(node: NodeID, count: Int, since: Instant)] = []
   private var events: [SessionEvent] = []
   /// Of the bytes of streams those that no stream has for sure.
@@ -170,6 +175,7 @@ public final class Sessions {
     for introduction in introductions { noteEnd(introduction.deadline) }
     for invitation in incoming {
       noteEnd(invitation.deadline)
+      if invitation.phase == .over && invitation.answerAt == .never { noteEnd(invitation.keptUntil) }
       note(invitation.answerAt)
     }
     return earliest

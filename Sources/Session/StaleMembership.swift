@@ -19,9 +19,14 @@ extension Sessions {
   func noteStale(_ member: MemberAddress, _ endpoint: UInt32, _ session: SessionID, _ now: Instant) {
     stale.removeAll { now - $0.since >= SessionLimits.sweepTime }
     if stale.contains(where: { $0.member == member && $0.endpoint == endpoint }) { return }
-    guard stale.count < SessionLimits.staleMax,
-      stale.count(where: { $0.member.node == member.node }) < SessionLimits.stalePerNodeMax
-    else { return }
+    guard stale.count(where: { $0.member.node == member.node }) < SessionLimits.stalePerNodeMax else { return }
+    let places = FairPlaces(capacity: SessionLimits.staleMax, standTime: SessionLimits.sweepTime)
+    let entries = stale.map { FairPlaces.Entry(holder: holder($0.member.node), since: $0.since) }
+    switch places.place(for: holder(member.node), among: entries, now: now) {
+    case .free: break
+    case .instead(let index): stale.remove(at: index)
+    case .none: return
+    }
     stale.append(StaleMembership(member: member, endpoint: endpoint, session: session, since: now))
   }
 

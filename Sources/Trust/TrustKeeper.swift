@@ -154,6 +154,11 @@ public final class TrustKeeper: PeerJudge {
   /// Whether the peer has a pin.
   public func isPinned(_ peer: NodeID) -> Bool { store.state.pins.contains { $0.node == peer } }
 
+  /// Whether the operator has pinned the peer, rather than the node at first sight.
+  public func isPinnedByOperator(_ peer: NodeID) -> Bool {
+    store.state.pins.contains { $0.node == peer && $0.isByOperator }
+  }
+
   public var pins: [Pin] { store.state.pins }
 
   /// The state in memory differs from the saved one, so `saveIfChanged` must write it.

@@ -12,6 +12,7 @@ private final class Acquaintances: NodeTrust {
   func refuses(_ node: NodeID) -> Bool { false }
   func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool { false }
   func isKnown(_ node: NodeID) -> Bool { known.contains(node) }
+  func isPinnedByOperator(_ node: NodeID) -> Bool { known.contains(node) }
   func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { false }
   func forEachDenyList(_ body: (NodeID, RawSpan) -> Void) {}
 }

@@ -178,6 +178,7 @@ final class Revocation: NodeTrust {
   func refuses(_ node: NodeID) -> Bool { node == revoked }
   func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool { node == revoked }
   func isKnown(_ node: NodeID) -> Bool { false }
+  func isPinnedByOperator(_ node: NodeID) -> Bool { false }
   func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { false }
   func forEachDenyList(_ body: (NodeID, RawSpan) -> Void) {}
 }

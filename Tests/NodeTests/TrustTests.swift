@@ -20,6 +20,7 @@ private final class Doorkeeper: NodeTrust {
     return denied.contains(node)
   }
   func isKnown(_ node: NodeID) -> Bool { false }
+  func isPinnedByOperator(_ node: NodeID) -> Bool { false }
   func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool {
     guard operators.contains(issuer), !lists.contains(where: { $0.bytes == payload.array }) else { return false }
     lists.append((issuer, payload.array))

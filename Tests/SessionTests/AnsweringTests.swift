@@ -60,13 +60,19 @@ import Testing
     #expect(try answers(hall) == Array(repeating: .busy, count: SessionLimits.invitationsPerNodeMax))
   }
 
-  @Test func `an application is asked about thirty-two invitations`() throws {
+  @Test func `an application is asked about thirty-two invitations of pinned nodes`() throws {
     let hall = hall(10)
     for station in 1...9 {
+      hall.stations[0].sessions.note(hall.stations[station].id, ingress: UInt64(station), isPinned: true)
+    }
+    for station in 1...8 {
       for number in 1...4 as ClosedRange<UInt32> { try invite(hall, from: station, number) }
     }
     #expect(questions(hall) == SessionLimits.invitationsPerServiceMax)
-    #expect(try answers(hall).first == .busy)
+    #expect(try answers(hall).isEmpty)
+    try invite(hall, from: 9, 1)
+    #expect(questions(hall) == 1)
+    #expect(try answers(hall) == [.busy])
   }
 
   @Test func `who may not meet the inviter is not asked`() throws {
@@ -85,9 +91,12 @@ import Testing
     #expect(said(hall, .table).count == SessionLimits.stalePerNodeMax)
   }
 
-  @Test func `four that take this node for a member are answered`() throws {
+  @Test func `four pinned nodes that take this one for a member are answered`() throws {
     let hall = hall(7)
-    for station in 1...6 { try meet(hall, from: station, 1) }
+    for station in 1...6 {
+      hall.stations[0].sessions.note(hall.stations[station].id, ingress: UInt64(station), isPinned: true)
+      try meet(hall, from: station, 1)
+    }
     #expect(said(hall, .table).count == SessionLimits.staleMax)
   }
 }

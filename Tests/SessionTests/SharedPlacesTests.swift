@@ -1,0 +1,182 @@
+import Primitives
+import TestSupport
+import Testing
+
+@testable import Session
+@testable import SessionStories
+
+/// Station 0 has one service, and others invite it, each over a link of its own unless a test says otherwise.
+private final class Invited {
+  let hall: Hall
+  private var lastNumber: UInt32 = 0
+  private(set) var asked: [Invitation] = []
+  private(set) var ended: [InvitationHandle: InvitationOutcome] = [:]
+
+  init(_ inviters: Int) {
+    hall = Hall(inviters + 1)
+    hall.settle()
+    for station in 1...inviters { place(station, ingress: UInt64(station)) }
+  }
+
+  var sessions: Sessions { hall.stations[0].sessions }
+
+  func place(_ station: Int, ingress: UInt64, isPinned: Bool = false) {
+    sessions.note(hall.stations[station].id, ingress: ingress, isPinned: isPinned)
+  }
+
+  /// Invites for an hour.
+  func invite(_ station: Int) throws {
+    lastNumber += 1
+    let point = hall.stations[station].cryptography.identity.point
+    let origin = SessionOrigin(
+      founder: hall.stations[station].address, point: PublicPoint(InlineArray { point[$0] }),
+      nonce: SessionID(high: UInt64(station), low: UInt64(lastNumber)), rules: SessionRules())
+    let message = InviteMessage(
+      number: lastNumber, seconds: 3_600, from: 1, to: 1, memberCount: 1, origin: origin, context: [])
+    try sessions.receive(
+      SessionKind.invite.rawValue, message.bytes.span.bytes, from: hall.stations[station].id, now: hall.now)
+    while sessions.nextOutput(now: hall.now, canSend: { _, _, _ in true }) != nil {}
+    while let event = sessions.nextEvent() {
+      if case .invited(let invitation) = event { asked.append(invitation) }
+      if case .invitationEnded(let handle, let outcome) = event { ended[handle] = outcome }
+    }
+  }
+
+  func wait(seconds: UInt64) {
+    hall.now = hall.now + .seconds(seconds)
+    sessions.handleTimeouts(now: hall.now)
+  }
+
+  /// Invitations of which the application was told, and that stand.
+  func standing(_ station: Int) -> [Invitation] {
+    asked.filter { $0.from.node == hall.stations[station].id && ended[$0.handle] == nil }
+  }
+
+  var standing: Int { asked.count { ended[$0.handle] == nil } }
+}
+
+@Suite struct SharedPlacesTests {
+  @Test func `nine keys behind one link that invite for an hour keep nobody from the application`() throws {
+    let invited = Invited(12)
+    for station in 1...9 { invited.place(station, ingress: 1) }
+    for _ in 0..<4 { for station in 1...9 { try invited.invite(station) } }
+    #expect(invited.standing == 24)
+    for station in 10...12 {
+      try invited.invite(station)
+      #expect(invited.standing(station).count == 1, "station \(station)")
+    }
+    #expect(invited.standing == 24)
+    #expect(Set(invited.ended.values.map { "\($0)" }) == ["busy"])
+  }
+
+  @Test func `an inviter's oldest invitation gives way to its newest, no more than four times a second`() throws {
+    let invited = Invited(1)
+    for _ in 0..<100 { try invited.invite(1) }
+    #expect(invited.asked.count == 4)
+    invited.wait(seconds: 1)
+    try invited.invite(1)
+    #expect(invited.asked.count == 5 && invited.standing(1).map { $0.handle } == invited.asked[1...].map { $0.handle })
+  }
+
+  @Test func `an inviter that is declined at once asks no more than four times a second`() throws {
+    let invited = Invited(1)
+    for _ in 0..<100 {
+      try invited.invite(1)
+      for invitation in invited.standing(1) {
+        try? invited.sessions.decline(invitation.handle, now: invited.hall.now)
+      }
+    }
+    #expect(invited.asked.count == 4)
+    invited.wait(seconds: 1)
+    try invited.invite(1)
+    #expect(invited.asked.count == 5)
+  }
+
+  @Test func `strangers leave a quarter of the places, of which pinned nodes have half for themselves`() throws {
+    let invited = Invited(40)
+    for station in 1...30 { try invited.invite(station) }
+    #expect(invited.standing == 24)
+    for station in 31...34 {
+      invited.sessions.noteMember(invited.hall.stations[station].id)
+      try invited.invite(station)
+    }
+    #expect(invited.standing == 28)
+    for station in 35...38 {
+      invited.place(station, ingress: UInt64(station), isPinned: true)
+      try invited.invite(station)
+    }
+    #expect(invited.standing == 32)
+    // Beyond the places a pinned one takes a stranger's.
+    invited.place(39, ingress: 39, isPinned: true)
+    try invited.invite(39)
+    #expect(invited.standing == 32 && invited.standing(39).count == 1)
+    #expect((31...38).allSatisfy { invited.standing($0).count == 1 })
+  }
+
+  @Test func `where every link has one the oldest gives way, after a second`() throws {
+    let invited = Invited(26)
+    for station in 1...24 { try invited.invite(station) }
+    try invited.invite(25)
+    #expect(invited.standing(25).isEmpty && invited.standing == 24)
+    invited.wait(seconds: 1)
+    try invited.invite(26)
+    #expect(invited.standing(26).count == 1 && invited.standing(1).isEmpty && invited.standing == 24)
+  }
+
+  @Test func `an accepted invitation whose inviter does not welcome holds its place for ten seconds at most`() throws {
+    let invited = Invited(2)
+    for station in 1...2 { invited.place(station, ingress: 1) }
+    let session = try invited.sessions.open(1, SessionRules(), now: invited.hall.now)
+    try invited.invite(1)
+    try invited.sessions.accept(invited.asked[0].handle, into: session, now: invited.hall.now)
+    for _ in 0..<3 { try invited.invite(1) }
+    invited.wait(seconds: 5)
+    try invited.invite(1)
+    #expect(invited.ended[invited.asked[0].handle] == nil && invited.ended[invited.asked[1].handle] == .busy)
+    invited.wait(seconds: 5)
+    try invited.invite(1)
+    #expect(invited.ended[invited.asked[0].handle] == .busy)
+  }
+
+  @Test func `a node with many addresses keeps no other one from being asked for its table`() throws {
+    let hall = Hall(4)
+    hall.settle()
+    let session = hall.open(0)
+    let sessions = hall.stations[0].sessions
+    func meet(_ station: Int, _ endpoint: UInt32) throws {
+      let message = MeetMessage(
+        session: try #require(sessions.id(of: session)), from: endpoint, to: 1, number: 1, echo: 0,
+        digest: TableDigest(InlineArray(repeating: 0)), window: 1)
+      try sessions.receive(
+        SessionKind.meet.rawValue, message.bytes.span.bytes, from: hall.stations[station].id, now: hall.now)
+    }
+    for station in 1...3 { sessions.note(hall.stations[station].id, ingress: UInt64(station), isPinned: false) }
+    for endpoint in 1...40 as ClosedRange<UInt32> { try meet(1, endpoint) }
+    for station in 2...3 { try meet(station, 1) }
+    hall.now = hall.now + .seconds(1)
+    var tables: [NodeID: Int] = [:]
+    while let output = sessions.nextOutput(now: hall.now, canSend: { _, _, _ in true }) {
+      if output.kind == .table { tables[output.to, default: 0] += 1 }
+    }
+    #expect((1...3).map { tables[hall.stations[$0].id] ?? 0 } == [10, 1, 1])
+  }
+
+  @Test func `two nodes that take this one for a member keep no third from learning that it is none`() throws {
+    let hall = Hall(4)
+    hall.settle()
+    let sessions = hall.stations[0].sessions
+    for (station, ingress) in [(1, 1), (2, 1), (3, 3)] as [(Int, UInt64)] {
+      sessions.note(hall.stations[station].id, ingress: ingress, isPinned: false)
+      for endpoint in 1...2 as ClosedRange<UInt32> {
+        let message = MeetMessage(
+          session: SessionID(high: 9, low: 9), from: endpoint, to: 1, number: 1, echo: 0,
+          digest: TableDigest(InlineArray(repeating: 0)), window: 1)
+        try sessions.receive(
+          SessionKind.meet.rawValue, message.bytes.span.bytes, from: hall.stations[station].id, now: hall.now)
+      }
+    }
+    var told: Set<NodeID> = []
+    while let output = sessions.nextOutput(now: hall.now, canSend: { _, _, _ in true }) { told.insert(output.to) }
+    #expect(told.contains(hall.stations[3].id))
+  }
+}
