@@ -17,11 +17,12 @@ enum Request {
   case gather(session: UInt32)
   case stream(session: UInt32, Address, name: String)
   /// A stream that came.
-  case take(stream: UInt32, isWanted: Bool, limit: UInt64)
+  /// `isPostponed`: one that is not wanted has no place at present.
+  case take(stream: UInt32, isWanted: Bool, limit: UInt64, isPostponed: Bool = false)
   case write(stream: UInt32, [UInt8])
   case streamWindow(stream: UInt32, limit: UInt64)
   case finish(stream: UInt32)
-  case reset(stream: UInt32)
+  case reset(stream: UInt32, isPostponed: Bool = false)
   case eject(session: UInt32, Address, text: String)
   case decide(session: UInt32, Address, isAccepted: Bool)
   case connect(session: UInt32, Address, milliseconds: UInt32)
@@ -76,8 +77,11 @@ enum Request {
       writer.put((rules.onlyFounderAdmits ? 1 : 0) | (rules.allowsUnsealed ? 2 : 0), count: 1)
       writer.put(UInt64(UInt8(clamping: rules.membersMax)), count: 1)
       if decides { writer.put(1, count: 1) }
-    case .close(let object), .cancel(let object), .gather(let object), .finish(let object), .reset(let object):
+    case .close(let object), .cancel(let object), .gather(let object), .finish(let object):
       writer.put(UInt64(object), count: 4)
+    case .reset(let stream, let isPostponed):
+      writer.put(UInt64(stream), count: 4)
+      if isPostponed { writer.put(1, count: 1) }
     case .invite(let session, let address, let milliseconds, let context):
       writer.put(UInt64(session), count: 4)
       writer.put(address)
@@ -105,10 +109,11 @@ enum Request {
       writer.put(UInt64(session), count: 4)
       writer.put(address)
       writer.put(name)
-    case .take(let stream, let isWanted, let limit):
+    case .take(let stream, let isWanted, let limit, let isPostponed):
       writer.put(UInt64(stream), count: 4)
       writer.put(isWanted ? 1 : 0, count: 1)
       writer.put(limit, count: 8)
+      if isPostponed { writer.put(1, count: 1) }
     case .write(let stream, let bytes):
       writer.put(UInt64(stream), count: 4)
       writer.put(UInt64(bytes.count), count: 4)

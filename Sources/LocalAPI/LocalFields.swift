@@ -31,6 +31,9 @@ extension ByteReader<LocalRefusal> {
     return value == 1
   }
 
+  /// A field that packets of earlier clients end before.
+  mutating func laterBool() throws(LocalRefusal) -> Bool { remaining > 0 ? try bool() : false }
+
   mutating func address() throws(LocalRefusal) -> MemberAddress {
     let node = try nodeID()
     return MemberAddress(node: node, endpoint: try u32())

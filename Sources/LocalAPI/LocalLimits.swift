@@ -13,7 +13,8 @@ public enum LocalLimits {
   public static let browsesMax = 8
   /// Results that one client waits for: each member to which a message is on its way.
   public static let flightsMax = 256
-  /// Streams of one client at once, those included that members have opened to it: enough for a session of eight in which
+  /// Streams of one client at once, those included that members have opened to it: one node's members no more than they leave
+  /// free. Enough for a session of eight in which
   /// everybody sends a file to everybody, which takes 28 (two a transfer).
   public static let streamsMax = 32
   /// Bytes of a stream in one packet.

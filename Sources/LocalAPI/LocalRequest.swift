@@ -34,7 +34,8 @@ public struct LocalRequest: Equatable, Sendable {
     /// Opens a stream to a member.
     case stream(session: UInt32, to: MemberAddress, name: [UInt8])
     /// Takes a stream that a member opened, or refuses it. So many bytes may come in all.
-    case take(stream: UInt32, isWanted: Bool, limit: UInt64)
+    /// `isPostponed`: one that is not wanted has no place at present, and its other end may try again.
+    case take(stream: UInt32, isWanted: Bool, limit: UInt64, isPostponed: Bool = false)
     /// The next bytes. Has no answer.
     case write(stream: UInt32, data: [UInt8])
     /// So many bytes may come in all. Has no answer.
@@ -42,7 +43,8 @@ public struct LocalRequest: Equatable, Sendable {
     /// No more bytes follow.
     case finish(stream: UInt32)
     /// Cuts a stream.
-    case reset(stream: UInt32)
+    /// `isPostponed`: there is no place for it at present, and its other end may try again.
+    case reset(stream: UInt32, isPostponed: Bool = false)
     /// Ends a member's membership.
     case eject(session: UInt32, MemberAddress, text: [UInt8])
     /// The decision on a member.
@@ -75,8 +77,7 @@ public struct LocalRequest: Equatable, Sendable {
     case 3: body = .browse(type: try reader.text())
     case 4:
       let type = try reader.text(), rules = try reader.rules()
-      // Of a later version than the rest.
-      body = .open(type: type, rules, judges: reader.remaining > 0 ? try reader.bool() : false)
+      body = .open(type: type, rules, judges: try reader.laterBool())
     case 5: body = .close(try reader.u32())
     case 6:
       body = .invite(
@@ -96,7 +97,9 @@ public struct LocalRequest: Equatable, Sendable {
     case 11: body = .window(session: try reader.u32(), limit: try reader.u64())
     case 12: body = .gather(session: try reader.u32())
     case 13: body = .stream(session: try reader.u32(), to: try reader.address(), name: try reader.text())
-    case 14: body = .take(stream: try reader.u32(), isWanted: try reader.bool(), limit: try reader.u64())
+    case 14:
+      let stream = try reader.u32(), isWanted = try reader.bool(), limit = try reader.u64()
+      body = .take(stream: stream, isWanted: isWanted, limit: limit, isPostponed: try reader.laterBool())
     case 15:
       let stream = try reader.u32()
       let count = Int(try reader.u32())
@@ -104,7 +107,9 @@ public struct LocalRequest: Equatable, Sendable {
       body = .write(stream: stream, data: try reader.span(count).copied)
     case 16: body = .streamWindow(stream: try reader.u32(), limit: try reader.u64())
     case 17: body = .finish(stream: try reader.u32())
-    case 18: body = .reset(stream: try reader.u32())
+    case 18:
+      let stream = try reader.u32()
+      body = .reset(stream: stream, isPostponed: try reader.laterBool())
     case 19: body = .eject(session: try reader.u32(), try reader.address(), text: try reader.text())
     case 20: body = .decide(session: try reader.u32(), try reader.address(), accepts: try reader.bool())
     case 21: body = .connect(session: try reader.u32(), try reader.address(), milliseconds: try reader.u32())

@@ -78,11 +78,12 @@ extension LocalRequest {
       word(session)
       address(to)
       text(name)
-    case .take(let stream, let isWanted, let limit):
+    case .take(let stream, let isWanted, let limit, let isPostponed):
       begin(14)
       word(stream)
       bytes.append(isWanted ? 1 : 0)
       long(limit)
+      if isPostponed { bytes.append(1) }
     case .write(let stream, let data):
       var bytes: [UInt8] = []
       bytes.append(writing: data.span.bytes, to: stream, number: number)
@@ -94,9 +95,10 @@ extension LocalRequest {
     case .finish(let stream):
       begin(17)
       word(stream)
-    case .reset(let stream):
+    case .reset(let stream, let isPostponed):
       begin(18)
       word(stream)
+      if isPostponed { bytes.append(1) }
     case .eject(let session, let member, let farewell):
       begin(19)
       word(session)

@@ -48,10 +48,10 @@ extension LocalClients {
         session.gathers = true
         gatherAll(session.type, now)
       case .stream(let session, let to, let name): try openStream(client, number, session, to, name, now)
-      case .take(let stream, let isWanted, let limit):
-        try decideStream(client, number, stream, isWanted: isWanted, limit, now)
+      case .take(let stream, let isWanted, let limit, let isPostponed):
+        try decideStream(client, number, stream, isWanted: isWanted, limit, isPostponed: isPostponed, now)
       case .finish(let stream): try finishStream(client, stream, now)
-      case .reset(let stream): try resetStream(client, stream, now)
+      case .reset(let stream, let isPostponed): try resetStream(client, stream, isPostponed: isPostponed, now)
       case .eject(let session, let address, let text):
         guard let session = client.session(session) else { throw LocalError(.unknown) }
         try LocalError.wrapping { () throws(SessionError) in

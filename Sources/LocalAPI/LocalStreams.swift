@@ -198,14 +198,17 @@ extension LocalClients {
 
   /// The client takes a stream that a member opened, or refuses it.
   func decideStream(
-    _ client: LocalClient, _ number: UInt32, _ received: UInt32, isWanted: Bool, _ limit: UInt64, _ now: Instant
+    _ client: LocalClient, _ number: UInt32, _ received: UInt32, isWanted: Bool, _ limit: UInt64, isPostponed: Bool,
+    _ now: Instant
   ) throws(LocalError) {
     let handle = StreamHandle(number: received)
     let known = client.streams.first { $0.handle == handle && $0.isTold && !$0.isOwn && $0.number == 0 }
     guard let stream = known, stream.end == nil else { throw LocalError(.unknown) }
     guard isWanted else {
       client.streams.removeAll { $0 === stream }
-      return try LocalError.wrapping { () throws(SessionError) in try node.sessions.resetStream(handle, now: now) }
+      return try LocalError.wrapping { () throws(SessionError) in
+        try node.sessions.resetStream(handle, as: isPostponed ? .tooMany : nil, now: now)
+      }
     }
     guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
     try LocalError.wrapping { () throws(SessionError) in
@@ -234,9 +237,11 @@ extension LocalClients {
     try LocalError.wrapping { () throws(SessionError) in try node.sessions.finishStream(stream.handle, now: now) }
   }
 
-  func resetStream(_ client: LocalClient, _ number: UInt32, _ now: Instant) throws(LocalError) {
+  func resetStream(_ client: LocalClient, _ number: UInt32, isPostponed: Bool, _ now: Instant) throws(LocalError) {
     guard let stream = client.stream(number) else { throw LocalError(.unknown) }
-    try LocalError.wrapping { () throws(SessionError) in try node.sessions.resetStream(stream.handle, now: now) }
+    try LocalError.wrapping { () throws(SessionError) in
+      try node.sessions.resetStream(stream.handle, as: isPostponed ? .tooMany : nil, now: now)
+    }
   }
 
   func hear(_ handle: StreamHandle, _ event: StreamEvent, _ now: Instant) {
@@ -256,7 +261,9 @@ extension LocalClients {
     _ now: Instant
   ) {
     for client in clients.compactMap({ $0 }) where client.sessions.contains(where: { $0.handle == session }) {
-      guard client.streams.count < LocalLimits.streamsMax else { break }
+      // A node that opens streams gets no more places than it leaves free.
+      let ofNode = client.streams.count { !$0.isOwn && $0.member.node == from.node }
+      guard ofNode < LocalLimits.streamsMax - client.streams.count else { break }
       client.streams.append(ClientStream(handle, session, from: from, name))
       client.hasNews = true
       // A client reads what others open, and writes what it opens itself.

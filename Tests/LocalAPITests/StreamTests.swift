@@ -249,6 +249,44 @@ private final class StreamPair {
 }
 
 @Suite struct LocalGatheringTests {
+  @Test func `a node that opens streams leaves places to others, and to the client itself`() {
+    let house = House(3)
+    let reader = Application(house, 0)
+    _ = reader.ask(.advertise(type: chat, info: []))
+    func join(_ box: Int, _ name: String) -> (writer: Application, session: UInt32) {
+      let writer = Application(house, box, name: name)
+      let session = writer.open("chat"), into = reader.open("chat")
+      _ = writer.ask(.invite(session: session, reader.address("chat"), milliseconds: 0, context: []))
+      _ = reader.ask(.answer(invitation: reader.invitation(), into: into, text: []))
+      house.run(seconds: 1)
+      _ = writer.read()
+      return (writer, session)
+    }
+    func open(_ count: Int, _ end: (writer: Application, session: UInt32)) -> (told: Int, noPlace: Int) {
+      for _ in 0..<count { _ = end.writer.ask(.stream(session: end.session, to: reader.address("chat"), name: chat)) }
+      house.run(seconds: 1)
+      return (reader.read(140).count, end.writer.read(143).count { $0.suffix(1) == [3] })
+    }
+    // One node with as many sessions as it likes, and as many streams in each as there may be.
+    let greedy = [join(1, "one"), join(1, "two")].map { open(16, $0) }
+    #expect(greedy.map { $0.told } == [16, 0] && greedy.map { $0.noPlace } == [0, 16])
+    #expect(open(16, join(2, "three")) == (8, 8))
+  }
+
+  @Test func `a stream for which there is no place at present ends so for the other end`() {
+    let pair = StreamPair()
+    let stream = pair.open()
+    _ = pair.reader.ask(.reset(stream: stream.reader, isPostponed: true))
+    pair.house.run(seconds: 1)
+    #expect(pair.writer.read(143) == [[143] + stream.writer.bytes + [0, 0, 0, 0, 3]])
+    let next = pair.writer.ask(.stream(session: pair.sessions[0], to: pair.to, name: chat))
+    pair.house.run(seconds: 1)
+    let received = pair.reader.read(140).last?.word(5) ?? 0
+    _ = pair.reader.ask(.take(stream: received, isWanted: false, limit: 0, isPostponed: true))
+    pair.house.run(seconds: 1)
+    #expect(pair.writer.read(143) == [[143] + next.bytes + [0, 0, 0, 0, 3]])
+  }
+
   @Test func `those who gather one type come into one session without invitations by hand`() {
     let house = House(2)
     let applications = [
