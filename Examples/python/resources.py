@@ -25,7 +25,7 @@ CANNOT_WRITE, BROKEN = 1, 3                                                     
 LEAF, PIECE = 1 << 20, 65_536               # bytes of a file that have a hash, and that are in one record
 RECORD_MAX = 66_000
 FILES_MAX, ENTRY_MAX = 1_000, 266           # of an offer, either way; bytes of a file in the manifest
-AT_ONCE_MAX, OF_A_NODE_MAX = 8, 4           # transfers that come
+AT_ONCE_MAX = 8             # transfers that come: of one node no more than it leaves free
 KEPT_MAX = 32               # broken ones that may go on
 OFFER_SECONDS, SILENCE_SECONDS, BREAK_SECONDS, ATTEMPTS_MAX = 30, 120, 3_600, 20
 BREAKS = (None, StreamEnd.LOST, StreamEnd.NO_PLACE)             # after which it is tried again
@@ -274,7 +274,7 @@ class Transfers:
             return True
         node = stream.sender.node
         with self._lock:
-            has_room = len(self._running) < AT_ONCE_MAX and self._running.count(node) < OF_A_NODE_MAX
+            has_room = self._running.count(node) < AT_ONCE_MAX - len(self._running)
             self._running += [node] * has_room
         if has_room:
             threading.Thread(target=self._receive, args=(stream, resource, attempt), daemon=True).start()

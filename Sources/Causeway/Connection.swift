@@ -1,4 +1,5 @@
 import Synchronization
+internal import Transfer
 
 /// What an object of the daemon's has here: it hears the events with its number.
 protocol Hearer: AnyObject, Sendable {
@@ -38,6 +39,7 @@ final class Connection: Sendable {
   /// Why the connection ended.
   let ended = Promise<CausewayError>()
   private let requests = Gate(Limits.requestsMax)
+  let incoming = IncomingPlaces(TransferLimits.placesMax, hasReserve: true)
 
   /// Takes over a connected socket that does not block.
   init(_ stream: Int32) throws(CausewayError) {

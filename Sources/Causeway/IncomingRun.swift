@@ -11,6 +11,12 @@ final class IncomingRun: Sendable {
     case broken(CausewayError)
   }
 
+  private struct Input: Sendable {
+    var stream: IncomingStream?
+    /// It gave way, perhaps before the stream was open.
+    var isPostponed = false
+  }
+
   let sender: Member
   let resource: UInt64
   private let connection: Connection
@@ -20,6 +26,8 @@ final class IncomingRun: Sendable {
   /// Kept open while it is decided on, and received.
   private let kept = Mutex<Session?>(nil)
   private let answer = Mutex<OutgoingStream?>(nil)
+  /// The sender's stream of this attempt.
+  private let input = Mutex(Input())
   /// The same offer on another stream.
   private let newest = Mutex<OfferedStream?>(nil)
   private let news = Signal()
@@ -54,6 +62,19 @@ final class IncomingRun: Sendable {
   private func stop() { running.withLock { $0 }?.cancel() }
 
   func hold(_ session: Session) { kept.withLock { $0 = session } }
+
+  var isAccepted: Bool { decision.withLock { $0 == .accepted } }
+
+  /// Another member's has its place now. The sender comes again: with an offer as if for the first time, or with a transfer that
+  /// goes on where it was.
+  func giveWay() {
+    let stream = input.withLock { input in
+      input.isPostponed = true
+      return input.stream
+    }
+    answer.withLock { $0 }?.reset(isPostponed: true)
+    stream?.reset(isPostponed: true)
+  }
 
   /// The sender offers it again. The latest stream counts.
   func again(_ offered: OfferedStream) {
@@ -132,7 +153,7 @@ final class IncomingRun: Sendable {
   /// The first answer counts.
   private func close(_ answer: Decision, after old: Decision) -> Bool {
     guard decide(answer, after: old) else { return false }
-    session.resources.answered()
+    session.resources.answered(self)
     session.mailbox.change { $0.remove(self) }
     news.tell()
     return true
@@ -153,12 +174,11 @@ final class IncomingRun: Sendable {
           let step = await onThread { self.work.withLock { $0.finished() } }
           return end(step.outcome ?? .cancelledByPeer(.wanted, text: []), isHeard: false)
         }
-        if error.reason != .stream(.lost) && error.reason != .outOfReach && error.reason != .full {
-          return fail(error)
-        }
+        if ![.stream(.lost), .stream(.noPlace), .outOfReach, .full].contains(error.reason) { return fail(error) }
         let step = await onThread { self.work.withLock { $0.restart() } }
         if let outcome = step.outcome { return end(outcome) }
       }
+      connection.incoming.leave(self)
       inside.tell { $0.state = .away }
       let again = await within(Limits.returnMax) { await self.comesAgain() }
       guard let again else {
@@ -201,14 +221,21 @@ final class IncomingRun: Sendable {
 
   private func attempt(_ offered: OfferedStream) async -> End {
     guard case .offer(_, let attempt)? = ResourceStream(offered.name) else { return .broken(.cancelled) }
+    input.withLock { $0 = Input() }
     do throws(CausewayError) {
       let stream = try await offered.open(keeping: nil)
+      let isPostponed = input.withLock { input in
+        input.stream = stream
+        return input.isPostponed
+      }
+      if isPostponed { stream.reset(isPostponed: true) }
       let answer = try await connection.openStream(
         ResourceStream.answer(attempt: attempt).text, to: sender.address, in: session.number, keeping: nil)
       self.answer.withLock { $0 = answer }
       defer { stream.reset() }
       var pieces = stream.makeAsyncIterator()
       while let bytes = try await pieces.next() {
+        connection.incoming.moved(self)
         let step = await onThread { self.work.withLock { $0.hear(bytes) } }
         if let outcome = try await tell(step, answer) {
           await farewell(answer)
@@ -313,6 +340,7 @@ final class IncomingRun: Sendable {
   private func finish(_ result: Result<[String], CausewayError>) {
     _ = close(.refused, after: .open)
     session.resources.leave(self)
+    connection.incoming.leave(self)
     stop()
     work.withLock { $0.close() }
     let inside = inside

@@ -49,10 +49,14 @@ public final class OfferedStream: Sendable {
   }
 
   /// Refuses it. One that has ended meanwhile is no error.
-  public func refuse() { if isOpen.close() { sayNo() } }
+  public func refuse() { refuse(isPostponed: false) }
 
-  private func sayNo() {
-    connection.write(.take(stream: number, isWanted: false, limit: 0), connection.number())
+  /// `isPostponed`: there is no place for it at present.
+  func refuse(isPostponed: Bool) { if isOpen.close() { sayNo(isPostponed: isPostponed) } }
+
+  private func sayNo(isPostponed: Bool = false) {
+    connection.write(
+      .take(stream: number, isWanted: false, limit: 0, isPostponed: isPostponed), connection.number())
   }
 
   /// The application has it from now on: it keeps its session open.
@@ -113,11 +117,14 @@ public final class IncomingStream: AsyncSequence, Sendable {
   }
 
   /// Cuts it: no more bytes come, and the writer gets an error. What has come can still be taken.
-  public func reset() {
+  public func reset() { reset(isPostponed: false) }
+
+  /// `isPostponed`: there is no place for it any more, and the writer may try again.
+  func reset(isPostponed: Bool) {
     guard inside.isOpen.close() else { return }
-    inside.mailbox.end(StreamInput.result(.cut))
+    inside.mailbox.end(StreamInput.result(isPostponed ? .noPlace : .cut))
     connection.forget(number)
-    connection.write(.reset(stream: number), connection.number())
+    connection.write(.reset(stream: number, isPostponed: isPostponed), connection.number())
   }
 
   /// Grants the writer as much as was taken.

@@ -109,10 +109,13 @@ public final class OutgoingStream: Sendable {
   }
 
   /// Cuts it: what is on its way is dropped. The reader gets an error behind what it was told before.
-  public func reset() {
-    guard inside.close(.success(.cut)) else { return }
+  public func reset() { reset(isPostponed: false) }
+
+  /// `isPostponed`: there is no place for it any more, and the member may try again.
+  func reset(isPostponed: Bool) {
+    guard inside.close(.success(isPostponed ? .noPlace : .cut)) else { return }
     connection.forget(number)
-    connection.write(.reset(stream: number), connection.number())
+    connection.write(.reset(stream: number, isPostponed: isPostponed), connection.number())
   }
 
   /// Waits until it has ended, and says how.

@@ -13,9 +13,9 @@ final class Resources: Sendable {
     var answers: [UInt64: (member: Address, promise: Promise<OfferedStream>)] = [:]
     /// Transfers that were accepted: the same offer is theirs.
     var routes: [Route: IncomingRun] = [:]
-    /// Offers that are not answered yet.
-    var unanswered = 0
   }
+  /// Offers that are not answered yet.
+  private let unanswered = IncomingPlaces(Limits.offersMax, hasReserve: false)
   private let state = Mutex(State())
 
   /// A stream whose name is reserved. One that nobody wants is dropped, and so refused.
@@ -29,16 +29,15 @@ final class Resources: Sendable {
       expected?.fulfil(stream)
     case .offer(let resource, _)?:
       let route = Route(sender: stream.sender.address, resource: resource)
-      let (known, hasPlace) = state.withLock { state in
-        let known = state.routes[route], hasPlace = known == nil && state.unanswered < Limits.offersMax
-        if hasPlace { state.unanswered += 1 }
-        return (known, hasPlace)
+      if let known = state.withLock({ $0.routes[route] }) {
+        // It was accepted: it comes again until there is a place.
+        guard connection.incoming.enter(known) else { return stream.refuse(isPostponed: true) }
+        return known.again(stream)
       }
-      if let known {
-        known.again(stream)
-      } else if hasPlace {
-        IncomingRun(connection, session, stream.sender, resource).start(stream)
-      }
+      let run = IncomingRun(connection, session, stream.sender, resource)
+      guard connection.incoming.enter(run) else { return }
+      guard unanswered.enter(run) else { return connection.incoming.leave(run) }
+      run.start(stream)
     case nil: break
     }
   }
@@ -52,7 +51,7 @@ final class Resources: Sendable {
   func forget(_ attempt: UInt64) { _ = state.withLock { $0.answers.removeValue(forKey: attempt) } }
 
   /// An offer was answered, or has ended before.
-  func answered() { state.withLock { $0.unanswered -= 1 } }
+  func answered(_ run: IncomingRun) { unanswered.leave(run) }
 
   /// False when this resource of this sender is being received already.
   func enter(_ run: IncomingRun) -> Bool {

@@ -25,6 +25,8 @@ final class IncomingFiles {
 
   let from: MemberAddress
   let resource: UInt64
+  /// Its sender is one that is accepted without a question, or whose key is verified.
+  let isOfTrusted: Bool
   /// The sender's name as it was when the offer came.
   let name: [UInt8]
   private(set) var session: UInt32
@@ -48,8 +50,10 @@ final class IncomingFiles {
   private let connection: DaemonConnection
 
   init(
-    _ connection: DaemonConnection, _ from: MemberAddress, _ name: [UInt8], _ resource: UInt64, _ session: UInt32
+    _ connection: DaemonConnection, _ from: MemberAddress, _ name: [UInt8], _ resource: UInt64, _ session: UInt32,
+    isOfTrusted: Bool
   ) {
+    self.isOfTrusted = isOfTrusted
     self.connection = connection
     self.from = from
     self.name = name
@@ -81,12 +85,14 @@ final class IncomingFiles {
     answer = StreamWriter(
       connection.ask(.stream(session: session, to: from, name: ResourceStream.answer(attempt: attempt).name)))
     phase = .opening
-    deadline = monotonicNow() + FileLimits.offerTime
+    lastHeard = monotonicNow()
+    deadline = lastHeard + FileLimits.offerTime
   }
 
-  private func dropStreams() {
-    if stream != 0 { connection.ask(.reset(stream: stream)) }
-    if answer.stream != 0 { connection.ask(.reset(stream: answer.stream)) }
+  /// `isPostponed` tells the sender to come again.
+  private func dropStreams(isPostponed: Bool = false) {
+    if stream != 0 { connection.ask(.reset(stream: stream, isPostponed: isPostponed)) }
+    if answer.stream != 0 { connection.ask(.reset(stream: answer.stream, isPostponed: isPostponed)) }
     (stream, answer) = (0, StreamWriter(0))
   }
 
@@ -145,9 +151,12 @@ final class IncomingFiles {
     }
   }
 
+  /// Another sender gets its place. It waits outside, as after a break, and goes on when its sender comes again.
+  func giveWay() { gone(isCut: false, isPostponed: true) }
+
   /// The path broke, or the sender gave up.
-  func gone(isCut: Bool) {
-    dropStreams()
+  func gone(isCut: Bool, isPostponed: Bool = false) {
+    dropStreams(isPostponed: isPostponed)
     if phase == .ending { return close() }
     if work.receiver.isComplete {
       // All that is missing is that the sender has heard it.
@@ -250,6 +259,13 @@ final class IncomingFiles {
     case .opening, .away: close()
     case .ending, .over: break
     }
+  }
+
+  /// Among others that share places.
+  func entry(now: Instant) -> TransferPlaces<NodeID>.Entry {
+    TransferPlaces.Entry(
+      sender: from.node, isTrusted: isAccepted || isOfTrusted, stillMilliseconds: (now - lastHeard).milliseconds,
+      mayYield: phase != .ending)
   }
 
   var state: FileProgress.State {

@@ -27,6 +27,12 @@ public enum TransferLimits {
   public static let turnSeconds: UInt64 = 30
   /// A stream that begins as a resource has said what it offers by then, in seconds.
   public static let beginSeconds: UInt64 = 30
+  /// Offers and transfers of an application at once: each takes two of the 32 streams that a daemon has for it. Senders fill
+  /// it and share it (`TransferPlaces`).
+  public static let placesMax = 15
+  /// One of which nothing has come for so long gives its place to another sender's, in seconds: less than `turnSeconds`, in
+  /// which that sender tries again.
+  public static let stillSeconds: UInt64 = 10
   /// After a break the other end is waited for, in seconds.
   public static let returnSeconds: UInt64 = 3_600
   /// Attempts without a byte more, one after the other.

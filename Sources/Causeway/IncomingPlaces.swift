@@ -1,0 +1,56 @@
+import Synchronization
+internal import Transfer
+
+/// Places for incoming transfers, which members share (`TransferPlaces`): those of a connection, or those for offers of a
+/// session that nobody has answered.
+final class IncomingPlaces: Sendable {
+  private struct Held {
+    let run: IncomingRun
+    var movedAt = ContinuousClock.now
+  }
+  private let held = Mutex<[Held]>([])
+  private let capacity: Int
+  /// Whether members that are not verified leave places to others until the application has accepted what they offer.
+  private let hasReserve: Bool
+
+  init(_ capacity: Int, hasReserve: Bool) {
+    self.capacity = capacity
+    self.hasReserve = hasReserve
+  }
+
+  /// Takes a place, which may be another one's that then gives way. False when there is none.
+  func enter(_ run: IncomingRun) -> Bool {
+    let (hasPlace, other) = held.withLock { held -> (Bool, IncomingRun?) in
+      if held.contains(where: { $0.run === run }) { return (true, nil) }
+      let now = ContinuousClock.now
+      let entries = held.map { held in
+        TransferPlaces.Entry(
+          sender: held.run.sender.address.node, isTrusted: isTrusted(held.run),
+          stillMilliseconds: UInt64(max(0, (now - held.movedAt) / .milliseconds(1))))
+      }
+      let place = TransferPlaces(entries, of: capacity).place(for: run.sender.address.node, isTrusted: isTrusted(run))
+      var other: IncomingRun?
+      switch place {
+      case .free: break
+      case .instead(let index): other = held.remove(at: index).run
+      case .none: return (false, nil)
+      }
+      held.append(Held(run: run))
+      return (true, other)
+    }
+    other?.giveWay()
+    return hasPlace
+  }
+
+  /// Something of it came.
+  func moved(_ run: IncomingRun) {
+    held.withLock { held in
+      guard let index = held.firstIndex(where: { $0.run === run }) else { return }
+      held[index].movedAt = .now
+    }
+  }
+
+  func leave(_ run: IncomingRun) { held.withLock { $0.removeAll { $0.run === run } } }
+
+  private func isTrusted(_ run: IncomingRun) -> Bool { !hasReserve || run.isAccepted || run.sender.peer.isVerified }
+}
