@@ -49,10 +49,12 @@ final class ChatView {
   /// What happened to a member.
   func member(
     _ name: [UInt8], _ address: MemberAddress, _ peer: LocalPeer, from before: MemberState?, to state: MemberState,
-    lacking: Int
+    lacking: Int, _ lines: PeerLines
   ) {
     guard isJSON else {
-      if let text = memberNotice(name, address, peer, from: before, to: state, lacking: lacking) { notice(text) }
+      if let text = memberNotice(name, address, peer, from: before, to: state, lacking: lacking) {
+        lines.tell(text, .member, of: address.node, peer)
+      }
       return
     }
     var line = JSONLine(event: "member")

@@ -40,7 +40,11 @@ private func accept(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
   let session = try connection.make(.open(type: type, rules, judges: !rule.asks)).number
   try connection.make(.browse(type: type))
   let view = ChatView(options.isJSON ? .json : .plain)
-  let doorkeeper = Doorkeeper(connection, session, rule, type) { invitation, peer, isAccepted in
+  let lines = PeerLines(view.notice)
+  defer { lines.tellCounts(isLast: true) }
+  let doorkeeper = Doorkeeper(connection, session, rule, type, lines) { invitation, peer, isAccepted in
+    let text = answerText(invitation, peer, isAccepted)
+    guard isAccepted || lines.admits(text, .declined, of: invitation.from.node, peer) else { return }
     if view.isJSON {
       var line = JSONLine(event: "invitation")
       line.add("name", peer.name)
@@ -49,7 +53,7 @@ private func accept(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
       line.add("accepted", isAccepted)
       line.put()
     } else {
-      view.notice(answerText(invitation, peer, isAccepted))
+      view.notice(text)
     }
   }
   try connection.make(.advertise(type: type, info: options.info))
@@ -61,8 +65,9 @@ private func accept(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
   while true {
     let watch = DaemonConnection.Watch(
       input: doorkeeper.descriptor, signals: signals.descriptor, output: STDOUT_FILENO)
-    switch try connection.wake(until: end, watch) {
+    switch try connection.wake(until: min(end, lines.nextDeadline), watch) {
     case .input: doorkeeper.readInput()
+    case .timedOut where monotonicNow() < end: lines.tellCounts()
     case .signal, .timedOut:
       _ = try? connection.carryOut(.leave(session: session, text: []))
       return
@@ -76,7 +81,7 @@ private func accept(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
     case .event(.member(_, let address, let state, let peer)):
       let before = names.hear(address, state, peer)
       let known = names.member(address)?.peer ?? peer
-      view.member(names.name(address, sightings), address, known, from: before, to: state, lacking: 0)
+      view.member(names.name(address, sightings), address, known, from: before, to: state, lacking: 0, lines)
       switch state {
       case .left, .ejected: names.forget(address)
       case .connecting, .connected, .paused, .away, .rejected: break

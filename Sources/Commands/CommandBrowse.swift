@@ -40,6 +40,11 @@ private struct Browse {
   let isJSON: Bool
   let screen: Screen?
   private var sightings = Sightings()
+  private let lines = PeerLines { text in
+    var line = text
+    line.add("\n")
+    Output.put(line)
+  }
   private var isAllTold = false
   /// Rows of the table that are on the screen.
   private var drawn = 0
@@ -58,7 +63,7 @@ private struct Browse {
     try connection.make(.browse(type: type))
     draw()
     while true {
-      switch try connection.wake(until: deadline, watch) {
+      switch try connection.wake(until: min(deadline, lines.nextDeadline), watch) {
       case .event(.services(_, let place, let node, let peer, let services)):
         for change in sightings.hear(place: place, node, peer, services) { tell(change) }
         draw()
@@ -80,7 +85,9 @@ private struct Browse {
           }
         }
       case .outputClosed: throw CommandFailure(ExitCode.failed)
-      case .timedOut: return
+      case .timedOut:
+        lines.tellCounts(isLast: monotonicNow() >= deadline)
+        if monotonicNow() >= deadline { return }
       }
     }
   }
@@ -108,8 +115,7 @@ private struct Browse {
       line.add(event)
       line.add(" ")
       line.add(sighting.described)
-      line.add("\n")
-      return Output.put(line)
+      return lines.tell(line, .service, of: sighting.address.node, sighting.peer)
     }
     var line = JSONLine(event: event)
     line.add("name", sighting.peer.name)

@@ -77,6 +77,7 @@ private final class Chat {
   private var outbox = Outbox()
   private var input: LineInput
   private let view: ChatView
+  private let lines: PeerLines
   private let end: Instant
   private var retryAt = Instant.never
   /// When lines of a program's input have waited too long.
@@ -111,11 +112,15 @@ private final class Chat {
     } else {
       view = ChatView(.plain)
     }
+    lines = PeerLines(view.notice)
     window.open(connection, session)
     introduce()
   }
 
-  func close() { view.close() }
+  func close() {
+    lines.tellCounts(isLast: true)
+    view.close()
+  }
 
   /// Tells what was lost, and what the exit code says.
   func finish() throws(CommandFailure) {
@@ -146,7 +151,7 @@ private final class Chat {
       sendLines()
       tellProgress()
       if isOver { return leaveSession() }
-      let deadline = min(end, min(patienceEnd, retryAt))
+      let deadline = min(min(end, lines.nextDeadline), min(patienceEnd, retryAt))
       let watch = DaemonConnection.Watch(
         input: mayRead ? STDIN_FILENO : -1, signals: signals.descriptor, output: STDOUT_FILENO)
       if Output.hasFailed { throw CommandFailure(ExitCode.failed) }
@@ -186,6 +191,7 @@ private final class Chat {
 
   private func timeUp() {
     let now = monotonicNow()
+    lines.tellCounts()
     if now >= retryAt {
       retryAt = .never
       outbox.retry()
@@ -387,7 +393,7 @@ private final class Chat {
     let address = member.address
     view.member(
       names.name(address, sightings), address, member.peer, from: before, to: member.state,
-      lacking: outbox.lacking(address))
+      lacking: outbox.lacking(address), lines)
     switch member.state {
     case .connected, .paused: outbox.connected(address)
     case .away: outbox.away(address)

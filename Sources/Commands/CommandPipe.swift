@@ -184,8 +184,9 @@ private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
   let connection = try options.connect(as: "pipe")
   let signals = Signals([SIGINT, SIGTERM, SIGHUP])
   let session = try connection.make(.open(type: type, pipeRules)).number
-  let doorkeeper = Doorkeeper(connection, session, rule, type) { invitation, peer, isAccepted in
-    if !isAccepted { printError(answerText(invitation, peer, false)) }
+  let lines = PeerLines { printError($0) }
+  let doorkeeper = Doorkeeper(connection, session, rule, type, lines) { invitation, peer, isAccepted in
+    if !isAccepted { lines.tell(answerText(invitation, peer, false), .declined, of: invitation.from.node, peer) }
   }
   try connection.make(.advertise(type: type, info: options.info))
   let patience = deadline(after: options.waits)
@@ -194,12 +195,15 @@ private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
   while true {
     let watch = DaemonConnection.Watch(
       input: doorkeeper.descriptor, signals: signals.descriptor, output: STDOUT_FILENO)
-    switch try connection.wake(until: stream == 0 ? patience : .never, watch) {
+    let end = stream == 0 ? patience : .never
+    switch try connection.wake(until: min(end, lines.nextDeadline), watch) {
     case .input: doorkeeper.readInput()
     case .signal:
       if stream != 0 { _ = try? connection.carryOut(.reset(stream: stream)) }
       throw CommandFailure(saying: "interrupted before the end of a stream", ExitCode.cut)
-    case .timedOut: throw CommandFailure(saying: "no stream came in time", ExitCode.timedOut)
+    case .timedOut:
+      if monotonicNow() >= end { throw CommandFailure(saying: "no stream came in time", ExitCode.timedOut) }
+      lines.tellCounts()
     case .outputClosed:
       if stream != 0 { _ = try? connection.carryOut(.reset(stream: stream)) }
       throw CommandFailure(ExitCode.failed)

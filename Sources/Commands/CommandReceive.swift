@@ -84,33 +84,8 @@ private func receive(
   }
 }
 
-/// 5G is 5,000,000,000 bytes.
-func byteCount(_ text: String) -> UInt64? {
-  var digits = Array(text.utf8), factor: UInt64 = 1
-  switch digits.last {
-  case UInt8(ascii: "k"): factor = 1_000
-  case UInt8(ascii: "M"): factor = 1_000_000
-  case UInt8(ascii: "G"): factor = 1_000_000_000
-  default: break
-  }
-  if factor > 1 { digits.removeLast() }
-  let number = Text(String(decoding: digits, as: UTF8.self)).number(in: 1...TransferLimits.bytesMax / factor)
-  return number.map { $0 * factor }
-}
-
 /// One run of `causeway receive` or `causeway drop`.
 private final class Receiving {
-  /// A session with a sender. Each has one of its own, so that no sender sees another.
-  private struct Room {
-    let session: UInt32
-    /// Of the daemon; 0 when it has ended.
-    var invitation: UInt32
-    let node: NodeID
-    /// Until then its sender may take to say what it offers.
-    var keptUntil: Instant
-    var members: [MemberAddress] = []
-  }
-
   private let options: FilesOptions
   private let rule: AcceptRule
   private let directory: String
@@ -119,13 +94,14 @@ private final class Receiving {
   private let instance: [UInt8]
   private let signals = Signals([SIGINT, SIGTERM, SIGHUP])
   private let view: FilesView
+  private let lines: PeerLines
   private let questions = Questions()
   private let end: Instant
   private var connection: DaemonConnection
   /// The oldest first.
-  private var rooms: [Room] = []
+  private var rooms: [SenderRoom] = []
   /// Invitations without a room, the oldest first. The daemon bounds them: a few of each node, 32 of a client.
-  private var waiting: [(from: MemberAddress, number: UInt32, rules: SessionRules)] = []
+  private var waiting: [WaitingSender] = []
   private var transfers: [IncomingFiles] = []
   private var names = MemberNames()
   private var received: UInt64 = 0
@@ -143,7 +119,9 @@ private final class Receiving {
   ) throws(CommandFailure) {
     (self.options, self.rule, self.directory, self.bytesMax) = (options, rule, directory, bytesMax)
     (self.count, self.instance) = (count, instance)
-    view = FilesView(isJSON: options.local.isJSON)
+    let view = FilesView(isJSON: options.local.isJSON)
+    self.view = view
+    lines = PeerLines(view.leftOut)
     end = options.local.endOfStay
     connection = try options.local.connect(in: instance)
     try connection.make(.advertise(type: options.type, info: options.local.info))
@@ -153,6 +131,7 @@ private final class Receiving {
     while !isOver {
       if let broken = try broken(turn) { try connectAgain(broken) }
     }
+    lines.tellCounts(isLast: true)
     view.clear()
     for room in rooms { _ = try? connection.carryOut(.leave(session: room.session, text: [])) }
     if isCut { throw CommandFailure(ExitCode.cut) }
@@ -183,7 +162,7 @@ private final class Receiving {
     admit()
     show()
     if isOver { return }
-    var until = isEnding ? .never : end
+    var until = min(isEnding ? .never : end, lines.nextDeadline)
     if !waiting.isEmpty {
       let now = monotonicNow()
       for room in rooms where room.keptUntil > now { until = min(until, room.keptUntil) }
@@ -198,6 +177,7 @@ private final class Receiving {
     case .signal: while signals.next() != nil { interrupt() }
     case .outputClosed, .timedOut: break
     }
+    lines.tellCounts()
     let now = monotonicNow()
     for transfer in transfers where now >= transfer.deadline {
       if transfer.phase == .asking { withdraw(transfer) }
@@ -242,42 +222,43 @@ private final class Receiving {
   private func invited(_ invitation: Invitation, _ peer: LocalPeer) {
     let from = invitation.from, number = invitation.handle.number
     var text = TextBuilder()
-    if rule.answer(from.node, peer) == .no { text.add("not accepted here") }
+    let answer = rule.answer(from.node, peer)
+    if answer == .no { text.add("not accepted here") }
     if isLeaving { text.add("it ends") }
     guard text.bytes.isEmpty else {
       connection.ask(.answer(invitation: number, into: 0, text: text.bytes))
-      return view.tellDeclined(peer, from, text)
+      return view.tellDeclined(peer, from, text, lines)
     }
-    waiting.append((from, number, invitation.rules))
+    waiting.append(
+      WaitingSender(
+        from: from, invitation: number, rules: invitation.rules, isTrusted: answer == .yes || peer.isVerified))
   }
 
-  /// Accepts the invitations that there is room for.
+  /// Accepts the invitations that there is room for, strangers' last.
   private func admit() {
-    waiting.removeAll { from, number, rules in
-      guard makeRoom(for: from.node) else { return false }
-      let session = connection.ask(.open(type: options.type, rules))
-      connection.ask(.answer(invitation: number, into: session, text: []))
-      rooms.append(
-        Room(session: session, invitation: number, node: from.node, keptUntil: monotonicNow() + FileLimits.roomTime))
-      return true
+    for isTrusted in [true, false] {
+      waiting.removeAll { $0.isTrusted == isTrusted && admits($0) }
     }
   }
 
-  /// One that is not used makes room for another sender.
-  private func makeRoom(for node: NodeID) -> Bool {
-    let ofNode = rooms.filter { $0.node == node }
-    if ofNode.count >= SessionLimits.invitationsPerNodeMax { return leaveUnused(ofNode) }
-    return rooms.count < FileLimits.sessionsMax || leaveUnused(rooms)
-  }
-
-  private func leaveUnused(_ some: [Room]) -> Bool {
+  private func admits(_ sender: WaitingSender) -> Bool {
     let now = monotonicNow()
-    guard let room = some.first(where: { $0.keptUntil <= now && !isUsed($0) }) else { return false }
-    leave(room.session)
+    switch SenderRooms.place(for: sender, among: rooms, transfers, now: now) {
+    case .free: break
+    case .instead(let index):
+      let session = rooms[index].session
+      for transfer in transfers where transfer.session == session && transfer.phase != .over { giveWay(transfer) }
+      leave(session)
+    case .none: return false
+    }
+    let session = connection.ask(.open(type: options.type, sender.rules))
+    connection.ask(.answer(invitation: sender.invitation, into: session, text: []))
+    rooms.append(
+      SenderRoom(
+        session: session, invitation: sender.invitation, node: sender.from.node, isTrusted: sender.isTrusted,
+        openedAt: now))
     return true
   }
-
-  private func isUsed(_ room: Room) -> Bool { transfers.contains { $0.session == room.session && $0.phase != .away } }
 
   private func leave(_ session: UInt32) {
     connection.ask(.leave(session: session, text: []))
@@ -303,7 +284,7 @@ private final class Receiving {
     switch event {
     case .invited(_, let invitation, _, let peer): invited(invitation, peer)
     case .invitationEnded(_, let received, let outcome):
-      waiting.removeAll { $0.number == received }
+      waiting.removeAll { $0.invitation == received }
       guard outcome != .connected, let room = rooms.first(where: { $0.invitation == received }) else { return }
       leave(room.session)
     case .member(let session, let address, let state, let peer): hear(session, address, state, peer)
@@ -339,7 +320,8 @@ private final class Receiving {
   }
 
   private func withdraw(_ transfer: IncomingFiles) {
-    questions.withdraw(transfer.stream, TextBuilder(transfer.name, " waits no longer: its offer is over"))
+    let text = TextBuilder(transfer.name, " waits no longer: its offer is over")
+    questions.withdraw(transfer.stream, lines.admitted(text, .withdrawn, of: transfer.from.node, peer(of: transfer)))
   }
 
   private func offered(_ session: UInt32, _ received: UInt32, _ from: MemberAddress, _ name: [UInt8]) {
@@ -347,36 +329,61 @@ private final class Receiving {
       connection.ask(.take(stream: received, isWanted: false, limit: 0))
       return
     }
+    let peer = names.member(from)?.peer ?? LocalPeer(name: [], hops: 0, isVerified: false)
+    let isTrusted = peer.isVerified || rule.answer(from.node, peer) == .yes
     if let known = transfers.first(where: { $0.from == from && $0.resource == resource }) {
       if known.phase == .asking { withdraw(known) }
-      if known.outcome == nil { return known.take(received, attempt, session) }
+      if known.outcome == nil {
+        guard known.phase != .away || makePlace(for: from.node, isTrusted: true) else {
+          // It was accepted: it comes again until there is one.
+          connection.ask(.take(stream: received, isWanted: false, limit: 0, isPostponed: true))
+          return
+        }
+        return known.take(received, attempt, session)
+      }
       // The last one has ended: its sender begins anew.
       known.timeUp()
       tidy()
     }
     let ofNode = transfers.count { $0.from.node == from.node && !$0.isAccepted }
-    guard ofNode < FileLimits.unansweredMax, makePlace() else {
+    guard ofNode < FileLimits.unansweredMax, makePlace(for: from.node, isTrusted: isTrusted) else {
       connection.ask(.take(stream: received, isWanted: false, limit: 0))
       return
     }
     let shown = names.member(from)?.peer.name ?? Array(from.node.shortText.utf8)
-    let transfer = IncomingFiles(connection, from, shown, resource, session)
+    let transfer = IncomingFiles(connection, from, shown, resource, session, isOfTrusted: isTrusted)
     transfers.append(transfer)
     transfer.take(received, attempt, session)
   }
 
-  /// One that stands still makes place for another; of those that are waited for the oldest is given up.
-  private func makePlace() -> Bool {
-    if transfers.count >= FileLimits.awayMax { transfers.first { $0.phase == .away }?.cancel() }
-    if transfers.count(where: { $0.phase != .away }) < FileLimits.transfersMax { return true }
-    guard let still = stillTransfer else { return false }
-    still.gone(isCut: false)
-    return true
+  /// A place for an offer, which may be another transfer's that then waits outside. Of those that wait there one is given up
+  /// when they are too many.
+  private func makePlace(for node: NodeID, isTrusted: Bool) -> Bool {
+    if transfers.count >= FileLimits.awayMax {
+      let away = transfers.filter { $0.phase == .away }
+      (away.displaced(by: node) ?? away.first)?.cancel()
+    }
+    let held = transfers.filter { $0.phase != .away && $0.phase != .over }
+    switch held.place(of: TransferLimits.placesMax, for: node, isTrusted: isTrusted) {
+    case .free: return true
+    case .instead(let index):
+      giveWay(held[index])
+      return true
+    case .none: return false
+    }
   }
 
-  private var stillTransfer: IncomingFiles? {
-    let now = monotonicNow()
-    return transfers.first { $0.phase == .receiving && now - $0.lastHeard >= FileLimits.stillTime }
+  private func giveWay(_ transfer: IncomingFiles) {
+    if transfer.phase == .asking { withdraw(transfer) }
+    let wasReceiving = transfer.phase == .receiving
+    transfer.giveWay()
+    guard wasReceiving, transfer.phase == .away, !view.isJSON else { return }
+    let text = TextBuilder(transfer.name, " gives its place to another sender: it goes on when it moves again")
+    if lines.admits(text, .interrupted, of: transfer.from.node, peer(of: transfer)) { view.notice(text) }
+  }
+
+  private func peer(of transfer: IncomingFiles) -> LocalPeer {
+    names.member(transfer.from)?.peer ?? LocalPeer(name: [], hops: 0, isVerified: false)
   }
 
   // MARK: The answer
@@ -419,7 +426,7 @@ private final class Receiving {
     case .ask:
       transfer.asked()
       view.clear()
-      questions.ask(transfer.stream, question(offer, peer, transfer.from.node, free))
+      questions.ask(transfer.stream, offerQuestion(offer, peer, transfer.from.node, free))
     }
   }
 
@@ -430,9 +437,10 @@ private final class Receiving {
 
   /// Accepts an offer, or lets it wait until there is memory for its manifest.
   private func accept(_ transfer: IncomingFiles) {
-    if !hasMemory(for: transfer) {
-      if let still = stillTransfer { still.gone(isCut: false) }
-      if !hasMemory(for: transfer) { return transfer.wait() }
+    while !transfers.haveMemory(for: transfer) {
+      let holders = transfers.filter { $0 !== transfer && $0.holdsManifest }
+      guard let other = holders.displaced(by: transfer.from.node) else { return transfer.wait() }
+      giveWay(other)
     }
     transfer.accept(directory, bytesMax)
     if view.isJSON && transfer.phase == .receiving {
@@ -441,27 +449,6 @@ private final class Receiving {
       line.add("accepted", true)
       line.put()
     }
-  }
-
-  private func hasMemory(for transfer: IncomingFiles) -> Bool {
-    var (bytes, entries) = transfer.manifestSize
-    for other in transfers where other !== transfer && other.holdsManifest {
-      bytes += other.manifestSize.bytes
-      entries += other.manifestSize.entries
-    }
-    return bytes <= FileLimits.manifestBytesMax && entries <= FileLimits.entriesMax
-  }
-
-  /// dave (NOT verified, e4654c9f) offers “photos”: 40 files, 361 MB; 41 GB free. Accept? [y/N]
-  private func question(_ offer: OfferRecord, _ peer: LocalPeer, _ node: NodeID, _ free: UInt64) -> TextBuilder {
-    var text = TextBuilder()
-    text.add(peer, node)
-    text.add(" offers ")
-    text.add(offer)
-    text.add("; ")
-    text.add(bytesText(free))
-    text.add(" free. Accept? [y/N] ")
-    return text
   }
 
   // MARK: What is told
@@ -479,7 +466,8 @@ private final class Receiving {
 
   private func tellBreak(_ transfer: IncomingFiles) {
     if view.isJSON { return }
-    view.notice(TextBuilder(transfer.name, " is out of reach or gone: it goes on when the same is sent again"))
+    let text = TextBuilder(transfer.name, " is out of reach or gone: it goes on when the same is sent again")
+    if lines.admits(text, .interrupted, of: transfer.from.node, peer(of: transfer)) { view.notice(text) }
   }
 
   /// A transfer is over.
@@ -487,6 +475,6 @@ private final class Receiving {
     guard let offer = transfer.offer else { return }
     let isReceived = transfer.isReceived
     if isReceived { received += 1 } else if transfer.counts { failed += 1 }
-    view.concluded(transfer, offer, isReceived)
+    view.concluded(transfer, offer, isReceived, peer(of: transfer), lines)
   }
 }

@@ -19,17 +19,19 @@ final class Doorkeeper {
   /// The daemon bounds them.
   private var waiting: [Question] = []
   private let questions = Questions()
+  private let lines: PeerLines
   /// What is told of each answer: the peer, and whether it was accepted.
   private let tell: (Invitation, LocalPeer, Bool) -> Void
 
   init(
-    _ connection: DaemonConnection, _ session: UInt32, _ rule: AcceptRule, _ type: [UInt8],
+    _ connection: DaemonConnection, _ session: UInt32, _ rule: AcceptRule, _ type: [UInt8], _ lines: PeerLines,
     _ tell: @escaping (Invitation, LocalPeer, Bool) -> Void
   ) {
     self.connection = connection
     self.session = session
     self.rule = rule
     self.type = type
+    self.lines = lines
     self.tell = tell
   }
 
@@ -42,10 +44,24 @@ final class Doorkeeper {
     case .no: answer(invitation, peer, false)
     case .ask where questions.isOver: answer(invitation, peer, false)
     case .ask:
+      makePlace(for: peer)
       waiting.append(Question(invitation: invitation, peer: peer))
       questions.ask(invitation.handle.number, question(invitation, peer))
     }
   }
+
+  /// A person is asked about the newest few: of peers whose keys are not verified the oldest whose question was not shown yet
+  /// gives way.
+  private func makePlace(for peer: LocalPeer) {
+    let strangers = waiting.dropFirst().indices.filter { !waiting[$0].peer.isVerified }
+    guard !peer.isVerified, strangers.count >= Self.strangersMax else { return }
+    let oldest = waiting.remove(at: strangers[0])
+    questions.withdraw(oldest.invitation.handle.number, nil)
+    answer(oldest.invitation, oldest.peer, false)
+  }
+
+  /// Questions about peers whose keys are not verified that wait behind the one that is shown. Strangers fill them.
+  private static let strangersMax = 4
 
   /// Whether a member of a merged session may be met.
   func accepts(_ node: NodeID, _ peer: LocalPeer) -> Bool { rule.answer(node, peer) == .yes }
@@ -54,7 +70,8 @@ final class Doorkeeper {
   func ended(_ received: UInt32) {
     guard let index = waiting.firstIndex(where: { $0.invitation.handle.number == received }) else { return }
     let question = waiting.remove(at: index)
-    questions.withdraw(received, TextBuilder(question.peer.name, " waits no longer: its invitation is over"))
+    let text = TextBuilder(question.peer.name, " waits no longer: its invitation is over")
+    questions.withdraw(received, lines.admitted(text, .withdrawn, of: question.invitation.from.node, question.peer))
   }
 
   /// Reads answers.

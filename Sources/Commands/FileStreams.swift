@@ -1,3 +1,4 @@
+import Configuration
 import Diagnostics
 import LocalAPI
 import LocalClient
@@ -18,12 +19,10 @@ enum FileLimits {
   static let memberTime = TimeSpan.seconds(10)
   /// Pieces of 64 KiB that are read and hashed before the daemon and the user are heard again.
   static let readsMax = 16
-  /// Offers and transfers at once: each takes two of the 32 streams that a daemon has for a client.
-  static let transfersMax = 15
-  /// Transfers with those that are waited for after a break.
+  /// Transfers with those that are waited for after a break. Senders fill it; whoever waits with most gives way.
   static let awayMax = 64
   /// One that stood still for so long makes place for another.
-  static let stillTime = TimeSpan.seconds(60)
+  static let stillTime = TimeSpan.seconds(TransferLimits.stillSeconds)
   /// Of offers and transfers at once, of one node that nobody has accepted yet.
   static let unansweredMax = 2
   /// A sender has its session for so long without an offer while others wait.
@@ -32,7 +31,8 @@ enum FileLimits {
   /// offer waits for its turn.
   static let manifestBytesMax = UInt64(4 * TransferLimits.manifestBytesMax)
   static let entriesMax = UInt64(4 * TransferLimits.entriesMax)
-  /// Sessions at once, below the 16 of a client; of one node no more than its invitations.
+  /// Sessions at once, below the 16 of a client; of one node no more than its invitations. Senders share them as the places
+  /// of transfers.
   static let sessionsMax = 14
 }
 
@@ -102,4 +102,18 @@ struct StreamWindow {
     limit = taken + Self.bytes
     connection.tell(.streamWindow(stream: stream, limit: limit))
   }
+}
+
+/// 5G is 5,000,000,000 bytes.
+func byteCount(_ text: String) -> UInt64? {
+  var digits = Array(text.utf8), factor: UInt64 = 1
+  switch digits.last {
+  case UInt8(ascii: "k"): factor = 1_000
+  case UInt8(ascii: "M"): factor = 1_000_000
+  case UInt8(ascii: "G"): factor = 1_000_000_000
+  default: break
+  }
+  if factor > 1 { digits.removeLast() }
+  let number = Text(String(decoding: digits, as: UTF8.self)).number(in: 1...TransferLimits.bytesMax / factor)
+  return number.map { $0 * factor }
 }

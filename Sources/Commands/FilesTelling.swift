@@ -76,7 +76,12 @@ extension FilesView {
     line.put()
   }
 
-  func tellDeclined(_ peer: LocalPeer, _ from: MemberAddress, _ why: TextBuilder) {
+  func tellDeclined(_ peer: LocalPeer, _ from: MemberAddress, _ why: TextBuilder, _ lines: PeerLines) {
+    var text = TextBuilder()
+    text.add(peer, from.node)
+    text.add(" was not accepted: ")
+    text.add(why)
+    guard lines.admits(text, .declined, of: from.node, peer) else { return }
     if isJSON {
       var line = JSONLine(event: "answer")
       line.add("name", peer.name)
@@ -84,10 +89,6 @@ extension FilesView {
       line.add("text", why.bytes)
       return line.put()
     }
-    var text = TextBuilder()
-    text.add(peer, from.node)
-    text.add(" was not accepted: ")
-    text.add(why)
     notice(text)
   }
 
@@ -112,7 +113,9 @@ extension FilesView {
   }
 
   /// A transfer is over.
-  func concluded(_ transfer: IncomingFiles, _ offer: OfferRecord, _ isReceived: Bool) {
+  func concluded(
+    _ transfer: IncomingFiles, _ offer: OfferRecord, _ isReceived: Bool, _ peer: LocalPeer, _ lines: PeerLines
+  ) {
     var text = TextBuilder(transfer.name, ": ")
     text.add(offer)
     switch transfer.outcome {
@@ -136,6 +139,7 @@ extension FilesView {
       text.add(fault.text)
     case nil: text.add(" not received: its sender did not come back in time")
     }
+    if !isReceived && !lines.admits(text, .ended, of: transfer.from.node, peer) { return }
     if isJSON {
       var line = JSONLine(event: isReceived ? "received" : "failed")
       line.add("name", transfer.name)
@@ -241,4 +245,16 @@ extension TextBuilder {
     add(offer.entries > 1 && offer.files > 1 ? "” …, " : "”, " as StaticString)
     add(files: UInt64(offer.files), bytes: offer.bytes)
   }
+}
+
+/// dave (NOT verified, e4654c9f) offers “photos”: 40 files, 361 MB; 41 GB free. Accept? [y/N]
+func offerQuestion(_ offer: OfferRecord, _ peer: LocalPeer, _ node: NodeID, _ free: UInt64) -> TextBuilder {
+  var text = TextBuilder()
+  text.add(peer, node)
+  text.add(" offers ")
+  text.add(offer)
+  text.add("; ")
+  text.add(bytesText(free))
+  text.add(" free. Accept? [y/N] ")
+  return text
 }

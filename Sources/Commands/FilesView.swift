@@ -26,6 +26,14 @@ final class FilesView {
     printError(text)
   }
 
+  /// How many lines that peers caused were left out.
+  func leftOut(_ text: TextBuilder) {
+    guard isJSON else { return notice(text) }
+    var line = JSONLine(event: "left_out")
+    line.add("text", text.bytes)
+    line.put()
+  }
+
   /// A result.
   func say(_ text: TextBuilder) {
     clear()

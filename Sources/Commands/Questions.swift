@@ -26,12 +26,12 @@ final class Questions {
     askNext()
   }
 
-  /// Removes a question without an answer. If it was on the screen, prints `notice` and asks the next one.
-  func withdraw(_ number: UInt32, _ notice: @autoclosure () -> TextBuilder) {
+  /// Removes a question without an answer. If it was on the screen, prints `notice`, if there is one, and asks the next one.
+  func withdraw(_ number: UInt32, _ notice: @autoclosure () -> TextBuilder?) {
     guard let index = questions.firstIndex(where: { $0.number == number }) else { return }
     guard questions.remove(at: index).isAsked else { return }
     Output.endQuestion(isAnswered: false)
-    printError(notice())
+    if let notice = notice() { printError(notice) }
     askNext()
   }
 

@@ -11,7 +11,8 @@ import zlib
 
 from daemons import Daemon, wait
 from people import PeopleTest
-from stranger import Offer
+from causeway import CausewayError, StreamError
+from stranger import STORED, Offer, leaf
 
 
 class ReceiversTest(PeopleTest):
@@ -83,6 +84,75 @@ class ReceiversTest(PeopleTest):
         sender = self.send(self.file("x"), daemon=carol)
         self.assertEqual(sender.end(60), 0, sender.heard)
         self.assertEqual((self.into / "x").read_bytes(), (self.out / "x").read_bytes())
+
+    def another(self, name):
+        daemon = Daemon(self.root.name, name, [self.b])
+        self.addCleanup(daemon.stop)
+        daemon.start()
+        return daemon
+
+    def stall(self, daemon, letter):
+        """As many accepted files of three bytes, of a session of one member, as there are places for; nothing of them is sent."""
+        node, offers = self.application(daemon, f"stalls {letter}"), []
+        for number in range(15):
+            try:
+                name = f"{letter}{number}"
+                offer = Offer(node, self.type, name, [name], 3, before=offers[0] if offers else None)
+                offer.send_manifest()
+                offers.append(offer)
+            except (AssertionError, CausewayError, StreamError):    # this one found no place
+                break
+        return offers
+
+    def test_one_member_that_stalls_what_it_may_keeps_no_other_one_out(self):
+        carol = self.another("carol")
+        receiver = self.receive(self.into, senders=[self.a_id, carol.id])
+        wait("it is there", lambda: self.type in carol.run("browse", "--for", "1")[1])
+        self.assertGreaterEqual(len(self.stall(self.a, "a")), 8)
+        begun = time.monotonic()
+        sender = self.send(self.file("x"), daemon=carol)
+        self.assertEqual(sender.end(60), 0, sender.heard)
+        self.assertLess(time.monotonic() - begun, 10)
+        self.assertEqual((self.into / "x").read_bytes(), (self.out / "x").read_bytes())
+        self.assertIsNone(receiver.process.poll())
+
+    def test_a_transfer_that_gave_its_place_away_goes_on_when_it_comes_again(self):
+        carol, dave = self.another("carol"), self.another("dave")
+        self.receive(self.into, senders=[self.a_id, carol.id, dave.id])
+        for daemon in (carol, dave):
+            wait("it is there", lambda: self.type in daemon.run("browse", "--for", "1")[1])
+        stalled = [self.stall(self.a, "a"), self.stall(carol, "c")]
+        self.assertEqual(sum(map(len, stalled)), 15, "all places")
+        sender = self.send(self.file("x"), daemon=dave)
+        self.assertEqual(sender.end(60), 0, sender.heard)
+        data, again = b"abc", 0
+        for letter, offers in zip("ac", stalled):
+            for number, offer in enumerate(offers):
+                name = f"{letter}{number}"
+                try:
+                    self.assertEqual(offer.send_bytes(data, leaf(data)), STORED)
+                    offer.stream.finish(20)
+                except (AssertionError, StreamError):
+                    again += 1
+                    offer = Offer(offer.session._node, self.type, name, [name], 3, before=offer)
+                    self.assertEqual(offer.send_file(data, leaf(data)), STORED)
+                    offer.stream.finish(20)
+                self.assertEqual((self.into / name).read_bytes(), data)
+        self.assertEqual(again, 1, "one made place for dave's")
+
+    def test_invitations_that_are_declined_again_and_again_are_one_line(self):
+        carol = self.another("carol")
+        receiver = self.receive(self.into)
+        wait("it is there", lambda: self.type in carol.run("browse", "--for", "1")[1])
+        node, outcomes = self.application(carol, "insists"), []
+        address, end = self.address(node, self.type), time.monotonic() + 3
+        session = node.open_session(self.type)
+        while time.monotonic() < end:
+            outcomes.append(session.invite(address).wait(20)[0].name)
+        declined = outcomes.count("DECLINED")
+        print(f"{len(outcomes)} invitations, {declined} declined, {len(receiver.heard)} lines", flush=True)
+        self.assertEqual(sum("was not accepted" in line for line in receiver.heard), 1, receiver.heard[:9])
+        self.assertLess(declined, 20)
 
     def test_the_greatest_manifests_wait_until_there_is_memory_for_them(self):
         carol = Daemon(self.root.name, "carol", [self.b])

@@ -68,10 +68,11 @@ def next_stream(session):
 class Offer:
     """A file on its way to a receiver: what is offered is said apart from what is sent."""
 
-    def __init__(self, node, service, told, path, size, files=0):
-        """`told`: the name in the offer; `path`: the names in the manifest. With `files` a folder of the name `told`."""
-        self.session = node.open_session(service)
-        address = self._come_to(service, node)
+    def __init__(self, node, service, told, path, size, files=0, before=None):
+        """`told`: the name in the offer; `path`: the names in the manifest. With `files` a folder of the name `told`; with
+        another offer `before` in its session."""
+        self.session = before.session if before else node.open_session(service)
+        address = self.address = before.address if before else self._come_to(service, node)
         self.manifest = folder(told, files) if files else manifest(path, size)
         counts = (files + 1, files, files) if files else (1, 1, size)
         digest = hashlib.sha256(self.manifest).digest()
@@ -107,6 +108,10 @@ class Offer:
     def send_file(self, data, root):
         """All of it, when it was accepted; the verdict."""
         self.send_manifest()
+        return self.send_bytes(data, root)
+
+    def send_bytes(self, data, root):
+        """All of it behind the manifest; the verdict."""
         self.send(BEGIN, struct.pack(">IQ", 0, 0))
         self.send(BYTES, data)
         self.send(ROOT, struct.pack(">I", 0), root)

@@ -2,6 +2,7 @@
 import bound_mutations
 import group_mutations
 import memory_mutations
+import place_mutations
 import rim_mutations
 import session_mutations
 import stall_mutations
@@ -367,4 +368,4 @@ ROWS = [
     Row("an association is forgotten with its completions", "Sources/Node/Associations.swift",
         "!channel.hasUntakenCompletions &&", "!channel.hasUnfinishedSends &&", "NodeTests.TurnTests"),
 ] + (rim_mutations.ROWS + session_mutations.ROWS + group_mutations.ROWS + memory_mutations.ROWS + stall_mutations.ROWS
-     + trust_mutations.ROWS + bound_mutations.ROWS)
+     + trust_mutations.ROWS + bound_mutations.ROWS + place_mutations.ROWS)

@@ -1,0 +1,124 @@
+import Primitives
+
+/// Which lines are shown that other nodes can cause: the first ones of a node about a subject, and then, once a minute at most,
+/// how many more there were, with the last one. Of all nodes whose keys are not verified together it shows no more than
+/// `rate` allows, because keys cost nothing; those whose keys are verified have as much for themselves.
+///
+/// The owner calls `admits` for each line, and `nextCount` until it is nil when `nextDeadline` is over and at the end.
+public struct PeerNotices {
+  /// What a line is about. A state of a peer has more lines in a minute than an event.
+  public enum Subject: UInt8, Sendable {
+    case declined, withdrawn, interrupted, ended, member, service
+
+    var burst: Int {
+      switch self {
+      case .declined, .withdrawn, .interrupted: 1
+      case .ended, .member, .service: 4
+      }
+    }
+  }
+
+  public static let countTime = TimeSpan.seconds(60)
+  /// Nodes and subjects that are told apart, of either kind: a neighbour with many keys can fill those of strangers, and
+  /// further ones are counted together.
+  public static let entriesMax = 32
+  /// Lines of either kind. A count of one node and subject is charged too.
+  public static let rate = TokenRate(interval: .seconds(3), burst: 16)
+
+  fileprivate struct Entry {
+    let node: NodeID
+    let subject: Subject
+    let until: Instant
+    var shown = 1
+    var more = 0
+    var last = TextBuilder()
+  }
+
+  fileprivate struct Share {
+    var bucket = TokenBucket()
+    var entries: [Entry] = []
+    /// Lines of nodes without an entry, and when their count is due.
+    var others = 0
+    var othersUntil = Instant.never
+  }
+
+  private var strangers = Share()
+  private var verified = Share()
+
+  public init() {}
+
+  /// Whether to show a line now.
+  public mutating func admits(
+    _ text: TextBuilder, _ subject: Subject, of node: NodeID, isVerified: Bool, now: Instant
+  ) -> Bool {
+    isVerified ? verified.admits(text, subject, node, now) : strangers.admits(text, subject, node, now)
+  }
+
+  /// The next count that is due, as a line. With `isLast` all are due.
+  public mutating func nextCount(now: Instant, isLast: Bool = false) -> TextBuilder? {
+    verified.nextCount(now, isLast) ?? strangers.nextCount(now, isLast)
+  }
+
+  public var nextDeadline: Instant { min(strangers.nextDeadline, verified.nextDeadline) }
+}
+
+extension PeerNotices.Share {
+  fileprivate mutating func admits(
+    _ text: TextBuilder, _ subject: PeerNotices.Subject, _ node: NodeID, _ now: Instant
+  ) -> Bool {
+    entries.removeAll { $0.until <= now && $0.more == 0 }
+    if let index = entries.firstIndex(where: { $0.node == node && $0.subject == subject }) {
+      if entries[index].shown < subject.burst && entries[index].more == 0 && bucket.take(PeerNotices.rate, now: now) {
+        entries[index].shown += 1
+        return true
+      }
+      entries[index].more += 1
+      entries[index].last = text
+      return false
+    }
+    guard entries.count < PeerNotices.entriesMax, bucket.take(PeerNotices.rate, now: now) else {
+      others += 1
+      othersUntil = min(othersUntil, now + PeerNotices.countTime)
+      return false
+    }
+    entries.append(PeerNotices.Entry(node: node, subject: subject, until: now + PeerNotices.countTime))
+    return true
+  }
+
+  fileprivate mutating func nextCount(_ now: Instant, _ isLast: Bool) -> TextBuilder? {
+    if let index = entries.firstIndex(where: { $0.more > 0 && ($0.until <= now || isLast) }) {
+      let entry = entries.remove(at: index)
+      // Without a token it counts with the others.
+      guard isLast || bucket.take(PeerNotices.rate, now: now) else {
+        others += entry.more
+        othersUntil = min(othersUntil, now + PeerNotices.countTime)
+        return nextCount(now, isLast)
+      }
+      // It stays for another minute, and shows no line of its own in it.
+      if !isLast {
+        entries.append(
+          PeerNotices.Entry(
+            node: entry.node, subject: entry.subject, until: now + PeerNotices.countTime, shown: entry.subject.burst))
+      }
+      var line = entry.last
+      line.add(" (")
+      line.add(UInt64(entry.more))
+      line.add(
+        entry.more == 1 ? " more line like this was left out)" : " more lines like this were left out)" as StaticString)
+      return line
+    }
+    guard others > 0, othersUntil <= now || isLast else { return nil }
+    var line = TextBuilder()
+    line.add(UInt64(others))
+    line.add(others == 1 ? " line" : " lines" as StaticString)
+    line.add(" about other peers ")
+    line.add(others == 1 ? "was" : "were" as StaticString)
+    line.add(" left out")
+    (others, othersUntil) = (0, .never)
+    return line
+  }
+
+  fileprivate var nextDeadline: Instant {
+    entries.reduce(othersUntil) { $1.more > 0 ? min($0, $1.until) : $0 }
+  }
+}

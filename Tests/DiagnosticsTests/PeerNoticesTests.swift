@@ -1,0 +1,81 @@
+import Primitives
+import Testing
+
+@testable import Diagnostics
+
+private let start = Instant.zero + .seconds(1000)
+
+private func text(_ word: String) -> TextBuilder {
+  var text = TextBuilder()
+  text.add(word)
+  return text
+}
+
+private func node(_ number: UInt64) -> NodeID { NodeID(high: 7, low: number) }
+
+/// The lines that are shown of so many a second, each of a peer's own, and the counts.
+private func shown(perSecond: Int, seconds: Int, peers: UInt64, isVerified: Bool = false) -> [String] {
+  var notices = PeerNotices(), lines: [String] = []
+  var number: UInt64 = 0
+  for second in 0..<UInt64(seconds) {
+    for _ in 0..<perSecond {
+      let now = start + .seconds(second)
+      number += 1
+      if notices.admits(text("no"), .declined, of: node(number % peers), isVerified: isVerified, now: now) {
+        lines.append("no")
+      }
+      while let count = notices.nextCount(now: now) { lines.append(String(decoding: count.bytes, as: UTF8.self)) }
+    }
+  }
+  return lines
+}
+
+@Suite struct PeerNoticesTests {
+  @Test func `of one peer there is one line, then a count a minute`() {
+    let lines = shown(perSecond: 1_000, seconds: 181, peers: 1)
+    #expect(lines.count == 4 && lines[0] == "no")
+    #expect(lines[1] == "no (60000 more lines like this were left out)")
+  }
+
+  @Test func `a thousand peers cause no more lines than a few`() {
+    #expect(shown(perSecond: 1_000, seconds: 60, peers: 1_000).count <= 16 + 20 + 1)
+    #expect(shown(perSecond: 1_000, seconds: 600, peers: 1_000).count <= 16 + 200 + 10)
+  }
+
+  @Test func `strangers hide no line about a verified peer`() {
+    var notices = PeerNotices()
+    for number in 0..<1_000 as Range<UInt64> {
+      _ = notices.admits(text("no"), .declined, of: node(number), isVerified: false, now: start)
+    }
+    #expect(notices.admits(text("bob"), .declined, of: node(5_000), isVerified: true, now: start))
+  }
+
+  @Test func `another subject of the same peer has a line of its own, and a state four`() {
+    var notices = PeerNotices()
+    func admits(_ subject: PeerNotices.Subject) -> Bool {
+      notices.admits(text("no"), subject, of: node(1), isVerified: false, now: start)
+    }
+    #expect(admits(.declined) && !admits(.declined))
+    #expect(admits(.withdrawn) && !admits(.withdrawn))
+    #expect((0..<9).count { _ in admits(.member) } == 4)
+  }
+
+  @Test func `what was left out is counted at the end, and nothing waits then`() {
+    var notices = PeerNotices()
+    for number in 0..<100 as Range<UInt64> {
+      _ = notices.admits(text("no"), .declined, of: node(number), isVerified: false, now: start)
+    }
+    #expect(notices.nextCount(now: start) == nil)
+    #expect(notices.nextDeadline == start + PeerNotices.countTime)
+    let last = notices.nextCount(now: start, isLast: true).map { String(decoding: $0.bytes, as: UTF8.self) }
+    #expect(last == "84 lines about other peers were left out")
+    #expect(notices.nextCount(now: start, isLast: true) == nil && notices.nextDeadline == .never)
+  }
+
+  @Test func `after a quiet minute a peer has a line again`() {
+    var notices = PeerNotices()
+    #expect(notices.admits(text("no"), .declined, of: node(1), isVerified: false, now: start))
+    let later = start + PeerNotices.countTime
+    #expect(notices.admits(text("no"), .declined, of: node(1), isVerified: false, now: later))
+  }
+}

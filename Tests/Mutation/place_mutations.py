@@ -1,0 +1,31 @@
+"""Checks of who gives way where members share places, and of the lines that they cause."""
+from row import Row
+
+ROWS = [
+    Row("a link with many keys keeps a newcomer's link out", "Sources/Session/FairPlaces.swift",
+        "lowest < newcomer.standing || victim.share.link > own.link", "lowest < newcomer.standing", "SessionTests"),
+    Row("a node keeps another one behind its link out", "Sources/Session/FairPlaces.swift",
+        "victim.share.node > own.node)", "false)", "SessionTests"),
+    Row("strangers take the places of members and pinned nodes", "Sources/Session/FairPlaces.swift",
+        "below < capacity - newcomer.standing.reserve(of: capacity)", "below < capacity", "SessionTests"),
+    Row("an inviter replaces its invitations as fast as it likes", "Sources/Session/FairPlaces.swift",
+        "now - entry.since >= standTime", "true", "SessionTests"),
+    Row("an inviter that is declined asks again as fast as it likes", "Sources/Session/Answering.swift",
+        "invitation.keptUntil = invitation.cameAt + SessionLimits.invitationStandTime", "", "SessionTests"),
+    Row("an inviter that does not welcome keeps its place", "Sources/Session/Answering.swift",
+        "!isJoining || now - invitation.acceptedAt >= SessionLimits.welcomeTime", "!isJoining", "SessionTests"),
+    Row("a member's transfers keep another member's out", "Sources/Transfer/TransferPlaces.swift",
+        "count(entries[index].sender, isRival) > count(sender, isRival) + 1", "false", "TransferTests"),
+    Row("a transfer that does not move keeps its place", "Sources/Transfer/TransferPlaces.swift",
+        "$0.stillMilliseconds >= still }", "false && $0.stillMilliseconds >= still }", "TransferTests"),
+    Row("strangers' offers keep accepted senders out", "Sources/Transfer/TransferPlaces.swift",
+        "strangers < capacity - capacity / 4", "strangers < capacity", "TransferTests"),
+    Row("a member's streams take all places of a client", "Sources/LocalAPI/LocalStreams.swift",
+        "guard ofNode < LocalLimits.streamsMax - client.streams.count else { break }",
+        "guard client.streams.count < LocalLimits.streamsMax else { break }", "LocalAPITests"),
+    Row("a peer's lines are not counted together", "Sources/Diagnostics/PeerNotices.swift",
+        "entries[index].shown < subject.burst && ", "", "DiagnosticsTests"),
+    Row("many keys cause many lines", "Sources/Diagnostics/PeerNotices.swift",
+        "guard entries.count < PeerNotices.entriesMax, bucket.take(PeerNotices.rate, now: now) else {",
+        "guard true else {", "DiagnosticsTests"),
+]
