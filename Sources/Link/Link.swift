@@ -18,7 +18,7 @@ public struct Link {
     /// Frames of every type are accepted.
     case up
     /// This node has said goodbye until later (`CloseReason.parked`). What the neighbour sent before its own goodbye is
-    /// still received; frames for it wait.
+    /// still received; frames for it wait. Or the neighbour, which was parked, opened a stream and sent no hello.
     case parking
     /// Both ends rest without a stream. Frames for the neighbour wait until one of them dials.
     case parked
@@ -237,7 +237,8 @@ public struct Link {
     return true
   }
 
-  /// The stream of a link in `.parking` is closed. False when something may have been lost on the way.
+  /// The stream of a link in `.parking`, or of a resumed one in `.opening`, is closed. False when something may have been
+  /// lost on the way.
   public mutating func rest() -> Bool {
     let isWhole = isParkingAgreed && queue.controlByteCount == 0
     queue.removeControl()
@@ -290,6 +291,12 @@ public struct Link {
   /// Sends a ping if it is due, or closes a dead link. `isHeld`: the stream below has bytes that it cannot send.
   public mutating func handleTimeout(local: NodeID, now: Instant, isHeld: Bool = false) {
     if deadline > now { return }
+    if state == .opening && isResumed {
+      // The stream goes, and the link rests on.
+      state = .parking
+      openedAt = now
+      return
+    }
     guard state == .up else { return close(.timedOut, retryAfterSeconds: 0, local: local) }
     prove(now)
     meter.review(now: now)

@@ -37,6 +37,7 @@ extension Node {
     switch links[slot].state {
     case .idle, .parked: return
     case .parking: return linkParked(slot, now)
+    case .opening where links[slot].isResumed: return linkParked(slot, now)
     case .opening, .up, .closed: break
     }
     if isOpen(slot) { linkWentDown(slot, .streamLost, now) }
@@ -114,10 +115,12 @@ extension Node {
 
   /// The state of a link after its deadline.
   func handleLinkTimeout(_ slot: Int, _ now: Instant) -> Link.State {
+    let wasOpening = links[slot].state == .opening
     let wasStalled = links[slot].isStalled
     let byteCount = UInt64(links[slot].queuedByteCount)
     links[slot].handleTimeout(local: settings.id, now: now, isHeld: sinks[slot]?.holdsBytes == true)
     let span = links[slot].stalledSpan(now: now)
+    if wasOpening && links[slot].state == .parking { wantClose(slot) }
     if case .closed = links[slot].state {
       if span >= .seconds(1) {
         journal.record(

@@ -51,6 +51,7 @@ struct Parking {
     var talkedAt = Instant.zero
     /// When the talk began to which that frame belongs.
     var turnAt = Instant.zero
+    /// When it was parked. It stays so until the link is up again.
     var parkedAt = Instant.never
     /// The neighbour asked not to be called before.
     var pauseEnd = Instant.zero
@@ -153,8 +154,17 @@ struct Parking {
   }
 
   /// Its link has a stream again.
-  mutating func resume(_ slot: Int) {
-    parked &= ~(1 << UInt64(slot))
+  mutating func resume(_ slot: Int) { parked &= ~(1 << UInt64(slot)) }
+
+  /// The stream ended before the link was up: it is parked as before. A stream that leads nowhere gains no time.
+  mutating func restAgain(_ slot: Int, isCallFailed: Bool) {
+    parked |= 1 << UInt64(slot)
+    candidateChanges = nil
+    if isCallFailed { turns[slot].failures = min(turns[slot].failures + 1, Self.failuresMax) }
+  }
+
+  /// The link is up again.
+  mutating func resumed(_ slot: Int) {
     turns[slot].parkedAt = .never
     turns[slot].newsAt = .never
     turns[slot].calledAt = .never
@@ -170,10 +180,15 @@ struct Parking {
 }
 
 extension Node {
-  /// The stream of a link that is to be parked is closed.
+  /// The stream of a link is closed that is to be parked, or that was parked and is not up again.
   func linkParked(_ slot: Int, _ now: Instant) {
-    let isWhole = links[slot].rest()
-    parking.park(slot, links[slot], isWhole: isWhole, now: now)
+    let wasUp = parking.turns[slot].parkedAt == .never
+    let isWhole = links[slot].rest() || !wasUp
+    if wasUp {
+      parking.park(slot, links[slot], isWhole: isWhole, now: now)
+    } else {
+      parking.restAgain(slot, isCallFailed: !links[slot].isInbound)
+    }
     // What it said while it did not agree.
     if !isWhole, let index = mesh.index(of: links[slot].peer), let topology = mesh.advertisement(of: index, .topology),
       let view = try? AdvertisementView(topology)
@@ -181,7 +196,7 @@ extension Node {
       heardParked(links[slot].peer, view)
     }
     surplus.remove(slot)
-    connector.linkClosed(slot, peer: links[slot].peer, retryAfterSeconds: 0, isFailure: false, now: now)
+    connector.linkClosed(slot, peer: links[slot].peer, retryAfterSeconds: 0, isFailure: !wasUp, now: now)
     forgetOutputs(slot)
     journal.record(
       .info, .linkParked, at: now, link: UInt8(slot), UInt64(links[slot].bearer.rawValue),
@@ -200,6 +215,7 @@ extension Node {
   /// A parked link is up again. What may have been lost when it was parked is sent again.
   func linkResumed(_ slot: Int, _ now: Instant) {
     let turn = parking.turns[slot]
+    parking.resumed(slot)
     if links[slot].peerEpoch != turn.epoch || links[slot].payloadBytesMax != turn.payloadBytesMax {
       // It has restarted, and knows nothing of the link.
       _ = mesh.removeLink(slot)

@@ -392,6 +392,36 @@ import Testing
   #expect(box.state(leaf) == .closed(.timedOut))
 }
 
+@Test func aParkedLinkWhoseStreamEndsBeforeItsHelloStaysParked() throws {
+  let (box, leaf) = ParkingBox.full()
+  let slot = box.bench.open(leaf, .bluetoothLE)
+  #expect(slot == box.slots[leaf] && box.state(leaf) == .opening)
+  box.bench.handle(.linkClosed(slot))
+  #expect(box.state(leaf) == .parked && box.bench.node.route(to: box.bench.id(leaf)) != nil)
+  box.link(leaf)
+  #expect(box.state(leaf) == .up && box.slots[leaf] == slot)
+}
+
+@Test func aParkedLinkWhoseStreamBringsNoHelloStaysParked() throws {
+  let (box, leaf) = ParkingBox.full()
+  let slot = box.bench.open(leaf, .bluetoothLE)
+  _ = box.bench.takeCommands()
+  box.pass(.seconds(6))
+  let closes = box.bench.takeCommands().count { if case .close(slot) = $0 { true } else { false } }
+  #expect(closes == 1 && box.state(leaf) == .parking)
+  box.bench.handle(.linkClosed(slot))
+  #expect(box.state(leaf) == .parked && box.bench.node.route(to: box.bench.id(leaf)) != nil)
+}
+
+@Test func streamsThatLeadNowhereDoNotKeepAParkedLink() throws {
+  let (box, leaf) = ParkingBox.full()
+  for _ in 0..<40 where box.state(leaf) == .parked {
+    box.bench.handle(.linkClosed(box.bench.open(leaf, .bluetoothLE)))
+    box.pass(.seconds(10))
+  }
+  #expect(box.state(leaf) == .idle && box.bench.node.route(to: box.bench.id(leaf)) == nil)
+}
+
 @Test func aLinkThatIsToBeParkedGoesWhenAnotherComesUp() throws {
   let box = ParkingBox()
   for person in 1...4 { box.link(person) }
