@@ -105,6 +105,7 @@ extension Simulation {
   func completed(_ machine: Int, _ peer: NodeID, _ completion: Completion) {
     let to = number(of: peer)
     trace.add(now, .completed, machine, to, completion.outcome == .delivered ? 1 : 0)
+    if claim.completed(machine, machines[machine].life, to, completion) { return }
     if completion.outcome == .delivered { checkDecision(machine, to) }
     // A stream with room takes acknowledgements before the wake-up ends in which the application is told.
     let isYetToRead = to >= 0 && machines[to].eventsSinceDrain > 0

@@ -16,6 +16,40 @@ public enum Lie: String, CaseIterable, Sendable {
   case invention
   /// The same of 300 invented nodes that the liar's own advertisement makes reachable: more than a table holds.
   case subtree
+  /// 60 invented neighbours of the liar begin sealed sessions all the time, and stop half way.
+  case handshakes
+  /// 60 nodes behind the liar, each of which keeps a channel to every victim in use.
+  case channels
+  /// 15 session tables a second of a session that the liar founded, each with 300 new signatures, all of them right.
+  case tables
+  /// 12 nodes, the liar among them, keep four invitations of an hour each at one application.
+  case invitations
+
+  private static let floods: [Lie] = [.forgery, .age, .flows, .invention, .subtree]
+  private static let claims: [Lie] = [.handshakes, .channels, .tables, .invitations]
+
+  /// The lie of a seed: a flood in every tenth one, and in every twentieth a claim on places and on work.
+  static func of(_ seed: UInt64) -> Lie? {
+    if seed % 10 == 6 { return floods[Int(seed / 10 % UInt64(floods.count))] }
+    return seed % 20 == 12 ? claims[Int(seed / 20 % UInt64(claims.count))] : nil
+  }
+
+  /// It claims places, or work, of machines that are its neighbours or further away.
+  var isClaim: Bool { Self.claims.contains(self) }
+
+  /// Nodes of the liar that are linked with it alone.
+  var followers: Int {
+    switch self {
+    case .channels: 60
+    case .invitations: 11
+    case .forgery, .age, .flows, .invention, .subtree, .handshakes, .tables: 0
+    }
+  }
+
+  var isOfSessions: Bool { self == .tables || self == .invitations }
+
+  /// Its own advertisement lists invented neighbours.
+  var listsInvented: Bool { self == .subtree || self == .handshakes }
 }
 
 /// What the others noticed of a liar, in milliseconds.
@@ -23,24 +57,32 @@ public struct LiarReport: Sendable {
   public let lie: Lie
   /// What hops add to each bound.
   public let slack: TimeSpan
-  /// Until a newcomer was everybody's peer.
+  /// Until a newcomer was everybody's peer and, beside a claim, had what the liar claims for itself: an answer over a
+  /// sealed session, or a place in a session of applications.
   public var newcomer: UInt64 = 0
   /// Until the others' messages had arrived.
   public var delivery: UInt64 = 0
   /// Until all was as before, after the liar had left. Leaves that first wait for another relay are not counted.
   public var after: UInt64 = 0
+  /// Signatures that a machine verified in each second of the lie, at most.
+  public var verified: UInt64 = 0
 }
 
 extension Simulation {
   /// Bounds without the time that hops take, in both cases from the start of a process.
   static let newcomerMax = TimeSpan.seconds(5)
   static let liarGoneMax = TimeSpan.seconds(5)
+  /// Signatures that a machine may verify in a second for one link: 150, and what it may do at once beside them, over the
+  /// five seconds that a lie lasts at least; and those of the newcomer.
+  static let verifiedMax: UInt64 = 170
+  /// How long the applications of both ends take at most to decide on a certificate, one after the other.
+  private static let decisionMax = TimeSpan.seconds(4)
   private static let restBefore = TimeSpan.seconds(15)
-  private static let lieInterval = TimeSpan.milliseconds(10)
+  static let lieInterval = TimeSpan.milliseconds(10)
   private static let liesAtOnce = 10
   private static let inventedMax = 250
   /// Nodes in the subtree of a liar that are its neighbours, and those below each of them.
-  private static let branches = 60
+  static let branches = 60
   private static let leavesOfBranch = 4
   private static let flows: UInt64 = 48
   private static let bytesBelowMax = 200_000
@@ -57,21 +99,31 @@ extension Simulation {
     else { return }
     // It makes no way between parts of the network that had none.
     let second = machines[first].found.sorted().randomElement(using: &random) ?? first
-    let slack = Self.hopTime * UInt64(convergence.diameter + 2)
-    var report = LiarReport(lie: lie, slack: slack)
     let before = homes.map { machines[$0].found }
     let nearBefore = near(host)
     let leafLinksBefore = leafLinks
     let guestsFirst = machines.count
-    let liar = addGuest(first == second ? [first] : [first, second])
-    trace.note(now, "liar \(liar) next to \(first) and \(second): \(lie)")
-    machines[liar].mischief.listsInvented = lie == .subtree
+    // The liar claims places at its neighbour, and at others behind it. No way of others leads through the liar.
+    let victims = lie.isClaim ? victims(near: host) : []
+    let hosts = victims.first.map { [$0] } ?? (first == second ? [first] : [first, second])
+    let slack =
+      Self.hopTime * UInt64(convergence.diameter + 2) + (options.asksApplications ? Self.decisionMax : .milliseconds(0))
+    var report = LiarReport(lie: lie, slack: slack)
+    let liar = addGuest(hosts)
+    trace.note(now, "liar \(liar) next to \(hosts): \(lie), victims \(victims)")
+    let followers = (0..<lie.followers).map { _ in addGuest([liar]) }
     observer.tablesAreFull = lie == .subtree
-    start(liar)
+    claim = Claim(
+      machines: liar..<machines.count, victims: victims, invented: lie == .handshakes ? Self.branches : 0)
+    for key in claim.keys { numbers[key.id] = liar }
+    for guest in [liar] + followers { start(guest) }
+    machines[liar].mischief.listsInvented = lie.listsInvented
     run(until: now + .seconds(8))
+    if lie.isOfSessions { openSessions(lie, liar) }
     liarAtWork = (liar, lie)
     if lie == .age { machines[liar].mischief.raisesAges = true }
     plan(.lie, after: Self.lieInterval)
+    let lying = (since: now, verified: machines.map(\.key.verifyCount))
     run(until: now + .seconds(3))
 
     let newcomer = addGuest([host])
@@ -81,7 +133,7 @@ extension Simulation {
     let expected = near(host).intersection(nearBefore).union([host])
     report.newcomer = until(Self.newcomerMax, slack, "the newcomer is not everybody's peer beside \(lie)") { [self] in
       machines[newcomer].found.isSuperset(of: expected)
-        && expected.allSatisfy { machines[$0].found.contains(newcomer) }
+        && expected.allSatisfy { machines[$0].found.contains(newcomer) } && isServed(newcomer, beside: lie)
     }
     let ways = referenceByStatements(of: machines.indices)
     for (place, home) in homes.enumerated() {
@@ -98,7 +150,12 @@ extension Simulation {
       ledger.deliveredCount - delivered >= asked
     }
     if violation != nil { return }
+    report.verified = verifiedPerSecond(lying)
+    if lie == .tables, report.verified > Self.verifiedMax {
+      return fail("a machine verified \(report.verified) signatures a second beside \(lie)")
+    }
     liarAtWork = nil
+    claim = Claim()
     // Leaves that linked with each other over Bluetooth have given that up for the liar, a relay, and wait for one again.
     let search = leafLinksBefore.isSubset(of: leafLinks) ? TimeSpan(nanoseconds: 0) : Self.leafMax + Self.returnMax
     for guest in guestsFirst..<machines.count { crash(guest, nil, isPowerCut: false) }
@@ -107,6 +164,29 @@ extension Simulation {
     }
     if search == TimeSpan(nanoseconds: 0) { report.after = after }
     liarReport = report
+  }
+
+  /// The most signatures that a machine of the network verified in a second of the lie.
+  private func verifiedPerSecond(_ lying: (since: Instant, verified: [Int])) -> UInt64 {
+    let most = network.relays.indices.map { machines[$0].key.verifyCount - lying.verified[$0] }.max() ?? 0
+    return UInt64(most) * 1000 / max((now - lying.since).milliseconds, 1)
+  }
+
+  /// A machine that a newcomer next to `host` reaches, and, where that one relays, up to three others.
+  private func victims(near host: Int) -> [Int] {
+    let choice = near(host).union([host]).filter { network.relays.indices.contains($0) }.sorted()
+    guard let first = choice.randomElement(using: &random) else { return [] }
+    if !network.relays[first] { return [first] }
+    return [first] + choice.filter { $0 != first && machines[first].found.contains($0) }.prefix(3)
+  }
+
+  /// Beside a claim: whether the newcomer has what it asks the victims for.
+  private func isServed(_ newcomer: Int, beside lie: Lie) -> Bool {
+    switch lie {
+    case .handshakes, .channels: hasAnswers(newcomer)
+    case .tables, .invitations: isInSession(newcomer, beside: lie)
+    case .forgery, .age, .flows, .invention, .subtree: true
+    }
   }
 
   /// Runs until something holds; returns the milliseconds that it took.
@@ -147,15 +227,27 @@ extension Simulation {
     return number
   }
 
-  /// The liar's next frames on each of its links.
+  /// What the liar does next.
   func lieAgain() {
-    guard let (liar, lie) = liarAtWork, let node = machines[liar].node else { return }
+    guard let (liar, lie) = liarAtWork, machines[liar].node != nil else { return }
     plan(.lie, after: Self.lieInterval)
+    lieTicks += 1
+    switch lie {
+    case .forgery, .age, .flows, .invention, .subtree, .handshakes: flood(liar, lie)
+    case .channels: if lieTicks % 100 == 1 { keepChannels() }
+    case .tables: if lieTicks % 7 == 1 { sendTable(liar) }
+    case .invitations: if lieTicks % 100 == 1 { keepInvitations() }
+    }
+  }
+
+  /// The liar's next frames on each of its links.
+  private func flood(_ liar: Int, _ lie: Lie) {
+    guard let node = machines[liar].node else { return }
     for (slot, stream) in machines[liar].streams.enumerated() {
       guard let stream, node.link(slot).state == .up else { continue }
       let side = side(of: stream, liar, slot)
       if streams[stream][from: side].bytesBelow > Self.bytesBelowMax { continue }
-      inject(lies(lie, of: machines[liar].key.id), stream, side)
+      inject(lie == .handshakes ? halfHandshakes(of: liar) : lies(lie, of: machines[liar].key.id), stream, side)
     }
   }
 
@@ -164,7 +256,7 @@ extension Simulation {
     for _ in 0..<Self.liesAtOnce {
       lieCount += 1
       switch lie {
-      case .age: break
+      case .age, .handshakes, .channels, .tables, .invitations: break
       case .forgery: bytes += invented(isForged: true)
       case .invention: bytes += invented(isForged: false)
       case .subtree: bytes += nextOfSubtree(below: liar)
@@ -183,7 +275,7 @@ extension Simulation {
 
   /// The invented neighbours of a liar.
   func branches(room: Int) -> [Neighbour] {
-    (0..<min(room, Self.branches)).map { link(to: inventedIdentity($0).id) }
+    (0..<min(room, Self.branches)).map { link(to: Self.inventedIdentity($0).id) }
   }
 
   private func nextOfSubtree(below liar: NodeID) -> [UInt8] {
@@ -192,11 +284,11 @@ extension Simulation {
     let neighbours: [NodeID]
     if number < Self.branches {
       let first = Self.branches + number * Self.leavesOfBranch
-      neighbours = [liar] + (first..<first + Self.leavesOfBranch).map { inventedIdentity($0).id }
+      neighbours = [liar] + (first..<first + Self.leavesOfBranch).map { Self.inventedIdentity($0).id }
     } else {
-      neighbours = [inventedIdentity((number - Self.branches) / Self.leavesOfBranch).id]
+      neighbours = [Self.inventedIdentity((number - Self.branches) / Self.leavesOfBranch).id]
     }
-    let identity = inventedIdentity(number)
+    let identity = Self.inventedIdentity(number)
     // Renewed every six seconds only: what is verified are new nodes, until the table is full.
     let sequence = UInt64(round / 20 + 1)
     return frame(
@@ -206,14 +298,14 @@ extension Simulation {
         body: topologyBody(neighbours.map(link))))
   }
 
-  private func link(to node: NodeID) -> Neighbour {
+  func link(to node: NodeID) -> Neighbour {
     Neighbour(node: node, cost: 10, payloadBytesMax: 16_640, bearer: .ethernet)
   }
 
-  private func inventedIdentity(_ number: Int) -> Identity { Identity(1 << 40 | UInt64(number)) }
+  static func inventedIdentity(_ number: Int) -> Identity { Identity(1 << 40 | UInt64(number)) }
 
   private func invented(isForged: Bool) -> [UInt8] {
-    let identity = inventedIdentity(lieCount % Self.inventedMax)
+    let identity = Self.inventedIdentity(lieCount % Self.inventedMax)
     var payload = advertisement(
       of: identity, .topology, sequence: UInt64(lieCount / Self.inventedMax + 1), lifetimeSeconds: 3600,
       body: topologyBody([]))

@@ -37,7 +37,7 @@ public struct Options: Sendable {
   let renewsKeys: Bool
   /// Events that come to a machine within a random part of it are served in one wake-up.
   let wakeSpan: TimeSpan
-  /// What a hostile relay does in the end, in every tenth network.
+  /// What a hostile relay does in the end, in three of twenty networks.
   let lie: Lie?
   /// Signatures and sealing by mbedTLS, where the program has it.
   public let wantsRealCryptography: Bool
@@ -105,7 +105,7 @@ public struct Options: Sendable {
     renewsKeys = random.chance(perThousand: 200)
     let wakeSpans: [UInt64] = [0, 100, 1_000, 5_000]
     wakeSpan = TimeSpan(nanoseconds: 1_000 * wakeSpans[Int(random.below(4))])
-    lie = seed % 10 == 6 ? Lie.allCases[Int(seed / 10 % UInt64(Lie.allCases.count))] : nil
+    lie = Lie.of(seed)
     if seed % Self.hallsEvery == Self.hallsEvery - 1 { makeHalls() }
     if seed % Self.roomsEvery == 8 { makeRoom() }
   }

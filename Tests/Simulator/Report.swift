@@ -61,7 +61,7 @@ public struct Report: Sendable {
       + " milliseconds=\(simulatedMilliseconds) nodes=\(options.nodeCount) shape=\(options.shape) diameter=\(convergence.diameter)"
       + " healed=\(text(convergence.healed)) rerouted=\(text(convergence.rerouted)) lost=\(text(convergence.lost)) returned=\(text(convergence.returned))"
       + " alarms=\(alarms) canaries=\(canaries) sealed=\(sealed) unreliable=\(unreliable) real=\(options.wantsRealCryptography ? 1 : 0)"
-      + " liar=\(liar.map { "\($0.lie):\($0.newcomer):\($0.delivery):\($0.after):\($0.slack.milliseconds)" } ?? "-")"
+      + " liar=\(liar.map { "\($0.lie):\($0.newcomer):\($0.delivery):\($0.after):\($0.verified):\($0.slack.milliseconds)" } ?? "-")"
       + " faults=\(faults.isEmpty ? "-" : faults.joined(separator: ","))"
   }
 }

@@ -56,6 +56,9 @@ public final class Simulation {
   /// The machine that lies at present, and how often it has.
   var liarAtWork: (machine: Int, lie: Lie)?
   var lieCount = 0
+  var lieTicks = 0
+  /// What a liar claims of its victims, and what those it claims it from have got.
+  var claim = Claim()
   public internal(set) var liarReport: LiarReport?
   /// Starts of machines so far.
   var lives = 0

@@ -276,6 +276,7 @@ extension Simulation {
       }
       first.bytes.withUnsafeBytes { node.receive($0, on: slot, now: now) }
       touched(end.machine)
+      if !claim.keys.isEmpty, claim.machines.first == end.machine { answerVictims(first.bytes, stream, 1 - side) }
       checkBytes(stream, 1 - side)
       if streams[stream][end: 1 - side].isGone { break }
     }
