@@ -3,7 +3,7 @@ import Testing
 @testable import Transfer
 
 /// Places of a receiver that senders, named by letters, take one after the other.
-private struct Receiver {
+private final class Receiver {
   var entries: [TransferPlaces<Character>.Entry] = []
   let capacity: Int
 
@@ -11,7 +11,7 @@ private struct Receiver {
 
   /// Returns whether there was a place, and whose it was.
   @discardableResult
-  mutating func take(_ sender: Character, isTrusted: Bool = true) -> (isTaken: Bool, from: Character?) {
+  func take(_ sender: Character, isTrusted: Bool = true) -> (isTaken: Bool, from: Character?) {
     var from: Character?
     switch TransferPlaces(entries, of: capacity).place(for: sender, isTrusted: isTrusted) {
     case .free: break
@@ -22,7 +22,7 @@ private struct Receiver {
     return (true, from)
   }
 
-  mutating func wait(seconds: UInt64) {
+  func wait(seconds: UInt64) {
     for index in entries.indices { entries[index].stillMilliseconds += seconds * 1_000 }
   }
 
@@ -31,13 +31,13 @@ private struct Receiver {
 
 @Suite struct PlacesTests {
   @Test func `one sender alone has all places, and no more than there are`() {
-    var receiver = Receiver(15)
+    let receiver = Receiver(15)
     for _ in 0..<15 { #expect(receiver.take("a").isTaken) }
     #expect(!receiver.take("a").isTaken)
   }
 
   @Test func `the one that holds most gives way until another has as much`() {
-    var receiver = Receiver(15)
+    let receiver = Receiver(15)
     for _ in 0..<15 { receiver.take("a") }
     for _ in 0..<20 { receiver.take("b") }
     #expect(receiver.count("a") == 8 && receiver.count("b") == 7)
@@ -46,7 +46,7 @@ private struct Receiver {
   }
 
   @Test func `one that has not moved for ten seconds gives way to another sender's, not to its own sender's`() {
-    var receiver = Receiver(2)
+    let receiver = Receiver(2)
     receiver.take("a")
     receiver.take("b")
     receiver.wait(seconds: 9)
@@ -58,7 +58,7 @@ private struct Receiver {
   }
 
   @Test func `what moved last of the one that holds most is kept`() {
-    var receiver = Receiver(3)
+    let receiver = Receiver(3)
     for _ in 0..<3 { receiver.take("a") }
     for (index, still) in [5_000, 9_000, 1_000].enumerated() {
       receiver.entries[index].stillMilliseconds = UInt64(still)
@@ -68,7 +68,7 @@ private struct Receiver {
   }
 
   @Test func `strangers leave a quarter of the places, and give way to whoever is accepted`() {
-    var receiver = Receiver(16)
+    let receiver = Receiver(16)
     for stranger in "abcdefghijklmnop" { receiver.take(stranger, isTrusted: false) }
     #expect(receiver.entries.count == 12)
     for _ in 0..<4 { #expect(receiver.take("z") == (true, nil)) }
@@ -78,7 +78,7 @@ private struct Receiver {
   }
 
   @Test func `what cannot be taken back stays`() {
-    var receiver = Receiver(2)
+    let receiver = Receiver(2)
     for _ in 0..<2 { receiver.take("a") }
     for index in 0..<2 { receiver.entries[index].mayYield = false }
     receiver.wait(seconds: 60)
