@@ -71,13 +71,13 @@ def advertisement(who, kind, sequence, body, sign=None):
 class Member:
     """One link to the box that listens on `port`."""
 
-    def __init__(self, port, source, identity=None, capabilities=RELAYS):
+    def __init__(self, port, source, identity=None, capabilities=RELAYS, name="member"):
         self.identity = identity or Identity()
         self.stream = Stream(port, self.identity, source=source)
         self.box = node_id(point_of(self.stream.certificate))
         self.stream.send(frame(
             HELLO, struct.pack(">BBHI", 1, 1, PAYLOAD_MAX, capabilities) + self.identity.epoch + self.identity.id
-            + text_field("member"), self.identity.id))
+            + text_field(name), self.identity.id))
         self.stream.may_bypass = bool(capabilities & BYPASS)
 
     def announce(self, sequence=1):

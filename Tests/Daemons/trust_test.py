@@ -11,7 +11,9 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../Examples/python"))
 
 from causeway import Node, Result
+from bypass import Ended
 from daemons import BINARY, DaemonsTest, wait
+from member import Identity, Member
 from stranger import ANSWER, CANCEL, DECLINED, STORED, Offer, answer_offer, leaf, name, record, wait_member
 
 # Escape sequences, a window title, a carriage return, direction marks, what no eye sees, an 8-bit CSI in UTF-8.
@@ -213,6 +215,71 @@ class TrustTest(DaemonsTest):
         others["bob"].start()
         time.sleep(2)
         self.assertEqual(box.status["box"]["alarms"], [])
+
+    # Strangers with many keys
+
+    def come(self, box, name, address, identity=None, seconds=0.5):
+        """A key comes under a name; whether its link stays for a moment."""
+        try:
+            member = Member(box.port, address, identity, name=name)
+            self.addCleanup(member.stream.close)
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                member.serve(0.02)
+            return True
+        except (Ended, OSError):
+            return False
+
+    def pinned(self, box):
+        return int(box.status["box"]["trust"].split(", ")[1].split()[0])
+
+    def test_a_flood_of_keys_fills_no_table_of_pins_and_locks_nobody_out(self):
+        box = self.daemon("box", trust="policy = first-use").start()
+        begun = time.monotonic()
+        for number in range(150):
+            self.come(box, f"flood{number}", f"127.9.0.{number + 1}", seconds=0.05)
+        spent = time.monotonic() - begun
+        self.assertLessEqual(self.pinned(box), 32 + spent / 120 + 1)
+        self.assertEqual([bearer for bearer in box.status["bearers"] if bearer["name"] == "pins"], [])
+        dora = self.daemon("dora", box).start()
+        wait("a newcomer is linked", lambda: "dora" in box.neighbours(), 20)
+        self.assertIn("is trusted as “dora”", box.identity("trust", "dora"))
+        self.assertIn(f"pinned       {dora.id}  dora  (by the operator)", box.identity("show"))
+        self.assertIn("linked without a pin", box.log("warning"))
+
+    def test_a_full_table_warns_and_gives_way_to_the_operator(self):
+        box = self.daemon("box", trust="policy = first-use")
+        box.identity("new")
+        for number in range(127):
+            box.identity("trust", f"{number + 1:032x}", "--name", f"known{number}")
+        box.start()
+        self.assertNotIn("pins", [bearer["name"] for bearer in box.status["bearers"]])
+        self.assertTrue(self.come(box, "stranger", "127.9.0.1"))
+        wait("the operator is warned", lambda: "pins" in [bearer["name"] for bearer in box.status["bearers"]], 20)
+        self.assertIn("half of the 256 places are taken", " ".join(box.run("status")[1].split()))
+        self.assertIn("half of the 256 places", box.log("warning"))
+        self.assertIn("half of the 256 places", box.run("doctor")[1])
+        box.stop()
+        for number in range(127, 255):
+            box.identity("trust", f"{number + 1:032x}", "--name", f"known{number}")
+        told = box.identity("trust", f"{900:032x}", "--name", "late")
+        self.assertIn("the unverified pin of", told)
+        self.assertIn("as “stranger” gave way", told)
+        self.assertIn("you pinned 256 keys", self.refused(box, "identity", "trust", f"{901:032x}", "--name", "later"))
+
+    def test_alarms_under_names_of_a_stranger_hide_none(self):
+        box = self.daemon("box", trust="policy = first-use").start()
+        bob = self.daemon("bob", box).start()
+        wait("bob is linked", lambda: "bob" in box.neighbours())
+        for network in (0, 1):
+            for number in range(20):
+                self.come(box, f"own{number}", f"127.9.{network}.{number + 1}", seconds=0.1)
+        false = Identity()
+        self.assertFalse(self.come(box, "bob", "127.9.2.1", false))
+        pinned = {alarm["name"]: alarm for alarm in box.status["box"]["alarms"]}
+        self.assertGreaterEqual(len(pinned), 18)
+        self.assertEqual((pinned["bob"]["pinned"], pinned["bob"]["offered"]), (bob.id, false.id.hex()))
+        self.assertIn(f"{false.id.hex()} came under that name", box.log("error"))
 
     # Commands
 
