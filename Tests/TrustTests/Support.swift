@@ -3,6 +3,7 @@ import Frame
 import Identity
 import Primitives
 import SecureTransport
+import Synchronization
 import Testing
 
 @testable import Trust
@@ -46,19 +47,8 @@ final class Box {
   }
 }
 
-/// The hours of the proofs of one test process.
-private let hours = Hours()
-private final class Hours: @unchecked Sendable {
-  private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-  private var count: UInt64 = 0
-  init() { pthread_mutex_init(lock, nil) }
-  func next() -> UInt64 {
-    pthread_mutex_lock(lock)
-    defer { pthread_mutex_unlock(lock) }
-    count += 1
-    return count
-  }
-}
+/// Hours of the proofs of one test process.
+private let hours = Atomic<UInt64>(0)
 
 func proof(from source: UInt64, over bearer: BearerKind = .ethernet, seconds: UInt64 = 0) -> KeyProof {
   KeyProof(from: source, over: bearer, at: .zero + .seconds(seconds))
@@ -69,7 +59,7 @@ func name(_ text: String) -> [UInt8] { Array(text.utf8) }
 extension TrustKeeper {
   /// As `refusal(of:named:proof:)`, with a proof from this machine, an hour after the last one: no rate is exceeded.
   func refusal(of peer: NodeID, named name: [UInt8], isProven: Bool) -> PeerRefusal? {
-    refusal(of: peer, named: name, proof: isProven ? proof(from: 0, seconds: hours.next() * 3600) : nil)
+    refusal(of: peer, named: name, proof: isProven ? proof(from: 0, seconds: hours.add(1, ordering: .relaxed).newValue * 3600) : nil)
   }
 
   func takes(_ bytes: [UInt8], from issuer: NodeID) -> Bool { take(bytes.span.bytes, from: issuer) }
