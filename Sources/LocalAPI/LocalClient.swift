@@ -7,6 +7,8 @@ final class LocalClient {
     let number: UInt32
     let endpoint: UInt32
     let type: [UInt8]
+    /// Its part of the node's advertisement.
+    var byteCount: Int
   }
 
   struct SentInvitation {
@@ -41,9 +43,13 @@ final class LocalClient {
   }
 
   let user: UInt32
+  /// Root or the daemon's own user, who may take what is kept of each share.
+  let isOperator: Bool
   let groups: [UInt32]
   /// Nil until it has said hello.
   var instance: [UInt8]?
+  /// When it must have said hello; `.never` when it has.
+  var helloDeadline: Instant
   var services: [Service] = []
   var browses: [LocalBrowse] = []
   var sessions: [ClientSession] = []
@@ -62,8 +68,10 @@ final class LocalClient {
   /// Streams have the turn after a message.
   var isTurnOfStreams = false
 
-  init(user: UInt32, groups: [UInt32]) {
+  init(user: UInt32, isOperator: Bool, groups: [UInt32], helloDeadline: Instant) {
     self.user = user
+    self.isOperator = isOperator
+    self.helloDeadline = helloDeadline
     self.groups = groups
   }
 

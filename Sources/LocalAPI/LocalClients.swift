@@ -8,15 +8,17 @@ import Session
 /// the members of its sessions may send is bounded by their credit, which only reading renews.
 ///
 /// **Drain rule.** After any calls, before waiting: call `nextPacket` for each client with news whose connection takes
-/// packets, until it returns nil; drain the node; at the end set a timer for `nextDeadline`, and call `handleTimeouts` no
-/// later than that.
+/// packets, until it returns nil; drain the node; at the end set a timer for `nextDeadline`, and call `handleTimeouts` and
+/// `nextOverdue`, until it returns nil, no later than that.
 public final class LocalClients {
   let node: any LocalNode
   let restrictions: [LocalRestriction]
   private(set) var clients = [LocalClient?](repeating: nil, count: LocalLimits.clientsMax)
   var places = LocalPlaces()
   /// When those are told to try again whose messages found no room.
-  public private(set) var nextDeadline = Instant.never
+  private var retryAt = Instant.never
+  /// When a client may have taken too long to say hello.
+  private var helloAt = Instant.never
 
   public init(_ node: any LocalNode, restrictions: [LocalRestriction] = []) {
     self.node = node
@@ -25,10 +27,15 @@ public final class LocalClients {
 
   // MARK: Clients
 
-  /// A client has connected: its numeric user and all its groups, as the kernel says. Nil when there is no place.
-  public func attach(user: UInt32, groups: [UInt32]) -> Int? {
-    guard let place = clients.firstIndex(where: { $0 == nil }) else { return nil }
-    clients[place] = LocalClient(user: user, groups: groups)
+  /// A client has connected: its numeric user and all its groups, as the kernel says. Nil when the user has its share of
+  /// the places: `connectionRefusal` says so in words.
+  public func attach(user: UInt32, isOperator: Bool, groups: [UInt32], now: Instant) -> Int? {
+    guard mayTake(1, of: LocalLimits.clients, user, isOperator, counting: { _ in 1 }),
+      let place = clients.firstIndex(where: { $0 == nil })
+    else { return nil }
+    let deadline = now + LocalLimits.helloTime
+    clients[place] = LocalClient(user: user, isOperator: isOperator, groups: groups, helloDeadline: deadline)
+    helloAt = min(helloAt, deadline)
     return place
   }
 
@@ -118,13 +125,32 @@ public final class LocalClients {
     if message.isReliable { node.sessions.taken(message.byteCount, of: message.from, in: message.session, now: now) }
   }
 
+  /// When `handleTimeouts` and `nextOverdue` are due.
+  public var nextDeadline: Instant { min(retryAt, helloAt) }
+
   public func handleTimeouts(now: Instant) {
-    guard nextDeadline <= now else { return }
-    nextDeadline = .never
+    guard retryAt <= now else { return }
+    retryAt = .never
     for client in clients.compactMap({ $0 }) {
       for session in client.sessions where session.roomAppeared() { client.hasNews = true }
     }
   }
+
+  /// A client that has not said hello in time, for the host to close and detach; nil when there is none. The host reads
+  /// first what it has not read.
+  public func nextOverdue(now: Instant) -> Int? {
+    guard helloAt <= now else { return nil }
+    helloAt = .never
+    for place in clients.indices {
+      guard let client = clients[place] else { continue }
+      helloAt = min(helloAt, client.helloDeadline)
+      if client.helloDeadline <= now { return place }
+    }
+    return nil
+  }
+
+  /// A client has not said hello in time.
+  public func isOverdue(_ place: Int, now: Instant) -> Bool { clients[place].map { $0.helloDeadline <= now } ?? false }
 
   // MARK: Helpers
 
@@ -133,10 +159,12 @@ public final class LocalClients {
   }
 
   /// Whether an unreliable message may wait for a client: it gets no more than twice what is still free for all. So one
-  /// holds two thirds at most, n hold 2/(2n + 1) each, and a newcomer finds half as much.
+  /// holds two thirds at most, n hold 2/(2n + 1) each, and a newcomer finds half as much. The clients of one user get no
+  /// more than four times what is free.
   func mayWait(_ message: ClientSession.Message, in session: ClientSession, for client: LocalClient) -> Bool {
-    let all = clients.reduce(0) { $0 + ($1?.unreliableBytes ?? 0) }
-    return session.unreliableBytes <= LocalLimits.unreliableBytesMax
+    let (all, ofUser) = sum(of: client.user) { $0.unreliableBytes }
+    let userMay = LocalLimits.unreliable.bytesMax(held: ofUser, taken: all, isFavoured: client.isOperator)
+    return message.heldBytes <= userMay && session.unreliableBytes <= LocalLimits.unreliableBytesMax
       && client.unreliableBytes + message.heldBytes <= 2 * (LocalLimits.unreliableBytesOfAll - all - message.heldBytes)
   }
 
@@ -155,5 +183,5 @@ public final class LocalClients {
     }
   }
 
-  func retryLater(_ now: Instant) { nextDeadline = min(nextDeadline, now + LocalLimits.retryTime) }
+  func retryLater(_ now: Instant) { retryAt = min(retryAt, now + LocalLimits.retryTime) }
 }

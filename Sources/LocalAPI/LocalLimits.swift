@@ -1,12 +1,24 @@
 import Primitives
 import Session
 
-/// All limits of the local API. Any application that may connect can use a place. docs/local-api.md, "Limits".
+/// All limits of the local API. Any application that may connect can use a place, as far as the share of its user goes.
+/// docs/local-api.md, "Limits".
 public enum LocalLimits {
   /// The versions of the protocol that this daemon speaks.
   public static let versions: ClosedRange<UInt16> = 1...1
-  /// Clients at once.
+  /// Clients at once. Users share them, and what follows, by `ShareRule`: a single user has 38, and 8 are kept for the
+  /// operator (root and the daemon's own user).
   public static let clientsMax = 64
+  static let clients = ShareRule(capacity: clientsMax, reserve: 8, factor: 2)
+  /// Services of all clients, and their bytes in the node's advertisement: a single user has 10, and 1,094 bytes.
+  static let services = ShareRule(capacity: Limits.servicesMax, reserve: 2, factor: 2)
+  static let serviceBytes = ShareRule(capacity: SessionLimits.serviceBytesMax, reserve: 256, factor: 2)
+  /// Sessions of all clients: a single user has 18.
+  static let sessions = ShareRule(capacity: SessionLimits.sessionsMax, reserve: 6, factor: 2)
+  /// How long a client may take to say hello.
+  public static let helloTime = TimeSpan.seconds(5)
+  /// How long a client may take for the rest of a packet that it has begun, while its packets are taken.
+  public static let packetTime = TimeSpan.seconds(60)
   /// Services, sessions and browses of one client at once.
   public static let servicesMax = 8
   public static let sessionsMax = 16
@@ -27,15 +39,17 @@ public enum LocalLimits {
   static let streamRoomBytes = SessionLimits.streamTurnBytes / 4
   /// A packet without its length: a message to as many members as a session has.
   public static let packetBytesMax = 66_560
-  /// What is carried out for a client in one wake-up, in units of a message to one member. Other requests take more of
-  /// it: some cost a signature.
+  /// What is carried out in one wake-up for the clients of a user together, or for one of the operator's, in units of a
+  /// message to one member. Other requests take more of it: some cost a signature.
   public static let workPerCall = 256
   static let workOfRequest = 32
   /// What a client may send before a place for a longer packet is free.
   public static let shortPacketBytesMax = 4_352
-  /// Longer packets that may be on their way from clients at once.
+  /// Longer packets that may be on their way from clients at once: a single user has 2 places, and one is kept for the
+  /// operator.
   public static let longPacketsMax = 4
-  /// So long a client may stop in the middle of a longer packet while another one waits for its place.
+  static let longPackets = ShareRule(capacity: longPacketsMax, reserve: 1, factor: 2)
+  /// How long a client may take for a longer packet while another one waits for a place.
   public static let longPacketTime = TimeSpan.seconds(10)
   /// Answers that a client has not read. With more nothing is read from it.
   public static let repliesBytesMax = 2_048
@@ -46,6 +60,8 @@ public enum LocalLimits {
   public static let largeBytesMax =
     SessionLimits.streamTurnsMax * SessionLimits.streamTurnBytes / streamBytesMax * streamRequestBytesMax
   public static let largeMax = 4
+  /// One user alone has 2 of these; one is kept for the operator.
+  public static let large = ShareRule(capacity: largeMax, reserve: 1, factor: 2)
   /// Certificates that a client is told of a member, in bytes with their lengths: those at the beginning of the chain that fit,
   /// because a client that stops reading keeps them here.
   public static let certificatesBytesMax = 6_144
@@ -55,6 +71,8 @@ public enum LocalLimits {
   /// `SessionLimits.messageOverheadBytes` for each. Reliable ones have their room in the sessions' pools.
   public static let unreliableBytesMax = 65_536
   public static let unreliableBytesOfAll = 262_144
+  /// What a user's clients may hold of them: four times what is left, which is 0.8 for one alone.
+  static let unreliable = ShareRule(capacity: unreliableBytesOfAll, reserve: 4_096, factor: 4)
   /// When a member had no room, its sender is told to try again after this time at most.
   public static let retryTime = TimeSpan.seconds(1)
   /// A client's name for itself, in bytes of UTF-8.

@@ -65,7 +65,7 @@ extension LocalClients {
       }
       answer(client, number, .done)
     } catch {
-      answer(client, number, error.outcome, error.text)
+      client.reply(.done(request: number, error.outcome, text: error.text))
     }
   }
 
@@ -93,6 +93,7 @@ extension LocalClients {
       return answer(client, number, .unsupported, "this daemon speaks version 1")
     }
     client.instance = instance
+    client.helloDeadline = .never
     client.reply(
       .welcome(
         request: number, version: min(most, versions.upperBound), node: node.sessions.local, name: node.name))
@@ -114,11 +115,15 @@ extension LocalClients {
         throw LocalError(.inUse, "the client offers this type already")
       }
     }
-    try LocalError.wrapping { () throws(SessionError) in
-      try node.advertise(Service(endpoint: endpoint, type: type, info: info), now: now)
-    }
-    if known == nil {
-      client.services.append(LocalClient.Service(number: number, endpoint: endpoint, type: type))
+    let service = Service(endpoint: endpoint, type: type, info: info)
+    if known == nil { try share(.services, client) }
+    try share(.serviceBytes(of: endpoint, service.byteCount), client)
+    try LocalError.wrapping { () throws(SessionError) in try node.advertise(service, now: now) }
+    if let index = client.services.firstIndex(where: { $0.number == number }) {
+      client.services[index].byteCount = service.byteCount
+    } else {
+      client.services.append(
+        LocalClient.Service(number: number, endpoint: endpoint, type: type, byteCount: service.byteCount))
     }
     offersChanged(node.sessions.local)
     if known == nil { gatherAll(type, now) }
@@ -170,6 +175,7 @@ extension LocalClients {
     let endpoint = try self.endpoint(client, type, instance)
     guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
     guard client.sessions.count < LocalLimits.sessionsMax else { throw LocalError(.full, "a client has 16 sessions") }
+    try share(.sessions, client)
     let handle = try LocalError.wrapping { () throws(SessionError) in
       try node.sessions.open(endpoint, rules, judges: judges, owner: owner(client), now: now)
     }
@@ -177,9 +183,10 @@ extension LocalClients {
     return endpoint
   }
 
-  /// The name of a client for what its sessions are lent.
-  private func owner(_ client: LocalClient) -> UInt32 {
-    UInt32(clients.firstIndex { $0 === client } ?? 0)
+  /// A client and its user, for what its sessions share with those of others.
+  private func owner(_ client: LocalClient) -> SessionOwner {
+    SessionOwner(
+      application: UInt32(clients.firstIndex { $0 === client } ?? 0), user: client.user, isFavoured: client.isOperator)
   }
 
   private func invite(
@@ -188,7 +195,9 @@ extension LocalClients {
   ) throws(LocalError) {
     guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
     guard let session = client.session(session) else { throw LocalError(.unknown) }
-    let handle = try LocalError.wrapping { () throws(SessionError) in try invitation(session.handle) }
+    let handle = try LocalError.wrapping(
+      full: "too many invitations of this user, or to this node, or no place in the session; cancel one first"
+    ) { () throws(SessionError) in try invitation(session.handle) }
     client.sent.append(LocalClient.SentInvitation(number: number, handle: handle, outcome: nil))
   }
 
@@ -259,27 +268,34 @@ extension LocalClients {
 /// Why a request was refused, with a line for people.
 struct LocalError: Error {
   let outcome: LocalOutcome
-  let text: StaticString
+  let text: [UInt8]
 
   init(_ outcome: LocalOutcome, _ text: StaticString = "") {
+    self.init(outcome, text: text.withUTF8Buffer { [UInt8]($0) })
+  }
+
+  init(_ outcome: LocalOutcome, text: [UInt8]) {
     self.outcome = outcome
     self.text = text
   }
 
-  init(of error: SessionError) {
+  init(of error: SessionError, full: StaticString) {
     switch error {
     case .unknown: self.init(.unknown)
     case .unavailable: self.init(.unavailable, "not in reach, or no member")
     case .alreadyMember: self.init(.alreadyMember)
     case .notAllowed: self.init(.notAllowed, "the session's rules do not allow it, or the other node does not seal")
     case .incompatible: self.init(.incompatible, "the rules of the two sessions differ")
-    case .full: self.init(.full, "no place is left")
+    case .full: self.init(.full, full)
     case .busy: self.init(.busy, "the session is about to join another, or waits for this address already")
     case .invalid: self.init(.invalid, "a text, a context or discovery info is too long or not legal")
     }
   }
 
-  static func wrapping<Result>(_ body: () throws(SessionError) -> Result) throws(LocalError) -> Result {
-    do throws(SessionError) { return try body() } catch { throw LocalError(of: error) }
+  /// `full` says of what there is no more, and what to do.
+  static func wrapping<Result>(
+    full: StaticString = "no place is left", _ body: () throws(SessionError) -> Result
+  ) throws(LocalError) -> Result {
+    do throws(SessionError) { return try body() } catch { throw LocalError(of: error, full: full) }
   }
 }

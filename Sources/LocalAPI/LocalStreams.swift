@@ -190,7 +190,9 @@ extension LocalClients {
     guard !client.isInUse(number) else { throw LocalError(.inUse, "the number stands for something else") }
     guard let session = client.session(session) else { throw LocalError(.unknown) }
     guard client.streams.count < LocalLimits.streamsMax else { throw LocalError(.full, "a client has 32 streams") }
-    let handle = try LocalError.wrapping { () throws(SessionError) in
+    let handle = try LocalError.wrapping(
+      full: "a member has 16 streams of this application, or the user has its share of all; end one first"
+    ) { () throws(SessionError) in
       try node.sessions.openStream(name, in: session.handle, to: member, now: now)
     }
     client.streams.append(ClientStream(number, handle, session.handle, to: member))

@@ -1,8 +1,7 @@
 /// A capacity that holders share: the links of a node, by slot, and the node itself as the last holder.
 ///
-/// A holder may take n units while it then holds no more than what was free before (the dynamic threshold of Choudhury
-/// and Hahne, 1998, with factor 1). k greedy holders hold 1/(k + 1) of the capacity each, and a newcomer finds as much.
-/// Everybody may take one unit while one is free.
+/// `ShareRule` with factor 1: k greedy holders hold 1/(k + 1) of the capacity each, and a newcomer finds as much. Everybody
+/// may take one unit while one is free.
 @frozen
 public struct FairShare {
   /// The number of the node itself. A link's is its slot.
@@ -32,7 +31,9 @@ public struct FairShare {
   @inlinable public mutating func held(by holder: Int) -> Int { Int(used[holder]) }
 
   /// Whether a holder may take `units` more.
-  @inlinable public mutating func mayTake(_ units: Int, by holder: Int) -> Bool { held(by: holder) + units <= free }
+  @inlinable public mutating func mayTake(_ units: Int, by holder: Int) -> Bool {
+    ShareRule.allows(units, held: held(by: holder), free: free, factor: 1)
+  }
 
   /// So many must be free.
   @inlinable public mutating func take(_ units: Int, by holder: Int) {

@@ -12,14 +12,23 @@ final class LocalConnection: EventSource {
   /// How often a client is read in one wake-up: so its messages that wait leave together.
   private static let readsPerCall = 4
 
+  /// A place for a long packet.
+  private enum Place {
+    case none
+    case waited
+    case given
+  }
+
   /// Its place in `LocalClients`.
   let place: Int
   /// As it connected.
   let process: UInt64
-  /// When the last bytes of a long packet came; nil when it has no place for one.
-  private(set) var longSince: Instant?
-  /// It waits for a place for a long packet.
-  private(set) var isWaiting = false
+  let user: uid_t
+  let isOperator: Bool
+  /// Its place for a long packet.
+  private var longPlace = Place.none
+  /// Since when a packet has been incomplete that may be read; nil when none is.
+  private var packetSince: Instant?
   private let descriptor: CInt
   private var server: LocalServer?
   private var registration: Registration!
@@ -28,15 +37,17 @@ final class LocalConnection: EventSource {
   private var outgoing: [UInt8] = []
   private var written = 0
   /// Carried out in this wake-up, of `LocalLimits.workPerCall`.
-  private var work = 0
+  var work = 0
   /// The client does not read.
   private(set) var isBlocked = false
 
   /// Takes over the descriptor, unless it throws. Errors: epoll_ctl's.
-  init(_ server: LocalServer, _ descriptor: CInt, place: Int, process: UInt64) throws(SystemError) {
+  init(_ server: LocalServer, _ descriptor: CInt, place: Int, _ user: UnixUser) throws(SystemError) {
     self.server = server
     self.descriptor = descriptor
-    self.process = process
+    process = user.processID
+    self.user = user.userID
+    isOperator = user.isOperator
     self.place = place
     var size = Self.socketBytes
     setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<CInt>.size))
@@ -44,7 +55,6 @@ final class LocalConnection: EventSource {
   }
 
   func ready(_ events: UInt32) {
-    work = 0
     if events & EPOLLOUT.rawValue != 0 {
       isBlocked = false
       tell()
@@ -87,19 +97,19 @@ final class LocalConnection: EventSource {
     guard let length = packetLength, length > LocalLimits.shortPacketBytesMax else {
       return Self.lengthBytes + LocalLimits.shortPacketBytesMax - inbox.count
     }
-    return longSince == nil ? 0 : Self.lengthBytes + length - inbox.count
+    return longPlace == .given ? Self.lengthBytes + length - inbox.count : 0
   }
 
   /// How many bytes are read at once.
   private func readBytesMax(_ server: LocalServer) -> Int {
-    if longSince == nil && server.mayHoldMore { return LocalLimits.largeBytesMax - inbox.count }
+    if longPlace != .given && server.mayHoldMore(self) { return LocalLimits.largeBytesMax - inbox.count }
     return min(wants, LocalLimits.largeBytesMax)
   }
 
   /// More of a client is in hand than each may have at any time.
   var holdsMore: Bool {
     outgoing.count > LocalLimits.batchBytesMax
-      || longSince == nil && inbox.count > Self.lengthBytes + LocalLimits.shortPacketBytesMax
+      || longPlace != .given && inbox.count > Self.lengthBytes + LocalLimits.shortPacketBytesMax
   }
 
   private func receive() {
@@ -115,7 +125,6 @@ final class LocalConnection: EventSource {
       if count < 0 && (csystem_errno() == EAGAIN || csystem_errno() == EINTR) { return }
       if count <= 0 { return server.ended(self) }
       if inbox.isEmpty && count > most / 2 { inbox = piece } else { inbox.append(copying: piece) }
-      if longSince != nil { longSince = server.loop.now }
       takePackets()
       if count < most { return }
     }
@@ -131,7 +140,7 @@ final class LocalConnection: EventSource {
       }
       let start = offset + Self.lengthBytes
       if inbox.count - start < length { break }
-      if work >= LocalLimits.workPerCall {
+      if server.workLeft(for: self) <= 0 {
         server.resumeLater()
         break
       }
@@ -140,14 +149,23 @@ final class LocalConnection: EventSource {
         bytes.span.bytes.extracting(start..<start + length), from: place, now: server.loop.now)
       offset = start + length
     }
-    if offset > 0 { inbox = inbox.span.bytes.extracting(offset...).copied }
+    if offset > 0 {
+      inbox = inbox.span.bytes.extracting(offset...).copied
+      packetSince = nil
+    }
     arrangePlace()
+    noteProgress()
   }
 
   /// Carries out what waited for another wake-up.
   func resume() {
-    work = 0
     takePackets()
+    updateInterest()
+  }
+
+  /// Reads what may be read, before the client is judged by the time.
+  func catchUp() {
+    receive()
     updateInterest()
   }
 
@@ -155,20 +173,32 @@ final class LocalConnection: EventSource {
   private func arrangePlace() {
     guard let server else { return }
     let isLong = packetLength.map { $0 > LocalLimits.shortPacketBytesMax } ?? false
-    if isLong && longSince == nil {
-      isWaiting = true
-      server.givePlaces()
-    } else if !isLong, longSince != nil {
-      longSince = nil
-      server.givePlaces()
+    if isLong && longPlace == .none {
+      longPlace = .waited
+      server.askForPlace(self)
+    } else if !isLong, longPlace != .none {
+      longPlace = .none
+      server.giveBackPlace(self)
     }
   }
 
   /// There is a place for its long packet.
   func mayBeLong() {
-    isWaiting = false
-    longSince = server?.loop.now
+    longPlace = .given
+    packetSince = server?.loop.now
     updateInterest()
+  }
+
+  /// A packet has begun to be incomplete, or is no longer.
+  private func noteProgress() {
+    if inbox.isEmpty || hasPacket { packetSince = nil } else if packetSince == nil { packetSince = server?.loop.now }
+  }
+
+  /// When the client has taken too long for the rest of a packet. Never while it waits for a place, or while it does not
+  /// read its answers: a client is not closed because it does not read.
+  var packetDeadline: Instant {
+    guard let packetSince, let server, longPlace != .waited, server.clients.isReading(place) else { return .never }
+    return packetSince + LocalLimits.packetTime
   }
 
   // MARK: Events
@@ -210,7 +240,8 @@ final class LocalConnection: EventSource {
     outgoing = []
     written = 0
     let most =
-      server.mayHoldMore ? LocalLimits.largeBytesMax - LocalLimits.streamPacketBytesMax : LocalLimits.batchBytesMax - 1
+      server.mayHoldMore(self)
+      ? LocalLimits.largeBytesMax - LocalLimits.streamPacketBytesMax : LocalLimits.batchBytesMax - 1
     while outgoing.count <= most,
       let packet = server.clients.nextPacket(for: place, now: server.loop.now)
     {

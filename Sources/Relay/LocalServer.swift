@@ -24,6 +24,11 @@ final class LocalServer {
   private var timer: Timer?
   private var resumeCall: Timer?
   private var connections: [LocalConnection] = []
+  private var longPackets = LongPacketPlaces()
+  /// The connection whose requests are carried out first when those of a user wait for the next wake-up.
+  private var resumeTurn = 0
+  /// The wake-up that the connections' work is counted in.
+  private var workAt = Instant.zero
 
   /// Who may connect, besides root and the daemon's own user.
   enum Access {
@@ -45,7 +50,7 @@ final class LocalServer {
     self.access = access
     listener = try Self.listener(path, access)
     timer = Timer(loop) { [self] in timeUp() }
-    resumeCall = Timer(loop) { [self] in for connection in connections { connection.resume() } }
+    resumeCall = Timer(loop) { [self] in resume() }
     try listen()
   }
 
@@ -78,7 +83,7 @@ final class LocalServer {
     for connection in connections where clients.hasNews(connection.place) && !connection.isBlocked {
       if connection.tell() { hasTold = true }
     }
-    timer?.set(min(clients.nextDeadline, longDeadline))
+    timer?.set(min(clients.nextDeadline, longPackets.nextDeadline, packetDeadline))
     return hasTold
   }
 
@@ -112,18 +117,23 @@ final class LocalServer {
     if case .members(let name, let wanted) = access, !user.isOperator, user.groups(where: { $0 == wanted }).isEmpty {
       journal.report(
         .warning, at: loop.now, "api",
-        "process \(user.processID) of user \(user.userID) refused: not in the group \(name)")
+        "user \(user.userID) refused: not in the group \(name)")
       turnAway(descriptor, .notAllowed, "only root and members of the group “\(name)” may connect")
       return .taken
     }
     let mine = user.groups { groups.contains($0) }
-    guard let place = clients.attach(user: user.userID, groups: mine) else {
-      turnAway(descriptor, .full, "\(LocalLimits.clientsMax) clients are connected")
-      journal.report(.warning, at: loop.now, "api", "process \(user.processID) refused: all places are taken")
+    guard
+      let place = clients.attach(
+        user: user.userID, isOperator: user.isOperator, groups: mine, now: loop.now)
+    else {
+      let text = String(decoding: clients.connectionRefusal(user.userID), as: UTF8.self)
+      turnAway(descriptor, .full, text)
+      // Without the process: a user who tries again and again is one line.
+      journal.report(.warning, at: loop.now, "api", "user \(user.userID) refused: \(text)")
       return .taken
     }
     do throws(SystemError) {
-      connections.append(try LocalConnection(self, descriptor, place: place, process: user.processID))
+      connections.append(try LocalConnection(self, descriptor, place: place, user))
     } catch {
       clients.detach(place, now: loop.now)
       CSystem.close(descriptor)
@@ -147,12 +157,13 @@ final class LocalServer {
     connection.close()
     clients.detach(connection.place, now: loop.now)
     journal.report(.debug, at: loop.now, "api", "client \(connection.place) is gone")
+    longPackets.leave(connection.place)
     givePlaces()
   }
 
   /// The client does not keep to the protocol.
   func refuse(_ connection: LocalConnection, _ text: String) {
-    journal.report(.warning, at: loop.now, "api", "client \(connection.place) closed: \(text)")
+    journal.report(.warning, at: loop.now, "api", "a client of user \(connection.user) closed: \(text)")
     end(connection, text)
   }
 
@@ -161,37 +172,80 @@ final class LocalServer {
     ended(connection)
   }
 
+  /// A client may have as much in hand as few may have at once.
+  func mayHoldMore(_ connection: LocalConnection) -> Bool {
+    var all = 0, ofUser = 0
+    for other in connections where other !== connection && other.holdsMore {
+      all += 1
+      if other.user == connection.user { ofUser += 1 }
+    }
+    return LocalLimits.large.mayTake(1, held: ofUser, taken: all, isFavoured: connection.isOperator)
+  }
+
+  // MARK: Work of a wake-up
+
   /// Calls `resume` of each connection in the next wake-up.
   func resumeLater() { resumeCall?.set(.zero) }
 
-  /// A client may have as much in hand as few may have at once.
-  var mayHoldMore: Bool { connections.count(where: { $0.holdsMore }) < LocalLimits.largeMax }
+  /// What of `LocalLimits.workPerCall` is left in this wake-up for the connections of a user together, or for one of the
+  /// operator.
+  func workLeft(for connection: LocalConnection) -> Int {
+    if workAt != loop.now {
+      workAt = loop.now
+      for connection in connections { connection.work = 0 }
+    }
+    if connection.isOperator { return LocalLimits.workPerCall - connection.work }
+    return connections.reduce(LocalLimits.workPerCall) { $1.user == connection.user ? $0 - $1.work : $0 }
+  }
 
-  // MARK: Long packets
+  private func resume() {
+    resumeTurn += 1
+    // A connection may end meanwhile.
+    let waiting = connections
+    for step in waiting.indices { waiting[(resumeTurn + step) % waiting.count].resume() }
+  }
 
-  /// Gives those a place that wait for one to send a long packet.
-  func givePlaces() {
-    var taken = connections.count(where: { $0.longSince != nil })
-    for connection in connections where connection.isWaiting && taken < LocalLimits.longPacketsMax {
-      connection.mayBeLong()
-      taken += 1
+  // MARK: Clients that do not go on
+
+  /// A client has begun a long packet, and waits for a place.
+  func askForPlace(_ connection: LocalConnection) {
+    longPackets.ask(
+      connection.place, user: connection.user, isOperator: connection.isOperator, now: loop.now)
+    givePlaces()
+  }
+
+  /// The long packet of a client is complete.
+  func giveBackPlace(_ connection: LocalConnection) {
+    longPackets.leave(connection.place)
+    givePlaces()
+  }
+
+  private func givePlaces() {
+    while let place = longPackets.next(now: loop.now) {
+      connections.first { $0.place == place }?.mayBeLong()
     }
   }
 
-  /// When the one that stopped longest ago in the middle of a long packet loses its place to one that waits.
-  private var longDeadline: Instant {
-    guard connections.contains(where: { $0.isWaiting }) else { return .never }
-    return connections.reduce(.never) { earliest, connection in
-      connection.longSince.map { min(earliest, $0 + LocalLimits.longPacketTime) } ?? earliest
-    }
-  }
+  /// When the first client has taken too long for a packet.
+  private var packetDeadline: Instant { connections.reduce(.never) { min($0, $1.packetDeadline) } }
 
   private func timeUp() {
     clients.handleTimeouts(now: loop.now)
-    guard longDeadline <= loop.now else { return }
-    for connection in connections {
-      guard let since = connection.longSince, since + LocalLimits.longPacketTime <= loop.now else { continue }
-      return refuse(connection, "it stopped in the middle of a packet, and another client waits for its memory")
+    while let place = clients.nextOverdue(now: loop.now) {
+      guard let connection = connections.first(where: { $0.place == place }) else { return }
+      // What came while this process was not running is in time.
+      connection.catchUp()
+      if clients.isOverdue(place, now: loop.now) { refuse(connection, "no hello came within 5 s; send it first") }
+    }
+    if let place = longPackets.overdue(now: loop.now), let connection = connections.first(where: { $0.place == place })
+    {
+      refuse(connection, "its packet took 10 s, and another client waits for the memory; write packets at once")
+    }
+    for connection in connections where connection.packetDeadline <= loop.now {
+      connection.catchUp()
+      if connection.packetDeadline <= loop.now {
+        refuse(connection, "it stopped for 60 s in the middle of a packet; write packets at once")
+      }
     }
   }
 }

@@ -47,9 +47,11 @@ extension Sessions {
     if session.isMet(address) { return }
     let mayGather = mayTake(
       session.owner, of: SessionLimits.gatherings, taken: sessions.reduce(0) { $0 + $1.gatherings.count },
-      held: { owner in sessions.reduce(0) { $0 + ($1.owner == owner ? $1.gatherings.count : 0) } })
+      held: { application in
+        sessions.reduce(0) { $0 + ($1.owner.application == application ? $1.gatherings.count : 0) }
+      })
     if !mayGather {
-      guard forgetOneGathering(of: session.owner) else { throw .full }
+      guard forgetOneGathering(of: session.owner.application) else { throw .full }
     }
     let place = session.gatherings.firstIndex { address < $0.address } ?? session.gatherings.count
     session.gatherings.insert(Gathering(address: address, since: now), at: place)
@@ -57,8 +59,8 @@ extension Sessions {
   }
 
   /// One that was invited in vain gives way to a newcomer.
-  private func forgetOneGathering(of owner: UInt32) -> Bool {
-    for session in sessions where session.owner == owner {
+  private func forgetOneGathering(of application: UInt32) -> Bool {
+    for session in sessions where session.owner.application == application {
       guard let index = session.gatherings.firstIndex(where: { $0.failures > 0 }) else { continue }
       session.gatherings.remove(at: index)
       return true
@@ -259,14 +261,13 @@ extension Sessions {
   }
 
   /// Whether one more invitation may go to a node. If not, one that nobody answers gives way, for the next time.
-  private func hasRoom(for node: NodeID, _ owner: UInt32, _ now: Instant) -> Bool {
+  private func hasRoom(for node: NodeID, _ owner: SessionOwner, _ now: Instant) -> Bool {
     let gathering = outgoing.indices.filter { outgoing[$0].isGathering && !outgoing[$0].isEnding }
     let toNode = gathering.filter { outgoing[$0].to.node == node }
     let mayGoThere =
-      toNode.count < SessionLimits.gatherInvitationsPerNodeMax
-      && outgoing.filter { $0.to.node == node }.count < SessionLimits.invitationsPerNodeMax
+      toNode.count < SessionLimits.gatherInvitationsPerNodeMax && mayInvite(owner, to: node)
     if mayGoThere && mayInvite(owner) { return true }
-    let own = gathering.filter { outgoing[$0].owner == owner }
+    let own = gathering.filter { outgoing[$0].owner.application == owner.application }
     let oldest = (mayGoThere ? own : toNode).first {
       outgoing[$0].phase == .inviting && outgoing[$0].askedAt + SessionLimits.giveWayTime <= now
     }

@@ -27,7 +27,7 @@ extension Sessions {
     guard
       mayTake(
         session.owner, of: SessionLimits.introductions, taken: introductions.count,
-        held: { owner in introductions.count { self.session($0.session)?.owner == owner } })
+        held: { application in introductions.count { self.session($0.session)?.owner.application == application } })
     else { throw .full }
     let isGathered = session.gathering(address) != nil
     try gather(address, into: handle, now: now)

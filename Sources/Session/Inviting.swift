@@ -14,7 +14,7 @@ struct OutgoingInvitation {
   let handle: InvitationHandle
   let session: SessionHandle
   /// The application of that session.
-  let owner: UInt32
+  let owner: SessionOwner
   /// For which of the merged sessions the invitation is: this node admits for it.
   let origin: SessionID
   let from: UInt32
@@ -55,8 +55,7 @@ extension Sessions {
     if let index = session.position(of: address), session.pairs[index].phase == .connected { throw .alreadyMember }
     guard let right = session.table.right(of: session.address) else { throw .notAllowed }
     guard hasPlace(session, for: address) else { throw .full }
-    let standing = outgoing.filter { $0.to.node == address.node }
-    guard mayInvite(session.owner), standing.count < SessionLimits.invitationsPerNodeMax else { throw .full }
+    guard mayInvite(session.owner), mayInvite(session.owner, to: address.node) else { throw .full }
     let number = InvitationHandle(number: nextNumber())
     let time = timeout == .seconds(0) ? SessionLimits.invitationTimeDefault : timeout
     outgoing.append(
@@ -68,10 +67,17 @@ extension Sessions {
     return number
   }
 
-  func mayInvite(_ owner: UInt32) -> Bool {
+  func mayInvite(_ owner: SessionOwner) -> Bool {
     mayTake(
       owner, of: SessionLimits.invitations, taken: outgoing.count,
-      held: { owner in outgoing.count { $0.owner == owner } })
+      held: { application in outgoing.count { $0.owner.application == application } })
+  }
+
+  /// Whether a user may have one more invitation to a node.
+  func mayInvite(_ owner: SessionOwner, to node: NodeID) -> Bool {
+    let standing = outgoing.filter { $0.to.node == node }
+    return SessionLimits.invitationsPerNode.mayTake(
+      1, held: standing.count { $0.owner.user == owner.user }, taken: standing.count, isFavoured: owner.isFavoured)
   }
 
   /// Takes an invitation back, or gives up waiting for the invitee to connect.

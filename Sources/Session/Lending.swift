@@ -7,22 +7,30 @@ import Primitives
 /// A pool of shares is divided among the members of all sessions as they meet, and again whenever something of a member was
 /// taken: each gets a quarter of what is free, and no more than its part of a full session. Whoever would send more than its
 /// share holds asks, and is lent room for one message of another pool. Of that an application's sessions get at most
-/// twice what is left free, so that n applications that do not read leave a (2n + 1)th to the others.
+/// twice what is left free, so that n applications that do not read leave a (2n + 1)th to the others. A user's sessions
+/// get at most twice what is left of the shares, and four times what is left of the loans.
 extension Sessions {
   // MARK: Shares
 
   /// What a member may have of the pool of shares at present.
   func share(_ session: LocalSession, _ index: Int) -> UInt64 {
-    var free = SessionLimits.sharePoolBytes
-    for unread in unreadOfEnded { free -= min(free, unread.unread.share) }
+    let pool = SessionLimits.sharePoolBytes
+    var all: UInt64 = 0, ofUser: UInt64 = 0
+    func count(_ share: UInt64, _ owner: SessionOwner) {
+      all += share
+      if owner.user == session.owner.user { ofUser += share }
+    }
+    for unread in unreadOfEnded { count(unread.unread.share, unread.owner) }
     for other in sessions {
-      for unread in other.unreadOfGone { free -= min(free, unread.unread.share) }
+      for unread in other.unreadOfGone { count(unread.unread.share, other.owner) }
       for pair in other.pairs.indices where other !== session || pair != index {
-        free -= min(free, other.pairs[pair].credit.share)
+        count(other.pairs[pair].credit.share, other.owner)
       }
     }
-    let part = SessionLimits.sharePoolBytes / UInt64(session.table.rules.membersMax)
-    let share = min(free / 4, part, Credit.shareMax)
+    let mayHave = SessionLimits.shares.bytesMax(
+      held: Int(ofUser), taken: Int(all), isFavoured: session.owner.isFavoured)
+    let share = min(
+      (pool - min(pool, all)) / 4, pool / UInt64(session.table.rules.membersMax), Credit.shareMax, UInt64(mayHave))
     return share < Credit.shareMin ? 0 : share
   }
 
@@ -63,9 +71,9 @@ extension Sessions {
     }
     asks.sort { $0.turn < $1.turn }
     var short: [UInt32] = []
-    for (_, session, index) in asks where !short.contains(session.owner) {
+    for (_, session, index) in asks where !short.contains(session.owner.application) {
       if isLent(session, index, now) { continue }
-      short.append(session.owner)
+      short.append(session.owner.application)
     }
     if !short.isEmpty { takeBack(now) }
   }
@@ -83,28 +91,31 @@ extension Sessions {
     // What it sent before is to be read first: that holds up nobody else.
     guard let loan = session.pairs[index].credit.loan else { return true }
     let more = loan - session.pairs[index].credit.lent
-    let (all, own) = lentBytes(session.owner)
+    let (all, own, ofUser) = lentBytes(session.owner)
     guard all + more <= SessionLimits.loanPoolBytes,
-      own + more <= 2 * (SessionLimits.loanPoolBytes - all - more)
+      own + more <= 2 * (SessionLimits.loanPoolBytes - all - more),
+      Int(more)
+        <= SessionLimits.loans.bytesMax(held: Int(ofUser), taken: Int(all), isFavoured: session.owner.isFavoured)
     else { return false }
     session.pairs[index].credit.lend(now)
     session.pairs[index].windowAt = now
     return true
   }
 
-  /// What is lent in all, and in the sessions of one application.
-  private func lentBytes(_ owner: UInt32) -> (all: UInt64, own: UInt64) {
-    var all: UInt64 = 0, own: UInt64 = 0
-    func count(_ lent: UInt64, _ other: UInt32) {
+  /// What is lent in all, in the sessions of one application, and in those of its user.
+  private func lentBytes(_ owner: SessionOwner) -> (all: UInt64, own: UInt64, ofUser: UInt64) {
+    var all: UInt64 = 0, own: UInt64 = 0, ofUser: UInt64 = 0
+    func count(_ lent: UInt64, _ other: SessionOwner) {
       all += lent
-      if other == owner { own += lent }
+      if other.application == owner.application { own += lent }
+      if other.user == owner.user { ofUser += lent }
     }
     for unread in unreadOfEnded { count(unread.unread.lent, unread.owner) }
     for session in sessions {
       for unread in session.unreadOfGone { count(unread.unread.lent, session.owner) }
       for pair in session.pairs.indices { count(session.pairs[pair].credit.lent, session.owner) }
     }
-    return (all, own)
+    return (all, own, ofUser)
   }
 
   /// Others wait: who was lent room and has not used it for long meets anew, and has lost it.
@@ -202,6 +213,6 @@ extension Sessions {
       for unread in session.unreadOfGone { shares += unread.unread.share }
       for pair in session.pairs.indices { shares += session.pairs[pair].credit.share }
     }
-    return (shares, lentBytes(0).all)
+    return (shares, lentBytes(SessionOwner()).all)
   }
 }

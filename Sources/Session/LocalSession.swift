@@ -34,8 +34,7 @@ final class LocalSession {
 
   let handle: SessionHandle
   let address: MemberAddress
-  /// The application: all its sessions share what they are lent.
-  let owner: UInt32
+  let owner: SessionOwner
   /// The application decides on the certificate of each member.
   let judges: Bool
   var table: SessionTable
@@ -65,7 +64,7 @@ final class LocalSession {
   /// It waits for a welcome into another session.
   var isJoining = false
 
-  init(_ handle: SessionHandle, _ address: MemberAddress, owner: UInt32, judges: Bool, _ table: SessionTable) {
+  init(_ handle: SessionHandle, _ address: MemberAddress, owner: SessionOwner, judges: Bool, _ table: SessionTable) {
     self.handle = handle
     self.owner = owner
     self.address = address

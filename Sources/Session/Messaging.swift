@@ -83,9 +83,11 @@ extension Sessions {
   }
 
   /// Whether an application may have so many more messages that have no result.
-  private func mayHaveUnsent(_ count: Int, _ owner: UInt32) -> Bool {
+  private func mayHaveUnsent(_ count: Int, _ owner: SessionOwner) -> Bool {
     mayTake(owner, of: SessionLimits.unsentMessages, taken: unsentMessages + count - 1) { other in
-      sessions.reduce(other == owner ? count - 1 : 0) { $1.owner == other ? $0 + $1.unsentMessages : $0 }
+      sessions.reduce(other == owner.application ? count - 1 : 0) {
+        $1.owner.application == other ? $0 + $1.unsentMessages : $0
+      }
     }
   }
 

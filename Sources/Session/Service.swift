@@ -16,6 +16,9 @@ public struct Service: Equatable, Sendable {
     self.info = info
   }
 
+  /// Its part of an advertisement, in bytes.
+  public var byteCount: Int { 4 + 1 + type.count + 1 + 2 + info.reduce(0) { $0 + 1 + $1.count } }
+
   init(_ view: borrowing ServiceView) {
     endpoint = view.endpoint
     type = [UInt8](copying: view.type)

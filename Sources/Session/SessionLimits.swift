@@ -1,8 +1,10 @@
+import Frame
 import Primitives
 
 /// All limits of sessions. Who can use a place, and what happens beyond it, is in docs/protocol.md, "Limits".
 public enum SessionLimits {
-  /// Sessions that a node is in at once, those included that it is leaving: opened by its applications.
+  /// Sessions that a node is in at once, those included that it is leaving: opened by its applications, whose users share
+  /// them (`LocalLimits.sessions`).
   public static let sessionsMax = 32
   /// Members of a session at once: what its founder chose, within these.
   public static let membersMin = 2
@@ -18,14 +20,19 @@ public enum SessionLimits {
   /// A table as it is sent, in bytes.
   public static let tableBytesMax = 64_512
 
+  /// All services of a node in its advertisement, in bytes: each as `Service.byteCount`.
+  public static let serviceBytesMax = Advertisement.bodyBytesMax - 1
+
   /// The context of an invitation, opaque bytes of the inviter.
   public static let contextBytesMax = 4_096
   /// Bytes of UTF-8 of the explanation in an answer.
   public static let explanationBytesMax = 200
   /// Bytes of UTF-8 with which a member leaves.
   public static let farewellBytesMax = 63
-  /// Invitations from one node, and to one node, at once. Of one inviter the oldest gives way to a newer one.
+  /// Invitations from one node, and to one node, at once. Of one inviter the oldest gives way to a newer one. Of those to one
+  /// node a single user has three at most.
   public static let invitationsPerNodeMax = 4
+  static let invitationsPerNode = ShareRule(capacity: invitationsPerNodeMax, factor: 2)
   /// Invitations to one service at once. Strangers fill three quarters of the places, shared by the links over which they are
   /// reached and then by node (`FairPlaces`); the last eighth is for pinned nodes alone.
   public static let invitationsPerServiceMax = 32
@@ -112,6 +119,10 @@ public enum SessionLimits {
   /// their sessions, and what is lent to those that ask for more.
   public static let sharePoolBytes: UInt64 = 768 * 1024
   public static let loanPoolBytes: UInt64 = 1024 * 1024
+  /// What users share of both. One alone gets two thirds of the shares and 0.75 of the loans, of which the operator is kept
+  /// room for the longest message.
+  static let shares = ShareRule(capacity: Int(sharePoolBytes), factor: 2)
+  static let loans = ShareRule(capacity: Int(loanPoolBytes), reserve: 65_536, factor: 4)
   /// How long an application may keep credit that it asked for and does not use; and how long another node may.
   public static let giveBackTime = TimeSpan.seconds(10)
   public static let takeBackTime = TimeSpan.seconds(60)
@@ -124,8 +135,10 @@ public enum SessionLimits {
 
   /// Streams that one of two members has opened to the other: each end counts its own.
   public static let streamsPerPairMax = 16
-  /// Streams of a node. Those that one other node opens get no more places than are left.
+  /// Streams of a node. Those that one other node opens get no more places than are left. A single user has 59 at most; 8
+  /// are kept for the operator.
   public static let streamsMax = 96
+  static let streams = ShareRule(capacity: streamsMax, reserve: 8, factor: 2)
   /// Bytes of UTF-8 of a stream's name.
   public static let streamNameBytesMax = 63
   /// What a stream sends in a turn, and what is kept of each at the sender.
@@ -134,12 +147,16 @@ public enum SessionLimits {
   /// which more than one turn is kept.
   public static let streamTurnsMax = 4
   public static let streamsAheadMax = 6
+  /// One user alone has 4 of these; one is kept for the operator.
+  static let streamsAhead = ShareRule(capacity: streamsAheadMax, reserve: 1, factor: 2)
   /// Bytes of a stream that may be on their way or unread: at most, before the application has read so many, and for sure.
   public static let streamWindow: UInt64 = 136 * 1024
   public static let streamWindowFirst: UInt64 = 40 * 1024
   public static let streamWindowSure: UInt64 = 8 * 1024
   /// The same of all streams of a node: `streamWindowSure` for each, and a pool for the rest.
   public static let streamBytesMax: UInt64 = 1280 * 1024
+  /// What a user's streams get of that pool, as a multiple of what is left for all. The operator is kept a first window.
+  static let streamBytesFactor = 2
   /// Bytes of streams that a lane holds and has not sent, so that the next stream's turn comes soon: on any path, and on one
   /// on which more may be in flight.
   public static let streamLaneBytes = 32 * 1024

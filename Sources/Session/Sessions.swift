@@ -44,8 +44,10 @@ public final class Sessions {
   private var events: [SessionEvent] = []
   /// Of the bytes of streams those that no stream has for sure.
   let streamPool: UInt64
+  /// What users share of it.
+  let streamRule: ShareRule
   /// What waits for applications in sessions that are over.
-  var unreadOfEnded: [(handle: SessionHandle, owner: UInt32, unread: Unread)] = []
+  var unreadOfEnded: [(handle: SessionHandle, owner: SessionOwner, unread: Unread)] = []
   /// Somebody asks for room, or some is free again.
   var mayLend = false
   var lastAskTurn: UInt64 = 0
@@ -62,6 +64,9 @@ public final class Sessions {
   ) {
     let sure = UInt64(SessionLimits.streamsMax) * SessionLimits.streamWindowSure
     streamPool = max(streamBytesMax, sure) - sure
+    streamRule = ShareRule(
+      capacity: Int(streamPool), reserve: Int(min(streamPool, SessionLimits.streamWindowFirst)),
+      factor: SessionLimits.streamBytesFactor)
     self.local = local
     self.point = point
     self.cryptography = VerifiedSignatures(cryptography)
@@ -72,11 +77,11 @@ public final class Sessions {
   // MARK: What applications ask for
 
   /// Opens a session with this node's endpoint as its only member. With `judges` the application decides on the
-  /// certificate of each member. `owner` names
-  /// the application, whose sessions share what they are lent. After `.ended` the host calls `taken` for what the
+  /// certificate of each member. `owner` is
+  /// the application, which shares with others what a node has once. After `.ended` the host calls `taken` for what the
   /// application still takes, and `discard` when it takes no more.
   public func open(
-    _ endpoint: UInt32, _ rules: SessionRules, judges: Bool = false, owner: UInt32 = 0, now: Instant
+    _ endpoint: UInt32, _ rules: SessionRules, judges: Bool = false, owner: SessionOwner = SessionOwner(), now: Instant
   ) throws(SessionError) -> SessionHandle {
     guard endpoint != 0 else { throw .invalid }
     sessions.removeAll { $0.phase == .over }

@@ -1,6 +1,27 @@
-/// Places that all applications of a node share: each has some for sure, and of the rest none gets more than are left for all. So one
-/// application alone gets half of the rest, and none can take a place from one that has fewer than its sure ones.
+import Primitives
+
+/// The application that a session belongs to, and its user. Both have a share of what all sessions of a node have together.
+public struct SessionOwner: Equatable, Sendable {
+  public let application: UInt32
+  /// All applications of a user count together.
+  public let user: UInt32
+  /// A user who may take whatever is free: the operator of the box.
+  public let isFavoured: Bool
+
+  public init(application: UInt32 = 0, user: UInt32 = 0, isFavoured: Bool = true) {
+    self.application = application
+    self.user = user
+    self.isFavoured = isFavoured
+  }
+}
+
+/// Places that all applications of a node share: each has some for sure. Of the rest no application gets more than are left
+/// for all, and no user more than twice as many as are left. So one application alone gets half of the rest, one user two
+/// thirds, and none can take a place from an application that has fewer than its sure ones.
 struct Shares {
+  /// What a user may hold of the rest, as a multiple of what is left.
+  static let userFactor = 2
+
   /// Places that each application has for sure. As many applications as there may be have them at once.
   let sure: Int
   /// The others.
@@ -12,15 +33,21 @@ struct Shares {
 
 extension Sessions {
   /// Whether an application may take one more place. `taken` are all that are taken, and `held` says how many of them an
-  /// application has. Who has no session any more has none for sure.
-  func mayTake(_ owner: UInt32, of shares: Shares, taken: Int, held: (UInt32) -> Int) -> Bool {
+  /// application has. An application without a session has none for sure.
+  func mayTake(_ owner: SessionOwner, of shares: Shares, taken: Int, held: (UInt32) -> Int) -> Bool {
     if taken >= shares.all { return false }
-    let own = held(owner)
+    let own = held(owner.application)
     if own < shares.sure { return true }
     var left = shares.rest - taken
-    for index in sessions.indices where !sessions[..<index].contains(where: { $0.owner == sessions[index].owner }) {
-      left += min(held(sessions[index].owner), shares.sure)
+    var heldByUser = 0
+    for index in sessions.indices {
+      let other = sessions[index].owner
+      if sessions[..<index].contains(where: { $0.owner.application == other.application }) { continue }
+      let held = held(other.application)
+      left += min(held, shares.sure)
+      if other.user == owner.user { heldByUser += max(held - shares.sure, 0) }
     }
-    return own - shares.sure < left
+    guard ShareRule.allows(1, held: own - shares.sure, free: left, factor: 1) else { return false }
+    return owner.isFavoured || ShareRule.allows(1, held: heldByUser, free: left, factor: Shares.userFactor)
   }
 }

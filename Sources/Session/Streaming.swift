@@ -8,7 +8,7 @@ extension Sessions {
 
   /// Opens a stream to a connected member: to write to it, and to read from it too if it is two-way. `name` is plain text of
   /// 1 to `SessionLimits.streamNameBytesMax` bytes. Throws `.full` when the two have `SessionLimits.streamsPerPairMax` of
-  /// this end's streams, or the node `SessionLimits.streamsMax`.
+  /// this end's streams, or the user its share of the node's streams (`SessionLimits.streams`).
   public func openStream(
     _ name: [UInt8], in handle: SessionHandle, to address: MemberAddress, isTwoWay: Bool = false, now: Instant
   ) throws(SessionError) -> StreamHandle {
@@ -22,11 +22,11 @@ extension Sessions {
     let last = session.pairs[index].streams.lastOwn
     let id = last == 0 ? firstStream(session.address, address) : last &+ 2
     guard session.pairs[index].streams.count(isOwn: true) < SessionLimits.streamsPerPairMax,
-      streamCount < SessionLimits.streamsMax, id > last
+      mayHaveStream(session.owner), id > last
     else { throw .full }
     var stream = Stream(
       id: id, handle: StreamHandle(number: nextNumber()), isOwn: true, isTwoWay: isTwoWay, name: name, phase: .opening)
-    if isTwoWay { stream.receiving.limit = limit(of: stream.receiving) }
+    if isTwoWay { stream.receiving.limit = limit(of: stream.receiving, session.owner) }
     session.pairs[index].streams.lastOwn = id
     session.pairs[index].streams.all.append(stream)
     return stream.handle
@@ -81,9 +81,7 @@ extension Sessions {
   public func streamRoom(_ handle: StreamHandle, promised: Int = 0) -> Int {
     guard let place = place(of: handle), stream(place).isWritable else { return 0 }
     var most = SessionLimits.streamTurnBytes
-    if stream(place).sending.limit > SessionLimits.streamWindowFirst,
-      streamsAhead(except: handle) < SessionLimits.streamsAheadMax
-    {
+    if stream(place).sending.limit > SessionLimits.streamWindowFirst, mayBeAhead(handle, place.session.owner) {
       most = SessionLimits.streamTurnsMax * SessionLimits.streamTurnBytes
     }
     let room = max(most - stream(place).sending.unsent.count, promised)
@@ -94,18 +92,21 @@ extension Sessions {
     return room
   }
 
-  /// The other streams that hold more than a turn.
-  private func streamsAhead(except handle: StreamHandle) -> Int {
-    var count = 0
+  /// Whether a stream may hold more than a turn, beside those that do.
+  private func mayBeAhead(_ handle: StreamHandle, _ owner: SessionOwner) -> Bool {
+    var all = 0, ofUser = 0
     for session in sessions {
       for pair in session.pairs.indices {
         for stream in session.pairs[pair].streams.all.indices
         where session.pairs[pair].streams.all[stream].sending.held > SessionLimits.streamTurnBytes
           && session.pairs[pair].streams.all[stream].handle != handle
-        { count += 1 }
+        {
+          all += 1
+          if session.owner.user == owner.user { ofUser += 1 }
+        }
       }
     }
-    return count
+    return SessionLimits.streamsAhead.mayTake(1, held: ofUser, taken: all, isFavoured: owner.isFavoured)
   }
 
   /// The application took so many bytes of a stream: the other end may send as many again.
@@ -114,7 +115,7 @@ extension Sessions {
     var receiving = stream(place).receiving
     receiving.taken = min(receiving.taken + UInt64(byteCount), receiving.received)
     if !receiving.isFinished && receiving.limit > 0 {
-      let limit = limit(of: receiving, except: place)
+      let limit = limit(of: receiving, place.session.owner, except: place)
       receiving.isWindowDue = receiving.isWindowDue || limit >= receiving.limit + (limit - receiving.taken) / 4
     }
     change(place) { $0.receiving = receiving }
@@ -138,7 +139,9 @@ extension Sessions {
       id: open.stream, handle: StreamHandle(number: nextNumber()), isOwn: false, isTwoWay: isTwoWay, name: open.name,
       phase: .asked)
     stream.sending.limit = open.window
-    if count >= SessionLimits.streamsPerPairMax || streamCount(of: node) >= SessionLimits.streamsMax - streamCount {
+    if count >= SessionLimits.streamsPerPairMax || streamCount(of: node) >= SessionLimits.streamsMax - streamCount
+      || !mayHaveStream(session.owner)
+    {
       stream.phase = .reset(.tooMany)
     } else {
       tell(.stream(stream.handle, .opened(session.handle, from: address, name: open.name, isTwoWay: isTwoWay)))
@@ -261,7 +264,7 @@ extension Sessions {
       return (.streamEnd, StreamEndMessage(number: number, stream: stream.id, .reset(reason)).bytes)
     case .asked, .open:
       var receiving = stream.receiving
-      receiving.limit = limit(of: receiving, except: place)
+      receiving.limit = limit(of: receiving, place.session.owner, except: place)
       receiving.isWindowDue = false
       change(place) { $0.receiving = receiving }
       let window = WindowMessage(number: number, stream: stream.id, isPaused: false, limit: receiving.limit)
@@ -338,21 +341,35 @@ extension Sessions {
     sessions.reduce(0) { $0 + $1.pairs.reduce(0) { $0 + ($1.address.node == node ? $1.streams.all.count : 0) } }
   }
 
+  /// Whether a user may have one more stream.
+  private func mayHaveStream(_ owner: SessionOwner) -> Bool {
+    let ofUser = sessions.reduce(0) {
+      $0 + ($1.owner.user == owner.user ? $1.pairs.reduce(0) { $0 + $1.streams.all.count } : 0)
+    }
+    return SessionLimits.streams.mayTake(1, held: ofUser, taken: streamCount, isFavoured: owner.isFavoured)
+  }
+
   /// How far a stream may be granted: each has a little for sure, and of the common pool a sixteenth of what is free, so
-  /// that those who do not read leave room for all others. One whose application has read a first window has a quarter.
-  private func limit(of receiving: Stream.Receiving, except place: StreamPlace? = nil) -> UInt64 {
-    var pool = streamPool
+  /// that those who do not read leave room for all others. One whose application has read a first window has a quarter. A
+  /// user's streams get no more than twice what is left.
+  private func limit(
+    of receiving: Stream.Receiving, _ owner: SessionOwner, except place: StreamPlace? = nil
+  ) -> UInt64 {
+    var all: UInt64 = 0, ofUser: UInt64 = 0
     for session in sessions {
       for pair in session.pairs.indices {
         for stream in session.pairs[pair].streams.all.indices {
           if let place, session === place.session, pair == place.pair, stream == place.stream { continue }
-          pool -= min(pool, session.pairs[pair].streams.all[stream].pooled)
+          let pooled = session.pairs[pair].streams.all[stream].pooled
+          all += pooled
+          if session.owner.user == owner.user { ofUser += pooled }
         }
       }
     }
     let isRead = receiving.taken >= SessionLimits.streamWindowFirst
+    let mayHave = streamRule.bytesMax(held: Int(ofUser), taken: Int(all), isFavoured: owner.isFavoured)
     let share = min(
-      pool / (isRead ? 4 : 16),
+      (streamPool - min(streamPool, all)) / (isRead ? 4 : 16), UInt64(mayHave),
       (isRead ? SessionLimits.streamWindow : SessionLimits.streamWindowFirst) - SessionLimits.streamWindowSure)
     return max(receiving.limit, receiving.taken + SessionLimits.streamWindowSure + share)
   }

@@ -21,7 +21,7 @@ func fuzzLocal(_ input: UnsafeRawBufferPointer) {
   let box = LocalBox()
   let clients = LocalClients(box)
   var now = Instant.zero + .seconds(1)
-  for user in 0..<2 { _ = clients.attach(user: UInt32(user), groups: []) }
+  for user in 0..<2 { _ = clients.attach(user: UInt32(user), isOperator: false, groups: [], now: now) }
   // The daemon's last numbers of an invitation and of a stream, for each client.
   var invited: [[UInt8]] = [[0, 0, 0, 0], [0, 0, 0, 0]], opened = invited
   while !script.isOver {

@@ -29,7 +29,7 @@ private func joined(_ count: Int) -> (house: House, applications: [Application],
 @Suite struct LocalClientTests {
   @Test func `the first packet is hello, and is answered with version and limits`() {
     let house = House(1)
-    let place = house.boxes[0].clients.attach(user: 1, groups: [])!
+    let place = house.boxes[0].clients.attach(user: 1, isOperator: false, groups: [], now: house.now)!
     func ask(_ request: LocalRequest) -> [UInt8]? {
       let packet = Array(request.packet.dropFirst(4))
       house.boxes[0].clients.receive(packet.span.bytes, from: place, now: house.now)

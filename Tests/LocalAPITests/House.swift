@@ -120,10 +120,13 @@ final class Application {
   let place: Int
   private var lastNumber: UInt32 = 0
 
-  init(_ house: House, _ box: Int, user: UInt32 = 1000, groups: [UInt32] = [], name: String = "test") {
+  init(
+    _ house: House, _ box: Int, user: UInt32 = 1000, isOperator: Bool = false, groups: [UInt32] = [],
+    name: String = "test"
+  ) {
     self.house = house
     self.box = house.boxes[box]
-    place = self.box.clients.attach(user: user, groups: groups)!
+    place = self.box.clients.attach(user: user, isOperator: isOperator, groups: groups, now: house.now)!
     _ = ask(.hello(least: 1, most: 1, instance: Array(name.utf8)))
     _ = read()
   }

@@ -8,12 +8,18 @@ private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 private let chat = bytes("chat")
 
 @Suite struct LocalLimitTests {
-  @Test func `there are places for 64 clients`() {
+  @Test func `there are places for 64 clients, of which 8 are kept for the operator`() {
     let house = House(1)
-    for number in 0..<64 { #expect(house.boxes[0].clients.attach(user: UInt32(number), groups: []) != nil) }
-    #expect(house.boxes[0].clients.attach(user: 0, groups: []) == nil)
-    house.boxes[0].clients.detach(7, now: house.now)
-    #expect(house.boxes[0].clients.attach(user: 0, groups: []) == 7)
+    let clients = house.boxes[0].clients!
+    func attach(_ user: UInt32) -> Int? {
+      clients.attach(user: user, isOperator: user == 0, groups: [], now: house.now)
+    }
+    for number in UInt32(0)..<56 { #expect(attach(1000 + number) != nil) }
+    #expect(attach(2000) == nil)
+    for _ in 0..<8 { #expect(attach(0) != nil) }
+    #expect(attach(0) == nil)
+    clients.detach(7, now: house.now)
+    #expect(attach(2000) == nil && attach(0) == 7)
   }
 
   @Test func `a client has 8 services, 8 browses and 16 sessions`() {

@@ -5,6 +5,7 @@ import memory_mutations
 import place_mutations
 import rim_mutations
 import session_mutations
+import share_mutations
 import stall_mutations
 import trust_mutations
 from row import SIMULATOR, Row
@@ -124,7 +125,7 @@ ROWS = [
         "if cryptography.verify(view.signature, over: view.signed, by: view.point, of: source) { return }",
         "if view.signature.byteCount == 64 { return }", SIMULATOR),
     Row("a link may have all verifications", "Sources/Primitives/FairShare.swift",
-        "held(by: holder) + units <= free", "units <= free", "PrimitivesTests"),
+        "ShareRule.allows(units, held: held(by: holder), free: free, factor: 1)", "units <= free", "PrimitivesTests"),
     Row("verifications are not counted", "Sources/Node/Flooding.swift",
         "if verifications.take(by: slot, now: now) { return }", "if true { return }", "NodeTests"),
     Row("what was refused unverified is not asked for", "Sources/Node/Flooding.swift",
@@ -368,4 +369,4 @@ ROWS = [
     Row("an association is forgotten with its completions", "Sources/Node/Associations.swift",
         "!channel.hasUntakenCompletions &&", "!channel.hasUnfinishedSends &&", "NodeTests.TurnTests"),
 ] + (rim_mutations.ROWS + session_mutations.ROWS + group_mutations.ROWS + memory_mutations.ROWS + stall_mutations.ROWS
-     + trust_mutations.ROWS + bound_mutations.ROWS + place_mutations.ROWS)
+     + trust_mutations.ROWS + bound_mutations.ROWS + place_mutations.ROWS + share_mutations.ROWS)

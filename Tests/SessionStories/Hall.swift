@@ -237,8 +237,10 @@ final class Hall {
 
   // MARK: What applications do
 
-  func open(_ number: Int, _ rules: SessionRules = SessionRules()) -> SessionHandle {
-    try! stations[number].sessions.open(1, rules, now: now)
+  func open(
+    _ number: Int, _ rules: SessionRules = SessionRules(), owner: SessionOwner = SessionOwner()
+  ) -> SessionHandle {
+    try! stations[number].sessions.open(1, rules, owner: owner, now: now)
   }
 
   /// The other end accepts into a session of its own when it hears of it; nil when it was not asked within a second.

@@ -48,7 +48,7 @@ import Testing
     let sessions = Hall(2).stations[0].sessions, now = Instant.zero + .seconds(1)
     var counts: [Int] = []
     for owner in UInt32(1)...31 {
-      let session = try sessions.open(owner, SessionRules(), owner: owner, now: now)
+      let session = try sessions.open(owner, SessionRules(), owner: SessionOwner(application: owner), now: now)
       var count = 0
       for number in UInt64(1)...600 {
         let address = MemberAddress(node: NodeID(high: 1, low: number), endpoint: 1)

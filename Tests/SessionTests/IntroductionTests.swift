@@ -127,7 +127,8 @@ import Testing
 
   /// How many addresses an application may connect to until it is refused.
   private func connectAll(_ owner: UInt32) throws -> Int {
-    let session = try hall.stations[0].sessions.open(2 + owner, SessionRules(), owner: owner, now: hall.now)
+    let session = try hall.stations[0].sessions.open(
+      2 + owner, SessionRules(), owner: SessionOwner(application: owner), now: hall.now)
     for endpoint in UInt32(1)...100 {
       do throws(SessionError) {
         _ = try hall.stations[0].sessions.connect(

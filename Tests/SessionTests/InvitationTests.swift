@@ -159,7 +159,7 @@ import Testing
   /// How many invitations an application may send to all that are in reach, four to each, until it is refused.
   private func inviteAll(_ hall: Hall, _ owner: UInt32) throws -> Int {
     let session = try hall.stations[0].sessions.open(
-      2 + owner, SessionRules(membersMax: 64), owner: owner, now: hall.now)
+      2 + owner, SessionRules(membersMax: 64), owner: SessionOwner(application: owner), now: hall.now)
     var count = 0
     for station in hall.stations.dropFirst() {
       for endpoint in UInt32(1)...4 {
@@ -185,7 +185,8 @@ import Testing
     let sessions = hall.stations[0].sessions
     // Its sessions are over, and the invitees are still to be told.
     for number in UInt32(0)..<8 {
-      let session = try sessions.open(100, SessionRules(), owner: 100 + number, now: hall.now)
+      let session = try sessions.open(
+        100, SessionRules(), owner: SessionOwner(application: 100 + number), now: hall.now)
       for station in hall.stations.dropFirst() {
         _ = try? sessions.invite(station.address, into: session, now: hall.now)
       }

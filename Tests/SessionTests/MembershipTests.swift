@@ -5,11 +5,12 @@ import Testing
 @testable import SessionStories
 
 /// A hall in which the first `count` stations are in one session.
-func joined(_ count: Int, of all: Int? = nil, _ rules: SessionRules = SessionRules(), seed: UInt64 = 1) -> (
-  Hall, [SessionHandle]
-) {
+func joined(
+  _ count: Int, of all: Int? = nil, _ rules: SessionRules = SessionRules(), owner: SessionOwner = SessionOwner(),
+  seed: UInt64 = 1
+) -> (Hall, [SessionHandle]) {
   let hall = Hall(all ?? count, seed: seed)
-  let sessions = (0..<count).map { hall.open($0, rules) }
+  let sessions = (0..<count).map { hall.open($0, rules, owner: owner) }
   for number in 1..<count { hall.join(number, into: sessions[number], by: 0, sessions[0]) }
   hall.run(seconds: 2)
   for station in hall.stations { station.events = [] }

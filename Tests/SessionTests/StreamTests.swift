@@ -16,8 +16,8 @@ private final class Talk {
   var turns: [UInt32] = []
   var ends = 0
 
-  init(_ count: Int = 2) {
-    (hall, sessions) = joined(count)
+  init(_ count: Int = 2, owner: SessionOwner = SessionOwner()) {
+    (hall, sessions) = joined(count, owner: owner)
     events = Array(repeating: [], count: count)
     hall.tamper = { [unowned self] output, from, to in
       let kind = output.kind
@@ -224,6 +224,14 @@ private final class Talk {
     talk.run()
     #expect(talk.node(0).streamRoom(writers[6], promised: turn) == most)
     #expect(talk.node(0).streamRoom(writers[0]) == turn)
+  }
+
+  @Test func `one user's streams leave further turns to those of others`() throws {
+    let talk = Talk(owner: SessionOwner(application: 1, user: 1, isFavoured: false))
+    let turn = SessionLimits.streamTurnBytes, most = SessionLimits.streamTurnsMax * turn
+    var writers: [StreamHandle] = []
+    for _ in 0..<6 { writers.append(try talk.read().writer) }
+    #expect(writers.map { talk.node(0).streamRoom($0) } == [most, most, most, most, turn, turn])
   }
 
   @Test func `a stream that is finished gives its further turns to another one`() throws {
