@@ -56,7 +56,8 @@ public final class ControlClient {
       if ready <= 0 { return .timedOut }
       guard CInt(polled.revents) & (CInt(POLLIN) | CInt(POLLHUP) | CInt(POLLERR)) != 0 else { continue }
       let count = buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, CInt(MSG_DONTWAIT)) }
-      if count < 0 && (csystem_errno() == EAGAIN || csystem_errno() == EINTR) { continue }
+      // ECONNRESET: the daemon closed before it read a request. Its reason is there still, behind the error (unix(7)).
+      if count < 0, [EAGAIN, EINTR, ECONNRESET].contains(csystem_errno()) { continue }
       if count <= 0 { return .closed(farewell) }
       guard let event = try? ControlEvent(Array(buffer[..<count])) else {
         return .closed("the daemon is of another version: its answer is not understood")

@@ -13,6 +13,7 @@ enum ControlClosing: UInt8 {
   case overflow = 5
   case full = 6
   case failed = 7
+  case silent = 8
 
   /// The reason sent to the client; nil when it is gone.
   var text: StaticString? {
@@ -23,6 +24,7 @@ enum ControlClosing: UInt8 {
     case .stalled: "nothing was read for 30 s"
     case .overflow: "events were not read and piled up"
     case .full: "too many clients"
+    case .silent: "no request came within 5 s"
     }
   }
 }
@@ -43,9 +45,11 @@ final class ControlConnection: EventSource {
   private(set) var queuedBytes = 0
   /// Answers about trust that wait until the change is on disk.
   private var unsettled: [(isDone: Bool, text: String)] = []
-  private var outstanding = 0
+  private(set) var outstanding = 0
   private var interest: Interest = .read
-  private let user: UnixUser
+  let user: UnixUser
+  /// It has sent a request.
+  private var hasAsked = false
   /// Frames on their way, while the client captures.
   private var capture: CaptureQueue?
   /// They wait until the client reads.
@@ -57,7 +61,8 @@ final class ControlConnection: EventSource {
     self.serial = serial
     self.user = user
     registration = try server.loop.add(descriptor, .read, .diagnostics, self)
-    stall = Timer(server.loop) { [self] in close(.stalled) }
+    stall = Timer(server.loop) { [self] in timeUp() }
+    stall?.set(after: .seconds(ControlProtocol.firstSecondsMax))
     server.journal.record(
       .debug, .controlAttached, at: server.loop.now, UInt64(serial), user.processID, UInt64(user.userID))
   }
@@ -147,9 +152,17 @@ final class ControlConnection: EventSource {
     server.loop.modify(registration, wanted)
   }
 
+  /// It has sent no request for too long, or read nothing.
+  private func timeUp() {
+    // What came while this process was not running is in time.
+    if !hasAsked { receive() }
+    if server == nil { return }
+    if !hasAsked { close(.silent) } else if !queue.isEmpty { close(.stalled) } else { updateInterest() }
+  }
+
   private func receive() {
     for _ in 0..<Self.packetsPerCall where isReading {
-      guard let server else { return }
+      guard let server, server.mayAsk(user) else { return }
       let count = server.buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, 0) }
       if count < 0 {
         if csystem_errno() != EAGAIN && csystem_errno() != EINTR { close(.failed) }
@@ -169,7 +182,11 @@ final class ControlConnection: EventSource {
   }
 
   private func handle(_ request: ControlRequest) {
-    guard let delegate = server?.delegate else { return }
+    guard let server, let delegate = server.delegate else { return }
+    if !hasAsked {
+      hasAsked = true
+      stall?.cancel()
+    }
     switch request {
     case .status: answer { delegate.controlStatus().toJSON(withSecrets: user.isOperator) }
     case .applications: answer { delegate.controlApplications().toJSON() }
@@ -180,7 +197,9 @@ final class ControlConnection: EventSource {
       let (id, name) = delegate.controlIdentity()
       send(ControlEvent.ready(id: id, name: name).encoded())
     case .probe(let request, let node):
-      if let outcome = delegate.controlProbe(node, token: UInt64(serial) << 32 | UInt64(request)) {
+      if !server.mayProbe(user) {
+        send(ControlEvent.completed(request: request, .noRoom).encoded())
+      } else if let outcome = delegate.controlProbe(node, token: UInt64(serial) << 32 | UInt64(request)) {
         send(ControlEvent.completed(request: request, outcome).encoded())
       } else {
         outstanding += 1
@@ -218,6 +237,7 @@ final class ControlConnection: EventSource {
   /// Sends a JSON text in pieces. One answer at a time, or a client that requests without reading would fill its queue.
   private func answer(_ json: () -> [UInt8]) {
     if !queue.isEmpty { return close(.overflow) }
+    server?.noteAnswer(user)
     let text = json()
     var offset = 0
     while offset < text.count {
@@ -235,8 +255,8 @@ final class ControlConnection: EventSource {
       refusal = "only root and the daemon's user may see payloads; leave out --payload for the headers alone"
     } else if isCapturing {
       refusal = "this client captures already"
-    } else if server.captures >= ControlProtocol.capturesMax {
-      refusal = "\(ControlProtocol.capturesMax) captures are under way already; end one of them"
+    } else {
+      refusal = server.captureRefusal(user)
     }
     if let refusal { return send(ControlEvent.answer(isDone: false, text: refusal).encoded()) }
     let capture = CaptureQueue(wish)

@@ -34,33 +34,40 @@ import Primitives
 ///     'K'  frames: u32 frames dropped since the packet before, then pcap records (`CaptureFormat`); the first is empty
 ///     'E'  the server closes: text reason
 ///
-/// While `outstandingMax` of a client's probes have not ended, the server reads nothing more from it. A client that reads
-/// nothing for `stallSecondsMax`, or whose queue exceeds `queuedBytesMax`, is closed. Of a capture frames are dropped instead.
+/// While `outstandingMax` of a client's probes have not ended, the server reads nothing more from it. A client that asks
+/// nothing for `firstSecondsMax`, that reads nothing for `stallSecondsMax`, or whose queue exceeds `queuedBytesMax`, is
+/// closed. Of a capture frames are dropped instead. Users share all of that, so that none keeps another one out.
 public enum ControlProtocol {
-  /// Clients at once. Beyond these, only root and the daemon's own user are accepted.
+  /// Clients at once, which their users share by `ShareRule`: a single user has 11.
   public static let clientsMax = 16
   /// Additional places for root and the daemon's own user, so that other users of the socket cannot prevent a `revoke`.
   public static let reservedMax = 4
+  static let clients = ShareRule(capacity: clientsMax + reservedMax, reserve: reservedMax, factor: 2)
   /// The longest request: about trust, with the longest text.
   public static let requestBytesMax = 2 + 16 + 1 + 255
   /// The greatest piece of the status.
   public static let statusPieceBytesMax = 32_768
   /// The longest event: captured frames.
   public static let eventBytesMax = captureBytes
-  /// Clients that capture at once.
-  public static let capturesMax = 2
+  /// Clients that capture at once: one is kept for the operator, and another user has one.
+  public static let capturesMax = 3
+  static let captures = ShareRule(capacity: capturesMax, reserve: 1)
   /// Captured frames that wait for one client, as a packet.
   public static let captureBytes = 65_536
   /// Of such a packet the bytes before the records.
   static let captureHeadBytes = 5
   static let captureType = UInt8(ascii: "K")
-  /// Unfinished probes of one client.
+  /// Unfinished probes of one client, and of all: a single user has 171.
   public static let outstandingMax = 64
+  public static let outstandingOfAll = 320
+  static let outstanding = ShareRule(capacity: outstandingOfAll, reserve: outstandingMax, factor: 2)
   /// Bytes of events queued for one client: every peer of a full mesh, twice.
   public static let queuedBytesMax = 1_048_576
   /// Bytes of events queued for all clients together.
   public static let queuedBytesOfAll = 1_310_720
   public static let stallSecondsMax: UInt64 = 30
+  /// How long a client may take for its first request.
+  public static let firstSecondsMax: UInt64 = 5
 }
 
 /// The result of a probe. The raw value is sent on the control socket.

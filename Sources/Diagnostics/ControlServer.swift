@@ -46,6 +46,9 @@ public final class ControlServer: EventSource, FrameTap {
   /// Those of them that capture.
   private var capturing: [ControlConnection] = []
   private var serial: UInt32 = 0
+  /// The users who got an answer in JSON in the wake-up that began at `answeredAt`.
+  private var answered: [uid_t] = []
+  private var answeredAt = Instant.zero
   /// Buffer for one packet, with one byte more to detect longer ones.
   var buffer = [UInt8](repeating: 0, count: ControlProtocol.requestBytesMax + 1)
 
@@ -101,10 +104,70 @@ public final class ControlServer: EventSource, FrameTap {
   /// Tells those who watch that a peer is gone.
   public func peerLost(_ id: NodeID) { tell(.peerLost(id)) }
 
-  /// Closes the client with the longest queue when all queues together exceed the limit.
+  /// When all queues together exceed the limit, closes the client with the longest queue of the user who has most queued.
+  /// The operator is that user only when nobody else has anything queued.
   func boundQueues() {
     if clients.reduce(0, { $0 + $1.queuedBytes }) <= ControlProtocol.queuedBytesOfAll { return }
-    clients.max { $0.queuedBytes < $1.queuedBytes }?.close(.overflow)
+    func isBefore(_ one: ControlConnection, _ other: ControlConnection) -> Bool {
+      if one.user.isOperator != other.user.isOperator { return one.user.isOperator }
+      let (first, second) = (queuedBytes(of: one.user), queuedBytes(of: other.user))
+      return first != second ? first < second : one.queuedBytes < other.queuedBytes
+    }
+    clients.filter { $0.queuedBytes > 0 }.max(by: isBefore)?.close(.overflow)
+  }
+
+  private func queuedBytes(of user: UnixUser) -> Int {
+    clients.reduce(0) { $0 + ($1.user.userID == user.userID ? $1.queuedBytes : 0) }
+  }
+
+  // MARK: What users share
+
+  /// Whether a user may have one more unfinished probe.
+  func mayProbe(_ user: UnixUser) -> Bool {
+    let (all, ofUser) = sum(of: user) { $0.outstanding }
+    return ControlProtocol.outstanding.mayTake(1, held: ofUser, taken: all, isFavoured: user.isOperator)
+  }
+
+  /// Whether requests of a user are taken in this wake-up: not after an answer in JSON, which may cost milliseconds. So
+  /// users who ask without end leave time to all others.
+  func mayAsk(_ user: UnixUser) -> Bool {
+    user.isOperator || answeredAt != loop.now || !answered.contains(user.userID)
+  }
+
+  /// A user gets an answer in JSON.
+  func noteAnswer(_ user: UnixUser) {
+    if answeredAt != loop.now { answered = [] }
+    answeredAt = loop.now
+    answered.append(user.userID)
+  }
+
+  /// Why a user gets no capture; nil when it gets one.
+  func captureRefusal(_ user: UnixUser) -> String? {
+    let rule = ControlProtocol.captures
+    return refusal(rule, user, "captures", "end one of these captures first") { $0.isCapturing ? 1 : 0 }
+  }
+
+  private func sum(of user: UnixUser, _ count: (ControlConnection) -> Int) -> (all: Int, ofUser: Int) {
+    clients.reduce((0, 0)) { sum, client in
+      let units = count(client)
+      return (sum.0 + units, sum.1 + (client.user.userID == user.userID ? units : 0))
+    }
+  }
+
+  /// Why a user does not get one more of what clients have, with who has most of it; nil when it gets one.
+  private func refusal(
+    _ rule: ShareRule, _ user: UnixUser, _ what: StaticString, _ remedy: StaticString,
+    _ count: (ControlConnection) -> Int
+  ) -> String? {
+    let (all, ofUser) = sum(of: user, count)
+    if rule.mayTake(1, held: ofUser, taken: all, isFavoured: user.isOperator) { return nil }
+    var most = (user: user.userID, units: ofUser)
+    for client in clients {
+      let units = sum(of: client.user, count).ofUser
+      if units > most.units { most = (client.user.userID, units) }
+    }
+    let other = most.user == user.userID ? "" : ", user \(most.user) has \(most.units)"
+    return "\(rule.capacity) \(what) are shared: user \(user.userID) has \(ofUser)\(other); \(remedy)"
   }
 
   /// The result of a probe. Ignored when its client is gone.
@@ -131,8 +194,6 @@ public final class ControlServer: EventSource, FrameTap {
     for client in capturing { client.sendFrames() }
   }
 
-  var captures: Int { capturing.count }
-
   /// A capture has begun or ended. The links are tapped only while there is one.
   func capturesChanged() {
     let isFirst = capturing.isEmpty
@@ -158,9 +219,10 @@ public final class ControlServer: EventSource, FrameTap {
 
   private func serve(_ accepted: CInt) {
     let user = UnixUser(accepted)
-    let places = ControlProtocol.clientsMax + (user.isOperator ? ControlProtocol.reservedMax : 0)
-    guard clients.count < places else {
-      refuse(accepted, "\(places) clients are attached; close one of them")
+    if let refusal = refusal(ControlProtocol.clients, user, "clients", "close one of these clients first", { _ in 1 }) {
+      refuse(accepted, refusal)
+      // Without the process: a user who tries again and again is one line.
+      journal.report(.warning, at: loop.now, "control", "user \(user.userID) refused: \(refusal)")
       return
     }
     serial &+= 1
@@ -168,6 +230,7 @@ public final class ControlServer: EventSource, FrameTap {
       clients.append(try ControlConnection(self, accepted, user, serial: serial))
     } catch {
       refuse(accepted, error.text)
+      journal.record(.warning, .controlRefused, at: loop.now, UInt64(ControlClosing.full.rawValue))
     }
   }
 
@@ -175,7 +238,6 @@ public final class ControlServer: EventSource, FrameTap {
     let packet = ControlEvent.closing(reason).encoded()
     _ = packet.withUnsafeBytes { CSystem.send(accepted, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
     CSystem.close(accepted)
-    journal.record(.warning, .controlRefused, at: loop.now, UInt64(ControlClosing.full.rawValue))
   }
 
   private func tell(_ event: ControlEvent) {

@@ -138,11 +138,11 @@ class CaptureTest(DaemonsTest):
         talk.send_many(200, 15_000)
         return time.monotonic() - start
 
-    def test_two_captures_run_at_once_and_a_third_is_refused(self):
-        captures = [self.begun(), self.begun()]
-        path = self.path("third")
+    def test_three_captures_run_at_once_and_a_fourth_is_refused(self):
+        captures = [self.begun(), self.begun(), self.begun()]
+        path = self.path("fourth")
         said = self.refused(self.box, "capture", "--output", path)
-        self.assertIn("2 captures are under way already; end one of them", said)
+        self.assertIn("3 captures are shared: user 0 has 3; end one of these captures first", said)
         self.assertFalse(os.path.exists(path))
         self.ended(*captures[0])
         self.ended(*self.begun())

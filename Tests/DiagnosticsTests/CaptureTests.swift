@@ -88,12 +88,12 @@ private let headerBytes = [UInt8](0x81...0xB0)
     #expect(box.node.tap == nil)
   }
 
-  @Test func aThirdCaptureIsRefusedInWords() throws {
-    let clients = (try client(), try client())
-    let third = try ControlClient(path: box.socketPath)
-    third.send(.capture(CaptureWish()))
-    guard case .answer(false, let text) = box.event(third) else { Issue.record("not refused"); return }
-    #expect(text == "2 captures are under way already; end one of them")
+  @Test func `a fourth capture is refused in words`() throws {
+    let clients = (try client(), try client(), try client())
+    let fourth = try ControlClient(path: box.socketPath)
+    fourth.send(.capture(CaptureWish()))
+    guard case .answer(false, let text) = box.event(fourth) else { Issue.record("not refused"); return }
+    #expect(text == "3 captures are shared: user \(geteuid()) has 3; end one of these captures first")
     _ = clients
   }
 
