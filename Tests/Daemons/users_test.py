@@ -2,15 +2,104 @@
 """The daemon as a user without rights, and what other users may do with it: users_test.py BINARY
 
 A real daemon on the loopback interface, as config/causeway.service runs it. Needs root, to be other users."""
+import json
 import os
 import shutil
+import socket
+import struct
 import subprocess
+import sys
+import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../Examples/python"))
+
+import causeway
 from daemons import BINARY, DaemonsTest, wait
 
-DAEMON, APPLICATIONS, ANYBODY = 54320, 54321, 54322
+DAEMON, APPLICATIONS, ANYBODY, SOMEBODY = 54320, 54321, 54322, 54323
 ID = "00112233445566778899aabbccddeeff"
+DONE, WELCOME, INVALID, FULL = 128, 129, 3, 6
+
+
+class Raw:
+    """A connection to a daemon's api.sock that sends packets as they are, and reads one event for each."""
+
+    def __init__(self, box):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(20)
+        self.socket.connect(f"{box.directory}/run/api.sock")
+
+    def ask(self, packet):
+        """What is answered: the code of `done`, None for welcome, and the text."""
+        self.socket.sendall(packet)
+        return self.next()
+
+    def next(self):
+        while True:
+            event = self._exactly(struct.unpack(">I", self._exactly(4))[0])
+            if event[0] == WELCOME:
+                return None, ""
+            if event[0] == DONE:
+                return event[5], event[7 : 7 + event[6]].decode()
+
+    def _exactly(self, count):
+        data = b""
+        while len(data) < count:
+            part = self.socket.recv(count - len(data))
+            if not part:
+                raise EOFError(data)
+            data += part
+        return data
+
+
+def greet(box, name):
+    """A connection that has said hello, or None and why it was refused."""
+    raw = Raw(box)
+    try:
+        code, text = raw.ask(causeway.hello(1, name))
+    except OSError:
+        code, text = raw.next()         # it was refused before it could say anything
+    return (raw, "") if code is None else (None, text)
+
+
+class Other:
+    """A process of another user: does `work` with a list for what it keeps, tells its result, and keeps that until `end`."""
+
+    def __init__(self, user, groups, work):
+        result, tell = os.pipe()
+        hold, self._leave = os.pipe()
+        self._process = os.fork()
+        if self._process == 0:
+            try:
+                os.close(self._leave)
+                os.setgroups(groups)
+                os.setgid(user)
+                os.setuid(user)
+                kept = []
+                try:
+                    said = {"result": work(kept)}
+                except Exception as error:
+                    said = {"error": repr(error)}
+                os.write(tell, json.dumps(said).encode())
+                os.close(tell)
+                os.read(hold, 1)
+            finally:
+                os._exit(0)
+        os.close(tell)
+        os.close(hold)
+        with os.fdopen(result) as file:
+            said = json.loads(file.read())
+        if "error" in said:
+            self.end()
+            raise AssertionError(f"as user {user}: {said['error']}")
+        self.result = said["result"]
+
+    def end(self):
+        if self._process:
+            os.close(self._leave)
+            os.waitpid(self._process, 0)
+            self._process = None
 
 
 class UsersTest(DaemonsTest):
@@ -36,11 +125,19 @@ class UsersTest(DaemonsTest):
         wait(f"{box.name} answers", lambda: box.run("status")[0] == 0)
         return box
 
-    def as_user(self, box, *words, groups=()):
+    def as_user(self, box, *words, groups=(), user=ANYBODY):
         """A command of somebody who is neither root nor the daemon's user."""
         done = subprocess.run([self.program, *words, "--config", box.config], capture_output=True, text=True, timeout=30,
-                              user=ANYBODY, group=ANYBODY, extra_groups=groups)
+                              user=user, group=user, extra_groups=groups)
         return done.returncode, done.stdout, done.stderr
+
+    def other(self, user, groups, work):
+        other = Other(user, groups, work)
+        self.addCleanup(other.end)
+        return other
+
+    def applications_box(self):
+        return self.box(f"[applications]\ngroup = {APPLICATIONS}\n")
 
     def browse(self, box, groups=()):
         return self.as_user(box, "browse", "--for", "1", groups=groups)
@@ -123,6 +220,151 @@ class UsersTest(DaemonsTest):
         self.assertIn("there is no group “nobody-has-this”", box.log())
         self.assertEqual(box.run("browse", "--for", "1")[0], 0)
         self.assertEqual(self.browse(box)[0], 1)
+
+    # What users share
+
+    def test_a_user_who_takes_all_connections_keeps_neither_root_nor_others_out(self):
+        box = self.applications_box()
+
+        def take_all(kept):
+            for number in range(70):
+                raw, why = greet(box, f"greedy {number}")
+                if not raw:
+                    return len(kept), why
+                kept.append(raw)
+            return len(kept), ""
+
+        greedy = self.other(ANYBODY, [APPLICATIONS], take_all)
+        count, why = greedy.result
+        self.assertEqual(box.run("browse", "--for", "1")[0], 0)
+        self.assertEqual(self.as_user(box, "browse", "--for", "1", groups=[APPLICATIONS], user=SOMEBODY)[0], 0)
+        self.assertEqual(count, 38)
+        self.assertEqual(why, f"64 connections are shared: user {ANYBODY} has 38; end one of these applications first")
+        self.assertIn(f"user {ANYBODY} refused: {why}", box.log())
+        greedy.end()
+        wait("its places are free", lambda: self.browse(box, [APPLICATIONS])[0] == 0)
+
+    def test_a_user_who_takes_all_services_and_sessions_leaves_some_to_root_and_to_others(self):
+        box = self.applications_box()
+
+        def take_all(kept, name="greedy"):
+            counts, texts = [0, 0], ["", ""]
+            for client in range(6):
+                raw, why = greet(box, f"{name} {client}")
+                kept.append(raw)
+                for kind in range(2):
+                    for number in range(16):
+                        packet = (causeway.advertise(100 + number, f"type-{number}", {}) if kind == 0
+                                  else causeway.open_session(200 + number, f"type-{number}", 0, 0))
+                        code, text = raw.ask(packet)
+                        if code == 0:
+                            counts[kind] += 1
+                        elif "are shared" in text:
+                            texts[kind] = text
+            return counts, texts
+
+        greedy = self.other(ANYBODY, [APPLICATIONS], take_all)
+        counts, texts = greedy.result
+        for user, groups in ((SOMEBODY, [APPLICATIONS]), (0, [])):
+            others = self.other(user, groups, lambda kept: take_all(kept, "other")[0]).result
+            self.assertTrue(all(count >= 3 for count in others), (user, others, counts))
+        self.assertEqual(counts, [10, 18])
+        self.assertEqual(texts, [f"16 services are shared: user {ANYBODY} has 10; withdraw one of these services first",
+                                 f"32 sessions are shared: user {ANYBODY} has 18; leave one of these sessions first"])
+
+    def test_a_connection_that_says_no_hello_is_closed_after_5_s(self):
+        box = self.applications_box()
+        silent = Raw(box)
+        begun = time.monotonic()
+        self.assertEqual(silent.next(), (INVALID, "no hello came within 5 s; send it first"))
+        self.assertTrue(4.9 <= time.monotonic() - begun <= 8)
+        # Who has said it may be silent for as long as it likes.
+        raw, _ = greet(box, "quiet")
+        time.sleep(6)
+        self.assertEqual(raw.ask(causeway.browse(2, "chat"))[0], 0)
+
+    def test_clients_that_stop_in_the_middle_of_a_packet_do_not_hold_up_another_user(self):
+        box = self.applications_box()
+
+        def stop(kept):
+            while len(kept) < 38:
+                raw, why = greet(box, f"slow {len(kept)}")
+                if not raw:
+                    break
+                raw.socket.sendall(struct.pack(">I", 66_000) + bytes(5_000))
+                kept.append(raw)
+            return len(kept)
+
+        def say(kept):
+            raw, _ = greet(box, "other")
+            raw.ask(causeway.open_session(2, "chat", 0, 0))
+            times = []
+            for number in range(3, 8):
+                begun = time.monotonic()
+                assert raw.ask(causeway.send(number, 2, 0, [], bytes(64_000)))[0] == 0
+                times.append(time.monotonic() - begun)
+            return times
+
+        self.assertEqual(self.other(ANYBODY, [APPLICATIONS], stop).result, 38)
+        for user, groups in ((SOMEBODY, [APPLICATIONS]), (0, [])):
+            times = self.other(user, groups, say).result
+            self.assertLess(max(times), 2, (user, times))
+
+    def test_a_user_of_the_control_socket_keeps_neither_root_nor_others_out(self):
+        box = self.box()
+
+        def watch(kept):
+            refusal = ""
+            for _ in range(30):
+                client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                client.settimeout(10)
+                client.connect(f"{box.directory}/run/control.sock")
+                try:
+                    client.send(b"A")
+                    packet = client.recv(70_000)
+                except OSError:         # it was refused already: the reason is there
+                    packet = client.recv(70_000)
+                if packet[:1] == b"E":
+                    refusal = packet[2:].decode()
+                    break
+                kept.append(client)
+            return len(kept), refusal
+
+        count, refusal = self.other(ANYBODY, [DAEMON], watch).result
+        for words in (("status",), ("doctor",), ("log",)):
+            code, out, err = self.as_user(box, *words, groups=[DAEMON], user=SOMEBODY)
+            self.assertNotEqual(out, "", err)
+            self.assertNotIn("clients", err)
+        self.assertEqual(box.run("status")[0], 0)
+        self.assertEqual((count, refusal), (11, f"20 clients are shared: user {ANYBODY} has 11; close one of these clients first"))
+
+    def test_a_client_of_the_control_socket_that_asks_nothing_is_closed_after_5_s(self):
+        box = self.box()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+            client.settimeout(20)
+            client.connect(f"{box.directory}/run/control.sock")
+            begun = time.monotonic()
+            self.assertEqual(client.recv(300)[2:], b"no request came within 5 s")
+            self.assertTrue(4.9 <= time.monotonic() - begun <= 8)
+
+    def test_a_user_who_captures_leaves_a_capture_to_another_one_and_to_root(self):
+        box = self.box()
+
+        def capture(kept):
+            answers = []
+            for _ in range(3):
+                client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                client.settimeout(10)
+                client.connect(f"{box.directory}/run/control.sock")
+                client.send(b"K" + bytes(18))
+                answers.append(client.recv(70_000)[:1].decode())
+                kept.append(client)
+            return answers
+
+        first = self.other(ANYBODY, [DAEMON], capture).result
+        second = self.other(SOMEBODY, [DAEMON], capture).result
+        root = self.other(0, [], capture).result
+        self.assertEqual((first, second, root), (["K", "T", "T"], ["K", "T", "T"], ["K", "T", "T"]))
 
 
 if __name__ == "__main__":
