@@ -32,6 +32,11 @@ final class GroupClient: RadioActivity {
   private var timer: Timer?
   private var eagerUntil = Instant.zero
   private var owner: FoundDevice?
+  /// Owners that did not let this node in, the last one at the end: any device can take a name like a node's. Others come first.
+  private var failedOwners: [MACAddress] = []
+  private static let failedOwnersMax = 16
+  /// Of these the one that failed longest ago of those found now.
+  private var lastResort: FoundDevice?
   private var group: StartedGroup?
   private var reported: Candidate?
 
@@ -45,9 +50,9 @@ final class GroupClient: RadioActivity {
   func received(_ message: SupplicantMessage) {
     switch message.event {
     case .deviceFound(let device):
-      if phase == .searching, isWanted(device) { join(device) }
+      if phase == .searching, isWanted(device) { found(device) }
     case .findStopped:
-      if phase == .searching { rest() }
+      if phase == .searching { searchEnded() }
     case .groupStarted(let group):
       if phase == .joining, !group.isOwner { joined(group) }
     case .groupRemoved(let name, let reason):
@@ -95,6 +100,7 @@ final class GroupClient: RadioActivity {
 
   private func search() {
     phase = .searching
+    lastResort = nil
     radio.snapshot.state = .searching
     timer?.set(after: .seconds(UInt64(Self.searchSeconds * 2)))
     let kind =
@@ -114,6 +120,16 @@ final class GroupClient: RadioActivity {
     return DeviceName.has(device.name, prefix: options.deviceNamePrefix)
   }
 
+  private func found(_ device: FoundDevice) {
+    guard let place = failedOwners.firstIndex(of: device.address) else { return join(device) }
+    if let lastResort, let other = failedOwners.firstIndex(of: lastResort.address), other < place { return }
+    lastResort = device
+  }
+
+  private func searchEnded() {
+    if let lastResort { join(lastResort) } else { rest() }
+  }
+
   /// Found nobody: leaves the radio to others for a while. A random part prevents two clients from searching in step.
   private func rest() {
     phase = .resting
@@ -128,7 +144,7 @@ final class GroupClient: RadioActivity {
     case .resting: search()
     case .searching:
       radio.supplicant?.send("P2P_STOP_FIND")
-      rest()
+      searchEnded()
     case .joining:
       let name = owner?.name ?? "the group owner"
       failed("\(name) did not let this node in within \(Self.joinTime.milliseconds / 1000) s")
@@ -140,6 +156,7 @@ final class GroupClient: RadioActivity {
 
   private func join(_ device: FoundDevice) {
     phase = .joining
+    lastResort = nil
     owner = device
     radio.snapshot.state = .joining
     radio.snapshot.owner = device.address
@@ -160,6 +177,11 @@ final class GroupClient: RadioActivity {
   private func failed(_ reason: String) {
     radio.report(fault: reason)
     if phase == .joining { radio.supplicant?.send("P2P_CANCEL") }
+    if let owner {
+      failedOwners.removeAll { $0 == owner.address }
+      if failedOwners.count == Self.failedOwnersMax { failedOwners.removeFirst() }
+      failedOwners.append(owner.address)
+    }
     owner = nil
     radio.snapshot.owner = nil
     rest()
@@ -167,6 +189,7 @@ final class GroupClient: RadioActivity {
 
   private func joined(_ group: StartedGroup) {
     phase = .member
+    failedOwners.removeAll { $0 == owner?.address }
     self.group = group
     timer?.cancel()
     backoff.reset()

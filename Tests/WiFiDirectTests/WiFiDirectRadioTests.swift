@@ -334,6 +334,28 @@ let ownerStarted =
     #expect(supplicant.count("P2P_FIND") == 2)
   }
 
+  /// Any device can take a name like a node's, own a group, and let nobody in.
+  @Test func anOwnerThatDidNotLetANodeInIsTriedAfterOthers() throws {
+    let supplicant = try makeSupplicant()
+    let radio = makeRadio { $0.role = .client }
+    radio.start()
+    defer { radio.stop() }
+    let other = ownerFound.replacing("42:00:00:00:01:00", with: "42:00:00:00:02:00")
+    func search(_ number: Int, finding owners: [String], joins address: UInt64) {
+      serve(loop) { supplicant.count("P2P_FIND") == number }
+      for owner in owners { supplicant.say(owner) }
+      supplicant.say("<3>P2P-FIND-STOPPED ")
+      serve(loop) { radio.snapshot.state == .joining }
+      #expect(radio.snapshot.owner == MACAddress(address))
+      supplicant.say("<3>P2P-GROUP-FORMATION-FAILURE ")
+      serve(loop) { supplicant.count("P2P_CANCEL") == number }
+    }
+    search(1, finding: [ownerFound], joins: 0x4200_0000_0100)
+    search(2, finding: [ownerFound, other], joins: 0x4200_0000_0200)
+    search(3, finding: [other, ownerFound], joins: 0x4200_0000_0100)
+    search(4, finding: [other], joins: 0x4200_0000_0200)
+  }
+
   @Test func aFullGroupIsGivenUpAtOnce() throws {
     let supplicant = try makeSupplicant()
     let radio = makeRadio { $0.role = .client }
