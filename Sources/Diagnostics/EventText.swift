@@ -9,6 +9,8 @@ func sessionFailureText(_ reason: UInt8) -> StaticString {
   case 4: "ended by the other side"
   case 5: "its messages do not fit"
   case 6: "no memory"
+  case 7: "it has no place for another session now"
+  case 8: "its place was given to another peer"
   default: "unknown reason"
   }
 }
@@ -21,6 +23,7 @@ func sealRefusalText(_ reason: UInt8) -> StaticString {
   case 3: "its certificate was rejected"
   case 4: "the application did not decide on its certificate"
   case 5: "no common version"
+  case 6: "it gave the place to another peer"
   default: "unknown reason"
   }
 }
@@ -103,8 +106,8 @@ func eventText(_ event: Event) -> StaticString {
   case .channelReset: "channel with {node} reset: reason {a}"
   case .channelRetransmitted: "segment {a} to {node} sent again, attempt {b}"
   case .channelTimedOut: "no acknowledgement from {node} for {a} ms, {b} bytes in flight"
-  case .channelClosed: "channel with {node} closed: reason {a}"
-  case .channelsFull: "no room for more channels: {a} of {b}"
+  case .channelClosed: "channel with {node} closed: its place was given to another peer"
+  case .channelsFull: "no place for a channel with {node}: {a} of {b} are taken"
   case .messageSent: "message {a} to {node}: {b} bytes"
   case .messageDelivered: "message {a} to {node} delivered in {c} ms, status {b}"
   case .messageFailed: "message {a} to {node} failed: status {b}"

@@ -169,13 +169,14 @@ public struct ExplainFacts {
   public var way: [Neighbour] = []
   /// The longest frame payload on it.
   public var payloadBytesMax = 0
+  /// Why this box refuses `to`.
   public var trustFault: TrustFault?
   /// An operator revoked this node's own key.
   public var isSelfRevoked = false
   public var linksOpen = 0
   public var linksMax = 0
-  /// Why the end-to-end session was refused; empty when it was not.
-  public var sealRefusal = ""
+  /// Why there is no end-to-end session; nil with one, and before one was tried.
+  public var sessionFault: SessionFault?
   public var sessions: [SharedSession] = []
 
   public init(local: NodeID, from: NodeID, to: NodeID) {

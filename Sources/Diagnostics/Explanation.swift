@@ -45,6 +45,8 @@ public struct Explanation {
 
   /// How old a failure may be and still explain the present.
   private static let freshSeconds: UInt64 = 600
+  /// How long a failed handshake explains that two nodes cannot talk: they try again more often than that.
+  private static let attemptSeconds: UInt64 = 60
   /// Advertisements are renewed every 200 s.
   private static let staleSeconds: UInt64 = 260
 
@@ -98,11 +100,10 @@ public struct Explanation {
         "trust", .wrong, "this box's own key is revoked by an operator", "here: causeway identity new --replace",
         rank: 2)
     }
-    // With a route it is in force for the other's key of before, or its name.
     guard let fault = facts.trustFault else { return }
     add(
       "trust", .wrong, joined(called(facts.to), " is refused here: ", fault.text), fault.remedy(names(facts.to)),
-      rank: 2)
+      rank: 1)
   }
 
   private mutating func examineBearers() {
@@ -300,14 +301,29 @@ public struct Explanation {
           "encryption", .wrong, joined(called(strict), " requires encryption, and ", called(silent), " has none"),
           joined("on ", called(silent), ": [peer] encryption = optional, then: systemctl restart causeway"), rank: 1)
       case .clear: add("encryption", .note, "both chose none: relays on the way can read what they say")
-      case .sealed: if !hops.isEmpty { add("encryption", .good, "sealed end to end") }
+      case .sealed: examineSessionFault()
       }
     }
-    if !facts.sealRefusal.utf8.isEmpty {
-      add(
-        "encryption", .wrong, joined("the end-to-end session was refused: ", facts.sealRefusal),
-        joined("causeway log --level warning, here and on ", called(facts.to)), rank: 1)
+  }
+
+  private mutating func examineSessionFault() {
+    if hops.isEmpty { return }
+    guard isFromHere else {
+      return add(
+        "trust", .note,
+        joined("whether ", called(facts.from), " and ", called(facts.to), " accept each other's key only they know"),
+        joined("on ", called(facts.from), ": causeway explain ", called(facts.to)))
     }
+    // The trust finding says it already.
+    if facts.trustFault != nil { return }
+    guard let fault = facts.sessionFault else { return add("encryption", .good, "sealed end to end") }
+    let ends = names(facts.to)
+    let isCurrent = fault.obstacle.stands || fault.secondsAgo <= Self.attemptSeconds
+    let text = fault.obstacle.text(ends)
+    let age = fault.secondsAgo == 0 ? "" : joined(" (", secondsText(fault.secondsAgo), " ago)")
+    add(
+      "encryption", isCurrent ? .wrong : .note, joined(text, age), fault.obstacle.remedy(ends),
+      rank: isCurrent ? 1 : nil, cause: text)
   }
 
   private mutating func examineSessions() {

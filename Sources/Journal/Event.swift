@@ -150,9 +150,9 @@ public enum Event: UInt16, Sendable {
   case channelRetransmitted = 112
   /// a: milliseconds without an acknowledgement · b: bytes in flight · node: far end
   case channelTimedOut = 113
-  /// a: reason (channel) · node: far end
+  /// Its place was given to another peer. node: far end
   case channelClosed = 114
-  /// a: channels · b: most
+  /// There is no place for another channel. a: channels · b: most · node: the peer without one
   case channelsFull = 115
   /// a: request · b: bytes · node: to
   case messageSent = 116

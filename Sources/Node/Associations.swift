@@ -10,7 +10,7 @@ import Seal
 public enum AssociationRefusal: Error, Equatable, Sendable {
   /// The peer is unknown, or there is no route to it.
   case unknownPeer
-  /// There are already associations with `Limits.channelsMax` peers, and none can be evicted.
+  /// There are already associations with `Limits.channelsMax` peers, and none gives way.
   case tooManyPeers
   /// The nodes' encryption preferences do not match, or one node refused the other's key.
   case refused(SealRefusal)
@@ -26,6 +26,10 @@ final class Association {
   var epoch: UInt64
   var protection: Protection
   var route: Route?
+  /// The link to which the place is charged; nil after it has closed, until there is a route again.
+  var ingress: Int?
+  /// When a payload was last sent or received, at first when the association began.
+  var usedAt: Instant
   /// Frames are ready, but the link's queue has enough. The association is served again when the link has sent, not by
   /// a timer.
   var isBlocked = false
@@ -34,20 +38,26 @@ final class Association {
   /// The lanes whose first message was reported to the application, one bit each.
   private var toldLanes: UInt8 = 0
 
-  init(_ peer: NodeID, _ channel: Channel, epoch: UInt64, _ protection: Protection) {
+  init(
+    _ peer: NodeID, _ channel: Channel, epoch: UInt64, _ protection: Protection, from ingress: Int?, now: Instant
+  ) {
     self.peer = peer
+    self.ingress = ingress
+    usedAt = now
     self.channel = channel
     self.epoch = epoch
     self.protection = protection
   }
 
-  /// It can be evicted: the peer is unreachable or never proved its key, and the application has read everything.
+  /// Nobody misses it: the peer is unreachable or never proved its key, and the application has read everything.
   var isEvictable: Bool { (route == nil || protection.isUnproven) && isRead }
 
   /// The application has taken every completion that there is or will be, and every whole message.
-  fileprivate var isRead: Bool {
-    !channel.hasUntakenCompletions && channel.pendingMessage(.interactive) == nil
-      && channel.pendingMessage(.bulk) == nil
+  fileprivate var isRead: Bool { !channel.hasUntakenCompletions && !hasUnreadMessages }
+
+  /// Whole messages that were acknowledged wait for the application.
+  var hasUnreadMessages: Bool {
+    channel.pendingMessage(.interactive) != nil || channel.pendingMessage(.bulk) != nil
   }
 
   /// The next output for the application about this peer.
@@ -86,6 +96,9 @@ struct Associations {
   /// Incremented when a channel is made after another was discarded, so that no two channels use the same epoch.
   private var lives: UInt64 = 0
 
+  /// Results of sends of associations that gave way.
+  private var leftCompletions: [(peer: NodeID, completion: Completion)] = []
+
   /// Round-robin positions: for sending frames, and for outputs to the application.
   private var turn = 0, outputTurn = 0
 
@@ -99,6 +112,10 @@ struct Associations {
 
   /// The next output for the application, round-robin over peers.
   mutating func nextOutput() -> Node.Output? {
+    if !leftCompletions.isEmpty {
+      let next = leftCompletions.removeFirst()
+      return .completed(next.peer, next.completion)
+    }
     for _ in all.indices {
       outputTurn = outputTurn + 1 < all.count ? outputTurn + 1 : 0
       if let output = all[outputTurn].nextOutput() { return output }
@@ -108,20 +125,33 @@ struct Associations {
 
   func association(with peer: NodeID) -> Association? { all.first { $0.peer == peer } }
 
-  /// Begins an association; nil when all places are taken and none can be evicted.
+  /// Begins an association, for which there must be a place.
   mutating func begin(
-    with peer: NodeID, epoch remoteEpoch: UInt64, _ protection: Protection, route: Route?, now: Instant
-  ) -> Association? {
-    if all.count == Limits.channelsMax {
-      guard let idle = all.firstIndex(where: { $0.isEvictable }) else { return nil }
-      beginLife(after: all[idle].channel)
-      all.remove(at: idle)
-    }
+    with peer: NodeID, epoch remoteEpoch: UInt64, _ protection: Protection, route: Route?, from ingress: Int?,
+    now: Instant
+  ) -> Association {
+    precondition(all.count < Limits.channelsMax)
     let channel = Channel(localEpoch: epoch &+ lives, remoteEpoch: remoteEpoch, budget: budget)
-    let association = Association(peer, channel, epoch: remoteEpoch, protection)
+    let association = Association(peer, channel, epoch: remoteEpoch, protection, from: ingress, now: now)
     all.append(association)
     Self.setRoute(association, route, oldPathLives: false, now)
     return association
+  }
+
+  /// Ends an association that gives way. Its unfinished sends fail.
+  mutating func remove(_ association: Association) {
+    guard let index = all.firstIndex(where: { $0 === association }) else { return }
+    association.channel.close()
+    while let completion = association.channel.nextCompletion() {
+      leftCompletions.append((association.peer, completion))
+    }
+    beginLife(after: association.channel)
+    all.remove(at: index)
+  }
+
+  /// The link of a slot has closed.
+  func linkClosed(_ slot: Int) {
+    for association in all where association.ingress == slot { association.ingress = nil }
   }
 
   /// An association that was refused and no longer is gets a new channel once the application has taken all completions
@@ -184,6 +214,7 @@ struct Associations {
     let old = association.route
     association.route = route
     guard let route else { return association.channel.routeLost() }
+    if association.ingress == nil { association.ingress = Int(route.link) }
     if old == nil { association.protection.seal?.routeFound() }
     let isSame =
       old?.link == route.link && old?.firstHop == route.firstHop && old?.hops == route.hops
@@ -236,6 +267,7 @@ extension Node {
     }
     let byteCount = association.channel.writeDatagram(
       kind: kind, message, into: UnsafeMutableRawBufferPointer(rebasing: payloadScratch[1...]))
+    association.usedAt = now
     countTraffic(byteCount, with: association, now)
     return sendPayload(.datagram, byteCount, .realtime, to: association)
   }
@@ -267,8 +299,8 @@ extension Node {
     associations.association(with: peer)?.channel.statistics(lane)
   }
 
-  /// Handles a routed frame addressed to this node.
-  func deliver(_ header: FrameHeader, _ payload: RawSpan, _ now: Instant) throws(FrameRefusal) {
+  /// Handles a routed frame addressed to this node that came over the link of `slot`.
+  func deliver(_ header: FrameHeader, _ payload: RawSpan, from slot: Int, _ now: Instant) throws(FrameRefusal) {
     guard let type = header.knownType else { throw .unknownType }
     // A frame outside TLS is authenticated only by its end-to-end encryption.
     if (type == .sealed) != (header.flags & FrameHeader.sealed != 0) { throw .malformed }
@@ -276,10 +308,10 @@ extension Node {
     case .segment, .acknowledgement, .datagram, .reset:
       guard let isClear = isClear(with: header.source) else { throw .unexpected }
       guard isClear else { throw .inClear }
-      guard let association = try? association(with: header.source, now) else { throw .unexpected }
+      guard let association = try? association(with: header.source, from: slot, now) else { throw .unexpected }
       try take(type, payload, association, now)
-    case .handshake: try receiveHandshake(header, payload, now)
-    case .sealed: try receiveSealed(header, payload, now)
+    case .handshake: try receiveHandshake(header, payload, from: slot, now)
+    case .sealed: try receiveSealed(header, payload, from: slot, now)
     case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList, .joined: throw .unexpected
     }
   }
@@ -288,6 +320,7 @@ extension Node {
   func take(
     _ type: FrameType, _ payload: RawSpan, _ association: Association, _ now: Instant
   ) throws(FrameRefusal) {
+    association.usedAt = now
     countTraffic(payload.byteCount, with: association, now)
     do throws(ChannelRefusal) {
       try receive(type, payload, association, now)
@@ -340,18 +373,27 @@ extension Node {
     }
   }
 
-  /// The association with a peer, created on demand; nil when there are too many.
-  func association(with peer: NodeID, _ now: Instant) throws(AssociationRefusal) -> Association? {
+  /// The association with a peer, created on demand; nil when there are too many. `slot` is the link that brought the frame
+  /// for which it is needed; without one this node needs it, and the first link of the route is charged.
+  func association(
+    with peer: NodeID, from slot: Int? = nil, _ now: Instant
+  ) throws(AssociationRefusal) -> Association? {
     if let known = associations.association(with: peer) {
       associations.revive(known, now: now)
+      // A frame in the peer's name may have opened it. What this node itself needs is not charged to whoever sent that.
+      if slot == nil, known.protection.seal?.isOpen != true, let route = known.route { known.ingress = Int(route.link) }
       return known
     }
     guard isPresent(peer), let epoch = mesh.epoch(of: peer), let protection = protection(of: peer) else {
       throw .unknownPeer
     }
     if let refusal = protection.refusal { throw .refused(refusal) }
+    let route = mesh.route(to: peer)
+    let ingress = slot ?? route.map { Int($0.link) }
+    let isSealed = protection.seal != nil
+    guard takePlace(for: peer, ingress ?? FairShare.ownHolder, isSealed: isSealed, now) else { return nil }
     journal.record(.info, .channelOpened, at: now, epoch, node: peer)
-    return associations.begin(with: peer, epoch: epoch, protection, route: mesh.route(to: peer), now: now)
+    return associations.begin(with: peer, epoch: epoch, protection, route: route, from: ingress, now: now)
   }
 
   /// There is a route to the peer, or was until a moment ago. Messages to a peer that applications still see wait for
@@ -377,6 +419,7 @@ extension Node {
         link.hasOwnQueued(.interactive, to: association.peer), link.hasOwnQueued(.bulk, to: association.peer)
       ), joins: (readsJoined, readsJoined && link.queuedByteCount(.bulk) == 0))
     guard let frame else { return false }
+    association.usedAt = now
     countTraffic(frame.byteCount, with: association, now)
     return sendPayload(FrameType(frame.type), frame.byteCount, FramePriority(frame), to: association)
   }

@@ -304,9 +304,9 @@ struct Connector {
   mutating func openTrafficWindow(now: Instant) { demand.openWindow(now: now) }
 
   /// Much passes to or from the node with this hint: it gets a direct link, if discovery shows it.
-  mutating func addDemand(_ hint: UInt64, now: Instant) {
+  mutating func addDemand(_ hint: UInt64, from holder: Int, now: Instant) {
     guard candidates.contains(where: { $0.isSelected && $0.hint == hint }) else { return }
-    if demand.add(hint, now: now) { isStale = true }
+    if demand.add(hint, from: holder, now: now) { isStale = true }
   }
 
   mutating func closeTrafficWindow(now: Instant) {

@@ -17,7 +17,7 @@ extension Node {
       parking.talks(slot)
       if header.source == settings.id { throw .loopedSource }
       if header.destination != settings.id { return try forward(header, payload, cameFrom: slot) }
-      return try deliver(header, payload, now)
+      return try deliver(header, payload, from: slot, now)
     }
     guard let type = header.knownType else { throw .unknownType }
     if type == .request { return try receiveRequest(payload, on: slot, now: now) }

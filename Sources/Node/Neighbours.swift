@@ -149,6 +149,8 @@ extension Node {
     surplus.remove(slot)
     parking.forget(slot)
     linkSlots.close(slot)
+    associations.linkClosed(slot)
+    provenPeers.linkClosed(slot)
     flooding[slot] = LinkFlooding()
     linksWithoutRoom &= ~(1 << UInt64(slot))
     if mesh.removeLink(slot) { linkBroke(slot, reason, now) }

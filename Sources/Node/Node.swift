@@ -92,6 +92,7 @@ public final class Node {
   var flaps = FlapDamping()
   var directory = Directory()
   var associations: Associations
+  var provenPeers = ProvenPeers()
   /// Certificates that the application was not asked about yet.
   var decisions: [(peer: NodeID, chain: [[UInt8]])] = []
   var originator = Originator()

@@ -18,6 +18,6 @@ public struct NodeCounters: Sendable {
   public var sessionsRefused: UInt64 = 0
   /// Messages of sessions that were not legal.
   public var sessionMessagesRefused: UInt64 = 0
-  /// Handshakes rejected because too many were in progress.
+  /// Handshakes for which there was no place.
   public var handshakesTurnedAway: UInt64 = 0
 }

@@ -28,14 +28,16 @@ extension Node {
   /// neighbour.
   public func trustChanged(now: Instant) {
     guard let trust else { return }
+    // Before the links: the other end learns why its session is over.
+    for association in associations.all where trust.refuses(association.peer) {
+      endSession(with: association, .rejected, now)
+      association.protection = .refused(.rejected)
+      association.channel.close()
+    }
     for slot in links.indices where links[slot].state != .idle && trust.refuses(links[slot].peer) {
       closeLink(slot, .notTrusted, retryAfterSeconds: Timing.notTrustedRetryAfterSeconds, now: now)
     }
     for slot in links.indices where links[slot].state == .up { sendDenyLists(on: slot) }
-    for association in associations.all where trust.refuses(association.peer) {
-      association.protection = .refused(.rejected)
-      association.channel.close()
-    }
   }
 
   /// Whether an advertisement is refused: its node's key is revoked, or the name in its profile belongs to another

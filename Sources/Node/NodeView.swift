@@ -87,8 +87,28 @@ extension Node {
   /// Links with a stream, of which there may be `NodeSettings.linksMax`.
   public var openLinkCount: Int { links.indices.count(where: isOpen) }
 
-  /// Why the end-to-end session with a peer was refused; nil when it was not.
-  public func sealRefusal(with peer: NodeID) -> SealRefusal? {
-    associations.association(with: peer)?.protection.refusal
+  /// Why there is no sealed session with a peer, and for how long; nil with one, in clear, and before one was tried.
+  public func sealObstacle(with peer: NodeID, now: Instant) -> (reason: SealObstacle, age: TimeSpan)? {
+    let none = TimeSpan(nanoseconds: 0)
+    switch associations.association(with: peer)?.protection ?? protection(of: peer) {
+    case nil, .clear: return nil
+    case .refused(let reason): return (.refused(reason, byPeer: false), none)
+    case .sealed(let seal):
+      if seal.isOpen { return nil }
+      if let obstacle = seal.obstacle, obstacle.reason != .noPlaceHere, obstacle.reason != .failed(.displaced) {
+        return (obstacle.reason, now - obstacle.since)
+      }
+      return seal.isHandshaking || hasPlace(for: peer, now) ? nil : (.noPlaceHere, none)
+    }
+  }
+
+  /// Whether a peer has proved its key in a session that is in use.
+  public func hasSession(with peer: NodeID) -> Bool {
+    associations.association(with: peer)?.protection.seal?.isOpen ?? false
+  }
+
+  /// Whether nothing is sent to a peer now, because one of the two refused the other a moment ago.
+  public func isInRefusalPause(with peer: NodeID) -> Bool {
+    associations.association(with: peer)?.protection.refusal != nil
   }
 }

@@ -141,20 +141,43 @@ extension Node {
     seal.isWanted =
       association.channel.hasUnfinishedSends || (!seal.isOpen && sessions.hasQuestion(about: association.peer))
     seal.channelEpoch = association.channel.localEpoch
-    if let route = association.route {
+    if association.route != nil {
       if seal.needsSession(now: now) {
-        seal.begin(
-          handshakeCount < SealLimits.handshakesMax ? cryptography.beginSession(seal.sessionName, now: now) : nil,
-          now: now)
+        if takeHandshakePlace(for: association.peer, association.holder, now) {
+          seal.begin(cryptography.beginSession(seal.sessionName, now: now), now: now)
+        } else {
+          seal.postpone(now: now)
+        }
       }
       while let frame = seal.nextFrame(into: sealScratch, now: now) {
         switch frame {
-        case .handshake(let count): _ = queue(.handshake, sealScratch[..<count], .interactive, association.peer, route)
-        case .sealed(let count): _ = queue(.sealed, sealScratch[..<count], .interactive, association.peer, route)
+        case .handshake(let byteCount): sendHandshake(byteCount, to: association)
+        case .sealed(let byteCount): sendSealed(byteCount, to: association)
         }
       }
     }
     while let event = seal.nextEvent() { note(event, association, now) }
+  }
+
+  /// Sends the handshake payload at the start of `sealScratch`.
+  func sendHandshake(_ byteCount: Int, to association: Association) {
+    guard let route = association.route else { return }
+    _ = queue(.handshake, sealScratch[..<byteCount], .interactive, association.peer, route)
+  }
+
+  /// Sends the sealed payload at the start of `sealScratch`.
+  func sendSealed(_ byteCount: Int, to association: Association) {
+    guard let route = association.route else { return }
+    _ = queue(.sealed, sealScratch[..<byteCount], .interactive, association.peer, route)
+  }
+
+  /// Ends the session of an association, and reports it to the other end. The seal must not be used afterwards.
+  func endSession(with association: Association, _ reason: SealRefusal, _ now: Instant) {
+    switch association.protection.seal?.end(reason, into: sealScratch, now: now) {
+    case nil: break
+    case .handshake(let byteCount): sendHandshake(byteCount, to: association)
+    case .sealed(let byteCount): sendSealed(byteCount, to: association)
+    }
   }
 
   /// Sends the payload that starts at byte 1 of `payloadScratch`, sealed if required.
@@ -174,9 +197,11 @@ extension Node {
   }
 
   /// Handles a sealed payload for this node.
-  func receiveSealed(_ header: FrameHeader, _ payload: RawSpan, _ now: Instant) throws(FrameRefusal) {
+  func receiveSealed(
+    _ header: FrameHeader, _ payload: RawSpan, from slot: Int, _ now: Instant
+  ) throws(FrameRefusal) {
     guard let association = associations.association(with: header.source) else {
-      requestSession(header.source, now)
+      requestSession(header.source, from: slot, now)
       throw .notOpened
     }
     guard let seal = association.protection.seal else { throw .unexpected }
@@ -184,6 +209,8 @@ extension Node {
       seal.noteUndecryptable(now: now)
       throw .notOpened
     }
+    // Only the peer can have sealed it, so its place is charged to the link that brings its frames now.
+    association.ingress = slot
     switch opened {
     case .hello(let epoch): if let epoch { association.channel.remoteSaid(epoch: epoch) }
     case .payload(let octet, let byteCount):
@@ -198,7 +225,9 @@ extension Node {
   }
 
   /// Handles a handshake datagram, or a request for a handshake (an empty one).
-  func receiveHandshake(_ header: FrameHeader, _ payload: RawSpan, _ now: Instant) throws(FrameRefusal) {
+  func receiveHandshake(
+    _ header: FrameHeader, _ payload: RawSpan, from slot: Int, _ now: Instant
+  ) throws(FrameRefusal) {
     var reader = ByteReader(payload, orThrow: FrameRefusal.truncated)
     let meant = try reader.u64()
     let epoch = try reader.u64()
@@ -208,7 +237,9 @@ extension Node {
       local: settings.id, peer: header.source, localEpoch: settings.epoch, peerEpoch: epoch)
     let datagram = try reader.span(reader.remaining)
     if datagram.byteCount == 0 {
-      guard name.isClient, let association = try? association(with: header.source, now) else { throw .unexpected }
+      guard name.isClient, let association = try? association(with: header.source, from: slot, now) else {
+        throw .unexpected
+      }
       association.protection.seal?.noteUndecryptable(now: now)
       return
     }
@@ -219,30 +250,52 @@ extension Node {
       }
       seal.receiveHandshake(datagram, now: now)
     case .reply(let byteCount):
-      guard let route = mesh.route(to: header.source) else { throw .unexpected }
-      writeEpochs(epoch)
-      let end = SealLimits.handshakeHeaderBytes + byteCount
-      _ = queue(.handshake, sealScratch[..<end], .interactive, header.source, route)
-    case .accepted: try acceptSession(datagram, name, now)
+      guard sendReply(byteCount, to: name) else { throw .unexpected }
+    case .accepted: try acceptSession(datagram, name, from: slot, now)
     }
   }
 
-  private func acceptSession(_ hello: RawSpan, _ name: SessionName, _ now: Instant) throws(FrameRefusal) {
-    guard let seal = (try? association(with: name.peer, now))?.protection.seal, seal.peerEpoch == name.peerEpoch else {
+  /// Sends the handshake datagram in `sealReply`, for which no state is kept. False without a route.
+  private func sendReply(_ byteCount: Int, to name: SessionName) -> Bool {
+    guard let route = mesh.route(to: name.peer) else { return false }
+    writeEpochs(name.peerEpoch)
+    let end = SealLimits.handshakeHeaderBytes + byteCount
+    _ = queue(.handshake, sealScratch[..<end], .interactive, name.peer, route)
+    return true
+  }
+
+  private func acceptSession(
+    _ hello: RawSpan, _ name: SessionName, from slot: Int, _ now: Instant
+  ) throws(FrameRefusal) {
+    if let seal = associations.association(with: name.peer)?.protection.seal {
+      guard seal.peerEpoch == name.peerEpoch else { throw .unexpected }
+      if seal.receiveAgain(hello, now: now) { return }
+      guard seal.mayAccept(now: now) else { throw .unexpected }
+    }
+    guard takeHandshakePlace(for: name.peer, slot, now) else { return turnAway(hello, name) }
+    let association: Association?
+    do throws(AssociationRefusal) { association = try self.association(with: name.peer, from: slot, now) } catch {
       throw .unexpected
     }
-    if seal.receiveAgain(hello, now: now) { return }
-    guard seal.mayAccept(now: now) else { throw .unexpected }
-    guard handshakeCount < SealLimits.handshakesMax, let session = cryptography.acceptSession(hello, name, now: now)
-    else { return count { $0.handshakesTurnedAway &+= 1 } }
+    guard let association else { return turnAway(hello, name) }
+    guard let seal = association.protection.seal, seal.peerEpoch == name.peerEpoch else { throw .unexpected }
+    guard let session = cryptography.acceptSession(hello, name, now: now) else { return turnAway(hello, name) }
+    if !seal.isOpen { association.ingress = slot }
     seal.accept(session, now: now)
   }
 
+  /// There is no place for a session: its client is told, and tries again.
+  private func turnAway(_ hello: RawSpan, _ name: SessionName) {
+    count { $0.handshakesTurnedAway &+= 1 }
+    let byteCount = cryptography.refuseHello(hello, reply: sealReply)
+    if byteCount > 0 { _ = sendReply(byteCount, to: name) }
+  }
+
   /// A peer uses a session that this node no longer has.
-  private func requestSession(_ peer: NodeID, _ now: Instant) {
+  private func requestSession(_ peer: NodeID, from slot: Int, _ now: Instant) {
     guard case .sealed(let seal)? = protection(of: peer), let route = mesh.route(to: peer) else { return }
     if seal.sessionName.isClient {
-      (try? association(with: peer, now))?.protection.seal?.noteUndecryptable(now: now)
+      (try? association(with: peer, from: slot, now))?.protection.seal?.noteUndecryptable(now: now)
     } else {
       // Keep no state for a node that only sent something undecryptable.
       writeEpochs(seal.peerEpoch)
@@ -256,10 +309,13 @@ extension Node {
     case .opened(let milliseconds):
       count { $0.sessionsOpened &+= 1 }
       journal.record(.info, .sessionOpened, at: now, milliseconds, node: peer)
+      provenPeers.note(peer, on: association.holder)
       sessions.askAgain(about: peer)
     case .failed(let reason):
       count { $0.sessionsFailed &+= 1 }
-      journal.record(.notice, .sessionFailed, at: now, UInt64(reason.rawValue), node: peer)
+      // Whoever begins handshakes without end can cause these without end.
+      let level: Level = reason == .displaced ? .debug : .notice
+      journal.record(level, .sessionFailed, at: now, UInt64(reason.rawValue), node: peer)
       sessions.askAgain(about: peer)
     case .refused(let reason, let byPeer):
       count { $0.sessionsRefused &+= 1 }
@@ -268,15 +324,6 @@ extension Node {
       if association.channel.hasUnfinishedSends { association.channel.close() }
     case .decisionWanted(let chain): decisions.append((peer, chain))
     }
-  }
-
-  /// Handshakes in progress, with all peers.
-  private var handshakeCount: Int {
-    var count = 0
-    for association in associations.all {
-      if let seal = association.protection.seal, seal.isHandshaking { count += 1 }
-    }
-    return count
   }
 
   /// The flags in the peer's topology advertisement of this epoch.

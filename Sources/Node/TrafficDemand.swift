@@ -4,7 +4,9 @@ import Primitives
 /// The peers of a broadcast domain with which a direct link is worth its cost: much passes to and from them over relays.
 ///
 /// Bytes are counted in windows. A peer with more than `bytesMin` in one has a place, and keeps it until there was no
-/// such window for `keepTime`. When all places are taken no other peer gets one.
+/// such window for `keepTime`. A place is charged to the link that brings the peer's frames. When all places are taken,
+/// the peer of the link with most that was busy longest ago gives way, as long as that link has more than the newcomer's
+/// would have.
 struct TrafficDemand {
   static let placesMax = 8
   static let window = TimeSpan.seconds(10)
@@ -16,6 +18,7 @@ struct TrafficDemand {
     /// 0 in a free place.
     var hint: UInt64 = 0
     var busyAt = Instant.zero
+    var holder = FairShare.ownHolder
   }
 
   private var places = FixedArray<8, Place>(repeating: Place())
@@ -32,19 +35,35 @@ struct TrafficDemand {
     if windowEnd == .never { windowEnd = now + Self.window }
   }
 
-  /// Much passed in this window. True when the peer got a place.
-  mutating func add(_ hint: UInt64, now: Instant) -> Bool {
+  /// Much passed in this window to or from a peer whose frames come over the link of `holder`. True when it got a place.
+  mutating func add(_ hint: UInt64, from holder: Int, now: Instant) -> Bool {
     var free: Int?
     for index in places.indices {
       if places[index].hint == hint {
         places[index].busyAt = now
+        places[index].holder = holder
         return false
       }
       if places[index].hint == 0 { free = free ?? index }
     }
-    guard let free else { return false }
-    places[free] = Place(hint: hint, busyAt: now)
+    guard let place = free ?? leaver(for: holder) else { return false }
+    places[place] = Place(hint: hint, busyAt: now, holder: holder)
     return true
+  }
+
+  /// The place that is given up for one more of `holder`, when all are taken.
+  private func leaver(for holder: Int) -> Int? {
+    var share = FairShare(capacity: Self.placesMax)
+    for index in places.indices { share.take(1, by: places[index].holder) }
+    var found: Int?
+    var most = share.held(by: holder) + 1
+    for index in places.indices {
+      let held = share.held(by: places[index].holder)
+      if held > most || held == most && found.map({ places[index].busyAt < places[$0].busyAt }) ?? false {
+        (found, most) = (index, held)
+      }
+    }
+    return found
   }
 
   /// Ends a window; another one follows while there is anybody whose time may end. True when a peer lost its place.
@@ -75,7 +94,7 @@ extension Node {
       let route = association.route
     else { return }
     if route.hops > 1 || connector.demand.contains(association.peer.high) {
-      connector.addDemand(association.peer.high, now: now)
+      connector.addDemand(association.peer.high, from: association.holder, now: now)
     }
   }
 

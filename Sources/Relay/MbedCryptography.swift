@@ -36,6 +36,10 @@ final class MbedCryptography: NodeCryptography {
     sessions.answerHello(datagram, name, reply: reply, now: now)
   }
 
+  func refuseHello(_ datagram: RawSpan, reply: UnsafeMutableRawBufferPointer) -> Int {
+    sessions.refuseHello(datagram, reply: reply)
+  }
+
   func acceptSession(_ datagram: RawSpan, _ name: SessionName, now: Instant) -> (any PeerSession)? {
     sessions.acceptSession(datagram, name, now: now)
   }

@@ -103,8 +103,9 @@ extension Relay {
     facts.trustFault = trustFault(to)
     facts.isSelfRevoked = trust.isSelfDenied
     (facts.linksOpen, facts.linksMax) = (node.openLinkCount, node.settings.linksMax)
-    // Preferences are in the advertisements.
-    if let refusal = node.sealRefusal(with: to), refusal != .preferences { facts.sealRefusal = "\(refusal.name)" }
+    if let (reason, age) = node.sealObstacle(with: to, now: now), let obstacle = sessionObstacle(reason, with: to) {
+      facts.sessionFault = SessionFault(obstacle, secondsAgo: age.milliseconds / 1000)
+    }
     facts.sessions = sharedSessions(with: to)
     return facts
   }
@@ -112,10 +113,44 @@ extension Relay {
   /// Why a key is refused here now; nil when it is not, as far as it has been tried.
   func trustFault(_ id: NodeID) -> TrustFault? {
     if trust.isDenied(id) { return .revoked }
+    // A refusal is over once the key was accepted. That others have a route to its node proves nothing.
+    if isAccepted(id) { return nil }
     if trust.alarms.all.contains(where: { $0.offered == id }) { return .otherKeyPinned }
-    // A refusal may be over: who is in reach is not refused.
-    if node.peer(id) != nil { return nil }
     return trust.strangers.all.first { $0.id == id }.map { TrustFault($0.reason) }
+  }
+
+  /// Whether a key was accepted for a link or a session that is in use.
+  private func isAccepted(_ id: NodeID) -> Bool {
+    if node.hasSession(with: id) { return true }
+    for slot in 0..<Limits.linksMax where node.link(slot).peer == id && node.link(slot).isStanding { return true }
+    return false
+  }
+
+  /// Nil for what is no obstacle any more, or is explained otherwise.
+  private func sessionObstacle(_ reason: SealObstacle, with id: NodeID) -> SessionObstacle? {
+    switch reason {
+    // Preferences are in the advertisements.
+    case .refused(.preferences, _): nil
+    case .refused(.rejected, byPeer: true), .refused(.undecided, byPeer: true): .refusedThere
+    case .refused(.rejected, byPeer: false), .refused(.undecided, byPeer: false):
+      if let stranger = trust.strangers.all.first(where: { $0.id == id }) {
+        .refusedHere(TrustFault(stranger.reason))
+      } else if trust.isPinned(id) {
+        node.isInRefusalPause(with: id) ? .acceptedSince : nil
+      } else {
+        .refusedHere(.certificate("its key, certificate or name was not accepted"))
+      }
+    case .refused(.contradiction, _): .contradiction
+    case .refused(.version, _): .noCommonVersion
+    case .refused(.busy, _), .failed(.busy): .noPlaceThere
+    case .noPlaceHere, .failed(.displaced): .noPlaceHere
+    case .failed(.timedOut): .silent
+    case .failed(.wrongIdentity): .otherKey
+    case .failed(.noIdentity): .failed("it shows no P-256 certificate")
+    case .failed(.endedByPeer): .failed("it ended the handshake")
+    case .failed(.broken): .failed("its messages do not fit")
+    case .failed(.noMemory): .failed("no memory here")
+    }
   }
 
   private func explained(_ slot: Int, _ now: Instant) -> ExplainedLink {

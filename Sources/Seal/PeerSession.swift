@@ -31,6 +31,10 @@ public enum SessionFailure: UInt8, Error, Sendable {
   /// The peer's messages are not a handshake.
   case broken = 5
   case noMemory = 6
+  /// The peer has no place for a session now.
+  case busy = 7
+  /// This node gave the place of the session to another peer.
+  case displaced = 8
 }
 
 /// The state of a session.
@@ -52,6 +56,11 @@ public protocol PeerSession: AnyObject {
   var peerChain: [[UInt8]] { get }
   /// Whether this datagram is the one that began the session, or a retransmission of it.
   func began(with hello: RawSpan) -> Bool
+  /// How far the handshake has come. Each message of the other end that moves the handshake increases it; a datagram that
+  /// is repeated, altered or foreign does not.
+  var progress: UInt32 { get }
+  /// Gives up a handshake in progress. `nextHandshake` then returns the datagram that reports it to the other end, if any.
+  func abandon()
   /// A handshake datagram arrived. An established session accepts them too, because its last flight may have been lost.
   func receiveHandshake(_ datagram: RawSpan, now: Instant)
   /// Writes the next datagram of the handshake to the start of `buffer`, which has `SealLimits.handshakeBytesMax`
@@ -87,6 +96,9 @@ public protocol SessionMaker: AnyObject {
   func answerHello(
     _ datagram: RawSpan, _ name: SessionName, reply: UnsafeMutableRawBufferPointer, now: Instant
   ) -> HelloAnswer
+  /// Writes to `reply`, which has `SealLimits.handshakeBytesMax` bytes, the answer to a datagram for which `answerHello`
+  /// returned `.accepted` and for whose session there is no place. Returns its length, 0 for none. Keeps no state.
+  func refuseHello(_ datagram: RawSpan, reply: UnsafeMutableRawBufferPointer) -> Int
   /// The server's end of a session after `answerHello` returned `.accepted`. Nil when no memory is left.
   func acceptSession(_ datagram: RawSpan, _ name: SessionName, now: Instant) -> (any PeerSession)?
 }
@@ -103,8 +115,20 @@ public enum SealLimits {
   /// The longest handshake datagram: the frame payload that every link accepts, less the epochs. It fits every path,
   /// even one that changes during the handshake.
   public static let handshakeBytesMax = 2_048 - handshakeHeaderBytes
-  /// Handshakes at once, over all peers. A peer has at most one, for at most `handshakeTime`.
+  /// Handshakes at once, over all peers. A peer has at most one, for at most `handshakeTime`. Whoever reaches this node
+  /// under a claimed id takes a place; it is charged to the link that brings the frames of that id. One link has half of
+  /// the places that nobody holds, and k greedy links have 1/(k + 1) each.
   public static let handshakesMax = 32
+  /// Of these places, those kept for pinned peers and for peers that proved their key in a session before.
+  public static let handshakesReserved = 8
+  /// A handshake that made no progress for this time gives its place to another one that needs it. Three round trips over
+  /// Bluetooth, of up to 0.4 s each, make progress more often.
+  public static let claimTime = TimeSpan.seconds(1)
+  /// A handshake without progress for this time has failed. The last retransmission that the other end may need is sent
+  /// after 7.5 s.
+  public static let stallTime = TimeSpan.seconds(12)
+  /// The longest pause before a peer is tried again that had no place for a session, or for which this node had none.
+  public static let busyPauseMax = TimeSpan.seconds(4)
   /// From the first datagram to the confirmation, without the application's decision.
   public static let handshakeTime = TimeSpan.seconds(30)
   /// How long the application may take to decide on a certificate.

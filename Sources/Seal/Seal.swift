@@ -13,6 +13,16 @@ public enum SealEvent: Equatable {
   case decisionWanted(chain: [[UInt8]])
 }
 
+/// Why no session with a peer exists, as far as the last attempt showed.
+public enum SealObstacle: Equatable, Sendable {
+  /// One end refused the other. `byPeer`: the peer did.
+  case refused(SealRefusal, byPeer: Bool)
+  /// The last handshake failed, or the peer ended the session (`.busy`).
+  case failed(SessionFailure)
+  /// This node has no place for another handshake or another peer.
+  case noPlaceHere
+}
+
 /// What `Seal.nextFrame` wrote: the whole payload of a frame.
 public enum SealFrame: Equatable {
   case handshake(byteCount: Int)
@@ -49,6 +59,9 @@ public final class Seal {
   public let peerEpoch: UInt64
   /// Why no data flows; nil when it may flow.
   public private(set) var refusal: SealRefusal?
+  /// Why there is no session, and since when: kept until a session is established, also while the peer is tried again.
+  /// Nil while one exists, and before the first attempt has ended.
+  public private(set) var obstacle: (reason: SealObstacle, since: Instant)?
   /// The owner has data for the peer.
   public var isWanted = false
   /// The epoch of this end's channel, for the hello. The owner keeps it true.
@@ -99,6 +112,8 @@ public final class Seal {
   public var isOpen: Bool { current != nil }
   /// The other end reads frames of the type `FrameType.joined`.
   public var peerReadsJoined: Bool { current?.peerReadsJoined ?? false }
+  /// When the handshake in progress last made progress; nil without one.
+  public var progressAt: Instant? { attempt.flatMap { $0.phase == .handshaking ? $0.progressAt : nil } }
   /// Whether a handshake is in progress that has not proved the other end's key.
   public var isHandshaking: Bool { attempt?.phase == .handshaking }
   /// Whether the application has to decide.
@@ -124,6 +139,37 @@ public final class Seal {
     guard let session else { return waitForRetry(now) }
     refusal = nil
     attempt = SealedSession(session, peerEpoch: peerEpoch, now: now)
+  }
+
+  /// The session that was needed has no place here now; it is tried again after a short pause.
+  public func postpone(now: Instant) {
+    if current == nil { obstacle = (.noPlaceHere, now) }
+    waitForRetry(now, pauseMax: SealLimits.busyPauseMax)
+  }
+
+  /// Gives the place of the handshake in progress to another peer. Writes the payload of the handshake frame that reports
+  /// it to the start of `buffer`, which has 2048 bytes. Returns its length, 0 for none.
+  public func displaceHandshake(into buffer: UnsafeMutableRawBufferPointer, now: Instant) -> Int {
+    guard let attempt, attempt.phase == .handshaking else { return 0 }
+    attempt.session.abandon()
+    let frame = nextHandshake(of: attempt, into: buffer)
+    fail(.displaced, now)
+    return if case .handshake(let byteCount) = frame { byteCount } else { 0 }
+  }
+
+  /// Ends all sessions for good: `.busy` gives their place to another peer. Writes the payload of the frame that reports
+  /// it to the start of `buffer`, which has 2048 bytes; nil when there is none. The seal must not be used afterwards.
+  public func end(
+    _ reason: SealRefusal, into buffer: UnsafeMutableRawBufferPointer, now: Instant
+  ) -> SealFrame? {
+    guard let current else {
+      let byteCount = displaceHandshake(into: buffer, now: now)
+      return byteCount == 0 ? nil : .handshake(byteCount: byteCount)
+    }
+    // To a node that does not read it, this refusal would mean a pause of a minute. Without it, that node begins again as
+    // soon as it learns that its next record was not opened.
+    if reason == .busy && !current.peerReadsBusy { return nil }
+    return writeHello(of: current, refusal: reason, into: buffer)
   }
 
   /// Passes a retransmitted first datagram to the session that it began. False when it begins a new session.
@@ -181,6 +227,7 @@ public final class Seal {
   public func receiveHandshake(_ datagram: RawSpan, now: Instant) {
     if let attempt {
       attempt.session.receiveHandshake(datagram, now: now)
+      attempt.noteProgress(now: now)
       // A failure takes effect only after the alert was sent.
       if attempt.session.state == .established { look(at: attempt, now) }
       return
@@ -273,15 +320,15 @@ public final class Seal {
 
   private func deadline(of attempt: SealedSession) -> Instant {
     switch attempt.phase {
-    case .handshaking: attempt.startedAt + SealLimits.handshakeTime
+    case .handshaking: min(attempt.startedAt + SealLimits.handshakeTime, attempt.progressAt + SealLimits.stallTime)
     case .deciding: attempt.establishedAt + SealLimits.decisionTime
     // The other end's application may be deciding.
     case .accepted, .refusing: attempt.establishedAt + SealLimits.decisionTime + SealLimits.pauseMax
     }
   }
 
-  private func waitForRetry(_ now: Instant) {
-    retryAt = now + pause
+  private func waitForRetry(_ now: Instant, pauseMax: TimeSpan = SealLimits.pauseMax) {
+    retryAt = now + min(pause, pauseMax)
     pause = min(pause * 2, SealLimits.pauseMax)
   }
 
@@ -305,7 +352,11 @@ public final class Seal {
   private func fail(_ reason: SessionFailure, _ now: Instant) {
     attempt = nil
     isAsked = false
-    waitForRetry(now)
+    if current == nil { obstacle = (.failed(reason), now) }
+    switch reason {
+    case .busy, .displaced: waitForRetry(now, pauseMax: SealLimits.busyPauseMax)
+    case .wrongIdentity, .noIdentity, .timedOut, .endedByPeer, .broken, .noMemory: waitForRetry(now)
+    }
     events.append(.failed(reason))
   }
 
@@ -321,6 +372,7 @@ public final class Seal {
     previous = nil
     isAsked = false
     refusal = reason
+    obstacle = (.refused(reason, byPeer: byPeer), now)
     refusedUntil = now + SealLimits.refusedTime
     events.append(.refused(reason, byPeer: byPeer))
   }
@@ -332,6 +384,7 @@ public final class Seal {
       previousUntil = now + SealLimits.previousTime
     }
     current = attempt
+    obstacle = nil
     self.attempt = nil
     isAsked = false
     pause = SealLimits.pauseMin
@@ -362,6 +415,12 @@ public final class Seal {
       refuse(session, .version, now)
       return nil
     }
+    if hello.refusal == .busy {
+      current = nil
+      previous = nil
+      fail(.busy, now)
+      return nil
+    }
     if let refusal = hello.refusal {
       attempt = nil
       close(refusal, byPeer: true, now)
@@ -375,6 +434,7 @@ public final class Seal {
     }
     session.hasPeerHello = true
     session.peerReadsJoined = hello.readsJoined
+    session.peerReadsBusy = hello.readsBusy
     if hello.hasYours { session.peerShowedThatItHasOurs() }
     if hello.wantsAnswer && session.phase == .accepted { session.helloDue = now }
     promote(now)
@@ -405,18 +465,25 @@ public final class Seal {
     guard let session, session.helloDue <= now else { return nil }
     var refusal: SealRefusal?
     if case .refusing(let reason) = session.phase { refusal = reason }
+    session.helloSent(now: now)
+    let frame = writeHello(of: session, refusal: refusal, into: buffer)
+    if refusal != nil { attempt = nil }
+    return frame
+  }
+
+  private func writeHello(
+    of session: SealedSession, refusal: SealRefusal?, into buffer: UnsafeMutableRawBufferPointer
+  ) -> SealFrame? {
     let hello = SealHello(
       hasYours: session.hasPeerHello, wantsAnswer: !session.peerHasOurs && refusal == nil, refusal: refusal,
       ownFlags: ownFlags, yourFlags: peerFlags, ownEpoch: localEpoch, yourEpoch: session.peerEpoch,
       channelEpoch: channelEpoch)
-    session.helloSent(now: now)
     session.recordsSealed += 1
     let count = withUnsafeTemporaryAllocation(byteCount: 1 + SealHello.byteCount, alignment: 1) { plaintext in
       plaintext[0] = Self.helloType
       hello.encode(into: UnsafeMutableRawBufferPointer(rebasing: plaintext[1...]))
       return session.session.seal(UnsafeRawBufferPointer(plaintext), into: buffer)
     }
-    if refusal != nil { attempt = nil }
     return count == 0 ? nil : .sealed(byteCount: count)
   }
 }

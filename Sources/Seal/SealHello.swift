@@ -13,6 +13,9 @@ public enum SealRefusal: UInt8, Error, Sendable {
   case undecided = 4
   /// No common version.
   case version = 5
+  /// The sender gives the place of the session to another peer. Sent only to a node that reads it; no pause of
+  /// `SealLimits.refusedTime` follows, and no message fails.
+  case busy = 6
 
   /// One word for status and journal.
   public var name: StaticString {
@@ -22,6 +25,7 @@ public enum SealRefusal: UInt8, Error, Sendable {
     case .rejected: "rejected"
     case .undecided: "undecided"
     case .version: "version"
+    case .busy: "busy"
     }
   }
 }
@@ -32,7 +36,7 @@ public enum SealRefusal: UInt8, Error, Sendable {
 ///     0 version · 1 flags: bit 0 your hello has arrived, bit 1 answer requested · 2 refusal, 0 for none · 3 zero ·
 ///     4 own topology flags · 5 the other's topology flags as seen · 6–7 zero ·
 ///     8–15 own boot epoch · 16–23 the other's boot epoch as seen · 24–31 own channel epoch, absent: the boot epoch ·
-///     32 features: bit 0 reads frames of type 38, absent: none
+///     32 features: bit 0 reads frames of type 38, bit 1 reads the refusal 6 (busy), absent: none
 public struct SealHello: Equatable, Sendable {
   private static let byteCountMin = 24
   private static let byteCountWithChannel = 32
@@ -52,10 +56,12 @@ public struct SealHello: Equatable, Sendable {
   public var channelEpoch: UInt64
   /// The sender reads frames of the type `FrameType.joined`.
   public var readsJoined: Bool
+  /// The sender reads the refusal `.busy`.
+  public var readsBusy: Bool
 
   public init(
     hasYours: Bool, wantsAnswer: Bool, refusal: SealRefusal?, ownFlags: TopologyFlags, yourFlags: TopologyFlags,
-    ownEpoch: UInt64, yourEpoch: UInt64, channelEpoch: UInt64, readsJoined: Bool = true
+    ownEpoch: UInt64, yourEpoch: UInt64, channelEpoch: UInt64, readsJoined: Bool = true, readsBusy: Bool = true
   ) {
     self.hasYours = hasYours
     self.wantsAnswer = wantsAnswer
@@ -66,6 +72,7 @@ public struct SealHello: Equatable, Sendable {
     self.yourEpoch = yourEpoch
     self.channelEpoch = channelEpoch
     self.readsJoined = readsJoined
+    self.readsBusy = readsBusy
   }
 
   /// Bytes after the last field, and other features, belong to a later version and are ignored. An unknown refusal or
@@ -84,7 +91,9 @@ public struct SealHello: Equatable, Sendable {
     yourEpoch = payload.word64(16)
     channelEpoch = payload.byteCount < Self.byteCountWithChannel ? ownEpoch : payload.word64(24)
     guard channelEpoch >= ownEpoch else { throw .malformed }
-    readsJoined = payload.byteCount >= Self.byteCount && payload.octet(32) & 1 != 0
+    let features = payload.byteCount >= Self.byteCount ? payload.octet(32) : 0
+    readsJoined = features & 1 != 0
+    readsBusy = features & 2 != 0
   }
 
   /// Writes `byteCount` bytes to the start of `buffer`, which must have them.
@@ -100,7 +109,7 @@ public struct SealHello: Equatable, Sendable {
       output.append(bigEndian: ownEpoch)
       output.append(bigEndian: yourEpoch)
       output.append(bigEndian: channelEpoch)
-      output.append(readsJoined ? 1 : 0)
+      output.append((readsJoined ? 1 : 0) | (readsBusy ? 2 : 0))
     }
   }
 }

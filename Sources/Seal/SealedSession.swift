@@ -20,6 +20,10 @@ final class SealedSession {
   var hasPeerHello = false
   var peerHasOurs = false
   var peerReadsJoined = false
+  var peerReadsBusy = false
+  /// When the handshake last made progress.
+  private(set) var progressAt: Instant
+  private var progress: UInt32
   var helloDue = Instant.never
   /// Records in each direction; the greater number triggers a rekey.
   var recordsSealed: UInt64 = 0
@@ -30,6 +34,15 @@ final class SealedSession {
     self.session = session
     self.peerEpoch = peerEpoch
     startedAt = now
+    progressAt = now
+    progress = session.progress
+  }
+
+  /// A handshake datagram was passed to the session.
+  func noteProgress(now: Instant) {
+    guard session.progress > progress else { return }
+    progress = session.progress
+    progressAt = now
   }
 
   /// Both ends have accepted.

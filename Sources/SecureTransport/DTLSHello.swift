@@ -45,7 +45,24 @@ struct DTLSHello {
     return [22, 0xFE, 0xFF, 0, 0] + sequence + [0, UInt8(message.count)] + message
   }
 
+  /// The alert that answers a hello for whose session there is no place.
+  var busyAlert: [UInt8] {
+    [DTLSAlert.record, 0xFE, 0xFD, 0, 0] + sequence + [0, 2, UInt8(MBEDTLS_SSL_ALERT_LEVEL_FATAL), DTLSAlert.busy]
+  }
+
   private static func number(_ bytes: ArraySlice<UInt8>) -> Int { bytes.reduce(0) { $0 << 8 | Int($1) } }
+}
+
+/// The alert by which a node reports that it has no place for a session: internal_error (RFC 5246, section 7.2), as on
+/// links. Like all of a handshake before its keys it proves nothing: any relay can write one, and the client tries again.
+enum DTLSAlert {
+  static let record: UInt8 = 21
+  static let busy = UInt8(MBEDTLS_SSL_ALERT_MSG_INTERNAL_ERROR)
+
+  /// Whether a datagram is this alert in clear.
+  static func isBusy(_ datagram: UnsafeRawBufferPointer) -> Bool {
+    datagram.count == 15 && datagram[0] == record && datagram[3] == 0 && datagram[4] == 0 && datagram[14] == busy
+  }
 }
 
 /// Stateless cookies: a server sends one to check that the client receives at the node id that it claims. A cookie is a

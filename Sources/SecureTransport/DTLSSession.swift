@@ -7,6 +7,7 @@ import Seal
 public final class DTLSSession: PeerSession {
   public private(set) var state = SessionState.handshaking
   public private(set) var peerChain: [[UInt8]] = []
+  public private(set) var progress: UInt32 = 0
 
   private let tls: UnsafeMutablePointer<mbedtls_ssl_context>
   private let buffers: UnsafeMutablePointer<DTLSBuffers>
@@ -66,9 +67,12 @@ public final class DTLSSession: PeerSession {
     datagram.withUnsafeBytes { datagram in
       switch state {
       case .handshaking:
+        let before = tls.pointee.private_state
         buffers.pointee.incoming = datagram
         shakeHands()
         buffers.pointee.incoming = UnsafeRawBufferPointer(start: nil, count: 0)
+        if tls.pointee.private_state != before { progress += 1 }
+        if state == .failed(.endedByPeer) && DTLSAlert.isBusy(datagram) { state = .failed(.busy) }
       case .established: repeatLastFlight(datagram)
       case .failed: return
       }
@@ -80,6 +84,13 @@ public final class DTLSSession: PeerSession {
     let datagram = buffers.pointee.outgoing.removeFirst()
     buffer.copyBytes(from: datagram)
     return datagram.count
+  }
+
+  public func abandon() {
+    guard state == .handshaking else { return }
+    buffers.pointee.outgoing.removeAll()
+    _ = mbedtls_ssl_send_alert_message(tls, UInt8(MBEDTLS_SSL_ALERT_LEVEL_FATAL), DTLSAlert.busy)
+    state = .failed(.displaced)
   }
 
   public var nextDeadline: Instant { state == .handshaking ? buffers.pointee.final : .never }
@@ -208,6 +219,13 @@ public final class DTLSSessions: SessionMaker {
     let request = hello.verifyRequest(cookies.make(name, now: now))
     reply.copyBytes(from: request)
     return .reply(byteCount: request.count)
+  }
+
+  public func refuseHello(_ datagram: RawSpan, reply: UnsafeMutableRawBufferPointer) -> Int {
+    guard let hello = DTLSHello(datagram) else { return 0 }
+    let alert = hello.busyAlert
+    reply.copyBytes(from: alert)
+    return alert.count
   }
 
   public func acceptSession(_ datagram: RawSpan, _ name: SessionName, now: Instant) -> (any PeerSession)? {

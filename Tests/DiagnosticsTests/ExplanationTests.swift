@@ -88,6 +88,67 @@ struct ExplanationTests {
     #expect(explanation.remedy.hasPrefix("on bob: [peer] encryption = optional"))
   }
 
+  /// Two links away, over bob, and sealed end to end.
+  private func explainFar(_ change: (inout ExplainFacts) -> Void) -> Explanation {
+    explain {
+      $0.to = far
+      $0.way = [link(to: bob), link(to: far)]
+      $0.nodes.append(NodeFacts(id: far, name: "far"))
+      change(&$0)
+    }
+  }
+
+  @Test func `a refusal two links away keeps them apart, and its remedy is for the end that refuses`() {
+    let there = explainFar { $0.sessionFault = SessionFault(.refusedThere, secondsAgo: 300) }
+    #expect(!there.canTalk && there.hops.isEmpty)
+    #expect(there.verdict == "far refuses this box: it does not accept this box's key, certificate or name")
+    #expect(there.remedy == "on far: causeway identity trust \(box.text); then here: causeway ping \(far.text)")
+    let here = explainFar {
+      $0.sessionFault = SessionFault(.refusedHere(.certificate("its certificate has expired")), secondsAgo: 300)
+    }
+    #expect(!here.canTalk && here.verdict == "this box refuses far: its certificate has expired")
+    #expect(here.remedy.hasSuffix("causeway identity trust \(far.text)"))
+    #expect(here.findings.contains { $0.text == "this box refuses far: its certificate has expired (5 min 0 s ago)" })
+  }
+
+  @Test func `a key that is refused here is refused over a relay too`() {
+    let explanation = explainFar { $0.trustFault = .revoked }
+    #expect(!explanation.canTalk && explanation.verdict == "far is refused here: its key is revoked (deny-list)")
+    #expect(!explanation.findings.contains { $0.text == "sealed end to end" })
+  }
+
+  @Test func `a full table is named with the end that has it`() {
+    let here = explainFar { $0.sessionFault = SessionFault(.noPlaceHere, secondsAgo: 0) }
+    #expect(!here.canTalk && here.verdict == "this box is busy: all its places for sessions with peers are taken")
+    let there = explainFar { $0.sessionFault = SessionFault(.noPlaceThere, secondsAgo: 4) }
+    #expect(!there.canTalk && there.verdict == "far is busy: all its places for sessions with peers are taken")
+    #expect(there.remedy.contains("on far"))
+  }
+
+  @Test func `a handshake that failed long ago does not keep them apart`() {
+    let explanation = explainFar { $0.sessionFault = SessionFault(.silent, secondsAgo: 61) }
+    #expect(explanation.canTalk)
+    #expect(explanation.findings.contains { $0.text.hasPrefix("far does not answer the end-to-end handshake") })
+    let now = explainFar { $0.sessionFault = SessionFault(.silent, secondsAgo: 60) }
+    #expect(!now.canTalk && now.remedy.contains("on far: causeway explain \(box.text)"))
+  }
+
+  @Test func `of two other nodes nothing is said about their trust but where to ask`() {
+    let explanation = explain {
+      $0 = ExplainFacts(local: bob, from: box, to: far)
+      $0.nodes = [
+        NodeFacts(id: box, name: "box", neighbours: [link(to: bob)]),
+        NodeFacts(id: bob, name: "bob", neighbours: [link(to: box), link(to: far)]),
+        NodeFacts(id: far, name: "far", neighbours: [link(to: bob)]),
+      ]
+    }
+    #expect(explanation.canTalk)
+    #expect(
+      explanation.findings.contains {
+        $0.subject == "trust" && $0.state == .note && $0.remedy == "on box: causeway explain far"
+      })
+  }
+
   @Test func aRefusalByTrustIsTheCauseAndItsRemedyNamesTheKey() {
     let explanation = explain {
       $0.trustFault = .certificate("its certificate, or one above it, has expired; issue a new one")

@@ -7,6 +7,7 @@ FETCH = "Sources/TransferFiles/Fetch.swift"
 ATTRIBUTES = "Sources/BearerBluetooth/AttributeServer.swift"
 CHANNEL = "Sources/BearerBluetooth/RequestChannel.swift"
 ANSWERING = "Sources/Session/Answering.swift"
+PLACES = "Sources/Node/Places.swift"
 UNITS = "Sources/Link/StreamDemultiplexer.swift"
 
 ROWS = [
@@ -83,10 +84,31 @@ ROWS = [
     Row("an LE link's kernel is fed without asking for room", "Sources/Link/EncryptAhead.swift", "waitsForRoom = bearer == .bluetoothLE",
         "waitsForRoom = false", "LinkTests.EncryptAheadTests"),
     Row("any number of handshakes are in progress", "Sources/Node/Sealing.swift",
-        "guard handshakeCount < SealLimits.handshakesMax, let session", "guard handshakeCount < .max, let session", "NodeTests"),
+        "guard takeHandshakePlace(for: name.peer, slot, now) else { return turnAway(hello, name) }", "", "NodeTests"),
     Row("a node begins any number of handshakes", "Sources/Node/Sealing.swift",
-        "handshakeCount < SealLimits.handshakesMax ? cryptography.beginSession(seal.sessionName, now: now) : nil",
-        "cryptography.beginSession(seal.sessionName, now: now)", "NodeTests"),
+        "if takeHandshakePlace(for: association.peer, association.holder, now) {", "if true {", "NodeTests"),
+    Row("one link takes all places for handshakes", PLACES,
+        "case .stranger: if own + SealLimits.handshakesReserved <= share.free { return .free }",
+        "case .stranger: if share.free > SealLimits.handshakesReserved { return .free }", "NodeTests"),
+    Row("strangers take the places of those that are known", PLACES,
+        "case .stranger: if own + SealLimits.handshakesReserved <= share.free { return .free }",
+        "case .stranger: if own <= share.free { return .free }", "NodeTests"),
+    Row("a handshake that makes no progress keeps its place", PLACES,
+        "guard held > own || progressAt + SealLimits.claimTime <= now else { continue }", "guard held > own else { continue }",
+        "NodeTests"),
+    Row("the link with most channels does not give way", PLACES, "} else if held > own {", "} else if false {", "NodeTests"),
+    Row("a pinned peer with undelivered messages gives way like another", PLACES,
+        "isLast: rank == .pinned && isCarrying, group: group", "isLast: false, group: group", "NodeTests"),
+    Row("requests in the names of others are charged to the others", "Sources/Node/Sealing.swift",
+        "guard name.isClient, let association = try? association(with: header.source, from: slot, now) else {",
+        "guard name.isClient, let association = try? association(with: header.source, now) else {", "NodeTests"),
+    Row("a peer that gives way is not told", PLACES, "      endSession(with: other, .busy, now)\n", "", "NodeTests"),
+    Row("a handshake without progress lasts as long as its retransmissions", "Sources/Seal/Seal.swift",
+        "min(attempt.startedAt + SealLimits.handshakeTime, attempt.progressAt + SealLimits.stallTime)",
+        "attempt.startedAt + SealLimits.handshakeTime", "SealTests"),
+    Row("peers behind one link take all direct links", "Sources/Node/TrafficDemand.swift",
+        "guard let place = free ?? leaver(for: holder) else { return false }", "guard let place = free else { return false }",
+        "NodeTests"),
     Row("a liar's key comes back as soon as it likes", "Sources/Node/LinkSlots.swift", "if secondsRefused > 0 {", "if secondsRefused > 0 && false {",
         "NodeTests"),
     Row("a key is refused no longer the second time", "Sources/Node/Forgers.swift",

@@ -7,7 +7,8 @@ import Testing
 
 // One machine makes many keys: its address is charged.
 
-private final class Acquaintances: NodeTrust {
+/// Pins the nodes in `known`.
+final class Acquaintances: NodeTrust {
   var known: [NodeID] = []
   func refuses(_ node: NodeID) -> Bool { false }
   func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool { false }

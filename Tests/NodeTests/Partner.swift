@@ -85,23 +85,28 @@ func send(_ text: String, _ bench: Bench, to person: Int, _ lane: Lane = .intera
   bench.drain()
 }
 
-/// The topologies of a crowd, 32 of them on each side of two relays next to node 1.
-func crowdTopologies(_ bench: Bench, _ crowd: [Identity]) -> [UInt8] {
+/// The topologies of a crowd of up to 64 nodes behind a neighbour, and its own.
+func crowdTopologies(
+  _ bench: Bench, _ crowd: [Identity], behind relay: Int = 1, encryption: EncryptionPreference = .none
+)
+  -> [UInt8]
+{
   func link(_ id: NodeID) -> Neighbour { Neighbour(node: id, cost: 10, payloadBytesMax: 16_640, bearer: .ethernet) }
   var bytes = frame(
-    .advertisement, from: bench.id(1),
+    .advertisement, from: bench.id(relay),
     advertisement(
-      of: Bench.people[1], .topology,
+      of: Bench.people[relay], .topology,
       body: topologyBody(
-        encryption: .none, [link(bench.identity.id)] + crowd.prefix(Limits.neighboursMax - 1).map { link($0.id) })))
+        encryption: encryption, [link(bench.identity.id)] + crowd.prefix(Limits.neighboursMax - 1).map { link($0.id) }))
+  )
   for (number, identity) in crowd.enumerated() {
     // The last one has no room at node 1 and hangs on the first.
     let isLast = number == Limits.neighboursMax - 1
-    var links = [link(isLast ? crowd[0].id : bench.id(1))]
-    if number == 0 { links.append(link(crowd[Limits.neighboursMax - 1].id)) }
+    var links = [link(isLast ? crowd[0].id : bench.id(relay))]
+    if number == 0 && crowd.count >= Limits.neighboursMax { links.append(link(crowd[Limits.neighboursMax - 1].id)) }
     bytes += frame(
       .advertisement, from: identity.id,
-      advertisement(of: identity, .topology, body: topologyBody(encryption: .none, links)))
+      advertisement(of: identity, .topology, body: topologyBody(encryption: encryption, links)))
   }
   return bytes
 }

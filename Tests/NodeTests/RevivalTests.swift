@@ -13,8 +13,7 @@ import Testing
   /// An association with a peer of epoch 9 and the message that it was sent.
   private func associationWithMessage(in associations: inout Associations) throws -> Association {
     let route = Route(link: 0, firstHop: peer, hops: 1, cost: 10, payloadBytesMax: 1400)
-    let begun = associations.begin(with: peer, epoch: 9, .clear, route: route, now: now)
-    let association = try #require(begun)
+    let association = associations.begin(with: peer, epoch: 9, .clear, route: route, from: 0, now: now)
     let other = Channel(localEpoch: 9, remoteEpoch: association.channel.localEpoch)
     other.routeChanged(pathMTU: 1400, hops: 1, oldPathLives: false, now: now)
     let text = [UInt8]("unread".utf8)

@@ -11,7 +11,9 @@ private final class Counter {
 
   init() { demand.openWindow(now: start) }
 
-  func add(_ hint: UInt64, at now: Instant = start) -> Bool { demand.add(hint, now: now) }
+  func add(_ hint: UInt64, from holder: Int = 0, at now: Instant = start) -> Bool {
+    demand.add(hint, from: holder, now: now)
+  }
 
   /// Ends the present window; when that was.
   func closeWindow() -> Instant {
@@ -49,6 +51,16 @@ private final class Counter {
   var now = start
   for _ in 0..<7 { now = counter.closeWindow() }
   #expect(counter.add(9, at: now))
+}
+
+@Test func `peers behind one link give way to one behind another`() {
+  let counter = Counter()
+  for hint in 1...8 as ClosedRange<UInt64> { #expect(counter.add(hint, from: 3, at: start + .seconds(hint))) }
+  #expect(!counter.add(9, from: 3, at: start + .seconds(9)))
+  for hint in 10...13 as ClosedRange<UInt64> { #expect(counter.add(hint, from: 4, at: start + .seconds(hint))) }
+  // Half of the places each.
+  #expect(!counter.add(14, from: 4, at: start + .seconds(14)))
+  #expect((1...8).filter { counter.demand.contains($0) } == [5, 6, 7, 8])
 }
 
 @Test func nobodyWithoutANameHasAPlace() { #expect(!TrafficDemand().contains(0)) }

@@ -6,7 +6,7 @@ import Testing
 
 private let golden = hex(
   """
-  01 03 02 00 05 02 0000 0000000700000001 00000009aabbccdd 0000000700000003 01
+  01 03 02 00 05 02 0000 0000000700000001 00000009aabbccdd 0000000700000003 03
   """)
 
 private let hello = SealHello(
@@ -23,17 +23,19 @@ private let hello = SealHello(
   var short = hello
   short.channelEpoch = short.ownEpoch
   short.readsJoined = false
+  short.readsBusy = false
   for count in 24..<32 { #expect(try SealHello([UInt8](golden[..<count]).span.bytes) == short) }
 }
 
 @Test func aSealedHelloSaysWhatItsNodeReads() throws {
   var silent = hello
   silent.readsJoined = false
+  silent.readsBusy = false
   #expect(try SealHello([UInt8](golden[..<32]).span.bytes) == silent)
   #expect(written(silent) == golden.with { $0[32] = 0 })
   // Other features are a later version's.
   #expect(try SealHello(golden.with { $0[32] = 0xFF }.span.bytes) == hello)
-  #expect(try SealHello(golden.with { $0[32] = 0xFE }.span.bytes) == silent)
+  #expect(try SealHello(golden.with { $0[32] = 0xFC }.span.bytes) == silent)
 }
 
 @Test func aChannelEpochBelowTheBootEpochIsRefused() {

@@ -4,158 +4,6 @@ import Seal
 import TestSupport
 import Testing
 
-private let required = TopologyFlags(relays: true, encryption: .required)
-private let optional = TopologyFlags(relays: true, encryption: .optional)
-
-/// Two seals, and a path between them that the test controls.
-private final class Pair {
-  final class End {
-    let seal: Seal
-    let cryptography: StandInCryptography
-    var events: [SealEvent] = []
-    var received: [[UInt8]] = []
-    var notOpened = 0
-    var channelEpochHeard: UInt64?
-
-    init(_ seal: Seal, _ cryptography: StandInCryptography) {
-      self.seal = seal
-      self.cryptography = cryptography
-    }
-  }
-
-  var client: End
-  var server: End
-  var now = Instant.zero + .seconds(1000)
-  var random: SeededRandom
-  var lossPerThousand: UInt64 = 0
-  /// Looks at every frame, and may drop (nil) or change it. The type is 36 or 37.
-  var onTheWay: (_ fromClient: Bool, _ type: UInt8, [UInt8]) -> [UInt8]? = { _, _, payload in payload }
-
-  init(
-    seed: UInt64 = 1, clientFlags: (own: TopologyFlags, seen: TopologyFlags) = (required, required),
-    serverFlags: (own: TopologyFlags, seen: TopologyFlags) = (required, required),
-    lifetime: SessionLifetime = SessionLifetime(), asks: Bool = false,
-    epochs: (client: UInt64, server: UInt64) = (5, 9),
-    known: (client: UInt64, server: UInt64)? = nil
-  ) {
-    let people = [Identity(1), Identity(2)].sorted { $0.id < $1.id }
-    let known = known ?? epochs
-    client = End(
-      Seal(
-        local: people[0].id, peer: people[1].id, localEpoch: epochs.client, peerEpoch: known.server,
-        ownFlags: clientFlags.own, peerFlags: serverFlags.seen, lifetime: lifetime), StandInCryptography(people[0]))
-    server = End(
-      Seal(
-        local: people[1].id, peer: people[0].id, localEpoch: epochs.server, peerEpoch: known.client,
-        ownFlags: serverFlags.own, peerFlags: clientFlags.seen, lifetime: lifetime, asksApplication: asks),
-      StandInCryptography(people[1]))
-    random = SeededRandom(seed: seed)
-  }
-
-  func other(_ end: End) -> End { end === client ? server : client }
-
-  private func receive(_ payload: [UInt8], _ type: UInt8, at end: End) {
-    if type == 37 {
-      var plaintext = [UInt8](repeating: 0, count: payload.count)
-      let opened = plaintext.withUnsafeMutableBytes { end.seal.open(payload.span.bytes, into: $0, now: now) }
-      switch opened {
-      case .payload(_, let count): end.received.append([UInt8](plaintext[1..<1 + count]))
-      case .hello(let epoch): end.channelEpochHeard = epoch ?? end.channelEpochHeard
-      case nil:
-        end.notOpened += 1
-        end.seal.noteUndecryptable(now: now)
-      }
-      return
-    }
-    let datagram = [UInt8](payload[16...])
-    if datagram.isEmpty { return end.seal.noteUndecryptable(now: now) }
-    var reply = [UInt8](repeating: 0, count: 2048)
-    let name = end.seal.sessionName
-    let answer =
-      name.isClient
-      ? .refused
-      : reply.withUnsafeMutableBytes { end.cryptography.answerHello(datagram.span.bytes, name, reply: $0, now: now) }
-    switch answer {
-    case .refused: end.seal.receiveHandshake(datagram.span.bytes, now: now)
-    case .reply(let count): carry([UInt8](repeating: 0, count: 16) + reply[..<count], 36, from: end)
-    case .accepted:
-      if end.seal.receiveAgain(datagram.span.bytes, now: now) { return }
-      if end.seal.mayAccept(now: now), let made = end.cryptography.acceptSession(datagram.span.bytes, name, now: now) {
-        end.seal.accept(made, now: now)
-      }
-    }
-  }
-
-  private func carry(_ payload: [UInt8], _ type: UInt8, from end: End) {
-    if random.below(1000) < lossPerThousand { return }
-    if let payload = onTheWay(end === client, type, payload) { receive(payload, type, at: other(end)) }
-  }
-
-  /// Steps 1 to 3 of the drain rule at one end; true when a frame left.
-  private func drain(_ end: End) -> Bool {
-    if end.seal.needsSession(now: now) {
-      end.seal.begin(end.cryptography.beginSession(end.seal.sessionName, now: now), now: now)
-    }
-    var buffer = [UInt8](repeating: 0, count: 2048)
-    var hasMoved = false
-    while let frame = buffer.withUnsafeMutableBytes({ end.seal.nextFrame(into: $0, now: now) }) {
-      hasMoved = true
-      switch frame {
-      case .handshake(let count): carry([UInt8](buffer[..<count]), 36, from: end)
-      case .sealed(let count): carry([UInt8](buffer[..<count]), 37, from: end)
-      }
-    }
-    while let event = end.seal.nextEvent() { end.events.append(event) }
-    return hasMoved
-  }
-
-  func settle() {
-    for _ in 0..<200 {
-      let hasMoved = drain(client)
-      if !drain(server) && !hasMoved { return }
-    }
-    Issue.record("two seals keep each other busy")
-  }
-
-  func pass(_ span: TimeSpan) {
-    let end = now + span
-    settle()
-    var steps = 0
-    while true {
-      let next = min(client.seal.nextDeadline(hasRoute: true), server.seal.nextDeadline(hasRoute: true))
-      if next > end { break }
-      now = max(now, next)
-      for side in [client, server] { side.seal.handleTimeout(now: now) }
-      settle()
-      steps += 1
-      if steps == 5000 {
-        Issue.record("a deadline that does not go away")
-        break
-      }
-    }
-    now = end
-  }
-
-  func say(_ text: [UInt8], from end: End) {
-    var record = [UInt8](repeating: 0, count: text.count + 1 + SealLimits.overheadBytesMax)
-    let plaintext = [32] + text
-    let count = record.withUnsafeMutableBytes { record in
-      plaintext.withUnsafeBytes { end.seal.seal($0, into: record) }
-    }
-    if count > 0 { carry([UInt8](record[..<count]), 37, from: end) }
-  }
-
-  var areOpen: Bool { client.seal.isOpen && server.seal.isOpen }
-
-  static func open(_ lifetime: SessionLifetime = SessionLifetime()) throws -> Pair {
-    let pair = Pair(lifetime: lifetime)
-    pair.client.seal.isWanted = true
-    pair.settle()
-    try #require(pair.areOpen)
-    return pair
-  }
-}
-
 @Suite struct SealTests {
   @Test func aClientWithSomethingToSayOpensASealAndBothEndsTalk() throws {
     let pair = try Pair.open()
@@ -267,11 +115,52 @@ private final class Pair {
     // The last of the server's flights, and all after it, do not arrive until the client has given up.
     lastFrame = frames
     let broken = pair()
-    broken.pass(SealLimits.handshakeTime)
+    broken.pass(SealLimits.stallTime)
     #expect(broken.client.events == [.failed(.timedOut)] && !broken.areOpen)
     broken.onTheWay = { _, _, payload in payload }
     broken.pass(.seconds(3))
     #expect(broken.areOpen)
+  }
+
+  @Test func `a handshake without progress fails before its retransmissions end`() {
+    let pair = Pair()
+    // The client shows that it receives, and proves nothing.
+    pair.onTheWay = { isFromClient, type, payload in
+      isFromClient && type == 36 && payload[SealLimits.handshakeHeaderBytes] != 1 ? nil : payload
+    }
+    pair.client.seal.isWanted = true
+    let start = pair.now
+    pair.pass(.milliseconds(11_900))
+    #expect(pair.server.seal.progressAt == start)
+    pair.pass(.milliseconds(200))
+    #expect(pair.server.events.first == .failed(.timedOut))
+    #expect(pair.server.seal.obstacle?.reason == .failed(.timedOut))
+  }
+
+  @Test func `the other end learns that its session was given up for another peer, and may come back`() throws {
+    let pair = try Pair.open()
+    var buffer = [UInt8](repeating: 0, count: 2_048)
+    let frame = buffer.withUnsafeMutableBytes { pair.server.seal.end(.busy, into: $0, now: pair.now) }
+    guard case .sealed(let count)? = frame else { return Issue.record("nothing is sent") }
+    var plaintext = [UInt8](repeating: 0, count: count)
+    let record = [UInt8](buffer[..<count])
+    _ = plaintext.withUnsafeMutableBytes { pair.client.seal.open(record.span.bytes, into: $0, now: pair.now) }
+    #expect(!pair.client.seal.isOpen && pair.client.seal.refusal == nil)
+    #expect(pair.client.seal.obstacle?.reason == .failed(.busy))
+    #expect(pair.client.seal.nextDeadline(hasRoute: true) <= pair.now + SealLimits.busyPauseMax)
+  }
+
+  @Test func `without a place for a handshake a seal tries again after four seconds at most`() {
+    let pair = Pair()
+    pair.client.seal.isWanted = true
+    for _ in 0..<8 {
+      #expect(pair.client.seal.needsSession(now: pair.now))
+      pair.client.seal.postpone(now: pair.now)
+      #expect(pair.client.seal.obstacle?.reason == .noPlaceHere)
+      let next = pair.client.seal.nextDeadline(hasRoute: true)
+      #expect(next > pair.now && next <= pair.now + SealLimits.busyPauseMax)
+      pair.now = next
+    }
   }
 
   @Test func withoutAnAnswerItTriesAgainAndWaitsLongerEachTime() {

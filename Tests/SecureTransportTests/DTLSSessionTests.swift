@@ -301,6 +301,53 @@ struct DatagramSessionTests {
     #expect(path.now - start <= SealLimits.handshakeTime)
   }
 
+  /// The hello with the cookie.
+  private func secondHello(_ path: Path) throws -> [UInt8] {
+    path.begin()
+    let first = try #require(path.take(path.client).first)
+    let answer = try #require(path.receiveAtServer(first).first)
+    path.client?.receiveHandshake(answer.span.bytes, now: path.now)
+    return try #require(path.take(path.client).first)
+  }
+
+  @Test func `a client whose hello finds no place is told so`() throws {
+    let path = try Path()
+    let hello = try secondHello(path)
+    var reply = [UInt8](repeating: 0, count: SealLimits.handshakeBytesMax)
+    let count = reply.withUnsafeMutableBytes { path.sessions.server.refuseHello(hello.span.bytes, reply: $0) }
+    path.client?.receiveHandshake(reply.span.bytes.extracting(..<count), now: path.now)
+    #expect(path.client?.state == .failed(.busy))
+  }
+
+  @Test func `a handshake that one end gives up ends at the other end at once`() throws {
+    for isServer in [true, false] {
+      let path = try Path()
+      let hello = try secondHello(path)
+      _ = path.receiveAtServer(hello)
+      let (leaver, other) = isServer ? (path.server, path.client) : (path.client, path.server)
+      leaver?.abandon()
+      #expect(leaver?.state == .failed(.displaced))
+      let told = path.take(leaver)
+      #expect(told.count == 1)
+      for datagram in told { other?.receiveHandshake(datagram.span.bytes, now: path.now) }
+      #expect(other?.state == .failed(.busy))
+    }
+  }
+
+  @Test func `progress is what moves the handshake, and nothing that is repeated`() throws {
+    let path = try Path()
+    let hello = try secondHello(path)
+    _ = path.receiveAtServer(hello)
+    let flight = path.take(path.server)
+    let before = try #require(path.server?.progress)
+    for _ in 0..<3 { _ = path.receiveAtServer(hello) }
+    path.server?.receiveHandshake([UInt8](repeating: 0, count: 40).span.bytes, now: path.now)
+    #expect(path.server?.progress == before)
+    for datagram in flight { path.client?.receiveHandshake(datagram.span.bytes, now: path.now) }
+    for datagram in path.take(path.client) { _ = path.receiveAtServer(datagram) }
+    #expect(try #require(path.server?.progress) > before && path.server?.state == .established)
+  }
+
   @Test func nothingSaidIsReadableOnTheWay() throws {
     let path = try Path.established()
     let canary = Array("the canary sings at noon".utf8)

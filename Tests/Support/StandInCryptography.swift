@@ -81,6 +81,13 @@ public final class StandInCryptography: NodeCryptography {
     return .reply(byteCount: answer.count)
   }
 
+  public func refuseHello(_ datagram: RawSpan, reply: UnsafeMutableRawBufferPointer) -> Int {
+    guard let message = StandInMessage(datagram) else { return 0 }
+    let answer = StandInMessage(.busy, client: message.client, server: 0).encoded()
+    reply.copyBytes(from: answer)
+    return answer.count
+  }
+
   public func acceptSession(_ datagram: RawSpan, _ name: SessionName, now: Instant) -> (any PeerSession)? {
     sessionCount += 1
     let session = StandInSession(identity, name, random: random.next(), now: now)

@@ -22,9 +22,9 @@ enum StandInHash {
 }
 
 /// A datagram of the stand-in's handshake: hello, verify with a cookie, hello with the cookie, proof, finish,
-/// finished. Both proofs carry a point and a hash over all of it.
+/// finished; busy when there is no place, or none any more. Both proofs carry a point and a hash over all of it.
 struct StandInMessage {
-  enum Kind: UInt8 { case hello = 1, verify, proof, finish, finished }
+  enum Kind: UInt8 { case hello = 1, verify, proof, finish, finished, busy }
 
   static let byteCount = 90
   var kind: Kind
@@ -66,6 +66,7 @@ public final class StandInSession: PeerSession {
   public private(set) var state = SessionState.handshaking
   public private(set) var peerChain: [[UInt8]] = []
   public private(set) var nextDeadline = Instant.never
+  public private(set) var progress: UInt32 = 0
 
   private let identity: Identity
   private let name: SessionName
@@ -122,8 +123,17 @@ public final class StandInSession: PeerSession {
     case (.finished, true):
       guard state == .handshaking, message.kind == .finish, received.client == random else { return }
       establish(received, now)
+    case (.busy, _):
+      guard state == .handshaking, received.client == clientRandom else { return }
+      fail(.busy)
     case (.verify, false), (.hello, true), (.proof, false), (.finish, true), (.finished, false): return
     }
+  }
+
+  public func abandon() {
+    guard state == .handshaking else { return }
+    outgoing = [StandInMessage(.busy, client: clientRandom, server: 0).encoded()]
+    fail(.displaced)
   }
 
   public func nextHandshake(into buffer: UnsafeMutableRawBufferPointer) -> Int {
@@ -186,7 +196,10 @@ public final class StandInSession: PeerSession {
   // MARK: Inside
 
   private func transmit(_ message: StandInMessage, _ now: Instant) {
-    if message.kind != self.message.kind || message.server != self.message.server { pause = .milliseconds(500) }
+    if message.kind != self.message.kind || message.server != self.message.server {
+      progress += 1
+      pause = .milliseconds(500)
+    }
     self.message = message
     outgoing.append(message.encoded())
     nextDeadline = now + pause
@@ -196,15 +209,20 @@ public final class StandInSession: PeerSession {
   /// Whether the message proves the key of the node that the other end is to be.
   private func prove(_ received: StandInMessage) -> Bool {
     if Identity.id(of: received.point.span.bytes) == name.peer { return true }
-    state = .failed(.wrongIdentity)
-    nextDeadline = .never
+    fail(.wrongIdentity)
     return false
+  }
+
+  private func fail(_ reason: SessionFailure) {
+    state = .failed(reason)
+    nextDeadline = .never
   }
 
   private func establish(_ received: StandInMessage, _ now: Instant) {
     let randoms = StandInMessage.octets(received.client) + StandInMessage.octets(received.server)
     key = StandInHash.of(randoms.span.bytes, seed: 9)
     peerChain = [received.point]
+    progress += 1
     state = .established
     nextDeadline = .never
   }

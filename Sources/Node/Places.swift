@@ -1,0 +1,188 @@
+import Channel
+import Frame
+import Journal
+import Primitives
+import Seal
+
+/// Whose place in a full table a newcomer takes.
+enum Place {
+  /// There is a free one for it.
+  case free
+  /// That of another association.
+  case taken(from: Association)
+  /// None gives way: the newcomer is refused.
+  case none
+}
+
+/// Places for handshakes and for associations, shared by the links over which the peers are reached.
+///
+/// Ids cost nothing, so a place is charged to a link, whose neighbour has proved its key: the one that brought the frame
+/// which opened the association, or the first one of the route when this node needs it. It moves with the last frame that
+/// was opened, and after the link has closed to that of the next route.
+extension Associations {
+  /// A channel that was not used for this time and holds nothing undelivered gives its place to any newcomer.
+  static let idleTime = TimeSpan.seconds(10)
+  /// So does one whose peer has not proved its key after this time, even if messages wait for it.
+  static let unprovenTime = TimeSpan.seconds(5)
+
+  /// The place for a handshake with `peer`, charged to the link of `holder`.
+  ///
+  /// Strangers share what is not reserved, proven peers all, each link at most as much as is free afterwards. A pinned peer
+  /// takes any free place. In a full table a handshake of the link with most places gives way, if the link then still has
+  /// as many as that of the newcomer, or one that makes no progress.
+  func handshakePlace(for peer: NodeID, _ holder: Int, _ standing: (Association?) -> Standing, now: Instant) -> Place {
+    var share = FairShare(capacity: SealLimits.handshakesMax)
+    for association in all where association.peer != peer && association.handshakeProgressAt != nil {
+      share.take(1, by: association.holder)
+    }
+    let own = share.held(by: holder) + 1
+    let rank = standing(nil)
+    switch rank {
+    case .stranger: if own + SealLimits.handshakesReserved <= share.free { return .free }
+    case .proven: if own <= share.free { return .free }
+    case .pinned: if share.free > 0 { return .free }
+    }
+    var found: (association: Association, order: Order)?
+    for association in all where association.peer != peer {
+      guard let progressAt = association.handshakeProgressAt, standing(association) <= rank else { continue }
+      let held = share.held(by: association.holder)
+      guard held > own || progressAt + SealLimits.claimTime <= now else { continue }
+      let order = Order(group: 0, held: held, rank: standing(association).rawValue, usedAt: progressAt)
+      if found == nil || order < found!.order { found = (association, order) }
+    }
+    return found.map { .taken(from: $0.association) } ?? .none
+  }
+
+  /// The place for an association with `peer`, charged to the link of `holder`.
+  ///
+  /// In a full table the largest holder gives way as long as it has more than the newcomer's link would have; otherwise
+  /// one that is idle, or whose peer proves nothing. Of a holder's channels those of lower standing go first, of these
+  /// those that carry nothing, and the one unused for longest. A pinned peer whose messages are undelivered goes last,
+  /// and one whose messages the application has not read stays.
+  func place(for peer: NodeID, _ holder: Int, _ standing: (Association?) -> Standing, now: Instant) -> Place {
+    if all.count < Limits.channelsMax { return .free }
+    var share = FairShare(capacity: Limits.channelsMax)
+    for association in all { share.take(1, by: association.holder) }
+    let own = share.held(by: holder) + 1
+    let newcomer = standing(nil)
+    var found: (association: Association, order: Order)?
+    for association in all where !association.hasUnreadMessages {
+      let rank = standing(association)
+      let held = share.held(by: association.holder)
+      let isCarrying = association.channel.hasUnfinishedSends
+      let group: Int
+      if association.isEvictable {
+        group = 0
+      } else if held > own {
+        group = 1
+      } else if held < own && association.holder != holder {
+        continue
+      } else if (rank < .pinned || newcomer == .pinned) && association.isUseless(now) {
+        group = 2
+      } else if rank < newcomer && newcomer == .pinned {
+        group = 3
+      } else {
+        continue
+      }
+      let order = Order(
+        isLast: rank == .pinned && isCarrying, group: group, held: held, rank: 2 * rank.rawValue + (isCarrying ? 1 : 0),
+        usedAt: association.usedAt)
+      if found == nil || order < found!.order { found = (association, order) }
+    }
+    return found.map { .taken(from: $0.association) } ?? .none
+  }
+
+  /// The order in which places are given up.
+  private struct Order {
+    var isLast = false
+    var group: Int
+    var held: Int
+    var rank: Int
+    var usedAt: Instant
+
+    static func < (left: Order, right: Order) -> Bool {
+      if left.isLast != right.isLast { return right.isLast }
+      if left.group != right.group { return left.group < right.group }
+      if left.held != right.held { return left.held > right.held }
+      if left.rank != right.rank { return left.rank < right.rank }
+      return left.usedAt < right.usedAt
+    }
+  }
+}
+
+extension Association {
+  /// Whom its place and its handshake are charged to.
+  var holder: Int { ingress ?? FairShare.ownHolder }
+
+  /// When its handshake last made progress; nil without one.
+  var handshakeProgressAt: Instant? { protection.seal?.progressAt }
+
+  /// It was not used for long and carries nothing, or its peer does not prove its key.
+  fileprivate func isUseless(_ now: Instant) -> Bool {
+    if !channel.hasUnfinishedSends { return usedAt + Associations.idleTime <= now }
+    guard let seal = protection.seal, !seal.isOpen else { return false }
+    return usedAt + Associations.unprovenTime <= now
+  }
+}
+
+extension Node {
+  /// How well a peer is known whose frames are sealed, or are not.
+  func standing(of peer: NodeID, isSealed: Bool) -> Standing {
+    if !isSealed { return .stranger }
+    if trust?.isKnown(peer) ?? false { return .pinned }
+    return provenPeers.contains(peer) ? .proven : .stranger
+  }
+
+  private func standing(of association: Association) -> Standing {
+    standing(of: association.peer, isSealed: association.protection.seal != nil)
+  }
+
+  /// Takes a place for a handshake with `peer`, charged to the link of `holder`. False when there is none.
+  func takeHandshakePlace(for peer: NodeID, _ holder: Int, _ now: Instant) -> Bool {
+    let newcomer = standing(of: peer, isSealed: true)
+    switch associations.handshakePlace(for: peer, holder, { $0.map { standing(of: $0) } ?? newcomer }, now: now) {
+    case .free: return true
+    case .none: return false
+    case .taken(let other):
+      guard let seal = other.protection.seal else { preconditionFailure("a handshake without a seal") }
+      let byteCount = seal.displaceHandshake(into: sealScratch, now: now)
+      if byteCount > 0 { sendHandshake(byteCount, to: other) }
+      isPumpDue = true
+      return true
+    }
+  }
+
+  /// Takes a place for an association with `peer`, charged to the link of `holder`. False when there is none.
+  func takePlace(for peer: NodeID, _ holder: Int, isSealed: Bool, _ now: Instant) -> Bool {
+    let newcomer = standing(of: peer, isSealed: isSealed)
+    switch associations.place(for: peer, holder, { $0.map { standing(of: $0) } ?? newcomer }, now: now) {
+    case .free: return true
+    case .none:
+      journal.record(
+        .notice, .channelsFull, at: now, UInt64(associations.all.count), UInt64(Limits.channelsMax), node: peer)
+      return false
+    case .taken(let other):
+      endSession(with: other, .busy, now)
+      journal.record(.info, .channelClosed, at: now, node: other.peer)
+      associations.remove(other)
+      return true
+    }
+  }
+
+  /// Whether a session with a peer that has none would find a place now.
+  func hasPlace(for peer: NodeID, _ now: Instant) -> Bool {
+    let holder = mesh.route(to: peer).map { Int($0.link) } ?? FairShare.ownHolder
+    let newcomer = standing(of: peer, isSealed: true)
+    if associations.association(with: peer) == nil,
+      case .none = associations.place(for: peer, holder, { $0.map { standing(of: $0) } ?? newcomer }, now: now)
+    {
+      return false
+    }
+    if case .none = associations.handshakePlace(
+      for: peer, holder, { $0.map { standing(of: $0) } ?? newcomer }, now: now)
+    {
+      return false
+    }
+    return true
+  }
+}

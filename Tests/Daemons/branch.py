@@ -1,0 +1,130 @@
+"""Nodes that exist only behind one member, which invents them: their keys are real, and they begin end-to-end sessions with the
+box of that member. Written from docs/protocol.md, “Sealing”."""
+import os
+import struct
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../Lab/lab"))
+
+from client import ADVERTISEMENT, INTERACTIVE, SEALED, SEALED_FLAG, TOPOLOGY, Identity, frame
+from conversation import HANDSHAKE, HELLO, Conversation
+from dtls import Session
+from member import PING, PONG, RELAYS, Key, advertisement, topology
+
+PROBE = 28
+READS_BUSY = b"\2"
+ADVERTISEMENT_SECONDS = 0.01
+HELLO_VERIFY_REQUEST, MESSAGE_TYPE = 3, 13
+
+
+class End(Conversation):
+    """A conversation whose sealed hello says that its node reads the refusal “busy”."""
+
+    def _seal(self, kind, payload):
+        super()._seal(kind, payload + self.identity.epoch + READS_BUSY if kind == HELLO else payload)
+
+    @property
+    def is_open(self):
+        return self._accepted
+
+
+def invent(count, box, stops):
+    """Identities below the id of the box: they are the DTLS clients. Those that stop need no certificate of their own. Takes some
+    seconds, so call it before the member links."""
+    found, shared = [], Identity() if stops else None
+    while len(found) < count:
+        identity = Key() if stops else Identity()
+        if identity.id < box:
+            if stops:
+                identity.certificate, identity.key = shared.certificate, shared.key
+            found.append(identity)
+    return found
+
+
+class Branch:
+    """Nodes behind a member. With `stops` they begin a handshake, show that they receive, and send nothing more; the others open
+    a session and send a probe in it."""
+
+    def __init__(self, member, identities, stops):
+        self.member, self.identities, self.stops, self.number = member, identities, stops, 0
+        self.ends, self.refused, self.box_epoch, self.box_flags = {}, set(), None, None
+
+    def announce(self, sequence=1):
+        """Tell of the links between the member and its nodes."""
+        me = self.member
+        ids = [identity.id for identity in self.identities]
+        me.stream.send(advertisement(me.identity, TOPOLOGY, sequence, topology([me.box, *ids[:63]])))
+        for identity in self.identities:
+            me.stream.send(advertisement(identity, TOPOLOGY, sequence, topology([me.identity.id])))
+            self.serve(ADVERTISEMENT_SECONDS)
+
+    def begin(self):
+        """Every node begins a handshake, one after the other."""
+        end = time.monotonic() + 10
+        while self.box_epoch is None or self.box_flags is None:
+            assert time.monotonic() < end, "the box does not advertise its links"
+            self.serve(0.1)
+        for identity in self.identities:
+            if self.stops:
+                self.ends[identity.id] = Session(identity.certificate, identity.key, True)
+            else:
+                self.ends[identity.id] = self._conversation(identity)
+                self.ends[identity.id].say(PROBE, b"")
+            self._tick(identity)
+            self.serve(ADVERTISEMENT_SECONDS)
+
+    @property
+    def open(self):
+        """How many nodes have a session."""
+        return sum(1 for key, end in self.ends.items() if not self.stops and end.is_open and key not in self.refused)
+
+    def serve(self, seconds=0.0):
+        """Read what came, and answer what is to be answered."""
+        for each, _ in self.member.stream.receive(seconds):
+            kind, destination, source, payload = each[1], each[8:24], each[24:40], each[48:]
+            if kind == PING:
+                self.member.stream.send(frame(PONG, payload, self.member.identity.id))
+            elif kind == ADVERTISEMENT and source == self.member.box and payload[0] == TOPOLOGY:
+                self.box_epoch, self.box_flags = payload[4:12], payload[20 + 65]
+            elif destination in self.ends:
+                self._take(destination, kind, payload)
+        for identity in self.identities:
+            if identity.id in self.ends:
+                self._tick(identity)
+
+    def _take(self, node, kind, payload):
+        end = self.ends[node]
+        try:
+            if self.stops:
+                if kind == HANDSHAKE and payload[16 + MESSAGE_TYPE :][:1] == bytes([HELLO_VERIFY_REQUEST]):
+                    end.receive(payload[16:])
+            elif kind == HANDSHAKE:
+                end.take_handshake(payload)
+            elif kind == SEALED:
+                end.take_sealed(payload)
+        except (RuntimeError, ValueError):
+            # The box has no place, or none any more.
+            self.refused.add(node)
+
+    def _tick(self, identity):
+        if identity.id in self.refused:
+            return
+        end = self.ends[identity.id]
+        if not self.stops:
+            return end.tick()
+        end.time_passed()
+        for datagram in end.outgoing():
+            self._send(identity.id, HANDSHAKE, self.box_epoch + identity.epoch + datagram)
+
+    def _conversation(self, identity):
+        return End(
+            identity, self.member.box, RELAYS, self.box_flags, self.box_epoch,
+            lambda kind, payload: self._send(identity.id, kind, payload), lambda word, **pairs: None,
+            lambda kind, message: None)
+
+    def _send(self, source, kind, payload):
+        self.number += 1
+        self.member.stream.send(frame(
+            kind, payload, source, struct.pack(">Q", self.number), self.member.box, SEALED_FLAG if kind == SEALED else 0,
+            INTERACTIVE))
