@@ -11,7 +11,7 @@ import zlib
 
 from daemons import Daemon, wait
 from people import PeopleTest
-from causeway import CausewayError, StreamError
+from causeway import CausewayError, Outcome, StreamError
 from stranger import STORED, Offer, leaf
 
 
@@ -148,8 +148,8 @@ class ReceiversTest(PeopleTest):
         address, end = self.address(node, self.type), time.monotonic() + 3
         session = node.open_session(self.type)
         while time.monotonic() < end:
-            outcomes.append(session.invite(address).wait(20)[0].name)
-        declined = outcomes.count("DECLINED")
+            outcomes.append(session.invite(address).wait(20)[0])
+        declined = outcomes.count(Outcome.DECLINED)
         print(f"{len(outcomes)} invitations, {declined} declined, {len(receiver.heard)} lines", flush=True)
         self.assertEqual(sum("was not accepted" in line for line in receiver.heard), 1, receiver.heard[:9])
         self.assertLess(declined, 20)
