@@ -200,7 +200,9 @@ final class IncomingRun: Sendable {
             defer { newest = nil }
             return newest
           }) {
-            return offered
+            if self.connection.incoming.enter(self) { return offered }
+            // It comes again until there is a place.
+            offered.refuse(isPostponed: true)
           }
           if await self.returned.next() == nil { return nil }
         }

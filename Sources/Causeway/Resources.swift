@@ -29,11 +29,7 @@ final class Resources: Sendable {
       expected?.fulfil(stream)
     case .offer(let resource, _)?:
       let route = Route(sender: stream.sender.address, resource: resource)
-      if let known = state.withLock({ $0.routes[route] }) {
-        // It was accepted: it comes again until there is a place.
-        guard connection.incoming.enter(known) else { return stream.refuse(isPostponed: true) }
-        return known.again(stream)
-      }
+      if let known = state.withLock({ $0.routes[route] }) { return known.again(stream) }
       let run = IncomingRun(connection, session, stream.sender, resource)
       guard connection.incoming.enter(run) else { return }
       guard unanswered.enter(run) else { return connection.incoming.leave(run) }

@@ -60,16 +60,21 @@ final class DaemonStandIn: Sendable {
 
   /// The next request of a type; those before it are passed over.
   func asked(_ type: UInt8, _ place: SourceLocation = #_sourceLocation) async throws -> Asked {
+    try await askedNext([type], place)
+  }
+
+  /// The next request of one of these types.
+  func askedNext(_ types: [UInt8], _ place: SourceLocation = #_sourceLocation) async throws -> Asked {
     for _ in 0..<500 {
       let found: Asked? = state.withLock { state in
-        guard let index = state.asked[state.seen...].firstIndex(where: { $0.type == type }) else { return nil }
+        guard let index = state.asked[state.seen...].firstIndex(where: { types.contains($0.type) }) else { return nil }
         state.seen = index + 1
         return state.asked[index]
       }
       if let found { return found }
       try await Task.sleep(for: .milliseconds(10))
     }
-    throw Missing(type: type, place: place)
+    throw Missing(type: types[0], place: place)
   }
 
   struct Missing: Error {

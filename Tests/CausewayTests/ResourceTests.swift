@@ -277,6 +277,41 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(refused == 1)
 }
 
+@Test(.timeLimit(.minutes(1))) func `a member with all places for offers makes one for another member's`() async throws
+{
+  let test = try await Transferring(), end = test.wire.ends[1]
+  for number in 0..<8 {
+    test.wire.open("causeway:resource:0123456789abcdef:000000000000000\(number)", to: 1, UInt32(70 + number))
+    #expect(try await end.daemon.asked(14).fields[4] == 1)
+  }
+  let name = "causeway:resource:0123456789abcdef:00000000000000ff"
+  end.daemon.tell(streamPacket(end.number, 90, .numbered(3), name))
+  // One of the first member's ends so that it comes again, and the other member's is taken.
+  var postponed = 0, taken = 0
+  while postponed == 0 || taken == 0 {
+    switch try await end.daemon.askedNext([14, 18]) {
+    case let asked where asked.type == 14: taken += Int(asked.fields[4])
+    case let asked: postponed += asked.fields.count == 5 && asked.fields[4] == 1 ? 1 : 0
+    }
+  }
+  #expect(taken == 1)
+}
+
+@Test(.timeLimit(.minutes(1))) func `a transfer whose place another one gets goes on when its sender comes again`()
+  async throws
+{
+  let test = try await Transferring(), content = big + big + big + big
+  try test.from.write("a", content)
+  let sending = try await test.offer("a"), offer = try await test.wire.offered()
+  let receiving = try await offer.accept(into: test.into.path)
+  while test.wire.written < 1_000_000 { try await Task.sleep(for: .milliseconds(1)) }
+  offer.run.giveWay()
+  #expect(try await receiving.finish() == [test.into.path + "/a"])
+  _ = try await sending.finish()
+  #expect(test.into.content("a") == content && test.wire.streams == 4)
+  #expect(test.wire.written - content.count < 2_000_000)
+}
+
 @Test(.timeLimit(.minutes(1))) func `an offer that finds no place is made again until it has one`() async throws {
   let test = try await Transferring()
   try test.from.write("a", [1])

@@ -75,7 +75,8 @@ final class Wire: Sendable {
           told.append((stream.opener, streamRoomPacket(stream.number, limit(5))))
         } else {
           state.streams[index].isOver = true
-          told.append((stream.opener, streamEndedPacket(stream.number, 0, 2)))
+          let isPostponed = fields.count > 13 && fields[13] == 1
+          told.append((stream.opener, streamEndedPacket(stream.number, 0, isPostponed ? 3 : 2)))
         }
       case 15:
         guard let index = index(number(0)), let taker = state.streams[index].taker else { return }
@@ -91,14 +92,14 @@ final class Wire: Sendable {
         told.append((end, streamEndedPacket(number(0), 0, 0)))
       default:
         guard let index = index(number(0)) else { return }
-        let stream = state.streams[index]
+        let stream = state.streams[index], reason: UInt8 = fields.count > 4 && fields[4] == 1 ? 3 : 1
         state.streams[index].isOver = true
         if stream.opener != end {
-          told.append((stream.opener, streamEndedPacket(stream.number, 0, 1)))
+          told.append((stream.opener, streamEndedPacket(stream.number, 0, reason)))
         } else if let taker = stream.taker {
-          told.append((1 - end, streamEndedPacket(taker, 0, 1)))
+          told.append((1 - end, streamEndedPacket(taker, 0, reason)))
         } else {
-          told.append((1 - end, streamEndedPacket(ends[1 - end].number, stream.received, 1)))
+          told.append((1 - end, streamEndedPacket(ends[1 - end].number, stream.received, reason)))
         }
       }
       if state.written >= state.breaksAfter {
