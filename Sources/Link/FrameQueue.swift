@@ -112,6 +112,9 @@ public struct FrameQueue {
     return pool.groups[group].own.first(in: pool.flows) { $0.destination == destination } != nil
   }
 
+  /// Whether frames that came from `ingress` are queued; not for control frames.
+  public func hasFrames(from ingress: Int) -> Bool { share.held(by: ingress) > 0 }
+
   /// Whether the pool and the link have room for a frame of the greatest length from `ingress`.
   public func hasRoom(for ingress: Int) -> Bool {
     share.mayTake(longestFrameBlocks, by: ingress)

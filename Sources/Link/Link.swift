@@ -376,6 +376,8 @@ public struct Link {
   /// newer one replaces them.
   public var takesAdvertisement: Bool { state == .up && queue.controlByteCount < Self.controlBytesAhead }
   public var hasFrames: Bool { !queue.isEmpty }
+  /// Whether routed frames are queued that came from `ingress`: a link slot, or `FramePool.ownIngress`.
+  public func hasFrames(from ingress: Int) -> Bool { queue.hasFrames(from: ingress) }
   /// Bytes queued in one priority.
   public func queuedByteCount(_ priority: FramePriority) -> Int { queue.byteCount(priority) }
   /// Whether there is room for a frame of the greatest length from this node.

@@ -32,7 +32,7 @@ extension Connector {
     for index in candidates.indices where candidates[index].isHeard {
       let (hint, isRelay) = (candidates[index].hint, candidates[index].relays)
       let standing = standing(hint, candidates[index].bearer)
-      candidates[index].isUrgent = standing == .called(isUrgent: true)
+      if case .called(let call) = standing { candidates[index].call = call } else { candidates[index].call = .news }
       switch standing {
       case .parked: setWanted(index, false, isMutual: false, now)
       case .called: want(index, isMutual: false, now)

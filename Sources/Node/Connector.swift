@@ -36,8 +36,8 @@ struct Connector {
     var spareDeferral = TimeSpan(nanoseconds: 0)
     /// A way led to it when it was last looked at.
     var wasReached = false
-    /// Frames wait for it at a parked link.
-    var isUrgent = false
+    /// How it is called, if its link is parked.
+    var call = Call.news
     /// Since when the dial under way had been due.
     var dialDueAt = Instant.zero
     /// Its dial is due, but the adapter has no place for it now, or is busy with another one.
@@ -79,7 +79,16 @@ struct Connector {
     case linked
     /// A parked link, to be left alone or to be dialled.
     case parked
-    case called(isUrgent: Bool)
+    case called(Call)
+  }
+
+  /// What a parked neighbour is called for. A later case is dialled before an earlier one.
+  enum Call: UInt8 {
+    case news
+    /// Frames wait for it.
+    case frames
+    /// Their sender is here and may leave again, or they have waited for `Parking.answerPatience`.
+    case answers
   }
 
   /// Dials under way at once, over all bearers.
@@ -381,8 +390,11 @@ struct Connector {
 
   /// Announced addresses where nobody answers do not make a newcomer wait.
   private func rank(_ index: Int) -> Int {
-    if candidates[index].isUrgent { return 0 }
-    return candidates[index].isProven || candidates[index].failures == 0 ? 1 : 2
+    switch candidates[index].call {
+    case .answers: 0
+    case .frames: 1
+    case .news: candidates[index].isProven || candidates[index].failures == 0 ? 2 : 3
+    }
   }
 
   /// When `nextDial` may have a new result. That a place is free again is an event.

@@ -58,7 +58,7 @@ extension Node {
     for slot in links.indices where links[slot].peer.high == hint && links[slot].bearer == bearer {
       if isOpen(slot) { return .linked }
       if links[slot].state == .parked {
-        return parking.isCalled(slot) ? .called(isUrgent: parking.turns[slot].isUrgent) : .parked
+        return parking.isCalled(slot) ? .called(parking.turns[slot].call) : .parked
       }
     }
     return .none

@@ -44,6 +44,9 @@ struct Parking {
   static let placesAhead = 2
   /// A call with frames that has waited for so long may take the place that is kept for callers.
   static let callPatience = TimeSpan.seconds(3)
+  /// Whoever has frames waiting from a neighbour that is here is called before all others: two neighbours that answer each
+  /// other would else come in turn and never be here together. Others with frames wait for so long at most.
+  static let answerPatience = TimeSpan.seconds(10)
 
   /// One link. Instants are `.never` for what does not apply.
   struct Turn {
@@ -63,6 +66,7 @@ struct Parking {
     /// Since when it is called and frames wait for it.
     var urgentAt = Instant.never
     var isUrgent: Bool { urgentAt != .never }
+    var call = Connector.Call.news
     /// Discovery has heard the neighbour since it was parked, and since when it does not any more.
     var wasHeard = false
     var unheardAt = Instant.never
@@ -170,6 +174,7 @@ struct Parking {
     turns[slot].calledAt = .never
     turns[slot].dialledAt = .never
     turns[slot].urgentAt = .never
+    turns[slot].call = .news
   }
 
   mutating func forget(_ slot: Int) {
@@ -295,6 +300,8 @@ extension Node {
       guard parking.turns[slot].isUrgent else { continue }
       let overdueAt = parking.turns[slot].urgentAt + Parking.callPatience
       if overdueAt <= now { parking.isCallOverdue = true } else { parking.deadline = min(parking.deadline, overdueAt) }
+      let firstAt = parking.turns[slot].urgentAt + Parking.answerPatience
+      if firstAt > now { parking.deadline = min(parking.deadline, firstAt) }
     }
   }
 
@@ -307,6 +314,9 @@ extension Node {
 
   private func callIfDue(_ slot: Int, _ now: Instant) {
     let isUrgent = links[slot].hasFrames
+    let urgentAt = isUrgent ? min(parking.turns[slot].urgentAt, now) : .never
+    let call =
+      !isUrgent ? .news : isAwaited(slot) || urgentAt + Parking.answerPatience <= now ? .answers : Connector.Call.frames
     if !parking.isCalled(slot) {
       let due = max(isUrgent ? now : callTime(slot, now), parking.turns[slot].pauseEnd)
       if due > now {
@@ -314,11 +324,18 @@ extension Node {
         return
       }
       parking.turns[slot].calledAt = now
-    } else if parking.turns[slot].isUrgent == isUrgent {
+    } else if parking.turns[slot].call == call {
       return
     }
-    parking.turns[slot].urgentAt = isUrgent ? now : .never
+    parking.turns[slot].urgentAt = urgentAt
+    parking.turns[slot].call = call
     connector.standingChanged()
+  }
+
+  /// Frames wait for a parked neighbour that come from this node, or from a neighbour that has a stream.
+  private func isAwaited(_ slot: Int) -> Bool {
+    if links[slot].hasFrames(from: FramePool.ownIngress) { return true }
+    return links.indices.contains { links[$0].state == .up && links[slot].hasFrames(from: $0) }
   }
 
   /// When a neighbour is called for whom no frames wait.

@@ -100,13 +100,13 @@ extension Dialler {
   let dialler = hearing(relays: true, leaves: [60])
   dialler.standings = [60: .parked]
   #expect(dialler.dials(within: .seconds(60)) == [])
-  dialler.standings = [60: .called(isUrgent: false)]
+  dialler.standings = [60: .called(.news)]
   #expect(dialler.dials(within: .milliseconds(10)) == [60])
 }
 
 @Test func whoHasFramesIsDialledBeforeWhoIsOnlyVisited() {
   let dialler = hearing(relays: true, leaves: [60, 70])
-  dialler.standings = [60: .called(isUrgent: false), 70: .called(isUrgent: true)]
+  dialler.standings = [60: .called(.news), 70: .called(.frames)]
   dialler.connector.bluetoothPlaces = 1
   #expect(dialler.dials() == [70])
 }
