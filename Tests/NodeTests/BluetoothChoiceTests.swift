@@ -111,6 +111,13 @@ extension Dialler {
   #expect(dialler.dials() == [70])
 }
 
+@Test func whoIsAnsweredIsDialledBeforeWhoOnlyHasFrames() {
+  let dialler = hearing(relays: true, leaves: [60, 70])
+  dialler.standings = [60: .called(.frames), 70: .called(.answers)]
+  dialler.connector.bluetoothPlaces = 1
+  #expect(dialler.dials() == [70])
+}
+
 @Test func withoutAPlaceNobodyIsDialledOverBluetoothAndTheLongestDueComesFirst() {
   let dialler = hearing(relays: true, boxes: [60])
   dialler.connector.bluetoothPlaces = 0

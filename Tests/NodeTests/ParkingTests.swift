@@ -95,6 +95,33 @@ import Testing
   #expect(box.parking == [third])
 }
 
+@Test func whoIsAnsweredByANeighbourThatIsHereIsCalledBeforeOthersForTenSeconds() throws {
+  let box = ParkingBox()
+  for person in 1...6 {
+    box.hear(person)
+    box.link(person)
+    box.settle()
+  }
+  let present = (1...6).filter { box.state($0) == .up }
+  let absent = (1...6).filter { box.state($0) == .parked }
+  try #require(present.count >= 2 && absent.count >= 2)
+  let (sender, first, second) = (present[0], absent[0], absent[1])
+  func call(_ person: Int) -> Connector.Standing {
+    box.bench.node.standing(box.bench.id(person).high, .bluetoothLE)
+  }
+  box.say(sender, to: first)
+  #expect(call(first) == .called(.answers))
+  // Its frames wait on, and their sender has left.
+  box.bench.receive(box.goodbye(of: sender), on: box.slots[sender] ?? 0)
+  box.bench.handle(.linkClosed(box.slots[sender] ?? 0))
+  box.bench.drain()
+  #expect(call(first) == .called(.frames))
+  box.say(present[1], to: second)
+  #expect(call(second) == .called(.answers))
+  box.pass(.seconds(10))
+  #expect(call(first) == .called(.answers))
+}
+
 @Test func aLeafThatDoesNotLetItselfBeParkedKeepsItsPlace() {
   let box = ParkingBox()
   for person in 1...4 { box.link(person, capabilities: .none) }
