@@ -21,6 +21,7 @@ public struct Regression: Sendable {
     Regression(
       "a machine that stays away has not read what was delivered to it", seed: 498,
       faults: [.discoveryFlap, .slowReader, .alter], nodeCount: 5, faultSeconds: 8),
+    Regression("two leaves of a crowded room that answer each other are never there together", seed: 33_000_908),
   ]
 }
 
