@@ -74,7 +74,9 @@ extension Connector {
   }
 
   private func isOnTrial(_ candidate: Candidate, _ domains: [Domain]) -> Bool {
-    guard !candidate.isProven, let domain = domains.first(where: { $0.number == candidate.domain }) else { return false }
+    guard !candidate.isProven, let domain = domains.first(where: { $0.number == candidate.domain }) else {
+      return false
+    }
     if candidate.isNameless { return true }
     // A leaf links with leaves only where it has no relay.
     return domain.isDoubtful && (candidate.relays || !relays && domain.links == 0)

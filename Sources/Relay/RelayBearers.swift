@@ -95,7 +95,9 @@ extension Relay: BearerDelegate {
           name: "dns-sd", state: state, detail: "\(dnsSD.serviceCount) services", problem: problem("dns-sd") ?? ""))
     }
     // Sources that are not bearers, shown only while they have a fault.
-    for source in ["state", "journal", "control", "configuration", "trust", "pins", "led", "gpio", "button"] as [StaticString] {
+    for source in ["state", "journal", "control", "configuration", "trust", "pins", "led", "gpio", "button"]
+      as [StaticString]
+    {
       guard let problem = problem(source) else { continue }
       all.append(BearerStatus(name: String(source), state: "fault", detail: "", problem: problem))
     }

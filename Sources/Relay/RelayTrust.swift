@@ -165,13 +165,15 @@ extension Relay {
     if left == pinsLeft { return }
     pinsLeft = left
     resolve("pins")
-    let remedy = "some by keys that nobody verified; see causeway identity show, and remove them by causeway identity untrust NAME"
+    let remedy =
+      "some by keys that nobody verified; see causeway identity show, and remove them by causeway identity untrust NAME"
     switch left {
     case .many: bearerReport("pins", "more than half of the places are free again", isFault: false)
     case .few: bearerReport("pins", "half of the \(TrustLimits.pinsMax) places are taken, \(remedy)", isFault: true)
     case .none:
       bearerReport(
-        "pins", "all \(TrustLimits.pinsMax) places are taken, and names of new peers are not protected; \(remedy)", isFault: true)
+        "pins", "all \(TrustLimits.pinsMax) places are taken, and names of new peers are not protected; \(remedy)",
+        isFault: true)
     }
   }
 
@@ -203,7 +205,8 @@ extension Relay {
     if trust.unpinnedCount != unpinnedReported {
       unpinnedReported = trust.unpinnedCount
       journal.report(
-        .warning, at: now, "trust", "a peer is linked without a pin: too many new names came in a short time, or all pins are taken")
+        .warning, at: now, "trust",
+        "a peer is linked without a pin: too many new names came in a short time, or all pins are taken")
     }
     if deniedSeen != trust.lists.map({ $0.serial }) {
       deniedSeen = trust.lists.map { $0.serial }
@@ -286,7 +289,8 @@ extension TrustKeeper {
       if !name.utf8.isEmpty { text += " as “\(name)”" }
       if let former, former != id { text += " instead of \(former.text)" }
       if let displaced {
-        text += "; all places were taken: the unverified pin of \(displaced.node.text) as “\(String(decoding: displaced.name, as: UTF8.self))” gave way"
+        let name = String(decoding: displaced.name, as: UTF8.self)
+        text += "; all places were taken: the unverified pin of \(displaced.node.text) as “\(name)” gave way"
       }
       return text
     case .unpin:

@@ -87,7 +87,8 @@ public final class PageServer {
     }
     if descriptor < 0 { return Acceptor.Outcome(.last) }
     let source = UInt32(bigEndian: address.sin_addr.s_addr)
-    guard sources.take(UInt64(source), now: loop.now), bucket.take(Self.rate, now: loop.now), makeRoom(for: source) else {
+    guard sources.take(UInt64(source), now: loop.now), bucket.take(Self.rate, now: loop.now), makeRoom(for: source)
+    else {
       CSystem.close(descriptor)
       return .taken
     }

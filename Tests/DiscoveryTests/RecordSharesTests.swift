@@ -22,7 +22,8 @@ struct RecordSharesTests {
   }
 
   private func admits(
-    _ shares: inout RecordShares, _ packet: [UInt8], from source: UInt64, on interface: UInt32 = 2, after seconds: UInt64 = 0
+    _ shares: inout RecordShares, _ packet: [UInt8], from source: UInt64, on interface: UInt32 = 2,
+    after seconds: UInt64 = 0
   ) -> Bool {
     packet.withUnsafeBytes { shares.admits($0, from: source, on: interface, now: now + .seconds(seconds)) }
   }

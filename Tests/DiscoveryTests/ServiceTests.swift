@@ -233,7 +233,9 @@ struct ServiceTests {
     #expect(!stage.listener.present.contains(lost) && stage.listener.present.count == ServiceTable.servicesMax - 1)
   }
 
-  @Test func `among those that were not dialled the machine with most services gives way, the oldest of it first`() throws {
+  @Test func `among those that were not dialled the machine with most services gives way, the oldest of it first`()
+    throws
+  {
     let stage = try Stage()
     // Five services each of 50 machines, of which one gets three more; and three services without an address.
     let services = try filled(stage, count: 250, hosts: 50)

@@ -48,7 +48,8 @@ private final class Network {
 
 private let real: UInt32 = 70_000
 
-@Test(arguments: [7, 8, 9] as [UInt64]) func aRealNodeAmongInventedOnesIsDialledWithinTenSeconds(_ hint: UInt64) throws {
+@Test(arguments: [7, 8, 9] as [UInt64]) func aRealNodeAmongInventedOnesIsDialledWithinTenSeconds(_ hint: UInt64) throws
+{
   let network = Network()
   network.invent(255)
   network.pass(.seconds(20))

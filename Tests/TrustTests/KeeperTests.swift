@@ -177,7 +177,8 @@ struct AlarmTests {
     for number in 0..<40 as Range<UInt64> {
       #expect(keeper.refusal(of: id(100 + number), named: name("own\(number)"), isProven: true) == nil)
       for key in 0..<5 as Range<UInt64> {
-        #expect(keeper.refusal(of: id(1000 + 10 * number + key), named: name("own\(number)"), isProven: true) == .keyChanged)
+        #expect(
+          keeper.refusal(of: id(1000 + 10 * number + key), named: name("own\(number)"), isProven: true) == .keyChanged)
       }
     }
     let own = keeper.alarms.all.count

@@ -59,7 +59,9 @@ func name(_ text: String) -> [UInt8] { Array(text.utf8) }
 extension TrustKeeper {
   /// As `refusal(of:named:proof:)`, with a proof from this machine, an hour after the last one: no rate is exceeded.
   func refusal(of peer: NodeID, named name: [UInt8], isProven: Bool) -> PeerRefusal? {
-    refusal(of: peer, named: name, proof: isProven ? proof(from: 0, seconds: hours.add(1, ordering: .relaxed).newValue * 3600) : nil)
+    refusal(
+      of: peer, named: name,
+      proof: isProven ? proof(from: 0, seconds: hours.add(1, ordering: .relaxed).newValue * 3600) : nil)
   }
 
   func takes(_ bytes: [UInt8], from issuer: NodeID) -> Bool { take(bytes.span.bytes, from: issuer) }
