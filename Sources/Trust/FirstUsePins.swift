@@ -14,8 +14,9 @@ struct FirstUsePins {
   mutating func take(_ proof: KeyProof) -> Bool {
     let bearer = Int(proof.bearer.advertised.rawValue)
     guard bearers[bearer].hasToken(TrustLimits.bearerPinRate, now: proof.at) else { return false }
-    // Processes of this machine are charged as a bearer alone.
-    guard proof.source == 0 || sources.take(proof.source, now: proof.at) else { return false }
+    // Addresses of Bluetooth are free, and all processes of this machine have one: they are charged as a bearer alone.
+    let hasAddress = proof.source != 0 && !proof.bearer.isBluetooth
+    guard !hasAddress || sources.take(proof.source, now: proof.at) else { return false }
     return bearers[bearer].take(TrustLimits.bearerPinRate, now: proof.at)
   }
 }
