@@ -3,7 +3,7 @@ import CSystem
 
 extension StaticPeer {
   public static let accepted: StaticString =
-    "numeric addresses with a port, such as 10.0.0.2:41820, [2001:db8::2]:41820 or [fe80::2%eth0]:41820"
+    "numeric addresses with a port, such as 10.0.0.2:41820, [2001:db8::2]:41820 or [fe80::2%eth0]:41820, at most 32"
 
   /// Parses one address; nil when it is invalid.
   public static func parse(_ text: Text) -> StaticPeer? {

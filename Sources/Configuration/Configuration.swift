@@ -113,6 +113,8 @@ public struct DiscoveryPair {
 
 /// `[ip]`
 public struct IPSection {
+  /// The most interfaces, and the most peers: the bearer uses no more.
+  public static let entriesMax = 32
   public var isEnabled = true
   /// Interfaces to use; empty for all.
   public var interfaces: [String] = []

@@ -21,10 +21,7 @@ extension Configuration {
 
   /// Parses the bytes of a configuration file; `file` is its name in errors.
   public static func parse(_ bytes: [UInt8], file: String) throws(ConfigurationError) -> Configuration {
-    if let zero = bytes.firstIndex(of: 0) {
-      throw ConfigurationError("\(file):\(lineNumber(of: zero, in: bytes)): a zero byte; expected plain text")
-    }
-    try checkLines(bytes, file)
+    try ConfigurationLines.check(bytes, file)
     let reader = ConfigurationReader(file)
     let line = bytes.withUnsafeBytes { raw in
       raw.withMemoryRebound(to: CChar.self) { text in
@@ -39,27 +36,6 @@ extension Configuration {
     }
     try reader.configuration.checkTogether(file)
     return reader.configuration
-  }
-
-  /// Checks what the parser does not: it splits a line that is too long, and ignores a section without keys.
-  private static func checkLines(_ bytes: [UInt8], _ file: String) throws(ConfigurationError) {
-    let keys = configurationKeys
-    var number = 0
-    for line in bytes.split(separator: 0x0A, omittingEmptySubsequences: false) {
-      number += 1
-      if line.count > CFORMATS_INI_LINE_MAX + (line.last == 0x0D ? 1 : 0) {
-        throw ConfigurationError(
-          "\(file):\(number): longer than \(CFORMATS_INI_LINE_MAX) bytes; cut it, or use several lines")
-      }
-      // The first line may begin with a byte order mark.
-      let text = line.drop { $0 <= 0x20 || $0 == 0xEF || $0 == 0xBB || $0 == 0xBF }
-      guard text.first == UInt8(ascii: "["), let end = text.firstIndex(of: UInt8(ascii: "]")) else { continue }
-      let section = Text(text[(text.startIndex + 1)..<end])
-      if !keys.contains(where: { section.equals($0.section) }) {
-        throw ConfigurationError(
-          "\(file):\(number): unknown section [\(section.string)]; expected \(sectionNames(keys))")
-      }
-    }
   }
 
   private mutating func checkTogether(_ file: String) throws(ConfigurationError) {
@@ -131,12 +107,6 @@ extension Configuration {
     }
     return DisplayNameSyntax.parse(bytes[...]) ?? "causeway"
   }
-
-  private static func lineNumber(of offset: Int, in bytes: [UInt8]) -> Int {
-    var line = 1
-    for index in 0..<offset where bytes[index] == 0x0A { line += 1 }
-    return line
-  }
 }
 
 /// The context of the parser's callback.
@@ -184,7 +154,7 @@ private final class ConfigurationReader {
   }
 }
 
-private func sectionNames(_ keys: [ConfigurationKey]) -> String {
+func sectionNames(_ keys: [ConfigurationKey]) -> String {
   var names = ""
   for (index, key) in keys.enumerated()
   where index == 0 || key.section.utf8Start != keys[index - 1].section.utf8Start {

@@ -108,16 +108,16 @@ private var ipKeys: [ConfigurationKey] {
       store(&to.ip.isEnabled, bool(text))
     },
     ConfigurationKey(
-      section: "ip", name: "interfaces", accepted: "names of network interfaces, separated by commas",
+      section: "ip", name: "interfaces", accepted: "names of network interfaces, separated by commas, at most 32",
       isRepeatable: true
     ) { to, text in
-      append(&to.ip.interfaces, text, parseInterface)
+      append(&to.ip.interfaces, text, parseInterface) && to.ip.interfaces.count <= IPSection.entriesMax
     },
     ConfigurationKey(section: "ip", name: "port", accepted: "a number from 1 to 65535") { to, text in
       store(&to.ip.port, text.number(in: 1...65535).map { UInt16($0) })
     },
     ConfigurationKey(section: "ip", name: "peers", accepted: StaticPeer.accepted, isRepeatable: true) { to, text in
-      append(&to.ip.peers, text, StaticPeer.parse)
+      append(&to.ip.peers, text, StaticPeer.parse) && to.ip.peers.count <= IPSection.entriesMax
     },
     ConfigurationKey(section: "ip", name: "loopback", accepted: yesOrNo) { to, text in
       store(&to.ip.usesLoopback, bool(text))

@@ -311,3 +311,65 @@ private func refusedKeyLists() -> [String] {
       String.init)
   }
 }
+
+@Test(arguments: [
+  ("[trust] policy = ca\n[node]\n", 1), ("[node]\n[trust]policy = ca", 2), ("[trust]]\n", 1), ("[trust] [ip]\n", 1),
+  ("[ip]\r\n[trust] x\r\n", 2),
+])
+func textBehindASectionIsRefusedWithItsLine(text: String, line: Int) {
+  #expect(refusal(text)?.hasPrefix("box.conf:\(line): text behind [") == true, "\(refusal(text) ?? "accepted")")
+}
+
+@Test func aCommentMayStandBehindASection() throws {
+  #expect(try parse("[trust]  # who gets in\npolicy = ca").trust.policy == .authority)
+  #expect(try parse("[trust];\npolicy = ca").trust.policy == .authority)
+}
+
+@Test(arguments: [
+  ("[trust]\rpolicy = ca\r", 1), ("# comment\r[trust]\rpolicy = ca\r", 1), ("[trust]\n# a\rpolicy = ca\n", 2),
+  ("[trust]\r\r\npolicy = ca", 1), ("[trust]\npolicy = ca\r\r\n", 2),
+])
+func aCarriageReturnAloneEndsNoLine(text: String, line: Int) {
+  #expect(refusal(text)?.hasPrefix("box.conf:\(line): a carriage return within a line") == true)
+}
+
+@Test(arguments: ["\u{B}", "\u{C}", "\u{1B}", "\u{7F}", "\u{85}", "\u{2028}", "\u{2029}"])
+func whatSomeProgramsTakeForALineEndIsRefused(separator: String) {
+  #expect(refusal("[trust]\n# off:\(separator)policy = ca\n")?.hasPrefix("box.conf:2: ") == true)
+}
+
+@Test func aByteOrderMarkBeginsAFileAndNothingElse() throws {
+  #expect(try parse("\u{FEFF}[trust]\npolicy = ca").trust.policy == .authority)
+  #expect(refusal("[ip]\n\u{FEFF}[trust]\npolicy = ca")?.hasPrefix("box.conf:2: ") == true)
+  for bytes in [[0xFF, 0xFE], [0xFE, 0xFF], []] as [[UInt8]] {
+    let isBig = bytes.first == 0xFE
+    let wide = "[trust]\npolicy = ca\n".utf16.flatMap { isBig ? [0, UInt8($0)] : [UInt8($0), 0] }
+    #expect(throws: ConfigurationError.self) { try Configuration.parse(bytes + wide, file: "box.conf") }
+  }
+}
+
+@Test func moreEntriesThanAreUsedAreRefused() throws {
+  let names = (0..<33).map { "eth\($0)" }, peers = (0..<33).map { "10.0.0.2:\(1000 + $0)" }
+  for (key, values) in [("interfaces", names), ("peers", peers)] {
+    #expect(refusal("[ip]\n\(key) = \(values.prefix(32).joined(separator: ","))") == nil)
+    #expect(refusal("[ip]\n\(key) = \(values.joined(separator: ","))")?.contains("at most 32") == true)
+  }
+}
+
+@Test func theLastLineNeedsNoLineEnd() throws {
+  for end in ["", "\n", "\r\n", "\r"] { #expect(try parse("[trust]\npolicy = ca" + end).trust.policy == .authority) }
+}
+
+/// Every line counts: whatever single line is added to a file is read, or refused with its number.
+@Test func noLineIsSkipped() {
+  let lines = [
+    "policy = ca", "policy: ca", " policy = ca", "policy ca", "policy", "=", "= ca", "policy =", "policy = ca # x", "[trust",
+    "trust]", "[]", "[ trust ]", "[trust] ", "[TRUST]", "!policy = ca", "policy = ca;", "polícy = ca", "-- policy = ca",
+    "\"policy\" = ca", "policy == ca", "policy = \"ca\"", "policy = ca,", "// policy = ca", "include = x", "@include x",
+  ]
+  for line in lines {
+    let configuration = try? parse("[trust]\n\(line)\n")
+    let isRead = configuration?.trust.policy == .authority || line == "[trust] "
+    if !isRead { #expect(refusal("[trust]\n\(line)\n")?.hasPrefix("box.conf:2: ") == true, "\(line)") }
+  }
+}

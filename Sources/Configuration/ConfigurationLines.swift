@@ -1,0 +1,58 @@
+import CFormats
+
+/// Checks each line of a configuration file before the parser gets it. The parser ends a line at a line feed alone, splits
+/// one that is too long, and ignores what follows a section's name and a section without keys: what it would skip is
+/// refused here.
+enum ConfigurationLines {
+  static func check(_ bytes: [UInt8], _ file: String) throws(ConfigurationError) {
+    let keys = configurationKeys
+    var number = 0
+    for whole in bytes.split(separator: 0x0A, omittingEmptySubsequences: false) {
+      number += 1
+      let place = "\(file):\(number)"
+      // A Windows line end is one, and a byte order mark may begin the file.
+      var line = whole.last == 0x0D ? whole.dropLast() : whole
+      if number == 1, line.starts(with: byteOrderMark) { line = line.dropFirst(byteOrderMark.count) }
+      if let problem = forbidden(in: line) { throw ConfigurationError("\(place): \(problem)") }
+      if line.count > Int(CFORMATS_INI_LINE_MAX) {
+        throw ConfigurationError("\(place): longer than \(CFORMATS_INI_LINE_MAX) bytes; cut it, or use several lines")
+      }
+      let text = Text(line).trimmed
+      if text.bytes.first == UInt8(ascii: "[") { try checkSection(text, place, keys) }
+    }
+  }
+
+  private static func checkSection(_ text: Text, _ place: String, _ keys: [ConfigurationKey]) throws(ConfigurationError) {
+    // The parser's error names a section without end.
+    guard let end = text.bytes.firstIndex(of: UInt8(ascii: "]")) else { return }
+    let section = Text(text.bytes[..<end].dropFirst())
+    if !keys.contains(where: { section.equals($0.section) }) {
+      throw ConfigurationError("\(place): unknown section [\(section.string)]; expected \(sectionNames(keys))")
+    }
+    let rest = Text(text.bytes[(end + 1)...]).trimmed
+    if let first = rest.bytes.first, first != UInt8(ascii: "#"), first != UInt8(ascii: ";") {
+      throw ConfigurationError(
+        "\(place): text behind [\(section.string)]; expected the end of the line, and each key on a line of its own")
+    }
+  }
+
+  /// What no line may have: bytes that are no text, and what some programs take for the end of a line.
+  private static func forbidden(in line: ArraySlice<UInt8>) -> StaticString? {
+    for (index, byte) in zip(line.indices, line) {
+      switch byte {
+      case 0: return "a zero byte; expected plain text in UTF-8"
+      case 0x0D: return "a carriage return within a line; end lines by a line feed (Unix) or by both (Windows)"
+      case 0x09: continue
+      case 0..<0x20, 0x7F: return "a control character; expected plain text"
+      // NEL, and the separators of lines and paragraphs.
+      case 0xC2 where line[index...].starts(with: [0xC2, 0x85]),
+        0xE2 where line[index...].starts(with: [0xE2, 0x80, 0xA8]) || line[index...].starts(with: [0xE2, 0x80, 0xA9]):
+        return "a Unicode line separator; end lines by a line feed"
+      default: continue
+      }
+    }
+    return nil
+  }
+
+  private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+}
