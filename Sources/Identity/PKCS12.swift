@@ -4,12 +4,14 @@ import CMbedTLS
 /// parser for it.
 ///
 /// Supported: password integrity (MAC with SHA-1, SHA-256, SHA-384 or SHA-512), and contents in plaintext or encrypted
-/// by PBES2 (the form of OpenSSL 3: PBKDF2 and AES-CBC) or by pbeWithSHAAnd3-KeyTripleDES-CBC (the older form). Nothing
-/// is parsed before the MAC is verified, and everything that takes time or memory has a limit.
+/// by PBES2 (the form of OpenSSL 3: PBKDF2 and AES-CBC) or by pbeWithSHAAnd3-KeyTripleDES-CBC (the older form), in DER or
+/// BER (`BERElement`). Nothing that the MAC covers is parsed before the MAC is verified, and everything that takes time or
+/// memory has a limit.
 struct PKCS12 {
   static let bytesMax = 65_536
-  /// Key derivation iterations of all parts of one file: some seconds on a small board.
-  static let iterationsMax = 1_000_000
+  /// Key derivation iterations of all parts of one file: some ten seconds on a small board. GnuTLS and NSS take 600,000 for
+  /// each of three parts.
+  static let iterationsMax = 4_000_000
   static let passwordBytesMax = 256
   /// Parts that are parsed; an identity has a handful.
   static let partsMax = 64
@@ -48,7 +50,8 @@ struct PKCS12 {
 
   /// PFX (section 4): version 3, authSafe, macData.
   private mutating func read(_ file: [UInt8]) throws(PKCS12Error) {
-    var outer = DERReader(file[...])
+    let der = try BERElement.der(file[...])
+    var outer = DERReader(der[...])
     var pfx = try outer.enter(DERReader.sequence)
     if try pfx.number() != 3 { throw .notPKCS12 }
     var authSafe = try pfx.enter(DERReader.sequence)
@@ -85,7 +88,8 @@ struct PKCS12 {
 
   /// AuthenticatedSafe: a sequence of ContentInfo, each plain or encrypted.
   private mutating func readSafes(_ bytes: ArraySlice<UInt8>) throws(PKCS12Error) {
-    var whole = DERReader(bytes)
+    let der = try BERElement.der(bytes)
+    var whole = DERReader(der[...])
     var safes = try whole.enter(DERReader.sequence)
     while !safes.isEmpty {
       try countPart()
@@ -100,16 +104,26 @@ struct PKCS12 {
         var inner = try encrypted.enter(DERReader.sequence)
         _ = try inner.take(DERReader.objectIdentifier)
         let algorithm = try inner.takeAny().whole
-        try readBags(try decrypt(try inner.take(DERReader.context0Primitive), algorithm)[...])
+        try readBags(try decrypt(try encryptedContent(&inner)[...], algorithm)[...])
       } else {
         throw .unsupported(name: "its contents are encrypted for a public key, not under a password; not supported")
       }
     }
   }
 
+  /// The encryptedContent of an EncryptedContentInfo (RFC 5652, section 6.1), `[0]`: an octet string, whole or in parts.
+  private func encryptedContent(_ info: inout DERReader) throws(PKCS12Error) -> [UInt8] {
+    if info.rest.first != DERReader.context0 { return Array(try info.take(DERReader.context0Primitive)) }
+    var parts = try info.enter(DERReader.context0)
+    var content: [UInt8] = []
+    while !parts.isEmpty { content += try parts.take(DERReader.octetString) }
+    return content
+  }
+
   /// SafeContents: a sequence of bags. CRLs, secrets and nested contents are skipped.
   private mutating func readBags(_ bytes: ArraySlice<UInt8>) throws(PKCS12Error) {
-    var whole = DERReader(bytes)
+    let der = try BERElement.der(bytes)
+    var whole = DERReader(der[...])
     var bags = try whole.enter(DERReader.sequence)
     while !bags.isEmpty {
       try countPart()

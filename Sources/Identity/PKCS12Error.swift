@@ -1,6 +1,6 @@
 /// Why a PKCS #12 file cannot be used.
 public enum PKCS12Error: Error, Equatable {
-  /// Not a PKCS #12 file, or not in DER.
+  /// Not a PKCS #12 file.
   case notPKCS12
   /// A length goes beyond the end of the file.
   case truncated
@@ -24,11 +24,11 @@ public enum PKCS12Error: Error, Equatable {
   /// The end of a line: what is wrong and what to do.
   public var text: StaticString {
     switch self {
-    case .notPKCS12: "neither PEM nor PKCS #12 in DER; make it by: openssl pkcs12 -export -inkey KEY -in CERTIFICATES"
+    case .notPKCS12: "neither PEM nor PKCS #12; make it by: openssl pkcs12 -export -inkey KEY -in CERTIFICATES"
     case .truncated: "a PKCS #12 file that ends too early; copy it again"
     case .tooLarge: "larger than 65536 bytes, so not an identity"
     case .noMAC: "a PKCS #12 file without password integrity (MAC); export it again with a password"
-    case .tooManyIterations: "asks for more than 1000000 rounds of key derivation; export it again with fewer"
+    case .tooManyIterations: "asks for more than 4000000 rounds of key derivation; export it again with fewer"
     case .unsupported(let name): name
     case .wrongPassword: "the password is not the one that it was made with"
     case .unusablePassword: "a password of more than 256 bytes, or not UTF-8"

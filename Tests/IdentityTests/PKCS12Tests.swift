@@ -125,17 +125,55 @@ struct PKCS12Tests {
   }
 
   @Test func moreRoundsThanTheLimitAreRefusedAtOnce() throws {
-    try export("-iter 1000001")
+    try export("-iter 4000001")
     #expect(refusal("node.p12") == .tooManyIterations)
     // Together they count too: MAC, certificates and key.
-    try export("-iter 400000")
+    try export("-iter 1400000")
     #expect(refusal("node.p12") == .tooManyIterations)
+  }
+
+  @Test func indefiniteLengthsAndStringsInPartsAreTheSameContents() throws {
+    try export("")
+    let whole = try #require(scratch.bytes("node.p12"))
+    for partBytes in [1 << 20, 100, 7] {
+      try scratch.write("ber.p12", ber(whole[...], partBytes))
+      #expect(try importing("ber.p12", "secret").id == importing("node.p12", "secret").id)
+    }
+    let changed = ber(whole[...], 100)
+    for count in 1..<changed.count {
+      #expect(throws: PKCS12Error.truncated) { try PKCS12.open(Array(changed[..<count]), password: Array("secret".utf8)) }
+    }
+  }
+
+  /// BER of DER: indefinite lengths, and each octet string in parts.
+  private func ber(_ der: ArraySlice<UInt8>, _ partBytes: Int) -> [UInt8] {
+    var reader = DERReader(der)
+    var all: [UInt8] = []
+    while let tag = reader.rest.first, let element = try? reader.takeAny() {
+      if tag & 0x20 != 0 {
+        all += [tag, 0x80] + ber(element.contents, partBytes) + [0, 0]
+      } else if tag == 0x04 && element.contents.count > partBytes {
+        all += [0x24, 0x80]
+        var rest = element.contents
+        while !rest.isEmpty {
+          let part = rest.prefix(partBytes)
+          all += [0x04, UInt8(part.count)] + part
+          rest = rest.dropFirst(partBytes)
+        }
+        all += [0, 0]
+      } else {
+        all += element.whole
+      }
+    }
+    return all
   }
 
   @Test func whatIsNoPKCS12IsRefused() throws {
     for (bytes, expected) in [
       ([0x30, 0x00], .truncated), ([0x30, 0x03, 0x02, 0x01, 0x03], .truncated),
-      ([0x30, 0x03, 0x02, 0x01, 0x02], .notPKCS12), ([0x30, 0x80, 0x02, 0x01, 0x03, 0, 0], .notPKCS12),
+      ([0x30, 0x03, 0x02, 0x01, 0x02], .notPKCS12), ([0x30, 0x80, 0x02, 0x01, 0x03, 0, 0], .truncated),
+      ([0x30, 0x80, 0x02, 0x01, 0x03], .truncated), ([0x02, 0x80, 0, 0], .notPKCS12),
+      ([UInt8](repeating: 0x30, count: 1) + [0x80] + (0..<40).flatMap { _ in [0x30, 0x80] }, .notPKCS12),
       ([0x30, 0x84, 0xFF, 0xFF, 0xFF, 0xFF], .notPKCS12), ([0x30, 0x83, 0xFF, 0xFF, 0xFF], .truncated),
     ] as [([UInt8], PKCS12Error)] {
       #expect(throws: expected) { try PKCS12.open(bytes, password: []) }
