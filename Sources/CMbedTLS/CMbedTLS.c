@@ -1,1 +1,12 @@
 #include "CMbedTLS.h"
+
+bool cmbedtls_list_is_signed(
+  const mbedtls_x509_crl *list, const uint8_t *body, size_t count, mbedtls_pk_context *key) {
+  const mbedtls_md_info_t *md = mbedtls_md_info_from_type(list->MBEDTLS_PRIVATE(sig_md));
+  unsigned char hash[MBEDTLS_MD_MAX_SIZE];
+  if (md == NULL || mbedtls_md(md, body, count, hash) != 0) return false;
+  return mbedtls_pk_verify_ext(
+           list->MBEDTLS_PRIVATE(sig_pk), list->MBEDTLS_PRIVATE(sig_opts), key, list->MBEDTLS_PRIVATE(sig_md), hash,
+           mbedtls_md_get_size(md), list->MBEDTLS_PRIVATE(sig).p, list->MBEDTLS_PRIVATE(sig).len)
+    == 0;
+}

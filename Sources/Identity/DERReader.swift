@@ -1,34 +1,35 @@
-/// Reads DER elements (ITU-T X.690) from front to back. Supports only what PKCS #12 needs: single-byte tags and
+/// Reads DER elements (ITU-T X.690) from front to back. Supports only what PKCS #12 and X.509 need: single-byte tags and
 /// definite lengths of at most three bytes. Throws `.truncated` for a length beyond the end, `.notPKCS12` for another
 /// tag.
-struct DERReader {
-  static let integer: UInt8 = 0x02
-  static let octetString: UInt8 = 0x04
-  static let objectIdentifier: UInt8 = 0x06
-  static let sequence: UInt8 = 0x30
+package struct DERReader {
+  package static let integer: UInt8 = 0x02
+  package static let boolean: UInt8 = 0x01
+  package static let octetString: UInt8 = 0x04
+  package static let objectIdentifier: UInt8 = 0x06
+  package static let sequence: UInt8 = 0x30
   /// `[0]`, constructed.
-  static let context0: UInt8 = 0xA0
+  package static let context0: UInt8 = 0xA0
   /// `[0]`, primitive.
-  static let context0Primitive: UInt8 = 0x80
+  package static let context0Primitive: UInt8 = 0x80
 
-  private(set) var rest: ArraySlice<UInt8>
+  package private(set) var rest: ArraySlice<UInt8>
 
-  init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+  package init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
 
-  var isEmpty: Bool { rest.isEmpty }
+  package var isEmpty: Bool { rest.isEmpty }
 
   /// The contents of the next element, which must have this tag.
-  mutating func take(_ tag: UInt8) throws(PKCS12Error) -> ArraySlice<UInt8> {
+  package mutating func take(_ tag: UInt8) throws(PKCS12Error) -> ArraySlice<UInt8> {
     guard let first = rest.first else { throw .truncated }
     if first != tag { throw .notPKCS12 }
     return try takeAny().contents
   }
 
   /// A reader of the contents of the next element, which must have this tag.
-  mutating func enter(_ tag: UInt8) throws(PKCS12Error) -> DERReader { DERReader(try take(tag)) }
+  package mutating func enter(_ tag: UInt8) throws(PKCS12Error) -> DERReader { DERReader(try take(tag)) }
 
   /// The next element: its contents, and the whole element with tag and length.
-  mutating func takeAny() throws(PKCS12Error) -> (contents: ArraySlice<UInt8>, whole: ArraySlice<UInt8>) {
+  package mutating func takeAny() throws(PKCS12Error) -> (contents: ArraySlice<UInt8>, whole: ArraySlice<UInt8>) {
     let start = rest.startIndex
     guard rest.count >= 2 else { throw .truncated }
     // A tag number above 30 continues in further bytes.
@@ -51,7 +52,7 @@ struct DERReader {
   }
 
   /// A non-negative INTEGER below 2³¹.
-  mutating func number() throws(PKCS12Error) -> Int {
+  package mutating func number() throws(PKCS12Error) -> Int {
     let bytes = try take(Self.integer)
     guard (1...5).contains(bytes.count), bytes.first! < 0x80 else { throw .notPKCS12 }
     var value = 0
@@ -63,7 +64,7 @@ struct DERReader {
 
 extension DERReader {
   /// The contents of one whole element.
-  static func contents(_ element: ArraySlice<UInt8>) throws(PKCS12Error) -> ArraySlice<UInt8> {
+  package static func contents(_ element: ArraySlice<UInt8>) throws(PKCS12Error) -> ArraySlice<UInt8> {
     var reader = DERReader(element)
     return try reader.takeAny().contents
   }

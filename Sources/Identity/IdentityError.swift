@@ -30,6 +30,10 @@ public enum IdentityError: Error, Equatable {
   case keyMissing(certificate: String, key: String)
   /// The key is missing, but there was one: `left` is its older generation, or the state file.
   case keyLost(key: String, left: String)
+  /// Neither generation of the state file can be read, so pins and revocations are unknown.
+  case stateLost(path: String)
+  /// The state has a deny-list in a form that this version does not know.
+  case stateOfLaterVersion(path: String)
   /// A file to import without a private key.
   case noPrivateKey(path: String)
   /// A private key or certificate in DER outside PKCS #12. `kind` is the `openssl` command for it.
@@ -42,6 +46,14 @@ public enum IdentityError: Error, Equatable {
   case wrongPassword(path: String)
   /// None of the certificates is for the key.
   case noCertificateForKey(path: String)
+  /// A PEM file to import with a line that is not understood.
+  case malformedPEM(path: String, line: Int, reason: String)
+  /// A file to import with a certificate that cannot be parsed.
+  case unreadableCertificate(path: String)
+  /// A file to import with a certificate whose critical extension, `name`, peers do not understand.
+  case unknownCriticalExtension(path: String, name: String)
+  /// A file to import whose chain every peer refuses.
+  case unusableChain(path: String, reason: String)
   /// A PKCS #12 file that cannot be used.
   case pkcs12(path: String, PKCS12Error)
   /// The kernel returned no random bytes.
@@ -84,6 +96,13 @@ public enum IdentityError: Error, Equatable {
       """
       \(key): missing although \(left) exists; restore it from a backup, or become a new node by: causeway identity new
       """
+    case .stateLost(let path):
+      """
+      \(path): damaged or not readable, and so is \(path).old, so nothing says whose key is revoked; restore one from a \
+      backup, or remove both to begin without pins and revocations
+      """
+    case .stateOfLaterVersion(let path):
+      "\(path)/state: has a deny-list that this version does not understand; install the version that wrote it"
     case .noPrivateKey(let path):
       "\(path): no private key in it that can be read; key and certificates are to be in one PEM or PKCS #12 file"
     case .bareDER(let path, let kind):
@@ -99,6 +118,17 @@ public enum IdentityError: Error, Equatable {
       "\(path): the password is not the one that it was encrypted with"
     case .noCertificateForKey(let path):
       "\(path): none of its certificates is for its key; put the key's own certificate in"
+    case .malformedPEM(let path, let line, let reason):
+      "\(path):\(line): \(reason)"
+    case .unreadableCertificate(let path):
+      "\(path): one of its certificates is malformed; export it again"
+    case .unknownCriticalExtension(let path, let name):
+      """
+      \(path): a certificate has the critical extension \(name), which no peer understands and so \
+      every peer refuses; issue it without, or not critical
+      """
+    case .unusableChain(let path, let reason):
+      "\(path): its chain of certificates: \(reason); every peer refuses it"
     case .pkcs12(let path, let error):
       "\(path): \(error.text)"
     case .noRandomness(let code):

@@ -105,6 +105,25 @@ package final class Certificate {
     if mbedtls_x509_crt_parse(context, text, text.count) != 0 { throw .notACertificate(path: path) }
   }
 
+  /// Loads the certificates of a PEM file that is not installed yet: the errors are about that file.
+  func parse(imported pem: [UInt8], path: String) throws(IdentityError) {
+    let file = PEMFile(pem)
+    if let fault = file.faults.first { throw .malformedPEM(path: path, line: fault.line, reason: "\(fault.text)") }
+    for block in file.blocks where block.isLabelled(PEMFile.certificate) {
+      guard let der = block.der else { throw .malformedPEM(path: path, line: block.line, reason: "a block that is not base64") }
+      try append(imported: der, path: path)
+    }
+  }
+
+  /// Adds a certificate in DER of a file that is not installed yet. The error names an extension that is not understood.
+  func append(imported der: [UInt8], path: String) throws(IdentityError) {
+    if mbedtls_x509_crt_parse_der(context, der, der.count) == 0 { return }
+    if let unknown = X509Extension.unknownCritical(inCertificate: der) {
+      throw .unknownCriticalExtension(path: path, name: unknown.text)
+    }
+    throw .unreadableCertificate(path: path)
+  }
+
   /// Adds a certificate in DER.
   func append(der: [UInt8], path: String) throws(IdentityError) {
     if mbedtls_x509_crt_parse_der(context, der, der.count) != 0 { throw .notACertificate(path: path) }

@@ -85,7 +85,7 @@ public final class NodeIdentity {
     } else {
       try parse(key, file, path: path, password: password)
       let chain = Certificate()
-      if contains(file, certificateMark) { try chain.parse(file, path: path) }
+      if contains(file, certificateMark) { try chain.parse(imported: file, path: path) }
       certificates = chain.ders
     }
     return try write(key, certificates.isEmpty ? [] : chain(certificates, of: key, path: path), directory)
@@ -122,33 +122,37 @@ public final class NodeIdentity {
     let chain = certificates.isEmpty ? [try selfSigned(key)] : certificates
     for der in chain { text += try Certificate.pem(der) }
     if text.count > fileBytesMax { throw .tooLarge(path: directory.file(keyFile), bytesMax: fileBytesMax) }
+    let identity = try NodeIdentity(text, nil, directory, keyFile)
     try directory.write(text, to: keyFile, mode: 0o600)
     // It would belong to another key, and is not used when the key file has a chain.
     unlink(directory.file(certificateFile))
-    return try NodeIdentity(text, nil, directory, keyFile)
+    return identity
   }
 
-  /// The certificate of `key`, then its issuers as far as they are present. Other certificates are omitted.
+  /// The certificate of `key`, then its issuers as far as they are present. Other certificates are omitted. Throws
+  /// `.unusableChain` when every peer would refuse it.
   private static func chain(_ ders: [[UInt8]], of key: Key, path: String) throws(IdentityError) -> [[UInt8]] {
     let spki = try key.spki()
     var rest: [Certificate] = []
     for der in ders {
       let certificate = Certificate()
-      try certificate.append(der: der, path: path)
+      try certificate.append(imported: der, path: path)
       rest.append(certificate)
     }
     guard let leaf = rest.firstIndex(where: { $0.spki == spki }) else { throw .noCertificateForKey(path: path) }
     var ordered = [rest.remove(at: leaf)]
-    while ordered.count < certificatesMax, let last = ordered.last,
+    while let last = ordered.last,
       let issuer = rest.firstIndex(where: { $0.isNamed(issuerOf: last) })
     {
       ordered.append(rest.remove(at: issuer))
     }
-    return ordered.map { $0.ders[0] }
+    let ders = ordered.map { $0.ders[0] }
+    let chain = Certificate()
+    for der in ders { try chain.append(der: der, path: path) }
+    if let fault = ChainRules.fault(of: chain.context) { throw .unusableChain(path: path, reason: "\(fault)") }
+    return ders
   }
 
-  /// One certificate and the authorities above it: more than mbedTLS verifies.
-  package static let certificatesMax = 10
   private static let fileBytesMax = 16_384
   private static let keyFile = "node.key"
   /// The file in which `Trust` keeps its state, from the first start on.
@@ -196,6 +200,14 @@ public final class NodeIdentity {
     for der in certificate.ders { text += try Certificate.pem(der) }
     return text
   }
+
+  /// Why every peer refuses the chain that this node presents, in one line with what to do; nil when peers take it.
+  public var chainFault: String? {
+    ChainRules.fault(of: certificate.context).map { "this box's certificates: \($0); every peer refuses them" }
+  }
+
+  /// Whether peers take this node for a server, so that they can dial it.
+  public var isForServers: Bool { ChainRules.allows(certificate.context, .server) }
 
   /// The chain that this node presents, in the form that peers evaluate.
   public var chain: PeerChain { PeerChain(certificate.context) }

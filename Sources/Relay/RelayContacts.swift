@@ -91,7 +91,7 @@ extension TrustFault {
     case .keyChanged: self = .otherKeyPinned
     case .noUsableKey: self = .noUsableKey
     case .expired, .notYetValid, .unknownIssuer, .authorityAsLeaf, .pathTooLong, .issuerNotAuthority, .revoked,
-      .wrongUsage, .wrongSignature, .weakAlgorithm, .revocationListForged, .chainTooLong:
+      .wrongUsage, .wrongSignature, .weakAlgorithm, .revocationListForged, .chainTooLong, .revocationUnknown:
       self = .certificate("\(refusal.text)")
     }
   }

@@ -10,6 +10,8 @@ struct DTLSBuffers {
   static let outgoingMax = 24
 
   let peer: NodeID
+  /// The peer's role in the handshake.
+  let peerRole: ChainRules.Role
   var incoming = UnsafeRawBufferPointer(start: nil, count: 0)
   var outgoing: [[UInt8]] = []
   /// Destination of the record that is being sealed; nil during handshakes.
@@ -22,8 +24,9 @@ struct DTLSBuffers {
   var peerKey = PeerKey.unknown
   var isPeer = false
 
-  init(peer: NodeID, now: Instant) {
+  init(peer: NodeID, peerRole: ChainRules.Role, now: Instant) {
     self.peer = peer
+    self.peerRole = peerRole
     self.now = now
   }
 
@@ -72,7 +75,7 @@ struct DTLSBuffers {
     return buffers.pointee.intermediate <= buffers.pointee.now ? 1 : 0
   }
 
-  /// The x509 verify callback: the key must be that of the session's peer. Names, dates and authorities are left to the
+  /// The x509 verify callback: the key must be that of the session's peer, the chain one that peers take. Names, dates and authorities are left to the
   /// application, which gets the chain.
   static func verify(
     _ context: UnsafeMutableRawPointer?, _ certificate: UnsafeMutablePointer<mbedtls_x509_crt>?, _ depth: Int32,
@@ -80,10 +83,10 @@ struct DTLSBuffers {
   ) -> Int32 {
     flags!.pointee = 0
     if depth > 0 { return 0 }
-    if !PeerChainSize.isWithinBounds(certificate!) { flags!.pointee = UInt32(MBEDTLS_X509_BADCERT_OTHER) }
     let buffers = of(context)
     var point = InlineArray<65, UInt8>(repeating: 0)
-    buffers.pointee.peerKey = PeerKey(certificate!.pointee.pk_raw, &point)
+    buffers.pointee.peerKey = PeerKey(of: certificate!, peerRole: buffers.pointee.peerRole, &point)
+    flags!.pointee = buffers.pointee.peerKey.flags
     if buffers.pointee.peerKey == .accepted {
       buffers.pointee.isPeer = withUnsafeBytes(of: point) { NodeIdentity.nodeID(ofPoint: $0) } == buffers.pointee.peer
     }

@@ -28,7 +28,7 @@ public final class DTLSSession: PeerSession {
     isClient = name.isClient
     if let hello { helloRandom = DTLSHello(hello)?.random ?? [] } else { helloRandom = [] }
     buffers = .allocate(capacity: 1)
-    buffers.initialize(to: DTLSBuffers(peer: name.peer, now: now))
+    buffers.initialize(to: DTLSBuffers(peer: name.peer, peerRole: name.isClient ? .server : .client, now: now))
     tls = .allocate(capacity: 1)
     mbedtls_ssl_init(tls)
     if mbedtls_ssl_setup(tls, configuration.settings) != 0 { return nil }
@@ -116,7 +116,7 @@ public final class DTLSSession: PeerSession {
 
   private func failure(_ code: Int32) -> SessionFailure {
     switch buffers.pointee.peerKey {
-    case .notP256, .chainTooLarge: return .noIdentity
+    case .notP256, .chainTooLarge, .wrongUsage: return .noIdentity
     case .accepted: if !buffers.pointee.isPeer { return .wrongIdentity }
     case .unknown: break
     }

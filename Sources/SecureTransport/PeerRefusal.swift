@@ -32,6 +32,8 @@ public enum PeerRefusal: UInt8, Error, Sendable {
   case denied = 14
   /// Another key is pinned under its name.
   case keyChanged = 15
+  /// A file of the anchors directory is not understood, and may revoke its certificate or one above it.
+  case revocationUnknown = 17
 
   /// One line: what is wrong and what to do.
   public var text: StaticString {
@@ -43,7 +45,8 @@ public enum PeerRefusal: UInt8, Error, Sendable {
     case .pathTooLong: "an authority in its chain has more authorities below it than its path length allows"
     case .issuerNotAuthority: "its certificate was issued by one that is no authority (CA)"
     case .revoked: "its certificate, or one above it, is revoked (CRL)"
-    case .wrongUsage: "its certificate's key usage is not for TLS; it needs digitalSignature, clientAuth and serverAuth"
+    case .wrongUsage:
+      "its certificate is not for its use; it needs digitalSignature, clientAuth, and serverAuth to be dialled"
     case .wrongSignature: "a signature in its chain is wrong"
     case .weakAlgorithm: "its chain is signed by a weak algorithm or key; SHA-256 and P-256 or better are needed"
     case .revocationListForged: "the revocation list (CRL) of its authority is not by that authority; replace the file"
@@ -51,6 +54,7 @@ public enum PeerRefusal: UInt8, Error, Sendable {
     case .noUsableKey: "it shows no certificate with an ECDSA P-256 key"
     case .denied: "its key is revoked (deny-list)"
     case .keyChanged: "another key is pinned under its name or one that looks like it; see: causeway identity alarms"
+    case .revocationUnknown: "a file in the anchors directory that may revoke it cannot be read; see: causeway doctor"
     }
   }
 
@@ -62,7 +66,7 @@ public enum PeerRefusal: UInt8, Error, Sendable {
     case .unknownIssuer: 48
     case .wrongUsage, .authorityAsLeaf, .noUsableKey: 43
     case .notYetValid, .pathTooLong, .issuerNotAuthority, .wrongSignature, .weakAlgorithm, .chainTooLong: 42
-    case .revocationListForged, .keyChanged: 46
+    case .revocationListForged, .keyChanged, .revocationUnknown: 46
     }
   }
 }

@@ -67,7 +67,7 @@ public final class SecureStream {
     configuration = try credentials.configuration(role, versionMax)
     self.judge = judge
     buffers = .allocate(capacity: 1)
-    buffers.initialize(to: StreamBuffers())
+    buffers.initialize(to: StreamBuffers(peerRole: role == .client ? .server : .client))
     tls = .allocate(capacity: 1)
     mbedtls_ssl_init(tls)
     let code = mbedtls_ssl_setup(tls, configuration.settings)
@@ -236,6 +236,7 @@ public final class SecureStream {
       case .unknown: return fail(.noPeerCertificate, alert: MBEDTLS_SSL_ALERT_MSG_CERT_REQUIRED)
       case .notP256: return fail(.peerKeyNotP256, alert: MBEDTLS_SSL_ALERT_MSG_UNSUPPORTED_CERT)
       case .chainTooLarge: return fail(.refused(.chainTooLong), alert: Int32(PeerRefusal.chainTooLong.alert))
+      case .wrongUsage: return fail(.refused(.wrongUsage), alert: Int32(PeerRefusal.wrongUsage.alert))
       }
       peer = withUnsafeBytes(of: buffers.pointee.peerPoint) { NodeIdentity.nodeID(ofPoint: $0) }
       if let refusal = judge?.refusal(of: peerChain, peer) {

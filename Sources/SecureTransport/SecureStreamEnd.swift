@@ -75,6 +75,9 @@ public enum SecureStreamEnd: Equatable, Sendable {
     case .chainTooLarge:
       self = .refused(.chainTooLong)
       return
+    case .wrongUsage:
+      self = .refused(.wrongUsage)
+      return
     case .unknown, .accepted: break
     }
     switch code {

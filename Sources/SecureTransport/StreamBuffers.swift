@@ -34,10 +34,14 @@ struct StreamBuffers {
   var incoming = UnsafeRawBufferPointer(start: nil, count: 0)
   var peerKey = PeerKey.unknown
   var peerPoint = InlineArray<65, UInt8>(repeating: 0)
+  /// The peer's role in the handshake.
+  let peerRole: ChainRules.Role
 
   private let outgoing = UnsafeMutableRawPointer.allocate(byteCount: StreamBuffers.capacity, alignment: 16)
   private var head = 0
   private var tail = 0
+
+  init(peerRole: ChainRules.Role) { self.peerRole = peerRole }
 
   mutating func free() { outgoing.deallocate() }
 
@@ -97,11 +101,14 @@ enum PeerKey {
   case unknown
   case accepted
   case notP256
-  /// `PeerChainSize` refuses its chain.
+  /// Its chain is larger than `ChainRules` allows.
   case chainTooLarge
+  /// Its certificate is not for its role.
+  case wrongUsage
 
   /// The x509 verify callback of a stream. Names, dates and authorities are not checked: a node is its key. The key
-  /// must be ECDSA P-256 in the encoding that node ids are made from; otherwise one key could have two ids.
+  /// must be ECDSA P-256 in the encoding that node ids are made from; otherwise one key could have two ids. The usage of
+  /// the certificate is checked here, because it counts in both versions of TLS and under every trust policy.
   static func verify(
     _ context: UnsafeMutableRawPointer?, _ certificate: UnsafeMutablePointer<mbedtls_x509_crt>?, _ depth: Int32,
     _ flags: UnsafeMutablePointer<UInt32>?
@@ -109,17 +116,37 @@ enum PeerKey {
     flags!.pointee = 0
     if depth > 0 { return 0 }
     let buffers = context!.assumingMemoryBound(to: StreamBuffers.self)
-    buffers.pointee.peerKey = PeerKey(certificate!.pointee.pk_raw, &buffers.pointee.peerPoint)
-    if buffers.pointee.peerKey == .notP256 { flags!.pointee |= UInt32(MBEDTLS_X509_BADCERT_BAD_KEY) }
-    if !PeerChainSize.isWithinBounds(certificate!) {
-      buffers.pointee.peerKey = .chainTooLarge
-      flags!.pointee |= UInt32(MBEDTLS_X509_BADCERT_OTHER)
-    }
+    buffers.pointee.peerKey = PeerKey(
+      of: certificate!, peerRole: buffers.pointee.peerRole, &buffers.pointee.peerPoint)
+    flags!.pointee = buffers.pointee.peerKey.flags
     return 0
   }
 
+  /// Checks a chain, the peer's own certificate first, and stores the point of its key.
+  init(
+    of chain: UnsafeMutablePointer<mbedtls_x509_crt>, peerRole: ChainRules.Role, _ point: inout InlineArray<65, UInt8>
+  ) {
+    self = PeerKey(chain.pointee.pk_raw, &point)
+    guard self == .accepted else { return }
+    if !ChainRules.isWithinBounds(chain) {
+      self = .chainTooLarge
+    } else if !ChainRules.allows(chain, peerRole) {
+      self = .wrongUsage
+    }
+  }
+
+  /// What a verify callback returns for it.
+  var flags: UInt32 {
+    switch self {
+    case .unknown, .accepted: 0
+    case .notP256: UInt32(MBEDTLS_X509_BADCERT_BAD_KEY)
+    case .chainTooLarge: UInt32(MBEDTLS_X509_BADCERT_OTHER)
+    case .wrongUsage: UInt32(MBEDTLS_X509_BADCERT_EXT_KEY_USAGE)
+    }
+  }
+
   /// Checks a SubjectPublicKeyInfo and stores its point.
-  init(_ raw: mbedtls_x509_buf, _ point: inout InlineArray<65, UInt8>) {
+  private init(_ raw: mbedtls_x509_buf, _ point: inout InlineArray<65, UInt8>) {
     let prefix = NodeCertificate.spkiPrefix
     let spki = UnsafeBufferPointer(start: raw.p, count: raw.len)
     guard spki.count == NodeCertificate.spkiBytes, spki.starts(with: prefix), spki[prefix.count] == 4 else {

@@ -257,7 +257,7 @@ private final class RawClient {
 
   init(_ configuration: TLSConfiguration) throws {
     self.configuration = configuration
-    buffers.initialize(to: StreamBuffers())
+    buffers.initialize(to: StreamBuffers(peerRole: .server))
     mbedtls_ssl_init(tls)
     try #require(mbedtls_ssl_setup(tls, configuration.settings) == 0)
     mbedtls_ssl_set_bio(

@@ -20,8 +20,13 @@ final class Path {
   private(set) var datagrams: [[UInt8]] = []
   private(set) var bytes = 0
 
-  init(seed: UInt64 = 1, directory: (_ identity: Int) throws -> String? = { _ in nil }) throws {
-    var made = [try Self.identity(try directory(0)), try Self.identity(try directory(1))]
+  convenience init(seed: UInt64 = 1, directory: (_ identity: Int) throws -> String? = { _ in nil }) throws {
+    try self.init(between: [try Self.identity(try directory(0)), try Self.identity(try directory(1))], seed: seed)
+  }
+
+  /// The node with the smaller id is the client.
+  init(between nodes: [NodeIdentity], seed: UInt64 = 1) throws {
+    var made = nodes
     made.sort { $0.id < $1.id }
     identities = (made[0], made[1])
     sessions = (try DTLSSessions(made[0]), try DTLSSessions(made[1]))

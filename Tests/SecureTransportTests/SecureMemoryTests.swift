@@ -2,6 +2,7 @@ import CSystem
 import FileSupport
 import Testing
 
+@testable import Identity
 @testable import SecureTransport
 
 // Compares the ledger's figures for mbedTLS with the heap. In processes of their own: other tests would count as
@@ -15,7 +16,7 @@ private func heapBytes() -> Int {
 private let count = 8
 
 /// How much more a peer's chain may take than in these tests, where it is one short certificate.
-private let chainBytes = 16_384 + PeerChainSize.nodesMax * PeerChainSize.nodeBytes
+private let chainBytes = 16_384 + ChainRules.entriesMax * ChainRules.entryBytes
 
 /// A client and a server that share no more than the streams of one node do. Gives the greatest heap on the way.
 private func connect(_ client: SecureStream, _ server: SecureStream) -> Int {

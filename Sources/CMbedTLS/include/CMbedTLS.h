@@ -2,6 +2,7 @@
 #pragma once
 #include <CSystem.h>
 #include <stdbool.h>
+#include <mbedtls/base64.h>
 #include <mbedtls/constant_time.h>
 #include <mbedtls/des.h>
 #include <mbedtls/ecdsa.h>
@@ -52,6 +53,13 @@ psa_status_t mbedtls_psa_crypto_configure_entropy_sources(
 static inline void cmbedtls_entropy_drop_sources(mbedtls_entropy_context *_Nonnull ctx) {
   ctx->MBEDTLS_PRIVATE(source_count) = 0;
 }
+/// Whether a revocation list is signed by a hash that is not weak: mbedTLS's default profile, SHA-256 or better.
+static inline bool cmbedtls_list_is_strong(const mbedtls_x509_crl *_Nonnull list) {
+  return (mbedtls_x509_crt_profile_default.allowed_mds & MBEDTLS_X509_ID_FLAG(list->MBEDTLS_PRIVATE(sig_md))) != 0;
+}
+/// Whether `key` made the signature of a parsed revocation list over the `count` bytes at `body`, a TBSCertList in DER.
+bool cmbedtls_list_is_signed(
+  const mbedtls_x509_crl *_Nonnull list, const uint8_t *_Nonnull body, size_t count, mbedtls_pk_context *_Nonnull key);
 /// Basic constraints (RFC 5280, 4.2.1.9): 1 for a certificate of an authority.
 static inline int cmbedtls_is_authority(const mbedtls_x509_crt *_Nonnull crt) { return crt->MBEDTLS_PRIVATE(ca_istrue); }
 /// One more than the intermediates that may stand below this authority; 0 for any number.

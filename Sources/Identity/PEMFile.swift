@@ -1,0 +1,137 @@
+import CMbedTLS
+
+/// The blocks of a PEM file (RFC 7468), and each line that is not understood.
+///
+/// Text between the blocks explains them and is allowed: openssl writes the contents of a certificate there. A line that
+/// may be a damaged part of a block is a fault, because a block that is skipped may be a revocation list.
+package struct PEMFile {
+  /// One block, from its BEGIN to its END line.
+  package struct Block {
+    package let label: ArraySlice<UInt8>
+    /// The number of its BEGIN line, from 1.
+    package let line: Int
+    /// The lines between BEGIN and END.
+    fileprivate let contents: ArraySlice<UInt8>
+
+    package func isLabelled(_ text: StaticString) -> Bool { isEqual(label, text) }
+
+    /// Its DER; nil when it is not base64 alone.
+    package var der: [UInt8]? {
+      let text = Array(contents)
+      // Four characters stand for three bytes.
+      var bytes = [UInt8](repeating: 0, count: text.count)
+      var count = 0
+      guard mbedtls_base64_decode(&bytes, bytes.count, &count, text, text.count) == 0, count > 0 else { return nil }
+      return Array(bytes.prefix(count))
+    }
+  }
+
+  /// A line that is not understood.
+  package struct Fault {
+    package let line: Int
+    package let text: StaticString
+    /// The label of the block that the line belongs to; nil outside of blocks.
+    package let label: ArraySlice<UInt8>?
+
+    /// Whether the fault is in a certificate, so that no revocation list is lost by it.
+    package var isInCertificate: Bool { label.map { isEqual($0, PEMFile.certificate) } ?? false }
+  }
+
+  package static let certificate: StaticString = "CERTIFICATE"
+  package static let revocationList: StaticString = "X509 CRL"
+
+  package private(set) var blocks: [Block] = []
+  package private(set) var faults: [Fault] = []
+
+  private var open: (label: ArraySlice<UInt8>, line: Int, start: Int)?
+
+  package init(_ file: [UInt8]) {
+    var number = 0
+    var start = file.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
+    while start < file.count {
+      number += 1
+      let end = file[start...].firstIndex(of: 0x0A) ?? file.count
+      read(file, start..<end, number)
+      start = end + 1
+    }
+    if let open { fail(open.line, "its END line is missing: the file is cut", open.label) }
+  }
+
+  private mutating func read(_ file: [UInt8], _ range: Range<Int>, _ number: Int) {
+    var line = file[range]
+    while let last = line.last, last == 0x0D || last == 0x20 || last == 0x09 { line.removeLast() }
+    if line.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
+      return fail(number, "a control character; write text with Unix line ends", open?.label)
+    }
+    if let open {
+      if let label = Self.label(of: line, "-----END ") {
+        if label.elementsEqual(open.label) {
+          blocks.append(Block(label: open.label, line: open.line, contents: file[open.start..<range.lowerBound]))
+        } else {
+          fail(number, "the END line is of another block", open.label)
+        }
+        self.open = nil
+      } else if line.contains(UInt8(ascii: "-")) {
+        fail(open.line, "its END line is missing", open.label)
+        self.open = nil
+        begin(line, range, number)
+      }
+      return
+    }
+    begin(line, range, number)
+  }
+
+  private mutating func begin(_ line: ArraySlice<UInt8>, _ range: Range<Int>, _ number: Int) {
+    if let label = Self.label(of: line, "-----BEGIN ") {
+      open = (label, number, range.upperBound + 1)
+    } else if Self.looksLikeBoundary(line) {
+      fail(number, "neither a BEGIN nor an END line, and no text", nil)
+    } else if Self.looksLikeBase64(line) {
+      fail(number, "base64 outside of a block: its BEGIN line is missing", nil)
+    }
+  }
+
+  private mutating func fail(_ line: Int, _ text: StaticString, _ label: ArraySlice<UInt8>?) {
+    if faults.count < Self.faultsMax {
+      faults.append(Fault(line: line, text: text, label: faults.count == Self.faultsMax - 1 ? nil : label))
+    }
+  }
+
+  /// Listed faults of one file. The last one stands for those beyond, which may be in any block.
+  private static let faultsMax = 16
+
+  private static func label(of line: ArraySlice<UInt8>, _ opening: StaticString) -> ArraySlice<UInt8>? {
+    let closing: StaticString = "-----"
+    guard line.count > opening.utf8CodeUnitCount + closing.utf8CodeUnitCount,
+      isEqual(line.prefix(opening.utf8CodeUnitCount), opening),
+      isEqual(line.suffix(closing.utf8CodeUnitCount), closing)
+    else { return nil }
+    let label = line.dropFirst(opening.utf8CodeUnitCount).dropLast(closing.utf8CodeUnitCount)
+    return label.contains(UInt8(ascii: "-")) ? nil : label
+  }
+
+  /// Two hyphens begin or end it, as in a boundary with a character too few or too many.
+  private static func looksLikeBoundary(_ line: ArraySlice<UInt8>) -> Bool {
+    let text = line.drop { $0 == 0x20 || $0 == 0x09 }
+    let hyphens: StaticString = "--"
+    return isEqual(text.prefix(2), hyphens) || isEqual(text.suffix(2), hyphens)
+  }
+
+  /// Half a line of base64 or more, and nothing else.
+  private static func looksLikeBase64(_ line: ArraySlice<UInt8>) -> Bool {
+    line.count >= 32
+      && line.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="):
+          true
+        default: false
+        }
+      }
+  }
+}
+
+private func isEqual(_ bytes: ArraySlice<UInt8>, _ text: StaticString) -> Bool {
+  bytes.count == text.utf8CodeUnitCount
+    && bytes.elementsEqual(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+}

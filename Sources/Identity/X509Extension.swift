@@ -1,0 +1,114 @@
+import CMbedTLS
+
+/// One extension of a certificate, of a revocation list, or of an entry of one (RFC 5280, 4.1 and 5.1).
+package struct X509Extension {
+  /// The object identifier, in DER without tag and length.
+  package let name: ArraySlice<UInt8>
+  /// The index of the byte that makes it critical, in the array that it was read from; nil when it is not critical.
+  package let criticalIndex: Int?
+  /// The DER in the OCTET STRING.
+  package let value: ArraySlice<UInt8>
+
+  package var isCritical: Bool { criticalIndex != nil }
+
+  /// The last number of an identifier below id-ce (2.5.29); nil for others.
+  package var number: UInt8? {
+    name.count == 3 && name.starts(with: [0x55, 0x1D]) ? name.last : nil
+  }
+
+  /// Reads the extensions of a SEQUENCE; nil when they are malformed, or one of them is there twice.
+  package static func all(in sequence: ArraySlice<UInt8>) -> [X509Extension]? {
+    var whole = DERReader(sequence)
+    guard var list = try? whole.enter(DERReader.sequence), whole.isEmpty else { return nil }
+    var all: [X509Extension] = []
+    while !list.isEmpty {
+      guard let next = X509Extension(&list), !all.contains(where: { $0.name.elementsEqual(next.name) }) else {
+        return nil
+      }
+      all.append(next)
+    }
+    return all
+  }
+
+  private init?(_ list: inout DERReader) {
+    guard var fields = try? list.enter(DERReader.sequence), let name = try? fields.take(DERReader.objectIdentifier)
+    else { return nil }
+    self.name = name
+    var critical: Int?
+    if fields.rest.first == DERReader.boolean {
+      guard let flag = try? fields.take(DERReader.boolean), flag.count == 1 else { return nil }
+      if flag.first != 0 { critical = flag.startIndex }
+    }
+    criticalIndex = critical
+    guard let value = try? fields.take(DERReader.octetString), fields.isEmpty else { return nil }
+    self.value = value
+  }
+
+  /// The object identifier in dotted decimals, and its usual name.
+  package var text: String {
+    switch number {
+    case 30: "\(dottedName) (nameConstraints)"
+    case 32: "\(dottedName) (certificatePolicies)"
+    case 33: "\(dottedName) (policyMappings)"
+    case 36: "\(dottedName) (policyConstraints)"
+    case 54: "\(dottedName) (inhibitAnyPolicy)"
+    default: dottedName
+    }
+  }
+
+  private var dottedName: String {
+    var text = ""
+    var arc = 0
+    for byte in name {
+      // An arc of more than four bytes stands for no extension that anybody has registered.
+      if arc >> 21 != 0 { return "unknown" }
+      arc = arc << 7 | Int(byte & 0x7F)
+      if byte & 0x80 != 0 { continue }
+      if text.utf8.isEmpty {
+        text = arc < 80 ? "\(arc / 40).\(arc % 40)" : "2.\(arc - 80)"
+      } else {
+        text += ".\(arc)"
+      }
+      arc = 0
+    }
+    return text
+  }
+}
+
+extension X509Extension {
+  /// The first critical extension of a certificate in DER that is not processed here; nil when there is none.
+  ///
+  /// A certificate with one is refused (RFC 5280, 4.2). Processed are basic constraints, usages, key identifiers and
+  /// alternative names, as names do not matter here; mbedTLS also takes certificate policies if they are “any policy”.
+  package static func unknownCritical(inCertificate der: [UInt8]) -> X509Extension? {
+    var whole = DERReader(der[...])
+    guard var certificate = try? whole.enter(DERReader.sequence), var body = try? certificate.enter(DERReader.sequence)
+    else { return nil }
+    while let tag = body.rest.first, let element = try? body.takeAny() {
+      guard tag == extensionsTag, let all = all(in: element.contents) else { continue }
+      return all.first { $0.isCritical && !$0.isProcessed }
+    }
+    return nil
+  }
+
+  /// The same of a certificate that mbedTLS has parsed, which took only policies that it processes.
+  package static func hasUnknownCritical(_ certificate: UnsafePointer<mbedtls_x509_crt>) -> Bool {
+    let bytes = Array(UnsafeRawBufferPointer(certificate.pointee.v3_ext))
+    if bytes.isEmpty { return false }
+    guard let all = all(in: bytes[...]) else { return true }
+    return all.contains { $0.isCritical && !$0.isProcessed && $0.number != policies }
+  }
+
+  /// `[3]`, constructed: the extensions of a certificate.
+  private static let extensionsTag: UInt8 = 0xA3
+  /// id-ce-certificatePolicies.
+  private static let policies: UInt8 = 32
+
+  private var isProcessed: Bool {
+    switch number {
+    // Subject key identifier, key usage, alternative names, basic constraints, authority key identifier, extended key usage.
+    case 14, 15, 17, 19, 35, 37: true
+    default: false
+    }
+  }
+}
