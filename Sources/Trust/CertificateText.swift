@@ -23,7 +23,7 @@ extension PeerChain {
   }
 
   /// mbedTLS escapes unprintable characters (RFC 4514).
-  private static func text(_ name: inout mbedtls_x509_name) -> String {
+  static func text(_ name: inout mbedtls_x509_name) -> String {
     var buffer = [CChar](repeating: 0, count: 256)
     return mbedtls_x509_dn_gets(&buffer, buffer.count, &name) > 0 ? String(cString: buffer) : "a name beyond 255 bytes"
   }

@@ -12,46 +12,33 @@ public enum ChainVerdict: Equatable, Sendable {
 }
 
 extension PeerChain {
-  /// Evaluates the chain (RFC 5280, section 6) with mbedTLS, except for dates: they are compared with `time`, because
-  /// the library would use the system's clock.
+  /// Evaluates the chain (RFC 5280, section 6) with mbedTLS, except for two things. Dates are compared with `time`,
+  /// because the library would use the system's clock. Revocation lists are checked here, because the library ignores
+  /// what it does not understand of them.
   ///
-  /// Revocation lists are used whatever their dates: an old list still revokes, and its age causes no refusal. Usage:
-  /// the leaf must allow signatures and TLS on at least one side; mbedTLS checks the right side in the handshake.
+  /// A list that is not understood keeps out all whom it may revoke. Lists are used whatever their dates: an old list
+  /// still revokes, and its age causes no refusal. The usage of the leaf must allow a client; that of a server is checked
+  /// in the handshake (`ChainRules`).
   public func evaluate(_ anchors: TrustAnchors, _ time: TrustTime) -> ChainVerdict {
     guard let first, point != nil else { return .refused(.noUsableKey) }
     if cmbedtls_is_authority(first) != 0 { return .refused(.authorityAsLeaf) }
+    if anchors.isClosed { return .refused(.revocationUnknown) }
     var run = EvaluationRun(time: time)
     var flags: UInt32 = 0
     var profile = mbedtls_x509_crt_profile_default
-    let code = mbedtls_x509_crt_verify_with_profile(
-      first, anchors.certificates, anchors.lists, &profile, nil, &flags, { EvaluationRun.look($0, $1, $2, $3) }, &run)
+    let code = withUnsafeMutablePointer(to: &run) { run in
+      mbedtls_x509_crt_verify_with_profile(
+        first, anchors.certificates, nil, &profile, nil, &flags, { EvaluationRun.look($0, $1, $2, $3) }, run)
+    }
     if code != 0 && code != MBEDTLS_ERR_X509_CERT_VERIFY_FAILED { return .refused(.chainTooLong) }
-    if flags & UInt32(MBEDTLS_X509_BADCERT_REVOKED) != 0 { return .refused(.revoked) }
     if flags & UInt32(MBEDTLS_X509_BADCERT_NOT_TRUSTED) != 0 { return .refused(whyNotTrusted(first, anchors)) }
-    let forged =
-      MBEDTLS_X509_BADCRL_NOT_TRUSTED | MBEDTLS_X509_BADCRL_BAD_MD | MBEDTLS_X509_BADCRL_BAD_PK
-      | MBEDTLS_X509_BADCRL_BAD_KEY
-    if flags & UInt32(forged) != 0 { return .refused(.revocationListForged) }
     let weak = MBEDTLS_X509_BADCERT_BAD_MD | MBEDTLS_X509_BADCERT_BAD_PK | MBEDTLS_X509_BADCERT_BAD_KEY
     if flags & UInt32(weak) != 0 { return .refused(.weakAlgorithm) }
     if flags != 0 { return .refused(.wrongUsage) }
+    if let refusal = run.path.refusal(anchors) { return .refused(refusal) }
     if let refusal = run.refusal { return .refused(refusal) }
-    if !isForTLS(first) { return .refused(.wrongUsage) }
+    if !ChainRules.allows(first, .client) { return .refused(.wrongUsage) }
     return run.isUncertain ? .trustedForNow : .trusted
-  }
-
-  private func isForTLS(_ leaf: UnsafeMutablePointer<mbedtls_x509_crt>) -> Bool {
-    guard mbedtls_x509_crt_check_key_usage(leaf, UInt32(MBEDTLS_X509_KU_DIGITAL_SIGNATURE)) == 0 else { return false }
-    // id-kp-serverAuth and id-kp-clientAuth (RFC 5280, 4.2.1.12)
-    for purpose in 1...2 as ClosedRange<UInt8> {
-      let name: [UInt8] = [0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, purpose]
-      let allowed = name.withUnsafeBytes {
-        mbedtls_x509_crt_check_extended_key_usage(
-          leaf, $0.baseAddress?.assumingMemoryBound(to: CChar.self), $0.count) == 0
-      }
-      if allowed { return true }
-    }
-    return false
   }
 
   /// mbedTLS skips unsuitable issuers and then finds none. This only determines the reason.
@@ -59,7 +46,7 @@ extension PeerChain {
     _ leaf: UnsafeMutablePointer<mbedtls_x509_crt>, _ anchors: TrustAnchors
   ) -> PeerRefusal {
     var child = leaf
-    for depth in 0..<NodeIdentity.certificatesMax {
+    for depth in 0...ChainRules.certificatesMax {
       let anchor = issuer(of: child, in: anchors.certificates)
       guard let issuer = anchor ?? issuer(of: child, in: first) else { return .unknownIssuer }
       if cmbedtls_is_authority(issuer) == 0
@@ -94,6 +81,8 @@ extension PeerChain {
 /// The results that the verify callback of one evaluation collects.
 private struct EvaluationRun {
   let time: TrustTime
+  /// The certificates from the anchor down to the leaf.
+  var path = CertificatePath()
   var refusal: PeerRefusal?
   var isUncertain = false
 
@@ -102,10 +91,8 @@ private struct EvaluationRun {
     _ flags: UnsafeMutablePointer<UInt32>?
   ) -> Int32 {
     let run = context!.assumingMemoryBound(to: EvaluationRun.self)
-    let dates =
-      MBEDTLS_X509_BADCERT_EXPIRED | MBEDTLS_X509_BADCERT_FUTURE | MBEDTLS_X509_BADCRL_EXPIRED
-      | MBEDTLS_X509_BADCRL_FUTURE
-    flags!.pointee &= ~UInt32(dates)
+    flags!.pointee &= ~UInt32(MBEDTLS_X509_BADCERT_EXPIRED | MBEDTLS_X509_BADCERT_FUTURE)
+    run.pointee.path.certificates.append(certificate!)
     switch Validity(certificate!.pointee, run.pointee.time) {
     case .valid: break
     case .expired: run.pointee.refusal = .expired

@@ -74,6 +74,9 @@ extension TrustKeeper {
   /// Whether one of the operators revoked this node.
   public var isSelfDenied: Bool { isDenied(identity.id) }
 
+  /// Deny-lists of the state that are not understood: a later version of this program has written them.
+  public var unreadLists: Int { store.state.lists.count { HeldDenyList($0.span.bytes) == nil } }
+
   /// Rebuilds the lists in force from the state. The own list is signed again, because the box may have a new key.
   func updateLists() {
     lists = []

@@ -10,26 +10,25 @@ public enum TrustMemory {
 
 /// The trusted authorities and their revocation lists, from a directory.
 ///
-/// Every regular file is read: certificates and CRLs, PEM or DER, one or more per file. A node's self-signed
-/// certificate is an anchor too, for that node only.
+/// Every file is read whose name does not begin with a dot: certificates and CRLs, in PEM any number per file, in DER one.
+/// A node's self-signed certificate is an anchor too, for that node only. What is not understood is a fault, and closes
+/// (`AnchorFault`).
 public final class TrustAnchors {
   /// The most files, and the greatest size of each in bytes: an authority's list may be long.
   public static let filesMax = 64
   public static let fileBytesMax = 262_144
 
   let certificates: UnsafeMutablePointer<mbedtls_x509_crt>
-  let lists: UnsafeMutablePointer<mbedtls_x509_crl>
   public private(set) var certificateCount = 0
-  public private(set) var listCount = 0
-  /// Problems, one line each.
-  public private(set) var notices: [String] = []
+  var lists: [RevocationList] = []
+  public var listCount: Int { lists.count }
+  /// What is not understood.
+  public private(set) var faults: [AnchorFault] = []
 
   /// No anchors.
   public init() {
     certificates = .allocate(capacity: 1)
     mbedtls_x509_crt_init(certificates)
-    lists = .allocate(capacity: 1)
-    mbedtls_x509_crl_init(lists)
   }
 
   /// Reads a directory; for nil or a missing one there are no anchors.
@@ -41,34 +40,55 @@ public final class TrustAnchors {
   deinit {
     mbedtls_x509_crt_free(certificates)
     certificates.deallocate()
-    mbedtls_x509_crl_free(lists)
-    lists.deallocate()
   }
 
-  /// Adds the contents of one file. False when it holds neither a certificate nor a list.
-  public func add(_ file: [UInt8]) -> Bool {
-    // mbedTLS recognises PEM by a terminating zero.
-    let text = file.first == 0x30 ? file : file + [0]
-    let hasCertificate = mbedtls_x509_crt_parse(certificates, text, text.count) == 0
-    let hasList = mbedtls_x509_crl_parse(lists, text, text.count) == 0
-    certificateCount = 0
-    var certificate: UnsafeMutablePointer<mbedtls_x509_crt>? = certificates
-    while let next = certificate {
-      if next.pointee.raw.len > 0 { certificateCount += 1 }
-      certificate = next.pointee.next
+  /// Adds one certificate in DER. False when it is malformed or not supported.
+  func add(certificate der: [UInt8]) -> Bool {
+    // The parser ignores bytes behind the certificate.
+    var reader = DERReader(der[...])
+    guard (try? reader.takeAny()) != nil, reader.isEmpty,
+      mbedtls_x509_crt_parse_der(certificates, der, der.count) == 0
+    else { return false }
+    certificateCount += 1
+    return true
+  }
+
+  func fail(_ place: String, _ text: String, _ scope: AnchorFault.Scope) {
+    faults.append(AnchorFault(text: "\(place): \(text)", scope: scope))
+  }
+
+  /// Whether a fault keeps out every certificate.
+  var isClosed: Bool {
+    faults.contains {
+      switch $0.scope {
+      case .everybody: true
+      case .nobody, .issuer: false
+      }
     }
-    listCount = 0
-    var list: UnsafeMutablePointer<mbedtls_x509_crl>? = lists
-    while let next = list {
-      if next.pointee.raw.len > 0 { listCount += 1 }
-      list = next.pointee.next
+  }
+
+  /// Whether a fault keeps out the certificates by this authority.
+  func isClosed(below authority: UnsafePointer<mbedtls_x509_crt>) -> Bool {
+    faults.contains {
+      switch $0.scope {
+      case .everybody: true
+      case .nobody: false
+      case .issuer(let issuer): issuer.isNamed(by: authority)
+      }
     }
-    return hasCertificate || hasList
+  }
+
+  /// The lists that their authorities promised to replace before this time, one line each: newer revocations are missing.
+  public func outdated(at time: TrustTime) -> [String] {
+    lists.compactMap { list in
+      guard let next = list.nextUpdate, next < time.seconds else { return nil }
+      return "the revocation list of \(list.issuerText) was to be replaced on \(dateText(next))"
+    }
   }
 
   private func read(_ directory: String) {
     guard let stream = opendir(directory) else {
-      if csystem_errno() != ENOENT { notices.append("\(directory): \(errnoText(csystem_errno()))") }
+      if csystem_errno() != ENOENT { fail(directory, errnoText(csystem_errno()), .everybody) }
       return
     }
     var names: [[UInt8]] = []
@@ -78,16 +98,19 @@ public final class TrustAnchors {
     }
     closedir(stream)
     if names.count > Self.filesMax {
-      notices.append("\(directory): more than \(Self.filesMax) files; those beyond are not looked at")
+      fail(directory, "more than \(Self.filesMax) files; put several certificates and lists into one", .everybody)
     }
     names.sort { $0.lexicographicallyPrecedes($1) }
     for name in names.prefix(Self.filesMax) {
       let path = directory + "/" + String(decoding: name, as: UTF8.self)
       do throws(IdentityError) {
-        guard let file = try readFile(path, bytesMax: Self.fileBytesMax) else { continue }
-        if !add(file) { notices.append("\(path): neither a certificate nor a CRL in it (PEM or DER)") }
+        guard let file = try readFile(path, bytesMax: Self.fileBytesMax) else {
+          fail(path, "a link to a file that does not exist; take it out of the directory", .everybody)
+          continue
+        }
+        add(file, path: path)
       } catch {
-        notices.append(error.text)
+        faults.append(AnchorFault(text: error.text, scope: .everybody))
       }
     }
   }

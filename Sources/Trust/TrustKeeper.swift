@@ -151,6 +151,17 @@ public final class TrustKeeper: PeerJudge {
     return store.state.pins.count < TrustLimits.pinsMax ? .few : .none
   }
 
+  /// What is wrong with the anchors, in one line; nil when nothing is. Only the policy `ca` needs them.
+  public var anchorFault: String? {
+    guard policy == .authority else { return nil }
+    guard let first = anchors.faults.first(where: { $0.isClosing }) ?? anchors.faults.first else {
+      return anchors.certificateCount > 0
+        ? nil : "[trust] policy is ca, and there is no authority's certificate: only pinned peers are let in"
+    }
+    let more = anchors.faults.count - 1
+    return "\(first.text)\(more > 0 ? "; and \(more) more" : ""); \(first.effect)"
+  }
+
   /// Whether the peer has a pin.
   public func isPinned(_ peer: NodeID) -> Bool { store.state.pins.contains { $0.node == peer } }
 

@@ -37,6 +37,11 @@ struct TrustState: Equatable {
   /// Deny-lists of other operators, signed, as they came.
   var lists: [[UInt8]] = []
 
+  /// Whether the same nodes are refused and known.
+  func decidesLike(_ other: TrustState) -> Bool {
+    pins == other.pins && denied == other.denied && deniedSerial == other.deniedSerial && lists == other.lists
+  }
+
   static let bytesMax = 65_536
   private static let magic: UInt32 = 0x4357_5331
 

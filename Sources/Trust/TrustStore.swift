@@ -2,6 +2,10 @@ import Identity
 import SecureTransport
 
 /// The file `state` of the state directory, and its contents in memory.
+///
+/// A change of pins or revocations is written twice, so that the previous generation has it too: if the file is damaged,
+/// the one before it lets nobody in who was refused. When neither can be read, nothing says who is refused, and there is
+/// no store.
 public final class TrustStore {
   let directory: StateDirectory
   var state: TrustState
@@ -12,33 +16,36 @@ public final class TrustStore {
 
   private static let file = "state"
 
-  /// Reads the file; a damaged one is replaced by the previous generation, which `notice` then says.
-  public init(_ directory: StateDirectory) {
+  /// Reads the file; a damaged one is replaced by the previous generation, which `notice` then says. Throws `.stateLost`
+  /// when neither can be read.
+  public init(_ directory: StateDirectory) throws(IdentityError) {
     self.directory = directory
     state = TrustState()
+    written = state
     switch directory.readChecked(Self.file, bytesMax: TrustState.bytesMax) {
     case .absent: break
-    case .current(let bytes): take(bytes, isPrevious: false)
-    case .previous(let bytes): take(bytes, isPrevious: true)
-    case .lost: tellLost()
+    case .current(let bytes):
+      try take(bytes)
+      written = state
+    case .previous(let bytes):
+      try take(bytes)
+      // The lost generation may have been written by a start: its epoch must not be used again.
+      state.epochCounter &+= 2
+      written = nil
+      notice = """
+        \(directory.file(Self.file)) is damaged: the one before it is used, and a change that was not finished is lost
+        """
+    case .lost: throw .stateLost(path: directory.file(Self.file))
     }
   }
 
-  private func take(_ bytes: [UInt8], isPrevious: Bool) {
-    guard let state = TrustState(bytes) else { return tellLost() }
+  private func take(_ bytes: [UInt8]) throws(IdentityError) {
+    guard let state = TrustState(bytes) else { throw .stateLost(path: directory.file(Self.file)) }
     self.state = state
-    if !isPrevious { return }
-    // The lost generation may have been written by a start: its epoch must not be used again.
-    self.state.epochCounter &+= 2
-    notice =
-      "\(directory.file(Self.file)) is damaged: the one before it is used, the last change of pins or revocations is lost"
   }
 
-  private func tellLost() {
-    notice =
-      "\(directory.file(Self.file)) is damaged and so is the one before it: pins, revocations and epoch begin anew"
-  }
-
+  /// What the newest generation has, or the write that runs; nil when the older generation is not known to be whole.
+  private var written: TrustState?
   private var writer: StateWriter?
   /// The state has changed since the running write began.
   private var isBehind = false
@@ -70,11 +77,22 @@ public final class TrustStore {
 
   func save() throws(IdentityError) {
     if let writer {
-      isBehind = writer.isBusy
-      if writer.isBusy || writer.begin(state.encoded()) { return }
+      isBehind = true
+      if writer.isBusy { return }
+      if writer.begin(state.encoded()) {
+        isBehind = beginsNewTrust()
+        return
+      }
     }
     isBehind = false
-    try directory.writeChecked(state.encoded(), to: Self.file)
+    // The second time for the older generation.
+    for _ in 0..<(beginsNewTrust() ? 2 : 1) { try directory.writeChecked(state.encoded(), to: Self.file) }
+  }
+
+  /// Whether what is being written decides otherwise about nodes than what was written before.
+  private func beginsNewTrust() -> Bool {
+    defer { written = state }
+    return written.map { !$0.decidesLike(state) } ?? true
   }
 
   /// The epoch of this start: a persistent counter in the upper 32 bits, 32 random bits in the lower. The counter is on

@@ -54,12 +54,13 @@ extension Scratch {
   }
 
   /// A certificate revocation list of `issuer` that names these certificates: `NAME.crl`.
-  public func revocationList(_ name: String, by issuer: String, revoking names: [String], signedBy other: String? = nil)
-    throws
-  {
+  /// - `days`: options of `openssl ca` about its dates.
+  public func revocationList(
+    _ name: String, by issuer: String, revoking names: [String], signedBy other: String? = nil, days: String = ""
+  ) throws {
     try write("index.txt", "")
     let signer = "-config ca.conf -cert \(issuer).pem -keyfile \(other ?? issuer).pem.key"
     for revoked in names { try openssl("ca -batch \(signer) -revoke \(revoked).pem") }
-    try openssl("ca -batch \(signer) -gencrl -out \(name).crl")
+    try openssl("ca -batch \(signer) -gencrl \(days) -out \(name).crl")
   }
 }

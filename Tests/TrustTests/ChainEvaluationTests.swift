@@ -89,7 +89,11 @@ struct ChainEvaluationTests {
     for (extensions, expected) in [
       ("keyUsage=keyAgreement", ChainVerdict.refused(.wrongUsage)),
       ("extendedKeyUsage=codeSigning", .refused(.wrongUsage)),
-      ("extendedKeyUsage=clientAuth", .trusted), ("extendedKeyUsage=serverAuth,codeSigning", .trusted),
+      ("extendedKeyUsage=clientAuth", .trusted), ("extendedKeyUsage=clientAuth,codeSigning", .trusted),
+      ("extendedKeyUsage=serverAuth", .refused(.wrongUsage)),
+      ("extendedKeyUsage=serverAuth,codeSigning", .refused(.wrongUsage)),
+      ("extendedKeyUsage=anyExtendedKeyUsage", .trusted),
+      ("keyUsage=keyAgreement\nextendedKeyUsage=clientAuth", .refused(.wrongUsage)),
       ("keyUsage=digitalSignature", .trusted), ("subjectAltName=DNS:anything", .trusted),
     ] {
       try scratch.certificate("used", by: "intermediate", extensions: extensions)
@@ -128,6 +132,36 @@ struct ChainEvaluationTests {
     #expect(
       try verdict(["node.pem", "intermediate.pem"], anchors: ["root.pem", "list.crl"])
         == .refused(.revocationListForged))
+  }
+
+  @Test func aRevokedAnchorIsNoAnchor() throws {
+    try scratch.revocationList("above", by: "root", revoking: ["intermediate"])
+    #expect(try verdict(["node.pem"], anchors: ["intermediate.pem", "root.pem"]) == .trusted)
+    #expect(try verdict(["node.pem"], anchors: ["intermediate.pem", "root.pem", "above.crl"]) == .refused(.revoked))
+  }
+
+  @Test func anAuthorityWithANewKeyMaySignListsForTheOldOne() throws {
+    try scratch.certificate("fresh", extensions: Scratch.authority, subject: "root")
+    try scratch.revocationList("list", by: "fresh", revoking: ["intermediate"])
+    let files = ["node.pem", "intermediate.pem"]
+    #expect(try verdict(files, anchors: ["root.pem", "fresh.pem", "list.crl"]) == .refused(.revoked))
+    #expect(try verdict(files, anchors: ["root.pem", "list.crl"]) == .refused(.revocationListForged))
+  }
+
+  @Test func anAnchorOfVersion1IssuesNothing() throws {
+    // A node's own certificate without extensions: an anchor for itself, and no authority.
+    try scratch.openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out first.pem.key")
+    try scratch.openssl("req -new -key first.pem.key -subj /CN=first -out first.csr")
+    try scratch.openssl("x509 -req -in first.csr -signkey first.pem.key -days 3650 -out first.pem")
+    try #require(try scratch.openssl("x509 -in first.pem -noout -text").contains("Version: 1"))
+    try scratch.certificate("child", by: "first", extensions: Scratch.node)
+    #expect(try verdict(["first.pem"], anchors: ["first.pem"]) == .trusted)
+    #expect(try verdict(["child.pem"], anchors: ["first.pem"]) == .refused(.issuerNotAuthority))
+  }
+
+  @Test func aCriticalNetscapeTypeIsNotUnderstood() throws {
+    try scratch.certificate("typed", by: "intermediate", extensions: Scratch.node + "\nnsCertType=critical,email")
+    #expect(try verdict(["typed.pem", "intermediate.pem"]) == .refused(.wrongUsage))
   }
 
   @Test func anotherCurveIsNoNode() throws {

@@ -15,7 +15,7 @@ struct StoreTests {
     nonmutating set { clock.seconds = newValue }
   }
 
-  private func store() throws -> TrustStore { TrustStore(try StateDirectory(box.place.path)) }
+  private func store() throws -> TrustStore { try TrustStore(try StateDirectory(box.place.path)) }
 
   /// The epoch of a start a quarter of an hour after the last one.
   private func start(_ store: TrustStore) throws -> UInt64 {
@@ -38,13 +38,39 @@ struct StoreTests {
     #expect(try store().notice == nil)
   }
 
-  @Test func withBothGenerationsLostItBeginsAnewAndSaysSo() throws {
+  @Test func withBothGenerationsLostThereIsNoStore() throws {
     for _ in 0..<3 { _ = try start(store()) }
     try box.corrupt("state")
     try box.corrupt("state.old")
-    let fresh = try store()
-    #expect(fresh.notice?.hasSuffix("begin anew") == true)
-    #expect(try start(fresh) >> 32 == 2)
+    #expect(throws: IdentityError.stateLost(path: box.place.path + "/state")) { try store() }
+    // Whoever gives up pins and revocations says so by removing the files.
+    for file in ["/state", "/state.old"] { try #require(unlink(box.place.path + file) == 0) }
+    #expect(try start(store()) >> 32 == 2)
+  }
+
+  @Test func aRevocationIsInBothGenerations() throws {
+    let keeper = try box.start()
+    try keeper.revoke(id(1))
+    try box.corrupt("state")
+    #expect(try box.start().isDenied(id(1)))
+    // And both are whole again.
+    _ = try start(store())
+    try box.corrupt("state")
+    #expect(try box.start().isDenied(id(1)))
+  }
+
+  @Test func aRevocationIsInBothGenerationsAlsoWhenItIsWrittenInTheBackground() throws {
+    let keeper = try box.start()
+    let descriptor = try #require(keeper.store.writeInBackground())
+    try keeper.revoke(id(1))
+    for _ in 0..<4 where !keeper.store.isSettled {
+      var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      #expect(poll(&polled, 1, 10_000) == 1)
+      try keeper.store.writeEnded()
+    }
+    #expect(keeper.store.isSettled)
+    try box.corrupt("state")
+    #expect(try box.start().isDenied(id(1)))
   }
 
   @Test func startsOnADiskThatTakesNothingRiseToo() throws {
@@ -83,7 +109,7 @@ struct StoreTests {
       first.state.keptSeconds = seconds
       try first.save()
     }
-    for _ in 0..<2 where !first.isSettled {
+    for _ in 0..<4 where !first.isSettled {
       var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
       #expect(poll(&polled, 1, 10_000) == 1)
       try first.writeEnded()

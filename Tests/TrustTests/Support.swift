@@ -36,7 +36,7 @@ final class Box {
     let identity = try NodeIdentity.loadOrCreate(directory: place.path)
     let watch = watch
     return TrustKeeper(
-      identity, TrustStore(directory), policy: policy, anchors: TrustAnchors(), operators: operators,
+      identity, try TrustStore(directory), policy: policy, anchors: TrustAnchors(), operators: operators,
       clock: { (watch.seconds, watch.isSynchronised) })
   }
 

@@ -1,0 +1,262 @@
+import CSystem
+import FileSupport
+@testable import Identity
+import SecureTransport
+import Testing
+
+@testable import Trust
+
+/// Anchors directories with files that are not understood: those whom such a file may revoke are not let in.
+struct AnchorTests {
+  let scratch = Scratch()
+  private let time = TrustTime(kept: 0, wall: 1_811_808_000, isSynchronised: true)  // June 2027
+
+  init() throws {
+    try scratch.makeFleet()
+    try scratch.certificate("other", by: "root", extensions: Scratch.node)
+    #expect(shell("mkdir \(scratch.file("anchors")) && cp \(scratch.file("root.pem")) \(scratch.file("anchors"))").status == 0)
+  }
+
+  private var anchors: TrustAnchors { TrustAnchors(directory: scratch.file("anchors")) }
+
+  /// The verdict on `node.pem`, which the intermediate issued, or another certificate.
+  private func verdict(_ files: [String] = ["node.pem", "intermediate.pem"]) throws -> ChainVerdict {
+    let chain = Certificate()
+    for file in files { try chain.parse(try #require(scratch.bytes(file)), path: file) }
+    return withExtendedLifetime(chain) { PeerChain(chain.context).evaluate(anchors, time) }
+  }
+
+  /// A list of the intermediate with these extensions in ca.conf's syntax, and with these of the entry for `node`.
+  private func list(_ extensions: String, revoking names: [String] = ["node"], in file: String = "list.pem") throws {
+    try scratch.revocationList("plain", by: "intermediate", revoking: names)
+    let text = String(decoding: try #require(scratch.bytes("ca.conf")), as: UTF8.self)
+    try scratch.write("lists.conf", text + "[lists]\n\(extensions)\n[point]\nfullname = URI:http://ca.example/list.crl\n")
+    try scratch.openssl(
+      "ca -gencrl -config lists.conf -crlexts lists -cert intermediate.pem -keyfile intermediate.pem.key -out anchors/\(file)")
+  }
+
+  @Test(arguments: ["crlNumber=7", "crlNumber=critical,7", "authorityKeyIdentifier=keyid,issuer"])
+  func aListOfUnderstoodExtensionsRevokes(extensions: String) throws {
+    try list(extensions)
+    #expect(try verdict() == .refused(.revoked))
+    #expect(anchors.faults.isEmpty)
+  }
+
+  /// DER of an issuing distribution point by its fields: `openssl` takes it as `DER:`.
+  private static func point(_ fields: String) -> String {
+    let count = fields.split(separator: ":").count
+    return "2.5.29.28=critical,DER:30:" + hex([UInt8(count)]) + (count == 0 ? "" : ":" + fields)
+  }
+
+  @Test(arguments: [
+    "issuingDistributionPoint=critical,@point", "issuingDistributionPoint=@point", point(""),
+    point("81:01:FF"), point("82:01:FF"), point("84:01:00"), point("85:01:00"),
+  ])
+  func aListOfADistributionPointRevokesWhatItLists(extensions: String) throws {
+    try list(extensions)
+    #expect(try verdict() == .refused(.revoked))
+    #expect(anchors.faults.isEmpty)
+    #expect(try verdict(["other.pem"]) == .trusted)
+  }
+
+  @Test(arguments: [
+    point("83:02:01:40"),  // onlySomeReasons
+    point("85:01:FF"),  // onlyContainsAttributeCerts
+    "2.5.29.27=critical,DER:02:01:01", "2.5.29.27=DER:02:01:01",  // delta
+    "2.5.29.60=critical,DER:05:00", "1.2.3.4=critical,DER:05:00", "issuerAltName=critical,DNS:ca.example",
+  ])
+  func aListThatIsNotUnderstoodKeepsOutThoseOfItsAuthorityAlone(extensions: String) throws {
+    // The list names nobody: whom it would revoke if it were understood is not known.
+    try list(extensions, revoking: [])
+    #expect(try verdict() == .refused(.revocationUnknown))
+    #expect(try verdict(["other.pem"]) == .trusted)
+    let fault = try #require(anchors.faults.first)
+    #expect(fault.text.contains("anchors/list.pem:1: a revocation list that is not understood: "), "\(fault.text)")
+    #expect(fault.isClosing && fault.effect.description.contains("nobody below that authority"))
+  }
+
+  @Test(arguments: [point("84:01:FF"), point("86:01:FF"), "2.5.29.28=critical,DER:05:00"])
+  func aListThatMayBeAboutAnybodyKeepsOutEverybody(extensions: String) throws {
+    try list(extensions, revoking: [])
+    #expect(try verdict() == .refused(.revocationUnknown))
+    #expect(try verdict(["other.pem"]) == .refused(.revocationUnknown))
+  }
+
+  @Test func oneBadListAmongGoodOnesIsEnough() throws {
+    try list("crlNumber=7", revoking: [], in: "a.pem")
+    #expect(try verdict() == .trusted)
+    try list("1.2.3.4=critical,DER:05:00", revoking: [], in: "b.pem")
+    #expect(try verdict() == .refused(.revocationUnknown))
+    // What a good list revokes is revoked.
+    try list("crlNumber=7", in: "a.pem")
+    #expect(try verdict() == .refused(.revoked))
+  }
+
+  @Test func aListWhoseAuthorityIsSpelledOtherwiseIsOfThatAuthority() throws {
+    try scratch.write("utf8.conf", "[req]\nstring_mask=utf8only\ndistinguished_name=dn\n[dn]\n")
+    try scratch.openssl(
+      "req -new -x509 -config utf8.conf -utf8 -key root.pem.key -subj '/CN=ROOT' -days 3650 -set_serial 5 -out spelled.pem")
+    try scratch.revocationList("spelled", by: "spelled", revoking: ["other"], signedBy: "root")
+    #expect(shell("cp \(scratch.file("spelled.crl")) \(scratch.file("anchors"))").status == 0)
+    #expect(try verdict(["other.pem"]) == .refused(.revoked))
+  }
+
+  // MARK: Entries
+
+  /// The DER of a list of the root, signed anew after `change` has altered its entries' extensions.
+  @Test func extensionsOfEntriesCount() throws {
+    // An entry of serial 0x1002 with one extension: hold instruction (harmless), certificate issuer, and an unknown one.
+    for (name, value, isCritical, expected) in [
+      ([0x55, 0x1D, 21], [0x0A, 1, 8], false, ChainVerdict.refused(.revoked)),  // removeFromCRL
+      ([0x55, 0x1D, 23], [0x06, 1, 42], true, .refused(.revoked)),
+      ([0x2A, 3], [5, 0], false, .refused(.revoked)),
+      ([0x2A, 3], [5, 0], true, .refused(.revocationUnknown)),
+      ([0x55, 0x1D, 29], [0x30, 0], true, .refused(.revocationUnknown)),
+    ] as [([UInt8], [UInt8], Bool, ChainVerdict)] {
+      let ext = der(0x30, der(0x06, name) + (isCritical ? [1, 1, 0xFF] : []) + der(0x04, value))
+      try writeList(entries: [der(0x30, serial("other") + time("270101000000Z") + der(0x30, ext))])
+      #expect(try verdict(["other.pem"]) == expected, "\(name)")
+    }
+  }
+
+  /// A list of the root in DER, with these entries, signed by the root's key.
+  private func writeList(entries: [[UInt8]], extensions: [UInt8] = []) throws {
+    let algorithm = der(0x30, der(0x06, [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04, 0x03, 0x02]))
+    let subject = try #require(scratch.bytes("root.pem"))
+    let root = Certificate()
+    try root.parse(subject, path: "root.pem")
+    let name = Array(UnsafeRawBufferPointer(root.context.pointee.subject_raw))
+    let body = der(
+      0x30,
+      der(0x02, [1]) + algorithm + name + time("270101000000Z") + time("460101000000Z")
+        + der(0x30, entries.flatMap { $0 }) + extensions)
+    try scratch.write("body.der", body)
+    try scratch.openssl("dgst -sha256 -sign root.pem.key -out signature.der body.der")
+    let signature = try #require(scratch.bytes("signature.der"))
+    try scratch.write("anchors/list.der", der(0x30, body + algorithm + der(0x03, [0] + signature)))
+  }
+
+  private func serial(_ name: String) throws -> [UInt8] {
+    let certificate = Certificate()
+    try certificate.parse(try #require(scratch.bytes("\(name).pem")), path: name)
+    return der(0x02, Array(UnsafeRawBufferPointer(certificate.context.pointee.serial)))
+  }
+
+  private func time(_ text: String) -> [UInt8] { der(0x17, Array(text.utf8)) }
+
+  private func der(_ tag: UInt8, _ contents: [UInt8]) -> [UInt8] {
+    let count = contents.count
+    let head: [UInt8] = count < 0x80 ? [UInt8(count)] : [0x82, UInt8(count >> 8), UInt8(count & 0xFF)]
+    return [tag] + head + contents
+  }
+
+  @Test func aListIsReadWholeOrNotAtAll() throws {
+    try writeList(entries: [der(0x30, serial("other") + time("270101000000Z"))])
+    let list = try #require(scratch.bytes("anchors/list.der"))
+    #expect(try verdict(["other.pem"]) == .refused(.revoked))
+    for count in 1..<list.count {
+      try scratch.write("anchors/list.der", Array(list[..<count]))
+      guard case .refused = try verdict(["other.pem"]) else {
+        Issue.record("trusted with the first \(count) bytes")
+        continue
+      }
+    }
+    for changed in [list + [0], [0] + list] {
+      try scratch.write("anchors/list.der", changed)
+      #expect(try verdict(["other.pem"]) == .refused(.revocationUnknown))
+    }
+  }
+
+  @Test func noChangedByteOfAListLetsTheRevokedIn() throws {
+    try writeList(entries: [der(0x30, serial("other") + time("270101000000Z"))])
+    let list = try #require(scratch.bytes("anchors/list.der"))
+    let root = Certificate()
+    try root.parse(try #require(scratch.bytes("root.pem")), path: "root.pem")
+    for index in list.indices {
+      for mask in [0x01, 0x20, 0x80] as [UInt8] {
+        var changed = list
+        changed[index] ^= mask
+        try scratch.write("anchors/list.der", changed)
+        // A list by another name says nothing of this authority; every other one is refused.
+        let reading = RevocationList.read(changed)
+        if case .list(let other) = reading, !other.issuer.isNamed(by: root.context) { continue }
+        if case .refused(_, let issuer?) = reading, !issuer.isNamed(by: root.context) { continue }
+        guard case .refused = try verdict(["other.pem"]) else {
+          Issue.record("trusted with byte \(index) ^ \(mask)")
+          continue
+        }
+      }
+    }
+  }
+
+  // MARK: Files
+
+  private func text(_ file: String) throws -> String { String(decoding: try #require(scratch.bytes(file)), as: UTF8.self) }
+
+  @Test func textBetweenBlocksExplainsThem() throws {
+    try list("crlNumber=7")
+    let block = try text("anchors/list.pem")
+    let dump = try scratch.openssl("crl -in anchors/list.pem -text")
+    for whole in ["# the list of June\n\n" + block + "\nsubject=CN = x\n", dump, block.replacing("\n", "\r\n"), "\u{FEFF}" + block] {
+      try scratch.write("anchors/list.pem", whole)
+      #expect(try verdict() == .refused(.revoked))
+      #expect(anchors.faults.map(\.text) == [])
+    }
+  }
+
+  @Test func aDamagedBlockKeepsOutEverybodyAndIsNamedWithItsLine() throws {
+    try list("crlNumber=7")
+    let block = try text("anchors/list.pem"), authority = try text("root.pem")
+    let begin = "-----BEGIN X509 CRL-----", end = "-----END X509 CRL-----"
+    for (damaged, line) in [
+      (block.replacing(begin, "-----BEGIN X509 CRL----"), 1), (block.replacing(begin, "BEGIN X509 CRL"), 2),
+      (block.replacing(begin, " "), 2), (block.replacing(end, ""), 1), (block.replacing(end, "-----END X509 CRL"), 1),
+      (block.replacing(end, "-----END CERTIFICATE-----"), nil), (String(block.prefix(120)), 1),
+      (block.replacing("X509 CRL", "CRL"), 1), (block.replacing("\n", "\r"), 1), (block.replacing("M", "\0"), nil),
+      ("\u{1}\u{2}\n" + block, 1), (block.replacing("\nM", "\n\nDEK-Info: x\n\nM"), nil), ("", nil), ("see elsewhere\n", nil),
+      (begin + "\n" + end + "\n", 1), (begin + "\nAAAA\n" + end + "\n", 1),
+    ] as [(String, Int?)] {
+      for (prefix, shift) in [("", 0), (authority, authority.split(separator: "\n").count)] {
+        if damaged.isEmpty && shift > 0 || !prefix.isEmpty && damaged.hasPrefix("see") { continue }
+        try scratch.write("anchors/list.pem", prefix + damaged)
+        #expect(try verdict() == .refused(.revocationUnknown), "\(damaged)")
+        let fault = try #require(anchors.faults.first).text
+        if let line { #expect(fault.contains("list.pem:\(line + shift): "), "\(fault): \(damaged)") }
+      }
+    }
+  }
+
+  @Test func aDamagedCertificateIsNamedAndKeepsOutNobodyElse() throws {
+    try scratch.certificate("limited", extensions: Scratch.authority + "\nnameConstraints=critical,permitted;DNS:a.example")
+    let limited = try text("limited.pem")
+    for damaged in [limited, String(limited.prefix(200)), "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"] {
+      try scratch.write("anchors/limited.pem", damaged)
+      #expect(try verdict() == .trusted)
+      let fault = try #require(anchors.faults.first)
+      #expect(!fault.isClosing && fault.text.contains("limited.pem:1: "), "\(fault.text)")
+    }
+    try scratch.write("anchors/limited.pem", limited)
+    #expect(anchors.faults.first?.text.contains("2.5.29.30 (nameConstraints) is not supported") == true)
+  }
+
+  @Test func whatCannotBeReadKeepsOutEverybody() throws {
+    for make in ["mkdir x", "mkfifo x", "ln -s nowhere x", "ln -s /dev/zero x", "head -c 300000 /dev/zero > x", "printf 0 > x"] {
+      #expect(shell("cd \(scratch.file("anchors")) && \(make)").status == 0)
+      #expect(try verdict() == .refused(.revocationUnknown), "\(make)")
+      #expect(anchors.faults.first?.text.contains("anchors/x: ") == true, "\(make)")
+      #expect(shell("rm -rf \(scratch.file("anchors/x"))").status == 0)
+    }
+    #expect(try verdict() == .trusted)
+    for number in 0..<TrustAnchors.filesMax { try scratch.write("anchors/n\(number)", try text("root.pem")) }
+    #expect(try verdict() == .refused(.revocationUnknown))
+    #expect(anchors.faults.first?.text.contains("more than 64 files") == true)
+  }
+
+  @Test func aListThatWasToBeReplacedIsNamed() throws {
+    try scratch.revocationList("list", by: "root", revoking: [])
+    #expect(shell("cp \(scratch.file("list.crl")) \(scratch.file("anchors"))").status == 0)
+    let late = TrustTime(kept: 0, wall: 2_000_000_000, isSynchronised: true)
+    #expect(anchors.outdated(at: late).first?.hasPrefix("the revocation list of CN=root was to be replaced on 20") == true)
+    #expect(anchors.outdated(at: TrustTime(kept: 0, wall: 0, isSynchronised: false)) == [])
+  }
+}
