@@ -35,7 +35,7 @@ selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch6
 	python3 Tests/CommandLine/join_test.py build/x86_64/causeway
 	python3 Tests/Daemons/dissector_test.py
 	python3 Tests/Benchmarks/generator_test.py build/x86_64/causeway
-	printf '%s\n' daemons_test process_test users_test metrics_test top_test bundle_test explain_test status_test identity_test trust_test kill_writes client_test admission_test applications_test introduction_test certificates_test gathering_test disorder_test commands_test consent_test chat_test files_test fetch_test receivers_test examples_test library_test mesh_test probe_test hall_test hostile_test capture_test page_test dhcp_test announcements_test places_test | \
+	printf '%s\n' daemons_test process_test users_test metrics_test top_test bundle_test explain_test status_test identity_test trust_test anchors_test kill_writes client_test admission_test applications_test introduction_test certificates_test gathering_test disorder_test commands_test consent_test chat_test files_test fetch_test receivers_test examples_test library_test mesh_test probe_test hall_test hostile_test capture_test page_test dhcp_test announcements_test places_test | \
 	  xargs -P 2 -I{} python3 Tests/Daemons/{}.py build/x86_64/causeway
 	qemu-aarch64-static build/aarch64/causeway selftest
 

@@ -115,7 +115,7 @@ let package = Package(
     rim("Configuration", ["CSystem", "CFormats", "Primitives", "Journal", "Bearer", "Board"]),
     rim("Diagnostics", ["CSystem", "CFormats", "Reactor", "Primitives", "Journal", "Frame"]),
     rim("LocalClient", ["CSystem", "Primitives", "Session", "LocalAPI", "Reactor", "Diagnostics"]),
-    rim("Doctor", ["CSystem", "Primitives", "Reactor", "Bearer", "BearerIP", "BearerBluetooth", "Trust", "Board", "Configuration"]),
+    rim("Doctor", ["CSystem", "Primitives", "Reactor", "Bearer", "BearerIP", "BearerBluetooth", "Identity", "Trust", "Board", "Configuration"]),
     rim("Terminal", ["CSystem", "Primitives", "Diagnostics"]),
     rim("Monitor", ["Primitives", "Diagnostics", "Terminal"]),
     rim("Relay", [
@@ -160,7 +160,7 @@ let package = Package(
     tests("BearerBluetoothTests", ["BearerBluetooth", "Bearer", "CSystem", "Reactor", "Primitives", "LoopSupport"]),
     tests("BoardTests", ["Board", "CSystem", "Primitives", "Reactor", "LoopSupport"]),
     tests("ConfigurationTests", ["Configuration", "Bearer", "Board", "CSystem", "Primitives"]),
-    tests("DoctorTests", ["Doctor", "BearerBluetooth", "BearerIP", "Board", "Configuration", "CSystem", "Reactor", "Trust"]),
+    tests("DoctorTests", ["Doctor", "BearerBluetooth", "BearerIP", "Board", "Configuration", "CSystem", "FileSupport", "Identity", "Reactor", "Trust"]),
     tests("DiscoveryTests", ["Discovery", "CAvahi", "CSystem", "Reactor", "Bearer", "Primitives", "LoopSupport"]),
     tests("JournalTests", ["Journal", "Primitives"]),
     tests("ReactorTests", ["Reactor", "CSystem", "Primitives", "LoopSupport"]),

@@ -1,5 +1,6 @@
 import Configuration
 import Diagnostics
+import Trust
 
 /// `causeway config COMMAND`
 func commandConfig(_ words: CommandWords) -> CInt {
@@ -12,13 +13,22 @@ func commandConfig(_ words: CommandWords) -> CInt {
 private func configCheck(_ words: CommandWords) -> CInt {
   var path: String?
   CommandParser.parse(
-    "causeway config check", words, help: "Read a configuration as the daemon would, and change nothing.",
+    "causeway config check", words,
+    help: "Read a configuration as the daemon would, with policy ca its anchors too, and change nothing.",
     options: [configOption]
   ) { _, value in
     path = value
     return nil
   }
   guard let configuration = loadConfiguration(path) else { return ExitCode.usage }
+  if configuration.trust.policy == .authority {
+    let anchors = TrustAnchors(directory: configuration.trust.anchors)
+    for fault in anchors.faults { printError("\(fault.text); \(fault.effect)") }
+    if !anchors.faults.isEmpty { return ExitCode.failed }
+    if anchors.certificateCount == 0 {
+      printError("[trust] policy is ca, and \(configuration.trust.anchors) holds no certificate: only pinned peers are let in")
+    }
+  }
   var text = TextBuilder()
   text.add("good; the box is “")
   text.add(untrusted: configuration.node.displayName.utf8)

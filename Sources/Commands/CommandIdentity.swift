@@ -167,10 +167,10 @@ func loadIdentity(_ directory: StateDirectory) throws(IdentityError) -> NodeIden
 private func identityShow(_ words: CommandWords) -> CInt {
   let options = IdentityOptions.parse("causeway identity show", words, help: "Show who the box is and whom it trusts.")
   return withState(options) { directory, configuration throws(IdentityError) in
-    let store = TrustStore(directory)
+    let store = try TrustStore(directory)
     let keeper = TrustKeeper(try loadIdentity(directory), store, configuration.trust)
     if let notice = store.notice { printError(notice) }
-    for notice in keeper.anchors.notices { printError(notice) }
+    for fault in keeper.anchors.faults { printError(fault.text) }
     var text = TextBuilder()
     text.add("node         \(keeper.identity.id.text)\n")
     for certificate in keeper.identity.chain.descriptions { text.add("certificate  \(shown(certificate))\n") }

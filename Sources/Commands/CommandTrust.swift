@@ -98,7 +98,7 @@ private func carryOut(_ operation: TrustOperation, _ options: IdentityOptions) -
     do throws(IdentityError) {
       let directory = try StateDirectory(configuration.node.stateDirectory)
       let isFree = try directory.lock()
-      store = TrustStore(directory)
+      store = try TrustStore(directory)
       if isFree { keeper = TrustKeeper(try loadIdentity(directory), store, configuration.trust) }
     } catch {
       throw CommandFailure(saying: error.text)

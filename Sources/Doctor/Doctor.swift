@@ -13,7 +13,7 @@ public final class Doctor {
   let machine: Machine
   /// The daemon holds the port then, and the radios' sockets.
   let isDaemonRunning: Bool
-  private let clock: SystemClock
+  let clock: SystemClock
   let radios: RadioAnswers
   /// Why a GPIO line cannot be had; nil when it can.
   let gpioFault: (GPIOPin) -> GPIOError?
@@ -45,7 +45,7 @@ public final class Doctor {
       [
         discovery(), led(), gpio("gpio", configuration.board.statusPin), gpio("button", configuration.board.buttonPin),
         group(),
-      ].compactMap { $0 } + directories()
+      ].compactMap { $0 } + trust() + directories()
     return findings
   }
 

@@ -40,7 +40,7 @@ private func startRelay(_ configuration: Configuration, _ file: String?) throws(
   reportTraps()
   Limits.checkWidths()
   ChannelLimits.eachWidth { _, greatest, fits in precondition(greatest <= fits) }
-  let (trust, epoch, stateFault) = try openState(configuration, journal.journal)
+  let state = try openState(configuration, journal.journal)
   let loop: EventLoop
   let clock: WallClockWatch
   do throws(SystemError) {
@@ -49,9 +49,10 @@ private func startRelay(_ configuration: Configuration, _ file: String?) throws(
   } catch {
     throw StartError("cannot start the event loop: \(error.text)")
   }
-  let relay = try Relay(configuration, loop, clock, trust, epoch: epoch, journal: journal)
+  let relay = try Relay(configuration, loop, clock, state.trust, epoch: state.epoch, journal: journal)
   relay.configurationFile = file
-  if let stateFault { relay.noteState(stateFault) }
+  relay.problems = state.faults
+  if let fault = state.writeFault { relay.noteState(fault) }
   return relay
 }
 

@@ -94,15 +94,17 @@ extension Relay: BearerDelegate {
         BearerStatus(
           name: "dns-sd", state: state, detail: "\(dnsSD.serviceCount) services", problem: problem("dns-sd") ?? ""))
     }
-    // Sources that are not bearers, shown only while they have a fault.
-    for source in ["state", "journal", "control", "configuration", "trust", "pins", "led", "gpio", "button"]
-      as [StaticString]
-    {
+    for source in Self.silentSources {
       guard let problem = problem(source) else { continue }
       all.append(BearerStatus(name: String(source), state: "fault", detail: "", problem: problem))
     }
     return all
   }
+
+  /// Sources that are not bearers, shown only while they have a fault.
+  private static let silentSources: [StaticString] = [
+    "identity", "trust", "trust-state", "pins", "state", "journal", "control", "configuration", "led", "gpio", "button",
+  ]
 
   /// One for each adapter, and one more each for classic and for its network where they are used.
   var bluetoothStatus: [BearerStatus] {

@@ -12,16 +12,25 @@ import Reactor
 import SecureTransport
 import Trust
 
-/// Opens the persistent state, once per process: key, pins, deny-lists, epoch, time. Returns the epoch of this start,
-/// and why it could not be written, if so. Problems that do not prevent the start are written to the journal.
-func openState(
-  _ configuration: Configuration, _ journal: Journal
-) throws(StartError) -> (trust: TrustKeeper, epoch: UInt64, fault: String?) {
+/// The persistent state of a process, open.
+struct OpenState {
+  let trust: TrustKeeper
+  /// The epoch of this start.
+  let epoch: UInt64
+  /// Why the epoch could not be written; nil when it was.
+  let writeFault: String?
+  /// What is wrong without preventing the start, by source; `status` and the light show it.
+  let faults: [(source: StaticString, text: String)]
+}
+
+/// Opens the persistent state, once per process: key, pins, deny-lists, epoch, time. Problems that do not prevent the
+/// start are written to the journal.
+func openState(_ configuration: Configuration, _ journal: Journal) throws(StartError) -> OpenState {
   do throws(IdentityError) {
     let directory = try StateDirectory(configuration.node.stateDirectory)
     if try !directory.lock() { throw .inUse(path: directory.path) }
     let identity = try NodeIdentity.loadOrCreate(directory: directory.path)
-    let store = TrustStore(directory)
+    let store = try TrustStore(directory)
     var wall = timespec()
     clock_gettime(CLOCK_REALTIME, &wall)
     let milliseconds = Int64(wall.tv_sec) * 1000 + Int64(wall.tv_nsec) / 1_000_000
@@ -33,18 +42,19 @@ func openState(
     }
     let clock = SystemClock()
     let keeper = TrustKeeper(identity, store, configuration.trust, clock)
-    let notices = [identity.notice, store.notice].compactMap { $0 }
-    for notice in notices { tell(.error, notice, journal) }
-    for notice in keeper.anchors.notices { tell(.warning, notice, journal) }
+    if keeper.unreadLists > 0 { throw .stateOfLaterVersion(path: directory.path) }
+    let faults = [
+      ("identity", identity.notice ?? identity.chainFault), ("trust-state", store.notice), ("trust", keeper.anchorFault),
+    ].compactMap { (source: StaticString, text: String?) in text.map { (source: source, text: $0) } }
+    for fault in faults { tell(.error, fault.text, journal) }
+    // Under other policies they decide nothing.
+    if keeper.policy != .authority { for fault in keeper.anchors.faults { tell(.warning, fault.text, journal) } }
     if configuration.trust.policy == .authority, let notice = clock.notice { tell(.warning, notice, journal) }
-    if keeper.policy == .authority && keeper.anchors.certificateCount == 0 {
-      tell(.warning, "[trust] policy is ca, and \(configuration.trust.anchors) holds no certificate", journal)
-    }
     if let failure {
       keeper.noteUnsaved()
       tell(.error, "\(failure.text); the box runs, and nothing that changes outlives a restart", journal)
     }
-    return (keeper, epoch, failure?.text)
+    return OpenState(trust: keeper, epoch: epoch, writeFault: failure?.text, faults: faults)
   } catch {
     throw StartError(error.text)
   }
@@ -234,7 +244,8 @@ extension Relay {
     if trust.unverifiedCount > 0 { text += ", \(trust.unverifiedCount) pins unverified" }
     if trust.unpinnedCount > 0 { text += ", \(trust.unpinnedCount) times a name was not pinned" }
     if trust.policy == .authority {
-      text += ", \(trust.anchors.certificateCount) anchors"
+      text += ", \(trust.anchors.certificateCount) anchors, \(trust.anchors.listCount) revocation lists"
+      if !trust.anchors.faults.isEmpty { text += ", \(trust.anchors.faults.count) not understood" }
       if !trust.time.isSynchronised { text += ", clock not synchronised" }
     }
     return text

@@ -105,6 +105,7 @@ extension Relay {
     journal.setLevel(fresh.journal.level)
     configuration.trust.anchors = fresh.trust.anchors
     trust.anchors = anchors
+    note("trust", trust.anchorFault)
     reconsiderLinks()
     var text = "reloaded: \(anchors.certificateCount) anchors, \(anchors.listCount) revocation lists"
     if !later.utf8.isEmpty { text += "; these count from the next start: \(later)" }
@@ -123,7 +124,7 @@ extension Relay {
 
   /// Why these anchors would lock out peers that the current ones accept.
   private func fault(in anchors: TrustAnchors, _ fresh: Configuration) -> String? {
-    if let notice = anchors.notices.first { return notice }
+    if let fault = anchors.faults.first { return fault.text }
     if trust.policy == .authority && anchors.certificateCount == 0 {
       return "[trust] policy is ca, and \(fresh.trust.anchors) holds no certificate"
     }

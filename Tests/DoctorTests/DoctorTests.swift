@@ -97,7 +97,7 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     #expect(try patient.complaints() == [])
     #expect(
       try patient.findings().map { "\($0.check)" } == [
-        "kernel", "clock", "bluetooth", "wifi-direct", "ip", "led", "group", "state", "runtime",
+        "kernel", "clock", "bluetooth", "wifi-direct", "ip", "led", "group", "trust", "state", "runtime",
       ])
   }
 

@@ -2,6 +2,10 @@
 from row import Row
 
 CHAIN = "Sources/Trust/ChainEvaluation.swift"
+PATH = "Sources/Trust/CertificatePath.swift"
+REVOCATION = "Sources/Trust/RevocationList.swift"
+STORE = "Sources/Trust/TrustStore.swift"
+LINES = "Sources/Configuration/ConfigurationLines.swift"
 LISTS = "Sources/Trust/DenyLists.swift"
 DTLS = "Sources/SecureTransport/DTLSSession.swift"
 
@@ -9,14 +13,47 @@ ROWS = [
     Row("an altered record is taken", "Sources/CMbedTLS/GCM.c", "if (mbedtls_ct_memcmp(expected, tag, tagLength) == 0) return 0;",
         "return 0;", "SecureTransportTests"),
     Row("an authority is a node", CHAIN, "if cmbedtls_is_authority(first) != 0 { return .refused(.authorityAsLeaf) }", "", "TrustTests"),
-    Row("a revoked certificate is trusted", CHAIN, "if flags & UInt32(MBEDTLS_X509_BADCERT_REVOKED) != 0 { return .refused(.revoked) }",
-        "flags &= ~UInt32(MBEDTLS_X509_BADCERT_REVOKED)", "TrustTests"),
-    Row("a revocation list is anybody's", CHAIN, "if flags & UInt32(forged) != 0 { return .refused(.revocationListForged) }",
-        "flags &= ~UInt32(forged)", "TrustTests"),
+    Row("a revoked certificate is trusted", PATH, "if list.revokes(certificate) { return .revoked }", "", "TrustTests"),
+    Row("a revocation list is anybody's", PATH, "guard isSigned(list, by: issuer, anchors) else { return .revocationListForged }", "",
+        "TrustTests"),
+    Row("a revoked anchor is an anchor", PATH, "if let refusal = refusal(ofAnchor: certificate, anchors) { return refusal }", "",
+        "TrustTests"),
+    Row("an anchor of version 1 is an authority", PATH, "if cmbedtls_is_authority(issuer) == 0 { return .issuerNotAuthority }", "",
+        "TrustTests"),
+    Row("a critical extension that mbedTLS only parses is ignored", PATH,
+        "if X509Extension.hasUnknownCritical(certificate) { return .wrongUsage }", "", "TrustTests"),
+    Row("a list that is not understood keeps nobody out", PATH, "return anchors.isClosed(below: issuer) ? .revocationUnknown : nil",
+        "return nil", "TrustTests"),
+    Row("a file that is not understood keeps nobody out", CHAIN, "if anchors.isClosed { return .refused(.revocationUnknown) }", "",
+        "TrustTests"),
+    Row("a critical extension of a list is ignored", REVOCATION,
+        'default: if next.isCritical { refusal.add("a critical extension that is not supported") }', "default: break", "TrustTests"),
+    Row("a critical extension of an entry is ignored", REVOCATION,
+        'default: if next.isCritical { refusal.add("a critical extension of an entry that is not supported") }', "default: break",
+        "TrustTests"),
+    Row("a delta list counts as a whole one", REVOCATION,
+        'case 27: refusal.add("a delta list, which only completes another one; use complete lists")', "case 27: break", "TrustTests"),
+    Row("a list of some reasons counts as one of all", REVOCATION,
+        'case 0x83: refusal.add("a list of only some reasons; use one of all reasons")', "case 0x83: break", "TrustTests"),
+    Row("the state is damaged, and nobody is revoked", STORE, "case .lost: throw .stateLost(path: directory.file(Self.file))",
+        "case .lost: break", "TrustTests"),
+    Row("a revocation is in one generation of the state", STORE, "return written.map { !$0.decidesLike(state) } ?? true",
+        "return false", "TrustTests"),
+    Row("a certificate for another use links", "Sources/SecureTransport/StreamBuffers.swift",
+        "} else if !ChainRules.allows(chain, peerRole) {", "} else if false {", "SecureTransportTests"),
+    Row("a chain that no peer takes is imported", "Sources/Identity/NodeIdentity.swift",
+        'if let fault = ChainRules.fault(of: chain.context) { throw .unusableChain(path: path, reason: "\\(fault)") }', "",
+        "SecureTransportTests"),
+    Row("a carriage return within a line is skipped", LINES,
+        'case 0x0D: return "a carriage return within a line; end lines by a line feed (Unix) or by both (Windows)"',
+        "case 0x0D: continue", "ConfigurationTests"),
+    Row("text behind a section is skipped", LINES,
+        'if let first = rest.bytes.first, first != UInt8(ascii: "#"), first != UInt8(ascii: ";") {', "if false {", "ConfigurationTests"),
     Row("a weak signature is trusted", CHAIN, "if flags & UInt32(weak) != 0 { return .refused(.weakAlgorithm) }",
         "flags &= ~UInt32(weak)", "TrustTests"),
     Row("dates of certificates do not matter", CHAIN, "if let refusal = run.refusal { return .refused(refusal) }", "", "TrustTests"),
-    Row("a certificate for something else is trusted", CHAIN, "if !isForTLS(first) { return .refused(.wrongUsage) }", "", "TrustTests"),
+    Row("a certificate for something else is trusted", CHAIN,
+        "if !ChainRules.allows(first, .client) { return .refused(.wrongUsage) }", "", "TrustTests"),
     Row("a deny-list that nobody signed is taken", LISTS,
         "guard NodeIdentity.verify(view.signature, over: view.signed, by: view.point) else { return nil }", "", "TrustTests"),
     Row("a deny-list of anybody is taken", LISTS, "guard operators.contains(issuer), issuer != identity.id, let view",

@@ -42,7 +42,7 @@ RIM["LocalClient"] = BASE | {"Session", "LocalAPI", "Reactor", "Diagnostics"}
 RIM["QRCode"] = {"CQRCode"}
 RIM["Terminal"] = BASE | {"Diagnostics"}
 RIM["Monitor"] = {"Primitives", "Diagnostics", "Terminal"}
-RIM["Doctor"] = BASE | {"Reactor", "Bearer", "BearerIP", "BearerBluetooth", "Trust", "Board", "Configuration"}
+RIM["Doctor"] = BASE | {"Reactor", "Bearer", "BearerIP", "BearerBluetooth", "Identity", "Trust", "Board", "Configuration"}
 # Relay joins rim to core; Commands is what people type. Neither reaches a C library that has a module of its own.
 RIM["Relay"] = (BASE | set(CORE) | set(RIM)) - {"Mesh", "LocalClient", "Terminal", "Monitor", "Doctor", "QRCode"}
 RIM["Commands"] = BASE | set(CORE) | {"CMbedTLS", "CSodium", "CFormats", "Reactor", "Identity", "SecureTransport", "Trust",

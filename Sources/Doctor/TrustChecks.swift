@@ -1,0 +1,94 @@
+import CSystem
+import Configuration
+import Identity
+import Primitives
+import Trust
+
+/// What decides who gets in, and how others see this box.
+extension Doctor {
+  /// The anchors and the state. Files that only the daemon's user may read are noted.
+  func trust() -> [Finding] {
+    let anchors = TrustAnchors(directory: machine.path(configuration.trust.anchors))
+    let findings = self.anchors(anchors) + identity(anchors)
+    if findings.contains(where: { $0.state == .wrong }) { return findings }
+    return findings + [Finding("trust", .good, "policy \(configuration.trust.policy.name)")]
+  }
+
+  private func anchors(_ anchors: TrustAnchors) -> [Finding] {
+    let matters = configuration.trust.policy == .authority
+    var findings = anchors.faults.prefix(Self.faultsMax).map { fault in
+      Finding(
+        "anchors", matters ? .wrong : .note, matters ? "\(fault.text); \(fault.effect)" : fault.text,
+        remedy: "correct the file or take it away; then causeway reload")
+    }
+    if matters {
+      if anchors.faults.isEmpty && anchors.certificateCount == 0 {
+        findings.append(
+          Finding(
+            "anchors", .wrong,
+            "[trust] policy is ca, and \(configuration.trust.anchors) holds no certificate: only pinned peers are let in",
+            remedy: "put the authority's certificate there; then causeway reload"))
+      }
+      let time = TrustTime(kept: 0, wall: clock.seconds, isSynchronised: clock.isSynchronised)
+      for text in anchors.outdated(at: time).prefix(Self.faultsMax) {
+        findings.append(
+          Finding(
+            "anchors", .note, "\(text): what the authority has revoked since then is let in",
+            remedy: "put its newest list into \(configuration.trust.anchors); then causeway reload"))
+      }
+    }
+    return findings
+  }
+
+  /// Findings of one kind.
+  private static let faultsMax = 8
+
+  private func identity(_ anchors: TrustAnchors) -> [Finding] {
+    let path = machine.path(configuration.node.stateDirectory)
+    guard machine.exists(configuration.node.stateDirectory + "/node.key") else { return [] }
+    do throws(IdentityError) {
+      let directory = try StateDirectory(path)
+      guard let identity = try NodeIdentity.load(directory) else { return [] }
+      let store = try TrustStore(directory)
+      var findings: [Finding] = []
+      if let notice = identity.notice { findings.append(Finding("identity", .wrong, notice)) }
+      if let notice = store.notice { findings.append(Finding("trust-state", .wrong, notice, remedy: "causeway identity show")) }
+      if let fault = identity.chainFault {
+        findings.append(
+          Finding("identity", .wrong, fault, remedy: "causeway identity import FILE --replace, with another chain"))
+      } else if !identity.isForServers {
+        findings.append(
+          Finding(
+            "identity", .note, "this box's certificate does not allow serverAuth: others cannot dial this box",
+            remedy: "issue it with clientAuth and serverAuth"))
+      }
+      findings += verdict(identity, store, anchors)
+      return findings
+    } catch {
+      if case .unreadable(_, EACCES) = error {
+        return [Finding("identity", .note, error.text, remedy: "run this as root")]
+      }
+      return [Finding("identity", .wrong, error.text)]
+    }
+  }
+
+  /// Whether other boxes with the same anchors let this one in.
+  private func verdict(_ identity: NodeIdentity, _ store: TrustStore, _ anchors: TrustAnchors) -> [Finding] {
+    guard configuration.trust.policy == .authority, anchors.faults.isEmpty, anchors.certificateCount > 0 else {
+      return []
+    }
+    let clock = clock
+    let keeper = TrustKeeper(
+      identity, store, policy: .authority, anchors: anchors, operators: configuration.trust.operators,
+      clock: { (clock.seconds, clock.isSynchronised) })
+    switch identity.chain.evaluate(anchors, keeper.time) {
+    case .trusted, .trustedForNow: return []
+    case .refused(let refusal):
+      return [
+        Finding(
+          "identity", .note, "others with the same anchors refuse this box: \(refusal.text)",
+          remedy: "causeway identity import FILE --replace")
+      ]
+    }
+  }
+}

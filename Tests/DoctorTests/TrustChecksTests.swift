@@ -1,0 +1,87 @@
+import CSystem
+import Configuration
+import Doctor
+import FileSupport
+import Identity
+import Testing
+
+/// What a doctor finds of whom the box lets in, and of how others see the box.
+struct TrustChecksTests {
+  let patient: Patient
+  private let anchors = "/etc/causeway/anchors"
+
+  init() throws {
+    patient = try Patient()
+    patient.configuration.trust.policy = .authority
+  }
+
+  private func put(_ scratch: Scratch, _ files: [String], at path: String) throws {
+    try patient.write(path, String(decoding: files.flatMap { scratch.bytes($0) ?? [] }, as: UTF8.self))
+    try #require(chmod(patient.root.path + path, 0o600) == 0)
+  }
+
+  private func complaints() throws -> [String] {
+    try patient.complaints().filter { $0.contains(" anchors: ") || $0.contains(" identity: ") || $0.contains(" trust-state: ") }
+  }
+
+  @Test func anchorsOfWhichAllIsUnderstoodAreGood() throws {
+    let scratch = Scratch()
+    try scratch.makeFleet()
+    try scratch.revocationList("list", by: "root", revoking: [])
+    try put(scratch, ["root.pem", "list.crl"], at: anchors + "/root.pem")
+    try put(scratch, ["node.pem.key", "node.pem", "intermediate.pem"], at: "/var/lib/causeway/node.key")
+    #expect(try complaints() == [])
+  }
+
+  @Test func aFileOfTheAnchorsThatIsNotUnderstoodIsWrongUnderThePolicyThatNeedsIt() throws {
+    try patient.write(anchors + "/list.pem", "\n-----BEGIN X509 CRL-----\nAAAA\n")
+    let text = "\(patient.root.path)\(anchors)/list.pem:2: its END line is missing: the file is cut"
+    #expect(try complaints() == ["wrong anchors: \(text); nobody is let in by a certificate"])
+    patient.configuration.trust.policy = .open
+    #expect(try complaints() == ["note anchors: \(text)"])
+  }
+
+  @Test func anchorsWithoutAuthorityAreWrong() throws {
+    #expect(try complaints().first?.hasPrefix("wrong anchors: [trust] policy is ca, and \(anchors) holds no certificate") == true)
+    patient.configuration.trust.policy = .open
+    #expect(try complaints() == [])
+  }
+
+  @Test func aListThatIsOutOfDateIsNoted() throws {
+    let scratch = Scratch()
+    try scratch.certificate("root", extensions: Scratch.authority)
+    try scratch.revocationList("list", by: "root", revoking: [], days: "-crl_lastupdate 20260101000000Z -crl_nextupdate 20260201000000Z")
+    try put(scratch, ["root.pem", "list.crl"], at: anchors + "/root.pem")
+    #expect(
+      try complaints() == [
+        "note anchors: the revocation list of CN=root was to be replaced on 2026-02-01: what the authority has revoked "
+          + "since then is let in"
+      ])
+  }
+
+  @Test func aChainThatNoPeerTakesIsWrong() throws {
+    let scratch = Scratch()
+    try scratch.certificate("ca0", extensions: Scratch.authority)
+    var files = ["ca0.pem"]
+    for depth in 1..<9 {
+      try scratch.certificate("ca\(depth)", by: "ca\(depth - 1)", extensions: Scratch.authority)
+      files.insert("ca\(depth).pem", at: 0)
+    }
+    try scratch.certificate("leaf", by: "ca8", extensions: Scratch.node)
+    patient.configuration.trust.policy = .open
+    try put(scratch, ["leaf.pem.key", "leaf.pem"] + files, at: "/var/lib/causeway/node.key")
+    #expect(
+      try complaints() == [
+        "wrong identity: this box's certificates: more than 8 certificates above the node's own; leave out the root, which "
+          + "peers have; every peer refuses them"
+      ])
+  }
+
+  @Test func aStateThatIsLostIsWrong() throws {
+    _ = try NodeIdentity.loadOrCreate(directory: patient.root.path + "/var/lib/causeway")
+    patient.configuration.trust.policy = .open
+    #expect(try complaints() == [])
+    try patient.write("/var/lib/causeway/state", "torn")
+    #expect(try complaints().first?.contains("state: damaged or not readable, and so is ") == true)
+  }
+}
