@@ -1,29 +1,48 @@
 import Primitives
 
 /// Which lines are shown that other nodes can cause: the first ones of a node about a subject, and then, once a minute at most,
-/// how many more there were, with the last one. Of all nodes whose keys are not verified together it shows no more than
-/// `rate` allows, because keys cost nothing; those whose keys are verified have as much for themselves.
+/// how many more there were, with the last one. All nodes whose keys are not verified share a quota, because keys cost nothing;
+/// those whose keys are verified have as much for themselves.
 ///
 /// The owner calls `admits` for each line, and `nextCount` until it is nil when `nextDeadline` is over and at the end.
 public struct PeerNotices {
-  /// What a line is about. A state of a peer has more lines in a minute than an event.
+  /// What a line is about: an event that a stranger can cause, or the state of a member or a service.
   public enum Subject: UInt8, Sendable {
     case declined, withdrawn, interrupted, ended, member, service
 
+    /// Lines of one node in a minute.
     var burst: Int {
       switch self {
       case .declined, .withdrawn, .interrupted: 1
-      case .ended, .member, .service: 4
+      case .ended: 4
+      case .member: 8
+      // Those of a node with all its services, several times.
+      case .service: 64
+      }
+    }
+
+    var isState: Bool {
+      switch self {
+      case .declined, .withdrawn, .interrupted, .ended: false
+      case .member, .service: true
       }
     }
   }
 
+  /// What nodes of a kind share.
+  struct Quota {
+    /// Nodes and subjects that are told apart. A neighbour with many keys can fill those of strangers; further ones are counted
+    /// together.
+    let entriesMax: Int
+    /// Lines of all nodes, their counts included.
+    let rate: TokenRate
+
+    static let events = Quota(entriesMax: 32, rate: TokenRate(interval: .seconds(3), burst: 16))
+    /// All nodes that there may be, with some services each, are shown at once.
+    static let states = Quota(entriesMax: 256, rate: TokenRate(interval: .milliseconds(100), burst: 1_024))
+  }
+
   public static let countTime = TimeSpan.seconds(60)
-  /// Nodes and subjects that are told apart, of either kind: a neighbour with many keys can fill those of strangers, and
-  /// further ones are counted together.
-  public static let entriesMax = 32
-  /// Lines of either kind. A count of one node and subject is charged too.
-  public static let rate = TokenRate(interval: .seconds(3), burst: 16)
 
   fileprivate struct Entry {
     let node: NodeID
@@ -35,6 +54,7 @@ public struct PeerNotices {
   }
 
   fileprivate struct Share {
+    let quota: Quota
     var bucket = TokenBucket()
     var entries: [Entry] = []
     /// Lines of nodes without an entry, and when their count is due.
@@ -42,8 +62,8 @@ public struct PeerNotices {
     var othersUntil = Instant.never
   }
 
-  private var strangers = Share()
-  private var verified = Share()
+  /// Events of strangers and of verified nodes, then states of both.
+  private var shares = [Quota.events, .events, .states, .states].map { Share(quota: $0) }
 
   public init() {}
 
@@ -51,15 +71,18 @@ public struct PeerNotices {
   public mutating func admits(
     _ text: TextBuilder, _ subject: Subject, of node: NodeID, isVerified: Bool, now: Instant
   ) -> Bool {
-    isVerified ? verified.admits(text, subject, node, now) : strangers.admits(text, subject, node, now)
+    shares[(subject.isState ? 2 : 0) + (isVerified ? 1 : 0)].admits(text, subject, node, now)
   }
 
   /// The next count that is due, as a line. With `isLast` all are due.
   public mutating func nextCount(now: Instant, isLast: Bool = false) -> TextBuilder? {
-    verified.nextCount(now, isLast) ?? strangers.nextCount(now, isLast)
+    for index in shares.indices {
+      if let line = shares[index].nextCount(now, isLast) { return line }
+    }
+    return nil
   }
 
-  public var nextDeadline: Instant { min(strangers.nextDeadline, verified.nextDeadline) }
+  public var nextDeadline: Instant { shares.reduce(.never) { min($0, $1.nextDeadline) } }
 }
 
 extension PeerNotices.Share {
@@ -68,7 +91,7 @@ extension PeerNotices.Share {
   ) -> Bool {
     entries.removeAll { $0.until <= now && $0.more == 0 }
     if let index = entries.firstIndex(where: { $0.node == node && $0.subject == subject }) {
-      if entries[index].shown < subject.burst && entries[index].more == 0 && bucket.take(PeerNotices.rate, now: now) {
+      if entries[index].shown < subject.burst && entries[index].more == 0 && bucket.take(quota.rate, now: now) {
         entries[index].shown += 1
         return true
       }
@@ -76,7 +99,7 @@ extension PeerNotices.Share {
       entries[index].last = text
       return false
     }
-    guard entries.count < PeerNotices.entriesMax, bucket.take(PeerNotices.rate, now: now) else {
+    guard entries.count < quota.entriesMax, bucket.take(quota.rate, now: now) else {
       others += 1
       othersUntil = min(othersUntil, now + PeerNotices.countTime)
       return false
@@ -89,7 +112,7 @@ extension PeerNotices.Share {
     if let index = entries.firstIndex(where: { $0.more > 0 && ($0.until <= now || isLast) }) {
       let entry = entries.remove(at: index)
       // Without a token it counts with the others.
-      guard isLast || bucket.take(PeerNotices.rate, now: now) else {
+      guard isLast || bucket.take(quota.rate, now: now) else {
         others += entry.more
         othersUntil = min(othersUntil, now + PeerNotices.countTime)
         return nextCount(now, isLast)

@@ -26,6 +26,6 @@ ROWS = [
     Row("a peer's lines are not counted together", "Sources/Diagnostics/PeerNotices.swift",
         "entries[index].shown < subject.burst && ", "", "DiagnosticsTests"),
     Row("many keys cause many lines", "Sources/Diagnostics/PeerNotices.swift",
-        "guard entries.count < PeerNotices.entriesMax, bucket.take(PeerNotices.rate, now: now) else {",
+        "guard entries.count < quota.entriesMax, bucket.take(quota.rate, now: now) else {",
         "guard true else {", "DiagnosticsTests"),
 ]
