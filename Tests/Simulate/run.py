@@ -21,7 +21,7 @@ CHUNK = 10
 # Liar.swift: milliseconds until a newcomer is a peer, messages have arrived, and all is as before; signatures that a
 # machine verifies in a second beside tables that cost.
 LIAR_BOUNDS = (5000, 70000, 5000)
-VERIFIED_MAX = 170
+VERIFIED_MAX = 200
 # What a newcomer waits for.
 PEER = "everybody's peer"
 SERVED = {

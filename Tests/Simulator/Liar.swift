@@ -72,9 +72,9 @@ extension Simulation {
   /// Bounds without the time that hops take, in both cases from the start of a process.
   static let newcomerMax = TimeSpan.seconds(5)
   static let liarGoneMax = TimeSpan.seconds(5)
-  /// Signatures that a machine may verify in a second for one link: 150, and what it may do at once beside them, over the
-  /// five seconds that a lie lasts at least; and those of the newcomer.
-  static let verifiedMax: UInt64 = 170
+  /// Signatures that a machine may verify in a second: 150 for one link, and what it may do at once beside them, over the
+  /// four seconds that a lie lasts at least; those of the newcomer; and those that others renew meanwhile.
+  static let verifiedMax: UInt64 = 200
   /// How long the applications of both ends take at most to decide on a certificate, one after the other.
   private static let decisionMax = TimeSpan.seconds(4)
   private static let restBefore = TimeSpan.seconds(15)
