@@ -2,7 +2,7 @@
 """What a hostile member costs others: hostile.py BINARY [--attacks NAME[,NAME...]] [--rounds N]
 
 a – box – b as in relay.py, and a process with a key of its own that links with the box and does not play by the rules. For
-each attack, in turn with an honest neighbour that sends as many frames of the same length: the time of 10 MB from a to b,
+each attack, in turn with an honest neighbour that sends as many frames of the same length: the time of 50 MB from a to b,
 and of a message there and back. Names that are joined by + are several of them at once, each at an address of its own. Then,
 while it lasts, how long it takes until a newcomer is everybody's peer, and how long after it until all is as before. Nothing is asserted; hostile_test.py does."""
 import argparse
@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 
+from branch import Branch, invent
 from bypass import Ended
 from daemons import BINARY, Daemon, Watch, wait
 from member import SEALED, SEALED_FLAG, TOPOLOGY, Identity, Key, Member, advertisement, frame, topology
@@ -25,9 +26,9 @@ from talk import Mode
 
 HOSTILE_ADDRESS, HONEST_ADDRESS, SINK_ADDRESS = "127.9.0.{}", "127.8.0.{}", "127.7.0.{}"
 SEGMENT, INTERACTIVE_CLASS, BULK_CLASS = 32, 2, 3
-MESSAGES, MESSAGE_BYTES = 640, 16_384
-# Of one turn: 10 MB take 0.1 s, and single ones vary by half.
-TRANSFERS = 10
+# 50 MB take half a second. Shorter transfers vary by half.
+MESSAGES, MESSAGE_BYTES = 3_200, 16_384
+TRANSFERS = 4
 ROUND_TRIPS = 1000
 BATCH_SECONDS = 0.01
 FULL_SPEED = 100_000
@@ -100,6 +101,20 @@ def keys(me, port, sender, receiver):
             yield b""
 
 
+def branch(count, stops):
+    """No frames of his own: invented nodes behind him, which begin end-to-end sessions with the box."""
+
+    def frames(me, port, sender, receiver):
+        nodes = Branch(me, invent(count, me.box, stops), stops)
+        # He reads what comes for them too.
+        me.serve = nodes.serve
+        nodes.announce(2)
+        nodes.begin()
+        yield from itertools.repeat(b"")
+
+    return frames
+
+
 def honest(length):
     """What he is compared with: sealed frames to a neighbour that takes them."""
 
@@ -123,7 +138,7 @@ def honest(length):
 ATTACKS = {
     "spoofed": (spoofed, 1000, 112), "forged": (forged, 1000, 201), "invented": (invented, 800, 201),
     "subtree": (subtree, 800, 240), "flows": (flows, 3000, 1248), "replays": (replays, FAST, 225),
-    "keys": (keys, 20, 100)}
+    "keys": (keys, 20, 100), "handshakes": (branch(60, True), 20, 100), "sessions": (branch(64, False), 20, 100)}
 
 
 # --- his process -------------------------------------------------------------------------------------------------------
@@ -232,7 +247,7 @@ def measure(network, attack, rounds):
 
 
 def add_costs(network, costs):
-    """Seconds of 10 MB from a to b, and of messages there and back."""
+    """Seconds of 50 MB from a to b, and of messages there and back."""
     transfers, round_trips = costs
     transfers.extend(network.send(MESSAGES, MESSAGE_BYTES, Mode.BULK)[0] for _ in range(TRANSFERS))
     # A message meets what is sent in bursts, or does not: the middle one of a round says nothing, the mean does.
@@ -284,7 +299,7 @@ def main():
         name, *numbers, sender, receiver = options.send
         port, rate, length, place = (float(number) for number in numbers)
         return misbehave(int(port), name, rate, int(length), int(place), bytes.fromhex(sender), bytes.fromhex(receiver))
-    print("attack            frames/s  honest  links  10 MB  message  newcomer  as before")
+    print("attack            frames/s  honest  links  50 MB  message  newcomer  as before")
     with tempfile.TemporaryDirectory(prefix="causeway-") as root:
         network = Network(root, IS_SEALED)
         newcomer = Daemon(root, "newcomer", [network.box], relay=False)

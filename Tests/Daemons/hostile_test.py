@@ -50,6 +50,12 @@ class HostileTest(unittest.TestCase):
     def test_sixty_four_keys_of_one_address(self):
         self.suffer("keys")
 
+    def test_invented_nodes_that_begin_a_session_and_stop(self):
+        self.suffer("handshakes")
+
+    def test_invented_nodes_with_sessions(self):
+        self.suffer("sessions")
+
 
 if __name__ == "__main__":
     unittest.main(argv=["hostile_test.py"], verbosity=2)

@@ -10,9 +10,18 @@ private func projectFile(_ name: String) throws -> String {
   let top = here.dropLast("Tests/LedgerTests/LedgerTests.swift".utf8.count)
   let file = try #require(fopen("\(top)\(name)", "r"))
   defer { fclose(file) }
-  var bytes = [UInt8](repeating: 0, count: 65_536)
+  var bytes = [UInt8](repeating: 0, count: 262_144)
   let count = fread(&bytes, 1, bytes.count, file)
   return String(decoding: bytes[..<count], as: UTF8.self)
+}
+
+/// The cells of the rows of docs/security.md, "Bounded tables", without the heading.
+private func boundedTables() throws -> [[String]] {
+  let page = lines(try projectFile("docs/security.md"))
+  let start = try #require(page.firstIndex(of: "## Bounded tables"))
+  return page[(start + 1)...].prefix { !$0.hasPrefix("## ") }.filter { $0.hasPrefix("| ") }.dropFirst().map { row in
+    row.dropFirst(2).dropLast(2).split(separator: " | ", omittingEmptySubsequences: false).map(String.init)
+  }
 }
 
 private func lines(_ text: String) -> [Substring] { text.split(separator: "\n", omittingEmptySubsequences: false) }
@@ -38,4 +47,21 @@ private func lines(_ text: String) -> [Substring] { text.split(separator: "\n", 
   #expect(Ledger.excess(journalBytes: free / 1024 * 1024) == nil)
   let text = try #require(Ledger.excess(journalBytes: 64 << 20))
   #expect(text.hasPrefix("[journal] size: with more than \(free / 1024)"))
+}
+
+@Test func theSecurityPageHasARowForEachOwnerOfTheLedger() throws {
+  let owners = Set(try boundedTables().map { $0[0] })
+  for entry in Ledger.entries() {
+    #expect(owners.contains(String(entry.owner)), "docs/security.md, “Bounded tables”, has no row “\(entry.owner)”")
+  }
+}
+
+@Test func eachRowOfTheSecurityPageSaysWhoFillsItWhatIsKeptAndWhichTestShowsIt() throws {
+  for row in try boundedTables() {
+    #expect(row.count == 4 && row.allSatisfy { !$0.isEmpty }, "\(row)")
+    // Parts of the code between backquotes are the paths of tests; “–” is for memory that no peer can cause.
+    let tests = row[3].split(separator: "`").filter { $0.hasPrefix("Tests/") }
+    #expect(!tests.isEmpty || row[3] == "–", "\(row[0]): which test?")
+    for test in tests { #expect(throws: Never.self, "\(row[0]): \(test)") { try projectFile(String(test)) } }
+  }
 }
