@@ -251,7 +251,7 @@ ROWS = [
     Row("a hall has one ring", "Sources/Node/LinkSelection.swift", "static let ringCount = 2", "static let ringCount = 1",
         "NodeTests"),
     Row("who cannot be reached keeps its place", "Sources/Node/Connector.swift",
-        "if candidate.failures < Self.failuresMax || standing", "if true || standing", "NodeTests"),
+        "if isLinked || candidate.failures < Self.failuresMax && (", "if isLinked || (", "NodeTests"),
     Row("a leaf dials leaves although it hears a relay", "Sources/Node/BluetoothChoice.swift",
         "wantAsSpare(index, Self.leafDeferral, now)", "wantAsSpare(index, Self.relayDeferral, now)", "NodeTests"),
     Row("a relay takes its last place for a dial", "Sources/Node/BluetoothPlaces.swift", "taken - (isKept ? 1 : 0)", "taken - 0",

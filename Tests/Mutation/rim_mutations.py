@@ -116,7 +116,7 @@ ROWS = [
     Row("a Bluetooth peer that was proven gives way", "Sources/BearerBluetooth/CandidateTable.swift",
         "!$0.isLinked && !$0.isProven && clock", "!$0.isLinked && clock", "BearerBluetoothTests"),
     Row("one station takes the status page's rate of all", "Sources/StatusPage/PageServer.swift",
-        "sources.take(UInt64(source), now: loop.now), ", "", "StatusPageTests"),
+        "guard sources.take(UInt64(source), now: loop.now), bucket", "guard bucket", "StatusPageTests"),
     Row("one answer of a time server moves the floor", "Sources/Trust/TrustTime.swift",
         "since.map { uptime - $0.uptime >= Self.time } ?? false", "since != nil", "TrustTests.TimeTests"),
     Row("names are compared byte by byte", "Sources/Trust/TrustState.swift",
