@@ -25,3 +25,60 @@ int __wrap_mbedtls_ecdsa_read_signature(mbedtls_ecdsa_context *key, const unsign
   if (failure != 0) return failure;
   return cnettle_verify_p256(point + 1, hash, numbers) ? 0 : MBEDTLS_ERR_ECP_VERIFY_FAILED;
 }
+
+// The chain of a certificate is checked before anybody knows whose it is, and its keys are what the other end wants. mbedTLS tries
+// each certificate of the right name as the issuer, and takes keys of any length: one chain could take it minutes.
+
+enum {
+  // A chain of 8 intermediates has 9 signatures, and the handshake one; the rest is for authorities of one name.
+  CHECKS_MAX = 16,
+  // In checks over P-256: a chain of 8 over P-384, which mbedTLS verifies itself.
+  CHECK_COST_MAX = 192,
+  COST_P256 = 1,
+  COST_RSA = 4,
+  COST_P384 = 20,
+  COST_P521 = 40,
+  RSA_BITS_MAX = 4096,
+  // 65537 is what everybody has. With one as long as the modulus a check takes as long as a signature, a second and more.
+  RSA_EXPONENT_BITS_MAX = 32,
+};
+
+static unsigned checks, cost;
+
+void cmbedtls_begin_checks(void) { checks = cost = 0; }
+
+unsigned cmbedtls_checks(void) { return checks; }
+
+/// What a check with this key costs; 0 for a key that nobody here verifies with.
+static unsigned cost_of(mbedtls_pk_context *key) {
+  switch (mbedtls_pk_get_type(key)) {
+  case MBEDTLS_PK_RSA: {
+    mbedtls_rsa_context *rsa = mbedtls_pk_rsa(*key);
+    bool is_slow = 8 * mbedtls_rsa_get_len(rsa) > RSA_BITS_MAX || mbedtls_mpi_bitlen(&rsa->MBEDTLS_PRIVATE(E)) > RSA_EXPONENT_BITS_MAX;
+    return is_slow ? 0 : COST_RSA;
+  }
+  case MBEDTLS_PK_ECKEY:
+  case MBEDTLS_PK_ECDSA:
+    switch (mbedtls_ecp_keypair_get_group_id(mbedtls_pk_ec(*key))) {
+    case MBEDTLS_ECP_DP_SECP256R1: return COST_P256;
+    case MBEDTLS_ECP_DP_SECP384R1: return COST_P384;
+    case MBEDTLS_ECP_DP_SECP521R1: return COST_P521;
+    default: return 0;
+    }
+  default: return 0;
+  }
+}
+
+int __real_mbedtls_pk_verify_ext(mbedtls_pk_type_t type, const void *options, mbedtls_pk_context *key, mbedtls_md_type_t md,
+                                 const unsigned char *hash, size_t hash_length, const unsigned char *signature, size_t signature_length);
+int __wrap_mbedtls_pk_verify_ext(mbedtls_pk_type_t type, const void *options, mbedtls_pk_context *key, mbedtls_md_type_t md,
+                                 const unsigned char *hash, size_t hash_length, const unsigned char *signature, size_t signature_length);
+
+int __wrap_mbedtls_pk_verify_ext(mbedtls_pk_type_t type, const void *options, mbedtls_pk_context *key, mbedtls_md_type_t md,
+                                 const unsigned char *hash, size_t hash_length, const unsigned char *signature, size_t signature_length) {
+  unsigned next = cost_of(key);
+  if (next == 0 || checks == CHECKS_MAX || cost + next > CHECK_COST_MAX) return MBEDTLS_ERR_PK_FEATURE_UNAVAILABLE;
+  checks++;
+  cost += next;
+  return __real_mbedtls_pk_verify_ext(type, options, key, md, hash, hash_length, signature, signature_length);
+}

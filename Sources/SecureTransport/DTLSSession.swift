@@ -102,6 +102,7 @@ public final class DTLSSession: PeerSession {
   }
 
   private func shakeHands() {
+    cmbedtls_begin_checks()
     let code = mbedtls_ssl_handshake(tls)
     if code == MBEDTLS_ERR_SSL_WANT_READ || code == MBEDTLS_ERR_SSL_WANT_WRITE { return }
     if code == 0 && buffers.pointee.isPeer {

@@ -78,6 +78,7 @@ public final class SecureStream {
     // Disables the check of host names; mbedTLS otherwise refuses to verify a server.
     if mbedtls_ssl_set_hostname(tls, nil) != 0 { throw .library(code: MBEDTLS_ERR_SSL_ALLOC_FAILED) }
     if role == .client {
+      cmbedtls_begin_checks()
       let code = mbedtls_ssl_handshake(tls)
       if code != MBEDTLS_ERR_SSL_WANT_READ { throw .library(code: code) }
     }
@@ -224,6 +225,7 @@ public final class SecureStream {
     buffers.pointee.incoming = records
     defer { buffers.pointee.incoming = UnsafeRawBufferPointer(start: nil, count: 0) }
     if state == .handshaking {
+      cmbedtls_begin_checks()
       let code = mbedtls_ssl_handshake(tls)
       if code == MBEDTLS_ERR_SSL_WANT_READ { return setCertificateMode() }
       // mbedTLS sends no alert for this one (TLS 1.2).

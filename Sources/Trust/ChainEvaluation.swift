@@ -27,7 +27,9 @@ extension PeerChain {
     var flags: UInt32 = 0
     var profile = mbedtls_x509_crt_profile_default
     let code = withUnsafeMutablePointer(to: &run) { run in
-      mbedtls_x509_crt_verify_with_profile(
+      cmbedtls_begin_checks()
+      defer { cmbedtls_end_checks() }
+      return mbedtls_x509_crt_verify_with_profile(
         first, anchors.certificates, nil, &profile, nil, &flags, { EvaluationRun.look($0, $1, $2, $3) }, run)
     }
     if code != 0 && code != MBEDTLS_ERR_X509_CERT_VERIFY_FAILED { return .refused(.chainTooLong) }

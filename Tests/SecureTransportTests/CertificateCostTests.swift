@@ -1,0 +1,77 @@
+import CMbedTLS
+import FileSupport
+import Testing
+
+/// The chain of a certificate is checked before anybody knows whose it is: what it costs is bounded.
+@Suite(.serialized) struct CertificateCostTests {
+  let scratch = Scratch()
+
+  /// Verifies the first of these certificates with the others as its chain and no authority. How many signatures that took.
+  private func checks(_ files: [String]) throws -> UInt32 {
+    var chain = mbedtls_x509_crt()
+    mbedtls_x509_crt_init(&chain)
+    defer { mbedtls_x509_crt_free(&chain) }
+    for file in files {
+      let text = try #require(scratch.bytes(file + ".pem")) + [0]
+      #expect(mbedtls_x509_crt_parse(&chain, text, text.count) == 0)
+    }
+    var flags: UInt32 = 0
+    cmbedtls_begin_checks()
+    #expect(mbedtls_x509_crt_verify(&chain, nil, nil, nil, &flags, nil, nil) != 0)
+    return cmbedtls_checks()
+  }
+
+  /// Whether the signature of an RSA key over a hash is taken.
+  private func isTaken(_ key: String) throws -> Bool {
+    try scratch.write("text", [UInt8](repeating: 3, count: 100))
+    try scratch.openssl("dgst -sha256 -sign \(key) -out signature text")
+    try scratch.openssl("pkey -in \(key) -pubout -out public")
+    var context = mbedtls_pk_context()
+    mbedtls_pk_init(&context)
+    defer { mbedtls_pk_free(&context) }
+    let text = try #require(scratch.bytes("public")) + [0]
+    #expect(mbedtls_pk_parse_public_key(&context, text, text.count) == 0)
+    let message = [UInt8](repeating: 3, count: 100)
+    var digest = [UInt8](repeating: 0, count: 32)
+    mbedtls_md(mbedtls_md_info_from_type(MBEDTLS_MD_SHA256), message, message.count, &digest)
+    let signature = try #require(scratch.bytes("signature"))
+    cmbedtls_begin_checks()
+    return mbedtls_pk_verify_ext(
+      MBEDTLS_PK_RSA, nil, &context, MBEDTLS_MD_SHA256, digest, 32, signature, signature.count) == 0
+  }
+
+  @Test func `a chain of many authorities of one name costs sixteen checks`() throws {
+    var files = ["leaf"]
+    for index in 0..<24 {
+      try scratch.certificate("one\(index)", extensions: Scratch.authority, subject: "same")
+      files.append("one\(index)")
+    }
+    try scratch.certificate("other", extensions: Scratch.authority, subject: "same")
+    try scratch.certificate("leaf", by: "other", extensions: Scratch.node)
+    #expect(try checks(files) == 16)
+  }
+
+  @Test func `eight intermediates are followed`() throws {
+    try scratch.certificate("ca0", extensions: Scratch.authority)
+    for index in 1...8 { try scratch.certificate("ca\(index)", by: "ca\(index - 1)", extensions: Scratch.authority) }
+    try scratch.certificate("deep", by: "ca8", extensions: Scratch.node)
+    #expect(try checks(["deep"] + (1...8).reversed().map { "ca\($0)" }) == 8)
+  }
+
+  @Test func `a key over another curve than three is as a wrong one`() throws {
+    for (curve, count) in [("P-256", 1), ("P-384", 1), ("P-521", 1), ("brainpoolP512r1", 0)] as [(String, UInt32)] {
+      try scratch.certificate("ca-\(curve)", extensions: Scratch.authority, algorithm: curve)
+      try scratch.certificate("leaf-\(curve)", by: "ca-\(curve)", extensions: Scratch.node)
+      #expect(try checks(["leaf-\(curve)", "ca-\(curve)"]) == count, "\(curve)")
+    }
+  }
+
+  @Test func `a key of RSA has the usual exponent and no more than 4096 bits`() throws {
+    let large = "1" + String(repeating: "0", count: 30) + "1"
+    for (bits, exponent, isTaken) in [(1024, "65537", true), (1024, large, false), (4104, "65537", false)] {
+      try scratch.openssl(
+        "genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:\(bits) -pkeyopt rsa_keygen_pubexp:\(exponent) -out rsa.key")
+      #expect(try self.isTaken("rsa.key") == isTaken, "\(bits) bits, \(exponent)")
+    }
+  }
+}
