@@ -30,6 +30,8 @@ final class Association {
   var ingress: Int?
   /// When a payload was last sent or received, at first when the association began.
   var usedAt: Instant
+  /// The lanes whose first message waits until it may be received, one bit each.
+  var heldLanes: UInt8 = 0
   /// Frames are ready, but the link's queue has enough. The association is served again when the link has sent, not by
   /// a timer.
   var isBlocked = false
@@ -81,6 +83,7 @@ final class Association {
   fileprivate func begin(_ channel: Channel) {
     self.channel = channel
     toldLanes = 0
+    heldLanes = 0
   }
 }
 
@@ -99,8 +102,8 @@ struct Associations {
   /// Results of sends of associations that gave way.
   private var leftCompletions: [(peer: NodeID, completion: Completion)] = []
 
-  /// Round-robin positions: for sending frames, and for outputs to the application.
-  private var turn = 0, outputTurn = 0
+  /// Round-robin positions: for sending frames, for outputs to the application, and for messages that are held.
+  private var turn = 0, outputTurn = 0, heldTurn = 0
 
   init(epoch: UInt64) { self.epoch = epoch }
 
@@ -108,6 +111,12 @@ struct Associations {
   mutating func nextTurn() -> Association {
     turn = turn + 1 < all.count ? turn + 1 : 0
     return all[turn]
+  }
+
+  /// All of them, from another one on each time.
+  mutating func nextRound() -> [Association] {
+    heldTurn = heldTurn + 1 < all.count ? heldTurn + 1 : 0
+    return Array(all[heldTurn...] + all[..<heldTurn])
   }
 
   /// The next output for the application, round-robin over peers.

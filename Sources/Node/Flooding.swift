@@ -94,7 +94,10 @@ extension Node {
       mesh.neighbour(on: slot, holds: view, payload, of: header.source, age: age, now: now)
       throw .duplicate
     case .stale: throw .stale
-    case .full: place = try findPlace(for: header.source, on: slot, now)
+    case .full:
+      // To find a place costs as much time as a signature, and one of the two is charged.
+      guard try mayCheck(header, payload, on: slot, now) else { return }
+      place = try findPlace(for: header.source, on: slot, now)
     case .tooOften:
       flooding[slot].owe(header.source, now: now)
       throw .tooMany
@@ -104,7 +107,7 @@ extension Node {
     case .ownFromElsewhere:
       // Others still hold advertisements of an earlier epoch of this node.
       if view.epoch < settings.epoch { throw .loopedSource }
-      try chargeVerification(of: header.source, on: slot, now)
+      guard try mayCheck(header, payload, on: slot, now) else { return }
       try verify(view, of: header.source, on: slot, now)
       // Either the stored epoch counter was lost, or two nodes use the key, which must be reported.
       let age = TimeSpan.milliseconds(min(age, UInt64(view.lifetimeSeconds) * 1000))
@@ -113,8 +116,9 @@ extension Node {
       }
       throw .loopedSource
     }
-    // To find a place costs as much time as a signature, and one of the two is charged.
-    if place == nil { try chargeVerification(of: header.source, on: slot, now) }
+    if place == nil {
+      guard try mayCheck(header, payload, on: slot, now) else { return }
+    }
     try verify(view, of: header.source, on: slot, now)
     if refuses(header.source, view) { throw .notTrusted }
     if let place { mesh.take(place, for: header.source, from: slot) }
@@ -164,7 +168,6 @@ extension Node {
 
   /// A place for a node that is not known, in a full database.
   private func findPlace(for source: NodeID, on slot: Int, _ now: Instant) throws(FrameRefusal) -> Mesh.Place {
-    try chargeVerification(of: source, on: slot, now)
     let place = mesh.place(for: source) {
       associations.association(with: $0) != nil || trust?.isKnown($0) ?? false
     }
@@ -174,11 +177,17 @@ extension Node {
     throw .overLength
   }
 
-  /// A link has its share of verifications. An advertisement beyond it is refused, and the neighbour will be asked for
-  /// it again.
-  private func chargeVerification(of source: NodeID, on slot: Int, _ now: Instant) throws(FrameRefusal) {
-    if verifications.take(by: slot, now: now) { return }
-    flooding[slot].owe(source, now: now)
+  /// A link has its share of checks. An advertisement beyond it is refused, and the neighbour will be asked for it again. False
+  /// when it waits for the next piece, in which it is received again.
+  private func mayCheck(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, _ now: Instant) throws(FrameRefusal)
+    -> Bool
+  {
+    switch checks.take(by: slot, now: now) {
+    case .granted: return true
+    case .pieceUsed: if keepForPiece(header, payload, on: slot) { return false }
+    case .overShare: break
+    }
+    flooding[slot].owe(header.source, now: now)
     throw .tooMany
   }
 
@@ -187,11 +196,16 @@ extension Node {
     throws(FrameRefusal)
   {
     if cryptography.verify(view.signature, over: view.signed, by: view.point, of: source) { return }
+    noteWrongSignature(on: slot, now)
+    throw .wrongSignature
+  }
+
+  /// A neighbour passed on a wrong signature.
+  func noteWrongSignature(on slot: Int, _ now: Instant) {
     let peer = links[slot].peer
     if forgers.note(peer, now: now) {
       closeLink(slot, .protocolError, retryAfterSeconds: forgers.secondsRefused(peer, now: now), now: now)
     }
-    throw .wrongSignature
   }
 
   /// Takes a later epoch when others hold advertisements of a later one: to them this node has restarted. True when it

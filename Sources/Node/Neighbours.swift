@@ -152,6 +152,8 @@ extension Node {
     associations.linkClosed(slot)
     provenPeers.linkClosed(slot)
     flooding[slot] = LinkFlooding()
+    waitingFrames.remove(slot)
+    sessions.linkLost(slot)
     linksWithoutRoom &= ~(1 << UInt64(slot))
     if mesh.removeLink(slot) { linkBroke(slot, reason, now) }
     wantClose(slot)

@@ -103,9 +103,14 @@ public final class Node {
   var otherHolder = OtherHolder()
   /// The rim does not know the epoch yet.
   var isEpochUntold = false
-  /// Signatures of advertisements that are verified, by the link over which they came: at most a fifth of the time of a
-  /// small board's processor.
-  var verifications = FairRate(burst: 32, perSecond: 150)
+  /// Signatures that are checked because others sent them, by the link over which they came.
+  var checks = CheckBudget()
+  /// Handshakes of sealed sessions that others began, by the link over which they came.
+  var handshakes = FairRate(burst: Limits.handshakesAtOnceMax, perSecond: Limits.handshakesPerSecond)
+  /// Advertisements and deny-lists that wait for the next piece.
+  var waitingFrames: WaitingFrames
+  /// When the next piece is due, if anything waits for one.
+  var pieceDue = Instant.zero
   var forgers = Forgers()
   var linkSlots = LinkSlots()
   /// Links over which advertisements came that found no room in the table of nodes, one bit each.
@@ -127,7 +132,7 @@ public final class Node {
   /// Memory of the forwarding path: the pool, the mesh, and for each link its record, control frames and incoming
   /// frame.
   static let tableBytes =
-    FramePool.byteCount + Mesh.byteCount + Table<Link, Int>.byteCount(Limits.linksMax)
+    FramePool.byteCount + Mesh.byteCount + WaitingFrames.byteCount + Table<Link, Int>.byteCount(Limits.linksMax)
     + Table<FrameInbox, Int>.byteCount(Limits.linksMax) + Table<LinkFlooding, Int>.byteCount(Limits.linksMax)
     + Limits.linksMax * SlotMemory.byteCount
 
@@ -147,6 +152,7 @@ public final class Node {
     payloadScratch = .allocate(byteCount: 1 + Limits.framePayloadBytesMax, alignment: 16)
     sealScratch = .allocate(byteCount: Limits.framePayloadBytesMax, alignment: 16)
     mesh = Mesh(local: settings.id, arena.take(Mesh.byteCount))
+    waitingFrames = WaitingFrames(arena.take(WaitingFrames.byteCount))
     links = Table(count: Limits.linksMax, in: &arena)
     inboxes = Table(count: Limits.linksMax, in: &arena)
     flooding = Table(count: Limits.linksMax, in: &arena)
@@ -198,10 +204,11 @@ public final class Node {
   /// Handles bytes of a link's stream that arrived inside TLS, in order, split anywhere.
   public func receive(_ bytes: UnsafeRawBufferPointer, on slot: Int, now: Instant) {
     guard isOpen(slot) else { return }
-    links[slot].heard(bytes.count, now: now)
     var offset = 0
     do throws(FrameRefusal) {
       while isOpen(slot), let frame = try inboxes[slot].next(bytes, &offset) {
+        // A whole frame, not its bytes: a neighbour that sends one byte now and then is not alive.
+        links[slot].heard(frame.count, now: now)
         if let tap { show(received: frame, on: slot, to: tap) }
         do throws(FrameRefusal) {
           let header = try FrameHeader(frame.bytes)
@@ -335,6 +342,7 @@ public final class Node {
     earliest = min(earliest, originator.deadline, associations.deadline(now: now), quarantineEnd)
     earliest = min(earliest, min(epochContest.deadline, min(surplus.deadline, connector.demand.windowEnd)))
     earliest = min(earliest, min(parking.deadline, sessions.nextDeadline(now: now)))
+    if hasChecksWaiting { earliest = min(earliest, pieceDue) }
     for slot in links.indices where links[slot].isTimed {
       earliest = min(earliest, links[slot].deadline)
       if links[slot].isReceiving { earliest = min(earliest, flooding[slot].deadline) }
@@ -398,6 +406,7 @@ public final class Node {
   }
 
   private func handleTimeouts(_ now: Instant) {
+    if hasChecksWaiting && pieceDue <= now { checkPiece(now) }
     closeTrafficWindow(now)
     // Before the links queue pings.
     closeSurplusLinks(now)

@@ -11,6 +11,8 @@ public enum NodeMemory {
   public static let framePool = FramePool.byteCount
   /// Advertisements, neighbours and routes of `Limits.nodesMax` nodes.
   public static let mesh = Mesh.byteCount
+  /// Advertisements and deny-lists that wait for the check of their signature.
+  public static let waitingFrames = WaitingFrames.byteCount
   /// One link: its record, its control frames, its incoming frame.
   public static let link =
     MemoryLayout<Link>.stride + MemoryLayout<FrameInbox>.stride + MemoryLayout<LinkFlooding>.stride

@@ -122,15 +122,15 @@ extension Node {
 
   /// The next output that is not the sessions' own: their messages and results go to them, and probes to nobody.
   func nextApplicationOutput(_ now: Instant) -> Output? {
+    hearHeld(now)
     while let output = associations.nextOutput() {
       switch output {
       case .messageWaiting(let peer, let pending) where SessionKind(rawValue: pending.kind) != nil:
-        guard let message = takeMessage(from: peer, pending.lane, now: now) else { continue }
-        hear(message.kind, message.bytes, from: peer, over: pending.lane, now)
+        if let association = associations.association(with: peer) { hearFirst(pending.lane, association, now) }
       case .messageWaiting(let peer, let pending) where pending.kind == Probe.kind:
         _ = takeMessage(from: peer, pending.lane, now: now)
       case .datagram(let peer, let datagram) where datagram.kind == SessionKind.message.rawValue:
-        hear(datagram.kind, datagram.bytes, from: peer, over: nil, now)
+        hear(datagram, from: peer, now)
       case .completed(let peer, let completion):
         guard let tag = hosted.takeFlight(completion.message, to: peer) else { return output }
         sessions.completed(tag, isDelivered: completion.outcome == .delivered, now: now)
@@ -139,22 +139,6 @@ extension Node {
       }
     }
     return nil
-  }
-
-  private func hear(_ kind: UInt8, _ bytes: [UInt8], from peer: NodeID, over lane: Lane?, _ now: Instant) {
-    switch SessionKind(rawValue: kind) {
-    case .invite, .meet, .table:
-      if let route = mesh.route(to: peer) {
-        sessions.note(
-          peer, ingress: linkSlots.ingress(Int(route.link)), isPinned: trust?.isPinnedByOperator(peer) ?? false)
-      }
-    case .answer, .welcome, .end, .message, .window, .streamOpen, .streamBytes, .streamEnd, .need, nil: break
-    }
-    do throws(SessionRefusal) {
-      try sessions.receive(kind, bytes.span.bytes, from: peer, over: lane, now: now)
-    } catch {
-      count { $0.sessionMessagesRefused &+= 1 }
-    }
   }
 
   // MARK: What the sessions say

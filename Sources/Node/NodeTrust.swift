@@ -17,10 +17,21 @@ public protocol NodeTrust: AnyObject {
   func isKnown(_ node: NodeID) -> Bool
   /// Whether the operator pinned it: keys that are pinned at first sight are strangers' too.
   func isPinnedByOperator(_ node: NodeID) -> Bool
-  /// A deny-list of `issuer` arrived. True when it is authentic, new and accepted: it is then forwarded.
-  func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool
+  /// Whether a deny-list of `issuer` that arrived would be accepted if its signature is right: the issuer is followed here, and
+  /// it is newer than the one that is held. It costs no check of a signature.
+  func wantsDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool
+  /// Takes a deny-list that is wanted. Accepted, it is forwarded.
+  func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> DenyListAnswer
   /// Calls `body` with each deny-list that is in force here, and its issuer.
   func forEachDenyList(_ body: (NodeID, RawSpan) -> Void)
+}
+
+/// What became of a deny-list.
+public enum DenyListAnswer: Sendable {
+  case accepted
+  case wrongSignature
+  /// It could not be stored.
+  case notStored
 }
 
 extension Node {
@@ -77,9 +88,17 @@ extension Node {
     guard let trust else { throw .notTrusted }
     _ = try DenyListView(payload)
     // The most frequent reason is that it is already held.
-    guard trust.takeDenyList(payload, from: header.source) else { throw .duplicate }
+    guard trust.wantsDenyList(payload, from: header.source) else { throw .duplicate }
+    // Wrong signatures end the link, so it needs no share. It is not sent again soon: without a place to wait it is checked now.
+    if !checks.takeOfPiece(now: now) && keepForPiece(header, payload, on: slot) { return }
+    switch trust.takeDenyList(payload, from: header.source) {
     // Send it to all neighbours. By its serial they see whether they have it.
-    trustChanged(now: now)
+    case .accepted: trustChanged(now: now)
+    case .wrongSignature:
+      noteWrongSignature(on: slot, now)
+      throw .wrongSignature
+    case .notStored: throw .duplicate
+    }
   }
 
   func sendDenyLists(on slot: Int) {

@@ -272,6 +272,8 @@ extension Node {
       if seal.receiveAgain(hello, now: now) { return }
       guard seal.mayAccept(now: now) else { throw .unexpected }
     }
+    // Whose link has its share sends the hello again.
+    if !handshakes.take(by: slot, now: now) { return turnAway(hello, name) }
     guard takeHandshakePlace(for: name.peer, slot, now) else { return turnAway(hello, name) }
     let association: Association?
     do throws(AssociationRefusal) { association = try self.association(with: name.peer, from: slot, now) } catch {

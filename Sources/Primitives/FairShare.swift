@@ -74,11 +74,22 @@ public struct FairRate {
   }
 
   /// Takes one unit; false when the holder has its share already.
-  public mutating func take(by holder: Int, now: Instant) -> Bool {
+  public mutating func take(by holder: Int, now: Instant) -> Bool { take(upTo: 1, by: holder, now: now) == 1 }
+
+  /// Takes up to `units`, as many as the holder may have while `sparing` more would still be its. Returns how many.
+  public mutating func take(upTo units: Int, by holder: Int, sparing: Int = 0, now: Instant) -> Int {
     reclaim(now)
-    guard share.mayTake(1, by: holder) else { return false }
-    share.take(1, by: holder)
-    return true
+    var taken = 0
+    while taken < units && share.mayTake(1 + sparing, by: holder) {
+      share.take(1, by: holder)
+      taken += 1
+    }
+    return taken
+  }
+
+  /// Gives units back that were taken and not used.
+  public mutating func giveBack(_ units: Int, by holder: Int) {
+    share.giveBack(min(units, share.held(by: holder)), by: holder)
   }
 
   private mutating func reclaim(_ now: Instant) {

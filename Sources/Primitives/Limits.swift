@@ -60,6 +60,34 @@ public enum Limits {
   /// Keys that one operator may revoke: as many as fit a deny-list of the length of an advertisement.
   public static let deniedMax = 112
 
+  // MARK: Checks of signatures
+
+  /// Signatures that are checked a second because others sent them, in equal parts for the links over which they came: a fifth
+  /// of the time of a small board's processor. Any neighbour can use up its own part.
+  public static let checksPerSecond: UInt64 = 150
+  /// Checks at once by all links together; one alone has half.
+  public static let checksAtOnceMax = 32
+  /// Checks in a row, before other events are looked at. One takes 2.6 million instructions on aarch64 (counted by QEMU: nettle
+  /// 3.10 with GMP), and so 1.33 ms on a Raspberry Pi 4, at 1.5 GHz and 1.3 instructions a cycle: three take 4 ms, and 1 ms is
+  /// left for what follows from them, of the 5 ms that other events may have to wait.
+  public static let checksPerPiece = 3
+  /// After this time without a check the next piece begins by itself.
+  public static let pieceTime = TimeSpan.milliseconds(5)
+  /// When the links with something to check have their shares, they are asked again after this time: three checks of one link
+  /// have come back by then.
+  public static let checkPause = TimeSpan.milliseconds(20)
+  /// Handshakes of sealed sessions that others may begin, in equal parts for the links over which they come: each costs what some
+  /// sixteen checks do, in one. At once by all links together; one alone has half.
+  public static let handshakesPerSecond: UInt64 = 10
+  public static let handshakesAtOnceMax = 64
+  /// What session tables leave of a link's share to advertisements.
+  public static let checksSparedByTables = 4
+  /// Bytes of advertisements and deny-lists that wait for their check, with headers. Any neighbour can use its share: one
+  /// alone half, which is 7 of the greatest length; what finds no room is asked for again. What waits is gone after 16 pieces.
+  public static let waitingFrameBytesMax = 32_768
+  /// One of them.
+  public static let waitingFrameBytesEach = frameHeaderBytes + advertisementBytesMax + 64
+
   // MARK: Discovery
 
   /// Addresses where a node may be reached: the sum of what the sources may hold, so that none takes the places of another.

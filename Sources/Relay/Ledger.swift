@@ -50,6 +50,7 @@ public enum Ledger {
     [
       Entry("frames that wait", NodeMemory.framePool),
       Entry("mesh: advertisements, routes", NodeMemory.mesh),
+      Entry("mesh: frames that wait for their check", NodeMemory.waitingFrames),
       Entry("links: records and frames", Limits.linksMax, NodeMemory.link),
       Entry("links: TLS, measured", Limits.linksMax, SecureMemory.stream + smallObject),
       Entry(
@@ -65,6 +66,7 @@ public enum Ledger {
       Entry("sessions: chains to decide on", Limits.channelsMax, chainBytesMax),
       Entry(
         "applications' sessions: members", SessionLimits.sessionsMax + SessionMemory.tablesMax, SessionMemory.session),
+      Entry("applications' sessions: tables in check", SessionLimits.tablesInCheckMax, SessionMemory.inCheck),
       Entry("applications' sessions: invitations", SessionMemory.invitationsMax, SessionMemory.invitation),
       Entry("applications' sessions: introductions", SessionLimits.introductionsMax, SessionMemory.introduction),
       Entry("applications' sessions: stale memberships", SessionLimits.staleMax, SessionMemory.stale),

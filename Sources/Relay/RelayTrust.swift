@@ -105,7 +105,15 @@ final class TrustAdapter: NodeTrust {
 
   func isPinnedByOperator(_ node: NodeID) -> Bool { keeper.isPinnedByOperator(node) }
 
-  func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { keeper.take(payload, from: issuer) }
+  func wantsDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { keeper.wants(payload, from: issuer) }
+
+  func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> DenyListAnswer {
+    switch keeper.take(payload, from: issuer) {
+    case .accepted: .accepted
+    case .wrongSignature: .wrongSignature
+    case .notWanted, .notSaved: .notStored
+    }
+  }
 
   func forEachDenyList(_ body: (NodeID, RawSpan) -> Void) {
     for list in keeper.lists { body(list.issuer, list.bytes.span.bytes) }

@@ -222,19 +222,38 @@ extension Sessions {
     removeEnded(now)
   }
 
-  func receiveWelcome(_ welcome: WelcomeMessage, from node: NodeID, _ now: Instant) {
+  func receiveWelcome(
+    _ welcome: WelcomeMessage, from node: NodeID, _ allowance: inout CheckAllowance, _ now: Instant
+  ) {
     guard let index = incoming.firstIndex(where: { $0.number == welcome.number && $0.from.node == node }),
       case .accepted(let handle) = incoming[index].phase, !incoming[index].isWelcomed,
       let session = session(handle)
     else { return }
     let invitation = incoming[index]
-    if session.isJoining {
-      guard let admission = welcome.admission, join(session, invitation, admission, welcome.entries, now) else {
+    var head = welcome
+    head.entries = TableEntries(origins: [], merges: [], records: [])
+    let base = session.isJoining ? SessionTable(invitation.origin, cryptography) : nil
+    let purpose = TableInCheck.Purpose.welcome(invitation.handle, head, base: base)
+    begin(purpose, welcome.entries, of: handle, from: node, &allowance, now)
+  }
+
+  /// A welcome's entries are verified.
+  func welcomed(
+    _ handle: InvitationHandle, _ welcome: WelcomeMessage, _ base: SessionTable?, _ verification: TableVerification,
+    from node: NodeID, _ now: Instant
+  ) {
+    guard let index = incoming.firstIndex(where: { $0.handle == handle }),
+      case .accepted(let into) = incoming[index].phase, !incoming[index].isWelcomed, let session = session(into),
+      session.isJoining == (base != nil)
+    else { return }
+    let invitation = incoming[index]
+    if let base {
+      guard let admission = welcome.admission, join(session, invitation, admission, base, verification, now) else {
         return end(&incoming[index], .incompatible, answering: nil, now)
       }
     } else {
       tellNews(session, now)
-      take(welcome.entries, into: session, from: node, now)
+      take(verification, into: session, now)
     }
     // The inviter is among them where its table did not show it.
     let known = session.table
@@ -249,10 +268,10 @@ extension Sessions {
   /// The session of the application becomes the inviter's.
   private func join(
     _ session: LocalSession, _ invitation: IncomingInvitation, _ admission: WelcomeMessage.Admission,
-    _ entries: TableEntries, _ now: Instant
+    _ base: SessionTable, _ verification: TableVerification, _ now: Instant
   ) -> Bool {
-    var table = SessionTable(invitation.origin, cryptography)
-    if table.merge(entries).isForged { countForgery(of: invitation.from.node, now) }
+    var table = base
+    _ = table.take(verification)
     let told = table.sequence
     guard table.accept(admission, invitation.session, of: session.address, by: invitation.from, key: point) else {
       return false

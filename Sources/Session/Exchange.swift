@@ -3,18 +3,24 @@ import Primitives
 
 /// What comes from other nodes, and what became of what was sent.
 extension Sessions {
-  /// Takes a message of another node's sessions. Throws why it is not legal; what is legal and fits nothing is ignored.
+  /// Takes a message of another node's sessions, for which `mayReceive` was true. Throws why it is not legal; what is legal and
+  /// fits nothing is ignored. It checks as many signatures as `allowance` says; `check` goes on with the others.
   public func receive(
-    _ kind: UInt8, _ bytes: RawSpan, from node: NodeID, over lane: Lane? = .interactive, now: Instant
+    _ kind: UInt8, _ bytes: RawSpan, from node: NodeID, over lane: Lane? = .interactive,
+    allowance: inout CheckAllowance, now: Instant
   ) throws(SessionRefusal) {
+    // To read many records takes time, too.
+    if Self.mayHaveRecords(kind, byteCount: bytes.byteCount) {
+      allowance.spend(1 + bytes.byteCount / SessionLimits.tableBytesPerCheck)
+    }
     guard let kind = SessionKind(rawValue: kind), lane != nil || kind == .message else { throw .unknownCode }
     switch kind {
     case .invite: receiveInvite(try InviteMessage(bytes), from: node, now)
-    case .answer: receiveAnswer(try AnswerMessage(bytes, cryptography), from: node, now)
-    case .welcome: receiveWelcome(try WelcomeMessage(bytes, cryptography), from: node, now)
+    case .answer: receiveAnswer(try AnswerMessage(bytes, cryptography), from: node, &allowance, now)
+    case .welcome: receiveWelcome(try WelcomeMessage(bytes, cryptography), from: node, &allowance, now)
     case .end: receiveEnd(try EndMessage(bytes), from: node, now)
     case .meet: receiveMeet(try MeetMessage(bytes), from: node, now)
-    case .table: receiveTable(try TableMessage(bytes, cryptography), from: node, now)
+    case .table: receiveTable(try TableMessage(bytes, cryptography), from: node, &allowance, now)
     case .message: try receiveMessage(bytes, from: node, over: lane, now)
     case .window: receiveWindow(try WindowMessage(bytes), from: node, now)
     case .streamOpen: receiveOpen(try OpenMessage(bytes), from: node, now)
@@ -22,6 +28,13 @@ extension Sessions {
     case .streamEnd: receiveStreamEnd(try StreamEndMessage(bytes), from: node)
     case .need: receiveNeed(try NeedMessage(bytes), from: node, now)
     }
+  }
+
+  /// Takes a message of this node to itself. Its records were verified before, so it is never in check.
+  func receiveOwn(_ output: SessionOutput, over lane: Lane?, _ now: Instant) {
+    var allowance = CheckAllowance(holder: FairShare.ownHolder, checks: .max)
+    try? receive(
+      output.kind.rawValue, output.bytes.span.bytes, from: local, over: lane, allowance: &allowance, now: now)
   }
 
   /// The result of an output with a lane: delivered, or failed, at once or later.

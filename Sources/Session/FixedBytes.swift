@@ -44,11 +44,18 @@ public protocol SessionCryptography: AnyObject {
   func sign(_ message: RawSpan) -> InlineArray<64, UInt8>
   /// Whether `signature` over `message` is by the key `point`, and `node` is that key's id.
   func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool
+  /// Whether this signature is remembered as verified: `verify` would cost nothing.
+  func hasVerified(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool
   /// SHA-256.
   func digest(_ bytes: RawSpan) -> InlineArray<32, UInt8>
 }
 
 extension SessionCryptography {
+  /// What remembers nothing has to verify each time.
+  public func hasVerified(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool {
+    false
+  }
+
   func isSigned(_ signature: Signature, _ message: [UInt8], by point: PublicPoint, of node: NodeID) -> Bool {
     verify(signature.rawSpan, over: message.span.bytes, by: point.rawSpan, of: node)
   }

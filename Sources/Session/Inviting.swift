@@ -117,14 +117,17 @@ extension Sessions {
 
   // MARK: The answer
 
-  func receiveAnswer(_ answer: AnswerMessage, from node: NodeID, _ now: Instant) {
+  func receiveAnswer(
+    _ answer: AnswerMessage, from node: NodeID, _ allowance: inout CheckAllowance, _ now: Instant
+  ) {
     guard
       let index = outgoing.firstIndex(where: {
         $0.handle.number == answer.number && $0.to.node == node && $0.phase == .inviting
       })
     else { return }
     switch answer.answer {
-    case .accepted: accepted(index, answer.offer, now)
+    case .accepted:
+      if let offer = answer.offer { accepted(index, offer, &allowance, now) } else { accepted(index, now) }
     case .declined:
       let invitation = outgoing[index]
       session(invitation.session)?.gatherings.removeAll { $0.address == invitation.to }
@@ -140,23 +143,50 @@ extension Sessions {
     removeEnded(now)
   }
 
-  private func accepted(_ index: Int, _ offer: AnswerMessage.Offer?, _ now: Instant) {
+  /// The invitee comes alone.
+  private func accepted(_ index: Int, _ now: Instant) {
     let invitation = outgoing[index]
     guard let session = session(invitation.session) else { return }
-    let admission: WelcomeMessage.Admission?
-    if let offer {
-      switch merge(session, invitation, offer, now) {
-      case .merged: admission = nil
-      case .tooLarge: return end(&outgoing[index], .full, telling: .full, now)
-      case .wrong: return end(&outgoing[index], .incompatible, telling: .incompatible, now)
-      }
-    } else {
-      guard hasPlace(session, for: invitation.to) else {
-        return end(&outgoing[index], .full, telling: .full, now)
-      }
-      admission = admit(session, invitation)
-      if admission == nil { return end(&outgoing[index], .incompatible, telling: .incompatible, now) }
+    guard hasPlace(session, for: invitation.to) else {
+      return end(&outgoing[index], .full, telling: .full, now)
     }
+    guard let admission = admit(session, invitation) else {
+      return end(&outgoing[index], .incompatible, telling: .incompatible, now)
+    }
+    welcome(invitation, session, admission, now)
+  }
+
+  /// The invitee has a session of its own, which becomes one with this one when its entries are verified.
+  private func accepted(
+    _ index: Int, _ offer: AnswerMessage.Offer, _ allowance: inout CheckAllowance, _ now: Instant
+  ) {
+    let invitation = outgoing[index]
+    guard let session = session(invitation.session) else { return }
+    guard let own = session.table.origins.first(where: { $0.id == invitation.origin }) else {
+      return end(&outgoing[index], .incompatible, telling: .incompatible, now)
+    }
+    var head = offer
+    head.entries = TableEntries(origins: [], merges: [], records: [])
+    var entries = head.entries
+    if !session.table.contains(offer.session) {
+      let text = SessionMerge.signedText(own.id, offer.session, session.address)
+      let mine = SessionMerge.Side(signer: session.address, signature: cryptography.signature(text))
+      let theirs = SessionMerge.Side(signer: invitation.to, signature: offer.signature)
+      let isLower = own.id < offer.session
+      entries = offer.entries
+      entries.merges.append(
+        SessionMerge(
+          lower: min(own.id, offer.session), higher: max(own.id, offer.session), lowerSide: isLower ? mine : theirs,
+          higherSide: isLower ? theirs : mine))
+    }
+    let purpose = TableInCheck.Purpose.offer(invitation.handle, head)
+    begin(purpose, entries, of: invitation.session, from: invitation.to.node, &allowance, now)
+  }
+
+  /// The invitee gets its half of a ticket, or nothing where sessions were merged.
+  private func welcome(
+    _ invitation: OutgoingInvitation, _ session: LocalSession, _ admission: WelcomeMessage.Admission?, _ now: Instant
+  ) {
     // The merge may have ended the session, and the invitation with it.
     guard let index = outgoing.firstIndex(where: { $0.handle == invitation.handle && $0.phase == .inviting }) else {
       return
@@ -164,7 +194,7 @@ extension Sessions {
     outgoing[index].phase = .welcoming(admission)
     outgoing[index].askedAt = now
     outgoing[index].dueAt = now
-    gatheringAccepted(outgoing[index], session, isMerge: offer != nil)
+    gatheringAccepted(outgoing[index], session, isMerge: admission == nil)
   }
 
   /// Signs a ticket; nil when this node may not.
@@ -181,41 +211,27 @@ extension Sessions {
       invitation.origin, of: invitation.to, by: session.address, depth: depth + 1, version: version + 1)
   }
 
-  private enum MergeResult {
-    case merged
-    /// Together they have more members, sessions or addresses than one holds.
-    case tooLarge
-    case wrong
-  }
-
-  /// Makes the invitee's session and this one a single one.
-  private func merge(
-    _ session: LocalSession, _ invitation: OutgoingInvitation, _ offer: AnswerMessage.Offer, _ now: Instant
-  ) -> MergeResult {
+  /// Makes the invitee's session, whose entries are verified, and this one a single one.
+  func merge(
+    _ handle: InvitationHandle, _ offer: AnswerMessage.Offer, _ verification: TableVerification, _ now: Instant
+  ) {
+    guard let index = outgoing.firstIndex(where: { $0.handle == handle && $0.phase == .inviting }),
+      let session = session(outgoing[index].session)
+    else { return }
+    let invitation = outgoing[index]
     var wider = session.table
-    guard let own = wider.origins.first(where: { $0.id == invitation.origin }) else { return .wrong }
-    if !wider.contains(offer.session) {
-      let text = SessionMerge.signedText(own.id, offer.session, session.address)
-      let mine = SessionMerge.Side(signer: session.address, signature: cryptography.signature(text))
-      let theirs = SessionMerge.Side(signer: invitation.to, signature: offer.signature)
-      let isLower = own.id < offer.session
-      let merge = SessionMerge(
-        lower: min(own.id, offer.session), higher: max(own.id, offer.session), lowerSide: isLower ? mine : theirs,
-        higherSide: isLower ? theirs : mine)
-      var entries = offer.entries
-      entries.merges.append(merge)
-      let result = wider.merge(entries)
-      if result.isForged { countForgery(of: invitation.to.node, now) }
-      if result.isTooLarge { return .tooLarge }
+    // Together they may have more members, sessions or addresses than one holds.
+    if wider.take(verification).isTooLarge { return end(&outgoing[index], .full, telling: .full, now) }
+    guard wider.contains(offer.session) else {
+      return end(&outgoing[index], .incompatible, telling: .incompatible, now)
     }
-    guard wider.contains(offer.session) else { return .wrong }
-    guard wider.joined.count <= wider.membersMax else { return .tooLarge }
+    guard wider.joined.count <= wider.membersMax else { return end(&outgoing[index], .full, telling: .full, now) }
     let former = session.table.id
     session.table = wider
     tellNews(session, now)
     if wider.id != former { tell(.identified(session.handle, wider.id)) }
     tableChanged(session, now)
-    return .merged
+    welcome(invitation, session, nil, now)
   }
 
   // MARK: The end

@@ -170,17 +170,28 @@ extension Sessions {
     session.strangers.append(stranger)
   }
 
-  func receiveTable(_ message: TableMessage, from node: NodeID, _ now: Instant) {
-    let address = MemberAddress(node: node, endpoint: message.from)
+  func receiveTable(
+    _ message: TableMessage, from node: NodeID, _ allowance: inout CheckAllowance, _ now: Instant
+  ) {
     if isForger(node, now) { return }
     let known = sessions.first { session in
       session.isOpen && session.address.endpoint == message.to
         && (session.table.contains(message.session)
           || message.entries?.origins.contains { session.table.contains($0.id) } == true)
     }
-    guard let session = known else { return takeStale(message, from: node) }
-    if let entries = message.entries { take(entries, into: session, from: node, now) }
-    if session.isOpen, session.position(of: address) == nil, message.entries == nil,
+    guard let session = known else { return takeStale(message, from: node, &allowance, now) }
+    guard let entries = message.entries else { return heardTable(message, hadEntries: false, session, from: node, now) }
+    var head = message
+    head.entries = nil
+    begin(.table(head), entries, of: session.handle, from: node, &allowance, now)
+  }
+
+  /// What a table says besides its entries, which were taken.
+  func heardTable(
+    _ message: TableMessage, hadEntries: Bool, _ session: LocalSession, from node: NodeID, _ now: Instant
+  ) {
+    let address = MemberAddress(node: node, endpoint: message.from)
+    if session.isOpen, session.position(of: address) == nil, !hadEntries,
       !message.asks, message.digest != session.table.digest
     {
       // It holds this end for a member, by a table that this end does not have.
@@ -196,11 +207,20 @@ extension Sessions {
   }
 
   /// Merges what another node sent.
-  func take(_ entries: TableEntries, into session: LocalSession, from node: NodeID, _ now: Instant) {
+  func take(_ verification: TableVerification, into session: LocalSession, _ now: Instant) {
     let former = session.table.id
-    let result = session.table.merge(entries)
-    if result.isForged { countForgery(of: node, now) }
-    if !result.isChanged { return }
+    let result = session.table.take(verification)
+    if result.isChanged { hasGrown(session, from: former, now) }
+  }
+
+  /// Merges the table of another session of this node.
+  func merge(_ entries: TableEntries, into session: LocalSession, _ now: Instant) {
+    let former = session.table.id
+    let result = session.table.merge(entries, isOwn: true)
+    if result.isChanged { hasGrown(session, from: former, now) }
+  }
+
+  private func hasGrown(_ session: LocalSession, from former: SessionID, _ now: Instant) {
     if session.table.id != former { tell(.identified(session.handle, session.table.id)) }
     tableChanged(session, now)
     announce(session, now)
@@ -416,14 +436,14 @@ extension Sessions {
     }
   }
 
-  func countForgery(of node: NodeID, _ now: Instant) {
+  func countForgery(of node: NodeID, _ count: Int, _ now: Instant) {
     forgers.removeAll { now - $0.since >= SessionLimits.forgerTime }
     if let index = forgers.firstIndex(where: { $0.node == node }) {
-      forgers[index].count += 1
+      forgers[index].count += count
       forgers[index].since = now
     } else {
       if forgers.count == SessionLimits.forgersMax { forgers.removeFirst() }
-      forgers.append((node, 1, now))
+      forgers.append((node, count, now))
     }
   }
 }

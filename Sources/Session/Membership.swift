@@ -30,7 +30,9 @@ extension SessionTable {
       version: admission.version, depth: admission.depth, admitter: admitter, admission: admission.signature,
       acceptance: cryptography.signature(text))
     let record = MemberRecord(session: session, address: address, point: key, ticket: ticket)
-    guard check(record) == .right else { return false }
+    var verification = TableVerification(TableEntries(origins: [], merges: [], records: []))
+    var allowance = CheckAllowance(holder: FairShare.ownHolder, checks: 2)
+    guard verification.check(record, self, &allowance) == .right else { return false }
     enter(record)
     return self.record(session, address)?.isJoined == true
   }
@@ -207,8 +209,11 @@ extension Sessions {
       let (stays, goes) = isOlder ? (session, twin) : (twin, session)
       let met = goes.pairs.map { $0.address }.filter { stays.position(of: $0) != nil }
       goes.phase = .over
+      for index in inCheck.indices where inCheck[index].session == goes.handle {
+        inCheck[index].session = stays.handle
+      }
       sessionEnded(goes, .isSame(stays.handle), now)
-      take(goes.table.entries, into: stays, from: local, now)
+      merge(goes.table.entries, into: stays, now)
       // It may be this node that merged them.
       if stays.isOpen { tellNews(stays, now) }
       meetAnew(met, stays, now)

@@ -101,8 +101,7 @@ extension Sessions {
   private func drainLoop(_ now: Instant) {
     while !loop.isEmpty {
       let output = loop.removeFirst()
-      try? receive(
-        output.kind.rawValue, output.bytes.span.bytes, from: local, over: output.lane, now: now)
+      receiveOwn(output, over: output.lane, now)
       if output.lane != nil { completed(output.tag, isDelivered: true, now: now) }
     }
   }

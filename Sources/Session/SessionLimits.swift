@@ -74,6 +74,16 @@ public enum SessionLimits {
   /// application alone gathers 544. With so many one of its own that was invited in vain gives way.
   static let gatherings = Shares(sure: 32, rest: 1_024)
   public static let gatheringsMax = gatherings.all
+  /// Messages with records whose signatures are being checked, one of a link: others wait in their channels. While three
+  /// links have big tables in check, which takes each 10 s at most, tables of others wait.
+  public static let tablesInCheckMax = 3
+  /// A message so short has no records.
+  public static let messageBytesWithoutRecords = 256
+  /// To read so many bytes of a table and to sort them in counts as one check, and so does looking at so many records in vain.
+  public static let tableBytesPerCheck = 16_384
+  public static let looksPerCheck = 64
+  /// To sign takes the time of so many checks.
+  public static let checksPerSignature = 2
   /// Signatures that a node remembers as verified: more than a session with all its members has.
   public static let verifiedMax = 512
 

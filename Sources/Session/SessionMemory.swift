@@ -15,6 +15,10 @@ public enum SessionMemory {
     + SessionLimits.recordsMax * MemoryLayout<(MemberAddress, Unread)>.stride
     + SessionLimits.newcomersMax * MemoryLayout<LocalSession.Newcomer>.stride
     + SessionLimits.strangersMax * MemoryLayout<LocalSession.Stranger>.stride
+  /// A message in check: its records, which are verified one by one, and its origins and merges.
+  public static let inCheck =
+    MemoryLayout<TableInCheck>.stride + SessionLimits.recordsMax * recordBytes
+    + SessionLimits.originsMax * (MemoryLayout<TableEntries.Origin>.stride + 2 * MemoryLayout<SessionMerge>.stride)
   /// Tables at once, besides those of the sessions: one that is merged, the entries that it takes, and their message.
   public static let tablesMax = 3
   /// One invitation, sent or received: sent ones keep the context, received ones the answer with a table.

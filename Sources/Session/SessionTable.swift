@@ -97,21 +97,22 @@ public struct SessionTable {
 
   // MARK: Changing
 
-  /// Verifies entries of another node and takes over what is new. What hangs on nothing known is ignored.
-  public mutating func merge(_ entries: TableEntries) -> Result {
+  /// Verifies entries at once and takes over what is new. `isOwn`: they are from this node's own memory, and were verified before.
+  public mutating func merge(_ entries: TableEntries, isOwn: Bool = false) -> Result {
+    var verification = TableVerification(entries, isOwn: isOwn)
+    var allowance = CheckAllowance(holder: FairShare.ownHolder, checks: .max)
+    _ = verification.proceed(with: self, &allowance)
+    return take(verification)
+  }
+
+  /// Takes over what is verified and new. What hangs on nothing known is not among it.
+  mutating func take(_ verification: TableVerification) -> Result {
     var result = Result()
     var wider = self
-    for origin in entries.origins where wider.origin(origin.id) == nil { wider.origins.append(origin) }
-    result.isForged = wider.take(entries.records)
-    var links = merges
-    for merge in entries.merges where !links.contains(merge) {
-      switch wider.check(merge) {
-      case .right: links.append(merge)
-      case .wrong: result.isForged = true
-      case .unknown: break
-      }
-    }
-    wider.connect(links)
+    for origin in verification.origins where wider.origin(origin.id) == nil { wider.origins.append(origin) }
+    for record in verification.found { _ = wider.insert(record) }
+    result.isForged = verification.isForged
+    wider.connect(merges + verification.links.filter { !merges.contains($0) })
     guard wider.origins.count <= SessionLimits.originsMax, wider.records.count <= SessionLimits.recordsMax else {
       result.isTooLarge = true
       return result
@@ -125,33 +126,6 @@ public struct SessionTable {
     var wider = self
     _ = wider.insert(record)
     _ = adopt(wider)
-  }
-
-  /// Takes what can be verified, in whatever order it depends on each other. True when something was forged.
-  private mutating func take(_ entries: [MemberRecord]) -> Bool {
-    var isForged = false
-    // What would change nothing is not verified.
-    var waiting = entries.filter { entry in
-      guard var known = record(entry.session, entry.address) else { return true }
-      return known.merge(entry)
-    }
-    while true {
-      var rest: [MemberRecord] = []
-      var hasTaken = false
-      for entry in waiting {
-        switch check(entry) {
-        case .right: hasTaken = insert(entry) || hasTaken
-        case .wrong: isForged = true
-        case .unknown:
-          rest.append(entry)
-          // Who returned by way of somebody that it had admitted itself is first known by the ticket nearest to the founder.
-          guard let former = entry.former, check(former) == .right else { continue }
-          hasTaken = insert(former) || hasTaken
-        }
-      }
-      if rest.isEmpty || !hasTaken { return isForged }
-      waiting = rest
-    }
   }
 
   /// Keeps of all merges those that are first in their order and connect, and of the rest what they connect with this
@@ -180,13 +154,12 @@ public struct SessionTable {
   /// Puts a checked record in its place, or merges it with the one that is there.
   private mutating func insert(_ record: MemberRecord) -> Bool {
     if let position = position(record.session, record.address) { return records[position].merge(record) }
-    let position = records.firstIndex { MemberRecord.isOrdered(record, before: $0) } ?? records.count
-    records.insert(record, at: position)
+    records.insert(record, at: records.place(of: record))
     return true
   }
 
   private func position(_ session: SessionID, _ address: MemberAddress) -> Int? {
-    records.firstIndex { $0.address == address && $0.session == session }
+    records.position(session, address)
   }
 
   /// Becomes `wider`, and notes what changed. True when anything did.

@@ -40,6 +40,9 @@ public final class Sessions {
   var stale: [StaleMembership] = []
   /// Nodes of members that connected, the latest one last.
   var formerMembers: [NodeID] = []
+  /// Messages whose signatures are being checked, one of a link, and whose turn it is.
+  var inCheck: [TableInCheck] = []
+  var checkTurn = 0
   var forgers: [(node: NodeID, count: Int, since: Instant)] = []
   private var events: [SessionEvent] = []
   /// Of the bytes of streams those that no stream has for sure.
@@ -124,7 +127,7 @@ public final class Sessions {
     // To itself it goes without a channel.
     while let output = takeOutput(now, { $0 == local || canSend($0, $1, $2) }) {
       if output.to != local { return output }
-      try? receive(output.kind.rawValue, output.bytes.span.bytes, from: local, now: now)
+      receiveOwn(output, over: .interactive, now)
       if output.lane != nil { completed(output.tag, isDelivered: true, now: now) }
     }
     return nil

@@ -4,14 +4,24 @@ import Primitives
 /// Somebody who takes an address of this node for a member of a session that it is not in: as after a restart of the node,
 /// or when its farewell was lost. It is asked for its table, and told by that how the membership ended.
 struct StaleMembership {
+  /// Whom it is about.
+  struct Key: Equatable {
+    let member: MemberAddress
+    let endpoint: UInt32
+  }
+
   let member: MemberAddress
   let endpoint: UInt32
   /// The session that it named.
   let session: SessionID
+  /// The table that it has sent, without records, while those are ended.
+  var shown: TableEntries?
   /// What it is told; nil until it has sent its table.
   var farewell: TableEntries?
   var isDue = true
   let since: Instant
+
+  var key: Key { Key(member: member, endpoint: endpoint) }
 }
 
 extension Sessions {
@@ -31,19 +41,39 @@ extension Sessions {
   }
 
   /// A table, which may be the one that was asked for.
-  func takeStale(_ message: TableMessage, from node: NodeID) {
-    let member = MemberAddress(node: node, endpoint: message.from)
-    guard var entries = message.entries,
-      let index = stale.firstIndex(where: { stale in
-        stale.member == member && stale.endpoint == message.to && stale.farewell == nil && !stale.isDue
-      })
-    else { return }
+  func takeStale(
+    _ message: TableMessage, from node: NodeID, _ allowance: inout CheckAllowance, _ now: Instant
+  ) {
+    let key = StaleMembership.Key(
+      member: MemberAddress(node: node, endpoint: message.from), endpoint: message.to)
+    guard var entries = message.entries, let index = staleAsked(key) else { return }
     let address = MemberAddress(node: local, endpoint: message.to)
-    entries.records = entries.records.filter { $0.address == address && $0.isJoined && isAccepted($0) }
-    if entries.records.isEmpty { return }
-    for index in entries.records.indices {
-      entries.records[index].end(isEjection: false, .crashed, text: [], cryptography)
-    }
+    let records = entries.records.filter { $0.address == address && $0.isJoined }
+    if records.isEmpty { return }
+    entries.records = []
+    stale[index].shown = entries
+    let purpose = TableInCheck.Purpose.stale(key, records: records.reversed(), signed: [])
+    begin(purpose, TableEntries(origins: [], merges: [], records: []), of: nil, from: node, &allowance, now)
+  }
+
+  /// Who was asked for its table.
+  private func staleAsked(_ key: StaleMembership.Key) -> Int? {
+    stale.firstIndex { $0.key == key && $0.farewell == nil && !$0.isDue }
+  }
+
+  /// The record as this node ends it; nil for one that it has not taken.
+  func endOfStale(_ record: MemberRecord) -> MemberRecord? {
+    guard isAccepted(record) else { return nil }
+    var ended = record
+    ended.end(isEjection: false, .crashed, text: [], cryptography)
+    return ended
+  }
+
+  /// All records that somebody has shown are ended.
+  func staleSigned(_ key: StaleMembership.Key, _ records: [MemberRecord]) {
+    guard !records.isEmpty, let index = staleAsked(key), var entries = stale[index].shown else { return }
+    entries.records = records
+    stale[index].shown = nil
     stale[index].farewell = entries
     stale[index].isDue = true
   }

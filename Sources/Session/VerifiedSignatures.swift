@@ -17,14 +17,14 @@ final class VerifiedSignatures: SessionCryptography {
 
   func digest(_ bytes: RawSpan) -> InlineArray<32, UInt8> { cryptography.digest(bytes) }
 
+  func hasVerified(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool {
+    let (digest, first) = place(signature, message, point, node)
+    return isKnown(digest, first)
+  }
+
   func verify(_ signature: RawSpan, over message: RawSpan, by point: RawSpan, of node: NodeID) -> Bool {
-    var bytes = [UInt8](copying: signature)
-    bytes += [UInt8](copying: point)
-    bytes.append(node)
-    bytes += [UInt8](copying: message)
-    let digest = Digest(cryptography.digest(bytes.span.bytes))
-    let first = Int(digest.rawSpan.word32(0)) % (SessionLimits.verifiedMax / Self.width) * Self.width
-    if !known.isEmpty && known[first..<first + Self.width].contains(digest) { return true }
+    let (digest, first) = place(signature, message, point, node)
+    if isKnown(digest, first) { return true }
     guard cryptography.verify(signature, over: message, by: point, of: node) else { return false }
     if known.isEmpty {
       known = [Digest](repeating: Digest(InlineArray(repeating: 0)), count: SessionLimits.verifiedMax)
@@ -32,5 +32,21 @@ final class VerifiedSignatures: SessionCryptography {
     for place in (first + 1..<first + Self.width).reversed() { known[place] = known[place - 1] }
     known[first] = digest
     return true
+  }
+
+  private func isKnown(_ digest: Digest, _ first: Int) -> Bool {
+    !known.isEmpty && known[first..<first + Self.width].contains(digest)
+  }
+
+  /// What stands for a verified signature, and the first place where it may be.
+  private func place(
+    _ signature: RawSpan, _ message: RawSpan, _ point: RawSpan, _ node: NodeID
+  ) -> (digest: Digest, first: Int) {
+    var bytes = [UInt8](copying: signature)
+    bytes += [UInt8](copying: point)
+    bytes.append(node)
+    bytes += [UInt8](copying: message)
+    let digest = Digest(cryptography.digest(bytes.span.bytes))
+    return (digest, Int(digest.rawSpan.word32(0)) % (SessionLimits.verifiedMax / Self.width) * Self.width)
   }
 }

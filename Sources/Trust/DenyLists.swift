@@ -25,6 +25,14 @@ public struct HeldDenyList {
   }
 }
 
+/// What became of a received deny-list.
+public enum DenyListOutcome: Sendable {
+  case accepted
+  case notWanted
+  case wrongSignature
+  case notSaved
+}
+
 /// Deny-lists: this node's own, and those of the configured operators.
 extension TrustKeeper {
   public func isDenied(_ node: NodeID) -> Bool { lists.contains { $0.nodes.contains(node) } }
@@ -47,21 +55,26 @@ extension TrustKeeper {
     alarms.remove { $0.offered == node }
   }
 
-  /// Handles a received list. True when it is signed by one of the operators and newer than the one that is held: it is
-  /// then saved (`TrustStore`), in force, and should be forwarded.
-  public func take(_ payload: RawSpan, from issuer: NodeID) -> Bool {
+  /// Whether a received list is by one of the operators and newer than the one that is held. Its signature is not looked at.
+  public func wants(_ payload: RawSpan, from issuer: NodeID) -> Bool {
     guard operators.contains(issuer), issuer != identity.id, let view = try? DenyListView(payload) else { return false }
-    for held in lists where held.issuer == issuer && held.serial >= view.serial { return false }
-    guard let list = HeldDenyList(payload), list.issuer == issuer else { return false }
+    return !lists.contains { $0.issuer == issuer && $0.serial >= view.serial }
+  }
+
+  /// Handles a received list. It is accepted when it is wanted and signed by its issuer, and could be saved (`TrustStore`): then
+  /// it is in force, and should be forwarded.
+  public func take(_ payload: RawSpan, from issuer: NodeID) -> DenyListOutcome {
+    guard wants(payload, from: issuer) else { return .notWanted }
+    guard let list = HeldDenyList(payload), list.issuer == issuer else { return .wrongSignature }
     let before = store.state
     store.state.lists = lists.filter { $0.issuer != issuer && $0.issuer != identity.id }.map { $0.bytes } + [list.bytes]
     do throws(TrustError) {
       try saveOr(before)
     } catch {
-      return false
+      return .notSaved
     }
     updateLists()
-    return true
+    return .accepted
   }
 
   /// The number of revoked keys; a key on several lists counts for each.

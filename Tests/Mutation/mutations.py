@@ -1,5 +1,6 @@
 """The checks that mutate.py disables."""
 import bound_mutations
+import check_mutations
 import group_mutations
 import memory_mutations
 import place_mutations
@@ -127,9 +128,9 @@ ROWS = [
     Row("a link may have all verifications", "Sources/Primitives/FairShare.swift",
         "ShareRule.allows(units, held: held(by: holder), free: free, factor: 1)", "units <= free", "PrimitivesTests"),
     Row("verifications are not counted", "Sources/Node/Flooding.swift",
-        "if verifications.take(by: slot, now: now) { return }", "if true { return }", "NodeTests"),
+        "switch checks.take(by: slot, now: now) {", "switch CheckBudget.Answer.granted {", "NodeTests"),
     Row("what was refused unverified is not asked for", "Sources/Node/Flooding.swift",
-        "    flooding[slot].owe(source, now: now)\n    throw", "    throw", "NodeTests"),
+        "    flooding[slot].owe(header.source, now: now)\n    throw .tooMany\n  }\n\n", "    throw .tooMany\n  }\n\n", "NodeTests"),
     Row("wrong signatures have no consequence", "Sources/Node/Forgers.swift",
         "if !isThird { return false }", "if isThird || !isThird { return false }", "NodeTests"),
     Row("every request is answered", "Sources/Node/LinkFlooding.swift",
@@ -375,4 +376,4 @@ ROWS = [
     Row("an association is forgotten with its completions", "Sources/Node/Associations.swift",
         "!channel.hasUntakenCompletions &&", "!channel.hasUnfinishedSends &&", "NodeTests.TurnTests"),
 ] + (rim_mutations.ROWS + session_mutations.ROWS + group_mutations.ROWS + memory_mutations.ROWS + stall_mutations.ROWS
-     + trust_mutations.ROWS + bound_mutations.ROWS + place_mutations.ROWS + share_mutations.ROWS)
+     + trust_mutations.ROWS + bound_mutations.ROWS + place_mutations.ROWS + share_mutations.ROWS + check_mutations.ROWS)

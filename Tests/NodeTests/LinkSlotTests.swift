@@ -14,7 +14,8 @@ final class Acquaintances: NodeTrust {
   func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool { false }
   func isKnown(_ node: NodeID) -> Bool { known.contains(node) }
   func isPinnedByOperator(_ node: NodeID) -> Bool { known.contains(node) }
-  func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { false }
+  func wantsDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { false }
+  func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> DenyListAnswer { .notStored }
   func forEachDenyList(_ body: (NodeID, RawSpan) -> Void) {}
 }
 

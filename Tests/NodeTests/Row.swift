@@ -179,6 +179,7 @@ final class Revocation: NodeTrust {
   func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool { node == revoked }
   func isKnown(_ node: NodeID) -> Bool { false }
   func isPinnedByOperator(_ node: NodeID) -> Bool { false }
-  func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { false }
+  func wantsDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { false }
+  func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> DenyListAnswer { .notStored }
   func forEachDenyList(_ body: (NodeID, RawSpan) -> Void) {}
 }

@@ -21,10 +21,19 @@ private final class Doorkeeper: NodeTrust {
   }
   func isKnown(_ node: NodeID) -> Bool { false }
   func isPinnedByOperator(_ node: NodeID) -> Bool { false }
-  func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool {
-    guard operators.contains(issuer), !lists.contains(where: { $0.bytes == payload.array }) else { return false }
+  /// Signatures that were verified.
+  var verifyCount = 0
+
+  func wantsDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool {
+    operators.contains(issuer) && !lists.contains { $0.bytes == payload.array }
+  }
+  func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> DenyListAnswer {
+    verifyCount += 1
+    guard let view = try? DenyListView(payload),
+      view.signature.array == Identity.signature(view.signed, view.point).span.bytes.array
+    else { return .wrongSignature }
     lists.append((issuer, payload.array))
-    return true
+    return .accepted
   }
   func forEachDenyList(_ body: (NodeID, RawSpan) -> Void) {
     for list in lists { body(list.issuer, list.bytes.span.bytes) }
@@ -116,6 +125,18 @@ private func denyList(_ bench: Bench, by person: Int) -> [UInt8] {
   bench.hello(3, on: late)
   let told = bench.sent(.denyList, on: late)
   #expect(told.map { $0.header.source } == [bench.id(7)])
+}
+
+@Test func theThirdWrongDenyListInAnOperatorsNameEndsTheLink() {
+  let trust = Doorkeeper()
+  let bench = Bench(trust: trust)
+  trust.operators = [bench.id(7)]
+  let from = bench.neighbour(1)
+  let list = denyList(bench, by: 7)
+  for index in 1...20 {
+    bench.receive(frame(.denyList, from: bench.id(7), list.with { $0[list.count - index] ^= 1 }), on: from)
+  }
+  #expect(bench.node.link(from).state == .closed(.protocolError) && trust.verifyCount == 3)
 }
 
 @Test func aDenyListOfAnybodyElseOrOfBadFormIsDropped() {

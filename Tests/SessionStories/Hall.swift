@@ -12,6 +12,8 @@ final class Hall {
     let number: Int
     let cryptography: StandInCryptography
     var sessions: Sessions
+    /// Each other station has a link of its own.
+    var checks = CheckBudget()
     var epoch: UInt64 = 1
     var isUp = true
     /// Which stations reach each other: those with the same number.
@@ -91,6 +93,7 @@ final class Hall {
       tellReach()
       deliver()
       for station in stations where station.isUp {
+        check(station)
         if station.sessions.nextDeadline(now: now - Self.step) <= now { station.sessions.handleTimeouts(now: now) }
         drain(station)
       }
@@ -167,9 +170,16 @@ final class Hall {
       }
       var output = letter.output
       tamper?(&output, letter.from.number, letter.to.number)
+      guard var allowance = allowance(of: receiver, output, from: sender) else {
+        blocked.insert(direction)
+        index += 1
+        continue
+      }
+      defer { receiver.checks.giveBack(allowance.left, by: sender.number) }
       do {
         try receiver.sessions.receive(
-          output.kind.rawValue, output.bytes.span.bytes, from: sender.id, over: output.lane, now: now)
+          output.kind.rawValue, output.bytes.span.bytes, from: sender.id, over: output.lane, allowance: &allowance,
+          now: now)
       } catch {
         if tamper == nil { wrong = "\(output.kind) refused: \(error)" }
       }
@@ -179,6 +189,38 @@ final class Hall {
         letters[index].isDelivered = true
         letters[index].at = now + .milliseconds(delay.least + random.below(delay.most - delay.least + 1))
         index += 1
+      }
+    }
+  }
+
+  /// What may be checked of a message; nil when it has to wait.
+  private func allowance(of station: Station, _ output: SessionOutput, from sender: Station) -> CheckAllowance? {
+    let (kind, byteCount) = (output.kind.rawValue, output.bytes.count)
+    guard station.sessions.mayReceive(kind, byteCount: byteCount, from: sender.id, behind: sender.number) else {
+      return nil
+    }
+    guard Sessions.mayHaveRecords(kind, byteCount: byteCount) else {
+      return CheckAllowance(holder: sender.number, checks: 0)
+    }
+    station.checks.beginPiece(now: now)
+    let granted = station.checks.takeForTables(by: sender.number, now: now)
+    return granted == 0 ? nil : CheckAllowance(holder: sender.number, checks: granted)
+  }
+
+  /// Goes on with what is in check, as long as the shares last.
+  private func check(_ station: Station) {
+    var hasChecked = true
+    while hasChecked {
+      hasChecked = false
+      for _ in 0..<station.sessions.inCheckCount {
+        guard let holder = station.sessions.nextHolderInCheck() else { break }
+        station.checks.beginPiece(now: now)
+        let granted = station.checks.takeForTables(by: holder, now: now)
+        if granted == 0 { continue }
+        var allowance = CheckAllowance(holder: holder, checks: granted)
+        station.sessions.check(&allowance, now: now)
+        station.checks.giveBack(allowance.left, by: holder)
+        hasChecked = hasChecked || allowance.left < granted
       }
     }
   }
@@ -232,6 +274,7 @@ final class Hall {
     station.epoch += 1
     station.isUp = true
     station.sessions = Station.start(station.cryptography, random.next())
+    station.checks = CheckBudget()
     station.events = []
   }
 

@@ -23,7 +23,7 @@ public struct Identity: Sendable {
 
   public func sign(_ message: RawSpan) -> InlineArray<64, UInt8> { Self.signature(message, point.span.bytes) }
 
-  static func signature(_ message: RawSpan, _ point: RawSpan) -> InlineArray<64, UInt8> {
+  public static func signature(_ message: RawSpan, _ point: RawSpan) -> InlineArray<64, UInt8> {
     let key = StandInHash.of(point, seed: 3)
     var expand = SeededRandom(seed: StandInHash.of(message, seed: key))
     var signature = InlineArray<64, UInt8>(repeating: 0)

@@ -64,5 +64,5 @@ extension TrustKeeper {
       proof: isProven ? proof(from: 0, seconds: hours.add(1, ordering: .relaxed).newValue * 3600) : nil)
   }
 
-  func takes(_ bytes: [UInt8], from issuer: NodeID) -> Bool { take(bytes.span.bytes, from: issuer) }
+  func takes(_ bytes: [UInt8], from issuer: NodeID) -> Bool { take(bytes.span.bytes, from: issuer) == .accepted }
 }

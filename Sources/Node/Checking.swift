@@ -1,0 +1,128 @@
+import Channel
+import Frame
+import Link
+import Primitives
+import Session
+
+/// The checks of signatures that others cause, piece by piece: see `CheckBudget`.
+extension Node {
+  /// Something waits for a piece: `nextDeadline` says when it is due.
+  var hasChecksWaiting: Bool { !waitingFrames.isEmpty || sessions.inCheckCount > 0 || hasHeldMessages }
+
+  private var hasHeldMessages: Bool { associations.all.contains { $0.heldLanes != 0 } }
+
+  /// Keeps a frame for the next piece. False without room for it.
+  func keepForPiece(_ header: FrameHeader, _ payload: RawSpan, on slot: Int) -> Bool {
+    if !hasChecksWaiting { pieceDue = .zero }
+    return waitingFrames.append(header, payload, on: slot)
+  }
+
+  /// Does the next piece of what waits: frames first, then tables in turn. Messages that wait are received in the drain.
+  func checkPiece(_ now: Instant) {
+    checks.beginPiece(now: now)
+    let hadFrames = checkFrames(now)
+    let hadTables = checkTables(now)
+    // Links with something to check may all have had their shares.
+    pieceDue = hadFrames || hadTables ? now : now + Limits.checkPause
+  }
+
+  /// True when there was one.
+  private func checkFrames(_ now: Instant) -> Bool {
+    let buffer = UnsafeMutableRawBufferPointer(rebasing: payloadScratch[..<Limits.waitingFrameBytesEach])
+    var taken = 0
+    while taken < Limits.checksPerPiece, let slot = waitingFrames.takeFirst(into: buffer) {
+      taken += 1
+      let frame = UnsafeRawBufferPointer(buffer).bytes
+      do throws(FrameRefusal) {
+        let header = try FrameHeader(frame)
+        let payload = frame.extracting(FrameHeader.byteCount..<header.frameByteCount)
+        try receiveFrame(header, payload, on: slot, now: now)
+      } catch {
+        refuse(error, on: slot, now)
+      }
+    }
+    return taken > 0
+  }
+
+  /// True when anything was checked.
+  private func checkTables(_ now: Instant) -> Bool {
+    var hasChecked = false
+    for _ in 0..<sessions.inCheckCount {
+      guard let holder = sessions.nextHolderInCheck() else { break }
+      let granted = checks.takeForTables(by: holder, now: now)
+      if granted == 0 { continue }
+      var allowance = CheckAllowance(holder: holder, checks: granted)
+      sessions.check(&allowance, now: now)
+      checks.giveBack(allowance.left, by: holder)
+      hasChecked = hasChecked || allowance.left < granted
+    }
+    return hasChecked
+  }
+
+  // MARK: Messages of sessions
+
+  /// Receives the first message of a lane, which is one of sessions, or holds it until it may be received.
+  func hearFirst(_ lane: Lane, _ association: Association, _ now: Instant) {
+    let bit: UInt8 = 1 << lane.rawValue
+    guard let pending = association.channel.pendingMessage(lane) else {
+      association.heldLanes &= ~bit
+      return
+    }
+    guard
+      sessions.mayReceive(
+        pending.kind, byteCount: pending.byteCount, from: association.peer, behind: association.holder)
+    else {
+      return hold(lane, of: association)
+    }
+    let mayCost = Sessions.mayHaveRecords(pending.kind, byteCount: pending.byteCount)
+    let granted = mayCost ? checks.takeForTables(by: association.holder, now: now) : 0
+    if mayCost && granted == 0 { return hold(lane, of: association) }
+    association.heldLanes &= ~bit
+    guard let message = takeMessage(from: association.peer, lane, now: now) else {
+      return checks.giveBack(granted, by: association.holder)
+    }
+    hear(message.kind, message.bytes, from: association.peer, over: lane, checks: granted, now)
+  }
+
+  private func hold(_ lane: Lane, of association: Association) {
+    if !hasChecksWaiting { pieceDue = .zero }
+    association.heldLanes |= 1 << lane.rawValue
+  }
+
+  private func hear(
+    _ kind: UInt8, _ bytes: [UInt8], from peer: NodeID, over lane: Lane?, checks granted: Int = 0, _ now: Instant
+  ) {
+    switch SessionKind(rawValue: kind) {
+    case .invite, .meet, .table:
+      if let route = mesh.route(to: peer) {
+        sessions.note(
+          peer, ingress: linkSlots.ingress(Int(route.link)), isPinned: trust?.isPinnedByOperator(peer) ?? false)
+      }
+    case .answer, .welcome, .end, .message, .window, .streamOpen, .streamBytes, .streamEnd, .need, nil: break
+    }
+    let holder = associations.association(with: peer)?.holder ?? FairShare.ownHolder
+    var allowance = CheckAllowance(holder: holder, checks: granted)
+    do throws(SessionRefusal) {
+      try sessions.receive(kind, bytes.span.bytes, from: peer, over: lane, allowance: &allowance, now: now)
+    } catch {
+      count { $0.sessionMessagesRefused &+= 1 }
+    }
+    checks.giveBack(allowance.left, by: holder)
+  }
+
+  /// Receives an unreliable message of sessions, which has no records.
+  func hear(_ datagram: ReceivedDatagram, from peer: NodeID, _ now: Instant) {
+    hear(datagram.kind, datagram.bytes, from: peer, over: nil, now)
+  }
+
+  /// Receives what was held, in turn: the association that comes first is another one each time.
+  func hearHeld(_ now: Instant) {
+    guard hasHeldMessages else { return }
+    let all = associations.nextRound()
+    for association in all {
+      for lane in [Lane.interactive, .bulk] where association.heldLanes & 1 << lane.rawValue != 0 {
+        hearFirst(lane, association, now)
+      }
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import Frame
+import Primitives
+
+/// Advertisements and deny-lists whose signatures are checked in the next pieces (`CheckBudget`), the oldest first. They share
+/// the room by the links over which they came.
+struct WaitingFrames {
+  static let byteCount = Limits.waitingFrameBytesMax
+  private static let blockBytes = 64
+  /// Before each frame: the link's slot, or `removed`, and the blocks that it has.
+  private static let headBytes = 4
+  private static let removed: UInt16 = .max
+
+  private let memory: UnsafeMutableRawBufferPointer
+  private var share = FairShare(capacity: byteCount / blockBytes)
+  private var first = 0
+  private var end = 0
+  private(set) var count = 0
+
+  /// `memory` has `byteCount` bytes, aligned to two.
+  init(_ memory: UnsafeMutableRawBufferPointer) { self.memory = memory }
+
+  var isEmpty: Bool { count == 0 }
+
+  /// Keeps a frame that came over a link. False when the link has no room for it.
+  mutating func append(_ header: FrameHeader, _ payload: RawSpan, on slot: Int) -> Bool {
+    let blocks = (Self.headBytes + FrameHeader.byteCount + payload.byteCount + Self.blockBytes - 1) / Self.blockBytes
+    guard payload.byteCount <= Limits.advertisementBytesMax, share.mayTake(blocks, by: slot) else { return false }
+    let byteCount = blocks * Self.blockBytes
+    if end + byteCount > memory.count {
+      compact()
+      guard end + byteCount <= memory.count else { return false }
+    }
+    share.take(blocks, by: slot)
+    store(UInt16(slot), blocks: UInt16(blocks), at: end)
+    let frame = UnsafeMutableRawBufferPointer(rebasing: memory[end + Self.headBytes..<end + byteCount])
+    var output = OutputRawSpan(buffer: frame, initializedCount: 0)
+    header.write(to: &output)
+    payload.withUnsafeBytes {
+      UnsafeMutableRawBufferPointer(rebasing: frame[FrameHeader.byteCount...]).copyMemory(from: $0)
+    }
+    end += byteCount
+    count += 1
+    return true
+  }
+
+  /// Takes the oldest frame: the link's slot, and the frame's bytes, copied to the start of `buffer`, which has room for it.
+  mutating func takeFirst(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+    while first < end {
+      let (slot, blocks) = head(at: first)
+      let next = first + Int(blocks) * Self.blockBytes
+      let frame = memory[first + Self.headBytes..<next]
+      first = next
+      if slot == Self.removed { continue }
+      share.giveBack(Int(blocks), by: Int(slot))
+      count -= 1
+      buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: frame))
+      if count == 0 { (first, end) = (0, 0) }
+      return Int(slot)
+    }
+    return nil
+  }
+
+  /// Removes the frames of a link.
+  mutating func remove(_ slot: Int) {
+    var place = first
+    while place < end {
+      let (holder, blocks) = head(at: place)
+      if Int(holder) == slot {
+        share.giveBack(Int(blocks), by: slot)
+        count -= 1
+        store(Self.removed, blocks: blocks, at: place)
+      }
+      place += Int(blocks) * Self.blockBytes
+    }
+    if count == 0 { (first, end) = (0, 0) }
+  }
+
+  private func head(at place: Int) -> (slot: UInt16, blocks: UInt16) {
+    (memory.load(fromByteOffset: place, as: UInt16.self), memory.load(fromByteOffset: place + 2, as: UInt16.self))
+  }
+
+  private func store(_ slot: UInt16, blocks: UInt16, at place: Int) {
+    memory.storeBytes(of: slot, toByteOffset: place, as: UInt16.self)
+    memory.storeBytes(of: blocks, toByteOffset: place + 2, as: UInt16.self)
+  }
+
+  /// Moves what waits to the front, without what was removed.
+  private mutating func compact() {
+    var place = first, target = 0
+    while place < end {
+      let (slot, blocks) = head(at: place)
+      let byteCount = Int(blocks) * Self.blockBytes
+      if slot != Self.removed {
+        UnsafeMutableRawBufferPointer(rebasing: memory[target..<target + byteCount])
+          .copyMemory(from: UnsafeRawBufferPointer(rebasing: memory[place..<place + byteCount]))
+        target += byteCount
+      }
+      place += byteCount
+    }
+    (first, end) = (0, target)
+  }
+}

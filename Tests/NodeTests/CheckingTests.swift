@@ -1,0 +1,92 @@
+import Frame
+import Link
+import Node
+import Primitives
+import TestSupport
+import Testing
+
+// What others send is checked in pieces, between which the node looks at other events.
+
+private func stranger(_ number: Int) -> [UInt8] {
+  let identity = Identity(UInt64(7000 + number))
+  return frame(.advertisement, from: identity.id, advertisement(of: identity, .profile, body: profileBody()))
+}
+
+@Suite struct CheckingTests {
+  @Test func `advertisements that come together are verified three at a time`() {
+    let bench = Bench()
+    let slot = bench.neighbour(1)
+    bench.pass(.milliseconds(100))
+    let before = bench.verifyCount
+    bench.drains = false
+    bench.receive((0..<12).flatMap { stranger($0) }, on: slot)
+    var counts = [bench.verifyCount - before]
+    while bench.node.nextDeadline(now: bench.now) <= bench.now, counts.count < 20 {
+      let last = bench.verifyCount
+      bench.node.handle(.timeout, now: bench.now)
+      counts.append(bench.verifyCount - last)
+    }
+    #expect(counts == [3, 3, 3, 3, 0])
+    bench.drains = true
+    #expect(bench.node.counters.advertisementsAccepted == 12 && bench.refusals(.tooMany) == 0)
+  }
+
+  @Test func `what finds no room to wait is asked for again`() {
+    let bench = Bench()
+    let slot = bench.neighbour(1)
+    bench.pass(.milliseconds(100))
+    bench.drains = false
+    // The longest: a link has room for seven.
+    for number in 0..<12 {
+      let identity = Identity(UInt64(7000 + number))
+      let body = profileBody(pairs: (0..<5).map { _ in [UInt8](repeating: 97, count: 250) + [61] })
+      bench.receive(frame(.advertisement, from: identity.id, advertisement(of: identity, .profile, body: body)), on: slot)
+    }
+    #expect(bench.refusals(.tooMany) > 0)
+    bench.drains = true
+    let accepted = bench.node.counters.advertisementsAccepted
+    #expect(accepted + bench.refusals(.tooMany) == 12)
+    bench.pass(.milliseconds(200))
+    #expect(bench.sent(.request, on: slot).count == 1)
+  }
+
+  @Test func `what waits goes with its link`() {
+    let bench = Bench()
+    let slot = bench.neighbour(1)
+    bench.pass(.milliseconds(100))
+    bench.drains = false
+    bench.receive((0..<12).flatMap { stranger($0) }, on: slot)
+    bench.node.handle(.linkClosed(slot), now: bench.now)
+    let before = bench.verifyCount
+    bench.drains = true
+    #expect(bench.verifyCount == before)
+  }
+
+  @Test func `a neighbour that sends a frame byte by byte and answers no ping is dead as one that is silent`() {
+    for bearer in [BearerKind.ethernet, .bluetoothLE] {
+      let bench = Bench()
+      let slot = bench.neighbour(1, bearer)
+      bench.pass(.milliseconds(10))
+      let bytes = stranger(1)
+      for index in 0..<100 where bench.node.link(slot).state == .up {
+        bench.receive([bytes[index]], on: slot)
+        bench.pass(.milliseconds(500))
+        #expect(index < 21, "no pong has come for ten seconds")
+      }
+      #expect(bench.node.link(slot).state == .closed(.timedOut))
+    }
+  }
+
+  @Test func `a neighbour that sends whole frames is alive, however slowly they come`() {
+    let bench = Bench()
+    let slot = bench.neighbour(1, .bluetoothLE)
+    for number in 0..<20 {
+      let bytes = stranger(number)
+      for part in stride(from: 0, to: bytes.count, by: bytes.count / 3 + 1) {
+        bench.receive(Array(bytes[part..<min(part + bytes.count / 3 + 1, bytes.count)]), on: slot)
+        bench.pass(.milliseconds(600))
+      }
+    }
+    #expect(bench.node.link(slot).state == .up)
+  }
+}

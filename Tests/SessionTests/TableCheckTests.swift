@@ -1,0 +1,246 @@
+import Primitives
+import TestSupport
+import Testing
+
+@testable import Session
+
+/// A node that is member `own` of a session, and what another member sends it: a table with all that the founder has admitted.
+private struct Crowd {
+  let keys: [StandInCryptography]
+  let origin: SessionOrigin
+  let id: SessionID
+  let own: StandInCryptography
+  let sessions: Sessions
+  let handle: SessionHandle
+  var now = Instant.zero + .seconds(100)
+
+  /// The node founds the session, and has admitted `count` others that it does not know.
+  init(_ count: Int, first: UInt64 = 300) throws {
+    keys = (0..<count).map { StandInCryptography(Identity(first + UInt64($0))) }
+    own = StandInCryptography(Identity(299))
+    sessions = Sessions(local: own.identity.id, point: Self.point(own), own, seed: 7)
+    handle = try sessions.open(1, SessionRules(membersMax: 64), now: now)
+    origin = try #require(sessions.table(of: handle)).entries.origins[0].origin
+    id = origin.id(own)
+    for key in keys { sessions.peerFound(key.identity.id, epoch: 1, now: now) }
+    drain()
+  }
+
+  static func point(_ key: StandInCryptography) -> PublicPoint {
+    let point = key.identity.point
+    return PublicPoint(InlineArray { point[$0] })
+  }
+
+  func address(_ number: Int) -> MemberAddress { MemberAddress(node: keys[number].identity.id, endpoint: 1) }
+
+  /// The record of a member; its own signature is wrong if it should be.
+  func record(_ number: Int, isWrong: Bool = false, version: UInt32 = 1) -> MemberRecord {
+    let founder = origin.founder
+    let admission = Ticket.admissionText(id, address(number), version: version, depth: 1, founder)
+    var acceptance = Ticket.acceptanceText(id, address(number), version: version, depth: 1, founder)
+    if isWrong { acceptance[0] ^= 1 }
+    let ticket = Ticket(
+      version: version, depth: 1, admitter: founder, admission: own.signature(admission),
+      acceptance: keys[number].signature(acceptance))
+    return MemberRecord(session: id, address: address(number), point: Self.point(keys[number]), ticket: ticket)
+  }
+
+  func table(_ records: [MemberRecord], from number: Int = 0) -> [UInt8] {
+    let sorted = records.sorted { MemberRecord.isOrdered($0, before: $1) }
+    let entries = TableEntries(origins: [TableEntries.Origin(origin, own)], merges: [], records: sorted)
+    return TableMessage(
+      session: id, from: 1, to: 1, asks: false, digest: TableDigest(InlineArray(repeating: 1)), entries: entries
+    ).bytes
+  }
+
+  /// A message of member `number` over a link of its own. How many signatures were verified for it.
+  @discardableResult
+  func receive(_ bytes: [UInt8], from number: Int = 0, over link: Int = 0, checks: Int = 3) throws -> Int {
+    let before = own.verifyCount
+    var allowance = CheckAllowance(holder: link, checks: checks)
+    try sessions.receive(
+      SessionKind.table.rawValue, bytes.span.bytes, from: keys[number].identity.id, allowance: &allowance, now: now)
+    drain()
+    return own.verifyCount - before
+  }
+
+  /// Pieces until nothing is in check: the most signatures of one, and how many pieces there were.
+  func checkAll(pieces most: Int = 1_000) -> (most: Int, pieces: Int) {
+    var (greatest, pieces) = (0, 0)
+    while let holder = sessions.nextHolderInCheck(), pieces < most {
+      let before = own.verifyCount
+      var allowance = CheckAllowance(holder: holder, checks: 3)
+      sessions.check(&allowance, now: now)
+      greatest = max(greatest, own.verifyCount - before)
+      pieces += 1
+    }
+    drain()
+    return (greatest, pieces)
+  }
+
+  var joinedCount: Int { sessions.table(of: handle)?.joined.count ?? 0 }
+
+  func mayReceive(from number: Int, over link: Int, byteCount: Int = 1_000) -> Bool {
+    sessions.mayReceive(
+      SessionKind.table.rawValue, byteCount: byteCount, from: keys[number].identity.id, behind: link)
+  }
+
+  func drain() {
+    while sessions.nextOutput(now: now, canSend: { _, _, _ in true }) != nil || sessions.nextEvent() != nil {}
+  }
+}
+
+@Suite struct TableCheckTests {
+  @Test func `a table is verified in pieces, whatever its length`() throws {
+    let crowd = try Crowd(60)
+    let bytes = crowd.table((0..<60).map { crowd.record($0) })
+    #expect(bytes.count > 14_000)
+    #expect(try crowd.receive(bytes) <= 3)
+    #expect(crowd.joinedCount == 1 && crowd.sessions.inCheckCount == 1)
+    let (most, pieces) = crowd.checkAll()
+    #expect(most <= 3 && (39...41).contains(pieces))
+    #expect(crowd.joinedCount == 61 && crowd.sessions.inCheckCount == 0)
+  }
+
+  @Test func `a table that the allowance lasts for is taken at once`() throws {
+    let crowd = try Crowd(2)
+    #expect(try crowd.receive(crowd.table([crowd.record(0)])) == 2)
+    #expect(crowd.joinedCount == 2 && crowd.sessions.inCheckCount == 0)
+  }
+
+  @Test func `what was verified once is not verified again`() throws {
+    let crowd = try Crowd(20)
+    let bytes = crowd.table((0..<20).map { crowd.record($0) })
+    try crowd.receive(bytes)
+    _ = crowd.checkAll()
+    for number in 0..<20 {
+      #expect(try crowd.receive(bytes, from: number) == 0)
+      #expect(crowd.sessions.inCheckCount == 0)
+    }
+  }
+
+  @Test func `of a node whose table is in check nothing more is received until it is done`() throws {
+    let crowd = try Crowd(20)
+    try crowd.receive(crowd.table((0..<20).map { crowd.record($0) }))
+    #expect(!crowd.mayReceive(from: 0, over: 0) && !crowd.mayReceive(from: 0, over: 1, byteCount: 44))
+    #expect(crowd.mayReceive(from: 1, over: 1))
+    _ = crowd.checkAll()
+    #expect(crowd.mayReceive(from: 0, over: 0))
+  }
+
+  @Test func `a link has one table in check, and all together three`() throws {
+    let crowd = try Crowd(20)
+    let bytes = crowd.table((0..<20).map { crowd.record($0) })
+    for number in 0..<3 {
+      #expect(crowd.mayReceive(from: number, over: number))
+      try crowd.receive(bytes, from: number, over: number, checks: 0)
+      #expect(!crowd.mayReceive(from: 10, over: number))
+    }
+    #expect(!crowd.mayReceive(from: 10, over: 10))
+    // What has no records waits for nobody.
+    #expect(crowd.mayReceive(from: 10, over: 10, byteCount: 44))
+    #expect(crowd.sessions.inCheckCount == 3)
+    // They take turns.
+    let turns = (0..<6).map { _ in crowd.sessions.nextHolderInCheck() ?? -1 }
+    #expect(Set(turns[..<3]) == [0, 1, 2] && turns[..<3] == turns[3...])
+  }
+
+  @Test func `after three wrong signatures nothing more of a table is verified, nor of the node's next one`() throws {
+    let crowd = try Crowd(30)
+    let before = crowd.own.verifyCount
+    try crowd.receive(crowd.table((0..<30).map { crowd.record($0, isWrong: true) }))
+    _ = crowd.checkAll()
+    // Each record has the founder's signature, which is right, before its own.
+    #expect(crowd.own.verifyCount - before <= 6)
+    #expect(try crowd.receive(crowd.table([crowd.record(1)])) == 0)
+    #expect(crowd.joinedCount == 1)
+  }
+
+  @Test func `what is in check goes on when its link is gone, and is charged to the node`() throws {
+    let crowd = try Crowd(20)
+    try crowd.receive(crowd.table((0..<20).map { crowd.record($0) }), over: 5)
+    crowd.sessions.linkLost(5)
+    #expect(crowd.sessions.nextHolderInCheck() == FairShare.ownHolder)
+    #expect(crowd.mayReceive(from: 1, over: 5))
+    _ = crowd.checkAll()
+    #expect(crowd.joinedCount == 21)
+  }
+
+  @Test func `a table that is in check when its session ends is forgotten`() throws {
+    let crowd = try Crowd(20)
+    try crowd.receive(crowd.table((0..<20).map { crowd.record($0) }))
+    try crowd.sessions.leave(crowd.handle, now: crowd.now)
+    let before = crowd.own.verifyCount
+    _ = crowd.checkAll()
+    #expect(crowd.own.verifyCount == before && crowd.sessions.inCheckCount == 0)
+  }
+
+  @Test func `to look at many records that hang on nothing costs checks, too`() throws {
+    let crowd = try Crowd(100)
+    // Each is admitted by one that the table does not have.
+    let nobody = MemberAddress(node: Identity(9_999).id, endpoint: 1)
+    let records = (0..<100).map { number in
+      var record = crowd.record(number)
+      record.ticket.admitter = nobody
+      record.ticket.depth = 2
+      return record
+    }
+    var allowance = CheckAllowance(holder: 0, checks: 0)
+    var verification = TableVerification(
+      TableEntries(
+        origins: [TableEntries.Origin(crowd.origin, crowd.own)], merges: [],
+        records: records.sorted { MemberRecord.isOrdered($0, before: $1) }))
+    let table = try #require(crowd.sessions.table(of: crowd.handle))
+    #expect(!verification.proceed(with: table, &allowance))
+    allowance = CheckAllowance(holder: 0, checks: 1)
+    #expect(verification.proceed(with: table, &allowance) && allowance.left == 0 && verification.found.isEmpty)
+  }
+
+  @Test func `memberships of a former life are ended one by one`() throws {
+    let crowd = try Crowd(1)
+    // Another session of somebody else, which says that this node's endpoint 2 is a member under many origins.
+    let other = crowd.keys[0]
+    let own = MemberAddress(node: crowd.own.identity.id, endpoint: 2)
+    let origins = (0..<20).map { number in
+      SessionOrigin(
+        founder: crowd.address(0), point: Crowd.point(other), nonce: SessionID(high: 5, low: UInt64(number)),
+        rules: SessionRules())
+    }
+    let records = origins.map { origin in
+      let id = origin.id(other)
+      let admission = Ticket.admissionText(id, own, version: 1, depth: 1, origin.founder)
+      let acceptance = Ticket.acceptanceText(id, own, version: 1, depth: 1, origin.founder)
+      let ticket = Ticket(
+        version: 1, depth: 1, admitter: origin.founder, admission: other.signature(admission),
+        acceptance: crowd.own.signature(acceptance))
+      return MemberRecord(session: id, address: own, point: Crowd.point(crowd.own), ticket: ticket)
+    }
+    let named = origins[0].id(other)
+    let meet = MeetMessage(
+      session: named, from: 1, to: 2, number: 1, echo: 0, digest: TableDigest(InlineArray(repeating: 1)), window: 1)
+    var none = CheckAllowance(holder: 0, checks: 0)
+    try crowd.sessions.receive(
+      SessionKind.meet.rawValue, meet.bytes.span.bytes, from: other.identity.id, allowance: &none, now: crowd.now)
+    crowd.drain()
+    let entries = TableEntries(
+      origins: origins.map { TableEntries.Origin($0, other) }.sorted { $0.id < $1.id }, merges: [],
+      records: records.sorted { MemberRecord.isOrdered($0, before: $1) })
+    let whole = TableMessage(
+      session: named, from: 1, to: 2, asks: false, digest: TableDigest(InlineArray(repeating: 1)), entries: entries)
+    let before = crowd.own.signCount
+    try crowd.receive(whole.bytes)
+    #expect(crowd.own.signCount - before <= 1)
+    var most = 0
+    while let holder = crowd.sessions.nextHolderInCheck() {
+      let signed = crowd.own.signCount
+      var allowance = CheckAllowance(holder: holder, checks: 3)
+      crowd.sessions.check(&allowance, now: crowd.now)
+      most = max(most, crowd.own.signCount - signed)
+    }
+    #expect(most == 1 && crowd.own.signCount - before == 20)
+    let told = crowd.sessions.nextOutput(now: crowd.now, canSend: { _, _, _ in true })
+    let farewell = try TableMessage(#require(told).bytes.span.bytes, crowd.own)
+    #expect(farewell.entries?.records.count == 20)
+    #expect(farewell.entries?.records.allSatisfy { $0.departure?.reason == .crashed } == true)
+  }
+}
