@@ -104,6 +104,7 @@ public final class DTLSSession: PeerSession {
   private func shakeHands() {
     cmbedtls_begin_checks()
     let code = mbedtls_ssl_handshake(tls)
+    cmbedtls_end_checks()
     if code == MBEDTLS_ERR_SSL_WANT_READ || code == MBEDTLS_ERR_SSL_WANT_WRITE { return }
     if code == 0 && buffers.pointee.isPeer {
       peerChain = Self.chain(mbedtls_ssl_get_peer_cert(tls))

@@ -80,6 +80,7 @@ public final class SecureStream {
     if role == .client {
       cmbedtls_begin_checks()
       let code = mbedtls_ssl_handshake(tls)
+      cmbedtls_end_checks()
       if code != MBEDTLS_ERR_SSL_WANT_READ { throw .library(code: code) }
     }
   }
@@ -227,6 +228,7 @@ public final class SecureStream {
     if state == .handshaking {
       cmbedtls_begin_checks()
       let code = mbedtls_ssl_handshake(tls)
+      cmbedtls_end_checks()
       if code == MBEDTLS_ERR_SSL_WANT_READ { return setCertificateMode() }
       // mbedTLS sends no alert for this one (TLS 1.2).
       if code == MBEDTLS_ERR_SSL_NO_CLIENT_CERTIFICATE {

@@ -17,6 +17,7 @@ import Testing
     }
     var flags: UInt32 = 0
     cmbedtls_begin_checks()
+    defer { cmbedtls_end_checks() }
     #expect(mbedtls_x509_crt_verify(&chain, nil, nil, nil, &flags, nil, nil) != 0)
     return cmbedtls_checks()
   }
@@ -36,6 +37,7 @@ import Testing
     mbedtls_md(mbedtls_md_info_from_type(MBEDTLS_MD_SHA256), message, message.count, &digest)
     let signature = try #require(scratch.bytes("signature"))
     cmbedtls_begin_checks()
+    defer { cmbedtls_end_checks() }
     return mbedtls_pk_verify_ext(
       MBEDTLS_PK_RSA, nil, &context, MBEDTLS_MD_SHA256, digest, 32, signature, signature.count) == 0
   }

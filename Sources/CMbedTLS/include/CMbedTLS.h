@@ -34,10 +34,11 @@ static inline mbedtls_ecp_keypair *_Nonnull cmbedtls_ec(const mbedtls_pk_context
 /// Whether AES-GCM is faster here than ChaCha20-Poly1305: nettle's with the processor's instructions for AES and carry-less
 /// multiplication (GCM.c) is, several times; without them it is not. A Raspberry Pi has them from 5 on.
 bool cmbedtls_is_better_at_aes(void);
-/// Begins to count the signatures that mbedTLS checks in certificates: 16 of a step of a handshake or of an evaluation, over RSA with
-/// at most 4096 bits, P-256, P-384 or P-521. Others are as wrong ones. Call it before each such step.
+/// From here to `cmbedtls_end_checks` mbedTLS checks at most 16 signatures, over RSA with at most 4096 bits, P-256, P-384 or P-521;
+/// further ones are as wrong. For a step of a handshake, or the evaluation of a chain that somebody else sent.
 void cmbedtls_begin_checks(void);
-/// How many were checked since.
+void cmbedtls_end_checks(void);
+/// How many were checked since the last begin.
 unsigned cmbedtls_checks(void);
 /// The description byte of the alert that ended the connection. Valid right after a call returned
 /// MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE: the library leaves the alert's two bytes in its message buffer
