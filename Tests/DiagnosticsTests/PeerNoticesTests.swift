@@ -13,6 +13,23 @@ private func text(_ word: String) -> TextBuilder {
 
 private func node(_ number: UInt64) -> NodeID { NodeID(high: 7, low: number) }
 
+/// Expectations cannot change a value.
+private final class Notices {
+  private var notices = PeerNotices()
+
+  func admits(
+    _ subject: PeerNotices.Subject, of number: UInt64, isVerified: Bool = false, now: Instant = start
+  ) -> Bool {
+    notices.admits(text("no"), subject, of: node(number), isVerified: isVerified, now: now)
+  }
+
+  func count(now: Instant = start, isLast: Bool = false) -> String? {
+    notices.nextCount(now: now, isLast: isLast).map { String(decoding: $0.bytes, as: UTF8.self) }
+  }
+
+  var nextDeadline: Instant { notices.nextDeadline }
+}
+
 /// The lines that are shown of so many a second, each of a peer's own, and the counts.
 private func shown(perSecond: Int, seconds: Int, peers: UInt64, isVerified: Bool = false) -> [String] {
   var notices = PeerNotices(), lines: [String] = []
@@ -43,53 +60,43 @@ private func shown(perSecond: Int, seconds: Int, peers: UInt64, isVerified: Bool
   }
 
   @Test func `strangers hide no line about a verified peer`() {
-    var notices = PeerNotices()
-    for number in 0..<1_000 as Range<UInt64> {
-      _ = notices.admits(text("no"), .declined, of: node(number), isVerified: false, now: start)
-    }
-    #expect(notices.admits(text("bob"), .declined, of: node(5_000), isVerified: true, now: start))
+    let notices = Notices()
+    for number in 0..<1_000 as Range<UInt64> { _ = notices.admits(.declined, of: number) }
+    #expect(notices.admits(.declined, of: 5_000, isVerified: true))
   }
 
   @Test func `another subject of the same peer has a line of its own, and a state has eight`() {
-    var notices = PeerNotices()
-    func admits(_ subject: PeerNotices.Subject) -> Bool {
-      notices.admits(text("no"), subject, of: node(1), isVerified: false, now: start)
-    }
-    #expect(admits(.declined) && !admits(.declined))
-    #expect(admits(.withdrawn) && !admits(.withdrawn))
-    #expect((0..<20).count { _ in admits(.member) } == 8)
+    let notices = Notices()
+    func shown(_ subject: PeerNotices.Subject) -> Int { (0..<20).count { _ in notices.admits(subject, of: 1) } }
+    #expect(shown(.declined) == 1 && shown(.withdrawn) == 1 && shown(.member) == 8)
   }
 
   @Test func `all services of a hall are shown at once, and what changes all the time is not`() {
-    var notices = PeerNotices()
+    let notices = Notices()
     func shown(_ rounds: Int, at now: Instant) -> Int {
       var count = 0
       for _ in 0..<rounds {
-        for number in 0..<200 as Range<UInt64>
-        where notices.admits(text("found"), .service, of: node(number), isVerified: false, now: now) { count += 1 }
+        for number in 0..<200 as Range<UInt64> where notices.admits(.service, of: number, now: now) { count += 1 }
       }
       return count
     }
     #expect(shown(1, at: start) == 200)
-    #expect(shown(100, at: start) == 824 && shown(100, at: start + .seconds(1)) == 0)
+    #expect(shown(100, at: start) == 824)
+    #expect(shown(100, at: start + .seconds(1)) == 0)
   }
 
   @Test func `what was left out is counted at the end, and nothing waits then`() {
-    var notices = PeerNotices()
-    for number in 0..<100 as Range<UInt64> {
-      _ = notices.admits(text("no"), .declined, of: node(number), isVerified: false, now: start)
-    }
-    #expect(notices.nextCount(now: start) == nil)
+    let notices = Notices()
+    for number in 0..<100 as Range<UInt64> { _ = notices.admits(.declined, of: number) }
+    #expect(notices.count() == nil)
     #expect(notices.nextDeadline == start + PeerNotices.countTime)
-    let last = notices.nextCount(now: start, isLast: true).map { String(decoding: $0.bytes, as: UTF8.self) }
-    #expect(last == "84 lines about other peers were left out")
-    #expect(notices.nextCount(now: start, isLast: true) == nil && notices.nextDeadline == .never)
+    #expect(notices.count(isLast: true) == "84 lines about other peers were left out")
+    #expect(notices.count(isLast: true) == nil && notices.nextDeadline == .never)
   }
 
   @Test func `after a quiet minute a peer has a line again`() {
-    var notices = PeerNotices()
-    #expect(notices.admits(text("no"), .declined, of: node(1), isVerified: false, now: start))
-    let later = start + PeerNotices.countTime
-    #expect(notices.admits(text("no"), .declined, of: node(1), isVerified: false, now: later))
+    let notices = Notices()
+    #expect(notices.admits(.declined, of: 1))
+    #expect(notices.admits(.declined, of: 1, now: start + PeerNotices.countTime))
   }
 }
