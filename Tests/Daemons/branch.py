@@ -29,11 +29,12 @@ class End(Conversation):
         return self._accepted
 
 
-def invent(count, box, stops):
+def invent(count, box, stops, idle=lambda: None):
     """Identities below the id of the box: they are the DTLS clients. Those that stop need no certificate of their own. Takes some
-    seconds, so call it before the member links."""
+    seconds, in which `idle` is called again and again."""
     found, shared = [], Identity() if stops else None
     while len(found) < count:
+        idle()
         identity = Key() if stops else Identity()
         if identity.id < box:
             if stops:

@@ -163,6 +163,23 @@ class ExplainTest(DaemonsTest):
         box.identity("trust", bob_id, "--name", "bob")
         wait("the remedy helps", lambda: self.explain(box, "bob")[0] == CAN, 60)
 
+    def test_a_refusal_two_links_away_is_told_by_both_ends_with_the_one_that_refuses(self):
+        os.makedirs(self.path("anchors"))
+        middle = self.daemon("middle").start()
+        near = self.daemon("near", middle, trust=f"policy = ca\nanchors = {self.path('anchors')}")
+        near.identity("new")
+        near.identity("trust", middle.id, "--name", "middle")
+        near.start()
+        far = self.daemon("far", middle).start()
+        wait("they see each other", lambda: "far" in near.run("peers")[1] and "near" in far.run("peers")[1], 60)
+        self.assertNotEqual(near.run("ping", far.id, "--count", "1")[0], 0)
+        self.cannot(near, (far.id,), "far is refused here: its certificate is by none of the authorities",
+                    f"causeway identity trust {far.id}")
+        self.cannot(far, (near.id,), "near refuses this box", f"on near: causeway identity trust {far.id}")
+        # The box between them does not know it, and says who does.
+        findings = self.explain(middle, near.id, far.id)[1]["findings"]
+        self.assertIn("on near: causeway explain far", [finding["remedy"] for finding in findings])
+
     def certificate(self, daemon, authority, *dates):
         """A key, and a certificate by the authority for it, put in the place of the box's own."""
         key, request, made = (self.path(f"{daemon.name}.{kind}") for kind in ("key", "csr", "pem"))

@@ -105,7 +105,7 @@ def branch(count, stops):
     """No frames of his own: invented nodes behind him, which begin end-to-end sessions with the box."""
 
     def frames(me, port, sender, receiver):
-        nodes = Branch(me, invent(count, me.box, stops), stops)
+        nodes = Branch(me, invent(count, me.box, stops, me.serve), stops)
         # He reads what comes for them too.
         me.serve = nodes.serve
         nodes.announce(2)
