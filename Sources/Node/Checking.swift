@@ -65,7 +65,9 @@ extension Node {
   func hearFirst(_ lane: Lane, _ association: Association, _ now: Instant) {
     let bit: UInt8 = 1 << lane.rawValue
     guard let pending = association.channel.pendingMessage(lane) else {
+      // It is gone: the peer began again. The next one is reported.
       association.heldLanes &= ~bit
+      _ = takeMessage(from: association.peer, lane, now: now)
       return
     }
     guard
