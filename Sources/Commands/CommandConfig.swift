@@ -26,7 +26,8 @@ private func configCheck(_ words: CommandWords) -> CInt {
     for fault in anchors.faults { printError("\(fault.text); \(fault.effect)") }
     if !anchors.faults.isEmpty { return ExitCode.failed }
     if anchors.certificateCount == 0 {
-      printError("[trust] policy is ca, and \(configuration.trust.anchors) holds no certificate: only pinned peers are let in")
+      printError(
+        "[trust] policy is ca, and \(configuration.trust.anchors) holds no certificate: only pinned peers are let in")
     }
   }
   var text = TextBuilder()

@@ -22,7 +22,8 @@ enum ConfigurationLines {
     }
   }
 
-  private static func checkSection(_ text: Text, _ place: String, _ keys: [ConfigurationKey]) throws(ConfigurationError) {
+  private static func checkSection(_ text: Text, _ place: String, _ keys: [ConfigurationKey]) throws(ConfigurationError)
+  {
     // The parser's error names a section without end.
     guard let end = text.bytes.firstIndex(of: UInt8(ascii: "]")) else { return }
     let section = Text(text.bytes[..<end].dropFirst())

@@ -52,7 +52,9 @@ extension Doctor {
       let store = try TrustStore(directory)
       var findings: [Finding] = []
       if let notice = identity.notice { findings.append(Finding("identity", .wrong, notice)) }
-      if let notice = store.notice { findings.append(Finding("trust-state", .wrong, notice, remedy: "causeway identity show")) }
+      if let notice = store.notice {
+        findings.append(Finding("trust-state", .wrong, notice, remedy: "causeway identity show"))
+      }
       if let fault = identity.chainFault {
         findings.append(
           Finding("identity", .wrong, fault, remedy: "causeway identity import FILE --replace, with another chain"))

@@ -58,7 +58,8 @@ package enum ChainRules {
   private static func isFor(_ leaf: UnsafePointer<mbedtls_x509_crt>, _ purpose: UInt8) -> Bool {
     let name: [UInt8] = [0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, purpose]
     return name.withUnsafeBytes {
-      mbedtls_x509_crt_check_extended_key_usage(leaf, $0.baseAddress?.assumingMemoryBound(to: CChar.self), $0.count) == 0
+      mbedtls_x509_crt_check_extended_key_usage(leaf, $0.baseAddress?.assumingMemoryBound(to: CChar.self), $0.count)
+        == 0
     }
   }
 

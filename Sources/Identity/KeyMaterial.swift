@@ -110,7 +110,9 @@ package final class Certificate {
     let file = PEMFile(pem)
     if let fault = file.faults.first { throw .malformedPEM(path: path, line: fault.line, reason: "\(fault.text)") }
     for block in file.blocks where block.isLabelled(PEMFile.certificate) {
-      guard let der = block.der else { throw .malformedPEM(path: path, line: block.line, reason: "a block that is not base64") }
+      guard let der = block.der else {
+        throw .malformedPEM(path: path, line: block.line, reason: "a block that is not base64")
+      }
       try append(imported: der, path: path)
     }
   }

@@ -43,9 +43,12 @@ func openState(_ configuration: Configuration, _ journal: Journal) throws(StartE
     let clock = SystemClock()
     let keeper = TrustKeeper(identity, store, configuration.trust, clock)
     if keeper.unreadLists > 0 { throw .stateOfLaterVersion(path: directory.path) }
-    let faults = [
-      ("identity", identity.notice ?? identity.chainFault), ("trust-state", store.notice), ("trust", keeper.anchorFault),
-    ].compactMap { (source: StaticString, text: String?) in text.map { (source: source, text: $0) } }
+    let sources: [(source: StaticString, text: String?)] = [
+      ("identity", identity.notice ?? identity.chainFault), ("trust-state", store.notice),
+      ("trust", keeper.anchorFault),
+    ]
+    var faults: [(source: StaticString, text: String)] = []
+    for (source, text) in sources { if let text { faults.append((source, text)) } }
     for fault in faults { tell(.error, fault.text, journal) }
     // Under other policies they decide nothing.
     if keeper.policy != .authority { for fault in keeper.anchors.faults { tell(.warning, fault.text, journal) } }

@@ -66,7 +66,9 @@ extension TrustAnchors {
       let place = "\(path):\(block.line)"
       if block.isLabelled(PEMFile.certificate) {
         guard let der = block.der else { fail(place, "not base64", .nobody); continue }
-        if !add(certificate: der) { fail(place, "a certificate that cannot be used: \(certificateFault(der))", .nobody) }
+        if !add(certificate: der) {
+          fail(place, "a certificate that cannot be used: \(certificateFault(der))", .nobody)
+        }
       } else if block.isLabelled(PEMFile.revocationList) {
         guard let der = block.der else { fail(place, "not base64", .everybody); continue }
         add(list: der, place)
@@ -75,7 +77,9 @@ extension TrustAnchors {
       }
     }
     if file.blocks.isEmpty && file.faults.isEmpty {
-      fail(path, "neither a certificate nor a revocation list in it (PEM or DER); take it out of the directory", .everybody)
+      fail(
+        path, "neither a certificate nor a revocation list in it (PEM or DER); take it out of the directory", .everybody
+      )
     }
   }
 

@@ -61,7 +61,9 @@ struct CertificatePath {
     let name = UnsafeRawBufferPointer(issuer.pointee.subject_raw)
     var next: UnsafeMutablePointer<mbedtls_x509_crt>? = anchors.certificates
     while let anchor = next {
-      if UnsafeRawBufferPointer(anchor.pointee.subject_raw).elementsEqual(name), list.isSigned(by: anchor) { return true }
+      if UnsafeRawBufferPointer(anchor.pointee.subject_raw).elementsEqual(name), list.isSigned(by: anchor) {
+        return true
+      }
       next = anchor.pointee.next
     }
     return false

@@ -363,7 +363,8 @@ func whatSomeProgramsTakeForALineEndIsRefused(separator: String) {
 /// Every line counts: whatever single line is added to a file is read, or refused with its number.
 @Test func noLineIsSkipped() {
   let lines = [
-    "policy = ca", "policy: ca", " policy = ca", "policy ca", "policy", "=", "= ca", "policy =", "policy = ca # x", "[trust",
+    "policy = ca", "policy: ca", " policy = ca", "policy ca", "policy", "=", "= ca", "policy =", "policy = ca # x",
+    "[trust",
     "trust]", "[]", "[ trust ]", "[trust] ", "[TRUST]", "!policy = ca", "policy = ca;", "polícy = ca", "-- policy = ca",
     "\"policy\" = ca", "policy == ca", "policy = \"ca\"", "policy = ca,", "// policy = ca", "include = x", "@include x",
   ]

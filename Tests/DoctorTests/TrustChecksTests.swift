@@ -21,7 +21,9 @@ struct TrustChecksTests {
   }
 
   private func complaints() throws -> [String] {
-    try patient.complaints().filter { $0.contains(" anchors: ") || $0.contains(" identity: ") || $0.contains(" trust-state: ") }
+    try patient.complaints().filter {
+      $0.contains(" anchors: ") || $0.contains(" identity: ") || $0.contains(" trust-state: ")
+    }
   }
 
   @Test func anchorsOfWhichAllIsUnderstoodAreGood() throws {
@@ -42,7 +44,9 @@ struct TrustChecksTests {
   }
 
   @Test func anchorsWithoutAuthorityAreWrong() throws {
-    #expect(try complaints().first?.hasPrefix("wrong anchors: [trust] policy is ca, and \(anchors) holds no certificate") == true)
+    #expect(
+      try complaints().first?.hasPrefix("wrong anchors: [trust] policy is ca, and \(anchors) holds no certificate")
+        == true)
     patient.configuration.trust.policy = .open
     #expect(try complaints() == [])
   }
@@ -50,7 +54,8 @@ struct TrustChecksTests {
   @Test func aListThatIsOutOfDateIsNoted() throws {
     let scratch = Scratch()
     try scratch.certificate("root", extensions: Scratch.authority)
-    try scratch.revocationList("list", by: "root", revoking: [], days: "-crl_lastupdate 20260101000000Z -crl_nextupdate 20260201000000Z")
+    try scratch.revocationList(
+      "list", by: "root", revoking: [], days: "-crl_lastupdate 20260101000000Z -crl_nextupdate 20260201000000Z")
     try put(scratch, ["root.pem", "list.crl"], at: anchors + "/root.pem")
     #expect(
       try complaints() == [

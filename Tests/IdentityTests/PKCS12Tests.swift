@@ -141,7 +141,9 @@ struct PKCS12Tests {
     }
     let changed = ber(whole[...], 100)
     for count in 1..<changed.count {
-      #expect(throws: PKCS12Error.truncated) { try PKCS12.open(Array(changed[..<count]), password: Array("secret".utf8)) }
+      #expect(throws: PKCS12Error.truncated) {
+        try PKCS12.open(Array(changed[..<count]), password: Array("secret".utf8))
+      }
     }
   }
 

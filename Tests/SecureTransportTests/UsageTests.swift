@@ -6,6 +6,16 @@ import Testing
 @testable import Identity
 @testable import SecureTransport
 
+/// Extensions of a certificate, and whether its node is taken as a client and as a server.
+private let cases: [(extensions: String, client: Bool, server: Bool)] = [
+  ("", true, true), ("keyUsage=digitalSignature", true, true), (Scratch.node, true, true),
+  ("extendedKeyUsage=anyExtendedKeyUsage", true, true), ("extendedKeyUsage=clientAuth", true, false),
+  ("extendedKeyUsage=serverAuth", false, false), ("extendedKeyUsage=codeSigning", false, false),
+  ("keyUsage=keyAgreement", false, false),
+  ("keyUsage=keyAgreement\nextendedKeyUsage=clientAuth,serverAuth", false, false),
+  ("keyUsage=digitalSignature\nextendedKeyUsage=serverAuth", false, false),
+]
+
 /// What every peer demands of a certificate, whatever its trust policy: the same in both versions of TLS, in DTLS, and in
 /// both roles.
 struct UsageTests {
@@ -31,7 +41,8 @@ struct UsageTests {
   private func ends(
     _ node: NodeIdentity, as role: SecureStream.Role, _ version: TLSVersion
   ) throws -> (own: SecureStream.State, peer: SecureStream.State) {
-    let own = try End(node, role, version), peer = try End(try makeIdentity(), role == .client ? .server : .client, version)
+    let own = try End(node, role, version),
+      peer = try End(try makeIdentity(), role == .client ? .server : .client, version)
     while !own.stream.outgoing.isEmpty || !peer.stream.outgoing.isEmpty {
       peer.receive(own.take())
       own.receive(peer.take())
@@ -39,17 +50,9 @@ struct UsageTests {
     return (own.stream.state, peer.stream.state)
   }
 
-  private static let cases: [(extensions: String, client: Bool, server: Bool)] = [
-    ("", true, true), ("keyUsage=digitalSignature", true, true), (Scratch.node, true, true),
-    ("extendedKeyUsage=anyExtendedKeyUsage", true, true), ("extendedKeyUsage=clientAuth", true, false),
-    ("extendedKeyUsage=serverAuth", false, false), ("extendedKeyUsage=codeSigning", false, false),
-    ("keyUsage=keyAgreement", false, false), ("keyUsage=keyAgreement\nextendedKeyUsage=clientAuth,serverAuth", false, false),
-    ("keyUsage=digitalSignature\nextendedKeyUsage=serverAuth", false, false),
-  ]
-
   @Test(arguments: cases.indices, [TLSVersion.tls12, .tls13])
   func theUsageCountsInBothVersionsAndRoles(index: Int, version: TLSVersion) throws {
-    let (extensions, isClient, isServer) = Self.cases[index]
+    let (extensions, isClient, isServer) = cases[index]
     let node = try node(extensions)
     for (role, isAllowed) in [(SecureStream.Role.client, isClient), (.server, isServer)] {
       let (own, peer) = try ends(node, as: role, version)
@@ -61,7 +64,7 @@ struct UsageTests {
 
   @Test(arguments: cases.indices)
   func theUsageCountsInSealedChannels(index: Int) throws {
-    let (extensions, isClient, isServer) = Self.cases[index]
+    let (extensions, isClient, isServer) = cases[index]
     let node = try node(extensions)
     for (isNodeClient, isAllowed) in [(true, isClient), (false, isServer)] {
       var other = try makeIdentity()

@@ -6,15 +6,23 @@ import Testing
 
 @testable import Trust
 
+/// DER of an issuing distribution point by its fields: `openssl` takes it as `DER:`.
+private func point(_ fields: String) -> String {
+  let count = fields.split(separator: ":").count
+  return "2.5.29.28=critical,DER:30:" + hex([UInt8(count)]) + (count == 0 ? "" : ":" + fields)
+}
+
 /// Anchors directories with files that are not understood: those whom such a file may revoke are not let in.
 struct AnchorTests {
   let scratch = Scratch()
-  private let time = TrustTime(kept: 0, wall: 1_811_808_000, isSynchronised: true)  // June 2027
+  private let june = TrustTime(kept: 0, wall: 1_811_808_000, isSynchronised: true)  // June 2027
 
   init() throws {
     try scratch.makeFleet()
     try scratch.certificate("other", by: "root", extensions: Scratch.node)
-    #expect(shell("mkdir \(scratch.file("anchors")) && cp \(scratch.file("root.pem")) \(scratch.file("anchors"))").status == 0)
+    #expect(
+      shell("mkdir \(scratch.file("anchors")) && cp \(scratch.file("root.pem")) \(scratch.file("anchors"))").status == 0
+    )
   }
 
   private var anchors: TrustAnchors { TrustAnchors(directory: scratch.file("anchors")) }
@@ -23,16 +31,18 @@ struct AnchorTests {
   private func verdict(_ files: [String] = ["node.pem", "intermediate.pem"]) throws -> ChainVerdict {
     let chain = Certificate()
     for file in files { try chain.parse(try #require(scratch.bytes(file)), path: file) }
-    return withExtendedLifetime(chain) { PeerChain(chain.context).evaluate(anchors, time) }
+    return withExtendedLifetime(chain) { PeerChain(chain.context).evaluate(anchors, june) }
   }
 
   /// A list of the intermediate with these extensions in ca.conf's syntax, and with these of the entry for `node`.
   private func list(_ extensions: String, revoking names: [String] = ["node"], in file: String = "list.pem") throws {
     try scratch.revocationList("plain", by: "intermediate", revoking: names)
     let text = String(decoding: try #require(scratch.bytes("ca.conf")), as: UTF8.self)
-    try scratch.write("lists.conf", text + "[lists]\n\(extensions)\n[point]\nfullname = URI:http://ca.example/list.crl\n")
+    try scratch.write(
+      "lists.conf", text + "[lists]\n\(extensions)\n[point]\nfullname = URI:http://ca.example/list.crl\n")
     try scratch.openssl(
-      "ca -gencrl -config lists.conf -crlexts lists -cert intermediate.pem -keyfile intermediate.pem.key -out anchors/\(file)")
+      "ca -gencrl -config lists.conf -crlexts lists -cert intermediate.pem -keyfile intermediate.pem.key -out anchors/\(file)"
+    )
   }
 
   @Test(arguments: ["crlNumber=7", "crlNumber=critical,7", "authorityKeyIdentifier=keyid,issuer"])
@@ -40,12 +50,6 @@ struct AnchorTests {
     try list(extensions)
     #expect(try verdict() == .refused(.revoked))
     #expect(anchors.faults.isEmpty)
-  }
-
-  /// DER of an issuing distribution point by its fields: `openssl` takes it as `DER:`.
-  private static func point(_ fields: String) -> String {
-    let count = fields.split(separator: ":").count
-    return "2.5.29.28=critical,DER:30:" + hex([UInt8(count)]) + (count == 0 ? "" : ":" + fields)
   }
 
   @Test(arguments: [
@@ -95,7 +99,8 @@ struct AnchorTests {
   @Test func aListWhoseAuthorityIsSpelledOtherwiseIsOfThatAuthority() throws {
     try scratch.write("utf8.conf", "[req]\nstring_mask=utf8only\ndistinguished_name=dn\n[dn]\n")
     try scratch.openssl(
-      "req -new -x509 -config utf8.conf -utf8 -key root.pem.key -subj '/CN=ROOT' -days 3650 -set_serial 5 -out spelled.pem")
+      "req -new -x509 -config utf8.conf -utf8 -key root.pem.key -subj '/CN=ROOT' -days 3650 -set_serial 5 -out spelled.pem"
+    )
     try scratch.revocationList("spelled", by: "spelled", revoking: ["other"], signedBy: "root")
     #expect(shell("cp \(scratch.file("spelled.crl")) \(scratch.file("anchors"))").status == 0)
     #expect(try verdict(["other.pem"]) == .refused(.revoked))
@@ -191,13 +196,17 @@ struct AnchorTests {
 
   // MARK: Files
 
-  private func text(_ file: String) throws -> String { String(decoding: try #require(scratch.bytes(file)), as: UTF8.self) }
+  private func text(_ file: String) throws -> String {
+    String(decoding: try #require(scratch.bytes(file)), as: UTF8.self)
+  }
 
   @Test func textBetweenBlocksExplainsThem() throws {
     try list("crlNumber=7")
     let block = try text("anchors/list.pem")
     let dump = try scratch.openssl("crl -in anchors/list.pem -text")
-    for whole in ["# the list of June\n\n" + block + "\nsubject=CN = x\n", dump, block.replacing("\n", "\r\n"), "\u{FEFF}" + block] {
+    for whole in [
+      "# the list of June\n\n" + block + "\nsubject=CN = x\n", dump, block.replacing("\n", "\r\n"), "\u{FEFF}" + block,
+    ] {
       try scratch.write("anchors/list.pem", whole)
       #expect(try verdict() == .refused(.revoked))
       #expect(anchors.faults.map(\.text) == [])
@@ -213,7 +222,8 @@ struct AnchorTests {
       (block.replacing(begin, " "), 2), (block.replacing(end, ""), 1), (block.replacing(end, "-----END X509 CRL"), 1),
       (block.replacing(end, "-----END CERTIFICATE-----"), nil), (String(block.prefix(120)), 1),
       (block.replacing("X509 CRL", "CRL"), 1), (block.replacing("\n", "\r"), 1), (block.replacing("M", "\0"), nil),
-      ("\u{1}\u{2}\n" + block, 1), (block.replacing("\nM", "\n\nDEK-Info: x\n\nM"), nil), ("", nil), ("see elsewhere\n", nil),
+      ("\u{1}\u{2}\n" + block, 1), (block.replacing("\nM", "\n\nDEK-Info: x\n\nM"), nil), ("", nil),
+      ("see elsewhere\n", nil),
       (begin + "\n" + end + "\n", 1), (begin + "\nAAAA\n" + end + "\n", 1),
     ] as [(String, Int?)] {
       for (prefix, shift) in [("", 0), (authority, authority.split(separator: "\n").count)] {
@@ -227,7 +237,8 @@ struct AnchorTests {
   }
 
   @Test func aDamagedCertificateIsNamedAndKeepsOutNobodyElse() throws {
-    try scratch.certificate("limited", extensions: Scratch.authority + "\nnameConstraints=critical,permitted;DNS:a.example")
+    try scratch.certificate(
+      "limited", extensions: Scratch.authority + "\nnameConstraints=critical,permitted;DNS:a.example")
     let limited = try text("limited.pem")
     for damaged in [limited, String(limited.prefix(200)), "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"] {
       try scratch.write("anchors/limited.pem", damaged)
@@ -240,7 +251,9 @@ struct AnchorTests {
   }
 
   @Test func whatCannotBeReadKeepsOutEverybody() throws {
-    for make in ["mkdir x", "mkfifo x", "ln -s nowhere x", "ln -s /dev/zero x", "head -c 300000 /dev/zero > x", "printf 0 > x"] {
+    for make in [
+      "mkdir x", "mkfifo x", "ln -s nowhere x", "ln -s /dev/zero x", "head -c 300000 /dev/zero > x", "printf 0 > x",
+    ] {
       #expect(shell("cd \(scratch.file("anchors")) && \(make)").status == 0)
       #expect(try verdict() == .refused(.revocationUnknown), "\(make)")
       #expect(anchors.faults.first?.text.contains("anchors/x: ") == true, "\(make)")
@@ -256,7 +269,8 @@ struct AnchorTests {
     try scratch.revocationList("list", by: "root", revoking: [])
     #expect(shell("cp \(scratch.file("list.crl")) \(scratch.file("anchors"))").status == 0)
     let late = TrustTime(kept: 0, wall: 2_000_000_000, isSynchronised: true)
-    #expect(anchors.outdated(at: late).first?.hasPrefix("the revocation list of CN=root was to be replaced on 20") == true)
+    #expect(
+      anchors.outdated(at: late).first?.hasPrefix("the revocation list of CN=root was to be replaced on 20") == true)
     #expect(anchors.outdated(at: TrustTime(kept: 0, wall: 0, isSynchronised: false)) == [])
   }
 }
