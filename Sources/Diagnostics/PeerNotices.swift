@@ -13,8 +13,9 @@ public struct PeerNotices {
     /// Lines of one node in a minute.
     var burst: Int {
       switch self {
-      case .declined, .withdrawn, .interrupted: 1
-      case .ended: 4
+      case .declined, .interrupted: 1
+      // A person has to see that the question on the screen is over.
+      case .withdrawn, .ended: 4
       case .member: 8
       // Those of a node with all its services, several times.
       case .service: 64
