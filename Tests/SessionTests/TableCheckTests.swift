@@ -239,7 +239,8 @@ private struct Crowd {
     }
     #expect(most == 1 && crowd.own.signCount - before == 20)
     let told = crowd.sessions.nextOutput(now: crowd.now, canSend: { _, _, _ in true })
-    let farewell = try TableMessage(#require(told).bytes.span.bytes, crowd.own)
+    let bytes = try #require(told).bytes
+    let farewell = try TableMessage(bytes.span.bytes, crowd.own)
     #expect(farewell.entries?.records.count == 20)
     #expect(farewell.entries?.records.allSatisfy { $0.departure?.reason == .crashed } == true)
   }
