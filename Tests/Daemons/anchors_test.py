@@ -41,7 +41,7 @@ fullname = URI:http://ca.example/list.crl
 [indirect]
 2.5.29.28 = critical,DER:30:03:84:01:FF
 [plain]
-crlNumber = 1
+2.5.29.20 = DER:02:01:01
 """
 
 
