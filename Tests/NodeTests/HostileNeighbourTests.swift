@@ -250,12 +250,10 @@ private func request(_ bench: Bench, _ person: Int, _ nodes: [NodeID]) -> [UInt8
   #expect(bench.sent(.advertisement, on: second).count >= 30)
 }
 
-// MARK: No room
-
 // MARK: A full table of nodes
 
 /// A table that is full of nodes behind neighbour 1, each with a route; neighbour 2 has said nothing yet.
-private struct Crowd {
+private struct FullTable {
   let bench = Bench()
   let first: Int
   let second: Int
@@ -288,36 +286,36 @@ private struct Crowd {
 }
 
 @Test func whatFoundNoRoomIsAskedForWhenThereIsRoom() {
-  let crowd = Crowd()
-  let bench = crowd.bench
-  bench.receive(bench.topology(30, [31]), on: crowd.second)
+  let table = FullTable()
+  let bench = table.bench
+  bench.receive(bench.topology(30, [31]), on: table.second)
   #expect(bench.refusals(.overLength) == 1 && bench.told(.nodesFull) == 1)
   bench.pass(.seconds(1))
-  #expect(bench.sent(.request, on: crowd.second).isEmpty)
+  #expect(bench.sent(.request, on: table.second).isEmpty)
   // A leaf goes: it has no way any more.
-  let last = crowd.nodes.count - 1
-  bench.receive(crowd.topology((last - 1) / 4, sequence: 2, without: last), on: crowd.first)
+  let last = table.nodes.count - 1
+  bench.receive(table.topology((last - 1) / 4, sequence: 2, without: last), on: table.first)
   bench.pass(.milliseconds(200))
-  #expect(asked(bench, on: crowd.second) == [])
+  #expect(asked(bench, on: table.second) == [])
 }
 
 @Test func aNewNeighbourAndThoseBehindItFindRoomInAFullTable() {
-  let crowd = Crowd()
-  let bench = crowd.bench
-  bench.receive(bench.topology(2, [20, 30]), on: crowd.second)
+  let table = FullTable()
+  let bench = table.bench
+  bench.receive(bench.topology(2, [20, 30]), on: table.second)
   #expect(bench.node.route(to: bench.id(2)) != nil && bench.refusals(.overLength) == 0)
   // Node 30 was refused as long as nobody listed it.
   bench.pass(.milliseconds(200))
-  #expect(asked(bench, on: crowd.second) == [bench.id(30)])
-  bench.receive(bench.topology(30, [2]), on: crowd.second)
+  #expect(asked(bench, on: table.second) == [bench.id(30)])
+  bench.receive(bench.topology(30, [2]), on: table.second)
   #expect(bench.node.route(to: bench.id(30)) != nil)
   #expect(bench.node.route(to: bench.id(1)) != nil, "the neighbour of most nodes stays")
 }
 
 @Test func aForgedAdvertisementTakesNobodysPlace() {
-  let crowd = Crowd()
-  let bench = crowd.bench
-  bench.receive(forged(bench, 2), on: crowd.second)
+  let table = FullTable()
+  let bench = table.bench
+  bench.receive(forged(bench, 2), on: table.second)
   #expect(bench.refusals(.wrongSignature) == 1)
-  #expect(crowd.nodes.allSatisfy { bench.node.route(to: $0.id) != nil })
+  #expect(table.nodes.allSatisfy { bench.node.route(to: $0.id) != nil })
 }
