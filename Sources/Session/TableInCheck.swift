@@ -121,7 +121,7 @@ extension Sessions {
     case .welcome(let invitation, let welcome, let base):
       welcomed(invitation, welcome, base, verification, from: one.node, now)
     case .offer(let invitation, let offer): merge(invitation, offer, verification, now)
-    case .stale(let key, _, let signed): staleSigned(key, signed.reversed())
+    case .stale(let key, _, let signed): staleSigned(key, signed)
     }
   }
 }
