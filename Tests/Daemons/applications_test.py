@@ -479,7 +479,7 @@ class ApplicationsTest(unittest.TestCase):
         with self.assertRaises(CausewayError) as refused:
             for number in range(65):
                 nodes.append(self.connect(self.b, f"crowd {number}"))
-        self.assertIn("64 clients", refused.exception.text)
+        self.assertIn("64 connections are shared: user 0 has 64", refused.exception.text)
         self.assertGreater(len(nodes), 50)
         nodes.pop().close()
 
