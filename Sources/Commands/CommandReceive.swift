@@ -166,6 +166,7 @@ private final class Receiving {
     if !waiting.isEmpty {
       let now = monotonicNow()
       for room in rooms where room.keptUntil > now { until = min(until, room.keptUntil) }
+      until = min(until, now + FileLimits.stillTime)
     }
     for transfer in transfers { until = min(until, transfer.deadline) }
     if transfers.contains(where: { $0.phase == .waiting }) { until = min(until, monotonicNow() + FileLimits.stillTime) }

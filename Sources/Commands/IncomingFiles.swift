@@ -261,11 +261,11 @@ final class IncomingFiles {
     }
   }
 
-  /// Among others that share places.
+  /// Among others that share places. One that waits for memory here is not its sender's to move.
   func entry(now: Instant) -> TransferPlaces<NodeID>.Entry {
     TransferPlaces.Entry(
-      sender: from.node, isTrusted: isAccepted || isOfTrusted, stillMilliseconds: (now - lastHeard).milliseconds,
-      mayYield: phase != .ending)
+      sender: from.node, isTrusted: isAccepted || isOfTrusted,
+      stillMilliseconds: phase == .waiting ? 0 : (now - lastHeard).milliseconds, mayYield: phase != .ending)
   }
 
   var state: FileProgress.State {
