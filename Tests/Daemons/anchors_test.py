@@ -76,9 +76,9 @@ class AnchorsTest(DaemonsTest):
             self.openssl(f"openssl ca -batch {signer} -revoke {name}.pem")
         self.openssl(f"openssl ca {signer} -gencrl -crlexts {section} -out anchors/{file}")
 
-    def member(self, name, box=(), section="node", trust="", version=None):
+    def member(self, name, box=None, section="node", trust=""):
         self.certificate(name, section)
-        daemon = self.daemon(name, box, trust=trust)
+        daemon = self.daemon(name, *[box] if box else [], trust=trust)
         # Not by `import`, which refuses what others would refuse.
         os.makedirs(daemon.state, mode=0o700)
         self.openssl(f"cp {name}.both {daemon.state}/node.key && chmod 600 {daemon.state}/node.key")
@@ -152,7 +152,7 @@ class AnchorsTest(DaemonsTest):
                 name = f"{section}-{policy}"
                 # It dials, and it is dialled.
                 dials = self.member(name, box, section).start()
-                is_dialled = self.member(name + "2", (), section).start()
+                is_dialled = self.member(name + "2", section=section).start()
                 asks = self.member(f"asks-{name}", is_dialled, trust=f"policy = {policy}\nanchors = {self.path('anchors')}").start()
                 for end in (box, asks):
                     wait("it is refused", lambda: "its certificate is not for its use" in end.log("notice"))
@@ -209,6 +209,7 @@ class AnchorsTest(DaemonsTest):
 
     def test_without_its_state_a_box_does_not_start(self):
         box = self.daemon("box").start()
+        box.identity("trust", "1" * 32)
         box.stop()
         self.tear(box.state + "/state", box.state + "/state.old")
         code, _, err = box.run("run")
