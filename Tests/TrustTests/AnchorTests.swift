@@ -204,35 +204,59 @@ struct AnchorTests {
     try list("2.5.29.20=DER:02:01:07")
     let block = try text("anchors/list.pem")
     let dump = try scratch.openssl("crl -in anchors/list.pem -text")
-    for whole in [
-      "# the list of June\n\n" + block + "\nsubject=CN = x\n", dump, block.replacing("\n", "\r\n"), "\u{FEFF}" + block,
-    ] {
+    var wholes = ["# the list of June\n\n" + block + "\nsubject=CN = x\n", dump]
+    wholes += [block.replacing("\n", with: "\r\n"), "\u{FEFF}" + block]
+    for whole in wholes {
       try scratch.write("anchors/list.pem", whole)
       #expect(try verdict() == .refused(.revoked))
       #expect(anchors.faults.map(\.text) == [])
     }
   }
 
+  /// A damaged file, and the line that is named; nil where any may be.
+  private struct Damage {
+    let text: String
+    let line: Int?
+    init(_ text: String, _ line: Int? = nil) {
+      self.text = text
+      self.line = line
+    }
+  }
+
   @Test func aDamagedBlockKeepsOutEverybodyAndIsNamedWithItsLine() throws {
     try list("2.5.29.20=DER:02:01:07")
-    let block = try text("anchors/list.pem"), authority = try text("root.pem")
-    let begin = "-----BEGIN X509 CRL-----", end = "-----END X509 CRL-----"
-    for (damaged, line) in [
-      (block.replacing(begin, "-----BEGIN X509 CRL----"), 1), (block.replacing(begin, "BEGIN X509 CRL"), 2),
-      (block.replacing(begin, " "), 2), (block.replacing(end, ""), 1), (block.replacing(end, "-----END X509 CRL"), 1),
-      (block.replacing(end, "-----END CERTIFICATE-----"), nil), (String(block.prefix(120)), 1),
-      (block.replacing("X509 CRL", "CRL"), 1), (block.replacing("\n", "\r"), 1), (block.replacing("M", "\0"), nil),
-      ("\u{1}\u{2}\n" + block, 1), (block.replacing("\nM", "\n\nDEK-Info: x\n\nM"), nil), ("", nil),
-      ("see elsewhere\n", nil),
-      (begin + "\n" + end + "\n", 1), (begin + "\nAAAA\n" + end + "\n", 1),
-    ] as [(String, Int?)] {
-      for (prefix, shift) in [("", 0), (authority, authority.split(separator: "\n").count)] {
-        if damaged.isEmpty && shift > 0 || !prefix.isEmpty && damaged.hasPrefix("see") { continue }
-        try scratch.write("anchors/list.pem", prefix + damaged)
-        #expect(try verdict() == .refused(.revocationUnknown), "\(damaged)")
-        let fault = try #require(anchors.faults.first).text
-        if let line { #expect(fault.contains("list.pem:\(line + shift): "), "\(fault): \(damaged)") }
+    let block = try text("anchors/list.pem")
+    let authority = try text("root.pem")
+    let begin = "-----BEGIN X509 CRL-----"
+    let end = "-----END X509 CRL-----"
+    func with(_ old: String, _ new: String) -> String { block.replacing(old, with: new) }
+    var damages: [Damage] = []
+    damages.append(Damage(with(begin, "-----BEGIN X509 CRL----"), 1))
+    damages.append(Damage(with(begin, "BEGIN X509 CRL"), 2))
+    damages.append(Damage(with(begin, " "), 2))
+    damages.append(Damage(with(end, ""), 1))
+    damages.append(Damage(with(end, "-----END X509 CRL"), 1))
+    damages.append(Damage(with(end, "-----END CERTIFICATE-----")))
+    damages.append(Damage(String(block.prefix(120)), 1))
+    damages.append(Damage(with("X509 CRL", "CRL"), 1))
+    damages.append(Damage(with("\n", "\r"), 1))
+    damages.append(Damage(with("M", "\0")))
+    damages.append(Damage("\u{1}\u{2}\n" + block, 1))
+    damages.append(Damage(with("\nM", "\nDEK-Info: x\n\nM")))
+    damages.append(Damage(begin + "\n" + end + "\n", 1))
+    damages.append(Damage(begin + "\nAAAA\n" + end + "\n", 1))
+    let shift = authority.split(separator: "\n").count
+    for damage in damages {
+      for isBehind in [false, true] {
+        try scratch.write("anchors/list.pem", isBehind ? authority + damage.text : damage.text)
+        #expect(try verdict() == .refused(.revocationUnknown), "\(damage.text)")
+        guard let line = damage.line, let fault = anchors.faults.first?.text else { continue }
+        #expect(fault.contains("list.pem:\(isBehind ? line + shift : line): "), "\(fault): \(damage.text)")
       }
+    }
+    for nothing in ["", "see elsewhere\n"] {
+      try scratch.write("anchors/list.pem", nothing)
+      #expect(try verdict() == .refused(.revocationUnknown))
     }
   }
 
