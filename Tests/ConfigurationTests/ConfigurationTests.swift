@@ -341,10 +341,10 @@ func whatSomeProgramsTakeForALineEndIsRefused(separator: String) {
 @Test func aByteOrderMarkBeginsAFileAndNothingElse() throws {
   #expect(try parse("\u{FEFF}[trust]\npolicy = ca").trust.policy == .authority)
   #expect(refusal("[ip]\n\u{FEFF}[trust]\npolicy = ca")?.hasPrefix("box.conf:2: ") == true)
-  for bytes in [[0xFF, 0xFE], [0xFE, 0xFF], []] as [[UInt8]] {
-    let isBig = bytes.first == 0xFE
-    let wide = "[trust]\npolicy = ca\n".utf16.flatMap { isBig ? [0, UInt8($0)] : [UInt8($0), 0] }
-    #expect(throws: ConfigurationError.self) { try Configuration.parse(bytes + wide, file: "box.conf") }
+  for mark in [[0xFF, 0xFE], [0xFE, 0xFF], []] as [[UInt8]] {
+    var file = mark
+    for byte in "[trust]\npolicy = ca\n".utf8 { file += mark.first == 0xFE ? [0, byte] : [byte, 0] }
+    #expect(throws: ConfigurationError.self) { try Configuration.parse(file, file: "box.conf") }
   }
 }
 
