@@ -1,4 +1,5 @@
 import CSystem
+import Diagnostics
 import LocalAPI
 import Primitives
 import Reactor
