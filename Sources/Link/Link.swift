@@ -192,10 +192,16 @@ public struct Link {
     }
   }
 
-  /// Bytes of any kind arrived: the neighbour is alive.
+  /// Bytes of any kind arrived.
+  public mutating func arrived(_ byteCount: Int) { bytesIn &+= UInt64(byteCount) }
+
+  /// A whole frame arrived: the neighbour is alive.
+  public mutating func heard(now: Instant) { liveness.heard(now: now) }
+
+  /// A whole frame of this length arrived at once.
   public mutating func heard(_ byteCount: Int, now: Instant) {
-    liveness.heard(now: now)
-    bytesIn &+= UInt64(byteCount)
+    arrived(byteCount)
+    heard(now: now)
   }
 
   /// Queues a frame that came from `ingress`: a link slot, or `FramePool.ownIngress`. `isRelayed`: its source is not

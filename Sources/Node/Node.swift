@@ -204,11 +204,12 @@ public final class Node {
   /// Handles bytes of a link's stream that arrived inside TLS, in order, split anywhere.
   public func receive(_ bytes: UnsafeRawBufferPointer, on slot: Int, now: Instant) {
     guard isOpen(slot) else { return }
+    links[slot].arrived(bytes.count)
     var offset = 0
     do throws(FrameRefusal) {
       while isOpen(slot), let frame = try inboxes[slot].next(bytes, &offset) {
         // A whole frame, not its bytes: a neighbour that sends one byte now and then is not alive.
-        links[slot].heard(frame.count, now: now)
+        links[slot].heard(now: now)
         if let tap { show(received: frame, on: slot, to: tap) }
         do throws(FrameRefusal) {
           let header = try FrameHeader(frame.bytes)
