@@ -77,9 +77,9 @@ public enum Limits {
   /// have come back by then.
   public static let checkPause = TimeSpan.milliseconds(20)
   /// Handshakes of sealed sessions that others may begin, in equal parts for the links over which they come: each costs what some
-  /// sixteen checks do, in one. At once by all links together; one alone has half.
+  /// sixteen checks do, in one. At once by all links together; one alone has half, which is twice as many as there are channels.
   public static let handshakesPerSecond: UInt64 = 10
-  public static let handshakesAtOnceMax = 64
+  public static let handshakesAtOnceMax = 256
   /// What session tables leave of a link's share to advertisements.
   public static let checksSparedByTables = 4
   /// Bytes of advertisements and deny-lists that wait for their check, with headers. Any neighbour can use its share: one

@@ -64,8 +64,8 @@ public enum Ledger {
       Entry("sessions and those before them, measured", 2 * Limits.channelsMax, SecureMemory.session),
       Entry("sessions: handshakes, measured", SealLimits.handshakesMax, SecureMemory.sessionHandshake),
       Entry("sessions: chains to decide on", Limits.channelsMax, chainBytesMax),
-      Entry(
-        "applications' sessions: members", SessionLimits.sessionsMax + SessionMemory.tablesMax, SessionMemory.session),
+      Entry("applications' sessions: members", SessionLimits.sessionsMax, SessionMemory.session),
+      Entry("applications' sessions: a table that is merged", SessionMemory.merging),
       Entry("applications' sessions: tables in check", SessionLimits.tablesInCheckMax, SessionMemory.inCheck),
       Entry("applications' sessions: invitations", SessionMemory.invitationsMax, SessionMemory.invitation),
       Entry("applications' sessions: introductions", SessionLimits.introductionsMax, SessionMemory.introduction),

@@ -17,10 +17,14 @@ public enum SessionMemory {
     + SessionLimits.strangersMax * MemoryLayout<LocalSession.Stranger>.stride
   /// A message in check: its records, which are verified one by one, and its origins and merges.
   public static let inCheck =
-    MemoryLayout<TableInCheck>.stride + SessionLimits.recordsMax * recordBytes
-    + SessionLimits.originsMax * (MemoryLayout<TableEntries.Origin>.stride + 2 * MemoryLayout<SessionMerge>.stride)
-  /// Tables at once, besides those of the sessions: one that is merged, the entries that it takes, and their message.
-  public static let tablesMax = 3
+    MemoryLayout<TableInCheck>.stride + table
+  /// A table, or the entries of one.
+  private static let table =
+    SessionLimits.recordsMax * (recordBytes + MemoryLayout<UInt64>.stride)
+    + SessionLimits.originsMax * (MemoryLayout<TableEntries.Origin>.stride + MemoryLayout<SessionMerge>.stride)
+  /// What is there besides while a message of this node to itself is taken: the table that is merged, the entries that it takes,
+  /// and the message.
+  public static let merging = 2 * table + SessionLimits.tableBytesMax
   /// One invitation, sent or received: sent ones keep the context, received ones the answer with a table.
   public static let invitation =
     MemoryLayout<OutgoingInvitation>.stride + SessionLimits.contextBytesMax + arrayOverheadBytes
