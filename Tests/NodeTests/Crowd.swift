@@ -55,12 +55,13 @@ final class Crowd {
     _ = bench.sent(on: slot)
   }
 
-  /// The neighbour itself is the only member.
-  init(_ bench: Bench, neighbour person: Int) {
+  /// The neighbour itself is the only member. `life` counts its starts, each with other random numbers.
+  init(_ bench: Bench, neighbour person: Int, life: Int = 1) {
     self.bench = bench
     neighbour = bench.id(person)
     slot = bench.neighbour(person)
     members = [Member(Bench.people[person], bench)]
+    for _ in 1..<life { _ = members[0].cryptography.beginSession(members[0].seal.sessionName, now: bench.now) }
     bench.receivePaced(
       bench.topology(person, [Bench.people.firstIndex { $0.id == bench.identity.id } ?? 0], encryption: .required),
       on: slot)
