@@ -60,12 +60,10 @@ enum BERElement {
   }
 
   private static func head(_ count: Int) -> [UInt8] {
-    switch count {
-    case ..<0x80: [UInt8(count)]
-    case ..<0x100: [0x81, UInt8(count)]
-    case ..<0x10000: [0x82, UInt8(count >> 8), UInt8(count & 0xFF)]
-    default: [0x83, UInt8(truncatingIfNeeded: count >> 16), UInt8(count >> 8 & 0xFF), UInt8(count & 0xFF)]
-    }
+    if count < 0x80 { return [UInt8(count)] }
+    if count < 0x100 { return [0x81, UInt8(count)] }
+    if count < 0x10000 { return [0x82, UInt8(count >> 8), UInt8(count & 0xFF)] }
+    return [0x83, UInt8(truncatingIfNeeded: count >> 16), UInt8(count >> 8 & 0xFF), UInt8(count & 0xFF)]
   }
 
   /// An octet string in parts.

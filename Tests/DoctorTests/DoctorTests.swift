@@ -160,7 +160,7 @@ private let pin = GPIOPin(chip: "pinctrl-bcm2711", line: "17", number: 17)
     patient.kernelClock = .unsynchronised
     try expect("note clock: not synchronised")
     patient.configuration.trust.policy = .authority
-    try expect("note clock: not synchronised: expired certificates are not refused")
+    #expect(try patient.complaints().first == "note clock: not synchronised: expired certificates are not refused")
   }
 
   @Test func aMissingAdapterIsNamed() throws {
