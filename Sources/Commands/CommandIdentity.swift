@@ -138,8 +138,10 @@ private func replacing(
       code = ExitCode.failed
       return
     }
-    show("", "\(try make(directory).id.text)")
+    let identity = try make(directory)
+    show("", "\(identity.id.text)")
     show(atNextStart, "")
+    if let fault = identity.chainFault { printError(fault) }
   }
   return result == ExitCode.done ? code : result
 }

@@ -65,6 +65,13 @@ package enum ChainRules {
 
   /// Why every peer refuses a node that presents this chain, as the end of a line; nil when peers take it.
   package static func fault(of chain: UnsafeMutablePointer<mbedtls_x509_crt>) -> StaticString? {
+    if let fault = sizeFault(of: chain) { return fault }
+    return allows(chain, .client)
+      ? nil : "the node's own certificate is not for its use; it needs digitalSignature, clientAuth and serverAuth"
+  }
+
+  /// The same of the chain's length and memory.
+  package static func sizeFault(of chain: UnsafeMutablePointer<mbedtls_x509_crt>) -> StaticString? {
     var count = 0
     // A list of certificates with its length (RFC 8446, 4.4.2): of each its length and its extensions' length.
     var messageBytes = 4 + 1 + 3
@@ -78,11 +85,7 @@ package enum ChainRules {
       return "more than 8 certificates above the node's own; leave out the root, which peers have"
     }
     if messageBytes > messageBytesMax { return "longer than 16384 bytes; leave out the root, which peers have" }
-    if !isWithinBounds(chain) { return "more than 256 names and other entries; use certificates with fewer" }
-    if !allows(chain, .client) {
-      return "the node's own certificate is not for its use; it needs digitalSignature, clientAuth and serverAuth"
-    }
-    return nil
+    return isWithinBounds(chain) ? nil : "more than 256 names and other entries; use certificates with fewer"
   }
 
   private static func count(_ list: UnsafeMutablePointer<mbedtls_asn1_named_data>?, within most: Int) -> Int {

@@ -130,7 +130,7 @@ public final class NodeIdentity {
   }
 
   /// The certificate of `key`, then its issuers as far as they are present. Other certificates are omitted. Throws
-  /// `.unusableChain` when every peer would refuse it.
+  /// `.unusableChain` when every peer would refuse its length; for its usage see `chainFault`.
   private static func chain(_ ders: [[UInt8]], of key: Key, path: String) throws(IdentityError) -> [[UInt8]] {
     let spki = try key.spki()
     var rest: [Certificate] = []
@@ -149,7 +149,7 @@ public final class NodeIdentity {
     let ders = ordered.map { $0.ders[0] }
     let chain = Certificate()
     for der in ders { try chain.append(der: der, path: path) }
-    if let fault = ChainRules.fault(of: chain.context) { throw .unusableChain(path: path, reason: "\(fault)") }
+    if let fault = ChainRules.sizeFault(of: chain.context) { throw .unusableChain(path: path, reason: "\(fault)") }
     return ders
   }
 

@@ -9,9 +9,9 @@ import CMbedTLS
 /// memory has a limit.
 struct PKCS12 {
   static let bytesMax = 65_536
-  /// Key derivation iterations of all parts of one file: some ten seconds on a small board. GnuTLS and NSS take 600,000 for
-  /// each of three parts.
-  static let iterationsMax = 4_000_000
+  /// Key derivation iterations of all parts of one file: a minute on a small board. GnuTLS and NSS take 600,000 for each
+  /// part, and GnuTLS writes one key several times.
+  static let iterationsMax = 8_000_000
   static let passwordBytesMax = 256
   /// Parts that are parsed; an identity has a handful.
   static let partsMax = 64
@@ -131,12 +131,12 @@ struct PKCS12 {
       let type = try bag.take(DERReader.objectIdentifier)
       var value = try bag.enter(DERReader.context0)
       if matches(type, .keyBag) {
-        keys.append(Array(try value.takeAny().whole))
+        add(key: Array(try value.takeAny().whole))
       } else if matches(type, .shroudedKeyBag) {
         // EncryptedPrivateKeyInfo (RFC 5208, section 6)
         var encrypted = try value.enter(DERReader.sequence)
         let algorithm = try encrypted.takeAny().whole
-        keys.append(try decrypt(try encrypted.take(DERReader.octetString), algorithm))
+        add(key: try decrypt(try encrypted.take(DERReader.octetString), algorithm))
       } else if matches(type, .certBag) {
         var certBag = try value.enter(DERReader.sequence)
         guard matches(try certBag.take(DERReader.objectIdentifier), .x509Certificate) else { continue }
@@ -144,6 +144,11 @@ struct PKCS12 {
         certificates.append(Array(try certificate.take(DERReader.octetString)))
       }
     }
+  }
+
+  /// One key may be there several times.
+  private mutating func add(key: [UInt8]) {
+    if !keys.contains(key) { keys.append(key) }
   }
 
   private mutating func decrypt(

@@ -28,7 +28,7 @@ public enum PKCS12Error: Error, Equatable {
     case .truncated: "a PKCS #12 file that ends too early; copy it again"
     case .tooLarge: "larger than 65536 bytes, so not an identity"
     case .noMAC: "a PKCS #12 file without password integrity (MAC); export it again with a password"
-    case .tooManyIterations: "asks for more than 4000000 rounds of key derivation; export it again with fewer"
+    case .tooManyIterations: "asks for more than 8000000 rounds of key derivation; export it again with fewer"
     case .unsupported(let name): name
     case .wrongPassword: "the password is not the one that it was made with"
     case .unusablePassword: "a password of more than 256 bytes, or not UTF-8"

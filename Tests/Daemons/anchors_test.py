@@ -79,7 +79,6 @@ class AnchorsTest(DaemonsTest):
     def member(self, name, box=None, section="node", trust=""):
         self.certificate(name, section)
         daemon = self.daemon(name, *[box] if box else [], trust=trust)
-        # Not by `import`, which refuses what others would refuse.
         os.makedirs(daemon.state, mode=0o700)
         self.openssl(f"cp {name}.both {daemon.state}/node.key && chmod 600 {daemon.state}/node.key")
         return daemon

@@ -125,10 +125,10 @@ struct PKCS12Tests {
   }
 
   @Test func moreRoundsThanTheLimitAreRefusedAtOnce() throws {
-    try export("-iter 4000001")
+    try export("-iter 8000001")
     #expect(refusal("node.p12") == .tooManyIterations)
     // Together they count too: MAC, certificates and key.
-    try export("-iter 1400000")
+    try export("-iter 2800000")
     #expect(refusal("node.p12") == .tooManyIterations)
   }
 

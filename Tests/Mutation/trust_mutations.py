@@ -42,7 +42,7 @@ ROWS = [
     Row("a certificate for another use links", "Sources/SecureTransport/StreamBuffers.swift",
         "} else if !ChainRules.allows(chain, peerRole) {", "} else if false {", "SecureTransportTests"),
     Row("a chain that no peer takes is imported", "Sources/Identity/NodeIdentity.swift",
-        'if let fault = ChainRules.fault(of: chain.context) { throw .unusableChain(path: path, reason: "\\(fault)") }', "",
+        'if let fault = ChainRules.sizeFault(of: chain.context) { throw .unusableChain(path: path, reason: "\\(fault)") }', "",
         "SecureTransportTests"),
     Row("a carriage return within a line is skipped", LINES,
         'case 0x0D: return "a carriage return within a line; end lines by a line feed (Unix) or by both (Windows)"',

@@ -120,6 +120,14 @@ struct UsageTests {
     }
   }
 
+  @Test func aCertificateForAnotherUseIsImportedAndNamed() throws {
+    try scratch.certificate("server", extensions: "extendedKeyUsage=serverAuth")
+    let bytes = ["server.pem.key", "server.pem"].flatMap { scratch.bytes($0) ?? [] }
+    let node = try NodeIdentity.importing(
+      bytes, path: "server.pem", password: [], into: StateDirectory(scratch.file("imported")))
+    #expect(node.chainFault?.contains("not for its use") == true)
+  }
+
   @Test func aChainOfTooManyNamesIsNotImported() throws {
     let names = (0..<260).map { "DNS:n\($0)" }.joined(separator: ",")
     let node = try node("subjectAltName=\(names)")
