@@ -73,12 +73,12 @@ extension TrustAnchors {
         guard let der = block.der else { fail(place, "not base64", .everybody); continue }
         add(list: der, place)
       } else {
-        fail(place, "neither a certificate nor a revocation list; take it out of the directory", .everybody)
+        fail(place, "neither a certificate nor a CRL; take it out of the directory", .everybody)
       }
     }
     if file.blocks.isEmpty && file.faults.isEmpty {
       fail(
-        path, "neither a certificate nor a revocation list in it (PEM or DER); take it out of the directory", .everybody
+        path, "neither a certificate nor a CRL in it (PEM or DER); take it out of the directory", .everybody
       )
     }
   }
