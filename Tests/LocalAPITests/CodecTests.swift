@@ -189,7 +189,9 @@ private let events: [(name: String, event: LocalEvent)] = [
   @Test func `a request that ends before its last field is refused`() {
     for (name, request) in requests {
       let packet = Array(request.packet.dropFirst(4))
-      for count in 0..<packet.count {
+      // An earlier client ends before it.
+      let required = name.contains("postpone") ? packet.count - 1 : packet.count
+      for count in 0..<required {
         #expect(throws: LocalRefusal.truncated, "\(name) \(count)") {
           try read(Array(packet[..<count]))
         }
@@ -200,7 +202,10 @@ private let events: [(name: String, event: LocalEvent)] = [
   @Test func `bytes behind the last field are ignored, as fields are only appended`() throws {
     for (name, request) in requests {
       var packet = Array(request.packet.dropFirst(4))
-      if case .open = request.body { packet.append(0) }
+      switch request.body {
+      case .open, .take(_, _, _, false), .reset(_, false): packet.append(0)
+      default: break
+      }
       #expect(try read(packet + [1, 2, 3]) == request, "\(name)")
     }
   }
