@@ -22,9 +22,12 @@ extension Node {
     checks.beginPiece(now: now)
     let hadFrames = checkFrames(now)
     let hadTables = checkTables(now)
-    // Links with something to check may all have had their shares.
-    pieceDue = hadFrames || hadTables ? now : now + Limits.checkPause
+    // Links with something to check may all have had their shares. The next piece belongs to another wake-up.
+    pieceDue = now + (hadFrames || hadTables ? Self.untilNextPiece : Limits.checkPause)
   }
+
+  /// A piece is never due at the instant at which the one before was done: other events come between.
+  private static let untilNextPiece = TimeSpan(nanoseconds: 1_000)
 
   /// True when there was one.
   private func checkFrames(_ now: Instant) -> Bool {
@@ -74,11 +77,11 @@ extension Node {
       sessions.mayReceive(
         pending.kind, byteCount: pending.byteCount, from: association.peer, behind: association.holder)
     else {
-      return hold(lane, of: association)
+      return hold(lane, of: association, now)
     }
     let mayCost = Sessions.mayHaveRecords(pending.kind, byteCount: pending.byteCount)
     let granted = mayCost ? checks.takeForTables(by: association.holder, now: now) : 0
-    if mayCost && granted == 0 { return hold(lane, of: association) }
+    if mayCost && granted == 0 { return hold(lane, of: association, now) }
     association.heldLanes &= ~bit
     guard let message = takeMessage(from: association.peer, lane, now: now) else {
       return checks.giveBack(granted, by: association.holder)
@@ -86,8 +89,8 @@ extension Node {
     hear(message.kind, message.bytes, from: association.peer, over: lane, checks: granted, now)
   }
 
-  private func hold(_ lane: Lane, of association: Association) {
-    if !hasChecksWaiting { pieceDue = .zero }
+  private func hold(_ lane: Lane, of association: Association, _ now: Instant) {
+    if !hasChecksWaiting { pieceDue = now + Self.untilNextPiece }
     association.heldLanes |= 1 << lane.rawValue
   }
 
