@@ -71,7 +71,7 @@ package struct PEMFile {
           fail(number, "the END line is of another block", open.label)
         }
         self.open = nil
-      } else if line.contains(UInt8(ascii: "-")) {
+      } else if Self.looksLikeBoundary(line) {
         fail(open.line, "its END line is missing", open.label)
         self.open = nil
         begin(line, range, number)

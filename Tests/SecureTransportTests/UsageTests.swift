@@ -120,6 +120,16 @@ struct UsageTests {
     }
   }
 
+  @Test func anEncryptedKeyBesideItsCertificateIsImported() throws {
+    try scratch.certificate("secret", extensions: Scratch.node)
+    try scratch.openssl("ec -in secret.pem.key -aes256 -passout pass:secret -out encrypted.key")
+    let bytes = ["secret.pem", "encrypted.key"].flatMap { scratch.bytes($0) ?? [] }
+    try #require(String(decoding: bytes, as: UTF8.self).contains("DEK-Info: "))
+    let node = try NodeIdentity.importing(
+      bytes, path: "secret.pem", password: Array("secret".utf8), into: StateDirectory(scratch.file("imported")))
+    #expect(node.chainFault == nil)
+  }
+
   @Test func aCertificateForAnotherUseIsImportedAndNamed() throws {
     try scratch.certificate("server", extensions: "extendedKeyUsage=serverAuth")
     let bytes = ["server.pem.key", "server.pem"].flatMap { scratch.bytes($0) ?? [] }
