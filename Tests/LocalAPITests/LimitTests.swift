@@ -149,19 +149,19 @@ private let chat = bytes("chat")
 
   @Test func `what was told as delivered to a client that reads late is read, however many send`() {
     let house = House(1)
-    let reader = Application(house, 0, name: "reader")
+    let reader = Application(house, 0, user: 0, isOperator: true, name: "reader")
     _ = reader.ask(.advertise(type: chat, info: []))
     let rules = SessionRules(membersMax: 16)
     let theirs = reader.open("chat", rules)
     var talkers: [(application: Application, session: UInt32)] = []
     for number in 0..<12 {
-      let talker = Application(house, 0, name: "talker \(number)")
+      let talker = Application(house, 0, user: 0, isOperator: true, name: "talker \(number)")
       let session = talker.open("chat", rules)
       join(talker, "talker \(number)", session, to: reader, theirs)
       talkers.append((talker, session))
     }
     let data = [UInt8](repeating: 1, count: 10_000)
-    let to = [reader.address("chat", name: "reader")]
+    let to = [reader.address("chat", name: "reader", user: 0)]
     var results: [UInt8: Int] = [:]
     func talk() {
       for (talker, session) in talkers {
@@ -176,7 +176,8 @@ private let chat = bytes("chat")
     let delivered = results[LocalDelivery.delivered.rawValue] ?? 0
     #expect(delivered > 80 && results[LocalDelivery.noRoom.rawValue] == 240 - delivered, "\(results)")
     // Others have room for the longest messages.
-    let one = Application(house, 0, name: "one"), two = Application(house, 0, name: "two")
+    let one = Application(house, 0, user: 0, isOperator: true, name: "one")
+    let two = Application(house, 0, user: 0, isOperator: true, name: "two")
     let oneSession = one.open("chat", SessionRules(membersMax: 64))
     let twoSession = two.open("chat", SessionRules(membersMax: 64))
     _ = one.ask(.advertise(type: chat, info: []))
@@ -184,7 +185,7 @@ private let chat = bytes("chat")
     var counts = [0, 0]
     for _ in 0..<10 {
       let long = [UInt8](repeating: 1, count: 65_000)
-      _ = one.ask(.send(session: oneSession, .interactive, to: [two.address("chat", name: "two")], data: long))
+      _ = one.ask(.send(session: oneSession, .interactive, to: [two.address("chat", name: "two", user: 0)], data: long))
       for event in one.read(138) where event[25] == 0 { counts[0] += 1 }
       house.run(seconds: 1)
       counts[1] += two.read(137).count
@@ -218,7 +219,7 @@ private let chat = bytes("chat")
     _ guest: Application, _ name: String, _ session: UInt32, to host: Application, _ hosts: UInt32
   ) {
     _ = guest.ask(.advertise(type: chat, info: []))
-    _ = host.ask(.invite(session: hosts, guest.address("chat", name: name), milliseconds: 0, context: []))
+    _ = host.ask(.invite(session: hosts, guest.address("chat", name: name, user: 0), milliseconds: 0, context: []))
     let invited = guest.invitation()
     _ = guest.ask(.answer(invitation: invited, into: session, text: []))
     guest.house.run(seconds: 1)

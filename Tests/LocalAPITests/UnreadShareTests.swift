@@ -20,12 +20,12 @@ private final class Street {
   private var count = 0
 
   /// A pair of a user's, or one whose writer is the operator of another box.
-  func pair(_ user: UInt32, writerIsOperatorOf other: Int? = nil) -> Pair {
+  func pair(_ user: UInt32, to box: Int = 1, writerIsOperatorOf other: Int? = nil) -> Pair {
     count += 1
     let name = "pair \(count)", rules = SessionRules(membersMax: 2)
     let writer = Application(
       house, other ?? 0, user: other == nil ? user : 0, isOperator: other != nil, name: name)
-    let reader = Application(house, other == nil ? 1 : 0, user: user, name: name)
+    let reader = Application(house, other == nil ? box : 0, user: user, name: name)
     let session = writer.open("chat", rules), theirs = reader.open("chat", rules)
     _ = reader.ask(.advertise(type: chat, info: []))
     let to = reader.address("chat", name: name, user: user)
@@ -102,8 +102,9 @@ private final class Street {
   @Test func `a user who opens all streams that it gets leaves some to another user`() {
     let street = Street()
     var count = 0
-    for _ in 0..<6 {
-      let pair = street.pair(1000)
+    // To two boxes: a box takes 48 of one other box.
+    for number in 0..<6 {
+      let pair = street.pair(1000, to: 1 + number % 2)
       for _ in 0..<16 where street.stream(pair).room > 0 { count += 1 }
     }
     #expect(count == 59)
