@@ -19,6 +19,7 @@ struct Connector {
     var phase: Phase
     /// Failed dials and closed links since a link last came up.
     var failures: UInt32 = 0
+    let foundAt: Instant
     /// Its node has proved its key on a link.
     var isProven = false
     /// It is dialled in its turn as one of those that nothing is known of (`Trials.swift`).
@@ -157,7 +158,7 @@ struct Connector {
     if candidates.count == Limits.candidatesMax { return false }
     var new = Candidate(
       handle: candidate.handle, bearer: candidate.bearer, hint: candidate.hint, domain: candidate.domain,
-      relays: candidate.relays, phase: .waiting(now), isWanted: false, domainChangedAt: now)
+      relays: candidate.relays, phase: .waiting(now), foundAt: now, isWanted: false, domainChangedAt: now)
     // `choose` decides on the others.
     if !new.isSelected && !new.isHeard && !new.isClassic && !new.isNameless {
       let waits = candidate.hint != 0 && candidate.hint < localHint

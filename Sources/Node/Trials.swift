@@ -5,8 +5,8 @@ import Primitives
 ///
 /// Who links with whom in a broadcast domain follows from the ids of all its nodes, so invented ones would take the places of
 /// the real ones next to a node. As soon as some of the chosen ones do not answer, the domain is doubtful: only nodes that
-/// have proved their key count, and the others have one dial each, the newest of those with the fewest failures first, and
-/// beside it the oldest. So a real node that comes is dialled next, however many invented ones there are.
+/// have proved their key count, and the others have one dial each: of those with the fewest failures the newcomers in their order,
+/// then the newest, and beside it the oldest. So a real node that comes is dialled soon, however many invented ones there are.
 ///
 /// docs/protocol.md, "Who links with whom".
 extension Connector {
@@ -24,6 +24,10 @@ extension Connector {
     let isDoubtful: Bool
     var links = 0
   }
+
+  /// How long a candidate is a newcomer. In that time announcements bring at most as many as are dialled, once their first burst is over
+  /// (`DialBudget` in Discovery).
+  static let newTime = TimeSpan.seconds(10)
 
   func isDoubtful(_ domain: UInt32) -> Bool {
     candidates.count {
@@ -49,28 +53,30 @@ extension Connector {
       if standing(candidate.hint, candidate.bearer) == .linked { domains[place].links += 1 }
     }
     var trials = candidates.count { $0.phase == .dialling && isOnTrial($0, domains) }
-    while trials < Self.trialsMax, let index = nextTrial(trials, domains) {
+    while trials < Self.trialsMax, let index = nextTrial(trials, domains, now) {
       candidates[index].isTrial = true
       setWanted(index, true, isMutual: false, now)
       trials += 1
     }
   }
 
-  /// The newest one of those that failed least; the oldest for the last place.
-  private func nextTrial(_ trials: Int, _ domains: [Domain]) -> Int? {
+  /// Of those that failed least the newcomers in their order, then the newest one; for the last place the oldest.
+  private func nextTrial(_ trials: Int, _ domains: [Domain], _ now: Instant) -> Int? {
     let isOldest = trials == Self.trialsMax - 1
-    var next: Int?
-    for index in candidates.indices.reversed() where !candidates[index].isTrial {
+    var next: (index: Int, failures: UInt32, isNew: Bool)?
+    for index in candidates.indices where !candidates[index].isTrial {
       guard case .waiting = candidates[index].phase, isOnTrial(candidates[index], domains) else { continue }
+      let failures = candidates[index].failures
+      let isNew = now - candidates[index].foundAt < Self.newTime
       if let next {
-        let (former, failures) = (candidates[next].failures, candidates[index].failures)
-        if isOldest ? former < failures : former <= failures { continue }
+        if failures > next.failures { continue }
+        if failures == next.failures && (isNew == next.isNew ? isNew || isOldest : next.isNew) { continue }
       }
       let domain = domains.first { $0.number == candidates[index].domain }
       if trials > 0, let domain, domain.links >= Self.trialLinks { continue }
-      next = index
+      next = (index, failures, isNew)
     }
-    return next
+    return next?.index
   }
 
   private func isOnTrial(_ candidate: Candidate, _ domains: [Domain]) -> Bool {

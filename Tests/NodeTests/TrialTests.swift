@@ -134,7 +134,7 @@ private let real: UInt32 = 70_000
   for number in 5...8 as ClosedRange<UInt32> {
     for _ in 0..<2 { dialler.connector.dialFailed(number, now: dialler.now) }
   }
-  dialler.now = dialler.now + .seconds(1)
+  dialler.now = dialler.now + .seconds(20)
   #expect(dialler.dials() == [40])
   #expect(dialler.dials() == [])
   dialler.connector.dialFailed(40, now: dialler.now)
