@@ -15,11 +15,13 @@ private func projectFile(_ name: String) throws -> String {
   return String(decoding: bytes[..<count], as: UTF8.self)
 }
 
-/// The cells of the rows of docs/security.md, "Bounded tables", without the heading.
+/// The cells of the rows of docs/security.md, "Bounded tables", without the headings.
 private func boundedTables() throws -> [[String]] {
   let page = lines(try projectFile("docs/security.md"))
   let start = try #require(page.firstIndex(of: "## Bounded tables"))
-  return page[(start + 1)...].prefix { !$0.hasPrefix("## ") }.filter { $0.hasPrefix("| ") }.dropFirst().map { row in
+  return page[(start + 1)...].prefix { !$0.hasPrefix("## ") }.filter {
+    $0.hasPrefix("| ") && !$0.hasPrefix("| table |")
+  }.map { row in
     row.dropFirst(2).dropLast(2).split(separator: " | ", omittingEmptySubsequences: false).map(String.init)
   }
 }
