@@ -22,7 +22,10 @@ public struct SourceBuckets {
     return entries[place].bucket.take(rate, now: now)
   }
 
-  private func index(of source: UInt64) -> Int? { entries.indices.first { entries[$0].source == source } }
+  private func index(of source: UInt64) -> Int? {
+    for index in entries.indices where entries[index].source == source { return index }
+    return nil
+  }
 
   private mutating func replaceFullest(_ source: UInt64) -> Int {
     var fullest = 0
