@@ -193,14 +193,17 @@ public struct Link {
   }
 
   /// Bytes of any kind arrived.
-  public mutating func arrived(_ byteCount: Int) { bytesIn &+= UInt64(byteCount) }
+  public mutating func arrived(_ byteCount: Int, now: Instant) {
+    bytesIn &+= UInt64(byteCount)
+    liveness.arrived(now: now)
+  }
 
   /// A whole frame arrived: the neighbour is alive.
   public mutating func heard(now: Instant) { liveness.heard(now: now) }
 
   /// A whole frame of this length arrived at once.
   public mutating func heard(_ byteCount: Int, now: Instant) {
-    arrived(byteCount)
+    arrived(byteCount, now: now)
     heard(now: now)
   }
 

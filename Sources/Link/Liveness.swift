@@ -23,6 +23,8 @@ public struct Liveness {
 
   private let bearer: BearerKind
   private var heardAt: Instant
+  /// When bytes of a frame that is not whole arrived.
+  private var arrivedAt = Instant.zero
   private var pingSentAt: Instant
   /// Nothing was heard since the last ping.
   private var isAsking = false
@@ -60,11 +62,16 @@ public struct Liveness {
     silenceMax(over: bearer) + answerMin(over: bearer)
   }
 
+  /// A whole frame arrived.
   mutating func heard(now: Instant) {
     heardAt = now
     isAsking = false
     latePings = 0
   }
+
+  /// Bytes of a frame arrived. They postpone a ping that is not sent yet, up to twice the silence: on a slow link a frame takes
+  /// its time. They answer none: a neighbour that sends a byte now and then is not alive.
+  mutating func arrived(now: Instant) { arrivedAt = now }
 
   mutating func pingSent(now: Instant) {
     pingSentAt = now
@@ -99,7 +106,9 @@ public struct Liveness {
   private var answerDue: Instant { max(pingSentAt + answerTime, excusedUntil) }
 
   private var pingDue: Instant {
-    min(max(heardAt, pingSentAt) + Self.silenceMax(over: bearer), pingSentAt + Self.measureInterval)
+    let silence = Self.silenceMax(over: bearer)
+    let aliveAt = max(heardAt, min(arrivedAt, heardAt + silence))
+    return min(max(aliveAt, pingSentAt) + silence, pingSentAt + Self.measureInterval)
   }
 
   private var answerTime: TimeSpan {

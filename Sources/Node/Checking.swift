@@ -1,6 +1,7 @@
 import Channel
 import Frame
 import Link
+import Mesh
 import Primitives
 import Session
 

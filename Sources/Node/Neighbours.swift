@@ -3,6 +3,7 @@ import Journal
 import Link
 import Mesh
 import Primitives
+import Session
 
 /// Links that come up and go down.
 extension Node {

@@ -204,7 +204,7 @@ public final class Node {
   /// Handles bytes of a link's stream that arrived inside TLS, in order, split anywhere.
   public func receive(_ bytes: UnsafeRawBufferPointer, on slot: Int, now: Instant) {
     guard isOpen(slot) else { return }
-    links[slot].arrived(bytes.count)
+    links[slot].arrived(bytes.count, now: now)
     var offset = 0
     do throws(FrameRefusal) {
       while isOpen(slot), let frame = try inboxes[slot].next(bytes, &offset) {
