@@ -83,14 +83,11 @@ extension Doctor {
     let keeper = TrustKeeper(
       identity, store, policy: .authority, anchors: anchors, operators: configuration.trust.operators,
       clock: { (clock.seconds, clock.isSynchronised) })
-    switch identity.chain.evaluate(anchors, keeper.time) {
-    case .trusted, .trustedForNow: return []
-    case .refused(let refusal):
-      return [
-        Finding(
-          "identity", .note, "others with the same anchors refuse this box: \(refusal.text)",
-          remedy: "causeway identity import FILE --replace")
-      ]
-    }
+    guard let refusal = keeper.ownRefusal else { return [] }
+    return [
+      Finding(
+        "identity", .note, "others with the same anchors refuse this box: \(refusal)",
+        remedy: "causeway identity import FILE --replace")
+    ]
   }
 }

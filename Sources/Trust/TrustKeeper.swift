@@ -200,3 +200,11 @@ public final class TrustKeeper: PeerJudge {
     }
   }
 }
+
+extension TrustKeeper {
+  /// Why others with the same anchors refuse this box; nil when they accept it, or may at another time.
+  public var ownRefusal: String? {
+    if case .refused(let refusal) = identity.chain.evaluate(anchors, time) { return "\(refusal.text)" }
+    return nil
+  }
+}
