@@ -1,5 +1,6 @@
 import Configuration
 import Diagnostics
+import Primitives
 import Trust
 
 /// `causeway config COMMAND`

@@ -104,8 +104,8 @@ import Testing
   }
   let present = (1...6).filter { box.state($0) == .up }
   let absent = (1...6).filter { box.state($0) == .parked }
-  try #require(present.count >= 2 && absent.count >= 2)
-  let (sender, first, second) = (present[0], absent[0], absent[1])
+  try #require(!present.isEmpty && !absent.isEmpty)
+  let (sender, first) = (present[0], absent[0])
   func call(_ person: Int) -> Connector.Standing {
     box.bench.node.standing(box.bench.id(person).high, .bluetoothLE)
   }
@@ -116,8 +116,6 @@ import Testing
   box.bench.handle(.linkClosed(box.slots[sender] ?? 0))
   box.bench.drain()
   #expect(call(first) == .called(.frames))
-  box.say(present[1], to: second)
-  #expect(call(second) == .called(.answers))
   box.pass(.seconds(10))
   #expect(call(first) == .called(.answers))
 }
