@@ -138,7 +138,8 @@ private func confirmRevocation(
     if !isConfirmed { throw CommandFailure(saying: "not revoked") }
   } else if NodeIDSyntax.parse(Text(word)) == nil {
     throw CommandFailure(
-      saying: "“\(word)” is \(target.id.text), and a revocation cannot be undone: name it by all its digits, or add --yes")
+      saying: "“\(word)” is \(target.id.text), and a revocation cannot be undone: "
+        + "name it by all its digits, or add --yes")
   }
 }
 

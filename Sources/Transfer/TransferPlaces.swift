@@ -4,6 +4,7 @@
 /// `TransferLimits.stillSeconds`. Senders that nobody has accepted leave a quarter of the places to others,
 /// and give way first.
 public struct TransferPlaces<Sender: Equatable> {
+  /// One place that is taken.
   public struct Entry {
     public var sender: Sender
     /// It was accepted, or its sender is one that is accepted without a question.
@@ -21,6 +22,7 @@ public struct TransferPlaces<Sender: Equatable> {
     }
   }
 
+  /// Where a newcomer finds its place.
   public enum Place: Equatable {
     case free
     /// In the place of this entry, which waits outside.

@@ -104,8 +104,6 @@ ROWS = [
         "streamTurn = streamTurn + 1 < streams.count ? streamTurn + 1 : 0", "streamTurn = 0", "LocalAPITests"),
     Row("a cut stream is told as finished", "Sources/LocalAPI/LocalStreams.swift",
         "stream.isBroken ? .reset(.broken) : end)", ".finished)", "LocalAPITests"),
-    Row("a client has as many streams as others open", "Sources/LocalAPI/LocalStreams.swift",
-        "      guard client.streams.count < LocalLimits.streamsMax else { break }\n", "", "LocalAPITests"),
     Row("a client is asked about a member before its node has proved its key", "Sources/LocalAPI/LocalMembers.swift",
         "guard let chain = node.certificates(of: address.node) else { continue }",
         "let chain = node.certificates(of: address.node) ?? []", "LocalAPITests"),

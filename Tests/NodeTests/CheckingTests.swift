@@ -43,7 +43,8 @@ private func stranger(_ number: Int) -> [UInt8] {
     for number in 0..<20 {
       let identity = Identity(UInt64(7000 + number))
       let body = profileBody(pairs: (0..<5).map { _ in [UInt8](repeating: 97, count: 250) + [61] })
-      bench.receive(frame(.advertisement, from: identity.id, advertisement(of: identity, .profile, body: body)), on: slot)
+      let profile = advertisement(of: identity, .profile, body: body)
+      bench.receive(frame(.advertisement, from: identity.id, profile), on: slot)
     }
     #expect(bench.refusals(.tooMany) > 0)
     bench.drains = true
