@@ -44,16 +44,16 @@ deb: ## a Debian package of the firmware: build/causeway_VERSION_ARCH.deb (ARCH=
 	board/swift.sh firmware $(if $(filter amd64,$(ARCH)),x86_64,aarch64)
 	board/deb.sh $(or $(ARCH),arm64)
 
-image: ## a card for a board: build/image/BOARD/causeway.img (BOARD=rpi4, rpi-zero-2w, virtual-arm64; UPDATE_KEY=file signs updates)
+image: ## a card for a board: build/image/BOARD/causeway.img (BOARD=rpi4, rpi-zero-2w, virtual-arm64; UPDATE_KEY=NAME.key signs updates)
 	@board/virtual/host-packages.sh arm64 package image
 	board/swift.sh firmware aarch64
 	board/deb.sh arm64
 	CAUSEWAY_UPDATE_KEY=$(UPDATE_KEY) board/image/build.sh $(BOARD)
 
-test-image: ## the cards of all boards, and the virtual board's in use: first start, restart, update, cut after every write
-	@rm -rf build/image/key; mkdir -p build/image; ssh-keygen -q -t ed25519 -N '' -f build/image/key
-	$(MAKE) image BOARD=virtual-arm64 UPDATE_KEY=build/image/key
-	CAUSEWAY_UPDATE_KEY=build/image/key python3 Tests/Image/image_test.py
+test-image: ## the cards of all boards, and the virtual board's in use: first start, restart, false updates, an update, cut after every write
+	@rm -rf build/image/key; board/image/update-key.sh build/image/key/update.key
+	$(MAKE) image BOARD=virtual-arm64 UPDATE_KEY=build/image/key/update.key
+	CAUSEWAY_UPDATE_KEY=build/image/key/update.key python3 Tests/Image/image_test.py
 	for board in rpi4 rpi-zero-2w; do board/image/build.sh $$board && python3 Tests/Image/card_test.py $$board || exit 1; done
 
 test-package: build ## the package on Debian 12 and 13, and the scripts for OpenRC, BusyBox and sysvinit

@@ -2,11 +2,19 @@
 # build.sh BOARD: a card for a board, in build/image/BOARD: causeway.img to flash, causeway.update for cards that are in use.
 #
 # From Debian's arm64 packages and build/causeway_VERSION_arm64.deb (board/deb.sh). No loop device, no mount on the host. Needs root, and
-# what board/virtual/host-packages.sh installs for “image”. CAUSEWAY_UPDATE_KEY names a private key of ssh-keygen, which signs updates:
-# without it there is no causeway.update, and the card takes none.
+# what board/virtual/host-packages.sh installs for “image”. CAUSEWAY_UPDATE_KEY=NAME.key signs updates (board/image/update-key.sh makes it,
+# and NAME.crt beside it): without it there is no causeway.update, and the card takes none. The card trusts every certificate in NAME.crt,
+# the first is the key's own.
 # CAUSEWAY_CACHE moves the cache.
 set -euo pipefail
-[ -z "${CAUSEWAY_UPDATE_KEY:-}" ] || CAUSEWAY_UPDATE_KEY=$(realpath -e "$CAUSEWAY_UPDATE_KEY")
+update_key='' update_certificate=''
+if [ -n "${CAUSEWAY_UPDATE_KEY:-}" ]; then
+    update_key=$(realpath -e "$CAUSEWAY_UPDATE_KEY")
+    update_certificate=$(realpath -e "${update_key%.*}.crt")
+    # RAUC on the card accepts no other certificate.
+    openssl x509 -in "$update_certificate" -noout -ext extendedKeyUsage 2> /dev/null | grep -q 'Code Signing' ||
+        { echo "image: $update_certificate is not for code signing; board/image/update-key.sh makes one that is" >&2; exit 1; }
+fi
 cd "$(dirname "$0")/../.."
 
 board=${1:-}
@@ -16,7 +24,9 @@ here=$PWD/board/image
 . "board/$board/image.conf"
 . board/virtual/image/apt-root.sh
 
-version=$(sed -n 's/.*causewayVersion = "\(.*\)"/\1/p' Sources/Diagnostics/Version.swift)-$(git rev-parse --short HEAD)
+# In the order of semantic versions, as RAUC compares them: the second of the commit in UTC decides between two of one release.
+version=$(sed -n 's/.*causewayVersion = "\(.*\)"/\1/p' Sources/Diagnostics/Version.swift)
+version+=-$(TZ=UTC0 git log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S)+$(git rev-parse --short HEAD)
 package=$(ls build/causeway_*_arm64.deb)
 cache=${CAUSEWAY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/causeway}
 out=$PWD/build/image/$board
@@ -73,10 +83,8 @@ bash "$here/emulator.sh" bash -c 'mount -t proc proc "$0/proc"; chroot "$0" "$@"
     systemctl enable causeway causeway-first-start causeway-slot causeway-slot-failed.timer ssh systemd-networkd
     systemctl mask wpa_supplicant.service' > "$work/chroot.log" 2>&1 || { cat "$work/chroot.log" >&2; exit 1; }
 printf 'board="%s"\nversion="%s"\nrestart=%s\n' "$board" "$version" "$restart" > "$root/usr/share/causeway/image.conf"
-: > "$root/usr/share/causeway/update_signers"
-if [ -n "${CAUSEWAY_UPDATE_KEY:-}" ]; then
-    echo "causeway namespaces=\"causeway-update\" $(ssh-keygen -y -f "$CAUSEWAY_UPDATE_KEY")" > "$root/usr/share/causeway/update_signers"
-fi
+sed -i -e "s/@BOARD@/$board/" -e "s/@VERSION@/$version/" "$root/etc/rauc/system.conf"
+[ -z "$update_key" ] || install -m 644 "$update_certificate" "$root/etc/rauc/keyring.pem"
 (cd "$root"; dpkg-query --admindir=var/lib/dpkg --show > usr/share/causeway/packages.txt
     shopt -s nullglob
     for pattern in "${removed[@]}"; do rm -rf $pattern; done)
@@ -140,17 +148,17 @@ zstd -qf -10 "$out/causeway.img" -o "$out/causeway.img.zst"
 
 # --- the update -----------------------------------------------------------------------------------------------------------------------
 rm -f "$out/causeway.update"
-if [ -n "${CAUSEWAY_UPDATE_KEY:-}" ]; then
+if [ -n "$update_key" ]; then
     step "update"
-    mkdir "$work/update"
-    cp "$work/slot" "$work"/boot/a/* "$work/update/"
-    rm "$work/update/cmdline.txt"
-    (cd "$work/update"
-        { printf 'board %s\nversion %s\n' "$board" "$version"
-            for file in *; do echo "file $(sha256sum < "$file" | cut -d ' ' -f 1) $(stat -c %s "$file") $file"; done; } > ../manifest
-        mv ../manifest .
-        ssh-keygen -q -Y sign -f "$CAUSEWAY_UPDATE_KEY" -n causeway-update manifest
-        tar -cf "$out/causeway.update" manifest manifest.sig $(ls | grep -v '^manifest'))
+    bundle=$work/bundle
+    mkdir -p "$bundle/boot"
+    mv "$work/slot" "$bundle/slot.img"
+    cp "$work"/boot/a/* "$bundle/boot/"
+    rm "$bundle/boot/cmdline.txt"
+    printf '[update]\ncompatible=causeway-%s\nversion=%s\n[bundle]\nformat=verity\n[image.system]\nfilename=slot.img\n' "$board" "$version" \
+        > "$bundle/manifest.raucm"
+    rauc bundle --cert="$update_certificate" --key="$update_key" "$bundle" "$out/causeway.update" > "$work/rauc.log" 2>&1 ||
+        { cat "$work/rauc.log" >&2; exit 1; }
 fi
 step "done: slot $slot_bytes bytes"
 ls -l "$out" >&2

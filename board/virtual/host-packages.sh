@@ -22,7 +22,7 @@ for architecture in "${architectures[@]}"; do
         bench) wanted+=(gcc qemu-user) ;;
         load) wanted+=(gcc libc6-dev libsodium-dev libssl-dev) ;;
         peers) wanted+=(haproxy mosquitto nats-server openssh-client openssh-server python3-venv) ;;
-        image) wanted+=(cpio dosfstools e2fsprogs fdisk kmod mmdebstrap mtools openssh-client squashfs-tools zstd) ;;
+        image) wanted+=(cpio dosfstools e2fsprogs fdisk kmod mmdebstrap mtools openssh-client rauc squashfs-tools zstd) ;;
         *) echo "host-packages: no such architecture: $architecture" >&2; exit 126 ;;
     esac
 done
