@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The image of the virtual board: from the card's first start to an update that was cut at every write.
+"""The image of the virtual board: from the card's first start to false updates, and to a true one that was cut at every write.
 
 usage: image_test.py (after board/image/build.sh virtual-arm64; CAUSEWAY_UPDATE_KEY as there). KEEP=DIRECTORY keeps the logs of a
 failure."""
@@ -15,6 +15,8 @@ import tempfile
 import time
 
 from board import PROJECT, Air, Board, card
+from bundles import Maker, Signer
+from false_updates import NEWER, NO_FILES, false_updates
 from writes import writes
 
 BUILT = PROJECT / "build/image/virtual-arm64"
@@ -41,16 +43,23 @@ def check(is_right, what, got=""):
 
 
 class Card:
-    """A copy of the image in a directory of its own."""
+    """A copy of the image in a directory of its own, and a key for SSH."""
 
-    def __init__(self, directory, key, air):
-        self.directory, self.key, self.air = directory, key, air
-        self.image = directory / "card.img"
+    def __init__(self, directory, air):
+        self.directory, self.air = directory, air
+        self.key, self.image = directory / "ssh", directory / "card.img"
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.key], check=True)
         subprocess.run(["cp", "--sparse=always", BUILT / "causeway.img", self.image], check=True)
-        card(self.image, "mcopy", f"{key}.pub", "::authorized_keys")
+        card(self.image, "mcopy", f"{self.key}.pub", "::authorized_keys")
 
     def start(self, drive=None):
         return Board(self.image, self.key, self.directory / "console.log", self.air, drive)
+
+    def digest(self):
+        """Of the partitions that the board is started from."""
+        with open(self.image, "rb") as file:
+            file.seek(BOOT)
+            return hashlib.sha256(file.read(DATA - BOOT)).hexdigest()
 
 
 def ready_time(board):
@@ -103,50 +112,90 @@ def restart(board, board_card):
     return board_card.start()
 
 
-def slots(image):
-    """What a board would start: the slot of config.txt, and whether kernel, initial RAM disk and root of it are whole."""
-    config = card(image, "mtype", "::config.txt", text=True)
-    slot = next(line for line in config.splitlines() if line.startswith("os_prefix="))[10:-1]
-    parts = {}
-    for name in ("kernel.gz", "initrd"):
-        parts[name] = hashlib.sha256(card(image, "mtype", f"::{slot}/{name}")).hexdigest()
-    command_line = card(image, "mtype", f"::{slot}/cmdline.txt", text=True)
+def text_of(image, name):
+    """A file of the first partition; empty when there is none."""
+    try:
+        return card(image, "mtype", f"::{name}", text=True)
+    except subprocess.CalledProcessError:
+        return ""
+
+
+def started_slot(image):
+    config = text_of(image, "config.txt")
+    return next(line for line in config.splitlines() if line.startswith("os_prefix="))[10:-1]
+
+
+def boot_files(image, slot):
+    """Digests of a slot's kernel and initial RAM disk, or nothing when the slot cannot be started."""
+    command_line = text_of(image, f"{slot}/cmdline.txt")
+    if not command_line:
+        return None
     check(f"causeway.slot={slot}" in command_line, "the command line names the slot", command_line)
-    return slot, parts
+    return {name: hashlib.sha256(card(image, "mtype", f"::{slot}/{name}")).hexdigest() for name in ("kernel.gz", "initrd")}
 
 
-def manifest():
-    text = subprocess.run(["tar", "-xOf", BUILT / "causeway.update", "manifest"], check=True, capture_output=True, text=True).stdout
-    return {name: (digest, int(size)) for digest, size, name in (line.split()[1:] for line in text.splitlines() if line.startswith("file "))}
-
-
-def is_whole(image, slot, files):
+def root_of(image, slot, size):
     with open(image, "rb") as file:
         file.seek(SLOT_A if slot == "a" else SLOT_B)
-        return hashlib.sha256(file.read(files["slot"][1])).hexdigest() == files["slot"][0]
+        return hashlib.sha256(file.read(size)).hexdigest()
 
 
-def update(board, board_card):
-    files = manifest()
-    with step("an update whose signature is of nobody is refused, and so is one for another board"):
-        directory = board_card.directory / "false"
-        directory.mkdir()
-        subprocess.run(["tar", "-xf", BUILT / "causeway.update", "-C", directory, "manifest", "manifest.sig"], check=True)
-        manifest_file, archive = directory / "manifest", directory / "false.update"
+def contents(directory):
+    """The files of the update that was built, by unsquashfs: RAUC has no part in it."""
+    subprocess.run(["unsquashfs", "-quiet", "-no-progress", "-d", directory, BUILT / "causeway.update"], check=True, stdout=subprocess.DEVNULL)
+    return directory
 
-        def refusal():
-            subprocess.run(["tar", "-cf", archive, "-C", directory, "manifest", "manifest.sig"], check=True)
-            board.send(archive, "/run/false.update")
-            code, text = board.shell("causeway-update /run/false.update", check=False)
-            check(code == 1, "it is refused", text)
-            return text
 
-        manifest_file.write_text(manifest_file.read_text().replace("version ", "version 9"))
-        check("is not signed by a key that this image knows" in (text := refusal()), "for its signature", text)
-        manifest_file.write_text(manifest_file.read_text().replace("board virtual-arm64", "board other"))
-        (directory / "manifest.sig").unlink()
-        subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-f", board_card.key, "-n", "causeway-update", manifest_file], check=True)
-        check("is for another board than virtual-arm64" in (text := refusal()), "for its board", text)
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def refused(text, reason, what):
+    """The one sentence of a refusal is there, with its reason."""
+    sentences = [line for line in text.splitlines() if line.startswith("causeway-update: ")]
+    check(len(sentences) == 1 and reason in sentences[0], f"{what} is refused: {reason}", text)
+
+
+def refuse_false_updates(board, board_card, maker):
+    updates = list(false_updates(maker))
+    before = board_card.digest()
+    with step("a false update is refused with one sentence, and nothing is written to what the board is started from") as remark:
+        board.shell("mkdir -p /run/false")
+        archive = maker.directory / "all.tar"
+        subprocess.run(["tar", "-cf", archive, "-C", maker.directory, *(path.name for path, _ in updates)], check=True)
+        board.send(archive, "/run/all.tar")
+        board.shell("tar -xf /run/all.tar -C /run/false && rm /run/all.tar")
+        for path, reason in updates:
+            code, text = board.shell(f"causeway-update /run/false/{path.name}", check=False)
+            check(code == 1, f"{path.name} is refused", text)
+            refused(text, reason, path.name)
+        check(board_card.digest() == before, "the card is as it was")
+        remark(f"{len(updates)} of them")
+    with step("what is no file is refused at once") as remark:
+        board.shell("mkdir /run/no")
+        for making, name in NO_FILES:
+            code, text = board.shell(f"{making} && timeout 20 causeway-update {name}", check=False)
+            check(code == 1, f"{name} is refused", text)
+            refused(text, "is no regular file", name)
+        remark(f"{len(NO_FILES)} of them")
+    with step("only root may ask RAUC"):
+        for call in ("InstallBundle sa{sv} /run/false/good.update 0", "Mark ss active other", "GetSlotStatus"):
+            code, text = board.shell("setpriv --reuid=causeway --regid=causeway --clear-groups busctl call de.pengutronix.rauc / "
+                                     f"de.pengutronix.rauc.Installer {call}", check=False)
+            check(code != 0 and "Access denied" in text, f"{call} is refused", text)
+    with step("a slot that was never written is not started"):
+        code, text = board.shell("causeway-update --back", check=False)
+        check(code == 1, "it is refused", text)
+        refused(text, "slot b has nothing that can be started", "--back")
+    check(board_card.digest() == before, "the card is as it was")
+    check("slot a runs" in (text := board.shell("causeway-update --status")) and "and is started" in text, "slot a runs, and is started", text)
+
+
+def update(board, board_card, maker, built):
+    files = {name: digest(built / path) for name, path in (("slot", "slot.img"), ("kernel.gz", "boot/kernel.gz"), ("initrd", "boot/initrd"))}
+    size = (built / "slot.img").stat().st_size
+    refuse_false_updates(board, board_card, maker)
+    foreign, small = maker.directory / "signed-by-a-stranger", maker.directory / "good.update"
 
     with step("every write of an update is noted, from the command to the confirmation") as remark:
         board.shell("systemctl poweroff", check=False)
@@ -161,12 +210,25 @@ def update(board, board_card):
             drive = (f"driver=blklogwrites,node-name=card,file.driver=file,file.filename={board_card.image},"
                      f"log.driver=file,log.filename={log}")
             board = board_card.start(drive)
+            board.wait("true")
             if number == 0:
-                board.wait("true")
                 board.send(BUILT / "causeway.update", "/run/u")
-                check("on trial" in board.shell("causeway-update /run/u", timeout=600), "the other slot is started on trial")
+                board.send(foreign, "/run/foreign")
+                # Another file has the name as soon as the update was opened: what is checked is what is installed.
+                text = board.shell("causeway-update /run/u > /run/out 2>&1 & until grep -q 'is checked' /run/out; do sleep 0.1; done; "
+                                   "mv -f /run/foreign /run/u; wait $!; cat /run/out", timeout=600)
+                check("on trial" in text, "the other slot is started on trial", text)
                 board.wait_end()
             else:
+                # The minute until the confirmation stands still.
+                board.shell("systemctl kill --signal STOP causeway-slot")
+                board.send(small, "/run/small")
+                text = board.shell("causeway-update --status; causeway-update /run/small; rauc install /run/small; causeway-update --back; "
+                                   "causeway-update --status", check=False)[1]
+                check(text.count("on trial; slot a is started next") == 2, "slot b is on trial all the time", text)
+                check(text.count("causeway-update: slot b is on trial") == 2 and "Failed marking slot system.0 non-bootable" in text,
+                      "nothing installs into the slot to go back to", text)
+                board.shell("systemctl kill --signal CONT causeway-slot")
                 text = board.wait("causeway-update --status && ! causeway-update --status | grep -q trial", 600)
                 check("slot b runs" in text, "slot b runs", text)
                 board.shell("systemctl poweroff", check=False)
@@ -174,30 +236,73 @@ def update(board, board_card):
         noted = [list(writes(log)) for log in logs]
         remark(f"{len(noted[0])} and {len(noted[1])} writes, {sum(len(data) for log in noted for _, data in log) / 1e6:.0f} MB")
 
-    with step("cut after any write, the board starts a slot that is whole") as remark:
-        slot, counts = "a", {"a": 0, "b": 0}
+    with step("cut after any write, the board starts a slot that is whole, and a slot that it can be told to start is whole") as remark:
+        slot, counts, startable = "a", {"a": 0, "b": 0}, {"a"}
         with open(before, "r+b") as image:
             for offset, data in (write for log in noted for write in log):
                 image.seek(offset)
                 image.write(data)
                 image.flush()
                 check(not SLOT_A <= offset < SLOT_B, "nobody writes slot a, which runs", offset)
-                check(slot == "a" or not SLOT_B <= offset < DATA, "nobody writes slot b, which is started", offset)
+                check("b" not in startable or not SLOT_B <= offset < DATA, "nobody writes slot b once it can be started", offset)
                 if BOOT <= offset < SLOT_A:
-                    former = slot
-                    slot, parts = slots(before)
-                    check(all(parts[name] == files[name][0] for name in parts), f"slot {slot} has its kernel", parts)
-                    check(slot == former or is_whole(before, slot, files), f"slot {slot} has its root")
+                    slot = started_slot(before)
+                    for name in "ab":
+                        parts = boot_files(before, name)
+                        check(parts or name not in startable, f"slot {name} stays")
+                        if parts:
+                            check(all(parts[part] == files[part] for part in parts), f"slot {name} has its kernel", parts)
+                            check(name in startable or root_of(before, name, size) == files["slot"], f"slot {name} has its root")
+                            startable.add(name)
+                    check(slot in startable, "a slot that can be started is started", slot)
                 counts[slot] += 1
         check(min(counts.values()) > 0, "there were cuts before and after the change", counts)
         remark(f"{sum(counts.values())} cuts: after {counts['a']} it starts slot a, after {counts['b']} slot b")
 
 
+def refuse_broken_installations(board, board_card):
+    """Slot b runs, and slot a was good."""
+    with step("an installation that is killed leaves nothing to start: not even what was there before"):
+        board.send(BUILT / "causeway.update", "/run/u")
+        check(board.shell("/usr/lib/causeway/slots get-state a") == "good\n", "slot a can be started")
+        written = "until [ $(/usr/lib/causeway/slots get-state a) = bad ]; do sleep 0.2; done"
+        text = board.shell(f"causeway-update /run/u > /run/out 2>&1 & {written}; systemctl kill --signal KILL rauc; wait $!; cat /run/out",
+                           check=False, timeout=600)[1]
+        refused(text, "RAUC stopped without a result", "an installation that is killed")
+        code, text = board.shell("causeway-update --back", check=False)
+        check(code == 1, "it is refused", text)
+        refused(text, "slot a has nothing that can be started", "--back")
+    with step("a file that is overwritten while it is installed is refused"):
+        overwrite = ("size=$(stat -c %s /run/u); dd if=/dev/urandom of=/run/u bs=4096 seek=24 count=$((size / 4096 - 600)) conv=notrunc status=none")
+        text = board.shell("causeway-update /run/u > /run/out 2>&1 & "
+                           "until [ -e /sys/block/dm-0 ]; do sleep 0.1; done; "
+                           f"{overwrite}; wait $!; cat /run/out", check=False, timeout=600)[1]
+        refused(text, "", "an update that is overwritten")
+        check(board.shell("/usr/lib/causeway/slots get-state a") == "bad\n", "slot a cannot be started")
+    check("slot b runs" in (text := board.shell("causeway-update --status")) and "and is started" in text, "slot b runs, and is started", text)
+
+
+def downgrade(board, board_card, maker, built):
+    with step("an older update is installed when it is asked for; it does not start, and the board goes back by itself"):
+        older = maker.make("an-older-one", "0.0.1", files={f"boot/{name}": built / "boot" / name for name in ("kernel.gz", "initrd")})
+        board.shell("rm -f /run/u")
+        board.send(older, "/run/older")
+        refused(board.shell("causeway-update /run/older", check=False)[1], "--allow-downgrade was not given", "an older update")
+        check("on trial" in (text := board.shell("causeway-update --allow-downgrade /run/older", timeout=300)), "slot a is started on trial", text)
+        board.wait_end()
+        board = board_card.start()
+        board.wait_end()
+        board = board_card.start()
+        check("slot b runs" in (text := board.wait("causeway-update --status")), "slot b runs", text)
+    return board
+
+
 def main():
-    key = pathlib.Path(os.environ["CAUSEWAY_UPDATE_KEY"]).resolve()
+    signer = Signer(pathlib.Path(os.environ["CAUSEWAY_UPDATE_KEY"]).resolve())
     with tempfile.TemporaryDirectory(prefix="causeway-image-") as directory:
         air = Air(pathlib.Path(directory))
-        board_card = Card(pathlib.Path(directory), key, air)
+        board_card = Card(pathlib.Path(directory), air)
+        maker, built = Maker(pathlib.Path(directory) / "updates", signer), contents(pathlib.Path(directory) / "built")
         size = (BUILT / "causeway.img").stat().st_size, (BUILT / "causeway.img.zst").stat().st_size
         print(f"image {size[0] / 1e6:.0f} MB, compressed {size[1] / 1e6:.1f} MB", flush=True)
         board = None
@@ -212,7 +317,7 @@ def main():
                 board.cut()
                 board = board_card.start()
                 check(identity(board) == former, "identity, key of SSH and machine's id", former)
-            update(board, board_card)
+            update(board, board_card, maker, built)
             with step("from now on it starts the new slot, and is the same box"):
                 board = board_card.start()
                 check(identity(board) == former, "identity, key of SSH and machine's id", former)
@@ -226,6 +331,8 @@ def main():
                 board.wait_end()
                 board = board_card.start()
                 check("slot b runs" in board.wait("causeway-update --status"), "slot b runs")
+            refuse_broken_installations(board, board_card)
+            board = downgrade(board, board_card, maker, built)
         except BaseException:
             if os.environ.get("KEEP"):
                 shutil.copytree(directory, os.environ["KEEP"], dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.img", "wheels", "uart?", "air"))
