@@ -59,9 +59,9 @@ class Card(unittest.TestCase):
             slot.write(image.read(size))
             slot.flush()
             names = subprocess.run(["unsquashfs", "-l", slot.name], check=True, capture_output=True, text=True).stdout
-        for name in ("usr/bin/causeway", "usr/sbin/causeway-update", "multi-user.target.wants/causeway.service", FILES[2], "brcm/BCM43", "firmware/regulatory.db"):
+        for name in ("usr/bin/causeway", "usr/sbin/causeway-update", "usr/bin/rauc", "etc/rauc/system.conf", "/dm-verity.ko", "multi-user.target.wants/causeway.service", FILES[2], "brcm/BCM43", "firmware/regulatory.db"):
             self.assertIn(name, names)
-        for name in ("usr/bin/dpkg", "etc/ssh/ssh_host_", "var/lib/causeway/"):
+        for name in ("usr/bin/dpkg", "etc/rauc/keyring.pem", "etc/ssh/ssh_host_", "var/lib/causeway/"):
             self.assertNotIn(name, names)
 
 
