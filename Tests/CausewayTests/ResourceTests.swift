@@ -297,10 +297,10 @@ private func end(_ transfer: Causeway.Transfer) async -> CausewayError? {
   #expect(taken == 1)
 }
 
-@Test(.timeLimit(.minutes(1))) func `a transfer whose place another one gets goes on when its sender comes again`()
+@Test(.timeLimit(.minutes(3))) func `a transfer whose place another one gets goes on when its sender comes again`()
   async throws
 {
-  let test = try await Transferring(), content = big + big + big + big
+  let test = try await Transferring(), content = big + big
   try test.from.write("a", content)
   let sending = try await test.offer("a"), offer = try await test.wire.offered()
   let receiving = try await offer.accept(into: test.into.path)

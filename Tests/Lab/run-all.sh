@@ -13,7 +13,7 @@ project=$(cd "$here/../.." && pwd)
 
 usage() { sed -n '2s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 126; }
 
-jobs=2 arch=amd64 seconds=300 output=
+jobs=2 arch=amd64 seconds=420 output=
 while getopts j:a:t:o: option; do
     case $option in
         j) jobs=$OPTARG ;;
