@@ -53,7 +53,7 @@ void cmbedtls_end_checks(void) { is_bounded = false; }
 
 unsigned cmbedtls_checks(void) { return checks; }
 
-/// What a check with this key costs; 0 for a key that nobody here verifies with.
+/// The cost of a check with this key; 0 for a key that nobody here verifies with.
 static unsigned cost_of(mbedtls_pk_context *key) {
   switch (mbedtls_pk_get_type(key)) {
   case MBEDTLS_PK_RSA: {

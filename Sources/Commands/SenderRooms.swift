@@ -7,7 +7,7 @@ import Transfer
 /// A session of a receiver with one sender. Each has one of its own, so that no sender sees another.
 struct SenderRoom {
   let session: UInt32
-  /// Of the daemon; 0 when it has ended.
+  /// The daemon's number; 0 when it has ended.
   let invitation: UInt32
   let node: NodeID
   /// See `IncomingFiles.isOfTrusted`.
@@ -27,7 +27,7 @@ struct WaitingSender {
   let isTrusted: Bool
 }
 
-/// Who gets a session, and who has to leave one.
+/// The senders that get a session, and those that have to leave one.
 enum SenderRooms {
   /// The place for one more session of a sender. One that is not used gives way first, then as `TransferPlaces` says.
   static func place(

@@ -154,7 +154,7 @@ final class ControlConnection: EventSource {
 
   /// It has sent no request for too long, or read nothing.
   private func timeUp() {
-    // What came while this process was not running is in time.
+    // A request that came while this process was not running is in time.
     if !hasAsked { receive() }
     if server == nil { return }
     if !hasAsked { close(.silent) } else if !queue.isEmpty { close(.stalled) } else { updateInterest() }

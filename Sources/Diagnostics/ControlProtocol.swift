@@ -36,7 +36,7 @@ import Primitives
 ///
 /// While `outstandingMax` of a client's probes have not ended, the server reads nothing more from it. A client that asks
 /// nothing for `firstSecondsMax`, that reads nothing for `stallSecondsMax`, or whose queue exceeds `queuedBytesMax`, is
-/// closed. Of a capture frames are dropped instead. Users share all of that, so that none keeps another one out.
+/// closed. A capture drops frames instead. Users share all of that, so that none keeps another one out.
 public enum ControlProtocol {
   /// Clients at once, which their users share by `ShareRule`: a single user has 11.
   public static let clientsMax = 16

@@ -6,7 +6,7 @@ import Primitives
 ///
 /// The owner calls `admits` for each line, and `nextCount` until it is nil when `nextDeadline` is over and at the end.
 public struct PeerNotices {
-  /// What a line is about: an event that a stranger can cause, or the state of a member or a service.
+  /// The subject of a line: an event that a stranger can cause, or the state of a member or a service.
   public enum Subject: UInt8, Sendable {
     case declined, withdrawn, interrupted, ended, member, service
 

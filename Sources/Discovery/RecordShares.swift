@@ -99,7 +99,7 @@ struct RecordShares {
     bytes.reduce(start) { mixed($0 ^ UInt64($1)) }
   }
 
-  /// Of the labels of a name, wherever they stand, in lower case.
+  /// The hash of a name's labels, wherever they stand, in lower case.
   private static func hash(name packet: UnsafeRawBufferPointer, _ start: Int, _ seed: UInt64) -> UInt64 {
     var (offset, jumps, key) = (start, 0, seed)
     while offset < packet.count, packet[offset] != 0 {

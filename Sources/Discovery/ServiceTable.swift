@@ -42,7 +42,7 @@ final class Service {
 
   init(_ key: ServiceKey) { self.key = key }
 
-  /// What is known of who announces it; all of one interface of which no address is known are one machine.
+  /// The machine that announces it, as far as it is known; all of one interface of which no address is known are one machine.
   struct Machine: Equatable {
     var interface: CInt
     var high: UInt64 = 0

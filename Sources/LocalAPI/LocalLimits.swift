@@ -39,7 +39,7 @@ public enum LocalLimits {
   static let streamRoomBytes = SessionLimits.streamTurnBytes / 4
   /// A packet without its length: a message to as many members as a session has.
   public static let packetBytesMax = 66_560
-  /// What is carried out in one wake-up for the clients of a user together, or for one of the operator's, in units of a
+  /// The work of one wake-up for the clients of a user together, or for one of the operator's, in units of a
   /// message to one member. Other requests take more of it: some cost a signature.
   public static let workPerCall = 256
   static let workOfRequest = 32
@@ -71,7 +71,7 @@ public enum LocalLimits {
   /// `SessionLimits.messageOverheadBytes` for each. Reliable ones have their room in the sessions' pools.
   public static let unreliableBytesMax = 65_536
   public static let unreliableBytesOfAll = 262_144
-  /// What a user's clients may hold of them: four times what is left, which is 0.8 for one alone.
+  /// The part that a user's clients may hold: four times what is left, which is 0.8 for one alone.
   static let unreliable = ShareRule(capacity: unreliableBytesOfAll, reserve: 4_096, factor: 4)
   /// When a member had no room, its sender is told to try again after this time at most.
   public static let retryTime = TimeSpan.seconds(1)

@@ -83,7 +83,7 @@ struct Connector {
     case called(Call)
   }
 
-  /// What a parked neighbour is called for. A later case is dialled before an earlier one.
+  /// The reason for a call of a parked neighbour. A later case is dialled before an earlier one.
   enum Call: UInt8 {
     case news
     /// Frames wait for it.

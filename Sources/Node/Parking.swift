@@ -44,7 +44,7 @@ struct Parking {
   static let placesAhead = 2
   /// A call with frames that has waited for so long may take the place that is kept for callers.
   static let callPatience = TimeSpan.seconds(3)
-  /// Whoever has frames waiting from a neighbour that is here is called before all others: two neighbours that answer each
+  /// A neighbour with frames waiting from one that is here is called before all others: two neighbours that answer each
   /// other would else come in turn and never be here together. Others with frames wait for so long at most.
   static let answerPatience = TimeSpan.seconds(10)
 

@@ -57,7 +57,7 @@ extension Associations {
   /// The place for an association with `peer`, charged to the link of `holder`.
   ///
   /// In a full table the largest holder gives way as long as it has more than the newcomer's link would have; otherwise
-  /// one that is idle, or whose peer proves nothing. Of a holder's channels those of lower standing go first, of these
+  /// one that is idle, or whose peer proves nothing. A holder's channels of lower standing go first, of these
   /// those that carry nothing, and the one unused for longest. A pinned peer whose messages are undelivered goes last,
   /// and one whose messages the application has not read stays.
   func place(for peer: NodeID, _ holder: Int, _ standing: (Association?) -> Standing, now: Instant) -> Place {

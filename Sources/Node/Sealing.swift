@@ -315,7 +315,7 @@ extension Node {
       sessions.askAgain(about: peer)
     case .failed(let reason):
       count { $0.sessionsFailed &+= 1 }
-      // Whoever begins handshakes without end can cause these without end.
+      // A peer that begins handshakes without end can cause these without end.
       let level: Level = reason == .displaced ? .debug : .notice
       journal.record(level, .sessionFailed, at: now, UInt64(reason.rawValue), node: peer)
       sessions.askAgain(about: peer)

@@ -15,7 +15,7 @@ enum Standing: Int, Comparable {
 /// The peers that proved their key in a session last. When one of them comes back, it finds a place for its handshake that
 /// strangers do not get.
 ///
-/// Whoever has many keys can take places, each for a whole handshake. A place is charged to the link that brought the
+/// A node with many keys can take places, each for a whole handshake. A place is charged to the link that brought the
 /// peer. When all are taken, the oldest of the link with most places is replaced.
 struct ProvenPeers {
   /// One for each association.

@@ -3,7 +3,7 @@ import Primitives
 /// Candidates that are dialled in turn because nothing speaks for them but an announcement, and anybody on a network can
 /// announce any number of nodes.
 ///
-/// Who links with whom in a broadcast domain follows from the ids of all its nodes, so invented ones would take the places of
+/// The links in a broadcast domain follow from the ids of all its nodes, so invented ones would take the places of
 /// the real ones next to a node. As soon as some of the chosen ones do not answer, the domain is doubtful: only nodes that
 /// have proved their key count, and the others have one dial each: of those with the fewest failures the newcomers in their order,
 /// then the newest, and beside it the oldest. So a real node that comes is dialled soon, however many invented ones there are.
@@ -18,7 +18,7 @@ extension Connector {
   /// A node with so many links in a domain has what it needs there, and tries one candidate at a time.
   static let trialLinks = 4
 
-  /// What is known of a domain.
+  /// A domain, as far as it is known.
   private struct Domain {
     let number: UInt32
     let isDoubtful: Bool
@@ -60,7 +60,7 @@ extension Connector {
     }
   }
 
-  /// Of those that failed least the newcomers in their order, then the newest one; for the last place the oldest.
+  /// Among those that failed least: the newcomers in their order, then the newest one; for the last place the oldest.
   private func nextTrial(_ trials: Int, _ domains: [Domain], _ now: Instant) -> Int? {
     let isOldest = trials == Self.trialsMax - 1
     var next: (index: Int, failures: UInt32, isNew: Bool)?

@@ -4,7 +4,7 @@
 /// is checked between two looks at other events (`Limits.checksPerPiece`); the owner begins the next one in a wake-up of its own.
 /// The unit is the check of one signature; other work counts as so many checks as it takes time.
 public struct CheckBudget {
-  /// What a request for a check is answered.
+  /// The answer to a request for a check.
   public enum Answer {
     case granted
     /// The link has its share already.

@@ -187,7 +187,7 @@ final class LocalServer {
   /// Calls `resume` of each connection in the next wake-up.
   func resumeLater() { resumeCall?.set(.zero) }
 
-  /// What of `LocalLimits.workPerCall` is left in this wake-up for the connections of a user together, or for one of the
+  /// The part of `LocalLimits.workPerCall` that is left in this wake-up for the connections of a user together, or for one of the
   /// operator.
   func workLeft(for connection: LocalConnection) -> Int {
     if workAt != loop.now {
@@ -233,7 +233,7 @@ final class LocalServer {
     clients.handleTimeouts(now: loop.now)
     while let place = clients.nextOverdue(now: loop.now) {
       guard let connection = connections.first(where: { $0.place == place }) else { return }
-      // What came while this process was not running is in time.
+      // A request that came while this process was not running is in time.
       connection.catchUp()
       if clients.isOverdue(place, now: loop.now) { refuse(connection, "no hello came within 5 s; send it first") }
     }

@@ -19,7 +19,7 @@ struct OpenState {
   let epoch: UInt64
   /// Why the epoch could not be written; nil when it was.
   let writeFault: String?
-  /// What is wrong without preventing the start, by source; `status` and the light show it.
+  /// Faults that do not prevent the start, by source; `status` and the light show it.
   let faults: [(source: StaticString, text: String)]
 }
 

@@ -115,11 +115,11 @@ public enum SealLimits {
   /// The longest handshake datagram: the frame payload that every link accepts, less the epochs. It fits every path,
   /// even one that changes during the handshake.
   public static let handshakeBytesMax = 2_048 - handshakeHeaderBytes
-  /// Handshakes at once, over all peers. A peer has at most one, for at most `handshakeTime`. Whoever reaches this node
+  /// Handshakes at once, over all peers. A peer has at most one, for at most `handshakeTime`. A node that reaches this one
   /// under a claimed id takes a place; it is charged to the link that brings the frames of that id. One link has half of
   /// the places that nobody holds, and k greedy links have 1/(k + 1) each.
   public static let handshakesMax = 32
-  /// Of these places, those kept for pinned peers and for peers that proved their key in a session before.
+  /// The part of these places that is kept for pinned peers and for peers that proved their key in a session before.
   public static let handshakesReserved = 8
   /// A handshake that made no progress for this time gives its place to another one that needs it. Three round trips over
   /// Bluetooth, of up to 0.4 s each, make progress more often.

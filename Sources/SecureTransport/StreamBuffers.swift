@@ -135,7 +135,7 @@ enum PeerKey {
     }
   }
 
-  /// What a verify callback returns for it.
+  /// The result of a verify callback for it.
   var flags: UInt32 {
     switch self {
     case .unknown, .accepted: 0

@@ -151,7 +151,7 @@ extension Sessions {
           memberCount: Int(invite.memberCount), context: invite.context, deadline: new.deadline)))
   }
 
-  /// Whether one more invitation of a node can be answered. What is over gives way to it: its answer may never go.
+  /// Whether one more invitation of a node can be answered. One that is over gives way to it: its answer may never go.
   private func hasRoomForAnswer(to node: NodeID, _ now: Instant) -> Bool {
     if incoming.count(where: { $0.from.node == node }) >= 2 * SessionLimits.invitationsPerNodeMax { return false }
     let places = FairPlaces(capacity: SessionLimits.invitationsMax, standTime: SessionLimits.invitationStandTime)

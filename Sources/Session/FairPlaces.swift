@@ -1,6 +1,6 @@
 import Primitives
 
-/// What is proven of the node that takes a place in a table of the sessions.
+/// The proven facts about the node that takes a place in a table of the sessions.
 struct Holder: Equatable {
   /// The higher ones have places that the lower ones cannot take.
   enum Standing: UInt8, Comparable {

@@ -102,7 +102,7 @@ extension Sessions {
     return true
   }
 
-  /// What is lent in all, in the sessions of one application, and in those of its user.
+  /// Loans in all, in the sessions of one application, and in those of its user.
   private func lentBytes(_ owner: SessionOwner) -> (all: UInt64, own: UInt64, ofUser: UInt64) {
     var all: UInt64 = 0, own: UInt64 = 0, ofUser: UInt64 = 0
     func count(_ lent: UInt64, _ other: SessionOwner) {

@@ -186,7 +186,7 @@ extension Sessions {
     begin(.table(head), entries, of: session.handle, from: node, &allowance, now)
   }
 
-  /// What a table says besides its entries, which were taken.
+  /// The statements of a table besides its entries, which were taken.
   func heardTable(
     _ message: TableMessage, hadEntries: Bool, _ session: LocalSession, from node: NodeID, _ now: Instant
   ) {

@@ -29,7 +29,7 @@ public enum SessionLimits {
   public static let explanationBytesMax = 200
   /// Bytes of UTF-8 with which a member leaves.
   public static let farewellBytesMax = 63
-  /// Invitations from one node, and to one node, at once. Of one inviter the oldest gives way to a newer one. Of those to one
+  /// Invitations from one node, and to one node, at once. An inviter's oldest gives way to its newer one. Of those to one
   /// node a single user has three at most.
   public static let invitationsPerNodeMax = 4
   static let invitationsPerNode = ShareRule(capacity: invitationsPerNodeMax, factor: 2)
@@ -102,7 +102,7 @@ public enum SessionLimits {
   public static let sameTableTime = TimeSpan.seconds(60)
   /// How long a member that left tells others, who were out of reach.
   public static let leavingTime = TimeSpan.seconds(60)
-  /// Addresses per session that are no members and are to be sent a table. Whoever knows the session's id can fill it; the
+  /// Addresses per session that are no members and are to be sent a table. Each node that knows the session's id can fill it; the
   /// places are shared as those of invitations.
   public static let strangersMax = 16
   /// Members at other nodes that are told that a session is none of this node's: at once, shared as the places of invitations,
@@ -165,7 +165,7 @@ public enum SessionLimits {
   public static let streamWindowSure: UInt64 = 8 * 1024
   /// The same of all streams of a node: `streamWindowSure` for each, and a pool for the rest.
   public static let streamBytesMax: UInt64 = 1280 * 1024
-  /// What a user's streams get of that pool, as a multiple of what is left for all. The operator is kept a first window.
+  /// The part of that pool for a user's streams, as a multiple of what is left for all. The operator is kept a first window.
   static let streamBytesFactor = 2
   /// Bytes of streams that a lane holds and has not sent, so that the next stream's turn comes soon: on any path, and on one
   /// on which more may be in flight.

@@ -22,7 +22,7 @@ public enum SessionMemory {
   private static let table =
     SessionLimits.recordsMax * (recordBytes + MemoryLayout<UInt64>.stride)
     + SessionLimits.originsMax * (MemoryLayout<TableEntries.Origin>.stride + MemoryLayout<SessionMerge>.stride)
-  /// What is there besides while a message of this node to itself is taken: the table that is merged, the entries that it takes,
+  /// The memory besides while a message of this node to itself is taken: the table that is merged, the entries that it takes,
   /// and the message.
   public static let merging = 2 * table + SessionLimits.tableBytesMax
   /// One invitation, sent or received: sent ones keep the context, received ones the answer with a table.

@@ -15,11 +15,11 @@ public struct SessionOwner: Equatable, Sendable {
   }
 }
 
-/// Places that all applications of a node share: each has some for sure. Of the rest no application gets more than are left
+/// Places that all applications of a node share: each has some for sure. No application gets more of the rest than are left
 /// for all, and no user more than twice as many as are left. So one application alone gets half of the rest, one user two
 /// thirds, and none can take a place from an application that has fewer than its sure ones.
 struct Shares {
-  /// What a user may hold of the rest, as a multiple of what is left.
+  /// The part of the rest that a user may hold, as a multiple of what is left.
   static let userFactor = 2
 
   /// Places that each application has for sure. As many applications as there may be have them at once.

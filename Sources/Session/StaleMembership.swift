@@ -56,7 +56,7 @@ extension Sessions {
     begin(purpose, TableEntries(origins: [], merges: [], records: []), of: nil, from: node, &allowance, now)
   }
 
-  /// Who was asked for its table.
+  /// The nodes that were asked for their table.
   private func staleAsked(_ key: StaleMembership.Key) -> Int? {
     stale.firstIndex { $0.key == key && $0.farewell == nil && !$0.isDue }
   }

@@ -45,7 +45,7 @@ struct TableVerification {
 
   /// Those of the entries.
   let origins: [TableEntries.Origin]
-  /// What is verified, in the order of tables, each with what the table knew of the same address.
+  /// The verified entries, in the order of tables, each with what the table knew of the same address.
   private(set) var found: [MemberRecord] = []
   /// Merges that are verified.
   private(set) var links: [SessionMerge] = []
@@ -55,7 +55,7 @@ struct TableVerification {
   private(set) var wrongSignatures = 0
 
   private var stage = Stage.records
-  /// What is still to be looked at, the last one first; and what depends on something that is not there yet.
+  /// Entries that are not looked at yet, the last one first; and those that depend on another one that is not there yet.
   private var waiting: [MemberRecord]
   private var rest: [MemberRecord] = []
   private var openLinks: [SessionMerge]
@@ -125,7 +125,7 @@ struct TableVerification {
     case .right: hasFound = insert(entry, table) || hasFound
     case .wrong: isForged = true
     case .unknown:
-      // Who returned by way of somebody that it had admitted itself is first known by the ticket nearest to the founder.
+      // A member that returned by way of one that it had admitted itself is first known by the ticket nearest to the founder.
       if let former = entry.former {
         switch check(former, table, &allowance) {
         case .right: hasFound = insert(former, table) || hasFound
@@ -139,7 +139,7 @@ struct TableVerification {
     return true
   }
 
-  // MARK: What is known
+  // MARK: Known records
 
   private func origin(_ session: SessionID, _ table: SessionTable) -> SessionOrigin? {
     table.origin(session) ?? origins.first { $0.id == session }?.origin
@@ -163,7 +163,7 @@ struct TableVerification {
 
   // MARK: Signatures
 
-  /// A record against the origins and the records that are known. What is known already was verified before.
+  /// A record against the origins and the records that are known. A known record was verified before.
   mutating func check(_ entry: MemberRecord, _ table: SessionTable, _ allowance: inout CheckAllowance) -> Verdict {
     guard let origin = origin(entry.session, table) else { return .unknown }
     let known = record(entry.session, entry.address, table)

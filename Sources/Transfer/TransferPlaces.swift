@@ -1,6 +1,6 @@
 /// How senders share the places of a receiver: those for offers and transfers, or others of which one sender could take all.
 ///
-/// Whoever holds most gives way to a newcomer that would still hold less, and else one of another sender that has not moved for
+/// The sender that holds most gives way to a newcomer that would still hold less, and else one of another sender that has not moved for
 /// `TransferLimits.stillSeconds`. Senders that nobody has accepted leave a quarter of the places to others,
 /// and give way first.
 public struct TransferPlaces<Sender: Equatable> {
@@ -55,7 +55,7 @@ public struct TransferPlaces<Sender: Equatable> {
     entries.count { $0.sender == sender && isRival($0) }
   }
 
-  /// Of the sender that holds most the entry that has moved least.
+  /// The entry that has moved least, among those of the sender that holds most.
   private func victim(where isRival: (Entry) -> Bool) -> Int? {
     var found: (index: Int, count: Int)?
     for (index, entry) in entries.enumerated() where entry.mayYield && isRival(entry) {

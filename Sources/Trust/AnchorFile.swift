@@ -17,7 +17,7 @@ public struct AnchorFault {
   public let text: String
   let scope: Scope
 
-  /// Who is not let in.
+  /// The nodes that are not let in.
   public var effect: StaticString {
     switch scope {
     case .nobody: "nobody below it is let in"

@@ -17,7 +17,7 @@ public struct TrustAlarm: Equatable, Sendable {
 /// `TrustLimits.alarmsOfPinMax` for one pin, share `TrustLimits.alarmsSharedMax` places. Not persistent: another attempt
 /// raises them again.
 public struct TrustAlarms {
-  /// Who came under the name of one pin. There is one for each pin at most: it ends with its pin.
+  /// The keys that came under the name of one pin. There is one for each pin at most: it ends with its pin.
   private struct OfPin {
     var pin: Pin
     /// The first ones, and the newest.
@@ -99,7 +99,7 @@ public struct TrustAlarms {
     return remove(isMeant)
   }
 
-  /// A key has taken another name. What was raised under the former one is gone; a name that changes gets no more log lines.
+  /// A key has taken another name. The alarm under the former one is gone; a name that changes gets no more log lines.
   mutating func rename(_ pin: Pin, to new: Pin) {
     guard let place = pins.firstIndex(where: { $0.pin.node == pin.node && $0.pin.name == pin.name }) else { return }
     pins[place] = OfPin(pin: new, logsAt: pins[place].logsAt)

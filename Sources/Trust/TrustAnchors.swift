@@ -11,7 +11,7 @@ public enum TrustMemory {
 /// The trusted authorities and their revocation lists, from a directory.
 ///
 /// Every file is read whose name does not begin with a dot: certificates and CRLs, in PEM any number per file, in DER one.
-/// A node's self-signed certificate is an anchor too, for that node only. What is not understood is a fault, and closes
+/// A node's self-signed certificate is an anchor too, for that node only. A part that is not understood is a fault, and closes
 /// (`AnchorFault`).
 public final class TrustAnchors {
   /// The most files, and the greatest size of each in bytes: an authority's list may be long.
@@ -22,7 +22,7 @@ public final class TrustAnchors {
   public private(set) var certificateCount = 0
   var lists: [RevocationList] = []
   public var listCount: Int { lists.count }
-  /// What is not understood.
+  /// The parts that are not understood.
   public private(set) var faults: [AnchorFault] = []
 
   /// No anchors.

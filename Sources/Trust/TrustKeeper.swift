@@ -151,7 +151,7 @@ public final class TrustKeeper: PeerJudge {
     return store.state.pins.count < TrustLimits.pinsMax ? .few : .none
   }
 
-  /// What is wrong with the anchors, in one line; nil when nothing is. Only the policy `ca` needs them.
+  /// The fault of the anchors, in one line; nil when nothing is. Only the policy `ca` needs them.
   public var anchorFault: String? {
     guard policy == .authority else { return nil }
     guard let first = anchors.faults.first(where: { $0.isClosing }) ?? anchors.faults.first else {

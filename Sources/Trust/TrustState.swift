@@ -125,7 +125,7 @@ public enum TrustLimits {
   /// New pins of first use over one bearer, as addresses may be invented: all of Ethernet, Wi-Fi, Wi-Fi Direct and Bluetooth at
   /// once fill half of the table.
   public static let bearerPinRate = TokenRate(interval: .seconds(120), burst: 32)
-  /// Stored alarms of one pin. Who has the most keys can fill the places of one pin, and all shared ones, but not the first
+  /// Stored alarms of one pin. A stranger with many keys can fill the places of one pin, and all shared ones, but not the first
   /// place of another pin.
   public static let alarmsOfPinMax = 4
   /// Stored alarms beyond one for each pin.

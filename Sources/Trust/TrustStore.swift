@@ -44,7 +44,7 @@ public final class TrustStore {
     self.state = state
   }
 
-  /// What the newest generation has, or the write that runs; nil when the older generation is not known to be whole.
+  /// The newest generation, or the write that runs; nil when the older generation is not known to be whole.
   private var written: TrustState?
   private var writer: StateWriter?
   /// The state has changed since the running write began.

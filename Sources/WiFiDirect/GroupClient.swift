@@ -35,7 +35,7 @@ final class GroupClient: RadioActivity {
   /// Owners that did not let this node in, the last one at the end: any device can take a name like a node's. Others come first.
   private var failedOwners: [MACAddress] = []
   private static let failedOwnersMax = 16
-  /// Of these the one that failed longest ago of those found now.
+  /// The one that failed longest ago, among those found now.
   private var lastResort: FoundDevice?
   private var group: StartedGroup?
   private var reported: Candidate?

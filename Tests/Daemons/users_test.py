@@ -278,7 +278,7 @@ class UsersTest(DaemonsTest):
         begun = time.monotonic()
         self.assertEqual(silent.next(), (INVALID, "no hello came within 5 s; send it first"))
         self.assertTrue(4.9 <= time.monotonic() - begun <= 8)
-        # Who has said it may be silent for as long as it likes.
+        # A client that has said hello may be silent for as long as it likes.
         raw, _ = greet(box, "quiet")
         time.sleep(6)
         self.assertEqual(raw.ask(causeway.browse(2, "chat"))[0], 0)

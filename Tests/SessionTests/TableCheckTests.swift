@@ -137,7 +137,7 @@ private struct Crowd {
       #expect(!crowd.mayReceive(from: 10, over: number))
     }
     #expect(!crowd.mayReceive(from: 10, over: 10))
-    // What has no records waits for nobody.
+    // A message without records waits for nobody.
     #expect(crowd.mayReceive(from: 10, over: 10, byteCount: 44))
     #expect(crowd.sessions.inCheckCount == 3)
     // They take turns.

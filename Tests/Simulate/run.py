@@ -22,7 +22,7 @@ CHUNK = 10
 # machine verifies in a second beside tables that cost.
 LIAR_BOUNDS = (5000, 70000, 5000)
 VERIFIED_MAX = 200
-# What a newcomer waits for.
+# The newcomer's waits.
 PEER = "everybody's peer"
 SERVED = {
     "handshakes": f"{PEER}, with an answer of each victim",

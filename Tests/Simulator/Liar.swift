@@ -227,7 +227,7 @@ extension Simulation {
     return number
   }
 
-  /// What the liar does next.
+  /// The next act of the liar.
   func lieAgain() {
     guard let (liar, lie) = liarAtWork, machines[liar].node != nil else { return }
     plan(.lie, after: Self.lieInterval)

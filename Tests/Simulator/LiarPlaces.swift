@@ -7,7 +7,7 @@ import Seal
 import Session
 import TestSupport
 
-/// What a liar claims of its victims, and what a newcomer has got of them beside it.
+/// The places that a liar claims from its victims, and those that a newcomer got beside it.
 struct Claim {
   struct Pair: Hashable {
     var from: Int
@@ -68,7 +68,7 @@ struct Claim {
 
 /// Places that stop: handshakes of invented nodes, and channels that somebody keeps.
 extension Simulation {
-  // MARK: What the newcomer asks for
+  // MARK: The newcomer's requests
 
   /// Whether the newcomer has an answer of each victim. It probes those that it has none of.
   func hasAnswers(_ newcomer: Int) -> Bool {
@@ -88,7 +88,7 @@ extension Simulation {
     touched(pair.from)
   }
 
-  // MARK: What the liar does
+  // MARK: The liar's acts
 
   /// Each node behind the liar keeps its channels in use.
   func keepChannels() {

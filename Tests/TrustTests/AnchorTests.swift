@@ -91,7 +91,7 @@ struct AnchorTests {
     #expect(try verdict() == .trusted)
     try list("1.2.3.4=critical,DER:05:00", revoking: [], in: "b.pem")
     #expect(try verdict() == .refused(.revocationUnknown))
-    // What a good list revokes is revoked.
+    // A good list revokes.
     try list("2.5.29.20=DER:02:01:07", in: "a.pem")
     #expect(try verdict() == .refused(.revoked))
   }

@@ -43,7 +43,7 @@ struct StoreTests {
     try box.corrupt("state")
     try box.corrupt("state.old")
     #expect(throws: IdentityError.stateLost(path: box.place.path + "/state")) { try store() }
-    // Whoever gives up pins and revocations says so by removing the files.
+    // An operator gives up pins and revocations by removing the files.
     for file in ["/state", "/state.old"] { try #require(unlink(box.place.path + file) == 0) }
     #expect(try start(store()) >> 32 == 2)
   }
