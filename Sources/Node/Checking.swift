@@ -28,7 +28,7 @@ extension Node {
   }
 
   /// A piece is never due at the instant at which the one before was done: other events come between.
-  private static let untilNextPiece = TimeSpan(nanoseconds: 1_000)
+  static let untilNextPiece = TimeSpan(nanoseconds: 1_000)
 
   /// True when there was one.
   private func checkFrames(_ now: Instant) -> Bool {
