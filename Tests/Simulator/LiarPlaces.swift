@@ -70,14 +70,20 @@ struct Claim {
 extension Simulation {
   // MARK: The newcomer's requests
 
-  /// Whether the newcomer has an answer of each victim. It probes those that it has none of.
+  /// Whether the newcomer has an answer of each victim. It probes those that it has none of. Places are shared by the link
+  /// that brings the frames, so that no bound holds for a newcomer behind the liar's own link.
   func hasAnswers(_ newcomer: Int) -> Bool {
     claim.victims.count { victim in
       let pair = Claim.Pair(from: newcomer, to: victim)
-      if claim.isAnswered(pair) { return false }
+      if claim.isAnswered(pair) || shareALink(newcomer, claim.machines.lowerBound, at: victim) { return false }
       if !claim.isAsking(pair) { probe(pair) }
       return true
     } == 0
+  }
+
+  private func shareALink(_ one: Int, _ other: Int, at victim: Int) -> Bool {
+    guard let node = machines[victim].node, let link = node.route(to: machines[one].key.id)?.link else { return false }
+    return link == node.route(to: machines[other].key.id)?.link
   }
 
   private func probe(_ pair: Claim.Pair) {
