@@ -54,5 +54,6 @@ public struct StoryRegression: Sendable {
     StoryRegression(name: "who restarted forgets a member that is one by a ticket that it signed before", seed: 2021),
     StoryRegression(name: "a member that left is still there for who is no peer of it", seed: 3965),
     StoryRegression(name: "a farewell does not end the ticket of a former life", seed: 7591),
+    StoryRegression(name: "a table that begins to wait for its check is due in another wake-up", seed: 214),
   ]
 }
