@@ -13,8 +13,8 @@ extension Node {
   private var hasHeldMessages: Bool { associations.all.contains { $0.heldLanes != 0 } }
 
   /// Keeps a frame for the next piece. False without room for it.
-  func keepForPiece(_ header: FrameHeader, _ payload: RawSpan, on slot: Int) -> Bool {
-    if !hasChecksWaiting { pieceDue = .zero }
+  func keepForPiece(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant) -> Bool {
+    if !hasChecksWaiting { pieceDue = now + Self.untilNextPiece }
     return waitingFrames.append(header, payload, on: slot)
   }
 
@@ -28,7 +28,7 @@ extension Node {
   }
 
   /// A piece is never due at the instant at which the one before was done: other events come between.
-  static let untilNextPiece = TimeSpan(nanoseconds: 1_000)
+  private static let untilNextPiece = TimeSpan(nanoseconds: 1_000)
 
   /// True when there was one.
   private func checkFrames(_ now: Instant) -> Bool {
@@ -107,6 +107,7 @@ extension Node {
     case .answer, .welcome, .end, .message, .window, .streamOpen, .streamBytes, .streamEnd, .need, nil: break
     }
     let holder = associations.association(with: peer)?.holder ?? FairShare.ownHolder
+    let hadChecksWaiting = hasChecksWaiting
     var allowance = CheckAllowance(holder: holder, checks: granted)
     do throws(SessionRefusal) {
       try sessions.receive(kind, bytes.span.bytes, from: peer, over: lane, allowance: &allowance, now: now)
@@ -114,6 +115,7 @@ extension Node {
       count { $0.sessionMessagesRefused &+= 1 }
     }
     checks.giveBack(allowance.left, by: holder)
+    if !hadChecksWaiting && hasChecksWaiting { pieceDue = now + Self.untilNextPiece }
   }
 
   /// Receives an unreliable message of sessions, which has no records.

@@ -343,7 +343,7 @@ public final class Node {
     earliest = min(earliest, originator.deadline, associations.deadline(now: now), quarantineEnd)
     earliest = min(earliest, min(epochContest.deadline, min(surplus.deadline, connector.demand.windowEnd)))
     earliest = min(earliest, min(parking.deadline, sessions.nextDeadline(now: now)))
-    if hasChecksWaiting { earliest = min(earliest, max(pieceDue, now + Self.untilNextPiece)) }
+    if hasChecksWaiting { earliest = min(earliest, max(pieceDue, now)) }
     for slot in links.indices where links[slot].isTimed {
       earliest = min(earliest, links[slot].deadline)
       if links[slot].isReceiving { earliest = min(earliest, flooding[slot].deadline) }
