@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 SWIFT_MEMORY_KB_MAX=${SWIFT_MEMORY_KB_MAX:-12000000}
-SWIFT_SECONDS_MAX=${SWIFT_SECONDS_MAX:-900}
+SWIFT_SECONDS_MAX=${SWIFT_SECONDS_MAX:-1500}
 root=$(pwd)
 swift_bin=$(dirname "$(readlink -f "$(command -v swift)")")
 swift_lib=$(realpath "$swift_bin/../lib/swift")
