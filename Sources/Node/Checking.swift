@@ -13,8 +13,8 @@ extension Node {
   private var hasHeldMessages: Bool { associations.all.contains { $0.heldLanes != 0 } }
 
   /// Keeps a frame for the next piece. False without room for it.
-  func keepForPiece(_ header: FrameHeader, _ payload: RawSpan, on slot: Int, now: Instant) -> Bool {
-    if !hasChecksWaiting { pieceDue = now + Self.untilNextPiece }
+  func keepForPiece(_ header: FrameHeader, _ payload: RawSpan, on slot: Int) -> Bool {
+    if !hasChecksWaiting { pieceDue = .zero }
     return waitingFrames.append(header, payload, on: slot)
   }
 

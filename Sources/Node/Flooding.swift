@@ -184,7 +184,7 @@ extension Node {
   {
     switch checks.take(by: slot, now: now) {
     case .granted: return true
-    case .pieceUsed: if keepForPiece(header, payload, on: slot, now: now) { return false }
+    case .pieceUsed: if keepForPiece(header, payload, on: slot) { return false }
     case .overShare: break
     }
     flooding[slot].owe(header.source, now: now)

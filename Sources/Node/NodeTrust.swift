@@ -91,7 +91,7 @@ extension Node {
     // The most frequent reason is that it is already held.
     guard trust.wantsDenyList(payload, from: header.source) else { throw .duplicate }
     // Wrong signatures end the link, so it needs no share. It is not sent again soon: without a place to wait it is checked now.
-    if !checks.takeOfPiece(now: now) && keepForPiece(header, payload, on: slot, now: now) { return }
+    if !checks.takeOfPiece(now: now) && keepForPiece(header, payload, on: slot) { return }
     switch trust.takeDenyList(payload, from: header.source) {
     // Send it to all neighbours. By its serial they see whether they have it.
     case .accepted: trustChanged(now: now)
