@@ -145,7 +145,7 @@ struct Simulate {
   private static func gain() {
     for gain in [LoopGain.ofLoadedDelays(), .ofSlowWays(), .ofHall()] {
       say(gain.line)
-      if gain.isGrowing || gain.violation != nil {
+      if gain.percent >= 100 || gain.violation != nil {
         say("FAILED loop gain \(gain.violation ?? "costs do not come to rest")")
         exit(1)
       }

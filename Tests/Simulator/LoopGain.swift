@@ -16,13 +16,6 @@ public struct LoopGain: Sendable {
   /// The changes of the last span as a share of those in the first.
   public var percent: Int { changes[changes.count - 1] * 100 / max(changes[0], 1) }
 
-  /// Whether the costs change more and more often. Counts of independent events scatter by their root: what is within twice
-  /// that of the first span is no growth.
-  public var isGrowing: Bool {
-    let first = changes[0], growth = changes[changes.count - 1] - first
-    return growth > 0 && growth * growth > 4 * (2 * first + growth)
-  }
-
   public var line: String {
     "\(name): \(changes.map(String.init).joined(separator: ", ")) changes of costs in each \(span.milliseconds / 1000) s, "
       + "loop gain \(percent) %"
