@@ -41,8 +41,9 @@ enum {
   RSA_EXPONENT_BITS_MAX = 32,
 };
 
-static bool is_bounded;
-static unsigned checks, cost;
+// A check stays on its thread: verifications of other threads, as in tests, are not counted with it.
+static _Thread_local bool is_bounded;
+static _Thread_local unsigned checks, cost;
 
 void cmbedtls_begin_checks(void) {
   is_bounded = true;
