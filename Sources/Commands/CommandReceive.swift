@@ -357,7 +357,7 @@ private final class Receiving {
     transfer.take(received, attempt, session)
   }
 
-  /// A place for an offer, which may be another transfer's that then waits outside. Of those that wait there one is given up
+  /// A place for an offer, which may be another transfer's that then waits outside. One of those that wait there is given up
   /// when they are too many.
   private func makePlace(for node: NodeID, isTrusted: Bool) -> Bool {
     if transfers.count >= FileLimits.awayMax {

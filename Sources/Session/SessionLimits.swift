@@ -29,7 +29,7 @@ public enum SessionLimits {
   public static let explanationBytesMax = 200
   /// Bytes of UTF-8 with which a member leaves.
   public static let farewellBytesMax = 63
-  /// Invitations from one node, and to one node, at once. An inviter's oldest gives way to its newer one. Of those to one
+  /// Invitations from one node, and to one node, at once. An inviter's oldest gives way to its newer one. As for those to one
   /// node a single user has three at most.
   public static let invitationsPerNodeMax = 4
   static let invitationsPerNode = ShareRule(capacity: invitationsPerNodeMax, factor: 2)

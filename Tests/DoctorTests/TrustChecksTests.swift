@@ -5,7 +5,7 @@ import FileSupport
 import Identity
 import Testing
 
-/// What a doctor finds of whom the box lets in, and of how others see the box.
+/// The doctor's findings about whom the box lets in, and about how others see the box.
 struct TrustChecksTests {
   let patient: Patient
   private let anchors = "/etc/causeway/anchors"

@@ -46,7 +46,7 @@ private final class Street {
     return isDelivered
   }
 
-  /// Opens a stream that the reader takes but does not read. What the writer may write; 0 when it was refused.
+  /// Opens a stream that the reader takes but does not read. Returns the bytes that the writer may write; 0 when it was refused.
   func stream(_ pair: Pair) -> (number: UInt32, room: Int) {
     let number = pair.writer.ask(.stream(session: pair.session, to: pair.to, name: bytes("log")))
     guard pair.writer.read(128).first?[5] == LocalOutcome.done.rawValue else { return (number, 0) }

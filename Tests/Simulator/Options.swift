@@ -37,7 +37,7 @@ public struct Options: Sendable {
   let renewsKeys: Bool
   /// Events that come to a machine within a random part of it are served in one wake-up.
   let wakeSpan: TimeSpan
-  /// What a hostile relay does in the end, in three of twenty networks.
+  /// The last act of a hostile relay, in three of twenty networks.
   let lie: Lie?
   /// Signatures and sealing by mbedTLS, where the program has it.
   public let wantsRealCryptography: Bool

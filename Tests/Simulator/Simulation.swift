@@ -57,7 +57,7 @@ public final class Simulation {
   var liarAtWork: (machine: Int, lie: Lie)?
   var lieCount = 0
   var lieTicks = 0
-  /// What a liar claims of its victims, and what those it claims it from have got.
+  /// The places that a liar claims from its victims, and those that others got.
   var claim = Claim()
   public internal(set) var liarReport: LiarReport?
   /// Starts of machines so far.
