@@ -74,7 +74,7 @@ class PackageTest(unittest.TestCase):
         root.dpkg("--install", package("0.1.0"))
         self.assertIn("causeway 0.1.0", root.run("causeway", "version"))
         self.assertEqual(root.names("passwd") - users, {"causeway", "causeway-diag"})
-        self.assertTrue({"causeway", "causeway-apps", "netdev", "gpio"} <= root.names("group"))
+        self.assertTrue({"causeway", "causeway-apps", "causeway-config", "netdev", "gpio"} <= root.names("group"))
         self.assertTrue(os.path.islink(root.path / "etc/systemd/system/multi-user.target.wants/causeway.service"), "it is enabled")
         units = [f"/usr/lib/systemd/system/causeway{unit}" for unit in (".service", "-poweroff.path", "-poweroff.service")]
         self.assertEqual(root.run("systemd-analyze", "verify", "--man=no", *units).replace("\n", ""), "")
