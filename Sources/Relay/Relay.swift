@@ -17,6 +17,7 @@ import Node
 import Primitives
 import Reactor
 import SecureTransport
+import Session
 import StatusPage
 import Trust
 import WiFiDirect
@@ -118,6 +119,11 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
   let serviceManager = ServiceManager()
   var health = StatusLED.Pattern.off
   private var isStopping = false
+  /// When the links are closed although members do not know yet how streams ended; `.never` when they are not to be closed, or are.
+  private var linksCloseAt = Instant.never
+  private var linksClosing: Timer?
+  /// How long the daemon stays to send the ends of streams that its applications know.
+  private static let owingTime = TimeSpan.seconds(1)
 
   init(
     _ configuration: Configuration, _ loop: EventLoop, _ clock: WallClockWatch, _ trust: TrustKeeper, epoch: UInt64,
@@ -303,7 +309,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
         continue
       } else if node.isPumpDue, let output = node.nextOutput(now: now) {
         carryOut(output, now)
-      } else {
+      } else if !closeLinksIfDue(now) {
         break
       }
     }
@@ -353,9 +359,20 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     isStopping = true
     serviceManager?.stopping()
     journal.record(.notice, .boxStopped, at: loop.now, UInt64(signal))
-    node.shutDown(now: loop.now)
+    linksCloseAt = loop.now + Self.owingTime
+    // The drain after the wake-up closes them, in this wake-up or later.
+    linksClosing = Timer(loop) {}
+    linksClosing?.set(linksCloseAt)
+  }
+
+  /// Closes the links of a daemon that stops, once no member waits for the end of a stream that an application here knows.
+  private func closeLinksIfDue(_ now: Instant) -> Bool {
+    guard linksCloseAt != .never, now >= linksCloseAt || !node.sessions.owesStreams else { return false }
+    linksCloseAt = .never
+    node.shutDown(now: now)
     // Streams that are not links yet send no goodbye.
     for driver in drivers where driver.slot == nil { driver.finish() }
+    return true
   }
 
   private func finish() {

@@ -70,9 +70,17 @@ extension Sessions {
       guard !isDelivered, let (session, index) = pair(handle, address, number) else { return }
       beginAnew(session, index, now)
     case .streamEnd(let handle, let address, let number, let stream):
-      guard let (session, index) = pair(handle, address, number) else { return }
-      guard isDelivered else { return beginAnew(session, index, now) }
-      streamEndDelivered(session, index, stream)
+      // The end may be of an application that has left.
+      guard let session = sessions.first(where: { $0.handle == handle && $0.phase != .over }),
+        let index = session.position(of: address), session.pairs[index].number == number
+      else { return }
+      if isDelivered {
+        streamEndDelivered(session, index, stream)
+      } else if session.isOpen {
+        beginAnew(session, index, now)
+      } else {
+        forgetOwedStreams(session, index)
+      }
     case .invitation(let handle):
       guard !isDelivered, let index = outgoing.firstIndex(where: { $0.handle == handle }) else { return }
       outgoing[index].dueAt = now + .seconds(1)

@@ -4,8 +4,9 @@ import Primitives
 final class LocalSession {
   enum Phase: Equatable {
     case open
-    /// The application has left. The others are told, until then at most.
-    case leaving(until: Instant)
+    /// The application has left. The others are told, until then at most; those to whom ends of streams are owed after these,
+    /// which wait until `owing` at most.
+    case leaving(owing: Instant, until: Instant)
     case over
   }
 
@@ -73,6 +74,9 @@ final class LocalSession {
   }
 
   var isOpen: Bool { phase == .open }
+
+  /// Members do not know yet how streams ended.
+  var owesStreams: Bool { pairs.contains { $0.streams.areOwed } }
 
   /// Nobody else was ever in it.
   var isAlone: Bool { table.records.count == 1 && table.origins.count == 1 }

@@ -54,6 +54,11 @@ extension Sessions {
         tell(.member(session.handle, session.pairs[index].address, .away))
       }
     }
+    for session in sessions where !session.isOpen {
+      for index in session.pairs.indices where session.pairs[index].address.node == node {
+        forgetOwedStreams(session, index)
+      }
+    }
   }
 
   /// The founder may have left without having reached whom it ejected: each member says it.
@@ -149,6 +154,8 @@ extension Sessions {
 
   private func tellFarewell(_ session: LocalSession, _ address: MemberAddress, _ meet: MeetMessage, _ now: Instant) {
     if let index = session.position(of: address) {
+      // It has begun anew: it knows none of the streams any more.
+      if meet.number != session.pairs[index].theirNumber { forgetOwedStreams(session, index) }
       session.pairs[index].newsAt = min(session.pairs[index].newsAt, now)
       return
     }
@@ -327,6 +334,8 @@ extension Sessions {
   ) -> SessionOutput? {
     guard session.pairs[index].isDue(now) else { return nil }
     let pair = session.pairs[index]
+    // The farewell ends all streams, and would overtake their ends.
+    if !session.isOpen && pair.streams.areOwed { return nil }
     guard mayMeet(session.table.rules, pair.address.node), let known = session.session(knownTo: pair) else {
       return nil
     }

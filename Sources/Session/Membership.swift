@@ -249,12 +249,16 @@ extension Sessions {
       session.pairs[index].windowAt = .never
       session.pairs[index].newsAt = now
     }
-    session.phase = session.pairs.isEmpty ? .over : .leaving(until: now + SessionLimits.leavingTime)
+    session.phase =
+      session.pairs.isEmpty
+      ? .over : .leaving(owing: now + SessionLimits.owingTime, until: now + SessionLimits.leavingTime)
   }
 
   private func sessionEnded(_ session: LocalSession, _ end: SessionEnd, _ now: Instant) {
     for pair in session.pairs { failMessages(session, to: pair.address) }
-    for index in session.pairs.indices { endStreams(session, index) }
+    for index in session.pairs.indices {
+      if case .leaving = session.phase { keepOwedStreams(session, index) } else { endStreams(session, index) }
+    }
     keepUnread(session)
     session.gatherings = []
     endInvitations(of: session, now)

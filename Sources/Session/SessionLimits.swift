@@ -102,6 +102,9 @@ public enum SessionLimits {
   public static let sameTableTime = TimeSpan.seconds(60)
   /// How long a member that left tells others, who were out of reach.
   public static let leavingTime = TimeSpan.seconds(60)
+  /// How long its farewell to a member waits until that has the ends of streams that the application knew when it left. They keep
+  /// their places of the node's streams (`streamsMax`) meanwhile.
+  public static let owingTime = TimeSpan.seconds(30)
   /// Addresses per session that are no members and are to be sent a table. Each node that knows the session's id can fill it; the
   /// places are shared as those of invitations.
   public static let strangersMax = 16

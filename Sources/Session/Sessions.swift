@@ -89,8 +89,11 @@ public final class Sessions {
     guard endpoint != 0 else { throw .invalid }
     sessions.removeAll { $0.phase == .over }
     if sessions.count == SessionLimits.sessionsMax {
-      // One that is only being left gives way.
-      guard let leaving = sessions.firstIndex(where: { !$0.isOpen }) else { throw .full }
+      // One that is only being left gives way, first one that owes no ends of streams.
+      guard
+        let leaving = sessions.firstIndex(where: { !$0.isOpen && !$0.owesStreams })
+          ?? sessions.firstIndex(where: { !$0.isOpen })
+      else { throw .full }
       sessions.remove(at: leaving)
     }
     let address = MemberAddress(node: local, endpoint: endpoint)
@@ -114,6 +117,10 @@ public final class Sessions {
 
   /// The table of a session, for status and tests.
   public func table(of handle: SessionHandle) -> SessionTable? { session(handle)?.table }
+
+  /// Applications here know of ends of streams that members do not know yet: what is sent then must arrive before the node
+  /// ends.
+  public var owesStreams: Bool { sessions.contains { $0.owesStreams } }
 
   // MARK: Outputs
 
@@ -174,7 +181,7 @@ public final class Sessions {
       }
       for stranger in session.strangers { note(stranger.at) }
       for newcomer in session.newcomers { note(newcomer.at) }
-      if case .leaving(let until) = session.phase { noteEnd(until) }
+      if case .leaving(let owing, let until) = session.phase { noteEnd(session.owesStreams ? owing : until) }
     }
     for invitation in outgoing {
       noteEnd(invitation.deadline)
@@ -194,7 +201,10 @@ public final class Sessions {
     // What was lent may be taken back.
     mayLend = true
     for session in sessions {
-      if case .leaving(let until) = session.phase, until <= now { session.phase = .over }
+      if case .leaving(let owing, let until) = session.phase {
+        if owing <= now { for index in session.pairs.indices { forgetOwedStreams(session, index) } }
+        if until <= now { session.phase = .over }
+      }
       if session.isOpen {
         notePauses(session, now)
         giveBack(session, now)

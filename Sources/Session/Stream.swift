@@ -101,6 +101,15 @@ struct Stream {
 
   var isOver: Bool { phase == .open && sending.isEndDelivered && isRead }
 
+  /// All was read, and nothing was written back: only the confirmation of the end is on its way. The application has the end
+  /// already, whatever becomes of the confirmation.
+  var isConfirming: Bool {
+    phase == .open && !isOwn && isRead && !isWritable && sending.sent == 0 && sending.unsent.isEmpty
+  }
+
+  /// The application here knows the end, and the other end does not yet.
+  var isOwed: Bool { isReset || isConfirming }
+
   /// A message in the interactive lane is due.
   var hasNotice: Bool { phase == .opening || isReset || (phase == .open && receiving.isWindowDue) }
 
@@ -128,6 +137,9 @@ struct PairStreams {
   private var turn = 0
 
   func position(of id: UInt32) -> Int? { all.firstIndex { $0.id == id } }
+
+  /// The other end does not know yet how a stream ended.
+  var areOwed: Bool { all.contains { $0.isOwed } }
 
   /// Streams that one of the two opened, those included of which only the reset is still to be sent.
   func count(isOwn: Bool) -> Int {

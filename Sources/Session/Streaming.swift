@@ -173,6 +173,8 @@ extension Sessions {
       change(place) {
         $0.receiving.isFinished = true
         $0.receiving.isWindowDue = false
+        // The reader confirms an end that has come. The acknowledgement may be behind what it sends when it leaves.
+        if isOwn && !$0.isTwoWay && $0.sending.isEndSent { $0.sending.isEndDelivered = true }
       }
       if isOwn && !stream(place).isTwoWay { return endIfOver(place) }
       tell(.stream(stream(place).handle, .finished))
@@ -199,10 +201,25 @@ extension Sessions {
 
   /// The two do not meet any more, or meet anew.
   func endStreams(_ session: LocalSession, _ index: Int) {
-    for stream in session.pairs[index].streams.all where !stream.isReset {
-      tell(.stream(stream.handle, .ended(.lost)))
-    }
+    tellStreamsEnded(session, index)
     session.pairs[index].streams.all = []
+  }
+
+  /// The application has left. What it knows of ends goes to the member before the farewell does.
+  func keepOwedStreams(_ session: LocalSession, _ index: Int) {
+    tellStreamsEnded(session, index)
+    session.pairs[index].streams.all.removeAll { !$0.isOwed }
+  }
+
+  private func tellStreamsEnded(_ session: LocalSession, _ index: Int) {
+    for stream in session.pairs[index].streams.all where !stream.isReset {
+      tell(.stream(stream.handle, .ended(stream.isConfirming ? .finished : .lost)))
+    }
+  }
+
+  /// A member does not get the ends that the application knew when it left: the farewell waits no longer.
+  func forgetOwedStreams(_ session: LocalSession, _ index: Int) {
+    if !session.isOpen { session.pairs[index].streams.all = [] }
   }
 
   // MARK: What is due
@@ -289,7 +306,7 @@ extension Sessions {
 
   /// A stream that the application knows.
   private func place(of handle: StreamHandle) -> StreamPlace? {
-    for session in sessions {
+    for session in sessions where session.isOpen {
       for pair in session.pairs.indices {
         for stream in session.pairs[pair].streams.all.indices {
           guard session.pairs[pair].streams.all[stream].handle == handle,
@@ -313,7 +330,8 @@ extension Sessions {
   private func endIfOver(_ place: StreamPlace) {
     guard stream(place).isOver else { return }
     let stream = place.session.pairs[place.pair].streams.all.remove(at: place.stream)
-    tell(.stream(stream.handle, .ended(.finished)))
+    // An application that has left was told before.
+    if place.session.isOpen { tell(.stream(stream.handle, .ended(.finished))) }
   }
 
   private func reset(_ place: StreamPlace, _ reason: StreamReset) {

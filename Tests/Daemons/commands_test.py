@@ -140,6 +140,25 @@ class CommandsTest(PeopleTest):
         self.assertEqual((sender.end(60), listener.end(60)), (0, 0), (sender.heard, listener.heard))
         self.assertEqual(hashlib.sha256(self.content("whole")).digest(), hashlib.sha256(data).digest())
 
+    def test_a_listener_that_leaves_at_once_does_not_undo_the_end(self):
+        # Bytes of another stream wait on the way back to alice, and the confirmation of the end behind them. The farewell of
+        # the listener does not wait for bytes of streams.
+        with open(os.devnull, "wb") as nothing, open("/dev/zero", "rb") as zeros:
+            reader = self.command(self.a, "pipe", "--listen", "flood", "--from", self.b_id, output=nothing)
+            writer = self.command(self.b, "pipe", "alice", "flood", input=zeros)
+            wait("the other stream moves", lambda: self.bytes_read(writer) > 1_000_000)
+            for number in range(8):
+                data = os.urandom(number * 10_000)
+                sender, listener = self.pipe(f"beside-{number}", data)
+                self.assertEqual((sender.end(60), listener.end(60)), (0, 0), (number, sender.heard, listener.heard))
+                self.assertEqual(self.content(f"beside-{number}"), data)
+            self.assertEqual((reader.process.poll(), writer.process.poll()), (None, None))
+
+    @staticmethod
+    def bytes_read(command):
+        with open(f"/proc/{command.process.pid}/io") as counters:
+            return int(counters.readline().split()[1])
+
     def test_an_empty_pipe_is_whole(self):
         sender, listener = self.pipe("empty", b"")
         self.assertEqual((sender.end(), listener.end()), (0, 0), (sender.heard, listener.heard))

@@ -158,6 +158,37 @@ private final class StreamPair {
     #expect(!events.contains { $0[0] == 140 })
   }
 
+  @Test func `a reader that leaves, or is gone, as soon as it knows the end does not undo it`() {
+    for leaves in [true, false] {
+      let pair = StreamPair(), box = pair.reader.box, place = pair.reader.place
+      let stream = pair.open(limit: 0)
+      _ = pair.writer.ask(.write(stream: stream.writer, data: [1, 2, 3]), number: 0)
+      _ = pair.writer.ask(.finish(stream: stream.writer))
+      pair.house.run(seconds: 1)
+      _ = pair.reader.read()
+      let now = pair.house.now
+      // The node sends nothing until the reader has left.
+      func ask(_ request: LocalRequest.Body, number: UInt32) {
+        let packet = Array(LocalRequest(number, request).packet.dropFirst(4))
+        box.clients.receive(packet.span.bytes, from: place, now: now)
+      }
+      ask(.streamWindow(stream: stream.reader, limit: .max), number: 0)
+      var events: [[UInt8]] = []
+      while let packet = box.clients.nextPacket(for: place, now: now) { events.append(Array(packet.dropFirst(4))) }
+      #expect(events.map { $0[0] } == [141, 143] && events.last?.last == 0, "the bytes, and finished")
+      if leaves {
+        ask(.leave(session: pair.sessions[1], text: []), number: 99)
+      } else {
+        box.clients.detach(place, now: now)
+      }
+      pair.house.run(seconds: 1)
+      let heard = pair.writer.read()
+      #expect(heard.filter { $0[0] == 143 } == [[143] + stream.writer.bytes + [0, 0, 0, 0, 0]])
+      let states = heard.filter { $0[0] == 136 }.map { $0[$0.count - 3] }
+      #expect(states == [4], "the member has left")
+    }
+  }
+
   @Test func `who writes more than there is room for is cut off`() {
     let pair = StreamPair()
     let stream = pair.open(limit: 0)

@@ -5,7 +5,7 @@ import Testing
 @testable import SessionStories
 
 /// Two members, and what the streams between them do.
-private final class Talk {
+final class StreamTalk {
   let hall: Hall
   let sessions: [SessionHandle]
   /// Of each station.
@@ -121,7 +121,7 @@ private final class Talk {
 
 @Suite struct StreamTests {
   @Test func `a stream's bytes come in their order, and its end after the last one`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let (writer, reader) = try talk.connected()
     #expect(try talk.node(0).writeStream(writer, [1, 2, 3], now: talk.hall.now) == 3)
     talk.run()
@@ -138,7 +138,7 @@ private final class Talk {
   }
 
   @Test func `no byte and no end is sent before the other application wants the stream`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let writer = try talk.open()
     _ = try talk.node(0).writeStream(writer, [1], now: talk.hall.now)
     try talk.node(0).finishStream(writer, now: talk.hall.now)
@@ -151,7 +151,7 @@ private final class Talk {
   }
 
   @Test func `the end of a stream of no bytes waits until the other application wants the stream`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let writer = try talk.open()
     try talk.node(0).finishStream(writer, now: talk.hall.now)
     talk.run()
@@ -162,7 +162,7 @@ private final class Talk {
   }
 
   @Test func `a stream of no bytes has an end`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let (writer, reader) = try talk.connected()
     try talk.node(0).finishStream(writer, now: talk.hall.now)
     talk.run()
@@ -170,7 +170,7 @@ private final class Talk {
   }
 
   @Test func `a cut stream is told apart from a finished one, and a refused one from both`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let (writer, reader) = try talk.connected()
     _ = try talk.node(0).writeStream(writer, [1], now: talk.hall.now)
     talk.run()
@@ -187,7 +187,7 @@ private final class Talk {
   }
 
   @Test func `who has read a first window is granted more than that, and no more than the window`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let (writer, reader) = try talk.read()
     let before = talk.bytes(reader).count
     _ = try talk.fill(writer)
@@ -196,7 +196,7 @@ private final class Talk {
   }
 
   @Test func `a stream that is read has room for more turns, and takes all that was promised`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let (writer, _) = try talk.read()
     let most = SessionLimits.streamTurnsMax * SessionLimits.streamTurnBytes
     #expect(talk.node(0).streamRoom(writer) == most)
@@ -207,13 +207,13 @@ private final class Talk {
   }
 
   @Test func `a stream of which nobody has read anything has room for one turn`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let (writer, _) = try talk.connected()
     #expect(talk.node(0).streamRoom(writer) == SessionLimits.streamTurnBytes)
   }
 
   @Test func `few streams have room for more than a turn at once`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let turn = SessionLimits.streamTurnBytes, most = SessionLimits.streamTurnsMax * turn
     var writers: [StreamHandle] = []
     for _ in 0...SessionLimits.streamsAheadMax { writers.append(try talk.read().writer) }
@@ -227,7 +227,7 @@ private final class Talk {
   }
 
   @Test func `one user's streams leave further turns to those of others`() throws {
-    let talk = Talk(owner: SessionOwner(application: 1, user: 1, isFavoured: false))
+    let talk = StreamTalk(owner: SessionOwner(application: 1, user: 1, isFavoured: false))
     let turn = SessionLimits.streamTurnBytes, most = SessionLimits.streamTurnsMax * turn
     var writers: [StreamHandle] = []
     for _ in 0..<6 { writers.append(try talk.read().writer) }
@@ -235,7 +235,7 @@ private final class Talk {
   }
 
   @Test func `a stream that is finished gives its further turns to another one`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let turn = SessionLimits.streamTurnBytes, most = SessionLimits.streamTurnsMax * turn
     var writers: [StreamHandle] = []
     for _ in 0...SessionLimits.streamsAheadMax { writers.append(try talk.read().writer) }
@@ -246,7 +246,7 @@ private final class Talk {
   }
 
   @Test func `a reader that stops gets no more than its window, and delays no other stream`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let (stopped, unread) = try talk.connected()
     let written = try talk.fill(stopped)
     let window = talk.bytes(unread).count
@@ -262,7 +262,7 @@ private final class Talk {
   }
 
   @Test func `streams take turns`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let one = try talk.connected(), two = try talk.connected()
     for stream in [one, two] { _ = try talk.node(0).writeStream(stream.writer, [1], now: talk.hall.now) }
     talk.run()
@@ -277,7 +277,7 @@ private final class Talk {
   }
 
   @Test func `a stream with more than a turn to send lets another one come between`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let both = [try talk.read(), try talk.read()]
     talk.turns = []
     var written = 0
@@ -292,7 +292,7 @@ private final class Talk {
   }
 
   @Test func `a two-way stream carries bytes back, and ends when both directions have`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let (asker, answerer) = try talk.connected(isTwoWay: true)
     _ = try talk.node(0).writeStream(asker, [1], now: talk.hall.now)
     _ = try talk.node(1).writeStream(answerer, [2], now: talk.hall.now)
@@ -310,7 +310,7 @@ private final class Talk {
   }
 
   @Test func `a member opens sixteen streams, and another one when one is over and read`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     var streams: [(writer: StreamHandle, reader: StreamHandle)] = []
     for _ in 0..<SessionLimits.streamsPerPairMax { streams.append(try talk.connected()) }
     #expect(throws: SessionError.full) { try talk.open() }
@@ -325,7 +325,7 @@ private final class Talk {
   }
 
   @Test func `streams to a member that goes away are lost, once at each end`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let (writer, reader) = try talk.connected()
     talk.hall.stations[1].island = 1
     talk.run()
@@ -339,7 +339,7 @@ private final class Talk {
   }
 
   @Test func `streams that nobody reads share what all may hold, and a newcomer has its part for sure`() throws {
-    let talk = Talk(3)
+    let talk = StreamTalk(3)
     for sender in [0, 2] {
       for _ in 0..<SessionLimits.streamsPerPairMax {
         let stream = try talk.connected(from: sender)
@@ -352,7 +352,7 @@ private final class Talk {
   }
 
   @Test func `streams whose readers stop after a first window share what all may hold`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     var held = 0
     for _ in 0..<12 {
       let (writer, reader) = try talk.read()
@@ -389,7 +389,7 @@ private final class Talk {
 /// A member that does not keep to the rules harms its own streams.
 @Suite struct LyingStreamTests {
   @Test func `more bytes than were granted end the stream, and are not handed over`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let (writer, reader) = try talk.connected()
     _ = try talk.fill(writer)
     let held = talk.bytes(reader).count
@@ -400,7 +400,7 @@ private final class Talk {
   }
 
   @Test func `bytes before credit end the stream`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     _ = try talk.open()
     talk.run()
     let reader = try #require(talk.asked())
@@ -410,7 +410,7 @@ private final class Talk {
 
   @Test func `bytes after the end, a second end, and an end at another offset cut the stream`() throws {
     for lie in 0..<3 {
-      let talk = Talk()
+      let talk = StreamTalk()
       let (writer, reader) = try talk.connected(isTwoWay: true)
       _ = try talk.node(0).writeStream(writer, [1], now: talk.hall.now)
       if lie < 2 { try talk.node(0).finishStream(writer, now: talk.hall.now) }
@@ -427,7 +427,7 @@ private final class Talk {
   }
 
   @Test func `a window that shrinks takes nothing back`() throws {
-    let talk = Talk()
+    let talk = StreamTalk()
     let (asker, answerer) = try talk.connected(isTwoWay: true)
     talk.run()
     // Station 0 says it of the direction towards itself.
@@ -439,7 +439,7 @@ private final class Talk {
 
   @Test func `who opens streams without end, or under used numbers, is met anew`() throws {
     for lie in 0..<3 {
-      let talk = Talk()
+      let talk = StreamTalk()
       let writer = try talk.open()
       talk.run()
       let number = talk.number, id = talk.id
