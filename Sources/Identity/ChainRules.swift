@@ -27,10 +27,12 @@ package enum ChainRules {
     var left = entriesMax
     var certificate: UnsafeMutablePointer<mbedtls_x509_crt>? = chain
     while let next = certificate {
-      for names in [next.pointee.subject.next, next.pointee.issuer.next] { left -= count(names, within: left) }
+      for names in [next.pointee.subject.next, next.pointee.issuer.next] {
+        left -= count(names, within: left) { $0.pointee.next }
+      }
       for list in [
         next.pointee.subject_alt_names.next, next.pointee.ext_key_usage.next, next.pointee.certificate_policies.next,
-      ] { left -= count(list, within: left) }
+      ] { left -= count(list, within: left) { $0.pointee.next } }
       left -= 1
       if left < 0 { return false }
       certificate = next.pointee.next
@@ -88,22 +90,16 @@ package enum ChainRules {
     return isWithinBounds(chain) ? nil : "more than 256 names and other entries; use certificates with fewer"
   }
 
-  private static func count(_ list: UnsafeMutablePointer<mbedtls_asn1_named_data>?, within most: Int) -> Int {
+  /// The entries of a list, of which no more than one beyond `most` are counted.
+  private static func count<Entry>(
+    _ list: UnsafeMutablePointer<Entry>?, within most: Int,
+    next: (UnsafeMutablePointer<Entry>) -> UnsafeMutablePointer<Entry>?
+  ) -> Int {
     var count = 0
-    var node = list
-    while let next = node, count <= most {
+    var rest = list
+    while let entry = rest, count <= most {
       count += 1
-      node = next.pointee.next
-    }
-    return count
-  }
-
-  private static func count(_ list: UnsafeMutablePointer<mbedtls_asn1_sequence>?, within most: Int) -> Int {
-    var count = 0
-    var node = list
-    while let next = node, count <= most {
-      count += 1
-      node = next.pointee.next
+      rest = next(entry)
     }
     return count
   }
