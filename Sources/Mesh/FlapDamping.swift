@@ -5,6 +5,8 @@ import Primitives
 /// A link that breaks soon after it came up gets a penalty, or twice its remaining penalty. Penalties halve with time.
 /// From the second break on the link is in quarantine until the penalty has decayed to that of one break: it is used
 /// only where there is no other way, so that routes do not flap with it.
+///
+/// The addresses of neighbours share the places (`SourcePlaces`), because keys cost nothing.
 public struct FlapDamping {
   /// A link that was up for at least this time has not flapped.
   public static let lifeMin = TimeSpan.seconds(30)
@@ -22,15 +24,19 @@ public struct FlapDamping {
   }
 
   private var entries = FixedArray<64, Entry>(repeating: Entry())
+  private var sources = SourcePlaces()
   /// The entries that were ever used are the first ones: in a calm network there is none to look at.
   private var used = 0
 
   public init() {}
 
-  /// A link broke that was up for `life`. Returns the time that it is in quarantine from now on; nil when it is not.
-  public mutating func linkBroke(_ peer: NodeID, _ bearer: BearerKind, life: TimeSpan, now: Instant) -> TimeSpan? {
+  /// A link with the address `source` broke that was up for `life`. Returns the time that it is in quarantine from now on;
+  /// nil when it is not.
+  public mutating func linkBroke(
+    _ peer: NodeID, _ bearer: BearerKind, from source: UInt64, life: TimeSpan, now: Instant
+  ) -> TimeSpan? {
     if life >= Self.lifeMin { return nil }
-    let index = find(peer, bearer) ?? leastPenalised(now)
+    let index = find(peer, bearer) ?? place(for: source, now)
     used = max(used, index + 1)
     if entries[index].peer != peer || entries[index].bearer != bearer {
       entries[index] = Entry(peer: peer, bearer: bearer)
@@ -38,6 +44,7 @@ public struct FlapDamping {
     let left = Self.decayed(entries[index].penalty, now - entries[index].at)
     let penalty = min(max(left * 2, Self.penaltyOfOne), Self.penaltyMax)
     let rest = Self.timeToOne(penalty)
+    sources[index] = source
     entries[index].penalty = penalty
     entries[index].at = now
     entries[index].quarantinedUntil = now + rest
@@ -83,14 +90,16 @@ public struct FlapDamping {
     return nil
   }
 
-  private func leastPenalised(_ now: Instant) -> Int {
-    var least = 0
-    for index in entries.indices
-    where Self.decayed(entries[index].penalty, now - entries[index].at)
-      < Self.decayed(entries[least].penalty, now - entries[least].at)
-    {
-      least = index
+  /// A place without a penalty, or the least penalty of the address with most places.
+  private func place(for source: UInt64, _ now: Instant) -> Int {
+    let most = sources.most(beside: source)
+    var place = 0
+    var least = UInt32.max
+    for index in entries.indices {
+      let left = Self.decayed(entries[index].penalty, now - entries[index].at)
+      if left == 0 { return index }
+      if left < least && sources.held(by: sources[index], beside: source) == most { (place, least) = (index, left) }
     }
-    return least
+    return place
   }
 }

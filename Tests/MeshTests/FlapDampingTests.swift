@@ -9,13 +9,13 @@ private func seconds(_ span: TimeSpan?) -> UInt64? { span.map { $0.milliseconds 
 
 @Test func oneBreakIsNoFlapping() {
   var history = FlapDamping()
-  #expect(seconds(history.linkBroke(peer, .wifi, life: .seconds(5), now: start)) == nil)
+  #expect(seconds(history.linkBroke(peer, .wifi, from: 1, life: .seconds(5), now: start)) == nil)
   #expect(!history.isQuarantined(peer, .wifi, now: start) && history.deadline(after: start) == .never)
 }
 
 @Test func everyFurtherBreakSoonAfterLengthensTheQuarantineUpToTwoMinutes() {
   var history = FlapDamping()
-  let spans = (0..<7).map { _ in seconds(history.linkBroke(peer, .wifi, life: .seconds(1), now: start)) }
+  let spans = (0..<7).map { _ in seconds(history.linkBroke(peer, .wifi, from: 1, life: .seconds(1), now: start)) }
   #expect(spans == [nil, 30, 60, 90, 120, 120, 120])
   #expect(history.isQuarantined(peer, .wifi, now: start + .seconds(119)))
   #expect(!history.isQuarantined(peer, .wifi, now: start + .seconds(120)))
@@ -24,20 +24,20 @@ private func seconds(_ span: TimeSpan?) -> UInt64? { span.map { $0.milliseconds 
 
 @Test func aLinkThatWasUpForHalfAMinuteHasNotFlapped() {
   var history = FlapDamping()
-  for _ in 0..<5 { #expect(seconds(history.linkBroke(peer, .wifi, life: .seconds(30), now: start)) == nil) }
+  for _ in 0..<5 { #expect(seconds(history.linkBroke(peer, .wifi, from: 1, life: .seconds(30), now: start)) == nil) }
 }
 
 @Test func breaksThatLieFarApartAreForgotten() {
   var history = FlapDamping()
   for hour in 0..<5 as Range<UInt64> {
     let now = start + .seconds(hour * 3600)
-    #expect(seconds(history.linkBroke(peer, .wifi, life: .seconds(1), now: now)) == nil)
+    #expect(seconds(history.linkBroke(peer, .wifi, from: 1, life: .seconds(1), now: now)) == nil)
   }
 }
 
 @Test func aBearerThatFlapsLeavesTheOthersAndOtherNeighboursAlone() {
   var history = FlapDamping()
-  for _ in 0..<3 { _ = history.linkBroke(peer, .wifi, life: .seconds(1), now: start) }
+  for _ in 0..<3 { _ = history.linkBroke(peer, .wifi, from: 1, life: .seconds(1), now: start) }
   #expect(history.isQuarantined(peer, .wifi, now: start))
   #expect(!history.isQuarantined(peer, .bluetoothLE, now: start))
   #expect(!history.isQuarantined(NodeID(high: 2, low: 1), .wifi, now: start))
@@ -55,13 +55,29 @@ private func seconds(_ span: TimeSpan?) -> UInt64? { span.map { $0.milliseconds 
   var history = FlapDamping()
   for number in 1...64 as ClosedRange<UInt64> {
     for _ in 0..<(number == 20 ? 1 : 3) {
-      _ = history.linkBroke(NodeID(high: number, low: 0), .wifi, life: .seconds(1), now: start)
+      _ = history.linkBroke(NodeID(high: number, low: 0), .wifi, from: 1, life: .seconds(1), now: start)
     }
   }
-  for _ in 0..<2 { _ = history.linkBroke(NodeID(high: 99, low: 0), .wifi, life: .seconds(1), now: start) }
+  for _ in 0..<2 { _ = history.linkBroke(NodeID(high: 99, low: 0), .wifi, from: 1, life: .seconds(1), now: start) }
   #expect(history.isQuarantined(NodeID(high: 99, low: 0), .wifi, now: start))
   #expect(
     (1...64 as ClosedRange<UInt64>).filter { !history.isQuarantined(NodeID(high: $0, low: 0), .wifi, now: start) } == [
       20
     ])
+}
+
+@Test func breaksOfManyKeysOfOneAddressLeaveOtherNeighboursTheirPenalties() {
+  var history = FlapDamping()
+  let other = NodeID(high: 1_000, low: 0)
+  for _ in 0..<2 { _ = history.linkBroke(other, .wifi, from: 2, life: .seconds(1), now: start) }
+  for number in 1...100 as ClosedRange<UInt64> {
+    for _ in 0..<4 {
+      _ = history.linkBroke(NodeID(high: number, low: 0), .wifi, from: 1, life: .seconds(1), now: start)
+    }
+  }
+  #expect(history.isQuarantined(other, .wifi, now: start))
+  let kept = (1...100 as ClosedRange<UInt64>).filter {
+    history.isQuarantined(NodeID(high: $0, low: 0), .wifi, now: start)
+  }
+  #expect(kept.count == 63)
 }
