@@ -12,12 +12,13 @@ extension Node {
     throws(FrameRefusal)
   {
     let before = links[slot].state
+    let source = linkSlots.ingress(slot)
     defer {
       let after = links[slot].state
       if before == .opening && after == .up { linkCameUp(slot, now) }
       if after == .parking && links[slot].isParkingAgreed { wantClose(slot) }
       if case .closed(let reason) = after { linkWentDown(slot, reason, now) }
-      if after == .closed(.duplicate) && before != after { linkRefused(slot, now) }
+      if after == .closed(.duplicate) && before != after { linkRefused(slot, from: source, now) }
       linkMeasured(slot, now)
       if links[slot].hasFrames { wantTransmit(slot) }
     }
@@ -51,10 +52,10 @@ extension Node {
   }
 
   /// The neighbour has closed the link because it has another one to this node's key.
-  private func linkRefused(_ slot: Int, _ now: Instant) {
+  private func linkRefused(_ slot: Int, from source: UInt64, _ now: Instant) {
     let peer = links[slot].peer
     let isOwn = links.indices.contains { links[$0].peer == peer && (isOpen($0) || links[$0].state == .parked) }
-    if isOwn || !otherHolder.linkRefused(by: peer, now: now) { return }
+    if isOwn || !otherHolder.linkRefused(by: peer, from: source, now: now) { return }
     journal.record(.error, .keyHeldElsewhere, at: now, node: peer)
   }
 
@@ -149,6 +150,7 @@ extension Node {
       (now - links[slot].upSince).milliseconds / 1000, node: links[slot].peer)
     surplus.remove(slot)
     parking.forget(slot)
+    let source = linkSlots.ingress(slot)
     linkSlots.close(slot)
     associations.linkClosed(slot)
     provenPeers.linkClosed(slot)
@@ -156,23 +158,24 @@ extension Node {
     waitingFrames.remove(slot)
     sessions.linkLost(slot)
     linksWithoutRoom &= ~(1 << UInt64(slot))
-    if mesh.removeLink(slot) { linkBroke(slot, reason, now) }
+    if mesh.removeLink(slot) { linkBroke(slot, from: source, reason, now) }
     wantClose(slot)
   }
 
   /// A link in use is gone. Links that were closed on purpose do not count; links that break may be flapping.
-  private func linkBroke(_ slot: Int, _ reason: CloseReason, _ now: Instant) {
+  private func linkBroke(_ slot: Int, from source: UInt64, _ reason: CloseReason, _ now: Instant) {
     switch reason {
     case .shutdown, .duplicate, .full, .identityMismatch, .unsupportedVersion, .notTrusted, .notNeeded, .parked:
       return
     case .timedOut, .streamLost, .protocolError: break
     }
     let life = now - links[slot].upSince
-    guard let span = flaps.linkBroke(links[slot].peer, links[slot].bearer, life: life, now: now) else { return }
+    let (peer, bearer) = (links[slot].peer, links[slot].bearer)
+    guard let span = flaps.linkBroke(peer, bearer, from: source, life: life, now: now) else { return }
     quarantineEnd = flaps.deadline(after: now)
     journal.record(
-      .notice, .linkQuarantined, at: now, link: UInt8(slot), UInt64(links[slot].bearer.rawValue),
-      span.milliseconds / 1000, node: links[slot].peer)
+      .notice, .linkQuarantined, at: now, link: UInt8(slot), UInt64(bearer.rawValue), span.milliseconds / 1000,
+      node: peer)
   }
 
   /// Closes links from an earlier epoch of the neighbour. Of two links to one neighbour over one bearer one stays: the
