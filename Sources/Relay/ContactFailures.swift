@@ -3,8 +3,11 @@ import Bearer
 import Diagnostics
 import Primitives
 
-/// The last failure with each node or address over each bearer, for `causeway explain`. At most `placesMax`: then the oldest
-/// gives way. Those who dialled this node take at most half of the places, because keys are free.
+/// The last failure with each node or address over each bearer, for `causeway explain`. Those who dialled this node take at
+/// most half of the places, because keys are free.
+///
+/// In a full table the oldest failure of the largest holder gives way, where the newcomer counts. A holder is an address that
+/// dialled this node, or a bearer over which it dials. Failures with nodes that the operator pinned go last.
 struct ContactFailures {
   static let placesMax = 64
   /// A reason is cut to so many bytes.
@@ -17,35 +20,61 @@ struct ContactFailures {
     var bearer: BearerKind
     var remote: RemoteAddress
     var isInbound: Bool
+    var isPinned: Bool
     var cause: ContactCause
     var at: Instant
     var count: UInt32 = 1
+
+    /// Whether two have one holder. All Bluetooth addresses that dialled are one, because they are free.
+    func sharesPlaces(with other: Entry) -> Bool {
+      guard isInbound == other.isInbound else { return false }
+      if isInbound, case .ip = remote { return remote.source == other.remote.source }
+      return bearer == other.bearer
+    }
   }
 
   /// The oldest first.
   private var entries: [Entry] = []
 
-  /// `node`: as far as it is known, see `ContactFailure`. An inbound stream whose other end has not proved a key is not
-  /// noted: its address says nothing.
+  /// `node`: as far as it is known, see `ContactFailure`. `isPinned`: the operator pinned it. An inbound stream whose other end
+  /// has not proved a key is not noted: its address says nothing.
   mutating func note(
-    _ node: NodeID, _ bearer: BearerKind, _ remote: RemoteAddress, isInbound: Bool, _ cause: ContactCause, now: Instant
+    _ node: NodeID, _ bearer: BearerKind, _ remote: RemoteAddress, isInbound: Bool, isPinned: Bool = false,
+    _ cause: ContactCause, now: Instant
   ) {
     if isInbound && node == .none { return }
     var entry = Entry(
-      node: node, bearer: bearer, remote: remote, isInbound: isInbound, cause: Self.bounded(cause), at: now)
+      node: node, bearer: bearer, remote: remote, isInbound: isInbound, isPinned: isPinned, cause: Self.bounded(cause),
+      at: now)
     let known = entries.firstIndex {
       $0.bearer == bearer && ($0.node.mayBe(node) || !isInbound && !$0.isInbound && $0.remote == remote)
     }
     if let known {
       let former = entries.remove(at: known)
       if former.cause == entry.cause { entry.count = former.count &+ 1 }
-      if node == .none || node.low == 0 && former.node.mayBe(node) { entry.node = former.node }
+      if node == .none || node.low == 0 && former.node.mayBe(node) {
+        entry.node = former.node
+        entry.isPinned = former.isPinned
+      }
     } else if isInbound && entries.count(where: { $0.isInbound }) >= Self.placesMax / 2 {
-      entries.remove(at: entries.firstIndex { $0.isInbound }!)
+      entries.remove(at: leaver(for: entry, among: entries.indices.filter { entries[$0].isInbound }))
     } else if entries.count == Self.placesMax {
-      entries.removeFirst()
+      entries.remove(at: leaver(for: entry, among: Array(entries.indices)))
     }
     entries.append(entry)
+  }
+
+  /// The entry of `choice` that gives way to a newcomer; see above.
+  private func leaver(for newcomer: Entry, among choice: [Int]) -> Int {
+    let unpinned = choice.filter { !entries[$0].isPinned }
+    var leaver = 0
+    var most = 0
+    for index in unpinned.isEmpty ? choice : unpinned {
+      let held =
+        entries.count { $0.sharesPlaces(with: entries[index]) } + (newcomer.sharesPlaces(with: entries[index]) ? 1 : 0)
+      if held > most { (leaver, most) = (index, held) }
+    }
+    return leaver
   }
 
   /// All of them, the latest first.

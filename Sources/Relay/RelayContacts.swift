@@ -18,8 +18,9 @@ extension Relay {
     let address = Array(candidate.address.text.utf8) + [0x3A, 0x20]
     let bare =
       reason.utf8.starts(with: address) ? String(decoding: reason.utf8.dropFirst(address.count), as: UTF8.self) : reason
+    let claimed = NodeID(high: hint, low: 0)
     contactFailures.note(
-      NodeID(high: hint, low: 0), candidate.bearer, candidate.address, isInbound: false, .dialFailed(bare),
+      claimed, candidate.bearer, candidate.address, isInbound: false, isPinned: isPinned(claimed), .dialFailed(bare),
       now: loop.now)
   }
 
@@ -41,8 +42,13 @@ extension Relay {
       peer = NodeID(high: node.plan(handoff.token, now: loop.now)?.hint ?? 0, low: 0)
     }
     contactFailures.note(
-      peer, handoff.bearer, handoff.remote, isInbound: handoff.isInbound, cause, now: loop.now)
+      peer, handoff.bearer, handoff.remote, isInbound: handoff.isInbound, isPinned: isPinned(peer), cause,
+      now: loop.now)
   }
+
+  /// Whether the operator pinned the node, or one with the upper half of its id that discovery claims: such claims take one
+  /// place for each pin and bearer.
+  private func isPinned(_ node: NodeID) -> Bool { trust.pins.contains { $0.isByOperator && $0.node.mayBe(node) } }
 
   /// Nil for an end that is no failure.
   private func cause(_ driver: LinkDriver, _ reason: String) -> ContactCause? {

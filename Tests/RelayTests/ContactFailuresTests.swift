@@ -49,6 +49,31 @@ struct ContactFailuresTests {
     #expect(all.count == 8 + ContactFailures.placesMax / 2 && all.count { $0.node == .none } == 8)
   }
 
+  @Test mutating func `a machine with many keys leaves the failure of another one that dials`() {
+    failures.note(node(500), .ethernet, address(8), isInbound: true, .refusedHere(.revoked), now: .zero)
+    for number in 1..<UInt64(200) {
+      failures.note(node(number), .ethernet, address(9), isInbound: true, .refusedHere(.revoked), now: .zero)
+    }
+    #expect(failures.all(now: now).contains { $0.node == node(500) })
+  }
+
+  @Test mutating func `announced addresses of one network leave the failures over other bearers`() {
+    failures.note(.none, .wifi, address(1), isInbound: false, .silent, now: .zero)
+    for number in 2..<UInt32(200) {
+      failures.note(.none, .ethernet, address(number), isInbound: false, .dialFailed("no"), now: .zero)
+    }
+    #expect(failures.all(now: now).contains { $0.bearer == .wifi })
+  }
+
+  @Test mutating func `a failure with a node that the operator pinned stays, also after a dial of its address`() {
+    failures.note(node(7), .ethernet, address(1), isInbound: false, isPinned: true, .silent, now: .zero)
+    failures.note(.none, .ethernet, address(1), isInbound: false, .dialFailed("no"), now: .zero)
+    for number in 2..<UInt32(200) {
+      failures.note(.none, .ethernet, address(number), isInbound: false, .dialFailed("no"), now: .zero)
+    }
+    #expect(failures.all(now: now).contains { $0.node == node(7) })
+  }
+
   @Test mutating func `the oldest gives way, and a reason is cut`() {
     let long = String(repeating: "x", count: 1_000)
     for number in 0..<UInt32(100) {
