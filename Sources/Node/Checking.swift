@@ -100,10 +100,7 @@ extension Node {
   ) {
     switch SessionKind(rawValue: kind) {
     case .invite, .meet, .table:
-      if let route = mesh.route(to: peer) {
-        sessions.note(
-          peer, ingress: linkSlots.ingress(Int(route.link)), isPinned: trust?.isPinnedByOperator(peer) ?? false)
-      }
+      noteIngress(of: peer)
     case .answer, .welcome, .end, .message, .window, .streamOpen, .streamBytes, .streamEnd, .need, nil: break
     }
     let holder = associations.association(with: peer)?.holder ?? FairShare.ownHolder

@@ -110,7 +110,15 @@ extension Node {
     {
       body = array(advertisement.body)
     }
+    noteIngress(of: node)
     sessions.peerServices(node, body)
+  }
+
+  /// Reports to the sessions to whom places for a node are charged: before they hear what takes one.
+  func noteIngress(of node: NodeID) {
+    guard let route = mesh.route(to: node) else { return }
+    sessions.note(
+      node, ingress: linkSlots.ingress(Int(route.link)), isPinned: trust?.isPinnedByOperator(node) ?? false)
   }
 
   /// Services whose advertisement has expired are lost.

@@ -51,21 +51,55 @@ extension Sessions {
         sessions.reduce(0) { $0 + ($1.owner.application == application ? $1.gatherings.count : 0) }
       })
     if !mayGather {
-      guard forgetOneGathering(of: session.owner.application) else { throw .full }
+      guard forgetOneGathering(of: session.owner.application, for: address.node) else { throw .full }
     }
     let place = session.gatherings.firstIndex { address < $0.address } ?? session.gatherings.count
     session.gatherings.insert(Gathering(address: address, since: now), at: place)
     if address < session.address { session.grewAt = now }
   }
 
-  /// One that was invited in vain gives way to a newcomer.
-  private func forgetOneGathering(of application: UInt32) -> Bool {
-    for session in sessions where session.owner.application == application {
-      guard let index = session.gatherings.firstIndex(where: { $0.failures > 0 }) else { continue }
-      session.gatherings.remove(at: index)
-      return true
+  /// Makes room for an address of `newcomer` among those that an application gathers; false when none gives way.
+  ///
+  /// The places are shared by the links over which the nodes are reached, as those of invitations (`FairPlaces`). An address
+  /// that was invited in vain gives way to one of a link with no more places; then the newest one of the link with most, if
+  /// that has more. Addresses of a higher standing stay.
+  private func forgetOneGathering(of application: UInt32, for newcomer: NodeID) -> Bool {
+    struct Rival {
+      let session: Int, index: Int, link: Int
+      let hasFailed: Bool
+      let since: Instant
     }
-    return false
+    let own = holder(newcomer)
+    var links = [own.ingress]
+    var counts = [1]
+    var rivals: [Rival] = []
+    for place in sessions.indices where sessions[place].owner.application == application {
+      for (index, gathering) in sessions[place].gatherings.enumerated() {
+        let holder = holder(gathering.address.node)
+        guard holder.standing <= own.standing else { continue }
+        let link = links.firstIndex(of: holder.ingress) ?? links.count
+        if link == links.count {
+          links.append(holder.ingress)
+          counts.append(0)
+        }
+        counts[link] += 1
+        rivals.append(
+          Rival(session: place, index: index, link: link, hasFailed: gathering.failures > 0, since: gathering.since))
+      }
+    }
+    func isBefore(_ a: Rival, _ b: Rival) -> Bool {
+      if a.hasFailed != b.hasFailed { return a.hasFailed }
+      if counts[a.link] != counts[b.link] { return counts[a.link] > counts[b.link] }
+      return !a.hasFailed && a.since > b.since
+    }
+    var leaver: Rival?
+    for rival in rivals where counts[rival.link] > counts[0] || rival.hasFailed && counts[rival.link] == counts[0] {
+      if let other = leaver, !isBefore(rival, other) { continue }
+      leaver = rival
+    }
+    guard let leaver else { return false }
+    sessions[leaver.session].gatherings.remove(at: leaver.index)
+    return true
   }
 
   /// A node is in reach, or another life of it: its addresses are new.

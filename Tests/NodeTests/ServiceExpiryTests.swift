@@ -1,8 +1,9 @@
-import Node
 import Primitives
-import Session
 import TestSupport
 import Testing
+
+@testable import Node
+@testable import Session
 
 @Test func aServiceWhoseAdvertisementHasExpiredIsLostWhileItsNodeStays() throws {
   let bench = Bench()
@@ -14,4 +15,13 @@ import Testing
   bench.pass(.milliseconds(1500))
   #expect(bench.node.peers.count == 1)
   #expect(bench.node.sessions.servicesInReach.isEmpty)
+}
+
+@Test func `what a node's services take is charged to the link that leads to it`() throws {
+  let bench = Bench()
+  let slot = bench.neighbour(1)
+  let body = try #require(Service.advertisementBody([Service(endpoint: 5, type: [UInt8]("chat".utf8))]))
+  bench.receive(bench.topology(1, [20]) + bench.profile(1), on: slot)
+  bench.receive(bench.advertise(1, .services, body), on: slot)
+  #expect(bench.node.sessions.holder(bench.id(1)).ingress == bench.node.linkSlots.ingress(slot))
 }

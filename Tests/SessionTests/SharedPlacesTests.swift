@@ -179,4 +179,21 @@ private final class Invited {
     while let output = sessions.nextOutput(now: hall.now, canSend: { _, _, _ in true }) { told.insert(output.to) }
     #expect(told.contains(hall.stations[3].id))
   }
+
+  @Test func `what an application gathers behind one link leaves places to nodes behind others`() throws {
+    let hall = Hall(3)
+    hall.settle()
+    let sessions = hall.stations[0].sessions
+    for station in 1...2 { sessions.note(hall.stations[station].id, ingress: UInt64(station), isPinned: false) }
+    let session = try sessions.open(2, SessionRules(), now: hall.now)
+    func isGathered(_ station: Int, _ endpoint: UInt32) -> Bool {
+      let address = MemberAddress(node: hall.stations[station].id, endpoint: endpoint)
+      return (try? sessions.gather(address, into: session, now: hall.now)) != nil
+    }
+    for endpoint in UInt32(1)...544 { #expect(isGathered(1, endpoint), "\(endpoint)") }
+    #expect(!isGathered(1, 545))
+    #expect(isGathered(2, 1))
+    let gathered = try #require(sessions.session(session)?.gatherings.map { $0.address.node })
+    #expect(gathered.count == 544 && gathered.count { $0 == hall.stations[2].id } == 1)
+  }
 }
