@@ -7,7 +7,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../Lab/lab"))
 
-from client import ADVERTISEMENT, INTERACTIVE, SEALED, SEALED_FLAG, TOPOLOGY, Identity, frame
+from client import ADVERTISEMENT, INTERACTIVE, PROFILE, SEALED, SEALED_FLAG, TOPOLOGY, Identity, frame, text_field
 from conversation import HANDSHAKE, HELLO, Conversation
 from dtls import Session
 from member import PING, PONG, RELAYS, Key, advertisement, topology
@@ -19,7 +19,9 @@ HELLO_VERIFY_REQUEST, MESSAGE_TYPE = 3, 13
 
 
 class End(Conversation):
-    """A conversation whose sealed hello says that its node reads the refusal “busy”."""
+    """A conversation in long segments, two at once, whose sealed hello says that its node reads the refusal “busy”."""
+
+    data_bytes_max, segments_max = 16_000, 2
 
     def _seal(self, kind, payload):
         super()._seal(kind, payload + self.identity.epoch + READS_BUSY if kind == HELLO else payload)
@@ -45,10 +47,10 @@ def invent(count, box, stops, idle=lambda: None):
 
 class Branch:
     """Nodes behind a member. With `stops` they begin a handshake, show that they receive, and send nothing more; the others open
-    a session and send a probe in it."""
+    a session and send a probe in it. `take(identity, kind, message)` gets the messages that come for a node."""
 
-    def __init__(self, member, identities, stops):
-        self.member, self.identities, self.stops, self.number = member, identities, stops, 0
+    def __init__(self, member, identities, stops, take=lambda identity, kind, message: None):
+        self.member, self.identities, self.stops, self.number, self.take = member, identities, stops, 0, take
         self.ends, self.refused, self.box_epoch, self.box_flags = {}, set(), None, None
 
     def announce(self, sequence=1):
@@ -59,6 +61,12 @@ class Branch:
         for identity in self.identities:
             me.stream.send(advertisement(identity, TOPOLOGY, sequence, topology([me.identity.id])))
             self.serve(ADVERTISEMENT_SECONDS)
+
+    def introduce(self):
+        """Send their profiles: only peers are in sessions of applications."""
+        for number, identity in enumerate(self.identities):
+            profile = text_field(f"invented {number}") + text_field("causeway") + b"\0"
+            self.member.stream.send(advertisement(identity, PROFILE, 1, profile))
 
     def begin(self):
         """Every node begins a handshake, one after the other."""
@@ -122,10 +130,21 @@ class Branch:
         return End(
             identity, self.member.box, RELAYS, self.box_flags, self.box_epoch,
             lambda kind, payload: self._send(identity.id, kind, payload), lambda word, **pairs: None,
-            lambda kind, message: None)
+            lambda kind, message: self.take(identity, kind, message))
 
     def _send(self, source, kind, payload):
         self.number += 1
         self.member.stream.send(frame(
             kind, payload, source, struct.pack(">Q", self.number), self.member.box, SEALED_FLAG if kind == SEALED else 0,
             INTERACTIVE))
+
+
+def behind(member, count, stops, **options):
+    """A branch of so many nodes that has begun, and reads what comes for the member and for them."""
+    branch = Branch(member, [], stops, **options)
+    # From now on: the box advertises its links once.
+    member.serve = branch.serve
+    branch.identities = invent(count, member.box, stops, branch.serve)
+    branch.announce(2)
+    branch.begin()
+    return branch

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""What a hostile member costs others: hostile.py BINARY [--attacks NAME[,NAME...]] [--rounds N]
+"""What a hostile member costs others: hostile.py BINARY [--attacks NAME[,NAME...]] [--rounds N] [--messages N] [--round-trips N]
 
-a – box – b as in relay.py, and a process with a key of its own that links with the box and does not play by the rules. For
-each attack, in turn with an honest neighbour that sends as many frames of the same length: the time of 50 MB from a to b,
-and of a message there and back. Names that are joined by + are several of them at once, each at an address of its own. Then,
-while it lasts, how long it takes until a newcomer is everybody's peer, and how long after it until all is as before. Nothing is asserted; hostile_test.py does."""
+a – box – b as in relay.py, two applications at the box, and a process with a key of its own that links with the box and does
+not play by the rules. For each attack, in turn with an honest neighbour that sends as many frames of the same length, or, where
+he spends other things than frames, with nobody: the time of 50 MB from a to b, messages there and back, and the processor
+time of the box meanwhile. Names that are joined by + are several attacks at once, each at an address of its own. Then, while it
+lasts, how long it takes until a newcomer is everybody's peer, and until its applications are in sessions with those at the box;
+and how long after it until all is as before. Nothing is asserted; hostile_test.py does."""
 import argparse
+import dataclasses
 import itertools
 import os
 import select
@@ -16,12 +19,14 @@ import sys
 import tempfile
 import time
 
-from branch import Branch, invent
+import session_attacks
+from branch import behind
 from bypass import Ended
 from daemons import BINARY, Daemon, Watch, wait
 from member import SEALED, SEALED_FLAG, TOPOLOGY, Identity, Key, Member, advertisement, frame, topology
 from relay import SEALED as IS_SEALED
 from relay import Network
+from session_attacks import STALLER, Applications
 from talk import Mode
 
 HOSTILE_ADDRESS, HONEST_ADDRESS, SINK_ADDRESS = "127.9.0.{}", "127.8.0.{}", "127.7.0.{}"
@@ -105,11 +110,7 @@ def branch(count, stops):
     """No frames of his own: invented nodes behind him, which begin end-to-end sessions with the box."""
 
     def frames(me, port, sender, receiver):
-        nodes = Branch(me, invent(count, me.box, stops, me.serve), stops)
-        # He reads what comes for them too.
-        me.serve = nodes.serve
-        nodes.announce(2)
-        nodes.begin()
+        behind(me, count, stops)
         yield from itertools.repeat(b"")
 
     return frames
@@ -134,17 +135,19 @@ def honest(length):
     return frames
 
 
-# name: its frames, how many a second, and the length of one
+# name: its frames, how many a second, and the length of one, or none where an honest neighbour has none like them
 ATTACKS = {
     "spoofed": (spoofed, 1000, 112), "forged": (forged, 1000, 201), "invented": (invented, 800, 201),
     "subtree": (subtree, 800, 240), "flows": (flows, 3000, 1248), "replays": (replays, FAST, 225),
-    "keys": (keys, 20, 100), "handshakes": (branch(60, True), 20, 100), "sessions": (branch(64, False), 20, 100)}
+    "keys": (keys, 20, None), "handshakes": (branch(60, True), 20, None), "sessions": (branch(64, False), 20, None),
+    "tables": (session_attacks.tables, 20, None), "invitations": (session_attacks.invitations, 36, None),
+    "stalls": (session_attacks.stalls, 20, None)}
 
 
 # --- his process -------------------------------------------------------------------------------------------------------
 
 
-def misbehave(port, name, rate, length, place, sender, receiver):
+def misbehave(port, name, rate, length, place, sender, receiver, root):
     """Send until standard input is closed; link again when the box closes. A line on standard output, as soon as it has
     begun and then five times a second: frames so far, seconds, and links."""
     address = (HONEST_ADDRESS if name == "honest" else HOSTILE_ADDRESS).format(place)
@@ -154,7 +157,7 @@ def misbehave(port, name, rate, length, place, sender, receiver):
         try:
             if me is None:
                 me = Member(port, address, identity)
-                me.place = place
+                me.place, me.root = place, root
                 links += 1
                 me.announce()
             if frames is None:
@@ -179,11 +182,13 @@ class Process:
     """Somebody who sends, from its first frame on. `place` tells those apart that do so at once."""
 
     def __init__(self, network, name, rate, length, place=1):
-        words = [name, network.box.port, rate, length, place, network.a.id, network.b.id]
+        root = os.path.dirname(network.box.directory)
+        words = [name, network.box.port, rate, length or 0, place, network.a.id, network.b.id, root]
         self.process = subprocess.Popen(
             [sys.executable, __file__, BINARY, "--send", *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             text=True)
-        self.process.stdout.readline()
+        if not self.process.stdout.readline():
+            raise SystemExit(f"{name}: he did not begin")
 
     def stop(self):
         """Frames a second, and links; nothing when it was stopped before."""
@@ -222,36 +227,57 @@ def parts(attack):
 # --- what it costs -----------------------------------------------------------------------------------------------------
 
 
-def measure(network, attack, rounds):
-    """Ratios to honest neighbours of transfer and round trip; frames a second and links of the attackers; frames a second of
+@dataclasses.dataclass
+class Costs:
+    """Seconds of each transfer from a to b, mean microseconds of a round of messages there and back and those of each one, and the
+    part of a processor that the box takes in a round."""
+    transfers: list = dataclasses.field(default_factory=list)
+    means: list = dataclasses.field(default_factory=list)
+    round_trips: list = dataclasses.field(default_factory=list)
+    loads: list = dataclasses.field(default_factory=list)
+
+    def add(self, network, messages, round_trips):
+        self.transfers.extend(network.send(messages, MESSAGE_BYTES, Mode.BULK)[0] for _ in range(TRANSFERS))
+        used, start = network.box.processor_seconds(), time.monotonic()
+        times = network.round_trips(round_trips)
+        self.loads.append((network.box.processor_seconds() - used) / (time.monotonic() - start))
+        # A message meets what is sent in bursts, or does not: the middle one of a round says nothing, the mean does.
+        self.means.append(statistics.fmean(times))
+        self.round_trips += times
+
+    def compared(self, other):
+        """The ratios to another one's of transfer and message."""
+        return [statistics.median(theirs) / statistics.median(own) for own, theirs in (
+            (self.transfers, other.transfers), (self.means, other.means))]
+
+    def __str__(self):
+        """Milliseconds there and back in median and 95th percentile, and the box's load."""
+        times = sorted(self.round_trips)
+        return (f"{statistics.median(times) / 1000:7.2f} {times[int(len(times) * 0.95)] / 1000:7.2f} ms"
+                f"{statistics.median(self.loads):5.0%}")
+
+
+def measure(network, attack, rounds, *amounts):
+    """Costs beside him, and beside an honest neighbour or nobody; frames a second and links of the attackers; frames a second of
     the honest ones."""
     hostile, honest_pace = parts(attack), 0
-    beside_him, beside_other = ([], []), ([], [])
+    beside_him, beside_other = Costs(), Costs()
     told = [(rate, 1) for _, rate, _ in hostile]
     for number in range(rounds):
-        honest_ones = [("honest", pace, length) for (pace, _), (_, _, length) in zip(told, hostile)]
+        honest_ones = [("honest", pace, length) for (pace, _), (_, _, length) in zip(told, hostile) if length]
         turns = [(beside_him, hostile), (beside_other, honest_ones)]
         # Each comes first in turn: what the machine does meanwhile is charged to nobody.
         for costs, senders in turns if number % 2 == 0 else reversed(turns):
             processes = Processes(network, senders)
             try:
-                add_costs(network, costs)
+                costs.add(network, *amounts)
             finally:
                 end = processes.stop()
             if senders is hostile:
                 told = [ended for ended in end if ended] or told
             else:
                 honest_pace = sum(ended[0] for ended in end if ended)
-    ratios = [statistics.median(other) / statistics.median(his) for other, his in zip(beside_other, beside_him)]
-    return ratios, (sum(pace for pace, _ in told), sum(links for _, links in told)), honest_pace
-
-
-def add_costs(network, costs):
-    """Seconds of 50 MB from a to b, and of messages there and back."""
-    transfers, round_trips = costs
-    transfers.extend(network.send(MESSAGES, MESSAGE_BYTES, Mode.BULK)[0] for _ in range(TRANSFERS))
-    # A message meets what is sent in bursts, or does not: the middle one of a round says nothing, the mean does.
-    round_trips.append(statistics.fmean(network.round_trips(ROUND_TRIPS)))
+    return beside_him, beside_other, (sum(pace for pace, _ in told), sum(links for _, links in told)), honest_pace
 
 
 def join(network, newcomer):
@@ -275,42 +301,68 @@ def state(network, newcomer):
         set(network.box.neighbours()) - {newcomer.name}]
 
 
-def disturb(network, newcomer, before, name):
-    """The seconds of a newcomer while the attack lasts, and those until all is as before when it is over."""
+def disturb(network, applications, newcomer, before, name):
+    """The seconds until a newcomer is everybody's peer, and in sessions, while the attack lasts, and those until all is as before
+    when it is over."""
     process = Processes(network, parts(name))
     try:
-        joined = join(network, newcomer)
-        process.stop()
         start = time.monotonic()
-        wait("all is as before", lambda: state(network, newcomer) == before, WAIT_SECONDS)
-        return joined, time.monotonic() - start
+        joined = join(network, newcomer)
+        applications.visit(newcomer)
+        in_session = time.monotonic() - start
+        process.stop()
+        return joined, in_session, recover(network, applications, newcomer, before)
     finally:
         process.stop()
         newcomer.stop()
+
+
+def recover(network, applications, newcomer, before):
+    """The seconds until all is as before, from now on: who is there, and what applications get of each other."""
+    start = time.monotonic()
+    wait("all is as before", lambda: state(network, newcomer) == before, WAIT_SECONDS)
+    applications.visit(network.a)
+    return time.monotonic() - start
+
+
+def stage(root):
+    """The network, its applications at the box, a newcomer that has not come yet, and the state before."""
+    network = Network(root, IS_SEALED)
+    others = [Daemon(root, name, [network.box], relay=False) for name in ("newcomer", STALLER)]
+    for other in others:
+        other.identity("new")
+    applications = Applications(root, network.box, [network.a, *others])
+    applications.visit(network.a)
+    return network, applications, others[0], state(network, others[0])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--attacks", default=",".join([*ATTACKS, "forged+flows", "invented+replays"]))
     parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--send", nargs=7, help=argparse.SUPPRESS)
+    parser.add_argument("--messages", type=int, default=MESSAGES, help=f"of {MESSAGE_BYTES} bytes in a transfer")
+    parser.add_argument("--round-trips", type=int, default=ROUND_TRIPS, help="in a round")
+    parser.add_argument("--send", nargs=8, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.send:
-        name, *numbers, sender, receiver = options.send
+        name, *numbers, sender, receiver, root = options.send
         port, rate, length, place = (float(number) for number in numbers)
-        return misbehave(int(port), name, rate, int(length), int(place), bytes.fromhex(sender), bytes.fromhex(receiver))
-    print("attack            frames/s  honest  links  50 MB  message  newcomer  as before")
+        return misbehave(
+            int(port), name, rate, int(length), int(place), bytes.fromhex(sender), bytes.fromhex(receiver), root)
+    print("attack            frames/s  honest  links  50 MB  message  median     p95     CPU  newcomer   session  as before   "
+          "without him: median, p95, CPU")
     with tempfile.TemporaryDirectory(prefix="causeway-") as root:
-        network = Network(root, IS_SEALED)
-        newcomer = Daemon(root, "newcomer", [network.box], relay=False)
+        network, applications, newcomer, before = stage(root)
         try:
-            before = state(network, newcomer)
             for name in options.attacks.split(","):
-                ratios, (pace, links), honest_pace = measure(network, name, options.rounds)
-                joined, after = disturb(network, newcomer, before, name)
-                print(f"{name:16} {pace:9,.0f} {honest_pace:7,.0f} {links:6} {ratios[0]:6.2f} {ratios[1]:8.2f} {joined:8.1f} s "
-                      f"{after:8.1f} s", flush=True)
+                his, other, (pace, links), honest_pace = measure(
+                    network, name, options.rounds, options.messages, options.round_trips)
+                ratios = his.compared(other)
+                joined, in_session, after = disturb(network, applications, newcomer, before, name)
+                print(f"{name:16} {pace:9,.0f} {honest_pace:7,.0f} {links:6} {ratios[0]:6.2f} {ratios[1]:8.2f} {his} {joined:7.1f} s "
+                      f"{in_session:7.1f} s {after:8.1f} s   {other}", flush=True)
         finally:
+            applications.stop()
             network.stop()
 
 

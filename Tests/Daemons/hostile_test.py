@@ -3,9 +3,7 @@
 import tempfile
 import unittest
 
-from daemons import Daemon, wait
-from hostile import ATTACKS, IS_SEALED, WAIT_SECONDS, Process, join, state
-from relay import Network
+from hostile import ATTACKS, Process, join, recover, stage
 
 
 class HostileTest(unittest.TestCase):
@@ -13,21 +11,21 @@ class HostileTest(unittest.TestCase):
     def setUpClass(cls):
         directory = tempfile.TemporaryDirectory(prefix="causeway-")
         cls.addClassCleanup(directory.cleanup)
-        cls.network = Network(directory.name, IS_SEALED)
+        cls.network, cls.applications, cls.newcomer, cls.before = stage(directory.name)
         cls.addClassCleanup(cls.network.stop)
-        cls.newcomer = Daemon(directory.name, "newcomer", [cls.network.box], relay=False)
-        cls.before = state(cls.network, cls.newcomer)
+        cls.addClassCleanup(cls.applications.stop)
 
     def suffer(self, attack):
-        """Messages arrive and a newcomer is everybody's peer while the attack lasts; then all is as before."""
+        """Messages arrive, and a newcomer is everybody's peer and in sessions, while the attack lasts; then all is as before."""
         process = Process(self.network, attack, *ATTACKS[attack][1:])
         self.addCleanup(self.newcomer.stop)
         self.addCleanup(process.stop)
         self.network.talk.send_many(50, 1000)
         join(self.network, self.newcomer)
+        self.applications.visit(self.newcomer)
         self.network.talk.send_many(50, 1000)
         process.stop()
-        wait("all is as before", lambda: state(self.network, self.newcomer) == self.before, WAIT_SECONDS)
+        recover(self.network, self.applications, self.newcomer, self.before)
 
     def test_frames_with_anothers_id(self):
         self.suffer("spoofed")
@@ -55,6 +53,15 @@ class HostileTest(unittest.TestCase):
 
     def test_invented_nodes_with_sessions(self):
         self.suffer("sessions")
+
+    def test_session_tables_that_cost(self):
+        self.suffer("tables")
+
+    def test_invitations_that_stay(self):
+        self.suffer("invitations")
+
+    def test_accepted_transfers_that_stall(self):
+        self.suffer("stalls")
 
 
 if __name__ == "__main__":

@@ -22,19 +22,23 @@ class Conversation:
     """`send(kind, payload)` sends a frame to the peer; `tell(word, **pairs)` says what happened, and `take(kind, message)` gets what
     the peer says."""
 
+    # Bytes of a segment, and segments on their way.
+    data_bytes_max, segments_max = DATA_BYTES_MAX, 1
+
     def __init__(self, identity, peer_id, own_flags, peer_flags, peer_epoch, send, tell, take):
         self.identity, self.peer_id, self.own_flags, self.peer_flags = identity, peer_id, own_flags, peer_flags
         self.peer_epoch, self._send, self._tell, self._take = peer_epoch, send, tell, take
         self.is_client = identity.id < peer_id
         self._peer_channel_epoch = peer_epoch
         self._session, self._accepted, self._is_told = None, False, False
+        # What is not acknowledged, and the offset of its first byte.
         self._outgoing, self._acknowledged, self._incoming, self._read = b"", 0, {}, 0
         self._stream, self._due = b"", 0.0
 
     def say(self, kind, data, length=None):
         """`length` is what to announce instead of the true one. Returns what tells whether the message was acknowledged."""
         self._outgoing += struct.pack(">IB", len(data) if length is None else length, kind) + data
-        end, self._due = len(self._outgoing), 0.0
+        end, self._due = self._acknowledged + len(self._outgoing), 0.0
         self.tick()
         return lambda: self._acknowledged >= end
 
@@ -47,16 +51,16 @@ class Conversation:
             return
         self._due = time.monotonic() + RETRY_SECONDS
         if self._session is None:
-            if self._acknowledged < len(self._outgoing):
+            if self._outgoing:
                 self._begin() if self.is_client else self._send(HANDSHAKE, self._epochs())
         elif not self._accepted:
             self._greet()
-        elif self._acknowledged < len(self._outgoing):
-            data = self._outgoing[self._acknowledged :][:DATA_BYTES_MAX]
+        else:
             clock = max(int(time.monotonic() * 1e6) & 0xFFFFFFFF, 1)
-            header = SEGMENT_HEADER.pack(
-                self._peer_channel_epoch, self.identity.epoch, INTERACTIVE, 0, 0, clock, self._acknowledged)
-            self._seal(SEGMENT, header + data)
+            for start in range(0, len(self._outgoing), self.data_bytes_max)[: self.segments_max]:
+                header = SEGMENT_HEADER.pack(
+                    self._peer_channel_epoch, self.identity.epoch, INTERACTIVE, 0, 0, clock, self._acknowledged + start)
+                self._seal(SEGMENT, header + self._outgoing[start : start + self.data_bytes_max])
 
     # --- sealing -------------------------------------------------------------------------------------------------------
 
@@ -111,8 +115,9 @@ class Conversation:
         elif kind == ACKNOWLEDGEMENT:
             (_, _, lane, _, _, _, cumulative, _) = ACKNOWLEDGEMENT_HEADER.unpack_from(payload)
             if lane == INTERACTIVE and cumulative > self._acknowledged:
+                self._outgoing = self._outgoing[cumulative - self._acknowledged :]
                 self._acknowledged, self._due = cumulative, 0.0
-                if cumulative == len(self._outgoing):
+                if not self._outgoing:
                     self._tell("delivered", peer=self.peer_id.hex())
         elif kind == RESET:
             meant, current = EPOCHS.unpack(payload)

@@ -1,0 +1,254 @@
+"""A hostile member in sessions of applications, for hostile.py: tables that cost, invitations that stay, transfers that stall. And
+the applications that are its victims, two at one box. Written from docs/protocol.md, “Sessions”, and docs/resources.md."""
+import itertools
+import os
+import struct
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../Examples/python"))
+
+from branch import behind
+from causeway import CausewayError, Node, Outcome
+from daemons import BINARY, Daemon
+from member import Key
+from membership import (
+    ACCEPTED, ANSWER, INVITE, LEFT, TABLE, TABLE_HEADER, WANTED, WELCOME, Membership, Record, Table, Ticket, endpoint,
+    session_id)
+from stranger import STORED, Offer, leaf
+
+SERVICE, FILES, VICTIM = "claimed", "claimed-files", "victim"
+# The application leaves invitations with this context unanswered, as a person does who is not there.
+STAYS = b"stays"
+STALLER = "staller"
+ENDPOINT = struct.pack(">I", 1)
+INVITATION_SECONDS, INVITATION_SECONDS_MAX = 30, 3600
+# Members meet only where their nodes seal their traffic, and are 8 at most: as the applications' sessions.
+RULES = bytes([2, 8])
+# With these, each with a session of its own, come as many invitations as one node takes in all.
+INVITERS = 9
+# With three signatures each a table of 31 kB.
+FORMER_MEMBERS = 100
+TABLES_MADE = 50
+TRANSFERS = 15
+SESSIONS_KEPT = 8
+DATA = b"abc"
+WAIT_SECONDS = 30
+
+
+# --- the victims -------------------------------------------------------------------------------------------------------
+
+
+class Applications:
+    """One at the box accepts each invitation that is not to stay, into a session of its own; the other one is `causeway receive`,
+    and accepts what these daemons send."""
+
+    def __init__(self, root, box, senders):
+        self.node = Node.connect(VICTIM, api(box))
+        self.invitations = self.node.advertise(SERVICE)
+        threading.Thread(target=self._accept, daemon=True).start()
+        folder = os.path.join(root, "received")
+        os.makedirs(folder)
+        wanted = [word for sender in senders for word in ("--from", sender.id)]
+        self.receiver = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", BINARY, "receive", folder, "--type", FILES, *wanted, "--config", box.config],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        browse, found = self.node.browse(FILES), None
+        while not found or found.kind != "found":
+            found = browse.next(WAIT_SECONDS)
+        self.addresses, self.visits = (self.invitations.address, found.address), itertools.count()
+
+    def visit(self, daemon):
+        """Wait until an application of this daemon is in a session with the first one, and has a file stored by the second."""
+        for attempt in (self._enter, self._store):
+            insist(lambda: attempt(daemon))
+
+    def stop(self):
+        self.receiver.terminate()
+        self.receiver.wait(10)
+        self.node.close()
+
+    def _accept(self):
+        sessions = []
+        for invitation in self.invitations:
+            if invitation.context == STAYS:
+                continue
+            sessions.append(self.node.open_session(SERVICE))
+            try:
+                invitation.accept(sessions[-1])
+            except CausewayError:                       # it has ended meanwhile
+                pass
+            if len(sessions) > SESSIONS_KEPT:
+                sessions.pop(0).leave()
+
+    def _enter(self, daemon):
+        with self._visitor(daemon, SERVICE, self.addresses[0]):
+            pass
+
+    def _store(self, daemon):
+        with self._visitor(daemon, FILES, self.addresses[1]) as visitor:
+            name = f"visit-{next(self.visits)}"
+            assert Offer(visitor.node, FILES, name, [name], len(DATA), before=visitor).send_file(DATA, leaf(DATA)) == STORED
+
+    def _visitor(self, daemon, service, address):
+        return Visitor(f"visitor {next(self.visits)}", daemon, service, address)
+
+
+class Visitor:
+    """An application that is in a session with the one at `address`."""
+
+    def __init__(self, name, daemon, service, address):
+        self.node, self.address = Node.connect(name, api(daemon)), address
+        self.session = self.node.open_session(service)
+
+    def __enter__(self):
+        try:
+            outcome, why = self.session.invite(self.address).wait(WAIT_SECONDS)
+            assert outcome == Outcome.CONNECTED, (outcome, why)
+        except BaseException:
+            self.node.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.node.close()
+
+
+def api(daemon):
+    return f"{daemon.directory}/run/api.sock"
+
+
+def insist(attempt):
+    end = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            return attempt()
+        except (AssertionError, CausewayError):
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+
+
+# --- tables that cost --------------------------------------------------------------------------------------------------
+
+
+class Host(Membership):
+    """A member of a session that it admits the victim to. Its founder is nowhere: a key that signs fast."""
+
+    def __init__(self, identity, send):
+        super().__init__(identity, ENDPOINT, send, lambda *_: True, lambda word, **pairs: None)
+        self.founder = Key()
+        self.origin = self.founder.id + ENDPOINT + self.founder.point + os.urandom(16) + RULES
+        self.session = session_id(self.origin)
+        self._table.origins[self.session] = self.origin
+        for key, depth in ((self.founder, 0), (identity, 1)):
+            address, ticket = self._ticket(key, 1, depth)
+            self._table.records[self.session, address] = Record(key.point, ticket, ticket)
+        self.members = [Key() for _ in range(FORMER_MEMBERS)]
+
+    def invite(self, node):
+        self.victim = node + endpoint(SERVICE, VICTIM, os.getuid())
+        self._send(node, INVITE, invitation(INVITATION_SECONDS, self.victim, self.origin, b""))
+
+    def table(self, version):
+        """All former members have been admitted once more since the last version, and have left."""
+        table = Table()
+        table.origins[self.session] = self.origin
+        for member in self.members:
+            address, ticket = self._ticket(member, version, 1)
+            signed = b"causeway-leaves-1" + self.session + address + struct.pack(">IB", version, WANTED)
+            departure = bytes([LEFT, WANTED, 0]) + member.sign(signed)
+            table.records[self.session, address] = Record(member.point, ticket, ticket, departure)
+        return TABLE_HEADER.pack(self.session, ENDPOINT, self.victim[16:], 0, bytes(16)) + table.bytes()
+
+    def take(self, node, kind, payload):
+        if kind != ANSWER:
+            # Connected once, it goes by no table but its own.
+            return None if self.connected() else super().take(node, kind, payload)
+        if payload[4] == ACCEPTED:
+            ticket = Ticket(1, 2, self.address, b"", b"")
+            admits = self.identity.sign(b"causeway-admits-1" + ticket.text(self.session, self.victim))
+            self._send(node, WELCOME, payload[:4] + struct.pack(">BIB", 1, 1, 2) + admits + b"\0" + self._table.bytes())
+
+    def _ticket(self, member, version, depth):
+        """An address of a key, and its ticket by the founder."""
+        address, ticket = member.id + ENDPOINT, Ticket(version, depth, self.founder.id + ENDPOINT, b"", b"")
+        text = ticket.text(self.session, address)
+        return address, replace(ticket, admits=self.founder.sign(b"causeway-admits-1" + text),
+                                accepts=member.sign(b"causeway-accepts-1" + text))
+
+
+def invitation(seconds, invitee, origin, context):
+    return struct.pack(">4sH4s4sBx", os.urandom(4), seconds, ENDPOINT, invitee[16:], 1) + origin + context
+
+
+def tables(me, port, sender, receiver):
+    """An invented node's tables, rightly signed: 300 signatures each. The next one goes when the box has taken the last one."""
+    nodes = behind(me, 1, False, take=lambda _, kind, message: host.take(me.box, kind, message))
+    nodes.introduce()
+    end = nodes.ends[nodes.identities[0].id]
+    # The founder has no node.
+    host = Host(nodes.identities[0], lambda to, kind, payload: end.say(kind, payload) if to == me.box else lambda: False)
+    host.invite(me.box)
+    end_of_wait = time.monotonic() + WAIT_SECONDS
+    while not host.connected():
+        assert time.monotonic() < end_of_wait, "the application does not come into his session"
+        me.serve(0.05)
+        host.tick()
+    made = []
+    for version in range(1, TABLES_MADE + 1):
+        made.append(host.table(version))
+        me.serve()
+    for table in itertools.chain(made, map(host.table, itertools.count(TABLES_MADE + 1))):
+        is_taken = end.say(TABLE, table)
+        yield b""
+        while not is_taken():
+            yield b""
+
+
+# --- invitations that stay ---------------------------------------------------------------------------------------------
+
+
+def invitations(me, port, sender, receiver):
+    """Invented nodes whose invitations of an hour nobody answers; when one has ended another one comes."""
+    nodes, victim = behind(me, INVITERS, False), me.box + endpoint(SERVICE, VICTIM, os.getuid())
+    nodes.introduce()
+    for identity in itertools.cycle(nodes.identities):
+        origin = identity.id + ENDPOINT + identity.point + os.urandom(16) + RULES
+        nodes.ends[identity.id].say(INVITE, invitation(INVITATION_SECONDS_MAX, victim, origin, STAYS))
+        yield b""
+
+
+# --- transfers that stall ----------------------------------------------------------------------------------------------
+
+
+def stalls(me, port, sender, receiver):
+    """A daemon of his own, one of those that the receiver accepts: its application has all places for transfers that it can
+    get, and sends nothing of the files."""
+    daemon = Daemon(me.root, STALLER, [SimpleNamespace(port=port)], relay=False).start()
+    node, is_full = Node.connect(STALLER, api(daemon)), threading.Event()
+
+    def stall():
+        offers = []
+        for number in itertools.count():
+            offers = [offer for offer in offers if offer.stream.end is None and offer.records.stream.end is None]
+            try:
+                if len(offers) < TRANSFERS:
+                    name = f"stalled-{number}"
+                    offer = Offer(node, FILES, name, [name], len(DATA), before=offers[0] if offers else None)
+                    offer.send_manifest()
+                    offers.append(offer)
+                    continue
+            except (AssertionError, CausewayError):     # this one found no place
+                pass
+            is_full.set()
+            time.sleep(1)
+
+    threading.Thread(target=stall, daemon=True).start()
+    while not is_full.is_set():
+        me.serve(0.05)
+    yield from itertools.repeat(b"")
