@@ -230,12 +230,11 @@ def stalls(me, port, sender, receiver):
     """A daemon of his own, one of those that the receiver accepts: its application has all places for transfers that it can
     get, and sends nothing of the files."""
     daemon = Daemon(me.root, STALLER, [SimpleNamespace(port=port)], relay=False).start()
-    node, is_full = Node.connect(STALLER, api(daemon)), threading.Event()
+    node, offers = Node.connect(STALLER, api(daemon)), []
 
     def stall():
-        offers = []
         for number in itertools.count():
-            offers = [offer for offer in offers if offer.stream.end is None and offer.records.stream.end is None]
+            offers[:] = [offer for offer in offers if offer.stream.end is None and offer.records.stream.end is None]
             try:
                 if len(offers) < TRANSFERS:
                     name = f"stalled-{number}"
@@ -245,10 +244,14 @@ def stalls(me, port, sender, receiver):
                     continue
             except (AssertionError, CausewayError):     # this one found no place
                 pass
-            is_full.set()
             time.sleep(1)
 
     threading.Thread(target=stall, daemon=True).start()
-    while not is_full.is_set():
-        me.serve(0.05)
+    # One that finds no place learns it late.
+    count, end = 0, time.monotonic() + WAIT_SECONDS
+    while not offers or len(offers) > count:
+        assert time.monotonic() < end, "nothing of his was accepted"
+        count, second = len(offers), time.monotonic() + 1
+        while time.monotonic() < second:
+            me.serve(0.05)
     yield from itertools.repeat(b"")
