@@ -33,7 +33,7 @@ RULES = bytes([2, 8])
 INVITERS = 9
 # With three signatures each a table of 31 kB.
 FORMER_MEMBERS = 100
-TABLES_MADE = 50
+TABLES_MADE = 20
 TRANSFERS = 15
 SESSIONS_KEPT = 8
 DATA = b"abc"
