@@ -62,12 +62,13 @@ extension Sessions {
   ///
   /// The places are shared by the links over which the nodes are reached, as those of invitations (`FairPlaces`). An address
   /// that was invited in vain gives way to one of a link with no more places; then the newest one of the link with most, if
-  /// that has more. Addresses of a higher standing stay.
+  /// that has more, and of several the highest, because the lowest ones invite. Addresses of a higher standing stay. An
+  /// address of this node takes only the place of one that was invited in vain.
   private func forgetOneGathering(of application: UInt32, for newcomer: NodeID) -> Bool {
     struct Rival {
       let session: Int, index: Int, link: Int
-      let hasFailed: Bool
-      let since: Instant
+      let gathering: Gathering
+      var hasFailed: Bool { gathering.failures > 0 }
     }
     let own = holder(newcomer)
     var links = [own.ingress]
@@ -83,17 +84,23 @@ extension Sessions {
           counts.append(0)
         }
         counts[link] += 1
-        rivals.append(
-          Rival(session: place, index: index, link: link, hasFailed: gathering.failures > 0, since: gathering.since))
+        rivals.append(Rival(session: place, index: index, link: link, gathering: gathering))
       }
     }
     func isBefore(_ a: Rival, _ b: Rival) -> Bool {
       if a.hasFailed != b.hasFailed { return a.hasFailed }
       if counts[a.link] != counts[b.link] { return counts[a.link] > counts[b.link] }
-      return !a.hasFailed && a.since > b.since
+      if a.hasFailed { return false }
+      return a.gathering.since == b.gathering.since
+        ? a.gathering.address > b.gathering.address : a.gathering.since > b.gathering.since
     }
     var leaver: Rival?
-    for rival in rivals where counts[rival.link] > counts[0] || rival.hasFailed && counts[rival.link] == counts[0] {
+    for rival in rivals {
+      let mayLeave =
+        newcomer == local
+        ? rival.hasFailed
+        : counts[rival.link] > counts[0] || rival.hasFailed && counts[rival.link] == counts[0]
+      if !mayLeave { continue }
       if let other = leaver, !isBefore(rival, other) { continue }
       leaver = rival
     }
