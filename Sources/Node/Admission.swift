@@ -4,8 +4,9 @@ import Primitives
 ///
 /// An inbound stream starts as a pending stream: a descriptor and a few bytes, until its first bytes look like TLS.
 /// Then it gets a handshake, which costs memory and computing. Both are limited in total and by source, and some places
-/// of each are reserved for sources where a known peer was met before. Above half full, pending streams are dropped at
-/// random (like OpenSSH's MaxStartups), so that honest ones have a chance during a flood.
+/// of each are reserved for sources where a known peer was met before. Above half full, a stream of a source without one takes
+/// the place of a source with several; without such a source streams are dropped at random (like OpenSSH's MaxStartups), so
+/// that honest ones have a chance during a flood.
 ///
 /// A handshake costs computing. One that fails, or whose link ends before it is proven, is charged to its address; an
 /// address with too many of them is refused before the next one.
@@ -65,6 +66,15 @@ public struct Admission {
 
   public init() {}
 
+  /// When others wait: how long a handshake may receive no bytes, and how long it may take in all, before it gives way. Over
+  /// Bluetooth a round trip takes up to 400 ms.
+  public static func patience(_ bearer: BearerKind) -> (silence: TimeSpan, total: TimeSpan) {
+    switch bearer {
+    case .bluetoothLE, .bluetoothClassic: (.milliseconds(2500), .seconds(8))
+    case .ethernet, .wifi, .wifiDirect, .loopback: (.milliseconds(500), .seconds(2))
+    }
+  }
+
   /// Time from admission to the proof of a key. Over Bluetooth a handshake takes three round trips of up to 400 ms,
   /// and some kilobytes at as little as 5 kB/s.
   public static func deadline(_ bearer: BearerKind) -> TimeSpan {
@@ -74,14 +84,15 @@ public struct Admission {
     }
   }
 
-  /// A stream from `source` arrived. Nil admits it as a pending stream. `random` is 64 random bits.
-  public mutating func arrive(_ source: UInt64, random: UInt64, now: Instant) -> Refusal? {
+  /// A stream from `source` arrived. Nil admits it as a pending stream. `random` is 64 random bits. `replaces`: the place of
+  /// another pending stream was taken back for it.
+  public mutating func arrive(_ source: UInt64, random: UInt64, replaces: Bool = false, now: Instant) -> Refusal? {
     let isKnown = known.contains(source)
     let index = sources.firstIndex { $0.source == source }
     if let index, sources[index].count >= Self.perSourceMax { return refuse(.sourceFull) }
     if waste.next(source) > now { return refuse(.wasteful) }
     if pendingStreams >= Self.pendingStreamsMax - (isKnown ? 0 : Self.reserved) { return refuse(.full) }
-    if !isKnown && pendingStreams > Self.dropFrom {
+    if !isKnown && !replaces && pendingStreams > Self.dropFrom {
       // Drop probability: 0 at half full, 1 at full.
       let share = UInt64(pendingStreams - Self.dropFrom) &* 1000 / UInt64(Self.pendingStreamsMax - Self.dropFrom)
       if random % 1000 < share { return refuse(.dropped) }
@@ -91,10 +102,14 @@ public struct Admission {
     return nil
   }
 
+  /// The handshakes that may take place at once for one of this source to begin.
+  public func handshakesMax(for source: UInt64) -> Int {
+    known.contains(source) ? Self.handshakesMax : Self.handshakesMax - Self.reserved
+  }
+
   /// The pending stream sends TLS. True when its handshake may begin; otherwise it waits until another handshake ends.
   public mutating func begin(_ source: UInt64) -> Bool {
-    let limit = known.contains(source) ? Self.handshakesMax : Self.handshakesMax - Self.reserved
-    guard handshakes < limit else { return false }
+    guard handshakes < handshakesMax(for: source) else { return false }
     pendingStreams -= 1
     handshakes += 1
     return true

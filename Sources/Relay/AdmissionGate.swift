@@ -1,11 +1,13 @@
 import Node
 import Primitives
 
-/// Inbound streams until their handshake may begin. Sans-IO: `InboundStreams` owns the descriptors and gives each stream a
-/// number. `Admission` decides which stream may enter; the gate keeps the first bytes of each.
+/// Inbound streams until their key is proved. Sans-IO: `InboundStreams` owns the descriptors and gives each stream a
+/// number. `Admission` decides which stream may enter; the gate keeps the first bytes of each, and takes a place back that
+/// makes no progress, or that belongs to a source with several, when another source waits.
 ///
 /// The rule: call `arrive` once for a stream, then `receive` for its bytes and `leave` when it has ended, and carry out
-/// what they return; `handshakeEnded` once for each stream that opened; `nextExpired` no later than `deadline`.
+/// what they return. Of a stream that opened, call `progressed` when bytes come and `handshakeEnded` once. Call `nextExpired` and
+/// `nextStalled` no later than `deadline`, and `nextExpired` after each `arrive`.
 struct AdmissionGate {
   /// The bytes by which TLS is recognised. No more are read of a byte stream before its handshake begins.
   static let bytesNeeded = 6
@@ -41,30 +43,58 @@ struct AdmissionGate {
   private struct Entry {
     let stream: UInt32
     let source: UInt64
+    let bearer: BearerKind
     let deadline: Instant
     var bytes: [UInt8] = []
     /// It speaks TLS.
     var isReady = false
   }
 
+  private struct Handshake {
+    let stream: UInt32
+    let source: UInt64
+    let bearer: BearerKind
+    let begunAt: Instant
+    var heardAt: Instant
+
+    /// From then on it gives way.
+    var stalledAt: Instant {
+      let patience = Admission.patience(bearer)
+      return min(heardAt + patience.silence, begunAt + patience.total)
+    }
+  }
+
   private(set) var admission = Admission()
   /// Oldest first; at most `Admission.pendingStreamsMax`.
   private var entries: [Entry] = []
+  /// Oldest first; at most `Admission.handshakesMax`.
+  private var handshakes: [Handshake] = []
+  /// Streams whose place another one has.
+  private var displaced: [UInt32] = []
 
-  /// When the next stream expires.
-  var deadline: Instant { entries.reduce(.never) { min($0, $1.deadline) } }
+  /// When the next stream expires, or a handshake gives way.
+  var deadline: Instant {
+    let expiry = entries.reduce(.never) { min($0, $1.deadline) }
+    guard let fewest = fewestOfWaiting else { return expiry }
+    return handshakes.reduce(expiry) { handshakeCount($1.source) > fewest ? min($0, $1.stalledAt) : $0 }
+  }
 
   /// Adds a stream; false when it is refused. `random`: 64 random bits.
   mutating func arrive(_ stream: UInt32, _ source: UInt64, over bearer: BearerKind, random: UInt64, now: Instant)
     -> Bool
   {
-    if admission.arrive(source, random: random, now: now) != nil { return false }
-    entries.append(Entry(stream: stream, source: source, deadline: now + Admission.deadline(bearer)))
+    let crowded = crowdedIndex(for: source)
+    if let crowded {
+      displaced.append(entries[crowded].stream)
+      leave(at: crowded, .dropped)
+    }
+    if admission.arrive(source, random: random, replaces: crowded != nil, now: now) != nil { return false }
+    entries.append(Entry(stream: stream, source: source, bearer: bearer, deadline: now + Admission.deadline(bearer)))
     return true
   }
 
   /// Handles bytes of a stream.
-  mutating func receive(_ bytes: UnsafeRawBufferPointer, from stream: UInt32) -> Verdict {
+  mutating func receive(_ bytes: UnsafeRawBufferPointer, from stream: UInt32, now: Instant) -> Verdict {
     guard let index = index(of: stream) else { return .refused }
     entries[index].bytes += bytes
     switch Admission.isClientHello(entries[index].bytes) {
@@ -74,7 +104,7 @@ struct AdmissionGate {
       return .refused
     case .some(true):
       entries[index].isReady = true
-      return begin(at: index).map { .opens($0) } ?? .waits
+      return begin(at: index, now).map { .opens($0) } ?? .waits
     }
   }
 
@@ -83,41 +113,93 @@ struct AdmissionGate {
     if let index = index(of: stream) { leave(at: index, .silent) }
   }
 
-  /// A handshake has ended. Returns the stream that takes the free slot: of those that may begin, the one that has waited
-  /// longest.
-  mutating func handshakeEnded(_ source: UInt64, _ end: HandshakeEnd, now: Instant) -> Opening? {
+  /// Bytes of a handshake have come.
+  mutating func progressed(_ stream: UInt32, now: Instant) {
+    guard let index = handshakes.firstIndex(where: { $0.stream == stream }) else { return }
+    handshakes[index].heardAt = now
+  }
+
+  /// A handshake has ended. Returns the stream that takes the free slot: of those that may begin, one of the source with the
+  /// fewest handshakes, of these the one that has waited longest.
+  mutating func handshakeEnded(_ stream: UInt32, _ end: HandshakeEnd, now: Instant) -> Opening? {
+    guard let ended = handshakes.firstIndex(where: { $0.stream == stream }) else { return nil }
+    let source = handshakes.remove(at: ended).source
     admission.leave(source, hadHandshake: true)
     switch end {
     case .link(isKnown: true): admission.met(source)
     case .link(isKnown: false): break
     case .noLink: admission.wasted(source, now: now)
     }
-    for index in entries.indices where entries[index].isReady {
-      if let opening = begin(at: index) { return opening }
+    var next: (index: Int, handshakes: Int)?
+    for (index, entry) in entries.enumerated()
+    where entry.isReady && admission.handshakes < admission.handshakesMax(for: entry.source) {
+      let count = handshakeCount(entry.source)
+      if next == nil || count < next!.handshakes { next = (index, count) }
     }
-    return nil
+    return next.flatMap { begin(at: $0.index, now) }
+  }
+
+  /// Returns a handshake to end, because it makes no progress and another source waits for its place; call it, and
+  /// `handshakeEnded`, until it returns nil. Of several it is one of the source with most, of these the one that stalled first.
+  func nextStalled(now: Instant) -> UInt32? {
+    guard let fewest = fewestOfWaiting else { return nil }
+    var next: (handshake: Handshake, count: Int)?
+    for handshake in handshakes where handshake.stalledAt <= now {
+      let count = handshakeCount(handshake.source)
+      if count <= fewest { continue }
+      if let other = next, other.count > count { continue }
+      if let other = next, other.count == count && other.handshake.stalledAt <= handshake.stalledAt { continue }
+      next = (handshake, count)
+    }
+    return next?.handshake.stream
   }
 
   /// A link from this source has ended before it was worth its handshake.
   mutating func wasted(_ source: UInt64, now: Instant) { admission.wasted(source, now: now) }
 
-  /// Removes and returns a stream whose deadline has passed; call it until it returns nil.
+  /// Removes and returns a stream whose deadline has passed, or whose place another one has; call it until it returns nil.
   mutating func nextExpired(now: Instant) -> UInt32? {
+    if let stream = displaced.popLast() { return stream }
     guard let index = entries.firstIndex(where: { $0.deadline <= now }) else { return nil }
     let stream = entries[index].stream
     leave(at: index, .silent)
     return stream
   }
 
-  private mutating func begin(at index: Int) -> Opening? {
+  private mutating func begin(at index: Int, _ now: Instant) -> Opening? {
     guard admission.begin(entries[index].source) else { return nil }
     let entry = entries.remove(at: index)
+    handshakes.append(
+      Handshake(stream: entry.stream, source: entry.source, bearer: entry.bearer, begunAt: now, heardAt: now))
     return Opening(stream: entry.stream, source: entry.source, bytes: entry.bytes, deadline: entry.deadline)
   }
 
   private mutating func leave(at index: Int, _ reason: Admission.Refusal) {
     admission.count(reason)
     admission.leave(entries.remove(at: index).source, hadHandshake: false)
+  }
+
+  private func handshakeCount(_ source: UInt64) -> Int { handshakes.count { $0.source == source } }
+
+  /// The handshakes of the source with the fewest that has a stream waiting which would begin if another handshake ended; nil
+  /// without such a stream. A handshake of a source with more gives way to it.
+  private var fewestOfWaiting: Int? {
+    var fewest: Int?
+    for entry in entries
+    where entry.isReady && admission.handshakes <= admission.handshakesMax(for: entry.source) {
+      fewest = min(fewest ?? .max, handshakeCount(entry.source))
+    }
+    return fewest
+  }
+
+  /// The youngest pending stream of the source with most, if that has several and the newcomer's source has none; nil as long as
+  /// there is room for all.
+  private func crowdedIndex(for newcomer: UInt64) -> Int? {
+    if admission.pendingStreams <= Admission.dropFrom { return nil }
+    var counts: [UInt64: Int] = [:]
+    for entry in entries { counts[entry.source, default: 0] += 1 }
+    guard counts[newcomer] == nil, let most = counts.values.max(), most > 1 else { return nil }
+    return entries.lastIndex { counts[$0.source] == most }
   }
 
   private func index(of stream: UInt32) -> Int? { entries.firstIndex { $0.stream == stream } }

@@ -5,8 +5,10 @@ import Reactor
 
 /// The interface that inbound streams need from the relay.
 protocol InboundStreamsDelegate: AnyObject {
-  /// The stream's first bytes are a TLS ClientHello. Its key must be proven by `deadline`.
-  func streamAdmitted(_ stream: StreamHandoff, _ bytes: [UInt8], source: UInt64, deadline: Instant)
+  /// The stream's first bytes are a TLS ClientHello. Its key must be proven by the opening's deadline.
+  func streamAdmitted(_ stream: StreamHandoff, _ opening: AdmissionGate.Opening)
+  /// The handshake of an admitted stream makes no progress, and another stream waits for its place: it is to be ended now.
+  func streamStalled(_ number: UInt32)
 }
 
 /// The descriptors of the streams at the admission gate. Each costs a descriptor, an epoll entry and six bytes (a
@@ -50,12 +52,16 @@ final class InboundStreams {
       return refuse(handoff)
     }
     streams.append(stream)
+    closeExpired()
     setTimer()
   }
 
+  /// Bytes of an admitted stream have come before its key is proved.
+  func progressed(_ number: UInt32) { gate.progressed(number, now: loop.now) }
+
   /// The handshake of an admitted stream has ended.
-  func handshakeEnded(_ source: UInt64, _ end: AdmissionGate.HandshakeEnd) {
-    if let opening = gate.handshakeEnded(source, end, now: loop.now) { open(opening) }
+  func handshakeEnded(_ number: UInt32, _ end: AdmissionGate.HandshakeEnd) {
+    if let opening = gate.handshakeEnded(number, end, now: loop.now) { open(opening) }
   }
 
   /// A link of an admitted stream has ended before it was worth its handshake.
@@ -79,11 +85,12 @@ final class InboundStreams {
     if count < 0 && (csystem_errno() == EAGAIN || csystem_errno() == EINTR) { return }
     if count <= 0 { return end(stream) }
     stream.bytesTaken += count
-    switch gate.receive(UnsafeRawBufferPointer(rebasing: scratch.incoming[..<count]), from: stream.number) {
+    switch gate.receive(UnsafeRawBufferPointer(rebasing: scratch.incoming[..<count]), from: stream.number, now: loop.now) {
     case .incomplete: return
     case .waits:
       stream.isWaiting = true
       loop.modify(registration, .hangUp)
+      setTimer()
     case .opens(let opening): open(opening)
     case .refused:
       forget(stream)
@@ -94,7 +101,7 @@ final class InboundStreams {
   private func open(_ opening: AdmissionGate.Opening) {
     guard let stream = streams.first(where: { $0.number == opening.stream }) else { return }
     forget(stream)
-    delegate.streamAdmitted(stream.handoff, opening.bytes, source: opening.source, deadline: opening.deadline)
+    delegate.streamAdmitted(stream.handoff, opening)
   }
 
   private func end(_ stream: InboundStream) {
@@ -111,12 +118,18 @@ final class InboundStreams {
   }
 
   private func timeUp() {
+    closeExpired()
+    // Each one that ends lets another one begin.
+    while let number = gate.nextStalled(now: loop.now) { delegate.streamStalled(number) }
+    setTimer()
+  }
+
+  private func closeExpired() {
     while let number = gate.nextExpired(now: loop.now) {
       guard let stream = streams.first(where: { $0.number == number }) else { continue }
       forget(stream)
       CSystem.close(stream.handoff.descriptor)
     }
-    setTimer()
   }
 
   private func setTimer() { timer?.set(gate.deadline) }

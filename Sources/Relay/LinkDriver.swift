@@ -12,6 +12,8 @@ protocol LinkDriverDelegate: AnyObject {
   var node: Node { get }
   /// The shared buffers for incoming and outgoing bytes.
   var scratch: LinkScratch { get }
+  /// Bytes came from a peer that has not proved its key.
+  func linkProgressed(_ driver: LinkDriver)
   /// The peer has proved its key and is trusted.
   func linkProved(_ driver: LinkDriver)
   /// The node has given the link a slot, or has none.
@@ -27,8 +29,8 @@ final class LinkDriver: FrameSink {
   static let lingerTime = TimeSpan.seconds(2)
 
   let handoff: StreamHandoff
-  /// The source for admission while the handshake lasts; nil afterwards and for a dialled stream.
-  var source: UInt64?
+  /// The stream's number at the admission gate while the handshake lasts; nil afterwards and for a dialled stream.
+  var admission: UInt32?
   /// The node's link slot, once the peer is authenticated.
   private(set) var slot: Int?
   var peer: NodeID { secure.peer }
@@ -170,6 +172,9 @@ final class LinkDriver: FrameSink {
     end("another stream came first", lingers: false)
   }
 
+  /// The handshake makes no progress, and another stream waits for its place.
+  func giveWay() { end("the TLS handshake made no progress, and others waited", lingers: false) }
+
   /// The interface is down: nothing can be sent any more; the other side times out.
   func interfaceWent() { end("its interface is down", lingers: false) }
 
@@ -201,6 +206,7 @@ final class LinkDriver: FrameSink {
         total += count
         passedBytes &+= UInt64(count)
         isSilent = false
+        if slot == nil { delegate.linkProgressed(self) }
         secure.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { input in take(input) }
         if count < buffer.count && handoff.unitBytesMax == Int.max { break reading }
       }

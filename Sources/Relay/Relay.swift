@@ -197,22 +197,24 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     if stream.isInbound {
       inbound?.arrive(stream)
     } else {
-      startLink(stream, [], source: nil, deadline: loop.now + Admission.deadline(stream.bearer))
+      startLink(stream, [], admission: nil, deadline: loop.now + Admission.deadline(stream.bearer))
     }
   }
 
-  func streamAdmitted(_ stream: StreamHandoff, _ bytes: [UInt8], source: UInt64, deadline: Instant) {
-    startLink(stream, bytes, source: source, deadline: deadline)
+  func streamAdmitted(_ stream: StreamHandoff, _ opening: AdmissionGate.Opening) {
+    startLink(stream, opening.bytes, admission: opening.stream, deadline: opening.deadline)
   }
 
-  private func startLink(_ stream: StreamHandoff, _ bytes: [UInt8], source: UInt64?, deadline: Instant) {
+  func streamStalled(_ number: UInt32) { drivers.first { $0.admission == number }?.giveWay() }
+
+  private func startLink(_ stream: StreamHandoff, _ bytes: [UInt8], admission: UInt32?, deadline: Instant) {
     journal.record(
       .info, .linkOpening, at: loop.now, UInt64(stream.bearer.rawValue), stream.isInbound ? 1 : 0)
     // At most as many unauthenticated streams as links.
     guard drivers.count < 2 * Limits.linksMax else {
       journal.record(.warning, .linkSlotsFull, at: loop.now, UInt64(drivers.count), UInt64(2 * Limits.linksMax))
       close(stream.descriptor)
-      if let source { inbound?.handshakeEnded(source, .noLink) }
+      if let admission { inbound?.handshakeEnded(admission, .noLink) }
       if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
       return
     }
@@ -220,25 +222,29 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     do throws(SystemError) {
       io = try LinkStream(loop, stream, scratch)
     } catch {
-      return linkFailed(stream, source, error.text)
+      return linkFailed(stream, admission, error.text)
     }
     do throws(SecureStreamError) {
       let driver = try LinkDriver(
         io, stream, credentials, judge: LinkJudge(trust, from: stream.remote.source), self)
-      driver.source = source
+      driver.admission = admission
       drivers.append(driver)
       io.serve(driver)
       driver.start(bytes, deadline: deadline)
     } catch {
       io.close(lingers: false)
-      linkFailed(stream, source, error.text)
+      linkFailed(stream, admission, error.text)
     }
   }
 
-  private func linkFailed(_ stream: StreamHandoff, _ source: UInt64?, _ reason: String) {
+  private func linkFailed(_ stream: StreamHandoff, _ admission: UInt32?, _ reason: String) {
     journal.report(.error, at: loop.now, "link", reason)
-    if let source { inbound?.handshakeEnded(source, .noLink) }
+    if let admission { inbound?.handshakeEnded(admission, .noLink) }
     if !stream.isInbound { node.handle(.dialFailed(stream.token), now: loop.now) }
+  }
+
+  func linkProgressed(_ driver: LinkDriver) {
+    if let admission = driver.admission { inbound?.progressed(admission) }
   }
 
   func linkProved(_ driver: LinkDriver) {
@@ -249,11 +255,11 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
 
   func linkOpened(_ driver: LinkDriver) {
     if driver.slot == nil { noteNoSlot(driver) }
-    guard let source = driver.source else { return }
-    driver.source = nil
+    guard let admission = driver.admission else { return }
+    driver.admission = nil
     // Under the policy “open” no key is pinned, so every peer counts as known.
     let isKnown = trust.policy == .open || trust.isPinned(driver.peer)
-    inbound?.handshakeEnded(source, driver.slot == nil ? .noLink : .link(isKnown: isKnown))
+    inbound?.handshakeEnded(admission, driver.slot == nil ? .noLink : .link(isKnown: isKnown))
   }
 
   /// Where both ends dialled, one of the two channels of a Bluetooth link may carry nothing. It would keep this node from
@@ -270,7 +276,7 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     noteEnd(driver, reason)
     drivers.removeAll { $0 === driver }
     memoryReturn?.set(after: Self.memoryRest)
-    if let source = driver.source { inbound?.handshakeEnded(source, .noLink) }
+    if let admission = driver.admission { inbound?.handshakeEnded(admission, .noLink) }
     if let slot = driver.slot {
       if driver.handoff.isInbound && node.isLinkWasted(slot) { inbound?.wasted(driver.handoff.remote.source) }
       if driver.isRefused { journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote.text): \(reason)") }

@@ -20,7 +20,7 @@ struct AdmissionGateTests {
   }
 
   private mutating func receive(_ bytes: [UInt8], from stream: UInt32) -> AdmissionGate.Verdict {
-    bytes.withUnsafeBytes { gate.receive($0, from: stream) }
+    bytes.withUnsafeBytes { gate.receive($0, from: stream, now: now) }
   }
 
   /// Takes all places that strangers have for handshakes; their sources are 1000 and up.
@@ -109,13 +109,78 @@ struct AdmissionGateTests {
   @Test mutating func `a handshake without a link is charged to its address, and one with a link is not`() {
     func dial(_ end: AdmissionGate.HandshakeEnd, from source: UInt64) -> Bool {
       guard arrive(1, from: source), case .opens = receive(hello, from: 1) else { return false }
-      _ = gate.handshakeEnded(source, end, now: now)
+      _ = gate.handshakeEnded(1, end, now: now)
       return true
     }
     for end in [AdmissionGate.HandshakeEnd.link(isKnown: true), .link(isKnown: false)] {
       #expect((0..<100).allSatisfy { _ in dial(end, from: 7) })
     }
     #expect((0..<100).count { _ in dial(.noLink, from: 8) } == 16)
+  }
+
+  @Test mutating func `a handshake without progress gives way to a source that waits, of the source with most first`() {
+    fillHandshakes()
+    _ = gate.handshakeEnded(1005, .link(isKnown: false), now: now)
+    #expect(arrive(1, from: 1010))
+    guard case .opens = receive(hello, from: 1) else {
+      Issue.record("a place was free")
+      return
+    }
+    #expect(gate.nextStalled(now: now + .seconds(1)) == nil, "nobody waits")
+    #expect(arrive(2) && arrive(3))
+    #expect(receive(hello, from: 2) == .waits && receive(hello, from: 3) == .waits)
+    #expect(gate.nextStalled(now: now + .milliseconds(499)) == nil)
+    #expect(gate.deadline == now + .milliseconds(500))
+    now = now + .milliseconds(500)
+    #expect(gate.nextStalled(now: now) == 1010)
+    #expect(gate.handshakeEnded(1010, .noLink, now: now)?.stream == 2)
+    #expect(gate.nextStalled(now: now) == 1000)
+    #expect(gate.handshakeEnded(1000, .noLink, now: now)?.stream == 3)
+    #expect(gate.nextStalled(now: now) == nil)
+  }
+
+  @Test mutating func `a handshake keeps its place while bytes come, for two seconds`() {
+    fillHandshakes()
+    #expect(arrive(1))
+    #expect(receive(hello, from: 1) == .waits)
+    for _ in 0..<4 {
+      now = now + .milliseconds(400)
+      for stream in 1000..<1024 as Range<UInt32> { gate.progressed(stream, now: now) }
+      #expect(gate.nextStalled(now: now) == nil)
+    }
+    now = now + .milliseconds(399)
+    #expect(gate.nextStalled(now: now) == nil && gate.deadline == now + .milliseconds(1))
+    #expect(gate.nextStalled(now: now + .milliseconds(1)) == 1000)
+  }
+
+  @Test mutating func `a handshake over Bluetooth may be silent for 2.5 seconds`() {
+    for stream in 0..<24 as Range<UInt32> {
+      #expect(arrive(1000 + stream, over: .bluetoothLE))
+      _ = receive(hello, from: 1000 + stream)
+    }
+    #expect(arrive(1))
+    #expect(receive(hello, from: 1) == .waits)
+    #expect(gate.nextStalled(now: now + .milliseconds(2499)) == nil)
+    #expect(gate.nextStalled(now: now + .milliseconds(2500)) == 1000)
+  }
+
+  @Test mutating func `a free place goes to the source with the fewest handshakes`() {
+    fillHandshakes()
+    #expect(arrive(1, from: 1000) && arrive(2))
+    #expect(receive(hello, from: 1) == .waits && receive(hello, from: 2) == .waits)
+    #expect(gate.handshakeEnded(1001, .link(isKnown: false), now: now)?.stream == 2)
+  }
+
+  @Test mutating func `a crowded source gives the place of its youngest stream to one that has none`() {
+    var number: UInt32 = 0
+    while gate.admission.pendingStreams <= Admission.dropFrom {
+      number += 1
+      #expect(arrive(number, from: UInt64(number / 4)))
+    }
+    let youngest = number - 1 - number % 4
+    #expect(arrive(5000))
+    #expect(gate.nextExpired(now: now) == youngest && gate.nextExpired(now: now) == nil)
+    #expect(gate.admission.pendingStreams == Admission.dropFrom + 1)
   }
 
   @Test mutating func `bytes of a stream that has left count for nothing`() {

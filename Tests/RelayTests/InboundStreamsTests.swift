@@ -14,7 +14,8 @@ private let hello: [UInt8] = [22, 3, 1, 2, 0, 1]
 private final class Gate: InboundStreamsDelegate {
   let loop: EventLoop
   var streams: InboundStreams!
-  var admitted: [(stream: StreamHandoff, bytes: [UInt8], source: UInt64)] = []
+  var admitted: [(stream: StreamHandoff, opening: AdmissionGate.Opening)] = []
+  var stalled: [UInt32] = []
   var wakeUps = 0
   private var others: [CInt] = []
 
@@ -47,8 +48,13 @@ private final class Gate: InboundStreamsDelegate {
     return ends[1]
   }
 
-  func streamAdmitted(_ stream: StreamHandoff, _ bytes: [UInt8], source: UInt64, deadline: Instant) {
-    admitted.append((stream, bytes, source))
+  func streamAdmitted(_ stream: StreamHandoff, _ opening: AdmissionGate.Opening) {
+    admitted.append((stream, opening))
+  }
+
+  func streamStalled(_ number: UInt32) {
+    stalled.append(number)
+    streams.handshakeEnded(number, .noLink)
   }
 }
 
@@ -65,7 +71,7 @@ private func address(_ host: Int) -> RemoteAddress {
     defer { gate.close() }
     _ = try gate.arrive(1, hello + [1, 2, 3])
     serve(gate.loop) { !gate.admitted.isEmpty }
-    #expect(gate.admitted.map(\.bytes) == [hello])
+    #expect(gate.admitted.map(\.opening.bytes) == [hello])
     var rest = [UInt8](repeating: 0, count: 10)
     #expect(recv(gate.admitted[0].stream.descriptor, &rest, 10, 0) == 3)
   }
@@ -93,8 +99,17 @@ private func address(_ host: Int) -> RemoteAddress {
     serve(gate.loop) { gate.admitted.count == Admission.handshakesMax - Admission.reserved }
     serve(gate.loop, for: .milliseconds(100))
     #expect(gate.admitted.count == Admission.handshakesMax - Admission.reserved)
-    gate.streams.handshakeEnded(gate.admitted[0].source, .link(isKnown: false))
+    gate.streams.handshakeEnded(gate.admitted[0].opening.stream, .link(isKnown: false))
     #expect(gate.admitted.last?.stream.remote == address(100))
+  }
+
+  @Test func `a stream that waits is admitted in the place of a handshake that made no progress`() throws {
+    defer { gate.close() }
+    for host in 0..<Admission.handshakesMax - Admission.reserved { _ = try gate.arrive(host, hello) }
+    serve(gate.loop) { gate.admitted.count == Admission.handshakesMax - Admission.reserved }
+    _ = try gate.arrive(100, hello)
+    serve(gate.loop) { gate.admitted.last?.stream.remote == address(100) }
+    #expect(gate.stalled == [gate.admitted[0].opening.stream])
   }
 
   @Test func `who is refused is told by an alert`() throws {

@@ -93,6 +93,8 @@ final class Box: LinkDriverDelegate {
     driver = try LinkDriver(io, handoff, credentials, judge: judge, self)
   }
 
+  func linkProgressed(_ driver: LinkDriver) {}
+
   func linkProved(_ driver: LinkDriver) { provedCount += 1 }
 
   func linkOpened(_ driver: LinkDriver) {}
