@@ -85,7 +85,7 @@ let package = Package(
     .target(name: "CSystem", cSettings: embedded ? [.define("CAUSEWAY_EMBEDDED")] : [], linkerSettings: [.linkedLibrary("m")]),
     .target(name: "CMbedTLS", dependencies: ["CSystem", "CNettle"], linkerSettings: [
       .linkedLibrary("mbedtls"), .linkedLibrary("mbedx509"), .linkedLibrary("mbedcrypto"),
-      wrapped(["mbedtls_ecdsa_read_signature", "mbedtls_pk_verify_ext"]),
+      wrapped(["mbedtls_ecdsa_read_signature", "mbedtls_pk_verify_ext", "mbedtls_x509_crt_verify_restartable"]),
     ]),
     .target(name: "CNettle", dependencies: ["CSystem"], linkerSettings: [
       .linkedLibrary("hogweed"), .linkedLibrary("nettle"), .linkedLibrary("gmp"),

@@ -56,8 +56,17 @@ public struct SessionTable {
     return all.indices.filter { $0 == 0 || all[$0 - 1] != all[$0] }.map { all[$0] }
   }
 
-  /// Those who are joined and have a place. When merges crossed there may be more, and the highest addresses go.
-  public var members: [MemberAddress] { [MemberAddress](joined.prefix(membersMax)) }
+  /// Those who are joined and have a place (`AdmissionTurns`), in their order.
+  public var members: [MemberAddress] {
+    let joined = joined
+    if joined.count <= membersMax { return joined }
+    var turns = AdmissionTurns(records, origins)
+    var members: [MemberAddress] = []
+    while members.count < membersMax, let next = turns.next() {
+      if !members.contains(next) { members.append(next) }
+    }
+    return members.inOrder(<)
+  }
 
   public func isJoined(_ address: MemberAddress) -> Bool { records.contains { $0.address == address && $0.isJoined } }
 

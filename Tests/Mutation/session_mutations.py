@@ -247,4 +247,10 @@ ROWS = [
     Row("what is offered below a link is found", "Sources/TransferFiles/Files.swift",
         "try opened(at(parent, name, O_RDONLY | O_NOFOLLOW | common))", "try opened(at(parent, name, O_RDONLY | common))",
         "CausewayTests"),
+    Row("places go to the lowest addresses", "Sources/Session/SessionTable.swift",
+        "if joined.count <= membersMax { return joined }", "return [MemberAddress](joined.prefix(membersMax))",
+        "SessionTests.AdmissionTurnsTests"),
+    Row("invented admitters have a share each", "Sources/Session/AdmissionTurns.swift",
+        "entries[isBelow ? admitter ?? records.count : records.count]", "entries[records.count]",
+        "SessionTests.AdmissionTurnsTests"),
 ]

@@ -34,8 +34,9 @@ static inline mbedtls_ecp_keypair *_Nonnull cmbedtls_ec(const mbedtls_pk_context
 /// Whether AES-GCM is faster here than ChaCha20-Poly1305: nettle's with the processor's instructions for AES and carry-less
 /// multiplication (GCM.c) is, several times; without them it is not. A Raspberry Pi has them from 5 on.
 bool cmbedtls_is_better_at_aes(void);
-/// From here to `cmbedtls_end_checks` mbedTLS checks signatures over RSA with at most 4096 bits, P-256, P-384 or P-521, and no more of
-/// them than take the time of 192 over P-256; others are as wrong. For a step of a handshake, or the evaluation of a chain that somebody else sent.
+/// From here to `cmbedtls_end_checks` mbedTLS checks signatures over RSA with at most 4096 bits, P-256, P-384 or P-521, and no
+/// more of them than take the time of 80 over P-256; others are as wrong. For a step of a handshake, or the evaluation of a
+/// chain that somebody else sent.
 void cmbedtls_begin_checks(void);
 void cmbedtls_end_checks(void);
 /// How many were checked since the last begin.
