@@ -30,6 +30,7 @@ private func configCheck(_ words: CommandWords) -> CInt {
       printError(
         "[trust] policy is ca, and \(configuration.trust.anchors) holds no certificate: only pinned peers are let in")
     }
+    for text in anchors.unmatched { printError("note: \(text)") }
   }
   var text = TextBuilder()
   text.add("good; the box is “")

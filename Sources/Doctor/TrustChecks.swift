@@ -9,7 +9,9 @@ extension Doctor {
   /// The anchors and the state. Files that only the daemon's user may read are noted.
   func trust() -> [Finding] {
     let anchors = TrustAnchors(directory: machine.path(configuration.trust.anchors))
-    let findings = self.anchors(anchors) + identity(anchors)
+    // The box's own chain is evaluated first: it may show what a list is for.
+    let own = identity(anchors)
+    let findings = self.anchors(anchors) + own
     if findings.contains(where: { $0.state == .wrong }) { return findings }
     return findings + [Finding("trust", .good, "policy \(configuration.trust.policy.name)")]
   }
@@ -35,6 +37,12 @@ extension Doctor {
           Finding(
             "anchors", .note, "\(text): what the authority has revoked since then is let in",
             remedy: "put its newest list into \(configuration.trust.anchors); then causeway reload"))
+      }
+      for text in anchors.unmatched.prefix(Self.faultsMax) {
+        findings.append(
+          Finding(
+            "anchors", .note, "\(text): it only counts below an authority of exactly this name that peers present",
+            remedy: "is it the list that is meant? Lists of the anchors have the anchors' names"))
       }
     }
     return findings

@@ -56,6 +56,10 @@ package enum ChainRules {
     }
   }
 
+  /// Whether an authority may issue certificates of nodes. An extended key usage of an authority limits those below it, as
+  /// `openssl verify -purpose` and the Web's rules have it, although RFC 5280 does not say so.
+  package static func mayIssueNodes(_ authority: UnsafePointer<mbedtls_x509_crt>) -> Bool { isFor(authority, 2) }
+
   /// Whether an extended key usage allows id-kp-serverAuth (1) or id-kp-clientAuth (2).
   private static func isFor(_ leaf: UnsafePointer<mbedtls_x509_crt>, _ purpose: UInt8) -> Bool {
     let name: [UInt8] = [0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, purpose]

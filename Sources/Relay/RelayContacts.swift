@@ -97,7 +97,8 @@ extension TrustFault {
     case .keyChanged: self = .otherKeyPinned
     case .noUsableKey: self = .noUsableKey
     case .expired, .notYetValid, .unknownIssuer, .authorityAsLeaf, .pathTooLong, .issuerNotAuthority, .revoked,
-      .wrongUsage, .wrongSignature, .weakAlgorithm, .revocationListForged, .chainTooLong, .revocationUnknown:
+      .wrongUsage, .wrongSignature, .weakAlgorithm, .revocationListForged, .chainTooLong, .revocationUnknown,
+      .malformedSerial:
       self = .certificate("\(refusal.text)")
     }
   }

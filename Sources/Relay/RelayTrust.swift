@@ -256,6 +256,8 @@ extension Relay {
     if trust.unpinnedCount > 0 { text += ", \(trust.unpinnedCount) times a name was not pinned" }
     if trust.policy == .authority {
       text += ", \(trust.anchors.certificateCount) anchors, \(trust.anchors.listCount) revocation lists"
+      let unmatched = trust.anchors.unmatched.count
+      if unmatched > 0 { text += " (\(unmatched) by no authority here)" }
       if !trust.anchors.faults.isEmpty { text += ", \(trust.anchors.faults.count) not understood" }
       if !trust.time.isSynchronised { text += ", clock not synchronised" }
     }

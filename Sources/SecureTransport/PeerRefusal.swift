@@ -16,7 +16,7 @@ public enum PeerRefusal: UInt8, Error, Sendable {
   case issuerNotAuthority = 6
   /// Its certificate, or one above it, is on a revocation list.
   case revoked = 7
-  /// Its certificate is not for TLS.
+  /// Its certificate is not for TLS, or an authority in its chain is not for issuing such certificates.
   case wrongUsage = 8
   /// A signature in its chain is wrong.
   case wrongSignature = 9
@@ -34,6 +34,8 @@ public enum PeerRefusal: UInt8, Error, Sendable {
   case keyChanged = 15
   /// A file of the anchors directory is not understood, and may revoke its certificate or one above it.
   case revocationUnknown = 17
+  /// A certificate of its chain has a serial number that no revocation list can name.
+  case malformedSerial = 18
 
   /// One line: what is wrong and what to do.
   public var text: StaticString {
@@ -46,7 +48,10 @@ public enum PeerRefusal: UInt8, Error, Sendable {
     case .issuerNotAuthority: "its certificate was issued by one that is no authority (CA)"
     case .revoked: "its certificate, or one above it, is revoked (CRL)"
     case .wrongUsage:
-      "its certificate is not for its use; it needs digitalSignature, clientAuth, and serverAuth to be dialled"
+      """
+      its certificate is not for its use; it needs digitalSignature, clientAuth, and serverAuth to be dialled; the extended \
+      key usage of each authority above it must allow clientAuth
+      """
     case .wrongSignature: "a signature in its chain is wrong"
     case .weakAlgorithm: "its chain is signed by a weak algorithm or key; SHA-256 and P-256 or better are needed"
     case .revocationListForged: "the revocation list (CRL) of its authority is not by that authority; replace the file"
@@ -54,6 +59,7 @@ public enum PeerRefusal: UInt8, Error, Sendable {
     case .noUsableKey: "it shows no certificate with an ECDSA P-256 key"
     case .denied: "its key is revoked (deny-list)"
     case .keyChanged: "another key is pinned under its name or one that looks like it; see: causeway identity alarms"
+    case .malformedSerial: "a serial number in its chain is not 1 to 20 bytes in the shortest form; issue a new one"
     case .revocationUnknown: "a file in the anchors directory that may revoke it cannot be read; see: causeway doctor"
     }
   }
@@ -65,7 +71,9 @@ public enum PeerRefusal: UInt8, Error, Sendable {
     case .revoked, .denied: 44
     case .unknownIssuer: 48
     case .wrongUsage, .authorityAsLeaf, .noUsableKey: 43
-    case .notYetValid, .pathTooLong, .issuerNotAuthority, .wrongSignature, .weakAlgorithm, .chainTooLong: 42
+    case .notYetValid, .pathTooLong, .issuerNotAuthority, .wrongSignature, .weakAlgorithm, .chainTooLong,
+      .malformedSerial:
+      42
     case .revocationListForged, .keyChanged, .revocationUnknown: 46
     }
   }

@@ -37,7 +37,10 @@ extension PeerChain {
     let weak = MBEDTLS_X509_BADCERT_BAD_MD | MBEDTLS_X509_BADCERT_BAD_PK | MBEDTLS_X509_BADCERT_BAD_KEY
     if flags & UInt32(weak) != 0 { return .refused(.weakAlgorithm) }
     if flags != 0 { return .refused(.wrongUsage) }
-    if let refusal = run.path.refusal(anchors) { return .refused(refusal) }
+    // The lists have a bound of their own: a long chain does not use it up.
+    cmbedtls_begin_checks()
+    defer { cmbedtls_end_checks() }
+    if let refusal = run.path.refusal(anchors, self) { return .refused(refusal) }
     if let refusal = run.refusal { return .refused(refusal) }
     if !ChainRules.allows(first, .client) { return .refused(.wrongUsage) }
     return run.isUncertain ? .trustedForNow : .trusted

@@ -20,6 +20,8 @@ final class RevocationList {
   private let body: [UInt8]
   /// The key that the signature was verified with last, so that not each handshake verifies it again.
   private var signer: [UInt8] = []
+  /// Whether a certificate that was evaluated is by its authority.
+  var hasApplied = false
 
   /// Reads one list in DER. mbedTLS parses it too, but refuses every critical extension of the list, and ignores those
   /// of its entries.
@@ -151,9 +153,11 @@ private func readDistributionPoint(_ der: ArraySlice<UInt8>, _ refusal: inout Re
 private func readEntries(_ entries: ArraySlice<UInt8>, _ refusal: inout Refusal?) {
   var rest = DERReader(entries)
   while !rest.isEmpty {
-    guard var entry = try? rest.enter(DERReader.sequence), (try? entry.take(DERReader.integer)) != nil,
+    guard var entry = try? rest.enter(DERReader.sequence), let serial = try? entry.take(DERReader.integer),
       (try? entry.takeAny()) != nil
     else { return refusal.add("malformed entries") }
+    // mbedTLS ends its search at an empty one.
+    if !isSerialNumber(serial) { return refusal.add("a serial number that is not 1 to 20 bytes in the shortest form") }
     if entry.isEmpty { continue }
     guard let extensions = try? entry.takeAny().whole, entry.isEmpty, let all = X509Extension.all(in: extensions) else {
       return refusal.add("malformed extensions of an entry")

@@ -19,7 +19,9 @@ public final class TrustAnchors {
   public static let fileBytesMax = 262_144
 
   let certificates: UnsafeMutablePointer<mbedtls_x509_crt>
-  public private(set) var certificateCount = 0
+  /// The same certificates.
+  var authorities: [Anchor] = []
+  public var certificateCount: Int { authorities.count }
   var lists: [RevocationList] = []
   public var listCount: Int { lists.count }
   /// The parts that are not understood.
@@ -49,7 +51,9 @@ public final class TrustAnchors {
     guard (try? reader.takeAny()) != nil, reader.isEmpty,
       mbedtls_x509_crt_parse_der(certificates, der, der.count) == 0
     else { return false }
-    certificateCount += 1
+    var added = authorities.last?.certificate ?? certificates
+    while let next = added.pointee.next { added = next }
+    authorities.append(Anchor(added))
     return true
   }
 
@@ -67,13 +71,13 @@ public final class TrustAnchors {
     }
   }
 
-  /// Whether a fault keeps out the certificates by this authority.
-  func isClosed(below authority: UnsafePointer<mbedtls_x509_crt>) -> Bool {
+  /// Whether a fault keeps out the certificates by an authority that has one of these names.
+  func isClosed(below names: [AuthorityName]) -> Bool {
     faults.contains {
       switch $0.scope {
       case .everybody: true
       case .nobody: false
-      case .issuer(let issuer): issuer.isNamed(by: authority)
+      case .issuer(let issuer): names.contains { issuer.isNamed($0) }
       }
     }
   }
@@ -86,7 +90,34 @@ public final class TrustAnchors {
     }
   }
 
+  /// The lists that are by no authority known here, one line each: their names may be misspelled. One that is by an
+  /// authority whose certificate peers send is among them until such a peer has come.
+  public var unmatched: [String] {
+    lists.compactMap { list in
+      if list.hasApplied || authorities.contains(where: { isBy(list, $0) }) { return nil }
+      return "the revocation list of \(list.issuerText) is by no authority of which a certificate is here"
+    }
+  }
+
+  private func isBy(_ list: RevocationList, _ anchor: Anchor) -> Bool {
+    list.issuer.isNamed(anchor.name) || list.issuer.isNamed(anchor.issuerName)
+  }
+
+  /// Adds a fault for each list that may revoke an anchor and that nobody can verify.
+  private func checkAuthorities(_ directory: String) {
+    for list in lists {
+      guard authorities.contains(where: { isBy(list, $0) }),
+        !authorities.contains(where: { list.issuer.isNamed($0.name) })
+      else { continue }
+      fail(
+        directory,
+        "the revocation list of \(list.issuerText), which issued an anchor, cannot be verified without that authority's "
+          + "certificate; put it into the directory", .issuer(list.issuer))
+    }
+  }
+
   private func read(_ directory: String) {
+    defer { checkAuthorities(directory) }
     guard let stream = opendir(directory) else {
       if csystem_errno() != ENOENT { fail(directory, errnoText(csystem_errno()), .everybody) }
       return

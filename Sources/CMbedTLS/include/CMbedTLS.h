@@ -67,6 +67,9 @@ static inline bool cmbedtls_list_is_strong(const mbedtls_x509_crl *_Nonnull list
 /// Whether `key` made the signature of a parsed revocation list over the `count` bytes at `body`, a TBSCertList in DER.
 bool cmbedtls_list_is_signed(
   const mbedtls_x509_crl *_Nonnull list, const uint8_t *_Nonnull body, size_t count, mbedtls_pk_context *_Nonnull key);
+/// Whether `key` made the signature of a parsed certificate: 1 or 0; -1 when that was not checked, as `cmbedtls_begin_checks` forbids
+/// it or the algorithm is unknown.
+int cmbedtls_is_issued(const mbedtls_x509_crt *_Nonnull certificate, mbedtls_pk_context *_Nonnull key);
 /// Basic constraints (RFC 5280, 4.2.1.9): 1 for a certificate of an authority.
 static inline int cmbedtls_is_authority(const mbedtls_x509_crt *_Nonnull crt) { return crt->MBEDTLS_PRIVATE(ca_istrue); }
 /// One more than the intermediates that may stand below this authority; 0 for any number.
