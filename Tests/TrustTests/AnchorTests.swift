@@ -124,6 +124,19 @@ struct AnchorTests {
     }
   }
 
+  @Test func aSerialNumberThatMayStandForAnotherOneIsNotUnderstood() throws {
+    let entry = der(0x30, try serial("other") + time("270101000000Z"))
+    let number = Array(try serial("other").dropFirst(2))
+    // mbedTLS ends its search at an empty one, and compares bytes.
+    for malformed in [[], [0] + number, [UInt8](repeating: 1, count: 21)] {
+      try writeList(entries: [der(0x30, der(0x02, malformed) + time("270101000000Z")), entry])
+      #expect(try verdict(["other.pem"]) == .refused(.revocationUnknown), "\(malformed)")
+      #expect(anchors.faults.first?.text.contains("a serial number that is not 1 to 20 bytes") == true)
+    }
+    try writeList(entries: [der(0x30, der(0x02, [UInt8](repeating: 1, count: 20)) + time("270101000000Z")), entry])
+    #expect(try verdict(["other.pem"]) == .refused(.revoked))
+  }
+
   /// A list of the root in DER, with these entries, signed by the root's key.
   private func writeList(entries: [[UInt8]], extensions: [UInt8] = []) throws {
     let algorithm = der(0x30, der(0x06, [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04, 0x03, 0x02]))
