@@ -22,6 +22,10 @@ commonName = supplied
 [authority]
 basicConstraints = critical,CA:TRUE
 keyUsage = critical,keyCertSign,cRLSign
+[mail]
+basicConstraints = critical,CA:TRUE
+keyUsage = critical,keyCertSign,cRLSign
+extendedKeyUsage = critical,emailProtection
 [node]
 keyUsage = critical,digitalSignature
 extendedKeyUsage = clientAuth,serverAuth
@@ -69,15 +73,15 @@ class AnchorsTest(DaemonsTest):
             f" && openssl ca -batch -config ca.conf -in {name}.csr -out {name}.pem -notext -extensions {section} {signer}"
             f" -startdate 20260101000000Z -enddate 20360101000000Z && cat {name}.key {name}.pem > {name}.both")
 
-    def list(self, section, revoking=(), file="list.pem"):
-        """A revocation list of the root in the anchors directory."""
-        signer = "-config ca.conf -cert root.pem -keyfile root.key"
+    def list(self, section, revoking=(), file="list.pem", issuer="root"):
+        """A revocation list of the root, or of another authority, in the anchors directory."""
+        signer = f"-config ca.conf -cert {issuer}.pem -keyfile {issuer}.key"
         for name in revoking:
             self.openssl(f"openssl ca -batch {signer} -revoke {name}.pem")
         self.openssl(f"openssl ca {signer} -gencrl -crlexts {section} -out anchors/{file}")
 
-    def member(self, name, box=None, section="node", trust=""):
-        self.certificate(name, section)
+    def member(self, name, box=None, section="node", trust="", issuer="root"):
+        self.certificate(name, section, issuer)
         daemon = self.daemon(name, *[box] if box else [], trust=trust)
         os.makedirs(daemon.state, mode=0o700)
         self.openssl(f"cp {name}.both {daemon.state}/node.key && chmod 600 {daemon.state}/node.key")
@@ -145,6 +149,62 @@ class AnchorsTest(DaemonsTest):
         self.assertEqual(code, 1)
         self.assertIn("not reloaded: ", out + err)
         self.assertIn("delta list", self.faults(box)["configuration"])
+        self.assertEqual(box.neighbours(), ["good"])
+
+    def test_a_list_counts_any_number_of_steps_above_an_anchor(self):
+        self.certificate("one", "authority")
+        self.certificate("two", "authority", "one")
+        self.openssl("cp one.pem two.pem anchors")
+        box = self.box()
+        good, bad = self.member("good", box), self.member("bad", box, issuer="two")
+        self.list("plain", ["one"])
+        self.assertEqual(box.run("config", "check")[0], 0)
+        for daemon in (box, good, bad):
+            daemon.start()
+        wait("the good one is linked", lambda: box.neighbours() == ["good"])
+        wait("the bad one is refused", lambda: self.refusals(box, "is revoked (CRL)"))
+        self.assertEqual(box.neighbours(), ["good"])
+
+    def test_a_list_that_nobody_can_verify_keeps_out_those_below_its_anchor(self):
+        self.certificate("one", "authority")
+        self.openssl("rm anchors/root.pem && cp one.pem anchors")
+        self.list("plain")
+        box = self.member("box", trust=f"policy = ca\nanchors = {self.path('anchors')}", issuer="one")
+        other = self.member("other", box, issuer="one")
+        box.start()
+        other.start()
+        wait("it is refused", lambda: self.refusals(box, "that may revoke it cannot be read"))
+        self.assertIn("the revocation list of CN=root, which issued an anchor, cannot be verified", self.faults(box)["trust"])
+        code, lines = self.findings(box, "anchors")
+        self.assertEqual((code, lines[0][:5]), (1, "WRONG"), lines)
+        self.assertEqual(box.run("config", "check")[0], 1)
+        self.openssl("cp root.pem anchors")
+        self.assertEqual(box.run("reload")[0], 0)
+        wait("it is linked", lambda: box.neighbours() == ["other"], 40)
+        self.assertNotIn("trust", self.faults(box))
+
+    def test_a_list_of_no_authority_here_is_noted(self):
+        self.certificate("one", "authority")
+        self.list("plain", issuer="one")
+        box = self.box()
+        code, out, err = box.run("config", "check")
+        self.assertEqual((code, err.count("\n")), (0, 1), err)
+        self.assertIn("note: the revocation list of CN=one is by no authority", err)
+        code, lines = self.findings(box, "anchors")
+        self.assertEqual((code, lines[0][:4]), (0, "note"), lines)
+        box.start()
+        self.assertIn("1 revocation lists (1 by no authority here)", box.run("status")[1])
+        self.assertNotIn("trust", self.faults(box))
+
+    def test_an_authority_for_other_uses_admits_nobody(self):
+        self.certificate("mail", "mail")
+        box = self.box()
+        good, bad = self.member("good", box), self.member("bad", box, issuer="mail")
+        self.openssl(f"cat mail.pem >> {bad.state}/node.key")
+        for daemon in (box, good, bad):
+            daemon.start()
+        wait("the good one is linked", lambda: box.neighbours() == ["good"])
+        wait("the bad one is refused", lambda: self.refusals(box, "its certificate is not for its use"))
         self.assertEqual(box.neighbours(), ["good"])
 
     def test_a_certificate_that_is_not_for_clients_links_nowhere(self):

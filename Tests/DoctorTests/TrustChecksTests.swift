@@ -64,6 +64,33 @@ struct TrustChecksTests {
       ])
   }
 
+  @Test func aListOfNoAuthorityHereIsNoted() throws {
+    let scratch = Scratch()
+    try scratch.makeFleet()
+    try scratch.revocationList("list", by: "intermediate", revoking: [])
+    try put(scratch, ["root.pem", "list.crl"], at: anchors + "/root.pem")
+    #expect(
+      try complaints() == [
+        "note anchors: the revocation list of CN=intermediate is by no authority of which a certificate is here: it only "
+          + "counts below an authority of exactly this name that peers present"
+      ])
+    // The box's own chain shows what the list is for.
+    try put(scratch, ["node.pem.key", "node.pem", "intermediate.pem"], at: "/var/lib/causeway/node.key")
+    #expect(try complaints() == [])
+  }
+
+  @Test func aListThatNobodyCanVerifyIsWrong() throws {
+    let scratch = Scratch()
+    try scratch.makeFleet()
+    try scratch.revocationList("list", by: "root", revoking: [])
+    try put(scratch, ["intermediate.pem", "list.crl"], at: anchors + "/root.pem")
+    #expect(
+      try complaints() == [
+        "wrong anchors: \(patient.root.path)\(anchors): the revocation list of CN=root, which issued an anchor, cannot be "
+          + "verified without that authority's certificate; put it into the directory; nobody below that authority is let in"
+      ])
+  }
+
   @Test func aChainThatNoPeerTakesIsWrong() throws {
     let scratch = Scratch()
     try scratch.certificate("ca0", extensions: Scratch.authority)
