@@ -30,11 +30,6 @@ package struct PEMFile {
   package struct Fault {
     package let line: Int
     package let text: StaticString
-    /// The label of the block that the line belongs to; nil outside of blocks.
-    package let label: ArraySlice<UInt8>?
-
-    /// Whether the fault is in a certificate, so that no revocation list is lost by it.
-    package var isInCertificate: Bool { label.map { isEqual($0, PEMFile.certificate) } ?? false }
   }
 
   package static let certificate: StaticString = "CERTIFICATE"
@@ -54,25 +49,25 @@ package struct PEMFile {
       read(file, start..<end, number)
       start = end + 1
     }
-    if let open { fail(open.line, "its END line is missing: the file is cut", open.label) }
+    if let open { fail(open.line, "its END line is missing: the file is cut") }
   }
 
   private mutating func read(_ file: [UInt8], _ range: Range<Int>, _ number: Int) {
     var line = file[range]
     while let last = line.last, last == 0x0D || last == 0x20 || last == 0x09 { line.removeLast() }
     if line.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
-      return fail(number, "a control character; write text with Unix line ends", open?.label)
+      return fail(number, "a control character; write text with Unix line ends")
     }
     if let open {
       if let label = Self.label(of: line, "-----END ") {
         if label.elementsEqual(open.label) {
           blocks.append(Block(label: open.label, line: open.line, contents: file[open.start..<range.lowerBound]))
         } else {
-          fail(number, "the END line is of another block", open.label)
+          fail(number, "the END line is of another block")
         }
         self.open = nil
       } else if Self.looksLikeBoundary(line) {
-        fail(open.line, "its END line is missing", open.label)
+        fail(open.line, "its END line is missing")
         self.open = nil
         begin(line, range, number)
       }
@@ -85,19 +80,17 @@ package struct PEMFile {
     if let label = Self.label(of: line, "-----BEGIN ") {
       open = (label, number, range.upperBound + 1)
     } else if Self.looksLikeBoundary(line) {
-      fail(number, "neither a BEGIN nor an END line, and no text", nil)
+      fail(number, "neither a BEGIN nor an END line, and no text")
     } else if Self.looksLikeBase64(line) {
-      fail(number, "base64 outside of a block: its BEGIN line is missing", nil)
+      fail(number, "base64 outside of a block: its BEGIN line is missing")
     }
   }
 
-  private mutating func fail(_ line: Int, _ text: StaticString, _ label: ArraySlice<UInt8>?) {
-    if faults.count < Self.faultsMax {
-      faults.append(Fault(line: line, text: text, label: faults.count == Self.faultsMax - 1 ? nil : label))
-    }
+  private mutating func fail(_ line: Int, _ text: StaticString) {
+    if faults.count < Self.faultsMax { faults.append(Fault(line: line, text: text)) }
   }
 
-  /// Listed faults of one file. The last one stands for those beyond, which may be in any block.
+  /// Listed faults of one file.
   private static let faultsMax = 16
 
   private static func label(of line: ArraySlice<UInt8>, _ opening: StaticString) -> ArraySlice<UInt8>? {

@@ -5,7 +5,7 @@ import Identity
 public struct AnchorFault {
   /// Whom it keeps out.
   enum Scope {
-    /// Nobody else: an anchor is missing, so those below it are refused in any case.
+    /// Nobody else: a whole certificate is no anchor, so those below it are refused in any case.
     case nobody
     /// All certificates by this authority.
     case issuer(ListIssuer)
@@ -51,35 +51,43 @@ extension TrustAnchors {
 
   private func addDER(_ der: [UInt8], _ path: String) {
     if add(certificate: der) { return }
-    if looksLikeCertificate(der) {
-      fail(path, "a certificate that cannot be used: \(certificateFault(der))", .nobody)
+    if isCertificate(der) {
+      failCertificate(der, path)
     } else {
       add(list: der, path)
     }
   }
 
   private func addPEM(_ file: PEMFile, _ path: String) {
-    for fault in file.faults {
-      fail("\(path):\(fault.line)", "\(fault.text)", fault.isInCertificate ? .nobody : .everybody)
-    }
+    // A part of a block that is lost may be a list, whatever the blocks around it are.
+    for fault in file.faults { fail("\(path):\(fault.line)", "\(fault.text)", .everybody) }
     for block in file.blocks {
       let place = "\(path):\(block.line)"
-      if block.isLabelled(PEMFile.certificate) {
-        guard let der = block.der else { fail(place, "not base64", .nobody); continue }
-        if !add(certificate: der) {
-          fail(place, "a certificate that cannot be used: \(certificateFault(der))", .nobody)
-        }
-      } else if block.isLabelled(PEMFile.revocationList) {
-        guard let der = block.der else { fail(place, "not base64", .everybody); continue }
-        add(list: der, place)
-      } else {
+      let isList = block.isLabelled(PEMFile.revocationList)
+      guard isList || block.isLabelled(PEMFile.certificate) else {
         fail(place, "neither a certificate nor a CRL; take it out of the directory", .everybody)
+        continue
+      }
+      guard let der = block.der else { fail(place, "not base64", .everybody); continue }
+      if isList {
+        add(list: der, place)
+      } else if !add(certificate: der) {
+        failCertificate(der, place)
       }
     }
     if file.blocks.isEmpty && file.faults.isEmpty {
       fail(
         path, "neither a certificate nor a CRL in it (PEM or DER); take it out of the directory", .everybody
       )
+    }
+  }
+
+  /// Adds the fault of DER that is no usable certificate although it is to be one.
+  private func failCertificate(_ der: [UInt8], _ place: String) {
+    if isCertificate(der) {
+      fail(place, "a certificate that cannot be used: \(certificateFault(der))", .nobody)
+    } else {
+      fail(place, "not one whole certificate, whatever its label; copy it again, or correct the label", .everybody)
     }
   }
 
@@ -92,12 +100,13 @@ extension TrustAnchors {
     }
   }
 
-  /// The version of a TBSCertificate, `[0]`, which no revocation list has.
-  private func looksLikeCertificate(_ der: [UInt8]) -> Bool {
+  /// Whether this is one whole certificate and nothing else, usable or not: its first field is a version, `[0]`, which no
+  /// revocation list has. Nothing behind it is lost when it is left out.
+  private func isCertificate(_ der: [UInt8]) -> Bool {
     var whole = DERReader(der[...])
-    guard var outer = try? whole.enter(DERReader.sequence), let body = try? outer.enter(DERReader.sequence) else {
-      return false
-    }
+    guard var outer = try? whole.enter(DERReader.sequence), whole.isEmpty,
+      let body = try? outer.enter(DERReader.sequence)
+    else { return false }
     return body.rest.first == DERReader.context0
   }
 

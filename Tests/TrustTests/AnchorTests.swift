@@ -273,18 +273,47 @@ struct AnchorTests {
     }
   }
 
-  @Test func aDamagedCertificateIsNamedAndKeepsOutNobodyElse() throws {
+  @Test func aWholeCertificateThatCannotBeUsedIsNamedAndKeepsOutNobodyElse() throws {
     try scratch.certificate(
       "limited", extensions: Scratch.authority + "\nnameConstraints=critical,permitted;DNS:a.example")
-    let limited = try text("limited.pem")
-    for damaged in [limited, String(limited.prefix(200)), "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"] {
-      try scratch.write("anchors/limited.pem", damaged)
+    try scratch.openssl("x509 -in limited.pem -outform DER -out limited.der")
+    for (name, place) in [("limited.pem", "limited.pem:1: "), ("limited.der", "limited.der: ")] {
+      try scratch.write("anchors/\(name)", try #require(scratch.bytes(name)))
       #expect(try verdict() == .trusted)
       let fault = try #require(anchors.faults.first)
-      #expect(!fault.isClosing && fault.text.contains("limited.pem:1: "), "\(fault.text)")
+      #expect(!fault.isClosing && fault.text.contains(place), "\(fault.text)")
+      #expect(fault.text.contains("2.5.29.30 (nameConstraints) is not supported"), "\(fault.text)")
+      try scratch.remove("anchors/\(name)")
     }
-    try scratch.write("anchors/limited.pem", limited)
-    #expect(anchors.faults.first?.text.contains("2.5.29.30 (nameConstraints) is not supported") == true)
+  }
+
+  /// A list behind a damaged certificate is lost with it, so nobody is let in who may be on it.
+  @Test func aListThatIsLostBehindADamagedCertificateKeepsOutEverybody() throws {
+    try list("2.5.29.20=DER:02:01:07")
+    let revocations = try text("anchors/list.pem"), root = try text("root.pem")
+    let lines = revocations.split(separator: "\n")
+    let cut = String(root.prefix(200))
+    let open = root.replacing("-----END CERTIFICATE-----\n", with: "")
+    try scratch.openssl("x509 -in root.pem -outform DER -out root.der")
+    try scratch.openssl("crl -in anchors/list.pem -outform DER -out list.der")
+    let both = try #require(scratch.bytes("root.der")) + #require(scratch.bytes("list.der"))
+    try scratch.write("both.der", both)
+    try scratch.openssl("base64 -in both.der -out both.base64")
+    let labelled = "-----BEGIN CERTIFICATE-----\n" + (try text("both.base64")) + "-----END CERTIFICATE-----\n"
+    for file in [
+      cut, root + cut, open + lines.dropFirst().joined(separator: "\n"), open + revocations,
+      root + (root + revocations).replacing("\n", with: "\r"),
+      "-----BEGIN CERTIFICATE-----\n" + (root + revocations).dropFirst(28).replacing("\n", with: "\r"),
+      "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n", labelled,
+      revocations.replacing("X509 CRL", with: "CERTIFICATE"),
+    ] {
+      try scratch.write("anchors/list.pem", file)
+      #expect(try verdict() == .refused(.revocationUnknown), "\(file)")
+      #expect(anchors.faults.first?.effect.description == "nobody is let in by a certificate", "\(file)")
+      #expect(anchors.faults.first?.text.contains("anchors/list.pem:") == true, "\(file)")
+    }
+    try scratch.write("anchors/list.pem", both)
+    #expect(try verdict() == .refused(.revocationUnknown))
   }
 
   @Test func whatCannotBeReadKeepsOutEverybody() throws {
