@@ -29,6 +29,7 @@ private func configCheck(_ words: CommandWords) -> CInt {
     if anchors.certificateCount == 0 {
       printError(
         "[trust] policy is ca, and \(configuration.trust.anchors) holds no certificate: only pinned peers are let in")
+      return ExitCode.failed
     }
     for text in anchors.unmatched { printError("note: \(text)") }
   }

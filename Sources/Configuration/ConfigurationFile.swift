@@ -72,9 +72,14 @@ extension Configuration {
     let descriptor = csystem_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
     if descriptor < 0 {
       let code = csystem_errno()
-      if mayBeAbsent && code == ENOENT { return nil }
+      if mayBeAbsent && code == ENOENT {
+        // The box that runs with the defaults lets everybody in: a file that cannot be reached is not absent.
+        guard let link = unreachablePart(of: path) else { return nil }
+        throw ConfigurationError(
+          "\(path): \(link) leads nowhere; restore what it leads to, or remove it to run with the defaults")
+      }
       throw ConfigurationError(
-        "\(path): \(errorText()); name a readable file after --config", isDenied: code == EACCES)
+        "\(path): \(errorText(code)); name a readable file after --config", isDenied: code == EACCES)
     }
     defer { close(descriptor) }
     var status = stat()
@@ -85,7 +90,7 @@ extension Configuration {
     var chunk = [UInt8](repeating: 0, count: 4096)
     while true {
       let count = chunk.withUnsafeMutableBytes { CSystem.read(descriptor, $0.baseAddress, $0.count) }
-      if count < 0 { throw ConfigurationError("\(path): \(errorText())") }
+      if count < 0 { throw ConfigurationError("\(path): \(errorText(csystem_errno()))") }
       if count == 0 { return bytes }
       bytes.append(contentsOf: chunk[..<count])
       if bytes.count > fileBytesMax {
@@ -94,7 +99,23 @@ extension Configuration {
     }
   }
 
-  private static func errorText() -> String { String(cString: strerror(csystem_errno())) }
+  /// The file itself, or the first directory above it, that is there and cannot be followed: a link whose target does not
+  /// exist. Nil when the path ends in a directory without the next name.
+  private static func unreachablePart(of path: String) -> String? {
+    var bytes = Array(path.utf8)
+    while !bytes.isEmpty {
+      let part = String(decoding: bytes, as: UTF8.self)
+      var status = stat()
+      if lstat(part, &status) == 0 {
+        return bytes.count == path.utf8.count || stat(part, &status) != 0 ? part : nil
+      }
+      if csystem_errno() != ENOENT { return part }
+      bytes.removeLast(bytes.count - (bytes.lastIndex(of: UInt8(ascii: "/")) ?? 0))
+    }
+    return nil
+  }
+
+  private static func errorText(_ code: CInt) -> String { String(cString: strerror(code)) }
 
   /// The host's name, cut to the length of a display name; "causeway" if it is unusable.
   private static func hostName() -> String {

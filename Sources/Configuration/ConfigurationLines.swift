@@ -1,4 +1,5 @@
 import CFormats
+import Primitives
 
 /// Checks each line of a configuration file before the parser gets it. The parser ends a line at a line feed alone, splits
 /// one that is too long, and ignores what follows a section's name and a section without keys: what it would skip is
@@ -39,6 +40,8 @@ enum ConfigurationLines {
 
   /// What no line may have: bytes that are no text, and what some programs take for the end of a line.
   private static func forbidden(in line: ArraySlice<UInt8>) -> StaticString? {
+    // In an encoding of one byte a character, 0x85 may be a line end.
+    if !UTF8Text.isValid(line.span.bytes) { return "not UTF-8; save the file as UTF-8" }
     for (index, byte) in zip(line.indices, line) {
       switch byte {
       case 0: return "a zero byte; expected plain text in UTF-8"

@@ -229,6 +229,23 @@ class CommandLine(unittest.TestCase):
         self.assertEqual((code, out), (2, ""))
         self.assertIn("box.conf:4: ", err)
 
+    def test_a_configuration_that_lets_nobody_in_by_a_certificate_is_not_good(self):
+        """As `reload` refuses it: anchors that are absent, empty, or named with a comment behind."""
+        os.makedirs(self.path("anchors"))
+        for anchors in (self.path("none"), self.path("anchors"), self.path("anchors") + " # the fleet"):
+            with open(self.path("box.conf"), "w") as file:
+                file.write(f"[trust]\npolicy = ca\nanchors = {anchors}\n")
+            code, out, err = self.run_command("config", "check", "--config", self.path("box.conf"))
+            self.assertEqual((code, out), (1, ""), anchors)
+            self.assertIn(f"{anchors} holds no certificate", err)
+
+    def test_a_line_that_is_not_utf8_is_refused(self):
+        with open(self.path("box.conf"), "wb") as file:
+            file.write(b"[node]\n# off:\x85[trust]\x85policy = ca\n")
+        code, out, err = self.run_command("config", "check", "--config", self.path("box.conf"))
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn("box.conf:2: not UTF-8", err)
+
     def test_the_end_of_a_daemon_without_a_status_led_is_no_fault(self):
         with open(self.path("box.conf"), "w") as file:
             file.write("[node]\ndisplay-name = attic\n")

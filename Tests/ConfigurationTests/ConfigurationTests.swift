@@ -279,6 +279,23 @@ func badValuesOfOtherSectionsAreRefused(_ text: String) {
   }
 }
 
+@Test func aDefaultFileThatCannotBeReachedIsAnErrorAndNotAbsent() throws {
+  var template = Array("/tmp/causeway-test-XXXXXX".utf8CString)
+  let path = try #require(mkdtemp(&template).map { String(cString: $0) })
+  defer { _ = system("rm -rf \(path)") }
+  func isAbsent(_ file: String) throws -> Bool { try Configuration.read(file, mayBeAbsent: true) == nil }
+  #expect(try isAbsent(path + "/box.conf"))
+  #expect(try isAbsent(path + "/causeway/box.conf"))
+  for (link, file) in [("box.conf", "box.conf"), ("causeway", "causeway/box.conf"), ("far", "far/causeway/box.conf")] {
+    try #require(symlink("/nonexistent/data", path + "/" + link) == 0)
+    let error = #expect(throws: ConfigurationError.self, "\(file)") { try isAbsent(path + "/" + file) }
+    #expect(error?.text.contains("\(path)/\(link) leads nowhere") == true, "\(error?.text ?? "")")
+  }
+  try #require(symlink("loop", path + "/loop") == 0)
+  #expect(throws: ConfigurationError.self) { try isAbsent(path + "/loop") }
+  #expect(throws: ConfigurationError.self) { try isAbsent(path + "/loop/box.conf") }
+}
+
 @Test func theShippedFileNamesEveryKeyAndItsExamplesAreAccepted() throws {
   let path = #filePath.replacing("Tests/ConfigurationTests/ConfigurationTests.swift", with: "config/causeway.conf")
   #expect(try Configuration.load(path: path).warnings.isEmpty)
@@ -336,6 +353,18 @@ func aCarriageReturnAloneEndsNoLine(text: String, line: Int) {
 @Test(arguments: ["\u{B}", "\u{C}", "\u{1B}", "\u{7F}", "\u{85}", "\u{2028}", "\u{2029}"])
 func whatSomeProgramsTakeForALineEndIsRefused(separator: String) {
   #expect(refusal("[trust]\n# off:\(separator)policy = ca\n")?.hasPrefix("box.conf:2: ") == true)
+}
+
+@Test(arguments: [[0x85], [0xC0, 0x8A], [0xE9], [0xED, 0xA0, 0x80], [0xC3]] as [[UInt8]])
+func aLineThatIsNotUTF8IsRefused(bytes: [UInt8]) {
+  for file in [
+    Array("[trust]\n# x".utf8) + bytes + Array("policy = ca".utf8) + bytes + [0x0A],
+    Array("[trust]\npolicy = ca # ".utf8) + bytes + Array("\n[ip]\n".utf8),
+    Array("[trust]\n#".utf8) + bytes,
+  ] {
+    let error = #expect(throws: ConfigurationError.self) { try Configuration.parse(file, file: "box.conf") }
+    #expect(error?.text.hasPrefix("box.conf:2: not UTF-8") == true, "\(error?.text ?? "")")
+  }
 }
 
 @Test func aByteOrderMarkBeginsAFileAndNothingElse() throws {
