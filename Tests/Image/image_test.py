@@ -106,6 +106,22 @@ def identity(board):
             board.shell("cat /etc/machine-id"))
 
 
+def configuration_is_missed(board, former):
+    """The card's first partition is replaced by a file without a file system; the configuration is away, then there."""
+    with step("without its configuration, and with a first partition that cannot be read, the box does not run"):
+        board.shell("systemctl stop causeway && mv /etc/causeway/causeway.conf /data/away.conf && readlink /dev/causeway-boot > /run/boot-device"
+                    " && ln -sf /dev/null /dev/causeway-boot")
+        code, text = board.shell("systemctl restart causeway-first-start", check=False)
+        check(code != 0, "what is made at the first start fails", text)
+        code, text = board.shell("systemctl start causeway", check=False)
+        check(code != 0 and "dependency" in text, "the box is not started", text)
+        check(board.shell("ls /etc/causeway/causeway.conf", check=False)[0] != 0, "there is no configuration")
+    with step("with a configuration it runs, whatever the first partition is"):
+        board.shell("mv /data/away.conf /etc/causeway/causeway.conf && systemctl start causeway")
+        check(identity(board) == former, "identity, key of SSH and machine's id", former)
+        board.shell("ln -sf $(cat /run/boot-device) /dev/causeway-boot")
+
+
 def restart(board, board_card):
     board.shell("systemctl reboot", check=False)
     board.wait_end()
@@ -317,6 +333,7 @@ def main():
                 board.cut()
                 board = board_card.start()
                 check(identity(board) == former, "identity, key of SSH and machine's id", former)
+            configuration_is_missed(board, former)
             update(board, board_card, maker, built)
             with step("from now on it starts the new slot, and is the same box"):
                 board = board_card.start()
