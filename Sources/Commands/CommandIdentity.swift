@@ -122,7 +122,9 @@ private func identityImport(_ words: CommandWords) -> CInt {
     } catch {
       exit(error.code)
     }
-    return try NodeIdentity.importing(file, path: path, password: password, into: directory)
+    let clock = SystemClock()
+    let time = TrustTime(kept: 0, wall: clock.seconds, isSynchronised: clock.isSynchronised)
+    return try NodeIdentity.importing(file, path: path, password: password, at: time.seconds, into: directory)
   }
 }
 
@@ -133,7 +135,7 @@ private func replacing(
   var code = ExitCode.done
   let result = withState(options) { directory, _ throws(IdentityError) in
     // The existing key may be damaged, which is a reason to replace it.
-    if !options.isReplacing, access(directory.file("node.key"), F_OK) == 0 {
+    if !options.isReplacing, directory.has("node.key") {
       printError("\(directory.file("node.key")) exists; --replace makes the box another node")
       code = ExitCode.failed
       return

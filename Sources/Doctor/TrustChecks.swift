@@ -53,9 +53,11 @@ extension Doctor {
 
   private func identity(_ anchors: TrustAnchors) -> [Finding] {
     let path = machine.path(configuration.node.stateDirectory)
-    guard machine.exists(configuration.node.stateDirectory + "/node.key") else { return [] }
+    guard machine.exists(configuration.node.stateDirectory) else { return [] }
     do throws(IdentityError) {
       let directory = try StateDirectory(path)
+      // Before the first start there is no key.
+      guard directory.has("node.key") else { return [] }
       guard let identity = try NodeIdentity.load(directory) else { return [] }
       let store = try TrustStore(directory)
       var findings: [Finding] = []

@@ -10,6 +10,8 @@ public enum IdentityError: Error, Equatable {
   case none(path: String)
   /// A file could not be opened or read.
   case unreadable(path: String, code: Int32)
+  /// A link whose target does not exist: a partition may not be mounted.
+  case deadLink(path: String)
   /// A file is larger than its contents can be.
   case tooLarge(path: String, bytesMax: Int)
   /// A directory or another thing that is not a file.
@@ -24,6 +26,8 @@ public enum IdentityError: Error, Equatable {
   case notP256(path: String)
   /// Not a certificate in PEM.
   case notACertificate(path: String)
+  /// A key file with a certificate behind the key that cannot be used.
+  case unusableCertificate(path: String, reason: String)
   /// The certificate is for another key.
   case certificateOfAnotherKey(certificate: String, key: String)
   /// A certificate without its key: creating a new key would silently make another node.
@@ -46,8 +50,10 @@ public enum IdentityError: Error, Equatable {
   case wrongPassword(path: String)
   /// None of the certificates is for the key.
   case noCertificateForKey(path: String)
-  /// A PEM file to import with a line that is not understood.
+  /// A PEM file to import with a line that is not understood, or a block that is none of an identity.
   case malformedPEM(path: String, line: Int, reason: String)
+  /// The key's certificate in a file to import has expired. `date`: the last day of its validity.
+  case expired(path: String, date: String)
   /// A file to import with a certificate that cannot be parsed.
   case unreadableCertificate(path: String)
   /// A file to import with a certificate whose critical extension, `name`, peers do not understand.
@@ -74,6 +80,8 @@ public enum IdentityError: Error, Equatable {
       "\(path): there is no key yet; the first start makes one, or: causeway identity new"
     case .unreadable(let path, let code):
       "\(path): \(errnoText(code)); make it readable for the user that runs causeway"
+    case .deadLink(let path):
+      "\(path): a link to a file that does not exist; restore the file, or remove the link"
     case .tooLarge(let path, let bytesMax):
       "\(path): larger than \(bytesMax) bytes, so not what belongs there"
     case .notAFile(let path):
@@ -88,6 +96,12 @@ public enum IdentityError: Error, Equatable {
       "\(path): not an ECDSA P-256 key; make one with: openssl ecparam -name prime256v1 -genkey -noout"
     case .notACertificate(let path):
       "\(path): not a certificate in PEM; remove it and the next start writes it anew from the key"
+    case .unusableCertificate(let path, let reason):
+      """
+      \(path): \(reason); keep the file, it holds the box's key: delete its CERTIFICATE blocks alone, or put in usable ones
+      """
+    case .certificateOfAnotherKey(let file, let key) where file.utf8.elementsEqual(key.utf8):
+      "\(file): its certificate is of another key; keep the file, it holds the box's key: delete its CERTIFICATE blocks alone"
     case .certificateOfAnotherKey(let certificate, let key):
       "\(certificate): certifies another key than \(key); remove the certificate to have it written anew"
     case .keyMissing(let certificate, let key):
@@ -120,6 +134,8 @@ public enum IdentityError: Error, Equatable {
       "\(path): none of its certificates is for its key; put the key's own certificate in"
     case .malformedPEM(let path, let line, let reason):
       "\(path):\(line): \(reason)"
+    case .expired(let path, let date):
+      "\(path): the certificate of its key expired on \(date); have a new one issued for this key, and import both"
     case .unreadableCertificate(let path):
       "\(path): one of its certificates is malformed; export it again"
     case .unknownCriticalExtension(let path, let name):

@@ -105,20 +105,11 @@ package final class Certificate {
     if mbedtls_x509_crt_parse(context, text, text.count) != 0 { throw .notACertificate(path: path) }
   }
 
-  /// Loads the certificates of a PEM file that is not installed yet: the errors are about that file.
-  func parse(imported pem: [UInt8], path: String) throws(IdentityError) {
-    let file = PEMFile(pem)
-    if let fault = file.faults.first { throw .malformedPEM(path: path, line: fault.line, reason: "\(fault.text)") }
-    for block in file.blocks where block.isLabelled(PEMFile.certificate) {
-      guard let der = block.der else {
-        throw .malformedPEM(path: path, line: block.line, reason: "a block that is not base64")
-      }
-      try append(imported: der, path: path)
-    }
-  }
-
   /// Adds a certificate in DER of a file that is not installed yet. The error names an extension that is not understood.
   func append(imported der: [UInt8], path: String) throws(IdentityError) {
+    // The parser ignores bytes behind the certificate.
+    var reader = DERReader(der[...])
+    guard (try? reader.takeAny()) != nil, reader.isEmpty else { throw .unreadableCertificate(path: path) }
     if mbedtls_x509_crt_parse_der(context, der, der.count) == 0 { return }
     if let unknown = X509Extension.unknownCritical(inCertificate: der) {
       throw .unknownCriticalExtension(path: path, name: unknown.text)
@@ -133,6 +124,31 @@ package final class Certificate {
 
   /// SubjectPublicKeyInfo in DER of the first certificate.
   var spki: [UInt8] { Array(UnsafeRawBufferPointer(context.pointee.pk_raw)) }
+
+  /// Whether the first certificate has expired at a time in seconds since 1970.
+  func hasExpired(at time: Int64) -> Bool { Self.seconds(context.pointee.valid_to) < time }
+
+  /// Whether the first certificate is valid at a time in seconds since 1970.
+  func isValid(at time: Int64) -> Bool { Self.seconds(context.pointee.valid_from) <= time && !hasExpired(at: time) }
+
+  /// The last day of the first certificate's validity, as YYYY-MM-DD.
+  var lastDay: String {
+    let last = context.pointee.valid_to
+    func digits(_ number: CInt) -> String { (number < 10 ? "0" : "") + String(number) }
+    return digits(last.year) + "-" + digits(last.mon) + "-" + digits(last.day)
+  }
+
+  /// Seconds since 1970. mbedTLS counts months from 1 and refuses others when it parses the certificate.
+  package static func seconds(_ time: mbedtls_x509_time) -> Int64 {
+    var parts = tm()
+    parts.tm_year = time.year - 1900
+    parts.tm_mon = time.mon - 1
+    parts.tm_mday = time.day
+    parts.tm_hour = time.hour
+    parts.tm_min = time.min
+    parts.tm_sec = time.sec
+    return Int64(csystem_timegm(&parts))
+  }
 
   /// Each certificate in DER.
   var ders: [[UInt8]] {

@@ -29,7 +29,7 @@ public final class NodeIdentity {
     let directory = try StateDirectory(path)
     if let identity = try load(directory) { return identity }
     // A box that had a key must not become another node by itself: its peers would see an unknown key under its name.
-    for trace in [keyFile + ".old", stateFile, stateFile + ".old"] where access(directory.file(trace), F_OK) == 0 {
+    for trace in [keyFile + ".old", stateFile, stateFile + ".old"] where directory.has(trace) {
       throw .keyLost(key: directory.file(keyFile), left: directory.file(trace))
     }
     return try create(directory)
@@ -64,10 +64,11 @@ public final class NodeIdentity {
   }
 
   /// Installs the contents of a PEM or PKCS #12 file as the identity: its P-256 key, and the chain of certificates that
-  /// begins with the key's own. The former file stays as `node.key.old`. `password` decrypts an encrypted file. Errors:
-  /// see the last cases of `IdentityError`.
+  /// begins with the key's own. The former file stays as `node.key.old`. `password` decrypts an encrypted file. Several
+  /// certificates of the key: the first one that is valid at `time` counts, in seconds since 1970; an expired one is
+  /// refused. Errors: see the last cases of `IdentityError`.
   public static func importing(
-    _ file: [UInt8], path: String, password: [UInt8], into directory: StateDirectory
+    _ file: [UInt8], path: String, password: [UInt8], at time: Int64, into directory: StateDirectory
   ) throws(IdentityError) -> NodeIdentity {
     try startLibrary()
     let key = Key()
@@ -83,12 +84,38 @@ public final class NodeIdentity {
       try parse(key, contents.key, path: path)
       certificates = contents.certificates
     } else {
+      certificates = try self.certificates(inPEM: file, path: path)
       try parse(key, file, path: path, password: password)
-      let chain = Certificate()
-      if contains(file, certificateMark) { try chain.parse(imported: file, path: path) }
-      certificates = chain.ders
     }
-    return try write(key, certificates.isEmpty ? [] : chain(certificates, of: key, path: path), directory)
+    return try write(
+      key, certificates.isEmpty ? [] : chain(certificates, of: key, at: time, path: path), directory)
+  }
+
+  /// The certificates of a PEM file to import, in DER. Refuses a file with anything else than one key and its chain, text
+  /// aside: a block that is skipped may be the certificate that is meant.
+  private static func certificates(inPEM bytes: [UInt8], path: String) throws(IdentityError) -> [[UInt8]] {
+    let file = PEMFile(bytes)
+    if let fault = file.faults.first { throw .malformedPEM(path: path, line: fault.line, reason: "\(fault.text)") }
+    var certificates: [[UInt8]] = []
+    var hasKey = false
+    for block in file.blocks {
+      if block.isLabelled(PEMFile.certificate) {
+        guard let der = block.der else {
+          throw .malformedPEM(path: path, line: block.line, reason: "a block that is not base64")
+        }
+        certificates.append(der)
+      } else if block.isPrivateKey {
+        if hasKey {
+          throw .malformedPEM(path: path, line: block.line, reason: "a second private key; leave the one that is meant")
+        }
+        hasKey = true
+      } else if !block.isLabelled("EC PARAMETERS") {
+        throw .malformedPEM(
+          path: path, line: block.line,
+          reason: "a block that is neither PRIVATE KEY nor CERTIFICATE; take it out, or export it as one of them")
+      }
+    }
+    return certificates
   }
 
   /// Whether the file needs a password. Throws for DER that is not PKCS #12.
@@ -130,8 +157,11 @@ public final class NodeIdentity {
   }
 
   /// The certificate of `key`, then its issuers as far as they are present. Other certificates are omitted. Throws
-  /// `.unusableChain` when every peer would refuse its length; for its usage see `chainFault`.
-  private static func chain(_ ders: [[UInt8]], of key: Key, path: String) throws(IdentityError) -> [[UInt8]] {
+  /// `.expired` when the key has none that peers would take, and `.unusableChain` when every peer would refuse its length;
+  /// for its usage see `chainFault`.
+  private static func chain(
+    _ ders: [[UInt8]], of key: Key, at time: Int64, path: String
+  ) throws(IdentityError) -> [[UInt8]] {
     let spki = try key.spki()
     var rest: [Certificate] = []
     for der in ders {
@@ -139,10 +169,13 @@ public final class NodeIdentity {
       try certificate.append(imported: der, path: path)
       rest.append(certificate)
     }
-    guard let leaf = rest.firstIndex(where: { $0.spki == spki }) else { throw .noCertificateForKey(path: path) }
+    guard let leaf = best(of: rest, at: time, where: { $0.spki == spki }) else {
+      throw .noCertificateForKey(path: path)
+    }
+    if rest[leaf].hasExpired(at: time) { throw .expired(path: path, date: rest[leaf].lastDay) }
     var ordered = [rest.remove(at: leaf)]
     while let last = ordered.last,
-      let issuer = rest.firstIndex(where: { $0.isNamed(issuerOf: last) })
+      let issuer = best(of: rest, at: time, where: { $0.isNamed(issuerOf: last) })
     {
       ordered.append(rest.remove(at: issuer))
     }
@@ -151,6 +184,16 @@ public final class NodeIdentity {
     for der in ders { try chain.append(der: der, path: path) }
     if let fault = ChainRules.sizeFault(of: chain.context) { throw .unusableChain(path: path, reason: "\(fault)") }
     return ders
+  }
+
+  /// The index of the first of these certificates that is valid at a time; without one of the first that has not expired;
+  /// without one of the first.
+  private static func best(
+    of certificates: [Certificate], at time: Int64, where isWanted: (Certificate) -> Bool
+  ) -> Int? {
+    let wanted = certificates.indices.filter { isWanted(certificates[$0]) }
+    return wanted.first { certificates[$0].isValid(at: time) }
+      ?? wanted.first { !certificates[$0].hasExpired(at: time) } ?? wanted.first
   }
 
   private static let fileBytesMax = 16_384
@@ -169,7 +212,12 @@ public final class NodeIdentity {
     try key.parse(stored, path: directory.file(name))
     let spki = try key.spki()
     if contains(stored, Self.certificateMark) {
-      try certificate.parse(stored, path: directory.file(name))
+      do throws(IdentityError) {
+        try certificate.parse(stored, path: directory.file(name))
+      } catch {
+        // The file is the box's key too: nobody is to remove it.
+        throw .unusableCertificate(path: directory.file(name), reason: Self.certificateFault(in: stored))
+      }
       if certificate.spki != spki {
         throw .certificateOfAnotherKey(certificate: directory.file(name), key: directory.file(name))
       }
@@ -185,6 +233,16 @@ public final class NodeIdentity {
     publicPoint = InlineArray { spki[NodeCertificate.spkiPrefix.count + $0] }
     self.key = key
     self.certificate = certificate
+  }
+
+  /// Why the certificates of a key file cannot be used.
+  private static func certificateFault(in file: [UInt8]) -> String {
+    for block in PEMFile(file).blocks where block.isLabelled(PEMFile.certificate) {
+      if let der = block.der, let unknown = X509Extension.unknownCritical(inCertificate: der) {
+        return "a certificate has the critical extension \(unknown.text), which no peer understands"
+      }
+    }
+    return "one of its certificates is malformed, or of an unknown algorithm"
   }
 
   private static func selfSigned(_ key: Key) throws(IdentityError) -> [UInt8] {

@@ -15,6 +15,12 @@ package struct PEMFile {
 
     package func isLabelled(_ text: StaticString) -> Bool { isEqual(label, text) }
 
+    /// Whether it is a private key of any kind, encrypted or not.
+    package var isPrivateKey: Bool {
+      let kind: StaticString = "PRIVATE KEY"
+      return isEqual(label.suffix(kind.utf8CodeUnitCount), kind)
+    }
+
     /// Its DER; nil when it is not base64 alone.
     package var der: [UInt8]? {
       let text = Array(contents)

@@ -44,6 +44,12 @@ public final class StateDirectory {
 
   public func file(_ name: String) -> String { path + "/" + name }
 
+  /// Whether something has this name, be it a link that leads nowhere.
+  public func has(_ name: String) -> Bool {
+    var status = stat()
+    return lstat(file(name), &status) == 0
+  }
+
   /// The file's bytes; nil when it does not exist. A `secret` file must not be accessible to group or others.
   public func read(_ name: String, bytesMax: Int, secret: Bool = false) throws(IdentityError) -> [UInt8]? {
     try readFile(file(name), bytesMax: bytesMax, secret: secret)
@@ -56,13 +62,18 @@ public final class StateDirectory {
   }
 }
 
-/// The bytes of a file; nil when it does not exist. Errors: unreadable, not a file, more than `bytesMax` bytes, a
-/// `secret` file that is accessible to group or others.
+/// The bytes of a file; nil when it does not exist. Errors: unreadable, a link that leads nowhere, not a file, more than
+/// `bytesMax` bytes, a `secret` file that is accessible to group or others.
 public func readFile(_ path: String, bytesMax: Int, secret: Bool = false) throws(IdentityError) -> [UInt8]? {
   let descriptor = csystem_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0)
   if descriptor < 0 {
-    if csystem_errno() == ENOENT { return nil }
-    throw .unreadable(path: path, code: csystem_errno())
+    let code = csystem_errno()
+    if code != ENOENT { throw .unreadable(path: path, code: code) }
+    var status = stat()
+    if lstat(path, &status) == 0, status.st_mode & mode_t(S_IFMT) == mode_t(S_IFLNK) {
+      throw .deadLink(path: path)
+    }
+    return nil
   }
   defer { close(descriptor) }
   var status = stat()

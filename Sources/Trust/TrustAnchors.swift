@@ -122,12 +122,9 @@ public final class TrustAnchors {
       if csystem_errno() != ENOENT { fail(directory, errnoText(csystem_errno()), .everybody) }
       return
     }
-    var names: [[UInt8]] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
-      if name.first != UInt8(ascii: ".") { names.append(name) }
-    }
+    var (names, code) = Self.names(in: stream)
     closedir(stream)
+    if code != 0 { fail(directory, "not read to its end: \(errnoText(code))", .everybody) }
     if names.count > Self.filesMax {
       fail(directory, "more than \(Self.filesMax) files; put several certificates and lists into one", .everybody)
     }
@@ -136,13 +133,25 @@ public final class TrustAnchors {
       let path = directory + "/" + String(decoding: name, as: UTF8.self)
       do throws(IdentityError) {
         guard let file = try readFile(path, bytesMax: Self.fileBytesMax) else {
-          fail(path, "a link to a file that does not exist; take it out of the directory", .everybody)
+          fail(path, "gone while the directory was read; causeway reload", .everybody)
           continue
         }
         add(file, path: path)
       } catch {
         faults.append(AnchorFault(text: error.text, scope: .everybody))
       }
+    }
+  }
+
+  /// The names in an open directory that do not begin with a dot; and why they are not all of them, an errno, or 0.
+  static func names(in stream: OpaquePointer) -> (names: [[UInt8]], code: CInt) {
+    var names: [[UInt8]] = []
+    while true {
+      // The end and an error are alike but for errno.
+      csystem_set_errno(0)
+      guard let entry = readdir(stream) else { return (names, csystem_errno()) }
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
+      if name.first != UInt8(ascii: ".") { names.append(name) }
     }
   }
 }

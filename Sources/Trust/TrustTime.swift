@@ -1,5 +1,6 @@
 import CMbedTLS
 import CSystem
+import Identity
 
 /// The known time when a certificate is evaluated. Seconds since 1970, UTC.
 ///
@@ -70,15 +71,6 @@ enum Validity {
     }
   }
 
-  /// Seconds since 1970. mbedTLS counts months from 1 and refuses others when it parses the certificate.
-  static func seconds(_ time: mbedtls_x509_time) -> Int64 {
-    var parts = tm()
-    parts.tm_year = time.year - 1900
-    parts.tm_mon = time.mon - 1
-    parts.tm_mday = time.day
-    parts.tm_hour = time.hour
-    parts.tm_min = time.min
-    parts.tm_sec = time.sec
-    return Int64(csystem_timegm(&parts))
-  }
+  /// Seconds since 1970.
+  static func seconds(_ time: mbedtls_x509_time) -> Int64 { Certificate.seconds(time) }
 }

@@ -41,6 +41,9 @@ extension Scratch {
         + "-startdate \(from ?? "20260101000000Z") -enddate \(to ?? "20360101000000Z")")
   }
 
+  /// June 2027, when certificates of `certificate` are valid without other dates. Seconds since 1970.
+  public static let june: Int64 = 1_811_808_000
+
   public static let authority = "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign"
   public static let node =
     "basicConstraints=CA:FALSE\nkeyUsage=digitalSignature\nextendedKeyUsage=clientAuth,serverAuth"

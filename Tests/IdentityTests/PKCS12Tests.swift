@@ -16,7 +16,7 @@ struct PKCS12Tests {
   private func importing(_ file: String, _ password: String) throws(IdentityError) -> NodeIdentity {
     let bytes = try readFile(scratch.file(file), bytesMax: 100_000) ?? []
     return try NodeIdentity.importing(
-      bytes, path: file, password: Array(password.utf8), into: StateDirectory(scratch.file("state")))
+      bytes, path: file, password: Array(password.utf8), at: Scratch.june, into: StateDirectory(scratch.file("state")))
   }
 
   private func refusal(_ file: String, _ password: String = "secret") -> PKCS12Error? {

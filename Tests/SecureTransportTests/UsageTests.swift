@@ -112,7 +112,7 @@ struct UsageTests {
     let bytes = file.flatMap { scratch.bytes($0) ?? [] }
     do throws(IdentityError) {
       let imported = try NodeIdentity.importing(
-        bytes, path: "chain.pem", password: [], into: StateDirectory(scratch.file("imported")))
+        bytes, path: "chain.pem", password: [], at: Scratch.june, into: StateDirectory(scratch.file("imported")))
       #expect(count <= 9 && imported.chainFault == nil)
     } catch {
       #expect(count > 9 && error.text.contains("more than 8 certificates"), "\(error.text)")
@@ -126,7 +126,7 @@ struct UsageTests {
     let bytes = ["secret.pem", "encrypted.key"].flatMap { scratch.bytes($0) ?? [] }
     try #require(String(decoding: bytes, as: UTF8.self).contains("DEK-Info: "))
     let node = try NodeIdentity.importing(
-      bytes, path: "secret.pem", password: Array("secret".utf8), into: StateDirectory(scratch.file("imported")))
+      bytes, path: "secret.pem", password: Array("secret".utf8), at: Scratch.june, into: StateDirectory(scratch.file("imported")))
     #expect(node.chainFault == nil)
   }
 
@@ -134,7 +134,7 @@ struct UsageTests {
     try scratch.certificate("server", extensions: "extendedKeyUsage=serverAuth")
     let bytes = ["server.pem.key", "server.pem"].flatMap { scratch.bytes($0) ?? [] }
     let node = try NodeIdentity.importing(
-      bytes, path: "server.pem", password: [], into: StateDirectory(scratch.file("imported")))
+      bytes, path: "server.pem", password: [], at: Scratch.june, into: StateDirectory(scratch.file("imported")))
     #expect(node.chainFault?.contains("not for its use") == true)
   }
 
@@ -146,7 +146,7 @@ struct UsageTests {
     #expect(node.chainFault?.contains("256 names") == true)
     let bytes = ["node.pem.key", "node.pem"].flatMap { scratch.bytes($0) ?? [] }
     #expect(throws: IdentityError.self) {
-      try NodeIdentity.importing(bytes, path: "names.pem", password: [], into: StateDirectory(scratch.file("imported")))
+      try NodeIdentity.importing(bytes, path: "names.pem", password: [], at: Scratch.june, into: StateDirectory(scratch.file("imported")))
     }
   }
 
@@ -159,14 +159,14 @@ struct UsageTests {
       try scratch.certificate("odd", extensions: Scratch.node + "\n" + extensions)
       let bytes = ["odd.pem.key", "odd.pem"].flatMap { scratch.bytes($0) ?? [] }
       #expect(throws: IdentityError.unknownCriticalExtension(path: "odd.pem", name: name)) {
-        try NodeIdentity.importing(bytes, path: "odd.pem", password: [], into: StateDirectory(scratch.file("imported")))
+        try NodeIdentity.importing(bytes, path: "odd.pem", password: [], at: Scratch.june, into: StateDirectory(scratch.file("imported")))
       }
     }
     // Any policy is understood.
     try scratch.certificate("any", extensions: Scratch.node + "\ncertificatePolicies=critical,2.5.29.32.0")
     let bytes = ["any.pem.key", "any.pem"].flatMap { scratch.bytes($0) ?? [] }
     let node = try NodeIdentity.importing(
-      bytes, path: "any.pem", password: [], into: StateDirectory(scratch.file("imported")))
+      bytes, path: "any.pem", password: [], at: Scratch.june, into: StateDirectory(scratch.file("imported")))
     #expect(try ends(node, as: .client, .tls13).peer == .established)
   }
 }

@@ -331,6 +331,18 @@ struct AnchorTests {
     #expect(anchors.faults.first?.text.contains("more than 64 files") == true)
   }
 
+  @Test func aDirectoryThatIsNotReadToItsEndIsAFault() throws {
+    let stream = try #require(opendir(scratch.file("anchors")))
+    defer { closedir(stream) }
+    #expect(TrustAnchors.names(in: stream).code == 0)
+    rewinddir(stream)
+    // readdir fails: behind its descriptor is no directory any more.
+    let file = try #require(fopen(scratch.file("root.pem"), "r"))
+    defer { fclose(file) }
+    try #require(dup2(fileno(file), dirfd(stream)) >= 0)
+    #expect(TrustAnchors.names(in: stream).code == ENOTDIR)
+  }
+
   @Test func aListThatWasToBeReplacedIsNamed() throws {
     try scratch.revocationList("list", by: "root", revoking: [])
     #expect(shell("cp \(scratch.file("list.crl")) \(scratch.file("anchors"))").status == 0)
