@@ -11,6 +11,11 @@ STORE = "Sources/Trust/TrustStore.swift"
 LINES = "Sources/Configuration/ConfigurationLines.swift"
 LISTS = "Sources/Trust/DenyLists.swift"
 DTLS = "Sources/SecureTransport/DTLSSession.swift"
+FILES = "Sources/Trust/AnchorFile.swift"
+ANCHORS = "Sources/Trust/TrustAnchors.swift"
+IDENTITY = "Sources/Identity/NodeIdentity.swift"
+STATE = "Sources/Identity/StateDirectory.swift"
+CONFIGURATION = "Sources/Configuration/ConfigurationFile.swift"
 
 ROWS = [
     Row("an altered record is taken", "Sources/CMbedTLS/GCM.c", "if (mbedtls_ct_memcmp(expected, tag, tagLength) == 0) return 0;",
@@ -74,6 +79,34 @@ ROWS = [
         "case 0x0D: continue", "ConfigurationTests"),
     Row("text behind a section is skipped", LINES,
         'if let first = rest.bytes.first, first != UInt8(ascii: "#"), first != UInt8(ascii: ";") {', "if false {", "ConfigurationTests"),
+    Row("a list that is lost behind a damaged certificate keeps nobody out", FILES,
+        'for fault in file.faults { fail("\\(path):\\(fault.line)", "\\(fault.text)", .everybody) }',
+        'for fault in file.faults { fail("\\(path):\\(fault.line)", "\\(fault.text)", .nobody) }', "TrustTests"),
+    Row("a list behind a certificate is part of it", FILES,
+        "guard var outer = try? whole.enter(DERReader.sequence), whole.isEmpty,", "guard var outer = try? whole.enter(DERReader.sequence),",
+        "TrustTests"),
+    Row("a list that is labelled as a certificate keeps nobody out", FILES, "return body.rest.first == DERReader.context0", "return true",
+        "TrustTests"),
+    Row("a directory that is not read to its end has no more files", ANCHORS,
+        "guard let entry = readdir(stream) else { return (names, csystem_errno()) }",
+        "guard let entry = readdir(stream) else { return (names, 0) }", "TrustTests"),
+    Row("a line that is not UTF-8 is text", LINES,
+        'if !UTF8Text.isValid(line.span.bytes) { return "not UTF-8; save the file as UTF-8" }', "", "ConfigurationTests"),
+    Row("a configuration that cannot be reached is absent", CONFIGURATION,
+        "guard let link = unreachablePart(of: path) else { return nil }",
+        "guard let link = unreachablePart(of: path), !mayBeAbsent else { return nil }", "ConfigurationTests"),
+    Row("a block that is not of an identity is skipped", IDENTITY, 'else if !block.isLabelled("EC PARAMETERS") {', "else if false {",
+        "IdentityTests"),
+    Row("a damaged block of an identity is skipped", IDENTITY,
+        'if let fault = file.faults.first { throw .malformedPEM(path: path, line: fault.line, reason: "\\(fault.text)") }', "",
+        "IdentityTests"),
+    Row("a second key to import is skipped", IDENTITY, "if hasKey {", "if false {", "IdentityTests"),
+    Row("an expired certificate is imported", IDENTITY,
+        "if rest[leaf].hasExpired(at: time) { throw .expired(path: path, date: rest[leaf].lastDay) }", "", "IdentityTests"),
+    Row("the first certificate of a key is taken, valid or not", IDENTITY, "return wanted.first { certificates[$0].isValid(at: time) }",
+        "return wanted.first", "IdentityTests"),
+    Row("a link that leads nowhere is a file that never was", STATE,
+        "if lstat(path, &status) == 0, status.st_mode & mode_t(S_IFMT) == mode_t(S_IFLNK) {", "if false {", "IdentityTests"),
     Row("a weak signature is trusted", CHAIN, "if flags & UInt32(weak) != 0 { return .refused(.weakAlgorithm) }",
         "flags &= ~UInt32(weak)", "TrustTests"),
     Row("dates of certificates do not matter", CHAIN, "if let refusal = run.refusal { return .refused(refusal) }", "", "TrustTests"),

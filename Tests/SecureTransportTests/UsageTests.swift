@@ -126,7 +126,8 @@ struct UsageTests {
     let bytes = ["secret.pem", "encrypted.key"].flatMap { scratch.bytes($0) ?? [] }
     try #require(String(decoding: bytes, as: UTF8.self).contains("DEK-Info: "))
     let node = try NodeIdentity.importing(
-      bytes, path: "secret.pem", password: Array("secret".utf8), at: Scratch.june, into: StateDirectory(scratch.file("imported")))
+      bytes, path: "secret.pem", password: Array("secret".utf8), at: Scratch.june,
+      into: StateDirectory(scratch.file("imported")))
     #expect(node.chainFault == nil)
   }
 
@@ -146,7 +147,8 @@ struct UsageTests {
     #expect(node.chainFault?.contains("256 names") == true)
     let bytes = ["node.pem.key", "node.pem"].flatMap { scratch.bytes($0) ?? [] }
     #expect(throws: IdentityError.self) {
-      try NodeIdentity.importing(bytes, path: "names.pem", password: [], at: Scratch.june, into: StateDirectory(scratch.file("imported")))
+      try NodeIdentity.importing(
+        bytes, path: "names.pem", password: [], at: Scratch.june, into: StateDirectory(scratch.file("imported")))
     }
   }
 
@@ -159,7 +161,8 @@ struct UsageTests {
       try scratch.certificate("odd", extensions: Scratch.node + "\n" + extensions)
       let bytes = ["odd.pem.key", "odd.pem"].flatMap { scratch.bytes($0) ?? [] }
       #expect(throws: IdentityError.unknownCriticalExtension(path: "odd.pem", name: name)) {
-        try NodeIdentity.importing(bytes, path: "odd.pem", password: [], at: Scratch.june, into: StateDirectory(scratch.file("imported")))
+        try NodeIdentity.importing(
+          bytes, path: "odd.pem", password: [], at: Scratch.june, into: StateDirectory(scratch.file("imported")))
       }
     }
     // Any policy is understood.
