@@ -137,6 +137,31 @@ class AnchorsTest(DaemonsTest):
             box.stop()
             good.stop()
 
+    def test_a_bundle_that_is_cut_within_a_certificate_lets_nobody_in(self):
+        """The list behind it is lost, and with it who is revoked."""
+        box = self.box()
+        bad = self.member("bad", box)
+        self.certificate("other", "authority", "other")
+        self.list("plain", ["bad"])
+        self.openssl("cat root.pem other.pem anchors/list.pem > whole && rm anchors/*")
+        with open(self.path("whole"), "rb") as file:
+            whole = file.read()
+        with open(self.path("root.pem"), "rb") as file:
+            first = len(file.read())
+        with open(self.path("anchors/bundle.pem"), "wb") as file:
+            file.write(whole[:first + 200])
+        code, _, err = box.run("config", "check")
+        self.assertEqual(code, 1)
+        self.assertIn("its END line is missing: the file is cut; nobody is let in by a certificate", err)
+        for daemon in (box, bad):
+            daemon.start()
+        wait("the bad one is refused", lambda: self.refusals(box, "that may revoke it cannot be read"))
+        self.assertEqual(box.neighbours(), [])
+        with open(self.path("anchors/bundle.pem"), "wb") as file:
+            file.write(whole)
+        self.assertEqual(box.run("reload")[0], 0)
+        wait("the bad one is revoked", lambda: self.refusals(box, "is revoked (CRL)"), 40)
+
     def test_a_reload_with_a_list_that_is_not_understood_changes_nothing_and_fails(self):
         box = self.box()
         good = self.member("good", box)
@@ -270,6 +295,18 @@ class AnchorsTest(DaemonsTest):
         box.start()
         self.assertIn("the one before it is used", self.faults(box)["trust-state"])
         self.assertIn("1" * 32, box.identity("show"))
+
+    def test_a_state_that_is_a_link_to_nowhere_is_not_an_absent_one(self):
+        box = self.daemon("box").start()
+        box.identity("revoke", "1" * 32)
+        box.stop()
+        os.remove(box.state + "/state.old")
+        os.rename(box.state + "/state", self.path("moved"))
+        os.symlink("/nonexistent/state", box.state + "/state")
+        for words in (["run"], ["identity", "show"]):
+            code, _, err = box.run(*words)
+            self.assertEqual(code, 1, err)
+            self.assertIn("nothing says whose key is revoked", err)
 
     def test_without_its_state_a_box_does_not_start(self):
         box = self.daemon("box").start()

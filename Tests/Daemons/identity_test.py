@@ -87,6 +87,39 @@ class IdentityTest(DaemonsTest):
                 box.identity("import", self.path(f"file{number}"), "--password-file", self.path("password"))
                 self.assertIn("CN=node, by CN=Fleet", box.identity("show"))
 
+    def test_a_pem_file_is_imported_whole_or_not_at_all(self):
+        self.authority()
+        self.certificate("node")
+        box = self.daemon("box")
+        with open(self.path("node.key")) as file:
+            key = file.read()
+        with open(self.path("node.pem")) as file:
+            certificate = file.read()
+        lines = key.count("\n")
+        for behind in (certificate.replace("CERTIFICATE", "TRUSTED CERTIFICATE"), certificate.replace("-----BEGIN", "----BEGIN"),
+                       certificate.replace("-----BEGIN CERTIFICATE-----\n", ""), "-----BEGIN CERT", certificate.replace("\n", "\r"), key):
+            with open(self.path("file"), "w", newline="") as file:
+                file.write(key + behind)
+            self.assertIn(f"file:{lines + 1}: ", self.refused(box, "identity", "import", self.path("file")), behind)
+            self.assertFalse(os.path.exists(box.state + "/node.key"))
+        self.openssl("(cat node.key; echo; openssl x509 -in node.pem -text) > file")
+        box.identity("import", self.path("file"))
+        self.assertIn("certificate  CN=node, by CN=Fleet, ", box.identity("show"))
+
+    def test_an_expired_certificate_is_not_imported(self):
+        self.openssl(
+            "openssl ecparam -name prime256v1 -genkey -noout -out node.key && mkdir ca && cd ca && touch index.txt && echo 01 > serial"
+            " && printf '[ca]\ndefault_ca=d\n[d]\ndatabase=index.txt\nnew_certs_dir=.\nserial=serial\ndefault_md=sha256\nunique_subject=no\n"
+            "policy=p\n[p]\ncommonName=supplied\n' > conf && openssl req -new -key ../node.key -subj /CN=node -out csr"
+            " && openssl ca -batch -config conf -in csr -selfsign -keyfile ../node.key -notext -out ../old.pem"
+            " -startdate 20260101000000Z -enddate 20260201000000Z"
+            " && openssl ca -batch -config conf -in csr -selfsign -keyfile ../node.key -notext -out ../new.pem"
+            " -startdate 20260101000000Z -enddate 20360101000000Z && cd .. && cat node.key old.pem > old && cat old new.pem > both")
+        box = self.daemon("box")
+        self.assertIn("expired on 2026-02-01; have a new one issued", self.refused(box, "identity", "import", self.path("old")))
+        box.identity("import", self.path("both"))
+        self.assertIn("2026-01-01 to 2036-01-01", box.identity("show"))
+
     def test_a_password_is_asked_for_without_echo(self):
         self.authority()
         self.certificate("node")
