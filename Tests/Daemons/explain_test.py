@@ -186,9 +186,12 @@ class ExplainTest(DaemonsTest):
         self.openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key)
         self.openssl("req", "-new", "-key", key, "-subj", f"/CN={daemon.name}", "-out", request)
         self.openssl("ca", "-batch", "-config", authority, "-in", request, "-out", made, *dates)
-        with open(made, "ab") as file, open(key, "rb") as secret:
-            file.write(secret.read())
-        daemon.identity("import", made)
+        # It is imported before it expires: an expired one is refused.
+        os.makedirs(daemon.state, mode=0o700)
+        with open(daemon.state + "/node.key", "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            for part in (key, made):
+                with open(part, "rb") as source:
+                    file.write(source.read())
 
     def openssl(self, *words):
         subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=self.root)
