@@ -25,9 +25,7 @@ final class AvahiPollAdapter {
     self.loop = loop
     self.screen = screen
     activeAt = loop.now
-    var random: UInt64 = 0
-    _ = withUnsafeMutableBytes(of: &random) { getrandom($0.baseAddress, $0.count, UInt32(GRND_NONBLOCK)) }
-    phase = TimeSpan(nanoseconds: random % Quiet.longGrain.nanoseconds)
+    phase = TimeSpan(nanoseconds: kernelRandom() % Quiet.longGrain.nanoseconds)
     api = .allocate(capacity: 1)
     api.initialize(
       to: AvahiPoll(

@@ -187,8 +187,13 @@ public final class DNSServiceDiscovery {
   }
 
   private func openEmbedded() {
+    let isNameless = daemon?.isPresent ?? false
     if settings.responder == .daemon {
-      return report("no avahi-daemon: start it, or let the built-in responder stand in (dns-sd = auto)", isFault: true)
+      let text =
+        isNameless
+        ? "avahi-daemon does not get a host name, as another machine claims each: disconnect that machine"
+        : "no avahi-daemon: start it"
+      return report(text + ", or let the built-in responder stand in (dns-sd = auto)", isFault: true)
     }
     wallOffset = currentWallOffset()
     let (responder, reason) = EmbeddedResponder.open(loop, settings, hostName: hostName(), self)
@@ -198,7 +203,8 @@ public final class DNSServiceDiscovery {
       return
     }
     embedded = responder
-    report("no avahi-daemon: publishing and browsing by the built-in responder", isFault: false)
+    let absence = isNameless ? "avahi-daemon has no host name" : "no avahi-daemon"
+    report(absence + ": publishing and browsing by the built-in responder", isFault: false)
     // It browses at once: that needs no host name, which takes a second to establish (RFC 6762, 8.1).
     take(responder, .embedded)
   }
@@ -420,5 +426,9 @@ extension DNSServiceDiscovery: ResponderOwner {
 
   func responderTrouble(_ responder: any Responder, _ text: String) {
     if responder === active { report(text, isFault: true) }
+  }
+
+  func responderRecovered(_ responder: any Responder, _ text: String) {
+    if responder === active { report(text, isFault: false) }
   }
 }

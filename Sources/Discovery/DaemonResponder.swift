@@ -18,7 +18,9 @@ final class DaemonResponder: Responder {
   private var group: OpaquePointer?
   private var browser: OpaquePointer?
   private var settings: DiscoverySettings?
-  private var name = InstanceName("")
+  private var name = ClaimedName("", .service)
+  /// For the deadline of the name.
+  private var retry: Timer?
   private var publishedOn: [AvahiIfIndex] = []
   private var isFailed = false
 
@@ -29,7 +31,10 @@ final class DaemonResponder: Responder {
     // The first state callback runs before avahi_client_new returns.
     responder.client = avahi_client_new(
       responder.poll.api, AVAHI_CLIENT_NO_FAIL, clientChanged, responder.userdata, &code)
-    if responder.client != nil, !responder.isFailed { return (responder, "") }
+    if responder.client != nil, !responder.isFailed {
+      responder.retry = Timer(loop) { responder.nameDue() }
+      return (responder, "")
+    }
     responder.close()
     return (nil, avahiText(code))
   }
@@ -42,6 +47,7 @@ final class DaemonResponder: Responder {
   private var userdata: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
   fileprivate func stateChanged(_ client: OpaquePointer?, _ state: AvahiClientState) {
+    let wasAwaited = isPresent && !isReady
     isReady = state == AVAHI_CLIENT_S_RUNNING
     isPresent = state != AVAHI_CLIENT_CONNECTING && state != AVAHI_CLIENT_FAILURE
     if isReady {
@@ -51,8 +57,22 @@ final class DaemonResponder: Responder {
     } else {
       // While the host name changes, the service that refers to it is withdrawn.
       if let group { avahi_entry_group_reset(group) }
-      owner.responderNotReady(self)
+      // Whoever claims each name that the daemon gives its host makes many such states: the owner waits for the daemon once.
+      if !wasAwaited || !isPresent { owner.responderNotReady(self) }
     }
+  }
+
+  private func setRetry() { retry?.set(name.deadline) }
+
+  private func nameDue() {
+    switch name.due(now: monotonicNow(), random: kernelRandom()) {
+    case .nothing: break
+    case .claim:
+      withdraw()
+      if isReady { publish() }
+    case .settled: owner.responderRecovered(self, NameReport.settled(name.current))
+    }
+    setRetry()
   }
 
   private func fail() {
@@ -64,8 +84,9 @@ final class DaemonResponder: Responder {
   }
 
   func activate(_ settings: DiscoverySettings) {
+    if self.settings == nil { name = ClaimedName(settings.instanceName, .service) }
     self.settings = settings
-    name = InstanceName(settings.instanceName)
+    withdraw()
     publish()
     if browser == nil { browse(settings) }
   }
@@ -84,19 +105,35 @@ final class DaemonResponder: Responder {
     }
   }
 
+  /// Frees the group: Avahi delays further claims of one that has claimed 15 times.
+  private func withdraw() {
+    if let group { avahi_entry_group_free(group) }
+    group = nil
+  }
+
   private func publish() {
-    guard let settings, let client else { return }
+    defer { setRetry() }
+    guard let settings, let client, !name.isResting else { return }
     publishedOn = interfaces(settings)
+    name.claimedAgain(now: monotonicNow())
     if group == nil { group = avahi_entry_group_new(client, groupChanged, userdata) }
-    guard let group else { return trouble("cannot publish") }
+    guard let group else { return failed(avahi_client_errno(client)) }
     avahi_entry_group_reset(group)
     if publishedOn.isEmpty { return }
     var code = add(settings, group)
-    while code == AVAHI_ERR_COLLISION, name.next() {
+    while code == AVAHI_ERR_COLLISION {
+      if !name.lost(now: monotonicNow()) { return owner.responderTrouble(self, NameReport.taken(.service)) }
       avahi_entry_group_reset(group)
       code = add(settings, group)
     }
-    if code < 0 || avahi_entry_group_commit(group) < 0 { trouble("cannot publish") }
+    if code >= 0 { code = avahi_entry_group_commit(group) }
+    if code < 0 { failed(code) }
+  }
+
+  private func failed(_ code: CInt) {
+    name.failed(now: monotonicNow())
+    owner.responderTrouble(self, NameReport.failed(avahiText(code)))
+    checkConnection()
   }
 
   private func add(_ settings: DiscoverySettings, _ group: OpaquePointer) -> CInt {
@@ -112,16 +149,23 @@ final class DaemonResponder: Responder {
   }
 
   fileprivate func groupStateChanged(_ state: AvahiEntryGroupState) {
-    if state == AVAHI_ENTRY_GROUP_COLLISION {
-      if name.next() { publish() } else { trouble("every name for this service is taken") }
-    } else if state == AVAHI_ENTRY_GROUP_FAILURE {
-      trouble("cannot publish")
+    if state == AVAHI_ENTRY_GROUP_ESTABLISHED {
+      name.held(now: monotonicNow())
+    } else if state == AVAHI_ENTRY_GROUP_COLLISION {
+      if name.lost(now: monotonicNow()) {
+        publish()
+      } else {
+        owner.responderTrouble(self, NameReport.taken(.service))
+      }
+    } else if state == AVAHI_ENTRY_GROUP_FAILURE, let client {
+      failed(avahi_client_errno(client))
     }
+    setRetry()
   }
 
   func updateTXT(_ settings: DiscoverySettings) {
     self.settings = settings
-    guard let group, isReady else { return }
+    guard let group, isReady, !name.isResting else { return }
     for interface in publishedOn {
       let code = withStringList(settings.txt) {
         avahi_entry_group_update_service_txt_strlst(
@@ -160,6 +204,8 @@ final class DaemonResponder: Responder {
   }
 
   func close() {
+    retry?.cancel()
+    retry = nil
     if let client { avahi_client_free(client) }
     client = nil
     group = nil

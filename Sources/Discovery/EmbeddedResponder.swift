@@ -21,33 +21,40 @@ final class EmbeddedResponder: Responder {
   private var group: OpaquePointer?
   private var browser: OpaquePointer?
   private var settings: DiscoverySettings?
-  private var name = InstanceName("")
+  private var name = ClaimedName("", .service)
+  private var hostName: ClaimedName
+  /// For the deadlines of both names.
+  private var retry: Timer?
 
   /// Nil, with the reason, when no multicast DNS socket can be opened (port 5353 is used exclusively, no IP).
   static func open(
     _ loop: EventLoop, _ settings: DiscoverySettings, hostName: String, _ owner: any ResponderOwner
   ) -> (responder: EmbeddedResponder?, reason: String) {
-    let responder = EmbeddedResponder(loop, owner)
-    let code = responder.startServer(settings, hostName)
-    if responder.server != nil { return (responder, "") }
+    let responder = EmbeddedResponder(loop, owner, hostName)
+    let code = responder.startServer(settings)
+    if responder.server != nil {
+      responder.retry = Timer(loop) { responder.namesDue() }
+      return (responder, "")
+    }
     responder.poll.close()
     return (nil, avahiText(code))
   }
 
-  private init(_ loop: EventLoop, _ owner: any ResponderOwner) {
+  private init(_ loop: EventLoop, _ owner: any ResponderOwner, _ hostName: String) {
     self.owner = owner
+    self.hostName = ClaimedName(hostName, .host)
     poll = AvahiPollAdapter(loop, screen: screen)
   }
 
   private var userdata: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
-  private func startServer(_ settings: DiscoverySettings, _ hostName: String) -> CInt {
+  private func startServer(_ settings: DiscoverySettings) -> CInt {
     cavahi_silence_log()
     var config = AvahiServerConfig()
     avahi_server_config_init(&config)
     defer { avahi_server_config_free(&config) }
     avahi_free(config.host_name)
-    config.host_name = avahi_strdup(hostName)
+    config.host_name = avahi_strdup(hostName.current)
     config.publish_hinfo = 0
     config.publish_workstation = 0
     config.publish_domain = 0
@@ -68,22 +75,51 @@ final class EmbeddedResponder: Responder {
   fileprivate func stateChanged(_ server: OpaquePointer?, _ state: AvahiServerState) {
     isReady = state == AVAHI_SERVER_RUNNING
     if isReady {
+      hostName.held(now: monotonicNow())
       owner.responderReady(self)
     } else if state == AVAHI_SERVER_FAILURE {
       owner.responderFailed(self)
     } else {
       // The service refers to the host name: it is published again when the host name is established.
       if let group { avahi_s_entry_group_reset(group) }
-      if state == AVAHI_SERVER_COLLISION, let other = avahi_alternative_host_name(avahi_server_get_host_name(server)) {
-        avahi_server_set_host_name(server, other)
-        avahi_free(other)
+      if state == AVAHI_SERVER_COLLISION {
+        if hostName.lost(now: monotonicNow()) {
+          avahi_server_set_host_name(server, hostName.current)
+        } else {
+          owner.responderTrouble(self, NameReport.taken(.host))
+        }
       }
     }
+    setRetry()
+  }
+
+  private func setRetry() { retry?.set(min(name.deadline, hostName.deadline)) }
+
+  private func namesDue() {
+    let now = monotonicNow()
+    var isSettled = false
+    switch hostName.due(now: now, random: kernelRandom()) {
+    case .nothing: break
+    case .claim: avahi_server_set_host_name(server, hostName.current)
+    case .settled: isSettled = true
+    }
+    switch name.due(now: now, random: kernelRandom()) {
+    case .nothing: break
+    case .claim:
+      withdraw()
+      if isReady { publish() }
+    case .settled: isSettled = true
+    }
+    if isSettled && !name.isContested && !hostName.isContested {
+      owner.responderRecovered(self, NameReport.settled(name.current))
+    }
+    setRetry()
   }
 
   func activate(_ settings: DiscoverySettings) {
+    if self.settings == nil { name = ClaimedName(settings.instanceName, .service) }
     self.settings = settings
-    name = InstanceName(settings.instanceName)
+    withdraw()
     if isReady {
       publish()
     } else {
@@ -92,16 +128,33 @@ final class EmbeddedResponder: Responder {
     if browser == nil { browse(settings) }
   }
 
+  /// Frees the group: Avahi delays further claims of one that has claimed 15 times.
+  private func withdraw() {
+    if let group { avahi_s_entry_group_free(group) }
+    group = nil
+  }
+
   private func publish() {
     poll.stir()
-    guard let settings else { return }
+    defer { setRetry() }
+    guard let settings, !name.isResting else { return }
+    name.claimedAgain(now: monotonicNow())
     if group == nil { group = avahi_s_entry_group_new(server, groupChanged, userdata) }
-    guard let group else { return trouble("cannot publish") }
+    guard let group else { return failed(avahi_server_errno(server)) }
     avahi_s_entry_group_reset(group)
     var code = add(settings)
-    while code == AVAHI_ERR_COLLISION, name.next() { code = add(settings) }
+    while code == AVAHI_ERR_COLLISION {
+      if !name.lost(now: monotonicNow()) { return owner.responderTrouble(self, NameReport.taken(.service)) }
+      code = add(settings)
+    }
     cavahi_set_own_service(name.current, settings.serviceType)
-    if code < 0 || avahi_s_entry_group_commit(group) < 0 { trouble("cannot publish") }
+    if code >= 0 { code = avahi_s_entry_group_commit(group) }
+    if code < 0 { failed(code) }
+  }
+
+  private func failed(_ code: CInt) {
+    name.failed(now: monotonicNow())
+    owner.responderTrouble(self, NameReport.failed(avahiText(code)))
   }
 
   private func add(_ settings: DiscoverySettings) -> CInt {
@@ -113,17 +166,24 @@ final class EmbeddedResponder: Responder {
   }
 
   fileprivate func groupStateChanged(_ state: AvahiEntryGroupState) {
-    if state == AVAHI_ENTRY_GROUP_COLLISION {
-      if name.next() { publish() } else { trouble("every name for this service is taken") }
+    if state == AVAHI_ENTRY_GROUP_ESTABLISHED {
+      name.held(now: monotonicNow())
+    } else if state == AVAHI_ENTRY_GROUP_COLLISION {
+      if name.lost(now: monotonicNow()) {
+        publish()
+      } else {
+        owner.responderTrouble(self, NameReport.taken(.service))
+      }
     } else if state == AVAHI_ENTRY_GROUP_FAILURE {
-      trouble("cannot publish")
+      failed(avahi_server_errno(server))
     }
+    setRetry()
   }
 
   func updateTXT(_ settings: DiscoverySettings) {
     poll.stir()
     self.settings = settings
-    guard let group, avahi_s_entry_group_is_empty(group) == 0 else { return }
+    guard let group, !name.isResting, avahi_s_entry_group_is_empty(group) == 0 else { return }
     let code = withStringList(settings.txt) {
       avahi_server_update_service_txt_strlst(
         server, group, AvahiIfIndex(AVAHI_IF_UNSPEC), AvahiProtocol(AVAHI_PROTO_UNSPEC), AvahiPublishFlags(rawValue: 0),
@@ -161,6 +221,8 @@ final class EmbeddedResponder: Responder {
   }
 
   func close() {
+    retry?.cancel()
+    retry = nil
     // The group is freed first and separately, because that sends the goodbye packets.
     if let group { avahi_s_entry_group_free(group) }
     if let server { avahi_server_free(server) }

@@ -35,6 +35,8 @@ protocol ResponderOwner: AnyObject {
   func responderLookedUp(_ responder: any Responder, _ service: Service, _ endpoint: IPEndpoint?, _ record: NodeRecord)
   /// Publishing or browsing failed, but the responder remains usable.
   func responderTrouble(_ responder: any Responder, _ text: String)
+  /// The service is published again after a trouble.
+  func responderRecovered(_ responder: any Responder, _ text: String)
 }
 
 func avahiText(_ code: CInt) -> String {
@@ -42,24 +44,11 @@ func avahiText(_ code: CInt) -> String {
   return String(cString: text)
 }
 
-/// The published instance name. It changes to "name #2", "name #3", … while another host uses it.
-struct InstanceName {
-  /// How many other names are tried before publishing is abandoned.
-  static let alternativesMax = 8
-
-  private(set) var current: String
-  private var alternatives = 0
-
-  init(_ name: String) { current = name }
-
-  /// False after `alternativesMax` names.
-  mutating func next() -> Bool {
-    guard alternatives < Self.alternativesMax, let other = avahi_alternative_service_name(current) else { return false }
-    defer { avahi_free(other) }
-    current = String(cString: other)
-    alternatives += 1
-    return true
-  }
+/// A random number of the kernel; 0 while it has none yet.
+func kernelRandom() -> UInt64 {
+  var random: UInt64 = 0
+  _ = withUnsafeMutableBytes(of: &random) { getrandom($0.baseAddress, $0.count, UInt32(GRND_NONBLOCK)) }
+  return random
 }
 
 /// The argument of a look-up's callback; the service outlives its look-up.

@@ -2,7 +2,7 @@
 """Nodes that are announced on a network and do not exist: announcements_test.py BINARY
 
 Daemons behind ports of one bridge, each in a network namespace of its own, and somebody who announces 300 services by multicast
-DNS once a second, with all their records. Needs root."""
+DNS once a second, with all their records, or who claims each name of a box. Needs root."""
 import itertools
 import os
 import socket
@@ -52,6 +52,74 @@ def announce():
         print("announced", flush=True)
 
 
+def open_socket():
+    """A socket of multicast DNS of the machine that may claim names, and whose address is 10.77.0.9."""
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    udp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    udp.bind(("", PORT))
+    udp.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 255)
+    udp.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(GROUP) + socket.inet_aton("10.77.0.9"))
+    return udp
+
+
+def read_name(packet, offset):
+    """The labels of a name, and where it ends."""
+    found, end = [], None
+    while length := packet[offset]:
+        if length >= 0xC0:
+            end, offset = end or offset + 2, (length & 0x3F) << 8 | packet[offset + 1]
+        else:
+            found.append(packet[offset + 1 : offset + 1 + length])
+            offset += 1 + length
+    return found, end or offset + 1
+
+
+def read_records(packet):
+    """(labels, type, whether it is a question, where its data begins) of all questions and records."""
+    _, _, questions, *others = struct.unpack(">6H", packet[:12])
+    offset = 12
+    for number in range(questions + sum(others)):
+        name, offset = read_name(packet, offset)
+        kind, = struct.unpack(">H", packet[offset : offset + 2])
+        offset += 4 if number < questions else 10
+        yield name, kind, number < questions, offset
+        if number >= questions:
+            offset += struct.unpack(">H", packet[offset - 2 : offset])[0]
+
+
+def claim():
+    """Answer each claim of an instance name of our type, and each use of it, with a record of another host."""
+    udp = open_socket()
+    print("claims", flush=True)
+    while True:
+        packet, (sender, _) = udp.recvfrom(9000)
+        if sender == "10.77.0.9":
+            continue
+        names = {b"".join(bytes([len(label)]) + label for label in name) + b"\0"
+                 for name, kind, asked, _ in read_records(packet) if len(name) == 4 and (kind in (SRV, 255) or not asked)}
+        data = struct.pack(">HHH", 0, 0, 9) + labels("rival.local")
+        records = [name + struct.pack(">HHIH", SRV, 1 | FLUSH, 120, len(data)) + data for name in names]
+        if records:
+            udp.sendto(struct.pack(">6H", 0, 0x8400, 0, len(records), 0, 0) + b"".join(records), (GROUP, PORT))
+
+
+def browse():
+    """Print the instance names of our type that come from 10.77.0.1 within 3 s."""
+    udp, found, end = open_socket(), set(), time.monotonic() + 3
+    udp.sendto(struct.pack(">6H", 0, 0, 1, 0, 0, 0) + labels(TYPE) + struct.pack(">HH", PTR, 1), (GROUP, PORT))
+    while (left := end - time.monotonic()) > 0:
+        udp.settimeout(left)
+        try:
+            packet, (sender, _) = udp.recvfrom(9000)
+        except TimeoutError:
+            break
+        if sender == "10.77.0.1":
+            found |= {read_name(packet, data)[0][0].decode() for name, kind, asked, data in read_records(packet)
+                      if kind == PTR and not asked and name == [label.encode() for label in TYPE.split(".")]}
+    print("\n".join(found))
+
+
 class Box(Daemon):
     """A daemon that knows nobody, behind a port of the bridge."""
 
@@ -98,17 +166,23 @@ class AnnouncementsTest(DaemonsTest):
         self.addCleanup(box.stop)
         return box
 
-    def flood(self, number):
+    def stranger(self, number):
+        """A network of somebody who sends multicasts."""
         network = self.plug(number)
         network.run("ip", "route", "add", "224.0.0.0/4", "dev", "eth0")
-        flood = subprocess.Popen(network.command(sys.executable, os.path.abspath(__file__), BINARY, "--announce"), stdout=subprocess.PIPE, text=True)
-        self.addCleanup(flood.stdout.close)
-        self.addCleanup(flood.wait)
-        self.addCleanup(flood.kill)
-        flood.stdout.readline()
+        return network
+
+    def begin(self, network, mode):
+        """Begin as somebody in this network; it runs when its first line has come."""
+        other = subprocess.Popen(network.command(sys.executable, os.path.abspath(__file__), BINARY, mode), stdout=subprocess.PIPE, text=True)
+        self.addCleanup(other.stdout.close)
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        other.stdout.readline()
+        return other
 
     def test_a_real_box_that_comes_after_three_hundred_invented_ones_is_linked(self):
-        self.flood(9)
+        self.begin(self.stranger(9), "--announce")
         first, second = self.box("first", 1).start(), self.box("second", 2)
         time.sleep(20)
         begun = time.monotonic()
@@ -118,8 +192,32 @@ class AnnouncementsTest(DaemonsTest):
         print(f"linked after {spent:.1f} s", file=sys.stderr)
         self.assertLess(spent, 30)
 
+    def test_a_box_whose_every_name_was_claimed_is_announced_again_when_the_rival_has_left(self):
+        network, box = self.stranger(9), self.box("first", 1)
+
+        def names():
+            return network.run(sys.executable, os.path.abspath(__file__), BINARY, "--browse").split("\n")[:-1]
+
+        def problem():
+            return next(bearer["problem"] for bearer in box.status["bearers"] if bearer["name"] == "dns-sd")
+
+        rival = self.begin(network, "--claim")
+        box.start()
+        wait("every name is claimed", lambda: "claims each service name" in problem(), 60)
+        self.assertIn("Disconnect that machine", " ".join(box.run("doctor")[1].split()))
+        rival.kill()
+        rival.wait()
+        left = time.monotonic()
+        wait("it is announced again", lambda: any(name.startswith(box.id) for name in names()), 60)
+        print(f"announced again {time.monotonic() - left:.1f} s after the rival left", file=sys.stderr)
+        self.assertLess(time.monotonic() - left, 60)
+        wait("the fault is over", lambda: problem() == "", 30)
+        lines = [line for line in box.run("log")[1].splitlines() if "claims each" in line]
+        self.assertLessEqual(len(lines), 2, lines)
+
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--announce"]:
-        announce()
+    if sys.argv[1:] in (["--announce"], ["--claim"], ["--browse"]):
+        {"--announce": announce, "--claim": claim, "--browse": browse}[sys.argv[1]]()
+        sys.exit()
     unittest.main()

@@ -81,10 +81,10 @@ struct RecordTests {
     #expect(txtString(key: key, value: "x").isEmpty)
   }
 
-  @Test func `a taken name is followed by numbered ones, eight at most`() {
-    var name = InstanceName(id)
+  @Test func `a taken name is followed by numbered ones, eight at most until a pause`() {
+    var name = ClaimedName(id, .service)
     var tried: [String] = []
-    while name.next() { tried.append(name.current) }
+    while name.lost(now: .zero) { tried.append(name.current) }
     #expect(tried == (2...9).map { "\(id) #\($0)" })
   }
 
