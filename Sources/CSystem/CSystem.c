@@ -1,6 +1,7 @@
 #include "CSystem.h"
 
 #include <linux/filter.h>
+#include <net/if_arp.h>
 
 static int saved_argc;
 static char **saved_argv;
@@ -42,6 +43,18 @@ size_t strlcpy(char *to, const char *from, size_t size) {
   return length;
 }
 #endif
+
+uint64_t csystem_neighbour(int socket, const char *interface, uint32_t address) {
+  struct sockaddr_in place = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};
+  struct arpreq request = {.arp_flags = 0};
+  memcpy(&request.arp_pa, &place, sizeof place);
+  snprintf(request.arp_dev, sizeof request.arp_dev, "%s", interface);
+  if (ioctl(socket, SIOCGARP, &request) != 0) return 0;
+  if (!(request.arp_flags & ATF_COM) || request.arp_ha.sa_family != ARPHRD_ETHER) return 0;
+  uint64_t hardware = 0;
+  for (int i = 0; i < 6; i++) hardware = hardware << 8 | (unsigned char)request.arp_ha.sa_data[i];
+  return hardware;
+}
 
 int csystem_keep_own_hardware(int descriptor) {
   // Offsets from the UDP header: 8 bytes, then the message, whose chaddr begins at 28 (RFC 2131, 2). Those from SKF_LL_OFF

@@ -73,6 +73,12 @@ public struct DHCPLeases {
     }
   }
 
+  /// The Ethernet address of the client that has leased an address; nil for none.
+  public func client(of address: UInt32, now: Instant) -> UInt64? {
+    guard let place = place(of: address), let lease = leases[place] else { return nil }
+    return lease.use == .leased && now < lease.until ? lease.hardware : nil
+  }
+
   private mutating func offer(_ request: DHCPRequest, _ now: Instant, _ isStation: (UInt64) -> Bool) -> DHCPReply? {
     guard let place = place(for: request, now, isStation) else { return nil }
     if !isHeld(place, by: request.hardware) || isFree(place, now) {

@@ -50,6 +50,9 @@ public final class DHCPServer: EventSource {
     CSystem.close(descriptor)
   }
 
+  /// The Ethernet address of the station that has leased an address; nil for none.
+  public func station(at address: UInt32) -> UInt64? { leases.client(of: address, now: loop.now) }
+
   public func ready(_ events: UInt32) {
     var buffer = [UInt8](repeating: 0, count: DHCPRequest.bytesMax)
     for _ in 0..<Self.requestsMax {

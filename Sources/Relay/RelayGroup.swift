@@ -42,14 +42,18 @@ extension Relay {
       dhcp = try DHCPServer(
         loop, address: WiFiDirectOptions.ownerAddress, interface: interface,
         addresses: WiFiDirectOptions.leasedAddresses,
-        isStation: { [self] in
-          (wifiDirect?.snapshot.stations.contains(MACAddress($0)) ?? false) || bluetooth?.hasJoinedNetwork($0) ?? false
-        })
+        isStation: { [self] in isStation($0) })
     } catch {
       // Devices with Wi-Fi Direct get their address without it.
       dhcpProblem = serverProblem(error, "UDP port 67", key: "dhcp")
       bearerReport("dhcp", dhcpProblem, isFault: false)
     }
+  }
+
+  /// Whether an Ethernet address is of somebody in the group.
+  private func isStation(_ hardware: UInt64) -> Bool {
+    (wifiDirect?.snapshot.stations.contains(MACAddress(hardware)) ?? false)
+      || bluetooth?.hasJoinedNetwork(hardware) ?? false
   }
 
   /// Of the table of bearers; nil while there is none to tell of.
@@ -78,12 +82,21 @@ extension Relay {
     do throws(SystemError) {
       page = try PageServer(
         loop, address: WiFiDirectOptions.ownerAddress, host: WiFiDirectOptions.ownerAddressText, port: Self.pagePort,
-        interface: interface, content: { [self] in pageContent() })
+        interface: interface, station: { [self] in station(of: $0, at: $1, on: interface) },
+        content: { [self] in pageContent() })
     } catch {
       // It is no fault of the relay: links and radios do not need the page.
       pageProblem = serverProblem(error, "port 80", key: "status-page")
       bearerReport("status-page", pageProblem, isFault: false)
     }
+  }
+
+  /// The station that a connection comes from: the one that has leased the address, or else one of the group that the kernel knows
+  /// at it, as Wi-Fi Direct assigns addresses without DHCP. Addresses that nobody was given prove nothing.
+  private func station(of connection: CInt, at address: UInt32, on interface: String) -> UInt64? {
+    if let station = dhcp?.station(at: address) { return station }
+    let hardware = csystem_neighbour(connection, interface, address)
+    return hardware != 0 && isStation(hardware) ? hardware : nil
   }
 
   /// Of the table of bearers; nil while there is none to tell of.

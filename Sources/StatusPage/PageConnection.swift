@@ -18,8 +18,8 @@ final class PageConnection: EventSource {
     case request, response, lingering
   }
 
-  /// The other end's IPv4 address.
-  let source: UInt32
+  /// The other end's station, or `PageServer.others`.
+  let source: UInt64
   private let descriptor: CInt
   private var server: PageServer?
   private var registration: Registration!
@@ -34,7 +34,7 @@ final class PageConnection: EventSource {
   private var droppedBytes = 0
 
   /// Takes over `descriptor`, unless it throws: epoll_ctl's errors.
-  init(_ server: PageServer, _ descriptor: CInt, source: UInt32) throws(SystemError) {
+  init(_ server: PageServer, _ descriptor: CInt, source: UInt64) throws(SystemError) {
     self.server = server
     self.descriptor = descriptor
     self.source = source

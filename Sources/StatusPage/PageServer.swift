@@ -7,15 +7,17 @@ import Reactor
 ///
 /// The server and its connections retain each other until `close`.
 public final class PageServer {
-  /// Connections at once, of all stations of the group; and of one of them, so that none takes all.
+  /// Connections at once, of all stations of the group; and of one source, so that none takes all: a station is one, whatever
+  /// address it has, and so are all addresses of which no station is known.
   public static let connectionsMax = 4
   public static let connectionsOfSourceMax = 2
   /// What one connection may hold: a request, or a response.
   public static let connectionBytesMax = PageRequest.headBytesMax + PageResponse.headBytesMax + PageContent.bytesMax
-  /// Connections of one address that are served, and of all; what comes faster is closed.
+  /// Connections of one source that are served; what comes faster is closed.
   static let rateOfSource = TokenRate(perSecond: 16, burst: 32)
-  static let rate = TokenRate(perSecond: 64, burst: 128)
-  /// A response of which nothing was taken for so long gives its place to an address without a connection.
+  /// The source of addresses of which no station is known. No station has this Ethernet address.
+  static let others: UInt64 = 0
+  /// A response of which nothing was taken for so long gives its place to a source without a connection.
   static let stallTime = TimeSpan.seconds(1)
   /// How old a page may be: many requests cost no more than a few.
   static let freshTime = TimeSpan.seconds(1)
@@ -30,20 +32,23 @@ public final class PageServer {
   private var acceptor: Acceptor?
   private var connections: [PageConnection] = []
   private var content: (() -> PageContent)?
+  private var station: ((_ connection: CInt, _ address: UInt32) -> UInt64?)?
   private var html: [UInt8] = []
   private var htmlAt: Instant?
-  private var bucket = TokenBucket()
   private var sources = SourceBuckets(rateOfSource)
 
-  /// Listens at an IPv4 address of an interface. `content` is asked for at most once in `freshTime`. Errors: EADDRINUSE,
-  /// EADDRNOTAVAIL, EACCES for a port below 1024 without CAP_NET_BIND_SERVICE, and those of socket and epoll_ctl.
+  /// Listens at an IPv4 address of an interface. `station`: the Ethernet address of the station that a connection comes from, nil
+  /// where it is not known: a station can use as many addresses as it likes. `content` is asked for at most once in `freshTime`.
+  /// Errors: EADDRINUSE, EADDRNOTAVAIL, EACCES for a port below 1024 without CAP_NET_BIND_SERVICE, and those of socket and
+  /// epoll_ctl.
   public init(
     _ loop: EventLoop, address: UInt32, host: String, port: UInt16, interface: String,
-    content: @escaping () -> PageContent
+    station: @escaping (_ connection: CInt, _ address: UInt32) -> UInt64?, content: @escaping () -> PageContent
   ) throws(SystemError) {
     self.loop = loop
     self.host = host
     self.content = content
+    self.station = station
     let descriptor = try openInterfaceSocket(isStream: true, address: address, port: port, interface: interface)
     if listen(descriptor, Self.backlog) != 0 {
       let error = SystemError.last
@@ -63,6 +68,7 @@ public final class PageServer {
     acceptor?.close()
     acceptor = nil
     content = nil
+    station = nil
     for connection in connections { connection.close() }
   }
 
@@ -86,9 +92,8 @@ public final class PageServer {
       }
     }
     if descriptor < 0 { return Acceptor.Outcome(.last) }
-    let source = UInt32(bigEndian: address.sin_addr.s_addr)
-    guard sources.take(UInt64(source), now: loop.now), bucket.take(Self.rate, now: loop.now), makeRoom(for: source)
-    else {
+    let source = source(of: descriptor, at: UInt32(bigEndian: address.sin_addr.s_addr))
+    guard sources.take(source, now: loop.now), makeRoom(for: source) else {
       CSystem.close(descriptor)
       return .taken
     }
@@ -101,16 +106,22 @@ public final class PageServer {
     }
   }
 
-  /// Where all places are taken, the oldest connection that nobody waits for gives up its own; else, for an address without
-  /// one, the oldest of an address with several, and then one that makes no progress.
-  private func makeRoom(for source: UInt32) -> Bool {
+  private func source(of descriptor: CInt, at address: UInt32) -> UInt64 {
+    station?(descriptor, address) ?? Self.others
+  }
+
+  /// Where all places are taken, the oldest connection that nobody waits for gives up its own, of the same source or of one with
+  /// several; else, for a source without one, the oldest of a source with several, then one that nobody waits for or that makes no
+  /// progress. So a source that has a connection never ends the only one of another.
+  private func makeRoom(for source: UInt64) -> Bool {
     let own = connections.filter { $0.source == source }
     let crowd =
       own.count >= Self.connectionsOfSourceMax ? own : connections.count >= Self.connectionsMax ? connections : []
     if crowd.isEmpty { return true }
-    var victim = crowd.first { $0.isIdle }
+    func isOneOfSeveral(_ one: PageConnection) -> Bool { crowd.count { $0.source == one.source } > 1 }
+    var victim = crowd.first { $0.isIdle && ($0.source == source || isOneOfSeveral($0)) }
     if victim == nil && own.isEmpty {
-      victim = crowd.first { one in crowd.count { $0.source == one.source } > 1 } ?? crowd.first { $0.isStalled }
+      victim = crowd.first { isOneOfSeveral($0) } ?? crowd.first { $0.isIdle } ?? crowd.first { $0.isStalled }
     }
     victim?.close()
     return victim != nil

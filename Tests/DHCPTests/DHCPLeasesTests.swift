@@ -33,6 +33,19 @@ private struct House {
   #expect(house.join(1) == first && house.join(2) == first + 1 && house.join(3) == first + 2)
 }
 
+@Test func anAddressIsOfItsClientFromTheLeaseToItsEnd() {
+  var house = House()
+  _ = house.ask(.discover, 1)
+  #expect(house.leases.client(of: first, now: house.now) == nil, "offered")
+  _ = house.join(1)
+  #expect(house.leases.client(of: first, now: house.now) == 1)
+  #expect(house.leases.client(of: first + 1, now: house.now) == nil)
+  #expect(house.leases.client(of: server, now: house.now) == nil)
+  #expect(house.leases.client(of: first + 3, now: house.now) == nil)
+  house.now = house.now + .seconds(UInt64(DHCPLeases.leaseSeconds))
+  #expect(house.leases.client(of: first, now: house.now) == nil)
+}
+
 @Test func aStationGetsTheSameAddressAgain() {
   var house = House()
   _ = house.join(1)

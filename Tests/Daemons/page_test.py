@@ -9,10 +9,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from daemons import DaemonsTest, wait
-from group import ADDRESS, PASSPHRASE, SSID, Owner
+from group import ADDRESS, PASSPHRASE, SSID, Network, Owner
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium"))), "chromium-headless-shell")
 PAGE = f"http://{ADDRESS}/"
@@ -30,6 +31,26 @@ try:
 except ConnectionResetError:
     came += b"reset"
 sys.stdout.buffer.write(came)
+"""
+# Opens connections from eight addresses of one station, some 250 a second, until it is ended; the last 50 are open.
+CROWD = """
+import socket, time
+print("crowd", flush=True)
+open = []
+for number in range(10**9):
+    s = socket.socket()
+    s.setblocking(False)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\\1\\0\\0\\0\\0\\0\\0\\0")
+    s.bind((f"192.168.49.{20 + number % 8}", 0))
+    s.connect_ex(("192.168.49.1", 80))
+    open.append(s)
+    if len(open) > 50:
+        open.pop(0).close()
+    time.sleep(0.004)
+"""
+LEASE = """#!/bin/sh
+[ "$1" = bound ] && ip address replace "$ip/$mask" dev "$interface"
+exit 0
 """
 
 
@@ -109,6 +130,31 @@ class PageTest(DaemonsTest):
         self.addCleanup(crowd.wait)
         self.addCleanup(crowd.kill)
         wait("it answers", lambda: "200 OK" in self.ask(owner, f"GET / HTTP/1.1\\r\\nHost: {ADDRESS}\\r\\n\\r\\n"))
+
+    def test_a_station_with_a_lease_gets_the_page_beside_one_with_eight_addresses(self):
+        owner, victim = self.owner(), Network()
+        self.addCleanup(victim.end)
+        for number in range(8):
+            owner.phone.run("ip", "address", "add", f"192.168.49.{20 + number}/24", "dev", "wlan0")
+        # Both stations use one cable, each with an Ethernet address of its own.
+        owner.phone.run("ip", "link", "add", "link", "wlan0", "name", "victim", "netns", victim.keeper.pid, "type", "macvlan", "mode", "bridge")
+        victim.run("ip", "link", "set", "victim", "up")
+        script = self.path("lease.sh")
+        with open(script, "w") as file:
+            file.write(LEASE)
+        os.chmod(script, 0o755)
+        victim.run("busybox", "udhcpc", "-i", "victim", "-f", "-n", "-q", "-t", "4", "-T", "1", "-s", script)
+        crowd = subprocess.Popen(owner.phone.command(sys.executable, "-c", CROWD), stdout=subprocess.PIPE)
+        self.addCleanup(crowd.stdout.close)
+        self.addCleanup(crowd.wait)
+        self.addCleanup(crowd.kill)
+        crowd.stdout.readline()
+        time.sleep(1)
+        for number in range(12):
+            answer = victim.run(sys.executable, "-c", CLIENT, ADDRESS, f"GET / HTTP/1.1\\r\\nHost: {ADDRESS}\\r\\n\\r\\n")
+            self.assertIn("200 OK", answer, f"request {number}")
+            time.sleep(0.2)
+        self.assertIsNone(crowd.poll(), "the crowd has ended")
 
     def test_the_configuration_can_leave_it_out(self):
         owner = self.with_address(self.owner(extra="status-page = no"))

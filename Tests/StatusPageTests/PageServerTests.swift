@@ -18,6 +18,8 @@ private final class Box {
     var peers: () -> [String] = { [] }
     server = try PageServer(
       loop, address: 0x7F00_0001, host: "127.0.0.1", port: 0, interface: "lo",
+      // Stations are known at 127.0.0.2 to 127.0.0.9.
+      station: { (2...9).contains($1 & 0xFF) ? UInt64($1) : nil },
       content: {
         PageContent(name: "attic", id: "a11c", ssid: "DIRECT-cw", peers: peers())
       })
@@ -148,6 +150,39 @@ private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     #expect(try box.ask(get, from: 3).hasPrefix("HTTP/1.1 200 OK"))
   }
 
+  @Test func oneStationWithManyAddressesTakesTheRateOfNoOther() throws {
+    var served = 0
+    for number in 0..<400 as Range<UInt32> {
+      if try box.ask(get, from: 100 + number % 100).hasPrefix("HTTP/1.1 200") { served += 1 }
+    }
+    #expect(served >= 32 && served < 400)
+    #expect(try box.ask(get, from: 3).hasPrefix("HTTP/1.1 200 OK"))
+  }
+
+  @Test func manyAddressesWithoutAStationHaveThePlacesOfOne() throws {
+    var open = try [100, 101, 2, 3].map { try box.connect(from: $0) }
+    defer { for each in open { close(each) } }
+    serve(box.loop, for: .milliseconds(50))
+    let known = Array(open[2...])
+    for host in 102..<110 as Range<UInt32> { open.append(try box.connect(from: host)) }
+    serve(box.loop, for: .milliseconds(50))
+    for each in known {
+      box.send(get, on: each)
+      #expect(box.receive(each)?.hasPrefix("HTTP/1.1 200 OK") == true)
+    }
+  }
+
+  @Test func whoHasAConnectionDoesNotEndTheOnlyOneOfAnother() throws {
+    // All places are taken, and nobody has asked for anything.
+    var open = try [5, 2, 3, 4].map { try box.connect(from: $0) }
+    defer { for each in open { close(each) } }
+    serve(box.loop, for: .milliseconds(50))
+    open.append(try box.connect(from: 2))
+    serve(box.loop, for: .milliseconds(50))
+    box.send(get, on: open[0])
+    #expect(box.receive(open[0])?.hasPrefix("HTTP/1.1 200 OK") == true)
+  }
+
   @Test func stationsThatTakeNoResponseGiveTheirPlacesToAnother() throws {
     box.peers = (0..<1000).map { _ in String(repeating: "<", count: 63) }
     var stalled: [CInt] = []
@@ -173,8 +208,8 @@ private let get = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 @Test func anAddressThatTheMachineLacksIsAnError() throws {
   let loop = try EventLoop()
   #expect(throws: SystemError(code: EADDRNOTAVAIL)) {
-    try PageServer(loop, address: 0xC0A8_3101, host: "192.168.49.1", port: 0, interface: "lo") {
-      PageContent(name: "", id: "", ssid: "", peers: [])
-    }
+    try PageServer(
+      loop, address: 0xC0A8_3101, host: "192.168.49.1", port: 0, interface: "lo", station: { _, _ in nil },
+      content: { PageContent(name: "", id: "", ssid: "", peers: []) })
   }
 }

@@ -134,6 +134,10 @@ static inline int csystem_terminal_size(int descriptor, struct winsize *_Nonnull
 /// Ethernet frame that brought them; the kernel drops all other datagrams. 0, or -1 with errno set.
 int csystem_keep_own_hardware(int descriptor);
 
+/// The Ethernet address of a neighbour by IPv4 on an interface, in the lower 48 bits; 0 where the kernel knows none. `socket`: any
+/// of IPv4.
+uint64_t csystem_neighbour(int socket, const char *_Nonnull interface, uint32_t address);
+
 /// How many segments with data a TCP connection has sent, and how many of them again. False when the descriptor is none.
 bool csystem_tcp_segments(int descriptor, uint32_t *_Nonnull sent, uint32_t *_Nonnull resent);
 
