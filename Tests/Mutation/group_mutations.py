@@ -28,7 +28,7 @@ ROWS = [
     Row("who sends slowly keeps a place", "Sources/StatusPage/PageConnection.swift", "    timer?.set(after: Self.requestTime)\n  }",
         "  }", "StatusPageTests"),
     Row("requests come as fast as they like", "Sources/StatusPage/PageServer.swift",
-        "sources.take(UInt64(source), now: loop.now), bucket.take(Self.rate, now: loop.now), ", "", "StatusPageTests"),
+        "sources.take(source, now: loop.now), ", "", "StatusPageTests"),
     Row("an address is leased twice", "Sources/DHCP/DHCPLeases.swift",
         "isFree(place, now) || isHeld(place, by: request.hardware) else {", "true else {", "DHCPTests"),
     Row("anybody releases a lease", "Sources/DHCP/DHCPLeases.swift",
