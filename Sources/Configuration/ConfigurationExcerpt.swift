@@ -12,8 +12,11 @@ public struct ConfigurationExcerpt {
   public init(of file: [UInt8], keepsIdentities: Bool) {
     let keys = configurationKeys
     var number = 0
-    for line in file.split(separator: 0x0A, omittingEmptySubsequences: false) {
+    var section = Text([])
+    for whole in file.split(separator: 0x0A, omittingEmptySubsequences: false) {
       number += 1
+      let mark = ConfigurationLines.byteOrderMark
+      let line = number == 1 && whole.starts(with: mark) ? whole.dropFirst(mark.count) : whole
       let plain = trimmed(line.filter { $0 != 0x0D })
       let isComment = plain.bytes.first == UInt8(ascii: "#") || plain.bytes.first == UInt8(ascii: ";")
       let entry = isComment ? trimmed(plain.bytes.drop { $0 == UInt8(ascii: "#") || $0 == UInt8(ascii: ";") }) : plain
@@ -23,16 +26,34 @@ public struct ConfigurationExcerpt {
       let isSecret = keys.contains { $0.isSecret && name.equals($0.name) }
       if isSecret, let value, !value.isEmpty { secrets.append(Array(value.bytes)) }
       if isComment || plain.isEmpty { continue }
-      if keys.contains(where: { plain.equals(Text("[\($0.section)]")) }) {
-        text += plain.bytes + [0x0A]
-      } else if let value, let key = keys.first(where: { name.equals($0.name) }) {
-        let isHidden = isSecret || !keepsIdentities && Self.personalKeys.contains { name.equals($0) }
+      let shown = ShownLine(line, keys)
+      if plain.bytes.first == UInt8(ascii: "["), let end = plain.bytes.firstIndex(of: UInt8(ascii: "]")) {
+        section = Text(plain.bytes[..<end].dropFirst())
+        let isKnown = keys.contains { section.equals($0.section) }
+        if !isKnown { section = Text([]) }
+        text += isKnown ? Array("[\(section.string)]\n".utf8) : leftOut(number)
+      } else if isSecret, value != nil {
+        text += Array("\(name.string) = ***\n".utf8)
+      } else if shown.mayHoldSecret {
+        text += Array("; line \(number) may hold a secret, and is left out\n".utf8)
+      } else if let value, let key = keys.first(where: { section.equals($0.section) && name.equals($0.name) }),
+        isAccepted(value, key) || shown.shows(value, of: key)
+      {
+        let isHidden = !keepsIdentities && Self.personalKeys.contains { name.equals($0) }
         text += Array("\(key.name) = ".utf8) + (isHidden ? Array("***".utf8) : Array(value.bytes)) + [0x0A]
       } else {
-        text += Array("; line \(number) is not understood, and left out\n".utf8)
+        text += leftOut(number)
       }
     }
   }
+}
+
+private func leftOut(_ line: Int) -> [UInt8] { Array("; line \(line) is not understood, and left out\n".utf8) }
+
+/// Whether a key takes the value. Of one that it does not take a part may be a secret after a slip.
+private func isAccepted(_ value: Text, _ key: ConfigurationKey) -> Bool {
+  var unused = Configuration()
+  return key.set(&unused, value)
 }
 
 private func trimmed(_ bytes: some Sequence<UInt8>) -> Text { Text(Array(bytes)[...]).trimmed }

@@ -22,7 +22,7 @@ extension Configuration {
   /// Parses the bytes of a configuration file; `file` is its name in errors.
   public static func parse(_ bytes: [UInt8], file: String) throws(ConfigurationError) -> Configuration {
     try ConfigurationLines.check(bytes, file)
-    let reader = ConfigurationReader(file)
+    let reader = ConfigurationReader(file, bytes)
     let line = bytes.withUnsafeBytes { raw in
       raw.withMemoryRebound(to: CChar.self) { text in
         guard let start = text.baseAddress else { return CInt(0) }
@@ -135,17 +135,27 @@ private final class ConfigurationReader {
   let file: String
   var configuration = Configuration()
   var error: ConfigurationError?
+  private let bytes: [UInt8]
   private var keysSeen: [Int] = []
 
-  init(_ file: String) { self.file = file }
+  init(_ file: String, _ bytes: [UInt8]) {
+    self.file = file
+    self.bytes = bytes
+  }
 
   func entry(_ section: Text, _ name: Text, _ value: Text, line: CInt) -> Bool {
     let keys = configurationKeys
-    if section.isEmpty {
-      return fail(line, "“\(name.string)” stands before any [section]", accepted: sectionNames(keys))
-    }
-    guard let index = keys.firstIndex(where: { section.equals($0.section) && name.equals($0.name) }) else {
-      return fail(line, "[\(section.string)] has no key “\(name.string)”", accepted: keyNames(keys, section))
+    let index = keys.firstIndex { section.equals($0.section) && name.equals($0.name) }
+    guard let index else {
+      let shown = shown(line, keys)
+      let typed = shown.quoted(key: name, in: section)
+      if section.isEmpty {
+        return fail(line, "\(typed ?? "a key") stands before any [section]", accepted: sectionNames(keys))
+      }
+      let meant = shown.nearest(name, in: section).map { " (did you mean “\($0)”?)" } ?? ""
+      return fail(
+        line, "[\(section.string)] has no \(typed.map { "key \($0)" } ?? "such key")\(meant)",
+        accepted: keyNames(keys, section))
     }
     let key = keys[index]
     if !key.isRepeatable && keysSeen.contains(index) {
@@ -156,9 +166,16 @@ private final class ConfigurationReader {
       configuration.given.append(("[\(section.string)] \(name.string)", value.string))
       return true
     }
-    // The text reaches the log, the status and a terminal: a rejected secret is often the right one with a slip.
-    let shown = key.isSecret ? "this value" : "“\(value.string)”"
+    // A rejected secret is often the right one with a slip.
+    let shown = shown(line, keys).quoted(value, of: key)
     return fail(line, "[\(section.string)] \(name.string): \(shown) is not accepted", accepted: "\(key.accepted)")
+  }
+
+  /// What may be shown of a line; of one that the parser counts otherwise, what may be shown of the whole file.
+  private func shown(_ line: CInt, _ keys: [ConfigurationKey]) -> ShownLine {
+    let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
+    let index = Int(line) - 1
+    return ShownLine(lines.indices.contains(index) ? lines[index] : bytes[...], keys)
   }
 
   private func fail(_ line: CInt, _ problem: String, accepted: String) -> Bool {

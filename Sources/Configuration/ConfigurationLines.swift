@@ -20,6 +20,9 @@ enum ConfigurationLines {
       }
       let text = Text(line).trimmed
       if text.bytes.first == UInt8(ascii: "[") { try checkSection(text, place, keys) }
+      if hidesSecret(text, keys) {
+        throw ConfigurationError("\(place): a secret key within the value of another key; give each a line of its own")
+      }
     }
   }
 
@@ -29,13 +32,25 @@ enum ConfigurationLines {
     guard let end = text.bytes.firstIndex(of: UInt8(ascii: "]")) else { return }
     let section = Text(text.bytes[..<end].dropFirst())
     if !keys.contains(where: { section.equals($0.section) }) {
-      throw ConfigurationError("\(place): unknown section [\(section.string)]; expected \(sectionNames(keys))")
+      let shown = ShownLine(text.bytes, keys).section(section)
+      throw ConfigurationError("\(place): unknown section [\(shown)]; expected \(sectionNames(keys))")
     }
     let rest = Text(text.bytes[(end + 1)...]).trimmed
     if let first = rest.bytes.first, first != UInt8(ascii: "#"), first != UInt8(ascii: ";") {
       throw ConfigurationError(
         "\(place): text behind [\(section.string)]; expected the end of the line, and each key on a line of its own")
     }
+  }
+
+  /// Whether the value of another key contains a secret key with a value: it would be shown, and a name be announced.
+  private static func hidesSecret(_ text: Text, _ keys: [ConfigurationKey]) -> Bool {
+    if text.bytes.first == UInt8(ascii: "#") || text.bytes.first == UInt8(ascii: ";") { return false }
+    guard let sign = text.bytes.firstIndex(where: { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") }) else {
+      return false
+    }
+    let name = Text(text.bytes[..<sign]).trimmed
+    if keys.contains(where: { $0.isSecret && name.equals($0.name) }) { return false }
+    return ShownLine.hasSecretEntry(text.bytes[(sign + 1)...], keys)
   }
 
   /// What no line may have: bytes that are no text, and what some programs take for the end of a line.
@@ -58,5 +73,5 @@ enum ConfigurationLines {
     return nil
   }
 
-  private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+  static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 }

@@ -45,3 +45,19 @@ private func excerpt(_ keeps: Bool = false) -> (text: String, secrets: [String])
 @Test func secretsAreToldToWhoeverMasksOtherTexts() {
   #expect(excerpt().secrets == ["an old secret", "correct horse = 1"])
 }
+
+@Test func `a value that its key does not take is in no excerpt unless it is too short for a passphrase`() {
+  let file =
+    "[mesh]\nfrequency = 24377\nforwarding = correcthorse\n[wifi-direct] # a comment\nmode = ap\nssid = passport\n"
+  let excerpt = ConfigurationExcerpt(of: Array(file.utf8), keepsIdentities: true)
+  #expect(
+    String(decoding: excerpt.text, as: UTF8.self) == """
+      [mesh]
+      frequency = 24377
+      ; line 3 is not understood, and left out
+      [wifi-direct]
+      mode = ap
+      ; line 6 may hold a secret, and is left out
+
+      """)
+}

@@ -127,11 +127,14 @@ class BundleTest(DaemonsTest):
     def test_a_mistake_in_the_configuration_does_not_tell_the_passphrase(self):
         box, _ = self.boxes()
         with open(box.config, "a") as file:
-            file.write("[wifi-direct]\npassphrase = canary7\nsecret canary line\n")
-        parts, archive = self.bundle(box)
-        self.assertNotIn(b"canary", archive)
-        self.assertIn("passphrase = ***", parts["configuration.txt"])
-        self.assertIn("not understood", parts["configuration.txt"])
+            file.write("[wifi-direct]\npassphrase = canary7\nsecret canary line\na line of canary\nfrequency = 2437 passphrase = canary8\n"
+                       "dhcp = canary-for-all\n")
+        for words in ((), ("--names",)):
+            parts, archive = self.bundle(box, *words)
+            self.assertNotIn(b"canary", archive)
+            self.assertIn("passphrase = ***", parts["configuration.txt"])
+            self.assertIn("not understood", parts["configuration.txt"])
+            self.assertEqual(parts["configuration.txt"].count("may hold a secret, and is left out"), 2)
 
     def test_names_are_in_it_only_when_they_are_wanted(self):
         box, other = self.boxes(f"[wifi-direct]\npassphrase = {PASSPHRASE}\n")

@@ -166,6 +166,34 @@ class UsersTest(DaemonsTest):
             self.assertIn(said, err)
         self.assertNotIn(ID, box.identity("show"))
 
+    def test_members_of_its_group_see_no_passphrase_after_a_reload_that_failed(self):
+        box = self.box()
+        with open(box.config) as file:
+            good = file.read()
+        # The file itself is closed to them.
+        os.chown(box.config, DAEMON, DAEMON)
+        os.chmod(box.config, 0o600)
+        config = self.path("member.conf")
+        with open(config, "w") as file:
+            file.write(f"[node]\nruntime-directory = {box.directory}/run\nstate-directory = {self.path('none')}\n")
+        os.chmod(config, 0o644)
+        for slip in ("[mesh]\nfrequency = 2437 passphrase = SuperSecret99\n", "[mesh]\npassphrase Super=Secret99xyz\n",
+                     "[mesh passphrase = SuperSecret99]\n", "[mesh]\nssid = attic SuperSecret99 on channel six\nSuperSecret99 = passphrase\n"):
+            with open(box.config, "w") as file:
+                file.write(good + slip)
+            code, _, said = box.run("reload", "--socket", box.directory + "/run/control.sock")
+            self.assertEqual(code, 1, said)
+            self.assertIn("not reloaded", said)
+            for words in (("log",), ("status",), ("doctor",), ("bundle", "--names", "--output", "-")):
+                done = subprocess.run([self.program, *words, "--config", config], capture_output=True, timeout=60, user=ANYBODY,
+                                      group=ANYBODY, extra_groups=[DAEMON])
+                text = (done.stdout + done.stderr).decode(errors="replace")
+                if words[0] != "doctor":
+                    self.assertIn("not reloaded", text, words)
+                said += text
+            for part in ("Super", "Secret99", "ecret9"):
+                self.assertNotIn(part, said)
+
     def test_members_of_its_group_capture_headers_and_no_payloads(self):
         box = self.box()
         path = self.path("capture")

@@ -1,7 +1,27 @@
 """Checks of the rim: what each module refuses, bounds and tells. See mutate.py."""
 from row import Row
 
+SHOWN = "Sources/Configuration/ShownLine.swift"
+LINES = "Sources/Configuration/ConfigurationLines.swift"
+EXCERPT = "Sources/Configuration/ConfigurationExcerpt.swift"
+
 ROWS = [
+    Row("a key in a line that names a secret is shown", SHOWN, "guard !mayHoldSecret, isName(name), ", "guard isName(name), ",
+        "ConfigurationTests.SecretSlipTests"),
+    Row("a value in a line that names a secret is shown", SHOWN, "if mayHoldSecret || key.isSecret { return false }",
+        "if key.isSecret { return false }", "ConfigurationTests.SecretSlipTests"),
+    Row("beside a passphrase a value of any length is shown", SHOWN, 'hasSecrets(Text("\\(key.section)")) ? Self.secretBytesMin - 1 : ',
+        "", "ConfigurationTests.SecretSlipTests"),
+    Row("beside a passphrase any word is shown as a key", SHOWN, " !hasSecrets(section) || nearest(name, in: section) != nil else",
+        " true else", "ConfigurationTests.SecretSlipTests"),
+    Row("any word is shown as a section", SHOWN, "isName(word), isShort || isNear else", "isName(word) else",
+        "ConfigurationTests.SecretSlipTests"),
+    Row("a passphrase within a value is announced", LINES, "return ShownLine.hasSecretEntry(text.bytes[(sign + 1)...], keys)",
+        "return false", "ConfigurationTests.SecretSlipTests"),
+    Row("a bundle has lines that name a secret", EXCERPT, "} else if shown.mayHoldSecret {", "} else if false {",
+        "ConfigurationTests.SecretSlipTests"),
+    Row("a bundle has values that no key takes", EXCERPT, "isAccepted(value, key) || shown.shows(value, of: key)", "true",
+        "ConfigurationTests.SecretSlipTests"),
     Row("a half-closed stream wakes everybody", "Sources/Reactor/EventLoop.swift", "var bits: UInt32 = 0",
         "var bits = UInt32(EPOLLRDHUP.rawValue)", "ReactorTests"),
     Row("a timer with slack wakes the loop when it is due", "Sources/Reactor/Timer.swift", "latest = deadline + slack",

@@ -1,0 +1,117 @@
+/// How much of a line of a configuration file an error or a support bundle may show.
+///
+/// Errors reach the log, the status and the terminals of users who may not read the file, and after a slip a passphrase can
+/// stand in any place of a line. So this is decided from the whole line, before any message about it is made: a line that
+/// names a secret shows nothing, and any other one only words that cannot be a secret.
+struct ShownLine {
+  /// The line names a secret: nothing that was written in it is shown.
+  let mayHoldSecret: Bool
+  private let keys: [ConfigurationKey]
+
+  /// What announces a secret, besides the names of the secret keys: compared in lower case and without blanks.
+  private static let markers: [StaticString] = ["pass", "psk", "secret", "key=", "key:"]
+  /// The least length of a secret (a passphrase of WPA).
+  private static let secretBytesMin = 8
+  /// The greatest length of a word that is shown.
+  private static let wordBytesMax = 32
+  /// The greatest length of a key or section that does not exist and is shown.
+  private static let nameBytesMax = 24
+
+  init(_ line: ArraySlice<UInt8>, _ keys: [ConfigurationKey]) {
+    self.keys = keys
+    let text = Self.folded(line)
+    mayHoldSecret =
+      Self.markers.contains { text.contains($0) } || keys.contains { $0.isSecret && text.contains($0.name) }
+  }
+
+  /// Whether the text contains a secret key with its value: a second entry in one line.
+  static func hasSecretEntry(_ bytes: ArraySlice<UInt8>, _ keys: [ConfigurationKey]) -> Bool {
+    let text = folded(bytes).bytes
+    for key in keys where key.isSecret {
+      for start in text.indices where Text(text[start...]).hasPrefix(key.name) {
+        let end = start + key.name.utf8CodeUnitCount
+        if end < text.endIndex, text[end] == UInt8(ascii: "=") || text[end] == UInt8(ascii: ":") { return true }
+      }
+    }
+    return false
+  }
+
+  /// “value”, or “this value” without it where it could be a secret.
+  func quoted(_ value: Text, of key: ConfigurationKey) -> String {
+    shows(value, of: key) ? "“\(value.string)”" : "this value"
+  }
+
+  /// Whether a value that was not accepted is shown: one word, and where there are secrets one that is too short to be one.
+  func shows(_ value: Text, of key: ConfigurationKey) -> Bool {
+    if mayHoldSecret || key.isSecret { return false }
+    let isWord = value.bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+    let bytesMax = hasSecrets(Text("\(key.section)")) ? Self.secretBytesMin - 1 : Self.wordBytesMax
+    return isWord && value.bytes.count <= bytesMax
+  }
+
+  /// A key that does not exist, in quotes; nil when it is not shown.
+  func quoted(key name: Text, in section: Text) -> String? {
+    guard !mayHoldSecret, isName(name), !hasSecrets(section) || nearest(name, in: section) != nil else { return nil }
+    return "“\(name.string)”"
+  }
+
+  /// The key that was probably meant; nil for none. It is known, so it may be shown in any case.
+  func nearest(_ name: Text, in section: Text) -> StaticString? {
+    var best: (name: StaticString, distance: Int)?
+    for key in keys where section.isEmpty || section.equals(key.section) {
+      let distance = Self.distance(name, key.name)
+      if distance <= Self.distanceMax(key.name), distance < best?.distance ?? .max { best = (key.name, distance) }
+    }
+    return best?.name
+  }
+
+  /// A section that does not exist, up to its first blank; “…” stands for what is not shown.
+  func section(_ section: Text) -> String {
+    let end = section.bytes.firstIndex { $0 == 0x20 || $0 == 0x09 } ?? section.bytes.endIndex
+    let word = Text(section.bytes[..<end])
+    let isShort = word.bytes.count < Self.secretBytesMin
+    let isNear = keys.contains { Self.distance(word, $0.section) <= Self.distanceMax($0.section) }
+    guard !mayHoldSecret, isName(word), isShort || isNear else { return "…" }
+    return end == section.bytes.endIndex ? word.string : "\(word.string) …"
+  }
+
+  private func hasSecrets(_ section: Text) -> Bool {
+    section.isEmpty || keys.contains { $0.isSecret && section.equals($0.section) }
+  }
+
+  /// Letters and hyphens.
+  private func isName(_ text: Text) -> Bool {
+    (1...Self.nameBytesMax).contains(text.bytes.count)
+      && text.bytes.allSatisfy { (0x61...0x7A).contains(Self.lowercased($0)) || $0 == UInt8(ascii: "-") }
+  }
+
+  private static func lowercased(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte + 0x20 : byte }
+
+  /// In lower case and without blanks.
+  private static func folded(_ bytes: ArraySlice<UInt8>) -> Text {
+    var folded: [UInt8] = []
+    for byte in bytes where byte != 0x20 && byte != 0x09 { folded.append(lowercased(byte)) }
+    return Text(folded[...])
+  }
+
+  /// How many slips of the pen a name may have: the shorter ones are too alike for two.
+  private static func distanceMax(_ name: StaticString) -> Int { name.utf8CodeUnitCount < 5 ? 1 : 2 }
+
+  /// How many bytes are inserted, removed or replaced (Levenshtein), in any case of letters; `Int.max` for names that
+  /// differ much in length.
+  private static func distance(_ name: Text, _ known: StaticString) -> Int {
+    guard abs(name.bytes.count - known.utf8CodeUnitCount) <= 2 else { return .max }
+    var row = Array(0...known.utf8CodeUnitCount)
+    for byte in name.bytes {
+      var diagonal = row[0]
+      row[0] += 1
+      for column in 1..<row.count {
+        let isSame = lowercased(byte) == known.utf8Start[column - 1]
+        let replaced = diagonal + (isSame ? 0 : 1)
+        diagonal = row[column]
+        row[column] = min(replaced, diagonal + 1, row[column - 1] + 1)
+      }
+    }
+    return row[row.count - 1]
+  }
+}

@@ -1,0 +1,103 @@
+import Testing
+
+@testable import Configuration
+
+/// The error text that `text` is refused with, or the warnings with which it is accepted.
+private func said(_ text: String) -> String {
+  do throws(ConfigurationError) {
+    return try Configuration.parse(Array(text.utf8), file: "box.conf").warnings.joined(separator: "\n")
+  } catch { return error.text }
+}
+
+/// Whether a text has six bytes of a secret in a row.
+private func shows(_ text: String, _ secret: String) -> Bool {
+  (0...(secret.count - 6)).contains { text.contains(secret.dropFirst($0).prefix(6)) }
+}
+
+/// Configurations in which somebody wanted to set a passphrase and made a slip.
+private func slips(_ section: String, _ secret: String) -> [String] {
+  let lines = [
+    "passphrase \(secret)", "passphrase =\n\(secret)", "passphrase =\n  \(secret)",
+    "frequency = 2437 passphrase = \(secret)", "frequency = 2437; passphrase = \(secret)",
+    "frequency = 2437, passphrase = \(secret)", "ssid = attic the long name of a network passphrase = \(secret)",
+    "passprase = \(secret)", "Passphrase = \(secret)", "psk = \(secret)", "password: \(secret)",
+    "passphrase = “\(secret)”", "passphrase = \(secret)\npassphrase = \(secret)", "passphrase -> \(secret)",
+    "passphrase \(secret):", "interface = wlan0 passphrase=\(secret)", "enabled = yes passphrase=\(secret)",
+    "passphrase = ü\(secret)", "passphrase = \(String(repeating: secret, count: 8))", "\(secret) = passphrase",
+    "\(secret): passphrase",
+    // Some of these lines do not name a secret.
+    "ssid = attic passphrase = \(secret)", "ssid = attic PASSPHRASE: \(secret)", "frequency = \(secret)",
+    "interface = wlan0 \(secret)", "enabled = \(secret)", "\(secret)", "\(secret) = yes", "enabled yes \(secret) = x",
+    "frequency = 2437 key=\(secret)", "frequency = 2437 SECRET \(secret)",
+  ]
+  return lines.map { "[\(section)]\n\($0)\n" } + [
+    "[\(section) passphrase = \(secret)]\n", "[\(section) passphrase = \(secret)\n",
+    "[\(section)] passphrase = \(secret)\n", "passphrase \(secret) = \(secret)\n",
+    "[node]\n\(section).passphrase.\(secret) = x\n",
+    "[node]\ndisplay-name = a\n[\(section)]\nmode=client\npassphrase = \(secret)\n",
+    "[\(section) \(secret)]\n", "[\(secret)]\n", "[\(secret)\n", "\(secret) = x\n",
+    "[node]\ndisplay-name = attic passphrase = \(secret)\n", "[node]\ndiscovery-info = passphrase=\(secret)\n",
+    "[node]\n\(secret) = passphrase\n", "[ip]\nport = psk=\(secret)\n",
+  ]
+}
+
+struct SecretSlipTests {
+  private static let passphrases = ["korrekt=pferd", "Zt9kQw2pXy7L", "correcthorse"]
+
+  @Test(arguments: ["wifi-direct", "mesh"], passphrases)
+  func `an error shows no part of a passphrase, wherever a slip has put it`(_ section: String, _ secret: String) {
+    for text in slips(section, secret) { #expect(!shows(said(text), secret), "\(text): \(said(text))") }
+  }
+
+  @Test(arguments: ["wifi-direct", "mesh"], passphrases)
+  func `a support bundle shows no part of a passphrase, wherever a slip has put it`(_ section: String, _ secret: String)
+  {
+    for text in slips(section, secret) {
+      let excerpt = ConfigurationExcerpt(of: Array(text.utf8), keepsIdentities: true)
+      let shown = String(decoding: excerpt.text, as: UTF8.self)
+      #expect(!shows(shown, secret), "\(text): \(shown)")
+    }
+  }
+
+  @Test(arguments: [
+    "[mesh]\nssid = attic passphrase = eightchars", "[wifi-direct]\ndevice-name-prefix = a Passphrase:eightchars",
+    "[node]\ndisplay-name = attic passphrase=eightchars", "[node]\ndiscovery-info = passphrase=eightchars",
+  ])
+  func `a passphrase within the value of another key is refused before it is announced`(_ text: String) {
+    #expect(said(text) == "box.conf:2: a secret key within the value of another key; give each a line of its own")
+  }
+
+  @Test(arguments: [
+    "[mesh]\npassphrase = a passphrase = with: signs", "[node]\ndisplay-name = the passphrase is inside",
+    "[mesh]\n# ssid = attic passphrase = eightchars",
+  ])
+  func `the word alone, a passphrase that contains it and a comment are accepted`(_ text: String) {
+    #expect(said(text) == "")
+  }
+
+  @Test func `a key with a slip is shown, and the one that is near`() {
+    #expect(
+      said("[bluetooth]\nadaptor = hci0")
+        == "box.conf:2: [bluetooth] has no key “adaptor” (did you mean “adapter”?); "
+        + "expected enabled, adapter, psm, classic, nap")
+    #expect(
+      said("[mesh]\nfrequenzy = 1").hasPrefix("box.conf:2: [mesh] has no key “frequenzy” (did you mean “frequency”?)"))
+    #expect(said("[mesh]\npassprase = x").hasPrefix("box.conf:2: [mesh] has no such key (did you mean “passphrase”?)"))
+    #expect(said("[mesh]\nnothing = x").hasPrefix("box.conf:2: [mesh] has no such key; expected "))
+    #expect(said("nothing = 1").hasPrefix("box.conf:1: a key stands before any [section]; expected "))
+  }
+
+  @Test func `a rejected value is shown where it cannot be a passphrase`() {
+    #expect(said("[ip]\nport = 99999-at-least").contains("“99999-at-least” is not accepted"))
+    #expect(said("[ip]\nport = 1 2").contains("this value is not accepted"))
+    #expect(said("[ip]\nport = \(String(repeating: "9", count: 33))").contains("this value is not accepted"))
+    #expect(said("[mesh]\nfrequency = 1234567").contains("“1234567” is not accepted"))
+    #expect(said("[mesh]\nfrequency = 12345678").contains("this value is not accepted"))
+  }
+
+  @Test func `an unknown section is shown up to its first blank`() {
+    #expect(said("[mehs]\n").contains("unknown section [mehs]; expected [node], "))
+    #expect(said("[ip 4]\n").contains("unknown section [ip …]; expected [node], "))
+    #expect(said("[somewhere]\n").contains("unknown section […]; expected [node], "))
+  }
+}
