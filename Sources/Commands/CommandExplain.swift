@@ -16,7 +16,7 @@ func commandExplain(_ words: CommandWords) -> CInt {
     help: """
       Say why two nodes can or cannot talk: bearers, trust, links, the way between them, encryption. With one name: this box \
       and that node.\u{0B}A and B are a display name, the first 4 or more digits of an id, or an address that has not said who \
-      it is. Exit code: 0 they can talk, 1 they cannot, 4 there is no such node.
+      it is. Exit code: 0 nothing that this box knows keeps them apart, 1 something does, 4 there is no such node.
       """,
     options: ClientOptions.options + [
       CommandOption(name: "json", key: LocalOptions.jsonKey, argument: nil, help: "Print the daemon's answer: JSON")
@@ -90,8 +90,15 @@ private func put(_ report: ExplainReport) {
       }
     Output.put(FindingView.text(state, finding.subject, finding.text, remedy: finding.remedy))
   }
-  FindingView.putVerdict(
-    "\(report.canTalk ? "they can talk" : "they cannot talk"): \(report.verdict)", remedy: report.remedy)
+  let outcome: StaticString =
+    switch report.outcome {
+    case .canTalk: "they can talk"
+    case .untried: "there is a way; no session has shown yet that they accept each other"
+    case .unanswered: "there is a way; no answer yet"
+    case .unknown: "there is a way; whether they accept each other only they know"
+    case .cannotTalk: "they cannot talk"
+    }
+  FindingView.putVerdict("\(outcome): \(report.verdict)", remedy: report.remedy)
 }
 
 func fetch(_ client: ControlClient, _ request: ControlRequest) throws(CommandFailure) -> [UInt8] {

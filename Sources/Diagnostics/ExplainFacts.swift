@@ -177,6 +177,11 @@ public struct ExplainFacts {
   public var linksMax = 0
   /// Why there is no end-to-end session; nil with one, and before one was tried.
   public var sessionFault: SessionFault?
+  /// An end-to-end session with `to` is in use.
+  public var hasSession = false
+  /// For how long `to` has answered no attempt to begin one, and how long ago the last one was made; nil when it has
+  /// answered, and without an attempt.
+  public var unanswered: (forSeconds: UInt64, secondsAgo: UInt64)?
   public var sessions: [SharedSession] = []
 
   public init(local: NodeID, from: NodeID, to: NodeID) {

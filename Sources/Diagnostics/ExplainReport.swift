@@ -33,6 +33,13 @@ public struct ExplainReport {
   }
 
   public var canTalk: Bool { root["can_talk"].isTrue }
+
+  public var outcome: Explanation.Outcome {
+    let word = root["outcome"].string
+    for outcome in Explanation.Outcome.allCases where word.utf8.elementsEqual("\(outcome.name)".utf8) { return outcome }
+    return canTalk ? .unknown : .cannotTalk
+  }
+
   public var verdict: String { root["verdict"].string }
   public var remedy: String { root["remedy"].string }
   public var from: String { called("from") }

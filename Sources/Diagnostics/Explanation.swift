@@ -29,17 +29,42 @@ public struct ExplainFinding: Equatable {
 
 /// Why two nodes can or cannot talk. Pure: facts in, findings and a verdict out.
 public struct Explanation {
+  /// What this box knows of whether two nodes can talk.
+  public enum Outcome: UInt8, CaseIterable, Sendable {
+    /// Each has accepted the other: a session of the two is in use, or a link is up.
+    case canTalk
+    /// There is a route, and no session or link that is up shows that they accept each other.
+    case untried
+    /// There is a route, and the other node has not answered an attempt to begin a session yet.
+    case unanswered
+    /// There is a route, and this box cannot know whether they accept each other.
+    case unknown
+    case cannotTalk
+
+    var name: StaticString {
+      switch self {
+      case .canTalk: "can-talk"
+      case .untried: "untried"
+      case .unanswered: "unanswered"
+      case .unknown: "unknown"
+      case .cannotTalk: "cannot-talk"
+      }
+    }
+  }
+
   public private(set) var findings: [ExplainFinding] = []
   /// The path between them; none when they cannot talk.
   public private(set) var hops: [ExplainHop] = []
-  public private(set) var canTalk = false
-  /// How they talk, or why they cannot: one line.
+  public private(set) var outcome = Outcome.cannotTalk
+  /// The route between them, or why they cannot talk: one line.
   public private(set) var verdict = ""
-  /// What to do; empty when they can talk.
+  /// What to do; empty when they can talk, and it is known that they can.
   public private(set) var remedy = ""
 
   let facts: ExplainFacts
   private let search: PathSearch
+  /// Both chose no encryption.
+  private var isClear = false
   /// What keeps them apart, of which the one with the lowest rank is the verdict.
   private var causes: [(rank: Int, text: String, remedy: String)] = []
 
@@ -47,6 +72,8 @@ public struct Explanation {
   private static let freshSeconds: UInt64 = 600
   /// How long a failed handshake explains that two nodes cannot talk: they try again more often than that.
   private static let attemptSeconds: UInt64 = 60
+  /// How long a peer may take to answer an attempt to begin a session: as long as a handshake may stand still.
+  private static let answerSeconds: UInt64 = 12
   /// Advertisements are renewed every 200 s.
   private static let staleSeconds: UInt64 = 260
 
@@ -67,6 +94,9 @@ public struct Explanation {
     }
     conclude()
   }
+
+  /// Nothing that this box knows keeps them apart.
+  public var canTalk: Bool { outcome != .cannotTalk }
 
   /// One of the two is the node that answers: it knows more of its own links than the link-state database.
   var isFromHere: Bool { facts.from == facts.local }
@@ -300,13 +330,15 @@ public struct Explanation {
         return add(
           "encryption", .wrong, joined(called(strict), " requires encryption, and ", called(silent), " has none"),
           joined("on ", called(silent), ": [peer] encryption = optional, then: systemctl restart causeway"), rank: 1)
-      case .clear: add("encryption", .note, "both chose none: relays on the way can read what they say")
-      case .sealed: examineSessionFault()
+      case .clear:
+        isClear = true
+        add("encryption", .note, "both chose none: relays on the way can read what they say")
+      case .sealed: examineSession()
       }
     }
   }
 
-  private mutating func examineSessionFault() {
+  private mutating func examineSession() {
     if hops.isEmpty { return }
     guard isFromHere else {
       return add(
@@ -316,7 +348,7 @@ public struct Explanation {
     }
     // The trust finding says it already.
     if facts.trustFault != nil { return }
-    guard let fault = facts.sessionFault else { return add("encryption", .good, "sealed end to end") }
+    guard let fault = facts.sessionFault ?? silence else { return addSession() }
     let ends = names(facts.to)
     let isCurrent = fault.obstacle.stands || fault.secondsAgo <= Self.attemptSeconds
     let text = fault.obstacle.text(ends)
@@ -325,6 +357,31 @@ public struct Explanation {
       "encryption", isCurrent ? .wrong : .note, joined(text, age), fault.obstacle.remedy(ends),
       rank: isCurrent ? 1 : nil, cause: text)
   }
+
+  /// A peer that was asked to begin a session and does not: no handshake of this end can fail.
+  private var silence: SessionFault? {
+    guard !facts.hasSession, let asked = facts.unanswered, asked.forSeconds >= Self.answerSeconds else { return nil }
+    return SessionFault(.silent, secondsAgo: asked.secondsAgo)
+  }
+
+  private mutating func addSession() {
+    if facts.hasSession { return add("encryption", .good, "sealed end to end") }
+    if isLinked {
+      return add(
+        "encryption", .good, "sealed end to end when they talk: on their link each has accepted the other's key")
+    }
+    guard let asked = facts.unanswered else {
+      return add("encryption", .note, "not tried yet: there is no end-to-end session", tryIt)
+    }
+    add(
+      "encryption", .note,
+      joined(called(facts.to), " has not answered the end-to-end handshake for ", secondsText(asked.forSeconds)))
+  }
+
+  /// A link of the two is up. A parked one shows no more than that they accepted each other once.
+  private var isLinked: Bool { facts.links.contains { $0.isStanding && !$0.isParked } }
+
+  private var tryIt: String { joined("causeway ping ", facts.to.text) }
 
   private mutating func examineSessions() {
     for session in facts.sessions {
@@ -344,8 +401,9 @@ public struct Explanation {
   private mutating func conclude() {
     let isBlocked = causes.contains { $0.rank <= 1 }
     if !hops.isEmpty && !isBlocked {
-      canTalk = true
+      outcome = knowledge
       verdict = routeText
+      remedy = nextStep
       return
     }
     hops = []
@@ -357,6 +415,27 @@ public struct Explanation {
       verdict = notHeard
     }
     if remedy.utf8.isEmpty { remedy = defaultRemedy }
+  }
+
+  /// What is known of two nodes between which there is a route, and nothing that keeps them apart.
+  private var knowledge: Outcome {
+    if !isFromHere { return .unknown }
+    if facts.hasSession || isLinked { return .canTalk }
+    if isClear { return .unknown }
+    return facts.unanswered == nil ? .untried : .unanswered
+  }
+
+  /// How to know more.
+  private var nextStep: String {
+    switch outcome {
+    case .canTalk, .cannotTalk: ""
+    case .untried: tryIt
+    case .unanswered: SessionObstacle.silent.remedy(names(facts.to))
+    case .unknown:
+      isFromHere
+        ? joined("on ", called(facts.to), ": causeway explain ", facts.local.text)
+        : joined("on ", called(facts.from), ": causeway explain ", called(facts.to))
+    }
   }
 
   private var notHeard: String {

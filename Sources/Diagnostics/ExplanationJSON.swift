@@ -7,6 +7,7 @@ extension Explanation {
     root.set("from", nodeJSON(facts.from))
     root.set("to", nodeJSON(facts.to))
     root.set("can_talk", canTalk)
+    root.set("outcome", "\(outcome.name)")
     root.set("verdict", verdict)
     root.set("remedy", remedy)
     root.set(

@@ -102,6 +102,13 @@ extension Node {
     }
   }
 
+  /// Since when a peer has answered no attempt to begin a session, and when the last one was made; nil when it has
+  /// answered, and without an attempt.
+  public func unansweredSeal(with peer: NodeID) -> (since: Instant, last: Instant)? {
+    guard let seal = associations.association(with: peer)?.protection.seal, !seal.isOpen else { return nil }
+    return seal.unanswered
+  }
+
   /// Whether a peer has proved its key in a session that is in use.
   public func hasSession(with peer: NodeID) -> Bool {
     associations.association(with: peer)?.protection.seal?.isOpen ?? false

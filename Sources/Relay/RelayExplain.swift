@@ -106,6 +106,10 @@ extension Relay {
     if let (reason, age) = node.sealObstacle(with: to, now: now), let obstacle = sessionObstacle(reason, with: to) {
       facts.sessionFault = SessionFault(obstacle, secondsAgo: age.milliseconds / 1000)
     }
+    facts.hasSession = node.hasSession(with: to)
+    if let asked = node.unansweredSeal(with: to) {
+      facts.unanswered = ((now - asked.since).milliseconds / 1000, (now - asked.last).milliseconds / 1000)
+    }
     facts.sessions = sharedSessions(with: to)
     return facts
   }

@@ -62,6 +62,9 @@ public final class Seal {
   /// Why there is no session, and since when: kept until a session is established, also while the peer is tried again.
   /// Nil while one exists, and before the first attempt has ended.
   public private(set) var obstacle: (reason: SealObstacle, since: Instant)?
+  /// Since when this end has begun or requested sessions without any answer, and when it last did; nil otherwise. Set
+  /// also while no handshake has failed: a server that only requests has none.
+  public private(set) var unanswered: (since: Instant, last: Instant)?
   /// The owner has data for the peer.
   public var isWanted = false
   /// The epoch of this end's channel, for the hello. The owner keeps it true.
@@ -138,6 +141,7 @@ public final class Seal {
   public func begin(_ session: (any PeerSession)?, now: Instant) {
     guard let session else { return waitForRetry(now) }
     refusal = nil
+    noteAsked(now)
     attempt = SealedSession(session, peerEpoch: peerEpoch, now: now)
   }
 
@@ -195,6 +199,7 @@ public final class Seal {
   /// Starts the server's end of a session that `mayAccept` allowed.
   public func accept(_ session: any PeerSession, now: Instant) {
     refusal = nil
+    unanswered = nil
     attempt = SealedSession(session, peerEpoch: peerEpoch, now: now)
   }
 
@@ -225,6 +230,7 @@ public final class Seal {
 
   /// Handles the datagram of a handshake frame whose epochs are right and which does not begin a session.
   public func receiveHandshake(_ datagram: RawSpan, now: Instant) {
+    unanswered = nil
     if let attempt {
       attempt.session.receiveHandshake(datagram, now: now)
       attempt.noteProgress(now: now)
@@ -246,6 +252,7 @@ public final class Seal {
     guard invitationDue <= now else { return nil }
     waitForRetry(now)
     isAsked = false
+    noteAsked(now)
     writeEpochs(into: buffer)
     return .handshake(byteCount: SealLimits.handshakeHeaderBytes)
   }
@@ -325,6 +332,10 @@ public final class Seal {
     // The other end's application may be deciding.
     case .accepted, .refusing: attempt.establishedAt + SealLimits.decisionTime + SealLimits.pauseMax
     }
+  }
+
+  private func noteAsked(_ now: Instant) {
+    if current == nil { unanswered = (unanswered?.since ?? now, now) }
   }
 
   private func waitForRetry(_ now: Instant, pauseMax: TimeSpan = SealLimits.pauseMax) {

@@ -74,6 +74,7 @@ class ExplainTest(DaemonsTest):
             answer = self.explain(box, *names)[1]
             self.assertEqual(len(answer["route"]), 2, answer)
             self.assertEqual(answer["route"][0]["id"], middle.id)
+            self.assertEqual(answer["outcome"], "unknown" if box is middle else "untried")
         self.assertIn("the weakest is", answer["verdict"])
 
     # Names
@@ -177,8 +178,42 @@ class ExplainTest(DaemonsTest):
                     f"causeway identity trust {far.id}")
         self.cannot(far, (near.id,), "near refuses this box", f"on near: causeway identity trust {far.id}")
         # The box between them does not know it, and says who does.
-        findings = self.explain(middle, near.id, far.id)[1]["findings"]
-        self.assertIn("on near: causeway explain far", [finding["remedy"] for finding in findings])
+        code, answer, text = self.explain(middle, near.id, far.id)
+        self.assertEqual((code, answer["outcome"]), (CAN, "unknown"))
+        self.assertNotIn("they can talk", text)
+        self.assertIn("there is a way; whether they accept each other only they know", text.replace("\n", " "))
+        self.assertIn("on near: causeway explain far", [finding["remedy"] for finding in answer["findings"]])
+
+    def test_a_refusal_before_any_session_is_not_taken_for_a_session(self):
+        middle = self.daemon("middle").start()
+        alice, bob = (self.daemon(name, middle).start() for name in ("alice", "bob"))
+        wait("they see each other", lambda: "bob" in alice.run("peers")[1] and "alice" in bob.run("peers")[1])
+        bob_id = bob.id
+        bob.identity("revoke", alice.id)
+        code, answer, text = self.explain(alice, bob_id)
+        self.assertEqual((code, answer["outcome"], answer["remedy"]), (CAN, "untried", f"causeway ping {bob_id}"))
+        self.assertIn("not tried yet", text)
+        for said in ("they can talk", "sealed end to end"):
+            self.assertNotIn(said, text.replace("\n", " "))
+        self.cannot(bob, (alice.id,), "its key is revoked", "on alice: causeway identity new --replace")
+        self.assertEqual(alice.run("ping", bob_id, "--count", "1")[0], 4)
+        code, answer, text = self.explain(alice, bob_id)
+        self.assertEqual(answer["outcome"], "unanswered", text)
+        self.assertNotIn("they can talk", text)
+        self.cannot(alice, (bob_id,), "bob does not answer the end-to-end handshake", f"on bob: causeway explain {alice.id}")
+
+    def test_a_session_shows_that_two_accept_each_other(self):
+        middle = self.daemon("middle").start()
+        alice, bob = (self.daemon(name, middle).start() for name in ("alice", "bob"))
+        wait("bob answers", lambda: alice.run("ping", bob.id, "--count", "1")[0] == 0)
+        code, answer, text = self.explain(alice, "bob")
+        self.assertEqual((code, answer["outcome"], answer["remedy"]), (CAN, "can-talk", ""))
+        self.assertIn("they can talk: 2 links", text)
+        self.assertIn("sealed end to end", [finding["text"] for finding in answer["findings"]])
+        # A refusal is told at once by both ends.
+        bob.identity("revoke", alice.id)
+        self.cannot(bob, (alice.id,), "its key is revoked", "on alice: causeway identity new --replace")
+        self.cannot(alice, (bob.id,), "bob refuses this box", "on bob: causeway identity trust")
 
     def certificate(self, daemon, authority, *dates):
         """A key, and a certificate by the authority for it, put in the place of the box's own."""

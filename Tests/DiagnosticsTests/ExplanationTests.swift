@@ -42,8 +42,9 @@ struct ExplanationTests {
       $0.way = [link(to: bob), link(to: far, cost: 8000, frames: 4096, .bluetoothLE)]
       $0.to = far
       $0.payloadBytesMax = 4096
+      $0.hasSession = true
     }
-    #expect(explanation.canTalk && explanation.remedy.isEmpty)
+    #expect(explanation.outcome == .canTalk && explanation.canTalk && explanation.remedy.isEmpty)
     #expect(
       explanation.verdict
         == "2 links: ethernet to bob, bluetooth-le to far; the weakest is bluetooth-le to far, cost 8000; frames of up to 4096 bytes"
@@ -59,7 +60,7 @@ struct ExplanationTests {
           bytesQueued: 0, isQuarantined: false)
       ]
     }
-    #expect(explanation.canTalk)
+    #expect(explanation.outcome == .untried && explanation.canTalk)
     #expect(explanation.findings.contains { $0.text.hasSuffix("dialled when there is something to say") })
   }
 
@@ -133,6 +134,60 @@ struct ExplanationTests {
     #expect(!now.canTalk && now.remedy.contains("on far: causeway explain \(box.text)"))
   }
 
+  @Test func `two nodes are sealed end to end with a session, and without one it is not tried yet`() {
+    let untried = explainFar { _ in }
+    #expect(untried.outcome == .untried && untried.canTalk && untried.remedy == "causeway ping \(far.text)")
+    #expect(untried.findings.contains { $0.state == .note && $0.text.hasPrefix("not tried yet") })
+    #expect(!untried.findings.contains { $0.text.hasPrefix("sealed end to end") })
+    let tried = explainFar { $0.hasSession = true }
+    #expect(tried.outcome == .canTalk && tried.remedy.isEmpty)
+    #expect(tried.findings.contains { $0.state == .good && $0.text == "sealed end to end" })
+  }
+
+  @Test func `an attempt without an answer is told at once, and keeps them apart when no answer can come any more`() {
+    let now = explainFar { $0.unanswered = (5, 1) }
+    #expect(now.outcome == .unanswered && now.canTalk && now.remedy.hasPrefix("on far: causeway explain \(box.text)"))
+    #expect(now.findings.contains { $0.text == "far has not answered the end-to-end handshake for 5 s" })
+    let later = explainFar { $0.unanswered = (12, 4) }
+    #expect(later.outcome == .cannotTalk && later.verdict == "far does not answer the end-to-end handshake")
+    let longAgo = explainFar { $0.unanswered = (600, 61) }
+    #expect(longAgo.outcome == .unanswered)
+  }
+
+  @Test func `a link that is up shows that each accepts the other`() {
+    let explanation = explain {
+      $0.way = [link(to: bob)]
+      $0.nodes.append(NodeFacts(id: bob, name: "bob"))
+      $0.links = [
+        ExplainedLink(
+          bearer: .ethernet, state: "up", sinceSeconds: 1, roundTripMicroseconds: 0, cost: 10, bytesQueued: 0,
+          isQuarantined: false)
+      ]
+    }
+    #expect(explanation.outcome == .canTalk)
+    #expect(
+      explanation.findings.contains { $0.state == .good && $0.text.hasPrefix("sealed end to end when they talk") })
+  }
+
+  @Test func `where both chose no encryption nothing shows whether they accept each other`() {
+    let explanation = explainFar {
+      for index in $0.nodes.indices { $0.nodes[index].encryption = EncryptionPreference.none }
+    }
+    #expect(explanation.outcome == .unknown && explanation.canTalk)
+    #expect(explanation.remedy == "on far: causeway explain \(box.text)")
+  }
+
+  @Test func `what is known is in the answer in JSON and is read back from it`() throws {
+    for (explanation, outcome) in [
+      (explainFar { _ in }, Explanation.Outcome.untried), (explainFar { $0.hasSession = true }, .canTalk),
+      (explainFar { $0.unanswered = (1, 1) }, .unanswered), (explainFar { $0.trustFault = .revoked }, .cannotTalk),
+    ] {
+      let report = try ExplainReport(explanation.toJSON())
+      defer { report.release() }
+      #expect(report.outcome == outcome && report.canTalk == (outcome != .cannotTalk))
+    }
+  }
+
   @Test func `of two other nodes nothing is said about their trust but where to ask`() {
     let explanation = explain {
       $0 = ExplainFacts(local: bob, from: box, to: far)
@@ -142,7 +197,8 @@ struct ExplanationTests {
         NodeFacts(id: far, name: "far", neighbours: [link(to: bob)]),
       ]
     }
-    #expect(explanation.canTalk)
+    #expect(explanation.outcome == .unknown && explanation.canTalk)
+    #expect(explanation.remedy == "on box: causeway explain far")
     #expect(
       explanation.findings.contains {
         $0.subject == "trust" && $0.state == .note && $0.remedy == "on box: causeway explain far"

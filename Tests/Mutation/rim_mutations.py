@@ -4,6 +4,8 @@ from row import Row
 SHOWN = "Sources/Configuration/ShownLine.swift"
 LINES = "Sources/Configuration/ConfigurationLines.swift"
 EXCERPT = "Sources/Configuration/ConfigurationExcerpt.swift"
+EXPLANATION = "Sources/Diagnostics/Explanation.swift"
+SEAL = "Sources/Seal/Seal.swift"
 
 ROWS = [
     Row("a key in a line that names a secret is shown", SHOWN, "guard !mayHoldSecret, isName(name), ", "guard isName(name), ",
@@ -22,6 +24,22 @@ ROWS = [
         "ConfigurationTests.SecretSlipTests"),
     Row("a bundle has values that no key takes", EXCERPT, "isAccepted(value, key) || shown.shows(value, of: key)", "true",
         "ConfigurationTests.SecretSlipTests"),
+    Row("without a fault two nodes are sealed end to end", EXPLANATION,
+        'if facts.hasSession { return add("encryption", .good, "sealed end to end") }',
+        'if !facts.hasSession || facts.hasSession { return add("encryption", .good, "sealed end to end") }',
+        "DiagnosticsTests.ExplanationTests"),
+    Row("a route shows that two accept each other", EXPLANATION, "if facts.hasSession || isLinked { return .canTalk }",
+        "if !hops.isEmpty { return .canTalk }", "DiagnosticsTests.ExplanationTests"),
+    Row("two other nodes accept each other", EXPLANATION, "if !isFromHere { return .unknown }", "if !isFromHere { return .canTalk }",
+        "DiagnosticsTests.ExplanationTests"),
+    Row("whoever seals nothing is accepted", EXPLANATION, "    if isClear { return .unknown }\n", "    if isClear { return .canTalk }\n",
+        "DiagnosticsTests.ExplanationTests"),
+    Row("an answer is awaited for ever", EXPLANATION, "asked.forSeconds >= Self.answerSeconds", "asked.forSeconds == .max",
+        "DiagnosticsTests.ExplanationTests"),
+    Row("a server's requests for a session are not counted", SEAL, "    isAsked = false\n    noteAsked(now)\n", "    isAsked = false\n",
+        "SealTests"),
+    Row("an answer to a handshake is not noted", SEAL, "    unanswered = nil\n    if let attempt {\n", "    if let attempt {\n",
+        "SealTests"),
     Row("a half-closed stream wakes everybody", "Sources/Reactor/EventLoop.swift", "var bits: UInt32 = 0",
         "var bits = UInt32(EPOLLRDHUP.rawValue)", "ReactorTests"),
     Row("a timer with slack wakes the loop when it is due", "Sources/Reactor/Timer.swift", "latest = deadline + slack",

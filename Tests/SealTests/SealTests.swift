@@ -69,6 +69,24 @@ import Testing
     #expect(buffer.withUnsafeMutableBytes { server.open(record.span.bytes, into: $0, now: now) } == nil)
   }
 
+  @Test(arguments: [true, false])
+  func `an attempt to begin a session that nobody answers is known at once, and until it is answered`(isClient: Bool) {
+    let pair = Pair()
+    let end = isClient ? pair.client : pair.server
+    let began = pair.now
+    pair.onTheWay = { _, _, _ in nil }
+    pair.settle()
+    #expect(end.seal.unanswered?.since == nil)
+    end.seal.isWanted = true
+    pair.settle()
+    #expect(end.seal.unanswered?.since == began && end.seal.unanswered?.last == began)
+    pair.pass(.seconds(20))
+    #expect(end.seal.unanswered?.since == began && end.seal.unanswered?.last != began)
+    pair.onTheWay = { _, _, payload in payload }
+    pair.pass(.seconds(40))
+    #expect(pair.areOpen && end.seal.unanswered?.since == nil)
+  }
+
   @Test func aServerWithSomethingToSayAsks() {
     let pair = Pair()
     pair.server.seal.isWanted = true
