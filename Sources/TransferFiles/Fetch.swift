@@ -69,14 +69,14 @@ public enum Fetch {
   /// Fetches into a folder; the path of the file. It waits for the server.
   /// - `hears`: is told some times a second how many bytes there are; false ends it.
   static func fetch(_ url: String, into folder: String, hears: (UInt64) -> Bool) throws(ResourceFailure) -> String {
-    guard url.utf8.count <= urlBytesMax, !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }) else {
-      throw ResourceFailure(.invalid, url, "a URL has at most \(urlBytesMax) bytes, and no blanks")
-    }
-    // Everybody can see the arguments of a process, also of this one.
+    // Everybody can see the arguments of a process, also of this one. Looked at first: other errors show the URL.
     if let user = userInformation(url) {
       let rest = Array(url.utf8.prefix(user.lowerBound)) + Array(url.utf8.dropFirst(user.upperBound))
       throw ResourceFailure(
         .invalid, String(decoding: rest, as: UTF8.self), "put user and password into ~/.netrc, not into the URL")
+    }
+    guard url.utf8.count <= urlBytesMax, !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f }) else {
+      throw ResourceFailure(.invalid, url, "a URL has at most \(urlBytesMax) bytes, and no blanks")
     }
     let path = "\(folder)/\(String(decoding: name(url), as: UTF8.self))", complaints = folder + ".complaints"
     let room = try room(folder, url)

@@ -34,7 +34,10 @@ import Testing
 }
 
 @Test func aURLWithAPasswordIsNotAskedAndToldWithoutIt() {
-  for url in ["http://anna:secret@127.0.0.1:9/a", "http://secret@127.0.0.1:9", "https://a:secret@b@127.0.0.1:9/?@"] {
+  for url in [
+    "http://anna:secret@127.0.0.1:9/a", "http://secret@127.0.0.1:9", "https://a:secret@b@127.0.0.1:9/?@",
+    "http://anna:secret@127.0.0.1:9/a b", "http://anna:secret@127.0.0.1:9/" + String(repeating: "a", count: 8_192),
+  ] {
     do throws(ResourceFailure) {
       _ = try ResourceSource(fetching: [url])
       Issue.record("it was taken")
