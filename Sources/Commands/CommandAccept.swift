@@ -63,9 +63,10 @@ private func accept(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
   var names = MemberNames()
   var sightings = Sightings()
   while true {
+    doorkeeper.checkTime()
     let watch = DaemonConnection.Watch(
       input: doorkeeper.descriptor, signals: signals.descriptor, output: STDOUT_FILENO)
-    switch try connection.wake(until: min(end, lines.nextDeadline), watch) {
+    switch try connection.wake(until: min(end, lines.nextDeadline, doorkeeper.deadline), watch) {
     case .input: doorkeeper.readInput()
     case .timedOut where monotonicNow() < end: lines.tellCounts()
     case .signal, .timedOut:

@@ -193,10 +193,11 @@ private func listen(_ options: LocalOptions, _ rule: AcceptRule, _ type: [UInt8]
   var stream: UInt32 = 0
   var window = StreamWindow()
   while true {
+    doorkeeper.checkTime()
     let watch = DaemonConnection.Watch(
       input: doorkeeper.descriptor, signals: signals.descriptor, output: STDOUT_FILENO)
     let end = stream == 0 ? patience : .never
-    switch try connection.wake(until: min(end, lines.nextDeadline), watch) {
+    switch try connection.wake(until: min(end, lines.nextDeadline, doorkeeper.deadline), watch) {
     case .input: doorkeeper.readInput()
     case .signal:
       if stream != 0 { _ = try? connection.carryOut(.reset(stream: stream)) }

@@ -162,7 +162,8 @@ private final class Receiving {
     admit()
     show()
     if isOver { return }
-    var until = min(isEnding ? .never : end, lines.nextDeadline)
+    questions.checkTime()
+    var until = min(isEnding ? .never : end, lines.nextDeadline, questions.deadline)
     if !waiting.isEmpty {
       let now = monotonicNow()
       for room in rooms where room.keptUntil > now { until = min(until, room.keptUntil) }

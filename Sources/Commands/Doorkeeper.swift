@@ -37,6 +37,11 @@ final class Doorkeeper {
 
   /// Standard input while a question waits for its answer; otherwise -1.
   var descriptor: CInt { questions.descriptor }
+  /// When `checkTime` is due.
+  var deadline: Instant { questions.deadline }
+
+  /// Call it before each wait for events.
+  func checkTime() { questions.checkTime() }
 
   func invited(_ invitation: Invitation, _ peer: LocalPeer) {
     switch rule.answer(invitation.from.node, peer) {

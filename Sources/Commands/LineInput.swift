@@ -1,23 +1,27 @@
 import CSystem
 import Primitives
 
-/// Standard input that is no terminal of its own, in lines: of at most so many bytes of valid UTF-8, longer ones in parts
-/// that end between characters.
+/// Standard input, or a terminal that draws what is typed itself, in lines: of at most so many bytes of valid UTF-8, longer ones
+/// in parts that end between characters.
 struct LineInput {
   private static let chunkBytes = 4_096
 
+  let descriptor: CInt
   private let byteCountMax: Int
   private var buffer: [UInt8] = []
   private(set) var isOver = false
 
-  init(byteCountMax: Int) { self.byteCountMax = byteCountMax }
+  init(byteCountMax: Int, from descriptor: CInt = STDIN_FILENO) {
+    self.byteCountMax = byteCountMax
+    self.descriptor = descriptor
+  }
 
   /// Reads once what is there.
   mutating func read() {
     let before = buffer.count
     buffer.append(contentsOf: repeatElement(0, count: Self.chunkBytes))
     let count = buffer.withUnsafeMutableBytes {
-      CSystem.read(STDIN_FILENO, $0.baseAddress! + before, Self.chunkBytes)
+      CSystem.read(descriptor, $0.baseAddress! + before, Self.chunkBytes)
     }
     buffer.removeLast(Self.chunkBytes - max(count, 0))
     if count < 0 && (csystem_errno() == EINTR || csystem_errno() == EAGAIN) { return }
@@ -29,7 +33,13 @@ struct LineInput {
   /// Forgets all input that has not been taken, including what waits in the terminal.
   mutating func discard() {
     buffer = []
-    tcflush(STDIN_FILENO, TCIFLUSH)
+    tcflush(descriptor, TCIFLUSH)
+  }
+
+  /// Whether something can be read now: of a terminal a whole line, or its end.
+  var isReadable: Bool {
+    var polled = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    return poll(&polled, 1, 0) > 0
   }
 
   /// Whether a line can be taken.

@@ -20,28 +20,28 @@ enum Output {
     return isatty(STDOUT_FILENO) == 1
   }
 
-  /// The question on the terminal. The cursor is behind it, so that other output begins on a new line and repeats it.
-  private static nonisolated(unsafe) var question: TextBuilder?
+  /// The question on a terminal. The cursor is behind it, so that other output begins on a new line and repeats it.
+  private static nonisolated(unsafe) var question: (text: TextBuilder, terminal: CInt)?
   private static nonisolated(unsafe) let isTerminal = isatty(STDOUT_FILENO) == 1
 
   /// Prints a question, which stays the last line on the terminal until it ends.
-  static func ask(_ text: TextBuilder) {
-    question = text
-    text.write(to: STDERR_FILENO)
+  static func ask(_ text: TextBuilder, on terminal: CInt) {
+    question = (text, terminal)
+    text.write(to: terminal)
   }
 
   /// The question is over. An answer ended its line on the terminal.
   static func endQuestion(isAnswered: Bool) {
+    if !isAnswered, let question { TextBuilder("\n").write(to: question.terminal) }
     question = nil
-    if !isAnswered { TextBuilder("\n").write(to: STDERR_FILENO) }
   }
 
   /// Calls `body` to write to the terminal, above the question if there is one.
   private static func aboveQuestion(_ body: () -> Void) {
     guard let question else { return body() }
-    TextBuilder("\n").write(to: STDERR_FILENO)
+    TextBuilder("\n").write(to: question.terminal)
     body()
-    question.write(to: STDERR_FILENO)
+    question.text.write(to: question.terminal)
   }
 
   /// Writes one line to standard error, after the program's name. Untrusted text in it is harmless already.

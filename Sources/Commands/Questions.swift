@@ -1,35 +1,43 @@
 import CSystem
 import Diagnostics
+import Primitives
+import Reactor
+import Terminal
 
 /// Yes-or-no questions on a terminal, one after the other. The caller bounds their number.
 ///
-/// An answer belongs to the question that was on the screen when it was typed: input that came before is discarded.
+/// An answer belongs to the question that was on the screen when it was typed, for as long as one needs to read it
+/// (`QuestionQueue`). Input that came before is discarded.
 final class Questions {
-  private struct Question {
-    let number: UInt32
-    let text: TextBuilder
-    var isAsked = false
+  private var queue = QuestionQueue()
+  private var input: LineInput
+  private let output: CInt
+
+  /// On standard input and standard error, which are one terminal.
+  convenience init() { self.init(STDIN_FILENO, STDERR_FILENO) }
+
+  private init(_ input: CInt, _ output: CInt) {
+    self.input = LineInput(byteCountMax: 256, from: input)
+    self.output = output
   }
 
-  private var questions: [Question] = []
-  private var input = LineInput(byteCountMax: 256)
-
-  /// Standard input while a question waits for its answer; otherwise -1.
-  var descriptor: CInt { questions.isEmpty || input.isOver ? -1 : STDIN_FILENO }
-  /// Standard input is closed: nobody answers any more.
+  /// The input while a question waits for its answer; otherwise -1.
+  var descriptor: CInt { queue.isEmpty || input.isOver ? -1 : input.descriptor }
+  /// When `checkTime` is due.
+  var deadline: Instant { queue.deadline }
+  /// The input is closed: nobody answers any more.
   var isOver: Bool { input.isOver }
-  var isEmpty: Bool { questions.isEmpty }
+  var isEmpty: Bool { queue.isEmpty }
 
   /// Asks as soon as the questions before it are answered. `number` identifies it.
   func ask(_ number: UInt32, _ text: TextBuilder) {
-    questions.append(Question(number: number, text: text))
+    queue.add(number, text)
     askNext()
   }
 
   /// Removes a question without an answer. If it was on the screen, prints `notice`, if there is one, and asks the next one.
   func withdraw(_ number: UInt32, _ notice: @autoclosure () -> TextBuilder?) {
-    guard let index = questions.firstIndex(where: { $0.number == number }) else { return }
-    guard questions.remove(at: index).isAsked else { return }
+    guard queue.remove(number) else { return }
     Output.endQuestion(isAnswered: false)
     if let notice = notice() { printError(notice) }
     askNext()
@@ -37,40 +45,75 @@ final class Questions {
 
   /// Removes all questions without an answer.
   func withdrawAll() {
-    if !questions.isEmpty { Output.endQuestion(isAnswered: false) }
-    questions = []
+    if !queue.removeAll().isEmpty { Output.endQuestion(isAnswered: false) }
   }
 
   /// Reads answers, and passes each to `body`. At the end of input the remaining questions are answered with no.
   func readInput(_ body: (UInt32, Bool) -> Void) {
     input.read()
+    if input.isOver {
+      if !queue.isEmpty { Output.endQuestion(isAnswered: false) }
+      for number in queue.removeAll() { body(number, false) }
+      return
+    }
     while let line = input.next() {
-      guard !questions.isEmpty, questions[0].isAsked else { continue }
-      let number = questions.removeFirst().number
+      guard let number = queue.answer() else {
+        askAgain()
+        continue
+      }
       Output.endQuestion(isAnswered: true)
       body(number, isYes(line))
       askNext()
     }
-    guard input.isOver else { return }
-    if !questions.isEmpty { Output.endQuestion(isAnswered: false) }
-    while !questions.isEmpty { body(questions.removeFirst().number, false) }
+  }
+
+  /// Call it before each wait for input. From the deadline on the question takes answers, unless a line was typed before.
+  func checkTime() {
+    let now = monotonicNow()
+    if input.isOver || now < queue.deadline { return }
+    if input.isReadable { askAgain() } else { queue.readingTimeIsOver(now) }
   }
 
   private func askNext() {
-    guard !questions.isEmpty, !questions[0].isAsked else { return }
-    questions[0].isAsked = true
+    guard let text = queue.next(monotonicNow()) else { return }
     input.discard()
-    Output.ask(questions[0].text)
+    Output.ask(text, on: output)
   }
 
-  /// Asks one question and waits for its answer. Without a terminal nothing is asked, and the result is nil.
+  /// A line came before the question could be read.
+  private func askAgain() {
+    input.discard()
+    guard let text = queue.again(monotonicNow()) else { return }
+    // The line that was typed ended the question's.
+    TextBuilder("causeway: this was typed before the question could be read, and does not count\n").write(to: output)
+    Output.ask(text, on: output)
+  }
+
+  /// Asks one question on the controlling terminal, wherever standard input and output lead, and waits for its answer. Without
+  /// such a terminal nothing is asked, and the result is nil.
   static func askAndWait(_ text: TextBuilder) -> Bool? {
-    guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else { return nil }
-    let questions = Questions()
+    let terminal = csystem_open("/dev/tty", O_RDWR | O_CLOEXEC, 0)
+    guard terminal >= 0 else { return nil }
+    defer { close(terminal) }
+    let questions = Questions(terminal, terminal)
     var answer: Bool?
     questions.ask(0, text)
-    while answer == nil { questions.readInput { _, accepts in answer = accepts } }
+    while answer == nil {
+      questions.checkTime()
+      if questions.waitForInput() { questions.readInput { _, accepts in answer = accepts } }
+    }
     return answer
+  }
+
+  /// Waits until there is input or the deadline is over. Whether there is input.
+  private func waitForInput() -> Bool {
+    var milliseconds: CInt = -1
+    if deadline != .never {
+      // Rounded up: a wait that ends too early would be repeated without sleeping.
+      milliseconds = CInt(clamping: ((deadline - monotonicNow()).nanoseconds + 999_999) / 1_000_000)
+    }
+    var polled = pollfd(fd: input.descriptor, events: Int16(POLLIN), revents: 0)
+    return poll(&polled, 1, milliseconds) > 0
   }
 }
 
