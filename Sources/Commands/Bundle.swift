@@ -191,7 +191,7 @@ extension TextBuilder {
   /// Lines of a file that others write.
   fileprivate mutating func add(untrustedLines bytes: [UInt8]) {
     for line in bytes.split(separator: 0x0A, omittingEmptySubsequences: true) {
-      add(untrusted: line)
+      add(verbatim: line)
       add("\n")
     }
   }

@@ -42,7 +42,7 @@ final class ChatView {
     line.add("<")
     line.add(untrusted: name)
     line.add("> ")
-    line.add(untrusted: text)
+    line.add(message: text)
     show(line)
   }
 

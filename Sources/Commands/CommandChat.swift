@@ -161,7 +161,7 @@ private final class Chat {
       } catch {
         // Told when the terminal is as it was.
         var text = TextBuilder()
-        text.add(untrusted: error.text.utf8)
+        text.add(message: error.text.utf8)
         return fail(text)
       }
       switch wake {
@@ -297,7 +297,7 @@ private final class Chat {
     text.add("<")
     text.add(untrusted: ownName)
     text.add("> ")
-    text.add(untrusted: line)
+    text.add(message: line)
     screen.show(text)
     outbox.add(line)
   }

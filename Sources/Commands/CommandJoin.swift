@@ -45,9 +45,9 @@ func commandJoin(_ words: CommandWords) -> CInt {
 
 private func write(_ invitation: JoinInvitation, isPlain: Bool, to text: inout TextBuilder) {
   text.add("network      ")
-  text.add(untrusted: invitation.ssid.utf8)
+  text.add(verbatim: invitation.ssid.utf8)
   text.add("\npassphrase   ")
-  text.add(untrusted: invitation.passphrase.utf8)
+  text.add(verbatim: invitation.passphrase.utf8)
   text.add("\nbox          ")
   text.add(untrusted: invitation.name.utf8)
   text.add("\nfingerprint  ")

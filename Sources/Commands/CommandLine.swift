@@ -156,11 +156,11 @@ func deadline(after seconds: UInt64?) -> Instant {
   return monotonicNow() + .seconds(seconds)
 }
 
-/// Prints one line of untrusted text on stdout.
+/// Prints one line on standard output, which may hold text of others.
 func show(_ prefix: StaticString, _ text: String) {
   var line = TextBuilder()
   line.add(prefix)
-  line.add(untrusted: text.utf8)
+  line.add(message: text.utf8)
   line.add("\n")
   Output.put(line)
 }
@@ -168,7 +168,7 @@ func show(_ prefix: StaticString, _ text: String) {
 /// Prints one line on standard error, after the program's name. Untrusted text in it is made harmless.
 func printError(_ text: String) {
   var line = TextBuilder()
-  line.add(untrusted: text.utf8)
+  line.add(message: text.utf8)
   Output.putError(line)
 }
 

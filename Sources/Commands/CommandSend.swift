@@ -64,7 +64,7 @@ func commandSend(_ words: CommandWords) -> CInt {
       var text = TextBuilder()
       text.add(untrusted: error.path.utf8)
       if !error.path.utf8.isEmpty { text.add(": ") }
-      text.add(untrusted: error.text.utf8)
+      text.add(message: error.text.utf8)
       throw CommandFailure(saying: text)
     }
     try Sending(options, source, word, signals, view).run()

@@ -138,7 +138,7 @@ private func confirmRevocation(
     if !isConfirmed { throw CommandFailure(saying: "not revoked") }
   } else if NodeIDSyntax.parse(Text(word)) == nil {
     throw CommandFailure(
-      saying: "“\(word)” is \(target.id.text), and a revocation cannot be undone: "
+      saying: "“\(shown(word))” is \(target.id.text), and a revocation cannot be undone: "
         + "name it by all its digits, or add --yes")
   }
 }
@@ -199,11 +199,11 @@ private func target(
     // A pin of first use may not be saved yet.
     if operation == .unpin && mayBeName { return Target(id: .none, name: word) }
     throw CommandFailure(
-      saying: "nobody is called “\(word)”, no known id begins so; “causeway status” shows peers and refused strangers")
+      saying: "nobody is called “\(shown(word))”, no known id begins so; “causeway status” shows peers and refused strangers")
   }
   var list = ""
   for target in found { list += list.utf8.isEmpty ? target.id.text : ", " + target.id.text }
-  throw CommandFailure(saying: "“\(word)” may be any of \(list); name one by all its digits")
+  throw CommandFailure(saying: "“\(shown(word))” may be any of \(list); name one by all its digits")
 }
 
 private func askDaemon(

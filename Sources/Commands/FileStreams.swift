@@ -43,7 +43,7 @@ func broken(_ turn: () throws(ConnectionError) -> Void) throws(CommandFailure) -
     try turn()
   } catch {
     var text = TextBuilder()
-    text.add(untrusted: error.text.utf8)
+    text.add(message: error.text.utf8)
     broken = text
   }
   if Output.hasFailed { throw CommandFailure(ExitCode.failed) }

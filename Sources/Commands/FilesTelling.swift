@@ -247,7 +247,7 @@ extension TextBuilder {
   }
 }
 
-/// dave (NOT verified, e4654c9f) offers “photos”: 40 files, 361 MB; 41 GB free. Accept? [y/N]
+/// (NOT verified, e4654c9f) “dave” offers “photos”: 40 files, 361 MB; 41 GB free. Accept? [y/N]
 func offerQuestion(_ offer: OfferRecord, _ peer: LocalPeer, _ node: NodeID, _ free: UInt64) -> TextBuilder {
   var text = TextBuilder()
   text.add(peer, node)

@@ -237,7 +237,7 @@ final class IncomingFiles {
       take(step)
     } catch {
       var text = TextBuilder()
-      text.add(untrusted: error.text.utf8)
+      text.add(message: error.text.utf8)
       switch error.reason {
       case .busy: refuse(.busy, text)
       case .noSpace: refuse(.noSpace, text)

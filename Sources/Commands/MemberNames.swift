@@ -67,12 +67,14 @@ extension TextBuilder {
     add(peer.isVerified ? ", verified" : ", not verified" as StaticString)
   }
 
-  /// bob (NOT verified, 2b75e26e): for whom it matters who that is
+  /// (NOT verified, 2b75e26e) “bob”: for whom it matters who that is. What this box knows comes first, as a name may hold
+  /// anything that could stand behind it.
   mutating func add(_ peer: LocalPeer, _ node: NodeID) {
-    add(untrusted: peer.name)
-    add(peer.isVerified ? " (verified, " : " (NOT verified, " as StaticString)
+    add(peer.isVerified ? "(verified, " : "(NOT verified, " as StaticString)
     add(node.shortText)
-    add(")")
+    add(") “")
+    add(untrusted: peer.name)
+    add("”")
   }
 
   /// The beginning of a text: untrusted words, and what is said of them.

@@ -99,7 +99,7 @@ public enum EventFormatter {
     switch Event(rawValue: UInt16(clamping: record.b)) {
     case .none: text.add("event \(record.b)")
     case .report:
-      text.add(untrusted: textBytes(record, isLong: false))
+      text.add(message: textBytes(record, isLong: false))
       text.add("…")
     case .some(let event): addMessage(eventText(event), record, [], names, isSummary: true, to: &text)
     }
@@ -132,7 +132,7 @@ public enum EventFormatter {
     if field.isNamed("text") {
       let bytes = textBytes(record, isLong: field.isShown("long"))
       if field.isShown("lead") && !bytes.isEmpty { text.add(": ") }
-      return text.add(untrusted: bytes + rest)
+      return text.add(message: bytes + rest)
     }
     if isSummary { return text.add("…") }
     let value = field.isNamed("a") ? record.a : field.isNamed("b") ? record.b : record.c

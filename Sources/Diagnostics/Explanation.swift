@@ -103,8 +103,8 @@ public struct Explanation {
 
   /// A name as people read it.
   func name(_ id: NodeID) -> String {
-    if let node = facts.nodes.first(where: { $0.id == id }), !node.name.utf8.isEmpty { return node.name }
-    if let known = facts.names.first(where: { $0.id.mayBe(id) }), !known.name.utf8.isEmpty { return known.name }
+    if let node = facts.nodes.first(where: { $0.id == id }), !node.name.utf8.isEmpty { return shown(node.name) }
+    if let known = facts.names.first(where: { $0.id.mayBe(id) }), !known.name.utf8.isEmpty { return shown(known.name) }
     return id.shortText
   }
 

@@ -28,27 +28,66 @@ public struct TextBuilder {
     }
   }
 
-  /// Adds untrusted text; all untrusted text must reach a terminal this way. Every invisible character (`isInvisible`:
-  /// controls, direction marks, zero-width characters) and every byte of invalid UTF-8 becomes “?”. A joiner (U+200D)
-  /// or emoji selector (U+FE0F) after a symbol stays. Pass whole texts: a character cut in two gives “??”.
-  public mutating func add(untrusted text: some Sequence<UInt8>) {
+  /// Adds text of others: a name, a file name, a context. All text of others must reach people this way.
+  ///
+  /// - Invisible characters (`isInvisible`: controls, direction marks, zero-width characters) and bytes of invalid UTF-8 become
+  ///   “?”. A joiner (U+200D) or emoji selector (U+FE0F) after a symbol stays.
+  /// - Double quotation marks become “'”, so that the text cannot end the quotation in which it stands.
+  /// - Blanks in a row become one, of any kind, so that the text cannot reach the next line of a terminal.
+  /// - Of combining marks in a row three stay, and “?” stands for the others.
+  ///
+  /// Pass whole texts: a character cut in two gives “??”.
+  public mutating func add(untrusted text: some Sequence<UInt8>) { add(text, Cleaning(keepsQuotes: false, keepsBlanks: false)) }
+
+  /// Adds a whole message, which may hold text of others: as `add(untrusted:)`, but quotation marks stay. Text of others in a
+  /// quotation of it has passed `shown` before.
+  public mutating func add(message text: some Sequence<UInt8>) { add(text, Cleaning(keepsQuotes: true, keepsBlanks: false)) }
+
+  /// Adds text whose blanks matter: what is typed here, a line of a file. As `add(message:)`, but blanks stay.
+  public mutating func add(verbatim text: some Sequence<UInt8>) { add(text, Cleaning(keepsQuotes: true, keepsBlanks: true)) }
+
+  private struct Cleaning {
+    let keepsQuotes: Bool
+    let keepsBlanks: Bool
+  }
+
+  /// The most combining marks in a row: scripts that have them need no more.
+  private static let marksMax = 3
+
+  private mutating func add(_ text: some Sequence<UInt8>, _ cleaning: Cleaning) {
     var decoder = UTF8()
     var iterator = text.makeIterator()
     var previous: UInt32 = 0
+    var marks = 0
     while true {
       switch decoder.decode(&iterator) {
       case .scalarValue(let scalar):
-        let joinsSymbols = (scalar.value == 0x200D || scalar.value == 0xFE0F) && previous >= 0x2190
-        if isInvisible(scalar.value) && !joinsSymbols {
-          add(byte: UInt8(ascii: "?"))
-        } else if let encoded = UTF8.encode(scalar) {
-          for byte in encoded { add(byte: byte) }
-        }
+        marks = isCombiningMark(scalar.value) ? marks + 1 : 0
+        add(scalar, after: previous, marks, cleaning)
         previous = scalar.value
       case .emptyInput: return
-      case .error: add(byte: UInt8(ascii: "?"))
+      case .error:
+        add(byte: UInt8(ascii: "?"))
+        (previous, marks) = (0, 0)
       }
     }
+  }
+
+  private mutating func add(_ scalar: Unicode.Scalar, after previous: UInt32, _ marks: Int, _ cleaning: Cleaning) {
+    let value = scalar.value
+    let joinsSymbols = (value == 0x200D || value == 0xFE0F) && previous >= 0x2190
+    if isInvisible(value) && !joinsSymbols { return add(byte: UInt8(ascii: "?")) }
+    if marks > Self.marksMax {
+      if marks == Self.marksMax + 1 { add(byte: UInt8(ascii: "?")) }
+      return
+    }
+    if isQuotationMark(value) && !cleaning.keepsQuotes { return add(byte: UInt8(ascii: "'")) }
+    if isBlank(value) && !cleaning.keepsBlanks {
+      if !isBlank(previous) { add(byte: 0x20) }
+      return
+    }
+    guard let encoded = UTF8.encode(scalar) else { return }
+    for byte in encoded { add(byte: byte) }
   }
 
   /// Adds blanks until there are `column` characters after byte `start`.
@@ -86,18 +125,21 @@ private func waitForRoom(in descriptor: CInt, milliseconds: CInt) -> Bool {
   return poll(&polled, 1, milliseconds) > 0 && CInt(polled.revents) & CInt(POLLOUT) != 0
 }
 
-/// Untrusted text made harmless: see `TextBuilder.add(untrusted:)`.
-public func shown(_ text: String) -> String {
+/// Text of others for a message: see `TextBuilder.add(untrusted:)`.
+public func shown(_ text: String) -> String { shown(Array(text.utf8)) }
+
+/// The same for UTF-8.
+public func shown(_ text: [UInt8]) -> String {
   var builder = TextBuilder()
-  builder.add(untrusted: text.utf8)
+  builder.add(untrusted: text)
   return String(decoding: builder.bytes, as: UTF8.self)
 }
 
-/// Writes one line to standard error: `causeway: ` and the text as `shown`.
+/// Writes one line to standard error: `causeway: ` and the message.
 public func writeError(_ text: String) {
   var line = TextBuilder()
   line.add("causeway: ")
-  line.add(untrusted: text.utf8)
+  line.add(message: text.utf8)
   line.add("\n")
   line.write(to: STDERR_FILENO)
 }

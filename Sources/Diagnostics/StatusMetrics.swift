@@ -97,7 +97,7 @@ struct MetricsText {
       text.add(isFirst ? "{\(label)=\"" : ",\(label)=\"")
       isFirst = false
       var plain = TextBuilder()
-      plain.add(untrusted: content.utf8)
+      plain.add(verbatim: content.utf8)
       for byte in plain.bytes {
         // Control characters are gone already.
         if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { text.add(byte: UInt8(ascii: "\\")) }

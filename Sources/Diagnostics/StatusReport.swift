@@ -164,7 +164,7 @@ public struct StatusReport {
     var peers = ""
     root["peers"].forEach { peer in
       guard peer["in_clear"].isTrue else { return }
-      peers += "\(peers.utf8.isEmpty ? "" : ", ")\(peer["name"].string) (\(shortID(peer["id"].string)))"
+      peers += "\(peers.utf8.isEmpty ? "" : ", ")\(shown(peer["name"].string)) (\(shortID(peer["id"].string)))"
     }
     if peers.utf8.isEmpty { return }
     text.add("\n")

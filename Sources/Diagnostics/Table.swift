@@ -17,12 +17,12 @@ public struct Table {
     add(titles)
   }
 
-  /// Cells are untrusted text.
+  /// Cells may hold text of others.
   public mutating func add(_ cells: [String]) {
     rows.append(
       cells.map { cell in
         var text = TextBuilder()
-        text.add(untrusted: cell.utf8)
+        text.add(message: cell.utf8)
         return text.bytes
       })
   }
@@ -99,7 +99,7 @@ extension TextBuilder {
         if !fits { pad(from: bytes.count, to: start) }
         column = fits ? column + 1 : start
       }
-      add(untrusted: word)
+      add(message: word)
       column += width
     }
   }

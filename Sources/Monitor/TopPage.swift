@@ -42,12 +42,12 @@ enum TopPage {
     var text = TextBuilder()
     if let silence = model.silence {
       text.add("NO DAEMON for \(secondsText((now - silence.since).milliseconds / 1000)): ")
-      text.add(untrusted: silence.reason)
+      text.add(message: silence.reason)
       return ScreenLine(text.bytes, .alarm)
     }
     guard let problems = model.figures?.sample.problems else { return ScreenLine(Array("waiting …".utf8), .dim) }
     guard let first = problems.first else { return ScreenLine(Array("no alarms, no faults".utf8), .dim) }
-    text.add(untrusted: first)
+    text.add(message: first)
     if problems.count > 1 { text.add(" (and \(problems.count - 1) more: causeway status)") }
     return ScreenLine(text.bytes, .alarm)
   }

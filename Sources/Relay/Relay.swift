@@ -416,7 +416,7 @@ public struct StartError: Error {
 func say(_ source: StaticString, _ text: String) {
   var line = TextBuilder()
   line.add("causeway: \(source): ")
-  line.add(untrusted: text.utf8)
+  line.add(message: text.utf8)
   line.add("\n")
   line.bytes.withUnsafeBytes { offerToStandardError($0) }
 }

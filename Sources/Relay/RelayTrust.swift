@@ -293,9 +293,9 @@ extension TrustAlarm {
   /// One line. It contains no command with the name in it: the name is untrusted text, and people copy commands.
   var text: String {
     let isSame = name == offeredName
-    let came = isSame ? "under that name" : "as “\(String(decoding: offeredName, as: UTF8.self))”, which looks like it"
+    let came = isSame ? "under that name" : "as “\(shown(offeredName))”, which looks like it"
     return """
-      “\(String(decoding: name, as: UTF8.self))” is \(pinned.text), but \(offered.text) came \(came), \(count) \
+      “\(shown(name))” is \(pinned.text), but \(offered.text) came \(came), \(count) \
       time\(count == 1 ? "" : "s"); see: causeway identity alarms
       """
   }
@@ -304,17 +304,16 @@ extension TrustAlarm {
 extension TrustKeeper {
   /// Carries out a trust operation. Returns a sentence about the result, with the whole id of the key.
   public func carryOut(_ operation: TrustOperation, _ id: NodeID, name: String) throws(TrustError) -> String {
-    let called = name.utf8.isEmpty ? id.text : "\(id.text) (“\(name)”)"
+    let called = name.utf8.isEmpty ? id.text : "\(id.text) (“\(shown(name))”)"
     switch operation {
     case .pin:
       let former = holder(of: Array(name.utf8))
       let displaced = try pin(id, named: Array(name.utf8))
       var text = "\(id.text) is trusted"
-      if !name.utf8.isEmpty { text += " as “\(name)”" }
+      if !name.utf8.isEmpty { text += " as “\(shown(name))”" }
       if let former, former != id { text += " instead of \(former.text)" }
       if let displaced {
-        let name = String(decoding: displaced.name, as: UTF8.self)
-        text += "; all places were taken: the unverified pin of \(displaced.node.text) as “\(name)” gave way"
+        text += "; all places were taken: the unverified pin of \(displaced.node.text) as “\(shown(displaced.name))” gave way"
       }
       return text
     case .unpin:
@@ -322,7 +321,7 @@ extension TrustKeeper {
       var text = "forgotten: "
       for (index, pin) in gone.prefix(2).enumerated() {
         text += (index > 0 ? ", " : "") + pin.node.text
-        if !pin.name.isEmpty { text += " as “\(String(decoding: pin.name, as: UTF8.self))”" }
+        if !pin.name.isEmpty { text += " as “\(shown(pin.name))”" }
       }
       return text
     case .revoke:
@@ -330,7 +329,7 @@ extension TrustKeeper {
       return "\(called) is revoked"
     case .accept:
       let alarm = try accept(id)
-      return "\(id.text) is trusted as “\(String(decoding: alarm.name, as: UTF8.self))” instead of \(alarm.pinned.text)"
+      return "\(id.text) is trusted as “\(shown(alarm.name))” instead of \(alarm.pinned.text)"
     case .keep:
       let count = try keep(id)
       return "the pinned key stays; \(count) alarm\(count == 1 ? "" : "s") ended, and that key raises none again"

@@ -96,8 +96,8 @@ public final class TypingScreen {
     let room = columns - promptWidth
     let view = editor.view(columns: max(room, 2))
     text.add("\r\u{1B}[K")
-    if room >= 2 { text.add(untrusted: prompt) }
-    text.add(untrusted: view.text)
+    if room >= 2 { text.add(verbatim: prompt) }
+    text.add(verbatim: view.text)
     let column = (room >= 2 ? promptWidth : 0) + view.cursor
     text.add("\r")
     if column > 0 { text.add("\u{1B}[\(column)C") }

@@ -1,0 +1,60 @@
+import Diagnostics
+import Primitives
+import Testing
+
+private func message(_ text: String) -> String {
+  var builder = TextBuilder()
+  builder.add(message: text.utf8)
+  return String(decoding: builder.bytes, as: UTF8.self)
+}
+
+private func verbatim(_ text: String) -> String {
+  var builder = TextBuilder()
+  builder.add(verbatim: text.utf8)
+  return String(decoding: builder.bytes, as: UTF8.self)
+}
+
+@Suite struct UntrustedTextTests {
+  @Test func `text of others cannot end the quotation in which it stands`() {
+    #expect(shown("x”: 1 file. Accept? [y/N] y “z") == "x': 1 file. Accept? [y/N] y 'z")
+    for mark in ["\"", "“", "”", "„", "‟", "″", "‶", "ʺ", "❝", "❞", "〝", "〞", "〟", "＂"] {
+      #expect(shown("a\(mark)b") == "a'b", "\(mark)")
+    }
+    #expect(shown("it's «good» ‘too’") == "it's «good» ‘too’")
+  }
+
+  @Test func `blanks in a row become one, of any kind`() {
+    for blank in ["\u{20}", "\u{A0}", "\u{1680}", "\u{2003}", "\u{202F}", "\u{205F}", "\u{2800}", "\u{3000}"] {
+      #expect(shown("a" + String(repeating: blank, count: 80) + "b") == "a b", "\(blank.unicodeScalars)")
+    }
+    #expect(shown("a \u{3000}\u{2800}\u{A0} b c") == "a b c")
+  }
+
+  @Test func `three combining marks in a row stay`() {
+    let mark = "\u{301}"
+    #expect(shown("a" + String(repeating: mark, count: 3) + "b") == "a\u{301}\u{301}\u{301}b")
+    #expect(shown("a" + String(repeating: mark, count: 80) + "b") == "a\u{301}\u{301}\u{301}?b")
+    for other in [0x489, 0x670, 0x94D, 0xE4D, 0xF74, 0x1AB0, 0x20DD, 0xA8E0, 0xFE20, 0x1E8D0] as [UInt32] {
+      let mark = String(UnicodeScalar(other)!)
+      #expect(shown("a" + String(repeating: mark, count: 9)).unicodeScalars.count == 5, "\(other)")
+    }
+  }
+
+  @Test func `names of every script are shown as they are`() {
+    for name in ["Zoë", "Đặng Thị Hồng", "कृष्ण", "สมชายที่นี่", "שָׁלוֹם", "محمّد", "தமிழ்", "නිමල්", "김철수", "田中", "e\u{323}\u{302}"] {
+      #expect(shown(name) == name)
+      #expect(shown(name).utf8.elementsEqual(name.utf8))
+    }
+  }
+
+  @Test func `a message keeps its quotation marks, and no rows of blanks`() {
+    #expect(message("“bob” is here") == "“bob” is here")
+    #expect(message("he said \"hi\"" + String(repeating: "\u{3000}", count: 60) + "<bob> yes") == "he said \"hi\" <bob> yes")
+    #expect(message("a\u{1B}[2Jb\u{202E}") == "a?[2Jb?")
+  }
+
+  @Test func `a line that is typed keeps its blanks, and steers no terminal`() {
+    #expect(verbatim("a   “b”") == "a   “b”")
+    #expect(verbatim("a\u{1B}[2J") == "a?[2J")
+  }
+}

@@ -1,0 +1,95 @@
+import Diagnostics
+import Primitives
+import Terminal
+import Testing
+
+private func text(_ words: String) -> TextBuilder {
+  var text = TextBuilder()
+  text.add(words)
+  return text
+}
+
+private func queue(_ questions: String...) -> QuestionQueue {
+  var queue = QuestionQueue()
+  for (number, question) in questions.enumerated() { queue.add(UInt32(number), text(question)) }
+  return queue
+}
+
+private let start = Instant.zero + .seconds(100)
+private let read = start + QuestionQueue.readingTime
+
+@Suite struct QuestionQueueTests {
+  @Test func `a question takes an answer when it has been shown for a second`() {
+    var queue = queue("one?")
+    #expect(queue.next(start)?.bytes == text("one?").bytes)
+    #expect(queue.deadline == start + .seconds(1))
+    queue.readingTimeIsOver(read)
+    #expect(queue.deadline == .never)
+    #expect(queue.answer() == 0)
+    #expect(queue.isEmpty && queue.answer() == nil)
+  }
+
+  @Test func `an answer within a second after the question was shown does not count`() {
+    var queue = queue("one?")
+    _ = queue.next(start)
+    queue.readingTimeIsOver(start + .milliseconds(999))
+    #expect(queue.answer() == nil)
+    #expect(!queue.isEmpty && queue.deadline == read)
+  }
+
+  @Test func `a question that is shown again takes no answer for another second`() {
+    var queue = queue("one?")
+    _ = queue.next(start)
+    let later = start + .milliseconds(600)
+    #expect(queue.again(later)?.bytes == text("one?").bytes)
+    queue.readingTimeIsOver(read)
+    #expect(queue.answer() == nil)
+    queue.readingTimeIsOver(later + .seconds(1))
+    #expect(queue.answer() == 0)
+  }
+
+  @Test func `the question behind one that is withdrawn takes no answer for a second`() {
+    var queue = queue("harmless?", "evil?")
+    _ = queue.next(start)
+    queue.readingTimeIsOver(read)
+    let swapped = start + .seconds(5)
+    #expect(queue.remove(0))
+    #expect(queue.answer() == nil)
+    #expect(queue.next(swapped)?.bytes == text("evil?").bytes)
+    queue.readingTimeIsOver(swapped + .milliseconds(150))
+    #expect(queue.answer() == nil)
+    queue.readingTimeIsOver(swapped + .seconds(1))
+    #expect(queue.answer() == 1)
+  }
+
+  @Test func `the question behind one that is answered takes no answer for a second`() {
+    var queue = queue("one?", "two?")
+    _ = queue.next(start)
+    queue.readingTimeIsOver(read)
+    #expect(queue.answer() == 0)
+    #expect(queue.next(read)?.bytes == text("two?").bytes)
+    #expect(queue.answer() == nil)
+  }
+
+  @Test func `one question is shown at a time, in their order`() {
+    var queue = queue("one?", "two?", "three?")
+    #expect(queue.next(start) != nil && queue.next(read) == nil)
+    #expect(!queue.remove(1))
+    queue.readingTimeIsOver(read)
+    #expect(queue.answer() == 0)
+    #expect(queue.next(read)?.bytes == text("three?").bytes)
+  }
+
+  @Test func `a question that was not shown yet is removed as if it had never been`() {
+    var queue = queue("one?")
+    #expect(!queue.remove(0) && !queue.remove(7))
+    #expect(queue.isEmpty && queue.next(start) == nil && queue.again(start) == nil)
+  }
+
+  @Test func `when nobody answers any more all questions are removed`() {
+    var queue = queue("one?", "two?")
+    _ = queue.next(start)
+    #expect(queue.removeAll() == [0, 1])
+    #expect(queue.isEmpty && queue.deadline == .never && queue.answer() == nil)
+  }
+}
