@@ -52,8 +52,12 @@ final class Questions {
   func readInput(_ body: (UInt32, Bool) -> Void) {
     input.read()
     if input.isOver {
-      if !queue.isEmpty { Output.endQuestion(isAnswered: false) }
-      for number in queue.removeAll() { body(number, false) }
+      let unanswered = queue.removeAll()
+      if !unanswered.isEmpty {
+        Output.endQuestion(isAnswered: false)
+        printError(TextBuilder("the input has ended: what needs an answer is declined from now on"))
+      }
+      for number in unanswered { body(number, false) }
       return
     }
     while let line = input.next() {

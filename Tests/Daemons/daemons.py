@@ -85,8 +85,9 @@ class Daemon:
         return self.directory + "/state"
 
     def run(self, *words, **options):
-        """A command with this box's configuration: exit status, output, errors."""
-        done = subprocess.run([BINARY, *words, "--config", self.config], capture_output=True, text=True, timeout=30, **options)
+        """A command with this box's configuration, and without a terminal: exit status, output, errors."""
+        done = subprocess.run(
+            [BINARY, *words, "--config", self.config], capture_output=True, text=True, timeout=30, start_new_session=True, **options)
         return done.returncode, done.stdout, done.stderr
 
     def identity(self, *words):

@@ -49,7 +49,7 @@ def main():
             ("import a key", [["identity", "new"]], ["identity", "import", pem, "--replace"]),
             ("pin", [["identity", "new"]], ["identity", "trust", ID, "--name", "bob"]),
             ("forget a pin", [["identity", "new"], ["identity", "trust", ID, "--name", "bob"]], ["identity", "untrust", "bob"]),
-            ("revoke", [["identity", "new"], ["identity", "trust", ID, "--name", "bob"]], ["identity", "revoke", ID]),
+            ("revoke", [["identity", "new"], ["identity", "trust", ID, "--name", "bob"]], ["identity", "revoke", ID, "--yes"]),
         ]
         for title, before, words in steps:
             shutil.rmtree(box.state, ignore_errors=True)

@@ -117,6 +117,13 @@ class Terminal:
     def type(self, keys):
         os.write(self.master, keys.encode())
 
+    def answer(self, keys):
+        """Types when the question that is shown takes an answer: it has been there for more than a second."""
+        end = time.monotonic() + 1.3
+        while time.monotonic() < end:
+            self.read()
+        self.type(keys)
+
     def read(self, seconds=0.1):
         if not select.select([self.master], [], [], seconds)[0]:
             return False

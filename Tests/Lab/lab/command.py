@@ -54,6 +54,11 @@ class Command:
         self._input.flush()
         return time.monotonic()
 
+    def answer(self, text):
+        """Answers the question on its terminal, which takes no answer in its first second."""
+        time.sleep(1.3)
+        return self.say(text + "\n")
+
     def close(self):
         """No more input comes."""
         self._input.close()

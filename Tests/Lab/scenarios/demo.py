@@ -84,7 +84,7 @@ def invite(carol, dave):
     door = Command(dave, "accept", "notes", on_terminal=True)
     notes = Talk(carol, dave, "notes", "--wait", 60)
     tell(f"dave is asked: {door.wait_question()}")
-    door.say("y\n")
+    door.answer("y")
     notes.wait_told("member", name=dave.name, state="connected")
     line = "The meeting is in the kitchen."
     notes.say_line(line)
@@ -121,7 +121,7 @@ def give(dave, bob):
     (directory / NAME).write_text("bob's own")
     transfer = Transfer(dave, bob, FILE_BYTES, NAME, asks=True)
     tell(f"bob is asked: {transfer.receiving.wait_question()}")
-    transfer.receiving.say("y\n")
+    transfer.receiving.answer("y")
     transfer.file = directory / NAME.replace(".", "-2.")
     seconds = transfer.finish()
     check((directory / NAME).read_text() == "bob's own", "what bob had is as it was")
