@@ -38,8 +38,8 @@ func identityRevoke(_ words: CommandWords) -> CInt {
     "causeway identity revoke", words, arguments: "NAME|ID", count: 1...1,
     help: """
       Refuse a key for ever: its links end at once, and boxes that have this one among their [trust] operators learn of \
-      it. A revoked key does not come back: on a terminal this asks first. Without a terminal a NAME or the start of an id \
-      needs --yes.\u{0B}ID is all of an id or its start, at least 4 digits. NAME and the start of an id are looked for among pins, \
+      it. A revoked key does not come back: this asks first, on the terminal from which it is started. Without one a NAME or \
+      the start of an id needs --yes.\u{0B}ID is all of an id or its start, at least 4 digits. NAME and the start of an id are looked for among pins, \
       peers, refused strangers and alarms; when several keys may be meant, nothing is done.
       """,
     [CommandOption(name: "yes", key: identityYesKey, argument: nil, help: "Revoke without a question")])
@@ -120,8 +120,8 @@ private func carryOut(_ operation: TrustOperation, _ options: IdentityOptions) -
   }
 }
 
-/// A revocation is final. On a terminal the operator confirms it; a script names the key by all its digits, or confirms by
-/// `--yes`.
+/// A revocation is final. The operator confirms it on the controlling terminal; a script without one names the key by all its
+/// digits, or confirms by `--yes`.
 private func confirmRevocation(
   of target: Target, _ word: String, _ options: IdentityOptions
 ) throws(CommandFailure) {
