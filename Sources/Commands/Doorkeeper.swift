@@ -115,12 +115,14 @@ final class Doorkeeper {
   private static let contextShownBytes = 200
 }
 
-/// Who invited, and whether it was accepted: bob (2b75e26e, 1 hop, not verified) was not accepted
+/// Who invited, and whether it was accepted: (2b75e26e, 1 hop, not verified) “bob” was not accepted
 func answerText(_ invitation: Invitation, _ peer: LocalPeer, _ isAccepted: Bool) -> TextBuilder {
-  var text = TextBuilder(peer.name, " (")
+  var text = TextBuilder("(")
   text.add(invitation.from.node.shortText)
   text.add(", ")
   text.add(peer)
-  text.add(isAccepted ? ") was accepted" : ") was not accepted" as StaticString)
+  text.add(") “")
+  text.add(untrusted: peer.name)
+  text.add(isAccepted ? "” was accepted" : "” was not accepted" as StaticString)
   return text
 }

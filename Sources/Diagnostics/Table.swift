@@ -17,14 +17,15 @@ public struct Table {
     add(titles)
   }
 
-  /// Cells may hold text of others.
+  /// Cells are text of others; that of the last column may be a message.
   public mutating func add(_ cells: [String]) {
-    rows.append(
-      cells.map { cell in
-        var text = TextBuilder()
-        text.add(message: cell.utf8)
-        return text.bytes
-      })
+    var row: [[UInt8]] = []
+    for cell in cells {
+      var text = TextBuilder()
+      if row.count == cells.count - 1 { text.add(message: cell.utf8) } else { text.add(untrusted: cell.utf8) }
+      row.append(text.bytes)
+    }
+    rows.append(row)
   }
 
   public var isEmpty: Bool { rows.count == 1 }

@@ -82,7 +82,7 @@ class CommandsTest(PeopleTest):
     def test_accept_declines_whose_key_is_not_pinned(self):
         accept, _, invitation = self.invited(service="door")
         self.assertEqual(invitation.wait(20), (Outcome.DECLINED, "not accepted here"))
-        accept.wait("bob .* was not accepted")
+        accept.wait("“bob” was not accepted")
         accept.process.send_signal(signal.SIGTERM)
         self.assertEqual(accept.end(), 0)
 
@@ -194,7 +194,7 @@ class CommandsTest(PeopleTest):
         listener = self.command(self.b, "pipe", "--listen", "refused")
         sender = self.command(self.a, "pipe", "bob", "refused")
         self.assertEqual(sender.end(), 6, sender.heard)
-        listener.wait("alice .* was not accepted")
+        listener.wait("“alice” was not accepted")
 
     def test_a_pipe_to_nobody_ends_with_the_wait(self):
         code, _, err = self.a.run("pipe", "bob", "absent", "--wait", "1", input="x")

@@ -57,4 +57,15 @@ private func verbatim(_ text: String) -> String {
     #expect(verbatim("a   “b”") == "a   “b”")
     #expect(verbatim("a\u{1B}[2J") == "a?[2J")
   }
+
+  @Test func `a name in a table makes no columns and no second line`() {
+    var table = Table(["PEER", "DETAIL"])
+    table.add(["“bob”\u{3000}\u{3000}yes" + String(repeating: "\u{301}", count: 40), "mesh “hall”"])
+    var text = TextBuilder()
+    table.write(to: &text)
+    let mark = "\u{301}"
+    #expect(
+      String(decoding: text.bytes, as: UTF8.self).split(separator: "\n").last?.utf8.elementsEqual(
+        "'bob' yes\(mark)\(mark)\(mark)?  mesh “hall”".utf8) == true)
+  }
 }

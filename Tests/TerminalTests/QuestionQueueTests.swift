@@ -53,7 +53,7 @@ private let read = start + QuestionQueue.readingTime
     _ = queue.next(start)
     queue.readingTimeIsOver(read)
     let swapped = start + .seconds(5)
-    #expect(queue.remove(0))
+    #expect(queue.remove(0) == true)
     #expect(queue.answer() == nil)
     #expect(queue.next(swapped)?.bytes == text("evil?").bytes)
     queue.readingTimeIsOver(swapped + .milliseconds(150))
@@ -74,7 +74,7 @@ private let read = start + QuestionQueue.readingTime
   @Test func `one question is shown at a time, in their order`() {
     var queue = queue("one?", "two?", "three?")
     #expect(queue.next(start) != nil && queue.next(read) == nil)
-    #expect(!queue.remove(1))
+    #expect(queue.remove(1) == false)
     queue.readingTimeIsOver(read)
     #expect(queue.answer() == 0)
     #expect(queue.next(read)?.bytes == text("three?").bytes)
@@ -82,7 +82,8 @@ private let read = start + QuestionQueue.readingTime
 
   @Test func `a question that was not shown yet is removed as if it had never been`() {
     var queue = queue("one?")
-    #expect(!queue.remove(0) && !queue.remove(7))
+    #expect(queue.remove(0) == false)
+    #expect(queue.remove(7) == false)
     #expect(queue.isEmpty && queue.next(start) == nil && queue.again(start) == nil)
   }
 
