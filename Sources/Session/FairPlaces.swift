@@ -1,6 +1,7 @@
 import Primitives
 
-/// The proven facts about the node that takes a place in a table of the sessions.
+/// The proven facts about the node that takes a place in a table of the sessions. In a table of what this node's own
+/// applications share they are the application and its user (`SessionOwner.holder`).
 struct Holder: Equatable {
   /// The higher ones have places that the lower ones cannot take.
   enum Standing: UInt8, Comparable {

@@ -301,16 +301,27 @@ extension Sessions {
     return waiting
   }
 
-  /// Whether one more invitation may go to a node. If not, one that nobody answers gives way, for the next time.
+  /// Whether one more invitation may go to a node. One of the user with most gives way; if none does, one of the application's
+  /// own that nobody answers, for the next time.
   private func hasRoom(for node: NodeID, _ owner: SessionOwner, _ now: Instant) -> Bool {
     let gathering = outgoing.indices.filter { outgoing[$0].isGathering && !outgoing[$0].isEnding }
     let toNode = gathering.filter { outgoing[$0].to.node == node }
-    let mayGoThere =
-      toNode.count < SessionLimits.gatherInvitationsPerNodeMax && mayInvite(owner, to: node)
-    if mayGoThere && mayInvite(owner) { return true }
-    let own = gathering.filter { outgoing[$0].owner.application == owner.application }
-    let oldest = (mayGoThere ? own : toNode).first {
-      outgoing[$0].phase == .inviting && outgoing[$0].askedAt + SessionLimits.giveWayTime <= now
+    // One that was sent just now may be accepted in a moment.
+    let entries = toNode.map { index in
+      FairPlaces.Entry(
+        holder: outgoing[index].owner.holder, since: outgoing[index].askedAt,
+        mayYield: outgoing[index].phase == .inviting
+          && now - outgoing[index].askedAt >= SessionLimits.answerTime)
+    }
+    let place = SessionLimits.gatherInvitationsPerNode.place(for: owner.holder, among: entries, now: now)
+    let mayGoThere = place != .none && mayInvite(owner, to: node, now)
+    if mayGoThere && mayInvite(owner) {
+      if case .instead(of: let index) = place { end(&outgoing[toNode[index]], .timedOut, telling: .timedOut, now) }
+      return true
+    }
+    let oldest = gathering.first {
+      outgoing[$0].owner.application == owner.application && (mayGoThere || outgoing[$0].to.node == node)
+        && outgoing[$0].phase == .inviting && outgoing[$0].askedAt + SessionLimits.giveWayTime <= now
     }
     if let oldest { end(&outgoing[oldest], .timedOut, telling: .timedOut, now) }
     return false

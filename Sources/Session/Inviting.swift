@@ -55,7 +55,7 @@ extension Sessions {
     if let index = session.position(of: address), session.pairs[index].phase == .connected { throw .alreadyMember }
     guard let right = session.table.right(of: session.address) else { throw .notAllowed }
     guard hasPlace(session, for: address) else { throw .full }
-    guard mayInvite(session.owner), mayInvite(session.owner, to: address.node) else { throw .full }
+    guard mayInvite(session.owner), makePlace(for: session.owner, to: address.node, now) else { throw .full }
     let number = InvitationHandle(number: nextNumber())
     let time = timeout == .seconds(0) ? SessionLimits.invitationTimeDefault : timeout
     outgoing.append(
@@ -73,11 +73,39 @@ extension Sessions {
       held: { application in outgoing.count { $0.owner.application == application } })
   }
 
-  /// Whether a user may have one more invitation to a node.
-  func mayInvite(_ owner: SessionOwner, to node: NodeID) -> Bool {
-    let standing = outgoing.filter { $0.to.node == node }
-    return SessionLimits.invitationsPerNode.mayTake(
-      1, held: standing.count { $0.owner.user == owner.user }, taken: standing.count, isFavoured: owner.isFavoured)
+  /// Whether an application may send one more invitation to a node, perhaps in place of another one.
+  func mayInvite(_ owner: SessionOwner, to node: NodeID, _ now: Instant) -> Bool {
+    placeForInvitation(of: owner, to: node, now).isThere
+  }
+
+  /// Makes room for one more invitation to a node: the application of the one that gives way is told that it timed out. False
+  /// when there is no room.
+  private func makePlace(for owner: SessionOwner, to node: NodeID, _ now: Instant) -> Bool {
+    let (isThere, victim) = placeForInvitation(of: owner, to: node, now)
+    if let victim { end(&outgoing[victim], .timedOut, telling: .timedOut, now) }
+    return isThere
+  }
+
+  /// The place for one more invitation to a node, and which of `outgoing` gives way for it. An application's own invitation
+  /// stays: it may take that back itself. One that was accepted gives way when its invitee has not become a member in time,
+  /// because the inviting application may keep it from that.
+  private func placeForInvitation(
+    of owner: SessionOwner, to node: NodeID, _ now: Instant
+  ) -> (isThere: Bool, victim: Int?) {
+    let standing = outgoing.indices.filter { outgoing[$0].to.node == node && !outgoing[$0].isEnding }
+    let entries = standing.map { index in
+      FairPlaces.Entry(
+        holder: outgoing[index].owner.holder, since: outgoing[index].askedAt,
+        mayYield: outgoing[index].phase == .inviting
+          || now - outgoing[index].askedAt >= SessionLimits.giveWayTime)
+    }
+    switch SessionLimits.invitationsPerNode.place(for: owner.holder, among: entries, now: now) {
+    case .free: return (true, nil)
+    case .none: return (false, nil)
+    case .instead(of: let place):
+      let victim = standing[place]
+      return outgoing[victim].owner.holder == owner.holder ? (false, nil) : (true, victim)
+    }
   }
 
   /// Takes an invitation back, or gives up waiting for the invitee to connect.

@@ -29,10 +29,12 @@ public enum SessionLimits {
   public static let explanationBytesMax = 200
   /// Bytes of UTF-8 with which a member leaves.
   public static let farewellBytesMax = 63
-  /// Invitations from one node, and to one node, at once. An inviter's oldest gives way to its newer one. As for those to one
-  /// node a single user has three at most.
+  /// Invitations from one node, and to one node, at once. An inviter's oldest gives way to its newer one.
   public static let invitationsPerNodeMax = 4
-  static let invitationsPerNode = ShareRule(capacity: invitationsPerNodeMax, factor: 2)
+  /// Those to one node. Users share three of them, and one is kept for the operator: the oldest of the user with most gives way
+  /// to a user who has fewer. To a user who would have as many an invitation gives way when it has stood for the time that it
+  /// stands by default.
+  static let invitationsPerNode = FairPlaces(capacity: invitationsPerNodeMax, standTime: invitationTimeDefault)
   /// Invitations to one service at once. Strangers fill three quarters of the places, shared by the links over which they are
   /// reached and then by node (`FairPlaces`); the last eighth is for pinned nodes alone.
   public static let invitationsPerServiceMax = 32
@@ -70,6 +72,8 @@ public enum SessionLimits {
   /// Invitations to gathered addresses at once: of a session, and to a node.
   public static let gatherInvitationsPerSessionMax = 8
   public static let gatherInvitationsPerNodeMax = 3
+  /// Those to a node: users share them as `invitationsPerNode`, and each gives way to the operator's.
+  static let gatherInvitationsPerNode = FairPlaces(capacity: gatherInvitationsPerNodeMax, standTime: giveWayTime)
   /// Addresses that a node's applications gather, in all their sessions: all services of all nodes would be more. One
   /// application alone gathers 544. With so many one of its own that was invited in vain gives way.
   static let gatherings = Shares(sure: 32, rest: 1_024)

@@ -15,6 +15,16 @@ public struct SessionOwner: Equatable, Sendable {
   }
 }
 
+extension SessionOwner {
+  /// The owner where places give way (`FairPlaces`): the user is what a link is for other nodes, the application is the node,
+  /// and the operator counts as pinned.
+  var holder: Holder {
+    Holder(
+      node: NodeID(high: 0, low: UInt64(application)), ingress: UInt64(user), standing: isFavoured ? .pinned : .stranger
+    )
+  }
+}
+
 /// Places that all applications of a node share: each has some for sure. No application gets more of the rest than are left
 /// for all, and no user more than twice as many as are left. So one application alone gets half of the rest, one user two
 /// thirds, and none can take a place from an application that has fewer than its sure ones.

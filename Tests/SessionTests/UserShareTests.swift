@@ -37,8 +37,65 @@ import Testing
   }
 
   @Test func `invitations to one node`() throws {
-    let counts = try [open(0, of: 1), open(1, of: 1), open(2, of: 2)].map { inviteAll($0, 1..<2) }
-    #expect(counts == [3, 0, 1])
+    let counts = try [open(0, of: 1), open(1, of: 1), open(2, of: 2), open(3, of: 0)].map { inviteAll($0, 1..<2) }
+    // A user has three. To others the oldest of the user with most gives way, or of its application with most, and all of
+    // them to the operator.
+    #expect(counts == [3, 1, 1, 4])
+  }
+
+  /// Invites for longer than is allowed; nil when it is refused.
+  private func invite(_ session: SessionHandle, endpoint: UInt32) -> InvitationHandle? {
+    let address = MemberAddress(node: hall.stations[1].id, endpoint: endpoint)
+    return try? hall.stations[0].sessions.invite(
+      address, into: session, timeout: .milliseconds(4_294_967_295), now: hall.now)
+  }
+
+  /// The invitations that ended since it was asked last, with their outcomes.
+  private func ended() -> [InvitationHandle: InvitationOutcome] {
+    var ended: [InvitationHandle: InvitationOutcome] = [:]
+    while let event = hall.stations[0].sessions.nextEvent() {
+      if case .invitationEnded(let handle, let outcome) = event { ended[handle] = outcome }
+    }
+    return ended
+  }
+
+  @Test func `users who invite for as long as they may keep neither others nor the operator from a node`() throws {
+    let first = try open(0, of: 1), second = try open(1, of: 2), third = try open(2, of: 3)
+    let theirs = (UInt32(1)...3).map { invite(first, endpoint: $0) }
+    #expect(theirs.allSatisfy { $0 != nil } && invite(first, endpoint: 4) == nil)
+    #expect(invite(second, endpoint: 1) != nil)
+    #expect(ended() == [try #require(theirs[0]): .timedOut])
+    #expect(invite(third, endpoint: 1) != nil)
+    #expect(ended() == [try #require(theirs[1]): .timedOut])
+    #expect(invite(try open(3, of: 0), endpoint: 1) != nil)
+    // It takes the place that is kept for it.
+    #expect(ended() == [:])
+  }
+
+  @Test func `among users with as many an invitation gives way after 30 s`() throws {
+    let sessions = try (UInt32(0)..<4).map { try open($0, of: $0 + 1) }
+    let oldest = try #require(invite(sessions[0], endpoint: 1))
+    #expect(invite(sessions[1], endpoint: 1) != nil && invite(sessions[2], endpoint: 1) != nil)
+    hall.now = hall.now + .milliseconds(29_999)
+    #expect(invite(sessions[3], endpoint: 1) == nil)
+    hall.now = hall.now + .milliseconds(1)
+    #expect(invite(sessions[3], endpoint: 1) != nil)
+    #expect(ended() == [oldest: .timedOut])
+  }
+
+  @Test func `an application's invitation to a node does not give way to another one of its own`() throws {
+    let session = try open(0, of: 1)
+    #expect((UInt32(1)...3).allSatisfy { invite(session, endpoint: $0) != nil })
+    hall.now = hall.now + .seconds(60)
+    #expect(invite(session, endpoint: 4) == nil && ended() == [:])
+  }
+
+  @Test func `an invitation stands for an hour at most`() throws {
+    let handle = try #require(invite(try open(0, of: 1), endpoint: 1))
+    hall.stations[0].sessions.handleTimeouts(now: hall.now + .seconds(3_599))
+    #expect(ended() == [:])
+    hall.stations[0].sessions.handleTimeouts(now: hall.now + .seconds(3_600))
+    #expect(ended() == [handle: .timedOut])
   }
 
   @Test func `messages that have no result yet`() throws {
