@@ -55,6 +55,9 @@ final class Sending {
   private var turnEnd: Instant?
   private var hasMet = false
   private var hasHinted = false
+  /// Why the daemon had no place for the invitation, when it had none last.
+  private var fullWords: [UInt8]?
+  private var hasToldFull = false
   private var end: (text: TextBuilder, code: CInt)?
 
   init(
@@ -159,6 +162,7 @@ final class Sending {
     switch step {
     case .seeking where hasMet:
       finish(TextBuilder(search.word, " did not come back in an hour"), ExitCode.timedOut)
+    case .seeking where fullWords != nil: finish(fullText, ExitCode.timedOut)
     case .seeking:
       finish(
         TextBuilder(quoting: search.word, " was not there in time; “causeway receive” is to run there"),
@@ -208,6 +212,21 @@ final class Sending {
     let milliseconds = UInt32(clamping: max((min(patience, now + .seconds(60)) - now).milliseconds, 1))
     let number = connection.ask(.invite(session: session, sighting.address, milliseconds: milliseconds, context: []))
     step = .inviting(sighting.address, number)
+  }
+
+  /// The daemon has no place for an invitation: it is asked again.
+  private func tellFull() {
+    if hasToldFull || view.isJSON { return }
+    hasToldFull = true
+    var text = fullText
+    text.add("; trying again (^C ends)")
+    view.notice(text)
+  }
+
+  private var fullText: TextBuilder {
+    var text = TextBuilder(quoting: search.word, " could not be invited")
+    text.add(words: fullWords ?? [])
+    return text
   }
 
   private func tellWaiting() {
@@ -302,13 +321,15 @@ final class Sending {
     case .services(_, let place, let node, let peer, let services):
       _ = sightings.hear(place: place, node, peer, services)
     case .allTold: search.isAllTold = true
-    case .done(let request, let outcome, _):
+    case .done(let request, let outcome, let words):
+      if case .inviting(_, request) = step { fullWords = outcome == .full ? words : nil }
       if outcome == .done { return }
       if case .inviting(let address, request) = step {
         // Who is a member already is connected in a moment.
         step = .seeking
         retryAt = monotonicNow() + .seconds(1)
         if outcome == .alreadyMember { awaitMember(address) }
+        if outcome == .full { tellFull() }
         if outcome == .notAllowed {
           let why: StaticString = ": its box and this one do not agree on sealing, and files go sealed only"
           finish(TextBuilder(search.word, why), ExitCode.refused)
