@@ -15,6 +15,7 @@ public final class LocalClients {
   let restrictions: [LocalRestriction]
   private(set) var clients = [LocalClient?](repeating: nil, count: LocalLimits.clientsMax)
   var places = LocalPlaces()
+  private var turns = SignatureTurns()
   /// When those are told to try again whose messages found no room.
   private var retryAt = Instant.never
   /// When a client may have taken too long to say hello.
@@ -43,12 +44,16 @@ public final class LocalClients {
   public func detach(_ place: Int, now: Instant) {
     guard let client = clients[place] else { return }
     clients[place] = nil
+    let signaturesBefore = node.sessions.signaturesMade
     for session in client.sessions {
       if !session.hasEnded { try? node.sessions.leave(session.handle, .crashed, now: now) }
       node.sessions.discard(session.handle)
     }
     client.inHand.map { node.sessions.discard($0.session) }
     for service in client.services { withdraw(service.endpoint, now) }
+    if !client.isOperator {
+      turns.spend(node.sessions.signaturesMade - signaturesBefore, of: client.user, now: now)
+    }
   }
 
   /// Whether requests of a client are taken now: not when it leaves answers unread.
@@ -62,7 +67,11 @@ public final class LocalClients {
     guard let client = clients[place] else { return 0 }
     do throws(LocalRefusal) {
       let request = try LocalRequest(packet)
+      let signaturesBefore = node.sessions.signaturesMade
       carryOut(request, client, now)
+      if !client.isOperator {
+        turns.spend(node.sessions.signaturesMade - signaturesBefore, of: client.user, now: now)
+      }
       return work(request.body, client)
     } catch {
       let number = LocalRequest.head(packet)?.number ?? 0
@@ -84,6 +93,16 @@ public final class LocalClients {
       LocalLimits.workOfRequest
     }
   }
+
+  /// When a packet of a client may be taken: at once, in the next wake-up, or later, because it may cost signatures. The caller
+  /// keeps it and what is behind it, and reads no more of the client. `now` is the time of the wake-up.
+  public func turn(of packet: RawSpan, from place: Int, now: Instant) -> SignatureTurns.Turn {
+    guard let client = clients[place], !client.isOperator, LocalRequest.maySign(packet) else { return .now }
+    return turns.turn(of: client.user, now: now)
+  }
+
+  /// Of clients that wait for their turns, those of a user with a lower value are first.
+  public func turnOrder(_ place: Int) -> Instant { clients[place].map { turns.order(of: $0.user) } ?? .never }
 
   // MARK: What clients are told
 

@@ -43,6 +43,11 @@ public enum LocalLimits {
   /// message to one member. Other requests take more of it: some cost a signature.
   public static let workPerCall = 256
   static let workOfRequest = 32
+  /// Signatures that the requests of a user cost: at once, and a second. One takes up to 2.7 ms on a Raspberry Pi 4
+  /// (`SessionLimits.checksPerSignature`); to open a session costs two. The operator has no rate.
+  static let signaturesPerUser = TokenRate(perSecond: 20, burst: 64)
+  /// The same of all users together, a quarter of that processor's time. Waiting users take turns.
+  static let signaturesOfAll = TokenRate(perSecond: 100, burst: 128)
   /// What a client may send before a place for a longer packet is free.
   public static let shortPacketBytesMax = 4_352
   /// Longer packets that may be on their way from clients at once: a single user has 2 places, and one is kept for the

@@ -66,6 +66,14 @@ public struct LocalRequest: Equatable, Sendable {
     packet.byteCount < 5 ? nil : (packet.octet(0), packet.word32(1))
   }
 
+  /// Whether a packet is a request that this node may have to sign something for: open, invite, answer, leave, eject, connect.
+  static func maySign(_ packet: RawSpan) -> Bool {
+    switch head(packet)?.type {
+    case 4, 6, 8, 9, 19, 21: true
+    default: false
+    }
+  }
+
   /// Reads a packet without its length. Bytes behind the last field are of a later version, and ignored.
   public init(_ packet: RawSpan) throws(LocalRefusal) {
     var reader = ByteReader(packet, orThrow: LocalRefusal.truncated)

@@ -39,6 +39,8 @@ final class LocalConnection: EventSource {
   private var written = 0
   /// Carried out in this wake-up, of `LocalLimits.workPerCall`.
   var work = 0
+  /// Its next request waits for a rate (`SignatureTurns`).
+  private var isBeyondRate = false
   /// The client does not read.
   private(set) var isBlocked = false
 
@@ -63,8 +65,9 @@ final class LocalConnection: EventSource {
     if events & EPOLLIN.rawValue != 0 && wants > 0 {
       receive()
     } else if events & (EPOLLHUP.rawValue | EPOLLERR.rawValue | EPOLLRDHUP.rawValue) != 0 {
-      // What it asked for last is carried out first.
-      if let server, hasPacket && server.clients.isReading(place) { return }
+      // What it asked for last is carried out first, unless that would take longer than until the next wake-up: the end
+      // of the connection is reported in each.
+      if let server, hasPacket && server.clients.isReading(place) && !isBeyondRate { return }
       server?.ended(self)
     }
     updateInterest()
@@ -146,8 +149,16 @@ final class LocalConnection: EventSource {
         break
       }
       let bytes = inbox
-      work += server.clients.receive(
-        bytes.span.bytes.extracting(start..<start + length), from: place, now: server.loop.now)
+      let packet = bytes.span.bytes.extracting(start..<start + length)
+      let turn = server.clients.turn(of: packet, from: place, now: server.loop.now)
+      isBeyondRate = if case .at = turn { true } else { false }
+      switch turn {
+      case .now: break
+      case .nextWakeUp: server.resumeLater()
+      case .at(let time): server.resumeLater(at: time)
+      }
+      if turn != .now { break }
+      work += server.clients.receive(packet, from: place, now: server.loop.now)
       offset = start + length
     }
     if offset > 0 {

@@ -23,6 +23,8 @@ final class LocalServer {
   private var acceptor: Acceptor?
   private var timer: Timer?
   private var resumeCall: Timer?
+  /// When `resume` is called.
+  private var resumeAt = Instant.never
   private var connections: [LocalConnection] = []
   private var longPackets = LongPacketPlaces()
   /// The connection whose requests are carried out first when those of a user wait for the next wake-up.
@@ -184,8 +186,11 @@ final class LocalServer {
 
   // MARK: Work of a wake-up
 
-  /// Calls `resume` of each connection in the next wake-up.
-  func resumeLater() { resumeCall?.set(.zero) }
+  /// Calls `resume` of each connection in the next wake-up, or at a time.
+  func resumeLater(at time: Instant = .zero) {
+    resumeAt = min(resumeAt, time)
+    resumeCall?.set(resumeAt)
+  }
 
   /// The part of `LocalLimits.workPerCall` that is left in this wake-up for the connections of a user together, or for one of the
   /// operator.
@@ -199,10 +204,16 @@ final class LocalServer {
   }
 
   private func resume() {
+    resumeAt = .never
     resumeTurn += 1
     // A connection may end meanwhile.
     let waiting = connections
-    for step in waiting.indices { waiting[(resumeTurn + step) % waiting.count].resume() }
+    let turns = waiting.indices.map { step in
+      let connection = waiting[(resumeTurn + step) % waiting.count]
+      return (connection: connection, step: step, order: clients.turnOrder(connection.place))
+    }
+    // Timers fire before sockets are read: who waits comes before who asks now.
+    for turn in turns.sorted(by: { ($0.order, $0.step) < ($1.order, $1.step) }) { turn.connection.resume() }
   }
 
   // MARK: Clients that do not go on

@@ -6,7 +6,8 @@ extension SessionTable {
   mutating func found() {
     let origin = origins[0]
     let admission = admission(origin.id, of: origin.origin.founder, by: origin.origin.founder, depth: 0, version: 1)
-    accept(admission, origin.id, of: origin.origin.founder, by: origin.origin.founder, key: origin.origin.point)
+    accept(
+      admission, origin.id, of: origin.origin.founder, by: origin.origin.founder, key: origin.origin.point, isOwn: true)
   }
 
   /// What `admitter`, an address of this node, signs for `address`. The version is the next one.
@@ -18,11 +19,11 @@ extension SessionTable {
   }
 
   /// Makes an admission a ticket of `address`, which is of this node. False when the admission is not right, or older
-  /// than what the table knows.
+  /// than what the table knows. `isOwn`: this node has just signed it, and it is not verified.
   @discardableResult
   mutating func accept(
     _ admission: WelcomeMessage.Admission, _ session: SessionID, of address: MemberAddress, by admitter: MemberAddress,
-    key: PublicPoint
+    key: PublicPoint, isOwn: Bool = false
   ) -> Bool {
     let text = Ticket.acceptanceText(
       session, address, version: admission.version, depth: admission.depth, admitter)
@@ -30,7 +31,7 @@ extension SessionTable {
       version: admission.version, depth: admission.depth, admitter: admitter, admission: admission.signature,
       acceptance: cryptography.signature(text))
     let record = MemberRecord(session: session, address: address, point: key, ticket: ticket)
-    var verification = TableVerification(TableEntries(origins: [], merges: [], records: []))
+    var verification = TableVerification(TableEntries(origins: [], merges: [], records: []), isOwn: isOwn)
     var allowance = CheckAllowance(holder: FairShare.ownHolder, checks: 2)
     guard verification.check(record, self, &allowance) == .right else { return false }
     enter(record)
@@ -235,7 +236,8 @@ extension Sessions {
   private func leave(
     _ session: LocalSession, _ reason: Departure.Reason, _ text: [UInt8], _ end: SessionEnd, _ now: Instant
   ) {
-    _ = session.table.end(session.address, by: session.address, reason, text)
+    // A signature costs time, and without members nobody is sent the record.
+    if !session.pairs.isEmpty { _ = session.table.end(session.address, by: session.address, reason, text) }
     sayFarewell(session, now)
     sessionEnded(session, end, now)
   }

@@ -20,6 +20,7 @@ public final class Sessions {
   public let local: NodeID
   let point: PublicPoint
   let cryptography: any SessionCryptography
+  private let signatures: VerifiedSignatures
   private var random: SeededRandom
   private var lastNumber: UInt32
   private var lastTag: UInt64 = 0
@@ -72,7 +73,8 @@ public final class Sessions {
       factor: SessionLimits.streamBytesFactor)
     self.local = local
     self.point = point
-    self.cryptography = VerifiedSignatures(cryptography)
+    signatures = VerifiedSignatures(cryptography)
+    self.cryptography = signatures
     random = SeededRandom(seed: seed)
     lastNumber = UInt32(truncatingIfNeeded: random.next())
   }
@@ -106,6 +108,9 @@ public final class Sessions {
     sessions.append(session)
     return session.handle
   }
+
+  /// The signatures that this node has made for sessions, since it started.
+  public var signaturesMade: UInt64 { signatures.signaturesMade }
 
   /// The id of a session at present.
   public func id(of handle: SessionHandle) -> SessionID? { session(handle)?.table.id }

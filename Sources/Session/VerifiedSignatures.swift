@@ -10,10 +10,14 @@ final class VerifiedSignatures: SessionCryptography {
   /// Each in one of the `width` places that its first bytes say, the last one first. Empty until something was verified.
   private var known: [Digest] = []
   private static let width = 8
+  private(set) var signaturesMade: UInt64 = 0
 
   init(_ cryptography: any SessionCryptography) { self.cryptography = cryptography }
 
-  func sign(_ message: RawSpan) -> InlineArray<64, UInt8> { cryptography.sign(message) }
+  func sign(_ message: RawSpan) -> InlineArray<64, UInt8> {
+    signaturesMade += 1
+    return cryptography.sign(message)
+  }
 
   func digest(_ bytes: RawSpan) -> InlineArray<32, UInt8> { cryptography.digest(bytes) }
 
