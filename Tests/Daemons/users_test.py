@@ -9,6 +9,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -19,7 +20,7 @@ from daemons import BINARY, DaemonsTest, wait
 
 DAEMON, APPLICATIONS, ANYBODY, SOMEBODY = 54320, 54321, 54322, 54323
 ID = "00112233445566778899aabbccddeeff"
-DONE, WELCOME, INVALID, FULL = 128, 129, 3, 6
+DONE, WELCOME, SERVICES, INVALID, FULL = 128, 129, 130, 3, 6
 
 
 class Raw:
@@ -37,11 +38,14 @@ class Raw:
 
     def next(self):
         while True:
-            event = self._exactly(struct.unpack(">I", self._exactly(4))[0])
+            event = self.event()
             if event[0] == WELCOME:
                 return None, ""
             if event[0] == DONE:
                 return event[5], event[7 : 7 + event[6]].decode()
+
+    def event(self):
+        return self._exactly(struct.unpack(">I", self._exactly(4))[0])
 
     def _exactly(self, count):
         data = b""
@@ -110,9 +114,9 @@ class UsersTest(DaemonsTest):
         shutil.copy(BINARY, self.program)
         os.chmod(self.root, 0o755)
 
-    def box(self, extra=""):
+    def box(self, extra="", peers=()):
         """A daemon that belongs to a user and a group of its own, and that has run once."""
-        box = self.daemon("box", extra=extra)
+        box = self.daemon("box", *peers, extra=extra)
         for path in (box.directory, box.directory + "/run"):
             os.chown(path, DAEMON, DAEMON)
             os.chmod(path, 0o755)
@@ -136,8 +140,8 @@ class UsersTest(DaemonsTest):
         self.addCleanup(other.end)
         return other
 
-    def applications_box(self):
-        return self.box(f"[applications]\ngroup = {APPLICATIONS}\n")
+    def applications_box(self, *peers):
+        return self.box(f"[applications]\ngroup = {APPLICATIONS}\n", peers)
 
     def browse(self, box, groups=()):
         return self.as_user(box, "browse", "--for", "1", groups=groups)
@@ -337,6 +341,78 @@ class UsersTest(DaemonsTest):
         for user, groups in ((SOMEBODY, [APPLICATIONS]), (0, [])):
             times = self.other(user, groups, say).result
             self.assertLess(max(times), 2, (user, times))
+
+    def test_a_user_who_opens_sessions_without_end_holds_up_no_other_user(self):
+        box = self.applications_box()
+
+        def open_all(kept):
+            packets = b"".join(causeway.open_session(10 + number, "chat", 0, 0) + causeway.leave(50 + number, 10 + number, "")
+                               for number in range(8))
+
+            def again(raw):
+                while True:
+                    raw.socket.sendall(packets)
+                    for _ in range(16):
+                        raw.next()
+
+            for number in range(30):
+                raw, _ = greet(box, f"greedy {number}")
+                kept.append(raw)
+                threading.Thread(target=again, args=[raw], daemon=True).start()
+            return len(kept)
+
+        def ask(kept):
+            raw, _ = greet(box, "other")
+            times = []
+            for number in range(2, 102, 2):
+                begun = time.monotonic()
+                assert raw.ask(causeway.browse(number, "chat"))[0] == 0
+                assert raw.ask(causeway.close(number + 1, number))[0] == 0
+                times.append(time.monotonic() - begun)
+            begun = time.monotonic()
+            assert raw.ask(causeway.open_session(500, "chat", 0, 0))[0] == 0
+            return sorted(times)[25], time.monotonic() - begun
+
+        self.assertEqual(self.other(ANYBODY, [APPLICATIONS], open_all).result, 30)
+        for user, groups in ((SOMEBODY, [APPLICATIONS]), (0, [])):
+            median, opened = self.other(user, groups, ask).result
+            self.assertLess(median, 0.1, user)
+            self.assertLess(opened, 1, user)
+
+    def test_users_who_invite_for_as_long_as_they_may_keep_nobody_from_a_node(self):
+        far = self.daemon("far")
+        far.start()
+        node = causeway.Node.connect("service", f"{far.directory}/run/api.sock")
+        self.addCleanup(node.close)
+        node.advertise("chat")
+        box = self.applications_box(far)
+
+        def invite(kept):
+            raw, _ = greet(box, "inviter")
+            kept.append(raw)
+            raw.socket.sendall(causeway.browse(2, "chat"))
+            while True:
+                event = raw.event()
+                if event[0] == SERVICES:
+                    break
+            reader = causeway.Reader(event[5:])
+            reader.number(2)
+            node = reader.bytes(16)
+            reader.peer()
+            reader.number(1)
+            address = causeway.Address(node, reader.service()[0])
+            codes = []
+            for number in range(4):
+                assert raw.ask(causeway.open_session(100 + number, "chat", 0, 0))[0] == 0
+                codes.append(raw.ask(causeway.invite(200 + number, 100 + number, address, 4_294_967_295, b""))[0])
+            return codes
+
+        first = self.other(ANYBODY, [APPLICATIONS], invite).result
+        second = self.other(SOMEBODY, [APPLICATIONS], invite).result
+        third = self.other(SOMEBODY + 1, [APPLICATIONS], invite).result
+        root = self.other(0, [], invite).result
+        self.assertEqual((first, second, third, root),
+                         ([0, 0, 0, FULL], [0, FULL, FULL, FULL], [0, FULL, FULL, FULL], [0, 0, 0, 0]))
 
     def test_a_user_of_the_control_socket_keeps_neither_root_nor_others_out(self):
         box = self.box()

@@ -2,6 +2,7 @@
 from row import Row
 
 RULE, CLIENTS, REQUESTS = "Sources/Primitives/ShareRule.swift", "Sources/LocalAPI/LocalClients.swift", "Sources/LocalAPI/LocalRequests.swift"
+TURNS = "Sources/LocalAPI/SignatureTurns.swift"
 PLACES, STREAMING = "Sources/LocalAPI/LongPacketPlaces.swift", "Sources/Session/Streaming.swift"
 
 ROWS = [
@@ -24,7 +25,26 @@ ROWS = [
         "return owner.isFavoured || ShareRule.allows(1, held: heldByUser, free: left, factor: Shares.userFactor)", "return true",
         "SessionTests"),
     Row("one user takes all invitations to a node", "Sources/Session/Inviting.swift",
-        "mayInvite(session.owner), mayInvite(session.owner, to: address.node) else", "mayInvite(session.owner) else", "SessionTests"),
+        "mayInvite(session.owner), makePlace(for: session.owner, to: address.node, now) else", "mayInvite(session.owner) else",
+        "SessionTests"),
+    Row("no invitation to a node gives way", "Sources/Session/Inviting.swift",
+        "return outgoing[victim].owner.holder == owner.holder ? (false, nil) : (true, victim)", "return (false, nil)", "SessionTests"),
+    Row("an application's invitation gives way to its own", "Sources/Session/Inviting.swift",
+        "return outgoing[victim].owner.holder == owner.holder ? (false, nil) : (true, victim)", "return (true, victim)", "SessionTests"),
+    Row("the operator counts as any user who invites", "Sources/Session/Shares.swift", "standing: isFavoured ? .pinned : .stranger\n",
+        "standing: .stranger\n", "SessionTests"),
+    Row("an invitation stands for as long as its application likes", "Sources/Session/Inviting.swift",
+        "deadline: now + min(time, SessionLimits.invitationTimeMax), dueAt: now))", "deadline: now + time, dueAt: now))", "SessionTests"),
+    Row("requests that sign are carried out at once", TURNS, "    return signedAt == now ? .nextWakeUp : .now\n", "    return .now\n",
+        "LocalAPITests"),
+    Row("a user has no rate of signatures", TURNS, "max(users.next(UInt64(user)), all.next(LocalLimits.signaturesOfAll))",
+        "all.next(LocalLimits.signaturesOfAll)", "LocalAPITests"),
+    Row("all users together have no rate of signatures", TURNS,
+        "max(users.next(UInt64(user)), all.next(LocalLimits.signaturesOfAll))", "users.next(UInt64(user))", "LocalAPITests"),
+    Row("the operator waits for signatures of users", CLIENTS, "!client.isOperator, LocalRequest.maySign(packet) else",
+        "LocalRequest.maySign(packet) else", "LocalAPITests"),
+    Row("who leaves a session alone signs that", "Sources/Session/Membership.swift",
+        "if !session.pairs.isEmpty { _ = session.table.end", "do { _ = session.table.end", "LocalAPITests"),
     Row("one user's unread messages take all loans", "Sources/Session/Lending.swift",
         "held: Int(ofUser), taken: Int(all), isFavoured: session.owner.isFavoured)\n    else", "held: 0, taken: Int(all), isFavoured: true)\n    else",
         "LocalAPITests"),
