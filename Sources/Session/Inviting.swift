@@ -92,6 +92,7 @@ extension Sessions {
   private func placeForInvitation(
     of owner: SessionOwner, to node: NodeID, _ now: Instant
   ) -> (isThere: Bool, victim: Int?) {
+    if !owner.isFavoured && briefInvitations.next(briefSource(owner, node)) > now { return (false, nil) }
     let standing = outgoing.indices.filter { outgoing[$0].to.node == node && !outgoing[$0].isEnding }
     let entries = standing.map { index in
       FairPlaces.Entry(
@@ -106,6 +107,21 @@ extension Sessions {
       let victim = standing[place]
       return outgoing[victim].owner.holder == owner.holder ? (false, nil) : (true, victim)
     }
+  }
+
+  /// Stands for a user and a node in `briefInvitations`.
+  private func briefSource(_ owner: SessionOwner, _ node: NodeID) -> UInt64 {
+    UInt64(owner.user) &* 0x9E37_79B9_7F4A_7C15 ^ node.high ^ node.low
+  }
+
+  /// An invitation ended. One that the invitee's node still counts is charged to its user.
+  private func noteBrief(_ invitation: OutgoingInvitation, _ outcome: InvitationOutcome, _ now: Instant) {
+    switch outcome {
+    case .connected, .busy, .full, .noService, .incompatible: return
+    case .declined, .timedOut, .cancelled, .sessionEnded: break
+    }
+    if invitation.owner.isFavoured || now - invitation.askedAt >= SessionLimits.invitationStandTime { return }
+    _ = briefInvitations.take(briefSource(invitation.owner, invitation.to.node), now: now)
   }
 
   /// Takes an invitation back, or gives up waiting for the invitee to connect.
@@ -271,6 +287,7 @@ extension Sessions {
     if invitation.isEnding { return }
     tell(.invitationEnded(invitation.handle, outcome))
     if invitation.isGathering { gatheringEnded(invitation, outcome, now) }
+    noteBrief(invitation, outcome, now)
     invitation.phase = .ending(reason ?? .cancelled)
     invitation.deadline = reason == nil ? .zero : now + SessionLimits.settleTime
     invitation.dueAt = reason == nil ? .never : now

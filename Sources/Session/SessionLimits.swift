@@ -35,6 +35,9 @@ public enum SessionLimits {
   /// to a user who has fewer. To a user who would have as many an invitation gives way when it has stood for the time that it
   /// stands by default.
   static let invitationsPerNode = FairPlaces(capacity: invitationsPerNodeMax, standTime: invitationTimeDefault)
+  /// Invitations of a user to one node that end within `invitationStandTime`: there they count for this node, whose other users
+  /// would be answered busy. The operator has no such rate.
+  static let briefInvitations = TokenRate(perSecond: 1, burst: 3)
   /// Invitations to one service at once. Strangers fill three quarters of the places, shared by the links over which they are
   /// reached and then by node (`FairPlaces`); the last eighth is for pinned nodes alone.
   public static let invitationsPerServiceMax = 32

@@ -33,6 +33,8 @@ public final class Sessions {
   /// What others offer that are in reach, as they advertise it.
   var sightings: [(node: NodeID, body: [UInt8])] = []
   var outgoing: [OutgoingInvitation] = []
+  /// Those that ended soon, by user and node.
+  var briefInvitations = SourceBuckets(SessionLimits.briefInvitations)
   var incoming: [IncomingInvitation] = []
   var introductions: [Introduction] = []
   var flights: [Flight] = []

@@ -33,6 +33,8 @@ ROWS = [
         "return outgoing[victim].owner.holder == owner.holder ? (false, nil) : (true, victim)", "return (true, victim)", "SessionTests"),
     Row("the operator counts as any user who invites", "Sources/Session/Shares.swift", "standing: isFavoured ? .pinned : .stranger\n",
         "standing: .stranger\n", "SessionTests"),
+    Row("a user invites and cancels as often as it likes", "Sources/Session/Inviting.swift",
+        "    noteBrief(invitation, outcome, now)\n", "", "SessionTests"),
     Row("an invitation stands for as long as its application likes", "Sources/Session/Inviting.swift",
         "deadline: now + min(time, SessionLimits.invitationTimeMax), dueAt: now))", "deadline: now + time, dueAt: now))", "SessionTests"),
     Row("requests that sign are carried out at once", TURNS, "    return signedAt == now ? .nextWakeUp : .now\n", "    return .now\n",

@@ -60,14 +60,15 @@ import Testing
   }
 
   @Test func `users who invite for as long as they may keep neither others nor the operator from a node`() throws {
-    let first = try open(0, of: 1), second = try open(1, of: 2), third = try open(2, of: 3)
-    let theirs = (UInt32(1)...3).map { invite(first, endpoint: $0) }
-    #expect(theirs.allSatisfy { $0 != nil } && invite(first, endpoint: 4) == nil)
+    let first = try open(0, of: 1), second = try open(1, of: 2), third = try open(2, of: 3), own = try open(3, of: 0)
+    var theirs: [InvitationHandle] = []
+    for endpoint in UInt32(1)...3 { theirs.append(try #require(invite(first, endpoint: endpoint))) }
+    #expect(invite(first, endpoint: 4) == nil)
     #expect(invite(second, endpoint: 1) != nil)
-    #expect(ended() == [try #require(theirs[0]): .timedOut])
+    #expect(ended() == [theirs[0]: .timedOut])
     #expect(invite(third, endpoint: 1) != nil)
-    #expect(ended() == [try #require(theirs[1]): .timedOut])
-    #expect(invite(try open(3, of: 0), endpoint: 1) != nil)
+    #expect(ended() == [theirs[1]: .timedOut])
+    #expect(invite(own, endpoint: 1) != nil)
     // It takes the place that is kept for it.
     #expect(ended() == [:])
   }
@@ -85,13 +86,34 @@ import Testing
 
   @Test func `an application's invitation to a node does not give way to another one of its own`() throws {
     let session = try open(0, of: 1)
-    #expect((UInt32(1)...3).allSatisfy { invite(session, endpoint: $0) != nil })
+    for endpoint in UInt32(1)...3 { #expect(invite(session, endpoint: endpoint) != nil) }
     hall.now = hall.now + .seconds(60)
     #expect(invite(session, endpoint: 4) == nil && ended() == [:])
   }
 
+  @Test func `a user who invites and cancels leaves the invitee's places for this node to others`() throws {
+    let sessions = hall.stations[0].sessions
+    let session = try open(0, of: 1), other = try open(1, of: 2), own = try open(2, of: 0)
+    func inviteAndCancel() throws -> Bool {
+      guard let handle = invite(session, endpoint: 1) else { return false }
+      try sessions.cancel(handle, now: hall.now)
+      while sessions.nextOutput(now: hall.now, canSend: { _, _, _ in true }) != nil {}
+      return true
+    }
+    var answers: [Bool] = []
+    for _ in 0..<4 { answers.append(try inviteAndCancel()) }
+    hall.now = hall.now + .seconds(1)
+    for _ in 0..<2 { answers.append(try inviteAndCancel()) }
+    #expect(answers == [true, true, true, false, true, false])
+    // Others, another node, and the operator are not concerned.
+    #expect(invite(other, endpoint: 1) != nil)
+    #expect(inviteAll(session, 2..<3) == 3)
+    for _ in 0..<8 { try sessions.cancel(try #require(invite(own, endpoint: 1)), now: hall.now) }
+  }
+
   @Test func `an invitation stands for an hour at most`() throws {
-    let handle = try #require(invite(try open(0, of: 1), endpoint: 1))
+    let session = try open(0, of: 1)
+    let handle = try #require(invite(session, endpoint: 1))
     hall.stations[0].sessions.handleTimeouts(now: hall.now + .seconds(3_599))
     #expect(ended() == [:])
     hall.stations[0].sessions.handleTimeouts(now: hall.now + .seconds(3_600))
