@@ -17,7 +17,7 @@ final class LaneReceiver {
   private var base: UInt64 = 0
   /// The start of the next message for the application.
   private var readPosition: UInt64 = 0
-  /// The end of the last complete message.
+  /// The end of the last complete message that was found.
   private var completeEnd: UInt64 = 0
   /// All bytes below have arrived.
   private var cumulative: UInt64 = 0
@@ -121,9 +121,14 @@ final class LaneReceiver {
     statistics.bytesReceived += cumulative - before
   }
 
-  /// False when a message is announced that is longer than the limit.
+  /// Messages that are found in one go. One segment may complete a whole window of empty ones: the others are found when these
+  /// are taken.
+  private static let foundAtOnce = 1_024
+
+  /// Finds the next complete messages. False when a message is announced that is longer than the limit.
   private func findMessages() -> Bool {
-    while cumulative - completeEnd >= UInt64(ChannelLimits.messageHeaderBytes) {
+    for _ in 0..<Self.foundAtOnce {
+      guard cumulative - completeEnd >= UInt64(ChannelLimits.messageHeaderBytes) else { return true }
       let length = ring.messageHeader(at: completeEnd).length
       guard length <= UInt32(ChannelLimits.messageBytesMax) else { return false }
       let end = completeEnd + UInt64(ChannelLimits.messageHeaderBytes) + UInt64(length)
@@ -135,6 +140,11 @@ final class LaneReceiver {
 
   /// The other end begins again at offset 0. Complete messages can still be read.
   func restart() {
+    var found: UInt64
+    repeat {
+      found = completeEnd
+      _ = findMessages()
+    } while completeEnd > found
     base = completeEnd
     cumulative = completeEnd
     ranges.removeAll()
@@ -159,6 +169,8 @@ final class LaneReceiver {
     precondition(readPosition < completeEnd)
     ring.read(at: readPosition + UInt64(ChannelLimits.messageHeaderBytes), into: target)
     readPosition += UInt64(ChannelLimits.messageHeaderBytes + target.count)
+    // One that is too long is refused with the next segment.
+    if readPosition == completeEnd { _ = findMessages() }
     let gain = limit - advertisedLimit
     // The other end may have reached the limit with an incomplete message. Then an update is sent from a sixteenth of
     // the window on, because the smallest ring has that much left beside a message of the greatest length.

@@ -30,6 +30,8 @@ final class Association {
   var ingress: Int?
   /// When a payload was last sent or received, at first when the association began.
   var usedAt: Instant
+  /// The handshake that a peer asked for was charged to the link that brought the request.
+  var isHandshakeCharged = false
   /// The lanes whose first message waits until it may be received, one bit each.
   var heldLanes: UInt8 = 0
   /// Frames are ready, but the link's queue has enough. The association is served again when the link has sent, not by
@@ -60,6 +62,13 @@ final class Association {
   /// Whole messages that were acknowledged wait for the application.
   var hasUnreadMessages: Bool {
     channel.pendingMessage(.interactive) != nil || channel.pendingMessage(.bulk) != nil
+  }
+
+  /// The application was told of a message and has not taken it. Messages that wait here do not count.
+  var awaitsApplication: Bool {
+    [Lane.interactive, .bulk].contains {
+      (toldLanes & ~heldLanes) & 1 << $0.rawValue != 0 && channel.pendingMessage($0) != nil
+    }
   }
 
   /// The next output for the application about this peer.
@@ -299,6 +308,7 @@ extension Node {
   /// because the association began again.
   public func takeMessage(from peer: NodeID, _ lane: Lane, now: Instant) -> ReceivedMessage? {
     guard let message = associations.association(with: peer)?.takeMessage(lane) else { return nil }
+    intake.took(message.bytes.count, now: now)
     isPumpDue = true
     return message
   }
@@ -317,6 +327,11 @@ extension Node {
     case .segment, .acknowledgement, .datagram, .reset:
       guard let isClear = isClear(with: header.source) else { throw .unexpected }
       guard isClear else { throw .inClear }
+      if associations.association(with: header.source) == nil {
+        // Nothing is known that these could be about.
+        if type == .acknowledgement || type == .reset { throw .unexpected }
+        if !handshakes.take(by: slot, now: now) { throw .tooMany }
+      }
       guard let association = try? association(with: header.source, from: slot, now) else { throw .unexpected }
       try take(type, payload, association, now)
     case .handshake: try receiveHandshake(header, payload, from: slot, now)
@@ -383,9 +398,10 @@ extension Node {
   }
 
   /// The association with a peer, created on demand; nil when there are too many. `slot` is the link that brought the frame
-  /// for which it is needed; without one this node needs it, and the first link of the route is charged.
+  /// for which it is needed; without one this node needs it, and the first link of the route is charged. `isClaimed`: anybody
+  /// can have forged that frame.
   func association(
-    with peer: NodeID, from slot: Int? = nil, _ now: Instant
+    with peer: NodeID, from slot: Int? = nil, isClaimed: Bool = false, _ now: Instant
   ) throws(AssociationRefusal) -> Association? {
     if let known = associations.association(with: peer) {
       associations.revive(known, now: now)
@@ -400,7 +416,9 @@ extension Node {
     let route = mesh.route(to: peer)
     let ingress = slot ?? route.map { Int($0.link) }
     let isSealed = protection.seal != nil
-    guard takePlace(for: peer, ingress ?? FairShare.ownHolder, isSealed: isSealed, now) else { return nil }
+    guard takePlace(for: peer, ingress ?? FairShare.ownHolder, isSealed: isSealed, isClaimed: isClaimed, now) else {
+      return nil
+    }
     journal.record(.info, .channelOpened, at: now, epoch, node: peer)
     return associations.begin(with: peer, epoch: epoch, protection, route: route, from: ingress, now: now)
   }

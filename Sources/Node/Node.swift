@@ -109,6 +109,8 @@ public final class Node {
   var handshakes = FairRate(burst: Limits.handshakesAtOnceMax, perSecond: Limits.handshakesPerSecond)
   /// Advertisements and deny-lists that wait for the next piece.
   var waitingFrames: WaitingFrames
+  /// What this wake-up has taken of the messages that came.
+  var intake = MessageIntake()
   /// When the next piece is due, if anything waits for one.
   var pieceDue = Instant.zero
   var forgers = Forgers()
@@ -344,6 +346,7 @@ public final class Node {
     earliest = min(earliest, min(epochContest.deadline, min(surplus.deadline, connector.demand.windowEnd)))
     earliest = min(earliest, min(parking.deadline, sessions.nextDeadline(now: now)))
     if hasChecksWaiting { earliest = min(earliest, max(pieceDue, now)) }
+    earliest = min(earliest, max(intake.deadline, now))
     for slot in links.indices where links[slot].isTimed {
       earliest = min(earliest, links[slot].deadline)
       if links[slot].isReceiving { earliest = min(earliest, flooding[slot].deadline) }
@@ -407,6 +410,7 @@ public final class Node {
   }
 
   private func handleTimeouts(_ now: Instant) {
+    if intake.deadline <= now { intake = MessageIntake() }
     if hasChecksWaiting && pieceDue <= now { checkPiece(now) }
     closeTrafficWindow(now)
     // Before the links queue pings.

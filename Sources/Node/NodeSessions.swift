@@ -128,16 +128,18 @@ extension Node {
     for node in hosted.advertisers { tellServices(of: node) }
   }
 
-  /// The next output that is not the sessions' own: their messages and results go to them, and probes to nobody.
+  /// The next output that is not the sessions' own: their messages and results go to them, and probes to nobody. Nil, too, when
+  /// this wake-up has taken its part of what waits (`MessageIntake`).
   func nextApplicationOutput(_ now: Instant) -> Output? {
-    hearHeld(now)
-    while let output = associations.nextOutput() {
+    if !intake.isSpent(now: now) { hearHeld(now) }
+    while !intake.isSpent(now: now), let output = associations.nextOutput() {
       switch output {
       case .messageWaiting(let peer, let pending) where SessionKind(rawValue: pending.kind) != nil:
         if let association = associations.association(with: peer) { hearFirst(pending.lane, association, now) }
       case .messageWaiting(let peer, let pending) where pending.kind == Probe.kind:
         _ = takeMessage(from: peer, pending.lane, now: now)
       case .datagram(let peer, let datagram) where datagram.kind == SessionKind.message.rawValue:
+        intake.took(datagram.bytes.count, now: now)
         hear(datagram, from: peer, now)
       case .completed(let peer, let completion):
         guard let tag = hosted.takeFlight(completion.message, to: peer) else { return output }

@@ -28,13 +28,17 @@ extension Associations {
 
   /// The place for a handshake with `peer`, charged to the link of `holder`.
   ///
-  /// Strangers share what is not reserved, proven peers all, each link at most as much as is free afterwards. A pinned peer
-  /// takes any free place. In a full table a handshake of the link with most places gives way, if the link then still has
-  /// as many as that of the newcomer, or one that makes no progress.
+  /// Strangers share what is not reserved, proven peers all, each link at most as much as is free afterwards. A peer that the
+  /// operator pinned takes any free place. In a full table these give way, whatever their standing: a handshake without a
+  /// route, then an overdue one or one of the link with most places, if the link then still has as many as that of the
+  /// newcomer. The exceptions: only an overdue handshake of a pinned peer gives way to others, and known peers that hold no
+  /// more than the reserve give way to strangers only when they are overdue.
   func handshakePlace(for peer: NodeID, _ holder: Int, _ standing: (Association?) -> Standing, now: Instant) -> Place {
     var share = FairShare(capacity: SealLimits.handshakesMax)
+    var known = 0
     for association in all where association.peer != peer && association.handshakeProgressAt != nil {
       share.take(1, by: association.holder)
+      if standing(association) > .stranger { known += 1 }
     }
     let own = share.held(by: holder) + 1
     let rank = standing(nil)
@@ -43,12 +47,21 @@ extension Associations {
     case .proven: if own <= share.free { return .free }
     case .pinned: if share.free > 0 { return .free }
     }
+    let isBeyondReserve = rank > .stranger || known > SealLimits.handshakesReserved
     var found: (association: Association, order: Order)?
     for association in all where association.peer != peer {
-      guard let progressAt = association.handshakeProgressAt, standing(association) <= rank else { continue }
+      guard let seal = association.protection.seal, let progressAt = seal.progressAt else { continue }
       let held = share.held(by: association.holder)
-      guard held > own || progressAt + SealLimits.claimTime <= now else { continue }
-      let order = Order(group: 0, held: held, rank: standing(association).rawValue, usedAt: progressAt)
+      let other = standing(association)
+      let isCut = association.route == nil
+      let mayYield: Bool
+      switch other {
+      case .stranger: mayYield = held > own || rank == .pinned
+      case .proven: mayYield = held > own && isBeyondReserve || rank == .pinned
+      case .pinned: mayYield = held > own && rank == .pinned
+      }
+      guard mayYield || isCut || seal.isHandshakeOverdue(now: now) else { continue }
+      let order = Order(group: isCut ? 0 : 1, held: held, rank: other.rawValue, usedAt: progressAt)
       if found == nil || order < found!.order { found = (association, order) }
     }
     return found.map { .taken(from: $0.association) } ?? .none
@@ -59,17 +72,26 @@ extension Associations {
   /// In a full table the largest holder gives way as long as it has more than the newcomer's link would have; otherwise
   /// one that is idle, or whose peer proves nothing. A holder's channels of lower standing go first, of these
   /// those that carry nothing, and the one unused for longest. A pinned peer whose messages are undelivered goes last,
-  /// and one whose messages the application has not read stays.
-  func place(for peer: NodeID, _ holder: Int, _ standing: (Association?) -> Standing, now: Instant) -> Place {
+  /// and one whose messages the application has not read stays. Messages that wait here for a turn or for their link's budget
+  /// keep no place of the largest holder.
+  ///
+  /// `isClaimed`: only a frame that anybody can forge names the newcomer. Then a channel in use gives way only if its link
+  /// holds more than half of the places.
+  func place(
+    for peer: NodeID, _ holder: Int, isClaimed: Bool = false, _ standing: (Association?) -> Standing, now: Instant
+  ) -> Place {
     if all.count < Limits.channelsMax { return .free }
     var share = FairShare(capacity: Limits.channelsMax)
     for association in all { share.take(1, by: association.holder) }
     let own = share.held(by: holder) + 1
     let newcomer = standing(nil)
     var found: (association: Association, order: Order)?
-    for association in all where !association.hasUnreadMessages {
+    for association in all {
       let rank = standing(association)
       let held = share.held(by: association.holder)
+      let isUnread = association.hasUnreadMessages
+      if isUnread && (held <= own || association.awaitsApplication) { continue }
+      if isClaimed && !association.isEvictable && !association.isUseless(now) && 2 * held <= Limits.channelsMax { continue }
       let isCarrying = association.channel.hasUnfinishedSends
       let group: Int
       if association.isEvictable {
@@ -86,8 +108,8 @@ extension Associations {
         continue
       }
       let order = Order(
-        isLast: rank == .pinned && isCarrying, group: group, held: held, rank: 2 * rank.rawValue + (isCarrying ? 1 : 0),
-        usedAt: association.usedAt)
+        isLast: rank == .pinned && isCarrying || isUnread, group: group, held: held,
+        rank: 2 * rank.rawValue + (isCarrying ? 1 : 0), usedAt: association.usedAt)
       if found == nil || order < found!.order { found = (association, order) }
     }
     return found.map { .taken(from: $0.association) } ?? .none
@@ -130,7 +152,7 @@ extension Node {
   /// How well a peer is known whose frames are sealed, or are not.
   func standing(of peer: NodeID, isSealed: Bool) -> Standing {
     if !isSealed { return .stranger }
-    if trust?.isKnown(peer) ?? false { return .pinned }
+    if trust?.isPinnedByOperator(peer) ?? false { return .pinned }
     return provenPeers.contains(peer) ? .proven : .stranger
   }
 
@@ -154,9 +176,11 @@ extension Node {
   }
 
   /// Takes a place for an association with `peer`, charged to the link of `holder`. False when there is none.
-  func takePlace(for peer: NodeID, _ holder: Int, isSealed: Bool, _ now: Instant) -> Bool {
+  func takePlace(for peer: NodeID, _ holder: Int, isSealed: Bool, isClaimed: Bool, _ now: Instant) -> Bool {
     let newcomer = standing(of: peer, isSealed: isSealed)
-    switch associations.place(for: peer, holder, { $0.map { standing(of: $0) } ?? newcomer }, now: now) {
+    let place = associations.place(
+      for: peer, holder, isClaimed: isClaimed, { $0.map { standing(of: $0) } ?? newcomer }, now: now)
+    switch place {
     case .free: return true
     case .none:
       journal.record(

@@ -143,7 +143,7 @@ extension Node {
     seal.channelEpoch = association.channel.localEpoch
     if association.route != nil {
       if seal.needsSession(now: now) {
-        if takeHandshakePlace(for: association.peer, association.holder, now) {
+        if takeHandshake(with: association, now) {
           seal.begin(cryptography.beginSession(seal.sessionName, now: now), now: now)
         } else {
           seal.postpone(now: now)
@@ -157,6 +157,19 @@ extension Node {
       }
     }
     while let event = seal.nextEvent() { note(event, association, now) }
+  }
+
+  /// Takes a place and a share of the rate for a handshake that this node begins. False without one of them. What a peer asked
+  /// for was charged to the link that brought the request; this node's own needs have a share like a link's.
+  private func takeHandshake(with association: Association, _ now: Instant) -> Bool {
+    let isCharged = association.isHandshakeCharged
+    guard isCharged || handshakes.take(by: FairShare.ownHolder, now: now) else { return false }
+    guard takeHandshakePlace(for: association.peer, association.holder, now) else {
+      if !isCharged { handshakes.giveBack(1, by: FairShare.ownHolder) }
+      return false
+    }
+    association.isHandshakeCharged = false
+    return true
   }
 
   /// Sends the handshake payload at the start of `sealScratch`.
@@ -201,12 +214,12 @@ extension Node {
     _ header: FrameHeader, _ payload: RawSpan, from slot: Int, _ now: Instant
   ) throws(FrameRefusal) {
     guard let association = associations.association(with: header.source) else {
-      requestSession(header.source, from: slot, now)
+      try requestSession(header.source, from: slot, now)
       throw .notOpened
     }
     guard let seal = association.protection.seal else { throw .unexpected }
     guard let opened = seal.open(payload, into: payloadScratch, now: now) else {
-      seal.noteUndecryptable(now: now)
+      _ = ask(association, from: slot, now)
       throw .notOpened
     }
     // Only the peer can have sealed it, so its place is charged to the link that brings its frames now.
@@ -237,11 +250,8 @@ extension Node {
       local: settings.id, peer: header.source, localEpoch: settings.epoch, peerEpoch: epoch)
     let datagram = try reader.span(reader.remaining)
     if datagram.byteCount == 0 {
-      guard name.isClient, let association = try? association(with: header.source, from: slot, now) else {
-        throw .unexpected
-      }
-      association.protection.seal?.noteUndecryptable(now: now)
-      return
+      guard name.isClient else { throw .unexpected }
+      return try beginRequested(by: header.source, from: slot, now)
     }
     switch name.isClient ? .refused : cryptography.answerHello(datagram, name, reply: sealReply, now: now) {
     case .refused:
@@ -294,15 +304,41 @@ extension Node {
   }
 
   /// A peer uses a session that this node no longer has.
-  private func requestSession(_ peer: NodeID, from slot: Int, _ now: Instant) {
+  private func requestSession(_ peer: NodeID, from slot: Int, _ now: Instant) throws(FrameRefusal) {
+    if settings.id < peer { return try beginRequested(by: peer, from: slot, now) }
     guard case .sealed(let seal)? = protection(of: peer), let route = mesh.route(to: peer) else { return }
-    if seal.sessionName.isClient {
-      (try? association(with: peer, from: slot, now))?.protection.seal?.noteUndecryptable(now: now)
-    } else {
-      // Keep no state for a node that only sent something undecryptable.
-      writeEpochs(seal.peerEpoch)
-      _ = queue(.handshake, sealScratch[..<SealLimits.handshakeHeaderBytes], .interactive, peer, route)
+    // Keep no state for a node that only sent something undecryptable.
+    writeEpochs(seal.peerEpoch)
+    _ = queue(.handshake, sealScratch[..<SealLimits.handshakeHeaderBytes], .interactive, peer, route)
+  }
+
+  /// A frame that anybody can forge wants this node to begin a handshake with `peer`. Before anything is made for it, the link
+  /// that brought it is charged. Throws `.tooMany` when the link has its share.
+  private func beginRequested(by peer: NodeID, from slot: Int, _ now: Instant) throws(FrameRefusal) {
+    if let known = associations.association(with: peer) {
+      guard ask(known, from: slot, now) else { throw .tooMany }
+      return
     }
+    guard handshakes.take(by: slot, now: now) else { throw .tooMany }
+    // The key of the neighbour itself is proven by its link.
+    guard isSealed(peer),
+      let association = try? association(with: peer, from: slot, isClaimed: links[slot].peer != peer, now),
+      let seal = association.protection.seal
+    else { throw .unexpected }
+    association.isHandshakeCharged = true
+    seal.noteUndecryptable(now: now)
+  }
+
+  /// A frame that anybody can forge asks for a session with a peer of this node. A handshake that this node begins for it is
+  /// charged to the link that brought the frame. False when the link has its share.
+  private func ask(_ association: Association, from slot: Int, _ now: Instant) -> Bool {
+    guard let seal = association.protection.seal, seal.mayBeAsked(now: now) else { return true }
+    if seal.sessionName.isClient {
+      guard handshakes.take(by: slot, now: now) else { return false }
+      association.isHandshakeCharged = true
+    }
+    seal.noteUndecryptable(now: now)
+    return true
   }
 
   private func note(_ event: SealEvent, _ association: Association, _ now: Instant) {

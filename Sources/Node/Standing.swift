@@ -6,7 +6,7 @@ enum Standing: Int, Comparable {
   case stranger
   /// It proved its key in a session before.
   case proven
-  /// Its key is pinned.
+  /// The operator pinned its key. A key that is pinned at first sight costs nothing, and is no more than a proven one.
   case pinned
 
   static func < (left: Standing, right: Standing) -> Bool { left.rawValue < right.rawValue }

@@ -124,6 +124,8 @@ public enum SealLimits {
   /// A handshake that made no progress for this time gives its place to another one that needs it. Three round trips over
   /// Bluetooth, of up to 0.4 s each, make progress more often.
   public static let claimTime = TimeSpan.seconds(1)
+  /// So does one that is this old, whatever progress it makes: a peer could send one message in each `claimTime`.
+  public static let wholeTime = TimeSpan.seconds(5)
   /// A handshake without progress for this time has failed. The last retransmission that the other end may need is sent
   /// after 7.5 s.
   public static let stallTime = TimeSpan.seconds(12)

@@ -117,6 +117,11 @@ public final class Seal {
   public var peerReadsJoined: Bool { current?.peerReadsJoined ?? false }
   /// When the handshake in progress last made progress; nil without one.
   public var progressAt: Instant? { attempt.flatMap { $0.phase == .handshaking ? $0.progressAt : nil } }
+  /// Whether the handshake in progress must give its place to another one that needs it.
+  public func isHandshakeOverdue(now: Instant) -> Bool {
+    guard let attempt, attempt.phase == .handshaking else { return false }
+    return attempt.progressAt + SealLimits.claimTime <= now || attempt.startedAt + SealLimits.wholeTime <= now
+  }
   /// Whether a handshake is in progress that has not proved the other end's key.
   public var isHandshaking: Bool { attempt?.phase == .handshaking }
   /// Whether the application has to decide.
@@ -211,6 +216,13 @@ public final class Seal {
 
   /// Unreliable data is waiting: begin a session, but do not queue the data.
   public func want() { isAsked = isAsked || current == nil }
+
+  /// Whether `noteUndecryptable` would change anything now.
+  public func mayBeAsked(now: Instant) -> Bool {
+    guard !isAsked, attempt == nil, !(isWanted && current == nil) else { return false }
+    guard let openedAt, current != nil else { return true }
+    return openedAt + SealLimits.undecryptableTime <= now
+  }
 
   /// The peer asked for a session, or sent a record that no session here can open: it may have lost its session.
   /// Ignored while the session works, because any relay can forge this.
