@@ -214,7 +214,7 @@ extension Node {
     _ header: FrameHeader, _ payload: RawSpan, from slot: Int, _ now: Instant
   ) throws(FrameRefusal) {
     guard let association = associations.association(with: header.source) else {
-      try requestSession(header.source, from: slot, now)
+      guard requestSession(header.source, from: slot, now) else { throw .tooMany }
       throw .notOpened
     }
     guard let seal = association.protection.seal else { throw .unexpected }
@@ -251,7 +251,8 @@ extension Node {
     let datagram = try reader.span(reader.remaining)
     if datagram.byteCount == 0 {
       guard name.isClient else { throw .unexpected }
-      return try beginRequested(by: header.source, from: slot, now)
+      if let refusal = beginRequested(by: header.source, from: slot, now) { throw refusal }
+      return
     }
     switch name.isClient ? .refused : cryptography.answerHello(datagram, name, reply: sealReply, now: now) {
     case .refused:
@@ -303,30 +304,29 @@ extension Node {
     if byteCount > 0 { _ = sendReply(byteCount, to: name) }
   }
 
-  /// A peer uses a session that this node no longer has.
-  private func requestSession(_ peer: NodeID, from slot: Int, _ now: Instant) throws(FrameRefusal) {
-    if settings.id < peer { return try beginRequested(by: peer, from: slot, now) }
-    guard case .sealed(let seal)? = protection(of: peer), let route = mesh.route(to: peer) else { return }
+  /// A peer uses a session that this node no longer has. False when the link has its share.
+  private func requestSession(_ peer: NodeID, from slot: Int, _ now: Instant) -> Bool {
+    if settings.id < peer { return beginRequested(by: peer, from: slot, now) != .tooMany }
+    guard case .sealed(let seal)? = protection(of: peer), let route = mesh.route(to: peer) else { return true }
     // Keep no state for a node that only sent something undecryptable.
     writeEpochs(seal.peerEpoch)
     _ = queue(.handshake, sealScratch[..<SealLimits.handshakeHeaderBytes], .interactive, peer, route)
+    return true
   }
 
   /// A frame that anybody can forge wants this node to begin a handshake with `peer`. Before anything is made for it, the link
-  /// that brought it is charged. Throws `.tooMany` when the link has its share.
-  private func beginRequested(by peer: NodeID, from slot: Int, _ now: Instant) throws(FrameRefusal) {
-    if let known = associations.association(with: peer) {
-      guard ask(known, from: slot, now) else { throw .tooMany }
-      return
-    }
-    guard handshakes.take(by: slot, now: now) else { throw .tooMany }
+  /// that brought it is charged. Returns why nothing is begun: `.tooMany` when the link has its share.
+  private func beginRequested(by peer: NodeID, from slot: Int, _ now: Instant) -> FrameRefusal? {
+    if let known = associations.association(with: peer) { return ask(known, from: slot, now) ? nil : .tooMany }
+    guard handshakes.take(by: slot, now: now) else { return .tooMany }
     // The key of the neighbour itself is proven by its link.
     guard isSealed(peer),
       let association = try? association(with: peer, from: slot, isClaimed: links[slot].peer != peer, now),
       let seal = association.protection.seal
-    else { throw .unexpected }
+    else { return .unexpected }
     association.isHandshakeCharged = true
     seal.noteUndecryptable(now: now)
+    return nil
   }
 
   /// A frame that anybody can forge asks for a session with a peer of this node. A handshake that this node begins for it is
