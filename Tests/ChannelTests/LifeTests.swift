@@ -185,6 +185,23 @@ private let start = at(1_000)
     #expect(a.messages(.interactive).map(\.bytes) == [[4, 5, 6], [8]])
   }
 
+  @Test(arguments: [false, true])
+  func `a window of empty messages is read whole, also after a restart`(isRestarted: Bool) throws {
+    let (_, b) = pair()
+    let step: [UInt8] = [0, 0, 0, 0, 7]
+    let messages = 3_000
+    let data: [UInt8] = [[UInt8]](repeating: step, count: messages).flatMap { $0 } + [0, 0, 0]
+    try b.receiveSegment(segmentFromA(0, data).span.bytes, now: start)
+    if isRestarted {
+      b.remoteRestarted(epoch: 0xa2)
+      try b.receiveSegment(segmentFromA(0, bytes("00000001 07 88"), epoch: 0xa2).span.bytes, now: start)
+    } else {
+      try b.receiveSegment(segmentFromA(UInt64(5 * messages + 3), bytes("01 07 88")).span.bytes, now: start)
+    }
+    let read = b.messages(.interactive)
+    #expect(read.count == messages + 1 && read.last?.bytes == [0x88])
+  }
+
   @Test func `half a message of the former life is dropped, whole ones stay to be read`() throws {
     let (_, b) = pair()
     try b.receiveSegment(segmentFromA(0, bytes("00000001 05 77 00000009 06 1122")).span.bytes, now: start)

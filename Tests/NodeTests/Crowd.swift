@@ -45,12 +45,16 @@ final class Crowd {
     return found
   }
 
-  /// The neighbour `person` and `identities` behind it, all known to the bench.
-  init(_ bench: Bench, _ identities: [Identity], behind person: Int) {
+  /// The neighbour `person` and `identities` behind it, all known to the bench. `life` counts their starts, each with other
+  /// random numbers.
+  init(_ bench: Bench, _ identities: [Identity], behind person: Int, life: Int = 1) {
     self.bench = bench
     neighbour = bench.id(person)
     slot = bench.neighbour(person)
     members = identities.map { Member($0, bench) }
+    for member in members {
+      for _ in 1..<life { _ = member.cryptography.beginSession(member.seal.sessionName, now: bench.now) }
+    }
     bench.receivePaced(crowdTopologies(bench, identities, behind: person, encryption: .required), on: slot)
     _ = bench.sent(on: slot)
   }

@@ -9,10 +9,12 @@ import Testing
 
 /// Pins the nodes in `known`.
 final class Acquaintances: NodeTrust {
+  /// The operator pinned these, and these keys were pinned at first sight.
   var known: [NodeID] = []
+  var firstUse: [NodeID] = []
   func refuses(_ node: NodeID) -> Bool { false }
   func refuses(_ node: NodeID, named name: DisplayName, proof: KeyProof?) -> Bool { false }
-  func isKnown(_ node: NodeID) -> Bool { known.contains(node) }
+  func isKnown(_ node: NodeID) -> Bool { known.contains(node) || firstUse.contains(node) }
   func isPinnedByOperator(_ node: NodeID) -> Bool { known.contains(node) }
   func wantsDenyList(_ payload: RawSpan, from issuer: NodeID) -> Bool { false }
   func takeDenyList(_ payload: RawSpan, from issuer: NodeID) -> DenyListAnswer { .notStored }

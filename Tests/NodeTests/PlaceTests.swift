@@ -12,8 +12,10 @@ import Testing
   private let highest = 39
 
   /// Sixty ids behind one neighbour that begin a handshake, show that they receive, and stop.
-  private func stoppedHandshakes(_ bench: Bench, behind person: Int = 1, _ count: Int = 60) -> Crowd {
-    let crowd = Crowd(bench, Crowd.identities(count, below: bench), behind: person)
+  private func stoppedHandshakes(
+    _ bench: Bench, behind person: Int = 1, _ count: Int = 60, from first: UInt64 = 1_000
+  ) -> Crowd {
+    let crowd = Crowd(bench, Crowd.identities(count, below: bench, from: first), behind: person)
     for member in crowd.members { member.stops = true }
     crowd.open(crowd.members)
     return crowd
@@ -117,7 +119,216 @@ import Testing
     #expect(bench.sent(.handshake, on: crowd.slot).contains { $0.header.destination == honest.identity.id })
   }
 
+  /// A frame that asks for a session in the name of `source`, whose node is in its first epoch.
+  private func request(_ bench: Bench, from source: NodeID, _ number: Int) -> [UInt8] {
+    var epochs = [UInt8](repeating: 0, count: 16)
+    (epochs[7], epochs[15]) = (7, 1)
+    return frame(
+      .handshake, ttl: 9, priority: .interactive, to: bench.identity.id, from: source,
+      identifier: UInt64(10_000 + number), epochs)
+  }
+
+  /// A record that nobody can open.
+  private func nonsense(_ bench: Bench, from source: NodeID, _ number: Int) -> [UInt8] {
+    frame(
+      .sealed, flags: FrameHeader.sealed, ttl: 9, priority: .interactive, to: bench.identity.id, from: source,
+      identifier: UInt64(10_000 + number), [UInt8](repeating: 0x5a, count: 60))
+  }
+
+  @Test(arguments: [false, true])
+  func `what asks for sessions in many names is charged to its link before anything is made`(isRecord: Bool) {
+    let bench = Bench(0, encryption: .required)
+    let identities = Crowd.identities(120, below: bench, isBelow: false)
+    let crowds = [
+      Crowd(bench, Array(identities[..<60]), behind: 1), Crowd(bench, Array(identities[60...]), behind: 2),
+    ]
+    let attacker = bench.neighbour(3)
+    var made: [Association] = []
+    var number = 0
+    func flood() {
+      for member in crowds.flatMap(\.members) {
+        number += 1
+        let source = member.identity.id
+        bench.receive(
+          isRecord ? nonsense(bench, from: source, number) : request(bench, from: source, number), on: attacker)
+        for association in bench.node.associations.all where !made.contains(where: { $0 === association }) {
+          made.append(association)
+        }
+      }
+    }
+    for _ in 0..<5 { flood() }
+    #expect(made.count <= Limits.handshakesAtOnceMax / 2)
+    #expect(bench.refusals(.tooMany) > 0)
+    // What an honest neighbour asks for is not charged to the attacker.
+    let honest = bench.neighbour(30)
+    bench.receivePaced(bench.topology(30, [0], encryption: .required), on: honest)
+    bench.receive(request(bench, from: bench.id(30), 0), on: honest)
+    #expect(!bench.sent(.handshake, on: honest).isEmpty)
+    bench.pass(.seconds(1))
+    let before = made.count
+    for _ in 0..<5 { flood() }
+    #expect(made.count - before <= Int(Limits.handshakesPerSecond) + 2)
+  }
+
+  @Test func `a link that has its share of handshakes causes no more by requests, and another one does`() {
+    let bench = Bench(0, encryption: .required)
+    let crowd = Crowd(bench, Crowd.identities(1, below: bench, isBelow: false), behind: 1)
+    let attacker = bench.neighbour(3)
+    var taken = 0
+    while bench.node.handshakes.take(by: attacker, now: bench.now) { taken += 1 }
+    bench.receive(request(bench, from: crowd.members[0].identity.id, 0), on: attacker)
+    #expect(taken == Limits.handshakesAtOnceMax / 2 && bench.refusals(.tooMany) == 1)
+    #expect(bench.node.associations.all.isEmpty)
+    bench.receive(request(bench, from: crowd.members[0].identity.id, 1), on: crowd.slot)
+    #expect(bench.node.associations.all.count == 1)
+  }
+
+  @Test func `a handshake with a known peer is charged to the link that brings the request, too`() {
+    let bench = Bench(0, encryption: .required)
+    let crowd = Crowd(bench, Crowd.identities(1, below: bench, isBelow: false), behind: 1)
+    let peer = crowd.members[0].identity.id
+    bench.receive(request(bench, from: peer, 0), on: crowd.slot)
+    // The handshake has failed.
+    crowd.pass(SealLimits.stallTime + .seconds(1))
+    _ = bench.sent(on: crowd.slot)
+    let attacker = bench.neighbour(3)
+    while bench.node.handshakes.take(by: attacker, now: bench.now) {}
+    bench.receive(request(bench, from: peer, 1), on: attacker)
+    #expect(bench.refusals(.tooMany) == 1 && bench.sent(.handshake, on: crowd.slot).isEmpty)
+    bench.receive(request(bench, from: peer, 2), on: crowd.slot)
+    #expect(!bench.sent(.handshake, on: crowd.slot).isEmpty)
+  }
+
+  @Test func `ids that proved their key or were pinned at first sight leave handshakes for a stranger`() {
+    let trust = Acquaintances()
+    let bench = Bench(highest, trust: trust, encryption: .required)
+    let identities = Crowd.identities(32, below: bench)
+    let parts = [Array(identities[..<16]), Array(identities[16...])]
+    for (number, part) in parts.enumerated() {
+      let crowd = Crowd(bench, part, behind: number + 1)
+      for member in crowd.members { crowd.open([member]) }
+      #expect(crowd.members.allSatisfy { $0.seal.isOpen })
+      bench.handle(.linkClosed(crowd.slot))
+    }
+    trust.firstUse = identities.map(\.id)
+    for (number, part) in parts.enumerated() {
+      let crowd = Crowd(bench, part, behind: number + 1, life: 2)
+      for member in crowd.members { member.stops = true }
+      crowd.open(crowd.members)
+    }
+    for person in 3...6 {
+      let honest = Crowd(bench, neighbour: person)
+      honest.open(honest.members)
+      #expect(honest.members[0].seal.isOpen, "neighbour \(person)")
+    }
+  }
+
+  @Test func `a handshake without progress gives way after a second, also that of a peer that proved its key`() {
+    let bench = Bench(highest, encryption: .required)
+    for person in 1...32 {
+      let proven = Crowd(bench, neighbour: person)
+      proven.open(proven.members)
+      bench.handle(.linkClosed(proven.slot))
+    }
+    let stopped = (1...32).map { Crowd(bench, neighbour: $0, life: 2) }
+    for crowd in stopped {
+      crowd.members[0].stops = true
+      crowd.open(crowd.members)
+    }
+    let stranger = Crowd(bench, neighbour: 33)
+    stranger.open(stranger.members)
+    #expect(!stranger.members[0].seal.isOpen)
+    stranger.pass(.milliseconds(2_200), beside: stopped)
+    #expect(stranger.members[0].seal.isOpen)
+  }
+
+  @Test func `a handshake in progress of a peer that the operator pinned does not give way to strangers`() {
+    let trust = Acquaintances()
+    let bench = Bench(highest, trust: trust, encryption: .required)
+    let pinned = Crowd(bench, Crowd.identities(8, below: bench), behind: 1)
+    trust.known = pinned.members.map(\.identity.id)
+    for member in pinned.members { member.stops = true }
+    pinned.open(pinned.members)
+    for person in 2...31 {
+      let stranger = Crowd(bench, neighbour: person)
+      stranger.members[0].stops = true
+      stranger.open(stranger.members)
+    }
+    #expect(bench.node.associations.all.count { $0.ingress == pinned.slot && $0.handshakeProgressAt != nil } == 8)
+  }
+
+  @Test func `handshakes of a link that has closed give way first and at once`() {
+    let bench = Bench(highest, encryption: .required)
+    func inProgress(_ crowd: Crowd) -> Int {
+      bench.node.associations.all.count { $0.ingress == crowd.slot && $0.handshakeProgressAt != nil }
+    }
+    let stays = stoppedHandshakes(bench, behind: 1, 12)
+    let leaves = stoppedHandshakes(bench, behind: 2, 12, from: 10_000)
+    let before = inProgress(stays)
+    #expect(before == 9 && inProgress(leaves) == 9)
+    bench.handle(.linkClosed(leaves.slot))
+    let newcomers = stoppedHandshakes(bench, behind: 3, 12, from: 20_000)
+    #expect(inProgress(newcomers) == 12 && inProgress(stays) == before)
+  }
+
   // MARK: Channels
+
+  @Test func `a request that anybody can forge takes no channel in use, that of the neighbour itself does`() {
+    let bench = Bench(20, encryption: .required)
+    let identities = Crowd.identities(Limits.channelsMax, below: bench)
+    let crowds = [
+      Crowd(bench, Array(identities[..<32]), behind: 1), Crowd(bench, Array(identities[32...]), behind: 2),
+    ]
+    for crowd in crowds {
+      for member in crowd.members { crowd.open([member]) }
+    }
+    let far = Crowd(bench, Crowd.identities(5, below: bench, isBelow: false), behind: 30)
+    for (number, member) in far.members.enumerated() {
+      bench.receive(request(bench, from: member.identity.id, number), on: far.slot)
+    }
+    for crowd in crowds { crowd.settle() }
+    #expect(crowds.allSatisfy { $0.members.allSatisfy { $0.seal.isOpen } })
+    bench.receive(request(bench, from: bench.id(30), 99), on: far.slot)
+    #expect(bench.node.associations.association(with: bench.id(30)) != nil)
+  }
+
+  @Test func `a far node's request takes a channel of a link that holds more than half`() {
+    let bench = Bench(20, encryption: .required)
+    _ = channels(bench)
+    let far = Crowd(bench, Crowd.identities(1, below: bench, isBelow: false), behind: 30)
+    let peer = far.members[0].identity.id
+    bench.receive(request(bench, from: peer, 0), on: far.slot)
+    #expect(bench.node.associations.association(with: peer) != nil)
+  }
+
+  @Test func `frames in clear under many names are charged to their link, and answers make no channel`() {
+    let bench = Bench(20)
+    let identities = Crowd.identities(120, below: bench)
+    let parts = [Array(identities[..<60]), Array(identities[60...])]
+    for (number, part) in parts.enumerated() {
+      bench.receivePaced(
+        crowdTopologies(bench, part, behind: number + 1), on: bench.neighbour(number + 1))
+    }
+    let attacker = bench.neighbour(3)
+    var number = 0
+    func send(_ type: FrameType, _ payload: [UInt8]) {
+      for identity in identities {
+        number += 1
+        bench.receive(
+          frame(
+            type, ttl: 9, priority: .interactive, to: bench.identity.id, from: identity.id,
+            identifier: UInt64(20_000 + number), payload), on: attacker)
+      }
+    }
+    let epochs: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1]
+    send(.acknowledgement, epochs + [UInt8](repeating: 0, count: 24))
+    send(.reset, epochs)
+    #expect(bench.node.associations.all.isEmpty && bench.refusals(.tooMany) == 0)
+    let segment = epochs + [0, 0, 0, 0, 0, 0, 0, 1] + [UInt8](repeating: 0, count: 8)
+    for _ in 0..<3 { send(.segment, segment + [0, 0, 0, 0, 3]) }
+    #expect(bench.node.associations.all.count == Limits.channelsMax)
+    #expect(bench.refusals(.tooMany) > 0)
+  }
 
   private func channels(_ bench: Bench, behind person: Int = 1) -> Crowd {
     let crowd = Crowd(bench, Crowd.identities(Limits.channelsMax, below: bench), behind: person)

@@ -342,6 +342,31 @@ import Testing
     #expect(pair.client.cryptography.sessionCount == 1)
   }
 
+  @Test func `a session is asked for once, and not while it works`() throws {
+    let pair = try Pair.open()
+    pair.say([1], from: pair.server)
+    #expect(!pair.client.seal.mayBeAsked(now: pair.now))
+    pair.pass(SealLimits.undecryptableTime)
+    #expect(pair.client.seal.mayBeAsked(now: pair.now))
+    pair.client.seal.noteUndecryptable(now: pair.now)
+    #expect(!pair.client.seal.mayBeAsked(now: pair.now))
+  }
+
+  @Test func `a handshake gives way without progress, and when it takes long step by step`() {
+    let pair = Pair()
+    let seal = pair.server.seal
+    let start = pair.now
+    seal.accept(EndlessHandshake(), now: start)
+    #expect(!seal.isHandshakeOverdue(now: start + .milliseconds(999)))
+    #expect(seal.isHandshakeOverdue(now: start + SealLimits.claimTime))
+    let datagram: [UInt8] = [1]
+    for step in 1...9 as ClosedRange<UInt64> {
+      seal.receiveHandshake(datagram.span.bytes, now: start + .milliseconds(500 * step))
+      #expect(!seal.isHandshakeOverdue(now: start + .milliseconds(500 * step + 499)))
+    }
+    #expect(seal.isHandshakeOverdue(now: start + SealLimits.wholeTime))
+  }
+
   @Test func nothingFlowsBeforeTheApplicationHasDecided() {
     let pair = Pair(asks: true)
     pair.client.seal.isWanted = true
@@ -385,4 +410,20 @@ import Testing
     #expect(pair.server.events.count { if case .opened = $0 { true } else { false } } == 2)
     #expect(pair.server.events.count { if case .decisionWanted = $0 { true } else { false } } == 1)
   }
+}
+
+/// A handshake that each datagram moves, and that never ends.
+private final class EndlessHandshake: PeerSession {
+  let state = SessionState.handshaking
+  let peerChain: [[UInt8]] = []
+  private(set) var progress: UInt32 = 0
+  let nextDeadline = Instant.never
+
+  func began(with hello: RawSpan) -> Bool { false }
+  func abandon() {}
+  func receiveHandshake(_ datagram: RawSpan, now: Instant) { progress += 1 }
+  func nextHandshake(into buffer: UnsafeMutableRawBufferPointer) -> Int { 0 }
+  func handleTimeout(now: Instant) {}
+  func seal(_ plaintext: UnsafeRawBufferPointer, into record: UnsafeMutableRawBufferPointer) -> Int { 0 }
+  func open(_ record: RawSpan, into plaintext: UnsafeMutableRawBufferPointer) -> Int? { nil }
 }
