@@ -91,7 +91,8 @@ extension Associations {
       let held = share.held(by: association.holder)
       let isUnread = association.hasUnreadMessages
       if isUnread && (held <= own || association.awaitsApplication) { continue }
-      if isClaimed && !association.isEvictable && !association.isUseless(now) && 2 * held <= Limits.channelsMax { continue }
+      let isInUse = !association.isEvictable && !association.isUseless(now)
+      if isClaimed && isInUse && 2 * held <= Limits.channelsMax { continue }
       let isCarrying = association.channel.hasUnfinishedSends
       let group: Int
       if association.isEvictable {

@@ -119,7 +119,7 @@ public enum SealLimits {
   /// under a claimed id takes a place; it is charged to the link that brings the frames of that id. One link has half of
   /// the places that nobody holds, and k greedy links have 1/(k + 1) each.
   public static let handshakesMax = 32
-  /// The part of these places that is kept for pinned peers and for peers that proved their key in a session before.
+  /// The part of these places that is kept for peers that the operator pinned and for those that proved their key in a session before.
   public static let handshakesReserved = 8
   /// A handshake that made no progress for this time gives its place to another one that needs it. Three round trips over
   /// Bluetooth, of up to 0.4 s each, make progress more often.

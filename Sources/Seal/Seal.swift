@@ -118,10 +118,7 @@ public final class Seal {
   /// When the handshake in progress last made progress; nil without one.
   public var progressAt: Instant? { attempt.flatMap { $0.phase == .handshaking ? $0.progressAt : nil } }
   /// Whether the handshake in progress must give its place to another one that needs it.
-  public func isHandshakeOverdue(now: Instant) -> Bool {
-    guard let attempt, attempt.phase == .handshaking else { return false }
-    return attempt.progressAt + SealLimits.claimTime <= now || attempt.startedAt + SealLimits.wholeTime <= now
-  }
+  public func isHandshakeOverdue(now: Instant) -> Bool { isHandshaking && attempt?.isOverdue(now: now) == true }
   /// Whether a handshake is in progress that has not proved the other end's key.
   public var isHandshaking: Bool { attempt?.phase == .handshaking }
   /// Whether the application has to decide.

@@ -45,6 +45,11 @@ final class SealedSession {
     progressAt = now
   }
 
+  /// The handshake stands still, or takes long although it does not.
+  func isOverdue(now: Instant) -> Bool {
+    progressAt + SealLimits.claimTime <= now || startedAt + SealLimits.wholeTime <= now
+  }
+
   /// Both ends have accepted.
   var isConfirmed: Bool { phase == .accepted && hasPeerHello }
 

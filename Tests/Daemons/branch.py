@@ -52,6 +52,7 @@ class Branch:
     def __init__(self, member, identities, stops, take=lambda identity, kind, message: None):
         self.member, self.identities, self.stops, self.number, self.take = member, identities, stops, 0, take
         self.ends, self.refused, self.box_epoch, self.box_flags = {}, set(), None, None
+        self.will_stop = False
 
     def announce(self, sequence=1):
         """Tell of the links between the member and its nodes."""
@@ -83,6 +84,10 @@ class Branch:
             self._tick(identity)
             self.serve(ADVERTISEMENT_SECONDS)
 
+    def stop(self):
+        """From the next `serve` on: every node gives up its session, begins another handshake, and stops."""
+        self.will_stop = True
+
     @property
     def open(self):
         """How many nodes have a session."""
@@ -90,6 +95,9 @@ class Branch:
 
     def serve(self, seconds=0.0):
         """Read what came, and answer what is to be answered."""
+        if self.will_stop:
+            self.will_stop, self.stops, self.refused = False, True, set()
+            self.ends = {each.id: Session(each.certificate, each.key, True) for each in self.identities}
         for each, _ in self.member.stream.receive(seconds):
             kind, destination, source, payload = each[1], each[8:24], each[24:40], each[48:]
             if kind == PING:

@@ -1,21 +1,27 @@
 #!/usr/bin/env python3
 """Invented nodes behind one link want all places for sessions, and honest ones find theirs: places_test.py BINARY"""
+import struct
 import threading
 import time
 import unittest
 
 from branch import Branch, invent
+from client import ADVERTISEMENT, INTERACTIVE, SEALED, SEALED_FLAG, TOPOLOGY, frame
+from conversation import HANDSHAKE
 from daemons import DaemonsTest, wait
-from member import Member
+from member import PING, PONG, Key, Member, advertisement, topology
 
-HOSTILE_ADDRESS = "127.9.0.1"
+HOSTILE_ADDRESS, OTHER_HOSTILE_ADDRESS = "127.9.0.1", "127.9.0.2"
+# Each hub lists itself and as many others as an advertisement has room for.
+HUBS, BEHIND_HUB = 3, 60
+REQUESTS_A_SECOND = 1_000
 
 
 class PlacesTest(DaemonsTest):
-    def branch(self, box, count, stops):
+    def branch(self, box, count, stops, address=HOSTILE_ADDRESS):
         """Nodes behind a hostile member, which a thread serves until the end of the test."""
         identities = invent(count, bytes.fromhex(box.id), stops)
-        branch = Branch(Member(box.port, HOSTILE_ADDRESS), identities, stops)
+        branch = Branch(Member(box.port, address), identities, stops)
         self.addCleanup(branch.member.stream.close)
         branch.announce()
         branch.begin()
@@ -60,6 +66,95 @@ class PlacesTest(DaemonsTest):
         self.pings(ann, box)
         self.pings(box, bob)
         wait("one of them was told that it gave way", lambda: len(branch.refused) > 0)
+
+    def test_nodes_that_had_sessions_stop_in_the_next_handshake(self):
+        box, (ann, _) = self.linked()
+        branches = [self.branch(box, 16, False, each) for each in (HOSTILE_ADDRESS, OTHER_HOSTILE_ADDRESS)]
+        wait("they have sessions", lambda: all(each.open == 16 for each in branches), 60)
+        for each in branches:
+            each.stop()
+        time.sleep(1)
+        # The box has never seen it.
+        late = self.daemon("late", box).start()
+        wait("it is linked", lambda: "late" in box.neighbours())
+        self.pings(late, box)
+        self.pings(box, ann)
+
+    def test_requests_in_many_names(self):
+        """Requests for sessions and records that nobody can open, of invented nodes with ids above that of the box: it is the client."""
+        box, (ann, bob) = self.linked()
+        flood = Requests(box)
+        self.addCleanup(flood.stop)
+        before = box.processor_seconds()
+        time.sleep(4)
+        spent, sent = box.processor_seconds() - before, flood.sent
+        self.pings(ann, box)
+        self.pings(box, bob)
+        self.assertEqual(box.neighbours().count("ann") + box.neighbours().count("bob"), 2)
+        # A handshake for each of them takes a third of a millisecond on a fast machine.
+        self.assertLess(spent / sent, 0.00015, f"{sent} requests in {spent:.2f} s of the processor")
+
+
+class Requests:
+    """A member in whose subtree invented nodes ask the box for sessions, in a thread."""
+
+    def __init__(self, box):
+        self.member, self.sent, self.box_epoch = Member(box.port, HOSTILE_ADDRESS), 0, None
+        self.names = self._announce()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self):
+        self._ended.set()
+        self._thread.join()
+        self.member.stream.close()
+
+    def _announce(self):
+        me, hubs, names = self.member, [Key() for _ in range(HUBS)], []
+        while len(names) < HUBS * BEHIND_HUB:
+            key = Key()
+            if key.id > me.box:
+                names.append(key)
+        self._tell(me.identity, [me.box, *(hub.id for hub in hubs)])
+        for number, hub in enumerate(hubs):
+            part = names[number::HUBS]
+            self._tell(hub, [me.identity.id, *(key.id for key in part)])
+            for key in part:
+                self._tell(key, [hub.id])
+        end = time.monotonic() + 10
+        while self.box_epoch is None:
+            assert time.monotonic() < end, "the box does not advertise its links"
+            self._read(0.1)
+        return names
+
+    def _tell(self, who, neighbours):
+        self.member.stream.send(advertisement(who, TOPOLOGY, 1, topology(neighbours)))
+        # As fast as the box verifies those of one link.
+        self._read(0.01)
+
+    def _read(self, seconds):
+        me = self.member
+        for each, _ in me.stream.receive(seconds):
+            if each[1] == PING:
+                me.stream.send(frame(PONG, each[48:], me.identity.id))
+            elif each[1] == ADVERTISEMENT and each[24:40] == me.box and each[48] == TOPOLOGY:
+                self.box_epoch = each[52:60]
+
+    def _run(self):
+        start = time.monotonic()
+        while not self._ended.is_set():
+            due = min(int((time.monotonic() - start) * REQUESTS_A_SECOND) - self.sent, 100)
+            if due > 0:
+                self.member.stream.send(b"".join(self._next() for _ in range(due)))
+            self._read(0.01)
+
+    def _next(self):
+        self.sent += 1
+        key, number = self.names[self.sent % len(self.names)], struct.pack(">Q", self.sent)
+        if self.sent // len(self.names) % 2:
+            return frame(SEALED, bytes([23, 254, 253]) + bytes(57), key.id, number, self.member.box, SEALED_FLAG, INTERACTIVE)
+        return frame(HANDSHAKE, self.box_epoch + key.epoch, key.id, number, self.member.box, 0, INTERACTIVE)
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ extension Simulation {
   }
 
   /// The next frames of invented nodes: at first, and then every two seconds, their advertisements; then beginnings of
-  /// handshakes. A node with the higher id asks for one, and the victim begins it.
+  /// handshakes. A node with the higher id asks for one, or sends a record that nobody can open, and the victim begins it.
   func halfHandshakes(of liar: Int) -> [UInt8] {
     if lieTicks % 200 == 1 {
       return claim.keys.reduce(into: []) { bytes, key in
@@ -128,7 +128,7 @@ extension Simulation {
     let key = claim.keys[number]
     let name = SessionName(
       local: key.id, peer: machines[victim].key.id, localEpoch: 1, peerEpoch: node.settings.epoch)
-    if !name.isClient { return handshake([], name) }
+    if !name.isClient { return lieCount & 2 == 0 ? handshake([], name) : record(name) }
     let session = key.beginSession(name, now: now)
     claim.handshakes[Claim.Pair(from: number, to: victim)] = session
     return handshakes(of: session, name)
@@ -160,6 +160,12 @@ extension Simulation {
       bytes += handshake([UInt8](datagram[..<count]), name)
     }
     return bytes
+  }
+
+  private func record(_ name: SessionName) -> [UInt8] {
+    frame(
+      .sealed, flags: FrameHeader.sealed, ttl: Limits.hopsMax, priority: .interactive, to: name.peer, from: name.local,
+      identifier: claim.nextIdentifier(), [UInt8](repeating: 0x5a, count: 60))
   }
 
   private func handshake(_ datagram: [UInt8], _ name: SessionName) -> [UInt8] {
