@@ -151,10 +151,11 @@ rm -f "$out/causeway.update"
 if [ -n "$update_key" ]; then
     step "update"
     bundle=$work/bundle
-    mkdir -p "$bundle/boot"
+    # All files in one directory: RAUC 1.13 makes no bundle with a directory in it. `slots` knows these names, and takes no other.
+    mkdir "$bundle"
     mv "$work/slot" "$bundle/slot.img"
-    cp "$work"/boot/a/* "$bundle/boot/"
-    rm "$bundle/boot/cmdline.txt"
+    cp "$work"/boot/a/* "$bundle/"
+    rm "$bundle/cmdline.txt"
     printf '[update]\ncompatible=causeway-%s\nversion=%s\n[bundle]\nformat=verity\n[image.system]\nfilename=slot.img\n' "$board" "$version" \
         > "$bundle/manifest.raucm"
     rauc bundle --cert="$update_certificate" --key="$update_key" "$bundle" "$out/causeway.update" > "$work/rauc.log" 2>&1 ||

@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 configuration=config.txt
 if mdel -i "$(card)" ::tryboot 2> /dev/null; then configuration=tryboot.txt; fi
 mcopy -n -i "$(card)" "::$configuration" "$work/config"
-slot=$(sed -n 's,^os_prefix=\(.*\)/$,\1,p' "$work/config")
+slot=$(sed -n 's,^os_prefix=\(.*\)/[[:space:]]*$,\1,p' "$work/config")
 mcopy -n -i "$(card)" "::$slot/kernel.gz" "::$slot/initrd" "::$slot/cmdline.txt" "$work/"
 gunzip "$work/kernel.gz"
 
