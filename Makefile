@@ -56,10 +56,11 @@ test-image: ## the cards of all boards, and the virtual board's in use: first st
 	CAUSEWAY_UPDATE_KEY=build/image/key/update.key python3 Tests/Image/image_test.py
 	for board in rpi4 rpi-zero-2w; do board/image/build.sh $$board && python3 Tests/Image/card_test.py $$board || exit 1; done
 
-test-package: build ## the package on Debian 12 and 13, and the scripts for OpenRC, BusyBox and sysvinit
+test-package: build ## the package on Debian 12 and 13, the scripts for OpenRC, BusyBox and sysvinit, and a card's shell of updates
 	@board/virtual/host-packages.sh amd64 arm64 package
 	python3 Tests/Package/deb_test.py
 	python3 Tests/Package/init_test.py
+	python3 Tests/Image/slots_test.py
 
 test-unit-file: ## the units of config and the README's installation, under systemd in the radio lab
 	@board/virtual/host-packages.sh amd64

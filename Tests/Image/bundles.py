@@ -4,6 +4,7 @@ A bundle is a squashfs, the hash tree over its blocks, a CMS signature over the 
 signature's length."""
 import pathlib
 import random
+import shlex
 import shutil
 import struct
 import subprocess
@@ -55,15 +56,17 @@ class Bundle:
 class Maker:
     """Makes bundles in a directory of its own. Those for which no `files` are given are small, and start nothing."""
 
-    FILES = {name: random.Random(name).randbytes(20000) for name in ("slot.img", "boot/kernel.gz", "boot/initrd")}
+    FILES = {name: random.Random(name).randbytes(20000) for name in ("slot.img", "kernel.gz", "initrd")}
 
-    def __init__(self, directory, signer):
-        self.directory, self.signer = directory, signer
+    def __init__(self, directory, signer, root=None):
+        """`root`: the root of another system, whose RAUC makes them. The directory and the keys are in it."""
+        self.directory, self.signer, self.root = directory, signer, root
         directory.mkdir(parents=True, exist_ok=True)
 
-    def make(self, name, version, board="virtual-arm64", signer=None, files=None, without=(), links=(), image="slot.img", manifest="",
+    def make(self, name, version, board="virtual-arm64", signer=None, files=None, without=(), pseudo=(), image="slot.img", manifest="",
              bundle_format="verity"):
-        """The path of a bundle. A value of `files` is bytes, or the path of a file."""
+        """The path of a bundle. A value of `files` is bytes, or the path of a file. `pseudo` has definitions of mksquashfs: RAUC itself puts
+        no link and no directory into a bundle, and whoever has the key can. They take the place of files of their name."""
         source, path = self.directory / f"{name}.d", self.directory / name
         shutil.rmtree(source, ignore_errors=True)
         path.unlink(missing_ok=True)
@@ -76,16 +79,29 @@ class Maker:
                 shutil.copy(content, target)
             else:
                 target.write_bytes(content)
-        for link, target in links:
-            (source / link).unlink(missing_ok=True)
-            (source / link).symlink_to(target)
         lines = ["[update]", f"compatible=causeway-{board}", *([f"version={version}"] if version else []), "[bundle]",
                  f"format={bundle_format}", *(["[image.system]", f"filename={image}"] if image else []), manifest]
         (source / "manifest.raucm").write_text("\n".join(lines) + "\n")
         signer = signer or self.signer
-        run("rauc", "bundle", f"--cert={signer.certificate}", f"--key={signer.key}", source, path)
+        words = [word for definition in pseudo for word in ("-p", definition)]
+        if pseudo:
+            words += ["-e", *(definition.split()[0] for definition in pseudo)]
+        run(*self.program("rauc"), "bundle", f"--cert={self.place(signer.certificate)}", f"--key={self.place(signer.key)}",
+            f"--mksquashfs-args={shlex.join(words)}", self.place(source), self.place(path))
         shutil.rmtree(source)
         return path
+
+    def program(self, name):
+        return ["chroot", self.root, "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", name] if self.root else [name]
+
+    def place(self, path):
+        """A path, as RAUC sees it."""
+        return pathlib.Path("/", path.relative_to(self.root)) if self.root else path
+
+    def content(self, path):
+        """The lines of what unsquashfs finds in a bundle: kind and rights first, and the path from `squashfs-root/` on last."""
+        done = subprocess.run([*self.program("unsquashfs"), "-ll", self.place(path)], check=True, capture_output=True, text=True)
+        return [line for line in done.stdout.splitlines() if "squashfs-root/" in line]
 
     def write(self, name, data):
         path = self.directory / name

@@ -5,6 +5,33 @@ from bundles import BLOCK, Bundle, Signer
 
 NEWER = "9.0.0"
 
+# Files that no update holds. FAT, where a slot's directory is, takes the first five for the slot's command line.
+UNEXPECTED_FILES = {
+    "cmdline.txt": "a-command-line",
+    "CMDLINE.TXT": "a-command-line-in-capital-letters",
+    "Cmdline.txt": "a-command-line-with-a-capital-letter",
+    "cmdline.txt.": "a-command-line-and-a-dot",
+    "cmdline.txt ": "a-command-line-and-a-blank",
+    "KERNEL.GZ": "a-second-kernel",
+    "kernel.gz ": "a-kernel-and-a-blank",
+    "config.txt": "a-choice-of-the-slot",
+    ".hidden": "a-hidden-file",
+    "a b.dtb": "a-blank-in-a-device-tree",
+    "cmdline.txt.dtb": "a-command-line-that-ends-as-a-device-tree",
+    "UPPER.dtb": "a-device-tree-in-capital-letters",
+}
+# What stands under a name and is no regular file, in mksquashfs' words.
+NO_REGULAR_FILES = {
+    "a-link-for-a-kernel": ("kernel.gz", "s 777 0 0 /usr/bin/busybox"),
+    "a-link-for-a-kernel-within": ("kernel.gz", "s 777 0 0 initrd"),
+    "a-link-for-a-slot": ("slot.img", "s 777 0 0 /usr/bin/busybox"),
+    "a-link-to-a-device-for-a-slot": ("slot.img", "s 777 0 0 /dev/causeway-slot-a"),
+    "a-directory": ("boot", "d 755 0 0"),
+    "a-link-to-a-directory": ("boot", "s 777 0 0 /etc"),
+    "a-device-for-an-initial-ram-disk": ("initrd", "c 600 0 0 1 5"),
+    "a-device-tree-that-is-a-link": ("board.dtb", "s 777 0 0 /etc/shadow"),
+}
+
 
 def exchanged(data, place):
     """The bytes with one of them changed."""
@@ -56,11 +83,13 @@ def false_updates(maker):
     yield maker.make("an-older-build-of-the-same-release", "0.1.0-20200101000000+fffffff"), older
     yield maker.make("without-a-version", None), "it has no version"
     yield maker.make("a-version-without-an-order", "latest"), "version"
-    yield maker.make("without-a-kernel", NEWER, without=["boot/kernel.gz"]), "it has no kernel.gz"
-    yield maker.make("without-an-initial-ram-disk", NEWER, without=["boot/initrd"]), "it has no initrd"
-    yield maker.make("with-a-link-for-a-kernel", NEWER, links=[("boot/kernel.gz", "/usr/bin/busybox")]), "it has an unexpected kernel.gz"
-    yield maker.make("with-a-command-line", NEWER, files={"boot/cmdline.txt": b"init=/bin/sh\n"}), "it has an unexpected cmdline.txt"
-    yield maker.make("with-a-hidden-file", NEWER, files={"boot/.hidden": b""}), "it has an unexpected .hidden"
+    yield maker.make("without-a-kernel", NEWER, without=["kernel.gz"]), "it has no kernel.gz"
+    yield maker.make("without-an-initial-ram-disk", NEWER, without=["initrd"]), "it has no initrd"
+    for name, what in UNEXPECTED_FILES.items():
+        yield maker.make(f"with-{what}", NEWER, files={name: b"init=/bin/sh\n"}), f"it has an unexpected “{name}”"
+    for what, (name, kind) in NO_REGULAR_FILES.items():
+        yield maker.make(f"with-{what}", NEWER, pseudo=[f"{name} {kind}"]), f"it has an unexpected “{name}”"
+    yield maker.make("a-kernel-for-a-slot", NEWER, image="kernel.gz"), "its image for a slot is not slot.img"
     yield maker.make("an-image-of-another-class", NEWER, image=None, manifest="[image.firmware]\nfilename=slot.img"), "it has no image for a slot"
 
 

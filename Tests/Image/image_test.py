@@ -207,9 +207,35 @@ def refuse_false_updates(board, board_card, maker):
     check("slot a runs" in (text := board.shell("causeway-update --status")) and "and is started" in text, "slot a runs, and is started", text)
 
 
+# What somebody may do to config.txt by hand, in sed's words, and whether it names a slot still.
+EDITS = {"s/$/\\r/": True, "1s/$/ /": True, "$a [pi4]\\nos_prefix=a/": False, "1d": False, "s,a/,c/,": False}
+
+
+def edit_configuration(board):
+    with step("config.txt as an editor on Windows leaves it names a slot; one that names none is an error, and no trial to leave") as remark:
+        write = "mkdir -p /run/card && mount /dev/causeway-boot /run/card && {}; umount /run/card"
+        board.shell(write.format("cp /run/card/config.txt /run/config.txt"))
+        for edit, is_right in EDITS.items():
+            board.shell(write.format(f"sed '{edit}' /run/config.txt > /run/card/config.txt"))
+            code, text = board.shell("causeway-update --status", check=False)
+            if is_right:
+                check(code == 0 and "slot a runs" in text and "and is started" in text, f"after {edit} slot a is started", text)
+            else:
+                check(code == 1 and text.startswith("slots: config.txt names no slot") and len(text.splitlines()) == 1, f"after {edit} it is an error", text)
+            code, text = board.shell("causeway-update --confirm", check=False)
+            check((code == 0) == is_right, f"after {edit} --confirm ends with {code}", text)
+            # What the timer does ten minutes after a start: nothing.
+            board.shell("systemctl start causeway-slot-failed", check=False)
+            result = board.shell("systemctl show --value --property Result causeway-slot-failed").strip()
+            check(result == "exec-condition", f"after {edit} the board does not restart", result)
+        board.shell(write.format("cp /run/config.txt /run/card/config.txt"))
+        remark(f"{len(EDITS)} edits")
+
+
 def update(board, board_card, maker, built):
-    files = {name: digest(built / path) for name, path in (("slot", "slot.img"), ("kernel.gz", "boot/kernel.gz"), ("initrd", "boot/initrd"))}
+    files = {name: digest(built / path) for name, path in (("slot", "slot.img"), ("kernel.gz", "kernel.gz"), ("initrd", "initrd"))}
     size = (built / "slot.img").stat().st_size
+    edit_configuration(board)
     refuse_false_updates(board, board_card, maker)
     foreign, small = maker.directory / "signed-by-a-stranger", maker.directory / "good.update"
 
@@ -300,7 +326,7 @@ def refuse_broken_installations(board, board_card):
 
 def downgrade(board, board_card, maker, built):
     with step("an older update is installed when it is asked for; it does not start, and the board goes back by itself"):
-        older = maker.make("an-older-one", "0.0.1", files={f"boot/{name}": built / "boot" / name for name in ("kernel.gz", "initrd")})
+        older = maker.make("an-older-one", "0.0.1", files={name: built / name for name in ("kernel.gz", "initrd")})
         board.shell("rm -f /run/u")
         board.send(older, "/run/older")
         refused(board.shell("causeway-update /run/older", check=False)[1], "--allow-downgrade was not given", "an older update")
