@@ -83,11 +83,11 @@ class Maker:
                  f"format={bundle_format}", *(["[image.system]", f"filename={image}"] if image else []), manifest]
         (source / "manifest.raucm").write_text("\n".join(lines) + "\n")
         signer = signer or self.signer
-        words = [word for definition in pseudo for word in ("-p", definition)]
+        arguments = [word for definition in pseudo for word in ("-p", definition)]
         if pseudo:
-            words += ["-e", *(definition.split()[0] for definition in pseudo)]
+            arguments += ["-e", *(definition.split()[0] for definition in pseudo)]
         run(*self.program("rauc"), "bundle", f"--cert={self.place(signer.certificate)}", f"--key={self.place(signer.key)}",
-            f"--mksquashfs-args={shlex.join(words)}", self.place(source), self.place(path))
+            *([f"--mksquashfs-args={shlex.join(arguments)}"] if arguments else []), self.place(source), self.place(path))
         shutil.rmtree(source)
         return path
 
