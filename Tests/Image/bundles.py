@@ -92,7 +92,11 @@ class Maker:
         return path
 
     def program(self, name):
-        return ["chroot", self.root, "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", name] if self.root else [name]
+        if not self.root:
+            return [name]
+        # RAUC 1.8 opens its own descriptors by /proc.
+        return ["unshare", "--mount", "sh", "-c", 'mount -t proc proc "$0/proc" && exec chroot "$0" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"',
+                self.root, name]
 
     def place(self, path):
         """A path, as RAUC sees it."""
