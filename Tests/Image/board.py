@@ -72,7 +72,7 @@ class Board:
             subprocess.run(["ssh", "-q", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes",
                             "-i", self.key, "-p", str(self.port), "root@127.0.0.1", f"cat > {target}"], stdin=source, check=True, timeout=300)
 
-    def wait(self, command, seconds=400):
+    def wait(self, command, seconds=900):
         """Until a command on the board succeeds; what it printed."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -87,7 +87,7 @@ class Board:
             time.sleep(1)
         raise AssertionError(f"`{command}` does not succeed within {seconds} s")
 
-    def wait_end(self, seconds=300):
+    def wait_end(self, seconds=900):
         """Until it is switched off, or restarts."""
         self.process.wait(seconds)
 

@@ -47,13 +47,15 @@ class Card:
 
     def __init__(self, directory, air):
         self.directory, self.air = directory, air
+        self.board = None   # That was started last.
         self.key, self.image = directory / "ssh", directory / "card.img"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.key], check=True)
         subprocess.run(["cp", "--sparse=always", BUILT / "causeway.img", self.image], check=True)
         card(self.image, "mcopy", f"{self.key}.pub", "::authorized_keys")
 
     def start(self, drive=None):
-        return Board(self.image, self.key, self.directory / "console.log", self.air, drive)
+        self.board = Board(self.image, self.key, self.directory / "console.log", self.air, drive)
+        return self.board
 
     def digest(self):
         """Of the partitions that the board is started from."""
@@ -347,7 +349,6 @@ def main():
         maker, built = Maker(pathlib.Path(directory) / "updates", signer), contents(pathlib.Path(directory) / "built")
         size = (BUILT / "causeway.img").stat().st_size, (BUILT / "causeway.img.zst").stat().st_size
         print(f"image {size[0] / 1e6:.0f} MB, compressed {size[1] / 1e6:.1f} MB", flush=True)
-        board = None
         try:
             board = first_start(board_card)
             with step("after a restart it is the same box, and what was written to the root is gone"):
@@ -381,8 +382,8 @@ def main():
                 shutil.copytree(directory, os.environ["KEEP"], dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.img", "wheels", "uart?", "air"))
             raise
         finally:
-            if board:
-                board.cut()
+            if board_card.board:
+                board_card.board.cut()
             air.stop()
     print("passed")
 
