@@ -65,8 +65,9 @@ class Maker:
 
     def make(self, name, version, board="virtual-arm64", signer=None, files=None, without=(), pseudo=(), image="slot.img", manifest="",
              bundle_format="verity"):
-        """The path of a bundle. A value of `files` is bytes, or the path of a file. `pseudo` has definitions of mksquashfs: RAUC itself puts
-        no link and no directory into a bundle, and whoever has the key can. They take the place of files of their name."""
+        """The path of a bundle. A value of `files` is bytes, or the path of a file. `pseudo` has pseudo-file
+        definitions of mksquashfs, which replace files of their name: RAUC rejects links and directories, and the holder of the key need
+        not ask RAUC."""
         source, path = self.directory / f"{name}.d", self.directory / name
         shutil.rmtree(source, ignore_errors=True)
         path.unlink(missing_ok=True)
