@@ -1,43 +1,6 @@
 import Frame
 import Primitives
 
-/// What happened in a seal, for its owner.
-public enum SealEvent: Equatable {
-  /// Data flows under new keys, this many milliseconds after the first handshake datagram.
-  case opened(milliseconds: UInt64)
-  /// A handshake failed; another one follows while there is data to send.
-  case failed(SessionFailure)
-  /// The session was refused and no data flows. `byPeer`: the peer refused.
-  case refused(SealRefusal, byPeer: Bool)
-  /// The application must call `decide`. The other end's certificates in DER, its own first.
-  case decisionWanted(chain: [[UInt8]])
-}
-
-/// Why no session with a peer exists, as far as the last attempt showed.
-public enum SealObstacle: Equatable, Sendable {
-  /// One end refused the other. `byPeer`: the peer did.
-  case refused(SealRefusal, byPeer: Bool)
-  /// The last handshake failed, or the peer ended the session (`.busy`).
-  case failed(SessionFailure)
-  /// This node has no place for another handshake or another peer.
-  case noPlaceHere
-}
-
-/// What `Seal.nextFrame` wrote: the whole payload of a frame.
-public enum SealFrame: Equatable {
-  case handshake(byteCount: Int)
-  case sealed(byteCount: Int)
-}
-
-/// The content of an opened payload.
-public enum Opened: Equatable {
-  /// A hello between the two seals, already handled. It names the channel epoch of the other end; nil when the hello
-  /// was not accepted.
-  case hello(channelEpoch: UInt64?)
-  /// Bytes 1 … of the plaintext are a payload of this frame type.
-  case payload(type: UInt8, byteCount: Int)
-}
-
 /// End-to-end encryption with one peer: begins, confirms and renews sessions. A failed handshake never affects a
 /// working session.
 ///
