@@ -169,7 +169,7 @@ extension Node {
   /// A place for a node that is not known, in a full database.
   private func findPlace(for source: NodeID, on slot: Int, _ now: Instant) throws(FrameRefusal) -> Mesh.Place {
     let place = mesh.place(for: source) {
-      associations.association(with: $0) != nil || trust?.isKnown($0) ?? false
+      associations.association(with: $0) != nil || trust?.isPinnedByOperator($0) ?? false
     }
     if let place { return place }
     journal.record(.warning, .nodesFull, at: now, UInt64(mesh.nodeCount), UInt64(Limits.nodesMax))
