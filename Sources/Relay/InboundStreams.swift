@@ -85,7 +85,8 @@ final class InboundStreams {
     if count < 0 && (csystem_errno() == EAGAIN || csystem_errno() == EINTR) { return }
     if count <= 0 { return end(stream) }
     stream.bytesTaken += count
-    switch gate.receive(UnsafeRawBufferPointer(rebasing: scratch.incoming[..<count]), from: stream.number, now: loop.now) {
+    let bytes = UnsafeRawBufferPointer(rebasing: scratch.incoming[..<count])
+    switch gate.receive(bytes, from: stream.number, now: loop.now) {
     case .incomplete: return
     case .waits:
       stream.isWaiting = true
