@@ -42,7 +42,8 @@ func commandPipe(_ words: CommandWords) -> CInt {
     }
     let word = arguments.count == (isListening ? 1 : 2) ? arguments[arguments.count - 1] : "pipe"
     guard let type = serviceType(word) else {
-      throw CommandFailure(saying: "“\(shown(word))” is not accepted; expected \(LocalOptions.typeAccepted)", ExitCode.usage)
+      throw CommandFailure(
+        saying: "“\(shown(word))” is not accepted; expected \(LocalOptions.typeAccepted)", ExitCode.usage)
     }
     if isListening { try listen(options, rule, type) } else { try send(options, arguments[0], type) }
   }

@@ -199,7 +199,8 @@ private func target(
     // A pin of first use may not be saved yet.
     if operation == .unpin && mayBeName { return Target(id: .none, name: word) }
     throw CommandFailure(
-      saying: "nobody is called “\(shown(word))”, no known id begins so; “causeway status” shows peers and refused strangers")
+      saying:
+        "nobody is called “\(shown(word))”, no known id begins so; “causeway status” shows peers and refused strangers")
   }
   var list = ""
   for target in found { list += list.utf8.isEmpty ? target.id.text : ", " + target.id.text }

@@ -37,14 +37,20 @@ public struct TextBuilder {
   /// - Of combining marks in a row three stay, and “?” stands for the others.
   ///
   /// Pass whole texts: a character cut in two gives “??”.
-  public mutating func add(untrusted text: some Sequence<UInt8>) { add(text, Cleaning(keepsQuotes: false, keepsBlanks: false)) }
+  public mutating func add(untrusted text: some Sequence<UInt8>) {
+    add(text, Cleaning(keepsQuotes: false, keepsBlanks: false))
+  }
 
   /// Adds a whole message, which may hold text of others: as `add(untrusted:)`, but quotation marks stay. Text of others in a
   /// quotation of it has passed `shown` before.
-  public mutating func add(message text: some Sequence<UInt8>) { add(text, Cleaning(keepsQuotes: true, keepsBlanks: false)) }
+  public mutating func add(message text: some Sequence<UInt8>) {
+    add(text, Cleaning(keepsQuotes: true, keepsBlanks: false))
+  }
 
   /// Adds text whose blanks matter: what is typed here, a line of a file. As `add(message:)`, but blanks stay.
-  public mutating func add(verbatim text: some Sequence<UInt8>) { add(text, Cleaning(keepsQuotes: true, keepsBlanks: true)) }
+  public mutating func add(verbatim text: some Sequence<UInt8>) {
+    add(text, Cleaning(keepsQuotes: true, keepsBlanks: true))
+  }
 
   private struct Cleaning {
     let keepsQuotes: Bool

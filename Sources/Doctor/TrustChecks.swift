@@ -53,7 +53,8 @@ extension Doctor {
 
   private func identity(_ anchors: TrustAnchors) -> [Finding] {
     let path = machine.path(configuration.node.stateDirectory)
-    guard machine.exists(configuration.node.stateDirectory) else { return [] }
+    // `PlaceChecks` reports what is no directory.
+    guard machine.exists(configuration.node.stateDirectory + "/.") else { return [] }
     do throws(IdentityError) {
       let directory = try StateDirectory(path)
       // Before the first start there is no key.

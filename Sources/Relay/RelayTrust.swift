@@ -313,7 +313,8 @@ extension TrustKeeper {
       if !name.utf8.isEmpty { text += " as “\(shown(name))”" }
       if let former, former != id { text += " instead of \(former.text)" }
       if let displaced {
-        text += "; all places were taken: the unverified pin of \(displaced.node.text) as “\(shown(displaced.name))” gave way"
+        text +=
+          "; all places were taken: the unverified pin of \(displaced.node.text) as “\(shown(displaced.name))” gave way"
       }
       return text
     case .unpin:

@@ -41,7 +41,8 @@ private func verbatim(_ text: String) -> String {
   }
 
   @Test func `names of every script are shown as they are`() {
-    for name in ["Zoë", "Đặng Thị Hồng", "कृष्ण", "สมชายที่นี่", "שָׁלוֹם", "محمّد", "தமிழ்", "නිමල්", "김철수", "田中", "e\u{323}\u{302}"] {
+    for name in ["Zoë", "Đặng Thị Hồng", "कृष्ण", "สมชายที่นี่", "שָׁלוֹם", "محمّد", "தமிழ்", "නිමල්", "김철수", "田中", "e\u{323}\u{302}"]
+    {
       #expect(shown(name) == name)
       #expect(shown(name).utf8.elementsEqual(name.utf8))
     }
@@ -49,7 +50,8 @@ private func verbatim(_ text: String) -> String {
 
   @Test func `a message keeps its quotation marks, and no rows of blanks`() {
     #expect(message("“bob” is here") == "“bob” is here")
-    #expect(message("he said \"hi\"" + String(repeating: "\u{3000}", count: 60) + "<bob> yes") == "he said \"hi\" <bob> yes")
+    #expect(
+      message("he said \"hi\"" + String(repeating: "\u{3000}", count: 60) + "<bob> yes") == "he said \"hi\" <bob> yes")
     #expect(message("a\u{1B}[2Jb\u{202E}") == "a?[2Jb?")
   }
 

@@ -104,16 +104,23 @@ final class Box: LinkDriverDelegate {
     if let slot = driver.slot { node.handle(.linkClosed(slot), now: now) }
   }
 
-  /// What the node wants at the end of a wake-up.
+  /// What the node wants at the end of a wake-up, and at those that follow at once.
   func drain() {
-    while let output = node.nextOutput(now: now) {
-      switch output {
-      case .transmit: driver.transmit()
-      case .close: driver.finish()
-      case .messageWaiting(let peer, let pending):
-        if node.takeMessage(from: peer, pending.lane, now: now) != nil { messageCount += 1 }
-      case .dial, .peer, .decisionWanted, .completed, .datagram, .epochRaised, .session: break
+    var hadOutput = true
+    while hadOutput {
+      hadOutput = false
+      while let output = node.nextOutput(now: now) {
+        hadOutput = true
+        switch output {
+        case .transmit: driver.transmit()
+        case .close: driver.finish()
+        case .messageWaiting(let peer, let pending):
+          if node.takeMessage(from: peer, pending.lane, now: now) != nil { messageCount += 1 }
+        case .dial, .peer, .decisionWanted, .completed, .datagram, .epochRaised, .session: break
+        }
       }
+      // A wake-up takes a part of the messages that wait.
+      io.now = now + .microseconds(1)
     }
     driver.wakeUpEnded()
   }

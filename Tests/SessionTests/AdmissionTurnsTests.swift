@@ -28,7 +28,8 @@ import Testing
       version: 1, depth: depth, admitter: Self.address(admitter), admission: none, acceptance: none)
     table.enter(
       MemberRecord(
-        session: table.id, address: Self.address(member), point: PublicPoint(InlineArray(repeating: 4)), ticket: ticket))
+        session: table.id, address: Self.address(member), point: PublicPoint(InlineArray(repeating: 4)), ticket: ticket)
+    )
   }
 
   private func members(_ table: SessionTable) -> [UInt64] { table.members.map { $0.node.high } }
