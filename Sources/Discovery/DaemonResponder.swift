@@ -1,6 +1,7 @@
 import Bearer
 import CAvahi
 import CSystem
+import Primitives
 import Reactor
 
 /// The machine's avahi-daemon, over D-Bus with libavahi-client.

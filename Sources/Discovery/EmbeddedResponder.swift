@@ -1,6 +1,7 @@
 import Bearer
 import CAvahi
 import CSystem
+import Primitives
 import Reactor
 
 /// libavahi-core's responder inside this process, for machines without avahi-daemon. It tracks the kernel's interfaces

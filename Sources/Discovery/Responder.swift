@@ -1,6 +1,7 @@
 import Bearer
 import CAvahi
 import CSystem
+import Primitives
 
 /// A multicast DNS responder: the machine's avahi-daemon, or the one inside this process.
 protocol Responder: AnyObject {

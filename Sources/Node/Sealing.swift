@@ -1,6 +1,7 @@
 import Channel
 import Frame
 import Journal
+import Link
 import Mesh
 import Primitives
 import Seal

@@ -1,3 +1,5 @@
+import Primitives
+
 /// The order in which addresses of a session get its places, when more are joined than there are places: because merges
 /// crossed, or because a member admitted too many.
 ///
