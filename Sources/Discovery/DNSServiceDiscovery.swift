@@ -126,17 +126,11 @@ public final class DNSServiceDiscovery {
     }
   }
 
-  /// A node with this hint has proved its key at this address, which it dialled from or was dialled at: its services keep their
-  /// places.
+  /// A node with this hint has proved its key at this address, which it dialled from or was dialled at: its service keeps its
+  /// place.
   public func proved(_ remote: RemoteAddress, hint: UInt64) {
-    guard case .ip(var host) = remote else { return }
-    host.port = 0
-    for service in table.services {
-      guard let candidate = service.candidate, candidate.hint == hint || candidate.address == remote else { continue }
-      guard candidate.host == host else { continue }
-      service.isProven = true
-      service.failedDials = 0
-    }
+    guard case .ip(let place) = remote else { return }
+    table.prove(hint, at: place)
   }
 
   /// Interfaces or their addresses have changed: services at addresses outside their networks are checked again.
@@ -413,7 +407,7 @@ extension DNSServiceDiscovery: ResponderOwner {
     // world.
     if isNew && !mayDial(endpoint, for: service) { return lookupFailed(service) }
     // Another place is another machine, until it has proved to be the same one.
-    if candidate != service.candidate { (service.isProven, service.failedDials) = (false, 0) }
+    if candidate != service.candidate { (service.provenBy, service.failedDials) = (nil, 0) }
     service.phase = .known
     service.failures = 0
     service.isOffLink = false

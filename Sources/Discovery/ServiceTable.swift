@@ -33,14 +33,19 @@ final class Service {
   var failures = 0
   /// Failed dials of its address since a node proved its key there.
   var failedDials = 0
-  /// A node has proved its key at its address.
-  var isProven = false
+  /// The hint of the node that proved its key at its address and keeps this place by it.
+  var provenBy: UInt64?
+  var isProven: Bool { provenBy != nil }
   /// The last result was an address outside the interface's network.
   var isOffLink = false
   /// False after a change of responder, until the new one has found the service.
   var isConfirmed = true
 
   init(_ key: ServiceKey) { self.key = key }
+
+  func isHeard(like other: Service) -> Bool {
+    key.interface == other.key.interface && key.networkProtocol == other.key.networkProtocol
+  }
 
   /// The machine that announces it, as far as it is known; all of one interface of which no address is known are one machine.
   struct Machine: Equatable {
@@ -96,6 +101,8 @@ final class ServiceTable {
   private(set) var services: [Service] = []
   /// Services that found the table full since the last `takeRefusals`: others, or they themselves, are unknown.
   private(set) var refusals = 0
+  /// Whose turn the last look-up was.
+  private var turn = 0
 
   func find(_ key: ServiceKey) -> Service? { services.first { $0.key == key } }
 
@@ -129,6 +136,28 @@ final class ServiceTable {
     }
   }
 
+  /// A node has proved its key at this place, and keeps one service by it on each interface and with each IP version: it can
+  /// announce any number of names with its own hint, or with none. The one at the very place is kept, else the one that has been.
+  func prove(_ hint: UInt64, at place: IPEndpoint) {
+    var host = place
+    host.port = 0
+    let claiming = services.filter {
+      guard let candidate = $0.candidate, candidate.host == host else { return false }
+      return candidate.hint == hint || candidate.hint == 0 && candidate.address == .ip(place)
+    }
+    var kept: [Service] = []
+    let ranked =
+      claiming.filter { $0.candidate?.address == .ip(place) } + claiming.filter { $0.provenBy == hint } + claiming
+    for service in ranked where !kept.contains(where: { $0.isHeard(like: service) }) { kept.append(service) }
+    for service in services where service.provenBy == hint && kept.contains(where: { $0.isHeard(like: service) }) {
+      service.provenBy = nil
+    }
+    for service in kept {
+      service.provenBy = hint
+      service.failedDials = 0
+    }
+  }
+
   func remove(_ service: Service) { services.removeAll { $0 === service } }
 
   func takeRefusals() -> Int {
@@ -141,19 +170,28 @@ final class ServiceTable {
     services.reduce(0) { $1.candidate?.leads(whereLeads: candidate) == true ? $0 + 1 : $0 }
   }
 
-  /// The next service to look up, within `lookupsMax`.
+  /// The next service to look up, within `lookupsMax`: in turn the oldest that waits, one whose rest is over, and the newest that
+  /// waits. A name that is only announced holds a look-up for 5 s: a real one behind hundreds of them would wait for all.
   func nextToLookUp(_ now: Instant) -> Service? {
     var busy = 0
-    var next: Service?
+    var oldest: Service?
+    var newest: Service?
+    var rested: (service: Service, since: Instant)?
     for service in services {
       switch service.phase {
-      case .waiting: next = next ?? service
+      case .waiting: (oldest, newest) = (oldest ?? service, service)
       case .lookingUp: busy += 1
       case .known: break
-      case .resting(let until): if until <= now { next = next ?? service }
+      case .resting(let until): if until <= now && until < rested?.since ?? .never { rested = (service, until) }
       }
     }
-    return busy < Self.lookupsMax ? next : nil
+    if busy >= Self.lookupsMax { return nil }
+    turn = (turn + 1) % 3
+    switch turn {
+    case 0: return newest ?? rested?.service
+    case 1: return oldest ?? rested?.service
+    case _: return rested?.service ?? oldest
+    }
   }
 
   /// The earliest end of a pause.

@@ -273,6 +273,42 @@ struct ServiceTests {
     #expect(!real.isProven, "another machine")
   }
 
+  @Test func `one key keeps one place, however many names lead to it`() throws {
+    let stage = try Stage()
+    let place = IPEndpoint(high: 0, low: 0xFFFF_0A00_0001, port: 7777, scope: 0)
+    for number in 0..<ServiceTable.servicesMax {
+      var key = Stage.key(0)
+      // Half of them have the node's hint, the others have none.
+      let name = hexadecimal(NodeID(high: 7, low: UInt64(number)))
+      key.name = Array((number % 2 == 0 ? name : "name \(number)").utf8)
+      stage.answer(try #require(stage.find(key)), 0x0A00_0001)
+    }
+    stage.discovery.proved(.ip(place), hint: 7)
+    #expect(stage.discovery.table.services.count { $0.isProven } == 1)
+    for number in 0..<ServiceTable.servicesMax {
+      #expect(stage.find(Stage.key(5000 + number)) != nil, "a newcomer finds a place")
+    }
+    #expect(stage.discovery.table.services.count { $0.isProven } == 1, "the real one stays")
+    #expect(stage.listener.present.contains { $0.hint == 7 })
+  }
+
+  @Test func `a node keeps a place on each interface, at the very address where it proved its key`() throws {
+    let stage = try Stage()
+    let here = try #require(stage.find(Stage.key(7))), there = try #require(stage.find(Stage.key(7, interface: 3)))
+    var key = Stage.key(0)
+    key.name = Array(hexadecimal(NodeID(high: 7, low: 1)).utf8)
+    let other = try #require(stage.find(key))
+    stage.answer(here, 0x0A00_0001, port: 9)
+    stage.answer(there, 0x0A00_0001)
+    stage.answer(other, 0x0A00_0001)
+    stage.discovery.proved(.ip(IPEndpoint(high: 0, low: 0xFFFF_0A00_0001, port: 55_555, scope: 0)), hint: 7)
+    #expect(here.isProven && there.isProven && !other.isProven, "it dialled: the first one")
+    stage.discovery.proved(.ip(IPEndpoint(high: 0, low: 0xFFFF_0A00_0001, port: 7777, scope: 0)), hint: 7)
+    #expect(!here.isProven && there.isProven && other.isProven, "it was dialled")
+    stage.discovery.proved(.ip(IPEndpoint(high: 0, low: 0xFFFF_0A00_0001, port: 55_555, scope: 0)), hint: 7)
+    #expect(!here.isProven && there.isProven && other.isProven, "as before")
+  }
+
   @Test func `events of a responder that was replaced count for nothing`() throws {
     let stage = try Stage()
     let service = try #require(stage.find(Stage.key(5)))
@@ -382,6 +418,34 @@ struct ServiceTableTests {
     #expect(started == ServiceTable.lookupsMax)
     table.services[0].phase = .known
     #expect(table.nextToLookUp(.zero) != nil)
+  }
+
+  @Test func `of three look-ups one is the oldest's, one the newcomer's, one of a service that has rested`() {
+    let table = ServiceTable()
+    for number in 0..<200 { _ = table.insert(Stage.key(number), evicting: { _ in }) }
+    while let service = table.nextToLookUp(.zero) { service.phase = .lookingUp }
+    let newcomer = table.insert(Stage.key(5000), evicting: { _ in })
+    let oldest = table.services.first { $0.phase == .waiting }
+    let ended = Array(table.services.filter { $0.phase == .lookingUp }.prefix(3))
+    for service in ended { service.phase = .resting(until: .never) }
+    ended[2].phase = .resting(until: .zero)
+    var turns: [Service] = []
+    while let service = table.nextToLookUp(.zero) {
+      service.phase = .lookingUp
+      turns.append(service)
+    }
+    #expect(turns.count == 3)
+    #expect(turns.contains { $0 === newcomer }, "two hundred silent names do not keep it waiting")
+    #expect(turns.contains { $0 === oldest })
+    #expect(turns.contains { $0 === ended[2] })
+  }
+
+  @Test func `of the services that have rested the one that has waited longest is next`() {
+    let table = ServiceTable()
+    for number in 0..<3 {
+      table.insert(Stage.key(number), evicting: { _ in })?.phase = .resting(until: Instant(nanoseconds: UInt64(9 - number)))
+    }
+    #expect(table.nextToLookUp(Instant(nanoseconds: 100)) === table.services[2])
   }
 
   @Test func `a resting service is looked up again when its rest ends`() {
