@@ -443,7 +443,8 @@ struct ServiceTableTests {
   @Test func `of the services that have rested the one that has waited longest is next`() {
     let table = ServiceTable()
     for number in 0..<3 {
-      table.insert(Stage.key(number), evicting: { _ in })?.phase = .resting(until: Instant(nanoseconds: UInt64(9 - number)))
+      let service = table.insert(Stage.key(number), evicting: { _ in })
+      service?.phase = .resting(until: Instant(nanoseconds: UInt64(9 - number)))
     }
     #expect(table.nextToLookUp(Instant(nanoseconds: 100)) === table.services[2])
   }
