@@ -63,6 +63,8 @@ final class EmbeddedResponder: Responder {
     config.enable_wide_area = 0
     config.enable_reflector = 0
     config.allow_point_to_point = 1
+    // A cable that is plugged in is a new network: the service is announced there, and others are asked for.
+    config.use_iff_running = 1
     config.n_cache_entries_max = CUnsignedInt(Self.cachedRecordsMax)
     for interface in settings.interfaces {
       config.allow_interfaces = avahi_string_list_add(config.allow_interfaces, interface)

@@ -192,6 +192,19 @@ class AnnouncementsTest(DaemonsTest):
         print(f"linked after {spent:.1f} s", file=sys.stderr)
         self.assertLess(spent, 30)
 
+    def test_a_box_whose_cable_is_plugged_in_is_linked_at_once(self):
+        first, second = self.box("first", 1).start(), self.box("second", 2)
+        self.bridge.run("ip", "link", "set", "port2", "down")
+        second.start()
+        # Each has asked 15 s after its start, and asks again after 31 s.
+        time.sleep(17)
+        begun = time.monotonic()
+        self.bridge.run("ip", "link", "set", "port2", "up")
+        wait("the second box is linked", lambda: first.neighbours() == ["second"], SECONDS)
+        spent = time.monotonic() - begun
+        print(f"linked {spent:.1f} s after its cable was plugged in", file=sys.stderr)
+        self.assertLess(spent, 10)
+
     def test_a_box_whose_every_name_was_claimed_is_announced_again_when_the_rival_has_left(self):
         network, box = self.stranger(9), self.box("first", 1)
 
