@@ -215,10 +215,10 @@ class AnchorsTest(DaemonsTest):
         code, out, err = box.run("config", "check")
         self.assertEqual((code, err.count("\n")), (0, 1), err)
         self.assertIn("note: the revocation list of CN=one is by no authority", err)
-        code, lines = self.findings(box, "anchors")
-        self.assertEqual((code, lines[0][:4]), (0, "note"), lines)
+        _, lines = self.findings(box, "anchors")
+        self.assertEqual([line[:4] for line in lines], ["note"])
         box.start()
-        self.assertIn("1 revocation lists (1 by no authority here)", box.run("status")[1])
+        self.assertIn("1 revocation lists (1 by no authority here)", " ".join(box.run("status")[1].split()))
         self.assertNotIn("trust", self.faults(box))
 
     def test_an_authority_for_other_uses_admits_nobody(self):

@@ -136,13 +136,13 @@ class ConsentTest(PeopleTest):
         self.addCleanup(mallory.stop)
         mallory.start()
         terminal = self.receiver()
-        told = "a”. Accept? [y/N] y\u3000\u2800\u3000“b" + "\u0301" * 9
+        told = "a”. Accept? [y|N] y\u3000\u2800\u3000“b" + "\u0301" * 9
         Offer(self.application(mallory, "offers"), self.type, told, [told], 3)
         terminal.wait("it is asked", lambda: "Accept? [y/N] " in terminal.line and "offers" in terminal.line)
         self.assertRegex(
             terminal.line,
             rf"^\(NOT verified, {mallory.id[:8]}\) “bob' \(verified, b0b01234\) 'bob” offers "
-            "“a'\\. Accept\\? \\[y/N\\] y 'b\u0301{3}\\?”, 1 file, 3 B; [0-9.]+ .B free")
+            "“a'\\. Accept\\? \\[y\\|N\\] y 'b\u0301{3}\\?”, 1 file, 3 B; [0-9.]+ .B free")
 
     def test_a_yes_that_was_typed_before_the_question_accepts_no_invitation(self):
         terminal = self.asks("accept", self.type)

@@ -61,7 +61,7 @@ class PlacesTest(DaemonsTest):
 
     def test_sixty_four_nodes_with_sessions(self):
         box, (ann, bob) = self.linked()
-        branch = self.branch(box, 64, stops=False)
+        branch = self.branch(box, 72, stops=False)
         wait("most of them have a session", lambda: branch.open >= 60, 60)
         self.pings(ann, box)
         self.pings(box, bob)
