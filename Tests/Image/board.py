@@ -49,6 +49,8 @@ class Board:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
+        # A connection for all commands: a handshake takes the emulated processor seconds. Commands that find none make their own.
+        self.control, self.connection = key.parent / f"ssh-{self.port}", None
         self.began = time.monotonic()
         environment = {**os.environ, **({"CAUSEWAY_DRIVE": drive} if drive else {})}
         uarts = [word for number, path in enumerate(air.sockets) for word in (
@@ -59,18 +61,26 @@ class Board:
                  *uarts],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, start_new_session=True)
 
+    def ssh(self, *words):
+        common = ["ssh", "-q", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=30", "-o",
+                  "IdentitiesOnly=yes", "-i", self.key, "-p", str(self.port), "-S", self.control, "root@127.0.0.1"]
+        if not self.connection or self.connection.poll() is not None:
+            self.control.unlink(missing_ok=True)
+            self.connection = subprocess.Popen([*common, "-M", "-N"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            end = time.monotonic() + 30
+            while not self.control.exists() and self.connection.poll() is None and time.monotonic() < end:
+                time.sleep(0.1)
+        return [*common, *words]
+
     def shell(self, command, check=True, timeout=120, stdin=subprocess.DEVNULL):
-        words = ["ssh", "-q", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=10", "-o",
-                 "IdentitiesOnly=yes", "-i", self.key, "-p", str(self.port), "root@127.0.0.1", command]
-        done = subprocess.run(words, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout)
+        done = subprocess.run(self.ssh(command), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout)
         if check and done.returncode != 0:
             raise AssertionError(f"`{command}` ended with {done.returncode}: {done.stdout}")
         return done.stdout if check else (done.returncode, done.stdout)
 
     def send(self, path, target):
         with open(path, "rb") as source:
-            subprocess.run(["ssh", "-q", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes",
-                            "-i", self.key, "-p", str(self.port), "root@127.0.0.1", f"cat > {target}"], stdin=source, check=True, timeout=300)
+            subprocess.run(self.ssh(f"cat > {target}"), stdin=source, check=True, timeout=600)
 
     def wait(self, command, seconds=900):
         """Until a command on the board succeeds; what it printed."""
@@ -96,6 +106,9 @@ class Board:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
+        if self.connection:
+            self.connection.kill()
+            self.connection.wait()
 
     def __enter__(self):
         return self

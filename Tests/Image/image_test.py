@@ -265,7 +265,7 @@ def update(board, board_card, maker, built):
                 board.wait_end()
             else:
                 # The minute until the confirmation stands still.
-                board.shell("systemctl kill --signal STOP causeway-slot")
+                board.wait("test \"$(systemctl is-active causeway-slot)\" = activating && systemctl kill --signal STOP causeway-slot")
                 board.send(small, "/run/small")
                 text = board.shell("causeway-update --status; causeway-update /run/small; rauc install /run/small; causeway-update --back; "
                                    "causeway-update --status", check=False)[1]
