@@ -80,7 +80,7 @@ class Board:
 
     def send(self, path, target):
         with open(path, "rb") as source:
-            subprocess.run(self.ssh(f"cat > {target}"), stdin=source, check=True, timeout=600)
+            subprocess.run(self.ssh(f"cat > {target}"), stdin=source, check=True, timeout=1800)
 
     def wait(self, command, seconds=900):
         """Until a command on the board succeeds; what it printed."""

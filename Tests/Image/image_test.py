@@ -379,7 +379,7 @@ def main():
             board = downgrade(board, board_card, maker, built)
         except BaseException:
             if os.environ.get("KEEP"):
-                shutil.copytree(directory, os.environ["KEEP"], dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.img", "wheels", "uart?", "air"))
+                shutil.copytree(directory, os.environ["KEEP"], dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.img", "wheels", "uart?", "air", "ssh-*"))
             raise
         finally:
             if board_card.board:
