@@ -53,6 +53,7 @@ image: ## a card for a board: build/image/BOARD/causeway.img (BOARD=rpi4, rpi-ze
 test-image: ## the cards of all boards, and the virtual board's in use: first start, restart, false updates, an update, cut after every write
 	@rm -rf build/image/key; board/image/update-key.sh build/image/key/update.key
 	$(MAKE) image BOARD=virtual-arm64 UPDATE_KEY=build/image/key/update.key
+	python3 Tests/Image/slots_test.py Bundles
 	CAUSEWAY_UPDATE_KEY=build/image/key/update.key python3 Tests/Image/image_test.py
 	for board in rpi4 rpi-zero-2w; do board/image/build.sh $$board && python3 Tests/Image/card_test.py $$board || exit 1; done
 
@@ -60,7 +61,7 @@ test-package: build ## the package on Debian 12 and 13, the scripts for OpenRC, 
 	@board/virtual/host-packages.sh amd64 arm64 package
 	python3 Tests/Package/deb_test.py
 	python3 Tests/Package/init_test.py
-	python3 Tests/Image/slots_test.py
+	python3 Tests/Image/slots_test.py Configuration Contents
 
 test-unit-file: ## the units of config and the README's installation, under systemd in the radio lab
 	@board/virtual/host-packages.sh amd64

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The shell of an image that needs no board: `slots` and `causeway-update` in a directory, with programs of the test's own in place of
-mount, rauc and systemctl; and bundles, as RAUC of Debian 12 and of 13 makes them: slots_test.py
+mount, rauc and systemctl; and bundles, as RAUC of Debian 12 and of 13 makes them: slots_test.py [CLASS…]
 
-Needs root for the roots of the two releases, which mmdebstrap fetches from the archive that apt uses."""
+`Bundles` needs root for the roots of the two releases, which mmdebstrap fetches from the archive that apt uses."""
 import os
 import pathlib
 import shutil
