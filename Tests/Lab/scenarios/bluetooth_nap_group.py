@@ -61,13 +61,13 @@ def scenario():
             "ip": {"interfaces": "p2p-*"},
         })
         service.control("restart")
-        status = service.wait_status("has a group, and may be found", is_serving, 60)
+        service.wait_status("has a group, and may be found", is_serving, 60)
         group = wait_until("the group is a port", lambda: group_ports(machine), 10)[0]
         say(machine.run("ip", "-br", "address", "show", "dev", BRIDGE).strip())
         check(OWN not in machine.run("ip", "address", "show", "dev", group), "the port has no address")
         check("inet6" not in machine.run("ip", "address", "show", "dev", group), "of IPv6 neither")
-        names = [each["detail"].split()[0] for each in status["bearers"] if each["name"] == "wifi-direct"]
-        check(BRIDGE in names, "links are at the bridge", status["bearers"])
+        service.wait_status("has links at the bridge", lambda status: any(
+            each["name"] == "wifi-direct" and each["detail"].startswith(BRIDGE + " ") for each in status["bearers"]), 20)
         doctor = service.cli("doctor", check=False)
         check("nap" not in doctor, "doctor misses nothing", doctor)
         remark(group)
