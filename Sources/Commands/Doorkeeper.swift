@@ -115,7 +115,7 @@ final class Doorkeeper {
   private static let contextShownBytes = 200
 }
 
-/// Who invited, and whether it was accepted: (2b75e26e, 1 hop, not verified) “bob” was not accepted
+/// The inviter, and whether its invitation was accepted: (2b75e26e, 1 hop, not verified) “bob” was not accepted
 func answerText(_ invitation: Invitation, _ peer: LocalPeer, _ isAccepted: Bool) -> TextBuilder {
   var text = TextBuilder("(")
   text.add(invitation.from.node.shortText)

@@ -67,7 +67,7 @@ extension TextBuilder {
     add(peer.isVerified ? ", verified" : ", not verified" as StaticString)
   }
 
-  /// (NOT verified, 2b75e26e) “bob”: for whom it matters who that is. What this box knows comes first, as a name may hold
+  /// (NOT verified, 2b75e26e) “bob”: for readers who need to know the peer. The box's own knowledge comes first, as a name may hold
   /// anything that could stand behind it.
   mutating func add(_ peer: LocalPeer, _ node: NodeID) {
     add(peer.isVerified ? "(verified, " : "(NOT verified, " as StaticString)

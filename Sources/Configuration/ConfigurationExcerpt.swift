@@ -50,7 +50,7 @@ public struct ConfigurationExcerpt {
 
 private func leftOut(_ line: Int) -> [UInt8] { Array("; line \(line) is not understood, and left out\n".utf8) }
 
-/// Whether a key takes the value. Of one that it does not take a part may be a secret after a slip.
+/// Whether a key takes the value. A value that it rejects may hold a part of a secret after a slip.
 private func isAccepted(_ value: Text, _ key: ConfigurationKey) -> Bool {
   var unused = Configuration()
   return key.set(&unused, value)

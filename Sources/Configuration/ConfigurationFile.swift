@@ -171,7 +171,7 @@ private final class ConfigurationReader {
     return fail(line, "[\(section.string)] \(name.string): \(shown) is not accepted", accepted: "\(key.accepted)")
   }
 
-  /// What may be shown of a line; of one that the parser counts otherwise, what may be shown of the whole file.
+  /// The parts of a line that may be shown. For a line that the parser counts otherwise, the whole file decides.
   private func shown(_ line: CInt, _ keys: [ConfigurationKey]) -> ShownLine {
     let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
     let index = Int(line) - 1

@@ -8,7 +8,7 @@ struct ShownLine {
   let mayHoldSecret: Bool
   private let keys: [ConfigurationKey]
 
-  /// What announces a secret, besides the names of the secret keys: compared in lower case and without blanks.
+  /// Words that announce a secret, besides the names of the secret keys: compared in lower case and without blanks.
   private static let markers: [StaticString] = ["pass", "psk", "secret", "key=", "key:"]
   /// The least length of a secret (a passphrase of WPA).
   private static let secretBytesMin = 8

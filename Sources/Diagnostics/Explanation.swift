@@ -29,7 +29,7 @@ public struct ExplainFinding: Equatable {
 
 /// Why two nodes can or cannot talk. Pure: facts in, findings and a verdict out.
 public struct Explanation {
-  /// What this box knows of whether two nodes can talk.
+  /// Whether two nodes can talk, as far as this box knows.
   public enum Outcome: UInt8, CaseIterable, Sendable {
     /// Each has accepted the other: a session of the two is in use, or a link is up.
     case canTalk
@@ -58,7 +58,7 @@ public struct Explanation {
   public private(set) var outcome = Outcome.cannotTalk
   /// The route between them, or why they cannot talk: one line.
   public private(set) var verdict = ""
-  /// What to do; empty when they can talk, and it is known that they can.
+  /// The remedy; empty when the two nodes are known to be able to talk.
   public private(set) var remedy = ""
 
   let facts: ExplainFacts
@@ -417,7 +417,7 @@ public struct Explanation {
     if remedy.utf8.isEmpty { remedy = defaultRemedy }
   }
 
-  /// What is known of two nodes between which there is a route, and nothing that keeps them apart.
+  /// The outcome for two nodes with a route between them and no known obstacle.
   private var knowledge: Outcome {
     if !isFromHere { return .unknown }
     if facts.hasSession || isLinked { return .canTalk }

@@ -38,7 +38,7 @@ struct ClaimedName {
     case resting(until: Instant, isTaken: Bool)
   }
 
-  /// What `due` demands.
+  /// The action that `due` asks for.
   enum Due: Equatable {
     case nothing
     /// `current` is to be claimed.
@@ -146,7 +146,7 @@ struct ClaimedName {
   }
 }
 
-/// What people are shown of the names of a responder: what happened, and what to do.
+/// Messages about a responder's names: the event, and the remedy.
 enum NameReport {
   /// Other machines have every name that was claimed.
   static func taken(_ kind: ClaimedName.Kind) -> String {

@@ -58,7 +58,7 @@ final class DaemonResponder: Responder {
     } else {
       // While the host name changes, the service that refers to it is withdrawn.
       if let group { avahi_entry_group_reset(group) }
-      // Whoever claims each name that the daemon gives its host makes many such states: the owner waits for the daemon once.
+      // A machine that claims each host name of the daemon causes many such states. The owner waits for the daemon once.
       if !wasAwaited || !isPresent { owner.responderNotReady(self) }
     }
   }

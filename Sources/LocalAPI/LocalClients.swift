@@ -101,7 +101,7 @@ public final class LocalClients {
     return turns.turn(of: client.user, now: now)
   }
 
-  /// Of clients that wait for their turns, those of a user with a lower value are first.
+  /// The order of clients that wait for their turns: those of a user with a lower value are first.
   public func turnOrder(_ place: Int) -> Instant { clients[place].map { turns.order(of: $0.user) } ?? .never }
 
   // MARK: What clients are told

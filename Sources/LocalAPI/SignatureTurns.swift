@@ -3,8 +3,8 @@ import Primitives
 /// When requests are carried out for which this node signs: those of all users together.
 ///
 /// One such request is carried out in each wake-up, because a signature takes as long as other events may wait. Each user has a
-/// rate, and all have one together. A request beyond a rate waits, and is not refused. What counts are signatures that were
-/// made: a request that is refused costs nothing. The operator is not counted.
+/// rate, and all have one together. A request beyond a rate waits, and is not refused. Only signatures that were made are
+/// counted: a request that is refused costs nothing. The operator is not counted.
 public struct SignatureTurns {
   /// When one request is carried out.
   public enum Turn: Equatable {
@@ -29,10 +29,10 @@ public struct SignatureTurns {
     return signedAt == now ? .nextWakeUp : .now
   }
 
-  /// Of users that wait the one with the lowest value is first: it has used least of its rate.
+  /// The order of users that wait: the lowest value is first, because that user has used least of its rate.
   public func order(of user: UInt32) -> Instant { users.next(UInt64(user)) }
 
-  /// A request was carried out. What exceeds a rate is not owed.
+  /// A request was carried out. Signatures beyond a rate are not owed.
   public mutating func spend(_ signatures: UInt64, of user: UInt32, now: Instant) {
     if signatures == 0 { return }
     signedAt = now

@@ -7,7 +7,7 @@ import Primitives
 struct MessageIntake {
   static let messagesMax = 512
   static let bytesMax = 512 * 1024
-  /// What is left is never due at the instant at which this part was taken: other events come between.
+  /// The rest is never due at the instant at which this part was taken: other events come between.
   private static let untilNext = TimeSpan(nanoseconds: 1_000)
 
   private var takenAt = Instant.zero

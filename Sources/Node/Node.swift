@@ -109,7 +109,7 @@ public final class Node {
   var handshakes = FairRate(burst: Limits.handshakesAtOnceMax, perSecond: Limits.handshakesPerSecond)
   /// Advertisements and deny-lists that wait for the next piece.
   var waitingFrames: WaitingFrames
-  /// What this wake-up has taken of the messages that came.
+  /// The messages that this wake-up has taken.
   var intake = MessageIntake()
   /// When the next piece is due, if anything waits for one.
   var pieceDue = Instant.zero

@@ -160,8 +160,8 @@ extension Node {
     while let event = seal.nextEvent() { note(event, association, now) }
   }
 
-  /// Takes a place and a share of the rate for a handshake that this node begins. False without one of them. What a peer asked
-  /// for was charged to the link that brought the request; this node's own needs have a share like a link's.
+  /// Takes a place and a share of the rate for a handshake that this node begins. False without one of them. A handshake that a
+  /// peer requested was charged to the link that brought the request; this node's own needs have a share like a link's.
   private func takeHandshake(with association: Association, _ now: Instant) -> Bool {
     let isCharged = association.isHandshakeCharged
     guard isCharged || handshakes.take(by: FairShare.ownHolder, now: now) else { return false }

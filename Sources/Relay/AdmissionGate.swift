@@ -6,7 +6,7 @@ import Primitives
 /// makes no progress, or that belongs to a source with several, when another source waits.
 ///
 /// The rule: call `arrive` once for a stream, then `receive` for its bytes and `leave` when it has ended, and carry out
-/// what they return. Of a stream that opened, call `progressed` when bytes come and `handshakeEnded` once. Call `nextExpired` and
+/// what they return. For a stream that opened, call `progressed` when bytes come and `handshakeEnded` once. Call `nextExpired` and
 /// `nextStalled` no later than `deadline`, and `nextExpired` after each `arrive`.
 struct AdmissionGate {
   /// The bytes by which TLS is recognised. No more are read of a byte stream before its handshake begins.
@@ -140,7 +140,7 @@ struct AdmissionGate {
   }
 
   /// Returns a handshake to end, because it makes no progress and another source waits for its place; call it, and
-  /// `handshakeEnded`, until it returns nil. Of several it is one of the source with most, of these the one that stalled first.
+  /// `handshakeEnded`, until it returns nil. It chooses from the source with most handshakes the one that stalled first.
   func nextStalled(now: Instant) -> UInt32? {
     guard let fewest = fewestOfWaiting else { return nil }
     var next: (handshake: Handshake, count: Int)?

@@ -65,7 +65,7 @@ final class LocalConnection: EventSource {
     if events & EPOLLIN.rawValue != 0 && wants > 0 {
       receive()
     } else if events & (EPOLLHUP.rawValue | EPOLLERR.rawValue | EPOLLRDHUP.rawValue) != 0 {
-      // What it asked for last is carried out first, unless that would take longer than until the next wake-up: the end
+      // The client's last request is carried out first, unless that would take longer than until the next wake-up: the end
       // of the connection is reported in each.
       if let server, hasPacket && server.clients.isReading(place) && !isBeyondRate { return }
       server?.ended(self)

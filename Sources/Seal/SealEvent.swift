@@ -1,6 +1,6 @@
 import Primitives
 
-/// What happened in a seal, for its owner.
+/// An event of a seal, for its owner.
 public enum SealEvent: Equatable {
   /// Data flows under new keys, this many milliseconds after the first handshake datagram.
   case opened(milliseconds: UInt64)
@@ -22,7 +22,7 @@ public enum SealObstacle: Equatable, Sendable {
   case noPlaceHere
 }
 
-/// What `Seal.nextFrame` wrote: the whole payload of a frame.
+/// The whole payload of a frame, as `Seal.nextFrame` wrote it.
 public enum SealFrame: Equatable {
   case handshake(byteCount: Int)
   case sealed(byteCount: Int)

@@ -4,8 +4,8 @@ import Primitives
 final class LocalSession {
   enum Phase: Equatable {
     case open
-    /// The application has left. The others are told, until then at most; those to whom ends of streams are owed after these,
-    /// which wait until `owing` at most.
+    /// The application has left. The other members are notified until `until`. A member that is owed ends of streams receives
+    /// these first, until `owing` at most.
     case leaving(owing: Instant, until: Instant)
     case over
   }

@@ -205,7 +205,7 @@ extension Sessions {
     session.pairs[index].streams.all = []
   }
 
-  /// The application has left. What it knows of ends goes to the member before the farewell does.
+  /// The application has left. The ends that it knows are sent to the member before the farewell.
   func keepOwedStreams(_ session: LocalSession, _ index: Int) {
     tellStreamsEnded(session, index)
     session.pairs[index].streams.all.removeAll { !$0.isOwed }

@@ -46,7 +46,7 @@ struct ImportTests {
   @Test func aCertificateThatIsNotReadIsNotSkipped() throws {
     let count = key.split(separator: "\n").count
     func labelled(_ label: String) -> String { leaf.replacing("CERTIFICATE", with: label) }
-    // What follows the key, and lines below the key's last one.
+    // Text that follows the key, and lines below the key's last one.
     let damages: [(text: String, line: Int)] = [
       (labelled("TRUSTED CERTIFICATE"), 1), (labelled("X509 CERTIFICATE"), 1), (labelled("certificate"), 1),
       (labelled("PKCS7"), 1), (labelled("X509 CRL"), 1), (leaf.replacing("-----BEGIN", with: "----BEGIN"), 1),
@@ -124,7 +124,7 @@ struct ImportTests {
     #expect(try subjects(key + text("next.pem") + leaf).first?.hasSuffix("node") == true)
   }
 
-  // MARK: What is there already
+  // MARK: Files that are there already
 
   @Test func aKeyWithAnUnusableChainIsNotToBeRemoved() throws {
     try scratch.certificate(

@@ -20,7 +20,7 @@ UNEXPECTED_FILES = {
     "cmdline.txt.dtb": "a-command-line-that-ends-as-a-device-tree",
     "UPPER.dtb": "a-device-tree-in-capital-letters",
 }
-# What stands under a name and is no regular file, in mksquashfs' words.
+# Entries that are not regular files, as mksquashfs pseudo-file definitions.
 NO_REGULAR_FILES = {
     "a-link-for-a-kernel": ("kernel.gz", "s 777 0 0 /usr/bin/busybox"),
     "a-link-for-a-kernel-within": ("kernel.gz", "s 777 0 0 initrd"),

@@ -209,7 +209,7 @@ def refuse_false_updates(board, board_card, maker):
     check("slot a runs" in (text := board.shell("causeway-update --status")) and "and is started" in text, "slot a runs, and is started", text)
 
 
-# What somebody may do to config.txt by hand, in sed's words, and whether it names a slot still.
+# Edits of config.txt by hand, as sed commands, and whether the file still names a slot.
 EDITS = {"s/$/\\r/": True, "1s/$/ /": True, "$a [pi4]\\nos_prefix=a/": False, "1d": False, "s,a/,c/,": False}
 
 
@@ -226,7 +226,7 @@ def edit_configuration(board):
                 check(code == 1 and text.startswith("slots: config.txt names no slot") and len(text.splitlines()) == 1, f"after {edit} it is an error", text)
             code, text = board.shell("causeway-update --confirm", check=False)
             check((code == 0) == is_right, f"after {edit} --confirm ends with {code}", text)
-            # What the timer does ten minutes after a start: nothing.
+            # The timer does nothing ten minutes after a start.
             board.shell("systemctl start causeway-slot-failed", check=False)
             result = board.shell("systemctl show --value --property Result causeway-slot-failed").strip()
             check(result == "exec-condition", f"after {edit} the board does not restart", result)

@@ -24,7 +24,7 @@ CONFIG = "os_prefix=a/\narm_64bit=1\nkernel=kernel.gz\n"
 PROGRAMS = {
     "mount": "exit 0", "umount": "exit 0", "sync": "exit 0", "blockdev": "echo 100000", "busctl": "exit 1",
     "systemctl": 'echo "$*" >> "$STAND/systemctl"; [ ! -e "$STAND/hold" ] || sleep 3',
-    # What RAUC does with its handlers. Its own checks are those of the board's test.
+    # RAUC's calls of its handlers. The board's test covers RAUC's own checks.
     "rauc": """
         case "$*" in
             "status mark-good") exec "$STAND/slots" set-state $(sed 's/.*slot=//' "$STAND/cmdline") good ;;
@@ -85,7 +85,7 @@ class Stand(unittest.TestCase):
         return path.read_text() if path.exists() else ""
 
     def slot_failed(self):
-        """What causeway-slot-failed.service does ten minutes after each start: whether it restarts the board."""
+        """Whether causeway-slot-failed.service restarts the board ten minutes after a start."""
         unit = (ROOT / "usr/lib/systemd/system/causeway-slot-failed.service").read_text()
         condition = next(line for line in unit.splitlines() if line.startswith("ExecCondition=")).split("'")[1]
         self.assertIn("/usr/sbin/causeway-update", condition)
@@ -169,7 +169,7 @@ class Configuration(Stand):
 
 
 class Contents(Stand):
-    """What before-install and after-install take, of an update in a directory."""
+    """The files that before-install and after-install accept, of an update in a directory."""
 
     def setUp(self):
         super().setUp()
@@ -237,7 +237,7 @@ class Contents(Stand):
 
 
 class Bundles(unittest.TestCase):
-    """What RAUC of a release makes of the files of an update, and what the tests of false updates make."""
+    """Bundles that RAUC of a release makes from the files of an update, and those of the tests of false updates."""
 
     def bundles(self, suite):
         root = Root(suite, "rauc", "squashfs-tools").path

@@ -159,7 +159,7 @@ import Testing
     for _ in 0..<5 { flood() }
     #expect(made.count <= Limits.handshakesAtOnceMax / 2)
     #expect(bench.refusals(.tooMany) > 0)
-    // What an honest neighbour asks for is not charged to the attacker.
+    // A request of an honest neighbour is not charged to the attacker.
     let honest = bench.neighbour(30)
     bench.receivePaced(bench.topology(30, [0], encryption: .required), on: honest)
     bench.receive(request(bench, from: bench.id(30), 0), on: honest)

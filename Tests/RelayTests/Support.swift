@@ -104,7 +104,7 @@ final class Box: LinkDriverDelegate {
     if let slot = driver.slot { node.handle(.linkClosed(slot), now: now) }
   }
 
-  /// What the node wants at the end of a wake-up, and at those that follow at once.
+  /// Carries out the node's outputs at the end of a wake-up, and of those that follow at once.
   func drain() {
     var hadOutput = true
     while hadOutput {

@@ -5,7 +5,7 @@ import Testing
 @testable import Session
 @testable import SessionStories
 
-/// Who has a place when more addresses are joined than there are places.
+/// The members of a session in which more addresses are joined than there are places.
 @Suite struct AdmissionTurnsTests {
   private let cryptography = StandInCryptography(Identity(1))
 

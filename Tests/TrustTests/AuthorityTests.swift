@@ -159,7 +159,7 @@ struct AuthorityTests {
     #expect(trusted.unmatched == [])
   }
 
-  // MARK: What an authority may issue
+  // MARK: The certificates that an authority may issue
 
   @Test(arguments: [
     ("critical,emailProtection", ChainVerdict.refused(.wrongUsage)), ("serverAuth", .refused(.wrongUsage)),

@@ -31,7 +31,7 @@ class Conversation:
         self.is_client = identity.id < peer_id
         self._peer_channel_epoch = peer_epoch
         self._session, self._accepted, self._is_told = None, False, False
-        # What is not acknowledged, and the offset of its first byte.
+        # The bytes that are not acknowledged, and the offset of the first one.
         self._outgoing, self._acknowledged, self._incoming, self._read = b"", 0, {}, 0
         self._stream, self._due = b"", 0.0
 
