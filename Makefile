@@ -24,8 +24,9 @@ demo: ## the main job in the radio lab: Bluetooth, Wi-Fi Direct and Ethernet pee
 
 test: check test-unit fuzz selftest test-package test-lab ## everything that CI runs
 
-test-unit: ## unit tests in normal Swift, and 500 simulated networks
+test-unit: ## unit tests and the self-test in normal Swift, and 500 simulated networks
 	Tests/unit.sh
+	.build/debug/causeway selftest
 	$(MAKE) sim
 
 selftest: build ## the firmware's own self-test, on x86_64 and under qemu-aarch64-static, and its command line

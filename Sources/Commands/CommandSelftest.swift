@@ -227,7 +227,7 @@ private func statusIsReadBack() -> Bool {
       serviceType: "causeway", isRelay: true, uptimeSeconds: 1, residentBytes: residentMemoryBytes()))
   guard let report = try? StatusReport(snapshot.toJSON(withSecrets: true)) else { return false }
   defer { report.release() }
-  return Text(report.text().bytes[...]).hasPrefix("box ?\"  abcd0000")
+  return Text(report.text().bytes[...]).hasPrefix("box ?'  abcd0000")
 }
 
 private func timerFires() -> Bool {
