@@ -111,7 +111,8 @@ struct Simulate {
     print(report.line)
     print("trace \(report.hash)")
     // The stories of sessions are of the whole seed.
-    let network = less.isEmpty ? SessionStory(Options(seed: seed)) : nil
+    if less.isEmpty { print("sessions in this network") }
+    let network = less.isEmpty ? SessionStory(Options(seed: seed), isVerbose: true) : nil
     let wrong = network?.play()
     if let network, wrong != nil { print(network.report()) }
     let steps = less.isEmpty ? Story(seed) : nil

@@ -111,7 +111,7 @@ extension Simulation {
     let isYetToRead = to >= 0 && machines[to].eventsSinceDrain > 0
     let wrong = ledger.completed(
       by: machines[machine].number, life: machines[machine].life, peer: to, completion, readerLife: machines[to].life,
-      readerIsSlow: isSlow || isYetToRead)
+      readerIsSlow: isSlow || isYetToRead || holdsMessages)
     if let wrong { fail("machine \(machine) \(wrong)") }
   }
 

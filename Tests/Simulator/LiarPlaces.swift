@@ -75,15 +75,18 @@ extension Simulation {
   func hasAnswers(_ newcomer: Int) -> Bool {
     claim.victims.count { victim in
       let pair = Claim.Pair(from: newcomer, to: victim)
-      if claim.isAnswered(pair) || shareALink(newcomer, claim.machines.lowerBound, at: victim) { return false }
+      if claim.isAnswered(pair) || sharesTheLiarsLink(newcomer, at: victim) { return false }
       if !claim.isAsking(pair) { probe(pair) }
       return true
     } == 0
   }
 
-  private func shareALink(_ one: Int, _ other: Int, at victim: Int) -> Bool {
-    guard let node = machines[victim].node, let link = node.route(to: machines[one].key.id)?.link else { return false }
-    return link == node.route(to: machines[other].key.id)?.link
+  /// Whether a victim reaches a machine over the link over which it reaches the liar.
+  func sharesTheLiarsLink(_ machine: Int, at victim: Int) -> Bool {
+    guard claim.victims.contains(victim), let node = machines[victim].node,
+      let link = node.route(to: machines[machine].key.id)?.link
+    else { return false }
+    return link == node.route(to: machines[claim.machines.lowerBound].key.id)?.link
   }
 
   private func probe(_ pair: Claim.Pair) {

@@ -288,6 +288,11 @@ extension Simulation {
     if delivered != asked || ledger.failedCount != failedBefore {
       fail("of \(asked) messages in a whole mesh \(delivered) were delivered")
     }
+    checkAcknowledged()
+  }
+
+  /// All that was acknowledged was read, now that all messages have been.
+  func checkAcknowledged() {
     if faultCounts[.clone] == nil, let unpaid = ledger.unpaid(livingLife) {
       fail("\(unpaid) completed as delivered and was never read")
     }
@@ -314,6 +319,8 @@ extension Simulation {
         {
           continue
         }
+        // Places are shared by the link that brings the frames: behind the liar's own link no bound holds.
+        if liarAtWork?.lie == .channels, sharesTheLiarsLink(from, at: to) || sharesTheLiarsLink(to, at: from) { continue }
         for lane in Lane.allCases {
           let isTaken = send(from, to, lane, lane == .bulk ? 5000 : 20)
           if isTaken { asked += 1 }

@@ -24,9 +24,10 @@ public final class SessionStory {
   public private(set) var connectedCount = 0
 
   /// Nil for networks in which not all machines may talk with each other.
-  public init?(_ options: Options) {
+  public init?(_ options: Options, isVerbose: Bool = false) {
     if options.sealing == .mixed || options.asksApplications { return nil }
-    simulation = Simulation(options)
+    simulation = Simulation(options, isVerbose: isVerbose)
+    simulation.holdsMessages = true
     random = SeededRandom(seed: options.seed ^ 0x5e55)
   }
 
@@ -41,6 +42,7 @@ public final class SessionStory {
     // Invitations that stand end; then the connected come to one view within twenty quiet seconds.
     for _ in 0..<90 { advance(.seconds(1)) }
     if simulation.violation == nil { checkSessions() }
+    if simulation.violation == nil { simulation.checkAcknowledged() }
     return simulation.violation
   }
 

@@ -49,6 +49,9 @@ public final class Simulation {
   var open: [Int] = []
   var observer = FrameObserver()
   var ledger = MessageLedger()
+  /// Sessions send messages too. One whose signatures wait for their check is received later, and with it what is behind it
+  /// in its lane, although all was acknowledged.
+  var holdsMessages = false
   public internal(set) var trace: Trace
   /// The relay that misbehaves in this run, if one does.
   var villain: Int?
