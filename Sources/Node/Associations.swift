@@ -333,7 +333,7 @@ extension Node {
         if !handshakes.take(by: slot, now: now) { throw .tooMany }
       }
       guard let association = try? association(with: header.source, from: slot, now) else { throw .unexpected }
-      try take(type, payload, association, now)
+      try take(type, payload, association, from: slot, now)
     case .handshake: try receiveHandshake(header, payload, from: slot, now)
     case .sealed: try receiveSealed(header, payload, from: slot, now)
     case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList, .joined: throw .unexpected
@@ -342,7 +342,7 @@ extension Node {
 
   /// Handles a payload of a peer's channel, after decryption.
   func take(
-    _ type: FrameType, _ payload: RawSpan, _ association: Association, _ now: Instant
+    _ type: FrameType, _ payload: RawSpan, _ association: Association, from slot: Int, _ now: Instant
   ) throws(FrameRefusal) {
     association.usedAt = now
     countTraffic(payload.byteCount, with: association, now)
@@ -353,7 +353,7 @@ extension Node {
         .debug, .segmentRefused, at: now, UInt64(type.rawValue), UInt64(payload.byteCount), node: association.peer)
       switch error {
       case .otherDestinationEpoch(let meant):
-        if type == .segment || type == .joined { sendReset(meant, association) }
+        if type == .segment || type == .joined { sendReset(meant, association, from: slot, now) }
         throw .stale
       case .otherSourceEpoch(let epoch):
         // The other end restarted, and its advertisement has not arrived yet.
@@ -361,7 +361,7 @@ extension Node {
         association.channel.remoteRestarted(epoch: epoch)
         do throws(ChannelRefusal) { try receive(type, payload, association, now) } catch { throw .malformed }
       case .messageTooLong(let meant):
-        sendReset(meant, association)
+        sendReset(meant, association, from: slot, now)
         throw .malformed
       case .malformed, .acknowledgesUnsent: throw .malformed
       case .alreadyReceived: throw .duplicate
@@ -451,7 +451,9 @@ extension Node {
     return sendPayload(FrameType(frame.type), frame.byteCount, FramePriority(frame), to: association)
   }
 
-  private func sendReset(_ meant: UInt64, _ association: Association) {
+  /// In clear anybody can have forged the payload that is answered, so the link that brought it is charged.
+  private func sendReset(_ meant: UInt64, _ association: Association, from slot: Int, _ now: Instant) {
+    guard association.protection.seal != nil || replies.take(by: slot, now: now) else { return }
     Reset(meantEpoch: meant, currentEpoch: association.channel.localEpoch)
       .encode(into: UnsafeMutableRawBufferPointer(rebasing: payloadScratch[1...]))
     _ = sendPayload(.reset, Reset.byteCount, .interactive, to: association)

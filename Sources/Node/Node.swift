@@ -107,6 +107,8 @@ public final class Node {
   var checks = CheckBudget()
   /// Handshakes of sealed sessions that others began, by the link over which they came.
   var handshakes = FairRate(burst: Limits.handshakesAtOnceMax, perSecond: Limits.handshakesPerSecond)
+  /// Answers without state to frames that anybody can forge, by the link that brought the frame.
+  var replies = FairRate(burst: Limits.repliesAtOnceMax, perSecond: Limits.repliesPerSecond)
   /// Advertisements and deny-lists that wait for the next piece.
   var waitingFrames: WaitingFrames
   /// The messages that this wake-up has taken.

@@ -232,7 +232,8 @@ extension Node {
       guard byteCount > 0 else { throw .truncated }
       let bytes = UnsafeRawBufferPointer(rebasing: payloadScratch[1..<1 + byteCount]).bytes
       switch type {
-      case .segment, .acknowledgement, .datagram, .reset, .joined: try take(type, bytes, association, now)
+      case .segment, .acknowledgement, .datagram, .reset, .joined:
+        try take(type, bytes, association, from: slot, now)
       case .hello, .ping, .pong, .goodbye, .request, .advertisement, .denyList, .handshake, .sealed: throw .unexpected
       }
     }
@@ -261,19 +262,21 @@ extension Node {
         throw .unexpected
       }
       seal.receiveHandshake(datagram, now: now)
-    case .reply(let byteCount):
-      guard sendReply(byteCount, to: name) else { throw .unexpected }
+    case .reply(let byteCount): try sendReply(byteCount, to: name, from: slot, now)
     case .accepted: try acceptSession(datagram, name, from: slot, now)
     }
   }
 
-  /// Sends the handshake datagram in `sealReply`, for which no state is kept. False without a route.
-  private func sendReply(_ byteCount: Int, to name: SessionName) -> Bool {
-    guard let route = mesh.route(to: name.peer) else { return false }
+  /// Sends the handshake datagram in `sealReply`, for which no state is kept. It is charged to the link that brought the frame:
+  /// anybody can have forged that frame.
+  private func sendReply(
+    _ byteCount: Int, to name: SessionName, from slot: Int, _ now: Instant
+  ) throws(FrameRefusal) {
+    guard let route = mesh.route(to: name.peer) else { throw .unexpected }
+    guard replies.take(by: slot, now: now) else { throw .tooMany }
     writeEpochs(name.peerEpoch)
     let end = SealLimits.handshakeHeaderBytes + byteCount
     _ = queue(.handshake, sealScratch[..<end], .interactive, name.peer, route)
-    return true
   }
 
   private func acceptSession(
@@ -285,29 +288,34 @@ extension Node {
       guard seal.mayAccept(now: now) else { throw .unexpected }
     }
     // Whose link has its share sends the hello again.
-    if !handshakes.take(by: slot, now: now) { return turnAway(hello, name) }
-    guard takeHandshakePlace(for: name.peer, slot, now) else { return turnAway(hello, name) }
+    if !handshakes.take(by: slot, now: now) { return try turnAway(hello, name, from: slot, now) }
+    guard takeHandshakePlace(for: name.peer, slot, now) else { return try turnAway(hello, name, from: slot, now) }
     let association: Association?
     do throws(AssociationRefusal) { association = try self.association(with: name.peer, from: slot, now) } catch {
       throw .unexpected
     }
-    guard let association else { return turnAway(hello, name) }
+    guard let association else { return try turnAway(hello, name, from: slot, now) }
     guard let seal = association.protection.seal, seal.peerEpoch == name.peerEpoch else { throw .unexpected }
-    guard let session = cryptography.acceptSession(hello, name, now: now) else { return turnAway(hello, name) }
+    guard let session = cryptography.acceptSession(hello, name, now: now) else {
+      return try turnAway(hello, name, from: slot, now)
+    }
     if !seal.isOpen { association.ingress = slot }
     seal.accept(session, now: now)
   }
 
   /// There is no place for a session: its client is told, and tries again.
-  private func turnAway(_ hello: RawSpan, _ name: SessionName) {
+  private func turnAway(
+    _ hello: RawSpan, _ name: SessionName, from slot: Int, _ now: Instant
+  ) throws(FrameRefusal) {
     count { $0.handshakesTurnedAway &+= 1 }
     let byteCount = cryptography.refuseHello(hello, reply: sealReply)
-    if byteCount > 0 { _ = sendReply(byteCount, to: name) }
+    if byteCount > 0 { try sendReply(byteCount, to: name, from: slot, now) }
   }
 
   /// A peer uses a session that this node no longer has. False when the link has its share.
   private func requestSession(_ peer: NodeID, from slot: Int, _ now: Instant) -> Bool {
     if settings.id < peer { return beginRequested(by: peer, from: slot, now) != .tooMany }
+    guard replies.take(by: slot, now: now) else { return false }
     guard case .sealed(let seal)? = protection(of: peer), let route = mesh.route(to: peer) else { return true }
     // Keep no state for a node that only sent something undecryptable.
     writeEpochs(seal.peerEpoch)

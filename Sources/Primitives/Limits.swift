@@ -80,6 +80,11 @@ public enum Limits {
   /// sixteen checks do, in one. At once by all links together; one alone has half, which is twice as many as there are channels.
   public static let handshakesPerSecond: UInt64 = 10
   public static let handshakesAtOnceMax = 256
+  /// Answers a second to frames that anybody can forge and for which no state is kept, in equal parts for the links that bring
+  /// the frames: requests for sessions, cookies, refusals, resets in clear. All together are 12 kB/s. At once by all links
+  /// together; one alone has half, which is two answers for each channel.
+  public static let repliesPerSecond: UInt64 = 100
+  public static let repliesAtOnceMax = 256
   /// What session tables leave of a link's share to advertisements.
   public static let checksSparedByTables = 4
   /// Bytes of advertisements and deny-lists that wait for their check, with headers. Any neighbour can use its share: one
