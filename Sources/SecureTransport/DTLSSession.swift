@@ -13,9 +13,14 @@ public final class DTLSSession: PeerSession {
   private let buffers: UnsafeMutablePointer<DTLSBuffers>
   private let configuration: DTLSConfiguration
   private let isClient: Bool
+  /// How often the last flight was sent again, because the other end repeated its own, since the handshake last moved.
+  private var repeats = 0
   /// The random of the ClientHello that began the server's end.
   private let helloRandom: [UInt8]
 
+  /// The other end's timers repeat a flight five times. A relay can copy the message that asks for this end's flight
+  /// without end, and that flight is many times as long.
+  static let repeatsMax = 8
   private static let recordHeaderBytes = 13
   private static let handshakeRecord: UInt8 = 22
   private static let dataRecord: UInt8 = 23
@@ -68,10 +73,18 @@ public final class DTLSSession: PeerSession {
       switch state {
       case .handshaking:
         let before = tls.pointee.private_state
+        let queued = buffers.pointee.outgoing.count
         buffers.pointee.incoming = datagram
         shakeHands()
         buffers.pointee.incoming = UnsafeRawBufferPointer(start: nil, count: 0)
-        if tls.pointee.private_state != before { progress += 1 }
+        if tls.pointee.private_state != before {
+          progress += 1
+          repeats = 0
+        } else if state == .handshaking, buffers.pointee.outgoing.count > queued {
+          repeats += 1
+          let added = buffers.pointee.outgoing.count - queued
+          if repeats > Self.repeatsMax { buffers.pointee.outgoing.removeLast(added) }
+        }
         if state == .failed(.endedByPeer) && DTLSAlert.isBusy(datagram) { state = .failed(.busy) }
       case .established: repeatLastFlight(datagram)
       case .failed: return

@@ -55,6 +55,8 @@ ROWS = [
         "guard replies.take(by: slot, now: now) else { throw .tooMany }", "", "NodeTests"),
     Row("resets in clear are charged to nobody", "Sources/Node/Associations.swift",
         "guard association.protection.seal != nil || replies.take(by: slot, now: now) else { return }", "", "NodeTests"),
+    Row("a flight is repeated as often as it is asked for", "Sources/SecureTransport/DTLSSession.swift",
+        "if repeats > Self.repeatsMax {", "if false {", "SecureTransportTests"),
     Row("frames in clear make channels that are charged to nobody", "Sources/Node/Associations.swift",
         "if !handshakes.take(by: slot, now: now) { throw .tooMany }", "", "NodeTests"),
     Row("answers in clear make channels", "Sources/Node/Associations.swift",

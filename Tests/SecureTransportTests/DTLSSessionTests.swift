@@ -169,6 +169,28 @@ struct DatagramSessionTests {
     #expect(path.server != nil)
   }
 
+  @Test func `a hello that is copied without end has the flight repeated eight times`() throws {
+    let path = try Path()
+    path.begin()
+    let first = try #require(path.take(path.client).first)
+    let request = try #require(path.receiveAtServer(first).first)
+    path.client?.receiveHandshake(request.span.bytes, now: path.now)
+    var hello = try #require(path.take(path.client).first)
+    _ = path.receiveAtServer(hello)
+    let flight = path.take(path.server).count
+    #expect(flight > 0)
+    var repeats = 0
+    for number in 1...50 {
+      // A record number that the server has not seen.
+      hello[9] = UInt8(number)
+      _ = path.receiveAtServer(hello)
+      let again = path.take(path.server).count
+      #expect(again == 0 || again == flight)
+      if again > 0 { repeats += 1 }
+    }
+    #expect(repeats == DTLSSession.repeatsMax && path.server?.state == .handshaking)
+  }
+
   @Test func aCookieIsGoodForOnePairOfLivesAndForTwoMinutesAtMost() throws {
     let cookies = try HelloCookies()
     let path = try Path()
