@@ -76,8 +76,9 @@ public enum Limits {
   /// When the links with something to check have their shares, they are asked again after this time: three checks of one link
   /// have come back by then.
   public static let checkPause = TimeSpan.milliseconds(20)
-  /// Handshakes of sealed sessions that others may begin, in equal parts for the links over which they come: each costs what some
-  /// sixteen checks do, in one. At once by all links together; one alone has half, which is twice as many as there are channels.
+  /// Handshakes of sealed sessions that others may begin, in equal parts for the links over which they come. Each takes 20 million
+  /// instructions on aarch64, as eight checks do: the client's in one piece, which is 10.4 ms on a Raspberry Pi 4, the server's in
+  /// two of 5.3 ms. At once by all links together; one alone has half, which is twice as many as there are channels.
   public static let handshakesPerSecond: UInt64 = 10
   public static let handshakesAtOnceMax = 256
   /// Answers a second to frames that anybody can forge and for which no state is kept, in equal parts for the links that bring
