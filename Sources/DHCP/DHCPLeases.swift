@@ -14,6 +14,8 @@ public struct DHCPLeases {
   /// it again and again. Then the one that rests longest is given to others again.
   public static let declinedMax = 8
   public static let declinedOfClientMax = 2
+  /// Messages of one client that are served; further ones are dropped. A client repeats a message after 4, 8 and 16 s (RFC 2131, 4.1).
+  public static let rateOfClient = TokenRate(perSecond: 4, burst: 16)
 
   private enum Use {
     case offered, leased
@@ -37,6 +39,7 @@ public struct DHCPLeases {
   private let server: UInt32
   private let first: UInt32
   private var leases: [Lease?]
+  private var rates = SourceBuckets(Self.rateOfClient)
 
   /// `addresses`: a range of one /24 network, that of the server. A station has one of them. Somebody who joins again and again
   /// under new Ethernet addresses can take all: who is not a station of the group any more then gives its own to one that is.
@@ -52,6 +55,7 @@ public struct DHCPLeases {
   public mutating func reply(
     to request: DHCPRequest, now: Instant, isStation: (UInt64) -> Bool
   ) -> DHCPReply? {
+    if !rates.take(request.hardware, now: now) { return nil }
     switch request.kind {
     case .discover: return offer(request, now, isStation)
     case .request: return decide(request, now)
@@ -67,9 +71,7 @@ public struct DHCPLeases {
       }
       return nil
     case .inform:
-      // Only to an address of this network: it is where the reply goes.
-      if request.address >> 8 != server >> 8 { return nil }
-      return DHCPReply(.acknowledgement, to: request)
+      return canHave(request.address, request.hardware, now) ? DHCPReply(.acknowledgement, to: request) : nil
     }
   }
 
@@ -122,6 +124,14 @@ public struct DHCPLeases {
   }
 
   private func isFree(_ place: Int, _ now: Instant) -> Bool { leases[place].map { $0.until <= now } ?? true }
+
+  /// Whether a client can have configured an address itself. The reply to it goes there: so it is a host's address of this network,
+  /// neither the server's nor one that another client has.
+  private func canHave(_ address: UInt32, _ client: UInt64, _ now: Instant) -> Bool {
+    let host = address & 0xFF
+    if address >> 8 != server >> 8 || address == server || host == 0 || host == 0xFF { return false }
+    return place(of: address).map { isFree($0, now) || isHeld($0, by: client) } ?? true
+  }
 
   private func place(of address: UInt32) -> Int? {
     guard address >= first, address - first < UInt32(leases.count) else { return nil }

@@ -34,14 +34,45 @@ let discover: [UInt8] =
   }
 }
 
+/// Overload, relay agent information, client identifier and host name: none is used, and none reaches the reply.
+@Test func otherOptionsAreSkippedWhateverTheyContain() throws {
+  let plain = try DHCPRequest(discover)
+  for other: [UInt8] in [
+    // An empty one, a long one in two parts (RFC 3396), a kind inside another option.
+    [12, 0], [12, 2, 0x1B, 0x5B, 12, 1, 0x0A], [82, 6, 53, 1, 7, 50, 1, 1], [61, 0],
+    [61, 7, 1, 2, 0, 0, 0, 9, 9], [0, 0, 0],
+  ] {
+    #expect(try DHCPRequest(Array(discover[..<240]) + other + discover[240...]) == plain, "\(other)")
+  }
+  // An overloaded file or server name is not read: a kind there is none, and an address there is not asked for.
+  for start in [44, 108] {
+    var packet = discover
+    packet.replaceSubrange(start..<(start + 10), with: [53, 1, 7, 50, 4, 192, 168, 49, 1, 255])
+    packet.insert(contentsOf: [52, 1, 3], at: 240)
+    #expect(try DHCPRequest(packet) == plain)
+    #expect(throws: DHCPSyntaxError.self) { try DHCPRequest(Array(packet[..<243]) + [255]) }
+  }
+  #expect(try DHCPRequest(discover + [53, 1, 7, 50, 4, 192, 168, 49, 1]) == plain, "behind the end")
+}
+
+/// Addresses and the kind are too short to be split (RFC 3396).
+@Test func aPartOfAnOptionIsRefused() {
+  for parts: [UInt8] in [[53, 0, 53, 1, 1], [50, 2, 192, 168, 50, 2, 49, 201], [54, 0, 54, 4, 192, 168, 49, 1]] {
+    #expect(throws: DHCPSyntaxError.self) { try DHCPRequest(Array(discover[..<243]) + parts + [255]) }
+  }
+}
+
 @Test func whatIsNoClientOnEthernetIsRefused() {
   func changed(_ index: Int, _ byte: UInt8) -> [UInt8] {
     var packet = discover
     packet[index] = byte
     return packet
   }
-  // A reply, another medium, a relay agent, a group as the sender, another protocol, an unknown kind, a server's.
-  for (index, byte): (Int, UInt8) in [(0, 2), (1, 6), (2, 8), (24, 1), (28, 3), (236, 0), (242, 9), (242, 2)] {
+  // A reply, another medium, other lengths of an address (16 bytes are there), a relay agent, a group as the sender, another protocol,
+  // an unknown kind, a server's.
+  for (index, byte): (Int, UInt8) in [
+    (0, 2), (1, 6), (2, 8), (2, 17), (2, 255), (24, 1), (28, 3), (236, 0), (242, 9), (242, 2),
+  ] {
     #expect(throws: DHCPSyntaxError.self, "\(index)") { try DHCPRequest(changed(index, byte)) }
   }
   var nobody = discover

@@ -130,6 +130,41 @@ private struct House {
   #expect(house.ask(.inform, 1, has: 0x0A00_0001) == nil, "a reply to another network")
 }
 
+@Test func theReplyToAnInformGoesToNobodyElse() {
+  var house = House()
+  _ = house.join(1)
+  for address in [server, server & ~0xFF, server | 0xFF, 0xFFFF_FFFF, 0] {
+    #expect(house.ask(.inform, 2, has: address) == nil, "\(address)")
+  }
+  #expect(house.ask(.inform, 2, has: first) == nil, "leased by another client")
+  #expect(house.ask(.inform, 1, has: first)?.destination == first)
+  #expect(house.ask(.inform, 2, has: first + 1)?.destination == first + 1, "free")
+}
+
+@Test func theServersAddressAndThoseOfAllStationsAreGivenToNobody() {
+  var house = House()
+  for address in [server, server & ~0xFF, server | 0xFF, 0xFFFF_FFFF] {
+    #expect(house.ask(.discover, 1, wanted: address)?.address == first, "\(address)")
+    #expect(house.ask(.request, 1, wanted: address)?.kind == .refusal, "\(address)")
+  }
+  #expect(house.ask(.request, 1, wanted: 0) == nil)
+}
+
+@Test func aFloodOfOneClientIsServedAtARateAndOthersAtOnce() {
+  var house = House()
+  _ = house.join(1)
+  for kind in [DHCPRequest.Kind.inform, .discover, .request] {
+    house.now = house.now + .seconds(60)
+    var replies = 0
+    for _ in 0..<1000 where house.ask(kind, 1, wanted: first, has: kind == .inform ? first : 0) != nil { replies += 1 }
+    #expect(replies == 16, "\(kind)")
+    #expect(house.join(2) == first + 1)
+    house.now = house.now + .seconds(1)
+    for _ in 0..<1000 where house.ask(kind, 1, wanted: first, has: kind == .inform ? first : 0) != nil { replies += 1 }
+    #expect(replies == 20, "\(kind)")
+  }
+}
+
 /// The reply goes to the address that a client says it has.
 @Test func whoHasAnAddressGetsNoOtherOne() {
   var house = House()
@@ -145,6 +180,8 @@ private struct House {
     let address = house.join(1)
     #expect(address != nil)
     _ = house.ask(.decline, 1, wanted: address)
+    // Three messages, at the rate that a client may send.
+    house.now = house.now + .seconds(1)
   }
   // Each of 52 others has one.
   for hardware in UInt64(2)...53 { #expect(house.join(hardware) != nil, "\(hardware)") }
