@@ -8,7 +8,7 @@ import Reactor
 ///
 /// The library's calls block until the daemon answers: a fraction of a millisecond, and at most
 /// CAVAHI_CALL_MILLISECONDS_MAX in the firmware. Waiting for an absent daemon needs no calls.
-final class DaemonResponder: Responder {
+final class DaemonResponder: PublishingResponder {
   private(set) var isReady = false
   /// True while the daemon runs, even before its host name is established.
   private(set) var isPresent = false
@@ -19,7 +19,7 @@ final class DaemonResponder: Responder {
   private var group: OpaquePointer?
   private var browser: OpaquePointer?
   private var settings: DiscoverySettings?
-  private var name = ClaimedName("", .service)
+  var name = ClaimedName("", .service)
   /// For the deadline of the name.
   private var retry: Timer?
   private var publishedOn: [AvahiIfIndex] = []
@@ -45,6 +45,8 @@ final class DaemonResponder: Responder {
     poll = AvahiPollAdapter(loop, screen: nil)
   }
 
+  var lastError: CInt { client.map { avahi_client_errno($0) } ?? CInt(AVAHI_ERR_BAD_STATE) }
+
   private var userdata: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
   fileprivate func stateChanged(_ client: OpaquePointer?, _ state: AvahiClientState) {
@@ -63,7 +65,7 @@ final class DaemonResponder: Responder {
     }
   }
 
-  private func setRetry() { retry?.set(name.deadline) }
+  func setRetry() { retry?.set(name.deadline) }
 
   private func nameDue() {
     switch name.due(now: monotonicNow(), random: kernelRandom()) {
@@ -112,33 +114,27 @@ final class DaemonResponder: Responder {
     group = nil
   }
 
-  private func publish() {
+  func publish() {
     defer { setRetry() }
     guard let settings, let client, !name.isResting else { return }
     publishedOn = interfaces(settings)
     name.claimedAgain(now: monotonicNow())
     if group == nil { group = avahi_entry_group_new(client, groupChanged, userdata) }
-    guard let group else { return failed(avahi_client_errno(client)) }
-    avahi_entry_group_reset(group)
+    guard let group else { return failed(lastError) }
+    guard var code = claim({ add(settings, group) }) else { return }
     if publishedOn.isEmpty { return }
-    var code = add(settings, group)
-    while code == AVAHI_ERR_COLLISION {
-      if !name.lost(now: monotonicNow()) { return owner.responderTrouble(self, NameReport.taken(.service)) }
-      avahi_entry_group_reset(group)
-      code = add(settings, group)
-    }
     if code >= 0 { code = avahi_entry_group_commit(group) }
     if code < 0 { failed(code) }
   }
 
-  private func failed(_ code: CInt) {
-    name.failed(now: monotonicNow())
-    owner.responderTrouble(self, NameReport.failed(avahiText(code)))
+  func failed(_ code: CInt) {
+    rest(code)
     checkConnection()
   }
 
   private func add(_ settings: DiscoverySettings, _ group: OpaquePointer) -> CInt {
-    withStringList(settings.txt) { txt in
+    avahi_entry_group_reset(group)
+    return withStringList(settings.txt) { txt in
       for interface in publishedOn {
         let code = avahi_entry_group_add_service_strlst(
           group, interface, AvahiProtocol(AVAHI_PROTO_UNSPEC), AvahiPublishFlags(rawValue: 0), name.current,
@@ -147,21 +143,6 @@ final class DaemonResponder: Responder {
       }
       return 0
     }
-  }
-
-  fileprivate func groupStateChanged(_ state: AvahiEntryGroupState) {
-    if state == AVAHI_ENTRY_GROUP_ESTABLISHED {
-      name.held(now: monotonicNow())
-    } else if state == AVAHI_ENTRY_GROUP_COLLISION {
-      if name.lost(now: monotonicNow()) {
-        publish()
-      } else {
-        owner.responderTrouble(self, NameReport.taken(.service))
-      }
-    } else if state == AVAHI_ENTRY_GROUP_FAILURE, let client {
-      failed(avahi_client_errno(client))
-    }
-    setRetry()
   }
 
   func updateTXT(_ settings: DiscoverySettings) {
@@ -215,14 +196,13 @@ final class DaemonResponder: Responder {
   }
 
   private func trouble(_ what: String) {
-    owner.responderTrouble(self, "\(what): \(avahiText(avahi_client_errno(client)))")
+    owner.responderTrouble(self, "\(what): \(avahiText(lastError))")
     checkConnection()
   }
 
   /// After a failed call: a daemon that does not answer is abandoned, because every further call would block again.
   private func checkConnection() {
-    guard let client else { return }
-    let code = avahi_client_errno(client)
+    let code = lastError
     let isGone =
       code == AVAHI_ERR_DBUS_ERROR || code == AVAHI_ERR_TIMEOUT || code == AVAHI_ERR_DISCONNECTED
       || code == AVAHI_ERR_NO_DAEMON

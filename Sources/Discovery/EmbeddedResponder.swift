@@ -6,7 +6,7 @@ import Reactor
 
 /// libavahi-core's responder inside this process, for machines without avahi-daemon. It tracks the kernel's interfaces
 /// and addresses by itself.
-final class EmbeddedResponder: Responder {
+final class EmbeddedResponder: PublishingResponder {
   /// Records cached per interface and IP version, of 4 for each service: nearly `ServiceTable.servicesMax` services, of which one
   /// machine announces at most half (`RecordShares`).
   static let cachedRecordsMax: UInt32 = 960
@@ -22,7 +22,7 @@ final class EmbeddedResponder: Responder {
   private var group: OpaquePointer?
   private var browser: OpaquePointer?
   private var settings: DiscoverySettings?
-  private var name = ClaimedName("", .service)
+  var name = ClaimedName("", .service)
   private var hostName: ClaimedName
   /// For the deadlines of both names.
   private var retry: Timer?
@@ -46,6 +46,8 @@ final class EmbeddedResponder: Responder {
     self.hostName = ClaimedName(hostName, .host)
     poll = AvahiPollAdapter(loop, screen: screen)
   }
+
+  var lastError: CInt { avahi_server_errno(server) }
 
   private var userdata: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
@@ -96,7 +98,7 @@ final class EmbeddedResponder: Responder {
     setRetry()
   }
 
-  private func setRetry() { retry?.set(min(name.deadline, hostName.deadline)) }
+  func setRetry() { retry?.set(min(name.deadline, hostName.deadline)) }
 
   private func namesDue() {
     let now = monotonicNow()
@@ -137,28 +139,21 @@ final class EmbeddedResponder: Responder {
     group = nil
   }
 
-  private func publish() {
+  func publish() {
     poll.stir()
     defer { setRetry() }
     guard let settings, !name.isResting else { return }
     name.claimedAgain(now: monotonicNow())
     if group == nil { group = avahi_s_entry_group_new(server, groupChanged, userdata) }
-    guard let group else { return failed(avahi_server_errno(server)) }
+    guard let group else { return failed(lastError) }
     avahi_s_entry_group_reset(group)
-    var code = add(settings)
-    while code == AVAHI_ERR_COLLISION {
-      if !name.lost(now: monotonicNow()) { return owner.responderTrouble(self, NameReport.taken(.service)) }
-      code = add(settings)
-    }
+    guard var code = claim({ add(settings) }) else { return }
     cavahi_set_own_service(name.current, settings.serviceType)
     if code >= 0 { code = avahi_s_entry_group_commit(group) }
     if code < 0 { failed(code) }
   }
 
-  private func failed(_ code: CInt) {
-    name.failed(now: monotonicNow())
-    owner.responderTrouble(self, NameReport.failed(avahiText(code)))
-  }
+  func failed(_ code: CInt) { rest(code) }
 
   private func add(_ settings: DiscoverySettings) -> CInt {
     withStringList(settings.txt) {
@@ -166,21 +161,6 @@ final class EmbeddedResponder: Responder {
         server, group, AvahiIfIndex(AVAHI_IF_UNSPEC), AvahiProtocol(AVAHI_PROTO_UNSPEC), AvahiPublishFlags(rawValue: 0),
         name.current, settings.serviceType, nil, nil, settings.port, $0)
     }
-  }
-
-  fileprivate func groupStateChanged(_ state: AvahiEntryGroupState) {
-    if state == AVAHI_ENTRY_GROUP_ESTABLISHED {
-      name.held(now: monotonicNow())
-    } else if state == AVAHI_ENTRY_GROUP_COLLISION {
-      if name.lost(now: monotonicNow()) {
-        publish()
-      } else {
-        owner.responderTrouble(self, NameReport.taken(.service))
-      }
-    } else if state == AVAHI_ENTRY_GROUP_FAILURE {
-      failed(avahi_server_errno(server))
-    }
-    setRetry()
   }
 
   func updateTXT(_ settings: DiscoverySettings) {
@@ -236,7 +216,7 @@ final class EmbeddedResponder: Responder {
   }
 
   private func trouble(_ what: String) {
-    owner.responderTrouble(self, "\(what): \(avahiText(avahi_server_errno(server)))")
+    owner.responderTrouble(self, "\(what): \(avahiText(lastError))")
   }
 
   fileprivate func browserChanged(_ event: AvahiBrowserEvent, _ key: ServiceKey?) {

@@ -2,6 +2,7 @@ import Bearer
 import CAvahi
 import CSystem
 import Primitives
+import Reactor
 
 /// A multicast DNS responder: the machine's avahi-daemon, or the one inside this process.
 protocol Responder: AnyObject {
@@ -18,6 +19,58 @@ protocol Responder: AnyObject {
   func endLookup(_ service: Service)
   /// Sends goodbye packets and frees everything, look-ups included. Not from inside a callback of the owner.
   func close()
+}
+
+/// A responder that publishes the service under a name which other machines can claim as well. How a name is claimed, held and lost is
+/// the same for all of them.
+protocol PublishingResponder: Responder {
+  var name: ClaimedName { get set }
+  /// The result of the last call of Avahi.
+  var lastError: CInt { get }
+  /// Claims `name.current`, unless the name rests.
+  func publish()
+  /// A call, or the claim, failed for another reason than a conflict.
+  func failed(_ code: CInt)
+  /// `name.deadline` may have changed.
+  func setRetry()
+}
+
+extension PublishingResponder {
+  /// The records of the service have reached a state.
+  func groupStateChanged(_ state: AvahiEntryGroupState) {
+    if state == AVAHI_ENTRY_GROUP_ESTABLISHED {
+      name.held(now: monotonicNow())
+    } else if state == AVAHI_ENTRY_GROUP_COLLISION {
+      if takeNextName() { publish() }
+    } else if state == AVAHI_ENTRY_GROUP_FAILURE {
+      failed(lastError)
+    }
+    setRetry()
+  }
+
+  /// Adds the service under the first name that no other service of this machine has, and returns the result of that; nil: the name
+  /// rests.
+  func claim(_ add: () -> CInt) -> CInt? {
+    var code = add()
+    while code == AVAHI_ERR_COLLISION {
+      guard takeNextName() else { return nil }
+      code = add()
+    }
+    return code
+  }
+
+  /// False: all names that were claimed are taken, and the name rests.
+  private func takeNextName() -> Bool {
+    if name.lost(now: monotonicNow()) { return true }
+    owner.responderTrouble(self, NameReport.taken(.service))
+    return false
+  }
+
+  /// The name rests because of an error of Avahi.
+  func rest(_ code: CInt) {
+    name.failed(now: monotonicNow())
+    owner.responderTrouble(self, NameReport.failed(avahiText(code)))
+  }
 }
 
 /// The callbacks of a responder, always on the reactor's thread. The owner must ignore those of a responder that is not

@@ -178,6 +178,8 @@ ROWS = [
         "$0.isIdle && ($0.source == source || isOneOfSeveral($0))", "$0.isIdle", "StatusPageTests"),
     Row("who claims every name ends the announcement", "Sources/Discovery/ClaimedName.swift",
         "case .resting(let until, _): until", "case .resting: .never", "DiscoveryTests.ClaimedNameTests"),
+    Row("a name that another machine has is not replaced", "Sources/Discovery/Responder.swift",
+        "if takeNextName() { publish() }", "_ = takeNextName()", "DiscoveryTests.PublishingResponderTests"),
     Row("names after a pause can be foretold", "Sources/Discovery/ClaimedName.swift",
         "lowerBound + random % (", "lowerBound + 0 % (", "DiscoveryTests.ClaimedNameTests"),
     Row("a rival that lets a name go for a moment gets the shortest pause", "Sources/Discovery/ClaimedName.swift",
