@@ -4,11 +4,12 @@ import Link
 import Primitives
 
 /// Whose link gives way when the slots run out, and how many new keys an address may bring. Keys cost nothing: without
-/// these limits one machine with 64 keys takes all slots.
+/// these limits one machine with 64 keys takes all slots. A key that is pinned at first sight costs nothing either, so only
+/// pins by the operator protect a link.
 ///
 /// The node decides it, not the admission before TLS: only the node knows which links it dialled, and their age.
 struct LinkSlots {
-  /// Links that this node dialled, and links to known nodes, that never give way: the oldest of either.
+  /// Links that this node dialled, and links to nodes that the operator pinned, that never give way: the oldest of either.
   static let protectedMax = 8
   /// New keys from one address. Known nodes, dialled ones and those met lately do not count.
   static let newKeyRate = TokenRate(interval: .seconds(5), burst: 4)
@@ -25,7 +26,8 @@ struct LinkSlots {
     /// Counts up with every link; 0 in a free slot.
     var order: UInt64 = 0
     var isDialled = false
-    var isKnown = false
+    /// The operator pinned its node.
+    var isPinned = false
   }
 
   private var places = Limits.PerLink<Place>(repeating: Place())
@@ -45,12 +47,13 @@ struct LinkSlots {
     }
   }
 
-  /// A link opened. Returns the time after which it may come back, when its address has brought too many new keys.
-  mutating func open(_ slot: Int, _ peer: NodeID, from source: UInt64, isDialled: Bool, isKnown: Bool, now: Instant)
-    -> TimeSpan?
-  {
+  /// A link opened. `isKnown`: its key is pinned; `isPinned`: by the operator. Returns the time after which it may come back,
+  /// when its address has brought too many new keys.
+  mutating func open(
+    _ slot: Int, _ peer: NodeID, from source: UInt64, isDialled: Bool, isKnown: Bool, isPinned: Bool, now: Instant
+  ) -> TimeSpan? {
     lastOrder += 1
-    places[slot] = Place(source: source, order: lastOrder, isDialled: isDialled, isKnown: isKnown)
+    places[slot] = Place(source: source, order: lastOrder, isDialled: isDialled, isPinned: isPinned)
     if source == 0 || isDialled || isKnown || met.indices.contains(where: { met[$0] == peer }) { return nil }
     if let pause = takeNewKey(source, now) { return pause }
     met[nextMet] = peer
@@ -68,9 +71,22 @@ struct LinkSlots {
   /// The address at the other end of a link; 0 for a link that is charged to nobody.
   func source(of slot: Int) -> UInt64 { places[slot].source }
 
-  /// The link that gives way to the one in slot `newcomer`, which may be itself: the youngest of the address with most
-  /// links, if that would still have as many as the newcomer's.
+  /// The link that gives way to the one in slot `newcomer`, which may be itself: the youngest of the address with most links, if
+  /// that would still have as many as the newcomer's. Pins of the operator go last. For a peer that the operator pinned it may
+  /// be the youngest link of any address.
   func victim(for newcomer: Int) -> Int? {
+    let crowded = crowdedVictim(for: newcomer)
+    guard places[newcomer].isPinned, crowded == nil || crowded == newcomer else { return crowded }
+    return youngest { $0.source != 0 && !$0.isPinned } ?? crowded
+  }
+
+  /// Whether a link in the last slot gives it back, so that a peer that the operator pinned finds it: the other side dialled,
+  /// and is charged for it.
+  func isStranger(_ slot: Int) -> Bool {
+    places[slot].source != 0 && !places[slot].isDialled && !places[slot].isPinned
+  }
+
+  private func crowdedVictim(for newcomer: Int) -> Int? {
     let own = max(count(places[newcomer].source), 1)
     var most = own
     var largest = places[newcomer].source
@@ -78,16 +94,17 @@ struct LinkSlots {
       let links = count(places[slot].source)
       if links > most { (most, largest) = (links, places[slot].source) }
     }
-    return most < 2 || largest == 0 ? nil : youngest(of: largest)
+    if most < 2 || largest == 0 { return nil }
+    return youngest { $0.source == largest && !$0.isPinned } ?? youngest { $0.source == largest }
   }
 
   private func count(_ source: UInt64) -> Int {
     source == 0 ? 0 : places.indices.count { places[$0].source == source }
   }
 
-  private func youngest(of source: UInt64) -> Int? {
+  private func youngest(_ isOne: (Place) -> Bool) -> Int? {
     var youngest: Int?
-    for slot in places.indices where places[slot].source == source && !isProtected(slot) {
+    for slot in places.indices where isOne(places[slot]) && !isProtected(slot) {
       if let found = youngest, places[found].order > places[slot].order { continue }
       youngest = slot
     }
@@ -100,7 +117,7 @@ struct LinkSlots {
       places.indices.count { isOne(places[$0]) && places[$0].order != 0 && places[$0].order < place.order }
         < Self.protectedMax
     }
-    return place.isDialled && isAmongOldest { $0.isDialled } || place.isKnown && isAmongOldest { $0.isKnown }
+    return place.isDialled && isAmongOldest { $0.isDialled } || place.isPinned && isAmongOldest { $0.isPinned }
   }
 
   /// Counts a new key of an address. Returns the time until it may bring the next one when this one is too many.
@@ -145,18 +162,22 @@ extension Node {
     return slot
   }
 
-  /// Keeps one slot free as long as an address has more links than others, so that a newcomer finds it.
+  /// Keeps one slot free as long as an address has more links than others, so that a newcomer finds it, and in any case one
+  /// for a peer that the operator pinned.
   private func makeRoom(for slot: Int, _ source: UInt64, isDialled: Bool, _ now: Instant) {
     let peer = links[slot].peer
-    let isKnown = trust?.isKnown(peer) ?? false
-    if let pause = linkSlots.open(slot, peer, from: source, isDialled: isDialled, isKnown: isKnown, now: now) {
+    let pause = linkSlots.open(
+      slot, peer, from: source, isDialled: isDialled, isKnown: trust?.isKnown(peer) ?? false,
+      isPinned: trust?.isPinnedByOperator(peer) ?? false, now: now)
+    if let pause {
       journal.record(.notice, .linkSlotsFull, at: now, UInt64(settings.linksMax), UInt64(settings.linksMax), node: peer)
       return closeLink(slot, .full, retryAfterSeconds: UInt16((pause.milliseconds + 999) / 1000), now: now)
     }
     let open = links.indices.count(where: isOpen)
     let isOver = open > settings.linksMax
     if !isOver && open + parking.parked.nonzeroBitCount < Limits.linksMax { return }
-    guard let victim = linkSlots.victim(for: slot) ?? (isOver ? slot : nil) else { return }
+    let mayStay = !isOver && (trust == nil || !linkSlots.isStranger(slot))
+    guard let victim = linkSlots.victim(for: slot) ?? (mayStay ? nil : slot) else { return }
     journal.record(
       .notice, .linkSlotsFull, at: now, UInt64(settings.linksMax), UInt64(settings.linksMax), node: links[victim].peer)
     closeLink(victim, .full, retryAfterSeconds: Timing.fullRetryAfterSeconds, now: now)

@@ -151,6 +151,42 @@ private func fill(_ bench: Bench, from number: Int = 0, keys: Int = 70) {
   #expect(bench.node.openLink(peer: key(99), bearer: .ethernet, source: 9, dialled: nil, now: bench.now) == nil)
 }
 
+@Test func inAFullTableOfEquallyManyLinksAPeerOfTheOperatorFindsASlotAndAStrangerDoesNot() {
+  let trust = Acquaintances()
+  trust.known = [key(900), key(901)]
+  let bench = Bench(trust: trust)
+  for number in 0..<Limits.linksMax { _ = bench.comes(number, from: UInt64(1000 + number)) }
+  #expect(bench.openCount == Limits.linksMax - 1 && bench.slot(of: Limits.linksMax - 1) == nil)
+  #expect(bench.comes(900, from: 1) && bench.comes(901, from: 2))
+  #expect(bench.slot(of: 900) != nil && bench.slot(of: 901) != nil && bench.openCount == Limits.linksMax - 1)
+  // The youngest went.
+  #expect((0..<61).allSatisfy { bench.slot(of: $0) != nil } && (61..<63).allSatisfy { bench.slot(of: $0) == nil })
+  #expect(!bench.comes(902, from: 3) && bench.openCount == Limits.linksMax - 1)
+}
+
+@Test func keysPinnedAtFirstSightAreSharedByAddressAndProtectNoLink() {
+  let trust = Acquaintances()
+  trust.firstUse = (200..<208).map { key($0) }
+  trust.known = [key(300)]
+  let bench = Bench(trust: trust)
+  for number in 200..<208 {
+    #expect(bench.comes(number, from: attacker))
+    bench.settle(number)
+  }
+  // The operator's peer is the youngest of this address.
+  #expect(bench.comes(300, from: attacker))
+  bench.settle(300)
+  for number in 400..<454 {
+    _ = bench.comes(number, from: UInt64(number))
+    bench.settle(number)
+  }
+  #expect(bench.openCount == Limits.linksMax - 1)
+  for number in 500..<507 { #expect(bench.comes(number, from: UInt64(number))) }
+  #expect(bench.slot(of: 300) != nil && bench.slot(of: 200) != nil)
+  #expect((201..<208).allSatisfy { bench.slot(of: $0) == nil })
+  #expect((500..<507).allSatisfy { bench.slot(of: $0) != nil })
+}
+
 @Test func eightDialledAndEightKnownLinksOfAnAddressStay() {
   let trust = Acquaintances()
   trust.known = (200..<210).map { key($0) }
