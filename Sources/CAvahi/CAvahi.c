@@ -40,15 +40,20 @@ char *cavahi_reverse_lookup_name(const AvahiAddress *address, char *name, size_t
   return name;
 }
 
+uint64_t cavahi_source6(const uint8_t *address) {
+  int first = address[0] == 0xFE && (address[1] & 0xC0) == 0x80 ? 8 : 0;
+  uint64_t number = 0;
+  for (int i = 0; i < 8; i++) number = number << 8 | address[first + i];
+  // Never that of an IPv4 address, and never 0.
+  return number | (uint64_t)1 << 63;
+}
+
 static uint64_t charged_source(const struct sockaddr_storage *address) {
   if (address->ss_family == AF_INET) {
     return (uint64_t)0xFFFF << 32 | ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr);
   }
   if (address->ss_family != AF_INET6) return 0;
-  const struct in6_addr *place = &((const struct sockaddr_in6 *)address)->sin6_addr;
-  uint64_t number = 0;
-  for (int i = 0; i < 8; i++) number = number << 8 | place->s6_addr[(IN6_IS_ADDR_LINKLOCAL(place) ? 8 : 0) + i];
-  return number;
+  return cavahi_source6(((const struct sockaddr_in6 *)address)->sin6_addr.s6_addr);
 }
 
 ssize_t cavahi_peek(int descriptor, void *buffer, size_t size, uint64_t *source, uint32_t *interface) {

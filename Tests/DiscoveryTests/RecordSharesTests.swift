@@ -1,3 +1,4 @@
+import CAvahi
 import CSystem
 import Primitives
 import Testing
@@ -35,6 +36,23 @@ struct RecordSharesTests {
     let admitted = (0..<300).count { admits(&shares, announcement($0), from: v4(1)) }
     #expect(admitted == RecordShares.recordsMax / 2 / 4)
     #expect(admits(&shares, announcement(1000), from: v4(2)))
+  }
+
+  @Test func `no IPv6 address is charged to nobody or as an IPv4 address`() {
+    func source(_ high: UInt64, _ low: UInt64) -> UInt64 {
+      let bytes = [high, low].flatMap { half in (0..<8).map { UInt8(truncatingIfNeeded: half >> (56 - 8 * $0)) } }
+      return cavahi_source6(bytes)
+    }
+    let linkLocal: UInt64 = 0xFE80_0000_0000_0000
+    for source in [source(linkLocal, 0), source(0, 2), source(linkLocal, v4(1)), source(linkLocal, v4(2))] {
+      var shares = RecordShares(seed: 1)
+      let admitted = (0..<300).count { admits(&shares, announcement($0), from: source) }
+      #expect(admitted == RecordShares.recordsMax / 2 / 4)
+      #expect(admits(&shares, announcement(1000), from: v4(1)))
+      #expect((2000..<2100).allSatisfy { admits(&shares, announcement($0), from: v4(3)) }, "the cache of IPv4 is empty")
+    }
+    #expect(source(linkLocal, 1) != source(linkLocal, 2))
+    #expect(source(0x2001_0DB8_0000_0001, 1) == source(0x2001_0DB8_0000_0001, 2))
   }
 
   @Test func `what is known is admitted again and costs nothing`() {

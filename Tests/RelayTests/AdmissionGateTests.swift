@@ -195,13 +195,24 @@ struct AdmissionGateTests {
     #expect(RemoteAddress.ip(IPEndpoint(high: 0, low: 0xFFFF_C000_0202, port: 5, scope: 0)).source != host)
   }
 
+  private func source(_ high: UInt64, _ low: UInt64, scope: UInt32 = 1) -> UInt64 {
+    RemoteAddress.ip(IPEndpoint(high: high, low: low, port: 5, scope: scope)).source
+  }
+
   @Test func `addresses of one IPv6 network are one source, and link-local ones are not`() {
-    func source(_ high: UInt64, _ low: UInt64) -> UInt64 {
-      RemoteAddress.ip(IPEndpoint(high: high, low: low, port: 5, scope: 1)).source
-    }
     #expect(source(0x2001_0DB8_0000_0001, 1) == source(0x2001_0DB8_0000_0001, 2))
     #expect(source(0x2001_0DB8_0000_0001, 1) != source(0x2001_0DB8_0000_0002, 1))
     #expect(source(0xFE80_0000_0000_0000, 1) != source(0xFE80_0000_0000_0000, 2))
+    #expect(source(0xFE80_0000_0000_0000, 1) != source(0xFE80_0000_0000_0000, 1, scope: 2))
+  }
+
+  @Test func `no IPv6 address is charged to another machine, to Bluetooth or to nobody`() {
+    let linkLocal: UInt64 = 0xFE80_0000_0000_0000
+    #expect(source(linkLocal, 0) != 0 && source(0, 2) != 0)
+    for number in [0xFFFF_C000_0201, 1 << 48, 1 << 48 | 0xC0FF_EE00_0001, 0x2001_0DB8_0000_0001] as [UInt64] {
+      #expect(source(linkLocal, number) != number && source(number, 1) != number)
+      #expect(source(linkLocal, number) != source(number, 1))
+    }
   }
 
   @Test func `each Bluetooth address is a source`() {

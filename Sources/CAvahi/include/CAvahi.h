@@ -27,9 +27,13 @@
 void cavahi_set_own_service(const char *name, const char *type);
 
 /// As recv(2) with MSG_PEEK, MSG_TRUNC and MSG_DONTWAIT. For a datagram over IP also the number by which its source address is
-/// charged (IPv4 as ::ffff:a.b.c.d, its lower half, as of a link-local address; the network of another IPv6 address) and the
-/// interface that it came over, which the socket must report (IP_PKTINFO, IPV6_RECVPKTINFO); else 0.
+/// charged (IPv4 as ::ffff:a.b.c.d, its lower half; IPv6 by `cavahi_source6`) and the interface that it came over, which
+/// the socket must report (IP_PKTINFO, IPV6_RECVPKTINFO); else 0.
 ssize_t cavahi_peek(int descriptor, void *_Nullable buffer, size_t size, uint64_t *_Nonnull source, uint32_t *_Nonnull interface);
+
+/// The number by which an IPv6 address of 16 bytes is charged: the lower half of a link-local one, the network of another one,
+/// each with the highest bit set.
+uint64_t cavahi_source6(const uint8_t *_Nonnull address);
 
 /// libavahi-core logs to standard error; the box says what matters in lines of its own.
 void cavahi_silence_log(void);
