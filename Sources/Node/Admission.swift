@@ -4,9 +4,10 @@ import Primitives
 ///
 /// An inbound stream starts as a pending stream: a descriptor and a few bytes, until its first bytes look like TLS.
 /// Then it gets a handshake, which costs memory and computing. Both are limited in total and by source, and some places
-/// of each are reserved for sources where a known peer was met before. Above half full, a stream of a source without one takes
-/// the place of a source with several; without such a source streams are dropped at random (like OpenSSH's MaxStartups), so
-/// that honest ones have a chance during a flood.
+/// of each are reserved for sources where a known peer was met before. Known sources take the reserved places first: beyond
+/// these they compete with strangers, so that many known addresses exclude nobody. Above half full, a stream of a source
+/// without one takes the place of a source with several; without such a source streams are dropped at random (like OpenSSH's
+/// MaxStartups), so that honest ones have a chance during a flood.
 ///
 /// A handshake costs computing. One that fails, or whose link ends before it is proven, is charged to its address; an
 /// address with too many of them is refused before the next one.
@@ -22,11 +23,11 @@ public struct Admission {
   public static let perSourceMax = 4
   /// Handshakes of one address without a link that lasts.
   public static let wasteRate = TokenRate(interval: .seconds(1), burst: 16)
-  /// Places of each kind reserved for known sources.
+  /// Places of each kind reserved for known sources: half of them for sources of peers that the operator pinned.
   public static let reserved = 8
   /// Above this number of pending streams, some new ones are dropped.
   public static let dropFrom = pendingStreamsMax / 2
-  /// Known sources that are remembered; the one met longest ago is replaced.
+  /// Known sources that are remembered. The one met longest ago is replaced, those of the operator's pins last.
   public static let knownMax = 64
   /// How long a refused peer should wait, in seconds.
   public static let retryAfterSeconds: UInt16 = 5
@@ -58,20 +59,50 @@ public struct Admission {
 
   /// Number of refusals by reason.
   public private(set) var refusals = FixedArray<6, UInt64>(repeating: 0)
-  public private(set) var pendingStreams = 0
-  public private(set) var handshakes = 0
-  private var sources: [(source: UInt64, count: Int)] = []
-  private var known: [UInt64] = []
+  public var pendingStreams: Int { pending.total }
+  public var handshakes: Int { running.total }
+  private var pending = Holders()
+  private var running = Holders()
+  /// The standing of a source is that at its first stream, as long as it has any.
+  private var sources: [(source: UInt64, standing: Standing, count: Int)] = []
+  private var known: [(source: UInt64, standing: Standing)] = []
   private var waste = SourceBuckets(wasteRate)
+
+  /// How many places of one kind each standing holds.
+  private struct Holders {
+    private var counts = FixedArray<3, Int>(repeating: 0)
+
+    var total: Int { counts[0] + counts[1] + counts[2] }
+
+    subscript(standing: Standing) -> Int {
+      get { counts[standing.rawValue] }
+      set { counts[standing.rawValue] = newValue }
+    }
+
+    /// Whether one more of this standing finds a place among `max`. Each standing takes its own reserve first.
+    func hasRoom(_ standing: Standing, max: Int) -> Bool {
+      let reserve = Admission.reserved / 2
+      // Known sources, without those in the operator's reserve; and of these the ones that compete with strangers.
+      let known = self[.proven] + Swift.max(self[.pinned] - reserve, 0)
+      let others = Swift.max(known - reserve, 0)
+      return switch standing {
+      case .pinned: total < max
+      case .proven: self[.stranger] + known < max - reserve
+      case .stranger: self[.stranger] + others < max - 2 * reserve
+      }
+    }
+  }
 
   public init() {}
 
   /// When others wait: how long a handshake may receive no bytes, and how long it may take in all, before it gives way. Over
-  /// Bluetooth a round trip takes up to 400 ms.
-  public static func patience(_ bearer: BearerKind) -> (silence: TimeSpan, total: TimeSpan) {
+  /// Bluetooth a round trip takes up to 400 ms. `isCrowded`: more addresses wait than there are places. Then bytes alone
+  /// keep no place over IP, because 24 handshakes of 2 s each would let only 60 of the waiting begin within their 5 s.
+  public static func patience(_ bearer: BearerKind, isCrowded: Bool) -> (silence: TimeSpan, total: TimeSpan) {
     switch bearer {
     case .bluetoothLE, .bluetoothClassic: (.milliseconds(2500), .seconds(8))
-    case .ethernet, .wifi, .wifiDirect, .loopback: (.milliseconds(500), .seconds(2))
+    case .ethernet, .wifi, .wifiDirect, .loopback:
+      (.milliseconds(500), isCrowded ? .milliseconds(500) : .seconds(2))
     }
   }
 
@@ -87,38 +118,53 @@ public struct Admission {
   /// A stream from `source` arrived. Nil admits it as a pending stream. `random` is 64 random bits. `replaces`: the place of
   /// another pending stream was taken back for it.
   public mutating func arrive(_ source: UInt64, random: UInt64, replaces: Bool = false, now: Instant) -> Refusal? {
-    let isKnown = known.contains(source)
     let index = sources.firstIndex { $0.source == source }
+    let standing = index.map { sources[$0].standing } ?? standing(met: source)
     if let index, sources[index].count >= Self.perSourceMax { return refuse(.sourceFull) }
     if waste.next(source) > now { return refuse(.wasteful) }
-    if pendingStreams >= Self.pendingStreamsMax - (isKnown ? 0 : Self.reserved) { return refuse(.full) }
-    if !isKnown && !replaces && pendingStreams > Self.dropFrom {
+    if !pending.hasRoom(standing, max: Self.pendingStreamsMax) { return refuse(.full) }
+    if standing == .stranger && !replaces && pendingStreams > Self.dropFrom {
       // Drop probability: 0 at half full, 1 at full.
       let share = UInt64(pendingStreams - Self.dropFrom) &* 1000 / UInt64(Self.pendingStreamsMax - Self.dropFrom)
       if random % 1000 < share { return refuse(.dropped) }
     }
-    pendingStreams += 1
-    if let index { sources[index].count += 1 } else { sources.append((source, 1)) }
+    pending[standing] += 1
+    if let index { sources[index].count += 1 } else { sources.append((source, standing, 1)) }
     return nil
   }
 
-  /// The handshakes that may take place at once for one of this source to begin.
-  public func handshakesMax(for source: UInt64) -> Int {
-    known.contains(source) ? Self.handshakesMax : Self.handshakesMax - Self.reserved
+  /// The standing of a source, which stays the same as long as it has streams.
+  public func standing(of source: UInt64) -> Standing {
+    sources.first { $0.source == source }?.standing ?? standing(met: source)
+  }
+
+  /// Whether a stream of a standing would find a pending place when one of the other standing has left.
+  public func mayArrive(_ standing: Standing, after other: Standing) -> Bool {
+    var rest = pending
+    rest[other] -= 1
+    return rest.hasRoom(standing, max: Self.pendingStreamsMax)
+  }
+
+  /// Whether a handshake of a standing may begin; `other`: when one of this standing has ended.
+  public func mayBegin(_ standing: Standing, after other: Standing? = nil) -> Bool {
+    var rest = running
+    if let other { rest[other] -= 1 }
+    return rest.hasRoom(standing, max: Self.handshakesMax)
   }
 
   /// The pending stream sends TLS. True when its handshake may begin; otherwise it waits until another handshake ends.
   public mutating func begin(_ source: UInt64) -> Bool {
-    guard handshakes < handshakesMax(for: source) else { return false }
-    pendingStreams -= 1
-    handshakes += 1
+    let standing = standing(of: source)
+    guard mayBegin(standing) else { return false }
+    pending[standing] -= 1
+    running[standing] += 1
     return true
   }
 
   /// A stream has ended or has proved its key.
   public mutating func leave(_ source: UInt64, hadHandshake: Bool) {
-    if hadHandshake { handshakes -= 1 } else { pendingStreams -= 1 }
     guard let index = sources.firstIndex(where: { $0.source == source }) else { return }
+    if hadHandshake { running[sources[index].standing] -= 1 } else { pending[sources[index].standing] -= 1 }
     sources[index].count -= 1
     if sources[index].count == 0 {
       sources.swapAt(index, sources.count - 1)
@@ -129,12 +175,21 @@ public struct Admission {
   /// A handshake from this source led to no link that lasts.
   public mutating func wasted(_ source: UInt64, now: Instant) { _ = waste.take(source, now: now) }
 
-  /// A known peer proved its key from this source.
-  public mutating func met(_ source: UInt64) {
-    known.removeAll { $0 == source }
-    if known.count == Self.knownMax { known.removeFirst() }
-    known.append(source)
+  /// A peer of this standing proved its key from this source. A source keeps the highest standing of its peers.
+  public mutating func met(_ source: UInt64, _ standing: Standing) {
+    let standing = max(standing, self.standing(met: source))
+    if standing == .stranger { return }
+    known.removeAll { $0.source == source }
+    if known.count == Self.knownMax {
+      guard let oldest = known.firstIndex(where: { $0.standing < .pinned }) ?? (standing == .pinned ? 0 : nil) else {
+        return
+      }
+      known.remove(at: oldest)
+    }
+    known.append((source, standing))
   }
+
+  private func standing(met source: UInt64) -> Standing { known.first { $0.source == source }?.standing ?? .stranger }
 
   public mutating func count(_ refusal: Refusal) { refusals[Int(refusal.rawValue)] &+= 1 }
 

@@ -1,15 +1,15 @@
 import Primitives
 
 /// How well a peer is known here. A peer keeps its place against those of a lower standing.
-enum Standing: Int, Comparable {
+public enum Standing: Int, Comparable, Sendable {
   /// It has proved nothing to this node, or its frames prove nothing, because they are in clear.
   case stranger
-  /// It proved its key in a session before.
+  /// It proved its key in a session before. For `Admission`: its key was pinned at first sight, or the policy is `open`.
   case proven
   /// The operator pinned its key. A key that is pinned at first sight costs nothing, and is no more than a proven one.
   case pinned
 
-  static func < (left: Standing, right: Standing) -> Bool { left.rawValue < right.rawValue }
+  public static func < (left: Standing, right: Standing) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// The peers that proved their key in a session last. When one of them comes back, it finds a place for its handshake that

@@ -23,8 +23,8 @@ struct AdmissionGate {
 
   /// The result of a handshake.
   enum HandshakeEnd {
-    /// The key is proved, and there is a slot for its link. `isKnown`: it is a known key.
-    case link(isKnown: Bool)
+    /// The key of a peer of this standing is proved, and there is a slot for its link.
+    case link(Standing)
     /// It failed, or there is no slot.
     case noLink
   }
@@ -43,6 +43,7 @@ struct AdmissionGate {
   private struct Entry {
     let stream: UInt32
     let source: UInt64
+    let standing: Standing
     let bearer: BearerKind
     let deadline: Instant
     var bytes: [UInt8] = []
@@ -53,15 +54,24 @@ struct AdmissionGate {
   private struct Handshake {
     let stream: UInt32
     let source: UInt64
+    let standing: Standing
     let bearer: BearerKind
     let begunAt: Instant
     var heardAt: Instant
 
     /// From then on it gives way.
-    var stalledAt: Instant {
-      let patience = Admission.patience(bearer)
+    func stalledAt(isCrowded: Bool) -> Instant {
+      let patience = Admission.patience(bearer, isCrowded: isCrowded)
       return min(heardAt + patience.silence, begunAt + patience.total)
     }
+  }
+
+  /// The streams that wait for a handshake.
+  private struct Waiting {
+    /// The handshakes of the source with fewest, by standing; `Int.max` where nobody waits.
+    var fewest = FixedArray<3, Int>(repeating: .max)
+    /// More sources without a handshake wait than there are places.
+    var isCrowded = false
   }
 
   private(set) var admission = Admission()
@@ -75,21 +85,26 @@ struct AdmissionGate {
   /// When the next stream expires, or a handshake gives way.
   var deadline: Instant {
     let expiry = entries.reduce(.never) { min($0, $1.deadline) }
-    guard let fewest = fewestOfWaiting else { return expiry }
-    return handshakes.reduce(expiry) { handshakeCount($1.source) > fewest ? min($0, $1.stalledAt) : $0 }
+    guard let waiting else { return expiry }
+    return handshakes.reduce(expiry) {
+      givesWay($1, handshakeCount($1.source), to: waiting) ? min($0, $1.stalledAt(isCrowded: waiting.isCrowded)) : $0
+    }
   }
 
   /// Adds a stream; false when it is refused. `random`: 64 random bits.
   mutating func arrive(_ stream: UInt32, _ source: UInt64, over bearer: BearerKind, random: UInt64, now: Instant)
     -> Bool
   {
-    let crowded = crowdedIndex(for: source)
+    let standing = admission.standing(of: source)
+    let crowded = crowdedIndex(for: source, standing)
     if let crowded {
       displaced.append(entries[crowded].stream)
       leave(at: crowded, .dropped)
     }
     if admission.arrive(source, random: random, replaces: crowded != nil, now: now) != nil { return false }
-    entries.append(Entry(stream: stream, source: source, bearer: bearer, deadline: now + Admission.deadline(bearer)))
+    entries.append(
+      Entry(
+        stream: stream, source: source, standing: standing, bearer: bearer, deadline: now + Admission.deadline(bearer)))
     return true
   }
 
@@ -126,13 +141,12 @@ struct AdmissionGate {
     let source = handshakes.remove(at: ended).source
     admission.leave(source, hadHandshake: true)
     switch end {
-    case .link(isKnown: true): admission.met(source)
-    case .link(isKnown: false): break
+    case .link(let standing): admission.met(source, standing)
     case .noLink: admission.wasted(source, now: now)
     }
     var next: (index: Int, handshakes: Int)?
     for (index, entry) in entries.enumerated()
-    where entry.isReady && admission.handshakes < admission.handshakesMax(for: entry.source) {
+    where entry.isReady && admission.mayBegin(entry.standing) {
       let count = handshakeCount(entry.source)
       if next == nil || count < next!.handshakes { next = (index, count) }
     }
@@ -142,16 +156,16 @@ struct AdmissionGate {
   /// Returns a handshake to end, because it makes no progress and another source waits for its place; call it, and
   /// `handshakeEnded`, until it returns nil. It chooses from the source with most handshakes the one that stalled first.
   func nextStalled(now: Instant) -> UInt32? {
-    guard let fewest = fewestOfWaiting else { return nil }
-    var next: (handshake: Handshake, count: Int)?
-    for handshake in handshakes where handshake.stalledAt <= now {
+    guard let waiting else { return nil }
+    var next: (stream: UInt32, count: Int, stalledAt: Instant)?
+    for handshake in handshakes {
+      let stalledAt = handshake.stalledAt(isCrowded: waiting.isCrowded)
       let count = handshakeCount(handshake.source)
-      if count <= fewest { continue }
-      if let other = next, other.count > count { continue }
-      if let other = next, other.count == count && other.handshake.stalledAt <= handshake.stalledAt { continue }
-      next = (handshake, count)
+      if stalledAt > now || !givesWay(handshake, count, to: waiting) { continue }
+      if let next, next.count > count || next.count == count && next.stalledAt <= stalledAt { continue }
+      next = (handshake.stream, count, stalledAt)
     }
-    return next?.handshake.stream
+    return next?.stream
   }
 
   /// A link from this source has ended before it was worth its handshake.
@@ -170,7 +184,9 @@ struct AdmissionGate {
     guard admission.begin(entries[index].source) else { return nil }
     let entry = entries.remove(at: index)
     handshakes.append(
-      Handshake(stream: entry.stream, source: entry.source, bearer: entry.bearer, begunAt: now, heardAt: now))
+      Handshake(
+        stream: entry.stream, source: entry.source, standing: entry.standing, bearer: entry.bearer, begunAt: now,
+        heardAt: now))
     return Opening(stream: entry.stream, source: entry.source, bytes: entry.bytes, deadline: entry.deadline)
   }
 
@@ -181,23 +197,37 @@ struct AdmissionGate {
 
   private func handshakeCount(_ source: UInt64) -> Int { handshakes.count { $0.source == source } }
 
-  /// The handshakes of the source with the fewest that has a stream waiting which would begin if another handshake ended; nil
-  /// without such a stream. A handshake of a source with more gives way to it.
-  private var fewestOfWaiting: Int? {
-    var fewest: Int?
-    for entry in entries
-    where entry.isReady && admission.handshakes <= admission.handshakesMax(for: entry.source) {
-      fewest = min(fewest ?? .max, handshakeCount(entry.source))
+  /// Nil when nobody waits.
+  private var waiting: Waiting? {
+    var waiting = Waiting()
+    var without: [UInt64] = []
+    for entry in entries where entry.isReady {
+      let count = handshakeCount(entry.source)
+      let level = entry.standing.rawValue
+      waiting.fewest[level] = min(waiting.fewest[level], count)
+      if count == 0 { without.append(entry.source) }
     }
-    return fewest
+    let places = Admission.handshakesMax - Admission.reserved
+    waiting.isCrowded = without.count > places && Set(without).count > places
+    return waiting.fewest.indices.allSatisfy { waiting.fewest[$0] == .max } ? nil : waiting
+  }
+
+  /// Whether a handshake, one of `count` of its source, may end for a stream that waits: the stream is of a source with
+  /// fewer, and begins when this handshake has ended.
+  private func givesWay(_ handshake: Handshake, _ count: Int, to waiting: Waiting) -> Bool {
+    [.stranger, .proven, .pinned].contains { (standing: Standing) in
+      waiting.fewest[standing.rawValue] < count && admission.mayBegin(standing, after: handshake.standing)
+    }
   }
 
   /// The youngest pending stream of the source with most, if that has several and the newcomer's source has none; nil as long as
-  /// there is room for all.
-  private func crowdedIndex(for newcomer: UInt64) -> Int? {
+  /// there is room for all. Only a stream whose place the newcomer may take counts.
+  private func crowdedIndex(for newcomer: UInt64, _ standing: Standing) -> Int? {
     if admission.pendingStreams <= Admission.dropFrom { return nil }
     var counts: [UInt64: Int] = [:]
-    for entry in entries { counts[entry.source, default: 0] += 1 }
+    for entry in entries where entry.source == newcomer || admission.mayArrive(standing, after: entry.standing) {
+      counts[entry.source, default: 0] += 1
+    }
     guard counts[newcomer] == nil, let most = counts.values.max(), most > 1 else { return nil }
     return entries.lastIndex { counts[$0.source] == most }
   }

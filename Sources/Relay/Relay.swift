@@ -257,9 +257,13 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     if driver.slot == nil { noteNoSlot(driver) }
     guard let admission = driver.admission else { return }
     driver.admission = nil
+    inbound?.handshakeEnded(admission, driver.slot == nil ? .noLink : .link(standing(of: driver.peer)))
+  }
+
+  private func standing(of peer: NodeID) -> Standing {
+    if trust.isPinnedByOperator(peer) { return .pinned }
     // Under the policy “open” no key is pinned, so every peer counts as known.
-    let isKnown = trust.policy == .open || trust.isPinned(driver.peer)
-    inbound?.handshakeEnded(admission, driver.slot == nil ? .noLink : .link(isKnown: isKnown))
+    return trust.policy == .open || trust.isPinned(peer) ? .proven : .stranger
   }
 
   /// Where both ends dialled, one of the two channels of a Bluetooth link may carry nothing. It would keep this node from

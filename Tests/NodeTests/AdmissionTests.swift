@@ -45,22 +45,50 @@ struct AdmissionTests {
     #expect(buckets.next(40) <= now && buckets.next(39) == now + .seconds(1))
   }
 
-  @Test func strangersHave24HandshakesAndTheKnown32() {
+  @Test func strangersHave24HandshakesTheKnown28AndTheOperatorsPeers32() {
     var admission = Admission()
-    for source in 0..<40 { #expect(admission.arrive(UInt64(source), random: .max, now: now) == nil) }
-    let strangers = (0..<40).count { admission.begin(UInt64($0)) }
-    #expect(strangers == 24)
-    for source in 100..<110 {
-      admission.met(UInt64(source))
-      #expect(admission.arrive(UInt64(source), random: .max, now: now) == nil)
+    func begin(_ sources: Range<UInt64>, _ standing: Standing) -> Int {
+      for source in sources {
+        admission.met(source, standing)
+        #expect(admission.arrive(source, random: .max, now: now) == nil)
+      }
+      return sources.count { admission.begin($0) }
     }
-    let known = (100..<110).count { admission.begin(UInt64($0)) }
-    #expect(known == 8)
+    #expect(begin(0..<40, .stranger) == 24)
+    #expect(begin(100..<110, .proven) == 4)
+    #expect(begin(200..<210, .pinned) == 4)
     #expect(admission.handshakes == Admission.handshakesMax)
+    // A freed place is one of those for everybody.
     admission.leave(0, hadHandshake: true)
-    // In a full table a freed slot goes to a known source, not to an unknown one.
-    #expect(admission.begin(30) == false)
-    #expect(admission.begin(109) == true)
+    #expect(admission.begin(30) == true && admission.begin(109) == false)
+    // One of the operator's peers leaves its place to no other.
+    admission.leave(200, hadHandshake: true)
+    #expect(admission.begin(31) == false && admission.begin(109) == false && admission.begin(209) == true)
+  }
+
+  @Test func knownAddressesBeyondTheirReserveLeaveStrangersTheirPlaces() {
+    var admission = Admission()
+    for source in 0..<100 as Range<UInt64> {
+      admission.met(source, .proven)
+      #expect(admission.arrive(source, random: 999, now: now) == nil)
+    }
+    #expect((0..<100 as Range<UInt64>).count { admission.begin($0) } == 28)
+    #expect(admission.arrive(1000, random: 999, now: now) == nil)
+    #expect(admission.begin(1000) == false && admission.mayBegin(.stranger, after: .proven))
+    admission.leave(0, hadHandshake: true)
+    #expect(admission.begin(1000) == true)
+  }
+
+  @Test func theOperatorsPeersAreForgottenLastAndKeepTheirStanding() {
+    var admission = Admission()
+    admission.met(1, .pinned)
+    admission.met(1, .proven)
+    for source in 100..<300 as Range<UInt64> { admission.met(source, .proven) }
+    #expect(admission.standing(of: 1) == .pinned && admission.standing(of: 299) == .proven)
+    for source in 1000..<1100 as Range<UInt64> { admission.met(source, .pinned) }
+    admission.met(2, .proven)
+    #expect(admission.standing(of: 2) == .stranger && admission.standing(of: 1) == .stranger)
+    #expect(admission.standing(of: 1099) == .pinned)
   }
 
   @Test func aFloodFillsNoMoreThanItsShareAndTheKnownStillComeIn() {
@@ -68,7 +96,7 @@ struct AdmissionTests {
     var random = SeededRandom(seed: 1)
     for source in 0..<10_000 { _ = admission.arrive(UInt64(source), random: random.next(), now: now) }
     #expect(admission.pendingStreams <= Admission.pendingStreamsMax - Admission.reserved)
-    admission.met(77_777)
+    admission.met(77_777, .proven)
     #expect(admission.arrive(77_777, random: 0, now: now) == nil)
   }
 
@@ -101,7 +129,7 @@ struct AdmissionTests {
 
   @Test func onlyTheLatestKnownSourcesAreRemembered() {
     var admission = Admission()
-    for source in 0..<100 { admission.met(UInt64(source)) }
+    for source in 0..<100 { admission.met(UInt64(source), .proven) }
     for source in 200..<(200 + Admission.pendingStreamsMax - Admission.reserved) {
       _ = admission.arrive(UInt64(source), random: 999, now: now)
     }

@@ -70,15 +70,15 @@ struct AdmissionGateTests {
       #expect(arrive(stream))
       #expect(receive(hello, from: stream) == .waits)
     }
-    #expect(gate.handshakeEnded(1000, .link(isKnown: false), now: now)?.stream == 1)
-    #expect(gate.handshakeEnded(1001, .link(isKnown: false), now: now)?.stream == 2)
-    #expect(gate.handshakeEnded(1002, .link(isKnown: false), now: now) == nil)
+    #expect(gate.handshakeEnded(1000, .link(.stranger), now: now)?.stream == 1)
+    #expect(gate.handshakeEnded(1001, .link(.stranger), now: now)?.stream == 2)
+    #expect(gate.handshakeEnded(1002, .link(.stranger), now: now) == nil)
   }
 
   @Test mutating func `a stream that has not spoken is no candidate for a place`() {
     fillHandshakes()
     #expect(arrive(1))
-    #expect(gate.handshakeEnded(1000, .link(isKnown: false), now: now) == nil)
+    #expect(gate.handshakeEnded(1000, .link(.stranger), now: now) == nil)
     guard case .opens = receive(hello, from: 1) else {
       Issue.record("a place was free")
       return
@@ -90,7 +90,7 @@ struct AdmissionGateTests {
     #expect(arrive(1))
     #expect(receive(hello, from: 1) == .waits)
     gate.leave(1)
-    #expect(gate.handshakeEnded(1000, .link(isKnown: false), now: now) == nil)
+    #expect(gate.handshakeEnded(1000, .link(.stranger), now: now) == nil)
     #expect(gate.admission.pendingStreams == 0)
   }
 
@@ -98,7 +98,7 @@ struct AdmissionGateTests {
     fillHandshakes()
     #expect(arrive(1, from: 77))
     #expect(receive(hello, from: 1) == .waits)
-    #expect(gate.handshakeEnded(1000, .link(isKnown: true), now: now)?.stream == 1)
+    #expect(gate.handshakeEnded(1000, .link(.proven), now: now)?.stream == 1)
     #expect(arrive(2, from: 1000))
     guard case .opens = receive(hello, from: 2) else {
       Issue.record("the known have places of their own")
@@ -112,7 +112,7 @@ struct AdmissionGateTests {
       _ = gate.handshakeEnded(1, end, now: now)
       return true
     }
-    for end in [AdmissionGate.HandshakeEnd.link(isKnown: true), .link(isKnown: false)] {
+    for end in [AdmissionGate.HandshakeEnd.link(.proven), .link(.stranger)] {
       #expect((0..<100).allSatisfy { _ in dial(end, from: 7) })
     }
     #expect((0..<100).count { _ in dial(.noLink, from: 8) } == 16)
@@ -120,7 +120,7 @@ struct AdmissionGateTests {
 
   @Test mutating func `a handshake without progress gives way to a source that waits, of the source with most first`() {
     fillHandshakes()
-    _ = gate.handshakeEnded(1005, .link(isKnown: false), now: now)
+    _ = gate.handshakeEnded(1005, .link(.stranger), now: now)
     #expect(arrive(1, from: 1010))
     guard case .opens = receive(hello, from: 1) else {
       Issue.record("a place was free")
@@ -153,6 +153,93 @@ struct AdmissionGateTests {
     #expect(gate.nextStalled(now: now + .milliseconds(1)) == 1000)
   }
 
+  /// A machine with many addresses opens a stream from each, sends a byte every 0.4 s, and opens the next one as soon as one
+  /// has ended. Returns the time until the stream of a newcomer begins its handshake; nil when its place expires.
+  private mutating func newcomerBegins(besides addresses: UInt32) -> TimeSpan? {
+    var number: UInt32 = 0
+    var lastArrival: Instant?
+    while true {
+      while gate.admission.pendingStreams + gate.admission.handshakes < Int(addresses) {
+        number += 1
+        guard arrive(number, from: 10_000 + UInt64(number)) else { break }
+        _ = receive(hello, from: number)
+      }
+      if lastArrival == nil && now >= Instant.zero + .seconds(120) {
+        guard arrive(.max, from: 1) else { return nil }
+        lastArrival = now
+        if case .opens = receive(hello, from: .max) { return TimeSpan(nanoseconds: 0) }
+      }
+      now = now + .milliseconds(20)
+      while let expired = gate.nextExpired(now: now) { if expired == .max { return nil } }
+      if (now - Instant.zero).milliseconds % 400 == 0 {
+        for stream in 1...number { gate.progressed(stream, now: now) }
+      }
+      while let stalled = gate.nextStalled(now: now) {
+        if let next = gate.handshakeEnded(stalled, .noLink, now: now), next.stream == .max {
+          return now - lastArrival!
+        }
+      }
+    }
+  }
+
+  @Test(arguments: [24, 60, 100, 150] as [UInt32])
+  mutating func `a newcomer begins within 3 s beside handshakes that trickle from many addresses`(addresses: UInt32) {
+    let time = newcomerBegins(besides: addresses)
+    #expect(time != nil && time! <= .seconds(3))
+  }
+
+  @Test mutating func `more waiting addresses than places leave a handshake 0.5 s, and over Bluetooth its time`() {
+    fillHandshakes()
+    for stream in 1...25 as ClosedRange<UInt32> {
+      #expect(arrive(stream, from: UInt64(max(stream, 2))))
+      #expect(receive(hello, from: stream) == .waits)
+    }
+    now = now + .milliseconds(400)
+    for stream in 1000..<1024 as Range<UInt32> { gate.progressed(stream, now: now) }
+    #expect(gate.nextStalled(now: now + .milliseconds(100)) == nil, "24 addresses wait")
+    #expect(arrive(26) && receive(hello, from: 26) == .waits)
+    #expect(gate.nextStalled(now: now + .milliseconds(99)) == nil)
+    #expect(gate.nextStalled(now: now + .milliseconds(100)) == 1000)
+    #expect(Admission.patience(.bluetoothLE, isCrowded: true) == Admission.patience(.bluetoothLE, isCrowded: false))
+  }
+
+  @Test mutating func `known addresses that hold more than their reserve give way to a stranger`() {
+    for source in 1...10 as ClosedRange<UInt32> {
+      #expect(arrive(source))
+      _ = receive(hello, from: source)
+      #expect(gate.handshakeEnded(source, .link(.proven), now: now) == nil)
+    }
+    var opened = 0
+    for stream in 0..<40 as Range<UInt32> {
+      #expect(arrive(1000 + stream, from: UInt64(1 + stream % 10)))
+      if case .opens = receive(hello, from: 1000 + stream) { opened += 1 }
+    }
+    #expect(opened == Admission.handshakesMax - Admission.reserved / 2)
+    #expect(arrive(1, from: 77))
+    #expect(receive(hello, from: 1) == .waits)
+    now = now + .milliseconds(500)
+    let stalled = gate.nextStalled(now: now)
+    #expect(stalled != nil)
+    #expect(gate.handshakeEnded(stalled ?? 0, .noLink, now: now)?.stream == 1)
+  }
+
+  @Test mutating func `a handshake in a reserved place does not end for a stranger`() {
+    #expect(arrive(1, from: 7))
+    _ = receive(hello, from: 1)
+    #expect(gate.handshakeEnded(1, .link(.proven), now: now) == nil)
+    for stream in 2...4 as ClosedRange<UInt32> {
+      #expect(arrive(stream, from: 7))
+      _ = receive(hello, from: stream)
+    }
+    now = now + .seconds(1)
+    fillHandshakes()
+    #expect(arrive(5))
+    #expect(receive(hello, from: 5) == .waits)
+    // Those of the known address are overdue, and its source has most.
+    #expect(gate.nextStalled(now: now) == nil)
+    #expect(gate.nextStalled(now: now + .milliseconds(500)) == 1000)
+  }
+
   @Test mutating func `a handshake over Bluetooth may be silent for 2.5 seconds`() {
     for stream in 0..<24 as Range<UInt32> {
       #expect(arrive(1000 + stream, over: .bluetoothLE))
@@ -168,7 +255,7 @@ struct AdmissionGateTests {
     fillHandshakes()
     #expect(arrive(1, from: 1000) && arrive(2))
     #expect(receive(hello, from: 1) == .waits && receive(hello, from: 2) == .waits)
-    #expect(gate.handshakeEnded(1001, .link(isKnown: false), now: now)?.stream == 2)
+    #expect(gate.handshakeEnded(1001, .link(.stranger), now: now)?.stream == 2)
   }
 
   @Test mutating func `a crowded source gives the place of its youngest stream to one that has none`() {

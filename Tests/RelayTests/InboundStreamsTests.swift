@@ -99,7 +99,7 @@ private func address(_ host: Int) -> RemoteAddress {
     serve(gate.loop) { gate.admitted.count == Admission.handshakesMax - Admission.reserved }
     serve(gate.loop, for: .milliseconds(100))
     #expect(gate.admitted.count == Admission.handshakesMax - Admission.reserved)
-    gate.streams.handshakeEnded(gate.admitted[0].opening.stream, .link(isKnown: false))
+    gate.streams.handshakeEnded(gate.admitted[0].opening.stream, .link(.stranger))
     #expect(gate.admitted.last?.stream.remote == address(100))
   }
 
