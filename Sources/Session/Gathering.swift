@@ -226,12 +226,22 @@ extension Sessions {
       guard isInvited else {
         // The session is full, or may not admit.
         session.gatherAt = min(session.gatherAt, now + SessionLimits.sweepTime)
-        return
+        guard isFormer(gathering.address, session) else { return }
+        // The branch of this former member has its share of the places. Newcomers may find one, and another former member next time.
+        due.removeAll { isFormer($0.address, session) }
+        if let index = session.gathering(gathering.address) {
+          session.gatherings[index].failures = min(gathering.failures + 1, Gathering.failuresMax)
+        }
+        continue
       }
       if let index = session.gathering(gathering.address) { session.gatherings[index].isAsking = false }
       session.gatherAt = min(session.gatherAt, now + SessionLimits.answerTime)
       waiting += 1
     }
+  }
+
+  private func isFormer(_ address: MemberAddress, _ session: LocalSession) -> Bool {
+    !session.table.isJoined(address) && !session.table.records(of: address).isEmpty
   }
 
   /// How many others are to invite before this session; nil when another one of this node does for both.

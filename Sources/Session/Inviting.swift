@@ -54,7 +54,7 @@ extension Sessions {
     guard mayMeet(session.table.rules, address.node) else { throw .notAllowed }
     if let index = session.position(of: address), session.pairs[index].phase == .connected { throw .alreadyMember }
     guard let right = session.table.right(of: session.address) else { throw .notAllowed }
-    guard hasPlace(session, for: address) else { throw .full }
+    guard hasPlace(session, for: address, in: right.session) else { throw .full }
     guard mayInvite(session.owner), makePlace(for: session.owner, to: address.node, now) else { throw .full }
     let number = InvitationHandle(number: nextNumber())
     let time = timeout == .seconds(0) ? SessionLimits.invitationTimeDefault : timeout
@@ -134,12 +134,12 @@ extension Sessions {
   }
 
   /// Whether there is a place for an address, which may have one already. Those who are being welcomed have theirs.
-  private func hasPlace(_ session: LocalSession, for address: MemberAddress) -> Bool {
-    let table = session.table
-    if table.isJoined(address) { return true }
-    let welcomed = welcomed(to: session).filter { $0 != address }
-    return table.joined.count + welcomed.count < table.membersMax
-      && table.records.count + welcomed.count < SessionLimits.recordsMax
+  private func hasPlace(_ session: LocalSession, for address: MemberAddress, in origin: SessionID) -> Bool {
+    session.table.hasPlace(
+      for: address, by: session.address, in: origin, beside: welcomed(to: session).filter { $0 != address },
+      isConnected: { member in
+        session.position(of: member).map { session.pairs[$0].phase == .connected } ?? false
+      })
   }
 
   /// Those who have their half of a ticket from this node, and have not shown the whole one.
@@ -191,7 +191,7 @@ extension Sessions {
   private func accepted(_ index: Int, _ now: Instant) {
     let invitation = outgoing[index]
     guard let session = session(invitation.session) else { return }
-    guard hasPlace(session, for: invitation.to) else {
+    guard hasPlace(session, for: invitation.to, in: invitation.origin) else {
       return end(&outgoing[index], .full, telling: .full, now)
     }
     guard let admission = admit(session, invitation) else {

@@ -60,12 +60,59 @@ public struct SessionTable {
   public var members: [MemberAddress] {
     let joined = joined
     if joined.count <= membersMax { return joined }
-    var turns = AdmissionTurns(records, origins)
-    var members: [MemberAddress] = []
-    while members.count < membersMax, let next = turns.next() {
-      if !members.contains(next) { members.append(next) }
+    return places(AdmissionTurns(records, origins)).map { records[$0].address }.inOrder(<)
+  }
+
+  /// The indices of the records by which the members have their places.
+  private func places(_ turns: AdmissionTurns) -> [Int] {
+    var turns = turns
+    var places: [Int] = []
+    while places.count < membersMax, let next = turns.next() {
+      if !places.contains(where: { records[$0].address == records[next].address }) { places.append(next) }
     }
-    return members.inOrder(<)
+    return places
+  }
+
+  /// Whether an address that `admitter` admits to a session finds a place beside `others`, which it has admitted too and which are not
+  /// joined yet.
+  ///
+  /// Without a free place it takes that of a member of another branch (`AdmissionTurns`), if that branch then still has as many as its
+  /// own. A member that is connected with the admitter gives way only if its branch has more than half of all places.
+  func hasPlace(
+    for address: MemberAddress, by admitter: MemberAddress, in session: SessionID, beside others: [MemberAddress],
+    isConnected: (MemberAddress) -> Bool
+  ) -> Bool {
+    if isJoined(address) { return true }
+    let unknown = (others + [address]).count { record(session, $0) == nil }
+    guard records.count + unknown <= SessionLimits.recordsMax else { return false }
+    if joined.count + others.count < membersMax { return true }
+    var wider = self
+    for other in others { wider.foresee(other, by: admitter, in: session) }
+    let before = wider.members
+    wider.foresee(address, by: admitter, in: session)
+    let turns = AdmissionTurns(wider.records, wider.origins)
+    let places = wider.places(turns)
+    guard let own = places.first(where: { wider.records[$0].address == address }) else { return false }
+    for member in before where !places.contains(where: { wider.records[$0].address == member }) {
+      guard let theirs = wider.records.firstIndex(where: { $0.address == member && $0.isJoined }) else { continue }
+      // A former member that returns may be above the other one: then both are of one branch.
+      guard let shares = turns.shares(of: own, and: theirs, in: places) else { continue }
+      if shares.one > shares.other { return false }
+      if isConnected(member) && 2 * (shares.other + 1) <= membersMax { return false }
+    }
+    return true
+  }
+
+  /// Puts the record in its place that an address will have when it has signed its ticket. Nothing is signed yet.
+  private mutating func foresee(_ address: MemberAddress, by admitter: MemberAddress, in session: SessionID) {
+    let depth = origin(session)?.founder == admitter ? 0 : record(session, admitter)?.depth ?? 0
+    let version = record(session, address)?.ticket.version ?? 0
+    let none = Signature(InlineArray(repeating: 0))
+    let ticket = Ticket(
+      version: version == .max ? version : version + 1, depth: min(depth, SessionLimits.depthMax - 1) + 1,
+      admitter: admitter, admission: none, acceptance: none)
+    _ = insert(
+      MemberRecord(session: session, address: address, point: PublicPoint(InlineArray(repeating: 4)), ticket: ticket))
   }
 
   public func isJoined(_ address: MemberAddress) -> Bool { records.contains { $0.address == address && $0.isJoined } }

@@ -64,4 +64,89 @@ import Testing
     _ = table.end(Self.address(100), by: Self.address(100), .wanted, [])
     #expect(members(table) == [1, 2])
   }
+
+  private func hasPlace(
+    _ table: SessionTable, _ newcomer: UInt64, by admitter: UInt64, beside others: [UInt64] = [],
+    isConnected: Bool = true
+  ) -> Bool {
+    table.hasPlace(
+      for: Self.address(newcomer), by: Self.address(admitter), in: table.id, beside: others.map { Self.address($0) },
+      isConnected: { _ in isConnected })
+  }
+
+  @Test func `a newcomer of another branch takes a place of one that has filled all free places`() {
+    var table = founded(by: 100, membersMax: 8)
+    for member in 101...102 as ClosedRange<UInt64> { enter(member, by: 100, depth: 1, &table) }
+    #expect(hasPlace(table, 200, by: 100))
+    for invented in 1...5 as ClosedRange<UInt64> { enter(invented, by: 101, depth: 2, &table) }
+    #expect(members(table) == [1, 2, 3, 4, 5, 100, 101, 102])
+    for admitter in [100, 102] as [UInt64] { #expect(hasPlace(table, 200, by: admitter)) }
+    for newcomer in [0, 6] as [UInt64] { #expect(!hasPlace(table, newcomer, by: 101)) }
+    // Those that are welcomed have their places.
+    #expect(hasPlace(table, 200, by: 100, beside: [201]))
+    #expect(!hasPlace(table, 205, by: 100, beside: [200, 201, 202, 203, 204]))
+    enter(200, by: 100, depth: 1, &table)
+    #expect(members(table) == [1, 2, 3, 4, 100, 101, 102, 200])
+  }
+
+  @Test func `a full session without a larger branch takes nobody more`() {
+    var table = founded(by: 100, membersMax: 8)
+    for member in 101...107 as ClosedRange<UInt64> { enter(member, by: 100, depth: 1, &table) }
+    for newcomer in [50, 200] as [UInt64] {
+      for admitter in [100, 101] as [UInt64] { #expect(!hasPlace(table, newcomer, by: admitter, isConnected: false)) }
+    }
+  }
+
+  @Test func `a connected member gives way only if its branch has more than half of the places`() {
+    var table = founded(by: 100, membersMax: 8)
+    for member in 101...104 as ClosedRange<UInt64> { enter(member, by: 100, depth: 1, &table) }
+    for member in 1...3 as ClosedRange<UInt64> { enter(member, by: 104, depth: 2, &table) }
+    #expect(!hasPlace(table, 200, by: 100, isConnected: true))
+    #expect(hasPlace(table, 200, by: 100, isConnected: false))
+  }
+
+  @Test(arguments: [false, true])
+  func `a newcomer joins although a member has admitted as many as there were places`(_ areAway: Bool) {
+    let hall = Hall(7)
+    let sessions = (0..<7).map { hall.open($0, SessionRules(membersMax: 6)) }
+    hall.join(1, into: sessions[1], by: 0, sessions[0])
+    for number in 2...5 { hall.join(number, into: sessions[number], by: 1, sessions[1]) }
+    hall.run(seconds: 1)
+    #expect(hall.view(0, sessions[0]) == [0, 1, 2, 3, 4, 5])
+    if areAway { for number in 2...5 { hall.crash(number) } }
+    hall.run(seconds: 1)
+    #expect(hall.join(6, into: sessions[6], by: 0, sessions[0]) == .connected)
+    #expect(hall.run(upTo: 5) { hall.view(6, sessions[6]).count == (areAway ? 3 : 6) } != nil)
+    for number in [0, 1, 6] {
+      let view = hall.view(number, sessions[number])
+      #expect(view == hall.view(6, sessions[6]) && view.starts(with: [0, 1]) && view.last == 6)
+    }
+  }
+
+  @Test func `a former member without a place holds up no newcomer that is gathered`() throws {
+    let hall = Hall(7)
+    let rules = SessionRules(membersMax: 5)
+    let sessions = (0..<7).map { hall.open($0, rules) }
+    let order = (0..<7).sorted { hall.stations[$0].address < hall.stations[$1].address }
+    let (gatherer, founder, admitter) = (order[0], order[1], order[2])
+    let (former, newcomer) = (order[5], order[6])
+    func join(_ number: Int, by other: Int) { hall.join(number, into: sessions[number], by: other, sessions[other]) }
+    join(gatherer, by: founder)
+    join(admitter, by: founder)
+    join(former, by: admitter)
+    join(order[3], by: admitter)
+    try hall.stations[former].sessions.leave(sessions[former], now: hall.now)
+    hall.settle()
+    hall.run(seconds: 1)
+    join(order[4], by: admitter)
+    hall.run(seconds: 1)
+    #expect(hall.view(gatherer, sessions[gatherer]) == order[..<5].sorted())
+    for other in [former, newcomer] {
+      try hall.stations[gatherer].sessions.gather(
+        hall.stations[other].address, into: sessions[gatherer], now: hall.now)
+      hall.settle()
+    }
+    hall.run(seconds: 3)
+    #expect(hall.invited(newcomer) != nil && hall.invited(former) == nil)
+  }
 }
