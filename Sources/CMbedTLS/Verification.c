@@ -44,6 +44,7 @@ enum {
 // A check stays on its thread: verifications of other threads, as in tests, are not counted with it.
 static _Thread_local bool is_bounded;
 static _Thread_local unsigned checks, cost;
+static _Thread_local uint64_t cost_of_all;
 
 void cmbedtls_begin_checks(void) {
   is_bounded = true;
@@ -53,6 +54,8 @@ void cmbedtls_begin_checks(void) {
 void cmbedtls_end_checks(void) { is_bounded = false; }
 
 unsigned cmbedtls_checks(void) { return checks; }
+
+uint64_t cmbedtls_cost_of_checks(void) { return cost_of_all; }
 
 /// The cost of a check with this key; 0 for a key that nobody here verifies with.
 static unsigned cost_of(mbedtls_pk_context *key) {
@@ -85,6 +88,7 @@ int __wrap_mbedtls_pk_verify_ext(mbedtls_pk_type_t type, const void *options, mb
   if (is_bounded && (next == 0 || cost + next > CHECK_COST_MAX)) return MBEDTLS_ERR_PK_FEATURE_UNAVAILABLE;
   checks++;
   cost += next;
+  cost_of_all += next;
   return __real_mbedtls_pk_verify_ext(type, options, key, md, hash, hash_length, signature, signature_length);
 }
 

@@ -9,8 +9,8 @@ import Primitives
 /// without one takes the place of a source with several; without such a source streams are dropped at random (like OpenSSH's
 /// MaxStartups), so that honest ones have a chance during a flood.
 ///
-/// A handshake costs computing. One that fails, or whose link ends before it is proven, is charged to its address; an
-/// address with too many of them is refused before the next one.
+/// A handshake costs computing. One that fails, or whose link ends before it is proven, is charged to its address, and with it the
+/// verification of its chain; an address with too many of them is refused before the next one.
 ///
 /// Order of calls: `arrive`; then `begin` when the stream has sent TLS, and again whenever a handshake has ended;
 /// finally `leave`, in every state.
@@ -23,6 +23,8 @@ public struct Admission {
   public static let perSourceMax = 4
   /// Handshakes of one address without a link that lasts.
   public static let wasteRate = TokenRate(interval: .seconds(1), burst: 16)
+  /// A chain that takes the time of so many checks of a signature over P-256 counts as a further handshake.
+  public static let checksPerHandshake = 16
   /// Places of each kind reserved for known sources: half of them for sources of peers that the operator pinned.
   public static let reserved = 8
   /// Above this number of pending streams, some new ones are dropped.
@@ -172,8 +174,11 @@ public struct Admission {
     }
   }
 
-  /// A handshake from this source led to no link that lasts.
-  public mutating func wasted(_ source: UInt64, now: Instant) { _ = waste.take(source, now: now) }
+  /// A handshake from this source led to no link that lasts. `checks`: the time that its chain has taken, in checks of a signature over
+  /// P-256.
+  public mutating func wasted(_ source: UInt64, checks: Int = 0, now: Instant) {
+    waste.charge(source, 1 + UInt64(checks / Self.checksPerHandshake), now: now)
+  }
 
   /// A peer of this standing proved its key from this source. A source keeps the highest standing of its peers.
   public mutating func met(_ source: UInt64, _ standing: Standing) {

@@ -22,6 +22,12 @@ public struct SourceBuckets {
     return entries[place].bucket.take(rate, now: now)
   }
 
+  /// Takes tokens of `source`, whether it has them or not: those that it has not are taken from what comes later.
+  public mutating func charge(_ source: UInt64, _ tokens: UInt64, now: Instant) {
+    let place = index(of: source) ?? replaceFullest(source)
+    entries[place].bucket.charge(tokens, rate, now: now)
+  }
+
   private func index(of source: UInt64) -> Int? {
     for index in entries.indices where entries[index].source == source { return index }
     return nil

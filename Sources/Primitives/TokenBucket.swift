@@ -28,7 +28,12 @@ public struct TokenBucket: Sendable {
   /// Takes a token; false when there is none.
   public mutating func take(_ rate: TokenRate, now: Instant) -> Bool {
     guard hasToken(rate, now: now) else { return false }
-    fullAt = max(fullAt, now) + rate.interval
+    charge(1, rate, now: now)
     return true
+  }
+
+  /// Takes tokens, whether they are there or not: those that are not are taken from what comes later.
+  public mutating func charge(_ tokens: UInt64, _ rate: TokenRate, now: Instant) {
+    fullAt = max(fullAt, now) + rate.interval * tokens
   }
 }

@@ -136,13 +136,14 @@ struct AdmissionGate {
 
   /// A handshake has ended. Returns the stream that takes the free slot: of those that may begin, one of the source with the
   /// fewest handshakes, of these the one that has waited longest.
-  mutating func handshakeEnded(_ stream: UInt32, _ end: HandshakeEnd, now: Instant) -> Opening? {
+  /// `checks`: the time that its chain has taken, in checks of a signature over P-256.
+  mutating func handshakeEnded(_ stream: UInt32, _ end: HandshakeEnd, checks: Int = 0, now: Instant) -> Opening? {
     guard let ended = handshakes.firstIndex(where: { $0.stream == stream }) else { return nil }
     let source = handshakes.remove(at: ended).source
     admission.leave(source, hadHandshake: true)
     switch end {
     case .link(let standing): admission.met(source, standing)
-    case .noLink: admission.wasted(source, now: now)
+    case .noLink: admission.wasted(source, checks: checks, now: now)
     }
     var next: (index: Int, handshakes: Int)?
     for (index, entry) in entries.enumerated()
@@ -169,7 +170,9 @@ struct AdmissionGate {
   }
 
   /// A link from this source has ended before it was worth its handshake.
-  mutating func wasted(_ source: UInt64, now: Instant) { admission.wasted(source, now: now) }
+  mutating func wasted(_ source: UInt64, checks: Int, now: Instant) {
+    admission.wasted(source, checks: checks, now: now)
+  }
 
   /// Removes and returns a stream whose deadline has passed, or whose place another one has; call it until it returns nil.
   mutating func nextExpired(now: Instant) -> UInt32? {

@@ -59,13 +59,13 @@ final class InboundStreams {
   /// Bytes of an admitted stream have come before its key is proved.
   func progressed(_ number: UInt32) { gate.progressed(number, now: loop.now) }
 
-  /// The handshake of an admitted stream has ended.
-  func handshakeEnded(_ number: UInt32, _ end: AdmissionGate.HandshakeEnd) {
-    if let opening = gate.handshakeEnded(number, end, now: loop.now) { open(opening) }
+  /// The handshake of an admitted stream has ended. `checks`: the time that its chain has taken, in checks of a signature over P-256.
+  func handshakeEnded(_ number: UInt32, _ end: AdmissionGate.HandshakeEnd, checks: Int = 0) {
+    if let opening = gate.handshakeEnded(number, end, checks: checks, now: loop.now) { open(opening) }
   }
 
   /// A link of an admitted stream has ended before it was worth its handshake.
-  func wasted(_ source: UInt64) { gate.wasted(source, now: loop.now) }
+  func wasted(_ source: UInt64, checks: Int) { gate.wasted(source, checks: checks, now: loop.now) }
 
   func close() {
     for stream in streams { end(stream) }

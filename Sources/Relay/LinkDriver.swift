@@ -57,7 +57,11 @@ final class LinkDriver: FrameSink {
   /// Another stream took its place.
   private(set) var isGivenUp = false
 
+  /// The time that its chain has taken, in checks of a signature over P-256.
+  var checksMade: Int { judge?.checksMade ?? 0 }
+
   private let io: any LinkIO
+  private let judge: (any PeerJudge)?
   private let secure: SecureStream
   private let delegate: any LinkDriverDelegate
   private let ahead: EncryptAhead
@@ -84,6 +88,7 @@ final class LinkDriver: FrameSink {
     _ delegate: any LinkDriverDelegate
   ) throws(SecureStreamError) {
     self.io = io
+    self.judge = judge
     self.handoff = handoff
     self.delegate = delegate
     ahead = EncryptAhead(over: handoff.bearer)

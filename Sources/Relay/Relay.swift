@@ -257,7 +257,8 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     if driver.slot == nil { noteNoSlot(driver) }
     guard let admission = driver.admission else { return }
     driver.admission = nil
-    inbound?.handshakeEnded(admission, driver.slot == nil ? .noLink : .link(standing(of: driver.peer)))
+    let end: AdmissionGate.HandshakeEnd = driver.slot == nil ? .noLink : .link(standing(of: driver.peer))
+    inbound?.handshakeEnded(admission, end, checks: driver.checksMade)
   }
 
   private func standing(of peer: NodeID) -> Standing {
@@ -280,9 +281,11 @@ final class Relay: LinkDriverDelegate, InboundStreamsDelegate {
     noteEnd(driver, reason)
     drivers.removeAll { $0 === driver }
     memoryReturn?.set(after: Self.memoryRest)
-    if let admission = driver.admission { inbound?.handshakeEnded(admission, .noLink) }
+    if let admission = driver.admission { inbound?.handshakeEnded(admission, .noLink, checks: driver.checksMade) }
     if let slot = driver.slot {
-      if driver.handoff.isInbound && node.isLinkWasted(slot) { inbound?.wasted(driver.handoff.remote.source) }
+      if driver.handoff.isInbound && node.isLinkWasted(slot) {
+        inbound?.wasted(driver.handoff.remote.source, checks: driver.checksMade)
+      }
       if driver.isRefused { journal.report(.notice, at: loop.now, "link", "\(driver.handoff.remote.text): \(reason)") }
       if driver.handoff.bearer.isWiFi { bluetooth?.wifiEnded() }
       let isLost = node.link(slot).state == .up

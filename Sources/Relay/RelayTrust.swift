@@ -83,13 +83,18 @@ extension TrustKeeper {
 final class LinkJudge: PeerJudge {
   private let keeper: TrustKeeper
   private let source: UInt64
+  private(set) var checksMade = 0
 
   init(_ keeper: TrustKeeper, from source: UInt64) {
     self.keeper = keeper
     self.source = source
   }
 
-  func refusal(of chain: PeerChain, _ peer: NodeID) -> PeerRefusal? { keeper.refusal(of: chain, peer, from: source) }
+  func refusal(of chain: PeerChain, _ peer: NodeID) -> PeerRefusal? {
+    var refusal: PeerRefusal?
+    checksMade += Trust.checksMade { refusal = keeper.refusal(of: chain, peer, from: source) }
+    return refusal
+  }
 }
 
 /// Adapts the keeper to the node's protocol.

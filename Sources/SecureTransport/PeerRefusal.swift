@@ -83,4 +83,10 @@ public enum PeerRefusal: UInt8, Error, Sendable {
 public protocol PeerJudge: AnyObject {
   /// Nil accepts. `chain` is the peer's certificate chain, `peer` the key that it proved.
   func refusal(of chain: PeerChain, _ peer: NodeID) -> PeerRefusal?
+  /// The time that the verification of chains has taken so far, in checks of a signature over P-256.
+  var checksMade: Int { get }
+}
+
+extension PeerJudge {
+  public var checksMade: Int { 0 }
 }

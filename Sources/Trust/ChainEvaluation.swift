@@ -11,6 +11,13 @@ public enum ChainVerdict: Equatable, Sendable {
   case refused(PeerRefusal)
 }
 
+/// The time that `body` takes for the verification of signatures in certificates and lists, in checks of one over P-256.
+public func checksMade(by body: () -> Void) -> Int {
+  let before = cmbedtls_cost_of_checks()
+  body()
+  return Int(cmbedtls_cost_of_checks() - before)
+}
+
 extension PeerChain {
   /// Evaluates the chain (RFC 5280, section 6) with mbedTLS, except for two things. Dates are compared with `time`,
   /// because the library would use the system's clock. Revocation lists are checked here, because the library ignores

@@ -357,7 +357,7 @@ ROWS = [
     Row("who wastes handshakes gets a further one", "Sources/Node/Admission.swift",
         "if waste.next(source) > now { return refuse(.wasteful) }", "", "NodeTests.AdmissionTests"),
     Row("a handshake without a link costs its address nothing", "Sources/Relay/AdmissionGate.swift",
-        "case .noLink: admission.wasted(source, now: now)", "case .noLink: break", "RelayTests.AdmissionGateTests"),
+        "case .noLink: admission.wasted(source, checks: checks, now: now)", "case .noLink: break", "RelayTests.AdmissionGateTests"),
     Row("strangers take the places of the known", "Sources/Node/Admission.swift",
         "known.contains(source) ? Self.handshakesMax : Self.handshakesMax - Self.reserved", "Self.handshakesMax",
         "NodeTests.AdmissionTests"),

@@ -36,6 +36,25 @@ struct AdmissionTests {
     #expect(admission.arrive(1, random: 0, now: now + .seconds(2)) == nil)
   }
 
+  @Test func `a chain that takes long counts as several handshakes, and those that it owes are waited for`() {
+    var admission = Admission()
+    // Two signatures over P-521.
+    for _ in 0..<3 {
+      #expect(admission.arrive(1, random: 0, now: now) == nil)
+      #expect(admission.begin(1) == true)
+      admission.leave(1, hadHandshake: true)
+      admission.wasted(1, checks: 80, now: now)
+    }
+    #expect(admission.arrive(1, random: 0, now: now + .milliseconds(2999)) == .wasteful)
+    #expect(admission.arrive(1, random: 0, now: now + .seconds(3)) == nil)
+    admission.wasted(1, checks: 80, now: now + .seconds(3))
+    #expect(admission.arrive(1, random: 0, now: now + .milliseconds(8999)) == .wasteful)
+    #expect(admission.arrive(2, random: 0, now: now) == nil)
+    // Eight over P-256 count for nothing more.
+    for _ in 0..<15 { admission.wasted(3, checks: 8, now: now) }
+    #expect(admission.arrive(3, random: 0, now: now) == nil)
+  }
+
   @Test func aFurtherAddressTakesThePlaceOfTheOneThatWastedLeast() {
     var buckets = SourceBuckets(TokenRate(interval: .seconds(1), burst: 2))
     for source in 1...64 as ClosedRange<UInt64> {

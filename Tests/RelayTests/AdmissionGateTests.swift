@@ -118,6 +118,17 @@ struct AdmissionGateTests {
     #expect((0..<100).count { _ in dial(.noLink, from: 8) } == 16)
   }
 
+  @Test mutating func `a handshake with a chain that takes long is charged as several`() {
+    func dial(_ checks: Int, from source: UInt64) -> Bool {
+      guard arrive(1, from: source), case .opens = receive(hello, from: 1) else { return false }
+      _ = gate.handshakeEnded(1, .noLink, checks: checks, now: now)
+      return true
+    }
+    #expect((0..<100).count { _ in dial(80, from: 8) } == 3)
+    for _ in 0..<3 { gate.wasted(9, checks: 80, now: now) }
+    #expect(!dial(0, from: 9))
+  }
+
   @Test mutating func `a handshake without progress gives way to a source that waits, of the source with most first`() {
     fillHandshakes()
     _ = gate.handshakeEnded(1005, .link(.stranger), now: now)

@@ -54,8 +54,10 @@ import Testing
   @Test func `a peer that is refused is told, and the stream lingers`() throws {
     let judge = Judge()
     judge.refuses = true
+    judge.checksMade = 80
     let cable = try Cable(judge: judge)
     cable.run()
+    #expect(cable.server.driver.checksMade == 80)
     #expect(cable.server.io.lingers == true && cable.server.driver.isRefused)
     #expect(cable.server.provedCount == 0)
     #expect(cable.client.ends == ["the peer refused with TLS alert 44 (certificate_revoked)"])

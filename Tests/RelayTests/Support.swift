@@ -185,5 +185,6 @@ struct Cable {
 /// A judge who can be made to refuse everybody.
 final class Judge: PeerJudge {
   var refuses = false
+  var checksMade = 0
   func refusal(of chain: PeerChain, _ node: NodeID) -> PeerRefusal? { refuses ? .revoked : nil }
 }

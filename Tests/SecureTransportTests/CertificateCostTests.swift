@@ -56,7 +56,9 @@ import Testing
           "\(curve)\(index)", by: "\(curve)\(index - 1)", extensions: Scratch.authority, algorithm: curve)
       }
       try scratch.certificate("\(curve)leaf", by: "\(curve)8", extensions: Scratch.node)
+      let before = cmbedtls_cost_of_checks()
       #expect(try checks(["\(curve)leaf"] + (1...8).reversed().map { "\(curve)\($0)" }) == count, "\(curve)")
+      #expect(cmbedtls_cost_of_checks() - before == 80, "\(curve)")
     }
   }
 

@@ -34,6 +34,12 @@ struct ChainEvaluationTests {
     #expect(try verdict(["node.pem"], anchors: ["intermediate.pem"]) == .trusted)
   }
 
+  @Test func theSignaturesOfAChainAreCounted() {
+    var found: ChainVerdict?
+    let count = checksMade { found = try? verdict(["node.pem", "intermediate.pem"]) }
+    #expect(found == .trusted && (2...4).contains(count))
+  }
+
   @Test func aSelfSignedNodeIsAnAnchorForItselfAlone() throws {
     try scratch.certificate("lone", extensions: Scratch.node)
     #expect(try verdict(["lone.pem"], anchors: ["lone.pem"]) == .trusted)

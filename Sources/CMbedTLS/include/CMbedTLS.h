@@ -41,6 +41,8 @@ void cmbedtls_begin_checks(void);
 void cmbedtls_end_checks(void);
 /// How many were checked since the last begin.
 unsigned cmbedtls_checks(void);
+/// The time of all that this thread has checked so far, in checks over P-256.
+uint64_t cmbedtls_cost_of_checks(void);
 /// The description byte of the alert that ended the connection. Valid right after a call returned
 /// MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE: the library leaves the alert's two bytes in its message buffer
 /// and has no call that returns them.
