@@ -62,8 +62,10 @@ enum Protection {
 /// The application's decisions on certificates.
 extension Node {
   /// The application's decision on a peer. Without one within `SealLimits.decisionTime` the peer is refused.
-  public func decide(_ peer: NodeID, isAccepted: Bool, now: Instant) {
+  /// `checks`: the time that the decision has taken, in checks of a signature over P-256; the link that brings the peer's frames is charged.
+  public func decide(_ peer: NodeID, isAccepted: Bool, checks: Int = 0, now: Instant) {
     guard let association = associations.association(with: peer) else { return }
+    handshakes.charge(checks / Admission.checksPerHandshake, to: association.holder, now: now)
     association.protection.seal?.decide(isAccepted: isAccepted, now: now)
     isPumpDue = true
   }

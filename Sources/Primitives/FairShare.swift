@@ -66,6 +66,8 @@ public struct FairRate {
   private var share: FairShare
   private let interval: TimeSpan
   private var reclaimedAt = Instant.zero
+  /// Units that holders have used beyond their shares.
+  private var owed = FixedArray<65, UInt16>(repeating: 0)
 
   /// `burst` units at once by all together, then `perSecond`.
   public init(burst: Int, perSecond: UInt64) {
@@ -79,12 +81,29 @@ public struct FairRate {
   /// Takes up to `units`, as many as the holder may have while `sparing` more would still be its. Returns how many.
   public mutating func take(upTo units: Int, by holder: Int, sparing: Int = 0, now: Instant) -> Int {
     reclaim(now)
+    pay(by: holder)
+    if owed[holder] > 0 { return 0 }
     var taken = 0
     while taken < units && share.mayTake(1 + sparing, by: holder) {
       share.take(1, by: holder)
       taken += 1
     }
     return taken
+  }
+
+  /// Takes units that a holder has used already. It owes those beyond its share, at most half of the burst, and pays them before it
+  /// takes the next one.
+  public mutating func charge(_ units: Int, to holder: Int, now: Instant) {
+    reclaim(now)
+    owed[holder] = UInt16(min(Int(owed[holder]) + units, share.capacity / 2))
+    pay(by: holder)
+  }
+
+  private mutating func pay(by holder: Int) {
+    while owed[holder] > 0 && share.mayTake(1, by: holder) {
+      share.take(1, by: holder)
+      owed[holder] -= 1
+    }
   }
 
   /// Gives units back that were taken and not used.

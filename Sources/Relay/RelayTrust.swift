@@ -212,12 +212,14 @@ extension Relay {
     var refusal: PeerRefusal?
     // Its session has just proved the key, so an unused name that it advertises may be assigned to it.
     let proof = node.sessionProof(of: peer, now: now)
-    PeerChain.withDER(chain) { refusal = trust.refusal(of: $0, peer, from: proof?.source ?? 0) }
+    let checks = checksMade {
+      PeerChain.withDER(chain) { refusal = trust.refusal(of: $0, peer, from: proof?.source ?? 0) }
+    }
     if refusal == nil, let name = node.peers.first(where: { $0.id == peer })?.name {
       refusal = trust.refusal(of: peer, named: [UInt8](name), proof: proof)
     }
     if let refusal { journal.report(.warning, at: now, "peer", "\(peer.shortText): \(refusal.text)") }
-    node.decide(peer, isAccepted: refusal == nil, now: now)
+    node.decide(peer, isAccepted: refusal == nil, checks: checks, now: now)
   }
 
   /// After each wake-up: reports new alarms, and applies new deny-lists. True when links were checked against new

@@ -21,6 +21,22 @@ import Testing
     return crowd
   }
 
+  @Test func `the verification of a peer's chain is charged to the link that brings its frames`() throws {
+    let row = Row(3) { number, settings in settings.asksApplication = number == 2 }
+    row.say("canary", from: 0, to: 2)
+    row.pass(.seconds(10))
+    let node = row.places[2].node, slot = try #require(row.places[2].slots[1])
+    func left(by holder: Int) -> Int {
+      var rate = node.handshakes
+      return rate.take(upTo: Limits.handshakesAtOnceMax, by: holder, now: row.now)
+    }
+    let before = left(by: slot)
+    // Two signatures over P-521.
+    node.decide(row.places[0].identity.id, isAccepted: true, checks: 80, now: row.now)
+    #expect(left(by: slot) == before - 5)
+    #expect(before > 100 && left(by: FairShare.ownHolder) > 100)
+  }
+
   @Test func `handshakes that stop behind one link leave places for a neighbour`() {
     let bench = Bench(highest, encryption: .required)
     let crowd = stoppedHandshakes(bench)

@@ -89,3 +89,17 @@ private func taken(_ rate: inout FairRate, _ greedy: [Int], seconds: UInt64, fro
   while rate.take(by: 0, now: start + .seconds(100)) { atOnce += 1 }
   #expect(atOnce == 16)
 }
+
+@Test func whatAHolderHasUsedBeyondItsShareIsPaidBeforeItTakesMore() {
+  var rate = FairRate(burst: 32, perSecond: 10)
+  // 16 at once, and none is owed yet.
+  rate.charge(16, to: 3, now: start)
+  rate.charge(5, to: 3, now: start)
+  #expect(rate.take(by: 3, now: start + .milliseconds(500)) == false)
+  #expect(rate.take(by: 4, now: start + .milliseconds(500)) == true)
+  #expect(rate.take(by: 3, now: start + .seconds(1)) == true)
+  // It owes half of the burst at most.
+  rate.charge(1000, to: 3, now: start + .seconds(1))
+  #expect(rate.take(by: 3, now: start + .seconds(2)) == false)
+  #expect(rate.take(by: 3, now: start + .seconds(5)) == true)
+}
