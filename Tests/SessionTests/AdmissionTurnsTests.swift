@@ -32,6 +32,19 @@ import Testing
     )
   }
 
+  /// Merges a session whose founder has signed, and on this side `signer` for the session `own`.
+  private func merge(_ other: SessionTable, by signer: UInt64, for own: SessionID, _ table: inout SessionTable) {
+    let none = Signature(InlineArray(repeating: 0))
+    let mine = SessionMerge.Side(signer: Self.address(signer), signature: none)
+    let theirs = SessionMerge.Side(signer: other.entries.origins[0].origin.founder, signature: none)
+    let isLower = own < other.id
+    let link = SessionMerge(
+      lower: min(own, other.id), higher: max(own, other.id), lowerSide: isLower ? mine : theirs,
+      higherSide: isLower ? theirs : mine)
+    let origins = (table.entries.origins + other.entries.origins).sorted { $0.id < $1.id }
+    _ = table.merge(TableEntries(origins: origins, merges: [link], records: other.entries.records), isOwn: true)
+  }
+
   private func members(_ table: SessionTable) -> [UInt64] { table.members.map { $0.node.high } }
 
   @Test func `a member that admits many takes no place of its founder or of others`() {
@@ -50,6 +63,21 @@ import Testing
       for further in 1...4 as ClosedRange<UInt64> { enter(10 * invented + further, by: invented, depth: 3, &table) }
     }
     #expect(members(table) == [1, 100, 101, 102, 103, 104, 105])
+  }
+
+  @Test(arguments: [1, 3, 7])
+  func `merged sessions have equal shares of the places, however many are in each`(_ count: Int) {
+    var table = founded(by: 100, membersMax: 8)
+    for member in 101...103 as ClosedRange<UInt64> { enter(member, by: 100, depth: 1, &table) }
+    let own = table.id
+    for founder in stride(from: 1_000, through: 1_000 * UInt64(count), by: 1_000) {
+      var other = founded(by: founder, membersMax: 8)
+      for invented in 1...9 as ClosedRange<UInt64> { enter(founder + invented, by: founder, depth: 1, &other) }
+      merge(other, by: 103, for: own, &table)
+    }
+    #expect(table.entries.origins.count == count + 1)
+    #expect(members(table).count == 8)
+    #expect(members(table).count { $0 < 1_000 } == 8 / (count + 1))
   }
 
   @Test func `all have a place as long as there are as many`() {
