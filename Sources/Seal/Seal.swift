@@ -202,10 +202,10 @@ public final class Seal {
 
   /// Handles the datagram of a handshake frame whose epochs are right and which does not begin a session.
   public func receiveHandshake(_ datagram: RawSpan, now: Instant) {
-    unanswered = nil
     if let attempt {
       attempt.session.receiveHandshake(datagram, now: now)
-      attempt.noteProgress(now: now)
+      // A cookie is no answer: a node that refuses this one sends it as well.
+      if attempt.noteProgress(now: now) || attempt.session.state != .handshaking { unanswered = nil }
       // A failure takes effect only after the alert was sent.
       if attempt.session.state == .established { look(at: attempt, now) }
       return

@@ -38,11 +38,12 @@ final class SealedSession {
     progress = session.progress
   }
 
-  /// A handshake datagram was passed to the session.
-  func noteProgress(now: Instant) {
-    guard session.progress > progress else { return }
+  /// A handshake datagram was passed to the session. False: the handshake stands where it stood.
+  func noteProgress(now: Instant) -> Bool {
+    guard session.progress > progress else { return false }
     progress = session.progress
     progressAt = now
+    return true
   }
 
   /// The handshake stands still, or takes long although it does not.

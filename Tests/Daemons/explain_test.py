@@ -48,10 +48,15 @@ class ExplainTest(DaemonsTest):
         self.assertEqual(code, CANNOT)
         return text
 
+    def meet(self, daemon, name):
+        """Waits until a neighbour is a peer. A name is known from its advertisement on, which follows the link."""
+        wait("they are linked", lambda: daemon.neighbours() == [name])
+        wait("they can talk", lambda: self.explain(daemon, name)[0] == CAN)
+
     def linked(self, *options, **others):
         box = self.daemon("box", *options, **others).start()
         bob = self.daemon("bob", box).start()
-        wait("they are linked", lambda: box.neighbours() == ["bob"])
+        self.meet(box, "bob")
         return box, bob
 
     # They can
@@ -119,7 +124,7 @@ class ExplainTest(DaemonsTest):
         bob = self.daemon("bob")
         box = self.daemon("box", bob).start()
         bob.start()
-        wait("they are linked", lambda: box.neighbours() == ["bob"])
+        self.meet(box, "bob")
         os.kill(bob.process.pid, signal.SIGKILL)
         bob.process.wait()
         text = self.cannot(box, ("bob",), "the dial failed: Connection refused", "see that it runs and is reached there: “causeway status” on bob")
@@ -140,7 +145,7 @@ class ExplainTest(DaemonsTest):
         bob = self.daemon("bob")
         box = self.daemon("box", bob).start()
         bob.start()
-        wait("they are linked", lambda: box.neighbours() == ["bob"])
+        self.meet(box, "bob")
         os.kill(bob.process.pid, signal.SIGSTOP)
         try:
             self.cannot(box, ("bob",), "it takes connections, and does not finish the TLS handshake",

@@ -87,6 +87,18 @@ import Testing
     #expect(pair.areOpen && end.seal.unanswered?.since == nil)
   }
 
+  @Test func `a cookie is no answer to an attempt to begin a session`() {
+    let pair = Pair()
+    var answers = 0
+    pair.onTheWay = { isFromClient, _, payload in
+      if !isFromClient { answers += 1 }
+      return isFromClient || answers == 1 ? payload : nil
+    }
+    pair.client.seal.isWanted = true
+    pair.settle()
+    #expect(answers > 1 && !pair.areOpen && pair.client.seal.unanswered != nil)
+  }
+
   @Test func aServerWithSomethingToSayAsks() {
     let pair = Pair()
     pair.server.seal.isWanted = true

@@ -361,6 +361,16 @@ struct DatagramSessionTests {
     }
   }
 
+  @Test func `a cookie moves no handshake`() throws {
+    let path = try Path()
+    path.begin()
+    let first = try #require(path.take(path.client).first)
+    let before = path.client?.progress
+    let cookie = try #require(path.receiveAtServer(first).first)
+    path.client?.receiveHandshake(cookie.span.bytes, now: path.now)
+    #expect(path.client?.state == .handshaking && path.client?.progress == before)
+  }
+
   @Test func `progress is what moves the handshake, and nothing that is repeated`() throws {
     let path = try Path()
     let hello = try secondHello(path)

@@ -196,10 +196,8 @@ public final class StandInSession: PeerSession {
   // MARK: Inside
 
   private func transmit(_ message: StandInMessage, _ now: Instant) {
-    if message.kind != self.message.kind || message.server != self.message.server {
-      progress += 1
-      pause = .milliseconds(500)
-    }
+    if message.kind != self.message.kind { progress += 1 }
+    if message.kind != self.message.kind || message.server != self.message.server { pause = .milliseconds(500) }
     self.message = message
     outgoing.append(message.encoded())
     nextDeadline = now + pause
