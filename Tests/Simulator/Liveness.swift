@@ -320,7 +320,9 @@ extension Simulation {
           continue
         }
         // Places are shared by the link that brings the frames: behind the liar's own link no bound holds.
-        if liarAtWork?.lie == .channels, sharesTheLiarsLink(from, at: to) || sharesTheLiarsLink(to, at: from) { continue }
+        if liarAtWork?.lie == .channels, sharesTheLiarsLink(from, at: to) || sharesTheLiarsLink(to, at: from) {
+          continue
+        }
         for lane in Lane.allCases {
           let isTaken = send(from, to, lane, lane == .bulk ? 5000 : 20)
           if isTaken { asked += 1 }

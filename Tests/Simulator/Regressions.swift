@@ -56,6 +56,6 @@ public struct StoryRegression: Sendable {
     StoryRegression(name: "a member that left is still there for who is no peer of it", seed: 3965),
     StoryRegression(name: "a farewell does not end the ticket of a former life", seed: 7591),
     StoryRegression(name: "a table that begins to wait for its check is due in another wake-up", seed: 214),
-    StoryRegression(name: "a message behind one that waits for its check is acknowledged and not read yet", seed: 33_010_023),
+    StoryRegression(name: "a message behind one that is being checked is acknowledged first", seed: 33_010_023),
   ]
 }
