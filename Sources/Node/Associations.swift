@@ -244,6 +244,8 @@ struct Associations {
     association.channel.routeChanged(
       pathMTU: association.protection.payloadBytesMax(route), hops: Int(route.hops), oldPathLives: oldPathLives,
       now: now)
+    // Timers stand without a route. One may have become due meanwhile.
+    if old == nil { association.channel.handleTimeout(now: now) }
   }
 }
 

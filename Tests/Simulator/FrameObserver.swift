@@ -32,9 +32,9 @@ struct FrameObserver {
   private var forwarded: [Name: Int] = [:]
   /// How often a node has heard a frame, and the most hops left that it had.
   private var copies: [Name: (count: Int, hops: UInt8)] = [:]
-  /// How often a node has sent an advertisement to a neighbour, and as how old at last; over which streams they have
-  /// communicated, and how often the neighbour has asked.
-  private var told: [News: (count: Int, age: UInt64)] = [:]
+  /// How often a node has sent an advertisement to a neighbour, as how old at last, and how long that copy lives; over which
+  /// streams they have communicated, and how often the neighbour has asked.
+  private var told: [News: (count: Int, age: UInt64, until: Instant)] = [:]
   private var streams: [Pair: Set<Int>] = [:]
   private var requests: [[Int]: Int] = [:]
   private var windows = WindowObserver()
@@ -53,7 +53,8 @@ struct FrameObserver {
 
   /// `sender` in its `life` sends a frame over a stream. What is wrong with that, or nil.
   mutating func sent(
-    _ header: FrameHeader, _ payload: RawSpan, by sender: Int, life: Int, id: NodeID, stream: Int, to receiver: Int
+    _ header: FrameHeader, _ payload: RawSpan, by sender: Int, life: Int, id: NodeID, stream: Int, to receiver: Int,
+    now: Instant
   ) -> String? {
     frameCount += 1
     if header.knownType == .sealed { sealedCount += 1 }
@@ -61,7 +62,7 @@ struct FrameObserver {
     // Every stream counts, be it that nothing but a hello went over it: while it carried, it was to tell what is new.
     streams[Pair(sender: place, receiver: receiver), default: []].insert(stream)
     if header.isRouted { return routed(header, payload, place, id) }
-    if header.knownType == .advertisement { return advertisement(header, payload, place, id, stream, receiver) }
+    if header.knownType == .advertisement { return advertisement(header, payload, place, id, receiver, now) }
     if header.knownType == .denyList { return nil }
     if header.knownType == .request { requests[[receiver, sender], default: 0] += 1 }
     return header.source == id ? nil : "sends a frame between neighbours in another's name"
@@ -95,7 +96,7 @@ struct FrameObserver {
   }
 
   private mutating func advertisement(
-    _ header: FrameHeader, _ payload: RawSpan, _ place: Place, _ id: NodeID, _ stream: Int, _ receiver: Int
+    _ header: FrameHeader, _ payload: RawSpan, _ place: Place, _ id: NodeID, _ receiver: Int, _ now: Instant
   ) -> String? {
     guard let view = try? AdvertisementView(payload) else { return "sends a bad advertisement" }
     if header.source == id { remember(view, place) }
@@ -103,16 +104,20 @@ struct FrameObserver {
     let news = News(
       sender: place, receiver: receiver, source: header.source, kind: view.kind.rawValue, epoch: view.epoch,
       sequence: view.sequence)
-    var known = told[news, default: (0, .max)]
+    var known = told[news, default: (0, .max, .zero)]
+    // Nobody knows any more what has expired.
+    if known.until <= now { known.count = 0 }
     // A copy that lives much longer is told again.
     if known.count == 0 || header.identifier + 5_000 > known.age { known.count += 1 }
     known.age = header.identifier
+    let lifetime = UInt64(view.lifetimeSeconds) * 1000
+    known.until = max(known.until, now + .milliseconds(lifetime - min(header.identifier, lifetime)))
     told[news] = known
     if !tablesAreFull, known.count > streams[pair, default: []].count + requests[[place.machine, receiver], default: 0]
     {
       return "tells a neighbour more often than it had streams and was asked"
     }
-    return header.identifier < UInt64(view.lifetimeSeconds) * 1000 ? nil : "tells what is too old to hold"
+    return header.identifier < lifetime ? nil : "tells what is too old to hold"
   }
 
   private mutating func remember(_ view: borrowing AdvertisementView, _ place: Place) {

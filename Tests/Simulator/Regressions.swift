@@ -22,6 +22,8 @@ public struct Regression: Sendable {
       "a machine that stays away has not read what was delivered to it", seed: 498,
       faults: [.discoveryFlap, .slowReader, .alter], nodeCount: 5, faultSeconds: 8),
     Regression("two leaves of a crowded room that answer each other are never there together", seed: 33_000_908),
+    Regression("who is reached through the liar gives way in a full table as its nodes do", seed: 33_013_696),
+    Regression("an advertisement whose age a liar raised expires, and is told again", seed: 33_013_116),
     Regression("who is behind the liar's link gets no place, and no message, beside it", seed: 33_010_352),
   ]
 }
@@ -56,6 +58,7 @@ public struct StoryRegression: Sendable {
     StoryRegression(name: "a member that left is still there for who is no peer of it", seed: 3965),
     StoryRegression(name: "a farewell does not end the ticket of a former life", seed: 7591),
     StoryRegression(name: "a table that begins to wait for its check is due in another wake-up", seed: 214),
+    StoryRegression(name: "a route is found while the timer of a channel is due", seed: 33_011_396),
     StoryRegression(name: "a message behind one that is being checked is acknowledged first", seed: 33_010_023),
   ]
 }
