@@ -4,7 +4,7 @@
 # Run scenarios of the radio lab (default: all of Tests/Lab/scenarios), N machines at a time (default 2, one processor
 # each). A scenario with arguments is one word here: "lab_bluetooth legacy". Without scenarios given, a file says with
 # lines `# variants: A B` which arguments it is to be run with, one machine for each, and with `# seconds: N` that it takes longer
-# than a minute.
+# than a minute; one that measures a rate says with a line `# alone`, and runs after the others.
 # Prints a line per scenario and, last, `N passed, M failed`; fails if one failed. Logs: build/lab/all-ARCH/SCENARIO.
 set -euo pipefail
 
@@ -26,11 +26,12 @@ done
 shift $((OPTIND - 1))
 output=${output:-$project/build/lab/all-$arch}
 
-scenarios=("$@")
+scenarios=("$@") alone=()
 if [ ${#scenarios[@]} = 0 ]; then
     for file in "$here"/scenarios/*.py "$here"/scenarios/*.sh; do
         [ -f "$file" ] || continue
         name=$(basename "${file%.*}")
+        if grep -q '^# alone$' "$file"; then alone+=("$name"); continue; fi
         read -ra variants <<< "$(sed -n 's/^# variants: //p' "$file")"
         took=$(sed -n 's/^# seconds: //p' "$file")
         if [ ${#variants[@]} = 0 ]; then scenarios+=("${took:-60} $name"); fi
@@ -76,8 +77,9 @@ for scenario in "${scenarios[@]}"; do
     one "$scenario" &
 done
 wait
+for scenario in "${alone[@]}"; do one "$scenario"; done
 
 passed=$(cat "$output"/*.status 2>/dev/null | grep -c PASS || true)
-failed=$((${#scenarios[@]} - passed))
+failed=$((${#scenarios[@]} + ${#alone[@]} - passed))
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -1,7 +1,7 @@
 """A chat beside a file over Bluetooth LE at 1 Mbit/s: how long a line takes from box to bob at rest and beside the file, and how much
 of a bare channel's rate the file has. The bare channel is one of the same kernel, between two other controllers of the same air."""
 
-# seconds: 100
+# alone
 
 import random
 import statistics
