@@ -12,8 +12,8 @@ architectures=("$@")
 # xz-utils unpacks the kernel source, python3-pip fetches the Bluetooth controller model, util-linux has flock; openssl,
 # strace and curl are for the tests of identity, state and files, python3-pyte reads the screen of a
 # test's terminal, python3-zbar reads QR codes, chromium-headless-shell (amd64) the status page, tshark (amd64) captures;
-# busybox-static (amd64) has a client of DHCP.
-wanted=(ca-certificates coreutils curl debian-archive-keyring openssl python3 python3-pip python3-pyte python3-zbar strace util-linux xz-utils)
+# busybox-static (amd64) has a client of DHCP; iproute2 makes the interfaces of the daemons' tests.
+wanted=(ca-certificates coreutils curl debian-archive-keyring iproute2 openssl python3 python3-pip python3-pyte python3-zbar strace util-linux xz-utils)
 for architecture in "${architectures[@]}"; do
     case $architecture in
         amd64) wanted+=(qemu-system-x86 tshark chromium-headless-shell busybox-static) ;;
