@@ -22,9 +22,9 @@ public struct Regression: Sendable {
       "a machine that stays away has not read what was delivered to it", seed: 498,
       faults: [.discoveryFlap, .slowReader, .alter], nodeCount: 5, faultSeconds: 8),
     Regression("two leaves of a crowded room that answer each other are never there together", seed: 33_000_908),
-    Regression("who is reached through the liar gives way in a full table as its nodes do", seed: 33_013_696),
+    Regression("a peer that is reached through the liar gives way in a full table as its nodes do", seed: 33_013_696),
     Regression("an advertisement whose age a liar raised expires, and is told again", seed: 33_013_116),
-    Regression("who is behind the liar's link gets no place, and no message, beside it", seed: 33_010_352),
+    Regression("a machine behind the liar's link gets no place, and no message, beside it", seed: 33_010_352),
   ]
 }
 
