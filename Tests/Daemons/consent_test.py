@@ -7,6 +7,7 @@ import zlib
 
 from daemons import BINARY, Daemon, wait
 from people import PeopleTest, Terminal
+from causeway import Result
 from stranger import ANSWER, DECLINED, STORED, Offer, leaf
 
 EARLY = "typed before the question could be read"
@@ -158,7 +159,9 @@ class ConsentTest(PeopleTest):
         terminal.wait_line("was accepted")
         self.invite("two")
         terminal.wait("the next is asked", lambda: "invites to" in terminal.line)
-        first.send(b"a line meanwhile")
+        # A member is connected on both sides at different moments.
+        wait("it is connected", first.connected)
+        self.assertEqual([*first.send(b"a line meanwhile", timeout=20).values()], [Result.DELIVERED])
         terminal.wait_line("> a line meanwhile$")
         self.stays_asked(terminal, "invites to")
 

@@ -349,7 +349,7 @@ class ExplainTest(DaemonsTest):
             session.gather()
             node.advertise("groupchat", {"name": "secret-info"})
             sides.append(session)
-        wait("they are in one session", lambda: "connected" in box.run("sessions", "--json")[1])
+        wait("they are in one session", lambda: all(side.connected() for side in sides))
         sides[1].send(b"nobody but the application reads this", timeout=20)
         answer = box.run("sessions", "--json")[1]
         (application,) = json.loads(answer)["applications"]
