@@ -4,6 +4,8 @@ import PackageDescription
 // The same sources build twice: as Embedded Swift for the firmware (CAUSEWAY_EMBEDDED=1, set by the
 // Makefile with a sysroot's toolset) and as normal Swift for tests, sanitizers and fuzzers.
 let embedded = Context.environment["CAUSEWAY_EMBEDDED"] == "1"
+/// A firmware for development, which nobody ships: compiled in seconds, and slower.
+let development = Context.environment["CAUSEWAY_DEVELOPMENT"] == "1"
 
 // Tests/Fuzz/run.sh asks for the fuzzers (CAUSEWAY_FUZZ=1), which nothing else can link.
 let fuzzing = Context.environment["CAUSEWAY_FUZZ"] == "1"
@@ -15,14 +17,14 @@ let language: [SwiftSetting] = [
 let mode: [SwiftSetting] = embedded
   ? [
     .enableExperimentalFeature("Embedded"),
-    .unsafeFlags(["-wmo", "-Osize"]),
+    .unsafeFlags(["-wmo", development ? "-Onone" : "-Osize"]),
   ]
   : []
 /// What each forwarded frame runs, and what costs little beside it, is compiled for speed, all else for size: of two settings
 /// the last is taken.
-let fast: [SwiftSetting] = embedded ? [.unsafeFlags(["-O"])] : []
+let fast: [SwiftSetting] = embedded && !development ? [.unsafeFlags(["-O"])] : []
 /// Modules of the forwarding path: the compiler rejects every heap allocation in them.
-let allocationFree: [SwiftSetting] = embedded ? [.unsafeFlags(["-no-allocations"])] : []
+let allocationFree: [SwiftSetting] = embedded && !development ? [.unsafeFlags(["-no-allocations"])] : []
 
 /// A bug that nobody sees in a review, for the simulation to find: never in a firmware.
 let planted: [SwiftSetting] =
@@ -51,6 +53,9 @@ func rim(_ name: String, _ dependencies: [Target.Dependency], forwards: Bool = f
 }
 func tests(_ name: String, _ dependencies: [Target.Dependency], _ mode: [SwiftSetting] = []) -> Target {
   .testTarget(name: name, dependencies: dependencies, swiftSettings: language + mode)
+}
+func support(_ name: String, _ dependencies: [Target.Dependency], path: String? = nil) -> Target {
+  .target(name: name, dependencies: dependencies, path: path ?? "Tests/" + name, swiftSettings: language + optimisedAndChecked)
 }
 /// For what only the optimiser can break.
 let optimised: [SwiftSetting] = [.unsafeFlags(["-O"])]
@@ -140,16 +145,20 @@ let package = Package(
     .target(name: "Causeway", dependencies: ["Transfer", "TransferFiles"], swiftSettings: [.swiftLanguageMode(.v6)]),
     .testTarget(name: "CausewayTests", dependencies: ["Causeway", "Transfer", "TransferFiles"], swiftSettings: [.swiftLanguageMode(.v6)]),
     .testTarget(name: "TransferTests", dependencies: ["Transfer"], swiftSettings: [.swiftLanguageMode(.v6)]),
-    .target(name: "TestSupport", dependencies: ["Primitives", "Frame", "Channel", "Seal", "Session", "Node"], path: "Tests/Support", swiftSettings: language + optimisedAndChecked),
+    // Support of tests, in the order of the modules that they test: a test of a low module compiles nothing above it.
+    support("TestSupport", ["Primitives", "Frame"], path: "Tests/Support"),
+    support("SealSupport", ["Primitives", "Seal", "TestSupport"]),
+    support("SessionSupport", ["Primitives", "Channel", "Session", "SealSupport", "TestSupport"]),
+    support("NodeSupport", ["Node", "SealSupport", "SessionSupport"]),
     tests("PrimitivesTests", ["Primitives", "TestSupport"]),
     tests("OptimisedTests", ["Primitives"], optimised),
     tests("FrameTests", ["Primitives", "Frame", "TestSupport"]),
     tests("LinkTests", ["Primitives", "Frame", "Link", "TestSupport"]),
     tests("MeshTests", ["Primitives", "Frame", "Mesh", "TestSupport"]),
-    tests("NodeTests", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session", "Node", "TestSupport"]),
-    .target(name: "SessionStories", dependencies: ["Primitives", "Channel", "Session", "TestSupport"], path: "Tests/SessionStories",
+    tests("NodeTests", ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session", "Node", "TestSupport", "SealSupport", "NodeSupport"]),
+    .target(name: "SessionStories", dependencies: ["Primitives", "Channel", "Session", "TestSupport", "SealSupport", "SessionSupport"], path: "Tests/SessionStories",
       swiftSettings: language + optimisedAndChecked),
-    .target(name: "Simulator", dependencies: ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session", "Node", "TestSupport"],
+    .target(name: "Simulator", dependencies: ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session", "Node", "TestSupport", "SealSupport", "SessionSupport", "NodeSupport"],
       path: "Tests/Simulator", swiftSettings: language + optimisedAndChecked),
     .executableTarget(name: "simulate", dependencies: ["Simulator", "SessionStories", "Identity", "SecureTransport", "CMbedTLS", "CSystem", "Seal", "Session", "Node", "Primitives"],
       path: "Tests/Simulate", exclude: ["run.py"], swiftSettings: language),
@@ -176,9 +185,9 @@ let package = Package(
     tests("BearerIPTests", ["BearerIP", "Bearer", "Reactor", "CSystem", "Primitives", "LoopSupport"]),
     tests("ChannelTests", ["Primitives", "Channel"], optimisedAndChecked),
     tests("LedgerTests", ["CSystem", "Primitives", "Relay"]),
-    tests("SealTests", ["Seal", "Frame", "Primitives", "TestSupport"]),
-    tests("SessionTests", ["Primitives", "Frame", "Channel", "Session", "SessionStories", "TestSupport"], optimisedAndChecked),
-    .testTarget(name: "LocalAPITests", dependencies: ["CSystem", "Primitives", "Channel", "Session", "LocalAPI", "TestSupport"], exclude: ["vectors.txt"], swiftSettings: language),
+    tests("SealTests", ["Seal", "Frame", "Primitives", "TestSupport", "SealSupport"]),
+    tests("SessionTests", ["Primitives", "Frame", "Channel", "Session", "SessionStories", "TestSupport", "SealSupport", "SessionSupport"], optimisedAndChecked),
+    .testTarget(name: "LocalAPITests", dependencies: ["CSystem", "Primitives", "Channel", "Session", "LocalAPI", "TestSupport", "SealSupport", "SessionSupport"], exclude: ["vectors.txt"], swiftSettings: language),
     tests("LocalClientTests", ["CSystem", "Primitives", "Session", "LocalAPI", "LocalClient"]),
     tests("TerminalTests", ["Diagnostics", "Primitives", "Terminal"]),
     tests("DHCPTests", ["DHCP", "Primitives"]),
@@ -190,9 +199,23 @@ let package = Package(
       name: "fuzz",
       dependencies: [
         "CAvahi", "CMbedTLS", "CSystem", "Primitives", "Journal", "Frame", "Link", "Channel", "Seal", "Session", "LocalAPI", "Transfer", "Node", "Bearer", "BearerBluetooth",
-        "WiFiDirect", "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "StatusPage", "DHCP", "Trust", "TestSupport",
+        "WiFiDirect", "Discovery", "Configuration", "Diagnostics", "Identity", "SecureTransport", "StatusPage", "DHCP", "Trust", "TestSupport", "SealSupport", "SessionSupport", "NodeSupport",
       ],
       path: "Tests/Fuzz", exclude: ["corpus", "run.sh"], swiftSettings: language,
       linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
   ] : [])
 )
+
+// Some test targets alone, with the modules that they import: CAUSEWAY_ONLY="MeshTests FrameTests" (Tests/quick.sh).
+if let only = Context.environment["CAUSEWAY_ONLY"] {
+  var wanted = Set(only.split(separator: " ").map(String.init))
+  var count = 0
+  while count < wanted.count {
+    count = wanted.count
+    for target in package.targets where wanted.contains(target.name) {
+      for case .byNameItem(let name, _) in target.dependencies { wanted.insert(name) }
+    }
+  }
+  package.targets.removeAll { !wanted.contains($0.name) }
+  package.products = []
+}

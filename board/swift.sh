@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # board/swift.sh firmware x86_64|aarch64   build the static firmware into build/ARCH/causeway
+# board/swift.sh development ARCH          the same sources in seconds, not optimised, into build/development/ARCH/causeway
 # board/swift.sh host ARGUMENTS…           swift with the third-party libraries of the sysroot (build, test, run)
 #
 # Every compiler run is capped in memory and time: a generics bug can otherwise eat the machine.
@@ -27,8 +28,8 @@ write_toolset() {
 JSON
 }
 
-firmware() {
-  local arch=$1 sysroot triple scratch=build/.firmware-$1
+firmware() { # firmware|development ARCH
+  local kind=$1 arch=$2 sysroot triple out scratch optimised=()
   board/sysroot.sh "$arch"
   sysroot=$(readlink -f "build/sysroot/$arch")
   write_toolset "$arch" "$sysroot"
@@ -36,27 +37,35 @@ firmware() {
     x86_64) triple=x86_64-unknown-linux-gnu ;;
     aarch64) triple=aarch64-none-none-elf ;;
   esac
-  # Modules, ours and the shims in C, are compiled to the compiler's own code, and to instructions all at once when they are
-  # linked: one module's functions are inlined into another, and one copy of what is the same in several stays. Without it the
-  # firmware is an eighth larger on aarch64, and a forwarded frame takes a quarter more instructions. Libraries of Debian stay
-  # as they are. It takes a minute, and 1.2 GB.
+  out=build/$arch scratch=build/.firmware-$arch
+  if [ "$kind" = development ]; then
+    out=build/development/$arch scratch=build/.development-$arch
+    export CAUSEWAY_DEVELOPMENT=1
+  else
+    # Modules, ours and the shims in C, are compiled to the compiler's own code, and to instructions all at once when they are
+    # linked: one module's functions are inlined into another, and one copy of what is the same in several stays. Without it
+    # the firmware is an eighth larger on aarch64, and a forwarded frame takes a quarter more instructions. Libraries of Debian
+    # stay as they are. It takes a minute, and 1.2 GB.
+    optimised=(--experimental-lto-mode full -Xlinker --icf=all)
+  fi
   # board/firmware.ld says what is left out, and why. The archive has to be found before the compiler's own.
   mkdir -p "$scratch/without"
   "$swift_bin/llvm-ar" rc "$scratch/without/libgcc_eh.a"
-  CAUSEWAY_EMBEDDED=1 capped swift build -c release --experimental-lto-mode full --product causeway --disable-local-rpath --omit-frame-pointers \
-    --triple "$triple" --toolset "build/toolset-$arch.json" --scratch-path "$scratch" \
+  CAUSEWAY_EMBEDDED=1 capped swift build -c release --product causeway --disable-local-rpath --omit-frame-pointers \
+    --triple "$triple" --toolset "build/toolset-$arch.json" --scratch-path "$scratch" "${optimised[@]}" \
     -Xswiftc -Xclang-linker -Xswiftc -L"$root/$scratch/without" \
     -Xlinker -L"$swift_lib/embedded/$triple" -Xlinker -lswiftUnicodeDataTables \
-    -Xlinker --icf=all -Xlinker --no-eh-frame-hdr -Xlinker -T -Xlinker "$root/board/firmware.ld"
-  mkdir -p "build/$arch"
+    -Xlinker --no-eh-frame-hdr -Xlinker -T -Xlinker "$root/board/firmware.ld"
+  mkdir -p "$out"
   "$swift_bin/llvm-objcopy" --strip-all \
-    "$scratch/$triple/release/causeway" "build/$arch/causeway.new"
-  mv "build/$arch/causeway.new" "build/$arch/causeway"
+    "$scratch/$triple/release/causeway" "$out/causeway.new"
+  mv "$out/causeway.new" "$out/causeway"
 }
 
 # _GNU_SOURCE for all: CSystem and the toolchain's own Glibc module must see one and the same glibc.
 host() {
-  board/sysroot.sh x86_64 > /dev/null
+  # Tests of the core alone need no library.
+  [ "${CAUSEWAY_CORE:-}" = 1 ] || board/sysroot.sh x86_64 > /dev/null
   local third=$root/build/sysroot/x86_64/third-party command=$1
   shift
   SWIFT_BACKTRACE=${SWIFT_BACKTRACE:-enable=no} capped swift "$command" --scratch-path "${SWIFT_SCRATCH:-.build}" \
@@ -64,8 +73,8 @@ host() {
 }
 
 case ${1:-} in
-  firmware)
-    case ${2:-} in x86_64|aarch64) firmware "$2" ;; *) echo "usage: board/swift.sh firmware x86_64|aarch64" >&2; exit 2 ;; esac ;;
+  firmware|development)
+    case ${2:-} in x86_64|aarch64) firmware "$1" "$2" ;; *) echo "usage: board/swift.sh $1 x86_64|aarch64" >&2; exit 2 ;; esac ;;
   host) shift; host "$@" ;;
-  *) sed -n '2,3p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,4p' "$0" >&2; exit 2 ;;
 esac

@@ -1,6 +1,7 @@
 import Frame
 import Primitives
 import Session
+import SessionSupport
 import TestSupport
 
 /// Any bytes as an advertisement, and as the body of each kind. Everything that a view promises is read.

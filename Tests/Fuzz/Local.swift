@@ -1,7 +1,10 @@
 import Channel
 import LocalAPI
+import NodeSupport
 import Primitives
+import SealSupport
 import Session
+import SessionSupport
 import TestSupport
 
 /// Any bytes as a request and as an event, which are written back as they were read; then as what two clients of one box send, each packet

@@ -2,7 +2,9 @@ import Channel
 import Frame
 import Journal
 import Node
+import NodeSupport
 import Primitives
+import SealSupport
 import TestSupport
 
 /// One of the two nodes of a script, with its hostile neighbour.

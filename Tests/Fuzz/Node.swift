@@ -2,8 +2,10 @@ import Channel
 import Frame
 import Journal
 import Node
+import NodeSupport
 import Primitives
 import Seal
+import SealSupport
 import TestSupport
 
 /// Any bytes from a neighbour that has said hello, to a whole node that has another neighbour. Signatures pass, so

@@ -1,5 +1,8 @@
+import NodeSupport
 import Primitives
+import SealSupport
 import Session
+import SessionSupport
 import TestSupport
 
 /// Any bytes as each message of sessions, which is written back as it was read; then the same bytes as what a member of a

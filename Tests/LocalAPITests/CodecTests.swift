@@ -2,8 +2,9 @@ import CSystem
 import LocalAPI
 import Primitives
 import Session
-import TestSupport
+import SessionSupport
 import Testing
+import TestSupport
 
 /// The packets of vectors.txt by name: a second implementation reads the same file.
 private func vectors() throws -> [String: [UInt8]] {

@@ -1,7 +1,9 @@
 import Channel
 import LocalAPI
 import Primitives
+import SealSupport
 import Session
+import SessionSupport
 import TestSupport
 
 /// Nodes with clients of their local APIs in one process, without channels and sockets: a message arrives when it is sent.

@@ -1,8 +1,9 @@
 import LocalAPI
 import Primitives
 import Session
-import TestSupport
+import SessionSupport
 import Testing
+import TestSupport
 
 /// A client that decides on members, and what it is told of their certificates.
 @Suite struct QuestionTests {

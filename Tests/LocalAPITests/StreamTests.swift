@@ -2,6 +2,7 @@ import LocalAPI
 import Primitives
 import Session
 import TestSupport
+import SessionSupport
 import Testing
 
 @testable import LocalAPI

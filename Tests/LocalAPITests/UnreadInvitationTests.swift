@@ -1,6 +1,7 @@
 import Primitives
 import Session
 import TestSupport
+import SessionSupport
 import Testing
 
 @testable import LocalAPI

@@ -1,8 +1,9 @@
 import LocalAPI
 import Primitives
 import Session
-import TestSupport
+import SessionSupport
 import Testing
+import TestSupport
 
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 private let chat = bytes("chat")

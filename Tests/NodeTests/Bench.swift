@@ -3,10 +3,12 @@ import Frame
 import Journal
 import Link
 import Node
+import NodeSupport
 import Primitives
+import SealSupport
 import Session
-import TestSupport
 import Testing
+import TestSupport
 
 /// One node under the test's control: the test acts as its neighbours.
 final class Bench {

@@ -1,9 +1,11 @@
 import Frame
 import Node
+import NodeSupport
 import Primitives
 import Seal
-import TestSupport
+import SealSupport
 import Testing
+import TestSupport
 
 /// Nodes behind one neighbour of the bench, with their ends of the sealed sessions. They live in epoch 1, the bench in 7.
 final class Crowd {

@@ -1,9 +1,11 @@
 import Frame
 import Node
+import NodeSupport
 import Primitives
 import Seal
-import TestSupport
+import SealSupport
 import Testing
+import TestSupport
 
 /// Handshakes with neighbours that the test plays. They live in epoch 1, the bench in 7.
 @Suite struct HandshakeTests {

@@ -2,6 +2,8 @@ import Frame
 import Primitives
 import Seal
 import TestSupport
+import NodeSupport
+import SealSupport
 import Testing
 
 @testable import Node

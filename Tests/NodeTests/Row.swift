@@ -2,11 +2,13 @@ import Channel
 import Frame
 import Journal
 import Node
+import NodeSupport
 import Primitives
 import Seal
+import SealSupport
 import Session
-import TestSupport
 import Testing
+import TestSupport
 
 /// Nodes in a line, each linked with the next: each receives at once what the other sends, unless a test interferes.
 final class Row {

@@ -4,8 +4,9 @@ import Journal
 import Node
 import Primitives
 import Seal
-import TestSupport
+import SealSupport
 import Testing
+import TestSupport
 
 private let canary = "the canary sings at noon"
 

@@ -1,8 +1,9 @@
 import Frame
 import Primitives
 import Seal
-import TestSupport
+import SealSupport
 import Testing
+import TestSupport
 
 let required = TopologyFlags(relays: true, encryption: .required)
 let optional = TopologyFlags(relays: true, encryption: .optional)

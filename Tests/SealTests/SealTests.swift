@@ -1,8 +1,9 @@
 import Frame
 import Primitives
 import Seal
-import TestSupport
+import SealSupport
 import Testing
+import TestSupport
 
 @Suite struct SealTests {
   @Test func aClientWithSomethingToSayOpensASealAndBothEndsTalk() throws {

@@ -1,6 +1,8 @@
 import Channel
 import Primitives
+import SealSupport
 import Session
+import SessionSupport
 import TestSupport
 
 /// Nodes with sessions in one process: what the channels below promise is played, and all chance is from one seed.

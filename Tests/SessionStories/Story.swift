@@ -1,6 +1,7 @@
 import Channel
 import Primitives
 import Session
+import SessionSupport
 import TestSupport
 
 /// A hall in which everything happens: invitations in all directions, introductions, merges, leaves, ejections, crashes, partitions,

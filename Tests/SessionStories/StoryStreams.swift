@@ -1,5 +1,6 @@
 import Primitives
 import Session
+import SessionSupport
 import TestSupport
 
 /// Streams in a story; what must hold of them is in `StreamWitness`.

@@ -1,5 +1,7 @@
 import Primitives
 import TestSupport
+import SessionSupport
+import SealSupport
 import Testing
 
 @testable import Session

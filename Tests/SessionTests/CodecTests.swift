@@ -1,5 +1,7 @@
 import Primitives
+import SealSupport
 import Session
+import SessionSupport
 import Testing
 import TestSupport
 

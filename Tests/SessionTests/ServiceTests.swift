@@ -3,6 +3,7 @@ import Primitives
 import Session
 import Testing
 import TestSupport
+import SessionSupport
 
 @testable import SessionStories
 

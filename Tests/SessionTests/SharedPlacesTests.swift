@@ -1,5 +1,6 @@
 import Primitives
 import TestSupport
+import SessionSupport
 import Testing
 
 @testable import Session

@@ -2,6 +2,8 @@ import Primitives
 import Session
 import Testing
 import TestSupport
+import SessionSupport
+import SealSupport
 
 @testable import SessionStories
 

@@ -2,9 +2,12 @@ import Channel
 import Frame
 import Link
 import Node
+import NodeSupport
 import Primitives
 import Seal
+import SealSupport
 import Session
+import SessionSupport
 import TestSupport
 
 /// The places that a liar claims from its victims, and those that a newcomer got beside it.

@@ -1,6 +1,7 @@
 import Node
 import Primitives
 import Session
+import SessionSupport
 import TestSupport
 
 /// The sessions of applications beside a liar that claims their places, or their node's work.

@@ -2,8 +2,10 @@ import Channel
 import Frame
 import Journal
 import Node
+import NodeSupport
 import Primitives
 import Seal
+import SealSupport
 import TestSupport
 
 /// A node's key in a simulation.

@@ -1,6 +1,7 @@
 import Node
 import Primitives
 import Session
+import SessionSupport
 import TestSupport
 
 /// Applications with sessions in a random network: they invite each other, connect to each other's addresses, accept, leave and talk while the faults last.

@@ -2,8 +2,11 @@ import Channel
 import Frame
 import Link
 import Node
+import NodeSupport
 import Primitives
+import SealSupport
 import Session
+import SessionSupport
 import TestSupport
 
 /// A whole network of real nodes in one thread: clock, wires, streams, crashes and applications are played, and

@@ -15,47 +15,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINES_MAX = 500
 # A client to copy is one file.
 LINES_MAX_OF = {"Examples/python/causeway.py": 750}
-COLUMNS_MAX = 120
 
-# A core module imports only core modules above it, and what Swift itself brings.
-CORE = ["Primitives", "Journal", "Frame", "Link", "Mesh", "Channel", "Seal", "Session", "LocalAPI", "Node"]
+# What Swift itself brings.
 SWIFT = {"Synchronization"}
-# What a rim module may import.
-BASE = {"CSystem", "Primitives"}
-RIM = {
-    "Reactor": BASE,
-    "Bearer": BASE | {"Reactor"},
-    "Identity": BASE | {"CMbedTLS", "CNettle"},
-    "SecureTransport": BASE | {"CMbedTLS", "CSodium", "Frame", "Link", "Seal", "Identity"},
-    "Trust": BASE | {"CMbedTLS", "Frame", "Identity", "SecureTransport"},
-    "BearerIP": BASE | {"Reactor", "Bearer"},
-    "BearerBluetooth": BASE | {"CBluetooth", "Reactor", "Bearer"},
-    "WiFiDirect": BASE | {"CWPA", "Reactor", "Bearer", "BearerIP"},
-    "StatusPage": BASE | {"Reactor"},
-    "DHCP": BASE | {"Reactor"},
-    "Board": BASE | {"Reactor"},
-    "Discovery": BASE | {"CAvahi", "Reactor", "Bearer"},
-    "Configuration": BASE | {"CFormats", "Journal", "Bearer", "Board"},
-    "Diagnostics": BASE | {"CFormats", "Reactor", "Journal", "Frame"},
-}
-RIM["LocalClient"] = BASE | {"Session", "LocalAPI", "Reactor", "Diagnostics"}
-RIM["QRCode"] = {"CQRCode"}
-RIM["Terminal"] = BASE | {"Diagnostics"}
-RIM["Monitor"] = {"Primitives", "Diagnostics", "Terminal"}
-RIM["Doctor"] = BASE | {"Reactor", "Bearer", "BearerIP", "BearerBluetooth", "Identity", "Trust", "Board", "Configuration"}
-# Relay joins rim to core; Commands is what people type. Neither reaches a C library that has a module of its own.
-RIM["Relay"] = (BASE | set(CORE) | set(RIM)) - {"Mesh", "LocalClient", "Terminal", "Monitor", "Doctor", "QRCode"}
-RIM["Commands"] = BASE | set(CORE) | {"CMbedTLS", "CSodium", "CFormats", "Reactor", "Identity", "SecureTransport", "Trust",
-                                      "Configuration", "Diagnostics", "Doctor", "LocalClient", "Terminal", "Monitor",
-                                      "QRCode", "Relay"}
-RIM["Program"] = {"CSystem", "Commands"}
-# The library for applications stands alone, with what it shares with the commands: what it needs of the system is in two
-# files.
-RIM["Transfer"] = {"CNettle"}
-RIM["TransferFiles"] = {"Transfer", "CSystem"}
-RIM["Causeway"] = {"Transfer", "TransferFiles"}
-RIM["Commands"] = RIM["Commands"] | {"Transfer", "TransferFiles"}
-PLATFORM = {f"Sources/{name}.swift": {"Glibc", "Musl", "Darwin"} for name in ("Causeway/Platform", "TransferFiles/Files", "TransferFiles/ChildProcess", "TransferFiles/DiskQuota")}
+# The library for applications stands alone: what it needs of the system is in these files.
+PLATFORM = {f"Sources/{name}.swift": {"Glibc", "Musl", "Darwin"}
+            for name in ("Causeway/Platform", "TransferFiles/Files", "TransferFiles/ChildProcess", "TransferFiles/DiskQuota")}
 
 SOURCE_SUFFIXES = {".swift", ".c", ".h", ".py", ".sh"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".conf", ".service", ".json", ".yml", ".yaml", ""}
@@ -109,26 +74,40 @@ IMPORT = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|interna
                     r"import\s+(?:(?:struct|class|enum|protocol|func|var|typealias)\s+)?(\w+)")
 
 
-def check_imports(path, lines):
-    module = path.relative_to(ROOT / "Sources").parts[0]
-    if module in CORE:
-        allowed = set(CORE[:CORE.index(module)]) | SWIFT
-    elif module in RIM:
-        allowed = RIM[module] | SWIFT
-    else:
-        report(path, 1, f"module {module} stands in neither table of {pathlib.Path(__file__).name}: add it there")
-        return
-    for number, line in enumerate(lines, 1):
-        match = IMPORT.match(line)
-        if not match:
-            continue
-        name = match.group(1)
-        if name in PLATFORM.get(str(path.relative_to(ROOT)), ()):
-            continue
-        if name in ("Foundation", "Glibc", "Dispatch"):
-            report(path, number, f"{name} is not there in Embedded Swift")
-        elif name not in allowed:
-            report(path, number, f"{module} may not import {name}")
+TARGET = re.compile(r'\b(core|rim|support|tests|target|testTarget|executableTarget)\(\s*(?:name: )?"(\w+)"'
+                    r'(?:,\s*(?:dependencies: )?(?:embedded \? )?\[(.*?)\])?', re.DOTALL)
+
+
+def check_modules():
+    """Package.swift is the module graph. A module imports only what it declares there, and a core module only core modules:
+    SwiftPM itself finds an undeclared module that happens to be built already."""
+    package = ROOT / "Package.swift"
+    text = package.read_text(encoding="utf-8")
+    found = list(TARGET.finditer(text, text.index("let package")))
+    modules = {match[2] for match in found}
+    core = [match[2] for match in found if match[1] == "core"]
+    for match, after in zip(found, [*(each.start() for each in found[1:]), len(text)]):
+        kind, name, declared = match[1], match[2], set(re.findall(r'"(\w+)"', match[3] or ""))
+        line = text.count("\n", 0, match.start()) + 1
+        for other in sorted(declared - modules):
+            report(package, line, f"{name} declares {other}, which is no target")
+        if kind == "core" and not declared <= set(core[:core.index(name)]):
+            report(package, line, f"{name} is a core module: it imports only the core modules above it")
+        path = re.search(r'path: "([^"]+)"', text[match.start():after])
+        folder = ROOT / (path[1] if path else f"Tests/{name}" if kind in ("support", "tests", "testTarget") else f"Sources/{name}")
+        for file in sorted(folder.rglob("*.swift")):
+            platform = PLATFORM.get(str(file.relative_to(ROOT)), set())
+            for number, source in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+                imported = IMPORT.match(source)
+                if not imported or imported[1] in declared | SWIFT | platform:
+                    continue
+                if imported[1] in modules:
+                    report(file, number, f"{name} does not declare {imported[1]} in Package.swift")
+                elif folder.is_relative_to(ROOT / "Sources"):
+                    report(file, number, f"{imported[1]} is no module of Causeway, and Embedded Swift has neither Foundation nor Glibc")
+    for folder in (ROOT / "Sources").iterdir():
+        if folder.name not in modules:
+            report(package, 1, f"Sources/{folder.name} is no target")
 
 
 PUBLIC_TYPE = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*public\s+(?:\w+\s+)*?(?:struct|class|enum|protocol)\s+\w+")
@@ -209,26 +188,6 @@ def check_format(swift_files):
         sys.exit("swift format failed: is the Swift toolchain installed?")
 
 
-def check_declared_imports():
-    """A module that a target imports and does not declare is there only if something else was built first."""
-    package = ROOT / "Package.swift"
-    lines = package.read_text(encoding="utf-8")
-    folders = {"TestSupport": "Tests/Support", "Simulator": "Tests/Simulator", "FileSupport": "Tests/FileSupport",
-               "LoopSupport": "Tests/LoopSupport"}
-    modules = {folder.name for folder in (ROOT / "Sources").iterdir()} | set(folders)
-    pattern = r'(?:core|rim|tests|target\(name:)\(?\s*"(\w+)",[^\[\]]*\[(.*?)\]'
-    for name, declared in re.findall(pattern, lines, re.DOTALL):
-        folder = ROOT / folders.get(name, f"Tests/{name}" if name.endswith("Tests") else f"Sources/{name}")
-        missing = {}
-        for file in sorted(folder.rglob("*.swift")):
-            for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-                match = IMPORT.match(line)
-                if match and match.group(1) in modules - set(re.findall(r'"(\w+)"', declared)):
-                    missing.setdefault(match.group(1), (file, number))
-        for module, (file, number) in missing.items():
-            report(file, number, f"{name} does not declare {module} in Package.swift")
-
-
 def check_mutations():
     """A row of the mutation run that names a text which is no longer there proves nothing."""
     sys.path.insert(0, str(ROOT / "Tests/Mutation"))
@@ -261,14 +220,13 @@ def main():
         if path.suffix == ".swift":
             in_sources = path.is_relative_to(ROOT / "Sources")
             if in_sources:
-                check_imports(path, lines)
                 check_documentation(path, lines)
                 check_output(path, lines)
             check_default(path, lines)
             check_inline_arrays(path, lines)
     check_format(swift_files)
     check_mutations()
-    check_declared_imports()
+    check_modules()
     if findings:
         print(f"{findings} findings")
     sys.exit(1 if findings else 0)

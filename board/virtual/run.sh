@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh [-a amd64|arm64] [-t SECONDS] [-o DIRECTORY] [-m MIB] [-c CPUS] SCENARIO [ARGUMENT...]
+# run.sh [-a amd64|arm64] [-t SECONDS] [-o DIRECTORY] [-m MIB] [-c CPUS] [-f FIRMWARE] SCENARIO [ARGUMENT...]
 #
 # Boot the radio lab and run one scenario in it: a Python or bash file, named by its path or by its name in
 # Tests/Lab/scenarios or Tests/Lab/alone. The scenario's output appears on stdout as it is written, nothing else does.
@@ -7,8 +7,8 @@
 # exit status: the scenario's; 125 if the machine hung, panicked or ran out of time; 126 for a wrong call.
 # left behind: DIRECTORY (default build/lab/SCENARIO-ARCH) with console.log (kernel), scenario.log and the nodes' logs.
 #
-# The guest gets Tests/Lab, config, README.md, Examples/python, the Bluetooth air and the firmware (build/ARCH/causeway, where
-# it exists). A scenario with the line `# init: systemd` is run by systemd, as one of its services. Runs share no state but
+# The guest gets Tests/Lab, config, README.md, Examples/python, the Bluetooth air and the firmware (build/ARCH/causeway if it
+# exists, or FIRMWARE). A scenario with the line `# init: systemd` is run by systemd, as one of its services. Runs share no state but
 # the read-only image, so any number of them can go side by side.
 set -euo pipefail
 
@@ -17,14 +17,15 @@ project=$(cd "$here/../.." && pwd)
 
 usage() { sed -n '2s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 126; }
 
-arch=amd64 seconds=300 memory=768 cpus=2 output=
-while getopts a:t:o:m:c: option; do
+arch=amd64 seconds=300 memory=768 cpus=2 output= firmware=
+while getopts a:t:o:m:c:f: option; do
     case $option in
         a) arch=$OPTARG ;;
         t) seconds=$OPTARG ;;
         o) output=$OPTARG ;;
         m) memory=$OPTARG ;;
         c) cpus=$OPTARG ;;
+        f) firmware=$OPTARG ;;
         *) usage ;;
     esac
 done
@@ -72,7 +73,7 @@ find "$lab" -name __pycache__ -prune -exec rm -rf {} +
 cp "$scenario" "$lab/"
 printf 'exec %s %q' "$interpreter" "/lab/$(basename "$scenario")" > "$lab/command"
 [ $# -eq 0 ] || printf ' %q' "$@" >> "$lab/command"
-firmware=$project/build/$machine/causeway
+firmware=${firmware:-$project/build/$machine/causeway}
 [ ! -f "$firmware" ] || install -m 755 "$firmware" "$work/overlay/usr/bin/causeway"
 boot=
 if grep -q '^# init: systemd$' "$scenario"; then

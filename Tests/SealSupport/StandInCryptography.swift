@@ -1,43 +1,9 @@
-import Channel
-import Node
 import Primitives
 import Seal
-
-/// A node's key in tests and in the simulator. Whoever knows the point can sign for it, so a signature proves
-/// nothing against an attacker; it does tell every changed byte, and it is the same on every machine.
-public struct Identity: Sendable {
-  public let point: [UInt8]
-  public let id: NodeID
-
-  /// The identity with this number.
-  public init(_ number: UInt64) {
-    var random = SeededRandom(seed: number)
-    let point = [4] + (0..<64).map { _ in UInt8(truncatingIfNeeded: random.next()) }
-    self.point = point
-    id = Self.id(of: point.span.bytes)
-  }
-
-  static func id(of point: RawSpan) -> NodeID {
-    NodeID(high: StandInHash.of(point, seed: 1), low: StandInHash.of(point, seed: 2))
-  }
-
-  public func sign(_ message: RawSpan) -> InlineArray<64, UInt8> { Self.signature(message, point.span.bytes) }
-
-  public static func signature(_ message: RawSpan, _ point: RawSpan) -> InlineArray<64, UInt8> {
-    let key = StandInHash.of(point, seed: 3)
-    var expand = SeededRandom(seed: StandInHash.of(message, seed: key))
-    var signature = InlineArray<64, UInt8>(repeating: 0)
-    var bytes = signature.mutableSpan
-    for word in 0..<8 {
-      let value = expand.next()
-      for byte in 0..<8 { bytes[word * 8 + byte] = UInt8(truncatingIfNeeded: value >> UInt64(8 * byte)) }
-    }
-    return signature
-  }
-}
+import TestSupport
 
 /// What a node needs of cryptography, by an `Identity`.
-public final class StandInCryptography: NodeCryptography {
+public final class StandInCryptography: SessionMaker {
   public let identity: Identity
   /// Signatures made, to see what an event costs.
   public private(set) var signCount = 0

@@ -1,25 +1,6 @@
-import Channel
 import Primitives
 import Seal
-
-/// A hash that tells every changed bit, and hides nothing from whoever knows the seed.
-enum StandInHash {
-  static func of(_ bytes: RawSpan, seed: UInt64) -> UInt64 {
-    bytes.withUnsafeBytes { bytes in
-      var state = seed &* 0x9e37_79b9_7f4a_7c15 ^ UInt64(bytes.count)
-      var offset = 0
-      while offset + 8 <= bytes.count {
-        let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-        state = (state ^ word) &* 0x9fb2_1c65_1e98_df25
-        state ^= state >> 29
-        offset += 8
-      }
-      for byte in bytes[offset...] { state = (state ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 ^ state >> 47 }
-      var finish = SeededRandom(seed: state)
-      return finish.next()
-    }
-  }
-}
+import TestSupport
 
 /// A datagram of the stand-in's handshake: hello, verify with a cookie, hello with the cookie, proof, finish,
 /// finished; busy when there is no place, or none any more. Both proofs carry a point and a hash over all of it.

@@ -1,6 +1,8 @@
 import Channel
 import Primitives
+import SealSupport
 import Session
+import TestSupport
 
 extension Sessions {
   /// Takes a message and checks all its signatures at once.

@@ -1,0 +1,5 @@
+import Node
+import SealSupport
+import SessionSupport
+
+extension StandInCryptography: NodeCryptography {}

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Tests/quick.sh MODULE [OPTION…]   the unit tests of one module (Mesh, Session, Relay …)
+#
+# Builds that module, the modules that it imports, and its tests, not optimised. OPTIONs go to `swift test`, for example
+# --filter and a test's name.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+module=${1:-}
+shift || true
+if [ -z "$module" ] || [ ! -d "Tests/${module}Tests" ]; then
+  echo "quick: MODULE is one of:" $(cd Tests && ls -d *Tests | sed 's/Tests$//') >&2
+  exit 2
+fi
+export CAUSEWAY_ONLY=${module}Tests SWIFT_SCRATCH=.build/quick
+# A module of the core needs none of the libraries, and so no package of Debian.
+if grep -q "^ *core(\"$module\"" Package.swift; then export CAUSEWAY_CORE=1; fi
+mkdir -p build
+log=build/quick.log
+board/swift.sh host build --build-tests -debug-info-format none > "$log" 2>&1 || { grep -a 'error:' "$log"; exit 1; }
+exec board/swift.sh host test --skip-build -debug-info-format none "$@"
