@@ -1,8 +1,9 @@
 import Primitives
 
-/// The columns of a character on a terminal: 0 for one that is drawn over its neighbour, 2 for the wide ones of East Asian
-/// scripts and symbols (Unicode 16, EastAsianWidth.txt: blocks, not single characters), otherwise 1. The C library's
-/// `wcwidth` needs a locale. Invisible characters are shown as “?”, in one column (`TextBuilder.add(untrusted:)`).
+/// The number of terminal columns a character occupies: 0 for combining characters, 2 for wide East Asian characters
+/// and symbols, otherwise 1. The ranges are whole blocks, not single characters (Unicode 16, EastAsianWidth.txt). The C
+/// library's `wcwidth` is not used because it needs a locale. Invisible characters count as one column because
+/// `TextBuilder.add(untrusted:)` shows them as “?”.
 public func characterWidth(_ scalar: UInt32) -> Int {
   switch scalar {
   case 0x300...0x36F, 0x483...0x489, 0x591...0x5BD, 0x64B...0x65F, 0x900...0x902, 0x93C, 0x941...0x948, 0x94D: 0
@@ -15,7 +16,7 @@ public func characterWidth(_ scalar: UInt32) -> Int {
   }
 }
 
-/// The columns of a text on a terminal.
+/// The number of terminal columns a text occupies.
 public func textWidth(_ text: [UInt8]) -> Int {
   var width = 0
   forEachCharacter(text, from: 0) { _, _, columns in
@@ -25,7 +26,7 @@ public func textWidth(_ text: [UInt8]) -> Int {
   return width
 }
 
-/// The longest beginning of a text that is within so many columns, in bytes.
+/// The length in bytes of the longest prefix of a text that fits into `columns` columns.
 public func prefixLength(_ text: [UInt8], columns: Int) -> Int {
   var width = 0, end = 0
   forEachCharacter(text, from: 0) { offset, length, columnsOfOne in
@@ -37,8 +38,8 @@ public func prefixLength(_ text: [UInt8], columns: Int) -> Int {
   return end
 }
 
-/// Calls `body` with the offset, length and columns of each character of UTF-8 until it returns false. A byte that is none
-/// has one column.
+/// Calls `body` with the offset, length and columns of each UTF-8 character until it returns false. An invalid byte
+/// counts as one character of one column.
 func forEachCharacter(_ text: [UInt8], from start: Int, _ body: (Int, Int, Int) -> Bool) {
   var offset = start
   while offset < text.count {
@@ -48,7 +49,8 @@ func forEachCharacter(_ text: [UInt8], from start: Int, _ body: (Int, Int, Int) 
   }
 }
 
-/// The length of the character at an offset, and which it is.
+/// The length in bytes and the scalar value of the character at an offset. An invalid byte is one byte long and decodes
+/// to U+FFFD.
 func character(_ text: [UInt8], at offset: Int) -> (length: Int, scalar: UInt32) {
   guard let length = UTF8Text.sequenceLength(text.span.bytes, at: offset) else { return (1, 0xFFFD) }
   var scalar = UInt32(text[offset])

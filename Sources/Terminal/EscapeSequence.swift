@@ -3,18 +3,19 @@ public enum TerminalKey: Equatable {
   case up, down, left, right, home, end, delete, pageUp, pageDown
 }
 
-/// One escape sequence of a terminal (ECMA-48, 5.4; the keys of xterm), byte by byte, from the byte behind ESC on.
+/// A parser for one terminal escape sequence (ECMA-48, 5.4; xterm's keys). It takes one byte at a time, starting with
+/// the byte after ESC.
 struct EscapeSequence {
   enum Step: Equatable {
-    /// It goes on.
+    /// The sequence is incomplete.
     case more
-    /// It was ESC alone, and this byte is a key of its own.
+    /// ESC was pressed alone; this byte is a separate key.
     case alone
-    /// It is over; nil for a key without a meaning here.
+    /// The sequence is complete; nil if the key has no meaning here.
     case key(TerminalKey?)
   }
 
-  /// A longer one ends here.
+  /// The maximum length of a sequence; a longer one ends here.
   private static let bytesMax = 16
 
   private var bytes: [UInt8] = []
@@ -51,9 +52,9 @@ struct EscapeSequence {
   }
 }
 
-/// The keys of a screen on which no text is typed.
+/// Parses the keys of a screen that has no text input.
 public struct KeyReader {
-  /// A character, or a key that has none.
+  /// A character, or a key that sends an escape sequence.
   public enum Key: Equatable {
     case character(UInt8)
     case special(TerminalKey)
@@ -63,7 +64,7 @@ public struct KeyReader {
 
   public init() {}
 
-  /// The key that ends with this byte; nil when there is none.
+  /// The key that this byte completes; nil if it completes none.
   public mutating func take(_ byte: UInt8) -> Key? {
     guard var sequence = escape else {
       if byte == 0x1B { escape = EscapeSequence() } else { return .character(byte) }

@@ -1,9 +1,9 @@
 import CSystem
 import Diagnostics
 
-/// A line of a full screen. The text is harmless already, and not wider than the screen.
+/// A line of a full screen. The text is sanitised and no wider than the screen.
 public struct ScreenLine: Equatable {
-  /// Nothing is told by the style alone: NO_COLOR takes it away.
+  /// Style never carries information that the text lacks, because NO_COLOR removes it.
   public enum Style: UInt8, Sendable { case plain, bold, dim, inverse, alarm }
 
   public let text: [UInt8]
@@ -15,26 +15,27 @@ public struct ScreenLine: Equatable {
   }
 }
 
-/// The whole screen of a terminal, drawn line by line; `close` gives back what was there. Only the sequences of ECMA-48 and
-/// xterm's other screen (1049) are used, which terminals of the last twenty years know or ignore, so that no data base of
-/// terminals is needed.
+/// The whole screen of a terminal, drawn line by line. `close` restores the previous content.
 ///
-/// It never waits for a terminal that does not read: what is left of a page is kept for `flush`, and pages that come
-/// meanwhile are dropped.
+/// It uses only sequences of ECMA-48 and xterm's alternate screen (1049). Terminals of the last twenty years support or
+/// ignore them, so no terminal database is needed.
+///
+/// It never blocks on a terminal that does not read: `flush` writes the rest of a page later, and new pages are dropped
+/// until then.
 public final class FullScreen {
   private static let begin: StaticString = "\u{1B}[?1049h\u{1B}[?25l\u{1B}[m\u{1B}[H\u{1B}[2J"
   private static let end: StaticString = "\u{1B}[m\u{1B}[?25h\u{1B}[?1049l"
-  /// How often `close` waits 100 ms for a terminal that does not read.
+  /// The maximum number of 100 ms waits in `close` for a terminal that does not read.
   private static let endWaitsMax = 10
 
   private let screen: Screen
-  /// Standard output, opened again where that is possible: not to block is then our affair alone.
+  /// Standard output, reopened if possible, so that non-blocking mode does not affect other processes that share it.
   public let descriptor: CInt
   private var pending: [UInt8] = []
   private var shown: [ScreenLine] = []
   private var shownColumns = 0
   private var isOpen = false
-  /// The terminal is gone.
+  /// Whether writing to the terminal has failed.
   public private(set) var hasFailed = false
 
   public init(_ screen: Screen) {
@@ -51,10 +52,11 @@ public final class FullScreen {
 
   public var size: (columns: Int, rows: Int) { screen.size }
 
-  /// Something waits until the terminal reads.
+  /// Whether unwritten output waits for the terminal to read.
   public var isWaiting: Bool { !pending.isEmpty && !hasFailed }
 
-  /// Shows these lines from the first one on, and nothing below them. False when the terminal has not read the last page.
+  /// Shows these lines from the top of the screen and clears the rest. Returns false if the terminal has not read the
+  /// previous page yet.
   @discardableResult public func draw(_ lines: [ScreenLine]) -> Bool {
     guard pending.isEmpty, !hasFailed, isOpen else { return false }
     let (columns, rows) = size
@@ -70,7 +72,7 @@ public final class FullScreen {
       let isStyled = begin(line.style, &page)
       for byte in line.text { page.add(byte: byte) }
       if isStyled { page.add("\u{1B}[m") }
-      // Behind the last column a terminal would delete the last character.
+      // After a full line, this sequence would erase the last character.
       if textWidth(line.text) < columns { page.add("\u{1B}[K") }
     }
     shown = Array(lines.prefix(rows)) + [ScreenLine](repeating: ScreenLine([]), count: max(rows - lines.count, 0))
@@ -80,7 +82,7 @@ public final class FullScreen {
     return true
   }
 
-  /// Writes what the terminal takes now.
+  /// Writes as much pending output as the terminal accepts now.
   public func flush() {
     while !pending.isEmpty && !hasFailed {
       let count = pending.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
@@ -93,23 +95,24 @@ public final class FullScreen {
     }
   }
 
-  /// Draws everything again with the next page: the terminal may show something else.
+  /// Makes the next page redraw everything, because the terminal may show something else.
   public func forget() { shownColumns = 0 }
 
-  /// Stops this process as ^Z does, and takes the screen again when it goes on.
+  /// Stops this process, as ^Z does, and takes over the screen again when the process continues.
   public func suspend() {
     leave()
     screen.suspend()
     open()
   }
 
-  /// Takes the screen again, after somebody else stopped this process.
+  /// Takes over the screen again after another process stopped and continued this one.
   public func resume() {
     leave()
     screen.open()
     open()
   }
 
+  /// Restores the terminal's content and mode. Waits at most 1 s for a terminal that does not read.
   public func close() {
     leave()
     screen.close()
@@ -135,7 +138,7 @@ public final class FullScreen {
     pending = []
   }
 
-  /// Whether the style needs an end.
+  /// Starts a style. Returns whether the style must be reset after the line.
   private func begin(_ style: ScreenLine.Style, _ page: inout TextBuilder) -> Bool {
     guard screen.hasColour else { return false }
     switch style {

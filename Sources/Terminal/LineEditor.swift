@@ -1,16 +1,21 @@
 import Primitives
 
-/// A line of UTF-8 that is being typed, and the keys that change it. Pure: bytes of a terminal in, what to draw out.
+/// A line editor for UTF-8 text. Pure: it takes the terminal's bytes and returns what to draw.
 ///
-/// Keys: characters; backspace, delete, ^W (a word), ^U (to the beginning), ^K (to the end); left, right, ^B, ^F, home, end,
-/// ^A, ^E; up, down, ^P, ^N (former lines); ^L (draw again); enter; ^D (delete, or the end of input in an empty line).
+/// Keys:
+/// - characters, enter
+/// - backspace, delete, ^W (delete a word), ^U (delete to the start), ^K (delete to the end)
+/// - left, right, ^B, ^F, home, end, ^A, ^E (move the cursor)
+/// - up, down, ^P, ^N (history)
+/// - ^L (redraw)
+/// - ^D (delete, or end of input if the line is empty)
 public struct LineEditor {
-  /// What a byte has done.
+  /// The effect of a byte.
   public enum Action: Equatable {
-    /// Nothing to draw yet.
+    /// Nothing changed yet.
     case none
     case changed
-    /// The key does nothing here.
+    /// The key has no effect here.
     case refused
     case line([UInt8])
     /// ^D in an empty line.
@@ -18,31 +23,32 @@ public struct LineEditor {
     case redraw
   }
 
-  /// Former lines that are kept, and how long they may be.
+  /// The maximum number of lines in the history, and the maximum length in bytes of each.
   static let formerMax = 32
   static let formerBytesMax = 4_096
 
   private enum State {
     case text
-    /// Within a character of so many bytes.
+    /// Inside a multi-byte character of this length.
     case character(Int)
     case escape
   }
 
   public private(set) var text: [UInt8] = []
-  /// Where the next character goes, in bytes.
+  /// The byte offset at which the next character is inserted.
   public private(set) var cursor = 0
   private let byteCountMax: Int
   private var state = State.text
   private var pending: [UInt8] = []
   private var escape = EscapeSequence()
   private var former: [[UInt8]] = []
-  /// Which former line is shown; their count for the new one, which waits in `draft`.
+  /// The index of the history line that is shown. `former.count` means the new line, which `draft` keeps meanwhile.
   private var shown = 0
   private var draft: [UInt8] = []
 
   public init(byteCountMax: Int) { self.byteCountMax = byteCountMax }
 
+  /// Handles one byte of input. Returns what it did.
   public mutating func take(_ byte: UInt8) -> Action {
     switch state {
     case .text: return key(byte)
@@ -52,7 +58,7 @@ public struct LineEditor {
       case .more: return .none
       case .alone:
         state = .text
-        // ESC alone is no key here, and what follows is one.
+        // ESC alone has no function here; the byte after it is a key.
         return byte == 0x1B ? .refused : key(byte)
       case .key(let key):
         state = .text
@@ -61,7 +67,7 @@ public struct LineEditor {
     }
   }
 
-  /// Puts a line back that could not be taken.
+  /// Puts back a line that could not be accepted.
   public mutating func restore(_ line: [UInt8]) {
     set(line)
     if former.last == line { former.removeLast() }
@@ -102,7 +108,7 @@ public struct LineEditor {
 
   private mutating func continueCharacter(_ byte: UInt8, _ length: Int) -> Action {
     guard byte & 0xC0 == 0x80 else {
-      // The character was cut; this is another key.
+      // The character is incomplete; this byte is another key.
       state = .text
       return key(byte)
     }
@@ -170,9 +176,9 @@ public struct LineEditor {
     cursor = line.count
   }
 
-  // MARK: Places
+  // MARK: Positions
 
-  /// The place before the character that ends at `offset`, with what is drawn over it.
+  /// The offset of the character before `offset`, skipping combining characters.
   private func before(_ offset: Int) -> Int {
     var place = offset
     while place > 0 {
@@ -201,11 +207,12 @@ public struct LineEditor {
 
   // MARK: Drawing
 
-  /// The part of the line that is shown in so many columns, and the column of the cursor in it, which is less.
+  /// The part of the line that fits into `columns` columns, and the cursor's column in it, which is always below
+  /// `columns`.
   public func view(columns: Int) -> (text: [UInt8], cursor: Int) {
     let columns = max(columns, 2)
     var start = cursor, width = 0
-    // A third of the columns stays for what is behind the cursor, if there is so much.
+    // A third of the columns is kept for text after the cursor, if there is that much.
     let behind = min(textWidth(Array(text[cursor...].prefix(4 * columns))), columns / 3)
     while start > 0 {
       let place = before(start)

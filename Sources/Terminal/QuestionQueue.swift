@@ -1,12 +1,14 @@
 import Diagnostics
 import Primitives
 
-/// Yes-or-no questions in order, and which answers count. Pure: the caller shows the questions and reads the lines.
+/// A queue of yes-or-no questions that decides which answers count. Pure: the caller shows the questions and reads the
+/// lines.
 ///
-/// A question takes no answer until it has been shown for `readingTime`. A line that comes earlier was meant for something
-/// else: it is dropped, and the question is shown again. So nobody can exchange a question under an answer.
+/// A question accepts no answer until it has been shown for `readingTime`. An earlier line was meant for something
+/// else: it is dropped, and the question is shown again. This prevents an attacker from replacing a question just
+/// before the answer.
 public struct QuestionQueue {
-  /// How long a question is shown before it takes an answer: nobody reads it in less.
+  /// The time a question is shown before it accepts an answer: nobody reads it faster.
   public static let readingTime = TimeSpan.seconds(1)
 
   private struct Question {
@@ -17,9 +19,9 @@ public struct QuestionQueue {
   private enum State {
     /// No question is shown.
     case idle
-    /// The first question is shown, and takes no answer yet.
+    /// The first question is shown and does not accept an answer yet.
     case unread(until: Instant)
-    /// The first question is shown, and takes an answer.
+    /// The first question is shown and accepts an answer.
     case open
   }
 
@@ -30,29 +32,29 @@ public struct QuestionQueue {
 
   public var isEmpty: Bool { questions.isEmpty }
 
-  /// When `readingTimeIsOver` is due; `.never` if nothing is.
+  /// When to call `readingTimeIsOver`; `.never` if no question is waiting for it.
   public var deadline: Instant { if case .unread(let until) = state { until } else { .never } }
 
-  /// Adds a question behind the others. `number` identifies it.
+  /// Appends a question. `number` identifies it.
   public mutating func add(_ number: UInt32, _ text: TextBuilder) {
     questions.append(Question(number: number, text: text))
   }
 
-  /// The question to show now; nil when one is shown already, or none waits.
+  /// The next question to show; nil if one is shown already or none waits.
   public mutating func next(_ now: Instant) -> TextBuilder? {
     guard case .idle = state, let question = questions.first else { return nil }
     state = .unread(until: now + Self.readingTime)
     return question.text
   }
 
-  /// The question that is shown, to be shown again: its reading time begins anew. Nil when none is shown.
+  /// The current question, to be shown again; its reading time restarts. Nil if none is shown.
   public mutating func again(_ now: Instant) -> TextBuilder? {
     if case .idle = state { return nil }
     state = .idle
     return next(now)
   }
 
-  /// Removes a question. True if it was shown.
+  /// Removes a question. Returns whether it was shown.
   public mutating func remove(_ number: UInt32) -> Bool {
     guard let index = questions.firstIndex(where: { $0.number == number }) else { return false }
     questions.remove(at: index)
@@ -62,7 +64,7 @@ public struct QuestionQueue {
     return true
   }
 
-  /// Removes all questions; returns their numbers.
+  /// Removes all questions and returns their numbers.
   public mutating func removeAll() -> [UInt32] {
     let numbers = questions.map { $0.number }
     questions = []
@@ -70,14 +72,14 @@ public struct QuestionQueue {
     return numbers
   }
 
-  /// The question takes answers from now on, if its reading time is over. The caller knows that no line waits unread: such a
-  /// line may have been typed before.
+  /// Lets the question accept answers if its reading time is over. The caller ensures that no unread line waits,
+  /// because it may have been typed earlier.
   public mutating func readingTimeIsOver(_ now: Instant) {
     if now >= deadline { state = .open }
   }
 
-  /// Takes the answer to the question that is shown, and removes it. Nil when the question does not take an answer yet, or none
-  /// is shown.
+  /// Accepts the answer to the current question and removes it. Returns its number; nil if the question does not accept
+  /// answers yet or none is shown.
   public mutating func answer() -> UInt32? {
     guard case .open = state else { return nil }
     state = .idle

@@ -2,19 +2,19 @@ import CSystem
 import Diagnostics
 import Primitives
 
-/// A terminal on standard input and output whose keys come one by one, and nothing of them is drawn by the system. `close`
-/// gives it back as it was.
+/// A terminal on standard input and output, in a mode that delivers each key at once and without echo. `close` restores
+/// the former mode.
 public final class Screen {
-  /// What is assumed of a terminal that does not say its size.
+  /// The size assumed for a terminal that does not report it.
   private static let columnsDefault = 80
   private static let rowsDefault = 24
 
   private var former: termios
   private var isOpen = false
-  /// Text may be bright, dim or coloured: the user did not set NO_COLOR (no-color.org).
+  /// Whether text may be bold, dim or coloured: the user did not set NO_COLOR (no-color.org).
   public let hasColour: Bool
 
-  /// Nil when standard input or output is no terminal, or one that cannot move its cursor.
+  /// Returns nil if standard input or output is not a terminal, or if the terminal cannot move its cursor.
   public init?() {
     guard isatty(STDIN_FILENO) == 1, isatty(STDOUT_FILENO) == 1 else { return nil }
     if let type = getenv("TERM"), strcmp(type, "dumb") == 0 || type.pointee == 0 { return nil }
@@ -25,16 +25,17 @@ public final class Screen {
     open()
   }
 
-  /// Takes the terminal, again after `close`.
+  /// Sets the mode of the terminal; also called again after `close`.
   public func open() {
     var mode = former
     mode.c_lflag &= ~(tcflag_t(ICANON) | tcflag_t(ECHO))
     mode.c_iflag &= ~(tcflag_t(IXON) | tcflag_t(ICRNL))
-    // ^V and ^O are no keys of ours, and the driver would take them.
+    // Otherwise the driver would consume ^V and ^O.
     mode.c_lflag &= ~tcflag_t(IEXTEN)
     isOpen = tcsetattr(STDIN_FILENO, TCSADRAIN, &mode) == 0
   }
 
+  /// Restores the terminal's former mode.
   public func close() {
     if isOpen { tcsetattr(STDIN_FILENO, TCSADRAIN, &former) }
     isOpen = false
@@ -42,13 +43,14 @@ public final class Screen {
 
   deinit { close() }
 
-  /// Stops this process as ^Z does, and takes the terminal again when it goes on.
+  /// Stops this process, as ^Z does, and takes over the terminal again when the process continues.
   public func suspend() {
     close()
     kill(getpid(), SIGSTOP)
     open()
   }
 
+  /// The size of the terminal, or 80 × 24 if it does not report one.
   public var size: (columns: Int, rows: Int) {
     var size = winsize()
     guard csystem_terminal_size(STDOUT_FILENO, &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
@@ -58,13 +60,13 @@ public final class Screen {
   }
 }
 
-/// A screen on which lines appear above the one that is being typed, which is never broken by them.
+/// A terminal with an input line at the bottom. Output appears above it and never breaks it.
 public final class TypingScreen {
   public let screen: Screen
   public private(set) var editor: LineEditor
-  /// What stands before the line.
+  /// The text before the input line.
   public var prompt: [UInt8] = Array("> ".utf8)
-  /// Writes; false when the terminal is gone.
+  /// Writes text to the terminal.
   private let put: (TextBuilder) -> Void
 
   public init(_ screen: Screen, byteCountMax: Int, _ put: @escaping (TextBuilder) -> Void) {
@@ -74,7 +76,7 @@ public final class TypingScreen {
     draw()
   }
 
-  /// Shows a whole line above, without its end.
+  /// Shows a line above the input line. The text has no line end.
   public func show(_ line: TextBuilder, isDim: Bool = false) {
     var text = TextBuilder()
     text.add("\r\u{1B}[K")
@@ -86,7 +88,7 @@ public final class TypingScreen {
     draw(behind: text)
   }
 
-  /// Draws the line that is being typed.
+  /// Draws the input line.
   public func draw() { draw(behind: TextBuilder()) }
 
   private func draw(behind before: TextBuilder) {
@@ -104,7 +106,7 @@ public final class TypingScreen {
     put(text)
   }
 
-  /// Takes a key, and draws what it changed.
+  /// Handles one byte of input and draws the change.
   public func take(_ byte: UInt8) -> LineEditor.Action {
     let action = editor.take(byte)
     switch action {
@@ -119,19 +121,20 @@ public final class TypingScreen {
     return action
   }
 
+  /// Rings the terminal's bell.
   public func ring() {
     var bell = TextBuilder()
     bell.add(byte: 7)
     put(bell)
   }
 
-  /// Puts a line back that could not be taken.
+  /// Puts back a line that could not be accepted.
   public func restore(_ line: [UInt8]) {
     editor.restore(line)
     draw()
   }
 
-  /// Leaves no line behind, and gives the terminal back.
+  /// Erases the input line and restores the terminal's former mode.
   public func close() {
     var text = TextBuilder()
     text.add("\r\u{1B}[K")

@@ -1,6 +1,6 @@
 import CSystem
 
-/// Signals of this process as input: blocked, and read from a descriptor.
+/// Signals as input: they are blocked and read from a descriptor (signalfd).
 public final class Signals {
   public let descriptor: CInt
 
@@ -14,7 +14,7 @@ public final class Signals {
 
   deinit { close(descriptor) }
 
-  /// The next signal; nil when there is none.
+  /// The next pending signal; nil if there is none.
   public func next() -> CInt? {
     var info = signalfd_siginfo()
     let count = read(descriptor, &info, MemoryLayout<signalfd_siginfo>.size)
