@@ -1,29 +1,28 @@
 import Diagnostics
 import Primitives
 
-/// What passed between two samples of one daemon. Rates are bytes (or frames) a second; they are nil where there is nothing
-/// to compare with: at the first sample, after a restart of the daemon, for a link that has just come up.
+/// The difference between two samples of the same daemon. Rates are bytes or frames per second. A rate is nil without an
+/// earlier value: for the first sample, after a restart of the daemon, and for a new link.
 ///
-/// A class, as pages and models only pass it on: copies of its arrays would be much code.
+/// A class, because pages and models only pass it on; copying its arrays would generate much code.
 public final class Figures {
   /// A link to a neighbour.
   public struct Link {
     public let sample: StatusSample.Link
     public let received: UInt64?
     public let sent: UInt64?
-    /// Of 1000 TCP segments that were sent, those that were sent again. Nil for what is not TCP, and when none was sent.
+    /// Retransmitted TCP segments per 1000 segments sent. Nil for other protocols, and if no segment was sent.
     public let lossPermille: UInt64?
 
     var traffic: UInt64 { (received ?? 0) &+ (sent ?? 0) }
   }
 
-  /// A bearer.
+  /// A bearer and the traffic of all its links.
   public struct Radio {
     public let sample: StatusSample.Radio
-    /// Of all its links.
     public let received: UInt64?
     public let sent: UInt64?
-    /// Of Bluetooth LE: the share of time that these bytes need, computed (`airTenthsOfByte`).
+    /// Bluetooth LE only: the share of air time that these bytes need, computed from `airTenthsOfByte`.
     public let airPermille: UInt64?
     public let scanningPermille: UInt64?
     public let diallingPermille: UInt64?
@@ -35,9 +34,9 @@ public final class Figures {
     public let rate: UInt64?
   }
 
-  /// What a byte takes over Bluetooth LE, in tenths of a microsecond: a data packet of 251 bytes takes 2,120 µs at 1 Mbit/s
-  /// (LE 1M), the empty answer 80 µs, and twice 150 µs pass between them (Core Specification 5.4, Vol 6, Part B, 2.1 and
-  /// 4.1.1); 244 of its bytes are ours.
+  /// The air time of one byte over Bluetooth LE, in tenths of a microsecond. At 1 Mbit/s (LE 1M), a data packet of 251
+  /// bytes takes 2,120 µs and its empty response 80 µs. Each of the two gaps between packets takes 150 µs. The packet
+  /// carries 244 bytes of Causeway's data. Source: Core Specification 5.4, Vol 6, Part B, 2.1 and 4.1.1.
   static let airTenthsOfByte: UInt64 = 102
 
   public let sample: StatusSample
@@ -46,7 +45,7 @@ public final class Figures {
   public let framesRefused: UInt64?
   public let links: [Link]
   public let radios: [Radio]
-  /// Those that send most first.
+  /// The nodes that send most come first.
   public let talkers: [Talker]
 
   public init(_ sample: StatusSample, since earlier: StatusSample?, span: TimeSpan) {
@@ -87,7 +86,7 @@ public final class Figures {
   }
 }
 
-/// Indices of so many elements, those that precede others first.
+/// The indices of `count` elements, sorted by `precede`.
 func inOrder(_ count: Int, _ precede: (_ one: Int, _ other: Int) -> Bool) -> [Int] {
   var indices = Array(0..<count)
   var span = indices.mutableSpan
@@ -97,13 +96,13 @@ func inOrder(_ count: Int, _ precede: (_ one: Int, _ other: Int) -> Bool) -> [In
 
 private let airTenths = Figures.airTenthsOfByte
 
-/// Differences of counters as rates.
+/// Converts the difference of two counter values into a rate per second.
 private struct Rate {
   private let microseconds: UInt64
 
   init(_ span: TimeSpan) { microseconds = span.microseconds }
 
-  /// Nil when the counter began again.
+  /// Nil if the counter was reset or a value is missing.
   func of(_ later: UInt64?, _ earlier: UInt64?) -> UInt64? {
     guard let later, let earlier, later >= earlier, microseconds > 0 else { return nil }
     let (product, overflow) = (later - earlier).multipliedReportingOverflow(by: 1_000_000)
@@ -111,10 +110,10 @@ private struct Rate {
   }
 }
 
-/// Milliseconds of a second; a late answer may give some more.
+/// Milliseconds per second, at most 1000: a late response may yield slightly more.
 private func share(_ rate: UInt64?) -> UInt64? { rate.map { min($0, 1000) } }
 
-/// Whether the second is the first one, later.
+/// Whether `later` is a later sample of the same connection as `earlier`.
 private func isSame(_ earlier: StatusSample.Link, _ later: StatusSample.Link) -> Bool {
   later.sinceSeconds >= earlier.sinceSeconds && later.received >= earlier.received && later.sent >= earlier.sent
 }
@@ -128,7 +127,7 @@ private func loss(_ link: StatusSample.Link, _ former: StatusSample.Link?) -> UI
   return overflow ? again / (all / 1000) : product / all
 }
 
-/// Nil when no link of this bearer has a rate.
+/// The sum of the rates of a bearer's links; nil if none of them has a rate.
 private func sum(_ links: [Figures.Link], of bearer: [UInt8], _ rate: (Figures.Link) -> UInt64?) -> UInt64? {
   var sum: UInt64?
   for link in links where link.sample.bearer == bearer {

@@ -4,12 +4,12 @@ import Terminal
 /// A column of a grid.
 struct GridColumn {
   let title: StaticString
-  /// Its width, also with shorter cells, so that columns stand still; longer cells are cut. Nil for the one column that
-  /// takes what is left.
+  /// The fixed width, in columns. Shorter cells are padded so that columns do not move; longer cells are cut. Nil for
+  /// the one flexible column, which takes the remaining width.
   let width: Int?
-  /// Numbers stand at the right.
+  /// Whether cells are right-aligned, as numbers are.
   let isNumber: Bool
-  /// The columns of the highest rank go first where there is no room.
+  /// If the grid is too wide, columns with the highest rank are dropped first. Rank 0 is never dropped.
   let rank: Int
 
   init(_ title: StaticString, _ width: Int?, isNumber: Bool = false, rank: Int = 0) {
@@ -20,9 +20,9 @@ struct GridColumn {
   }
 }
 
-/// Rows of cells that fit a width, with or without some of their columns.
+/// A table that fits a given width by dropping columns of low importance.
 struct Grid {
-  /// The least and the greatest width of the column that takes what is left.
+  /// The minimum and maximum width of the flexible column.
   private static let flexibleMin = 10
   private static let flexibleMax = 32
   private static let gap = 2
@@ -32,7 +32,7 @@ struct Grid {
 
   init(_ columns: [GridColumn]) { self.columns = columns }
 
-  /// Cells are untrusted text.
+  /// Adds a row. Cells may contain untrusted text, which is sanitised here.
   mutating func add(_ cells: [[UInt8]]) {
     rows.append(
       cells.map { cell in
@@ -42,7 +42,7 @@ struct Grid {
       })
   }
 
-  /// The titles and the rows, none wider than `width`.
+  /// The title line and the rows, none wider than `width`.
   func lines(_ width: Int) -> [ScreenLine] {
     var shown = Array(columns.indices)
     while fixedWidth(shown) + Self.flexibleMin > width, let last = mostDispensable(shown) { shown.remove(at: last) }
@@ -51,7 +51,7 @@ struct Grid {
     return [titles] + rows.map { ScreenLine(line($0, shown, room, width)) }
   }
 
-  /// Without the column that takes the rest.
+  /// The width without the flexible column.
   private func fixedWidth(_ shown: [Int]) -> Int {
     shown.reduce(-Self.gap) { $0 + (columns[$1].width ?? 0) + Self.gap }
   }
@@ -79,7 +79,7 @@ struct Grid {
   }
 }
 
-/// A text in so many columns: what is longer is cut, and ends with “…”.
+/// A text cut to `columns` columns; a text that was cut ends with “…”.
 func fitted(_ text: [UInt8], _ columns: Int) -> [UInt8] {
   let whole = prefixLength(text, columns: columns)
   if whole == text.count { return text }

@@ -2,9 +2,9 @@ import Diagnostics
 import Primitives
 import Terminal
 
-/// `causeway top` without its daemon and its terminal: samples and keys in, lines out.
+/// The model of `causeway top`, independent of daemon and terminal: it takes samples and keys and returns lines.
 public struct TopModel {
-  /// What the links are sorted by.
+  /// The sort order of the links.
   public enum Order: UInt8, CaseIterable {
     case traffic, loss, roundTrip, queue, name
 
@@ -19,24 +19,24 @@ public struct TopModel {
     }
   }
 
-  /// What is shown: while it is paused, of the moment at which it was.
+  /// The figures shown. While the display is paused they do not change.
   public private(set) var figures: Figures?
   public private(set) var order = Order.traffic
   public private(set) var isPaused = false
   public private(set) var showsHelp = false
-  /// The user has seen enough.
+  /// Whether the user has quit.
   public private(set) var isOver = false
-  /// Lines of the tables that are above the screen.
+  /// The number of table lines scrolled off the top of the screen.
   private(set) var offset = 0
-  /// What `page` had room for: a page of “page down”.
+  /// The number of table lines that fitted at the last call of `page`: the step of page up and page down.
   private var room = 1
   private var latest: (sample: StatusSample, at: Instant)?
-  /// Since when the daemon does not answer, and why.
+  /// Why and since when the daemon has not responded; nil while it responds.
   private(set) var silence: (reason: [UInt8], since: Instant)?
 
   public init() {}
 
-  /// The daemon has answered.
+  /// Takes a sample that the daemon sent.
   public mutating func hear(_ sample: StatusSample, at now: Instant) {
     let fresh = Figures(sample, since: latest?.sample, span: latest.map { now - $0.at } ?? .milliseconds(0))
     latest = (sample, now)
@@ -44,13 +44,14 @@ public struct TopModel {
     if !isPaused { figures = fresh }
   }
 
-  /// The daemon does not answer, for this reason: untrusted text. What was seen last stays.
+  /// Records that the daemon does not respond. `reason` is untrusted text. The last figures remain visible.
   public mutating func lose(_ reason: String, at now: Instant) {
     silence = (Array(reason.utf8), silence?.since ?? now)
-    // Counters that go on after a gap say nothing of one second.
+    // Counters that continue after a gap give no rate per second.
     latest = nil
   }
 
+  /// Handles a key.
   public mutating func press(_ key: KeyReader.Key) {
     switch key {
     case .character(UInt8(ascii: "q")), .character(UInt8(ascii: "Q")), .character(4): isOver = true
@@ -69,11 +70,11 @@ public struct TopModel {
     }
   }
 
-  /// A screen of this size, at least one line of one column.
+  /// A page of the given size, which is at least one line of one column.
   public mutating func page(columns: Int, rows: Int, at now: Instant) -> [ScreenLine] {
     let body = showsHelp ? TopPage.help : TopPage.tables(figures, order, columns)
     var head = TopPage.head(self, at: now)
-    // Where there is hardly room the tables are worth more than what stands around them.
+    // If rows are scarce, the tables matter more than the head and the foot.
     let hasFoot = rows >= 6
     head.removeLast(max(head.count - max(rows - 4, 1), 0))
     room = max(rows - head.count - (hasFoot ? 1 : 0), 0)
@@ -87,7 +88,7 @@ public struct TopModel {
     return lines.map { ScreenLine(fitted($0.text, columns), $0.style) }
   }
 
-  /// All lines, for what is no screen.
+  /// The head and all tables as plain text, for output that is not a screen.
   public func table(columns: Int, at now: Instant) -> TextBuilder {
     var text = TextBuilder()
     for line in TopPage.head(self, at: now) + TopPage.tables(figures, order, columns) {

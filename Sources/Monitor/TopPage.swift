@@ -4,12 +4,12 @@ import Terminal
 
 /// The parts of a page of `causeway top`.
 enum TopPage {
-  /// Talkers that are shown.
+  /// The maximum number of talkers shown.
   private static let talkersMax = 8
 
-  // MARK: Around the tables
+  // MARK: Head, foot and help
 
-  /// The box, what it forwards, what is wrong, and an empty line.
+  /// The head: the box, its forwarding rates, alarms and faults, and an empty line.
   static func head(_ model: TopModel, at now: Instant) -> [ScreenLine] {
     var lines: [ScreenLine] = []
     if let figures = model.figures {
@@ -52,7 +52,7 @@ enum TopPage {
     return ScreenLine(text.bytes, .alarm)
   }
 
-  /// What can be pressed, and how much is not seen.
+  /// The foot: the keys, and how many lines are hidden above and below.
   static func foot(_ columns: Int, above: Int, below: Int) -> ScreenLine {
     var text = TextBuilder()
     text.add(" q quit  s sort  space pause  ? help")
@@ -126,7 +126,7 @@ enum TopPage {
     return figures.links.isEmpty ? nil : grid
   }
 
-  /// The greatest first, but names in their order; equal ones as the daemon has them.
+  /// Sorted in descending order, names in ascending order. Equal links keep the daemon's order.
   private static func sorted(_ links: [Figures.Link], _ order: TopModel.Order) -> [Figures.Link] {
     inOrder(links.count) { one, other in
       let first = links[one], second = links[other]
