@@ -1,10 +1,11 @@
 extension QRSymbol {
-  /// How wide the drawing is.
+  /// The width of the drawing, in columns.
   public var columns: Int { sideModules + 2 * Self.marginModules }
 
-  /// The symbol and its margin in UTF-8, two rows of modules in a line of text. Light modules are drawn, dark ones are the
-  /// background: right on a dark terminal. `isColoured`: with the escape sequences that make white of what is drawn and black of
-  /// the background, whatever the terminal's colours are.
+  /// The symbol and its margin as UTF-8 text, two rows of modules per line. Light modules are drawn and dark ones are
+  /// background, which suits a dark terminal.
+  ///
+  /// `isColoured` adds escape sequences for white on black, whatever the terminal's colours are.
   public func lines(isColoured: Bool) -> [UInt8] {
     var text: [UInt8] = []
     let rows = -Self.marginModules..<(sideModules + Self.marginModules)

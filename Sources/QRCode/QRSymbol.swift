@@ -1,20 +1,20 @@
 import CQRCode
 
-/// A QR Code symbol (ISO/IEC 18004): a square of light and dark modules, with the lowest error correction that is asked for, and
-/// a higher one where that costs no room.
+/// A QR Code symbol (ISO/IEC 18004): a square of light and dark modules. It uses the lowest error correction level, or
+/// a higher one that fits into the same size.
 public struct QRSymbol {
-  /// The greatest version: 321 bytes. With its margin it is 69 modules wide, and so fits a terminal of 80 columns.
+  /// The highest version used: 321 bytes. With its margin it is 69 modules wide and fits a terminal of 80 columns.
   public static let versionMax = 11
   /// The light margin that a scanner needs around the symbol, in modules (ISO/IEC 18004, 5.3.8).
   public static let marginModules = 4
-  /// As qrcodegen.h demands for `versionMax`: a bit for each module, and a byte for the length of a side.
+  /// The buffer size that qrcodegen.h requires for `versionMax`: one bit per module, and one byte for the side length.
   private static let bufferBytes = ((versionMax * 4 + 17) * (versionMax * 4 + 17) + 7) / 8 + 1
 
-  /// Modules of a side, without the margin: 21 to 61.
+  /// The side length in modules without the margin: 21 to 61.
   public let sideModules: Int
   private let buffer: [UInt8]
 
-  /// A text in UTF-8. Nil when it is empty or too long.
+  /// Encodes UTF-8 text. Returns nil if the text is empty or too long.
   public init?(_ text: [UInt8]) {
     guard !text.isEmpty, text.count <= Self.bufferBytes else { return nil }
     var copy = text
@@ -26,9 +26,9 @@ public struct QRSymbol {
     self.buffer = buffer
   }
 
-  /// Counted from the top left module; those around the symbol are light.
+  /// Whether a module is dark, counted from the top left. Modules outside the symbol are light.
   public func isDark(column: Int, row: Int) -> Bool {
-    // The library answers false outside of the symbol.
+    // The library returns false outside the symbol.
     qrcodegen_getModule(buffer, CInt(clamping: column), CInt(clamping: row))
   }
 }
